@@ -106,7 +106,7 @@ void check_one_kind(const StoreContent& content, Format format) {
 class Report {
  public:
   Report(const std::vector<fs::path>& studies, const ReportOptions& options) : options_(options) {
-    if (!options.pool && add_sides(studies)) {
+    if (options.pooling != Pooling::always && add_sides(studies)) {
       name_plots();
       return;
     }
@@ -119,7 +119,7 @@ class Report {
       bandwidth_ = bandwidth_plots(collectives_);
     }
     if (!collectives_.empty() && content.records.empty()) return;
-    const std::vector<Study> made = make_studies(content, options.only, wanted, options.pool);
+    const std::vector<Study> made = make_studies(content, options.only, wanted, options.pooling);
     check_base(made, options.base);
     for (const Study& study : made) {
       results_.push_back(result_of(study, options));
@@ -308,6 +308,7 @@ class Report {
     const fs::path folder = fs::absolute(options_.out);
     std::vector<std::vector<std::string>> links = table.records;
     for (std::vector<std::string>& row : links) {
+      std::erase(row, "");  // a point without a run
       for (std::string& file : row) {
         file = fs::absolute(file).lexically_normal().lexically_relative(folder.lexically_normal());
       }

@@ -19,7 +19,8 @@ struct ReportOptions {
   TextStyle style;
   // Folder for report.md, .csv, .json, .html and plots. Empty: print only.
   std::filesystem::path out;
-  bool pool = false;  // pools all studies in one table, with nested sessions; else compares them
+  // always: all studies in one table, with nested sessions; else they are compared.
+  Pooling pooling = Pooling::by_sessions;
   bool anonymous = false;  // removes hosts, users, accounts and paths (anonymous.h)
   std::vector<std::string> plots = {"svg", "png"};
   std::vector<Selection> only;

@@ -35,7 +35,7 @@ double cores(const InputBenchOptions& options) {
 }
 
 double rounded(double value) {
-  return std::stod(fmt::format("{:.5g}", value));
+  return to_real(fmt::format("{:.5g}", value)).value_or(value);
 }
 
 }  // namespace

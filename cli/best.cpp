@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analysis/gate/quantity.h"
 #include "analysis/gate/sides.h"
 #include "analysis/study/labels.h"
 #include "cli/report_options.h"
@@ -29,13 +30,14 @@ constexpr char kBestFooter[] = R"(Examples:
 A point is within the limit if the 95 % interval of its time over the best's is. Smaller points
 whose interval holds the limit, or that have fewer than 3 runs, are named as undecided.)";
 
-constexpr double kMostPercent = 1000;
+constexpr double kMostWithin = 10;
 
 struct BestArguments {
   std::vector<std::string> studies, only;
   std::string within = "5%";
   std::string least;
-  bool json = false, pool = false;
+  Pooling pooling = Pooling::by_sessions;
+  bool json = false;
 };
 
 // Null: fewest replicas and CPUs.
@@ -48,18 +50,6 @@ const Expense* expense_of(const std::string& name) {
   }
   throw Error(ErrorKind::usage, "\"" + name + "\" is nothing that --least knows", "--least",
               "give " + join(known, ", "));
-}
-
-// "5%", "5 %" or "5".
-double share_of(const std::string& text) {
-  std::string_view number = trim(text);
-  if (number.ends_with('%')) number = trim(number.substr(0, number.size() - 1));
-  const auto percent = to_real(number);
-  if (!percent || *percent < 0 || *percent > kMostPercent) {
-    throw Error(ErrorKind::usage, "\"" + text + "\" is not a percentage from 0 to 1000", "--within",
-                "write for example --within 5%");
-  }
-  return *percent / 100;
 }
 
 std::string titles_of(const std::vector<Study>& studies) {
@@ -84,13 +74,14 @@ std::string one_of(const Study& first, const Study& second) {
 }
 
 int best(const BestArguments& arguments) {
-  const double within = share_of(arguments.within);
+  const double within = parse_threshold(arguments.within, "--within", "percentage",
+                                        {.most = kMostWithin, .zero = true});
   const Expense* least = expense_of(arguments.least);
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
                                                   arguments.studies.end());
-  if (!arguments.pool) {
+  if (arguments.pooling != Pooling::always) {
     const Sides found = sides_of(places, only);
     if (!found.comparisons.empty()) {
       throw Error(ErrorKind::usage, "several studies have runs of the same points",
@@ -101,7 +92,7 @@ int best(const BestArguments& arguments) {
   StoreContent content = load_stores(places);
   const std::vector<ExpectedRuns> plans = plans_of(places, content);
   std::erase_if(content.records, [](const Record& record) { return record->is_collective(); });
-  const std::vector<Study> studies = make_studies(content, only, plans, arguments.pool);
+  const std::vector<Study> studies = make_studies(content, only, plans, arguments.pooling);
   if (studies.size() > 1) {
     throw Error(ErrorKind::usage,
                 fmt::format("these records make {} tables: {}", studies.size(), titles_of(studies)),
@@ -140,8 +131,7 @@ void add_best(CLI::App& app, Action& action) {
   verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  verb->add_flag("--pool", arguments->pool,
-                 "pool several studies of the same points, sessions nested");
+  add_pool_options(*verb, arguments->pooling);
   verb->add_flag("--json", arguments->json, "print JSON");
   verb->callback([arguments, &action] { action = [arguments] { return best(*arguments); }; });
 }

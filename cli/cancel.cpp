@@ -9,6 +9,7 @@
 #include "cli/verb.h"
 #include "engine/core/output.h"
 #include "slurm/study_view.h"
+#include "slurm/submission.h"
 #include "sweeps/study_lock.h"
 
 namespace paceline {
@@ -23,6 +24,7 @@ int cancel(const std::string& folder) {
   const StudyLock lock(study);
   Journal journal(study);
   const SlurmCommands slurm(environment_of_process());
+  find_unanswered(journal, slurm);
   const std::vector<RunView> runs = look_at_study(study, journal, slurm).runs;
   std::set<std::int64_t> jobs;
   for (const RunView& run : runs) {

@@ -63,6 +63,12 @@ std::vector<std::string> words_of_run(const ElementOptions& options) {
     if (!options.backend.empty() && word.starts_with("--backend=")) {
       word = "--backend=" + options.backend;
     }
+    constexpr std::string_view kContext = "--context=";
+    if (!word.starts_with(kContext)) continue;
+    RunContext context = parse_run_context(word.substr(kContext.size()));
+    if (context.session != kDryRunSession) continue;
+    context.session = "by-hand-" + value_of(environment_of_process(), "SLURM_ARRAY_JOB_ID");
+    word = std::string(kContext) + context.json();
   }
   return words;
 }

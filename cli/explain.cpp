@@ -25,7 +25,8 @@ them as one. Efficiencies, labels and laws: docs/explain.md)";
 struct ExplainArguments {
   std::vector<std::string> studies, only;
   std::string base = "matched";
-  bool json = false, pool = false;
+  Pooling pooling = Pooling::by_sessions;
+  bool json = false;
 };
 
 // Studies that have points in common: each by itself.
@@ -47,14 +48,14 @@ std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
                                                   arguments.studies.end());
   const Base base = base_of(arguments.base);
-  if (!arguments.pool) {
+  if (arguments.pooling != Pooling::always) {
     const Sides found = sides_of(places, only);
     if (!found.comparisons.empty()) return explain_sides(found, base, only);
   }
   StoreContent content = load_stores(places);
   const std::vector<ExpectedRuns> plans = plans_of(places, content);
   std::erase_if(content.records, [](const Record& record) { return record->is_collective(); });
-  return explain(content, base, only, plans, arguments.pool);
+  return explain(content, base, only, plans, arguments.pooling);
 }
 
 int run_explain(const ExplainArguments& arguments) {
@@ -84,8 +85,7 @@ void add_explain(CLI::App& app, Action& action) {
   verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  verb->add_flag("--pool", arguments->pool,
-                 "pool several studies of the same points, sessions nested");
+  add_pool_options(*verb, arguments->pooling);
   verb->add_flag("--json", arguments->json, "print JSON");
   verb->callback(
       [arguments, &action] { action = [arguments] { return run_explain(*arguments); }; });

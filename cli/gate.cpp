@@ -27,8 +27,8 @@ constexpr char kGateFooter[] = R"(Examples:
   paceline gate --baseline nightly/quick --current results/local/quick
   paceline gate --baseline nightly/quick --current results/local/quick --rerun ./old/paceline
   paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --out ab --junit gate.xml
-  paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --until-decided
-  paceline gate --aa sweeps/quick.json           # quiet enough? thresholds from its own noise
+  paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --max-rounds 20
+  paceline gate --aa sweeps/quick.json           # steady enough? thresholds from its own noise
   paceline gate --baseline before.json --current after.json    # Google Benchmark's JSON
 
 Exit codes: 0 pass, 1 regression, 2 undecided, 64 or 65 bad input, 130 or 143 stopped.
@@ -42,7 +42,7 @@ struct GateArguments {
   std::string junit, markdown;
   GateRuns runs;
   bool force = false, json = false, github = false;
-  bool rounds_given = false;
+  bool rounds_given = false, most_given = false;
 };
 
 Quantity quantity_of(const std::string& key) {
@@ -130,7 +130,7 @@ void print_judgement(const Judgement& judgement, const GateArguments& arguments)
   const TextStyle style = style_of_output();
   print_text(arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
   if (!arguments.aa.empty() && !arguments.json) {
-    print_text(quietness_text(judgement));
+    print_text(steadiness_text(judgement));
     print_text(proposals_text(proposals_of(judgement, arguments.runs.rounds),
                               options_of(arguments).thresholds, arguments.runs.rounds,
                               style.width));
@@ -185,6 +185,10 @@ void check_arguments(const GateArguments& arguments) {
   only_with_runs(!arguments.runs.out.empty(), "--out");
   only_with_runs(arguments.rounds_given, "--rounds");
   only_with_runs(arguments.runs.until_decided, "--until-decided");
+  if (arguments.most_given && !arguments.runs.until_decided) {
+    throw Error(ErrorKind::usage, "a fixed number of rounds has no other limit", "--max-rounds",
+                "add --until-decided");
+  }
   only_with_runs(!arguments.data.empty(), "--data");
   only_with_runs(arguments.runs.timeout_seconds > 0, "--timeout");
   only_with_runs(!arguments.current_program.empty(), "--current-binary");
@@ -203,6 +207,11 @@ void check_arguments(const GateArguments& arguments) {
   }
 }
 
+GateKind kind_of(const GateArguments& arguments) {
+  return {arguments.baseline.empty() || !arguments.rerun.empty(),
+          arguments.runs.until_decided ? arguments.runs.max_rounds : 0};
+}
+
 int gate(const GateArguments& arguments) {
   check_arguments(arguments);
   if (!arguments.data.empty()) setenv("PACELINE_DATA", fs::absolute(arguments.data).c_str(), 1);
@@ -215,6 +224,9 @@ int gate(const GateArguments& arguments) {
     return 128 + outcome.stopped_by;
   }
   Judgement judgement = outcome.judgement;
+  if (judgement.verdict() == Verdict::pass) {
+    judgement.sees = seen_slowdown(judgement, kind_of(arguments));
+  }
   if (!arguments.aa.empty()) {
     for (const Proposal& each : proposals_of(judgement, arguments.runs.rounds)) {
       if (each.threshold) judgement.proposed[each.quantity] = *each.threshold;
@@ -261,18 +273,21 @@ void add_gate(CLI::App& app, Action& action) {
                    "the current side's binary for --rerun, instead of this one")
       ->type_name("BINARY");
   CLI::Option* rounds =
-      verb->add_option("--rounds", runs.rounds, "fresh runs of each point and side")
+      verb->add_option("--rounds", runs.rounds,
+                       "a fixed number of fresh runs of each point and side; what does not pass is "
+                       "run again")
           ->check(CLI::Range(3, 1000))
           ->capture_default_str();
-  CLI::Option* until = verb->add_flag("--until-decided", runs.until_decided,
-                                      "go on in fresh rounds until every check is decided; valid "
-                                      "however often it looks")
-                           ->excludes(rounds);
-  verb->add_option("--max-rounds", runs.max_rounds,
-                   "with --until-decided, end undecided after these")
-      ->needs(until)
-      ->check(CLI::Range(3, 1000))
-      ->capture_default_str();
+  CLI::Option* until =
+      verb->add_flag("--until-decided", runs.until_decided,
+                     "go on in fresh rounds until every check is decided; valid however often it "
+                     "looks [default: with --ab, without --rounds]")
+          ->excludes(rounds);
+  CLI::Option* most = verb->add_option("--max-rounds", runs.max_rounds,
+                                       "of a gate until it is decided: end undecided after these")
+                          ->excludes(rounds)
+                          ->check(CLI::Range(3, 1000))
+                          ->capture_default_str();
   verb->add_flag("--control", runs.control, "with --ab, also run the old build against itself");
   verb->add_option("--set", runs.set, "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->type_name("AXIS=VALUE")
@@ -297,8 +312,11 @@ void add_gate(CLI::App& app, Action& action) {
       ->type_name("FILE");
   verb->add_flag("--github", arguments->github,
                  "print annotations for GitHub Actions [default: where GITHUB_ACTIONS is true]");
-  verb->callback([arguments, rounds, &action] {
+  verb->callback([arguments, rounds, until, most, &action] {
     arguments->rounds_given = rounds->count() > 0;
+    arguments->most_given = most->count() > 0;
+    arguments->runs.until_decided =
+        until->count() > 0 || (!arguments->ab.empty() && !arguments->rounds_given);
     std::erase_if(arguments->thresholds, [](const auto& entry) { return entry.second.empty(); });
     action = [arguments] { return gate(*arguments); };
   });

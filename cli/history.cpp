@@ -27,6 +27,7 @@ constexpr char kHistoryFooter[] = R"(Examples:
   paceline history results/reference/csc-gpt-neo
   paceline history nightly/quick --since 2026-01-01 --out history     # page and pictures
   paceline history nightly/quick --json
+  paceline history nightly/quick --fail-on-shift --since 2026-01-01   # in CI
 
 A shift is a change of level beyond chance, neither a spike nor a drift. What each figure is, and
 how often a shift is false: docs/history.md)";
@@ -35,7 +36,7 @@ struct HistoryArguments {
   std::vector<std::string> studies, metrics, points;
   PlotOptions plots;
   std::string since, format = "text", out;
-  bool json = false;
+  bool json = false, fail_on_shift = false;
 };
 
 HistoryOptions options_of(const HistoryArguments& arguments) {
@@ -179,8 +180,9 @@ int history(const HistoryArguments& arguments) {
             (fs::path(arguments.out) / "history.html").string());
     }
   }
-  pages.throw_what_was_refused();
-  return EXIT_SUCCESS;
+  const bool fails = arguments.fail_on_shift && found.has_worse();
+  if (!fails) pages.throw_what_was_refused();
+  return fails ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 }  // namespace
@@ -210,6 +212,8 @@ void add_history(CLI::App& app, Action& action) {
       ->type_name("TEXT:{text,md,csv,json,html}")
       ->capture_default_str();
   verb->add_flag("--json", arguments->json, "the same as --format json");
+  verb->add_flag("--fail-on-shift", arguments->fail_on_shift,
+                 "exit with 1 if a level shift for the worse is found");
   verb->add_option("--out", arguments->out,
                    "write history.html, .md, .csv, .json and the plots into this folder")
       ->type_name("FOLDER");

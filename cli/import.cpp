@@ -46,6 +46,10 @@ std::string counted_records(std::size_t count) {
   return fmt::format("{} record{}", count, count == 1 ? "" : "s");
 }
 
+bool is_warning(const std::string& note) {
+  return note.starts_with("warning: ");
+}
+
 std::string line_of(const ImportedFile& file, bool dry_run) {
   std::size_t added = 0;
   for (const ImportedRecord& record : file.records) added += record.is_new ? 1 : 0;
@@ -60,7 +64,9 @@ std::string line_of(const ImportedFile& file, bool dry_run) {
         fmt::format("{}{} imported before, skipped", added > 0 ? "; " : "", counted_records(known));
   }
   text += "\n";
-  for (const std::string& note : file.notes) text += "  " + note + "\n";
+  for (const std::string& note : file.notes) {
+    if (!is_warning(note)) text += "  " + note + "\n";
+  }
   return text;
 }
 
@@ -86,6 +92,11 @@ int import_files(const ImportArguments& arguments) {
   std::optional<StudyLock> lock;
   if (!arguments.dry_run) lock.emplace(import.study());
   const std::vector<ImportedFile> files = import.write(arguments.dry_run);
+  for (const ImportedFile& file : files) {
+    for (const std::string& note : file.notes) {
+      if (is_warning(note)) print_note("{}: {}\n", file.name, note);
+    }
+  }
   if (arguments.json) {
     print("{}\n", json_text(import_json(import, files, arguments.dry_run), 2));
     return EXIT_SUCCESS;

@@ -176,15 +176,9 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error to report, not a death
   try {
     return run(argc, argv);
-  } catch (const paceline::Error& error) {
+  } catch (...) {
+    const paceline::Error error = paceline::caught_error();
     paceline::print_note("paceline: {}\n", error.what());
     return paceline::exit_code(error.kind());
-  } catch (const std::bad_alloc&) {
-    paceline::print_note("paceline: {}\n", paceline::kOutOfMemory);
-    return paceline::exit_code(paceline::ErrorKind::internal);
-  } catch (const std::exception& error) {
-    paceline::print_note("paceline: internal error: {}; please report it with the command\n",
-                         error.what());
-    return paceline::exit_code(paceline::ErrorKind::internal);
   }
 }

@@ -10,12 +10,15 @@
 #include <memory>
 
 #include "cli/verb.h"
+#include "engine/core/backend_stack.h"
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
 #include "engine/core/terminal.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
+#include "engine/launch/program.h"
 #include "results/names.h"
 #include "run/diagnosis.h"
 #include "run/program_results.h"
@@ -31,7 +34,7 @@ constexpr char kNewFooter[] =
 Examples:
   paceline new my-study
   paceline new my-study --program mnist-cnn --yes
-  paceline new mine --program "torchrun --nproc-per-node {gpus} train.py" --throughput "rate: (\S+)"
+  paceline new mine --program "torchrun --nproc-per-node {gpus} train.py" --throughput "rate: {number}"
   paceline new big --program resnet50-cassava --device cuda --gpus 1,2,4,8 --yes)j";
 
 constexpr int kMostCores = 8;  // replicas on cores that are offered
@@ -48,21 +51,33 @@ class Questions {
  public:
   explicit Questions(bool asks) : asks_(asks) {}
 
-  // The answer; nothing typed: `otherwise`.
-  std::string ask(const std::string& question, const std::string& otherwise) {
-    if (!asks_) return otherwise;
+  // What `parse` makes of the answer; nothing typed: of `otherwise`. Asks again if `parse` throws.
+  template <typename Parse>
+  auto ask(const std::string& question, const std::string& otherwise, const Parse& parse) const {
+    while (asks_) {
+      const std::string answer = read_answer(question, otherwise);
+      try {
+        return parse(answer);
+      } catch (const Error& error) {
+        print("  {}\n", error.what());
+      }
+    }
+    return parse(otherwise);
+  }
+
+ private:
+  static std::string read_answer(const std::string& question, const std::string& otherwise) {
     print("{} [{}]: ", question, otherwise.empty() ? "none" : otherwise);
     flush_output();
     std::string line;
     if (!std::getline(std::cin, line)) {
-      throw Error(ErrorKind::usage, "the input ended before the last question", "paceline new",
+      throw Error(ErrorKind::usage, "the input ended before the last question", "",
                   "answer all, or use --yes");
     }
     const std::string_view answer = trim(line);
     return answer.empty() ? otherwise : std::string(answer);
   }
 
- private:
   bool asks_;
 };
 
@@ -72,7 +87,7 @@ std::vector<int> counts_of(const std::string& text) {
     const auto count = to_integer(trim(part));
     if (!count || *count < 1 || *count > 1'000'000) {
       throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a list of numbers above 0", text),
-                  "replicas", "write 1,2,4");
+                  "", "write 1,2,4");
     }
     counts.push_back(static_cast<int>(*count));
   }
@@ -110,45 +125,94 @@ int replicas_here(const std::string& device) {
 // An option that says nothing about such a program.
 void refuse_other(bool given, const char* option, const char* of) {
   if (!given) return;
-  throw Error(ErrorKind::usage, fmt::format("{} is for {}", option, of), "paceline new",
-              "leave it out");
+  throw Error(ErrorKind::usage, fmt::format("{} is for {}", option, of), "", "leave it out");
 }
 
-NewSpec answers(const NewArguments& given, Questions& questions) {
+// A workload or a command line. A mistyped workload is no program.
+std::string parse_program_line(const std::string& text) {
+  std::vector<std::string> workloads;
+  for (const Name& workload : known_names().workloads) workloads.push_back(workload.name);
+  const bool is_word = text.find_first_of(" /") == std::string::npos;
+  if (is_word && !is_workload(text) && nearest(text, workloads) &&
+      !find_program(text, environment_of_process())) {
+    throw Error(ErrorKind::usage,
+                fmt::format("\"{}\" is neither a workload nor a program here", text), "",
+                suggestion(text, workloads));
+  }
+  return text;
+}
+
+std::string parse_device(const std::string& text) {
+  return find_name("device", text, "--device").name;
+}
+
+std::vector<std::string> parse_backends(const std::string& text) {
+  std::vector<std::string> backends;
+  for (const std::string& part : split(text, ',')) {
+    backends.emplace_back(trim(part));
+    find_name("backend", split_stack(backends.back()).between);
+  }
+  return backends;
+}
+
+int parse_repeats(const std::string& text) {
+  const std::vector<int> counts = counts_of(text);
+  if (counts.size() == 1) return counts.front();
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is several numbers", text), "", "write one");
+}
+
+// Empty: none.
+std::string parse_throughput(const std::string& text) {
+  if (text.empty()) return text;
+  NewSpec spec;
+  spec.name = "x";
+  spec.command = "x";
+  spec.throughput = text;
+  spec.device = "cpu";
+  spec.gpus = {1};
+  spec.repeats = 1;
+  for (const UserProgram& program : parse_spec("the answer", text_of(spec)).programs)
+    check_results(program);
+  return text;
+}
+
+NewSpec answers(const NewArguments& given, const Questions& questions) {
   NewSpec spec;
   spec.name = given.name;
-  std::string program = given.program;
-  if (program.empty()) program = questions.ask("A workload, or your command line", "mnist-cnn");
+  const std::string program =
+      given.program.empty()
+          ? questions.ask("A workload, or your command line", "mnist-cnn", parse_program_line)
+          : parse_program_line(given.program);
   const bool ours = is_workload(program) && program != kCommandWorkload;
   (ours ? spec.workload : spec.command) = program;
   refuse_other(ours && !given.throughput.empty(), "--throughput", "a program of your own");
   refuse_other(ours && !given.processes.empty(), "--processes", "a program of your own");
   refuse_other(!ours && !given.backends.empty(), "--backend", "our workloads");
   if (!given.processes.empty()) spec.processes = given.processes;
-  spec.device = given.device;
-  if (spec.device.empty()) spec.device = questions.ask("Device (cpu, cuda)", device_here());
-  find_name("device", spec.device, "--device");
+  spec.device = given.device.empty()
+                    ? questions.ask("Device (cpu, cuda)", device_here(), parse_device)
+                    : parse_device(given.device);
   if (ours) {
     spec.backends = given.backends;
     if (spec.backends.empty()) {
-      spec.backends = split(
-          questions.ask("Backends (paceline list backends)", first_backend(spec.device)), ',');
+      spec.backends = questions.ask("Backends (paceline list backends)", first_backend(spec.device),
+                                    parse_backends);
     }
-    for (std::string& backend : spec.backends) backend = std::string(trim(backend));
   } else {
     spec.throughput = given.throughput;
     if (spec.throughput.empty()) {
-      spec.throughput = questions.ask("Its throughput, as a regular expression with one group", "");
+      spec.throughput = questions.ask("Its throughput, as a regular expression with one group", "",
+                                      parse_throughput);
     }
   }
   spec.gpus = given.gpus;
   if (spec.gpus.empty()) {
     const std::string offer =
         fmt::format("{}", fmt::join(doubling(replicas_here(spec.device)), ","));
-    spec.gpus = counts_of(questions.ask("Numbers of replicas (GPUs, or groups of cores)", offer));
+    spec.gpus = questions.ask("Numbers of replicas (GPUs, or groups of cores)", offer, counts_of);
   }
   spec.repeats = given.repeats;
-  if (spec.repeats == 0) spec.repeats = counts_of(questions.ask("Repeats", "5")).at(0);
+  if (spec.repeats == 0) spec.repeats = questions.ask("Repeats", "5", parse_repeats);
   return spec;
 }
 
@@ -161,10 +225,10 @@ int write_new(NewArguments given) {
   }
   const bool asks = !given.yes && can_ask();
   if (!asks && !given.yes) {
-    throw Error(ErrorKind::usage, "there is no terminal to ask on", "paceline new",
+    throw Error(ErrorKind::usage, "there is no terminal to ask on", "",
                 "add --yes, which takes what is offered for all that no option gives");
   }
-  Questions questions(asks);
+  const Questions questions(asks);
   const NewSpec spec = answers(given, questions);
   const std::string text = text_of(spec);
   for (const UserProgram& program : parse_spec(file.string(), text).programs)

@@ -34,7 +34,8 @@ struct ReportArguments {
   std::string base = "matched", format = "text", out;
   PlotOptions plots;
   std::vector<std::string> only, columns;
-  bool anonymous = false, pool = false;
+  Pooling pooling = Pooling::by_sessions;
+  bool anonymous = false;
 };
 
 int report(const ReportArguments& arguments) {
@@ -44,7 +45,7 @@ int report(const ReportArguments& arguments) {
   options.style = style_of_output();
   options.out = arguments.out;
   options.anonymous = arguments.anonymous;
-  options.pool = arguments.pool;
+  options.pooling = arguments.pooling;
   options.columns = arguments.columns;
   options.plots = plot_formats(arguments.plots, arguments.out);
   for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
@@ -73,8 +74,7 @@ void add_report(CLI::App& app, Action& action) {
       ->type_name("FOLDER");
   verb->add_flag("--anonymous", arguments->anonymous,
                  "hide hosts, users, accounts and paths in every format");
-  verb->add_flag("--pool", arguments->pool,
-                 "put all sessions into one table, with intervals over session means");
+  add_pool_options(*verb, arguments->pooling);
   verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

@@ -56,6 +56,16 @@ void add_plot_options(CLI::App& verb, PlotOptions& plots) {
   verb.add_flag("--no-plots", plots.none, "write no plots")->excludes(formats);
 }
 
+void add_pool_options(CLI::App& verb, Pooling& pooling) {
+  CLI::Option* pool = verb.add_flag_callback(
+      "--pool", [&pooling] { pooling = Pooling::always; },
+      "one table of all studies, with sessions as the unit of intervals, however few");
+  verb.add_flag_callback(
+          "--no-pool", [&pooling] { pooling = Pooling::never; },
+          "runs as the unit of intervals, however many sessions")
+      ->excludes(pool);
+}
+
 std::vector<std::string> plot_formats(const PlotOptions& plots, const std::string& out) {
   if (out.empty() && plots.asked) {
     throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");

@@ -28,6 +28,9 @@ struct PlotOptions {
 // Adds --plots and --no-plots, which exclude each other.
 void add_plot_options(CLI::App& verb, PlotOptions& plots);
 
+// Adds --pool and --no-pool, which exclude each other.
+void add_pool_options(CLI::App& verb, Pooling& pooling);
+
 // The formats to write to the folder `out`. Throws usage on plots that were asked for but have no
 // folder, and on an unknown format.
 std::vector<std::string> plot_formats(const PlotOptions& plots, const std::string& out);

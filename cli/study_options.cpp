@@ -1,6 +1,7 @@
 #include "cli/study_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "engine/core/environment.h"
 
@@ -33,16 +34,21 @@ void add_study_options(CLI::App& verb, StudyOptions& options) {
   verb.add_flag("--new-build", options.new_build, "rerun points that another build recorded");
 }
 
+std::string leading_variable(const std::string& text) {
+  if (text.empty() || text[0] != '$') return "";
+  const bool is_braced = text.starts_with("${");
+  const std::size_t begin = is_braced ? 2 : 1;
+  return text.substr(begin, text.find(is_braced ? '}' : '/') - begin);
+}
+
 std::optional<std::string> filled_in(const std::string& text) {
-  if (text.empty() || text[0] != '$') return text;
-  const bool braced = text.size() > 1 && text[1] == '{';
-  const std::size_t begin = braced ? 2 : 1;
-  const std::size_t end = braced ? text.find('}') : text.find('/');
+  const std::string name = leading_variable(text);
+  if (name.empty()) return text;
   const Environment environment = environment_of_process();
-  const auto known = environment.find(text.substr(begin, end - begin));
+  const auto known = environment.find(name);
   if (known == environment.end()) return std::nullopt;
-  const std::size_t rest = end == std::string::npos ? text.size() : end + (braced ? 1 : 0);
-  return known->second + text.substr(rest);
+  const std::size_t end = name.size() + (text.starts_with("${") ? 3 : 1);
+  return known->second + text.substr(std::min(end, text.size()));
 }
 
 }  // namespace paceline

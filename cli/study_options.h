@@ -12,6 +12,9 @@ class App;
 
 namespace paceline {
 
+// "SCRATCH" of "$SCRATCH/data" and "${SCRATCH}/data"; empty: it begins with no variable.
+std::string leading_variable(const std::string& text);
+
 // "$SCRATCH/data" as this shell has it; nothing where only the job knows.
 std::optional<std::string> filled_in(const std::string& text);
 

@@ -1,20 +1,19 @@
 // paceline submit SPEC --site SITE
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <set>
 
-#include "cli/study_options.h"
+#include "cli/submit_plan.h"
 #include "cli/verb.h"
-#include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
@@ -23,7 +22,6 @@
 #include "engine/core/terminal.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
-#include "engine/launch/topology.h"
 #include "results/names.h"
 #include "results/shipped.h"
 #include "results/store.h"
@@ -31,6 +29,7 @@
 #include "slurm/nodes.h"
 #include "slurm/submission.h"
 #include "sweeps/bases.h"
+#include "sweeps/run_context.h"
 #include "sweeps/study_lock.h"
 
 namespace paceline {
@@ -41,7 +40,7 @@ namespace fs = std::filesystem;
 
 constexpr char kSubmitFooter[] = R"(Examples:
   paceline submit sweeps/nyu-cassava.json --site slurm/sites/generic-gpu.json --dry-run
-  paceline submit study.json --site my-site.json --smoke --yes     # same scripts, CPUs, few steps
+  paceline submit study.json --site my-site.json --smoke --yes     # same scripts, few steps
   paceline submit study.json --site my-site.json --max-gpu-hours 200
   paceline submit study.json --site my-site.json --until-precision 2%    # again for the next wave
 
@@ -58,122 +57,13 @@ std::vector<std::string> backends_of_ranks() {
   return names;
 }
 
-struct SubmitOptions : StudyOptions {
-  std::string site, fallback;
-  double max_gpu_hours = -1;
-  std::string scripts;
-  bool dry_run = false, smoke = false, yes = false, no_container = false, no_collect = false;
-  bool data_elsewhere = false, wait = false;
-  int every = 60;
-};
+constexpr char kDataElsewhere[] = "or add --data-elsewhere if only the jobs see it";
 
-// Where there is no GPU, Gloo stands for NCCL: as many tasks of as many CPUs.
-Value without_gpus(const Value& backend) {
-  BackendStack stack = split_stack(to_text(backend));
-  const std::string other = find_name("backend", stack.between).stand_in;
-  if (!other.empty()) stack.between = other;
-  return text_of(stack);
-}
-
-// The same points and scripts, as small as they can be.
-void make_small(Spec& spec, Site& site) {
-  spec.name += ".smoke";
-  change_values(spec, "backend", without_gpus);
-  spec.repeats = 1;
-  spec.control = false;
-  for (const char* assignment : {"device=cpu", "precision=fp32", "input=synthetic", "steps=2",
-                                 "evaluate=none", "weights=none"}) {
-    override_axis(spec, assignment);
-  }
-  site.minutes = 10;
-}
-
-bool names_device(const Spec& spec) {
-  const auto is_device = [](const auto& axis) { return axis.name == "device"; };
-  return spec.fixed.find("device") || std::any_of(spec.axes.begin(), spec.axes.end(), is_device) ||
-         std::any_of(spec.derived.begin(), spec.derived.end(), is_device) ||
-         std::any_of(spec.zips.begin(), spec.zips.end(), [&](const Zip& zip) {
-           return std::any_of(zip.begin(), zip.end(), is_device);
-         });
-}
-
-Site site_of(const SubmitOptions& options) {
-  Site site = read_site(options.site);
-  if (!options.data.empty()) site.data = fs::absolute(options.data).string();
-  if (options.no_container) site.container.on = false;
-  return site;
-}
-
-// Where another program than this one runs, it may have what this one was built without.
-bool is_run_by_this_program(const Site& site) {
-  return !site.container.on && site.program.empty();
-}
-
-// "device=cuda", "backend=nccl": what the points of a spec run on.
-std::set<std::string> services_of(const Spec& spec, const TargetMachine& machine) {
-  std::set<std::string> services;
-  for (const PlannedPoint& point : expand(spec, machine, Unbuilt::keep).points) {
-    for (const char* kind : {"device", "backend"}) {
-      const auto name = point.parameters.text(kind);
-      if (name) services.insert(std::string(kind) + "=" + *name);
-    }
-  }
-  return services;
-}
-
-// The nodes as the profile says, else as Slurm reports them. Without either, "cores" are this
-// machine's, with a warning.
-TargetMachine nodes_of(const Site& site, bool smoke, std::string& warning) {
-  NodeCounts facts;
-  const bool asks_gpus = site.gpu_form != GpuForm::none && site.gpus_per_node == 0;
-  if (site.cores_per_node == 0 || asks_gpus) {
-    facts = count_nodes(site, SlurmCommands(environment_of_process()));
-  }
-  NodeSize node{facts.cpus, facts.gpus, smoke, "as sinfo reports"};
-  if (site.cores_per_node > 0) {
-    facts.cores = node.cpus = site.cores_per_node;
-    node.source = site.where;
-  }
-  if (site.cpus_per_node > 0) node.cpus = site.cpus_per_node;
-  if (site.gpus_per_node > 0) node.gpus = site.gpus_per_node;
-  if (facts.cores > 0) return {facts.cores, true, {}, node};
-  const int here = topology_of_machine().usable_cores();
-  warning = fmt::format(
-      "{}: \"cores_per_node\" is missing and Slurm did not report it, so \"cores\" in the spec "
-      "means {}, as on this machine; add \"cores_per_node\"",
-      site.where, here);
-  return {here, false, {}, node};  // not the nodes': nobody gets a share of them
-}
-
-// `services` are told those that a smoke test replaces.
-StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services,
-                  std::string& warning, TargetPrecision& precision) {
-  StudyPlan plan;
-  plan.spec = read_spec(options.spec);
-  if (!site.device.empty() && !names_device(plan.spec)) {
-    plan.spec.fixed.set("device", site.device);
-  }
-  for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
-  if (options.repeats > 0) plan.spec.repeats = options.repeats;
-  plan.spec.control = plan.spec.control || options.control;
-  precision = precision_of(options, plan.spec);
-  precision.in_waves = true;
-  if (precision.share > 0 && options.smoke) {
-    throw Error(ErrorKind::usage, "a smoke test measures nothing", "--until-precision",
-                "leave out one of --smoke and --until-precision");
-  }
-  const TargetMachine machine = nodes_of(site, options.smoke, warning);
-  if (options.smoke) {
-    services = services_of(plan.spec, machine);
-    make_small(plan.spec, site);
-  }
-  if (is_run_by_this_program(site) && !engine_is_here() && !options.dry_run) {
-    throw Error(ErrorKind::usage, "this build has no engine, so its jobs cannot train", site.where,
-                "name the program of the compute nodes (\"program\"), or add --dry-run");
-  }
-  plan.expansion = expand(plan.spec, machine, Unbuilt::keep);
-  plan.study = fs::absolute(fs::path(options.results) / plan.spec.name).lexically_normal();
-  return plan;
+std::string cure_of_absent_data(const SubmitOptions& options, const Site& site) {
+  if (!options.data.empty()) return "correct --data";
+  return site.data.empty()
+             ? fmt::format("name its folder by --data, or as \"data\" in {}", site.where)
+             : fmt::format("correct \"data\" in {}", site.where);
 }
 
 class Submitter {
@@ -186,10 +76,11 @@ class Submitter {
         warning_(std::move(warning)),
         precision_(precision),
         slurm_(environment_of_process()),
-        resolved_(resolve_points(plan, AbsentData::like_any, &data_is_absent_)) {
+        resolved_(resolve_points(plan, AbsentData::like_any, &data_is_absent_,
+                                 cure_of_absent_data(options, site))) {
     setup_.study = plan.spec.name;
     setup_.folder = plan.study;
-    setup_.session = options.dry_run ? "DRY-RUN" : new_session_id();
+    setup_.session = options.dry_run ? kDryRunSession : new_session_id();
     setup_.program = this_program();
     setup_.fallback = options.fallback;
     setup_.services = std::move(services);
@@ -212,7 +103,9 @@ class Submitter {
     for (const std::string& placeholder : placeholders_of(site_)) {
       print("warning: {}: {}; write your own before you submit\n", site_.where, placeholder);
     }
-    if (!data_is_absent_.empty()) print("warning: {}\n", data_is_absent_);
+    if (!data_is_absent_.empty() && !options_.data_elsewhere) {
+      print("warning: {}; {}\n", data_is_absent_, kDataElsewhere);
+    }
     print("{}", scripts);
     return 0;
   }
@@ -252,13 +145,14 @@ class Submitter {
     sent_in_wave_ = 0;
     if (!is_first) setup_.session = new_session_id();
     Journal journal(plan_.study);
-    find_cut_off(journal, setup_, slurm_);
+    find_unanswered(journal, slurm_);
     prepare(journal);
     if (is_first) print_plan();
     const bool sends = !submission_.arrays.empty() || (options_.wait && submission_.left() > 0);
     if (is_first && sends) {
       need_data();
       if (!is_affordable()) return false;
+      slurm_.need("sbatch");
       leave_wanted(plan_);
     }
     if (submission_.arrays.empty()) return true;
@@ -321,6 +215,7 @@ class Submitter {
   void print_plan() const {
     if (!warning_.empty()) print("warning: {}\n", warning_);
     for (const std::string& note : plan_.expansion.notes) print_unbuilt(note);
+    for (const std::string& note : plan_.expansion.unseen) print("note: {}\n", note);
     for (const std::string& line : missing_bases(plan_.expansion.points)) {
       print("warning: {}\n", line);
     }
@@ -330,11 +225,14 @@ class Submitter {
     for (const std::string& line : other_machine_lines(plan_)) print("note: {}\n", line);
     if (site_.gpu_form != GpuForm::none && submission_.gpu_hours() == 0 &&
         !submission_.arrays.empty()) {
-      print(
-          "note: the points are of device cpu, so no GPUs are requested; for GPUs write "
-          "\"device\": \"cuda\" in {}, or add --set device=cuda\n",
-          site_.where);
+      print("note: the points are of device cpu, so no GPUs are requested; for GPUs {}\n",
+            site_.device.empty()
+                ? fmt::format("write \"device\": \"cuda\" in {}, or add --set device=cuda",
+                              site_.where)
+                : "add --set device=cuda");
     }
+    print_data_note();
+    print_shell_note();
     for (const std::string& line : precision_lines_) print("{}\n", line);
     print("{}", submission_text(submission_, plan_));
   }
@@ -342,18 +240,45 @@ class Submitter {
   // Jobs that wait for hours would fail one by one.
   void need_data() const {
     if (data_is_absent_.empty() || options_.data_elsewhere) return;
-    throw Error(ErrorKind::input, data_is_absent_, "",
-                "or add --data-elsewhere if only the jobs see it");
+    throw Error(ErrorKind::input, data_is_absent_, "", kDataElsewhere);
+  }
+
+  // Where the jobs look for data that this machine does not have.
+  void print_data_note() const {
+    if (data_is_absent_.empty() || !options_.data_elsewhere) return;
+    if (!filled_in(site_.data)) {
+      print("note: data is {} in {}, and {} is not set here: only the jobs look there\n",
+            site_.data, site_.where, leading_variable(site_.data));
+    } else {
+      print("note: the data set is not on this machine; the jobs look in {}\n",
+            site_.data.empty() ? "$PACELINE_DATA and data"
+                               : fmt::format("{} ({})", site_.data, site_.where));
+    }
+  }
+
+  void print_shell_note() const {
+    if (submission_.arrays.empty()) return;
+    const std::string script = script_text(site_, submission_.arrays.front(), submission_.setup);
+    const std::vector<std::string> names = slurm_.overriding_variables(script);
+    if (names.empty()) return;
+    print(
+        "note: set aside of your shell, as sbatch would prefer {} to the scripts' lines: {}; "
+        "what shall hold belongs in {}{}\n",
+        names.size() == 1 ? "it" : "them", join(names, ", "), site_.where,
+        options_.dry_run ? ", and sbatch by hand needs it unset" : "");
   }
 
   // Says where. What cannot be asked for stops it before there is a folder.
   std::string write_scripts() const {
+    const bool is_named = !options_.scripts.empty();
+    const fs::path folder = fs::absolute(is_named ? fs::path(options_.scripts) : default_folder());
+    ScriptSetup setup = submission_.setup;
+    setup.by_hand = folder.lexically_normal();
     std::vector<std::string> scripts;
     for (const JobArray& array : submission_.arrays) {
-      scripts.push_back(script_text(site_, array, submission_.setup));
+      scripts.push_back(script_text(site_, array, setup));
     }
-    const fs::path folder = options_.scripts.empty() ? new_folder() : fs::path(options_.scripts);
-    make_folder(folder);
+    is_named ? make_folder(folder) : make_private_folder(folder);
     for (std::size_t i = 0; i < submission_.arrays.size(); ++i) {
       const JobArray& array = submission_.arrays[i];
       std::string points;
@@ -361,21 +286,28 @@ class Submitter {
       replace_file(folder / (array.name + ".sbatch"), scripts[i]);
       replace_file(folder / (array.name + ".points"), points);
     }
-    return fmt::format("scripts, and a line for each run: {}/*.sbatch, *.points\n",
-                       folder.string());
+    return fmt::format("scripts, and a line for each run: {}/*.sbatch, *.points{}\n",
+                       folder.string(),
+                       is_named ? "" : "; to send them by hand, --scripts a folder that nodes see");
   }
 
-  // A dry run leaves nothing in the study.
-  fs::path new_folder() const {
+  // A dry run leaves nothing in the study. The folder is the same each time.
+  fs::path default_folder() const {
     std::error_code code;
     const fs::path parent = fs::temp_directory_path(code);
-    std::string name = (code ? "/tmp" : parent) / ("paceline-" + plan_.spec.name + "-XXXXXX");
-    if (mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorKind::input,
-                  std::string("the folder cannot be created: ") + std::strerror(errno), name,
-                  "name a folder: --scripts DIR");
+    return (code ? "/tmp" : parent) / fmt::format("paceline-{}-{}", plan_.spec.name, geteuid());
+  }
+
+  // Others can write to its parent, too. What an earlier dry run left goes.
+  static void make_private_folder(const fs::path& folder) {
+    struct stat status {};
+    const bool is_there = mkdir(folder.c_str(), 0700) != 0;
+    if (is_there && (errno != EEXIST || lstat(folder.c_str(), &status) != 0 ||
+                     !S_ISDIR(status.st_mode) || status.st_uid != geteuid())) {
+      throw Error(ErrorKind::input, "the folder cannot be created, or is not this user's",
+                  folder.string(), "name another: --scripts FOLDER");
     }
-    return name;
+    for (const auto& entry : fs::directory_iterator(folder)) fs::remove(entry.path());
   }
 
   // What counts is the program that runs in the jobs.
@@ -466,12 +398,13 @@ void add_submit(CLI::App& app, Action& action) {
   verb->add_flag("--dry-run", options->dry_run,
                  "print job arrays and cost, write the scripts, submit nothing");
   verb->add_option("--scripts", options->scripts,
-                   "with --dry-run, write the scripts here [default: a new folder in /tmp]")
+                   "with --dry-run, write the scripts here [default: a folder in /tmp]")
       ->type_name("FOLDER");
   verb->add_flag("--data-elsewhere", options->data_elsewhere,
                  "the data set is not on this machine, but the jobs see it");
-  verb->add_flag("--smoke", options->smoke,
-                 "submit a test instead: each shape once, two steps, on CPUs");
+  verb->add_flag(
+      "--smoke", options->smoke,
+      "submit a test instead: each shape once, two steps, on GPUs if the profile has some");
   CLI::Option* wait = verb->add_flag(
       "--wait", options->wait, "submit in waves, as the queue has room, until all runs are sent");
   verb->add_option("--every", options->every, "interval at which --wait checks the queue")

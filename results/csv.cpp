@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "engine/core/error.h"
+#include "engine/core/foreign_text.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -70,7 +72,26 @@ class Parser {
 }  // namespace
 
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
+  require_utf8(text, name);
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // of spreadsheets
   return Parser(text, name).all();
+}
+
+std::string shown_headings(const std::vector<std::string>& headings) {
+  if (headings.size() == 1) {
+    for (const auto& [separator, word] : {std::pair{';', "semicolons"}, {'\t', "tabs"}}) {
+      if (headings[0].find(separator) == std::string::npos) continue;
+      return fmt::format("the columns are separated by {}: write commas", word);
+    }
+  }
+  constexpr std::size_t kMost = 20, kLongest = 40;
+  std::vector<std::string> shown;
+  for (const std::string& heading : headings) {
+    if (shown.size() == kMost) break;
+    shown.push_back(heading.size() > kLongest ? heading.substr(0, kLongest) + ".." : heading);
+  }
+  return "columns: " + join(shown, ", ") +
+         (headings.size() > kMost ? fmt::format(" and {} more", headings.size() - kMost) : "");
 }
 
 }  // namespace paceline

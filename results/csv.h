@@ -12,7 +12,11 @@ struct CsvRow {
   std::vector<std::string> cells;
 };
 
-// Skips empty lines. Throws input naming `name` and the line of an unclosed quote.
+// Skips empty lines and a byte order mark. Throws input naming `name` and the line: an unclosed
+// quote, text that is not UTF-8.
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name);
+
+// For errors about a missing column: the headings, or that they are not separated by commas.
+std::string shown_headings(const std::vector<std::string>& headings);
 
 }  // namespace paceline

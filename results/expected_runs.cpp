@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kSchema = 1;
+constexpr std::int64_t kMostRepeats = 1000, kMostRuns = 1'000'000;  // as a sweep allows
 
 // A point a line, so that people and diff can read it.
 std::string text_of(const ExpectedRuns& plan) {
@@ -62,12 +64,32 @@ ExpectedRuns wanted_of(const JsonDocument& document) {
   ExpectedRuns plan;
   plan.study = json.value("study", "");
   plan.workload = json.value("workload", "");
-  plan.repeats = json.value("repeats", 1);
+  const Json repeats = json.value("repeats", Json(1));
+  if (!repeats.is_number_integer() || repeats < 1 || repeats > kMostRepeats) {
+    refuse("is no whole number from 1 to 1000", "/repeats");
+  }
+  plan.repeats = repeats.get<int>();
+  if (static_cast<std::int64_t>(json["points"].size()) * plan.repeats > kMostRuns) {
+    refuse("are more runs than a study may have", "/points");
+  }
   for (std::size_t i = 0; i < json["points"].size(); ++i) {
     if (!json["points"][i].is_object()) refuse("is no list of objects", "/points");
     plan.points.push_back(point_of(document, i));
   }
   return plan;
+}
+
+std::set<std::string> unreadable_points(const fs::path& study, const StoreContent& content) {
+  std::set<std::string> points;
+  for (const Rejected& rejected : content.rejected) {
+    for (const fs::path& place : {rejected.file, rejected.file.parent_path()}) {
+      const fs::path parent = place.parent_path() / "", here = study / "";
+      if (parent.lexically_normal() == here.lexically_normal()) {
+        points.insert(place.filename().string());
+      }
+    }
+  }
+  return points;
 }
 
 }  // namespace
@@ -87,17 +109,21 @@ ExpectedRuns parse_wanted(const std::string& name, std::string_view text) {
 }
 
 std::optional<ExpectedRuns> read_wanted(const fs::path& study_folder) {
-  std::error_code none;
   const fs::path file = study_folder / kWantedFile;
-  if (!fs::is_regular_file(file, none)) return std::nullopt;
+  if (!path_exists(file) || !fs::is_regular_file(file)) return std::nullopt;
   return parse_wanted(file.string(), read_text(file));
 }
 
 std::vector<ExpectedRuns> plans_of(const std::vector<fs::path>& studies, StoreContent& content) {
   std::vector<ExpectedRuns> all;
   const auto add = [&](const fs::path& folder) {
+    const auto is_it = [&](const Rejected& rejected) { return rejected.file == folder; };
+    if (std::any_of(content.rejected.begin(), content.rejected.end(), is_it)) return;
     try {
-      if (auto wanted = read_wanted(folder)) all.push_back(std::move(*wanted));
+      if (auto wanted = read_wanted(folder)) {
+        wanted->unreadable = unreadable_points(folder, content);
+        all.push_back(std::move(*wanted));
+      }
     } catch (const Error& error) {
       content.rejected.push_back({folder / kWantedFile, error.what()});
     }

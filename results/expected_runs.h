@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ struct ExpectedRuns {
   std::string study, workload;
   int repeats = 1;
   std::vector<Point> points;  // the parameters given in the spec
+  // Folders of points with records that cannot be read: nobody knows whether these were run.
+  std::set<std::string> unreadable = {};
 };
 
 // Replaces an older plan. Throws input if the folder cannot be written.

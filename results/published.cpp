@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -99,6 +100,10 @@ void put_cell(Json& record, const TableColumn& column, const std::string& cell,
       value = *integer;
     } else {
       value = *real * column.scale;
+      if (!std::isfinite(value.get<double>())) {
+        fail(fmt::format("\"{}\" times {:g} is more than a number can be", cell, column.scale),
+             where, "fix the cell");
+      }
     }
   }
   try {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/core/json_text.h"
+#include "engine/core/text.h"
 #include "results/quantiles.h"
 
 namespace paceline {
@@ -38,7 +39,7 @@ const Json* list_at(const Json& record, const RankList& list) {
 
 // Seven digits, as elsewhere in a record.
 Json rounded(double value) {
-  return std::stod(fmt::format("{:.7g}", value));
+  return to_real(fmt::format("{:.7g}", value)).value_or(value);
 }
 
 // Adds the spread of `values` below `path`, "" or "/p50", of each statistic.

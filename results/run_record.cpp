@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -22,8 +23,10 @@ constexpr double kMostOfACount = 9e15;       // what a double counts exactly
 constexpr double kLeastQuantity = 1e-290;    // a rate of less is no number any more
 
 [[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& key) {
+  std::error_code ignored;
   throw Error(ErrorKind::input, what, key.empty() ? where : where + ", key " + key,
-              "fix the record or move it away");
+              std::filesystem::exists(where, ignored) ? "fix the record or move it away"
+                                                      : "correct what the record is made of");
 }
 
 Json number_json(double value) {
@@ -31,7 +34,7 @@ Json number_json(double value) {
   if (value == std::floor(value) && std::abs(value) < kMostOfACount) {
     return static_cast<std::int64_t>(value);
   }
-  return std::stod(fmt::format("{:.7g}", value));
+  return to_real(fmt::format("{:.7g}", value)).value_or(value);
 }
 
 class Writer {
@@ -302,7 +305,27 @@ bool RunRecord::is_collective() const {
   return kind == "collective" || (kind == "imported" && collective && !collective->rows.empty());
 }
 
+std::string ProgramFacts::build() const {
+  constexpr std::size_t kShortCommit = 12;
+  std::vector<std::string> parts;
+  if (!commit.empty()) {
+    parts.push_back(commit.substr(0, kShortCommit) + (dirty.value_or(false) ? " (dirty)" : ""));
+  }
+  if (!files_hash.empty()) parts.push_back("files " + files_hash);
+  return join(parts, ", ");
+}
+
+bool ProgramFacts::differs_from(const ProgramFacts& other) const {
+  const auto differ = [](const auto& a, const auto& b, bool known) { return known && a != b; };
+  return differ(commit, other.commit, !commit.empty() && !other.commit.empty()) ||
+         differ(dirty, other.dirty, dirty && other.dirty) ||
+         differ(files_hash, other.files_hash, !files_hash.empty() && !other.files_hash.empty());
+}
+
 std::string RunRecord::build() const {
+  if (provenance.program) {
+    if (std::string text = provenance.program->build(); !text.empty()) return text;
+  }
   std::string text = provenance.version;
   if (!provenance.commit.empty()) text += (text.empty() ? "" : " ") + provenance.commit;
   if (provenance.dirty.value_or(false)) text += " (dirty)";

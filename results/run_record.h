@@ -115,7 +115,8 @@ struct RunRecord {
   bool completed() const { return status == "completed"; }
   // Measurements of a collective, no training run: of `bench`, or imported.
   bool is_collective() const;
-  std::string build() const;  // version, commit and dirty flag
+  // Version, commit and dirty flag of Paceline; of an own program its commit, dirty flag and files.
+  std::string build() const;
   std::string hosts() const;  // "n1, n2", of many ranks "512 hosts"; empty: not known
   Layout task_layout() const;
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/program_file.h"
 #include "engine/core/text.h"
 
@@ -45,8 +46,7 @@ fs::path shipped_path(const fs::path& relative) {
 }
 
 fs::path find_shipped(const fs::path& given, const std::string& folder) {
-  std::error_code code;
-  if (fs::exists(given, code)) return given;
+  if (path_exists(given)) return given;
   if (const fs::path found = shipped_path(given); !found.empty()) return found;
   const auto files = shipped_in(folder);
   const bool is_name =

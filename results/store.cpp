@@ -58,9 +58,9 @@ std::string record_text(const Json& thinner, const std::string& where) {
     }
   }
   throw Error(
-      ErrorKind::internal,
+      ErrorKind::input,
       fmt::format("record of {} bytes is over the limit of {}", text.size(), kRecordLimitBytes),
-      fmt::format("{}, key {} holds {} bytes", where, largest, most), "keep fewer samples in it");
+      fmt::format("{}, key {} holds {} bytes", where, largest, most), "keep less in it");
 }
 
 // A sidecar that is taken back unless the record that names it was written.
@@ -179,6 +179,10 @@ class Loader {
     }
   }
 
+  void add_unreadable(Rejected folder) {
+    if (paths_.insert(folder.file.string()).second) content_.rejected.push_back(std::move(folder));
+  }
+
   StoreContent take() { return std::move(content_); }
 
  private:
@@ -246,8 +250,8 @@ class Loader {
 class Walk {
  public:
   explicit Walk(const fs::path& folder) {
-    enter(folder);
-    for (; !links_.empty(); links_.pop_front()) enter(fs::path(links_.front()));
+    enter(folder, true);
+    for (; !links_.empty(); links_.pop_front()) enter(fs::path(links_.front()), false);
   }
 
   // By folder, repeat and attempt.
@@ -262,6 +266,7 @@ class Walk {
   }
 
   std::vector<fs::path> published;
+  std::vector<Rejected> unreadable;  // folders
 
  private:
   struct Named {
@@ -269,14 +274,14 @@ class Walk {
     Found found;
   };
 
-  void enter(const fs::path& folder) {
+  void enter(const fs::path& folder, bool is_named) {
     std::error_code code;
     const fs::path known = fs::canonical(folder, code), real = code ? folder : known;
     if (!code && !entered_.insert(real).second) return;
     if (is_published(folder)) published.push_back(folder);
     std::vector<fs::path> folders, links;
     std::vector<Named> files;
-    fs::directory_iterator entry(folder, fs::directory_options::skip_permission_denied, code);
+    fs::directory_iterator entry(folder, code);
     for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {
       const fs::path& path = entry->path();
       if (entry->is_directory(ignored_)) {
@@ -287,13 +292,15 @@ class Walk {
       }
     }
     if (code) {
-      throw Error(ErrorKind::input, "the folder cannot be read: " + code.message(), folder.string(),
-                  "check its permissions");
+      const Error error(ErrorKind::input, "the folder cannot be read: " + code.message(),
+                        folder.string(), "check its permissions");
+      if (is_named) throw Error(error);
+      unreadable.push_back({folder, error.what()});
     }
     if (!files.empty()) records_[files.front().found.file.parent_path()] = std::move(files);
     std::sort(links.begin(), links.end());
     links_.insert(links_.end(), links.begin(), links.end());
-    for (const fs::path& each : folders) enter(each);
+    for (const fs::path& each : folders) enter(each, false);
   }
 
   std::error_code ignored_;
@@ -303,19 +310,18 @@ class Walk {
 };
 
 void load_into(Loader& loader, const fs::path& folder) {
-  std::error_code code;
-  const auto status = fs::status(folder, code);
-  if (!fs::exists(status)) {
+  if (!path_exists(folder)) {
     if (const fs::path shipped = shipped_path(folder); !shipped.empty()) {
       return load_into(loader, shipped);
     }
     throw Error(ErrorKind::input, "no such study", folder.string(), "check the path");
   }
-  if (!fs::is_directory(status)) return loader.add_files({{folder, real_path(folder)}});
+  if (!fs::is_directory(folder)) return loader.add_files({{folder, real_path(folder)}});
   Walk walk(folder);
   std::sort(walk.published.begin(), walk.published.end());
   loader.add_files(walk.records());
   for (const fs::path& each : walk.published) loader.add_published(each);
+  for (Rejected& each : walk.unreadable) loader.add_unreadable(std::move(each));
 }
 
 }  // namespace

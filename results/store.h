@@ -10,8 +10,8 @@
 namespace paceline {
 
 struct Rejected {
-  std::filesystem::path file;
-  std::string reason;  // one line
+  std::filesystem::path file;  // or a folder that cannot be read
+  std::string reason;          // one line
 };
 
 struct StoreContent {

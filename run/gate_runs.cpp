@@ -164,7 +164,8 @@ std::vector<ProgramSide> with_points(const std::vector<ProgramSide>& sides,
 }
 
 int first_rounds(const GateRuns& runs) {
-  return runs.until_decided ? static_cast<int>(kFewestRuns) : runs.rounds;
+  if (!runs.until_decided) return runs.rounds;
+  return std::min(static_cast<int>(kFewestSequentialRuns), runs.max_rounds);
 }
 
 InterleavedRuns plan_of(const fs::path& old_program, const fs::path& new_program,

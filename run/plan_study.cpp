@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "analysis/gate/quantity.h"
@@ -14,6 +15,7 @@
 #include "results/expected_runs.h"
 #include "results/machine.h"
 #include "results/names.h"
+#include "run/program_facts.h"
 #include "run/program_results.h"
 #include "run/resolve.h"
 
@@ -27,7 +29,7 @@ bool engine_is_here() {
 }
 
 std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
-                                     std::string* not_here) {
+                                     std::string* not_here, const std::string& data_fix) {
   std::vector<Resolved> resolved;
   bool data_is_here = true;
   const auto warn = [&](const Error& error) {
@@ -40,11 +42,18 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
   };
   for (const UserProgram& program : plan.spec.programs) check_results(program);
   RunResolver resolver(plan.spec.workload,
-                       absent == AbsentData::refused ? std::function<void(const Error&)>() : warn);
+                       absent == AbsentData::refused ? std::function<void(const Error&)>() : warn,
+                       data_fix);
+  std::map<std::string, ProgramFacts> programs;
+  for (const UserProgram& program : plan.spec.programs) {
+    programs.emplace(program.tag(), program_facts(program, 0));
+  }
   for (const PlannedPoint& planned : plan.expansion.points) {
     try {
       const ResolvedRun run = resolver.resolve(planned.parameters);
       resolved.push_back({run.parameters, run.identity, run.data_hash, run.build});
+      const auto program = programs.find(run.parameters.text("program").value_or(""));
+      if (program != programs.end()) resolved.back().program = program->second;
     } catch (const Error& error) {
       throw Error(error.kind(),
                   fmt::format("point {} cannot be run: {}", planned.point.text(), error.what()),
@@ -63,9 +72,8 @@ StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolve
                            const std::function<OtherMachine(const StoreContent&)>& place,
                            int repeats) {
   const Spec& spec = plan.spec;
-  std::error_code ignored;
   StoreContent store;
-  if (fs::exists(plan.study, ignored)) store = load_store(plan.study);
+  if (path_exists(plan.study)) store = load_store(plan.study);
   plan.runs =
       take_inventory(plan.expansion.points,
                      schedule(plan.expansion.points.size(), repeats > 0 ? repeats : spec.repeats,
@@ -82,10 +90,11 @@ TargetPrecision precision_of(const StudyOptions& options, Spec& spec) {
   precision.most = options.max_repeats;
   spec.sequential = true;
   spec.repeats = options.repeats;
-  if (options.repeats == 0) spec.repeats = static_cast<int>(kFewestRuns);
-  if (spec.repeats < static_cast<int>(kFewestRuns)) {
-    throw Error(ErrorKind::usage, "fewer than 3 runs have no interval", "--repeats",
-                "give the first repeats of every point, 3 or more, or leave it out");
+  constexpr int kFewest = static_cast<int>(kFewestSequentialRuns);
+  if (options.repeats == 0) spec.repeats = kFewest;
+  if (spec.repeats < kFewest) {
+    throw Error(ErrorKind::usage, "speed-ups over fewer than 4 runs have no anytime-valid interval",
+                "--repeats", "give the first repeats of every point, 4 or more, or leave it out");
   }
   if (precision.most < spec.repeats) {
     throw Error(ErrorKind::usage,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "run/resolve.h"
 #include "run/until_precise.h"
 #include "sweeps/study_plan.h"
 
@@ -37,10 +38,11 @@ void check_data_root(const std::string& workload, const std::string& root);
 // accept all records (a login node need not see the compute nodes' data).
 enum class AbsentData { refused, unlike_any, like_any };
 
-// One entry per point. If the data set is absent, passes the error to `not_here`, or else to the
-// user. Throws usage or input naming a point that cannot be resolved.
+// One entry per point. If the data set is absent, passes the error, with `data_fix` as its cure, to
+// `not_here`, or else to the user. Throws usage or input naming a point that cannot be resolved.
 std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
-                                     std::string* not_here = nullptr);
+                                     std::string* not_here = nullptr,
+                                     const std::string& data_fix = kFindDataFix);
 
 // Fills in the plan's runs and unusable records, of spec.repeats or of `repeats`. Returns the
 // usable ones. `other_machine` decides which of them were made on another machine than the runs to

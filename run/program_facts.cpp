@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/core/environment.h"
+#include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "results/quantiles.h"
@@ -66,6 +67,26 @@ fs::path python_environment(const UserProgram& program) {
   return stands_in_bin && fs::exists(folder / "pyvenv.cfg", ignored) ? folder : fs::path();
 }
 
+// Of the words of its commands that name files; empty: none does.
+std::string hash_of_files(const UserProgram& program) {
+  constexpr std::uintmax_t kLargest = std::uintmax_t{16} << 20;  // larger ones are data
+  std::set<fs::path> files;
+  for (const auto& command : {program.setup, program.command}) {
+    for (const std::string& part : command) {
+      for (const std::string& word : program.shell ? split(part, ' ') : std::vector{part}) {
+        const fs::path file = fs::path(program.directory) / word;
+        std::error_code ignored;
+        if (fs::is_regular_file(file, ignored) && fs::file_size(file, ignored) <= kLargest) {
+          files.insert(file);
+        }
+      }
+    }
+  }
+  Hash hash;
+  for (const fs::path& file : files) hash.add(file.string()).add(hash_of_file(file));
+  return files.empty() ? "" : hash.hex();
+}
+
 std::optional<double> one(const ProgramReport& report, const char* name) {
   const auto found = report.numbers.find(name);
   return found == report.numbers.end() ? std::nullopt : std::optional(found->second.front());
@@ -93,6 +114,7 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
       facts.dirty = !ask({"status", "--porcelain", "--untracked-files=no"}).empty();
     }
   }
+  facts.files_hash = hash_of_files(program);
   const fs::path environment = python_environment(program);
   if (!environment.empty()) {
     facts.python_environment = environment.string();
@@ -100,6 +122,20 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
   }
   return facts;
 }
+
+namespace {
+
+// Samples of a step: as reported, or as the point's batches make them.
+std::optional<double> samples_of_a_step(const RunRecord& record) {
+  if (record.plan.global_batch) return record.plan.global_batch;
+  if (const auto whole = record.parameters.real("global_batch")) return whole;
+  const auto batch = record.parameters.real("batch_per_replica");
+  if (!batch) return std::nullopt;
+  return *batch * record.layout.gpus *
+         record.parameters.real("gradient_accumulation_steps").value_or(1);
+}
+
+}  // namespace
 
 void set_results(RunRecord& record, const ProgramReport& report, double seconds) {
   Timing& timing = record.timing;
@@ -116,6 +152,9 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
     timing.step_seconds = {step_quantiles(steps->second)};
   }
   record.plan.global_batch = one(report, "global_batch");
+  if (const auto batch = samples_of_a_step(record); batch && rate.samples && !rate.steps) {
+    rate.steps = *rate.samples / *batch;
+  }
   if (const auto count = one(report, "parameter_count")) {
     record.plan.parameter_count = static_cast<std::int64_t>(*count);
   }

@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-// Its folder's commit, its Python environment with the packages that matter to speed. `seconds`
-// are those from its start to its end.
+// Its folder's commit, the hash of the files that its command names, its Python environment with
+// the packages that matter to speed. `seconds` are those from its start to its end.
 ProgramFacts program_facts(const UserProgram& program, double seconds);
 
 // Sets the program's precision, too, so after its facts. Without a result of its own, fit_seconds

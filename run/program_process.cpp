@@ -18,6 +18,7 @@
 #include "results/names.h"
 #include "run/gpus.h"
 #include "run/world.h"
+#include "sweeps/shell_command.h"
 
 namespace paceline {
 
@@ -136,11 +137,9 @@ class Becoming {
     }
   }
 
-  std::string text_of(const std::string& text, bool quotes) const {
-    return filled(text, [&](const std::string& name) {
-      const std::string value = value_of_placeholder(name);
-      return quotes ? shell_quote(value) : value;
-    });
+  std::string text_of(const std::string& text, bool is_for_shell) const {
+    const auto value = [&](const std::string& name) { return value_of_placeholder(name); };
+    return is_for_shell ? fill_shell_command(text, value) : filled(text, value);
   }
 
   std::string value_of_placeholder(const std::string& name) const {

@@ -13,6 +13,8 @@
 
 namespace paceline {
 
+class PrintedOutput;
+
 // What a program reports, by the name of the result.
 struct ProgramReport {
   std::map<std::string, std::vector<double>> numbers;  // one, or a list in its order; all finite
@@ -24,26 +26,28 @@ void check_results(const UserProgram& program);
 
 class ProgramResults {
  public:
-  // Throws usage if an expression is none or has not exactly one group.
-  explicit ProgramResults(const std::vector<ResultSource>& sources);
+  // Throws usage if an expression is none or has not exactly one group. What does not fit into
+  // memory is kept in a nameless file of `folder`.
+  explicit ProgramResults(const std::vector<ResultSource>& sources,
+                          const std::filesystem::path& folder = {});
   ~ProgramResults();
   ProgramResults(const ProgramResults&) = delete;
   ProgramResults& operator=(const ProgramResults&) = delete;
 
-  // What the program prints, in any pieces. Keeps no more of it than its results.
+  // What the program prints, in any pieces. Only keeps it, as the program waits meanwhile.
   void hear(std::string_view text);
-  // After its end. `file_of` turns a source's file into a path. Throws input naming the result:
-  // it is not there, more than once, not a number, not finite.
+  // After its end, searches what it printed and its files. `file_of` turns a source's file into a
+  // path. Throws input naming the result: it is not there, more than once, not a number, not
+  // finite.
   ProgramReport finish(const std::function<std::filesystem::path(const std::string&)>& file_of);
 
  private:
   struct Finder;
-  void take_line();
+  void search(std::string_view output);
 
   std::vector<std::unique_ptr<Finder>> finders_;
-  std::string line_, output_;  // the line so far; all output where a result is of it as a whole
-  std::size_t lines_ = 0;
-  bool keeps_output_ = false, output_is_cut_ = false;
+  std::unique_ptr<PrintedOutput> output_;
+  bool keeps_output_ = false;
 };
 
 }  // namespace paceline

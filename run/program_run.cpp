@@ -3,15 +3,12 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +16,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
 #include "engine/comm/rendezvous/address.h"
 #include "engine/core/child.h"
@@ -64,35 +60,6 @@ std::uint16_t free_port() {
   if (socket_of_port >= 0) close(socket_of_port);
   if (!bound) throw Error(ErrorKind::internal, "no port is free", std::strerror(errno));
   return ntohs(address.sin_port);
-}
-
-// Children of this process, also those that a dead child left to it.
-std::vector<pid_t> own_children() {
-  std::vector<pid_t> children;
-  std::error_code ignored;
-  for (const auto& task : fs::directory_iterator("/proc/self/task", ignored)) {
-    std::ifstream list(task.path() / "children");
-    for (pid_t child = 0; list >> child;) children.push_back(child);
-  }
-  return children;
-}
-
-// Ends what the program left running. Returns how many processes that were. Some launchers have
-// helpers that end by themselves a moment later.
-int end_leftovers() {
-  constexpr double kGraceSeconds = 1;
-  int ended = 0;
-  const double start = now_seconds();
-  while (!own_children().empty() && now_seconds() - start < kGraceSeconds) {
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  for (auto children = own_children(); !children.empty(); children = own_children()) {
-    for (const pid_t child : children) kill(child, SIGKILL);
-    for (const pid_t child : children) ended += waitpid(child, nullptr, 0) == child ? 1 : 0;
-  }
-  return ended;
 }
 
 // Passes output on, up to a limit, and keeps its end.
@@ -156,11 +123,11 @@ class ProgramRun {
       : request_(request),
         program_(request.program),
         environment_(environment_of_process()),
-        results_(program_.results),
+        results_(program_.results, folder_of_run(request).parent_path()),
         started_at_(utc_time_stamp()) {}
 
   int go() {
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    adopt_orphans();
     assign();
     prepare();
     const ChosenGpus gpus(Settings(request_.parameters).text("device"), lone_backend(), {},
@@ -294,9 +261,9 @@ class ProgramRun {
     const std::vector<ChildSetup> children = children_of(part);
     const WatchOfMany watch =
         watch_children(children, [&](std::size_t, std::string_view text) { output.hear(text); });
-    ended_ = now_seconds();
+    ended_ = watch.ended_at;
     output.end();
-    const int left = end_leftovers();
+    const int left = end_orphans();
     if (watch.stopped_by != 0) {
       throw Error(ErrorKind::preempted, fmt::format("stopped by {}", strsignal(watch.stopped_by)),
                   name_of(part));

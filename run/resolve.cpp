@@ -392,14 +392,18 @@ Point resolve_program(const Point& given) {
   return p;
 }
 
-RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent)
-    : workload_(std::move(workload)), data_is_absent_(std::move(data_is_absent)) {}
+RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent,
+                         std::string data_fix)
+    : workload_(std::move(workload)),
+      data_fix_(std::move(data_fix)),
+      data_is_absent_(std::move(data_is_absent)) {}
 
 const std::string& RunResolver::hash_of_data(const Workload& workload) {
   if (!data_hash_.empty()) return data_hash_;
   try {
-    data_hash_ = workload.hash(workload.data_set.empty() ? std::filesystem::path()
-                                                         : find_data_folder(workload.data_set, {}));
+    data_hash_ = workload.hash(workload.data_set.empty()
+                                   ? std::filesystem::path()
+                                   : find_data_folder(workload.data_set, {}, data_fix_));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input || !data_is_absent_) throw;
     data_is_absent_(error);

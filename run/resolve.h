@@ -12,6 +12,8 @@ namespace paceline {
 
 struct Workload;
 
+constexpr char kFindDataFix[] = "give its folder by --data";
+
 struct ResolvedRun {
   Point parameters;
   std::string identity;   // of workload and parameters
@@ -24,13 +26,15 @@ class RunResolver {
  public:
   // With `data_is_absent`, a missing data set is reported to it once instead of thrown, and parts
   // that are not built are accepted. For planning on a machine that will not run the study.
-  explicit RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent = {});
+  // `data_fix`: the cure of such a data set.
+  explicit RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent = {},
+                       std::string data_fix = kFindDataFix);
   ResolvedRun resolve(const Point& given);
 
  private:
   const std::string& hash_of_data(const Workload& workload);
 
-  std::string workload_, data_hash_;
+  std::string workload_, data_fix_, data_hash_;
   std::shared_ptr<const Workload> made_;  // created once, with its network
   std::function<void(const Error&)> data_is_absent_;
 };

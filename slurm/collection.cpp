@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "results/quantiles.h"
 #include "sweeps/unfinished.h"
@@ -40,8 +41,7 @@ std::size_t record_lost_runs(const std::filesystem::path& study, const std::vect
 
 std::vector<std::string> reference_lines(const std::filesystem::path& study) {
   const std::filesystem::path folder = study.string() + ".reference";
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder, ignored)) return {};
+  if (!path_exists(folder)) return {};
   std::map<std::string, std::vector<double>> seconds;  // by node
   std::vector<double> all;
   for (const Record& record : load_store(folder).records) {

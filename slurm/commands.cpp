@@ -3,11 +3,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <set>
 #include <string_view>
+#include <thread>
 
 #include "engine/core/child.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "slurm/array_id.h"
 
 namespace paceline {
 
@@ -23,6 +31,83 @@ std::string on_one_line(const std::string& text) {
   return join(lines, "; ");
 }
 
+// "123" or "123;cluster": what sbatch --parsable prints. 0: the line is something else.
+std::int64_t bare_job(std::string_view line) {
+  line = trim(line);
+  const std::int64_t job = to_integer(line.substr(0, line.find(';'))).value_or(0);
+  return std::max<std::int64_t>(job, 0);
+}
+
+// The job that an answer names among greetings of the site. 0: none, or not only one.
+std::int64_t job_among(const std::string& answer) {
+  constexpr std::string_view kSentence = "Submitted batch job ";
+  std::set<std::int64_t> jobs;
+  for (const std::string& line : split(answer, '\n')) {
+    std::string_view text = line;
+    if (const auto at = text.find(kSentence); at != std::string_view::npos) {
+      text.remove_prefix(at + kSentence.size());
+      text = text.substr(0, text.find(' '));
+    }
+    if (const std::int64_t job = bare_job(text); job > 0) jobs.insert(job);
+  }
+  return jobs.size() == 1 ? *jobs.begin() : 0;
+}
+
+std::int64_t newest_job(const std::string& list) {
+  std::int64_t newest = 0;
+  for (const std::string& line : split(list, '\n')) {
+    if (const auto id = parse_array_id(trim(line))) newest = std::max(newest, id->job);
+  }
+  return newest;
+}
+
+// Slurm said no, and was there to say it.
+bool is_clear_refusal(const CommandResult& result) {
+  if (result.timed_out || result.code == 0 || result.code > 128) return false;
+  const std::string said = to_lower(result.err + result.out);
+  const auto speaks_of = [&](const char* words) { return said.find(words) != std::string::npos; };
+  constexpr const char* kLostOnTheWay[] = {"timed out",
+                                           "time out",
+                                           "timeout",
+                                           "contact",
+                                           "connect",
+                                           "socket",
+                                           "zero bytes",
+                                           "send/recv",
+                                           "communication",
+                                           "transport",
+                                           "unexpected message",
+                                           "not respond",
+                                           "broken pipe"};
+  return !said.empty() && job_among(result.out) == 0 &&
+         std::none_of(std::begin(kLostOnTheWay), std::end(kLostOnTheWay), speaks_of);
+}
+
+// What a profile may leave to its user, whose centre tells him to export it.
+struct UsersOwn {
+  const char* variable;
+  const char* options[2];
+};
+constexpr UsersOwn kUsersOwn[] = {{"SBATCH_ACCOUNT", {"--account", "-A"}},
+                                  {"SBATCH_PARTITION", {"--partition", "-p"}},
+                                  {"SBATCH_QOS", {"--qos", "-q"}},
+                                  {"SBATCH_CONSTRAINT", {"--constraint", "-C"}},
+                                  {"SBATCH_RESERVATION", {"--reservation", "--reservation"}},
+                                  {"SBATCH_WCKEY", {"--wckey", "--wckey"}}};
+
+bool has_directive(const std::string& script, const std::string& option) {
+  for (const std::string& line : split(script, '\n')) {
+    constexpr std::string_view kMark = "#SBATCH";
+    if (!line.starts_with(kMark)) continue;
+    const std::string_view words = trim(std::string_view(line).substr(kMark.size()));
+    if (words.starts_with(option) &&
+        (option[1] != '-' || words.substr(option.size()).find_first_of("= ") == 0)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string CommandResult::complaint() const {
@@ -34,11 +119,11 @@ std::string CommandResult::complaint() const {
 SlurmCommands::SlurmCommands(Environment environment) : environment_(std::move(environment)) {
   environment_["SLURM_TIME_FORMAT"] = "standard";
   // Defaults of a user for his own calls would change what these print or do.
-  for (const char* name : {"SQUEUE_FORMAT", "SQUEUE_FORMAT2", "SQUEUE_STATES", "SQUEUE_PARTITION",
-                           "SQUEUE_USERS", "SQUEUE_SORT", "SACCT_FORMAT", "SBATCH_ARRAY_INX",
-                           "SBATCH_JOB_NAME", "SBATCH_WAIT", "SBATCH_TIMELIMIT"}) {
-    environment_.erase(name);
-  }
+  std::erase_if(environment_, [](const auto& variable) {
+    constexpr const char* kOfQueries[] = {"SQUEUE_", "SACCT_", "SCANCEL_", "SINFO_", "SACCTMGR_"};
+    return std::any_of(std::begin(kOfQueries), std::end(kOfQueries),
+                       [&](const char* begin) { return variable.first.starts_with(begin); });
+  });
 }
 
 std::string SlurmCommands::find(const std::string& program) const {
@@ -58,7 +143,12 @@ bool SlurmCommands::has(const std::string& program) const {
   return !find(program).empty();
 }
 
-CommandResult SlurmCommands::run(const std::vector<std::string>& words, double seconds) const {
+void SlurmCommands::need(const std::string& program) const {
+  if (!has(program)) throw Error(ErrorKind::usage, program + " is not in PATH", "", kNoSlurm);
+}
+
+CommandResult SlurmCommands::run(const std::vector<std::string>& words, double seconds,
+                                 const std::vector<std::string>& unset) const {
   CommandResult result;
   ChildSetup setup;
   setup.command = words;
@@ -69,6 +159,7 @@ CommandResult SlurmCommands::run(const std::vector<std::string>& words, double s
     return result;
   }
   setup.environment = environment_;
+  for (const std::string& variable : unset) setup.environment.erase(variable);
   setup.separate_output = true;
   ChildLimits limits;
   limits.grace = 5;
@@ -87,20 +178,61 @@ CommandResult SlurmCommands::run(const std::vector<std::string>& words, double s
   return result;
 }
 
-std::int64_t SlurmCommands::submit(const std::filesystem::path& script,
+SbatchAnswer SlurmCommands::submit(const std::filesystem::path& script,
                                    const std::filesystem::path& folder,
                                    const std::vector<std::string>& options,
-                                   const std::string& fix) const {
+                                   const std::string& name) const {
+  constexpr double kSeconds = 120;
+  constexpr int kPauses[] = {0, 1, 2, 4};  // a busy controller needs some time to list it
+  need("sbatch");
   std::vector<std::string> words = {"sbatch", "--parsable", "--chdir=" + folder.string()};
   words.insert(words.end(), options.begin(), options.end());
   words.push_back(script.string());
-  const CommandResult result = run(words);
-  if (result.code == 127) throw Error(ErrorKind::usage, result.complaint(), "", kNoSlurm);
-  // "123", or "123;cluster".
-  const std::string_view answer = trim(result.out);
-  const auto job = to_integer(answer.substr(0, answer.find(';')));
-  if (result.ok() && job && *job > 0) return *job;
-  throw Error(ErrorKind::usage, "sbatch refused it: " + result.complaint(), script.string(), fix);
+  const CommandResult result = run(words, kSeconds, overriding_variables(read_text(script)));
+  const std::int64_t bare = bare_job(result.out);
+  if (result.ok() && bare > 0) return {bare, false, ""};
+  SbatchAnswer answer{0, is_clear_refusal(result), result.complaint()};
+  for (const int pause : kPauses) {
+    std::this_thread::sleep_for(std::chrono::seconds(pause));
+    try {
+      answer.job = find_job(name);
+    } catch (const Error&) {
+      break;
+    }
+    if (answer.job > 0 || answer.is_refused) return answer;
+  }
+  // What it names is not listed any more, or nobody lists it.
+  if (result.ok()) answer.job = job_among(result.out);
+  return answer;
+}
+
+std::int64_t SlurmCommands::find_job(const std::string& name) const {
+  const CommandResult queue = run({"squeue", "-h", "-a", "--name=" + name, "-o", "%F"});
+  if (!queue.ok()) {
+    throw Error(ErrorKind::usage, "squeue failed: " + queue.complaint(), "",
+                queue.code == 127 ? kNoSlurm : "try again when Slurm answers");
+  }
+  if (const std::int64_t job = newest_job(queue.out); job > 0) return job;
+  // It may have ended already.
+  const CommandResult history =
+      run({"sacct", "-n", "-P", "-X", "--name=" + name, "-S", "now-7days", "-o", "JobID"});
+  return history.ok() ? newest_job(history.out) : 0;
+}
+
+std::vector<std::string> SlurmCommands::overriding_variables(const std::string& script) const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : environment_) {
+    if (name != "SLURM_HINT" && !name.starts_with("SBATCH_")) continue;
+    const auto* const own =
+        std::find_if(std::begin(kUsersOwn), std::end(kUsersOwn),
+                     [&](const UsersOwn& each) { return name == each.variable; });
+    const bool is_left_to_user =
+        own != std::end(kUsersOwn) &&
+        std::none_of(std::begin(own->options), std::end(own->options),
+                     [&](const char* option) { return has_directive(script, option); });
+    if (!is_left_to_user) names.push_back(name);
+  }
+  return names;
 }
 
 void SlurmCommands::cancel(const std::vector<std::int64_t>& jobs) const {

@@ -19,19 +19,37 @@ struct CommandResult {
   std::string complaint() const;  // one line: its error message, or how it ended
 };
 
+// What came of a submission. Neither a job nor a refusal: nobody knows whether Slurm has it.
+struct SbatchAnswer {
+  std::int64_t job = 0;
+  bool is_refused = false;
+  std::string why;  // there is no job; one line
+};
+
 class SlurmCommands {
  public:
   explicit SlurmCommands(Environment environment);
 
-  // Without a shell: each word is one argument. Waits at most `seconds`.
-  CommandResult run(const std::vector<std::string>& words, double seconds = 120) const;
+  // Without a shell: each word is one argument. Waits at most `seconds`. `unset`: variables that
+  // the command does not get.
+  CommandResult run(const std::vector<std::string>& words, double seconds = 120,
+                    const std::vector<std::string>& unset = {}) const;
 
   bool has(const std::string& program) const;
+  void need(const std::string& program) const;  // throws usage if it is not in PATH
 
-  // Returns the job id. Throws usage with Slurm's message if the submission is rejected, and `fix`
-  // as the cure.
-  std::int64_t submit(const std::filesystem::path& script, const std::filesystem::path& folder,
-                      const std::vector<std::string>& options, const std::string& fix) const;
+  // Submits a script of the job `name`. An answer that is no bare job id is not believed: then the
+  // job is looked up by its name, several times where sbatch did not clearly refuse.
+  SbatchAnswer submit(const std::filesystem::path& script, const std::filesystem::path& folder,
+                      const std::vector<std::string>& options, const std::string& name) const;
+
+  // The newest job of this name in queue or accounting. 0: neither knows one. Throws usage if the
+  // queue cannot be asked.
+  std::int64_t find_job(const std::string& name) const;
+
+  // Variables of the user's shell that would replace what the script asks for, or add to it; submit
+  // leaves them out. Account, partition and the like count only where the script names its own.
+  std::vector<std::string> overriding_variables(const std::string& script) const;
 
   // Cancels those of these jobs that are in the queue. Throws usage with Slurm's message.
   void cancel(const std::vector<std::int64_t>& jobs) const;

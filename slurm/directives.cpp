@@ -104,6 +104,22 @@ std::string time_text(int minutes) {
   return fmt::format("{}:{:02}:00", hours, minutes % 60);
 }
 
+namespace {
+
+// A name that Slurm takes for a pattern.
+std::string log_pattern(const JobArray& array, const ScriptSetup& setup, const char* ending) {
+  if (setup.by_hand.empty()) return file_of_array(setup.session, array.name, ending).string();
+  const std::string folder = setup.by_hand.string();
+  if (folder.find_first_of("%\\\"'\n") != std::string::npos) {
+    throw Error(ErrorKind::usage, "Slurm cannot take the name of this folder for its logs", folder,
+                "name another: --scripts FOLDER");
+  }
+  const std::string name = folder + "/" + array.name + ending;
+  return name.find(' ') == std::string::npos ? name : '"' + name + '"';
+}
+
+}  // namespace
+
 std::vector<std::string> array_directives(const Site& site, const JobArray& array,
                                           const ScriptSetup& setup) {
   const JobShape& shape = array.shape;
@@ -111,10 +127,8 @@ std::vector<std::string> array_directives(const Site& site, const JobArray& arra
   directives.add("job-name", job_name(array.name, setup));
   directives.add("array", fmt::format("0-{}{}", array.runs.size() - 1,
                                       site.throttle > 0 ? fmt::format("%{}", site.throttle) : ""));
-  directives.add("output", file_of_array(setup.session, array.name, ".%A_%a.log").string());
-  if (site.error_file) {
-    directives.add("error", file_of_array(setup.session, array.name, ".%A_%a.err").string());
-  }
+  directives.add("output", log_pattern(array, setup, ".%A_%a.log"));
+  if (site.error_file) directives.add("error", log_pattern(array, setup, ".%A_%a.err"));
   directives.line("--open-mode=append");
   add_who(directives, site);
   directives.add("constraint", site.constraint);

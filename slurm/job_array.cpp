@@ -15,6 +15,7 @@ Need larger(const Need& a, const Need& b) {
   both.minutes = std::max(a.minutes, b.minutes);
   both.memory_mb = std::max(a.memory_mb, b.memory_mb);
   both.time_is_known = a.time_is_known && b.time_is_known;
+  both.is_cut = a.is_cut || b.is_cut;
   return both;
 }
 

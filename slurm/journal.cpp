@@ -45,7 +45,8 @@ class Appender {
  public:
   explicit Appender(const fs::path& file)
       : file_(file),
-        descriptor_(open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+        descriptor_(
+            open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666)) {
     if (descriptor_ < 0) fail(file, errno);
   }
   ~Appender() { close(descriptor_); }
@@ -109,8 +110,7 @@ std::vector<Element> read_elements(const fs::path& file) {
 
 Journal::Journal(fs::path study)
     : study_(std::move(study)), file_(study_ / "slurm" / "journal.jsonl") {
-  std::error_code ignored;
-  if (!fs::exists(file_, ignored)) return;
+  if (!path_exists(file_)) return;
   // What follows the last line break is a line that was cut off, or nothing.
   const std::vector<std::string> lines = split(read_text(file_), '\n');
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
@@ -229,8 +229,7 @@ void Journal::cancelled(const std::vector<std::int64_t>& jobs) {
 }
 
 void need_submissions(const Journal& journal, const fs::path& study) {
-  std::error_code ignored;
-  if (!fs::is_directory(study, ignored)) {
+  if (!path_exists(study) || !fs::is_directory(study)) {
     throw Error(ErrorKind::input, "no such study", study.string(), "check the path");
   }
   if (journal.empty()) {

@@ -123,7 +123,8 @@ Need Needs::of(std::size_t point) const {
   if (const auto found = timed_out_.find(point); found != timed_out_.end()) {
     need.minutes = std::max(need.minutes, 2 * found->second);
   }
-  if (site_.most_minutes > 0) need.minutes = std::min(need.minutes, site_.most_minutes);
+  need.is_cut = site_.most_minutes > 0 && need.minutes > site_.most_minutes;
+  if (need.is_cut) need.minutes = site_.most_minutes;
   expect(need, point);
   if (site_.memory_form == MemoryForm::none) return need;
   const double cache =

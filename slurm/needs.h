@@ -22,6 +22,7 @@ struct Need {
   int minutes = 0;              // the time limit
   std::int64_t memory_mb = 0;   // per node, in Slurm's M; 0: the site has no form for memory
   bool time_is_known = false;   // the limit is based on a record
+  bool is_cut = false;          // by the site's limit
   double expected_seconds = 0;  // expected duration; the limit if unknown
   Expectation expected_by = Expectation::none;
 };

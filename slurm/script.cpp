@@ -91,6 +91,7 @@ std::string binds_of(const Site& site, const ScriptSetup& setup) {
     if (!path.empty()) paths.push_back(path);
   }
   paths.insert(paths.end(), setup.reads.begin(), setup.reads.end());
+  if (!setup.by_hand.empty()) paths.push_back(setup.by_hand.string());
   std::string text;
   for (const std::string& path : paths) {
     check_bind(path);
@@ -233,31 +234,55 @@ fs::path file_of_array(const std::string& session, const std::string& array,
   return fs::path("slurm") / session / (array + std::string(ending));
 }
 
+namespace {
+
+std::string command_by_hand(const JobArray& array, const ScriptSetup& setup) {
+  if (setup.by_hand.empty()) {
+    return file_of_array(setup.session, array.name, ".sbatch").string();
+  }
+  return shell_quote((setup.by_hand / (array.name + ".sbatch")).string());
+}
+
+// A study that was not submitted may have no folder yet. It is not made on a node that sees none of
+// these files: there it would be another one.
+std::string preparations_by_hand(const JobArray& array, const ScriptSetup& setup) {
+  if (setup.by_hand.empty()) return "";
+  const std::string folder = shell_quote(setup.by_hand.string());
+  return "[ -r " + folder + "/" + array.name + ".points ] || refuse \"$(hostname) does not see \"" +
+         folder +
+         "\"; write the scripts to a folder that all nodes share, by --scripts\" 65\n"
+         "mkdir -p \"$study\"";
+}
+
+}  // namespace
+
 std::string script_text(const Site& site, const JobArray& array, const ScriptSetup& setup) {
   check_folder(setup.folder);
   const std::size_t count = array.runs.size();
-  return filled(kTemplate,
-                {{"directives", join(array_directives(site, array, setup), "\n")},
-                 {"study", setup.study},
-                 {"count", fmt::format("{} run{}", count, count == 1 ? "" : "s")},
-                 {"shape", array.shape.text()},
-                 {"site", site.name},
-                 {"script", file_of_array(setup.session, array.name, ".sbatch").string()},
-                 {"session", setup.session},
-                 {"array", array.name},
-                 {"study_folder", shell_quote(setup.folder.string())},
-                 {"modules", modules_of(site)},
-                 {"environment", environment_of(site)},
-                 {"setup", join(site.setup, "\n")},
-                 {"store", array.shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1"},
-                 {"program", program_of(site, setup, array.shape.gpus > 0)},
-                 {"launch", launch_of(site, array.shape)},
-                 {"start", start_of(array, setup)},
-                 {"services", services_of(setup)},
-                 {"reference", reference_of(site, setup)},
-                 {"fallback", fallback_of(setup)},
-                 {"requeue", requeue_of(site)},
-                 {"errors", site.error_file ? "${log%.log}.err" : "$log"}});
+  return filled(kTemplate, {{"directives", join(array_directives(site, array, setup), "\n")},
+                            {"study", setup.study},
+                            {"count", fmt::format("{} run{}", count, count == 1 ? "" : "s")},
+                            {"shape", array.shape.text()},
+                            {"site", site.name},
+                            {"from", setup.by_hand.empty() ? ", from the study's folder" : ""},
+                            {"script", command_by_hand(array, setup)},
+                            {"by_hand", preparations_by_hand(array, setup)},
+                            {"files", setup.by_hand.empty() ? "$study/slurm/" + setup.session
+                                                            : shell_quote(setup.by_hand.string())},
+                            {"array", array.name},
+                            {"study_folder", shell_quote(setup.folder.string())},
+                            {"modules", modules_of(site)},
+                            {"environment", environment_of(site)},
+                            {"setup", join(site.setup, "\n")},
+                            {"store", array.shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1"},
+                            {"program", program_of(site, setup, array.shape.gpus > 0)},
+                            {"launch", launch_of(site, array.shape)},
+                            {"start", start_of(array, setup)},
+                            {"services", services_of(setup)},
+                            {"reference", reference_of(site, setup)},
+                            {"fallback", fallback_of(setup)},
+                            {"requeue", requeue_of(site)},
+                            {"errors", site.error_file ? "${log%.log}.err" : "$log"}});
 }
 
 std::string collect_script_text(const Site& site, const ScriptSetup& setup) {

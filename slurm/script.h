@@ -22,6 +22,8 @@ struct ScriptSetup {
   std::string fallback = {};      // the backend to use if the run's backend cannot sum; empty: none
   std::set<std::string> reads = {};     // absolute folders of files named in points
   std::set<std::string> services = {};  // required parts of the program, e.g. "device=cuda"
+  // Absolute folder of the arrays' files if they are to be sent by hand; empty: the study has them.
+  std::filesystem::path by_hand = {};
 };
 
 // All values are quoted or validated, so that the shell never executes them. Throws usage if the

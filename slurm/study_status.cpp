@@ -10,6 +10,7 @@
 
 #include "engine/core/text.h"
 #include "results/machine.h"
+#include "sweeps/repeat_reasons.h"
 
 namespace paceline {
 
@@ -77,20 +78,17 @@ std::string point_line(Runs runs, std::size_t width) {
   });
   std::string text = fmt::format("  {:<{}}  {} {} of {} done", runs.front()->element.point, width,
                                  bar_of(runs), count_of(runs, RunPhase::done), runs.size());
-  std::vector<std::pair<std::string, std::vector<int>>> repeats;  // by what is to be said of them
+  std::vector<RepeatReason> reasons;
   for (const RunView* run : runs) {
     if (run->phase != RunPhase::failed && run->phase != RunPhase::unsent &&
         run->phase != RunPhase::unknown) {
       continue;
     }
-    const std::string said = fmt::format("{}: {}", look_of(run->phase).text, run->why);
-    if (repeats.empty() || repeats.back().first != said) repeats.push_back({said, {}});
-    repeats.back().second.push_back(run->element.repeat);
+    reasons.push_back({run->element.repeat,
+                       fmt::format("{}: {}", look_of(run->phase).text, run->why),
+                       run->slurm.job > 0 ? run->slurm.text() : ""});
   }
-  for (const auto& [said, numbers] : repeats) {
-    text += fmt::format("; repeat{} {} {}", numbers.size() == 1 ? "" : "s",
-                        fmt::join(numbers, ", "), said);
-  }
+  if (!reasons.empty()) text += "; " + to_text(std::move(reasons), " ");
   return text + "\n";
 }
 

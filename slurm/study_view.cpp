@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/core/file.h"
+
 namespace paceline {
 
 namespace {
@@ -36,7 +38,7 @@ void judge_by_slurm(RunView& run, const ElementStates& history) {
   const auto found = history.find(run.slurm);
   if (found == history.end()) {
     run.why = fmt::format(
-        "{} left no record, and Slurm knows nothing of it: cancelled before it began, or forgotten",
+        "{} left no record, and Slurm knows nothing more: cancelled before the start, or forgotten",
         run.slurm.text());
     return;
   }
@@ -45,8 +47,7 @@ void judge_by_slurm(RunView& run, const ElementStates& history) {
   if (run.timed_out) {
     run.why = fmt::format("TIMEOUT after {} min ({})", run.minutes, run.slurm.text());
   } else if (state.state == "COMPLETED") {
-    run.why =
-        fmt::format("Slurm says that {} is completed, but it left no record", run.slurm.text());
+    run.why = fmt::format("{} left no record, but Slurm says COMPLETED", run.slurm.text());
   } else {
     run.why = fmt::format("{} ({})", with_detail(state), run.slurm.text());
   }
@@ -75,7 +76,7 @@ class Viewer {
     run.why = array.refused   ? "Slurm refused its array"
               : array.later   ? "left for a later submit: the site takes no more at a time"
               : !array.called ? "submit stopped before its array"
-                              : "submit was cut off while Slurm was asked";
+                              : "Slurm's answer to submit was lost";
   }
 
   std::vector<RunView> judged() {
@@ -94,6 +95,7 @@ class Viewer {
         if (would_do && run.other_machine.empty()) {
           run.phase = RunPhase::done;
           run.has_record = true;
+          run.why.clear();
           return;
         }
         if ((*record)->session == run.session) last = record;
@@ -144,8 +146,7 @@ StudyNow look_at_study(const std::filesystem::path& study, const Journal& journa
   const ElementStates queue = ask_queue(slurm, jobs);
   const ElementStates history = ask_history(slurm, jobs);
   StudyNow now;
-  std::error_code ignored;
-  if (std::filesystem::exists(study, ignored)) now.store = load_store(study, RecordParts::outcome);
+  if (path_exists(study)) now.store = load_store(study, RecordParts::outcome);
   now.runs = view_study(journal, now.store, queue, history, place);
   return now;
 }

@@ -12,6 +12,7 @@
 #include "engine/core/text.h"
 #include "slurm/directives.h"
 #include "slurm/points_file.h"
+#include "sweeps/repeat_reasons.h"
 #include "sweeps/runner.h"
 
 namespace paceline {
@@ -41,6 +42,11 @@ std::string why_again(const RunStatus& status, const RunView* view) {
   return status.state == RunState::missing && told ? view->why : status.why;
 }
 
+// "6 runs are"
+std::string runs_are(std::size_t count) {
+  return counted(count, "run") + (count == 1 ? " is" : " are");
+}
+
 std::size_t elements_in(const std::vector<JobArray>& arrays) {
   std::size_t count = 0;
   for (const JobArray& array : arrays) count += array.runs.size();
@@ -55,8 +61,9 @@ double total(const std::vector<JobArray>& arrays, double (JobArray::*hours)() co
 
 void add(Submission::Expected& expected, const Need& need, const JobShape& shape) {
   const double hours = need.expected_seconds / 3600;
-  expected.gpu_hours += hours * shape.gpus;
-  expected.cpu_hours += hours * shape.cpus();
+  const bool is_known = need.expected_by != Expectation::none;
+  (is_known ? expected.gpu_hours : expected.limit_gpu_hours) += hours * shape.gpus;
+  (is_known ? expected.cpu_hours : expected.limit_cpu_hours) += hours * shape.cpus();
   switch (need.expected_by) {
     case Expectation::records:
       ++expected.by_records;
@@ -69,7 +76,9 @@ void add(Submission::Expected& expected, const Need& need, const JobShape& shape
   }
 }
 
-// "about 8.4 GPU-hours, 26.5 CPU-hours (by published times), at most 105.0 and 350.0"
+// "about 8.4 GPU-hours, 26.5 CPU-hours (by published times), at most 105.0 and 350.0"; with runs
+// of unknown time "about ... (by records), and up to 180.0 and 360.0 for 30 runs of unknown time;
+// at most ..."
 std::string cost_text(const Submission& submission) {
   const Submission::Expected& expected = submission.expected;
   std::vector<std::string> sources;
@@ -79,11 +88,14 @@ std::string cost_text(const Submission& submission) {
     return fmt::format("at most {:.1f} GPU-hours, {:.1f} CPU-hours", submission.gpu_hours(),
                        submission.cpu_hours());
   }
+  std::string unknown = ",";
   if (expected.by_limit > 0) {
-    sources.push_back(fmt::format("the limit of {} runs", expected.by_limit));
+    unknown = fmt::format(", and up to {:.1f} and {:.1f} for {} of unknown time;",
+                          expected.limit_gpu_hours, expected.limit_cpu_hours,
+                          counted(expected.by_limit, "run"));
   }
-  return fmt::format("about {:.1f} GPU-hours, {:.1f} CPU-hours (by {}), at most {:.1f} and {:.1f}",
-                     expected.gpu_hours, expected.cpu_hours, join(sources, ", "),
+  return fmt::format("about {:.1f} GPU-hours, {:.1f} CPU-hours (by {}){} at most {:.1f} and {:.1f}",
+                     expected.gpu_hours, expected.cpu_hours, join(sources, ", "), unknown,
                      submission.gpu_hours(), submission.cpu_hours());
 }
 
@@ -111,6 +123,19 @@ std::string advice(const Site& site) {
                      site.where.empty() ? "the site profile" : site.where);
 }
 
+[[noreturn]] void throw_no_job(const SbatchAnswer& answer, const fs::path& script,
+                               const Site& site) {
+  if (answer.is_refused) {
+    throw Error(ErrorKind::usage, "sbatch refused it: " + answer.why, script.string(),
+                advice(site));
+  }
+  throw Error(
+      ErrorKind::usage,
+      "sbatch did not say whether it took the job, and the queue does not show it: " + answer.why,
+      script.string(),
+      "call submit again when Slurm answers: it looks for the job before it sends any");
+}
+
 // It is no part of the study: a queue that is full by now must not hide that all was sent.
 void send_collector(const Submission& submission, const Site& site,
                     const std::set<std::int64_t>& jobs, const SlurmCommands& slurm,
@@ -119,13 +144,20 @@ void send_collector(const Submission& submission, const Site& site,
   const fs::path script = setup.folder / file_of_array(setup.session, "collect", ".sbatch");
   replace_file(script, collect_script_text(site, setup));
   const std::string after = fmt::format("--dependency=afterany:{}", fmt::join(jobs, ":"));
-  try {
-    const std::int64_t job = slurm.submit(script, setup.folder, {after}, advice(site));
-    tell(fmt::format("job {} collects the study after them", job));
-  } catch (const Error& error) {
-    if (!is_refused_for_now(error.what())) throw;
+  const SbatchAnswer answer =
+      slurm.submit(script, setup.folder, {after}, job_name("collect", setup));
+  if (answer.job > 0) {
+    tell(fmt::format("job {} collects the study after them", answer.job));
+  } else if (!answer.is_refused) {
+    tell(
+        fmt::format("whether a job collects the study is not known (sbatch: {}): call paceline "
+                    "collect {}",
+                    answer.why, setup.folder.string()));
+  } else if (is_refused_for_now(answer.why)) {
     tell(fmt::format("no job collects the study, as the queue is full: call paceline collect {}",
                      setup.folder.string()));
+  } else {
+    throw_no_job(answer, script, site);
   }
 }
 
@@ -189,7 +221,8 @@ Submission prepare_submission(const SubmissionInput& input) {
     } else if (!input.sent_once ||
                !input.sent_once->contains({status.run.point, status.run.repeat})) {
       if (view && view->timed_out) needs.timed_out(status.run.point, view->minutes);
-      submission.runs.push_back({status.run, why_again(status, view)});
+      submission.runs.push_back({status.run, why_again(status, view),
+                                 view && view->slurm.job > 0 ? view->slurm.text() : ""});
     }
   }
   std::vector<ScheduledRun> runs, later;
@@ -279,21 +312,22 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
   for (const JobArray& array : submission.arrays) {
     const fs::path script = setup.folder / file_of_array(setup.session, array.name, ".sbatch");
     journal.sending(setup.session, array.name);
-    std::int64_t job = 0;
-    try {
-      job = slurm.submit(script, setup.folder, {}, advice(site));
-    } catch (const Error& error) {
-      journal.refused(setup.session, array.name, error.what());
-      if (jobs.empty() || !is_refused_for_now(error.what())) throw;
-      tell(fmt::format("Slurm takes no more now: {} runs are left for a later call ({})",
-                       elements_in(submission.arrays) - sent + submission.left(), error.what()));
+    const SbatchAnswer answer = slurm.submit(script, setup.folder, {}, job_name(array.name, setup));
+    if (answer.job == 0) {
+      if (answer.is_refused) journal.refused(setup.session, array.name, answer.why);
+      if (!answer.is_refused || jobs.empty() || !is_refused_for_now(answer.why)) {
+        throw_no_job(answer, script, site);
+      }
+      tell(fmt::format("Slurm takes no more now: {} left for a later call ({})",
+                       runs_are(elements_in(submission.arrays) - sent + submission.left()),
+                       answer.why));
       return sent;
     }
-    journal.sent(setup.session, array.name, job);
-    jobs.insert(job);
+    journal.sent(setup.session, array.name, answer.job);
+    jobs.insert(answer.job);
     sent += array.runs.size();
-    tell(fmt::format("job {}: {} ({}), {} elements", job, array.name, array.shape.text(),
-                     array.runs.size()));
+    tell(fmt::format("job {}: {} ({}), {}", answer.job, array.name, array.shape.text(),
+                     counted(array.runs.size(), "element")));
   }
   if (collect && sent > 0 && submission.left() == 0) {
     send_collector(submission, site, jobs, slurm, tell);
@@ -301,35 +335,47 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
   return sent;
 }
 
-void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm) {
+void find_unanswered(Journal& journal, const SlurmCommands& slurm) {
   std::vector<SentArray> open;
   for (const SentArray& array : journal.arrays()) {
-    if (array.job == 0 && array.called && !array.refused) open.push_back(array);
+    const bool is_open = array.job == 0 && array.called && !array.refused;
+    if (is_open && !array.elements.empty()) open.push_back(array);
   }
   for (const SentArray& array : open) {
-    ScriptSetup then = setup;
+    ScriptSetup then;
+    then.study = array.elements.front().study;
     then.session = array.session;
-    const CommandResult result =
-        slurm.run({"squeue", "-h", "-a", "--name=" + job_name(array.name, then), "-o", "%F"});
-    if (!result.ok()) {
-      throw Error(ErrorKind::usage, "squeue failed: " + result.complaint(), "",
-                  "try again when Slurm answers");
-    }
-    const std::string first = split(result.out, '\n').front();
-    if (const auto job = to_integer(trim(first))) journal.sent(array.session, array.name, *job);
+    const std::int64_t job = slurm.find_job(job_name(array.name, then));
+    if (job > 0) journal.sent(array.session, array.name, job);
   }
 }
 
-std::string submission_text(const Submission& submission, const StudyPlan& plan) {
-  std::string text;
-  std::size_t again = 0;
+namespace {
+
+// What is sent again, a line a point.
+std::string again_lines(const Submission& submission, const StudyPlan& plan) {
+  std::map<std::size_t, std::vector<RepeatReason>> reasons;  // by point
   for (const RunToSend& each : submission.runs) {
-    if (each.why == kNoRecord || ++again > kShownPoints) continue;
-    text +=
-        fmt::format("again: {} repeat {}: {}\n", plan.expansion.points[each.run.point].point.text(),
-                    each.run.repeat, each.why);
+    if (each.why != kNoRecord) {
+      reasons[each.run.point].push_back({each.run.repeat, each.why, each.element});
+    }
   }
-  if (again > kShownPoints) text += fmt::format("again: {} more runs\n", again - kShownPoints);
+  std::string text;
+  std::size_t told = 0;
+  for (const auto& [point, why] : reasons) {
+    if (++told > kShownPoints) break;
+    text += fmt::format("again: {} {}\n", plan.expansion.points[point].point.text(), to_text(why));
+  }
+  if (reasons.size() > kShownPoints) {
+    text += fmt::format("again: {}\n", counted(reasons.size() - kShownPoints, "more point"));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string submission_text(const Submission& submission, const StudyPlan& plan) {
+  std::string text = again_lines(submission, plan);
   std::size_t width = 5;
   for (const JobArray& array : submission.arrays) width = std::max(width, array.name.size());
   if (!submission.arrays.empty()) {
@@ -343,16 +389,18 @@ std::string submission_text(const Submission& submission, const StudyPlan& plan)
                         array.name, width, array.runs.size(), shape.nodes, shape.ntasks,
                         shape.cpus_per_task, shape.gpus, time_text(array.need.minutes),
                         array.gpu_hours(), array.cpu_hours(),
-                        array.need.time_is_known ? "records" : "site profile");
+                        array.need.is_cut          ? "most_minutes"
+                        : array.need.time_is_known ? "records"
+                                                   : "site profile");
   }
   const std::size_t elements = elements_in(submission.arrays);
-  text += fmt::format("{}: {} arrays, {} elements: {}; {} runs are done, {} in the queue\n",
-                      plan.spec.name, submission.arrays.size(), elements, cost_text(submission),
-                      submission.done, submission.in_queue);
+  text += fmt::format("{}: {}, {}: {}; {} done, {} in the queue\n", plan.spec.name,
+                      counted(submission.arrays.size(), "array"), counted(elements, "element"),
+                      cost_text(submission), runs_are(submission.done), submission.in_queue);
   if (const std::size_t left = submission.left(); left > 0) {
     text += fmt::format(
-        "{} runs are left for a later call, or for --wait: the site takes no more at a time ({})\n",
-        left, submission.room.by);
+        "{} left for a later call, or for --wait: the site takes no more at a time ({})\n",
+        runs_are(left), submission.room.by);
   }
   return text;
 }

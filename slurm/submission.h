@@ -24,6 +24,7 @@ namespace paceline {
 struct RunToSend {
   ScheduledRun run;
   std::string why;  // "no record", "failed: rank 1 was killed", "TIMEOUT after 5 min (12_3)"
+  std::string element = {};  // its last one: "12_3"
 };
 
 struct Submission {
@@ -36,7 +37,8 @@ struct Submission {
   std::set<std::int64_t> jobs_in_queue;  // of earlier submissions
 
   struct Expected {
-    double gpu_hours = 0, cpu_hours = 0;
+    double gpu_hours = 0, cpu_hours = 0;                         // without those of unknown time
+    double limit_gpu_hours = 0, limit_cpu_hours = 0;             // of those
     std::size_t by_records = 0, by_published = 0, by_limit = 0;  // runs
   } expected;                                                    // of the runs submitted now
 
@@ -76,8 +78,9 @@ std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolv
                                  const JobArray& array);
 
 // Writes each array's files and submits it. The journal is updated before sbatch is called. Calls
-// `tell` for each accepted array. With `collect`, a collecting job follows the last wave. Throws as
-// SlurmCommands::submit if an array is rejected; earlier ones stay in the queue. If only the queue
+// `tell` for each accepted array. With `collect`, a collecting job follows the last wave. Throws
+// usage with Slurm's message if an array is rejected, or its fate is unknown (the next submission
+// then looks for it before it sends anything); earlier ones stay in the queue. If only the queue
 // is full, and holds runs of this study, the rest becomes the next wave. Returns the number of runs
 // that were sent.
 std::size_t send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
@@ -85,9 +88,8 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
                             const SlurmCommands& slurm, bool collect,
                             const std::function<void(const std::string&)>& tell);
 
-// For arrays that were being submitted when a submission was interrupted: finds their jobs in the
-// queue by name.
-void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm);
+// For arrays of which a submission did not learn what became of them: finds their jobs by name.
+void find_unanswered(Journal& journal, const SlurmCommands& slurm);
 
 // A table of the arrays with time, memory and cost, and what is not submitted.
 std::string submission_text(const Submission& submission, const StudyPlan& plan);

@@ -308,6 +308,7 @@ class Expander {
   void tag_programs() {
     if (spec_.programs.empty()) return;
     check_visible();
+    note_unseen();
     for (PlannedPoint& planned : expansion_.points) {
       const UserProgram& program = program_of(spec_, planned.parameters, spec_.where);
       check_placeholders(program, planned.parameters, planned.layout, spec_.where);
@@ -315,12 +316,26 @@ class Expander {
     }
   }
 
+  bool is_seen(const std::string& name) const {
+    return std::any_of(spec_.programs.begin(), spec_.programs.end(),
+                       [&](const UserProgram& program) { return can_see(program, name); });
+  }
+
+  // Batches and the precision may be stated of a program that has its own.
+  void note_unseen() {
+    for (const auto& [name, value] : spec_.fixed.values()) {
+      if (name == "batch_per_replica" || name == "precision" || is_seen(name)) continue;
+      expansion_.unseen.push_back(
+          fmt::format("no placeholder {{{}}} shows {} {} to the program: the records will say so, "
+                      "whatever it does",
+                      name, name, to_text(value)));
+    }
+  }
+
   // Points that differ in what the program never sees would be repeats under other names.
   void check_visible() const {
     for (const auto& [name, value] : expansion_.points.front().point.values()) {
-      const bool seen = std::any_of(spec_.programs.begin(), spec_.programs.end(),
-                                    [&, n = name](const UserProgram& p) { return can_see(p, n); });
-      if (seen) continue;
+      if (is_seen(name)) continue;
       const auto place = spec_.places.find(name);
       throw Error(ErrorKind::input,
                   fmt::format("{} varies, and the command has no {{{}}}", name, name),

@@ -22,6 +22,7 @@ struct PlannedPoint {
 struct Expansion {
   std::vector<PlannedPoint> points;  // in spec order, with the last axis fastest, then `include`
   std::vector<std::string> notes;    // what cannot run here, why, and whether it was omitted
+  std::vector<std::string> unseen;   // what is fixed, but no placeholder shows to the program
 };
 
 // What to do with a point that cannot run here: its backend or device is not built, or the machine

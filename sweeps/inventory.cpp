@@ -78,6 +78,13 @@ std::string why_changed(const Record& record, const Resolved& resolved) {
   return what.empty() ? "its record is of other parameters" : "other parameters: " + what;
 }
 
+bool other_build(const RunRecord& record, const Resolved& resolved) {
+  if (resolved.program && record.provenance.program) {
+    return record.provenance.program->differs_from(*resolved.program);
+  }
+  return record.build() != resolved.build;
+}
+
 void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool new_build,
            const OtherMachine& other_machine) {
   if (known.rejected) status.why = "its record cannot be used";
@@ -91,7 +98,7 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
     } else if (!same) {
       status.state = RunState::changed;
       status.why = why_changed(*record, resolved);
-    } else if ((*record)->build() != resolved.build && new_build) {
+    } else if (new_build && other_build(**record, resolved)) {
       status.state = RunState::changed;
       status.why = "its record is of another build (" + (*record)->build() + ")";
     } else if (other_machine && !(elsewhere = other_machine(*record)).empty()) {
@@ -103,7 +110,7 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
                 RunState::done,
                 record->where(),
                 (*record)->timing.whole_seconds(),
-                (*record)->build() != resolved.build,
+                other_build(**record, resolved),
                 ""};
       return;
     }

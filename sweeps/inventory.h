@@ -17,6 +17,7 @@ struct Resolved {
   std::string identity;   // of workload and parameters; empty: unknown, compare the given ones
   std::string data_hash;  // empty: unknown, any matches
   std::string build;
+  std::optional<ProgramFacts> program = {};  // as it is now
 };
 
 constexpr char kNoRecord[] = "no record";

@@ -46,7 +46,7 @@ std::string program_lines(const NewSpec& spec) {
   if (spec.throughput.empty()) {
     return text +
            "  // Its time from start to end counts. To read a throughput from what it prints:\n"
-           "  // \"results\": {\"samples_per_second\": {\"line\": \"throughput: ([0-9.]+)\"}},\n";
+           "  // \"results\": {\"samples_per_second\": {\"line\": \"throughput: {number}\"}},\n";
   }
   return text +
          "  // Where its throughput stands: the group of a regular expression, in printed lines.\n"

@@ -175,7 +175,7 @@ class ProgramReader {
     }
     if (!value.is_object()) {
       fail(fmt::format("result {} must say where it stands", name), path,
-           "write {\"line\": \"throughput: ([0-9.]+)\"}");
+           "write {\"line\": \"throughput: {number}\"}");
     }
     ResultSource source;
     source.name = name;
@@ -343,8 +343,13 @@ std::vector<std::string> placeholders_in(std::string_view text) {
   return names;
 }
 
-std::string filled(std::string_view text, const PlaceholderValue& value) {
+std::string filled(std::string_view text, const PlaceholderValue& value,
+                   const std::function<void(char)>& literal) {
   std::string result;
+  const auto keep = [&](std::string_view part) {
+    result += part;
+    if (literal) std::for_each(part.begin(), part.end(), literal);
+  };
   for (std::size_t at = 0; at < text.size();) {
     const bool doubled = text.substr(at).starts_with("{{");
     const std::size_t name = at + (doubled ? 2 : 1);
@@ -352,9 +357,9 @@ std::string filled(std::string_view text, const PlaceholderValue& value) {
     const bool closed =
         end != std::string::npos && (!doubled || text.substr(end).starts_with("}}"));
     if (!closed) {
-      result += text[at++];
+      keep(text.substr(at++, 1));
     } else if (doubled) {
-      result += text.substr(at + 1, end - at);
+      keep(text.substr(at + 1, end - at));
       at = end + 2;
     } else {
       result += value(std::string(text.substr(name, end - name)));

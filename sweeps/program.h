@@ -77,7 +77,9 @@ UserProgram parse_program(const std::string& name, const std::string& definition
 // the text "{gpus}", and other braces are themselves.
 std::vector<std::string> placeholders_in(std::string_view text);
 using PlaceholderValue = std::function<std::string(const std::string& name)>;
-std::string filled(std::string_view text, const PlaceholderValue& value);
+// `literal` is told each character of the text that stays.
+std::string filled(std::string_view text, const PlaceholderValue& value,
+                   const std::function<void(char)>& literal = {});
 
 // What follows from a point, beside its parameters: nodes, ntasks, gpus_per_node, ... Empty: no
 // such name, or no value in this point.

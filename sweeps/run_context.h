@@ -5,6 +5,9 @@
 
 namespace paceline {
 
+// The session in scripts of a dry run. Whoever sends them by hand makes it one of his own.
+constexpr char kDryRunSession[] = "DRY-RUN";
+
 struct RunContext {
   std::string study, point, point_folder, session;
   int repeat = 1, round = 1;

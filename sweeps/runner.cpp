@@ -53,6 +53,7 @@ class StudyRunner {
 
   RunnerResult go() {
     HeldSignals signals;
+    adopt_orphans();
     for (const RunnerSide& side : sides_) make_folder(side.study / "logs");
     while (!runs_.empty()) {
       expect(runs_);
@@ -141,6 +142,7 @@ class StudyRunner {
         setup_.spec->timeout_seconds);
     const double seconds = now_seconds() - start;
     is_running_ = false;
+    end_orphans();  // of a run that was killed before it could
     result_.stopped_by = watch.stopped_by;
     if (watch.stopped_by != 0) return;
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), run.point));

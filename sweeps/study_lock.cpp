@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr char kLock[] = ".lock";
+
 // "process 123 on node7"
 std::string holder_of(int descriptor) {
   std::array<char, 300> text{};
@@ -43,6 +45,10 @@ std::string this_process() {
                 study.string(), "wait for it, or use another folder");
   }
   if (descriptor >= 0) close(descriptor);
+  if (code == ELOOP) {
+    throw Error(ErrorKind::input, "the study's lock is no plain file, but a link or the like",
+                (study / kLock).string(), "remove it");
+  }
   throw Error(ErrorKind::input, fmt::format("the study cannot be locked: {}", std::strerror(code)),
               study.string(), "use another folder");
 }
@@ -51,8 +57,9 @@ std::string this_process() {
 
 StudyLock::StudyLock(const fs::path& study) : study_(study) {
   make_folder(study);
-  descriptor_ = open((study / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  descriptor_ = open_lock_file(study / kLock);
   if (descriptor_ < 0 || flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse(descriptor_, study);
+  if ((fcntl(descriptor_, F_GETFL) & O_ACCMODE) == O_RDONLY) return;  // nobody else's name
   const std::string name = this_process();
   const auto size = static_cast<ssize_t>(name.size());
   if (ftruncate(descriptor_, 0) != 0 || write(descriptor_, name.data(), name.size()) != size) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/aligned.h"
@@ -10,6 +11,7 @@
 #include "results/machine.h"
 #include "sweeps/bases.h"
 #include "sweeps/eta.h"
+#include "sweeps/repeat_reasons.h"
 
 namespace paceline {
 
@@ -40,6 +42,7 @@ std::size_t done_by_another_build(const StudyPlan& plan) {
 std::vector<std::string> warnings(const StudyPlan& plan) {
   std::vector<std::string> lines;
   for (const std::string& note : plan.expansion.notes) lines.push_back("note: " + note);
+  for (const std::string& note : plan.expansion.unseen) lines.push_back("note: " + note);
   for (const std::string& line : missing_bases(plan.expansion.points)) {
     lines.push_back("warning: " + line);
   }
@@ -63,22 +66,19 @@ struct PointState {
 PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStatus*>& runs,
                           bool can_run) {
   PointState state;
-  std::vector<std::pair<int, std::string>> reasons;
+  std::vector<RepeatReason> reasons;
   for (const RunStatus* status : runs) {
     ++(status->state == RunState::done ? state.done : state.to_make);
     if (status->state != RunState::done && status->state != RunState::elsewhere &&
         status->why != kNoRecord) {
-      reasons.emplace_back(status->run.repeat, status->why);
+      reasons.push_back({status->run.repeat, status->why});
     }
   }
   if (!can_run) state.to_make = 0;
-  std::sort(reasons.begin(), reasons.end());
   state.text = fmt::format("{} of {} done", state.done, plan.spec.repeats);
   if (!can_run) state.text += "; cannot run here";
-  for (const auto& [repeat, why] : reasons) {
-    state.text += fmt::format("; repeat {}: {}", repeat, why);
-  }
   state.is_told = !reasons.empty();
+  if (state.is_told) state.text += "; " + to_text(std::move(reasons));
   return state;
 }
 
@@ -234,22 +234,27 @@ Json plan_json(const StudyPlan& plan) {
 std::vector<std::string> resume_lines(const StudyPlan& plan) {
   std::vector<std::string> lines = warnings(plan);
   const std::size_t to_make = runs_to_make(plan);
-  lines.push_back(fmt::format("{}: {} runs, {} done already, {} to do{}", plan.spec.name,
-                              plan.runs.size(), runs_in_state(plan, RunState::done), to_make,
-                              hindered_text(plan)));
+  lines.push_back(fmt::format("{}: {}, {} done already, {} to do{}", plan.spec.name,
+                              counted(plan.runs.size(), "run"), runs_in_state(plan, RunState::done),
+                              to_make, hindered_text(plan)));
   if (runs_in_state(plan, RunState::missing) == plan.runs.size() && plan.rejected.empty()) {
     return lines;
   }
-  std::size_t told = 0;
+  std::map<std::size_t, std::vector<RepeatReason>> reasons;  // by point
   for (const RunStatus& status : plan.runs) {
     // Those of another machine were counted above.
     if (status.state == RunState::done || status.state == RunState::elsewhere) continue;
-    if (++told > kShownPoints) continue;
-    lines.push_back(fmt::format("to run: {} repeat {}: {}",
-                                plan.expansion.points[status.run.point].point.text(),
-                                status.run.repeat, status.why));
+    reasons[status.run.point].push_back({status.run.repeat, status.why});
   }
-  if (told > kShownPoints) lines.push_back(fmt::format("and {} more runs", told - kShownPoints));
+  std::size_t told = 0;
+  for (const auto& [point, why] : reasons) {
+    if (++told > kShownPoints) break;
+    lines.push_back(
+        fmt::format("to run: {} {}", plan.expansion.points[point].point.text(), to_text(why)));
+  }
+  if (reasons.size() > kShownPoints) {
+    lines.push_back(fmt::format("and {}", counted(reasons.size() - kShownPoints, "more point")));
+  }
   return lines;
 }
 

@@ -46,7 +46,9 @@ std::vector<Counterfactual> Counterfactuals::of(const Row& row, bool rates) cons
     const auto others = off_[i].find(key_but_for(row.first(), what));
     if (others == off_[i].end()) continue;
     for (const Row* other : others->second) {
-      found.push_back({what.without, what.cost, ratio_of(row, *other, rates), other});
+      found.push_back({what.without, what.cost,
+                       judged(ratio_of(row, *other, rates).estimate, doubt_of(row, *other)),
+                       other});
     }
   }
   return found;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/study/contrast.h"
 #include "analysis/study/row_facts.h"
 
 namespace paceline {
@@ -12,7 +13,7 @@ namespace paceline {
 struct Counterfactual {
   std::string without;       // "communication (backend null)"
   std::string cost;          // "communication", for programs
-  Ratio speed_up;            // of the run without it, over the one with it
+  Judged speed_up;           // of the run without it, over the one with it
   const Row* row = nullptr;  // the one without it
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "analysis/study/switches.h"
 #include "results/step_samples.h"
@@ -12,6 +13,8 @@ namespace paceline {
 struct StepRecords::Phases {
   double input = 0, launch = 0, communication = 0, compute = 0, outside = 0;
   double of_all = 0, most_compute = 0;  // of_all: communication that every rank waits for
+  double next_compute = 0;              // of the rank that computes second longest
+  int slowest = -1;                     // the rank that computes longest; -1: not known
   double samples = 0;
   bool is_bound = false;    // of_all may be less
   bool has_warmup = false;  // there are steps that the rates leave out
@@ -26,14 +29,20 @@ struct StepRecords::Phases {
     outside += more.outside * scale;
     of_all += more.of_all * scale;
     most_compute += more.most_compute * scale;
+    next_compute += more.next_compute * scale;
     is_bound = is_bound || more.is_bound;
     has_warmup = has_warmup || more.has_warmup;
   }
 
   Costs costs(double ranks) const {
     const double scale = ranks / samples;
-    return {input * scale,   launch * scale, of_all * scale, (communication - of_all) * scale,
-            compute * scale, outside * scale};
+    return {input * scale,
+            launch * scale,
+            of_all * scale,
+            (communication - of_all) * scale,
+            compute * scale,
+            outside * scale,
+            (most_compute - next_compute) * scale};
   }
 };
 
@@ -58,6 +67,19 @@ void add_extremes(const RanksFacts& ranks, double& least_wait, double& most_comp
   for (const RankFacts& rank : ranks.outliers) {
     if (rank.phases) most_compute = std::max(most_compute, total_of(*rank.phases).compute);
   }
+}
+
+// The rank that computes longest, and how long the next one does.
+std::pair<int, double> slowest_of(const std::vector<RankSeconds>& ranks) {
+  std::size_t slowest = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].compute > ranks[slowest].compute) slowest = i;
+  }
+  double next = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i != slowest) next = std::max(next, ranks[i].compute);
+  }
+  return {static_cast<int>(slowest), next};
 }
 
 // Mean over ranks.
@@ -114,9 +136,16 @@ const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) co
     phases.most_compute = std::max(phases.most_compute, rank.compute);
   }
   if (!steps && record.ranks) add_extremes(*record.ranks, phases.of_all, phases.most_compute);
+  phases.next_compute = phases.most_compute;
+  if (ranks.size() > 1 && ranks.size() == static_cast<std::size_t>(run.gpus)) {
+    std::tie(phases.slowest, phases.next_compute) = slowest_of(ranks);
+  }
   if (!(phases.compute > 0)) return nullptr;
   // Ranks that train apart wait for none, late or not.
-  if (is_without_communication(run)) phases.most_compute = phases.compute;
+  if (is_without_communication(run)) {
+    phases.most_compute = phases.next_compute = phases.compute;
+    phases.slowest = -1;
+  }
   if (run.fit_seconds && !rates) phases.outside = *run.fit_seconds - seconds_in_steps(record);
   if (run.gpus > 1 && phases.of_all > 0) {
     phases.is_bound = !steps;
@@ -160,7 +189,7 @@ std::vector<Costs> StepRecords::costs(const Row& row, bool rates) const {
   return all;
 }
 
-std::optional<LateRank> StepRecords::late_rank(const Row& row) const {
+std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const {
   std::map<int, LateRank> ranks;
   for (const Run& run : row.runs) {
     const auto it = records_.find(run.where);
@@ -178,8 +207,13 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row) const {
     return a.second.runs < b.second.runs;
   });
   if (most == ranks.end() || 2 * most->second.runs <= row.runs.size()) return std::nullopt;
-  most->second.share_of_step /= static_cast<double>(most->second.runs);
-  return most->second;
+  LateRank& late = most->second;
+  late.share_of_step /= static_cast<double>(late.runs);
+  late.computes_longest = std::ranges::all_of(row.runs, [&](const Run& run) {
+    const Phases* phases = phases_of(run, rates);
+    return phases != nullptr && phases->slowest == late.rank;
+  });
+  return late;
 }
 
 }  // namespace paceline

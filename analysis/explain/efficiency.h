@@ -29,18 +29,11 @@
 #include <string>
 #include <vector>
 
+#include "analysis/study/loss_parts.h"
 #include "analysis/study/row_facts.h"
 #include "results/store.h"
 
 namespace paceline {
-
-// Seconds per sample, of all ranks together.
-struct Costs {
-  double input = 0, launch = 0, communication = 0, straggler = 0, compute = 0;
-  double outside = 0;  // outside of steps: start-up, choice of algorithms, time between epochs
-  double in_steps() const { return input + launch + communication + straggler + compute; }
-  double total() const { return in_steps() + outside; }
-};
 
 struct StepEfficiency {
   double input = 1, launch = 1, transfer = 1, serialization = 1, load_balance = 1;
@@ -59,6 +52,7 @@ struct LateRank {
   std::string host, phase;
   double share_of_step = 0;  // mean over these runs
   std::size_t runs = 0;
+  bool computes_longest = false;  // in each run of the row, by totals
 };
 
 // Phases and stragglers of records, by Run::where.
@@ -72,7 +66,7 @@ class StepRecords {
   // One entry for each run that has an efficiency. When rates are compared, time outside of steps
   // costs nothing.
   std::vector<Costs> costs(const Row& row, bool rates) const;
-  std::optional<LateRank> late_rank(const Row& row) const;
+  std::optional<LateRank> late_rank(const Row& row, bool rates) const;
 
  private:
   struct Phases;

@@ -17,19 +17,12 @@ namespace paceline {
 // Smaller losses of efficiency get no label.
 constexpr double kWorthALabel = 0.03;
 
-// One part of the efficiency that a point lost against its base, as a share: its cost per sample
-// minus that of the base. Negative: a gain.
-struct Loss {
-  std::string label;  // input, communication, straggler, launch, compute, outside of steps
-  double value = 0;
-  std::optional<Interval> interval;  // empty for fewer than three runs, or disturbed ones
-};
-
 struct PointExplanation {
   const RowFacts* facts = nullptr;
   std::string name;  // see point_names()
-  // The largest cost beyond the noise of the runs. Costs that cannot be told apart are joined by
-  // "or". Empty: all costs are within the noise, or there are no phases.
+  // The largest cost beyond the noise of the runs, whether or not others give back what it takes.
+  // Costs that cannot be told apart are joined by "or". Empty: all costs are within the noise, or
+  // there are no phases.
   std::string label;
   std::string by_means;  // the label that the means alone would give, for points with too few runs
   std::string because;   // the numbers behind the label
@@ -37,9 +30,9 @@ struct PointExplanation {
   // Against the base of the speed-up. Empty without a base or without phases.
   std::optional<double> computation_scaling, product, residual;  // residual: measured / product - 1
   std::optional<double>
-      samples_to_goal;       // samples to the goal, base over point, for runs with a goal
-  std::optional<Loss> lost;  // in total, if there is a base
-  std::vector<Loss> losses;  // its parts
+      samples_to_goal;         // samples to the goal, base over point, for runs with a goal
+  std::optional<Judged> lost;  // in total, if there is a base
+  std::vector<Loss> losses;    // its parts
   std::vector<Counterfactual> counterfactuals;
 };
 
@@ -47,6 +40,7 @@ struct SeriesExplanation {
   std::string name;
   std::optional<Fitted> amdahl, gustafson;  // gustafson for weak scaling, amdahl otherwise
   std::optional<UslFit> usl;
+  Doubt unfitted;         // why no law is fitted
   std::size_t sizes = 0;  // with several replicas
   std::vector<Finding> verdict;
 };
@@ -63,7 +57,7 @@ struct Explanation {
   std::vector<RowFacts> facts;
   std::vector<PointExplanation> points;
   std::vector<SeriesExplanation> series;
-  std::vector<Finding> unlike;         // runs that differ widely
+  std::vector<Finding> unlike;         // runs that differ widely, networks that are worse
   std::vector<Finding> causes;         // of steady fractions
   std::vector<std::string> lacks_cpu;  // see cpu_for_communication()
   std::vector<std::string> notes;
@@ -72,7 +66,8 @@ struct Explanation {
 // One for each table that `report` would make. Throws as make_studies().
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<Selection>& selections = {},
-                                 const std::vector<ExpectedRuns>& plans = {}, bool pool = false);
+                                 const std::vector<ExpectedRuns>& plans = {},
+                                 Pooling pooling = Pooling::by_sessions);
 
 // The same of studies that were made of `content`.
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,

@@ -22,11 +22,18 @@ std::string signed_percent(const std::optional<double>& share) {
   return share ? fmt::format("{:+.1f} %", *share * 100) : "";
 }
 
+// In brackets, where the network is worse than the base's.
+std::string bracketed_efficiency(const SpeedUp* speed_up) {
+  if (speed_up == nullptr || !speed_up->efficiency) return "";
+  const std::string text = percent_if_known(speed_up->efficiency);
+  return speed_up->lost ? "(" + text + ")" : text;
+}
+
 std::vector<std::string> cells_of(const PointExplanation& point, bool to_goal) {
   const SpeedUp* speed_up = point.facts->speed_up;
-  std::vector<std::string> cells = {
-      point.name, speed_up ? percent_if_known(speed_up->efficiency) : "",
-      percent_if_known(point.product), signed_percent(point.residual)};
+  std::vector<std::string> cells = {point.name, bracketed_efficiency(speed_up),
+                                    percent_if_known(point.product),
+                                    signed_percent(point.residual)};
   const auto factor = [&](double StepEfficiency::*member, const char* bound = "") {
     const bool is_bound = point.step && point.step->is_bound;
     cells.push_back(
@@ -47,15 +54,32 @@ std::vector<std::string> cells_of(const PointExplanation& point, bool to_goal) {
 }
 
 std::string counterfactual_text(const Counterfactual& what) {
-  const Estimate& ratio = what.speed_up.estimate;
-  std::string text = fmt::format("without {}: {:.3f} times as fast", what.without, ratio.value);
-  if (ratio.interval) {
-    text += fmt::format(" [{:.3f}, {:.3f}]", ratio.interval->low, ratio.interval->high);
-  }
-  if (what.cost == "overlap") {
-    return text + fmt::format(": it saves {:.1f} % of the time", (1 - ratio.value) * 100);
-  }
-  return text + fmt::format(": it costs {:.1f} % of the time", (1 - 1 / ratio.value) * 100);
+  const std::string text = fmt::format("without {}: ", what.without);
+  const Judged& ratio = what.speed_up;
+  // Of the time with the cost; what overlap saves is of the time without it.
+  const bool saves = what.cost == "overlap" ? ratio.value() < 1 : false;
+  const Judged share = ratio.transformed(
+      [saves](double value) { return 100 * (saves ? 1 - value : 1 - 1 / value); });
+  return ratio.match(
+      [&](const Known& known) {
+        const std::string with = fmt::format("{}{:.3f} times as fast [{:.3f}, {:.3f}]", text,
+                                             known.value, known.interval.low, known.interval.high);
+        if (!ratio.is_above(1) && !ratio.is_below(1)) {
+          return with + ", which cannot be told from no difference";
+        }
+        if (!saves && ratio.is_below(1)) return with + ": it is no cost here";
+        return share.match(
+            [&](const Known& points) {
+              return fmt::format("{}: it {} {:.1f} % of the time [{:.1f}, {:.1f}]", with,
+                                 saves ? "saves" : "costs", points.value, points.interval.low,
+                                 points.interval.high);
+            },
+            [&](double, const Doubt&) { return with; });
+      },
+      [&](double value, const Doubt& why) {
+        return fmt::format("{}{:.3f} times as fast; {}, so how much of it is noise is not known",
+                           text, value, why.text());
+      });
 }
 
 // Three digits, however small: at 128 replicas a coherence of 0.0002 matters.
@@ -64,10 +88,9 @@ std::string share_text(double value) {
   return fmt::format("{:.3g}", std::abs(value) < kNothing ? 0.0 : value);
 }
 
-std::string fitted_text(const Fitted& fit) {
-  if (!fit.interval) return share_text(fit.value);
-  return fmt::format("{} [{}, {}]", share_text(fit.value), share_text(fit.interval->low),
-                     share_text(fit.interval->high));
+std::string fitted_text(const Known& fit) {
+  return fmt::format("{} [{}, {}]", share_text(fit.value), share_text(fit.interval.low),
+                     share_text(fit.interval.high));
 }
 
 // "Amdahl, serial share 0.173 [0.154, 0.192], off by up to 2.1 %".
@@ -80,11 +103,11 @@ std::string law_text(const char* law, const std::string& found, double off) {
 std::vector<std::string> sentences_of(const SeriesExplanation& series) {
   std::vector<std::string> laws;
   if (series.amdahl) {
-    laws.push_back(
-        law_text("Amdahl", "serial share " + fitted_text(*series.amdahl), series.amdahl->off));
+    laws.push_back(law_text("Amdahl", "serial share " + fitted_text(series.amdahl->value),
+                            series.amdahl->off));
   }
   if (series.gustafson) {
-    laws.push_back(law_text("Gustafson", "serial share " + fitted_text(*series.gustafson),
+    laws.push_back(law_text("Gustafson", "serial share " + fitted_text(series.gustafson->value),
                             series.gustafson->off));
   }
   if (series.usl) {
@@ -100,9 +123,11 @@ std::vector<std::string> sentences_of(const SeriesExplanation& series) {
     sentences.push_back(finding.text);
     apply = apply && finding.kind != FindingKind::slower_than_one;
   }
-  if (apply && !laws.empty()) {
-    sentences.push_back((series.name.empty() ? "" : series.name + ": ") +
-                        "fits: " + join(laws, "; "));
+  const std::string name = series.name.empty() ? "" : series.name + ": ";
+  if (apply && !laws.empty()) sentences.push_back(name + "fits: " + join(laws, "; "));
+  if (apply && series.unfitted) {
+    sentences.push_back(name + "no law is fitted, as the noise of rows of " +
+                        series.unfitted.text() + " is not known");
   }
   return sentences;
 }
@@ -128,39 +153,51 @@ std::vector<std::string> legend(const Explanation& explanation) {
   const bool is_bound =
       std::any_of(explanation.points.begin(), explanation.points.end(),
                   [](const PointExplanation& point) { return point.step && point.step->is_bound; });
-  notes.insert(
-      notes.begin(),
-      {fmt::format("product: the factors multiplied, over those of the base{}; it should be the "
-                   "efficiency, and rest is by how much it is not: {}",
-                   explanation.study.goal.empty() ? "" : ", times samples to goal",
-                   explanation.comparison.rates ? "time that no phase accounts for"
-                                                : "time outside of steps"),
-       fmt::format("transfer: time in which all ranks wait for communication{}; serialization, "
-                   "load balance: for ranks that are late; launch: between phases, on the host",
-                   is_bound ? " (≥, ≤: only a bound, as the samples of the steps are not beside "
-                              "the records)"
-                            : ""),
-       "a loss is labelled where it can be told from noise (95 %); \"?\" marks what only the means "
-       "of too few or disturbed runs say",
-       "fits: least squares of relative errors; [low, high] is the 95 % interval of the fit"});
-  if (!explanation.study.goal.empty()) {
-    notes[3] =
-        "samples to goal: what the base needed over what this point did: larger global batches "
-        "often need more";
+  std::vector<std::string> meanings = {
+      fmt::format("product: the factors multiplied, over those of the base{}; it should be the "
+                  "efficiency, and rest is by how much it is not: {}",
+                  explanation.study.goal.empty() ? "" : ", times samples to goal",
+                  explanation.comparison.rates ? "time that no phase accounts for"
+                                               : "time outside of steps"),
+      fmt::format("transfer: time in which all ranks wait for communication{}; serialization, "
+                  "load balance: for ranks that are late; launch: between phases, on the host",
+                  is_bound ? " (≥, ≤: only a bound, as the samples of the steps are not beside "
+                             "the records)"
+                           : ""),
+      "a loss is labelled where it can be told from noise (95 %); \"?\" marks what only the means "
+      "of too few or disturbed runs say"};
+  const bool has_laws =
+      std::ranges::any_of(explanation.series, [](const SeriesExplanation& series) {
+        return series.amdahl || series.gustafson || series.usl;
+      });
+  if (has_laws) {
+    meanings.emplace_back(
+        "fits: least squares of relative errors; [low, high] is the 95 % interval, of the noise of "
+        "all rows and of their base, or of how far the law is off if that is far more");
   }
+  if (!explanation.study.goal.empty()) {
+    meanings.emplace_back(
+        "samples to goal: what the base needed over what this point did: larger global batches "
+        "often need more");
+  }
+  notes.insert(notes.begin(), meanings.begin(), meanings.end());
   return notes;
 }
 
-Json json_of(const Fitted& fit) {
-  return {{"value", fit.value},
-          {"low", fit.interval ? Json(fit.interval->low) : Json(nullptr)},
-          {"high", fit.interval ? Json(fit.interval->high) : Json(nullptr)}};
+Json json_of(const Known& known) {
+  return {{"value", known.value}, {"low", known.interval.low}, {"high", known.interval.high}};
 }
 
-Json json_of(const Loss& loss) {
-  return {{"share", loss.value},
-          {"low", loss.interval ? Json(loss.interval->low) : Json(nullptr)},
-          {"high", loss.interval ? Json(loss.interval->high) : Json(nullptr)}};
+// {"NAME", "NAME_low" or "low", ...}; null where it is not known.
+Json json_of(const Judged& judged, const char* name, const std::string& prefix = "") {
+  const auto made = [&](double value, const Json& low, const Json& high) {
+    return Json{{name, value}, {prefix + "low", low}, {prefix + "high", high}};
+  };
+  return judged.match(
+      [&](const Known& known) {
+        return made(known.value, known.interval.low, known.interval.high);
+      },
+      [&](double value, const Doubt&) { return made(value, nullptr, nullptr); });
 }
 
 Json json_of(const std::vector<Finding>& findings) {
@@ -172,11 +209,9 @@ Json json_of(const std::vector<Finding>& findings) {
 }
 
 Json json_of(const Counterfactual& what) {
-  const Estimate& ratio = what.speed_up.estimate;
-  return {{"without", what.cost},
-          {"speed_up", ratio.value},
-          {"speed_up_low", ratio.interval ? Json(ratio.interval->low) : Json(nullptr)},
-          {"speed_up_high", ratio.interval ? Json(ratio.interval->high) : Json(nullptr)}};
+  Json json = json_of(what.speed_up, "speed_up", "speed_up_");
+  json["without"] = what.cost;
+  return json;
 }
 
 Json json_of(const PointExplanation& point) {
@@ -191,10 +226,10 @@ Json json_of(const PointExplanation& point) {
                {"residual", number_or_null(point.residual)},
                {"computation_scaling", number_or_null(point.computation_scaling)},
                {"samples_to_goal", number_or_null(point.samples_to_goal)},
-               {"lost", point.lost ? json_of(*point.lost) : Json(nullptr)},
+               {"lost", point.lost ? json_of(*point.lost, "share") : Json(nullptr)},
                {"losses", Json::object()},
                {"counterfactuals", Json::array()}};
-  for (const Loss& loss : point.losses) json["losses"][loss.label] = json_of(loss);
+  for (const Loss& loss : point.losses) json["losses"][loss.label] = json_of(loss.share, "share");
   if (point.step) {
     json["transfer_is_bound"] = point.step->is_bound;
     json["input"] = point.step->input;
@@ -211,12 +246,12 @@ Json json_of(const PointExplanation& point) {
 
 Json json_of(const SeriesExplanation& series) {
   Json json = {{"name", series.name}, {"findings", json_of(series.verdict)}};
-  if (series.amdahl) json["amdahl_serial_share"] = json_of(*series.amdahl);
-  if (series.gustafson) json["gustafson_serial_share"] = json_of(*series.gustafson);
+  if (series.amdahl) json["amdahl_serial_share"] = json_of(series.amdahl->value);
+  if (series.gustafson) json["gustafson_serial_share"] = json_of(series.gustafson->value);
   if (series.usl) {
     json["usl_contention"] = json_of(series.usl->contention);
     json["usl_coherence"] = json_of(series.usl->coherence);
-    json["usl_peak_replicas"] = series.usl->peak > 0 ? Json(series.usl->peak) : Json(nullptr);
+    json["usl_peak_replicas"] = series.usl->peak ? Json(series.usl->peak->value) : Json(nullptr);
   }
   return json;
 }

@@ -2,28 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
 #include <set>
 
 namespace paceline {
 
 namespace {
 
-std::vector<SpeedPoint> of_several(const std::vector<SpeedPoint>& points) {
-  std::vector<SpeedPoint> kept;
-  for (const SpeedPoint& point : points) {
-    if (point.replicas > 1) kept.push_back(point);
-  }
-  return kept;
-}
+using Points = std::vector<SpeedPoint>;
 
-Fitted fitted(double value, double variance, double degrees_of_freedom) {
-  if (degrees_of_freedom < 1) return {value, std::nullopt, 0};
-  const double half_width = t_quantile(degrees_of_freedom) * std::sqrt(variance);
-  return {value, Interval{value - half_width, value + half_width}, 0};
-}
+// A coefficient by least squares, and the standard error that its residuals give.
+struct Coefficient {
+  double value = 0, residual_error = 0, degrees_of_freedom = 0;
+};
 
 template <typename Law>
-double off_by(const std::vector<SpeedPoint>& points, Law law) {
+double off_by(const Points& points, Law law) {
   double most = 0;
   for (const auto& [n, s] : points) most = std::max(most, std::abs(law(n) / s - 1));
   return most;
@@ -34,8 +30,7 @@ struct LinePoint {
   double x = 0, y = 0;
 };
 
-std::optional<Fitted> fit_line(const std::vector<LinePoint>& points) {
-  if (points.empty()) return std::nullopt;
+Coefficient fit_line(const std::vector<LinePoint>& points) {
   double xx = 0, xy = 0, rest = 0;
   for (const auto& [x, y] : points) {
     xx += x * x;
@@ -44,40 +39,30 @@ std::optional<Fitted> fit_line(const std::vector<LinePoint>& points) {
   const double slope = xy / xx;
   for (const auto& [x, y] : points) rest += (y - slope * x) * (y - slope * x);
   const auto freedom = static_cast<double>(points.size()) - 1;
-  return fitted(slope, freedom > 0 ? rest / freedom / xx : 0, freedom);
+  return {slope, freedom > 0 ? std::sqrt(rest / freedom / xx) : 0, freedom};
 }
 
-}  // namespace
-
-std::optional<Fitted> fit_amdahl(const std::vector<SpeedPoint>& points) {
+Coefficient amdahl_share(const Points& points) {
   std::vector<LinePoint> line;
-  for (const auto& [n, s] : of_several(points)) {
+  for (const auto& [n, s] : points) {
     line.push_back({s * (1 - 1 / n), s * (1 / s - 1 / n)});  // both over 1/S: relative errors
   }
-  auto fit = fit_line(line);
-  if (!fit) return fit;
-  const double share = fit->value;
-  fit->off =
-      off_by(of_several(points), [share](double n) { return 1 / (share + (1 - share) / n); });
-  return fit;
+  return fit_line(line);
 }
 
-std::optional<Fitted> fit_gustafson(const std::vector<SpeedPoint>& points) {
+Coefficient gustafson_share(const Points& points) {
   std::vector<LinePoint> line;
-  for (const auto& [n, s] : of_several(points)) line.push_back({(n - 1) / s, (n - s) / s});
-  auto fit = fit_line(line);
-  if (!fit) return fit;
-  const double share = fit->value;
-  fit->off = off_by(of_several(points), [share](double n) { return n - share * (n - 1); });
-  return fit;
+  for (const auto& [n, s] : points) line.push_back({(n - 1) / s, (n - s) / s});
+  return fit_line(line);
 }
 
-std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& all) {
-  const std::vector<SpeedPoint> points = of_several(all);
-  std::set<double> sizes;
+struct UslCoefficients {
+  Coefficient contention, coherence;
+};
+
+UslCoefficients usl_coefficients(const Points& points) {
   double uu = 0, uv = 0, vv = 0, uy = 0, vy = 0;
   for (const auto& [n, s] : points) {
-    sizes.insert(n);
     const double weight = s / n, u = weight * (n - 1), v = weight * n * (n - 1);
     const double y = weight * (n / s - 1);
     uu += u * u;
@@ -86,7 +71,6 @@ std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& all) {
     uy += u * y;
     vy += v * y;
   }
-  if (sizes.size() < 2) return std::nullopt;
   const double determinant = uu * vv - uv * uv;
   const double a = (uy * vv - vy * uv) / determinant, b = (vy * uu - uy * uv) / determinant;
   double rest = 0;
@@ -95,23 +79,127 @@ std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& all) {
     rest += off * off;
   }
   const auto freedom = static_cast<double>(points.size()) - 2;
-  if (freedom < 1) return std::nullopt;  // two points fit two unknowns, whatever they are
   const double variance = freedom > 0 ? rest / freedom : 0;
-  UslFit fit{fitted(a, variance * vv / determinant, freedom),
-             fitted(b, variance * uu / determinant, freedom), 0, 0};
-  fit.off = off_by(points, [a, b](double n) { return n / (1 + a * (n - 1) + b * n * (n - 1)); });
-  if (b > 0 && a < 1) fit.peak = std::sqrt((1 - a) / b);
-  return fit;
+  return {{a, std::sqrt(variance * vv / determinant), freedom},
+          {b, std::sqrt(variance * uu / determinant), freedom}};
 }
 
-std::vector<SpeedPoint> speed_points(const ScalingSeries& series) {
-  std::vector<SpeedPoint> points;
+// Infinite: it never gets slower.
+double usl_peak(const UslCoefficients& usl) {
+  const double a = usl.contention.value, b = usl.coherence.value;
+  return b > 0 && a < 1 ? std::sqrt((1 - a) / b) : std::numeric_limits<double>::infinity();
+}
+
+Points mean_points(const SpeedUpRows& rows) {
+  RowMeans means;
+  for (const RowValues& row : rows.rows) {
+    double mean = 0;
+    for (const auto& value : row.values) mean += value[0] / static_cast<double>(row.values.size());
+    means.push_back({mean});
+  }
+  return rows.points(means);
+}
+
+// What `fit` finds, with the error of the runs; of the residuals where they are beyond it.
+std::optional<Known> fitted(const SpeedUpRows& rows, const Coefficient& found,
+                            const std::function<double(const Points&)>& fit) {
+  constexpr double kBeyond = 2;  // squared, as a ratio of variances: F of few degrees at 95 %
+  const Difference noise =
+      contrast(rows.rows, [&](const RowMeans& means) { return fit(rows.points(means)); });
+  return judged(noise, rows.doubt)
+      .match(
+          [&](const Known& known) -> std::optional<Known> {
+            double half = (known.interval.high - known.interval.low) / 2;
+            if (!std::isfinite(half)) return std::nullopt;
+            if (found.residual_error > kBeyond * noise.standard_error) {
+              half = std::max(half, t_quantile(found.degrees_of_freedom) * found.residual_error);
+            }
+            return Known{found.value, {found.value - half, found.value + half}};
+          },
+          [](double, const Doubt&) -> std::optional<Known> { return std::nullopt; });
+}
+
+}  // namespace
+
+std::vector<SpeedPoint> SpeedUpRows::points(const RowMeans& means) const {
+  std::vector<SpeedPoint> all;
+  for (const Size& size : sizes) {
+    all.push_back({size.replicas, std::exp(means[size.base][0] - means[size.row][0])});
+  }
+  return all;
+}
+
+std::size_t SpeedUpRows::count_sizes() const {
+  std::set<double> found;
+  for (const Size& size : sizes) found.insert(size.replicas);
+  return found.size();
+}
+
+SpeedUpRows speed_up_rows(const Study& study, const Comparison& comparison,
+                          const ScalingSeries& series) {
+  SpeedUpRows result;
+  std::map<const Row*, std::size_t> known;
+  const auto index_of = [&](const Row& row) {
+    const auto [it, is_new] = known.emplace(&row, result.rows.size());
+    if (is_new) {
+      result.rows.push_back(log_costs(row, comparison.rates));
+      result.doubt.add(row);
+    }
+    return it->second;
+  };
   for (const SizeGroup& group : series.groups) {
+    if (group.gpus < 2) continue;
     for (const RowFacts* row : group.rows) {
-      points.push_back({static_cast<double>(group.gpus), row->speed_up->ratio.estimate.value});
+      const std::size_t base = index_of(study.rows[row->speed_up->base]);
+      result.sizes.push_back({static_cast<double>(group.gpus), base, index_of(*row->row)});
     }
   }
-  return points;
+  return result;
+}
+
+std::optional<Fitted> fit_amdahl(const SpeedUpRows& rows) {
+  if (rows.sizes.empty()) return std::nullopt;
+  const Points points = mean_points(rows);
+  const auto share =
+      fitted(rows, amdahl_share(points), [](const Points& at) { return amdahl_share(at).value; });
+  if (!share) return std::nullopt;
+  const double s = share->value;
+  return Fitted{*share, off_by(points, [s](double n) { return 1 / (s + (1 - s) / n); })};
+}
+
+std::optional<Fitted> fit_gustafson(const SpeedUpRows& rows) {
+  if (rows.sizes.empty()) return std::nullopt;
+  const Points points = mean_points(rows);
+  const auto share = fitted(rows, gustafson_share(points),
+                            [](const Points& at) { return gustafson_share(at).value; });
+  if (!share) return std::nullopt;
+  const double s = share->value;
+  return Fitted{*share, off_by(points, [s](double n) { return n - s * (n - 1); })};
+}
+
+std::optional<UslFit> fit_usl(const SpeedUpRows& rows) {
+  if (rows.count_sizes() < 2 || rows.sizes.size() < 3) return std::nullopt;
+  const Points points = mean_points(rows);
+  const UslCoefficients found = usl_coefficients(points);
+  const auto contention = fitted(rows, found.contention, [](const Points& at) {
+    return usl_coefficients(at).contention.value;
+  });
+  const auto coherence = fitted(
+      rows, found.coherence, [](const Points& at) { return usl_coefficients(at).coherence.value; });
+  if (!contention || !coherence) return std::nullopt;
+  const double a = contention->value, b = coherence->value;
+  UslFit fit{*contention, *coherence, 0, std::nullopt};
+  fit.off = off_by(points, [a, b](double n) { return n / (1 + a * (n - 1) + b * n * (n - 1)); });
+  if (lies_above(coherence->interval, 0) && a < 1) {
+    const auto peak = fitted(rows, {std::log(usl_peak(found)), 0, 0}, [](const Points& at) {
+      return std::log(usl_peak(usl_coefficients(at)));
+    });
+    if (peak) {
+      fit.peak = Known{std::exp(peak->value),
+                       {std::exp(peak->interval.low), std::exp(peak->interval.high)}};
+    }
+  }
+  return fit;
 }
 
 }  // namespace paceline

@@ -6,12 +6,16 @@
 // Gustafson (CACM 31, 1988)   S = N - s(N - 1): the work grows with N, weak scaling
 //   USL (Gunther, 1993)         N/S = 1 + a(N - 1) + b N(N - 1): contention a, coherence b, which
 //                               grows with the replicas and bends the curve down again
+//
+// A coefficient is a function of the means of all rows, so its error is that of their runs, and
+// that of the base, which all speed-ups share (contrast.h). Where the residuals are clearly
+// beyond that noise, the error is theirs. Without the noise of all rows there is no fit.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "analysis/statistics/statistics.h"
+#include "analysis/study/contrast.h"
 #include "analysis/study/scaling_series.h"
 
 namespace paceline {
@@ -20,25 +24,36 @@ struct SpeedPoint {
   double replicas = 1, speed_up = 1;
 };
 
+// The costs of a series' rows with several replicas and of their bases.
+struct SpeedUpRows {
+  struct Size {
+    double replicas = 2;
+    std::size_t base = 0, row = 0;  // in `rows`
+  };
+  std::vector<RowValues> rows;  // logarithms, each row once
+  std::vector<Size> sizes;
+  Doubt doubt;  // of any row
+
+  std::vector<SpeedPoint> points(const RowMeans& means) const;
+  std::size_t count_sizes() const;  // different ones
+};
+SpeedUpRows speed_up_rows(const Study& study, const Comparison& comparison,
+                          const ScalingSeries& series);
+
 struct Fitted {
-  double value = 0;
-  // 95 %, from the residuals; empty without spare degrees of freedom.
-  std::optional<Interval> interval;
+  Known value;     // with its 95 % interval
   double off = 0;  // largest relative deviation of the law from a speed-up
 };
 
 struct UslFit {
-  Fitted contention, coherence;
-  double peak = 0;  // number of replicas beyond which it gets slower; 0: never
-  double off = 0;   // see Fitted
+  Known contention, coherence;
+  double off = 0;             // see Fitted
+  std::optional<Known> peak;  // number of replicas beyond which it gets slower; empty: never
 };
 
-// Ignores points of one replica, which say nothing about a law. Empty if no other points exist.
-std::optional<Fitted> fit_amdahl(const std::vector<SpeedPoint>& points);
-std::optional<Fitted> fit_gustafson(const std::vector<SpeedPoint>& points);
-// Needs at least two sizes, else empty.
-std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& points);
-
-std::vector<SpeedPoint> speed_points(const ScalingSeries& series);
+std::optional<Fitted> fit_amdahl(const SpeedUpRows& rows);
+std::optional<Fitted> fit_gustafson(const SpeedUpRows& rows);
+// Needs three speed-ups of at least two sizes: two points fit two unknowns, whatever they are.
+std::optional<UslFit> fit_usl(const SpeedUpRows& rows);
 
 }  // namespace paceline

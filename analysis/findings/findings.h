@@ -1,5 +1,5 @@
 // Describes the numbers of a table in sentences. Each sentence has a kind with a condition.
-// tests/unit/analysis/laws_test.cpp checks the conditions against data of known laws.
+// tests/laboratory/explain_test.cpp checks the conditions against data of known laws.
 #pragma once
 
 #include <string>
@@ -11,10 +11,20 @@
 namespace paceline {
 
 enum class FindingKind {
-  runs_differ,      // the slowest run of a row took more than 1.25 times as long as the fastest
+  runs_differ,  // the slowest run of a row took more than 1.25 times as long as the fastest
+  survivors,    // runs of a row never completed
+  own_nodes,    // rows ran on nodes on which no other row did; so for sessions
+  own_session,
+  sessions_differ,  // a session differs from the first; see run_order.h for this and the next ones
+  sessions_alike,   // it cannot be told from the first
+  rounds_trend,     // times rise or fall from round to round
+  slow_first_round,
+  rounds_resemble,  // runs resemble those of the round before
+  one_session,      // all runs are of one session, and so are the intervals
   speed_ups,        // the speed-ups of a series
   slower_than_one,  // for this kind and the next ones see TrendKind
   no_loss,
+  hidden_loss,
   above_ideal,
   steady,
   grows,
@@ -22,7 +32,8 @@ enum class FindingKind {
   uneven,
   unclear,
   unjudged,
-  causes_alike,    // possible causes of a steady fraction, which times alone cannot tell apart
+  phases,          // what the phases say the loss of the largest size consists of
+  causes_alike,    // possible causes of a steady fraction, where no phases tell them apart
   too_few_sizes,   // too few sizes to see whether the loss grows
   speed_up_bound,  // upper bound of the speed-up if the fraction stays the same
   peak,            // the fastest number of replicas according to a fit
@@ -40,14 +51,15 @@ struct Finding {
   std::string text;
 };
 
-// In this order: rows whose runs differ widely; for each series (best: the fastest rows; matched:
-// the range over CPUs) its numbers and how its loss changes with the replicas; the fastest setting
-// of a study of one size; what a published table omits; how far the A/A control differs from
-// itself.
+// In this order: findings about the runs themselves (run_order.h); for each series (best: the
+// fastest rows; matched: the range over CPUs) its numbers and how its loss changes with the
+// replicas; the fastest setting of a study of one size; what a published table omits; how far the
+// A/A control differs from itself.
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,
                               const std::vector<RowFacts>& facts);
 
-// The row whose runs differ the most, with their times. Empty if none differ widely.
+// The row whose runs differ the most, with their times, and speed-ups without the extreme runs.
+// Empty if none differ widely.
 std::vector<Finding> unlike_runs(const Study& study, const Comparison& comparison,
                                  const std::vector<RowFacts>& facts);
 
@@ -59,8 +71,12 @@ Finding series_finding(const ScalingSeries& series, const Comparison& comparison
 std::vector<Finding> trend_findings(const Study& study, const ScalingSeries& series,
                                     const std::vector<Trend>& trends);
 
-// Empty if no series of the study is steady.
+// For each trend, of its largest size that loses or gains beyond the noise; none where
+// trend_findings() name the parts.
+std::vector<Finding> phases_findings(const ScalingSeries& series, const std::vector<Trend>& trends);
+
+// Of all series of the study. Empty if none without phases is steady.
 std::vector<Finding> causes_finding(const Study& study, const Comparison& comparison,
-                                    const std::vector<Finding>& found);
+                                    const std::vector<Trend>& trends);
 
 }  // namespace paceline

@@ -45,12 +45,13 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   }
   const std::size_t sequential = sequential_rows(facts);
   std::string note = fmt::format(
-      "± is half of the 95 % confidence interval of the geometric mean over {} ({}); "
-      "[low, high] where its sides differ. Speed-up: ",
+      "± is the larger side of the 95 % confidence interval of the geometric mean over {} ({}); "
+      "[low, high] where that is more than {:g} % of it. Speed-up: ",
       pooled ? "the means of sessions" : "runs",
       sequential == 0              ? "Student's t on logarithms"
       : sequential == facts.size() ? "anytime-valid, on logarithms"
-                                   : "on logarithms; Student's t, or anytime-valid, see below");
+                                   : "on logarithms; Student's t, or anytime-valid, see below",
+      100 * kWideMargin);
   if (kinds == "paired") {
     note += pooled ? "paired interval, by session" : "paired interval, from runs of the same round";
   } else if (kinds == "welch") {

@@ -194,7 +194,7 @@ class Checker {
     }
     if (doubted == 0) return;
     add(7,
-        fmt::format("{} of {}: no test can tell noise from effect", counted(doubted, "speed-up"),
+        fmt::format("{} of {}: not judged against noise", counted(doubted, "speed-up"),
                     doubt.text()),
         doubt.few ? fmt::format("run {} {} or more of the row and of its base", kFewestRuns,
                                 doubt.pooled ? "sessions" : "repeats")
@@ -352,8 +352,11 @@ std::string sentence_of(const BrokenRule& broken) {
 std::string summary_of(const std::vector<BrokenRule>& broken) {
   std::set<int> rules;
   for (const BrokenRule& each : broken) rules.insert(each.rule);
-  return fmt::format("Rules of Hoefler and Belli (SC15): {} of {} hold",
-                     kRules - static_cast<int>(rules.size()), kRules);
+  const std::string whose = "Rules of Hoefler and Belli (SC15): ";
+  if (rules.empty()) {
+    return whose + fmt::format("no breach found of what can be checked: {} rules", kRules);
+  }
+  return whose + fmt::format("{} of {} broken", rules.size(), kRules);
 }
 
 double normality(std::vector<double> values) {
@@ -370,7 +373,7 @@ double normality(std::vector<double> values) {
     scores += score * score;
     squares += (values[i] - mean) * (values[i] - mean);
   }
-  if (!(squares > 0)) return 1;
+  if (values.back() - values.front() <= kRounding * std::max(1.0, std::abs(mean))) return 1;
   const double w = std::min(products * products / (scores * squares), 1 - 1e-12);
   const double u = std::log(n), v = std::log(u);
   const double mu = -1.2725 + 1.0521 * (v - u), sigma = 1.0308 - 0.26758 * (v + 2 / u);

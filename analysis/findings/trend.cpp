@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "analysis/study/contrast.h"
 
@@ -42,22 +43,34 @@ class Series {
   Trend trend() const {
     Trend trend;
     trend.cpus = cpus_of_series(rows_.begin()->second->run());
-    trend.doubt.add(base_row_);
+    trend.has_phases = base_row_.first().phase_step > 0;
     for (const auto& [gpus, facts] : rows_) {
-      const double speed_up = facts->speed_up->ratio.estimate.value;
-      trend.doubt.add(*facts->row);
-      SizeOfTrend size{gpus, (gpus / speed_up - 1) / (gpus - 1), gpus / speed_up - 1,
-                       speed_up / gpus, std::nullopt};
-      if (const auto cost = cost_over_base(*facts).interval()) {
-        size.loss = Interval{fraction(cost->low, gpus), fraction(cost->high, gpus)};
-      }
-      trend.sizes.push_back(size);
+      const double n = gpus;
+      const Judged log_cost = judged(cost_over_base(*facts), doubt_of(base_row_, *facts->row));
+      trend.doubt.add(log_cost.doubt());
+      trend.has_phases = trend.has_phases && facts->run().phase_step > 0;
+      SizeOfTrend& size = trend.sizes.emplace_back();
+      size.gpus = gpus;
+      size.added = log_cost.transformed([n](double log) { return n * std::exp(log) - 1; });
+      size.fraction = log_cost.transformed([n](double log) { return fraction(log, n); });
+      size.lost = log_cost.transformed([n](double log) { return 1 - std::exp(-log) / n; });
+      size.efficiency = 1 - size.lost.value();
+      size.parts = parts_of(*facts->row);
     }
-    trend.kind = trend.doubt ? kind_of_values(trend) : judged_kind(trend);
+    trend.kind = trend.doubt ? TrendKind::unjudged : judged_kind(trend);
+    if (trend.doubt) judge_by_means(trend);
     return trend;
   }
 
  private:
+  std::optional<LossParts> parts_of(const Row& row) const {
+    const auto base = record_costs(base_row_, rates_), here = record_costs(row, rates_);
+    if (!base || !here) return std::nullopt;
+    const bool waits =
+        std::ranges::any_of(*here, [](const Costs& costs) { return costs.communication > 0; });
+    return LossParts(base_row_, *base, row, *here, waits);
+  }
+
   // As a logarithm, so that its interval is that of the speed-up in the table.
   Difference cost_over_base(const RowFacts& facts) const {
     return contrast({base_, log_costs(*facts.row, rates_)},
@@ -86,7 +99,7 @@ class Series {
   double tolerance(const Trend& trend) const {
     double mean = 0;
     for (const SizeOfTrend& size : trend.sizes) {
-      mean += size.fraction / static_cast<double>(trend.sizes.size());
+      mean += size.fraction.value() / static_cast<double>(trend.sizes.size());
     }
     return std::max(0.02 / rows_.rbegin()->first, 0.2 * std::abs(mean));
   }
@@ -103,12 +116,16 @@ class Series {
     if (all([&](const RowFacts& facts) {
           return !is_above(cost_over_base(facts), ideal_cost(facts));
         })) {
-      return TrendKind::no_loss;
+      return has_hidden_loss(trend) ? TrendKind::hidden_loss : TrendKind::no_loss;
     }
     if (rows_.size() < 2) return TrendKind::one_size;
     const RowFacts& first = *rows_.begin()->second;
     const Difference whole = change(first, *rows_.rbegin()->second);
-    trend.change = whole.interval();
+    trend.change = judged(whole, {});
+    if (const Doubt doubt = trend.change.doubt()) {
+      trend.doubt = doubt;
+      return TrendKind::unjudged;
+    }
     const double most = tolerance(trend);
     const auto alike = [&](const RowFacts& facts) {
       if (&facts == &first) return true;
@@ -132,22 +149,21 @@ class Series {
     return std::any_of(p.begin(), p.end(), [](double each) { return each < 1 - kConfidence; });
   }
 
+  static bool has_hidden_loss(const Trend& trend) {
+    return std::ranges::any_of(trend.sizes, [&](const SizeOfTrend& size) {
+      return size.parts && !size.parts->certain_losses(trend.sizes.size()).empty();
+    });
+  }
+
   // What the numbers alone look like.
-  TrendKind kind_of_values(const Trend& trend) const {
-    constexpr double kNearlyIdeal = 0.05;
-    double low = trend.sizes.front().fraction, high = low, off = 0;
-    bool slower = true;
-    for (const SizeOfTrend& size : trend.sizes) {
-      low = std::min(low, size.fraction);
-      high = std::max(high, size.fraction);
-      off = std::max(off, std::abs(1 - size.efficiency));
-      slower = slower && size.efficiency * size.gpus < 1;
+  void judge_by_means(Trend& trend) const {
+    if (trend.sizes.size() < 2) {
+      trend.kind = TrendKind::one_size;
+      return;
     }
-    if (slower) return TrendKind::slower_than_one;
-    if (off < kNearlyIdeal) return TrendKind::no_loss;
-    if (high < 0) return TrendKind::above_ideal;
-    if (trend.sizes.size() < 2) return TrendKind::one_size;
-    return high - low <= tolerance(trend) ? TrendKind::steady : TrendKind::unjudged;
+    const auto value = [](const SizeOfTrend& size) { return size.fraction.value(); };
+    const auto [low, high] = std::ranges::minmax(trend.sizes | std::views::transform(value));
+    trend.looks_steady = low > 0 && high - low <= tolerance(trend);
   }
 
   bool rates_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/study/contrast.h"
+#include "analysis/study/loss_parts.h"
 #include "analysis/study/scaling_series.h"
 
 namespace paceline {
@@ -21,6 +22,7 @@ namespace paceline {
 enum class TrendKind {
   slower_than_one,  // at every size
   no_loss,          // no size has a loss beyond the noise
+  hidden_loss,      // the same, but a part of the cost is a loss beyond the noise
   above_ideal,      // superlinear: at every size N replicas are more than N times as fast
   one_size,         // there is a loss, but no second size
   steady,           // e changes by less than a tolerance
@@ -28,24 +30,30 @@ enum class TrendKind {
   falls,
   uneven,    // e of an intermediate size differs from the smallest's, but the largest's does not
   unclear,   // the noise hides whether e changes
-  unjudged,  // e changes, but there are too few runs to know the noise
+  unjudged,  // rows whose noise is not known
 };
 
 struct SizeOfTrend {
   int gpus = 2;
-  double fraction = 0;           // e
-  double added = 0;              // N / S - 1
-  double efficiency = 0;         // S / N
-  std::optional<Interval> loss;  // of e
+  double efficiency = 0;  // S / N
+  Judged fraction;        // e
+  Judged added;           // N / S - 1
+  Judged lost;            // 1 - S / N
+  // Of the sums in the records. Empty: without phases, or they do not cover the steps of the rates.
+  std::optional<LossParts> parts;
 };
 
 // Rows with the same base; one row for each size with several replicas.
 struct Trend {
   TrendKind kind = TrendKind::one_size;
-  Doubt doubt;                     // empty: every row has at least three undisturbed runs
+  Doubt doubt;                     // empty: the noise of every row is known
   std::string cpus;                // "1 CPU per replica"; empty: unknown
   std::vector<SizeOfTrend> sizes;  // ascending; not empty
-  std::optional<Interval> change;  // of e, from the smallest size to the largest
+  Judged change;                   // of e, from the smallest size to the largest
+  bool has_phases = false;         // every row has
+  bool looks_steady = false;       // by the means alone
+
+  bool is_steady() const { return kind == TrendKind::steady || looks_steady; }
 };
 
 // One for each base of the series. Empty if the sizes do different or unknown amounts of work: runs

@@ -121,14 +121,6 @@ std::string busy_warning(const Side& side) {
                      runs == 1 ? "" : "s", side.name, why);
 }
 
-// A machine that was busy throughout one side, and not throughout the other, differs by that.
-std::string busy_side(const Subject& before, const Subject& now) {
-  const bool baseline = before.busy == before.runs, current = now.busy == now.runs;
-  if (baseline == current) return "";
-  return fmt::format("the machine was busy in all runs of the {} side, and not of the other",
-                     current ? "current" : "baseline");
-}
-
 class Judge {
  public:
   Judge(const Side& baseline, const Side& current, const GateOptions& options)
@@ -145,15 +137,15 @@ class Judge {
     Judgement judgement;
     for (Weighed& each : weighed_) {
       judgement.is_sequential = judgement.is_sequential || each.difference.sequences > 0;
-      const std::string& uneven = each.unevenly_busy;
-      if (each.check.evidence != Evidence::none && uneven.empty()) decide(each);
-      if (!uneven.empty()) each.check.reason = uneven;
+      if (each.check.evidence != Evidence::none) decide(each, weighed_.size());
+      if (each.check.verdict == Verdict::pass) look_at_outlying(each);
       judgement.checks.push_back(std::move(each.check));
     }
     judgement.notes = matches.notes;
     judgement.notes.insert(judgement.notes.end(), notes_.begin(), notes_.end());
     add_note(judgement, rated_, "time is seconds a sample, since not all runs have fit seconds");
     add_note(judgement, aside_, "only runs of rounds that both sides have are compared");
+    for (const auto& [note, subjects] : left_aside_) add_note(judgement, subjects, note.c_str());
     for (const Side* side : {&baseline_, &current_}) {
       if (std::string busy = busy_warning(*side); !busy.empty()) {
         judgement.warnings.push_back(std::move(busy));
@@ -165,6 +157,7 @@ class Judge {
       }
       judgement.notes.insert(judgement.notes.end(), side->notes.begin(), side->notes.end());
     }
+    judgement.warnings.insert(judgement.warnings.end(), one_sided_.begin(), one_sided_.end());
     return judgement;
   }
 
@@ -197,6 +190,34 @@ class Judge {
     const double n = static_cast<double>(
         std::max({kFewestRuns, before.runs + before.lost, now.runs + now.lost}));
     return level * 3 / (n * (n + 1));
+  }
+
+  // What is left aside must not hide that more runs of the current side stand out than did.
+  void look_at_outlying(Weighed& each) const {
+    const auto& [before, now] = each.compared.outlying;
+    Check& check = each.check;
+    const bool is_paired = each.compared.is_paired;
+    const std::size_t all_before = check.baseline_runs + before + (is_paired ? now : 0);
+    const std::size_t all_now = check.current_runs + now + (is_paired ? before : 0);
+    const double level = kSignificance / static_cast<double>(weighed_.size());
+    const double p = p_of_failures(before, all_before, now, all_now);
+    if (now == 0 || p >= level) return;
+    check.verdict = Verdict::undecided;
+    check.is_worse_below_threshold = false;
+    check.reason = fmt::format(
+        "{} of {} runs stand out of the others, of the baseline {} of {} ({}): the change is of "
+        "the others",
+        now, all_now, before, all_before, p_phrase(p));
+  }
+
+  void note_left_aside(const Weighed& each) {
+    const std::string& subject = each.check.subject;
+    for (const std::string& note : each.compared.notes) {
+      std::vector<std::string>& subjects = left_aside_[note];
+      if (subjects.empty() || subjects.back() != subject) subjects.push_back(subject);
+    }
+    const std::string& one_sided = each.compared.one_sided;
+    if (!one_sided.empty()) one_sided_.insert(subject + ": " + one_sided);
   }
 
   void note_unlike(const Subject& before, const Subject& now) {
@@ -274,14 +295,17 @@ class Judge {
       return;
     }
     const bool sequential = before.sequential || now.sequential;
-    weighed_.push_back(weigh_samples(before.name, info, baseline, current,
-                                     options_.thresholds.at(info.quantity),
-                                     sequential ? Stopping::by_results : options_.stopping));
+    weighed_.push_back(weigh_samples(
+        before.name, info, baseline, current, options_.thresholds.at(info.quantity),
+        {baseline_.name, current_.name}, sequential ? Stopping::by_results : options_.stopping));
     if (rated && info.quantity == Quantity::time) rated_.push_back(before.name);
-    if (info.is_of_machine) weighed_.back().unevenly_busy = busy_side(before, now);
+    note_left_aside(weighed_.back());
     const Check& check = weighed_.back().check;
+    const std::size_t left_aside = check.busy_left_aside + check.outlying_left_aside;
     const bool all = check.baseline_runs == baseline.size() && check.current_runs == current.size();
-    if (!all && (aside_.empty() || aside_.back() != before.name)) aside_.push_back(before.name);
+    if (!all && left_aside == 0 && (aside_.empty() || aside_.back() != before.name)) {
+      aside_.push_back(before.name);
+    }
   }
 
   // Pairs of one session tell the noise of their point alone by few runs, and together they tell
@@ -322,7 +346,9 @@ class Judge {
   const GateOptions& options_;
   std::vector<Weighed> weighed_;
   std::vector<std::string> notes_;
-  std::vector<std::string> rated_, aside_;  // subjects
+  std::vector<std::string> rated_, aside_;                      // subjects
+  std::map<std::string, std::vector<std::string>> left_aside_;  // subjects by what is said of them
+  std::set<std::string> one_sided_;
 };
 
 }  // namespace

@@ -10,14 +10,18 @@
 //   undecided: the rest; always with fewer than 3 runs, and with sessions of their own on both
 //   sides
 //         where the baseline has fewer than 3 sessions.
+// Of the machine's quantities, runs on a busy machine and runs that stand out are left aside
+// (left_aside.h).
+//
 // Checks that did not pass are measured again with fresh runs of both sides, interleaved in one
 // session (settle). Only the fresh runs decide, so selecting suspects causes no bias. Holm's
 // adjustment then covers the suspects only.
 //
 // A gate that goes on until it is decided looks after every round, at all rounds so far. Intervals
-// and p of paired rounds are then anytime-valid (statistics/anytime.h), and variances are not
-// moderated. p is below 0.05 at any look with probability 5 % at most, and Holm's adjustment keeps
-// that for all checks together: it holds for any dependence, and for the smallest p of all looks.
+// and p of paired rounds are then anytime-valid, of the machine's quantities also where rounds
+// resemble their neighbours (statistics/anytime_rounds.h), and variances are not moderated. p is
+// below 0.05 at any look with probability 5 % at most, and Holm's adjustment keeps that for all
+// checks together: it holds for any dependence, and for the smallest p of all looks.
 #pragma once
 
 #include <optional>
@@ -45,14 +49,16 @@ enum class Evidence {
 std::string_view name_of(Evidence evidence);
 
 constexpr double kSignificance = 0.05;
-constexpr std::size_t kFewestSessions = 3;
 
 struct Check {
   std::string subject;
   Quantity quantity = Quantity::time;
   Verdict verdict = Verdict::undecided;
   Evidence evidence = Evidence::none;
-  std::string reason;  // why the check did not pass; empty if it passed
+  // Why the check did not pass. Empty if it passed, unless it is certainly worse by less than the
+  // threshold.
+  std::string reason;
+  bool is_worse_below_threshold = false;
 
   // Means (geometric or arithmetic) over the units of the change: rounds, sessions or runs. Runs in
   // rounds that only one side has are excluded, also from the numbers of runs and sessions.
@@ -64,6 +70,10 @@ struct Check {
   double threshold = 0, p = 1, adjusted_p = 1;
   std::size_t baseline_runs = 0, current_runs = 0;
   std::size_t baseline_sessions = 0, current_sessions = 0;
+
+  // Runs of both sides that are none of baseline_runs and current_runs: busy ones, with those of
+  // the other side's rounds; those that stand out.
+  std::size_t busy_left_aside = 0, outlying_left_aside = 0;
 
   bool more_rounds_help = true;  // false: an undecided check stays so, however many runs there are
 
@@ -77,6 +87,7 @@ struct Judgement {
   std::vector<std::string> warnings;  // problems with the runs, one sentence each, shown first
   std::vector<std::string> notes;     // one sentence each
   Thresholds proposed;                // by a build against itself, from its noise
+  std::optional<double> sees;         // of a pass: the change of time that would have been red
   bool is_confirmed = false;          // confirmed by fresh runs
   bool is_sequential = false;         // intervals and p hold however often somebody looks
   int rounds = 0;                     // of a gate that went on until it was decided; else 0

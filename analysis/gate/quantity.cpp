@@ -33,7 +33,9 @@ Thresholds default_thresholds() {
   return thresholds;
 }
 
-double parse_threshold(const std::string& text, const std::string& option, const char* noun) {
+double parse_threshold(const std::string& given, const std::string& option, const char* noun,
+                       ShareBounds bounds) {
+  const std::string text(trim(given));
   const bool percent = text.ends_with("%");
   const auto number = to_real(trim(percent ? text.substr(0, text.size() - 1) : text));
   const double share = number ? *number / (percent ? 100 : 1) : 0;
@@ -41,9 +43,10 @@ double parse_threshold(const std::string& text, const std::string& option, const
     throw Error(ErrorKind::usage, fmt::format("\"{}\" is {} %", text, *number * 100), option,
                 fmt::format("write {}% for a percentage, or give a share below 1", text));
   }
-  if (number && share > 0 && share <= 1) return share;
+  if (number && (share > 0 || (share == 0 && bounds.zero)) && share <= bounds.most) return share;
   throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a {}", text, noun), option,
-              "give more than 0 and at most 100 %, such as 2.5% or 0.025");
+              fmt::format("give {} 0 and at most {:g} %, such as 2.5% or 0.025",
+                          bounds.zero ? "at least" : "more than", bounds.most * 100));
 }
 
 }  // namespace paceline

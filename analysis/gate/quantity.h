@@ -35,9 +35,15 @@ const QuantityInfo& info_of(Quantity quantity);
 using Thresholds = std::map<Quantity, double>;
 Thresholds default_thresholds();
 
-// Parses "2.5%" or "0.025" as 0.025. Throws usage naming `option` unless the value is between 0 and
-// 1: a plain 5 is ambiguous (5 % or five times).
+struct ShareBounds {
+  double most = 1;
+  bool zero = false;  // whether 0 is one
+};
+
+// Parses "2.5%" or "0.025" as 0.025, of every option that takes a percentage. Throws usage naming
+// `option` for a value out of the bounds, and for a plain 5, which is ambiguous (5 % or five
+// times).
 double parse_threshold(const std::string& text, const std::string& option,
-                       const char* noun = "threshold");
+                       const char* noun = "threshold", ShareBounds bounds = {});
 
 }  // namespace paceline

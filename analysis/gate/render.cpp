@@ -10,6 +10,7 @@
 
 #include "analysis/gate/wording.h"
 #include "analysis/render/markup.h"
+#include "analysis/statistics/anytime_rounds.h"
 #include "engine/core/aligned.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
@@ -45,7 +46,8 @@ std::string sentence(const Check& check) {
       " (first runs: " + signed_change_text(*check.first_change, info_of(check.quantity)) + ")";
   const bool was_suspect = *check.first_change >= check.threshold;
   if (check.verdict == Verdict::pass) {
-    return was_suspect ? "not confirmed by fresh runs" + first : "";
+    const std::string unconfirmed = was_suspect ? "not confirmed by fresh runs" + first : "";
+    return check.reason + (check.reason.empty() || unconfirmed.empty() ? "" : "; ") + unconfirmed;
   }
   if (check.verdict == Verdict::undecided)
     return "fresh runs did not decide: " + check.reason + first;
@@ -102,24 +104,32 @@ std::vector<std::string> cells_of(const Check& check) {
 }
 
 // Time always; the rest where there is something to see.
+bool is_shown(const Check& check) {
+  return check.quantity == Quantity::time || check.verdict != Verdict::pass || check.is_fresh ||
+         check.is_worse_below_threshold;
+}
+
 std::vector<const Check*> shown(const Judgement& judgement) {
   std::vector<const Check*> checks;
   for (const Check& check : judgement.checks) {
-    if (check.quantity == Quantity::time || check.verdict != Verdict::pass || check.is_fresh) {
-      checks.push_back(&check);
-    }
+    if (is_shown(check)) checks.push_back(&check);
   }
   return checks;
 }
 
-// "2 regressions, 1 undecided, 25 passed; exposed communication of 3 points passed"
+// "28 checks: 25 passed (3 certainly worse, below the threshold), 1 undecided, 2 regressions"
 std::string counts_text(const Judgement& judgement) {
   std::map<Verdict, std::size_t> counts;
-  for (const Check& check : judgement.checks) ++counts[check.verdict];
-  return fmt::format("{} check{}: {} passed, {} undecided, {} regression{}",
-                     judgement.checks.size(), judgement.checks.size() == 1 ? "" : "s",
-                     counts[Verdict::pass], counts[Verdict::undecided], counts[Verdict::regression],
-                     counts[Verdict::regression] == 1 ? "" : "s");
+  std::size_t worse = 0;
+  for (const Check& check : judgement.checks) {
+    ++counts[check.verdict];
+    worse += check.is_worse_below_threshold;
+  }
+  return fmt::format(
+      "{}: {} passed{}, {} undecided, {}", counted(judgement.checks.size(), "check"),
+      counts[Verdict::pass],
+      worse > 0 ? fmt::format(" ({} certainly worse, below the threshold)", worse) : "",
+      counts[Verdict::undecided], counted(counts[Verdict::regression], "regression"));
 }
 
 std::string unit_text(Evidence evidence) {
@@ -144,9 +154,16 @@ std::string statistics_note(const Judgement& judgement) {
   const std::string p = fmt::format("p: two-sided, Holm-adjusted over all checks{}",
                                     judgement.is_confirmed ? ", of fresh runs over those" : "");
   if (units.empty()) return p;
-  return fmt::format("interval: 95 % {} interval of the change of the mean, over {}; {}{}",
-                     judgement.is_sequential ? "anytime-valid" : "t", join(units, " and "), p,
-                     judgement.is_sequential ? "; both hold however often one looks" : "");
+  const std::string looks = fmt::format(
+      "; both hold however often one looks, of times, fractions and communication also where "
+      "rounds resemble their neighbours (correlation up to {})",
+      kMostResemblance);
+  return fmt::format(
+      "interval: 95 % {} interval of the change of the mean, of each check by itself, over {}{}; "
+      "{}{}",
+      judgement.is_sequential ? "anytime-valid" : "t", join(units, " and "),
+      judgement.is_sequential ? "" : ", taken as independent", p,
+      judgement.is_sequential ? looks : "");
 }
 
 std::vector<std::string> legend(const Judgement& judgement) {
@@ -156,7 +173,7 @@ std::vector<std::string> legend(const Judgement& judgement) {
   for (const Check& check : judgement.checks) {
     const QuantityInfo& info = info_of(check.quantity);
     thresholds[std::string(info.heading)] = change_text(check.threshold, info);
-    hidden += check.quantity != Quantity::time && check.verdict == Verdict::pass && !check.is_fresh;
+    hidden += !is_shown(check);
   }
   std::vector<std::string> parts;
   for (const auto& [heading, threshold] : thresholds) parts.push_back(heading + " " + threshold);
@@ -172,6 +189,12 @@ std::vector<std::string> legend(const Judgement& judgement) {
                check.evidence != Evidence::none;
       });
   if (unconfirmed) notes.push_back("no fresh runs confirm the regression; --rerun makes them");
+  if (judgement.sees) {
+    notes.push_back(fmt::format(
+        "at this noise, a point slower by {} is red in 95 % of such gates (the noisiest point, as "
+        "noisy as its runs leave open); one that is slower by less may pass",
+        change_text(*judgement.sees, info_of(Quantity::time))));
+  }
   notes.insert(notes.end(), judgement.notes.begin(), judgement.notes.end());
   return notes;
 }
@@ -234,8 +257,34 @@ Json json_of(const Check& check) {
           {"p_adjusted", check.adjusted_p},
           {"baseline_runs", check.baseline_runs},
           {"current_runs", check.current_runs},
+          {"worse_below_threshold", check.is_worse_below_threshold},
+          {"busy_left_aside", check.busy_left_aside},
+          {"outlying_left_aside", check.outlying_left_aside},
           {"fresh", check.is_fresh},
           {"first_change", number_or_null(check.first_change)}};
+}
+
+// What CI systems show as the duration of a test: the mean seconds of a run of the current side.
+double junit_seconds(const Check& check) {
+  return check.quantity == Quantity::time ? check.current.value_or(0) : 0;
+}
+
+// JUnit's schema wants 3 decimals at most.
+std::string junit_case(const Check& check) {
+  const QuantityInfo& info = info_of(check.quantity);
+  const std::string begin =
+      fmt::format("  <testcase classname=\"paceline.gate.{}\" name=\"{}\" time=\"{:.3f}\"",
+                  info.key, xml(check.subject), junit_seconds(check));
+  const std::string reason = xml(sentence(check));
+  if (check.verdict == Verdict::pass) {
+    if (reason.empty()) return begin + "/>\n";
+    return fmt::format("{}>\n    <system-out>{}</system-out>\n  </testcase>\n", begin, reason);
+  }
+  return fmt::format(
+      "{0}>\n    <{1} message=\"{2}\" type=\"{3}\">{4} against {5}: {2}</{1}>\n  </testcase>\n",
+      begin, check.verdict == Verdict::regression ? "failure" : "error", reason,
+      name_of(check.verdict), xml(one_value(check.current, info)),
+      xml(one_value(check.baseline, info)));
 }
 
 }  // namespace
@@ -304,6 +353,7 @@ std::string gate_json(const Judgement& judgement, const GateSides& sides) {
                    {"current", sides.current_place},
                    {"warnings", judgement.warnings},
                    {"checks", checks},
+                   {"sees", number_or_null(judgement.sees)},
                    {"notes", judgement.notes}};
   for (const auto& [quantity, threshold] : judgement.proposed) {
     document["proposed_thresholds"][std::string(info_of(quantity).key)] = threshold;
@@ -314,32 +364,21 @@ std::string gate_json(const Judgement& judgement, const GateSides& sides) {
 std::string gate_junit(const Judgement& judgement, const GateSides& sides) {
   std::map<Verdict, std::size_t> counts;
   std::string cases, warnings;
+  double seconds = 0;
   for (const std::string& warning : judgement.warnings) {
     warnings += fmt::format("    <property name=\"warning\" value=\"{}\"/>\n", xml(warning));
   }
   if (!warnings.empty()) warnings = "  <properties>\n" + warnings + "  </properties>\n";
   for (const Check& check : judgement.checks) {
     ++counts[check.verdict];
-    const QuantityInfo& info = info_of(check.quantity);
-    cases += fmt::format("  <testcase classname=\"paceline.gate.{}\" name=\"{}\"", info.key,
-                         xml(check.subject));
-    if (check.verdict == Verdict::pass) {
-      cases += "/>\n";
-      continue;
-    }
-    const bool red = check.verdict == Verdict::regression;
-    const std::string reason = xml(sentence(check));
-    cases += fmt::format(
-        ">\n    <{0} message=\"{1}\" type=\"{2}\">{3} against {4}: {1}</{0}>\n"
-        "  </testcase>\n",
-        red ? "failure" : "error", reason, name_of(check.verdict),
-        xml(one_value(check.current, info)), xml(one_value(check.baseline, info)));
+    seconds += junit_seconds(check);
+    cases += junit_case(check);
   }
   return fmt::format(
-      "{}{} against {}\" tests=\"{}\" failures=\"{}\" "
-      "errors=\"{}\">\n{}{}</testsuite>\n</testsuites>\n",
+      "{}{} against {}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\" "
+      "time=\"{:.3f}\">\n{}{}</testsuite>\n</testsuites>\n",
       kJunitBeginning, xml(sides.current), xml(sides.baseline), judgement.checks.size(),
-      counts[Verdict::regression], counts[Verdict::undecided], warnings, cases);
+      counts[Verdict::regression], counts[Verdict::undecided], seconds, warnings, cases);
 }
 
 bool is_gate_markdown(std::string_view text) {
@@ -356,9 +395,11 @@ std::string gate_annotations(const Judgement& judgement) {
     text += fmt::format("::warning title=paceline gate::{}\n", command_text(warning));
   }
   for (const Check& check : judgement.checks) {
-    if (check.verdict == Verdict::pass) continue;
+    if (check.verdict == Verdict::pass && !check.is_worse_below_threshold) continue;
     text += fmt::format("::{} title=paceline gate {}::{} of {}: {}\n",
-                        check.verdict == Verdict::regression ? "error" : "warning",
+                        check.verdict == Verdict::pass         ? "notice"
+                        : check.verdict == Verdict::regression ? "error"
+                                                               : "warning",
                         name_of(check.verdict), info_of(check.quantity).heading,
                         command_text(check.subject), command_text(sentence(check)));
   }
@@ -369,7 +410,7 @@ std::string gate_annotations(const Judgement& judgement) {
   return text;
 }
 
-std::string quietness_text(const Judgement& judgement) {
+std::string steadiness_text(const Judgement& judgement) {
   Judgement times;
   double most = 0;
   for (const Check& check : judgement.checks) {
@@ -383,9 +424,9 @@ std::string quietness_text(const Judgement& judgement) {
                                         change_text(most, info_of(Quantity::time)));
   switch (times.verdict()) {
     case Verdict::pass:
-      return "quiet enough for these thresholds: " + reach + "\n";
+      return "steady enough for these thresholds: " + reach + "\n";
     case Verdict::undecided:
-      return "not quiet enough for these thresholds with so many rounds: " + reach + "\n";
+      return "not steady enough for these thresholds with so many rounds: " + reach + "\n";
     case Verdict::regression:
       break;
   }

@@ -23,12 +23,14 @@ bool is_gate_markdown(std::string_view text);
 // {"schema": 1, "verdict", "confirmed", "sequential", "rounds" (null unless it went on until it was
 // decided), "baseline", "current", "checks": [{"subject", "quantity",
 // "verdict", "evidence", "reason", "baseline", "current", "change", "change_low", "change_high",
-// "threshold", "p", "p_adjusted", "baseline_runs", "current_runs", "fresh", "first_change"}],
-// "notes"}. Changes: positive is worse; shares of the baseline for time and loss.
+// "threshold", "p", "p_adjusted", "baseline_runs", "current_runs", "worse_below_threshold",
+// "busy_left_aside", "outlying_left_aside", "fresh", "first_change"}], "sees", "notes"}. Changes:
+// positive is worse; shares of the baseline for time and loss.
 std::string gate_json(const Judgement& judgement, const GateSides& sides);
 
 // One test case per check, grouped by quantity. A regression is a failure and an undecided check an
-// error, so that CI systems show both.
+// error, so that CI systems show both. The seconds of a check of time are those of a run of the
+// current side.
 std::string gate_junit(const Judgement& judgement, const GateSides& sides);
 bool is_gate_junit(std::string_view text);
 
@@ -36,8 +38,8 @@ bool is_gate_junit(std::string_view text);
 // undecided check, ::notice for a pass.
 std::string gate_annotations(const Judgement& judgement);
 
-// For a build compared with itself: whether this machine is quiet enough to detect changes of time
+// For a build compared with itself: whether this machine is steady enough to detect changes of time
 // at the thresholds, in one line. Empty if no check of time has an interval.
-std::string quietness_text(const Judgement& judgement);
+std::string steadiness_text(const Judgement& judgement);
 
 }  // namespace paceline

@@ -246,7 +246,8 @@ class SideMaker {
     subject.is_rated = !all_have(group.members, &Run::fit_seconds);
     if (all_have(group.members, &Run::samples_per_second)) {
       for (const Member& member : group.members) {
-        subject.rated.push_back({member.seconds(true), member.run.session, member.run.round});
+        subject.rated.push_back({member.seconds(true), member.run.session, member.run.round,
+                                 member.run.busy.value_or(false)});
       }
     }
     if (subject.is_rated) {
@@ -259,7 +260,7 @@ class SideMaker {
   }
 
   static void add_sample(Subject& subject, Quantity quantity, const Run& run, double value) {
-    subject.samples[quantity].push_back({value, run.session, run.round});
+    subject.samples[quantity].push_back({value, run.session, run.round, run.busy.value_or(false)});
   }
 
   // What a point and the point of one replica that it is compared with have in common.
@@ -301,7 +302,16 @@ class SideMaker {
       const double speed_up = base_time(*base, member.run, rated) / member.seconds(rated);
       add_sample(group.subject, Quantity::serial_fraction, member.run,
                  karp_flatt(speed_up, member.run.gpus));
+      Sample& sample = group.subject.samples[Quantity::serial_fraction].back();
+      sample.is_busy = sample.is_busy || is_base_busy(*base, member.run);
     }
+  }
+
+  static bool is_base_busy(const Group& base, const Run& run) {
+    return std::any_of(base.members.begin(), base.members.end(), [&](const Member& member) {
+      return member.run.busy.value_or(false) && run.round > 0 && member.run.round == run.round &&
+             member.run.session == run.session;
+    });
   }
 
   static double base_time(const Group& base, const Run& run, bool rated) {

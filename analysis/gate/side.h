@@ -14,11 +14,14 @@
 
 namespace paceline {
 
+constexpr std::size_t kFewestSessions = 3;  // fewer of a baseline decide nothing
+
 // One run's value. Runs of the same session and round ran side by side.
 struct Sample {
   double value = 0;
   std::string session;
-  int round = 0;  // 0: none
+  int round = 0;         // 0: none
+  bool is_busy = false;  // made while other processes kept its CPUs busy
 };
 
 // A point of a study, or a benchmark in Google Benchmark's JSON.

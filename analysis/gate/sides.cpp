@@ -95,7 +95,7 @@ class SideTable {
       add(check);
       if (check.interval) evidence.insert(check.evidence);
     }
-    sum_up(evidence.contains(Evidence::apart));
+    sum_up();
     add_others();
     std::vector<std::string> notes = {
         "ratio: the time of the second over that of the first, of fit seconds or of seconds a "
@@ -166,7 +166,6 @@ class SideTable {
     if (ratio.interval) {
       ratio.interval = Interval{1 + ratio.interval->low, 1 + ratio.interval->high};
     }
-    if (check.adjusted_p < kSignificance) ++(*check.change > 0 ? slower_ : faster_);
     add_row(
         check.subject, false,
         {count(check.baseline_sessions), count(check.baseline_runs),
@@ -179,7 +178,11 @@ class SideTable {
                                                      : "runs",
               {},
               {}}});
-    if (ratio.interval) ++with_interval_;
+    if (!ratio.interval) return;
+    ++with_interval_;
+    Counts& counts = check.evidence == Evidence::apart ? apart_ : decided_;
+    ++counts.points;
+    if (check.adjusted_p < kSignificance) ++(*check.change > 0 ? counts.slower : counts.faster);
   }
 
   static Cell count(std::size_t number) {
@@ -209,10 +212,8 @@ class SideTable {
     }
   }
 
-  // `apart`: of some points the first study has too few sessions to tell how these differ.
-  void sum_up(bool apart) {
-    const std::size_t rows = table_.rows.size();
-    if (rows == 0) {
+  void sum_up() {
+    if (table_.rows.empty()) {
       table_.findings.push_back("no point has runs on both sides that can be compared");
       return;
     }
@@ -220,19 +221,41 @@ class SideTable {
       table_.findings.push_back("no ratio has an interval: run repeats on both sides");
       return;
     }
-    table_.findings.push_back(
-        fmt::format("of {} point{}, the second is slower beyond the noise in {}, faster in {} "
-                    "(p < {}, Holm-adjusted over all points{})",
-                    rows, rows == 1 ? "" : "s", slower_, faster_, kSignificance,
-                    apart ? "; how sessions differ is not in it" : ""));
+    if (decided_.points > 0) {
+      table_.findings.push_back(fmt::format(
+          "of {}, the second is slower beyond the noise in {}, faster in {} (p < {}, "
+          "Holm-adjusted over all points)",
+          points_text(decided_.points), decided_.slower, decided_.faster, kSignificance));
+    }
+    if (apart_.points == 0) return;
+    const std::size_t differing = apart_.slower + apart_.faster;
+    const std::string of = points_text(apart_.points);
+    if (differing == 0) {
+      table_.findings.push_back(
+          fmt::format("of {}, none differs by more than runs of one session do", of));
+      return;
+    }
+    table_.findings.push_back(fmt::format(
+        "of {}, {} differ{} by more than runs of one session do ({} slower, {} faster); whether by "
+        "more than sessions do is not known: {} sessions of the first would tell",
+        of, differing, differing == 1 ? "s" : "", apart_.slower, apart_.faster, kFewestSessions));
   }
+
+  static std::string points_text(std::size_t points) {
+    return fmt::format("{} point{}", points, points == 1 ? "" : "s");
+  }
+
+  struct Counts {
+    std::size_t points = 0, slower = 0, faster = 0;
+  };
 
   const ReportSide& first_;
   const ReportSide& second_;
   const Side before_, now_;
   std::map<std::string, std::pair<const Subject*, const Subject*>> points_;  // by the first's name
   Table table_;
-  std::size_t slower_ = 0, faster_ = 0, with_interval_ = 0;
+  Counts decided_, apart_;  // by sessions or shared rounds; of too few sessions to tell
+  std::size_t with_interval_ = 0;
 };
 
 bool is_measured(const ReportSide& side) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "analysis/gate/wording.h"
@@ -14,14 +13,6 @@
 namespace paceline {
 
 namespace {
-
-using RoundKey = std::pair<std::string, int>;
-
-// Values on the scale on which they are compared, more being worse.
-double scaled(double value, const QuantityInfo& info) {
-  const double magnitude = info.is_factor ? std::log(value) : value;
-  return info.more_is_worse ? magnitude : -magnitude;
-}
 
 double as_change(double difference, const QuantityInfo& info) {
   return info.is_factor ? std::exp(difference) - 1 : difference;
@@ -41,46 +32,6 @@ double mean_of(const std::vector<double>& values, const QuantityInfo& info) {
   return info.is_factor ? std::exp(mean) : mean;
 }
 
-template <typename Key, typename KeyOf>
-std::map<Key, double> means_by(const Samples& samples, const QuantityInfo& info, KeyOf key_of) {
-  std::map<Key, std::pair<double, int>> sums;
-  for (const Sample& sample : samples) {
-    auto& [sum, count] = sums[key_of(sample)];
-    sum += scaled(sample.value, info);
-    ++count;
-  }
-  std::map<Key, double> means;
-  for (const auto& [key, sum] : sums) means[key] = sum.first / sum.second;
-  return means;
-}
-
-bool is_in_round(const Sample& sample) {
-  return sample.round > 0 && !sample.session.empty();
-}
-
-RoundKey round_of(const Sample& sample) {
-  return {sample.session, sample.round};
-}
-
-std::set<RoundKey> rounds_of(const Samples& samples) {
-  std::set<RoundKey> rounds;
-  for (const Sample& sample : samples) {
-    if (is_in_round(sample)) rounds.insert(round_of(sample));
-  }
-  return rounds;
-}
-
-// The rounds that both sides have; fewer than decide count only where these are all of the smaller
-// side.
-std::set<RoundKey> shared_rounds(const Samples& baseline, const Samples& current) {
-  const std::set<RoundKey> before = rounds_of(baseline), now = rounds_of(current);
-  std::set<RoundKey> shared;
-  std::set_intersection(before.begin(), before.end(), now.begin(), now.end(),
-                        std::inserter(shared, shared.end()));
-  const bool all_shared = shared.size() == std::min(before.size(), now.size());
-  return all_shared || shared.size() >= kFewestRuns ? shared : std::set<RoundKey>{};
-}
-
 template <typename Key>
 std::vector<double> values_in(const std::map<Key, double>& means) {
   std::vector<double> values;
@@ -92,10 +43,9 @@ std::vector<double> values_in(const std::map<Key, double>& means) {
 std::vector<double> units_of(const Samples& samples, const QuantityInfo& info, Evidence evidence) {
   switch (evidence) {
     case Evidence::paired:
-      return values_in(means_by<RoundKey>(samples, info, round_of));
+      return values_in(means_of_rounds(samples, info));
     case Evidence::sessions:
-      return values_in(
-          means_by<std::string>(samples, info, [](const Sample& s) { return s.session; }));
+      return values_in(means_of_sessions(samples, info));
     case Evidence::runs:
     case Evidence::apart:
     case Evidence::none:
@@ -104,32 +54,32 @@ std::vector<double> units_of(const Samples& samples, const QuantityInfo& info, E
   return scaled_values(samples, info);
 }
 
-std::size_t sessions_of(const Samples& samples) {
-  std::set<std::string> sessions;
-  for (const Sample& sample : samples) sessions.insert(sample.session);
-  return sessions.size();
-}
-
-Samples samples_in(const Samples& samples, const std::set<RoundKey>& rounds) {
-  Samples kept;
-  std::copy_if(samples.begin(), samples.end(), std::back_inserter(kept),
-               [&](const Sample& s) { return is_in_round(s) && rounds.contains(round_of(s)); });
-  return kept;
-}
-
 Evidence evidence_of(const Samples& baseline, const QuantityInfo& info, bool is_paired) {
   if (is_paired) return Evidence::paired;
   if (!info.is_of_machine) return Evidence::runs;
   return sessions_of(baseline) >= kFewestSessions ? Evidence::sessions : Evidence::apart;
 }
 
+std::vector<double> differences_of(const std::vector<double>& before,
+                                   const std::vector<double>& now) {
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < now.size(); ++i) differences.push_back(now[i] - before[i]);
+  return differences;
+}
+
 Difference difference_of(const std::vector<double>& before, const std::vector<double>& now,
                          Evidence evidence, Stopping stopping) {
   if (evidence == Evidence::sessions) return pooled_difference(now, before);
   if (evidence != Evidence::paired) return independent_difference(now, before, stopping);
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < now.size(); ++i) differences.push_back(now[i] - before[i]);
-  return paired_difference(differences, stopping);
+  return paired_difference(differences_of(before, now), stopping);
+}
+
+// How much wider the interval is than one of independent rounds. 0: not known yet.
+double widening(const Weighed& weighed) {
+  if (!weighed.rounds) return 1;
+  const auto wide = weighed.rounds->interval(), usual = weighed.difference.interval();
+  if (!wide || !usual || usual->high == usual->low) return 0;
+  return (wide->high - wide->low) / (usual->high - usual->low);
 }
 
 // How many rounds, sessions or runs of each side would tell a change of the threshold from none at
@@ -138,7 +88,9 @@ int units_needed(const Weighed& weighed, const QuantityInfo& info) {
   constexpr int kMost = 100;
   const double threshold = weighed.check.threshold;
   const double wanted = info.is_factor ? std::log1p(threshold) : threshold;
-  const double spread = weighed.difference.standard_error * std::sqrt(weighed.units);
+  const double wider = widening(weighed);
+  if (wider == 0) return 0;
+  const double spread = wider * weighed.difference.standard_error * std::sqrt(weighed.units);
   for (int units = static_cast<int>(kFewestRuns); units <= kMost; ++units) {
     const double quantile = weighed.difference.sequences > 0
                                 ? anytime_quantile(static_cast<std::size_t>(units), kConfidence)
@@ -163,23 +115,68 @@ std::string what_would_tell(const Weighed& weighed, const QuantityInfo& info) {
                      weighed.check.evidence == Evidence::paired ? "rounds" : "runs of each side");
 }
 
+// "slower by 10.0 %"
+std::string change_phrase(const Check& check) {
+  const QuantityInfo& info = info_of(check.quantity);
+  return fmt::format("{} by {}", worse_word(info), change_text(*check.change, info));
+}
+
+std::string family_text(std::size_t checks) {
+  return checks == 1 ? "" : fmt::format(" of {} checks together", checks);
+}
+
+void decide_worse(Weighed& weighed, std::size_t checks) {
+  Check& check = weighed.check;
+  const std::string together = family_text(checks);
+  if (check.adjusted_p < kSignificance) {
+    check.verdict = Verdict::regression;
+    check.reason = fmt::format("{}, beyond the noise ({}{})", change_phrase(check),
+                               p_phrase(check.adjusted_p), together);
+  } else if (check.p < kSignificance) {
+    check.reason =
+        fmt::format("{}, beyond the noise by itself ({}), but not{} ({})", change_phrase(check),
+                    p_phrase(check.p), together, p_phrase(check.adjusted_p));
+  } else {
+    check.reason = fmt::format("{}, within the noise ({}{})", change_phrase(check),
+                               p_phrase(check.adjusted_p), together);
+  }
+  if (check.verdict == Verdict::undecided) {
+    check.reason += what_would_tell(weighed, info_of(check.quantity));
+  }
+}
+
+// A change for the worse that is certain, and too small to matter.
+void pass(Check& check, std::size_t checks) {
+  const QuantityInfo& info = info_of(check.quantity);
+  constexpr double kShown = 0.0005;  // less would be written as 0
+  check.verdict = Verdict::pass;
+  if (*check.change < kShown || check.adjusted_p >= kSignificance) return;
+  check.is_worse_below_threshold = true;
+  check.reason = fmt::format("{}, beyond the noise ({}{}), below the threshold of {}",
+                             change_phrase(check), p_phrase(check.adjusted_p), family_text(checks),
+                             change_text(check.threshold, info));
+}
+
 }  // namespace
 
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
-                      const Samples& current, double threshold, Stopping stopping) {
-  const std::set<RoundKey> rounds = shared_rounds(baseline, current);
-  const Samples before = rounds.empty() ? baseline : samples_in(baseline, rounds);
-  const Samples now = rounds.empty() ? current : samples_in(current, rounds);
+                      const Samples& current, double threshold, const SideNames& names,
+                      Stopping stopping) {
   Weighed result;
+  result.compared = samples_to_compare(baseline, current, info, names);
+  const Samples before = std::exchange(result.compared.baseline, {}),
+                now = std::exchange(result.compared.current, {});
   Check& check = result.check;
   check.subject = subject;
   check.quantity = info.quantity;
   check.threshold = threshold;
-  check.evidence = evidence_of(before, info, !rounds.empty());
+  check.evidence = evidence_of(before, info, result.compared.is_paired);
   check.baseline_runs = before.size();
   check.current_runs = now.size();
   check.baseline_sessions = sessions_of(before);
   check.current_sessions = sessions_of(now);
+  check.busy_left_aside = result.compared.busy;
+  check.outlying_left_aside = result.compared.outlying.baseline + result.compared.outlying.current;
   const auto units_before = units_of(before, info, check.evidence);
   const auto units_now = units_of(now, info, check.evidence);
   check.baseline = mean_of(units_before, info);
@@ -187,6 +184,10 @@ Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, cons
   result.difference = difference_of(units_before, units_now, check.evidence, stopping);
   if (check.evidence == Evidence::sessions) {
     result.difference.count = std::min(before.size(), now.size());
+  }
+  const bool looks = stopping == Stopping::by_results && check.evidence == Evidence::paired;
+  if (looks && info.is_of_machine) {
+    result.rounds.emplace(differences_of(units_before, units_now));
   }
   result.units = 2 / (1 / static_cast<double>(units_before.size()) +
                       1 / static_cast<double>(units_now.size()));
@@ -199,16 +200,24 @@ void fill_in(Weighed& weighed) {
   if (check.evidence == Evidence::none) return;
   const QuantityInfo& info = info_of(check.quantity);
   check.change = as_change(weighed.difference.mean, info);
-  if (const auto interval = weighed.difference.interval()) {
+  const auto interval = weighed.rounds ? weighed.rounds->interval() : weighed.difference.interval();
+  if (interval) {
     check.interval = Interval{as_change(interval->low, info), as_change(interval->high, info)};
   }
   const bool counts = weighed.difference.count >= kFewestRuns;
-  if (counts && std::abs(*check.change) > kRounding) check.p = weighed.difference.p_value();
+  if (counts && std::abs(*check.change) > kRounding) {
+    check.p = weighed.rounds ? weighed.rounds->p_value() : weighed.difference.p_value();
+  }
 }
 
-void decide(Weighed& weighed) {
+void decide(Weighed& weighed, std::size_t checks) {
   Check& check = weighed.check;
   const QuantityInfo& info = info_of(check.quantity);
+  if (!weighed.compared.hindrance.empty()) {
+    check.reason = weighed.compared.hindrance;
+    check.more_rounds_help = !weighed.compared.is_surely_the_current;
+    return;
+  }
   if (weighed.difference.count < kFewestRuns) {
     check.reason = fmt::format("{} and {} runs: at least {} of each decide", check.baseline_runs,
                                check.current_runs, kFewestRuns);
@@ -221,14 +230,15 @@ void decide(Weighed& weighed) {
         check.baseline_sessions, kFewestSessions);
     return;
   }
-  const std::string change = change_text(*check.change, info);
+  if (weighed.rounds && weighed.rounds->resemblance() > kMostResemblance) {
+    check.reason = fmt::format(
+        "rounds resemble their neighbours too much to tell (correlation of about {:.1f}, of at "
+        "most {} are told)",
+        weighed.rounds->resemblance(), kMostResemblance);
+    return;
+  }
   if (*check.change > check.threshold - kRounding) {
-    const bool significant = check.adjusted_p < kSignificance;
-    check.verdict = significant ? Verdict::regression : Verdict::undecided;
-    check.reason = fmt::format("{} by {}, {} ({})", worse_word(info), change,
-                               significant ? "beyond the noise" : "within the noise",
-                               p_phrase(check.adjusted_p));
-    if (!significant) check.reason += what_would_tell(weighed, info);
+    decide_worse(weighed, checks);
     return;
   }
   if (!check.interval) {
@@ -236,13 +246,16 @@ void decide(Weighed& weighed) {
     return;
   }
   const double bound = check.interval->high;
-  if (bound < 2 * check.threshold) {
-    check.verdict = Verdict::pass;
-    return;
+  if (bound >= 2 * check.threshold) {
+    check.reason = fmt::format("too noisy: {} by up to {} cannot be excluded", worse_word(info),
+                               change_text(bound, info)) +
+                   what_would_tell(weighed, info);
+  } else if (weighed.compared.is_surely_the_current) {
+    check.reason = weighed.compared.one_sided;
+    check.more_rounds_help = false;
+  } else {
+    pass(check, checks);
   }
-  check.reason = fmt::format("too noisy: {} by up to {} cannot be excluded", worse_word(info),
-                             change_text(bound, info)) +
-                 what_would_tell(weighed, info);
 }
 
 }  // namespace paceline

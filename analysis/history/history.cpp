@@ -72,34 +72,48 @@ class Splits {
     std::vector<Difference*> differences;
     for (BestSplit& split : splits) differences.push_back(&split.difference);
     moderate(differences);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const double p = static_cast<double>(splits[i].splits) * splits[i].difference.p_value();
-      splits_.push_back({p, all[i], splits[i]});
-    }
+    for (std::size_t i = 0; i < all.size(); ++i) splits_.push_back({all[i], splits[i]});
   }
 
-  // Benjamini and Hochberg, J. R. Statist. Soc. B 57, 1995: of the k least p values, all are below
-  // k levels.
   void decide(double level) {
-    std::ranges::stable_sort(splits_, {}, &Split::p);
-    std::size_t found = 0;
-    for (std::size_t k = 0; k < splits_.size(); ++k) {
-      if (splits_[k].p <= static_cast<double>(k + 1) * level) found = k + 1;
-    }
+    const std::vector<bool> found = decide(level, &BestSplit::p_value);
+    const std::vector<bool> possible = decide(level, &BestSplit::p_if_independent);
     for (std::size_t k = 0; k < splits_.size(); ++k) {
       SeriesHistory& series = *splits_[k].series;
+      const BestSplit& split = splits_[k].split;
       const std::vector<double> values = series.series->scaled_values();
-      series.found = k < found ? two_levels(values, splits_[k].split) : one_level(values);
-      if (k >= found) series.largest_change = largest_change_of(values);
+      const LevelShifts two = two_levels(values, split);
+      series.found = found[k] ? two : one_level(values);
+      if (possible[k] && !found[k]) series.found.possible = two.shifts;
+      series.found.plausible_resemblance = split.plausible_resemblance;
+      series.found.detectable = detectable_split(split, level);
+      if (!found[k]) series.largest_change = largest_change_of(values);
     }
   }
 
  private:
   struct Split {
-    double p = 1;
     SeriesHistory* series = nullptr;
     BestSplit split;
   };
+
+  // Benjamini and Hochberg, J. R. Statist. Soc. B 57, 1995: of the k least p values, all are below
+  // k levels.
+  std::vector<bool> decide(double level, double (BestSplit::*p_value)() const) const {
+    std::vector<std::pair<double, std::size_t>> order;
+    for (std::size_t i = 0; i < splits_.size(); ++i) {
+      order.emplace_back((splits_[i].split.*p_value)(), i);
+    }
+    std::ranges::sort(order);
+    std::size_t count = 0;
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      if (order[k].first <= static_cast<double>(k + 1) * level) count = k + 1;
+    }
+    std::vector<bool> found(splits_.size());
+    for (std::size_t k = 0; k < count; ++k) found[order[k].second] = true;
+    return found;
+  }
+
   std::vector<Split> splits_;
 };
 
@@ -232,6 +246,19 @@ double SeriesHistory::value(double scaled) const {
 
 double SeriesHistory::change(double scaled) const {
   return info_of(series->metric).is_factor ? std::expm1(scaled) : scaled;
+}
+
+bool is_worse(HistoryMetric metric, double size) {
+  return (size > 0) == info_of(metric).more_is_worse;
+}
+
+bool History::has_worse() const {
+  return std::ranges::any_of(studies, [](const StudyHistory& study) {
+    return std::ranges::any_of(study.events, [&](const HistoryEvent& event) {
+      const HistoryEvent::Member& lead = event.members.front();
+      return is_worse(event.metric, study.series[lead.series].found.shifts[lead.shift].size);
+    });
+  });
 }
 
 History find_history(std::vector<HistoryStudy> studies) {

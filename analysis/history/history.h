@@ -3,7 +3,8 @@
 // A series of kFewestInSeries sessions or more is tested by itself (statistics/level_shifts.h). In
 // a series of 4 or more, one shift is looked for: Student's t for its best split into two levels of
 // at least two sessions, times the number of splits, with the variances of all such series of a
-// moderated (gate/variance_shrinkage.h). All series of the call share kFalseShifts: those tested by
+// metric moderated (gate/variance_shrinkage.h), and divided by what 8 sessions or more may resemble
+// their neighbours. All series of the call share kFalseShifts: those tested by
 // themselves get kFalseShifts over the number of series each (Bonferroni); the others are judged
 // together by Benjamini and Hochberg's procedure, so that several shifts support each other.
 #pragma once
@@ -14,6 +15,7 @@
 
 #include "analysis/history/changed.h"
 #include "analysis/history/series.h"
+#include "analysis/statistics/best_split.h"
 #include "analysis/statistics/level_shifts.h"
 
 namespace paceline {
@@ -56,10 +58,14 @@ struct StudyHistory {
   std::vector<HistoryEvent> events;   // by date
 };
 
+bool is_worse(HistoryMetric metric, double size);
+
 struct History {
   std::vector<StudyHistory> studies;
   std::size_t tested = 0;  // series in all
 
+  // Whether a level shift for the worse was found.
+  bool has_worse() const;
   double level() const { return kFalseShifts / static_cast<double>(tested > 0 ? tested : 1); }
 };
 

@@ -13,17 +13,22 @@ const char* name_of(HistoryTest test) {
                                           : "none";
 }
 
-Json shift_json(const StudyHistory& study, const HistoryEvent::Member& member) {
-  const SeriesHistory& series = study.series[member.series];
-  const LevelShift& shift = series.found.shifts[member.shift];
-  Json json = {{"point", series.series->point},
-               {"before", series.value(series.found.levels[member.shift].mean)},
-               {"after", series.value(series.found.levels[member.shift + 1].mean)},
-               {"change", series.change(shift.size)}};
+Json change_json(const SeriesHistory& series, const LevelShift& shift) {
+  Json json = {{"change", series.change(shift.size)}};
   if (shift.interval) {
     json["change_low"] = series.change(shift.interval->low);
     json["change_high"] = series.change(shift.interval->high);
   }
+  return json;
+}
+
+Json shift_json(const StudyHistory& study, const HistoryEvent::Member& member) {
+  const SeriesHistory& series = study.series[member.series];
+  const LevelShift& shift = series.found.shifts[member.shift];
+  Json json = change_json(series, shift);
+  json["point"] = series.series->point;
+  json["before"] = series.value(series.found.levels[member.shift].mean);
+  json["after"] = series.value(series.found.levels[member.shift + 1].mean);
   return json;
 }
 
@@ -88,6 +93,20 @@ Json series_json(const SeriesHistory& each) {
   if (each.found.drift) json["drift_per_day"] = each.found.drift->per_day;
   if (each.found.weekdays) json["weekdays"] = *each.found.weekdays;
   if (each.found.resemblance > 0) json["resemblance"] = each.found.resemblance;
+  if (each.test != HistoryTest::none && each.found.shifts.empty()) {
+    json["detectable"] = each.change(each.found.detectable);
+  }
+  for (const NoiseLevel& level : each.found.noise_levels) {
+    json["noise_levels"].push_back({{"from", date_text(series.sessions[level.begin].day)},
+                                    {"to", date_text(series.sessions[level.end - 1].day)},
+                                    {"noise", level.noise}});
+  }
+  for (const LevelShift& shift : each.found.possible) {
+    Json possible = change_json(each, shift);
+    possible["date"] = date_text(series.sessions[shift.at].day);
+    possible["plausible_resemblance"] = each.found.plausible_resemblance;
+    json["possible_shifts"].push_back(std::move(possible));
+  }
   if (each.largest_change) {
     const std::size_t at = *each.largest_change;
     const std::vector<double> values = series.scaled_values();

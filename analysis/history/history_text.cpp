@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
+#include "analysis/history/history_wording.h"
 #include "analysis/study/comparison.h"
 #include "analysis/study/point_names.h"
 #include "engine/core/aligned.h"
@@ -16,42 +19,6 @@ namespace {
 
 constexpr std::size_t kMostMembers = 8, kMostOutlying = 8, kMostFew = 8, kMostPatterns = 4;
 constexpr double kDaysOfMonth = 30;
-
-bool is_share(HistoryMetric metric) {
-  return metric == HistoryMetric::exposed_communication || metric == HistoryMetric::accuracy;
-}
-
-// Of a fraction.
-int digits_of(double value) {
-  return std::abs(value) < 0.1 ? std::max(4, fraction_digits(std::abs(value))) : 3;
-}
-
-// "+3.2 %", "+0.0081", "+1.2 points"; without its unit for the bounds of an interval.
-std::string change_number(double change, HistoryMetric metric) {
-  if (info_of(metric).is_factor || is_share(metric)) {
-    return fmt::format("{:+.{}f}", 100 * change, std::abs(change) < 0.01 ? 2 : 1);
-  }
-  return fmt::format("{:+.{}f}", change, digits_of(change));
-}
-
-std::string unit_of_change(HistoryMetric metric) {
-  return info_of(metric).is_factor ? " %" : is_share(metric) ? " points" : "";
-}
-
-std::string change_text(const SeriesHistory& series, double size,
-                        const std::optional<Interval>& interval) {
-  const HistoryMetric metric = series.series->metric;
-  std::string text = change_number(series.change(size), metric) + unit_of_change(metric);
-  if (interval) {
-    text += fmt::format(" [{}, {}]", change_number(series.change(interval->low), metric),
-                        change_number(series.change(interval->high), metric));
-  }
-  return text;
-}
-
-bool is_worse(HistoryMetric metric, double size) {
-  return (size > 0) == info_of(metric).more_is_worse;
-}
 
 const LevelShift& shift_of(const StudyHistory& study, const HistoryEvent::Member& member) {
   return study.series[member.series].found.shifts[member.shift];
@@ -113,17 +80,50 @@ double level_at(const LevelShifts& found, std::size_t i) {
   return found.levels.back().mean;
 }
 
-std::string outlying_text(const SeriesHistory& series, std::size_t i) {
-  const HistorySession& session = series.series->sessions[i];
-  const double scaled = series.series->scaled_values()[i];
-  std::string text = fmt::format("{}: {} {}, {} from its level; {}", date_text(session.day),
-                                 info_of(series.series->metric).heading,
-                                 history_value_text(session.value, series.series->metric),
-                                 change_text(series, scaled - level_at(series.found, i), {}),
-                                 series.series->point);
-  if (session.busy > 0) text += "; its machine was busy";
+// Outlying sessions in a row, on the same side of their level: [first, last].
+using OutlyingRun = std::pair<std::size_t, std::size_t>;
+
+double distance_from_level(const SeriesHistory& series, std::size_t i) {
+  return series.series->scaled_values()[i] - level_at(series.found, i);
+}
+
+std::vector<OutlyingRun> outlying_runs(const SeriesHistory& series) {
+  std::vector<OutlyingRun> runs;
+  for (const std::size_t i : series.found.outlying) {
+    const bool goes_on =
+        !runs.empty() && runs.back().second + 1 == i &&
+        (distance_from_level(series, i) > 0) == (distance_from_level(series, i - 1) > 0);
+    if (goes_on) {
+      runs.back().second = i;
+    } else {
+      runs.emplace_back(i, i);
+    }
+  }
+  return runs;
+}
+
+std::string outlying_text(const SeriesHistory& series, const OutlyingRun& run) {
+  const HistoryMetric metric = series.series->metric;
+  const std::size_t count = run.second - run.first + 1;
+  double distance = 0, busy = 0;
+  std::set<std::string> hosts;
+  for (std::size_t i = run.first; i <= run.second; ++i) {
+    const HistorySession& session = series.series->sessions[i];
+    distance += distance_from_level(series, i) / static_cast<double>(count);
+    busy += session.busy > 0 ? 1 : 0;
+    hosts.insert(session.hosts.begin(), session.hosts.end());
+  }
+  const std::string first = day_of_session(series, run.first);
+  std::string text =
+      count == 1 ? fmt::format("{}: {} {}, ", first, info_of(metric).heading,
+                               history_value_text(series.series->sessions[run.first].value, metric))
+                 : fmt::format("{} sessions from {} to {}: {} ", count, first,
+                               day_of_session(series, run.second), info_of(metric).heading);
+  text += fmt::format("{} from {} level; {}", change_text(series, distance, {}),
+                      count == 1 ? "its" : "their", series.series->point);
+  if (busy > 0) text += count == 1 ? "; its machine was busy" : "; the machine was busy";
   std::vector<std::string> own;
-  for (const std::string& host : session.hosts) {
+  for (const std::string& host : hosts) {
     const auto uses = std::ranges::count_if(
         series.series->sessions, [&](const auto& other) { return other.hosts.contains(host); });
     if (uses == 1) own.push_back(host);
@@ -134,17 +134,35 @@ std::string outlying_text(const SeriesHistory& series, std::size_t i) {
 
 HistoryStatement outlying_statement(const StudyHistory& study) {
   HistoryStatement statement;
-  std::size_t count = 0;
+  std::size_t count = 0, runs = 0;
   for (const SeriesHistory& series : study.series) {
-    for (const std::size_t i : series.found.outlying) {
-      if (count++ < kMostOutlying) statement.details.push_back(outlying_text(series, i));
+    count += series.found.outlying.size();
+    for (const OutlyingRun& run : outlying_runs(series)) {
+      if (runs++ < kMostOutlying) statement.details.push_back(outlying_text(series, run));
     }
   }
   statement.text = count == 1
                        ? "1 outlying session value, which is no shift"
                        : fmt::format("{} outlying session values, which are no shifts", count);
-  if (count > kMostOutlying) {
-    statement.details.push_back(fmt::format("and {} more (--json has all)", count - kMostOutlying));
+  if (runs > kMostOutlying) {
+    statement.details.push_back(fmt::format("and {} more (--json has all)", runs - kMostOutlying));
+  }
+  return statement;
+}
+
+HistoryStatement possible_statement(const StudyHistory& study) {
+  HistoryStatement statement{
+      "not judged: a level shift if sessions are independent, chance if they resemble their "
+      "neighbours",
+      {}};
+  for (const SeriesHistory& series : study.series) {
+    for (const LevelShift& shift : series.found.possible) {
+      statement.details.push_back(fmt::format(
+          "{}: {} {}, {}; {} cannot exclude a correlation of neighbours of {:.2f}",
+          date_of(series, shift), info_of(series.series->metric).heading,
+          change_text(series, shift.size, shift.interval), series.series->point,
+          counted(series.series->sessions.size(), "session"), series.found.plausible_resemblance));
+    }
   }
   return statement;
 }
@@ -160,7 +178,19 @@ std::string weekdays_text(const SeriesHistory& series) {
   return join(parts, ", ");
 }
 
+std::string noise_text(const SeriesHistory& series) {
+  const HistoryMetric metric = series.series->metric;
+  std::vector<std::string> parts;
+  for (const NoiseLevel& level : series.found.noise_levels) {
+    const std::string noise = change_number(series.change(level.noise), metric).substr(1);
+    parts.push_back(fmt::format("{}{} from {} on", noise, unit_of_change(metric),
+                                day_of_session(series, level.begin)));
+  }
+  return join(parts, ", ");
+}
+
 void add_patterns(const StudyHistory& study, std::vector<HistoryStatement>& all) {
+  HistoryStatement noises{"noise that changes, which is no shift (standard deviations)", {}};
   HistoryStatement drifts{"drifts within levels, which are no shifts", {}};
   HistoryStatement weeks{"patterns of weekdays, removed before shifts are looked for", {}};
   HistoryStatement alike{"neighbouring sessions resemble each other, so shifts need more evidence",
@@ -173,12 +203,15 @@ void add_patterns(const StudyHistory& study, std::vector<HistoryStatement>& all)
       drifts.details.push_back(fmt::format(
           "{}: {} in 30 days", name, change_text(each, kDaysOfMonth * drift->per_day, month)));
     }
+    if (!each.found.noise_levels.empty()) {
+      noises.details.push_back(name + ": " + noise_text(each));
+    }
     if (each.found.weekdays) weeks.details.push_back(name + ": " + weekdays_text(each));
     if (each.found.resemblance > 0) {
       alike.details.push_back(fmt::format("{}: correlation {:.2f}", name, each.found.resemblance));
     }
   }
-  for (HistoryStatement* each : {&drifts, &weeks, &alike}) {
+  for (HistoryStatement* each : {&noises, &drifts, &weeks, &alike}) {
     if (each->details.empty()) continue;
     if (each->details.size() > kMostPatterns) {
       const std::size_t more = each->details.size() - kMostPatterns;
@@ -223,11 +256,13 @@ void add_few(const StudyHistory& study, std::vector<HistoryStatement>& all) {
   std::ranges::stable_sort(few, [](const auto* a, const auto* b) {
     return std::abs(size_of_largest(*a)) > std::abs(size_of_largest(*b));
   });
+  const bool is_tested =
+      std::ranges::any_of(few, [](const auto* each) { return each->test != HistoryTest::none; });
   HistoryStatement statement{
-      fmt::format(
-          "too few sessions to tell a shift from noise or from one odd session: {}; the largest "
-          "change between neighbours of each",
-          few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
+      fmt::format("{}: {}; the largest change between neighbours of each",
+                  is_tested ? "a last session that differs may be one odd session"
+                            : "too few sessions to tell a shift from noise or from one odd session",
+                  few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
       {}};
   for (std::size_t i = 0; i < few.size() && i < kMostFew; ++i) {
     statement.details.push_back(few_text(*few[i]));
@@ -237,6 +272,44 @@ void add_few(const StudyHistory& study, std::vector<HistoryStatement>& all) {
         fmt::format("and {} more, with smaller changes (--json has all)", few.size() - kMostFew));
   }
   all.push_back(std::move(statement));
+}
+
+// "19", "19 to 38"
+template <typename Text>
+std::string range_text(const std::pair<double, double>& range, const Text& text) {
+  const std::string low = text(range.first), high = text(range.second);
+  return low == high ? low : low + " to " + high;
+}
+
+// What series without a shift would have shown, by metric.
+void add_detectable(const StudyHistory& study, std::vector<HistoryStatement>& all) {
+  struct Found {
+    std::size_t series = 0;
+    std::pair<double, double> sizes, sessions;
+  };
+  std::map<HistoryMetric, Found> found;
+  for (const SeriesHistory& each : study.series) {
+    if (each.test == HistoryTest::none || !each.found.shifts.empty()) continue;
+    Found& metric = found[each.series->metric];
+    const double size = each.change(each.found.detectable);
+    const auto sessions = static_cast<double>(each.series->sessions.size());
+    if (metric.series++ == 0) metric = {1, {size, size}, {sessions, sessions}};
+    metric.sizes = {std::min(metric.sizes.first, size), std::max(metric.sizes.second, size)};
+    metric.sessions = {std::min(metric.sessions.first, sessions),
+                       std::max(metric.sessions.second, sessions)};
+  }
+  for (const auto& [metric, each] : found) {
+    const std::string sessions =
+        range_text(each.sessions, [](double value) { return fmt::format("{:g}", value); });
+    const std::string size = range_text(
+        each.sizes, [&, m = metric](double value) { return change_number(value, m).substr(1); });
+    all.push_back({fmt::format("{}: no level shift{}, and {} sessions would have shown one of {}{} "
+                               "in their middle (with {:g} % probability)",
+                               info_of(metric).heading,
+                               each.series == 1 ? "" : fmt::format(" in {} series", each.series),
+                               sessions, size, unit_of_change(metric), 100 * kDetectablePower),
+                   {}});
+  }
 }
 
 std::string summary_of(const StudyHistory& study) {
@@ -259,31 +332,13 @@ std::string summary_of(const StudyHistory& study) {
 
 }  // namespace
 
-std::string history_value_text(double value, HistoryMetric metric) {
-  switch (metric) {
-    case HistoryMetric::time:
-      return value < 1000 ? fmt::format("{:.4g} s", value) : format_seconds(value);
-    case HistoryMetric::throughput:
-      return format_rate(value) + " samples/s";
-    case HistoryMetric::speed_up:
-      return fmt::format("{:.2f}", value);
-    case HistoryMetric::serial_fraction:
-      return fmt::format("{:.{}f}", value, digits_of(value));
-    case HistoryMetric::energy:
-      return fmt::format("{:.4g} J", value);
-    case HistoryMetric::efficiency:
-    case HistoryMetric::exposed_communication:
-    case HistoryMetric::accuracy:
-      return fmt::format("{:.{}f} %", 100 * value, metric == HistoryMetric::accuracy ? 2 : 1);
-  }
-  return "";
-}
-
 std::vector<HistoryStatement> statements_of(const StudyHistory& study) {
   std::vector<HistoryStatement> all;
   for (const HistoryEvent& event : study.events) all.push_back(event_statement(study, event));
-  HistoryStatement outlying = outlying_statement(study);
-  if (!outlying.details.empty()) all.push_back(std::move(outlying));
+  for (const HistoryStatement& each : {possible_statement(study), outlying_statement(study)}) {
+    if (!each.details.empty()) all.push_back(each);
+  }
+  add_detectable(study, all);
   add_patterns(study, all);
   add_few(study, all);
   return all;
@@ -300,25 +355,23 @@ std::vector<std::string> history_notes(const History& history) {
     }
   }
   if (history.tested > 0) {
-    notes.push_back(
-        fmt::format("{} series were tested; if nothing changed, a call names any shift with a "
-                    "probability of at "
-                    "most {:g} %",
-                    history.tested, 100 * kFalseShifts));
+    notes.push_back(fmt::format(
+        "{} series {} tested; if nothing changed, a call names any level shift with a probability "
+        "of at most {:g} %; a level that wanders, as with a season, may have shifts, too",
+        history.tested, history.tested == 1 ? "was" : "were", 100 * kFalseShifts));
   }
   if (any_long) {
     notes.push_back(fmt::format(
-        "{} sessions or more: circular binary segmentation with a permutation test, for "
-        "independent "
-        "sessions; a steady drift, a spike of up to 3 sessions and weekdays are no shifts",
+        "{} sessions or more: circular binary segmentation with a permutation test; a steady "
+        "drift, a spike of up to 3 sessions, a noise that changes and weekdays are no shifts",
         kFewestInSeries));
   }
   if (any_split) {
-    notes.push_back(
-        fmt::format("{} to {} sessions: one shift at most, between levels of at least 2 sessions, "
-                    "by moderated t "
-                    "tests, for normal noise that is similar in all such series",
-                    kFewestForSplit, kFewestInSeries - 1));
+    notes.push_back(fmt::format(
+        "{} to {} sessions: one shift at most, between levels of at least 2 sessions, by moderated "
+        "t tests, for normal noise that is similar in all such series; fewer than {} sessions are "
+        "taken for independent, which so few cannot show",
+        kFewestForSplit, kFewestInSeries - 1, kFewestForResemblance));
   }
   if (any_shift) {
     notes.push_back(

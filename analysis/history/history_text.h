@@ -31,16 +31,14 @@ Table history_table(const History& history, const StudyHistory& study);
 // "change", "change_low", "change_high"}], "software", "changes": [{"name", "before", "after",
 // "separation", "elsewhere", "at_shift"}]}], "series": [{"point", "metric", "gpus", "test",
 // "sessions": [{"date", "session", "value", "runs", "busy", "outlying"}], "levels": [{"from", "to",
-// "value", "low", "high"}], "noise", "drift_per_day", "weekdays", "resemblance",
-// "largest_change"}], "warnings", "notes"}]}. Changes are shares of the level before, or
-// differences of shares.
+// "value", "low", "high"}], "noise", "noise_levels": [{"from", "to", "noise"}], "drift_per_day",
+// "weekdays", "resemblance", "detectable", "possible_shifts": [{"date", "change", "change_low",
+// "change_high", "plausible_resemblance"}], "largest_change"}], "warnings", "notes"}]}. Changes are
+// shares of the level before, or differences of shares.
 std::string history_json(const History& history);
 
 // One picture for each series that shows a shift first, at most six; without shifts, of the series
 // with the most sessions.
 std::vector<Plot> history_plots(const StudyHistory& study, std::size_t first_number);
-
-// "1.24 s", "868.8 samples/s", "89.7 %"
-std::string history_value_text(double value, HistoryMetric metric);
 
 }  // namespace paceline

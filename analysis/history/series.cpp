@@ -278,7 +278,7 @@ std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOption
     if (record->kind == "published") record = without_session(record);
   }
   std::vector<HistoryStudy> all;
-  for (const Study& study : make_studies(content, options.points, {}, true)) {
+  for (const Study& study : make_studies(content, options.points, {}, Pooling::always)) {
     HistoryStudy made{study_title(study), {}, study.warnings, {}};
     SeriesMaker(study, options, made).make();
     add_left_out(study.left_out, made.notes);

@@ -24,6 +24,16 @@ void find_noisiest(Design& design) {
   for (const auto& [name, point] : known) consider(name);
 }
 
+// Of pairs of runs, of which either may stand out.
+double of_pair(double share_of_runs) {
+  return 1 - (1 - share_of_runs) * (1 - share_of_runs);
+}
+
+double estimated_share(const Noise& noise) {
+  return noise.runs == 0 ? 0
+                         : static_cast<double>(noise.outlying) / static_cast<double>(noise.runs);
+}
+
 void add_hours(Design& design) {
   double hours = 0;
   for (const std::string& name : design.request.points) {
@@ -80,18 +90,31 @@ Design design_of(const DesignRequest& request, const Noise& noise) {
   }
   // A difference of two runs of one round.
   const double pair = std::sqrt(2.0) * design.assumed;
+  design.outlying = design.is_stated ? 0 : upper_share(noise.outlying, noise.runs);
+  const double aside = of_pair(design.outlying);
   const std::size_t others = request.points.size() - 1;
-  const double seen = smallest_seen(limits_of(request.threshold, true),
-                                    of_rounds(request.rounds, pair), others, request.power);
+  const Limits now = limits_of(request.threshold, true);
+  const double seen = smallest_seen(
+      [&](double effect) {
+        return chance_confirmed(now, Rounds{request.rounds, pair, aside}, effect, others);
+      },
+      request.power);
   if (std::isfinite(seen)) design.seen = std::expm1(seen);
   design.threshold = request.detect / 2;
   const Limits limits = limits_of(design.threshold, true);
   const double effect = std::log1p(request.detect);
-  design.rounds = rounds_needed(limits, pair, effect, others, request.power);
+  design.rounds = rounds_needed(limits, pair, aside, effect, others, request.power);
   design.rounds_as_estimated =
-      rounds_needed(limits, std::sqrt(2.0) * design.sd, effect, others, request.power);
-  design.equal = until_decided(limits, pair, 0, others + 1, kMostRoundsUntilDecided);
-  design.slower = until_decided(limits, pair, effect, others + 1, kMostRoundsUntilDecided);
+      rounds_needed(limits, std::sqrt(2.0) * design.sd, of_pair(estimated_share(noise)), effect,
+                    others, request.power);
+  if (design.is_stated && design.rounds > 0) {
+    constexpr double kShare = 0.05;
+    design.power_if_some_stand_out =
+        chance_confirmed(limits, Rounds{design.rounds, pair, of_pair(kShare)}, effect, others);
+  }
+  const Rounds each{0, pair, aside};
+  design.equal = until_decided(limits, each, 0, others + 1, kMostRoundsUntilDecided);
+  design.slower = until_decided(limits, each, effect, others + 1, kMostRoundsUntilDecided);
   design.runs = 2 * static_cast<std::size_t>(design.rounds) * request.points.size();
   add_hours(design);
   add_sessions(design, limits, effect);

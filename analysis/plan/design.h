@@ -40,13 +40,16 @@ struct Design {
   Noise noise;
   bool is_stated = false;      // the noise, by the user
   double sd = 0, assumed = 0;  // of a run of the noisiest point: as estimated, and as planned with
+  double outlying = 0;         // share of runs that stand out, as planned with
   std::string noisiest;        // its name; empty: noise is stated
   std::optional<double> seen;  // by the gate as it is: a share of the time; empty: not even 170 %
   double threshold = 0;        // proposed
   int rounds = 0, rounds_as_estimated = 0;  // 0: more than kMostRounds
-  Sequel equal, slower;                     // of a gate that goes on until it is decided
-  std::size_t runs = 0;                     // of both builds, in these rounds
-  std::optional<double> hours_per_round;    // of both builds; empty: not known
+  // Of these rounds, where 5 % of runs stand out and the plan has none that do.
+  std::optional<double> power_if_some_stand_out;
+  Sequel equal, slower;                   // of a gate that goes on until it is decided
+  std::size_t runs = 0;                   // of both builds, in these rounds
+  std::optional<double> hours_per_round;  // of both builds; empty: not known
   std::size_t points_without_hours = 0;
   std::vector<SessionDesign> sessions;  // empty: how sessions differ is not known
 };

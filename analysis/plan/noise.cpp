@@ -3,19 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <set>
 
 #include "analysis/gate/side.h"
 #include "analysis/gate/variance_shrinkage.h"
+#include "analysis/statistics/outliers.h"
 #include "analysis/study/cost.h"
 #include "analysis/study/run.h"
 #include "engine/core/error.h"
+#include "results/quantiles.h"
 
 namespace paceline {
 
 namespace {
+
+constexpr double kChance = 0.8;  // that noise is no more than planned with
 
 struct One {
   std::string name, point, session, node;  // point: its name, and what tells apart two of one name
@@ -94,6 +99,7 @@ class NoiseMaker {
   explicit NoiseMaker(const StoreContent& content) {
     const Side side = side_of("pilot", content);
     for (const Record& record : content.records) add(record, side);
+    leave_outlying_aside();
     std::erase_if(all_, [&](const One& one) { return noise_.points[one.name].runs < 2; });
     if (all_.empty()) {
       throw Error(ErrorKind::input, "no point of the pilot has 2 runs that count", "--pilot",
@@ -129,6 +135,28 @@ class NoiseMaker {
     one.value = std::log(run.fit_seconds ? *run.fit_seconds : 1 / *run.samples_per_second);
     all_.push_back(one);
     add_scatter(run);
+  }
+
+  // From the median of its point in its session.
+  void leave_outlying_aside() {
+    constexpr double kLeast = 0.1;  // as the gate's
+    std::map<Key, std::vector<double>> values;
+    for (const One& one : all_) values[point_of(one)].push_back(one.value);
+    std::vector<double> deviations;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      const std::vector<double>& alike = values[point_of(all_[i])];
+      if (most_outlying(alike.size()) == 0) continue;
+      deviations.push_back(all_[i].value - median(alike));
+      places.push_back(i);
+    }
+    const auto found = outlying(deviations, kLeast);
+    noise_.runs = places.size();
+    noise_.outlying = found.size();
+    for (auto each = found.rbegin(); each != found.rend(); ++each) {
+      --noise_.points[all_[places[*each]].name].runs;
+      all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(places[*each]));
+    }
   }
 
   // Of the slowest rank, from its quantiles, as if normal.
@@ -285,8 +313,10 @@ class NoiseMaker {
           fmt::format("{:.2g} % of a run's time, if steps were independent", 100 * of_run);
       if (variance_ > 0 && of_run * of_run < 0.25 * variance_) {
         noise_.notes.push_back(
-            "longer runs would hardly vary less: independent steps explain less than a quarter of "
-            "how runs vary");
+            "independent steps explain less than a quarter of how runs vary; whether longer runs "
+            "vary less depends on what disturbs them: what is shorter than a run averages out, "
+            "what "
+            "is longer does not");
       }
     }
     noise_.levels.insert(noise_.levels.begin(), level);
@@ -312,8 +342,14 @@ Noise noise_of(const StoreContent& content) {
   return NoiseMaker(content).make();
 }
 
+double upper_share(std::size_t found, std::size_t runs) {
+  if (runs == 0 || found >= runs) return found > 0 ? 1 : 0;
+  const boost::math::beta_distribution<double> distribution(static_cast<double>(found) + 1,
+                                                            static_cast<double>(runs - found));
+  return boost::math::quantile(distribution, kChance);
+}
+
 double upper_sd(double sd, double degrees_of_freedom) {
-  constexpr double kChance = 0.8;
   if (degrees_of_freedom <= 0) return sd;
   const boost::math::chi_squared_distribution<double> distribution(degrees_of_freedom);
   return sd * std::sqrt(degrees_of_freedom / boost::math::quantile(distribution, 1 - kChance));

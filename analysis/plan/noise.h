@@ -10,7 +10,8 @@
 //   session: how much more the means of sessions differ, of one point, than runs and rounds
 //   explain. node: how much more runs on one node are alike, within sessions. step: what the
 //   scatter of a run's steps would make of its time, if steps were independent.
-// Undisturbed completed runs count.
+// Undisturbed completed runs count. Those that stand out of the others of their point and session
+// are none of the noise, as a gate leaves them aside: they are counted.
 #pragma once
 
 #include <map>
@@ -39,6 +40,7 @@ struct PointNoise {
 struct Noise {
   std::vector<Level> levels;                 // step, run, round, session, node
   std::map<std::string, PointNoise> points;  // by the gate's names: "mnist-cnn gpus=2"
+  std::size_t runs = 0, outlying = 0;        // runs of points with 4 or more in a session
   std::vector<std::string> notes;
   bool is_of_published = false;  // or imported: not measured by Paceline
 
@@ -52,5 +54,8 @@ Noise noise_of(const StoreContent& content);
 // runs know little of the noise. Browne, "On the use of a pilot sample for sample size
 // determination", Statist. Med. 14, 1995.
 double upper_sd(double sd, double degrees_of_freedom);
+
+// The same of a share of runs, of which there were `found` among `runs` (Clopper and Pearson).
+double upper_share(std::size_t found, std::size_t runs);
 
 }  // namespace paceline

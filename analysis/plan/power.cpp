@@ -6,9 +6,11 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include "analysis/gate/judge.h"
-#include "analysis/statistics/anytime.h"
+#include "analysis/statistics/anytime_rounds.h"
+#include "analysis/statistics/outliers.h"
 #include "analysis/statistics/statistics.h"
 #include "engine/core/random.h"
 
@@ -20,16 +22,26 @@ double normal_below(double x) {
   return 0.5 * std::erfc(-x / std::sqrt(2.0));
 }
 
-// Mean of `of(estimated error / true error)`, by the midpoints of equally likely parts.
-double over_errors(const Precise& precise, const std::function<double(double ratio)>& of) {
+// Estimated error over true error: the midpoints of equally likely parts.
+const std::vector<double>& error_ratios(double degrees_of_freedom) {
   constexpr int kParts = 200;
-  const boost::math::chi_squared_distribution<double> distribution(precise.degrees_of_freedom);
-  double sum = 0;
+  thread_local std::map<double, std::vector<double>> known;
+  std::vector<double>& ratios = known[degrees_of_freedom];
+  if (!ratios.empty()) return ratios;
+  const boost::math::chi_squared_distribution<double> distribution(degrees_of_freedom);
   for (int i = 0; i < kParts; ++i) {
     const double chi = boost::math::quantile(distribution, (i + 0.5) / kParts);
-    sum += of(std::sqrt(chi / precise.degrees_of_freedom));
+    ratios.push_back(std::sqrt(chi / degrees_of_freedom));
   }
-  return sum / kParts;
+  return ratios;
+}
+
+// Mean of `of(estimated error / true error)`.
+double over_errors(const Precise& precise, const std::function<double(double ratio)>& of) {
+  const std::vector<double>& ratios = error_ratios(precise.degrees_of_freedom);
+  double sum = 0;
+  for (const double ratio : ratios) sum += of(ratio);
+  return sum / static_cast<double>(ratios.size());
 }
 
 // Probability of k successes in n trials, for all k.
@@ -42,6 +54,18 @@ std::vector<double> binomial(std::size_t n, double p) {
     }
   }
   return chances;
+}
+
+// Mean of `of(precision of the rounds that are compared)`; 0 where too many are left aside.
+double over_left_aside(const Rounds& rounds, const std::function<double(const Precise&)>& of) {
+  const auto all = static_cast<std::size_t>(rounds.count);
+  const auto chances = binomial(all, rounds.left_aside);
+  double sum = 0;
+  for (std::size_t k = 0; k <= most_outlying(all); ++k) {
+    if (all - k < kFewestRuns || chances[k] < 1e-6) continue;
+    sum += chances[k] * of(of_rounds(static_cast<int>(all - k), rounds.sd));
+  }
+  return sum;
 }
 
 int fewest(const std::function<double(int)>& chance, double power) {
@@ -84,22 +108,32 @@ double chance_of_regression(const Limits& limits, const Precise& precise, double
   });
 }
 
-double chance_confirmed(const Limits& limits, const Precise& precise, double effect,
+double chance_confirmed(const Limits& limits, const Rounds& rounds, double effect,
                         std::size_t others) {
-  const double suspected = 1 - chance_of_pass(limits, precise, effect);
-  const auto chances = binomial(others, 1 - chance_of_pass(limits, precise, 0));
+  const double suspected = 1 - over_left_aside(rounds, [&](const Precise& precise) {
+                             return chance_of_pass(limits, precise, effect);
+                           });
+  const double equal_suspected = 1 - over_left_aside(rounds, [&](const Precise& precise) {
+                                   return chance_of_pass(limits, precise, 0);
+                                 });
+  const auto chances = binomial(others, equal_suspected);
   double red = 0;
   for (std::size_t k = 0; k < chances.size(); ++k) {
     if (chances[k] < 1e-4) continue;
-    red += chances[k] * chance_of_regression(limits, precise, effect, k + 1);
+    red += chances[k] * over_left_aside(rounds, [&](const Precise& precise) {
+             return chance_of_regression(limits, precise, effect, k + 1);
+           });
   }
   return suspected * red;
 }
 
-int rounds_needed(const Limits& limits, double sd, double effect, std::size_t others,
-                  double power) {
-  return fewest([&](int n) { return chance_confirmed(limits, of_rounds(n, sd), effect, others); },
-                power);
+int rounds_needed(const Limits& limits, double sd, double left_aside, double effect,
+                  std::size_t others, double power) {
+  return fewest(
+      [&](int n) {
+        return chance_confirmed(limits, Rounds{n, sd, left_aside}, effect, others);
+      },
+      power);
 }
 
 int sessions_needed(const Limits& limits, double sd, double effect, std::size_t others,
@@ -109,38 +143,39 @@ int sessions_needed(const Limits& limits, double sd, double effect, std::size_t 
       power);
 }
 
-double smallest_seen(const Limits& limits, const Precise& precise, std::size_t others,
-                     double power) {
+double smallest_seen(const std::function<double(double effect)>& chance, double power) {
   double low = 0, high = 1;
-  if (chance_confirmed(limits, precise, high, others) < power) {
-    return std::numeric_limits<double>::infinity();
-  }
-  while (high - low > 1e-5) {
+  if (chance(high) < power) return std::numeric_limits<double>::infinity();
+  while (high - low > 1e-4 * high) {
     const double middle = (low + high) / 2;
-    (chance_confirmed(limits, precise, middle, others) < power ? low : high) = middle;
+    (chance(middle) < power ? low : high) = middle;
   }
   return high;
 }
 
-Sequel until_decided(const Limits& limits, double sd, double effect, std::size_t tests, int most) {
-  constexpr int kGates = 4000;
+Sequel until_decided(const Limits& limits, const Rounds& rounds, double effect, std::size_t tests,
+                     int most, int gates) {
+  const double limit = static_cast<double>(tests) / kSignificance;
   RandomSequence random(1, Stream::synthetic, 0);
   Sequel sequel;
-  for (int gate = 0; gate < kGates; ++gate) {
-    double mean = 0, squares = 0;  // Welford's
-    for (int n = 1;; ++n) {
-      const double value = effect + sd * random.normal(), before = mean;
-      mean += (value - mean) / n;
-      squares += (value - before) * (value - mean);
-      if (n < static_cast<int>(kFewestRuns)) continue;
-      const auto count = static_cast<std::size_t>(n);
-      const double error = std::sqrt(squares / (n - 1) / n);
-      const double evidence = anytime_evidence(mean / error, count);
-      const bool red =
-          mean > limits.threshold && evidence > static_cast<double>(tests) / kSignificance;
-      const bool passed =
-          mean < limits.threshold &&
-          mean + anytime_quantile(count, kConfidence) * error < limits.twice_threshold;
+  for (int gate = 0; gate < gates; ++gate) {
+    std::vector<double> differences;
+    double sum = 0;
+    for (int n = 1; n <= most; ++n) {
+      const bool is_aside = rounds.left_aside > 0 && random.uniform() < rounds.left_aside;
+      if (!is_aside) differences.push_back(effect + rounds.sd * random.normal());
+      if (!is_aside) sum += differences.back();
+      const bool is_enough = differences.size() >= kFewestSequentialRuns;
+      if (!is_enough && n < most) continue;
+      const double mean = sum / static_cast<double>(differences.size());
+      bool red = false, passed = false;
+      if (is_enough) {
+        const AnytimeRounds test(differences);
+        const bool is_told = test.resemblance() <= kMostResemblance;
+        red = is_told && mean > limits.threshold && test.evidence_against(0) > limit;
+        passed = is_told && mean < limits.threshold &&
+                 test.evidence_against(limits.twice_threshold) > 1 / (1 - kConfidence);
+      }
       if (!red && !passed && n < most) continue;
       sequel.rounds += n;
       sequel.decided += red || passed;
@@ -148,7 +183,8 @@ Sequel until_decided(const Limits& limits, double sd, double effect, std::size_t
       break;
     }
   }
-  return {sequel.rounds / kGates, sequel.decided / kGates, sequel.regression / kGates};
+  const auto all = static_cast<double>(gates);
+  return {sequel.rounds / all, sequel.decided / all, sequel.regression / all};
 }
 
 }  // namespace paceline

@@ -10,11 +10,15 @@
 // A gate with fresh runs finds a regression if the first runs do not pass, and the fresh ones are
 // red. Holm's adjustment covers the suspects, to which equal points contribute by chance.
 //
+// Rounds in which a run stands out are left aside, as the gate does (gate/left_aside.h): each with
+// the same probability, independently. Where too many do, nothing is decided.
+//
 // Variances are not moderated here as the gate moderates those of 4 points or more, which finds
 // slightly more.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 namespace paceline {
@@ -36,6 +40,13 @@ struct Precise {
 // n paired rounds, whose differences have standard deviation `sd`.
 Precise of_rounds(int rounds, double sd);
 
+// Rounds of which the gate leaves this share aside.
+struct Rounds {
+  int count = 0;
+  double sd = 0;  // of the others' differences
+  double left_aside = 0;
+};
+
 // n sessions on each side; the means of sessions have standard deviation `sd`.
 Precise of_sessions(int sessions, double sd);
 
@@ -46,27 +57,28 @@ double chance_of_regression(const Limits& limits, const Precise& precise, double
 
 // That a point which is slower by `effect` ends red after fresh runs, among `others` equal points
 // that are as noisy.
-double chance_confirmed(const Limits& limits, const Precise& precise, double effect,
+double chance_confirmed(const Limits& limits, const Rounds& rounds, double effect,
                         std::size_t others);
 
 // Fewest rounds, from 3 on, with which the chance is `power`. 0: more than kMostRounds.
 constexpr int kMostRounds = 200;
-int rounds_needed(const Limits& limits, double sd, double effect, std::size_t others, double power);
+int rounds_needed(const Limits& limits, double sd, double left_aside, double effect,
+                  std::size_t others, double power);
 
 // The same for sessions on each side, in which nothing is run again: Holm covers all points.
 int sessions_needed(const Limits& limits, double sd, double effect, std::size_t others,
                     double power);
 
-// Smallest effect, of differences, that is found with probability `power`. Infinite: none below
-// a factor of e.
-double smallest_seen(const Limits& limits, const Precise& precise, std::size_t others,
-                     double power);
+// Smallest effect, of differences, whose chance is `power`. Infinite: none below a factor of e.
+double smallest_seen(const std::function<double(double effect)>& chance, double power);
 
 // Mean number of rounds of a point in a gate that goes on until it is decided, and how often it is
-// decided within `most` rounds. Of 4,000 simulated gates with a fixed seed.
+// decided within `most` rounds. Of simulated gates with a fixed seed. `rounds`: its sd and share
+// left aside.
 struct Sequel {
   double rounds = 0, decided = 0, regression = 0;
 };
-Sequel until_decided(const Limits& limits, double sd, double effect, std::size_t tests, int most);
+Sequel until_decided(const Limits& limits, const Rounds& rounds, double effect, std::size_t tests,
+                     int most, int gates = 4000);
 
 }  // namespace paceline

@@ -50,17 +50,34 @@ std::string levels_text(const Design& design, std::size_t width) {
 
 std::string as_it_is(const Design& design) {
   const DesignRequest& request = design.request;
-  const std::string gate =
-      fmt::format("{} rounds and threshold {}", request.rounds, percent(request.threshold));
+  const std::string gate = fmt::format("gate --ab --rounds {} --threshold {}", request.rounds,
+                                       option_percent(request.threshold));
   if (!design.seen) {
-    return fmt::format("gate --ab with {} cannot see {}, nor any change below 170 %", gate,
+    return fmt::format("{} cannot see {}, nor any change below 170 %", gate,
                        percent(request.detect));
   }
   return *design.seen > request.detect
-             ? fmt::format("gate --ab with {} cannot see {}: it sees {}", gate,
-                           percent(request.detect), percent(*design.seen))
-             : fmt::format("gate --ab with {} sees {}, and so {}", gate, percent(*design.seen),
+             ? fmt::format("{} cannot see {}: it sees {}", gate, percent(request.detect),
+                           percent(*design.seen))
+             : fmt::format("{} sees {}, and so {}", gate, percent(*design.seen),
                            percent(request.detect));
+}
+
+// Runs that stand out.
+std::string outlying_text(const Design& design) {
+  if (!design.is_stated) {
+    return fmt::format(
+        "{} of {} of the pilot stand out of the others; planned with {} of the runs, as many as it "
+        "leaves open (80 %): a gate leaves their rounds aside",
+        design.noise.outlying, counted(design.noise.runs, "run"), percent(design.outlying));
+  }
+  std::string text =
+      "assumed: times vary as stated and no run stands out of the others; rounds are independent";
+  if (design.power_if_some_stand_out) {
+    text += fmt::format("; if 5 % of runs take far longer, the power of these rounds is {}",
+                        percent(*design.power_if_some_stand_out));
+  }
+  return text;
 }
 
 std::string needed(const Design& design) {
@@ -83,11 +100,12 @@ std::string needed(const Design& design) {
 
 std::string sequel(const Design& design) {
   if (design.equal.decided < 0.9 || design.slower.decided < 0.9) {
-    return fmt::format("--until-decided would often not decide within {} rounds",
+    return fmt::format("a gate until it is decided would often not be so within {} rounds",
                        kMostRoundsUntilDecided);
   }
   return fmt::format(
-      "--threshold {} --until-decided --max-rounds {}: on average {:.1f} rounds of a point that is "
+      "--threshold {} --max-rounds {}, until it is decided: on average {:.1f} rounds of a point "
+      "that is "
       "equal, {:.1f} of one slower by {} (simulated)",
       option_percent(design.threshold), kMostRoundsUntilDecided, design.equal.rounds,
       design.slower.rounds, percent(design.request.detect));
@@ -143,6 +161,7 @@ std::string design_text(const Design& design, std::size_t width) {
     text +=
         wrapped("the pilot has published or imported records, whose rounds nobody recorded", width);
   }
+  text += wrapped(outlying_text(design), width);
   for (const std::string& note : design.noise.notes) text += wrapped(note, width);
   text += '\n' + wrapped(as_it_is(design), width, "as it is: ");
   text += wrapped(needed(design), width, "needed: ");
@@ -170,33 +189,38 @@ std::string design_json(const Design& design) {
   const bool known = design.rounds > 0;
   const Json hours = design.hours_per_round && known ? Json(*design.hours_per_round * design.rounds)
                                                      : Json(nullptr);
-  const Json document = {{"schema", 1},
-                         {"study", request.study},
-                         {"points", request.points},
-                         {"detect", request.detect},
-                         {"power", request.power},
-                         {"noise_is_stated", design.is_stated},
-                         {"levels", levels},
-                         {"sd", design.sd},
-                         {"sd_planned_with", design.assumed},
-                         {"noisiest", design.noisiest},
-                         {"hours_are", request.on_cores ? "core-hours" : "GPU-hours"},
-                         {"points_without_hours", design.points_without_hours},
-                         {"as_it_is",
-                          {{"rounds", request.rounds},
-                           {"threshold", request.threshold},
-                           {"sees", number_or_null(design.seen)}}},
-                         {"needed",
-                          {{"threshold", design.threshold},
-                           {"rounds", known ? Json(design.rounds) : Json(nullptr)},
-                           {"runs", known ? Json(design.runs) : Json(nullptr)},
-                           {"hours", hours}}},
-                         {"until_decided",
-                          {{"max_rounds", kMostRoundsUntilDecided},
-                           {"equal", json_of(design.equal)},
-                           {"slower", json_of(design.slower)}}},
-                         {"sessions", sessions},
-                         {"notes", design.noise.notes}};
+  const Json document = {
+      {"schema", 1},
+      {"study", request.study},
+      {"points", request.points},
+      {"detect", request.detect},
+      {"power", request.power},
+      {"noise_is_stated", design.is_stated},
+      {"levels", levels},
+      {"sd", design.sd},
+      {"sd_planned_with", design.assumed},
+      {"noisiest", design.noisiest},
+      {"pilot_runs", design.noise.runs},
+      {"pilot_runs_outlying", design.noise.outlying},
+      {"outlying_planned_with", design.outlying},
+      {"power_if_5_percent_stand_out", number_or_null(design.power_if_some_stand_out)},
+      {"hours_are", request.on_cores ? "core-hours" : "GPU-hours"},
+      {"points_without_hours", design.points_without_hours},
+      {"as_it_is",
+       {{"rounds", request.rounds},
+        {"threshold", request.threshold},
+        {"sees", number_or_null(design.seen)}}},
+      {"needed",
+       {{"threshold", design.threshold},
+        {"rounds", known ? Json(design.rounds) : Json(nullptr)},
+        {"runs", known ? Json(design.runs) : Json(nullptr)},
+        {"hours", hours}}},
+      {"until_decided",
+       {{"max_rounds", kMostRoundsUntilDecided},
+        {"equal", json_of(design.equal)},
+        {"slower", json_of(design.slower)}}},
+      {"sessions", sessions},
+      {"notes", design.noise.notes}};
   return json_text(document, 2) + '\n';
 }
 

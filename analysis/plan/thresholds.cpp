@@ -27,7 +27,7 @@ std::optional<double> smallest_threshold(double noise, bool is_factor, int round
                                          std::size_t others) {
   const auto is_enough = [&](double threshold) {
     const Limits limits = limits_of(threshold, is_factor);
-    return chance_confirmed(limits, of_rounds(rounds, noise), limits.twice_threshold, others) >=
+    return chance_confirmed(limits, Rounds{rounds, noise}, limits.twice_threshold, others) >=
            kPower;
   };
   double low = 0, high = 1;
@@ -50,7 +50,54 @@ std::string threshold_text(double threshold, const QuantityInfo& info) {
   return info.is_factor ? fmt::format("{:g}%", threshold * 100) : fmt::format("{:g}", threshold);
 }
 
+// Of one value of its difference, as high as its runs leave open.
+double noise_of_pair(const Difference& difference) {
+  return upper_sd(difference.standard_error * std::sqrt(static_cast<double>(difference.count)),
+                  difference.degrees_of_freedom);
+}
+
+// Of time, with an interval.
+std::vector<const Check*> judged_times(const Judgement& judgement) {
+  std::vector<const Check*> checks;
+  for (const Check& check : judgement.checks) {
+    const bool is_judged = check.quantity == Quantity::time && check.interval &&
+                           check.difference.degrees_of_freedom > 0 &&
+                           check.difference.standard_error > 0;
+    if (is_judged) checks.push_back(&check);
+  }
+  return checks;
+}
+
 }  // namespace
+
+std::optional<double> seen_slowdown(const Judgement& judgement, const GateKind& kind) {
+  const std::vector<const Check*> checks = judged_times(judgement);
+  // Of records of a gate until it was decided, nobody knows how long that would have gone on.
+  const bool is_unknown = judgement.is_sequential && kind.most_rounds == 0;
+  if (checks.empty() || is_unknown) return std::nullopt;
+  const Check& noisiest =
+      **std::max_element(checks.begin(), checks.end(), [](const Check* a, const Check* b) {
+        return a->difference.standard_error < b->difference.standard_error;
+      });
+  const Difference& difference = noisiest.difference;
+  const Limits limits = limits_of(noisiest.threshold, true);
+  const std::size_t tests = judgement.checks.size(), others = checks.size() - 1;
+  const double sd = noise_of_pair(difference);
+  const Precise precise{sd / std::sqrt(static_cast<double>(difference.count)),
+                        difference.degrees_of_freedom};
+  const int rounds = static_cast<int>(difference.count);
+  const double seen = smallest_seen(
+      [&](double effect) {
+        constexpr int kGates = 500;
+        if (kind.most_rounds > 0) {
+          return until_decided(limits, {0, sd}, effect, tests, kind.most_rounds, kGates).regression;
+        }
+        return kind.has_fresh_runs ? chance_confirmed(limits, {rounds, sd}, effect, others)
+                                   : chance_of_regression(limits, precise, effect, tests);
+      },
+      kPower);
+  return std::isfinite(seen) ? std::optional(std::expm1(seen)) : std::nullopt;
+}
 
 std::vector<Proposal> proposals_of(const Judgement& of_itself, int rounds) {
   std::vector<Proposal> proposals;
@@ -62,9 +109,7 @@ std::vector<Proposal> proposals_of(const Judgement& of_itself, int rounds) {
       if (check.quantity != info.quantity || check.evidence != Evidence::paired) continue;
       if (difference.degrees_of_freedom <= 0) continue;
       ++proposal.points;
-      const double sd =
-          difference.standard_error * std::sqrt(static_cast<double>(difference.count));
-      proposal.noise = std::max(proposal.noise, upper_sd(sd, difference.degrees_of_freedom));
+      proposal.noise = std::max(proposal.noise, noise_of_pair(difference));
     }
     if (proposal.points == 0) continue;
     if (proposal.noise > kRounding) {

@@ -27,6 +27,16 @@ std::vector<Proposal> proposals_of(const Judgement& of_itself, int rounds);
 std::string proposals_text(const std::vector<Proposal>& proposals, const Thresholds& now,
                            int rounds, std::size_t width);
 
+// How a gate came to its verdict.
+struct GateKind {
+  bool has_fresh_runs = false;  // what did not pass would have been measured again
+  int most_rounds = 0;          // of a gate until it is decided; 0: it is none
+};
+
+// The smallest slowdown of one point that would have ended red in 95 % of such gates, at the noise
+// of the noisiest point, as high as its runs leave open. Empty: it is not known, or none is.
+std::optional<double> seen_slowdown(const Judgement& judgement, const GateKind& kind);
+
 // "--threshold" for time, "--serial-fraction-threshold" and so on for the others.
 std::string threshold_option(const QuantityInfo& info);
 

@@ -31,9 +31,10 @@ Box box_of(const Bars& bars, std::size_t series, std::size_t group) {
     const double top = at + kBand / 2 - height * static_cast<double>(series);
     return {0, value, top - 0.92 * height, top};
   }
-  double before = 0;
+  double before = 0;  // negative values are stacked to the left
   for (std::size_t s = 0; s < series; ++s) {
-    if (bars.series[s].bars[group]) before += bars.series[s].bars[group]->value;
+    const auto& bar = bars.series[s].bars[group];
+    if (bar && (bar->value < 0) == (value < 0)) before += bar->value;
   }
   return {before, before + value, at - kBand / 2, at + kBand / 2};
 }
@@ -49,6 +50,17 @@ double longest(const Bars& bars) {
     }
   }
   return most;
+}
+
+// 0, or where the stacks to the left end.
+double lowest(const Bars& bars) {
+  double least = 0;
+  for (std::size_t s = 0; s < bars.series.size(); ++s) {
+    for (std::size_t g = 0; g < bars.groups.size(); ++g) {
+      if (bars.series[s].bars[g]) least = std::min(least, box_of(bars, s, g).to);
+    }
+  }
+  return least;
 }
 
 std::string boxes(const Bars& bars, std::size_t series) {
@@ -77,7 +89,7 @@ std::string error_bars(const Bars& bars) {
 
 // How far the axis reaches, so that the note behind each stack fits: in pixels, of a letter of a
 // note and of a group's name, and of a picture of 700.
-double axis_end(const Bars& bars, double most) {
+double axis_end(const Bars& bars, double least, double most) {
   constexpr double kNoteLetter = 7.3, kNameLetter = 10, kPicture = 667, kNames = 32;
   std::size_t longest_name = 0;
   for (const std::string& name : bars.groups)
@@ -88,10 +100,10 @@ double axis_end(const Bars& bars, double most) {
   for (std::size_t g = 0; g < bars.notes.size(); ++g) {
     double stack = 0;
     for (const BarSeries& series : bars.series) {
-      if (series.bars[g]) stack += series.bars[g]->value;
+      if (series.bars[g]) stack += std::max(0.0, series.bars[g]->value);
     }
     const double note = kNoteLetter * static_cast<double>(columns_of(bars.notes[g]) + 1) / width;
-    end = std::max(end, stack / (1 - std::min(0.7, note)));
+    end = std::max(end, least + (stack - least) / (1 - std::min(0.7, note)));
   }
   return end;
 }
@@ -107,16 +119,18 @@ std::string labels(const Bars& bars, double most) {
   };
   for (std::size_t g = 0; g < bars.groups.size(); ++g) {
     double end = 0;
+    bool is_empty = true;
     for (std::size_t s = 0; s < bars.series.size(); ++s) {
       const auto& bar = bars.series[s].bars[g];
       if (!bar) continue;
+      is_empty = is_empty && bar->value == 0;
       const Box box = box_of(bars, s, g);
       end = std::max(end, box.to);
       const double high = bar->interval ? std::min(bar->interval->high, 2 * bar->value) : box.to;
       put(bar->label, std::max(high, box.to), middle(box), "#000000");
     }
     if (g < bars.notes.size()) {
-      put(bars.notes[g], end, -static_cast<double>(g), end > 0 ? "#000000" : kFaint);
+      put(bars.notes[g], end, -static_cast<double>(g), is_empty ? kFaint : "#000000");
     }
   }
   return text;
@@ -124,6 +138,7 @@ std::string labels(const Bars& bars, double most) {
 
 // 1, 2 or 5 times a power of ten, so that about five numbers stand below the axis.
 double tic_step(double most) {
+  if (!(most > 0)) return 1;
   const double power = std::pow(10.0, std::floor(std::log10(most / 5)));
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (factor * power >= most / 5) return factor * power;
@@ -151,14 +166,17 @@ std::size_t body_height(const Bars& bars) {
 }
 
 std::string bars_script(const Bars& bars) {
-  const double most = longest(bars);
+  const double least = lowest(bars);
+  const double most = longest(bars) > 0 || least < 0 ? longest(bars) : 1;  // an axis has a length
+  const double end = std::max(axis_end(bars, least, most), -0.2 * least);
   std::string script = group_tics(bars);
-  script +=
-      fmt::format("set xrange [0:{}]\nset xtics 0,{}\nset yrange [{}:0.6]\n", axis_end(bars, most),
-                  tic_step(most), 0.4 - static_cast<double>(bars.groups.size()));
+  script += fmt::format("set xrange [{}:{}]\nset xtics {}{}\nset yrange [{}:0.6]\n", 1.05 * least,
+                        end, least < 0 ? "" : "0,", tic_step(most - least),
+                        0.4 - static_cast<double>(bars.groups.size()));
   script += "set grid xtics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
   script += "set border 1\nset style fill solid 1.0 border rgb '#ffffff'\n";
-  script += labels(bars, most);
+  if (least < 0) script += "set yzeroaxis linetype 1 linewidth 0.7 linecolor rgb '#000000'\n";
+  script += labels(bars, most - least);
   std::vector<std::string> parts;
   for (std::size_t s = 0; s < bars.series.size(); ++s) {
     script += boxes(bars, s);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/plots/part_colours.h"
 #include "analysis/plots/study_plots.h"
 #include "analysis/study/point_names.h"
 
@@ -16,16 +17,15 @@ constexpr std::size_t kMostPoints = 24;
 struct Phase {
   const char* name;
   double Run::*seconds;
-  std::size_t colour;
 };
 
-// As they follow each other in a step; communication in the palette's red.
-constexpr Phase kPhases[] = {{"waiting for input", &Run::phase_input, 4},
-                             {"forward", &Run::phase_forward, 0},
-                             {"backward", &Run::phase_backward, 2},
-                             {"communication (exposed)", &Run::phase_communication, 1},
-                             {"update", &Run::phase_update, 3},
-                             {"other", &Run::phase_other, 5}};
+// As they follow each other in a step.
+constexpr Phase kPhases[] = {{"waiting for input", &Run::phase_input},
+                             {"forward", &Run::phase_forward},
+                             {"backward", &Run::phase_backward},
+                             {"communication (exposed)", &Run::phase_communication},
+                             {"update", &Run::phase_update},
+                             {"other", &Run::phase_other}};
 
 // Steps of all ranks and runs; 0 where their phases are not known.
 double steps_of(const Row& row) {
@@ -78,7 +78,7 @@ std::vector<Plot> breakdown_plots(const PlotSource& source) {
     bars.notes.push_back(row->gap.empty() ? fmt::format("{:.3g} ms", ms) : row->gap);
   }
   for (const Phase& phase : kPhases) {
-    BarSeries series{phase.name, {}, phase.colour};
+    BarSeries series{phase.name, {}, part_colour(phase.name)};
     bool any = false;
     for (const Row* row : rows) {
       const double steps = steps_of(*row);

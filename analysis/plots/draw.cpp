@@ -29,8 +29,8 @@ void run_gnuplot(const fs::path& script, const fs::path& picture, const std::str
                    environment_of_process()},
                   hear, kGraceSeconds, kDeadlineSeconds);
   const auto fail = [&](const std::string& why) {
-    throw Error(ErrorKind::internal, "the plot cannot be drawn: gnuplot " + why, name,
-                "pass --no-plots");
+    throw Error(ErrorKind::usage, "the plot cannot be drawn: gnuplot " + why, name,
+                "mend gnuplot, or pass --no-plots");
   };
   if (watch.end.exit_code == 127) {
     throw Error(ErrorKind::usage, "gnuplot is not installed", name,
@@ -39,7 +39,11 @@ void run_gnuplot(const fs::path& script, const fs::path& picture, const std::str
   std::error_code none;
   if (watch.timed_out) fail("did not end in time");
   if (watch.end.signal != 0) fail(fmt::format("was stopped by signal {}", watch.end.signal));
-  if (watch.end.exit_code != 0) fail("failed: " + std::string(trim(said)));
+  if (watch.end.exit_code != 0) {
+    const std::string last(trim(said));
+    fail(fmt::format("ended with exit code {}{}{}", watch.end.exit_code, last.empty() ? "" : ": ",
+                     last));
+  }
   if (!fs::exists(picture, none) || fs::file_size(picture, none) == 0) fail("drew nothing");
 }
 

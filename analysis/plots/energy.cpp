@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "analysis/plots/study_plots.h"
+#include "analysis/study/amounts.h"
 
 namespace paceline {
 
@@ -44,7 +45,7 @@ PlotSeries time_series(const ScalingSeries& series, const std::string& name) {
   PlotSeries line{name, {}};
   for (const SizeGroup& group : series.groups) {
     for (const RowFacts* row : group.rows) {
-      const auto joules = estimate(*row->row, energy_joules);
+      const auto joules = mean_amount(*row->row, energy_joules);
       if (!row->energy_efficiency || !row->fit_seconds || !joules) continue;
       PlotPoint point{row->fit_seconds->value, joules->value / kWattHour, {}};
       if (joules->interval) {

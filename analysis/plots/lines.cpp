@@ -27,13 +27,6 @@ bool has_bars(const PlotSeries& series) {
                      [](const PlotPoint& point) { return point.interval.has_value(); });
 }
 
-bool has_gaps(const Lines& lines) {
-  return std::any_of(lines.series.begin(), lines.series.end(), [](const PlotSeries& series) {
-    return std::any_of(series.points.begin(), series.points.end(),
-                       [](const PlotPoint& point) { return !point.y; });
-  });
-}
-
 Span x_range(const Lines& lines) {
   Span range;
   for (const PlotSeries& series : lines.series) {
@@ -128,16 +121,6 @@ std::string labels_block(const Lines& lines, const Span& range, std::size_t inde
   return block + "END\n";
 }
 
-std::string gap_block(const Lines& lines, double floor) {
-  std::string block = "$gaps << END\n";
-  for (const PlotSeries& series : lines.series) {
-    for (const PlotPoint& point : series.points) {
-      if (!point.y) block += fmt::format("{} {}\n", point.x, floor);
-    }
-  }
-  return block + "END\n";
-}
-
 std::string ideal_block(const PlotSeries& ideal) {
   std::string block = "$ideal << END\n";
   for (const PlotPoint& point : ideal.points) block += fmt::format("{} {}\n", point.x, *point.y);
@@ -199,13 +182,6 @@ std::string curves(const Lines& lines) {
                                   line_style(i, series.is_predicted)));
     }
   }
-  if (has_gaps(lines)) {
-    parts.push_back(
-        fmt::format("$gaps using 1:2 with points pointtype 2 pointsize 1.2 linewidth 2 linecolor "
-                    "rgb '{}' title "
-                    "'no result'",
-                    kFaint));
-  }
   return "plot " + join(parts, ", \\\n  ") + "\n";
 }
 
@@ -223,7 +199,6 @@ std::string lines_script(const Lines& lines) {
     if (has_rings(lines.series[i])) script += rings_block(lines, x, i);
     if (has_labels(lines.series[i])) script += labels_block(lines, x, i);
   }
-  if (has_gaps(lines)) script += gap_block(lines, floor);
   return script + curves(lines);
 }
 

@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// Without y there is no result: the line is interrupted and the axis has a cross.
+// Without y there is no result: the line is interrupted.
 struct PlotPoint {
   double x = 0;
   std::optional<double> y;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/plots/study_plots.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -56,6 +57,15 @@ PlotSeries series_of(const ScalingSeries& series, const std::string& otherwise, 
   return line;
 }
 
+// "; no result: 4, 8"
+std::string gaps_text(const std::vector<ScalingSeries>& all) {
+  std::set<int> sizes;
+  for (const ScalingSeries& series : all) sizes.insert(series.gaps.begin(), series.gaps.end());
+  std::vector<std::string> texts;
+  for (const int gpus : sizes) texts.push_back(std::to_string(gpus));
+  return texts.empty() ? "" : "; no result: " + join(texts, ", ");
+}
+
 bool has_dots(const std::vector<PlotSeries>& all) {
   return std::ranges::any_of(all, [](const PlotSeries& series) {
     return std::ranges::any_of(series.points, [](const auto& it) { return !it.runs.empty(); });
@@ -94,6 +104,7 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
   if (has_bars(lines.series)) plot.subtitle += "; bars: 95 % intervals";
   if (has_dots(lines.series)) plot.subtitle += "; dots: runs";
   plot.x_label = source.study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs";
+  plot.x_label += gaps_text(all_series);
   plot.y_label = per_replica ? "efficiency (%)" : "speed-up";
   plot.body = std::move(lines);
   return {plot};

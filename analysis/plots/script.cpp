@@ -13,10 +13,10 @@ namespace paceline {
 
 namespace {
 
-// Okabe and Ito's palette without black, which is the ideal line's, and its yellow last: it is
-// faint on white.
-constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                 "#e69f00", "#56b4e9", "#999999", "#f0e442"};
+// Okabe and Ito's palette without black, which is the ideal line's, and its yellow late: it is
+// faint on white. Then two of Tol's.
+constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+                                 "#56b4e9", "#999999", "#f0e442", "#882255", "#332288"};
 constexpr std::array kPointTypes = {7, 5, 9, 13, 11, 15, 6, 4};
 constexpr std::size_t kMostTitle = 70, kMostSubtitle = 92;
 constexpr std::size_t kLineHeight = 22, kLinesHeight = 440;

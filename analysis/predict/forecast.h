@@ -8,7 +8,8 @@
 // The interval is normal in logarithms, with the variance
 //   v = (weighted variance of the laws) + (r d)^2 + (noise of the runs)^2
 // where d is the distance to the nearest size in doublings, and r is what published series miss a
-// doubling by: 0.025, and 0.08 with two sizes, where no law was judged.
+// doubling by: 0.025, and 0.08 with two sizes, where no law was judged. What it holds of exact
+// laws, and far from the sizes told, is in docs/predict.md.
 #pragma once
 
 #include <optional>
@@ -35,7 +36,7 @@ class Forecast {
   Forecast(std::vector<SizedCost> points, Scaling scaling, double noise = 0);
 
   double at(double replicas) const;
-  Interval interval(double replicas) const;  // nominal 90 %
+  Interval interval(double replicas) const;  // nominal 90 % of published series
   const std::vector<LawWeight>& laws() const { return laws_; }
 
  private:

@@ -99,8 +99,11 @@ class Description {
     const bool is_number = json[key].is_number();
     const double value = is_number ? json[key].get<double>() : 0;
     const bool is_time = std::string_view(key).ends_with("_seconds");
-    if (!is_number || !std::isfinite(value) || value < least || (value == 0 && !is_time)) {
-      complain(at, fmt::format("{} must be a number{}", key, is_time ? ", 0 or above" : " above 0"),
+    const double most = is_time ? 1e6 : 1e18;  // of more, sums would overflow
+    if (!is_number || !(value <= most) || value < least || (value == 0 && !is_time)) {
+      complain(at,
+               fmt::format("{} must be a number {} and at most {:g}", key,
+                           is_time ? "from 0" : "above 0", most),
                "give it in the unit of its name");
     }
     return value;

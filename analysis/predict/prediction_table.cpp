@@ -118,9 +118,10 @@ std::string laws_text(const Prediction& prediction) {
 
 void add_notes(const Prediction& prediction, Table& table) {
   const bool by_laws = prediction.used == 0;
-  table.notes.push_back(
-      "predicted rows were not run; ± is their 90 % interval, and of other rows half of the 95 % "
-      "interval of the mean");
+  table.notes.push_back(fmt::format(
+      "predicted rows were not run; ± is their interval, nominally 90 %{}, and of other rows the "
+      "larger side of the 95 % interval of the mean",
+      by_laws ? " of published series" : ""));
   if (prediction.predictor().held_out) {
     table.notes.push_back(fmt::format(
         "held-out error: of {} at the largest measured size, predicted by the same procedure from "
@@ -132,8 +133,9 @@ void add_notes(const Prediction& prediction, Table& table) {
       "network trains there is not predicted");
   if (by_laws) {
     table.notes.push_back(
-        "the interval of laws is from how far they differ and how far published series miss: "
-        "docs/predict.md");
+        "the interval of laws is from how far they differ and how far published series miss; of "
+        "costs that follow one law exactly, or cross to a slower link, it may hold far less than "
+        "90 % (docs/predict.md)");
   }
   std::string beyond;
   for (const SizeValue& size : prediction.sizes) beyond += size.beyond;

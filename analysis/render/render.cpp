@@ -143,17 +143,21 @@ class Grid {
     }
   }
 
+  // From its interval on, which stands behind the value.
   static std::string tail_of(const std::string& text) {
     const std::size_t at = std::min(text.find(" ±"), text.find(" ["));
     return at == std::string::npos ? "" : text.substr(at);
   }
 
-  // The margins of some columns are left to the other formats.
+  // The margins of some columns are left to the other formats: "(74.5 ±0.2 %)" is "(74.5 %)".
   std::string shown(const std::vector<Cell>& cells, std::size_t k) const {
     const std::string& text = cells[k].text;
     const std::string tail = tail_of(text);
     if (!table_.columns[k].margin_is_long || tail.empty()) return text;
-    return text.substr(0, text.size() - tail.size()) + (tail.ends_with(" %") ? " %" : "");
+    const std::size_t bracket = tail.find(']');
+    const std::size_t end =
+        bracket == std::string::npos ? tail.find_first_of(" )", 1) : bracket + 1;
+    return text.substr(0, text.size() - tail.size()) + (end < tail.size() ? tail.substr(end) : "");
   }
 
   std::string cell(const std::vector<Cell>& cells, std::size_t k) const {
@@ -184,7 +188,8 @@ std::string item(const std::string& sentence, std::size_t width) {
 }
 
 constexpr char kHiddenMargins[] =
-    "intervals that are not shown here (first epoch, samples/s, efficiency) are in the other "
+    "intervals that are not shown here (first epoch, samples/s, efficiency, Karp-Flatt) are in the "
+    "other "
     "formats";
 
 bool has_hidden_margins(const Table& table) {
@@ -206,16 +211,20 @@ struct CsvField {
 
 std::vector<CsvField> csv_fields(const Table& table) {
   using enum CsvField::Part;
-  std::vector<CsvField> fields, late;
+  std::vector<CsvField> fields, late, last;
   for (std::size_t k = 0; k < table.columns.size(); ++k) {
     const Column& column = table.columns[k];
     (column.is_late ? late : fields).push_back({k, value});
     if (!column.has_interval) continue;
     for (const auto part : {low, high}) {
-      (column.is_late || column.interval_is_late ? late : fields).push_back({k, part});
+      (column.interval_is_last                     ? last
+       : column.is_late || column.interval_is_late ? late
+                                                   : fields)
+          .push_back({k, part});
     }
   }
   fields.insert(fields.end(), late.begin(), late.end());
+  fields.insert(fields.end(), last.begin(), last.end());
   return fields;
 }
 
@@ -270,7 +279,7 @@ std::string render_text(const Table& table, const TextStyle& style) {
   for (const std::string& finding : table.findings) text += item(finding, style.width);
   if (!table.findings.empty()) text += '\n';
   if (!table.broken.empty()) {
-    text += summary_of(table.broken) + "; broken:\n";
+    text += summary_of(table.broken) + ":\n";
     for (const BrokenRule& each : table.broken) text += item(sentence_of(each), style.width);
     text += '\n';
   }
@@ -307,8 +316,7 @@ std::string render_markdown(const Table& table) {
   };
   add(table.findings);
   if (!table.is_comparison) {
-    text +=
-        fmt::format("\n{}{}\n", summary_of(table.broken), table.broken.empty() ? "." : "; broken:");
+    text += fmt::format("\n{}{}\n", summary_of(table.broken), table.broken.empty() ? "." : ":");
   }
   std::vector<std::string> broken, facts;
   for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));

@@ -267,7 +267,7 @@ std::string section(const HtmlSection& section, bool with_title, std::size_t& nu
   if (const std::string when = lead(table); !when.empty()) {
     text += "<p class=\"lead\">" + html_text(when) + "</p>\n";
   }
-  if (!table.quiet.empty()) text += "<p class=\"lead\">" + html_text(table.quiet) + "</p>\n";
+  if (!table.load.empty()) text += "<p class=\"lead\">" + html_text(table.load) + "</p>\n";
   if (!table.headline.empty()) {
     text += "<p class=\"headline\">" + html_text(table.headline) + "</p>\n";
   }

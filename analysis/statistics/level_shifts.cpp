@@ -4,21 +4,21 @@
 #include <boost/math/distributions/fisher_f.hpp>
 #include <cmath>
 #include <numeric>
-#include <random>
+
+#include "analysis/statistics/resemblance.h"
+#include "analysis/statistics/segmentation.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr std::size_t kHalfMedian = 3;          // neighbours on each side of the filter's median
 constexpr std::size_t kNear = 60;               // sessions on each side that a drift is fitted to
 constexpr std::size_t kFewestForWeekdays = 28;  // sessions
 constexpr std::size_t kFewestOfAWeekday = 4;
-constexpr std::size_t kFewestForResemblance = 60;
-constexpr double kMadToDeviation = 1.4826;  // of a normal distribution
-constexpr double kLengthsGrowBy = 1.25;     // of the stretches that are tried
-constexpr double kClearly = 0.001;          // of the level: Student's bound decides by itself
 constexpr double kLeastLikelihood = 1 / 20.0;
+constexpr double kPlausibleErrors = 0.5;           // standard errors of resemblance
+constexpr std::size_t kEnoughForResemblance = 60;  // sessions; fewer can show neither that nor none
+constexpr double kLeastErrors = 2;                 // standard errors; less is none
 
 using Values = std::vector<double>;
 
@@ -29,22 +29,11 @@ double median(Values values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-double median_near(const Values& values, std::size_t at, std::size_t half) {
-  const std::size_t begin = at - std::min(at, half), end = std::min(values.size(), at + half + 1);
+double median_around(const Values& values, std::size_t at) {
+  const std::size_t begin = at - std::min<std::size_t>(at, 7);
+  const std::size_t end = std::min(values.size(), at + 8);
   return median({values.begin() + static_cast<std::ptrdiff_t>(begin),
                  values.begin() + static_cast<std::ptrdiff_t>(end)});
-}
-
-// By the median absolute difference of neighbours; if most are equal, by the mean.
-double noise_of(const Values& values) {
-  Values differences;
-  for (std::size_t i = 1; i < values.size(); ++i) {
-    differences.push_back(std::abs(values[i] - values[i - 1]));
-  }
-  const double middle = median(differences);
-  if (middle > 0) return kMadToDeviation * middle / std::sqrt(2.0);
-  const double sum = std::accumulate(differences.begin(), differences.end(), 0.0);
-  return sum / static_cast<double>(differences.size());
 }
 
 std::size_t weekday_of(double day) {  // 1970-01-01 was a Thursday
@@ -60,12 +49,12 @@ double two_sided(double t, double degrees_of_freedom) {
 std::optional<std::array<double, 7>> weekday_effects(std::span<const double> days,
                                                      const Values& values) {
   if (values.size() < kFewestForWeekdays) return std::nullopt;
-  const double limit = 4 * noise_of(values);
+  const double limit = 4 * neighbour_noise({values, Values(values.size(), 1)});
   std::array<double, 7> sums{}, effects{};
   std::array<std::size_t, 7> counts{};
   Values deviations;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double deviation = std::clamp(values[i] - median_near(values, i, 7), -limit, limit);
+    const double deviation = std::clamp(values[i] - median_around(values, i), -limit, limit);
     deviations.push_back(deviation);
     sums[weekday_of(days[i])] += deviation;
     ++counts[weekday_of(days[i])];
@@ -91,189 +80,99 @@ std::optional<std::array<double, 7>> weekday_effects(std::span<const double> day
   return effects;
 }
 
-// Of neighbours, from the variances of differences of neighbours and of next but one: their ratio
-// is 1 + r for an autoregressive series. 0 unless significant.
-double resemblance_of(const Values& values, double noise) {
-  const std::size_t n = values.size();
-  if (n < kFewestForResemblance || noise <= 0) return 0;
-  const double limit = 4 * std::sqrt(2.0) * noise;
-  const auto variance = [&](std::size_t apart) {
-    double sum = 0;
-    for (std::size_t i = apart; i < n; ++i) {
-      const double difference = std::clamp(values[i] - values[i - apart], -limit, limit);
-      sum += difference * difference;
-    }
-    return sum / static_cast<double>(n - apart);
-  };
-  const double r = variance(2) / variance(1) - 1;
-  return r > 3 / std::sqrt(static_cast<double>(n)) ? std::min(r, 0.9) : 0;
+double asymptotic_inflation(double resemblance) {
+  return (1 + resemblance) / (1 - resemblance);
 }
 
-// Stretches [begin, begin + length) of a series against the rest of it. The square of the sum of
-// centred values, times `weight`, grows with the t statistic.
-struct Stretches {
-  std::size_t length = 0, first = 0, last = 0;  // of `begin`, both included
-  double weight = 0;
-};
-
-std::vector<Stretches> stretches_of(std::size_t n) {
-  std::vector<Stretches> all;
-  const auto weight = [n](std::size_t length) {
-    const auto k = static_cast<double>(length);
-    return 1 / (k * (1 - k / static_cast<double>(n)));
-  };
-  for (std::size_t at = kFewestInLevel; at + kFewestInLevel <= n; ++at) {
-    all.push_back({at, 0, 0, weight(at)});
-  }
-  for (std::size_t k = kFewestInLevel; k + 2 * kFewestInLevel <= n;
-       k = std::max(k + 1, static_cast<std::size_t>(static_cast<double>(k) * kLengthsGrowBy))) {
-    all.push_back({k, kFewestInLevel, n - k - kFewestInLevel, weight(k)});
-  }
-  return all;
-}
-
-struct Stretch {
-  double statistic = 0;
-  std::size_t begin = 0, end = 0;
-};
-
-// `sums`: running sums of centred values, from 0.
-double largest(const std::vector<Stretches>& all, const Values& sums) {
-  double most = 0;
-  for (const Stretches& each : all) {
-    double square = 0;
-    for (std::size_t i = each.first; i <= each.last; ++i) {
-      const double sum = sums[i + each.length] - sums[i];
-      square = std::max(square, sum * sum);
-    }
-    most = std::max(most, each.weight * square);
-  }
-  return most;
-}
-
-Stretch find(const std::vector<Stretches>& all, const Values& sums) {
-  Stretch best;
-  for (const Stretches& each : all) {
-    for (std::size_t i = each.first; i <= each.last; ++i) {
-      const double sum = sums[i + each.length] - sums[i];
-      const double statistic = each.weight * sum * sum;
-      if (statistic > best.statistic) best = {statistic, i, i + each.length};
-    }
-  }
-  return best;
-}
-
-class ShiftFinder {
+// One search for shifts, at a resemblance of neighbours.
+class LevelSearch {
  public:
-  ShiftFinder(std::span<const double> days, std::span<const double> values, double level)
-      : days_(days.begin(), days.end()), values_(values.begin(), values.end()), level_(level) {}
+  LevelSearch(const Values& days, const ScaledSeries& series, double inflation)
+      : days_(days), series_(series), inflation_(inflation) {}
 
-  LevelShifts find_all() {
-    found_.weekdays = weekday_effects(days_, values_);
-    for (std::size_t i = 0; found_.weekdays && i < values_.size(); ++i) {
-      values_[i] -= (*found_.weekdays)[weekday_of(days_[i])];
-    }
-    noise_ = noise_of(values_);
-    set_aside_outlying();
-    found_.resemblance = resemblance_of(clean_, noise_);
-    inflation_ = (1 + found_.resemblance) / (1 - found_.resemblance);
-    look_for_changes();
+  LevelShifts find(double resemblance, double level) {
+    const bool can_show = days_.size() >= kEnoughForResemblance;
+    line_inflation_ = can_show ? inflation_ : asymptotic_inflation(resemblance);
+    look_for_changes(resemblance, level);
     if (const auto drift = drift_within_levels()) {  // it hides steps: once more without it
-      Values drifting = clean_;
-      for (std::size_t i = 0; i < clean_.size(); ++i) clean_[i] -= drift->per_day * days_[i];
-      look_for_changes();
-      clean_ = std::move(drifting);
+      const Values drifting = series_.values;
+      for (std::size_t i = 0; i < days_.size(); ++i) series_.values[i] -= drift->per_day * days_[i];
+      look_for_changes(resemblance, level);
+      series_.values = drifting;
+      keep_inlying();
     }
-    describe();
-    return std::move(found_);
+    return describe();
+  }
+
+  // Of what levels and drift leave: the larger of two estimates.
+  double residual_resemblance() const {
+    const Within all = within_levels();
+    const auto drift = drift_within_levels();
+    std::vector<Values> rest;
+    ScaledSeries joined;
+    for (std::size_t k = 0; k <= changes_.size(); ++k) {
+      const Part& part = all.parts[k];
+      Values& left = rest.emplace_back();
+      for (std::size_t i = 0; i < part.values.size(); ++i) {
+        const std::size_t at = level_begin(k) + i;
+        const double line = drift ? drift->per_day * (clean_days_[at] - part.day) : 0;
+        left.push_back((part.values[i] - part.mean - line) / clean_.scales[at]);
+      }
+      joined.values.insert(joined.values.end(), left.begin(), left.end());
+    }
+    joined.scales.assign(joined.values.size(), 1);
+    return std::max(resemblance_from_residuals(rest), resemblance_from_differences(joined));
   }
 
  private:
-  void set_aside_outlying() {
-    clean_ = values_;
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      const double middle = median_near(values_, i, kHalfMedian);
-      if (std::abs(values_[i] - middle) <= kOutlying * noise_ + kRounding) continue;
-      found_.outlying.push_back(i);
-      clean_[i] = middle;
-    }
-  }
-
-  void look_for_changes() {
+  void look_for_changes(double resemblance, double level) {
+    const Segmentation found(series_, resemblance, level);
+    outlying_ = find_outlying(series_);
+    outlying_.insert(outlying_.end(), found.spikes.begin(), found.spikes.end());
+    std::ranges::sort(outlying_);
+    outlying_.erase(std::unique(outlying_.begin(), outlying_.end()), outlying_.end());
+    keep_inlying();
     changes_.clear();
-    split(0, clean_.size());
-    std::sort(changes_.begin(), changes_.end());
-    keep_what_is_no_drift();
-  }
-
-  // Values of [begin, end) less their mean, summed up from 0.
-  static void sum_up(const Values& values, Values& sums) {
-    sums[0] = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) sums[i + 1] = sums[i] + values[i];
-  }
-
-  void split(std::size_t begin, std::size_t end) {
-    const std::size_t n = end - begin;
-    if (n < 2 * kFewestInLevel) return;
-    Values part(clean_.begin() + static_cast<std::ptrdiff_t>(begin),
-                clean_.begin() + static_cast<std::ptrdiff_t>(end));
-    const double mean = std::accumulate(part.begin(), part.end(), 0.0) / static_cast<double>(n);
-    double squares = 0;
-    for (double& value : part) {
-      value -= mean;
-      squares += value * value;
-    }
-    if (std::sqrt(squares / static_cast<double>(n)) <= kRounding) return;
-    const std::vector<Stretches> all = stretches_of(n);
-    Values sums(n + 1);
-    sum_up(part, sums);
-    const Stretch best = find(all, sums);
-    if (!is_beyond_chance(part, squares, all, best.statistic / inflation_)) return;
-    const std::size_t from = begin + best.begin, to = begin + best.end;
-    if (from > begin) changes_.push_back(from);
-    if (to < end) changes_.push_back(to);
-    split(begin, from);
-    split(from, to);
-    split(to, end);
-  }
-
-  bool is_beyond_chance(Values part, double squares, const std::vector<Stretches>& all,
-                        double statistic) {
-    const auto n = static_cast<double>(part.size());
-    double tried = 0;
-    for (const Stretches& each : all) tried += static_cast<double>(each.last - each.first + 1);
-    const double rest = std::max(squares - statistic, 1e-12 * squares);
-    if (tried * two_sided(std::sqrt(statistic / (rest / (n - 2))), n - 2) < kClearly * level_) {
-      return true;
-    }
-    // At most one of as many shuffled series that the probability is below the level.
-    const auto shuffles = static_cast<std::size_t>(std::ceil(2 / level_)) - 1;
-    Values sums(part.size() + 1);
-    int beyond = 0;
-    for (std::size_t k = 0; k < shuffles; ++k) {
-      for (std::size_t i = part.size() - 1; i > 0; --i) {
-        std::swap(part[i], part[(std::uint64_t{random_()} * (i + 1)) >> 32]);
+    for (const std::size_t change : found.changes) {
+      const auto at = std::ranges::lower_bound(kept_, change) - kept_.begin();
+      const std::size_t begin = changes_.empty() ? 0 : changes_.back();
+      const auto position = static_cast<std::size_t>(at);
+      if (position >= begin + kFewestInLevel && position + kFewestInLevel <= kept_.size()) {
+        changes_.push_back(position);
       }
-      sum_up(part, sums);
-      if (largest(all, sums) >= statistic * (1 - kRounding) && ++beyond > 1) return false;
     }
-    return true;
+    reject_shifts_explained_by_drift();
   }
 
-  std::size_t begin_of(std::size_t change) const { return change == 0 ? 0 : changes_[change - 1]; }
-  std::size_t end_of(std::size_t change) const {
-    return change + 1 == changes_.size() ? clean_.size() : changes_[change + 1];
+  void keep_inlying() {
+    kept_.clear();
+    clean_days_.clear();
+    for (std::size_t i = 0; i < days_.size(); ++i) {
+      if (std::ranges::binary_search(outlying_, i)) continue;
+      kept_.push_back(i);
+      clean_days_.push_back(days_[i]);
+    }
+    clean_ = select_sessions(series_, kept_);
   }
 
-  // Sum of squared deviations from the means on both sides of `at`.
+  std::size_t level_begin(std::size_t level) const { return level == 0 ? 0 : changes_[level - 1]; }
+  std::size_t level_end(std::size_t level) const {
+    return level == changes_.size() ? kept_.size() : changes_[level];
+  }
+
+  double weight(std::size_t i) const { return 1 / (clean_.scales[i] * clean_.scales[i]); }
+
+  // Sum of squared deviations from the means on both sides of `at`, weighted.
   double rest_of_split(std::size_t begin, std::size_t at, std::size_t end) const {
     const auto rest = [&](std::size_t from, std::size_t to) {
-      double sum = 0, squares = 0;
+      double weights = 0, sum = 0, squares = 0;
       for (std::size_t i = from; i < to; ++i) {
-        sum += clean_[i] - clean_[begin];
-        squares += (clean_[i] - clean_[begin]) * (clean_[i] - clean_[begin]);
+        const double value = clean_.values[i] - clean_.values[begin];
+        weights += weight(i);
+        sum += weight(i) * value;
+        squares += weight(i) * value * value;
       }
-      return squares - sum * sum / static_cast<double>(to - from);
+      return squares - sum * sum / weights;
     };
     return rest(begin, at) + rest(at, end);
   }
@@ -281,7 +180,7 @@ class ShiftFinder {
   // Moves each change to where it explains most, its neighbours being fixed.
   void relocate() {
     for (std::size_t k = 0; k < changes_.size(); ++k) {
-      const std::size_t begin = begin_of(k), end = end_of(k);
+      const std::size_t begin = level_begin(k), end = level_end(k + 1);
       double least = rest_of_split(begin, changes_[k], end);
       for (std::size_t at = begin + kFewestInLevel; at + kFewestInLevel <= end; ++at) {
         const double rest = rest_of_split(begin, at, end);
@@ -295,34 +194,38 @@ class ShiftFinder {
   // Of the step in the least-squares fit of a line with a step to the sessions near a change.
   double p_beside_a_line(std::size_t change) const {
     const std::size_t at = changes_[change];
-    const std::size_t begin = std::max(begin_of(change), at - std::min(at, kNear));
-    const std::size_t end = std::min(end_of(change), at + kNear);
+    const std::size_t begin = std::max(level_begin(change), at - std::min(at, kNear));
+    const std::size_t end = std::min(level_end(change + 1), at + kNear);
     const auto n = static_cast<double>(end - begin);
-    double mean_day = 0, mean = 0;
-    const double after = static_cast<double>(end - at) / n;
+    double weights = 0, mean_day = 0, mean = 0, after = 0;
     for (std::size_t i = begin; i < end; ++i) {
-      mean_day += days_[i] / n;
-      mean += clean_[i] / n;
+      weights += weight(i);
+      mean_day += weight(i) * clean_days_[i];
+      mean += weight(i) * clean_.values[i];
+      after += i >= at ? weight(i) : 0;
     }
+    mean_day /= weights;
+    mean /= weights;
+    after /= weights;
     double dd = 0, ds = 0, ss = 0, dy = 0, sy = 0, yy = 0;
     for (std::size_t i = begin; i < end; ++i) {
-      const double day = days_[i] - mean_day, value = clean_[i] - mean;
+      const double day = clean_days_[i] - mean_day, value = clean_.values[i] - mean;
       const double step = (i >= at ? 1.0 : 0.0) - after;
-      dd += day * day;
-      ds += day * step;
-      ss += step * step;
-      dy += day * value;
-      sy += step * value;
-      yy += value * value;
+      dd += weight(i) * day * day;
+      ds += weight(i) * day * step;
+      ss += weight(i) * step * step;
+      dy += weight(i) * day * value;
+      sy += weight(i) * step * value;
+      yy += weight(i) * value * value;
     }
     if (dd <= 0) return 0;  // all on one day
     const double free = ss - ds * ds / dd, along = sy - ds * dy / dd;
     if (free <= 0) return 1;
     const double rest = std::max(yy - dy * dy / dd - along * along / free, 1e-12 * yy);
-    return two_sided(along / std::sqrt(free * rest / (n - 3) * inflation_), n - 3);
+    return two_sided(along / std::sqrt(free * rest / (n - 3) * line_inflation_), n - 3);
   }
 
-  void keep_what_is_no_drift() {
+  void reject_shifts_explained_by_drift() {
     for (;;) {
       relocate();
       Values p_values;
@@ -333,13 +236,13 @@ class ShiftFinder {
     }
   }
 
-  // A level's sessions that are not outlying.
-  struct Part {
+  struct Part {  // a level's sessions that are not outlying
     double count = 0, day = 0, mean = 0;
+    double square_scale = 0;  // mean
     Values values;
   };
 
-  // Sums over the levels, each about its own means.
+  // Sums over the levels, each about its own means. Squares and products are weighted.
   struct Within {
     std::vector<Part> parts;
     double squares = 0, days_square = 0, products = 0, freedom = 0;
@@ -348,23 +251,19 @@ class ShiftFinder {
   Within within_levels() const {
     Within all;
     for (std::size_t k = 0; k <= changes_.size(); ++k) {
-      const std::size_t begin = k == 0 ? 0 : changes_[k - 1];
-      const std::size_t end = k == changes_.size() ? clean_.size() : changes_[k];
       Part part;
-      Values days;
-      for (std::size_t i = begin; i < end; ++i) {
-        if (std::ranges::binary_search(found_.outlying, i)) continue;
-        part.values.push_back(clean_[i]);
-        days.push_back(days_[i]);
+      part.count = static_cast<double>(level_end(k) - level_begin(k));
+      for (std::size_t i = level_begin(k); i < level_end(k); ++i) {
+        part.values.push_back(clean_.values[i]);
+        part.day += clean_days_[i] / part.count;
+        part.mean += clean_.values[i] / part.count;
+        part.square_scale += clean_.scales[i] * clean_.scales[i] / part.count;
       }
-      part.count = static_cast<double>(days.size());
-      part.day = std::accumulate(days.begin(), days.end(), 0.0) / part.count;
-      part.mean = std::accumulate(part.values.begin(), part.values.end(), 0.0) / part.count;
-      for (std::size_t i = 0; i < days.size(); ++i) {
-        const double day = days[i] - part.day, value = part.values[i] - part.mean;
-        all.squares += value * value;
-        all.days_square += day * day;
-        all.products += day * value;
+      for (std::size_t i = level_begin(k); i < level_end(k); ++i) {
+        const double day = clean_days_[i] - part.day, value = clean_.values[i] - part.mean;
+        all.squares += weight(i) * value * value;
+        all.days_square += weight(i) * day * day;
+        all.products += weight(i) * day * value;
       }
       all.freedom += part.count - 1;
       all.parts.push_back(std::move(part));
@@ -386,78 +285,140 @@ class ShiftFinder {
     return SeriesDrift{slope, *interval};
   }
 
-  void describe() {
+  LevelShifts describe() const {
+    LevelShifts found;
+    found.outlying = outlying_;
     const Within all = within_levels();
-    found_.drift = drift_within_levels();
-    const double slope = found_.drift ? found_.drift->per_day : 0;
+    found.drift = drift_within_levels();
+    const double slope = found.drift ? found.drift->per_day : 0;
     const double variance =
         std::max(all.squares - slope * all.products, 0.0) / std::max(all.freedom, 1.0);
-    found_.noise = std::sqrt(variance);
+    found.noise = std::sqrt(variance) * series_.scales.back();
     for (std::size_t k = 0; k < all.parts.size(); ++k) {
       const Part& part = all.parts[k];
-      const Difference mean{part.mean, std::sqrt(variance * inflation_ / part.count), all.freedom,
-                            part.values.size()};
-      found_.levels.push_back({k == 0 ? 0 : changes_[k - 1],
-                               k == changes_.size() ? clean_.size() : changes_[k], part.mean,
-                               mean.interval()});
-      if (k > 0) add_shift(k, all, variance);
+      const Difference mean{part.mean,
+                            std::sqrt(variance * inflation_ * part.square_scale / part.count),
+                            all.freedom, part.values.size()};
+      found.levels.push_back({k == 0 ? 0 : kept_[level_begin(k)],
+                              k == changes_.size() ? days_.size() : kept_[level_end(k)], part.mean,
+                              mean.interval()});
+      if (k > 0) found.shifts.push_back(shift_at(k, all, variance, found.drift));
     }
+    for (std::size_t i = 0; i < series_.scales.size(); ++i) {
+      if (i == 0 || series_.scales[i] != series_.scales[i - 1]) {
+        found.noise_levels.push_back({i, i, std::sqrt(variance) * series_.scales[i]});
+      }
+      found.noise_levels.back().end = i + 1;
+    }
+    if (found.noise_levels.size() == 1) found.noise_levels.clear();
+    return found;
   }
 
-  void add_shift(std::size_t k, const Within& all, double variance) {
+  LevelShift shift_at(std::size_t k, const Within& all, double variance,
+                      const std::optional<SeriesDrift>& drift) const {
     const Part &before = all.parts[k - 1], &after = all.parts[k];
-    LevelShift shift;
-    shift.at = shift.earliest = shift.latest = changes_[k - 1];
     Difference size = independent_difference(after.values, before.values);
     size.standard_error *= std::sqrt(inflation_);
-    if (found_.drift) {
+    if (drift) {
       const double days = after.day - before.day;
-      size.mean -= found_.drift->per_day * days;
+      size.mean -= drift->per_day * days;
       size.standard_error =
           std::sqrt(variance * inflation_ *
-                    (1 / before.count + 1 / after.count + days * days / all.days_square));
+                    (before.square_scale / before.count + after.square_scale / after.count +
+                     days * days / all.days_square));
       size.degrees_of_freedom = all.freedom - 1;
     }
-    shift.size = size.mean;
-    shift.interval = size.interval();
-    const std::size_t begin = begin_of(k - 1), end = end_of(k - 1);
-    const double most = rest_of_split(begin, shift.at, end) -
-                        2 * std::log(kLeastLikelihood) * variance * inflation_;
-    for (std::size_t at = begin + 1; at < end; ++at) {
-      if (rest_of_split(begin, at, end) > most) continue;
-      shift.earliest = std::min(shift.earliest, at);
-      shift.latest = std::max(shift.latest, at);
+    const std::size_t at = changes_[k - 1], begin = level_begin(k - 1), end = level_end(k);
+    std::size_t earliest = at, latest = at;
+    const double most =
+        rest_of_split(begin, at, end) - 2 * std::log(kLeastLikelihood) * variance * inflation_;
+    for (std::size_t other = begin + 1; other < end; ++other) {
+      if (rest_of_split(begin, other, end) > most) continue;
+      earliest = std::min(earliest, other);
+      latest = std::max(latest, other);
     }
-    found_.shifts.push_back(shift);
+    return {kept_[at], kept_[earliest], kept_[latest], size.mean, size.interval()};
   }
 
-  Values days_, values_, clean_;
-  double level_ = 0, noise_ = 0, inflation_ = 1;
-  std::vector<std::size_t> changes_;  // first sessions of new levels
-  LevelShifts found_;
-  std::mt19937 random_{20301};
+  const Values& days_;
+  ScaledSeries series_;
+  const double inflation_;     // of variances of means
+  double line_inflation_ = 1;  // the same, as far as sessions may resemble each other
+  std::vector<std::size_t> outlying_, kept_;  // sessions
+  ScaledSeries clean_;                        // of the kept ones
+  Values clean_days_;
+  std::vector<std::size_t> changes_;  // first of new levels, among the kept ones
 };
+
+// The step must exceed the largest of all stretches, and stand out of a line.
+double detectable_shift(const LevelShifts& found, std::size_t sessions, double level) {
+  const auto n = static_cast<double>(sessions);
+  const double near = std::min(n, 2.0 * static_cast<double>(kNear));
+  const double power = t_quantile(n - 2, 2 * kAimedPower - 1);
+  const double chance = t_quantile(n - 2, 1 - level / count_stretches(sessions));
+  const double line = t_quantile(near - 3, 1 - kDriftLevel);
+  const std::size_t half = sessions / 2;
+  const double alike = resemblance_inflation(
+      plausible_resemblance(found.plausible_resemblance, sessions, 2), half, sessions - half);
+  const double beside_level = (chance + power) * std::sqrt(4 / n * alike);
+  const double alike_there = sessions < kEnoughForResemblance
+                                 ? plausible_resemblance(found.plausible_resemblance, sessions, 1)
+                                 : found.resemblance;
+  const double beside_line =
+      (line + power) * std::sqrt(16 / near * asymptotic_inflation(alike_there));
+  double noise = 0;
+  for (const NoiseLevel& each : found.noise_levels) noise = std::max(noise, each.noise);
+  return std::max(noise, found.noise) * plausible_noise(n - 2) *
+         std::max(beside_level, beside_line);
+}
+
+bool shows_none(double resemblance, std::size_t sessions) {
+  return sessions >= kEnoughForResemblance &&
+         resemblance < kLeastErrors / std::sqrt(static_cast<double>(sessions));
+}
+
+bool is_near(const LevelShift& a, const LevelShift& b) {
+  return a.earliest <= b.latest && b.earliest <= a.latest;
+}
 
 }  // namespace
 
 LevelShifts find_level_shifts(std::span<const double> days, std::span<const double> values,
                               double level) {
-  return ShiftFinder(days, values, level).find_all();
-}
-
-BestSplit best_split(std::span<const double> values) {
-  BestSplit best;
-  double most = -1;
-  best.splits = values.size() - 3;
-  for (std::size_t at = 2; at + 2 <= values.size(); ++at) {
-    const Difference difference = pooled_difference(values.subspan(at), values.first(at));
-    const double t = std::abs(difference.mean) / std::max(difference.standard_error, 1e-300);
-    if (t <= most) continue;
-    most = t;
-    best.at = at;
-    best.difference = difference;
+  const Values dates(days.begin(), days.end());
+  ScaledSeries series{{values.begin(), values.end()}, {}};
+  const auto weekdays = weekday_effects(days, series.values);
+  for (std::size_t i = 0; weekdays && i < dates.size(); ++i) {
+    series.values[i] -= (*weekdays)[weekday_of(dates[i])];
   }
-  return best;
+  series.scales = estimate_scales(series.values, level);
+  const double alike = resemblance_from_differences(series);
+  const bool resemble = dates.size() >= kEnoughForResemblance &&
+                        alike > 3 / std::sqrt(static_cast<double>(dates.size()));
+  const double resemblance = resemble ? std::min(alike, 0.9) : 0;
+  LevelSearch search(dates, series, asymptotic_inflation(resemblance));
+  const LevelShifts if_independent = search.find(0, level);
+  LevelShifts found = if_independent;
+  double plausible = 0;
+  for (int round = 0; round < 3; ++round) {  // fewer levels leave more resemblance
+    const double estimate = search.residual_resemblance();
+    if (shows_none(estimate, dates.size())) break;
+    const double more = plausible_resemblance(estimate, dates.size(), kPlausibleErrors);
+    if (more <= plausible) break;
+    plausible = more;
+    if (found.shifts.empty()) break;
+    found = search.find(plausible, level);
+  }
+  for (const LevelShift& shift : if_independent.shifts) {
+    const bool known =
+        std::ranges::any_of(found.shifts, [&](const auto& each) { return is_near(each, shift); });
+    if (!known && !resemble) found.possible.push_back(shift);
+  }
+  found.weekdays = weekdays;
+  found.resemblance = resemblance;
+  found.plausible_resemblance = plausible;
+  found.detectable = detectable_shift(found, dates.size(), level);
+  return found;
 }
 
 }  // namespace paceline

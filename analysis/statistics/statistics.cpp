@@ -32,25 +32,6 @@ Moments moments(std::span<const double> values) {
   return result;
 }
 
-std::vector<double> logs(std::span<const double> values) {
-  std::vector<double> result;
-  result.reserve(values.size());
-  for (const double value : values) {
-    if (!(value > 0)) throw Error(ErrorKind::internal, "logarithm of a value that is not positive");
-    result.push_back(std::log(value));
-  }
-  return result;
-}
-
-// Means of logs, given back as factors.
-Estimate factor_of(const Difference& logs) {
-  Estimate estimate{std::exp(logs.mean), std::nullopt, logs.count};
-  if (const auto interval = logs.interval()) {
-    estimate.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
-  }
-  return estimate;
-}
-
 }  // namespace
 
 bool lies_above(const Interval& interval, double limit) {
@@ -76,6 +57,8 @@ std::optional<Interval> Difference::interval(double confidence) const {
 }
 
 double Difference::p_value() const {
+  // Sums of the largest numbers overflow.
+  if (!std::isfinite(mean) || !std::isfinite(standard_error)) return 1;
   if (degrees_of_freedom <= 0 || std::abs(mean) < kRounding) return 1;
   if (sequences > 0) {
     const double t = mean / standard_error;  // infinite if all values are equal
@@ -87,9 +70,47 @@ double Difference::p_value() const {
          boost::math::cdf(boost::math::complement(distribution, std::abs(mean / standard_error)));
 }
 
+std::vector<double> logarithms(std::span<const double> values) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const double value : values) {
+    if (!(value > 0)) throw Error(ErrorKind::internal, "logarithm of a value that is not positive");
+    result.push_back(std::log(value));
+  }
+  return result;
+}
+
+Estimate as_factor(const Difference& logs, double confidence) {
+  Estimate estimate{std::exp(logs.mean), std::nullopt, logs.count};
+  if (const auto interval = logs.interval(confidence)) {
+    estimate.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
+  }
+  return estimate;
+}
+
 Estimate geometric_mean(std::span<const double> values, Stopping stopping) {
   if (values.size() == 1) return {values[0], std::nullopt, 1};  // exactly, not by way of its log
-  return factor_of(paired_difference(logs(values), stopping));
+  return as_factor(paired_difference(logarithms(values), stopping));
+}
+
+Estimate mean_amount(std::span<const double> amounts, Stopping stopping) {
+  const std::vector<double> runs(amounts.size(), 1);
+  return ratio_of_sums(amounts, runs, stopping);
+}
+
+Estimate ratio_of_sums(std::span<const double> above, std::span<const double> below,
+                       Stopping stopping) {
+  const double mean_below = moments(below).mean;
+  const double ratio = moments(above).mean / mean_below;
+  std::vector<double> off;
+  for (std::size_t i = 0; i < above.size(); ++i) {
+    off.push_back((above[i] - ratio * below[i]) / mean_below);
+  }
+  Difference difference = paired_difference(off, stopping);
+  difference.mean = ratio;
+  Estimate estimate{ratio, difference.interval(), above.size()};
+  if (estimate.interval) estimate.interval->low = std::max(0.0, estimate.interval->low);
+  return estimate;
 }
 
 Estimate mean_share(std::span<const double> shares, Stopping stopping) {
@@ -102,13 +123,14 @@ Estimate mean_share(std::span<const double> shares, Stopping stopping) {
 }
 
 Ratio paired_ratio(std::span<const double> log_ratios, Stopping stopping) {
-  const Estimate estimate = factor_of(paired_difference(log_ratios, stopping));
+  const Estimate estimate = as_factor(paired_difference(log_ratios, stopping));
   return {estimate, estimate.interval ? RatioKind::paired : RatioKind::single};
 }
 
 Ratio independent_ratio(std::span<const double> above, std::span<const double> below,
                         Stopping stopping) {
-  const Estimate estimate = factor_of(independent_difference(logs(above), logs(below), stopping));
+  const Estimate estimate =
+      as_factor(independent_difference(logarithms(above), logarithms(below), stopping));
   return {estimate, estimate.interval ? RatioKind::welch : RatioKind::single};
 }
 

@@ -14,8 +14,16 @@ namespace paceline {
 
 constexpr double kConfidence = 0.95;
 
+// Of what is called detectable: the probability that it is found. Formulas aim at more, since they
+// know the noise only by its estimate.
+constexpr double kDetectablePower = 0.9, kAimedPower = 0.95;
+
 // No decision is made from fewer runs.
 constexpr std::size_t kFewestRuns = 3;
+
+// With as many, each mean of two rows has an interval by its share of the error rate, where the
+// number of runs follows from their results (anytime.h).
+constexpr std::size_t kFewestSequentialRuns = 4;
 
 // Relative differences below this are treated as rounding.
 constexpr double kRounding = 1e-9;
@@ -71,9 +79,25 @@ struct Difference {
 // be fractional.
 double t_quantile(double degrees_of_freedom, double confidence = kConfidence);
 
+// Throws internal if a value is not positive.
+std::vector<double> logarithms(std::span<const double> values);
+
+// A difference or mean of logarithms, with its interval, as a factor.
+Estimate as_factor(const Difference& logs, double confidence = kConfidence);
+
 // Geometric mean of positive values, with the t interval of the mean of their logarithms. `values`
 // must not be empty.
 Estimate geometric_mean(std::span<const double> values, Stopping stopping = Stopping::fixed);
+
+// Arithmetic mean of what adds up, such as hours and joules: of all runs together it is their sum
+// over their number. Its t interval ends at 0 at the latest. `amounts` must not be empty, nor
+// negative.
+Estimate mean_amount(std::span<const double> amounts, Stopping stopping = Stopping::fixed);
+
+// The sum of `above` over that of `below`, which have a value of each run: joules over samples. The
+// interval is that of the linearized ratio. Cochran, "Sampling techniques", 3rd ed., 1977, ch. 6.
+Estimate ratio_of_sums(std::span<const double> above, std::span<const double> below,
+                       Stopping stopping = Stopping::fixed);
 
 // Arithmetic mean of shares (0 to 1), with its t interval clipped to [0, 1]. `shares` must not be
 // empty. For utilizations, which may be 0 and so have no logarithm.

@@ -315,7 +315,7 @@ class Comparer {
     }
     if (replicas > 1 && base_replicas == 1 && !compares_rates(study_.scaling) &&
         run_of_row(i).goal.empty()) {
-      result.karp_flatt = karp_flatt(result.ratio.estimate.value, replicas);
+      result.karp_flatt = karp_flatt(result.ratio.estimate, replicas);
     }
     return result;
   }
@@ -392,11 +392,29 @@ double karp_flatt(double speed_up, double replicas) {
   return std::abs(share) < kRounding ? 0 : share;
 }
 
+Estimate karp_flatt(const Estimate& speed_up, double replicas) {
+  Estimate fraction{karp_flatt(speed_up.value, replicas), std::nullopt, speed_up.count};
+  if (const auto& known = speed_up.interval) {
+    fraction.interval =
+        Interval{karp_flatt(known->high, replicas), karp_flatt(known->low, replicas)};
+  }
+  return fraction;
+}
+
 int fraction_digits(double fraction) {
   constexpr double kSmall = 1e-3;
   const double size = std::abs(fraction);
   return size >= kSmall || size < kRounding ? 3
                                             : 2 - static_cast<int>(std::floor(std::log10(size)));
+}
+
+int fraction_digits(const Estimate& fraction) {
+  const int digits = fraction_digits(fraction.value);
+  if (!fraction.interval) return digits;
+  const double side =
+      std::max(fraction.interval->high - fraction.value, fraction.value - fraction.interval->low);
+  if (side < kRounding) return digits;
+  return std::clamp(1 - static_cast<int>(std::floor(std::log10(side))), 2, std::max(2, digits));
 }
 
 std::string Base::text() const {

@@ -41,8 +41,9 @@ struct SpeedUp {
   // the same number of replicas.
   std::optional<double> efficiency;
   // Karp and Flatt, CACM 33(5), 1990: (1/S - 1/p) / (1 - 1/p), the serial fraction that would
-  // explain the speed-up S of p replicas. Empty for p = 1, weak scaling and times to a goal.
-  std::optional<double> karp_flatt;
+  // explain the speed-up S of p replicas, with the interval of S transformed. Empty for p = 1, weak
+  // scaling and times to a goal.
+  std::optional<Estimate> karp_flatt;
   std::optional<QualityLoss> lost;  // the row trained worse than its base
 };
 
@@ -72,10 +73,13 @@ Ratio ratio_of(const Row& base, const Row& row, bool rates);
 Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost);
 
 double karp_flatt(double speed_up, double replicas);
+Estimate karp_flatt(const Estimate& speed_up, double replicas);
 
 // Number of decimals for a fraction: three, or three significant digits for small ones. With 4096
 // replicas, 0.0001 matters.
 int fraction_digits(double fraction);
+// No more than its interval leaves: two significant digits of the larger side.
+int fraction_digits(const Estimate& fraction);
 
 Comparison compare(const Study& study, const Base& base);
 

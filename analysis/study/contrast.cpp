@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "engine/core/text.h"
+
 namespace paceline {
 
 namespace {
@@ -173,11 +175,20 @@ void Doubt::add(const Row& row) {
   pooled = pooled || row.pooled;
 }
 
+void Doubt::add(const Doubt& other) {
+  few = few || other.few;
+  disturbed = disturbed || other.disturbed;
+  pooled = pooled || other.pooled;
+  unbounded = unbounded || other.unbounded;
+}
+
 std::string Doubt::text() const {
-  const std::string fewer =
-      fmt::format("fewer than {} {}", kFewestRuns, pooled ? "sessions" : "runs");
-  if (!disturbed) return fewer;
-  return few ? fewer + " or only disturbed runs" : "only disturbed runs";
+  std::vector<std::string> reasons;
+  if (few)
+    reasons.push_back(fmt::format("fewer than {} {}", kFewestRuns, pooled ? "sessions" : "runs"));
+  if (unbounded) reasons.emplace_back("too few runs for an anytime-valid interval");
+  if (disturbed) reasons.emplace_back("only disturbed runs");
+  return join(reasons, " or ");
 }
 
 Doubt doubt_of(const Row& base, const Row& row) {
@@ -185,6 +196,29 @@ Doubt doubt_of(const Row& base, const Row& row) {
   doubt.add(base);
   doubt.add(row);
   return doubt;
+}
+
+bool Judged::is_above(double limit) const {
+  const auto* interval = std::get_if<Interval>(&of_it_);
+  return interval != nullptr && lies_above(*interval, limit);
+}
+
+bool Judged::is_below(double limit) const {
+  const auto* interval = std::get_if<Interval>(&of_it_);
+  return interval != nullptr && lies_below(*interval, limit);
+}
+
+Judged judged(const Estimate& estimate, const Doubt& doubt) {
+  if (doubt) return {estimate.value, doubt};
+  if (estimate.interval && estimate.count >= kFewestRuns) {
+    return {estimate.value, *estimate.interval};
+  }
+  return {estimate.value,
+          Doubt{.few = estimate.count < kFewestRuns, .unbounded = estimate.count >= kFewestRuns}};
+}
+
+Judged judged(const Difference& difference, const Doubt& doubt) {
+  return judged(Estimate{difference.mean, difference.interval(), difference.count}, doubt);
 }
 
 }  // namespace paceline

@@ -1,9 +1,11 @@
 // Functions of the means of several rows, with their uncertainty.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "analysis/statistics/statistics.h"
@@ -58,14 +60,67 @@ struct Doubt {
   bool few = false;        // fewer than kFewestRuns units
   bool disturbed = false;  // only tainted runs
   bool pooled = false;     // the units are sessions
+  // Enough runs for a t interval, but their number followed from their results, and the interval
+  // that holds for every number is unbounded at this one.
+  bool unbounded = false;
 
   void add(const Row& row);
-  explicit operator bool() const { return few || disturbed; }
+  void add(const Doubt& other);
+  explicit operator bool() const { return few || disturbed || unbounded; }
   bool operator==(const Doubt&) const = default;
   // Describes the rows: "fewer than 3 runs", "only disturbed runs".
   std::string text() const;
 };
 
 Doubt doubt_of(const Row& base, const Row& row);
+
+struct Known {
+  double value = 0;
+  Interval interval;
+};
+
+// A quantity of rows that sentences may speak of: known with its interval, or else with the reason
+// why it cannot be judged. The interval is only at hand where there is one.
+class Judged {
+ public:
+  Judged() = default;  // not judged, for no reason
+  Judged(double value, const Interval& interval) : value_(value), of_it_(interval) {}
+  Judged(double value, const Doubt& why) : value_(value), of_it_(why) {}
+
+  double value() const { return value_; }
+  bool is_known() const { return std::holds_alternative<Interval>(of_it_); }
+  // False if it is known.
+  Doubt doubt() const { return is_known() ? Doubt{} : std::get<Doubt>(of_it_); }
+  // With its whole interval, so never if it is not known.
+  bool is_above(double limit) const;
+  bool is_below(double limit) const;
+
+  // `if_known` of a Known, or else `if_not` of the value and its Doubt.
+  template <typename IfKnown, typename IfNot>
+  auto match(IfKnown if_known, IfNot if_not) const {
+    if (const auto* interval = std::get_if<Interval>(&of_it_)) {
+      return if_known(Known{value_, *interval});
+    }
+    return if_not(value_, std::get<Doubt>(of_it_));
+  }
+  // Of a function that only grows, or only falls.
+  template <typename Function>
+  Judged transformed(Function function) const {
+    return match(
+        [&](const Known& known) {
+          const double a = function(known.interval.low), b = function(known.interval.high);
+          return Judged(function(known.value), Interval{std::min(a, b), std::max(a, b)});
+        },
+        [&](double value, const Doubt& why) { return Judged(function(value), why); });
+  }
+
+ private:
+  double value_ = 0;
+  std::variant<Doubt, Interval> of_it_;
+};
+
+// `doubt` is that of the rows.
+Judged judged(const Difference& difference, const Doubt& doubt);
+Judged judged(const Estimate& estimate, const Doubt& doubt);
 
 }  // namespace paceline

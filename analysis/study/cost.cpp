@@ -11,22 +11,39 @@ namespace {
 
 constexpr double kSecondsPerHour = 3600;
 
-// TFLOP/s without sparsity: matrix products of tensor cores, but fp32 of the other cores.
+// TFLOP/s without sparsity: matrix products of tensor cores, but fp32 of the other cores. By the
+// driver's whole name of a card without its brand: a T400 is no T4, and half of the cards of a name
+// have other peaks (PCIe, NVL, MIG).
 struct GpuPeak {
-  std::string_view gpu;  // in its name; the first that is counts
+  std::string_view gpu;
   double fp32, tf32, bf16, fp16;
 };
 
-// NVIDIA's data sheets: H200 (2024), H100 SXM (2023), GH200 (2023), A100 (2021), L40S (2023), V100
-// SXM2 (2020), T4 (2019). Those of H100, H200, GH200 and L40S print tf32, bf16 and fp16 with
-// sparsity, which is twice as much.
-constexpr std::array kPeaks = {GpuPeak{"GH200", 67, 494.5, 989.5, 989.5},
+// NVIDIA's data sheets: H200 and H200 NVL (2024), H100 SXM (2023), GH200 (2023), A100 (2021), L40S
+// (2023), V100 SXM2 (2020), T4 (2019). Those of H100, H200, GH200 and L40S print tf32, bf16 and
+// fp16 with sparsity, which is twice as much.
+constexpr std::array kPeaks = {GpuPeak{"GH200 480GB", 67, 494.5, 989.5, 989.5},
+                               GpuPeak{"GH200 120GB", 67, 494.5, 989.5, 989.5},
+                               GpuPeak{"GH200 144G HBM3e", 67, 494.5, 989.5, 989.5},
                                GpuPeak{"H200", 67, 494.5, 989.5, 989.5},
+                               GpuPeak{"H200 NVL", 60, 417.5, 835.5, 835.5},
                                GpuPeak{"H100 80GB HBM3", 67, 494.5, 989.5, 989.5},
-                               GpuPeak{"A100", 19.5, 156, 312, 312},
+                               GpuPeak{"A100-SXM4-40GB", 19.5, 156, 312, 312},
+                               GpuPeak{"A100-SXM4-80GB", 19.5, 156, 312, 312},
+                               GpuPeak{"A100-PCIE-40GB", 19.5, 156, 312, 312},
+                               GpuPeak{"A100-PCIE-80GB", 19.5, 156, 312, 312},
+                               GpuPeak{"A100 80GB PCIe", 19.5, 156, 312, 312},
                                GpuPeak{"L40S", 91.6, 183, 362.05, 362.05},
-                               GpuPeak{"V100-SXM2", 15.7, 0, 0, 125},
+                               GpuPeak{"V100-SXM2-16GB", 15.7, 0, 0, 125},
+                               GpuPeak{"V100-SXM2-32GB", 15.7, 0, 0, 125},
                                GpuPeak{"T4", 8.1, 0, 0, 65}};
+
+std::string_view without_brand(std::string_view gpu) {
+  for (const std::string_view brand : {"NVIDIA ", "Tesla "}) {
+    if (gpu.starts_with(brand)) gpu.remove_prefix(brand.size());
+  }
+  return gpu;
+}
 
 // Without those that are not known; at least the training.
 std::optional<double> seconds_held(const Run& run) {
@@ -45,10 +62,16 @@ std::optional<double> hours_of(const Run& run, std::optional<double> units) {
   return *seconds * *units / kSecondsPerHour;
 }
 
-std::optional<double> model_flops_per_replica(const Run& run) {
-  const auto& flops = run.record->plan.flops_per_sample;
-  if (!flops || !run.samples_per_second) return std::nullopt;
-  return *flops * *run.samples_per_second / run.gpus;
+// Of the run's samples at its rate; a second of them where their number is not known.
+std::optional<double> seconds_at_rate(const Run& run) {
+  if (!run.samples_per_second || *run.samples_per_second <= 0) return std::nullopt;
+  return run.samples ? *run.samples / *run.samples_per_second : 1;
+}
+
+std::optional<double> replica_operations(const Run& run, std::optional<double> per_second) {
+  const auto seconds = seconds_at_rate(run);
+  if (!seconds || !per_second || *per_second <= 0) return std::nullopt;
+  return *per_second * *seconds * run.gpus;
 }
 
 }  // namespace
@@ -101,17 +124,19 @@ std::optional<double> node_memory(const Run& run) {
   return bytes ? std::optional(static_cast<double>(*bytes) / run.nodes.value_or(1)) : std::nullopt;
 }
 
-std::optional<double> share_of_probe(const Run& run) {
-  const auto flops = model_flops_per_replica(run);
-  const auto& probe = run.record->probe.flops_per_second;
-  if (!flops || !probe || *probe <= 0) return std::nullopt;
-  return *flops / *probe;
+std::optional<double> model_operations(const Run& run) {
+  const auto& flops = run.record->plan.flops_per_sample;
+  const auto seconds = seconds_at_rate(run);
+  if (!flops || !seconds) return std::nullopt;
+  return *flops * *run.samples_per_second * *seconds;
+}
+
+std::optional<double> probe_operations(const Run& run) {
+  return replica_operations(run, run.record->probe.flops_per_second);
 }
 
 std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view precision) {
-  const auto found = std::find_if(kPeaks.begin(), kPeaks.end(), [&](const GpuPeak& peak) {
-    return gpu.find(peak.gpu) != std::string_view::npos;
-  });
+  const auto found = std::ranges::find(kPeaks, without_brand(gpu), &GpuPeak::gpu);
   if (found == kPeaks.end()) return std::nullopt;
   const double tera = precision == "tf32"   ? found->tf32
                       : precision == "bf16" ? found->bf16
@@ -121,11 +146,9 @@ std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view pre
   return tera > 0 ? std::optional(tera * 1e12) : std::nullopt;
 }
 
-std::optional<double> share_of_data_sheet(const Run& run) {
-  const auto flops = model_flops_per_replica(run);
-  if (!flops || run.record->gpus.empty()) return std::nullopt;
-  const auto peak = data_sheet_peak(run.record->gpus.front().name, run.precision);
-  return peak ? std::optional(*flops / *peak) : std::nullopt;
+std::optional<double> data_sheet_operations(const Run& run) {
+  if (run.record->gpus.empty()) return std::nullopt;
+  return replica_operations(run, data_sheet_peak(run.record->gpus.front().name, run.precision));
 }
 
 }  // namespace paceline

@@ -9,7 +9,8 @@
 namespace paceline {
 
 // Allocated GPUs or cores times the run's seconds: setup, training, evaluation, checkpoints. Those
-// of the job where the record names one, as a job pays for what it holds; else the layout's.
+// of the job where the record names one, else the layout's. A job pays for more: for its start,
+// staging, and what is between runs.
 // GPU-hours are empty for replicas on cores.
 std::optional<double> gpu_hours(const Run& run);
 std::optional<double> core_hours(const Run& run);
@@ -21,13 +22,14 @@ std::optional<double> gpu_memory(const Run& run);
 // by the nodes. Memory that processes share counts in each.
 std::optional<double> node_memory(const Run& run);
 
-// Floating-point operations of the model a second and replica, over what a probe of matrix products
-// reached beside the run.
-std::optional<double> share_of_probe(const Run& run);
-// The same over the data sheet's dense peak of the GPU at the run's precision.
-std::optional<double> share_of_data_sheet(const Run& run);
+// Floating-point operations of the model in a run, at its rate.
+std::optional<double> model_operations(const Run& run);
+// What its replicas could have done meanwhile at the speed that a probe of matrix products reached
+// beside the run, or at the data sheet's dense peak of the GPU at the run's precision.
+std::optional<double> probe_operations(const Run& run);
+std::optional<double> data_sheet_operations(const Run& run);
 
-// "GPU", FLOP/s without sparsity. Empty: not in the table.
+// FLOP/s without sparsity of a card by its full name, "NVIDIA H200". Empty: not in the table.
 std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view precision);
 
 // 6 of "4(x1),2": Slurm's numbers by node. Empty: no such list.

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/study/comparison.h"
+#include "analysis/study/amounts.h"
 #include "analysis/study/point_names.h"
 #include "engine/core/text.h"
 
@@ -62,9 +62,9 @@ std::optional<double> joules_per_sample(const Run& run) {
                                                    : std::nullopt;
 }
 
-std::optional<double> mean_watts(const Run& run) {
-  const auto joules = energy_joules(run), seconds = energy_of(run).seconds;
-  return joules && seconds && *seconds > 0 ? std::optional(*joules / *seconds) : std::nullopt;
+std::optional<double> energy_seconds(const Run& run) {
+  const auto& seconds = energy_of(run).seconds;
+  return seconds && *seconds > 0 ? seconds : std::nullopt;
 }
 
 std::optional<double> idle_watts(const Run& run) {
@@ -100,7 +100,7 @@ std::optional<Ratio> energy_efficiency(const Row& base, const Row& row) {
   if (is_shared(row) || is_shared(base)) return std::nullopt;
   const Row known_base = with_energy(base), known_row = with_energy(row);
   if (known_base.runs.empty() || known_row.runs.empty()) return std::nullopt;
-  return ratio_of_costs(known_base, known_row, joules_per_sample);
+  return compare_sums(known_row, known_base, energy_joules, &Run::samples);
 }
 
 std::string missing_energy(const Study& study) {

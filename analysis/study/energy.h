@@ -14,7 +14,7 @@ inline constexpr double kWattHour = 3600;  // joules
 // Of training, without evaluation and checkpoints; idle power is part of it. Empty: not known.
 std::optional<double> energy_joules(const Run& run);
 std::optional<double> joules_per_sample(const Run& run);
-std::optional<double> mean_watts(const Run& run);  // of all nodes and GPUs together
+std::optional<double> energy_seconds(const Run& run);  // for which the meters ran
 std::optional<double> idle_watts(const Run& run);
 std::optional<double> joules_beside_training(const Run& run);  // evaluation and checkpoints
 // Joules times seconds (energy-delay product).

@@ -10,9 +10,9 @@
 namespace paceline {
 
 // Each gap is a row with one empty run, and its reason in Row::gap: points without a completed run
-// ("failed", "timeout", ...); planned points that were not run ("not run"); and, without a plan,
-// sizes that other series have and this one lacks between its own ("not run"). Unordered.
-// `unfinished` are runs of this study.
+// ("failed", "timeout", ...); planned points that were not run ("not run") or whose records cannot
+// be read ("unreadable"); and, without a plan, sizes that other series have and this one lacks
+// between its own ("not run"). Unordered. `unfinished` are runs of this study.
 std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
                            const std::vector<ExpectedRuns>& plans);
 

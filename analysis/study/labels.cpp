@@ -6,6 +6,7 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "analysis/study/program_work.h"
 #include "engine/core/text.h"
@@ -25,9 +26,13 @@ std::vector<std::string> cut(std::vector<std::string> lines, const char* rest) {
   return lines;
 }
 
+std::string point_of(const Run& run) {
+  return fmt::format("{}|{}|{}|{}", run.kind, run.study, run.workload,
+                     run.point.empty() ? run.parameters.text() : run.point);
+}
+
 std::string repeat_of(const Run& run) {
-  return fmt::format("{}|{}|{}|{}|{}", run.kind, run.study, run.workload,
-                     run.point.empty() ? run.parameters.text() : run.point, run.repeat);
+  return fmt::format("{}|{}", point_of(run), run.repeat);
 }
 
 std::string how_it_ended(const Run& run) {
@@ -43,7 +48,7 @@ std::vector<std::string> ignored_records(const StoreContent& content) {
 }
 
 template <typename Field>
-std::map<std::string, std::size_t> counted(const Study& study, Field field) {
+std::map<std::string, std::size_t> count_rows(const Study& study, Field field) {
   std::map<std::string, std::size_t> counts;
   for (const Row& row : study.rows) {
     for (const Run& run : row.runs) {
@@ -121,10 +126,13 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
   }
   std::vector<std::string> lines;
   for (const auto& [end, runs] : endings) {
+    std::set<std::string> points;
+    for (const Run* run : runs) points.insert(point_of(*run));
+    const std::string of = points.size() > 1 ? fmt::format(" of {} points", points.size()) : "";
     lines.push_back(runs.size() == 1
                         ? fmt::format("not in the table: a run that {} ({})", end, runs[0]->where)
-                        : fmt::format("not in the table: {} runs that {} ({} and {} more)",
-                                      runs.size(), end, runs[0]->where, runs.size() - 1));
+                        : fmt::format("not in the table: {} runs{} that {} ({} and {} more)",
+                                      runs.size(), of, end, runs[0]->where, runs.size() - 1));
   }
   lines = cut(std::move(lines), "reasons why runs did not complete");
   notes.insert(notes.end(), lines.begin(), lines.end());
@@ -145,74 +153,121 @@ std::vector<Run> never_completed(const std::vector<Run>& unfinished,
   return lost;
 }
 
+void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost) {
+  if (lost.empty()) return;
+  std::unordered_map<std::string, Row*> by_point;
+  for (Row& row : rows) {
+    for (const Run& run : row.runs) by_point.emplace(point_of(run), &row);
+  }
+  for (const Run& run : lost) {
+    const auto row = by_point.find(point_of(run));
+    if (row == by_point.end()) continue;
+    if (row->second->lost++ == 0) row->second->why_lost = run.reason;
+  }
+}
+
 namespace {
 
-// How busy the machine was in the runs of a table.
-struct Quiet {
+// What others took of the machine in the runs of a table.
+struct Load {
   std::size_t measured = 0, busy = 0, not_recorded = 0;
   std::string example;  // of what kept it busy
+  std::optional<double>
+      share;  // others' largest, of runs that are not busy; empty: not known of all
 };
 
-Quiet quiet_of(const Study& study) {
-  Quiet quiet;
+Load count_load(const Study& study) {
+  Load load;
+  bool known = true;
+  double most = 0;
   for (const Row& row : study.rows) {
     for (const Run& run : row.runs) {
       if (run.kind != "measured") continue;
-      ++quiet.measured;
-      if (!run.busy) ++quiet.not_recorded;
+      ++load.measured;
+      if (!run.busy) ++load.not_recorded;
+      if (run.busy && !*run.busy) {
+        const LoadFacts& facts = run.record->provenance.machine_load;
+        const auto share =
+            facts.worst_other_cpu_share ? facts.worst_other_cpu_share : facts.other_cpu_share;
+        known = known && share;
+        most = std::max(most, share.value_or(0));
+      }
       if (!run.busy.value_or(false)) continue;
-      ++quiet.busy;
-      if (quiet.example.empty()) quiet.example = run.busy_why;
+      ++load.busy;
+      if (load.example.empty()) load.example = run.busy_why;
     }
   }
-  if (quiet.example.empty()) quiet.example = "for reasons that were not recorded";
-  return quiet;
+  if (known) load.share = most;
+  if (load.example.empty()) load.example = "for reasons that were not recorded";
+  return load;
+}
+
+// "no other process was seen", or how much of the CPUs others took at most.
+std::string others_text(const Load& load) {
+  constexpr double kSeen = 0.0005;
+  if (!load.share) return "other processes had less than 5 % of the time of its CPUs";
+  if (*load.share < kSeen) return "no other process was seen on its CPUs";
+  return fmt::format("other processes had up to {:.1f} % of the time of its CPUs",
+                     100 * *load.share);
 }
 
 // Runs of one session share what the machine was like then.
 std::string session_note(const Study& study) {
-  std::size_t most = 0;
+  std::size_t most_sessions = 0, most_runs = 0;
+  std::set<std::string> sessions;
   bool pooled = false;
   for (const Row& row : study.rows) {
     if (row.first().kind != "measured") continue;
-    most = std::max(most, sessions_of(row));
+    most_sessions = std::max(most_sessions, sessions_of(row));
+    most_runs = std::max(most_runs, row.runs.size());
     pooled = pooled || row.pooled;
+    for (const Run& run : row.runs) sessions.insert(run.session);
   }
   if (pooled) {
     return fmt::format(
-        "sessions are pooled (--pool), up to {} a row, so what runs of one session share is in the "
-        "intervals",
-        most);
+        "sessions are pooled, up to {} a row, so what runs of one session share is in the "
+        "intervals (--no-pool takes the runs as the unit)",
+        most_sessions);
   }
-  if (most < 2) return "";
+  if (sessions.contains("") || most_runs < 2) return "";
+  if (sessions.size() == 1) {
+    return "intervals are of this session, and take its rounds for independent: how sessions "
+           "differ is not in them";
+  }
+  if (most_sessions == 1) {
+    return fmt::format(
+        "rows are of {} sessions, one each: how sessions differ is in the ratios, not in the "
+        "intervals",
+        sessions.size());
+  }
   return fmt::format(
       "rows have runs of up to {} sessions, and intervals take these for one; --pool takes the "
       "sessions as the unit",
-      most);
+      most_sessions);
 }
 
 }  // namespace
 
-std::string quiet_note(const Study& study) {
-  const Quiet quiet = quiet_of(study);
-  const std::size_t recorded = quiet.measured - quiet.not_recorded, still = recorded - quiet.busy;
-  if (quiet.measured == 0) return "";
-  if (recorded == 0) return "whether the machine was quiet is not recorded";
+std::string load_note(const Study& study) {
+  const Load load = count_load(study);
+  const std::size_t recorded = load.measured - load.not_recorded, free = recorded - load.busy;
+  if (load.measured == 0) return "";
+  if (recorded == 0) return "what other processes took of the machine is not recorded";
   std::string note;
-  if (still > 0) {
-    note = "the machine was quiet (others had less than 5 % of the time of its CPUs) in " +
-           (still == quiet.measured
+  if (free > 0) {
+    note = others_text(load) + " in " +
+           (free == load.measured
                 ? "all runs"
-                : fmt::format("{} of {} run{}", still, recorded, recorded == 1 ? "" : "s"));
+                : fmt::format("{} of {} run{}", free, recorded, recorded == 1 ? "" : "s"));
   }
-  if (quiet.not_recorded == 0) return note;
+  if (load.not_recorded == 0) return note;
   return note + (note.empty() ? "" : "; ") +
-         fmt::format("of {} run{} it is not recorded whether the machine was quiet",
-                     quiet.not_recorded, quiet.not_recorded == 1 ? "" : "s");
+         fmt::format("of {} run{} it is not recorded what other processes took", load.not_recorded,
+                     load.not_recorded == 1 ? "" : "s");
 }
 
 std::vector<std::string> row_warnings(const Study& study) {
-  const auto machines = counted(
+  const auto machines = count_rows(
       study, [](const Run& run) { return run.kind == "measured" ? run.system : std::string(); });
   std::vector<std::string> warnings;
   if (machines.size() > 1) {
@@ -220,11 +275,11 @@ std::vector<std::string> row_warnings(const Study& study) {
         "runs of {} machines are mixed: {}; no speed-up is given across them",
         machines.size() == 2 ? "two" : std::to_string(machines.size()), listed(machines)));
   }
-  if (const Quiet quiet = quiet_of(study); quiet.busy > 0) {
+  if (const Load load = count_load(study); load.busy > 0) {
     warnings.push_back(
         fmt::format("the machine was busy: {} of {} run{}, e.g. {}; times and speed-ups of these "
-                    "are not those of a quiet machine",
-                    quiet.busy, quiet.measured, quiet.measured == 1 ? "" : "s", quiet.example));
+                    "are not those of an idle machine",
+                    load.busy, load.measured, load.measured == 1 ? "" : "s", load.example));
   }
   return warnings;
 }
@@ -237,7 +292,7 @@ std::size_t busy_runs(const Row& row) {
 std::vector<std::string> row_notes(const Study& study) {
   std::vector<std::string> notes;
   if (const std::string note = session_note(study); !note.empty()) notes.push_back(note);
-  if (const std::string note = quiet_note(study); !note.empty()) notes.push_back(note);
+  if (const std::string note = load_note(study); !note.empty()) notes.push_back(note);
   const auto is_measured = [](const Row& row) { return row.first().kind == "measured"; };
   if (study.replicas_are_cores && std::any_of(study.rows.begin(), study.rows.end(), is_measured)) {
     notes.push_back(
@@ -246,7 +301,8 @@ std::vector<std::string> row_notes(const Study& study) {
   }
   for (const auto& unlike : kUnlike) {
     const auto& name = unlike.first;
-    const auto values = counted(study, [&](const Run& run) { return measured_origin(run, name); });
+    const auto values =
+        count_rows(study, [&](const Run& run) { return measured_origin(run, name); });
     if (values.size() < 2) continue;
     std::string loud = unlike.second;
     for (char& c : loud) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -254,9 +310,9 @@ std::vector<std::string> row_notes(const Study& study) {
   }
   for (const std::string& note : work_notes(study.rows)) notes.push_back(note);
   const auto studies =
-      counted(study, [](const Run& run) { return run.kind == "measured" ? run.study : ""; });
+      count_rows(study, [](const Run& run) { return run.kind == "measured" ? run.study : ""; });
   if (studies.size() > 1) notes.push_back("records of several studies: " + listed(studies));
-  const auto renamed = counted(study, [](const Run& run) {
+  const auto renamed = count_rows(study, [](const Run& run) {
     return run.renamed_backend.empty() ? ""
                                        : fmt::format("{} is {}", run.renamed_backend, run.backend);
   });
@@ -264,7 +320,7 @@ std::vector<std::string> row_notes(const Study& study) {
     notes.push_back("backends of records of earlier versions are named by what ran: " +
                     listed(renamed));
   }
-  const auto builds = counted(study, [](const Run& run) { return run.build; });
+  const auto builds = count_rows(study, [](const Run& run) { return run.build; });
   if (builds.size() > 1) notes.push_back("records of several builds: " + listed(builds));
   if (const auto hidden = hidden_differences(study); !hidden.empty()) {
     notes.push_back("also differs between layouts: " + join(hidden, ", "));
@@ -284,6 +340,11 @@ std::vector<std::string> row_notes(const Study& study) {
         "rows of only disturbed (resumed, throttled, oversubscribed or traced) runs have no "
         "interval");
   return notes;
+}
+
+std::string survivors_text(const Row& row) {
+  const std::size_t completed = row.runs.size() + row.left_out;
+  return fmt::format("{} of {} runs completed", completed, completed + row.lost);
 }
 
 std::string row_label(const Row& row) {
@@ -307,6 +368,7 @@ std::string row_label(const Row& row) {
                       : fmt::format("busy machine in {} of {} runs", busy, row.runs.size()));
   }
   if (!row.work.empty()) labels.insert(row.work);
+  if (row.lost > 0) labels.insert(survivors_text(row));
   return join({labels.begin(), labels.end()}, ", ");
 }
 

@@ -20,12 +20,18 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
 std::vector<Run> never_completed(const std::vector<Run>& unfinished,
                                  const std::vector<Run>& completed);
 
+// Counts the lost runs of each row, which has the survivors only.
+void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost);
+
 // Warnings about the rows of a table, to show before and after it.
 std::vector<std::string> row_warnings(const Study& study);
 std::vector<std::string> row_notes(const Study& study);
 
-// "the machine was quiet (...) in all runs", one of the notes. May be empty.
-std::string quiet_note(const Study& study);
+// "no other process was seen on its CPUs in all runs", one of the notes. May be empty.
+std::string load_note(const Study& study);
+
+// "3 of 5 runs completed", of a row that lost some.
+std::string survivors_text(const Row& row);
 
 // "oversubscribed, synthetic": what to know before trusting a row; for a gap, its reason. May be
 // empty.

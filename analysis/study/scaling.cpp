@@ -18,17 +18,45 @@ bool known(const Runs& runs, const RunFact& fact) {
                      [&](const Run* run) { return fact(*run).has_value(); });
 }
 
-// The first run whose value differs from the first run's by more than `tolerance`.
-const Run* odd_one(const Runs& runs, const RunFact& fact, double tolerance = 1e-6) {
+// False if a run's value differs from the first run's by more than `tolerance`.
+bool are_alike(const Runs& runs, const RunFact& fact, double tolerance = 1e-6) {
   const double first = *fact(*runs[0]);
-  const auto it = std::find_if(runs.begin(), runs.end(), [&](const Run* run) {
-    return std::abs(*fact(*run) - first) > tolerance;
-  });
-  return it == runs.end() ? nullptr : *it;
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const Run* run) { return std::abs(*fact(*run) - first) <= tolerance; });
 }
 
 bool fixed(const Runs& runs, const RunFact& fact) {
-  return known(runs, fact) && !odd_one(runs, fact);
+  return known(runs, fact) && are_alike(runs, fact);
+}
+
+// A run with the value that most runs have (of equally many the first's), and one with another.
+struct Oddity {
+  const Run *usual = nullptr, *odd = nullptr;
+  std::size_t runs = 0;  // that have another
+};
+
+Oddity find_odd(const Runs& runs, const RunFact& fact, double tolerance = 1e-6) {
+  std::vector<std::pair<double, const Run*>> values;
+  for (const Run* run : runs) values.emplace_back(*fact(*run), run);
+  std::ranges::stable_sort(values, {}, &std::pair<double, const Run*>::first);
+  std::size_t usual = 0, most = 0;
+  for (std::size_t begin = 0, end = 0; begin < values.size(); begin = end) {
+    while (end < values.size() && values[end].first <= values[begin].first + tolerance) ++end;
+    const double first = *fact(*runs[0]);
+    const bool is_of_first = first >= values[begin].first && first <= values[end - 1].first;
+    if (end - begin < most || (end - begin == most && !is_of_first)) continue;
+    usual = begin;
+    most = end - begin;
+  }
+  const double value = values[usual].first;
+  Oddity result{nullptr, nullptr, runs.size() - most};
+  for (const Run* run : runs) {
+    const double here = *fact(*run);
+    const bool is_usual = here >= value && here <= value + tolerance;
+    const Run*& one = is_usual ? result.usual : result.odd;
+    if (!one) one = run;
+  }
+  return result;
 }
 
 double samples_tolerance(const Runs& runs) {
@@ -61,19 +89,19 @@ std::string described(const Run& run) {
 }
 
 // A type, or two runs that have none together, and why.
-struct Judged {
+struct Derivation {
   std::optional<Scaling> type;
   const Run *a = nullptr, *b = nullptr;
   const char* why = "";
 
-  Judged(Scaling scaling) : type(scaling) {}
-  Judged(const Run* first, const Run* odd, const char* what) : a(first), b(odd), why(what) {}
+  Derivation(Scaling scaling) : type(scaling) {}
+  Derivation(const Run* first, const Run* odd, const char* what) : a(first), b(odd), why(what) {}
 };
 
-[[noreturn]] void refuse(const Judged& judged) {
-  const Run &a = *judged.a, &b = *judged.b;
+[[noreturn]] void refuse(const Derivation& found) {
+  const Run &a = *found.a, &b = *found.b;
   throw Error(ErrorKind::usage,
-              fmt::format("records of different studies are mixed: {} ({}; {})", judged.why,
+              fmt::format("records of different studies are mixed: {} ({}; {})", found.why,
                           described(a), described(b)),
               a.where + " and " + b.where,
               a.batch_per_replica && a.batch_per_replica != b.batch_per_replica
@@ -84,6 +112,29 @@ struct Judged {
 
 constexpr char kNoBatch[] = "neither the batch per replica nor the global batch is the same";
 constexpr char kNoTotal[] = "neither the total of samples nor steps and batch are the same";
+constexpr char kOddBatch[] =
+    "neither the total of samples nor the batch per replica is the same in all runs";
+constexpr char kOddSteps[] =
+    "neither the total of samples nor the number of steps is the same in all runs";
+
+// What scales strongly but for some totals, or weakly but for some batches or steps, whichever
+// fewer runs break.
+Derivation refuse_totals(const Runs& runs, double tolerance) {
+  Oddity fewest = find_odd(runs, &Run::samples, tolerance);
+  const char* why = kNoTotal;
+  const bool is_weak_but = known(runs, &Run::batch_per_replica) && known(runs, &Run::steps);
+  if (is_weak_but) {
+    const Oddity batch = find_odd(runs, &Run::batch_per_replica),
+                 steps = find_odd(runs, &Run::steps);
+    const bool by_batch = batch.runs >= steps.runs;
+    const Oddity& worse = by_batch ? batch : steps;
+    if (worse.odd && worse.runs < fewest.runs) {
+      fewest = worse;
+      why = by_batch ? kOddBatch : kOddSteps;
+    }
+  }
+  return {fewest.usual, fewest.odd, why};
+}
 
 // Of runs that give times and rates but no total. Pages round both.
 Scaling of_fixed_batch(const Runs& runs) {
@@ -103,12 +154,16 @@ Scaling of_fixed_batch(const Runs& runs) {
                                                                       : Scaling::unknown;
 }
 
-Judged of_unknown_total(const Runs& runs) {
+Derivation refuse_batches(const Runs& runs) {
+  const Oddity batch = find_odd(runs, &Run::batch_per_replica);
+  return {batch.usual, batch.odd, kNoBatch};
+}
+
+Derivation of_unknown_total(const Runs& runs) {
   if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
-  const Run* odd = odd_one(runs, &Run::batch_per_replica);
-  if (!odd) return of_fixed_batch(runs);
+  if (are_alike(runs, &Run::batch_per_replica)) return of_fixed_batch(runs);
   if (fixed(runs, &Run::global_batch)) return Scaling::strong;
-  return {runs[0], odd, kNoBatch};
+  return refuse_batches(runs);
 }
 
 // Runs that end when the same goal is reached: how many samples that takes is a result.
@@ -118,26 +173,25 @@ bool share_a_goal(const Runs& runs) {
   });
 }
 
-Judged judge(const Runs& runs) {
+Derivation judge(const Runs& runs) {
   const bool one_size = std::all_of(runs.begin(), runs.end(),
                                     [&](const Run* run) { return run->gpus == runs[0]->gpus; });
   if (!known(runs, &Run::samples))
-    return one_size ? Judged(Scaling::one_size) : of_unknown_total(runs);
-  const Run* odd_samples =
-      share_a_goal(runs) ? nullptr : odd_one(runs, &Run::samples, samples_tolerance(runs));
+    return one_size ? Derivation(Scaling::one_size) : of_unknown_total(runs);
+  const double tolerance = samples_tolerance(runs);
   const bool per_replica_fixed = fixed(runs, &Run::batch_per_replica);
-  if (odd_samples) {
+  if (!share_a_goal(runs) && !are_alike(runs, &Run::samples, tolerance)) {
     if (!one_size && per_replica_fixed && fixed(runs, &Run::steps) &&
         samples_per_replica_fixed(runs)) {
       return Scaling::weak;
     }
-    return {runs[0], odd_samples, kNoTotal};
+    return refuse_totals(runs, tolerance);
   }
   if (one_size) return Scaling::one_size;
   if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
   if (fixed(runs, &Run::global_batch)) return Scaling::strong;
   if (per_replica_fixed) return share_a_goal(runs) ? Scaling::to_goal : Scaling::fixed_epochs;
-  return {runs[0], odd_one(runs, &Run::batch_per_replica), kNoBatch};
+  return refuse_batches(runs);
 }
 
 }  // namespace
@@ -185,9 +239,9 @@ bool compares_rates(Scaling scaling) {
 }
 
 Scaling scaling_of(const Runs& runs) {
-  const Judged judged = judge(runs);
-  if (!judged.type) refuse(judged);
-  return *judged.type;
+  const Derivation derived = judge(runs);
+  if (!derived.type) refuse(derived);
+  return *derived.type;
 }
 
 std::optional<Scaling> scaling_if_any(const Runs& runs) {

@@ -13,6 +13,7 @@
 #include "analysis/study/gaps.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/program_work.h"
+#include "analysis/study/rounds.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -452,7 +453,7 @@ bool stands_before(const Study& study, const Row& a, const Row& b) {
 
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections,
-                                const std::vector<ExpectedRuns>& plans, bool pool) {
+                                const std::vector<ExpectedRuns>& plans, Pooling pooling) {
   std::vector<Run> runs = selected_runs(content, selections);
   const std::vector<Run> controls = taken(runs, [](const Run& run) { return run.control; });
   const std::size_t superseded = leave_out_superseded(runs, plans);
@@ -477,7 +478,9 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.chosen = text_of(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
-    for (Row& row : study.rows) row.pooled = pool;
+    const bool pooled = should_pool(study.rows, pooling);
+    for (Row& row : study.rows) row.pooled = pooled;
+    count_lost(study.rows, lost);
     study.goal = goal_of(study.rows);
     add_controls(study.rows, controls);
     const std::vector<Run> like =

@@ -17,6 +17,8 @@ struct Row {
   bool tainted = false;   // all runs were resumed, throttled, oversubscribed or traced: no interval
   bool pooled = false;    // its intervals are over sessions, not runs
   std::size_t left_out = 0;   // such runs that were excluded because clean ones exist
+  std::size_t lost = 0;       // runs of the point that never completed
+  std::string why_lost;       // the reason of the first, may be empty
   std::vector<Run> controls;  // A/A controls of the point
   std::string work;           // "unequal work: 101770 parameters", beside other programs' rows
   std::string gap;  // why there are no results: "failed", "not run"; empty: there are results
@@ -50,12 +52,21 @@ struct Selection {
 Selection parsed_selection(const std::string& text, const std::string& option = "--only",
                            const std::string& example = "backend=mpi");
 
+// What the intervals of a table are over.
+enum class Pooling {
+  by_sessions,  // sessions if most rows have three or more, or if rows differ in how sessions
+                // differ
+  always,       // sessions
+  never,        // runs
+};
+
 // One study for each workload, precision, scaling type and amount of work. `plans` list the points
-// that should exist. `pool` nests the sessions of a row. Throws usage, naming records, if runs hold
-// nothing fixed, and input if no completed record remains.
+// that should exist. Throws usage, naming records, if runs hold nothing fixed, and input if no
+// completed record remains.
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections = {},
-                                const std::vector<ExpectedRuns>& plans = {}, bool pool = false);
+                                const std::vector<ExpectedRuns>& plans = {},
+                                Pooling pooling = Pooling::by_sessions);
 
 // Number of sessions in a row. Runs without a session count as one.
 std::size_t sessions_of(const Row& row);

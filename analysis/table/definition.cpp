@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/findings/legend.h"
+#include "analysis/study/amounts.h"
 #include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
 
-// A margin that is not zero never reads as zero.
-std::string margin(double half_width, int digits) {
+// A margin that is not zero never reads as zero, and what is only rounding does.
+std::string margin(double half_width, double value, int digits) {
+  if (half_width <= kRounding * std::abs(value)) return "0";
   while (half_width > 0 && digits < 9 && half_width < 0.5 * std::pow(10.0, -digits)) ++digits;
   return decimal(half_width, digits);
 }
@@ -31,7 +34,10 @@ int significant_digits(double value) {
 
 Cell number(std::optional<double> value, int digits) {
   if (!value) return {};
-  return {decimal(*value, digits), value, std::nullopt};
+  std::string text = decimal(*value, digits);
+  if (text.find_first_of("123456789") == std::string::npos && text.starts_with('-'))
+    text.erase(0, 1);
+  return {text, value, std::nullopt};
 }
 
 Cell whole(std::optional<int> value) {
@@ -64,15 +70,21 @@ Cell estimate_cell(const Estimate& estimate, int digits) {
   const auto [low, high] = *estimate.interval;
   const double half_width = std::max(high - estimate.value, estimate.value - low);
   cell.interval = estimate.interval;
-  cell.text += half_width > 0.25 * estimate.value
+  cell.text += half_width > kWideMargin * std::abs(estimate.value)
                    ? fmt::format(" [{}, {}]", decimal(low, digits), decimal(high, digits))
-                   : " ±" + margin(half_width, digits);
+                   : " ±" + margin(half_width, estimate.value, digits);
   return cell;
 }
 
 Cell measured_cell(const std::optional<Estimate>& value) {
   if (!value) return {};
   return estimate_cell(*value, digits_of(value->value, value->count == 1));
+}
+
+void mark_fewer_runs(Cell& cell, const Row& row, const RunFact& of) {
+  if (!of || cell.text.empty() || !row.gap.empty()) return;
+  const std::size_t known = runs_with(row, of);
+  if (known < row.runs.size()) cell.text += " (" + counted(known, "run") + ")";
 }
 
 Column text_column(const char* key, const char* heading) {
@@ -92,6 +104,12 @@ Column interval_column(const char* key, const char* heading) {
 Column late_interval(const char* key, const char* heading) {
   Column column = interval_column(key, heading);
   column.interval_is_late = true;
+  return column;
+}
+
+Column last_interval(const char* key, const char* heading) {
+  Column column = interval_column(key, heading);
+  column.interval_is_last = true;
   return column;
 }
 

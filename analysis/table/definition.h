@@ -15,6 +15,8 @@ struct Definition {
   Column column;
   std::function<Cell(const RowFacts&)> cell;
   bool essential = false;
+  // What the cell is made of: one that not all runs of its row know says how many do.
+  RunFact of = {};
 };
 
 Column text_column(const char* key, const char* heading);
@@ -22,6 +24,7 @@ Column whole_column(const char* key, const char* heading);
 Column real_column(const char* key, const char* heading);
 Column interval_column(const char* key, const char* heading);
 Column late_interval(const char* key, const char* heading);
+Column last_interval(const char* key, const char* heading);
 Column of_layout(Column column);
 Column detail(int rank, Column column);
 Column narrow(Column column);
@@ -38,6 +41,9 @@ Cell whole(std::optional<int> value);
 Cell percent(std::optional<double> share, int digits = 1);
 // In percent for people, as a share for programs.
 Cell percent_estimate(const std::optional<Estimate>& share, int digits);
+
+// "0.701 (1 run)", where fewer runs than the row has know `of`.
+void mark_fewer_runs(Cell& cell, const Row& row, const RunFact& of);
 
 // The groups that --columns adds.
 void add_cost(std::vector<Definition>& all);

@@ -39,6 +39,10 @@ Cell interval_kind_cell(const RowFacts& facts) {
   return {facts.speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch", {}, {}};
 }
 
+std::optional<double> step_phases(const Run& run) {
+  return run.phase_step > 0 ? std::optional(run.phase_step) : std::nullopt;
+}
+
 // Rows that are only their own base have no speed-up.
 bool has_comparisons(const Comparison& comparison) {
   for (std::size_t i = 0; i < comparison.speed_ups.size(); ++i) {
@@ -50,7 +54,8 @@ bool has_comparisons(const Comparison& comparison) {
 
 Cell karp_flatt_cell(const RowFacts& facts) {
   if (!facts.speed_up || !facts.speed_up->karp_flatt) return {};
-  return number(facts.speed_up->karp_flatt, fraction_digits(*facts.speed_up->karp_flatt));
+  const Estimate& fraction = *facts.speed_up->karp_flatt;
+  return estimate_cell(fraction, fraction_digits(fraction));
 }
 
 Cell cpus_per_replica_cell(const RowFacts& facts) {
@@ -89,26 +94,29 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                  },
                  true});
   all.push_back({in("time", interval_column("fit_seconds", "fit\nseconds")),
-                 [](const RowFacts& f) { return measured_cell(f.fit_seconds); }});
+                 [](const RowFacts& f) { return measured_cell(f.fit_seconds); }, false,
+                 &Run::fit_seconds});
+  const auto first_epoch = [](const Run& run) { return run.record->timing.first_epoch_seconds; };
   all.push_back(
       {in("time", detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s")))),
-       [](const RowFacts& f) {
-         return measured_cell(estimate(
-             *f.row, [](const Run& run) { return run.record->timing.first_epoch_seconds; }));
-       }});
-  all.push_back(
-      {in("time", detail(6, real_column("step_seconds", "step\nms"))), [](const RowFacts& f) {
-         if (!f.step_seconds) return Cell{};
-         const double ms = *f.step_seconds * 1e3;
-         return Cell{decimal(ms, digits_of(ms, false)), f.step_seconds, {}};
-       }});
+       [=](const RowFacts& f) { return measured_cell(estimate(*f.row, first_epoch)); }, false,
+       first_epoch});
+  all.push_back({in("time", detail(6, real_column("step_seconds", "step\nms"))),
+                 [](const RowFacts& f) {
+                   if (!f.step_seconds) return Cell{};
+                   const double ms = *f.step_seconds * 1e3;
+                   return Cell{decimal(ms, digits_of(ms, false)), f.step_seconds, {}};
+                 },
+                 false, &Run::step_seconds});
   all.push_back({in("rate", detail(1, narrow(interval_column("samples_per_second", "samples/s")))),
-                 [](const RowFacts& f) { return rate_cell(f.samples_per_second); }});
+                 [](const RowFacts& f) { return rate_cell(f.samples_per_second); }, false,
+                 &Run::samples_per_second});
   all.push_back({in("rate", detail(9, narrow(late(interval_column("samples_per_second_per_replica",
                                                                   study.replicas_are_cores
                                                                       ? "samples/s\nper replica"
                                                                       : "samples/s\nper GPU"))))),
-                 [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
+                 [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); },
+                 false, &Run::samples_per_second});
   const bool compares = has_comparisons(comparison);
   all.push_back(
       {in("scaling", interval_column("speed_up", "speed-up")),
@@ -119,24 +127,25 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                    return compares ? bracketed(percent_estimate(f.efficiency, 1), f) : Cell{};
                  },
                  compares && comparison.base.kind != Base::setting});
-  all.push_back(
-      {in("scaling", detail(4, real_column("karp_flatt", "Karp-\nFlatt"))), karp_flatt_cell});
+  all.push_back({in("scaling", detail(4, narrow(last_interval("karp_flatt", "Karp-\nFlatt")))),
+                 karp_flatt_cell});
   all.push_back({in("phases", detail(4, real_column("input_stall", "input\nstall"))),
-                 [](const RowFacts& f) { return percent(f.input_stall); }});
+                 [](const RowFacts& f) { return percent(f.input_stall); }, false, step_phases});
   all.push_back({in("phases", detail(3, real_column("exposed_communication", "exposed\ncomm."))),
-                 [](const RowFacts& f) { return percent(f.exposed_communication); }});
+                 [](const RowFacts& f) { return percent(f.exposed_communication); }, false,
+                 step_phases});
   all.push_back({in("cost", detail(5, late_interval("gpu_utilization", "GPU\nutil."))),
-                 [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }});
+                 [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }, false,
+                 &Run::utilization});
   all.push_back({in("quality", detail(2, real_column("test_accuracy", "test\naccuracy"))),
-                 [](const RowFacts& f) { return percent(mean(*f.row, &Run::test_accuracy), 2); }});
+                 [](const RowFacts& f) { return percent(mean(*f.row, &Run::test_accuracy), 2); },
+                 false, &Run::test_accuracy});
+  const auto top5 = [](const Run& run) { return run.record->quality.test_top5; };
   all.push_back({in("quality", detail(7, late(real_column("test_top5", "test\ntop-5")))),
-                 [](const RowFacts& f) {
-                   return percent(
-                       mean(*f.row, [](const Run& run) { return run.record->quality.test_top5; }),
-                       2);
-                 }});
+                 [=](const RowFacts& f) { return percent(mean(*f.row, top5), 2); }, false, top5});
   all.push_back({in("quality", detail(2, late(real_column("epochs_to_goal", "epochs\nto goal")))),
-                 [](const RowFacts& f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); }});
+                 [](const RowFacts& f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); },
+                 false, &Run::epochs_to_goal});
   all.push_back({late(whole_column("busy_runs", "busy\nruns")), [](const RowFacts& f) {
                    if (!f.row->gap.empty() || !f.run().busy) return Cell{};
                    // The label says it to people.
@@ -158,6 +167,7 @@ void fill(Table& table, const std::vector<Definition>& definitions,
     column.shown = definition.essential;
     for (std::size_t i = 0; i < facts.size(); ++i) {
       Cell cell = definition.cell(facts[i]);
+      mark_fewer_runs(cell, *facts[i].row, definition.of);
       column.has_data = column.has_data || !cell.text.empty();
       table.rows[i].push_back(std::move(cell));
     }
@@ -270,7 +280,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   table.left_out = study.left_out;
   table.notes = legend(study, comparison, facts, table.interval);
   table.headline = headline_of(study, comparison, facts);
-  table.quiet = quiet_note(study);
+  table.load = load_note(study);
   return table;
 }
 

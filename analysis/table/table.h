@@ -32,10 +32,11 @@ struct Column {
   // In CSV, this column or its interval comes after those of older versions, whose positions stay
   // the same.
   bool is_late = false, interval_is_late = false;
-  std::string group = "layout";  // by which --columns names several
-  bool is_extra = false;         // only shown if it is chosen; programs get it
-  std::string note = {};         // of an extra column, for the legend
-  std::string absence = {};      // the same if it has no data: why not
+  bool interval_is_last = false;  // after those, too
+  std::string group = "layout";   // by which --columns names several
+  bool is_extra = false;          // only shown if it is chosen; programs get it
+  std::string note = {};          // of an extra column, for the legend
+  std::string absence = {};       // the same if it has no data: why not
 };
 
 struct Table {
@@ -50,7 +51,7 @@ struct Table {
   std::vector<std::string> commands;   // one per row: command for one more run; empty: unknown
   std::vector<std::vector<std::string>> records;  // one per row: the files of its runs
   std::string headline;  // the largest mean speed-up of real work; may be empty
-  std::string quiet;     // whether the machine was quiet; one of the notes; may be empty
+  std::string load;      // what others took of the machine; one of the notes; may be empty
   std::vector<std::string> warnings;  // problems with these numbers, shown first
   std::vector<std::string> findings;  // conclusions from the numbers
   std::vector<BrokenRule> broken;     // violated rules of publishing
@@ -66,7 +67,7 @@ bool is_alike(const Table& table, std::size_t column);
 // "In all rows: nodes 1, runs 5". May be empty.
 std::string alike_text(const Table& table);
 
-// "1.69 ±0.03", or "1.7 [0.9, 3.1]" for a wide, asymmetric interval.
+// "1.69 ±0.03" with the larger side of the interval, or "1.7 [0.9, 3.1]" of a wide one.
 Cell estimate_cell(const Estimate& estimate, int digits);
 // With as many digits as were measured. Empty without a value.
 Cell measured_cell(const std::optional<Estimate>& value);

@@ -5,16 +5,21 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <memory>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "engine/core/clock.h"
@@ -188,12 +193,21 @@ namespace {
 class Family {
  public:
   Family(const std::vector<ChildSetup>& setups, const ChildLimits& limits, const HearChild& hear,
-         const HearChild& hear_output)
+         const HearChild& hear_output, const std::vector<MoreOutput>& more)
       : limits_(limits) {
+    const auto of_child = [](const HearChild& to, std::size_t child) {
+      return [&to, child](std::string_view text) {
+        if (to) to(child, text);
+      };
+    };
     for (std::size_t i = 0; i < setups.size(); ++i) {
       const auto& child = *children_.emplace_back(std::make_unique<Child>(setups[i]));
-      voices_.push_back({i, child.pipe(), &hear});
-      if (child.output_pipe() >= 0) voices_.push_back({i, child.output_pipe(), &hear_output});
+      voices_.push_back({child.pipe(), of_child(hear, i)});
+      if (child.output_pipe() >= 0)
+        voices_.push_back({child.output_pipe(), of_child(hear_output, i)});
+    }
+    for (const MoreOutput& each : more) {
+      if (each.descriptor >= 0) voices_.push_back({each.descriptor, each.hear, 0});
     }
     ends_.resize(setups.size());
     ended_.resize(setups.size());
@@ -225,10 +239,14 @@ class Family {
     }
   }
 
-  // A grandchild may hold the pipe open for ever; what was said before the end is there already.
+  // What was said before the end is there already. A grandchild may hold the pipe open, or go on
+  // for ever.
   void last_words() {
+    constexpr double kMostSeconds = 1;
+    const double until = now_seconds() + kMostSeconds;
     for (Voice& voice : voices_) {
-      while (voice.speaking && readable(voice.pipe, 100)) hear_from(voice);
+      while (voice.speaking && now_seconds() < until && readable(voice.pipe, voice.last_wait))
+        hear_from(voice);
     }
   }
 
@@ -268,17 +286,13 @@ class Family {
 
  private:
   struct Voice {
-    std::size_t child;
     int pipe;
-    const HearChild* hear;
+    std::function<void(std::string_view)> hear;
+    int last_wait = 100;  // milliseconds, after the end of all children
     bool speaking = true;
   };
 
-  static void hear_from(Voice& voice) {
-    voice.speaking = hear_some(voice.pipe, [&](std::string_view text) {
-      if (*voice.hear) (*voice.hear)(voice.child, text);
-    });
-  }
+  static void hear_from(Voice& voice) { voice.speaking = hear_some(voice.pipe, voice.hear); }
 
   ChildLimits limits_;
   std::vector<std::unique_ptr<Child>> children_;
@@ -293,10 +307,33 @@ class Family {
 
 }  // namespace
 
+NamedPipe::NamedPipe(std::filesystem::path path) : path_(std::move(path)) {
+  if (mkfifo(path_.c_str(), 0600) != 0) return;
+  // A writer of our own: readers of a pipe without any are told of its end.
+  descriptor_ = open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+NamedPipe::~NamedPipe() {
+  if (descriptor_ >= 0) close(descriptor_);
+  unlink(path_.c_str());
+}
+
+bool NamedPipe::redirect(int descriptor, const std::filesystem::path& path) {
+  // Fails if there is no reader, instead of waiting for one.
+  const int pipe = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (pipe < 0) return false;
+  struct stat status {};
+  const bool is_pipe = fstat(pipe, &status) == 0 && S_ISFIFO(status.st_mode);
+  const bool redirected = is_pipe && fcntl(pipe, F_SETFL, 0) == 0 && dup2(pipe, descriptor) >= 0;
+  close(pipe);
+  return redirected;
+}
+
 WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChild& hear,
-                           const ChildLimits& limits, const HearChild& hear_output) {
+                           const ChildLimits& limits, const HearChild& hear_output,
+                           const std::vector<MoreOutput>& more) {
   const BlockedSignals signals;
-  Family family(setups, limits, hear, hear_output);
+  Family family(setups, limits, hear, hear_output, more);
   WatchOfMany watch;
   bool asked = false;
   while (!family.all_ended()) {
@@ -317,6 +354,7 @@ WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChil
     }
     if (family.enforce()) watch.timed_out = true;
   }
+  watch.ended_at = now_seconds();
   family.last_words();
   watch.ends = family.ends();
   watch.hopeless = family.hopeless();
@@ -329,6 +367,65 @@ Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_
   const auto watch = watch_children(
       {setup}, [&](std::size_t, std::string_view text) { hear(text); }, limits);
   return {watch.ends.front(), watch.stopped_by, watch.timed_out};
+}
+
+namespace {
+
+std::vector<pid_t> children_of_process() {
+  std::vector<pid_t> children;
+  std::error_code ignored;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+    std::ifstream list(task.path() / "children");
+    for (pid_t child = 0; list >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+// Of the shell that became this process by exec: jobs in its background are not ours to end.
+std::vector<pid_t>& inherited_children() {
+  static std::vector<pid_t> children;
+  return children;
+}
+
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> children = children_of_process();
+  std::erase_if(children, [](pid_t child) {
+    return std::ranges::find(inherited_children(), child) != inherited_children().end();
+  });
+  return children;
+}
+
+int reap_those_that_ended() {
+  int reaped = 0;
+  while (waitpid(-1, nullptr, WNOHANG) > 0) ++reaped;
+  return reaped;
+}
+
+}  // namespace
+
+void adopt_orphans() {
+  inherited_children() = children_of_process();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+int end_orphans(double grace_seconds) {
+  constexpr double kMostSeconds = 10;  // one that waits for a dead disk cannot be killed
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  const double start = now_seconds();
+  int killed = 0;
+  reap_those_that_ended();
+  while (!own_children().empty() && now_seconds() < start + grace_seconds) {
+    pause();
+    reap_those_that_ended();
+  }
+  const double until = now_seconds() + kMostSeconds;
+  for (auto children = own_children(); !children.empty() && now_seconds() < until;
+       children = own_children()) {
+    for (const pid_t child : children) kill(child, SIGKILL);
+    pause();
+    killed += reap_those_that_ended();
+  }
+  return killed;
 }
 
 }  // namespace paceline

@@ -70,6 +70,7 @@ struct Watch {
 
 struct WatchOfMany {
   std::vector<ChildEnd> ends;
+  double ended_at = 0;  // when the last child ended; pipes may have been read for longer
   int stopped_by = 0;
   bool timed_out = false;
   bool hopeless = false;  // see the limits
@@ -77,15 +78,50 @@ struct WatchOfMany {
 
 using HearChild = std::function<void(std::size_t child, std::string_view text)>;
 
+// Carries what descendants on this host write past the programs between us, which may cut lines.
+class NamedPipe {
+ public:
+  // Nobody can write to it if the folder's file system has no named pipes.
+  explicit NamedPipe(std::filesystem::path path);
+  ~NamedPipe();  // removes it
+  NamedPipe(const NamedPipe&) = delete;
+  NamedPipe& operator=(const NamedPipe&) = delete;
+
+  int descriptor() const { return descriptor_; }  // never at its end; -1: there is none
+
+  // Makes `descriptor` of the calling process write to the pipe, if a process of this host reads
+  // it.
+  static bool redirect(int descriptor, const std::filesystem::path& path);
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+// What is read beside the output of children.
+struct MoreOutput {
+  int descriptor = -1;  // -1: none
+  std::function<void(std::string_view text)> hear;
+};
+
 // Waits for children. Passes their output to `hear` (separate standard output to `hear_output`),
 // and forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 to them. After SIGINT, SIGTERM or
 // SIGHUP, children have the grace period to end; then they are killed. Call it from the main thread
 // before starting other threads: signals delivered to other threads cannot be forwarded.
 WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChild& hear,
-                           const ChildLimits& limits = {}, const HearChild& hear_output = {});
+                           const ChildLimits& limits = {}, const HearChild& hear_output = {},
+                           const std::vector<MoreOutput>& more = {});
 
 // The same for one child.
 Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
                   double grace_seconds = 15, double limit_seconds = 0);
+
+// From now on, descendants that lose their parent become children of this process. Call it before
+// children are started: those that are there already (of a shell that called exec) are left alone.
+void adopt_orphans();
+
+// Kills all children of this process that still run after the grace period, and all that they
+// leave. Only for a process that starts no other children. Returns how many it killed.
+int end_orphans(double grace_seconds = 1);
 
 }  // namespace paceline

@@ -1,5 +1,8 @@
 #include "engine/core/error.h"
 
+#include <cerrno>
+#include <filesystem>
+#include <new>
 #include <utility>
 
 #include "engine/core/utf8.h"
@@ -20,6 +23,23 @@ std::string shortened(const std::string& text) {
   while (begin > kBegin - 4 && is_within_character(begin)) --begin;
   while (end < text.size() - kEnd + 4 && is_within_character(end)) ++end;
   return text.substr(0, begin) + " ... " + text.substr(end);
+}
+
+std::string cure_of(const std::error_code& code) {
+  switch (code.value()) {
+    case EACCES:
+    case EPERM:
+      return "ask its owner for access, or give another path";
+    case ENAMETOOLONG:
+      return "give a shorter name";
+    case ENOSPC:
+    case EDQUOT:
+      return "free disk space, or give another path";
+    case ELOOP:
+      return "mend the link, or give another path";
+    default:
+      return "check the path";
+  }
 }
 
 }  // namespace
@@ -65,11 +85,27 @@ Error& Error::on_rank(int rank) {
   return *this;
 }
 
+Error caught_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {ErrorKind::internal, "out of memory", "", "use a smaller batch or more memory"};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {ErrorKind::input, error.code().message(), error.path1().string(),
+            cure_of(error.code())};
+  } catch (const std::exception& error) {
+    return {ErrorKind::internal, std::string("internal error: ") + error.what(), "",
+            "please report it with the command"};
+  }
+}
+
 void Error::compose() {
   line_ = rank_ ? "rank " + std::to_string(*rank_) + ": " : "";
   if (!where_.empty()) line_ += shortened(where_) + ": ";
   line_ += shortened(what_);
-  if (!fix_.empty()) line_ += "; " + fix_;
+  if (!fix_.empty()) line_ += "; " + shortened(fix_);
   // One line whatever the input held: a name from a bad file may have a line break or a NUL in it.
   line_ = printable(line_);
 }

@@ -18,9 +18,6 @@ enum class ErrorKind {
   diverged,   // the training diverged: its loss is NaN or infinite
 };
 
-// The message for std::bad_alloc.
-inline constexpr char kOutOfMemory[] = "out of memory; use a smaller batch or more memory";
-
 // Process exit code: 64 usage, 65 input, 70 internal, 71 peer lost, 72 stall, 73 mismatch,
 // 75 preempted. Success is 0, a failed check (diverged too) 1, an undecided gate 2.
 int exit_code(ErrorKind kind);
@@ -45,5 +42,9 @@ class Error : public std::exception {
   std::string what_, where_, fix_, line_;
   std::optional<int> rank_;
 };
+
+// The exception that is being handled, as an Error. One of the file system is of kind input and
+// names the path.
+Error caught_error();
 
 }  // namespace paceline

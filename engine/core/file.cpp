@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -49,11 +50,11 @@ class Temporary {
   explicit Temporary(const fs::path& final_name) : final_name_(final_name) {
     const fs::path folder = final_name.has_parent_path() ? final_name.parent_path() : ".";
     if (access(kDescriptors, X_OK) == 0) {
-      descriptor_ = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
+      descriptor_ = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
     }
     if (descriptor_ >= 0) return;
     path_ = temporary_name();
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0) fail(final_name, errno);
   }
   ~Temporary() {
@@ -131,6 +132,32 @@ void check_writable(const fs::path& file) {
   const Temporary probe(file);
 }
 
+bool path_exists(const fs::path& path) {
+  std::error_code code;
+  const fs::file_status status = fs::status(path, code);
+  if (status.type() == fs::file_type::not_found) return false;
+  if (!code) return true;
+  try {
+    throw fs::filesystem_error("status", path, code);
+  } catch (...) {
+    throw caught_error();
+  }
+}
+
+int open_lock_file(const fs::path& file) noexcept {
+  constexpr int kFlags = O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  int descriptor = open(file.c_str(), O_RDWR | kFlags, 0666);
+  if (descriptor < 0 && errno == EACCES) {
+    descriptor = open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  }
+  struct stat status {};
+  if (descriptor < 0 || fstat(descriptor, &status) != 0) return descriptor;
+  if (S_ISREG(status.st_mode) && status.st_nlink == 1) return descriptor;
+  close(descriptor);
+  errno = ELOOP;
+  return -1;
+}
+
 bool give_name(const fs::path& from, const fs::path& to) {
   if (link(from.c_str(), to.c_str()) != 0) {
     if (errno == EEXIST) return false;
@@ -142,7 +169,7 @@ bool give_name(const fs::path& from, const fs::path& to) {
 }
 
 NewFile::NewFile(fs::path file) : file_(std::move(file)) {
-  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(file_, errno);
 }
 

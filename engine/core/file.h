@@ -20,6 +20,15 @@ bool create_file(const std::filesystem::path& file, std::string_view content);
 // Throws input if the functions above would. Leaves no file behind.
 void check_writable(const std::filesystem::path& file);
 
+// Whether something is there. Throws input where that cannot be known, as in a folder that may not
+// be entered.
+bool path_exists(const std::filesystem::path& path);
+
+// Opens a file for flock(), and creates it for all whom the umask allows. A file of another user
+// may be open for reading only. Returns -1 with errno; ELOOP: it is no plain file of one name,
+// which may be somebody else's.
+int open_lock_file(const std::filesystem::path& file) noexcept;
+
 // Renames `from` to `to` within a file system. Returns false and changes nothing if `to` exists.
 bool give_name(const std::filesystem::path& from, const std::filesystem::path& to);
 

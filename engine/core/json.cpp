@@ -17,13 +17,13 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/foreign_text.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 
 namespace {
-
-constexpr std::size_t kMaxDepth = 100;
 
 // Hands characters to the parser and remembers how far it has read.
 class CountingIterator {
@@ -57,7 +57,7 @@ class CountingIterator {
 };
 
 // Without nlohmann's destructor of an array or object, which allocates: where memory is short that
-// would end the program. Deep it cannot be: see kMaxDepth.
+// would end the program. Deep it cannot be: see kMostJsonDepth.
 void dismantle(Json& value) noexcept {
   if (value.is_array()) {
     auto& elements = value.get_ref<Json::array_t&>();
@@ -210,9 +210,9 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
   }
 
   bool open(bool object) {
-    if (levels_.size() > kMaxDepth) {
-      throw Error(ErrorKind::input, fmt::format("nested deeper than {} levels", kMaxDepth), name_,
-                  "flatten it");
+    if (levels_.size() > kMostJsonDepth) {
+      throw Error(ErrorKind::input, fmt::format("nested deeper than {} levels", kMostJsonDepth),
+                  name_, "flatten it");
     }
     if (!levels_.back().object) levels_.back().nodes.push_back(node_here());
     levels_.emplace_back().object = object;
@@ -248,14 +248,6 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
   std::vector<Level> levels_;
 };
 
-void refuse_utf16(const std::string& name, std::string_view text) {
-  if (text.size() < 2) return;
-  const bool marked = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
-  if (marked || (text[0] == '\0') != (text[1] == '\0')) {
-    throw Error(ErrorKind::input, "the file is UTF-16, or not text", name, "save it as UTF-8");
-  }
-}
-
 // The parts of a JSON pointer: "/a~1b/0" is "a/b" and "0".
 std::vector<std::string> parts_of(const std::string& path) {
   std::vector<std::string> parts;
@@ -287,7 +279,7 @@ std::optional<std::size_t> child_index(const Json& parent, const std::string& na
 
 JsonDocument::JsonDocument(std::string name, std::string_view text)
     : name_(std::move(name)), value_(std::make_unique<Json>()) {
-  refuse_utf16(name_, text);
+  refuse_utf16(text, name_);
   try {
     std::size_t read = 0;
     PositionedBuilder builder(name_, text, read, nodes_);

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <new>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -26,18 +25,12 @@ constexpr char kFix[] = "get the file again, or in another format";
 
 // What the child says: an ErrorKind as a letter from 'A', and the line. Silence: all is well.
 std::string words_of(const std::function<void()>& work) {
-  const auto spoken = [](ErrorKind kind, const char* line) {
-    return static_cast<char>('A' + static_cast<int>(kind)) + std::string(line);
-  };
   try {
     work();
     return "";
-  } catch (const Error& error) {
-    return spoken(error.kind(), error.what());
-  } catch (const std::bad_alloc&) {
-    return spoken(ErrorKind::internal, kOutOfMemory);
-  } catch (const std::exception& error) {
-    return spoken(ErrorKind::internal, error.what());
+  } catch (...) {
+    const Error error = caught_error();
+    return static_cast<char>('A' + static_cast<int>(error.kind())) + std::string(error.what());
   }
 }
 

@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -147,6 +147,11 @@ std::string attempt_of(const Environment& environment) {
   return hash_hex(ids);
 }
 
+std::filesystem::path pipe_of_rank_0(const std::filesystem::path& folder,
+                                     const std::string& attempt, int descriptor) {
+  return folder / fmt::format("{}.{}.pipe", attempt, descriptor);
+}
+
 RunFolder::RunFolder(const Environment& environment) {
   const std::string given = value_of(environment, kStatusFolderVariable);
   if (!given.empty()) {
@@ -186,22 +191,16 @@ int run_rank(const Environment& environment, const ProcessRank& process,
   std::filesystem::create_directories(*folder, ignored);
   RankStatus status = status_of(environment, process);
   try_to_write(*folder, status);
+  if (started_by_us && process.rank == 0) {
+    for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+      NamedPipe::redirect(descriptor, pipe_of_rank_0(*folder, status.attempt, descriptor));
+    }
+  }
   try {
     const int code = work();
     end(*folder, status, RankState::done, code, "");
-  } catch (const Error& error) {
-    const int code = end_with_error(*folder, status, error, started_by_us);
-    if (!started_by_us) throw;
-    return code;
-  } catch (const std::bad_alloc&) {
-    const Error error(ErrorKind::internal, kOutOfMemory);
-    const int code = end_with_error(*folder, status, error, started_by_us);
-    if (!started_by_us) throw;
-    return code;
-  } catch (const std::exception& error) {
-    const Error internal(ErrorKind::internal, fmt::format("internal error: {}", error.what()), "",
-                         "please report it with the command");
-    const int code = end_with_error(*folder, status, internal, started_by_us);
+  } catch (...) {
+    const int code = end_with_error(*folder, status, caught_error(), started_by_us);
     if (!started_by_us) throw;
     return code;
   }

@@ -27,6 +27,11 @@ std::optional<std::filesystem::path> status_folder(const Environment& environmen
 // attempts in the same folder can be told apart.
 std::string attempt_of(const Environment& environment);
 
+// Where the starter reads what rank 0 writes to standard output or standard error
+// (`descriptor`): Open MPI 5 breaks what passes through mpirun into lines of 4096 bytes.
+std::filesystem::path pipe_of_rank_0(const std::filesystem::path& folder,
+                                     const std::string& attempt, int descriptor);
+
 // Part of the message if the first sum fails: no rank has stopped then.
 inline constexpr char kFirstSum[] = "a first sum of ";
 

@@ -130,6 +130,26 @@ std::string place_of_process(int task, const FailureSnapshot& snapshot) {
   return snapshot.words_on(snapshot.replicas_of_task(task));
 }
 
+// A program that fails never sends these to itself.
+const char* cure_of(int signal) {
+  switch (signal) {
+    case SIGKILL:
+      return "see the kernel's log: most often memory ran out";
+    case SIGTERM:
+    case SIGINT:
+    case SIGHUP:
+    case SIGQUIT:
+    case SIGUSR1:
+    case SIGUSR2:
+      return "see who sent it: most often a batch system or an administrator";
+    case SIGXCPU:
+    case SIGXFSZ:
+      return "raise the limit (ulimit -a)";
+    default:
+      return "please report it with the command";
+  }
+}
+
 RunVerdict killed(const Death& death, const std::vector<RankStatus>& statuses,
                   const FailureSnapshot& snapshot) {
   const int first = death.ranks.front();
@@ -140,9 +160,7 @@ RunVerdict killed(const Death& death, const std::vector<RankStatus>& statuses,
                                       : fmt::format("one of ranks {}", numbers_text(death.ranks)),
                                 death.signal, strsignal(death.signal),
                                 known ? place_of_process(first, snapshot) : ""),
-                    "",
-                    death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
-                                            : "please report it with the command");
+                    "", cure_of(death.signal));
   return {exit_code(error.kind()), error.what(), ""};
 }
 

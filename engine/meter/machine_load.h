@@ -33,10 +33,10 @@ struct MachineLoad {
 constexpr double kBusyOtherShare = 0.05, kBusyStealShare = 0.02, kBusyLimitedShare = 0.02;
 constexpr double kLeastBusySeconds = 0.05;  // five ticks
 
-// "18 % of the time of its CPUs went to other processes". Empty: quiet or unknown.
+// "18 % of the time of its CPUs went to other processes". Empty: not busy, or unknown.
 std::string busy_because(const MachineLoad& load);
 
-// Whether the load can tell a quiet machine from a busy one.
+// Whether the load tells if the machine was busy.
 inline bool tells_busy(const MachineLoad& load) {
   return load.other_share.has_value();
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/failure/rank_status.h"
@@ -65,6 +67,13 @@ std::vector<std::string> launch_command(const Launcher& launcher, int ranks,
 }
 
 void prepare_environment(const Launcher& launcher, Environment& environment) {
+  // Launchers fail where it is no folder; without it they take /tmp, as this program does.
+  std::error_code ignored;
+  const auto temporary = environment.find("TMPDIR");
+  if (temporary != environment.end() &&
+      !std::filesystem::is_directory(temporary->second, ignored)) {
+    environment.erase(temporary);
+  }
   if (launcher.make != LauncherMake::open_mpi || geteuid() != 0) return;
   environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
   environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";

@@ -11,6 +11,7 @@
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/failure/run_artifacts.h"
@@ -94,6 +95,9 @@ class Quill {
     return limits;
   }
 
+  std::filesystem::path pipe(int descriptor) const {
+    return pipe_of_rank_0(folder_.path(), attempt_, descriptor);
+  }
   const std::filesystem::path& folder() const { return folder_.path(); }
   RunArtifacts remains() const { return remains_of(folder_.path(), attempt_); }
 
@@ -116,27 +120,63 @@ class Quill {
 // Looks for signs of life. By our own steady clock: one that a suspended machine does not advance.
 class Vigil {
  public:
-  Vigil(const Quill& quill, double silence_seconds)
-      : quill_(quill), silence_(silence_seconds), looked_(now_seconds()), heard_(looked_) {}
+  Vigil(const Quill& quill, const SpawnRequest& request)
+      : quill_(quill),
+        silence_(request.silence_seconds),
+        looked_(now_seconds()),
+        heard_(looked_),
+        has_begun_(ranks_may_be_elsewhere(request.environment)) {}
+
+  // Some rank has printed something.
+  void begin() { has_begun_ = true; }
 
   bool is_over() {
     const double now = now_seconds();
     if (silence_ <= 0 || now - looked_ < silence_ / kLooks) return false;
     looked_ = now;
+    const RunArtifacts found = quill_.remains();
+    has_begun_ = has_begun_ || has_some_rank_begun(found);
     double newest = 0;
-    for (const Flight& flight : read_flights(quill_.folder())) {
-      newest = std::max(newest, flight.beat);
-    }
-    if (newest == 0 || newest != beat_) heard_ = now;
+    for (const Flight& flight : found.flights) newest = std::max(newest, flight.beat);
+    // Ranks whose steps are not recorded are never silent.
+    if ((has_begun_ && newest == 0) || newest != beat_) heard_ = now;
     beat_ = newest;
     return now - heard_ > silence_;
+  }
+
+  Error error() const {
+    if (has_begun_) {
+      return {ErrorKind::stall, fmt::format("no rank gave a sign of life for {:g} s", silence_), "",
+              "see who stopped them all"};
+    }
+    return {ErrorKind::stall, fmt::format("no rank began within {:g} s", silence_), "",
+            "see whether the launcher works on this machine (mpirun -n 2 hostname), or raise "
+            "--start-seconds"};
   }
 
  private:
   static constexpr double kLooks = 20;
 
+  // Of a shell on a login node (salloc), whose ranks write to the folders of other nodes.
+  static bool ranks_may_be_elsewhere(const Environment& environment) {
+    return !value_of(environment, "SLURM_JOB_ID").empty() &&
+           value_of(environment, "SLURMD_NODENAME").empty();
+  }
+
+  // A folder that is full does not tell.
+  bool has_some_rank_begun(const RunArtifacts& found) const {
+    if (!found.statuses.empty() || !found.flights.empty()) return true;
+    try {
+      check_writable(quill_.folder() / "probe");
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  }
+
   const Quill& quill_;
   double silence_, looked_, heard_, beat_ = 0;
+  bool has_begun_;
 };
 
 ChildLimits with_hope(ChildLimits limits, Vigil& vigil) {
@@ -151,14 +191,11 @@ ChildLimits with_hope(ChildLimits limits, Vigil& vigil) {
 }
 
 // Where some rank said why it ended, that is why.
-RunVerdict with_silence(RunVerdict judged, const RunArtifacts& remains, double seconds) {
+RunVerdict with_silence(RunVerdict judged, const RunArtifacts& remains, const Error& error) {
   const bool told =
       std::any_of(remains.statuses.begin(), remains.statuses.end(),
                   [](const RankStatus& status) { return status.state == RankState::failed; });
   if (told) return judged;
-  const Error error(ErrorKind::stall,
-                    fmt::format("no rank gave a sign of life for {:g} s", seconds), "",
-                    "see who stopped them all");
   return {exit_code(error.kind()), error.what(), ""};
 }
 
@@ -195,7 +232,7 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
   Outlet errors(STDERR_FILENO);
   RankLines lines(static_cast<std::size_t>(request.ranks),
                   [&](std::string_view text) { errors.write(text); });
-  Vigil vigil(quill, request.silence_seconds);
+  Vigil vigil(quill, request);
   const WatchOfMany watch = watch_children(
       setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); },
       with_hope(quill.limits(request), vigil));
@@ -203,7 +240,7 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
   const RunArtifacts remains = quill.remains();
   RunVerdict verdict =
       judge(remains.statuses, watch, request.command.front(), standing_of(remains));
-  if (watch.hopeless) verdict = with_silence(verdict, remains, request.silence_seconds);
+  if (watch.hopeless) verdict = with_silence(verdict, remains, vigil.error());
   return quill.kept(verdict);
 }
 
@@ -224,22 +261,36 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
   log::debug("starting {}", quoted(setup.command));
 
   Outlet errors(STDERR_FILENO), output(STDOUT_FILENO);
-  NoiseFilter filter([&](std::string_view text) { errors.write(text); });
+  Vigil vigil(quill, request);
+  RankLines lines(2, [&](std::string_view text) {
+    vigil.begin();
+    errors.write(text);
+  });
+  bool direct = false;  // rank 0 writes to us, so all that mpirun passes on is of others
+  NoiseFilter of_rank_0([&](std::string_view text) { lines.feed(0, text); });
+  NoiseFilter of_launcher([&](std::string_view text) { lines.feed(direct ? 1 : 0, text); });
   std::string end_of_output;
-  Vigil vigil(quill, request.silence_seconds);
+  const NamedPipe output_pipe(quill.pipe(STDOUT_FILENO)), error_pipe(quill.pipe(STDERR_FILENO));
   const WatchOfMany watch = watch_children(
-      {setup}, [&](std::size_t, std::string_view text) { filter.feed(text); },
+      {setup}, [&](std::size_t, std::string_view text) { of_launcher.feed(text); },
       with_hope(quill.limits(request), vigil),
       [&](std::size_t, std::string_view text) {
         output.write(text);
         keep_end(end_of_output, text);
-      });
-  filter.finish();
+      },
+      {{output_pipe.descriptor(), [&](std::string_view text) { output.write(text); }},
+       {error_pipe.descriptor(), [&](std::string_view text) {
+          direct = true;
+          of_rank_0.feed(text);
+        }}});
+  of_launcher.finish();
+  of_rank_0.finish();
+  lines.finish();
   const RunArtifacts remains = quill.remains();
-  RunVerdict verdict = judge(request.ranks, remains.statuses,
-                             {watch.ends.front(), watch.stopped_by, watch.timed_out},
-                             {filter.noise(), end_of_output}, standing_of(remains));
-  if (watch.hopeless) verdict = with_silence(verdict, remains, request.silence_seconds);
+  RunVerdict verdict = judge(
+      request.ranks, remains.statuses, {watch.ends.front(), watch.stopped_by, watch.timed_out},
+      {of_launcher.noise() + of_rank_0.noise(), end_of_output}, standing_of(remains));
+  if (watch.hopeless) verdict = with_silence(verdict, remains, vigil.error());
   if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
   return quill.kept(verdict);
 }

@@ -16,8 +16,9 @@ struct SpawnRequest {
   // The ranks handle stop requests (stop_requests.h): SIGTERM and SIGUSR1 are forwarded as
   // requests.
   bool stops_between_steps = false;
-  // Ends the run if no rank gives a sign of life (in its flight ring) for this long: if all ranks
-  // are stopped, none can report the others. 0: never.
+  // Ends the run if no rank gives a sign of life (in its flight ring) for this long, or none has
+  // begun after it: a launcher may hang, and if all ranks are stopped, none can report the others.
+  // 0: never.
   double silence_seconds = 0;
 };
 

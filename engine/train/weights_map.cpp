@@ -9,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/train/keras_3_names.h"
 
 namespace paceline {
 
@@ -184,16 +185,19 @@ class Mapping {
         take(w, found->second);
       } else {
         used_[found->second] = true;
-        misshapen_.push_back(
-            fmt::format("{} is {} where {} is wanted", tensors_[found->second].name,
-                        shape_text(tensors_[found->second].shape),
-                        shape_text(torch_ ? torch_shape(wanted.shape) : wanted.shape)));
+        misshapen_.push_back(misfit_text(wanted, found->second));
       }
     }
     if (zeros > 0) {
       mapped_.notes.push_back(
           fmt::format("{} biases of convolutions, which the file does not have, are zero", zeros));
     }
+  }
+
+  std::string misfit_text(const WantedTensor& wanted, std::size_t found) const {
+    return fmt::format("{} is {} where {} is wanted", tensors_[found].name,
+                       shape_text(tensors_[found].shape),
+                       shape_text(torch_ ? torch_shape(wanted.shape) : wanted.shape));
   }
 
   // All of a layer, or nothing.
@@ -203,6 +207,7 @@ class Mapping {
       if (layer_of(wanted_[w].name) != layer) continue;
       const auto found = index_.find(wanted_[w].name);
       if (found == index_.end() || !fits(wanted_[w], tensors_[found->second])) {
+        if (found != index_.end()) head_misfits_.push_back(misfit_text(wanted_[w], found->second));
         mapped_.notes.push_back(
             "layer " + layer + " is initialised afresh: the file has " +
             (found == index_.end()
@@ -236,7 +241,9 @@ class Mapping {
     if (!extra.empty()) faults.push_back("not wanted " + some_of(extra));
     const bool some = std::any_of(mapped_.values.begin(), mapped_.values.end(),
                                   [](const auto& values) { return !values.empty(); });
-    if (!some) faults.push_back("no tensor of it is there");
+    if (!some) {
+      faults.push_back(head_misfits_.empty() ? "no tensor of it is there" : some_of(head_misfits_));
+    }
     if (faults.empty()) return;
     throw Error(ErrorKind::input, "weights do not fit the network: " + join(faults, ", "), where_,
                 "give weights of this network, or --weights none");
@@ -253,7 +260,7 @@ class Mapping {
   std::vector<bool> used_;
   std::set<std::string> wanted_names_, head_;  // head_: layers
   std::map<std::string, std::size_t> index_;
-  std::vector<std::string> missing_, misshapen_;
+  std::vector<std::string> missing_, misshapen_, head_misfits_;
   MappedWeights mapped_;
 };
 
@@ -296,7 +303,10 @@ NamedTensor in_torch_form(NamedTensor tensor) {
 
 MappedWeights map_weights(std::vector<NamedTensor> tensors, const std::vector<WantedTensor>& wanted,
                           const std::string& where) {
-  return Mapping(std::move(tensors), wanted, where).run();
+  const std::string note = has_keras_3_names(tensors) ? take_canonical_names(tensors, wanted) : "";
+  MappedWeights mapped = Mapping(std::move(tensors), wanted, where).run();
+  if (!note.empty()) mapped.notes.insert(mapped.notes.begin(), note);
+  return mapped;
 }
 
 }  // namespace paceline

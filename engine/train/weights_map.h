@@ -4,6 +4,7 @@
 // columns, in, out), ".../bias", "conv2_block1_1_bn/gamma", "beta", "moving_mean",
 // "moving_variance", "dense/kernel" (in, out). A file may have
 //  - Keras' names: "conv1_conv/conv1_conv/kernel:0", below "model_weights/" in a whole model;
+//  - Keras 3's numbers: "layers/conv2d_1/vars/0" (keras_3_names.h);
 //  - torchvision's, which are timm's: "layer1.0.conv1.weight" (out, in, rows, columns),
 //    "layer1.0.downsample.1.running_mean", "fc.weight" (out, in), after "module." or not.
 #pragma once

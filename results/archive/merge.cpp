@@ -29,8 +29,7 @@ std::string fingerprint_of(const Record& record) {
 class Merger {
  public:
   Merger(const fs::path& target, bool dry_run) : target_(study_path(target)), dry_run_(dry_run) {
-    std::error_code none;
-    if (fs::exists(target_, none)) {
+    if (path_exists(target_)) {
       records_ = load_study(target_).records;
       plan_ = read_wanted(target_);
     }
@@ -45,6 +44,7 @@ class Merger {
     if (!records_.empty() || plan_) {
       check_study(archives, summary_of(plan_, records_, target_.string()).study);
     }
+    check_workload(archives);
     double bytes = 0;
     for (const StudyArchive& each : archives) bytes += static_cast<double>(each.manifest().bytes());
     fs::path place = fs::absolute(target_);
@@ -55,6 +55,19 @@ class Merger {
     throw Error(ErrorKind::input,
                 "the archives unpack to " + format_bytes(bytes) + ", more than is free",
                 target_.string(), "free some space or choose another folder");
+  }
+
+  // A plan is of one workload.
+  void check_workload(const std::vector<StudyArchive>& archives) const {
+    std::string workload = plan_ ? plan_->workload : "";
+    for (const StudyArchive& each : archives) {
+      if (!each.plan()) continue;
+      if (workload.empty()) workload = each.plan()->workload;
+      if (workload == each.plan()->workload) continue;
+      throw Error(ErrorKind::input,
+                  "the plan is of workload " + each.plan()->workload + ", not " + workload,
+                  each.file().string(), "merge it into a folder of its own");
+    }
   }
 
   MergedArchive add(const StudyArchive& archive) {
@@ -119,7 +132,7 @@ class Merger {
   void add_plan(const StudyArchive& archive) {
     if (!archive.plan()) return;
     const ExpectedRuns& other = *archive.plan();
-    if (!plan_) plan_ = ExpectedRuns{other.study, other.workload, 0, {}};
+    if (!plan_) plan_ = ExpectedRuns{other.study, other.workload, 0, {}, {}};
     std::set<std::string> there;
     for (const Point& point : plan_->points) there.insert(point.text());
     for (const Point& point : other.points) {

@@ -49,6 +49,14 @@ std::string stem_of(const std::string& name, std::string_view ending) {
   return stem;
 }
 
+// Whether a folder of this name stays where an archive is unpacked.
+bool is_folder_name(const std::string& name) {
+  constexpr std::size_t kMostBytes = 255;
+  return !name.empty() && name.size() <= kMostBytes && name.front() != '.' &&
+         std::none_of(name.begin(), name.end(),
+                      [](unsigned char c) { return c < ' ' || c == 127 || c == '/' || c == '\\'; });
+}
+
 bool is_record(const std::string& name) {
   return !stem_of(name, ".json").empty();
 }
@@ -108,9 +116,13 @@ Manifest parse_manifest(const std::string& where, const std::string& text) {
       refuse("the archive is of another version of paceline", "merge it with a newer one");
     }
     manifest.study = json.at("study").get<std::string>();
+    if (!is_folder_name(manifest.study)) refuse("the study's name cannot be a folder's");
     std::set<std::string> seen;
     for (const Json& file : json.at("files")) {
       const auto name = file.at("name").get<std::string>();
+      if (!file.at("bytes").is_number_integer()) {
+        refuse("the size of " + name + " is not a whole number of bytes");
+      }
       const auto bytes = file.at("bytes").get<std::int64_t>();
       const std::size_t limit = limit_of(name);
       if (limit == 0) refuse("the file " + name + " has no place in a study");
@@ -226,12 +238,23 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   ArchivedStudy result;
   for (const Rejected& rejected : store.rejected) result.notes.push_back(rejected.reason);
   result.summary = summary_of(read_wanted(study), store.records, study.string());
+  if (!is_folder_name(result.summary.study)) {
+    throw Error(ErrorKind::input,
+                "the records name study \"" + result.summary.study +
+                    "\", which an archive cannot have as its folder",
+                study.string(), "remove the records that do; a study's name has no slash");
+  }
   Json manifest = {{"schema", kArchiveSchema}, {"version", version}};
   manifest.update(to_json(result.summary));
   Json files = Json::array();
-  each_file(
-      study, store.records, result.notes,
-      [&](const std::string& name, const std::string& content) { add_file(files, name, content); });
+  each_file(study, store.records, result.notes,
+            [&](const std::string& name, const std::string& content) {
+              if (limit_of(name) == 0) {
+                throw Error(ErrorKind::input, "a file of this name has no place in an archive",
+                            (study / name).string(), "rename its folder, or move it away");
+              }
+              add_file(files, name, content);
+            });
   result.files = files.size();
   manifest["files"] = files;
   result.manifest = json_text(manifest, 1) + "\n";
@@ -269,6 +292,11 @@ StudyArchive::StudyArchive(fs::path file) : file_(std::move(file)) {
       },
       [](const ArchivedRun&) {});
   manifest_ = std::move(walk.manifest);
+  if (plan_ && plan_->study != manifest_.study) {
+    throw Error(ErrorKind::input,
+                "the plan is of study " + plan_->study + ", not " + manifest_.study,
+                file_.string() + ", entry " + kWantedFile, kMistrust);
+  }
 }
 
 void StudyArchive::each_run(const std::function<void(ArchivedRun)>& take) const {

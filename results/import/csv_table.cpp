@@ -31,7 +31,6 @@ class CsvTable {
     }
     headings_ = rows_[0].cells;
     for (std::string& heading : headings_) heading = trim(heading);
-    if (headings_[0].starts_with("\xEF\xBB\xBF")) headings_[0].erase(0, 3);  // of spreadsheets
     columns_.resize(headings_.size());
   }
 
@@ -88,7 +87,12 @@ class CsvTable {
     const auto at = std::find(headings_.begin(), headings_.end(), chosen.heading);
     if (at == headings_.end()) {
       refuse_line(file_, rows_[0].line, fmt::format("there is no column \"{}\"", chosen.heading),
-                  suggestion(chosen.heading, headings_));
+                  nearest(chosen.heading, headings_) ? suggestion(chosen.heading, headings_)
+                                                     : shown_headings(headings_));
+    }
+    if (std::count(headings_.begin(), headings_.end(), chosen.heading) > 1) {
+      refuse_line(file_, rows_[0].line, fmt::format("two columns are named \"{}\"", chosen.heading),
+                  "rename one");
     }
     TableColumn& column = columns_[static_cast<std::size_t>(at - headings_.begin())];
     if (!column.to.empty() && (column.is_text != key.is_text || column.scale != chosen.scale)) {
@@ -123,7 +127,7 @@ class CsvTable {
   void check_complete() const {
     const auto missing = [&](const std::string& what, const std::string& fix) {
       refuse_line(file_, rows_[0].line, "no column gives " + what,
-                  fix + "; columns: " + join(headings_, ", "));
+                  fix + "; " + shown_headings(headings_));
     };
     if (!given_.contains("gpus")) missing("gpus", "add --column gpus=HEADING or --set gpus=N");
     if (!given_.contains("workload")) {

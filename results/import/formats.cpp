@@ -42,8 +42,12 @@ void check_format(const ImportFormat& format, const ForeignFile& file) {
                 std::string("the file is not ") + format.what + ", but looks like " + other.what,
                 file.name, std::string("try: paceline import ") + other.name);
   }
+  const std::string_view head = std::string_view(file.text).substr(0, file.text.find('\n'));
+  const bool has_other_separator =
+      format.read == read_csv_table && head.find_first_of(";\t") != head.npos;
   throw Error(ErrorKind::input, std::string("the file is not ") + format.what, file.name,
-              "see docs/import.md for what each format looks like");
+              has_other_separator ? "its columns are separated by semicolons or tabs: write commas"
+                                  : "see docs/import.md for what each format looks like");
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "engine/core/error.h"
@@ -13,6 +14,7 @@
 #include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
+#include "results/names.h"
 
 namespace paceline {
 
@@ -74,6 +76,17 @@ BenchmarkRow row_of(const Json& row, const std::string& where) {
   return result;
 }
 
+// Empty: the benchmark's own argument has a parameter's name, and another meaning.
+std::optional<Value> value_of_argument(const std::string& key, const std::string& text,
+                                       bool is_export) {
+  try {
+    if (!is_export && (key == "backend" || key == "device")) find_name(key, text);
+    return parsed_value(key, text, "");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 // Parts of a name that are values of parameters: "BM_step/gpus:4/real_time" as ArgNames writes it,
 // and "mnist-cnn gpus=4,backend=x" as `paceline export` does. The rest names the program.
 std::string take_parameters(const std::string& name, Point& parameters) {
@@ -84,11 +97,14 @@ std::string take_parameters(const std::string& name, Point& parameters) {
        is_export ? split(name.substr(blank + 1), ',') : split(name, '/')) {
     const std::size_t end = part.find(is_export ? '=' : ':');
     const std::string key = part.substr(0, end);
-    if (end == part.npos || find_parameter(key) == nullptr) {
+    const bool is_parameter = end != part.npos && find_parameter(key) != nullptr;
+    const auto value =
+        is_parameter ? value_of_argument(key, part.substr(end + 1), is_export) : std::nullopt;
+    if (value) {
+      parameters.set(key, *value);
+    } else {
       kept.push_back(part);
-      continue;
     }
-    parameters.set(key, parsed_value(key, part.substr(end + 1), "benchmark " + name));
   }
   if (!is_export) return join(kept, "/");
   return name.substr(0, blank) + (kept.empty() ? "" : " " + join(kept, ","));

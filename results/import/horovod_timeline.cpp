@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/core/foreign_text.h"
 #include "engine/core/text.h"
 #include "engine/core/utf8.h"
 #include "results/import/formats.h"
@@ -86,7 +87,7 @@ class TimelineReader {
   ImportContent read() {
     TraceObjects objects(file_.text);
     for (auto text = objects.next(); !text.empty(); text = objects.next()) {
-      const Json event = Json::parse(text, nullptr, false);
+      const Json event = parse_json(text);
       if (event.is_discarded() || !event.is_object()) refuse(objects.at(), "an event is not JSON");
       read_event(event, objects.at());
     }

@@ -10,12 +10,15 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/foreign_text.h"
 #include "engine/core/hash.h"
 #include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "engine/core/utf8.h"
 #include "results/import/format.h"
 #include "results/import/keys.h"
+#include "results/import/labels.h"
 #include "results/import/lines.h"
 
 namespace paceline {
@@ -25,7 +28,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{256} << 20;
-constexpr std::size_t kLongestFolder = 200, kMostRecords = 20000, kMostHosts = 256;
+constexpr std::size_t kLongestFolder = 200, kMostRecords = 20000, kMostHosts = 256,
+                      kMostText = 16 << 10;
 
 // The study becomes a folder.
 void check_study_name(const std::string& name) {
@@ -80,6 +84,16 @@ void make_harmless(Json& json) {
   if (json.is_string()) json = printable(json.get<std::string>());
   if (!json.is_structured()) return;
   for (auto& each : json) make_harmless(each);
+}
+
+// Of those outside lists, which are thinned where a record is written.
+std::size_t bytes_of_texts(const Json& json) {
+  if (json.is_string()) return json.get_ref<const std::string&>().size();
+  std::size_t bytes = 0;
+  if (json.is_object()) {
+    for (const auto& each : json) bytes += bytes_of_texts(each);
+  }
+  return bytes;
 }
 
 // Equal of two imports of the same bytes with the same options.
@@ -145,9 +159,21 @@ Import::Import(const ImportRequest& request) : study_(request.results / request.
 
 Import::Source Import::read(const std::string& name, const ImportRequest& request) const {
   const ImportFormat& format = import_format_named(request.format);
-  const ForeignFile file{name, read_text(name, kLargestFile), request.columns, request.set};
+  std::error_code unknown;
+  if (fs::is_regular_file(name, unknown) && fs::file_size(name, unknown) > kLargestFile) {
+    throw Error(ErrorKind::input,
+                "the file is larger than " + format_bytes(static_cast<double>(kLargestFile)), name,
+                request.format == "horovod-timeline"
+                    ? "import its beginning, as of: head -c 200M; a timeline needs no end"
+                    : "split it");
+  }
+  const std::string text = read_text(name, kLargestFile);
+  require_utf8(text, name);
+  std::vector<std::string> label_notes;
+  const ForeignFile file{name, without_labels(text, label_notes), request.columns, request.set};
   check_format(format, file);
   ImportContent content = format.read(file);
+  content.notes.insert(content.notes.begin(), label_notes.begin(), label_notes.end());
   if (content.runs.size() > kMostRecords) {
     throw Error(
         ErrorKind::input,
@@ -156,7 +182,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
   }
   Source source;
   source.told = {name, content.tool, {}, content.notes};
-  const std::string hash = hash_hex(file.text), now = utc_time_stamp();
+  const std::string hash = hash_hex(text), now = utc_time_stamp();
   std::set<std::string> notes;
   for (ImportedRun& run : content.runs) {
     RunRecord& record = run.record;
@@ -184,6 +210,12 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
     Record checked(json, place_in(file, run.line));
     if (!checked->is_collective()) json["point"] = checked->parameters.text();
     json["identity"] = identity_hash(checked->workload, checked->parameters);
+    if (const std::size_t bytes = bytes_of_texts(json); bytes > kMostText) {
+      refuse_line(file, run.line,
+                  fmt::format("its texts have {}, more than a record can hold",
+                              format_bytes(static_cast<double>(bytes))),
+                  "shorten them");
+    }
     source.entries.push_back({json, folder_of(checked), content_of(json), run.line});
   }
   source.told.notes.insert(source.told.notes.end(), notes.begin(), notes.end());
@@ -200,8 +232,7 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
   }
   std::map<std::string, fs::path> known;  // by content
   std::map<std::string, int> repeats;     // the last one of a folder
-  std::error_code none;
-  if (fs::exists(study_, none)) {
+  if (path_exists(study_)) {
     for (const Record& record : load_store(study_).records) {
       const fs::path file = record.where();
       int& last = repeats[file.parent_path().filename().string()];

@@ -96,11 +96,16 @@ void finish(ImportContent& content, std::optional<std::int64_t> cores) {
   if (count > 0) record.utilization = sum / static_cast<double>(count);
   const int gpus = record.layout.gpus;
   const auto stated = record.parameters.integer("gpus").value_or(0);
+  const std::string job = record.provenance.allocation ? record.provenance.allocation->job : "";
   if (stated != static_cast<std::int64_t>(record.gpus.size())) {
-    content.notes.push_back(
-        fmt::format("job {} has {} GPUs, but utilization and memory of {}",
-                    record.provenance.allocation ? record.provenance.allocation->job : "", stated,
-                    record.gpus.size()));
+    content.notes.push_back(fmt::format("job{} has {} GPUs, but utilization and memory of {}",
+                                        job.empty() ? "" : " " + job, stated, record.gpus.size()));
+  }
+  if (count > 0 && static_cast<std::int64_t>(count) < stated) {
+    const std::string what = fmt::format(
+        "GPU utilization is the mean of {} of {} GPUs, as the others have none", count, stated);
+    record.provenance.time_is += "; " + what;
+    content.notes.push_back(fmt::format("job{}: {}", job.empty() ? "" : " " + job, what));
   }
   if (record.gpus.size() > kMostGpus) {
     content.notes.push_back(
@@ -274,7 +279,10 @@ ImportContent read_summary(const ForeignFile& file) {
     }
   }
   if (!json["nodes"].empty()) record.layout.nodes = static_cast<int>(json["nodes"].size());
-  if (!record.gpus.empty()) set_replicas(record, static_cast<int>(record.gpus.size()));
+  // MIG instances are counted, but have no utilization.
+  const double stated = number_in(json, "gpus").value_or(0);
+  const double gpus = std::max(stated, static_cast<double>(record.gpus.size()));
+  if (gpus >= 1 && gpus < 1e7) set_replicas(record, static_cast<int>(gpus));
   finish(content, static_cast<std::int64_t>(std::clamp(cores, 0.0, 1e9)));
   return content;
 }

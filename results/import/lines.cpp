@@ -65,6 +65,27 @@ void keep_rows(CollectiveFacts& facts, std::vector<std::string>& notes) {
   notes.push_back(fmt::format("of {} sizes, {} are kept", all, facts.rows.size()));
 }
 
+void report_failed_checks(CollectiveFacts& facts, const std::string& verdict,
+                          std::vector<std::string>& notes) {
+  constexpr std::size_t kShown = 3;  // the others would fill the record
+  std::vector<std::string> shown;
+  std::size_t failed = 0;
+  for (CollectiveRow& row : facts.rows) {
+    if (row.first_wrong.empty()) continue;
+    row.first_wrong =
+        ++failed > kShown ? "" : fmt::format("{} bytes: {}", row.bytes, row.first_wrong);
+    if (failed <= kShown) shown.push_back(row.first_wrong);
+  }
+  if (failed == 0 && verdict.empty()) return;
+  const std::string what =
+      failed > 0 ? fmt::format("the data check of {} of {} sizes failed", failed, facts.rows.size())
+                 : fmt::format("the output says \"{}\"", verdict);
+  facts.note += "; " + what;
+  notes.push_back(fmt::format("warning: {}{}: {}{}; do not rely on these times", facts.operation,
+                              facts.placement.empty() ? "" : " " + facts.placement, what,
+                              shown.empty() ? "" : " (" + join(shown, ", ") + ")"));
+}
+
 ElementType element_type(std::string_view foreign) {
   struct Known {
     const char* names;  // as other tools write it

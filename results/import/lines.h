@@ -37,6 +37,12 @@ void set_replicas(RunRecord& record, int count);
 // At most as many rows as fit into a record; says in a note what was left out.
 void keep_rows(CollectiveFacts& facts, std::vector<std::string>& notes);
 
+// A row whose data check failed has what its output says of that as first_wrong, "Fail". Says in
+// the record and in a warning which rows those are. `verdict` is the output's own, "2 FAILED";
+// empty: none that is bad.
+void report_failed_checks(CollectiveFacts& facts, const std::string& verdict,
+                          std::vector<std::string>& notes);
+
 // Bytes of an element of a type as MPI, NCCL or Horovod name it, and its name here: "MPI_FLOAT",
 // "bfloat16", "float32". An unknown type keeps its name, and its size is 0.
 struct ElementType {

@@ -9,7 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/core/foreign_text.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
 
@@ -27,14 +30,49 @@ std::string utc_text(double unix_milliseconds) {
   return text;
 }
 
+// The object that `text` begins with, as Python writes it: with NaN and Infinity, which JSON has
+// not, as null. What follows it is left out. Empty: there is none, or it does not end.
+std::string object_at_begin(std::string_view text, bool& has_not_finite) {
+  std::string object;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (depth == 0 && c != '{' && c != ' ') return "";
+    if (c == '"') {
+      const std::size_t begin = i;
+      for (++i; i < text.size() && text[i] != '"'; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+      object += text.substr(begin, i + 1 - begin);
+      continue;
+    }
+    for (const std::string_view word : {"NaN", "-Infinity", "Infinity"}) {
+      if (!text.substr(i).starts_with(word)) continue;
+      has_not_finite = true;
+      object += json_text(Json());
+      i += word.size();
+      break;
+    }
+    if (i >= text.size()) return "";
+    object += text[i];
+    depth += text[i] == '{' ? 1 : text[i] == '}' ? -1 : 0;
+    if (depth == 0 && text[i] == '}') return object;
+  }
+  return "";
+}
+
 class MlperfReader {
  public:
   explicit MlperfReader(const ForeignFile& file) : file_(file) {}
 
   ImportContent read() {
     for (const TextLine& line : lines_of(file_.text)) {
-      const std::size_t at = line.text.find(kMark);
-      if (at != line.text.npos) read_event(line.number, line.text.substr(at + kMark.size()));
+      // Two processes may have written into one line.
+      std::string_view rest = line.text;
+      for (auto at = rest.find(kMark); at != rest.npos; at = rest.find(kMark)) {
+        rest.remove_prefix(at + kMark.size());
+        read_event(line.number, rest);
+      }
     }
     for (const auto& [time, name] : {std::pair{started_, "run_start"}, {stopped_, "run_stop"}}) {
       if (time) continue;
@@ -48,13 +86,20 @@ class MlperfReader {
 
  private:
   void read_event(std::size_t line, std::string_view text) {
-    const Json event = Json::parse(text, nullptr, false);
+    bool has_not_finite = false;
+    const std::string object = object_at_begin(text, has_not_finite);
+    if (object.empty()) {
+      refuse_line(file_, line, "the entry is not JSON: it does not end, or other text breaks it",
+                  "remove the line, or import the complete log");
+    }
+    const Json event = parse_json(object);
     const auto key = event.is_object() ? event.find("key") : event.end();
     if (event.is_discarded() || key == event.end() || !key->is_string() ||
         !event.contains("time_ms") || !event["time_ms"].is_number()) {
       refuse_line(file_, line, "the entry is not JSON with a key and time_ms",
                   "import the complete log");
     }
+    if (has_not_finite) note_not_finite(line, key->get<std::string>());
     // Of several processes that log the same, the first.
     const std::string space =
         event.value("namespace", Json()).is_string() ? event["namespace"].get<std::string>() : "";
@@ -90,6 +135,13 @@ class MlperfReader {
       values_.emplace(name, value);
     }
     if ((name == "block_start" || name == "epoch_start") && data.is_object()) count_epochs(data);
+  }
+
+  void note_not_finite(std::size_t line, const std::string& key) {
+    if (++not_finite_ > 1) return;
+    content_.notes.push_back(fmt::format(
+        "warning: {} at line {} has a value that is not finite; such values are left out",
+        printable(key.substr(0, 60)), line));
   }
 
   static std::optional<double> number(const Json& json, const char* key) {
@@ -201,7 +253,7 @@ class MlperfReader {
   std::map<std::string, Json> values_;
   std::string space_, status_;
   std::optional<double> started_, stopped_, evaluating_since_, accuracy_;
-  std::size_t line_ = 1;
+  std::size_t line_ = 1, not_finite_ = 0;
   double evaluation_ms_ = 0, last_epoch_ = 0, begun_ = 0;
   std::vector<EpochFacts> epochs_;
   std::vector<double> rates_;

@@ -29,6 +29,12 @@ struct NcclTest {
   std::set<std::string> gpus;
   std::vector<std::string> header;
   bool has_end = false;
+  std::set<std::string> ranks;
+  std::string command;                        // the line of its options
+  std::string verdict;                        // "4 FAILED": that the data check failed
+  std::size_t sizes = 0, expected_sizes = 0;  // rows that were read, and as the options ask
+  std::set<std::int64_t> seen[kSides];
+  bool repeats_sizes = false;
   double factors = 0;            // busbw / algbw of the largest size
   std::string dtype, reduction;  // "sum", "none"; "" of versions that do not name it
   std::vector<CollectiveRow> rows[kSides];
@@ -63,6 +69,7 @@ class NcclReader {
         read_row(line, words);
       }
     }
+    refuse_separate_processes();
     for (NcclTest& each : tests_) add(each);
     if (content_.runs.empty()) {
       refuse_line(file_, 1, "the output of nccl-tests has no row of results",
@@ -95,14 +102,59 @@ class NcclReader {
       const auto warm = std::find(words.begin(), words.end(), "warmup");
       const auto iters = std::find(warm == words.end() ? warm : warm + 3, words.end(), "iters:");
       test().iterations = iters == words.end() || iters + 1 == words.end() ? "1" : *(iters + 1);
+      test().command = text;
+      test().expected_sizes =
+          sizes_of(word_after("minBytes"), word_after("maxBytes"), word_after("step:"));
     } else if (tests_.empty()) {
       return;
     } else if (words.size() > 1 && words[1] == "Rank" && text.find(" on ") != text.npos) {
+      if (test().has_end) begin(line.number);  // of a log that lacks the headings
+      if (!test().ranks.insert(word_after("Rank")).second) refuse_separate(line.number);
       read_rank(text, word_after("Pid"), word_after("on"));
     } else if (word_after("#") == "size" && text.find("count") != text.npos) {
       test().header.assign(words.begin() + 1, words.end());
+      if (std::find(words.begin(), words.end(), "cputime") != words.end()) {
+        refuse_line(file_, line.number,
+                    "the test printed CPU time (-C 1), which is not that of a call",
+                    "run it without -C");
+      }
+    } else if (text.find("Out of bounds values") != text.npos) {
+      if (text.find("FAILED") != text.npos) test().verdict = trim(text.substr(1, 100));
     } else if (text.find("Avg bus bandwidth") != text.npos) {
       test().has_end = true;
+    }
+  }
+
+  // Of "1048576", "4194304", "2(factor)" or "1048576(bytes)"; 0: not known.
+  static std::size_t sizes_of(const std::string& least, const std::string& most,
+                              const std::string& step) {
+    const auto from = to_integer(least), to = to_integer(most);
+    const auto by = to_integer(step.substr(0, step.find('(')));
+    if (!from || !to || !by || *from < 1 || *to < *from || *by < 1) return 0;
+    if (step.ends_with("(bytes)")) return static_cast<std::size_t>((*to - *from) / *by + 1);
+    if (!step.ends_with("(factor)") || *by < 2) return 0;
+    std::size_t sizes = 1;
+    for (std::int64_t size = *from; size <= *to / *by; size *= *by) ++sizes;
+    return sizes;
+  }
+
+  [[noreturn]] void refuse_separate(std::size_t line) const {
+    refuse_line(file_, line, "the output is of processes that ran separately, as each has a rank 0",
+                "build nccl-tests with MPI=1, and start it again");
+  }
+
+  // Their outputs mix, or stand one after the other.
+  void refuse_separate_processes() const {
+    const auto is_without_rows = [](const NcclTest& each) {
+      return !each.ranks.empty() && each.sizes == 0;
+    };
+    const bool some_without = std::any_of(tests_.begin(), tests_.end(), is_without_rows);
+    std::map<std::string, int> alone;  // tests of one rank, by their options
+    for (const NcclTest& each : tests_) {
+      if (some_without && each.repeats_sizes) refuse_separate(each.line);
+      if (each.hosts.size() == 1 && ++alone[each.operation + each.command] > 1) {
+        refuse_separate(each.line);
+      }
     }
   }
 
@@ -124,6 +176,7 @@ class NcclReader {
     }
     CollectiveRow common;
     std::size_t side = 0;
+    ++test().sizes;
     for (std::size_t i = 0; i < header.size(); ++i) {
       const std::string& name = header[i];
       if (name == "size") common.bytes = to_integer(words[i]).value_or(0);
@@ -133,8 +186,9 @@ class NcclReader {
       if (name != "time") continue;
       if (side == kSides || i + 2 >= header.size()) break;
       if (common.bytes > 0) {
+        const bool has_check = i + 3 < words.size();
         read_time(line, common, {words[i], words[i + 1], words[i + 2]},
-                  i + 3 < words.size() ? words[i + 3] : "", side);
+                  {has_check ? header[i + 3] : "", has_check ? words[i + 3] : ""}, side);
       }
       ++side;
     }
@@ -144,8 +198,25 @@ class NcclReader {
     std::string_view time, algbw, busbw;
   };
 
+  // "#wrong" of versions since 2.12, before them "error", the largest difference.
+  struct DataCheck {
+    std::string heading;
+    std::string_view value;
+  };
+
+  static void read_check(const DataCheck& check, CollectiveRow& row) {
+    const std::string value = to_lower(check.value);
+    const auto number = to_real(value);
+    const bool is_infinite = value.find("nan") != value.npos || value.find("inf") != value.npos;
+    const bool counts = check.heading == "#wrong" && number && *number >= 0;
+    if (counts && *number < 9e15) row.wrong = std::llround(*number);
+    if (is_infinite || (counts && *number > 0)) {
+      row.first_wrong = fmt::format("{} {}", check.heading, check.value.substr(0, 20));
+    }
+  }
+
   void read_time(const TextLine& line, CollectiveRow row, const Measured& words,
-                 std::string_view wrong, std::size_t side) {
+                 const DataCheck& check, std::size_t side) {
     if (words.time == "N/A") return;
     row.seconds = kMicro * positive_number(words.time, "time", file_, line.number);
     row.count = std::max<std::int64_t>(row.count, 1);
@@ -164,7 +235,8 @@ class NcclReader {
     const double busbw = to_real(words.busbw).value_or(0) * kGiga;
     if (busbw > 0) row.busbw_bytes_per_second = busbw;
     if (printed > kGiga) test().factors = busbw / printed;
-    if (const auto count = to_integer(wrong); count && *count >= 0) row.wrong = *count;
+    read_check(check, row);
+    test().repeats_sizes |= !test().seen[side].insert(row.bytes).second;
     test().rows[side].push_back(row);
   }
 
@@ -182,6 +254,7 @@ class NcclReader {
 
   void add(NcclTest& each) {
     name_operation(each);
+    add_notes(each);
     for (std::size_t side = 0; side < kSides; ++side) {
       if (each.rows[side].empty()) continue;
       ImportedRun& run = content_.runs.emplace_back();
@@ -207,13 +280,37 @@ class NcclReader {
       facts.note = fmt::format("{}; mean of {} calls{}{}", facts.placement, each.iterations,
                                is_plain ? "" : "; reduction " + each.reduction,
                                each.has_end ? "" : "; the output has no end, so the test was cut");
+      if (lacks_rows(each)) {
+        facts.note += fmt::format("; {} of {} sizes have a row", each.sizes, each.expected_sizes);
+      }
       facts.rows = std::move(each.rows[side]);
+      report_failed_checks(facts, each.verdict, content_.notes);
       if (const auto factor = bus_factor(each.operation, ranks); factor && *factor > 0) {
         for (CollectiveRow& row : facts.rows) {
           row.busbw_bytes_per_second = *row.algbw_bytes_per_second * *factor;
         }
       }
       keep_rows(facts, content_.notes);
+    }
+  }
+
+  static bool lacks_rows(const NcclTest& each) {
+    return each.has_end && each.sizes < each.expected_sizes;
+  }
+
+  void add_notes(const NcclTest& each) {
+    if (each.sizes == 0) return;
+    if (each.hosts.size() == 1) {
+      content_.notes.push_back(
+          fmt::format("warning: the test at line {} is of 1 rank, which sends nothing; if there "
+                      "were more, build nccl-tests with MPI=1",
+                      each.line));
+    }
+    if (lacks_rows(each)) {
+      content_.notes.push_back(
+          fmt::format("warning: the test at line {} has {} of {} sizes; other rows are missing, or "
+                      "stand behind other text of their line",
+                      each.line, each.sizes, each.expected_sizes));
     }
   }
 

@@ -17,6 +17,7 @@ struct OsuTest {
   std::size_t line = 1;
   std::string title;  // "Allreduce Latency"
   std::string library, version, datatype;
+  std::string verdict;  // that the data check failed
   std::vector<std::string> header;
   std::vector<CollectiveRow> rows;
 };
@@ -65,6 +66,8 @@ class OsuReader {
         continue;
       } else if (line.text.starts_with("# Datatype:") && words.size() > 2) {
         test().datatype = words[2].substr(0, words[2].find_last_not_of('.') + 1);
+      } else if (line.text.find("VALIDATION ERROR") != line.text.npos) {
+        test().verdict = line.text.substr(0, 100);
       } else if (line.text.starts_with("# Size")) {
         test().header = headings_of(line.text);
         check_header(line.number);
@@ -139,6 +142,7 @@ class OsuReader {
       if (name.starts_with("P95 ")) row.seconds_p95 = microseconds();
       if (name == "Iterations") row.calls_a_sample = to_integer(words[i]);
       if (name == "Validation" && words[i] == "Pass") row.wrong = 0;
+      if (name == "Validation" && words[i] != "Pass") row.first_wrong = words[i].substr(0, 40);
       if (name != "Bandwidth (MB/s)") continue;
       row.seconds =
           static_cast<double>(row.bytes) / (kMega * positive_number(words[i], name, file_, line));
@@ -147,7 +151,21 @@ class OsuReader {
     test().rows.push_back(row);
   }
 
+  // Each size is twice the one before.
+  void note_gap(const OsuTest& each) {
+    for (std::size_t i = 1; i < each.rows.size(); ++i) {
+      const std::int64_t before = each.rows[i - 1].bytes, after = each.rows[i].bytes;
+      if (after <= 2 * before) continue;
+      content_.notes.push_back(fmt::format(
+          "between {} and {} bytes there are no rows; are they missing, or behind other "
+          "text of their line?",
+          before, after));
+      return;
+    }
+  }
+
   void add(OsuTest& each) {
+    note_gap(each);
     ImportedRun& run = content_.runs.emplace_back();
     run.line = each.line;
     RunRecord& record = run.record;
@@ -162,6 +180,7 @@ class OsuReader {
                                : "mean over ranks and calls";
     if (between_two) set_replicas(record, 2);
     facts.rows = std::move(each.rows);
+    report_failed_checks(facts, each.verdict, content_.notes);
     keep_rows(facts, content_.notes);
   }
 

@@ -87,9 +87,16 @@ struct LoadFacts {
 struct ProgramFacts {
   std::string name, directory, commit;  // of the directory
   std::optional<bool> dirty;
+  std::string files_hash;                    // of the files that its command names
   std::string python_environment, packages;  // "torch 2.9.0, numpy 2.3.4"
   std::string precision;                     // "fp32", as it reports it; may be empty
   std::optional<double> seconds;             // from its start to its end
+
+  // Its commit, dirty flag and files; empty if none is known.
+  std::string build() const;
+  // Whether `other` is the same program before or after a change. What one of them does not know
+  // does not tell them apart.
+  bool differs_from(const ProgramFacts& other) const;
 
   template <typename Each>
   void fields(Each& each) {
@@ -97,6 +104,7 @@ struct ProgramFacts {
     each("directory", directory);
     each("commit", commit);
     each("dirty", dirty);
+    each("files_hash", files_hash);
     each("python_environment", python_environment);
     each("packages", packages);
     each("precision", precision);

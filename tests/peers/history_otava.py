@@ -33,12 +33,17 @@ KINDS = {
     "drift of 3 % a year": {"drift": 0.03},
     "season of 2 %": {"season": 0.02},
     "neighbours resemble (r = 0.4)": {"resemblance": 0.4},
+    "neighbours resemble (r = 0.8)": {"resemblance": 0.8},
+    "two modes, 30 % of nights 4 % slower": {"modes": 0.3},
+    "noise of 0.5 %, then of 3 %": {"noise": 0.005, "wider": 6},
+    "three nights 5 % slower": {"spell": 3},
 }
 FOUND = ["noise", "heavy tails (t, 3 degrees of freedom)", "15 % of nights missing", "weekends 2 % slower",
          "drift of 3 % a year"]
 
 
-def nights(draw, noise=NOISE, tails=False, spikes=0, missing=0, weekend=0, drift=0, season=0, resemblance=0):
+def nights(draw, noise=NOISE, tails=False, spikes=0, missing=0, weekend=0, drift=0, season=0, resemblance=0,
+           modes=0, wider=1, spell=0):
     """[(day, log of the time)]"""
     made, kept = [], draw.gauss(0, 1)
     for day in range(NIGHTS):
@@ -46,9 +51,12 @@ def nights(draw, noise=NOISE, tails=False, spikes=0, missing=0, weekend=0, drift
         if tails:
             deviation /= math.sqrt(sum(draw.gauss(0, 1) ** 2 for _ in range(3)))
         kept = resemblance * kept + math.sqrt(1 - resemblance**2) * deviation
-        value = noise * kept + drift * day / NIGHTS + season * math.sin(2 * math.pi * day / 365)
+        value = noise * kept * (wider if day >= NIGHTS / 2 else 1)
+        value += drift * day / NIGHTS + season * math.sin(2 * math.pi * day / 365)
         value += weekend if day % 7 >= 5 else 0
         value += 10 * noise if draw.random() < spikes else 0
+        value += 0.04 if modes and draw.random() < modes else 0
+        value += 0.05 if 150 <= day < 150 + spell else 0
         if draw.random() >= missing:
             made.append((day, value))
     return made

@@ -36,7 +36,7 @@ TEST_F(SlurmAccounting, MaxArraySizeSplitsWithoutLoss) {
   const Ran status = shell("paceline status results/split --json");
   EXPECT_EQ(status.code, 1);
   EXPECT_TRUE(contains(status.out, "\"done\": 6")) << status.out;
-  EXPECT_TRUE(contains(status.out, "cancelled before it began")) << status.out;
+  EXPECT_TRUE(contains(status.out, "cancelled before the start")) << status.out;
   EXPECT_EQ(shell(submit).code, 0);
   wait_for_the_queue();
   expect_all_once(study("split"), 7);

@@ -165,7 +165,7 @@ TEST_F(SlurmFaults, TwoHundredTrivialElements) {
              R"("gpus": [1], "backend": ["self"])", 200);
   const Ran sent = submit("many");
   ASSERT_EQ(sent.code, 0) << sent.out;
-  EXPECT_TRUE(contains(sent.out, "1 arrays, 200 elements")) << sent.out;
+  EXPECT_TRUE(contains(sent.out, "1 array, 200 elements")) << sent.out;
   wait_for_the_queue();
   wait_for_the_queue();
   expect_all_once(study("many"), 200);

@@ -111,7 +111,7 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
 
   const Ran again = shell(submit);
   EXPECT_EQ(again.code, 0) << again.out;
-  EXPECT_TRUE(contains(again.out, "1 arrays, 3 elements")) << again.out;
+  EXPECT_TRUE(contains(again.out, "1 array, 3 elements")) << again.out;
   EXPECT_TRUE(contains(again.out, "again: backend=mpi,seed=1 repeat 1: ")) << again.out;
   wait_for_the_queue();
   expect_all_once(study("cut"), 4);

@@ -37,8 +37,7 @@ Error failed(const std::string& what, int code, const fs::path& where) {
 // Closed, and by that unlocked, at the end.
 class Lock {
  public:
-  explicit Lock(const fs::path& file)
-      : descriptor_(open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
+  explicit Lock(const fs::path& file) : descriptor_(open_lock_file(file)) {
     if (descriptor_ < 0) throw failed("cannot be locked", errno, file);
     if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     if (errno == EWOULDBLOCK) {

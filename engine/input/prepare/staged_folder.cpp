@@ -27,7 +27,7 @@ fs::path normal(const fs::path& out) {
 }  // namespace
 
 int lock_file(const fs::path& file, const fs::path& what) {
-  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int descriptor = open_lock_file(file);
   if (descriptor < 0) {
     throw Error(ErrorKind::input,
                 std::string("the folder cannot be written: ") + std::strerror(errno), what.string(),

@@ -126,8 +126,7 @@ std::optional<fs::path> find_latest(const fs::path& run, std::vector<std::string
 CheckpointFolder::CheckpointFolder(const fs::path& run, std::string workload)
     : folder_(run / kCheckpoints), workload_(std::move(workload)) {
   make_folder(folder_);
-  const fs::path lock = folder_ / kLockFile;
-  lock_ = open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  lock_ = open_lock_file(folder_ / kLockFile);
   if (lock_ < 0) {
     throw Error(ErrorKind::input,
                 std::string("checkpoints cannot be written: ") + std::strerror(errno),

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
 
 #include "engine/core/error.h"
 
@@ -24,6 +26,13 @@ std::string json_text(std::string_view text) {
     if (static_cast<unsigned char>(c) >= 0x20) out += c;
   }
   return out + '"';
+}
+
+// Microseconds, exact to the nanosecond.
+std::string microseconds(std::int64_t nanoseconds) {
+  const char* sign = nanoseconds < 0 ? "-" : "";
+  const auto size = std::abs(nanoseconds);
+  return fmt::format("{}{}.{:03}", sign, size / 1000, size % 1000);
 }
 
 int thread_of(std::size_t lane, std::uint32_t part) {
@@ -70,6 +79,10 @@ void TraceFile::write_event(const std::string& event) {
   buffer_.clear();
 }
 
+std::int64_t TraceFile::nanoseconds(double time) const {
+  return std::llround(1e9 * (time - zero_));
+}
+
 void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
   write_event(metadata(trace.rank, 0, "process",
                        fmt::format("rank {} on {}", trace.rank, trace.host), trace.rank));
@@ -84,9 +97,11 @@ void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
     }
     for (const TraceSpell& span : trace.lanes[lane]) {
       const double begin = clock.on_first(span.begin), end = clock.on_first(span.end);
+      // Rounded as points of time: spans that touch must not overlap, or viewers drop one.
+      const std::int64_t from = nanoseconds(begin), to = nanoseconds(end);
       write_event(fmt::format(
-          R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"args":{{{}}}}})",
-          trace.rank, thread_of(lane, span.part), 1e6 * (begin - zero_), 1e6 * (end - begin),
+          R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"args":{{{}}}}})", trace.rank,
+          thread_of(lane, span.part), microseconds(from), microseconds(to - from),
           json_text(span.text()), arguments(static_cast<TraceLane>(lane), span)));
       ++spans_;
       if (static_cast<TraceLane>(lane) == TraceLane::communication) {
@@ -102,9 +117,9 @@ void TraceFile::write_arrows(std::uint64_t sequence, const std::vector<Visit>& v
                        [](const Visit& a, const Visit& b) { return a.begin < b.begin; });
   const auto write = [&](char phase, const Visit& visit, int other, double at) {
     write_event(fmt::format(
-        R"({{"ph":"{}","pid":{},"tid":{},"ts":{:.3f},"id":"{}.{}","name":"all-reduce","cat":"collective"{}}})",
+        R"({{"ph":"{}","pid":{},"tid":{},"ts":{},"id":"{}.{}","name":"all-reduce","cat":"collective"{}}})",
         phase, visit.rank, thread_of(static_cast<std::size_t>(TraceLane::communication), 0),
-        1e6 * (at - zero_), sequence, other, phase == 'f' ? R"(,"bp":"e")" : ""));
+        microseconds(nanoseconds(at)), sequence, other, phase == 'f' ? R"(,"bp":"e")" : ""));
   };
   for (const Visit& visit : visits) {
     if (visit.rank == last->rank) continue;

@@ -48,6 +48,7 @@ class TraceFile {
     int rank;
     double begin, end;
   };
+  std::int64_t nanoseconds(double time) const;  // since `zero`
   void write_event(const std::string& event);
   void write_arrows(std::uint64_t sequence, const std::vector<Visit>& visits);
 

@@ -75,7 +75,7 @@ TEST_F(CliBench, BackendThatWasNamedAndDoesNotServeIsAnError) {
 TEST_F(CliBench, InterruptionEndsAsItsSignalSays) {
   const Ran ran =
       shell("timeout --preserve-status -s INT 1 '" PACELINE_BINARY
-            "' bench allreduce --gpus 2 --backends ring,mirrored --sizes 64 --seconds 60 "
+            "' bench allreduce --gpus 2 --backends ring,mirrored --sizes 4M --rounds 200 "
             "--record out");
   EXPECT_EQ(ran.code, 130) << ran.err;
   EXPECT_TRUE(contains(ran.err, "stopped by Interrupt; nothing is recorded")) << ran.err;

@@ -160,10 +160,12 @@ TEST_F(CliCheckpoint, WeightsOnlyCanBeStartedFromAndNotResumed) {
   };
   EXPECT_LT(loss("more.json"), loss("whole.json") / 2);
   // Nothing could go on from its checkpoint, so it ends at the first signal.
+  clear();
   const Ran stopped = interrupted(kTrain +
                                       "--epochs 1000 --cpus-per-task 1 --checkpoint-every "
                                       "60minutes --save-weights-only",
                                   "step 20/", "TERM");
+  EXPECT_TRUE(contains(stopped.err, "step 20/")) << stopped.err;
   EXPECT_NE(stopped.code, 0);
   EXPECT_NE(stopped.code, 75) << stopped.err;
 }

@@ -75,6 +75,22 @@ TEST_F(CliCommand, HasPointsRepeatsRecordsAndATable) {
       << "the kept spec finds the program's folder";
 }
 
+TEST_F(CliCommand, AnEditedProgramIsAnotherBuild) {
+  write("train.sh", "echo rate 7\n");
+  const Ran ran =
+      sweep(R"j(["sh", "train.sh"])j", R"j({"samples_per_second": {"line": "rate ([0-9]+)"}})j");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string again = "sweep s.json --results r --no-report ";
+  EXPECT_FALSE(contains(paceline(again + "--dry-run").out, "another build"));
+  write("train.sh", "sleep 0.002\necho rate 6\n");
+  const Ran kept = paceline(again);
+  EXPECT_TRUE(contains(kept.err + kept.out, "1 of the done runs are of another build")) << kept.err;
+  EXPECT_EQ(record("gpus=1/1.1.json")["throughput"]["samples_per_second"], 7);
+  const Ran made = paceline(again + "--new-build");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(contains(made.err + made.out, "1 to do")) << made.err << made.out;
+}
+
 TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
   write("two.json", R"j({"name": "two", "workload": "command", "axes": {"gpus": [1, 2]},
     "programs": {
@@ -205,6 +221,44 @@ TEST_F(CliCommand, ANumberIsFoundOnceAndFinite) {
                 {"no column \"tme\"", "did you mean \"time\""});
 }
 
+TEST_F(CliCommand, PartsOfNumbersFailTheRun) {
+  const char rate[] = R"j({"samples_per_second": {"line": "rate ([0-9.]+)"}})j";
+  expect_failed(sweep(R"j(["echo", "rate 6.25e+04"])j", rate),
+                {"is \"6.25\" (line 1), which is only a part of \"6.25e+04\"", "write {number}"});
+  ASSERT_EQ(sweep(R"j(["echo", "rate 6.25e+04"])j",
+                  R"j({"samples_per_second": {"line": "rate {number}"}})j")
+                .code,
+            0);
+  EXPECT_EQ(record("gpus=1/1.1.json")["throughput"]["samples_per_second"], 62500);
+}
+
+// It would wait until somebody reads.
+TEST_F(CliCommand, ADearExpressionDoesNotSlowItDown) {
+  const Ran ran =
+      sweep(R"j(["sh", "-c", "head -c 2000 /dev/zero | tr '\\0' a | fold -w 200; )j"
+            R"j(head -c 400000 /dev/zero | tr '\\0' . | fold -w 200; echo samples 7"])j",
+            R"j({"samples": {"line": "(?:a+a+)+b|samples ([0-9]+)"}})j");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Json made = record("gpus=1/1.1.json");
+  EXPECT_EQ(made["throughput"]["samples"], 7);
+  EXPECT_LT(made["timing"]["fit_seconds"].get<double>(), 2);
+}
+
+TEST_F(CliCommand, SamplesGiveStepsAndUnseenValuesAreSaid) {
+  const Ran ran = sweep(R"j(["sh", "-c", "echo samples $(({gpus} * 640)); echo rate 100"])j",
+                        R"j({"samples": {"line": "samples {number}"},
+                             "samples_per_second": {"line": "rate {number}"}})j",
+                        R"j("fixed": {"batch_per_replica": 64, "steps": 9},
+      "axes": {"gpus": [1, 2]})j");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out + ran.err, "note: no placeholder {steps} shows steps 9"));
+  EXPECT_FALSE(contains(ran.out + ran.err, "{batch_per_replica}"));
+  EXPECT_EQ(record("gpus=2/1.1.json")["throughput"]["steps"], 10);
+  const Ran report = paceline("report r/s");
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_TRUE(contains(report.out, "weak scaling")) << report.out;
+}
+
 TEST_F(CliCommand, SourcesOfResults) {
   const auto expect_rate = [&](const std::string& command, const std::string& source) {
     const Ran ran = sweep(command, "{\"samples_per_second\": " + source + "}");
@@ -252,6 +306,49 @@ TEST_F(CliCommand, HowItEndsIsSaid) {
   expect_failed(
       sweep(R"j(["true"])j", kRate, R"j("setup": ["sh", "-c", "echo no module; exit 9"])j"),
       {"setup of s ended with exit code 9", "no module"});
+}
+
+// It prints for ever, from a session of its own: nobody waits for it, and its time is not the
+// run's.
+TEST_F(CliCommand, WhatGoesOnPrintingIsNotWaitedForAndEnded) {
+  for (const char* limit : {"", R"j("timeout_seconds": 6)j"}) {
+    const Ran ran = sweep(
+        R"j(["sh", "-c", "setsid sh -c 'echo $$ > pid; while :; do echo y; sleep 0.01; done' & sleep 0.5; echo rate 7"])j",
+        kRate, limit);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(record("gpus=1/1.1.json")["throughput"]["samples_per_second"], 7);
+    EXPECT_LT(record("gpus=1/1.1.json")["timing"]["fit_seconds"], 1.4);
+    EXPECT_NE(shell("kill -0 $(cat pid)").code, 0);
+  }
+}
+
+// The process that would end its leftovers is itself killed.
+TEST_F(CliCommand, NothingIsLeftOfARunThatWasKilled) {
+  expect_failed(
+      sweep(
+          R"j(["sh", "-c", "setsid sh -c 'echo $$ > pid; sleep 100; :' & sleep 0.5; kill -9 $PPID; sleep 9"])j",
+          kRate),
+      {"killed by SIGKILL"});
+  EXPECT_NE(shell("kill -0 $(cat pid)").code, 0);
+}
+
+// As people write them, in a folder with a blank.
+TEST_F(CliCommand, PlaceholdersInQuotesOfAShellAreNoCommands) {
+  const std::string program =
+      R"j("echo rate 5 > \"{out}/log\"; cat \"{out}/log\"; : '{weights}'")j";
+  const auto run = [&](const std::string& weights) {
+    fs::remove_all(folder() / "a b");
+    write("s.json", R"j({"name": "s", "workload": "command", "shell": true, "command": )j" +
+                        program + ", \"results\": " + kRate +
+                        R"j(, "axes": {"gpus": [1], "weights": [")j" + weights + "\"]}}");
+    return paceline("sweep s.json --results 'a b' --no-report");
+  };
+  EXPECT_EQ(run("x y").code, 0);
+  const Ran ran = run("'; touch pwned; '");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(contains(ran.err, "{weights} stands in quotes")) << ran.err;
+  EXPECT_EQ(run("$(touch pwned)").code, 1);
+  EXPECT_FALSE(fs::exists(folder() / "pwned"));
 }
 
 // It left the group and the session of its starter.

@@ -1,5 +1,6 @@
 // `paceline history` as a user runs it.
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/integration/cli/paceline.h"
 
@@ -51,6 +52,41 @@ TEST_F(CliHistory, RefusesInOneLine) {
     EXPECT_EQ(ran.out, "") << call;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   }
+}
+
+// 30 nights of about 100 samples/s, and a last third of which each is `factor` as fast.
+std::string nights_table(double factor) {
+  std::ostringstream made;
+  made << R"(mkdir nights; cat > nights/table.json <<'END'
+{"record": {"parameters": {"workload": "w"}, "layout": {"replicas_are": "gpus"}, "provenance": {"source": "s"}},
+ "columns": {"date": {"to": ["/session"], "text": true}, "gpus": {"to": ["/layout/gpus"]},
+             "rate": {"to": ["/throughput/samples_per_second"]}}}
+END
+cat > nights/table.csv <<'END'
+date,gpus,rate
+)";
+  for (int night = 1; night <= 30; ++night) {
+    const double rate = 100 + (night * 7 % 5 - 2) * 0.3;
+    made << "2026-01-" << (night < 10 ? "0" : "") << night << ",1,"
+         << (night > 20 ? factor * rate : rate) << '\n';
+  }
+  return made.str() + "END\n";
+}
+
+TEST_F(CliHistory, FailsOnAShiftForTheWorseIfAsked) {
+  const Ran slower = shell(nights_table(0.8) +
+                           "paceline history nights > out && paceline history nights "
+                           "--fail-on-shift --json");
+  EXPECT_EQ(slower.code, 1) << slower.err;
+  EXPECT_TRUE(nlohmann::json::parse(slower.out)["history"][0]["shifts"][0]["worse"]);
+  const Ran since = shell("paceline history nights --fail-on-shift --since 2026-01-21");
+  EXPECT_EQ(since.code, 0) << since.out << since.err;
+}
+
+TEST_F(CliHistory, NeverFailsOnAShiftForTheBetter) {
+  const Ran ran = shell(nights_table(1.25) + "paceline history nights --fail-on-shift");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "(better)")) << ran.out;
 }
 
 TEST_F(CliHistory, NamesAreHarmless) {

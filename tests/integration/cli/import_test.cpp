@@ -92,6 +92,22 @@ TEST_F(CliImport, ImportedRowsAreLabelledBesideMeasuredOnes) {
   EXPECT_EQ(paceline("explain s").code, 0);
 }
 
+TEST_F(CliImport, WhatAToolCallsWrongIsLoud) {
+  std::ofstream(folder() / "o.txt") << "1: # OSU MPI Allgather Latency Test v7.2\n"
+                                       "1: # Size  Avg Latency(us)  Validation\n"
+                                       "1: 32  2.5  Pass\n1: 64  2.75  Fail\n";
+  const Ran import = paceline("import osu o.txt --study o --set gpus=4");
+  ASSERT_EQ(import.code, 0) << import.err;
+  EXPECT_TRUE(contains(import.err,
+                       "o.txt: warning: all_gather: the data check of 1 of 2 sizes failed "
+                       "(64 bytes: Fail); do not rely on these times"))
+      << import.err;
+  EXPECT_TRUE(contains(import.out, "labels before its lines are taken off, as \"1: \""));
+  const Ran report = paceline("report results/local/o");
+  EXPECT_TRUE(contains(report.out, "; the data check of 1 of 2 sizes failed")) << report.out;
+  EXPECT_TRUE(contains(report.out, "wrong: 64 bytes: Fail")) << report.out;
+}
+
 TEST_F(CliImport, BadInputIsOneLine) {
   std::ofstream(folder() / "t.csv") << "a\x1b[31m,b\n1,2\n";
   expect_refused("import nccl-test x --study s", 64, {"did you mean \"nccl-tests\"?"});

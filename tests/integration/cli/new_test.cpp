@@ -63,9 +63,26 @@ TEST_F(CliNew, AsksFiveQuestions) {
   EXPECT_EQ(asked.axes.back().values.size(), 2U);
   EXPECT_EQ(asked.repeats, 4);
   expect_plans("asked.json");
+}
+
+TEST_F(CliNew, AsksAgainWhereAnAnswerCannotBeUsed) {
+  if (shell("command -v script").code != 0) GTEST_SKIP() << "no program script (util-linux)";
+  const Ran ran = typed("mnist-cnnn\\nmnist-cnn\\ncpus\\ncpu\\nmpii\\nmpi\\n1 2\\n1,2\\n3,4\\n3\\n",
+                        "new again");
+  ASSERT_EQ(ran.code, 0) << ran.out;
+  for (const char* part :
+       {"\"mnist-cnnn\" is neither a workload nor a program here; did you mean \"mnist-cnn\"?",
+        "unknown backend \"mpii\"", "\"1 2\" is not a list of numbers above 0; write 1,2,4",
+        "\"3,4\" is several numbers; write one"}) {
+    EXPECT_TRUE(contains(ran.out, part)) << part << " is not in " << ran.out;
+  }
+  EXPECT_EQ(spec("again.json").workload, "mnist-cnn");
+  EXPECT_EQ(spec("again.json").repeats, 3);
+  expect_refused("new b --yes --program mnist-cnnn", 64, {"did you mean \"mnist-cnn\"?"});
   if (!testing::has_engine()) return;
-  EXPECT_TRUE(contains(typed("./train\\n\\nrate (.+\\n1\\n3\\n", "new bad").out,
-                       "not a regular expression"));
+  const Ran pattern = typed("./train\\n\\nrate (.+\\n", "new bad");
+  EXPECT_TRUE(contains(pattern.out, "not a regular expression")) << pattern.out;
+  EXPECT_TRUE(contains(pattern.out, "the input ended before the last question")) << pattern.out;
   EXPECT_FALSE(fs::exists(folder() / "bad.json"));
 }
 

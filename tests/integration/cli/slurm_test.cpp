@@ -1,47 +1,17 @@
 // submit, status, cancel, collect and element where nothing of Slurm is real: bad input, dry runs.
 #include "results/names.h"
-#include "tests/integration/cli/paceline.h"
+#include "tests/integration/cli/slurm_cli.h"
 #include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
 
+using testing::CliSlurm;
 using testing::contains;
+using testing::kCassava;
+using testing::kGeneric;
+using testing::kGpu;
 using testing::Ran;
-
-const std::string kGeneric = "'" PACELINE_SOURCE_DIR "/slurm/sites/generic.json'";
-const std::string kGpu = "'" PACELINE_SOURCE_DIR "/slurm/sites/generic-gpu.json'";
-const std::string kCassava = "'" PACELINE_SOURCE_DIR "/sweeps/nyu-cassava.json'";
-
-class CliSlurm : public testing::Cli {
- protected:
-  void SetUp() override {
-    write("s.json", R"({"name": "s", "workload": "mnist-mlp", "repeats": 2,
-      "fixed": {"device": "cpu", "cpus_per_task": 1}, "axes": {"gpus": [1], "backend": ["self"]}})");
-    // A program of the compute nodes: a build without the engine submits, too.
-    write("site.json", R"({"name": "x", "program": "/opt/paceline", "array": {"max_size": 100}})");
-  }
-
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder() / name) << text;
-  }
-
-  // The scripts, or the points, that a dry run left in a folder.
-  std::string all(const std::string& name, const std::string& ending) const {
-    std::string text;
-    for (const auto& entry : std::filesystem::directory_iterator(folder() / name)) {
-      if (entry.path().extension() == ending) text += text_of(entry.path());
-    }
-    return text;
-  }
-
-  // Programs of Slurm that answer with a line of the shell.
-  std::string with(const std::string& programs) const {
-    return "mkdir -p bin; play() { printf '#!/bin/sh\\n%s\\n' \"$2\" > bin/$1; chmod +x bin/$1; "
-           "}\n" +
-           programs + "\nexport PATH=$PWD/bin:$PATH\n";
-  }
-};
 
 TEST_F(CliSlurm, ADryRunShowsTheCostWritesTheScriptsAndSendsNothing) {
   const Ran ran = shell(with("play sbatch 'touch sent; echo 1'") + "paceline submit " + kCassava +
@@ -66,6 +36,52 @@ TEST_F(CliSlurm, ADryRunShowsTheCostWritesTheScriptsAndSendsNothing) {
       shell("export TMPDIR=$PWD; paceline submit s.json --site site.json --dry-run");
   EXPECT_EQ(unnamed.code, 0) << unnamed.err;
   EXPECT_TRUE(contains(unnamed.out, folder().string() + "/paceline-s-")) << unnamed.out;
+  shell("export TMPDIR=$PWD; paceline submit s.json --site site.json --dry-run");
+  EXPECT_EQ(shell("ls -d paceline-s-* | wc -l").out, "1\n") << "the next one takes its place";
+}
+
+// As sbatch would run it: the script from a copy, in the folder that it was sent from.
+TEST_F(CliSlurm, TheScriptsOfADryRunCanBeSentByHand) {
+  PACELINE_NEEDS_ENGINE();
+  write("t.json", R"({"name": "t", "workload": "mnist-mlp", "repeats": 1, "fixed": {"device": "cpu",
+    "cpus_per_task": 1, "steps": 3, "input": "synthetic", "evaluate": "none"},
+    "axes": {"backend": ["self"]}})");
+  write("here.json", R"({"name": "x", "reference": false, "array": {"max_size": 100}})");
+  const Ran dry = paceline("submit t.json --site here.json --results r --dry-run --scripts 'a b'");
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  const std::string script = text_of(folder() / "a b/1n1t1c.sbatch");
+  const std::string files = folder().string() + "/a b";
+  EXPECT_TRUE(contains(script, "To send it by hand:\n#   sbatch '" + files + "/1n1t1c.sbatch'\n"))
+      << script;
+  EXPECT_TRUE(contains(script, "#SBATCH --output=\"" + files + "/1n1t1c.%A_%a.log\"\n")) << script;
+  const std::string job =
+      with("play srun 'while [ \"${1#--}\" != \"$1\" ]; do shift; done; exec \"$@\"'") +
+      "cp 'a b/1n1t1c.sbatch' spooled\n"
+      "export SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_JOB_ID=5 SLURM_JOB_ID=5\n";
+  const Ran sent = shell(job + "bash spooled");
+  EXPECT_EQ(sent.code, 0) << sent.err << sent.out;
+  const std::string record = shell("cat r/t/*/1.1.json").out;
+  EXPECT_TRUE(contains(record, "\"status\": \"completed\"")) << record;
+  EXPECT_TRUE(contains(record, "\"session\": \"by-hand-5\"")) << record;
+  const Ran unseen = shell(job + "rm -r 'a b'; bash spooled");
+  EXPECT_EQ(unseen.code, 65);
+  EXPECT_TRUE(contains(unseen.err, "does not see " + files + "; write the scripts to a folder"))
+      << unseen.err;
+}
+
+TEST_F(CliSlurm, VariablesOfTheShellAreSetAsideAndSaid) {
+  const std::string submit = with(
+      "play sbatch 'env | grep ^SBATCH_ > variables; echo 5'; play squeue :; "
+      "export SBATCH_PARTITION=debug SBATCH_ACCOUNT=me SBATCH_REQUEUE=1");
+  write("gpu.json", R"({"name": "x", "program": "/opt/paceline", "partition": "gpu"})");
+  const Ran ran =
+      shell(submit + "paceline submit s.json --site gpu.json --yes --no-collect --data-elsewhere");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(text_of(folder() / "variables"), "SBATCH_ACCOUNT=me\n") << "the profile has none";
+  EXPECT_TRUE(contains(ran.out,
+                       "SBATCH_PARTITION, SBATCH_REQUEUE; what shall hold belongs in "
+                       "gpu.json\n"))
+      << ran.out;
 }
 
 // The published rows take 2.8 GPU-hours; the same row stands for each backend.
@@ -105,6 +121,15 @@ TEST_F(CliSlurm, AMissingDataSetIsRefusedBeforeTheFirstCall) {
   EXPECT_EQ(absent.code, 65);
   EXPECT_TRUE(contains(absent.err, "data set cassava was not found")) << absent.err;
   EXPECT_TRUE(contains(absent.err, "or add --data-elsewhere")) << absent.err;
+  EXPECT_TRUE(contains(absent.err, "name its folder by --data, or as \"data\" in gpu.json"))
+      << absent.err;
+  write("place.json", R"({"name": "x", "program": "/opt/paceline", "gpus": {"form": "gres"},
+                          "data": "/no/such/data"})");
+  const Ran place = shell(submit + "place.json");
+  EXPECT_EQ(place.code, 65);
+  EXPECT_TRUE(contains(place.err, "looked in /no/such/data/cassava, ")) << place.err;
+  EXPECT_TRUE(contains(place.err, "; correct \"data\" in place.json; or add --data-elsewhere"))
+      << place.err;
   EXPECT_FALSE(std::filesystem::exists(folder() / "sent"));
   const Ran dry = shell(
       "unset PACELINE_DATA; paceline submit one.json --site gpu.json --dry-run "
@@ -118,21 +143,13 @@ TEST_F(CliSlurm, AMissingDataSetIsRefusedBeforeTheFirstCall) {
                           "data": "$NOT_SET_HERE/data"})");
   const Ran there = shell(submit + "there.json --results other");
   EXPECT_EQ(there.code, 0) << there.err;
-}
-
-TEST_F(CliSlurm, AfterARefusalNothingIsUnclear) {
-  write("two.json", R"({"name": "two", "workload": "mnist-mlp", "fixed": {"device": "cpu",
-      "backend": "mpi", "cpus_per_task": 1}, "axes": {"gpus": [1, 2]}})");
-  const std::string refusing =
-      with("play sbatch 'echo no such account >&2; exit 1'; play squeue :; play sacct :");
-  const Ran refused =
-      shell(refusing + "paceline submit two.json --site site.json --yes --data-elsewhere");
-  EXPECT_EQ(refused.code, 64) << refused.err;
-  const Ran status = shell(refusing + "paceline status results/local/two");
-  EXPECT_EQ(status.code, 1) << status.err;
-  EXPECT_TRUE(contains(status.out, "2 not submitted")) << status.out;
-  EXPECT_TRUE(contains(status.out, "not submitted: submit stopped before its array")) << status.out;
-  EXPECT_FALSE(contains(status.out, "not known")) << status.out;
+  EXPECT_TRUE(contains(there.out,
+                       "note: data is $NOT_SET_HERE/data in there.json, and NOT_SET_HERE "
+                       "is not set here: only the jobs look there\n"))
+      << there.out;
+  const Ran planned = shell(
+      "unset PACELINE_DATA; paceline submit one.json --site there.json --dry-run --scripts made");
+  EXPECT_FALSE(contains(planned.out, "warning: data set")) << planned.out;
 }
 
 TEST_F(CliSlurm, PointsTooLargeForTheNodesAreRefusedAndRowsWithoutABaseAreSaid) {
@@ -168,7 +185,10 @@ TEST_F(CliSlurm, GpusOfANodeAreAskedOfSlurm) {
   EXPECT_TRUE(contains(all("made", ".points"), "\"--nodes=2\"")) << ran.out;
   const Ran smoke = shell(
       sinfo + "paceline submit eight.json --site gpus.json --smoke --dry-run --scripts smoke");
-  EXPECT_TRUE(contains(smoke.out, "2n8t10c ")) << "the same shape on CPUs: " << smoke.out;
+  EXPECT_TRUE(contains(smoke.out, "2n8t10c8g ")) << smoke.out;
+  EXPECT_TRUE(contains(all("smoke", ".sbatch"), "#SBATCH --gres=gpu:4\n"));
+  EXPECT_TRUE(contains(all("smoke", ".points"), "\"--backend=nccl\""));
+  EXPECT_TRUE(contains(all("smoke", ".points"), "\"--steps=2\""));
 }
 
 TEST_F(CliSlurm, AGpuProfileWithoutADeviceIsSaid) {
@@ -182,9 +202,10 @@ TEST_F(CliSlurm, AGpuProfileWithoutADeviceIsSaid) {
   EXPECT_FALSE(contains(cuda.out, "no GPUs are requested")) << cuda.out;
 }
 
-TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
+TEST_F(CliSlurm, SmokeNeedsNoGpuWhereTheProfileHasNoneAndFewSteps) {
+  write("none.json", R"({"name": "x", "program": "/opt/paceline", "device": "cuda"})");
   const Ran ran =
-      paceline("submit " + kCassava + " --site " + kGpu + " --smoke --dry-run --scripts made");
+      paceline("submit " + kCassava + " --site none.json --smoke --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_FALSE(contains(all("made", ".sbatch"), "#SBATCH --g")) << ran.out;
   EXPECT_TRUE(contains(all("made", ".points"), "--steps=2"));
@@ -194,8 +215,7 @@ TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
       "nccl.json",
       R"({"name": "n", "workload": "mnist-mlp", "fixed": {"gpus": 4, "nodes": 2, "cpus_per_task": 2},
                          "axes": {"backend": ["nccl", "mirrored/nccl"]}})");
-  const Ran nccl =
-      paceline("submit nccl.json --site " + kGpu + " --smoke --dry-run --scripts nccl");
+  const Ran nccl = paceline("submit nccl.json --site none.json --smoke --dry-run --scripts nccl");
   EXPECT_EQ(nccl.code, 0) << nccl.err;
   const std::string points = all("nccl", ".points"), scripts = all("nccl", ".sbatch");
   EXPECT_TRUE(contains(points, "\"--backend=ring\"") &&
@@ -339,17 +359,6 @@ TEST_F(CliSlurm, WhatIsForScriptsIsNotShownToPeople) {
   EXPECT_TRUE(contains(paceline("completion bash").out, "submit"));
 }
 
-TEST_F(CliSlurm, WithoutSlurmNothingIsHalfDone) {
-  const std::string without = "ln -s /usr/bin/timeout /usr/bin/bash .; PATH=$PWD\n";
-  const Ran ran = shell(without + "paceline submit s.json --site site.json --yes");
-  EXPECT_EQ(ran.code, 64);
-  EXPECT_TRUE(contains(ran.err, "sbatch is not in PATH; log in to a node")) << ran.err;
-  const Ran again = shell(with("play sbatch 'echo 7'; play squeue :") +
-                          "paceline submit s.json --site site.json --yes --no-collect");
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_TRUE(contains(again.out, "1 arrays, 2 elements")) << again.out;
-}
-
 TEST_F(CliSlurm, CoresThatTheProfileDoesNotTellAreThoseOfSlurmOrSaid) {
   write("half.json", R"({"name": "half", "workload": "mnist-mlp", "fixed": {"device": "cpu",
       "backend": "self", "gpus": 1}, "derived": {"cpus_per_task": "cores / 2"}})");
@@ -363,140 +372,6 @@ TEST_F(CliSlurm, CoresThatTheProfileDoesNotTellAreThoseOfSlurmOrSaid) {
   EXPECT_TRUE(contains(assumed.out, "warning: site.json: \"cores_per_node\" is missing"))
       << assumed.out;
   EXPECT_TRUE(contains(assumed.out, ", as on this machine; add")) << assumed.out;
-}
-
-TEST_F(CliSlurm, TheBudgetAndTheConfirmation) {
-  const Ran over = paceline("submit " + kCassava + " --site " + kGpu +
-                            " --set device=cuda --max-gpu-hours 1 --yes --data-elsewhere");
-  if (!contains(over.err, "this build has no engine")) {
-    EXPECT_EQ(over.code, 64);
-    EXPECT_TRUE(contains(over.err, "GPU-hours are more than --max-gpu-hours 1")) << over.err;
-    const Ran dry = paceline("submit " + kCassava + " --site " + kGpu +
-                             " --set device=cuda --max-gpu-hours 1 --dry-run");
-    EXPECT_EQ(dry.code, 0) << dry.err;
-    EXPECT_TRUE(contains(dry.out, "warning: more than --max-gpu-hours 1: submit will refuse"))
-        << dry.out;
-  }
-  const Ran nobody = paceline("submit s.json --site site.json");
-  EXPECT_EQ(nobody.code, 64);
-  EXPECT_TRUE(contains(nobody.err, "there is no terminal to confirm the cost on; add --yes"))
-      << nobody.err;
-}
-
-TEST_F(CliSlurm, SubmittedAgainOnlyWhatIsInNoQueue) {
-  const std::string programs = with(
-      "play sbatch 'echo x >> calls; echo 5'; play squeue \"cat '$PWD/queue' 2>/dev/null; exit "
-      "0\"; "
-      "play sacct \"cat '$PWD/history' 2>/dev/null; exit 0\"; play scontrol 'exit 1'; "
-      "play scancel \"echo \\\"\\$*\\\" > '$PWD/cancelled'\"");
-  const std::string submit = "paceline submit s.json --site site.json --yes --no-collect\n";
-  ASSERT_EQ(shell(programs + submit).code, 0);
-  write("queue", "5_[0-1%2]|PENDING|Resources\n");
-  const Ran waiting = shell(programs + submit);
-  EXPECT_TRUE(contains(waiting.out, "0 arrays, 0 elements")) << waiting.out;
-  EXPECT_TRUE(contains(waiting.out, "2 in the queue")) << waiting.out;
-  Ran status = shell(programs + "paceline status results/local/s");
-  EXPECT_EQ(status.code, 0);
-  EXPECT_TRUE(contains(status.out, "gpus=1,backend=self  [..] 0 of 2 done")) << status.out;
-  EXPECT_EQ(shell(programs + "paceline cancel results/local/s").code, 0);
-  EXPECT_EQ(text_of(folder() / "cancelled"), "5\n");
-  write("queue", "");
-  write("history", "5_0|TIMEOUT|0:0|n1\n5_1|CANCELLED by 0|0:15|n1\n");
-  status = shell(programs + "paceline status results/local/s");
-  EXPECT_EQ(status.code, 1);
-  EXPECT_TRUE(contains(status.out, "TIMEOUT after 60 min")) << status.out;
-  const Ran again = shell(programs + submit);
-  EXPECT_TRUE(contains(again.out, "again: gpus=1,backend=self repeat 1: TIMEOUT")) << again.out;
-  EXPECT_TRUE(contains(again.out, "2:00:00")) << "twice the time\n" << again.out;
-  EXPECT_EQ(text_of(folder() / "calls"), "x\nx\n");
-}
-
-TEST_F(CliSlurm, AnElementAroundItsRun) {
-  write("points",
-        R"(["train","mnist-mlp","--gpus=1","--backend=self","--device=cpu","--quiet","--store=)" +
-            (folder() / "study").string() +
-            R"(","--context={\"study\": \"s\", \"point\": \"gpus=1\", )"
-            R"(\"point_folder\": \"gpus=1\", \"repeat\": 1, \"session\": \"S\", \"round\": 1}"])");
-  const std::string element = " --points points --index 0";
-  const Ran begun = paceline("element begin" + element);
-  EXPECT_EQ(begun.code, 0) << begun.err;
-  EXPECT_EQ(begun.out, "run\n");
-  write("log", "something\npaceline: rank 1 was killed (here); do this\nsrun: error: n1: task 1\n");
-  const Ran ended = paceline("element end --exit-code 71 --log log" + element);
-  EXPECT_EQ(ended.code, 71);
-  const std::string record = text_of(folder() / "study" / "gpus=1" / "1.1.json");
-  EXPECT_TRUE(contains(record, "rank 1 was killed (here); do this (exit code 71)")) << record;
-  EXPECT_TRUE(contains(record, "\"status\": \"failed\"")) << record;
-  // Its job has two nodes and a mask of one CPU: refused before anything runs.
-  const Ran refused = shell(
-      "SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURMD_NODENAME=n1 "
-      "paceline element begin" +
-      element);
-  EXPECT_EQ(refused.code, 64);
-  EXPECT_TRUE(contains(refused.err, "job 7: the job has 2 nodes, its run needs 1")) << refused.err;
-  EXPECT_EQ(refused.out, "");
-}
-
-TEST_F(CliSlurm, RunsOfTheLoginNodeAreNotDone) {
-  if (!find_name("device", "cpu").built) GTEST_SKIP() << "this build has no engine";
-  write("t.json", R"({"name": "t", "workload": "mnist-mlp", "repeats": 2, "fixed": {"device": "cpu",
-    "cpus_per_task": 1, "steps": 3, "input": "synthetic"}, "axes": {"backend": ["self"]}})");
-  const std::string results = " --results r";
-  ASSERT_EQ(paceline("sweep t.json --no-report" + results).code, 0);
-  const Ran ran = paceline("submit t.json --dry-run --site site.json" + results);
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "note: 2 runs of another machine (")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "1 arrays, 2 elements")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "0 runs are done")) << ran.out;
-  EXPECT_FALSE(contains(ran.out, "again: ")) << ran.out;
-  // A profile whose nodes are like this machine: they count.
-  write("like.json", R"({"name": "x", "node": {"cpus": )" +
-                         shell("grep -c ^processor /proc/cpuinfo | tr -d '\\n'").out + "}}");
-  const Ran like = paceline("submit t.json --dry-run --site like.json" + results);
-  EXPECT_TRUE(contains(like.out, "2 runs are done")) << like.out << like.err;
-  write("unlike.json", R"({"name": "x", "node": {"cpu": "Z80", "gpus": 1}})");
-  expect_refused("submit t.json --site unlike.json", 65,
-                 {"unknown key \"gpus\"", "did you mean \"cpus\"?"});
-}
-
-class CliBundle : public testing::Cli {};
-
-TEST_F(CliBundle, HoldsWhatHelpsAndNoSecrets) {
-  const Ran ran = shell(
-      "mkdir -p study/slurm/s; printf 'step 3 failed\\nexport MY_API_KEY=hushhush\\n' > "
-      "study/slurm/s/a.log\n"
-      "echo hushhush > study/notes.bin; ln -s /etc/passwd study/p.log\n"
-      "export HF_TOKEN=hushhush SLURM_JWT_TOKEN=hushhush OMPI_MCA_pml=ob1 HOBBY=chess\n"
-      "export NCCL_SOCKET_IFNAME=eth0 https_proxy=http://me:hushhush@proxy:3128\n"
-      "paceline doctor --bundle b.tar.gz --about study && tar xzf b.tar.gz && cd paceline-support "
-      "&& cat "
-      "environment.txt about/slurm/s/a.log doctor.txt machine/meminfo.txt && find . -type f | sort "
-      "&& ! grep -r "
-      "hushhush .");
-  EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
-  for (const char* part :
-       {"look at it before you send it", "OMPI_MCA_pml=ob1", "NCCL_SOCKET_IFNAME=eth0",
-        "SLURM_JWT_TOKEN=[removed]", "step 3 failed", "export MY_API_KEY=[removed]", "compiler",
-        "MemTotal", "https_proxy is set", "./doctor.json"}) {
-    EXPECT_TRUE(contains(ran.out, part)) << part << " is not in\n" << ran.out;
-  }
-  for (const char* part : {"HF_TOKEN", "chess", "notes.bin", "p.log"}) {
-    EXPECT_FALSE(contains(ran.out, part)) << part << " is in\n" << ran.out;
-  }
-}
-
-TEST_F(CliBundle, RefusalsLeaveNothingBehind) {
-  shell("echo mine > b.tar.gz");
-  expect_refused("doctor --bundle b.tar.gz", 65, {"the file exists already", "b.tar.gz"});
-  expect_refused("doctor --bundle no/b.tar.gz", 65, {"No such file", "no/b.tar.gz"});
-  expect_refused("doctor --bundle c.tar.gz --about nowhere", 65, {"no such folder", "nowhere"});
-  expect_refused("doctor --about study", 64, {"--bundle"});
-  const Ran ran = shell("cat b.tar.gz; ls -A");
-  EXPECT_EQ(ran.out, "mine\nb.tar.gz\n");
-  shell("mkdir bin; ln -s \"$(command -v ls)\" bin/");
-  const Ran no_tar = shell("env PATH=bin '" PACELINE_BINARY "' doctor --bundle c.tar.gz; ls -A");
-  EXPECT_TRUE(contains(no_tar.err, "is tar in PATH")) << no_tar.err;
-  EXPECT_EQ(no_tar.out, "b.tar.gz\nbin\n");
 }
 
 }  // namespace

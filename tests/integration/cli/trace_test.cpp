@@ -15,7 +15,7 @@ using testing::Ran;
 constexpr char kTraced[] =
     "train mnist-cnn --train-limit 1280 --test-limit 100 --batch-per-replica 32 --steps 20 "
     "--gpus 2 --oversubscribe --bucket-mb 0.5 --evaluate none --json ";
-constexpr char kOneCpu[] = "--quiet --cpus-per-replica 1 --backend ";
+constexpr char kOneCpuEach[] = "--quiet --cpus-per-replica 1 --backend ";
 
 class Trace : public testing::Cli {
  protected:
@@ -67,7 +67,7 @@ TEST_F(Trace, IsOneFileOfAllRanks) {
   for (const char* backend : {"mirrored", "ring"}) {
     SCOPED_TRACE(backend);
     std::filesystem::remove(folder() / "trace.json");
-    const json trace = trace_of(std::string(kOneCpu) + backend);
+    const json trace = trace_of(std::string(kOneCpuEach) + backend);
     ASSERT_TRUE(trace.is_object());
     std::map<std::string, int> names;
     std::map<int, int> ranks;
@@ -94,7 +94,7 @@ TEST_F(Trace, IsOneFileOfAllRanks) {
 }
 
 TEST_F(Trace, IsOffUnlessAskedFor) {
-  const Ran ran = paceline(std::string(kTraced) + kOneCpu + "mirrored");
+  const Ran ran = paceline(std::string(kTraced) + kOneCpuEach + "mirrored");
   const json record = json::parse(ran.out);
   EXPECT_EQ(record["flags"]["traced"], false);
   EXPECT_FALSE(record.contains("trace"));

@@ -343,6 +343,37 @@ TEST_F(CliTrain, SeveralTasksOfANodeHaveSeveralReplicasEach) {
                  {"backend mpi has one replica in a task, not 3", "mirrored/mpi"});
 }
 
+// Open MPI 5 puts line breaks into what passes through mpirun.
+TEST_F(CliTrain, WhatRankZeroPrintsDoesNotPassThroughMpirun) {
+  if (!has_mpi()) GTEST_SKIP() << "this build has no mpi";
+  fs::create_directory(folder() / "bin");
+  std::ofstream(folder() / "bin/mpirun")
+      << "#!/bin/bash\n"
+         "set -o pipefail\n"
+         "[ \"$1\" = --version ] && PATH=${PATH#*:} exec mpirun --version\n"
+         "PATH=${PATH#*:} mpirun \"$@\" 2> >(fold -b -w 7 >&2) | fold -b -w 7\n";
+  fs::permissions(folder() / "bin/mpirun", fs::perms::owner_all);
+  const Ran ran = shell("PATH=$PWD/bin:$PATH paceline " + kRun +
+                        "--gpus 2 --backend mpi --oversubscribe --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ASSERT_TRUE(nlohmann::json::accept(ran.out)) << ran.out;
+  EXPECT_EQ(nlohmann::json::parse(ran.out).at("layout").at("ntasks"), 2);
+  EXPECT_TRUE(contains(ran.err, "samples/s")) << ran.err;
+}
+
+TEST_F(CliTrain, TheRecordNamesOpenMpisComponent) {
+  if (!has_mpi()) GTEST_SKIP() << "this build has no mpi";
+  if (!contains(shell("mpirun --version").out, "Open MPI")) GTEST_SKIP() << "this is not Open MPI";
+  const Ran ran = paceline(kRun + "--gpus 2 --backend mpi --oversubscribe --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string used =
+      nlohmann::json::parse(ran.out).at("provenance").at("backend_used").get<std::string>();
+  const std::size_t at = used.find("component ");
+  ASSERT_NE(at, std::string::npos) << used;
+  const std::string component = used.substr(at + 10, used.find_first_of(",;) ", at + 10) - at - 10);
+  EXPECT_EQ(shell("ompi_info | grep -w 'MCA coll: " + component + "'").code, 0) << used;
+}
+
 // As `srun -n 2` without any PMI would start them; the port is another than a busy site's.
 TEST_F(CliTrain, GlooUnderASlurmStep) {
   const Ran ran = shell(

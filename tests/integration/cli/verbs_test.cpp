@@ -156,11 +156,15 @@ TEST_F(CliVerbs, BestAnswersOrRefusesInOneLine) {
   EXPECT_EQ(ran.code, 0);
   EXPECT_TRUE(contains(ran.out, "fastest by its mean: 4 GPUs, cpus-per-task 16: 214 s")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "undecided")) << ran.out;
-  EXPECT_TRUE(
-      contains(paceline("best '" + kStudy + "' --within 5 --json").out, "\"within\": 0.05"));
-  for (const char* within : {"x", "-1", "nan", "5%%", "1e9"}) {
+  for (const char* within : {"0.05", "5%"}) {
+    const Ran same = paceline("best '" + kStudy + "' --json --within " + std::string(within));
+    EXPECT_TRUE(contains(same.out, "\"within\": 0.05")) << within;
+  }
+  expect_refused("best '" + kStudy + "' --within 5", 64, {"--within: \"5\" is 500 %", "write 5%"});
+  for (const char* within : {"x", "-1", "nan", "5%%"}) {
     expect_refused("best '" + kStudy + "' --within " + std::string(within), 64, {"--within", "5%"});
   }
+  expect_refused("best '" + kStudy + "' --within 1e9", 64, {"--within", "a share below 1"});
   expect_refused("best /nonexistent/study", 65, {"no such study"});
   expect_refused("best '" + kStudy + "' --only backend=no", 64, {"backend", "mirrored"});
   expect_refused("best", 64, {"STUDY", "see paceline best --help"});

@@ -38,6 +38,20 @@ double largest_residual(const nlohmann::json& explanation) {
   return largest;
 }
 
+// By Karp and Flatt, mean over the sizes. No law is fitted to rows that share CPUs, as they may
+// here.
+double serial_share(const nlohmann::json& explanation) {
+  double sum = 0, sizes = 0;
+  for (const auto& point : explanation["points"]) {
+    const double replicas = point["gpus"];
+    if (replicas == 1) continue;
+    const double speed_up = point["efficiency"].get<double>() * replicas;
+    sum += (1 / speed_up - 1 / replicas) / (1 - 1 / replicas);
+    ++sizes;
+  }
+  return sum / sizes;
+}
+
 TEST_F(Amdahl, TheSerialShareIsRecovered) {
   constexpr double kTrue = 0.20, kWithin = 0.02, kResidual = 0.15;
   constexpr int kTries = 3;  // a machine that is busy with something else may spoil one
@@ -45,7 +59,7 @@ TEST_F(Amdahl, TheSerialShareIsRecovered) {
   for (int i = 0; i < kTries; ++i) {
     const auto explanation = explained("--repeats 2");
     ASSERT_EQ(explanation["points"].size(), 4U);
-    share = explanation["series"][0]["amdahl_serial_share"]["value"];
+    share = serial_share(explanation);
     residual = largest_residual(explanation);
     if (std::abs(share - kTrue) <= kWithin && residual <= kResidual) break;
   }

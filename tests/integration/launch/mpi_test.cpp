@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "engine/core/clock.h"
@@ -13,6 +15,7 @@
 #include "engine/start/launcher.h"
 #include "engine/start/spawn.h"
 #include "tests/support/hydra.h"
+#include "tests/support/scratch.h"
 #include "tests/support/why_not.h"
 
 namespace paceline {
@@ -50,6 +53,26 @@ TEST(Mpi, CollectivesOverNodes) {
   expect_success(spawn(4, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "2"}}));
   expect_success(spawn(3, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "2"}}));
   expect_success(spawn(3, "collectives", "3", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}}));
+}
+
+// One that looks for other nodes, say, and says nothing of it.
+TEST(Mpi, ALauncherThatHangsBeforeARankBeginsIsEnded) {
+  const Scratch scratch;
+  const auto program = scratch.path() / "mpirun";
+  std::ofstream(program)
+      << "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; "
+         "exit 0; }\ntrap '' TERM\nsleep 971\n";
+  std::filesystem::permissions(program, std::filesystem::perms{0755});
+  SpawnRequest request{{LAUNCH_RANKS, "collectives", "1"}, 2, environment_of_process()};
+  request.environment["PATH"] = scratch.path().string() + ":" + request.environment["PATH"];
+  request.silence_seconds = 1;
+  const double start = now_seconds();
+  const RunVerdict verdict = spawn_ranks(request);
+  EXPECT_EQ(verdict.exit_code, 72);
+  EXPECT_TRUE(contains(verdict.line, "no rank began within 1 s")) << verdict.line;
+  EXPECT_TRUE(contains(verdict.line, "--start-seconds")) << verdict.line;
+  EXPECT_LT(now_seconds() - start, 20);
+  EXPECT_EQ(run_shell("pgrep -f 'sleep 97[1]'"), "");
 }
 
 TEST(Mpi, TestVariableIsChecked) {

@@ -152,7 +152,7 @@ TEST_F(Sweep, APointThatCannotRunHereIsLeftOutBeforeTheFirstRun) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   expect_parts(ran.err,
                {"note: cannot run here, left out: gpus=4096,", "4096 replicas of 1 CPU each",
-                "--set oversubscribe=true", "small: 1 runs, 0 done"});
+                "--set oversubscribe=true", "small: 1 run, 0 done"});
   EXPECT_EQ(load_store(study()).records.size(), 1u);
   EXPECT_EQ(testing::text_of(study() / "plan.json").find("4096"), std::string::npos)
       << "no report misses it";

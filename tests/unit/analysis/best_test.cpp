@@ -101,6 +101,47 @@ TEST(Best, WhatCannotBeToldApartIsSaidSo) {
             std::string::npos)
       << text;
   EXPECT_EQ(best_json(study, best)["alike"].size(), 4U);
+  EXPECT_EQ(text.find("use the fastest"), std::string::npos) << text;
+}
+
+// One run of 2 replicas took 20 times as long. Its others take four times as long as 8 replicas.
+TEST(Best, OneOutlierHidesNoDifference) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, {1.0, 1.01, 0.99, 1.005, 0.995});
+  add(records, 2, 1, 50, {1.0, 0.99, 20, 1.01, 1.003});
+  add(records, 8, 1, 12.5, {1.002, 0.99, 1.01, 1.0, 0.997});
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_EQ(best.best.name, "8 replicas");
+  EXPECT_TRUE(best.alike.empty());
+  EXPECT_TRUE(best.undecided.empty());
+  EXPECT_NE(best_text(study, best).find("fastest: 8 replicas: 12.5"), std::string::npos)
+      << best_text(study, best);
+}
+
+// With the outlier, the interval of the means holds the limit; without, it is 10 % off.
+TEST(Best, OneOutlierLeavesTheLimitDecided) {
+  std::vector<Json> records;
+  add(records, 2, 1, 55, {1.0, 1.001, 20, 0.999, 1.0005});
+  add(records, 8, 1, 50, {1.001, 1.0, 0.999, 1.0005, 1.0});
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_LT(best.points[0].over_best.estimate.interval->low, 1.05);
+  ASSERT_TRUE(best.points[0].trimmed_over_best);
+  EXPECT_NEAR(best.points[0].trimmed_over_best->value, 1.1, 0.002);
+  EXPECT_EQ(best.points[0].nearness, Nearness::beyond);
+}
+
+// The outlier is a run of the faster point, so that its mean is not the least.
+TEST(Best, AnOutlierOfTheFasterPointIsSaid) {
+  std::vector<Json> records;
+  add(records, 4, 1, 25, {1.002, 0.99, 1.01, 1.0, 0.997});
+  add(records, 8, 1, 22, {1.0, 0.99, 20, 1.01, 1.003});
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_EQ(best.best.name, "4 replicas");
+  ASSERT_EQ(best.alike.size(), 1U);
+  EXPECT_TRUE(best.alike[0].faster_but_for_outliers);
+  EXPECT_NE(best_text(study, best).find("8 replicas (the faster without the extreme runs of both)"),
+            std::string::npos)
+      << best_text(study, best);
 }
 
 // A tuning study's report says the same, and misses no speed-up.
@@ -121,10 +162,11 @@ TEST(Best, AReportOfSettingsSaysWhichIsTheFastest) {
     facts.push_back(row_facts(study, comparison, i));
   }
   const auto said = findings(study, comparison, facts);
-  ASSERT_EQ(said.size(), 1U);
-  EXPECT_EQ(said[0].kind, FindingKind::settings);
-  EXPECT_NE(said[0].text.find("bucket_mb: fastest: "), std::string::npos) << said[0].text;
-  EXPECT_NE(said[0].text.find("bucket_mb 4: 2.00"), std::string::npos) << said[0].text;
+  ASSERT_EQ(said.size(), 2U);
+  EXPECT_EQ(said[0].kind, FindingKind::one_session);
+  EXPECT_EQ(said[1].kind, FindingKind::settings);
+  EXPECT_NE(said[1].text.find("bucket_mb: fastest: "), std::string::npos) << said[1].text;
+  EXPECT_NE(said[1].text.find("bucket_mb 4: 2.00"), std::string::npos) << said[1].text;
   for (const BrokenRule& broken : broken_rules(study, comparison, facts)) {
     EXPECT_NE(broken.rule, 1) << sentence_of(broken);
   }
@@ -329,7 +371,7 @@ TEST(Best, PooledSessionsAreTheUnit) {
   int wrong = 0;
   for (int i = 0; i < kStudies; ++i) {
     const auto records = alike_points(random, 2, 3, 5, 0.03);
-    const Study study = make_studies(content_of(records), {}, {}, true).at(0);
+    const Study study = make_studies(content_of(records), {}, {}, Pooling::always).at(0);
     wrong += find_best(study, 0.05).alike.empty() ? 1 : 0;
   }
   EXPECT_LE(wrong, 0.05 * kStudies + 3 * std::sqrt(0.05 * kStudies));

@@ -110,9 +110,21 @@ TEST(Cost, ShareOfThePeak) {
   record->gpus.emplace_back().name = "NVIDIA H200";
   run.record = record;
   run.samples_per_second = 400;
-  EXPECT_DOUBLE_EQ(*share_of_probe(run), 0.2);
+  run.samples = 4000;
+  EXPECT_DOUBLE_EQ(*model_operations(run), 4e12);
+  EXPECT_DOUBLE_EQ(*probe_operations(run), 2 * 1e12 * 10);
   run.precision = "bf16";
-  EXPECT_DOUBLE_EQ(*share_of_data_sheet(run), 2e11 / 989.5e12);
+  EXPECT_DOUBLE_EQ(*data_sheet_operations(run), 2 * 989.5e12 * 10);
+}
+
+// By the driver's whole name: parts of it belong to other cards.
+TEST(Cost, APeakIsOfOneCard) {
+  EXPECT_EQ(data_sheet_peak("NVIDIA H200", "bf16"), 989.5e12);
+  EXPECT_EQ(data_sheet_peak("NVIDIA H200 NVL", "bf16"), 835.5e12);
+  EXPECT_EQ(data_sheet_peak("Tesla T4", "fp16"), 65e12);
+  EXPECT_FALSE(data_sheet_peak("NVIDIA T400 4GB", "fp16"));
+  EXPECT_FALSE(data_sheet_peak("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "bf16"));
+  EXPECT_FALSE(data_sheet_peak("NVIDIA H100 PCIe", "bf16"));
   EXPECT_EQ(data_sheet_peak("Tesla V100-SXM2-16GB", "fp16"), 125e12);
   EXPECT_FALSE(data_sheet_peak("Tesla V100-SXM2-16GB", "bf16")) << "it has no such products";
   EXPECT_FALSE(data_sheet_peak("a GPU of next year", "fp32"));

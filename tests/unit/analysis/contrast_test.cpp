@@ -23,7 +23,8 @@ Json run_of(int gpus, double seconds, int round, const std::string& session = "s
 }
 
 Study study_of(const std::vector<Json>& records, bool pool = false) {
-  return make_studies(content_of(records), {}, {}, pool).at(0);
+  return make_studies(content_of(records), {}, {}, pool ? Pooling::always : Pooling::by_sessions)
+      .at(0);
 }
 
 struct Compared {
@@ -149,16 +150,35 @@ TEST(Contrast, DisturbedRunsAreNotCalledFew) {
   EXPECT_NE(all.find("rows of only disturbed runs cannot tell"), std::string::npos) << all;
 }
 
-TEST(Contrast, WhatTwoRunsLookLikeIsSaidAsSuch) {
-  const Compared compared(
-      {run_of(1, 9, 1), run_of(1, 11, 2), run_of(2, 10.05, 1), run_of(2, 10.1, 2)});
-  const auto found = findings(compared.study, compared.comparison, compared.facts);
-  const auto slower = std::find_if(found.begin(), found.end(), [](const Finding& finding) {
-    return finding.kind == FindingKind::slower_than_one;
-  });
-  ASSERT_NE(slower, found.end());
-  EXPECT_NE(slower->text.find("as far as rows of fewer than 3 runs can tell"), std::string::npos)
-      << slower->text;
+TEST(Contrast, TwoRunsClaimNothing) {
+  const Compared compared({run_of(1, 9, 1), run_of(1, 11, 2), run_of(2, 10.05, 1),
+                           run_of(2, 10.1, 2), run_of(4, 10.1, 1), run_of(4, 10.2, 2)});
+  std::string all;
+  for (const Finding& finding : findings(compared.study, compared.comparison, compared.facts)) {
+    EXPECT_NE(finding.kind, FindingKind::slower_than_one) << finding.text;
+    all += finding.text + '\n';
+  }
+  EXPECT_NE(all.find("rows of fewer than 3 runs cannot tell whether that is"), std::string::npos)
+      << all;
+}
+
+TEST(Contrast, ThreeRunsThatStoppedByTheirResultsHaveNoIntervalOfARatio) {
+  std::vector<Json> records;
+  for (int round = 1; round <= 4; ++round) {
+    for (const int gpus : {1, 2}) {
+      if (gpus == 1 && round == 4) continue;
+      records.push_back(run_of(gpus, 10 + 0.01 * round, round));
+      records.back()["flags"]["sequential"] = true;
+    }
+  }
+  const Compared compared(records);
+  const Row &base = compared.study.rows[0], &row = compared.study.rows[1];
+  const Judged ratio =
+      judged(compared.comparison.speed_ups[1]->ratio.estimate, doubt_of(base, row));
+  EXPECT_FALSE(doubt_of(base, row));
+  EXPECT_FALSE(ratio.is_known());
+  EXPECT_EQ(ratio.doubt().text(), "too few runs for an anytime-valid interval");
+  EXPECT_FALSE(ratio.is_above(-1e9) || ratio.is_below(1e9));
 }
 
 }  // namespace

@@ -81,21 +81,45 @@ bool names_have(const std::vector<std::string>& names, const std::string& name) 
 TEST(EnergyColumns, HaveIntervalsAndSayWhatTheyCover) {
   const Metered study(metered());
   const Table table = study.table();
-  EXPECT_NEAR(*cell(table, 0, "energy_joules").value, 100 * 18 * std::cbrt(1.3 * 0.8), 0.1);
+  EXPECT_NEAR(*cell(table, 0, "energy_joules").value, 100 * 18 * (1 + 1.3 + 0.8) / 3, 1e-9);
   EXPECT_TRUE(cell(table, 1, "energy_joules").interval);
   EXPECT_NEAR(*cell(table, 1, "mean_watts").value, 150, 1e-9);
   EXPECT_EQ(cell(table, 1, "idle_watts").text, "40.0");
   EXPECT_EQ(cell(table, 0, "energy_efficiency").text, "100.0 %");
   // 1.8 times as fast with 1.5 times the power: 1.2 times the samples per joule.
-  EXPECT_NEAR(*cell(table, 1, "energy_efficiency").value, 1.2, 0.001);
+  const double sum = 1 + 1.3 + 0.8, noisy_sum = 1 + 1.3 * 1.01 + 0.8 * 0.99;
+  EXPECT_NEAR(*cell(table, 1, "energy_efficiency").value, 1.2 * sum / noisy_sum, 1e-9);
   const auto interval = cell(table, 1, "energy_efficiency").interval;
   ASSERT_TRUE(interval);
   EXPECT_LT(interval->high - interval->low, 0.1) << "paired: drift of the machine cancels";
   EXPECT_EQ(cell(table, 0, "joules_beside_training").text, "0.0100");
   EXPECT_EQ(cell(table, 0, "energy_covers").text, "GPUs + CPUs");
-  const double joules = *cell(table, 0, "energy_joules").value;
-  EXPECT_NEAR(*cell(table, 0, "energy_delay_joule_seconds").value, joules * joules / 100, 1);
+  const double squares = (1 + 1.3 * 1.3 + 0.8 * 0.8) / 3;
+  EXPECT_NEAR(*cell(table, 0, "energy_delay_joule_seconds").value, 100 * 18 * 18 * squares, 1e-6);
+  EXPECT_EQ(cell(table, 0, "energy_runs").value, 3);
+  EXPECT_EQ(cell(table, 0, "energy_joules").text.find("run"), std::string::npos);
   EXPECT_FALSE(has_note(study.table({"time"}), "energy:")) << "only where they are shown";
+}
+
+TEST(EnergyColumns, AFigureOfFewerRunsThanItsRowSaysSo) {
+  std::vector<Json> records = metered();
+  for (Json& record : records) {
+    const bool is_other = record["layout"]["gpus"] == 2 && record["round"] != 2;
+    if (is_other) record["energy"].erase("joules");
+  }
+  const Table table = Metered(records).table();
+  EXPECT_EQ(cell(table, 1, "runs").text, "3");
+  EXPECT_TRUE(cell(table, 1, "energy_joules").text.ends_with(" (1 run)"));
+  EXPECT_TRUE(cell(table, 1, "energy_efficiency").text.ends_with(" (1 run)"));
+  EXPECT_TRUE(cell(table, 1, "energy_delay_joule_seconds").text.ends_with(" (1 run)"));
+  EXPECT_EQ(cell(table, 1, "energy_runs").value, 1);
+  for (Json& record : records) {
+    const bool is_base = record["layout"]["gpus"] == 1;
+    if (is_base && record["round"] != 2) record["energy"].erase("joules");
+    if (!is_base) record["energy"]["joules"] = 1000;
+  }
+  EXPECT_TRUE(
+      cell(Metered(records).table(), 1, "energy_efficiency").text.ends_with(" (base: 1 run)"));
 }
 
 TEST(EnergyColumns, RowsOfUnlikeCoverageHaveNoCommonRatio) {
@@ -194,6 +218,30 @@ TEST(EnergyBest, LeastEnergyAmongTheNearlyFastest) {
   // Everything is near enough: one replica takes most.
   EXPECT_EQ(find_best(study, 2, expense("energy")).smallest.name, "2 replicas");
   EXPECT_EQ(best_json(study, best)["least"], "energy");
+}
+
+// Four replicas are twice as fast and take less, but only one of their runs has a meter.
+TEST(EnergyBest, AFasterPointWithoutAMeterIsNamed) {
+  std::vector<Json> records = frugal();
+  for (Json& record : records) {
+    if (record["layout"]["gpus"] != 4) continue;
+    record["timing"]["fit_seconds"] = 25.0;
+    if (record["round"] == 1) {
+      record["energy"]["joules"] = 100.0;
+    } else {
+      record["energy"].erase("joules");
+    }
+  }
+  const Study study = make_studies(content_of(records)).at(0);
+  const std::string text = best_text(study, find_best(study, 0.05, expense("energy")));
+  EXPECT_NE(text.find("fastest of the points with energy by the same meters in each run: 2 "
+                      "replicas: 51."),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("left aside: 1 point without a figure of energy for each run; of these "
+                      "faster: 4 replicas: 25 s"),
+            std::string::npos)
+      << text;
 }
 
 TEST(EnergyBest, PointsThatCannotBeComparedAreLeftAside) {

@@ -67,7 +67,7 @@ TEST(ExplainSteps, RatesAreHeldAgainstTheStepsThatTheyAreOf) {
   const auto all = explain(load_store(folder / "study"), Base::matched);
   const PointExplanation& point = all.at(0).points.at(1);
   ASSERT_TRUE(point.lost);
-  EXPECT_NEAR(point.lost->value, 0, 1e-6);
+  EXPECT_NEAR(point.lost->value(), 0, 1e-6);
   EXPECT_EQ(point.label, "");
   EXPECT_NEAR(*point.residual, 0, 1e-6);
   const std::string text = explanation_text(all.at(0));

@@ -7,188 +7,15 @@
 
 #include "analysis/gate/judge.h"
 #include "engine/core/error.h"
+#include "tests/unit/analysis/made_sides.h"
 
 namespace paceline {
 namespace {
 
-// A machine on which runs vary by 1 %, rounds of a session by 1 %, and sessions by 2 %.
-class Machine {
- public:
-  explicit Machine(unsigned seed) : engine_(seed) {}
-
-  // `rounds` runs of each point on each side, side by side in one session. `factor` is the true
-  // time of a point of the current side over that of the baseline.
-  // Points that are as quiet or as noisy as this says, instead of 1 %.
-  std::function<double(int point)> noise = [](int) { return 0.01; };
-
-  void session(const std::string& name, int points, int rounds,
-               const std::function<double(int point)>& factor, Side* baseline, Side* current) {
-    const double effect = 0.02 * normal_(engine_);
-    for (int round = 1; round <= rounds; ++round) {
-      const double drift = effect + 0.01 * normal_(engine_);
-      for (int point = 0; point < points; ++point) {
-        if (baseline) add(*baseline, point, name, round, drift);
-        if (current) add(*current, point, name, round, drift + std::log(factor(point)));
-      }
-    }
-  }
-
- private:
-  void add(Side& side, int point, const std::string& session, int round, double log_time) {
-    while (side.subjects.size() <= static_cast<std::size_t>(point)) {
-      side.subjects.emplace_back();
-      side.subjects.back().name = "point " + std::to_string(side.subjects.size());
-    }
-    Subject& subject = side.subjects[static_cast<std::size_t>(point)];
-    subject.samples[Quantity::time].push_back(
-        {(10 + point) * std::exp(log_time + noise(point) * normal_(engine_)), session, round});
-    ++subject.runs;
-  }
-
-  std::mt19937_64 engine_;
-  std::normal_distribution<double> normal_;
-};
-
-double unchanged(int) {
-  return 1;
-}
-
-// The first point is slower by 5 %.
-double one_slower(int point) {
-  return point == 0 ? 1.05 : 1;
-}
-
-struct Outcomes {
-  int regression = 0, undecided = 0, pass = 0, of = 0;
-  double red() const { return static_cast<double>(regression) / of; }
-  double passed() const { return static_cast<double>(pass) / of; }
-};
-
-struct Plan {
-  int points = 1;
-  int baseline_sessions = 0;  // 0: both sides interleaved from the start, as --ab does
-  std::function<double(int)> factor = unchanged;
-  int studies = 1000;
-  bool rerun = true;
-  std::function<double(int)> noise = {};
-};
-
-Judgement study(Machine& machine, const Plan& plan) {
-  constexpr int kRounds = 5;
-  Side baseline, current;
-  if (plan.baseline_sessions == 0) {
-    machine.session("first", plan.points, kRounds, plan.factor, &baseline, &current);
-  }
-  for (int session = 1; session <= plan.baseline_sessions; ++session) {
-    machine.session("stored " + std::to_string(session), plan.points, kRounds, unchanged, &baseline,
-                    nullptr);
-  }
-  if (plan.baseline_sessions > 0) {
-    machine.session("today", plan.points, kRounds, plan.factor, nullptr, &current);
-  }
-  const GateOptions options;
-  Judgement judgement = judge(baseline, current, options);
-  if (judgement.verdict() == Verdict::pass || !plan.rerun) return judgement;
-  Side fresh_baseline, fresh_current;
-  machine.session("fresh", plan.points, kRounds, plan.factor, &fresh_baseline, &fresh_current);
-  settle(judgement, judge(fresh_baseline, fresh_current, suspects_of(judgement, options)));
-  return judgement;
-}
-
-Outcomes outcomes(const Plan& plan) {
-  Machine machine(20261121);
-  if (plan.noise) machine.noise = plan.noise;
-  Outcomes result;
-  for (result.of = 0; result.of < plan.studies; ++result.of) {
-    const Verdict verdict = study(machine, plan).verdict();
-    result.regression += verdict == Verdict::regression;
-    result.undecided += verdict == Verdict::undecided;
-    result.pass += verdict == Verdict::pass;
-  }
-  return result;
-}
-
-TEST(GateSimulation, TheSameBuildIsHardlyEverRed) {
-  for (const int sessions : {0, 1, 3}) {
-    for (const int points : {1, 14}) {
-      const Outcomes found = outcomes({.points = points, .baseline_sessions = sessions});
-      EXPECT_LT(found.red(), 0.01) << points << " points, " << sessions << " sessions";
-      EXPECT_GT(found.passed(), 0.95) << points << " points, " << sessions << " sessions";
-    }
-  }
-  EXPECT_LT(outcomes({.points = 60, .baseline_sessions = 1, .studies = 300}).red(), 0.01);
-}
-
-TEST(GateSimulation, FivePercentAreFoundAmongFourteenPoints) {
-  for (const int sessions : {0, 1, 3}) {
-    for (const int points : {1, 2, 5, 14}) {
-      const Outcomes found = outcomes(
-          {.points = points, .baseline_sessions = sessions, .factor = one_slower, .studies = 500});
-      EXPECT_GT(found.red(), 0.95) << points << " points, " << sessions << " sessions";
-    }
-  }
-}
-
-TEST(GateSimulation, TenPercentAreFoundAmongSixtyPoints) {
-  const auto slower = [](int point) { return point == 37 ? 1.1 : 1.0; };
-  for (const int sessions : {0, 1, 3}) {
-    EXPECT_GT(
-        outcomes({.points = 60, .baseline_sessions = sessions, .factor = slower, .studies = 100})
-            .red(),
-        0.99);
-  }
-}
-
-// What is borrowed from other points about the noise must not make a noisy one look quiet.
-TEST(GateSimulation, UnlikeNoiseMakesNoFalseAlarms) {
-  const auto noise = [](int point) { return point % 2 == 0 ? 0.002 : 0.04; };
-  // With runs that vary by 4 % chance alone makes 2.5 %, and the test's own 5 % are what is left.
-  EXPECT_LT(outcomes({.points = 14, .studies = 300, .noise = noise}).red(), 0.05);
-  EXPECT_LT(outcomes({.points = 14, .baseline_sessions = 1, .studies = 300, .noise = noise}).red(),
-            0.05);
-}
-
-// Why sessions are the unit of replication: runs of one session against those of another would call
-// one build in three a regression.
-TEST(GateSimulation, StoredRunsOfFewSessionsNeverDecide) {
-  for (const int sessions : {1, 2}) {
-    const Outcomes found =
-        outcomes({.points = 14, .baseline_sessions = sessions, .studies = 200, .rerun = false});
-    EXPECT_EQ(found.undecided, found.of) << sessions;
-  }
-  const Outcomes decided =
-      outcomes({.points = 1, .baseline_sessions = 8, .studies = 1000, .rerun = false});
-  EXPECT_LT(decided.red(), 0.05);
-  EXPECT_GT(decided.passed(), 0.3);  // against sessions that vary by 2 %, one of today says little
-}
-
-TEST(GateSimulation, FasterIsNoRegression) {
-  const auto faster = [](int) { return 0.8; };
-  EXPECT_EQ(outcomes({.points = 5, .factor = faster, .studies = 100}).pass, 100);
-}
-
-// Sides with one point and equal values but for what a test sets.
-Side side_with(const std::string& name, Quantity quantity, const std::vector<double>& values,
-               const std::string& session) {
-  Side side;
-  side.name = name;
-  side.subjects.emplace_back();
-  Subject& subject = side.subjects.back();
-  subject.name = "gpus=2";
-  subject.runs = values.size();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    subject.samples[quantity].push_back({values[i], session, static_cast<int>(i) + 1});
-  }
-  return side;
-}
-
-Check only_check(Quantity quantity, const std::vector<double>& before,
-                 const std::vector<double>& now, const GateOptions& options = {}) {
-  const Judgement judgement = judge(side_with("baseline", quantity, before, "s"),
-                                    side_with("current", quantity, now, "s"), options);
-  EXPECT_EQ(judgement.checks.size(), 1U);
-  return judgement.checks.at(0);
-}
+using testing::add_session;
+using testing::has_note;
+using testing::only_check;
+using testing::side_with;
 
 TEST(Gate, NeedsThreeRunsOfEach) {
   const Check check = only_check(Quantity::time, {10, 10}, {20, 20});
@@ -198,28 +25,41 @@ TEST(Gate, NeedsThreeRunsOfEach) {
             Verdict::regression);
 }
 
-TEST(Gate, AMachineThatWasBusyOnOneSideDecidesNothing) {
-  Side before = side_with("baseline", Quantity::time, {10, 10.1, 9.9}, "s");
-  Side now = side_with("current", Quantity::time, {20, 20.1, 19.9}, "s");
-  now.subjects[0].busy = 3;
-  now.subjects[0].busy_why = "18 % of the time of its CPUs went to other processes";
-  for (const auto& [baseline, current] : {std::pair(&before, &now), std::pair(&now, &before)}) {
-    const Judgement judgement = judge(*baseline, *current, {});
-    EXPECT_EQ(judgement.verdict(), Verdict::undecided);
-    ASSERT_EQ(judgement.warnings.size(), 1U);
-    EXPECT_NE(judgement.warnings[0].find("busy in 3 of 3 runs of the current, e.g. 18 %"),
-              std::string::npos);
-    EXPECT_NE(judgement.checks[0].reason.find("the machine was busy in all runs of the"),
-              std::string::npos);
-    EXPECT_TRUE(judgement.checks[0].change);
+TEST(Gate, ACertainSlowdownBelowTheThresholdIsSaid) {
+  const Check check = only_check(Quantity::time, {10, 10, 10}, {10.22, 10.2201, 10.2199});
+  EXPECT_EQ(check.verdict, Verdict::pass);
+  EXPECT_TRUE(check.is_worse_below_threshold);
+  EXPECT_EQ(check.reason,
+            "slower by 2.2 %, beyond the noise (p < 0.0001), below the threshold of 2.5 %");
+  EXPECT_EQ(only_check(Quantity::time, {10, 10.1, 9.9}, {10.1, 10, 10}).reason, "");
+  EXPECT_EQ(only_check(Quantity::time, {10.22, 10.2201, 10.2199}, {10, 10, 10}).reason, "");
+}
+
+// The interval of one check and the p of all of them are not said as if they were of one family.
+TEST(Gate, OneCheckOfManySaysSo) {
+  Side before, now;
+  for (int point = 0; point < 13; ++point) {
+    Side one = side_with("old", Quantity::time, {10, 10.1, 9.9}, "s");
+    one.subjects[0].name = "gpus=" + std::to_string(point + 1);
+    before.subjects.push_back(one.subjects[0]);
+    if (point == 0)
+      one.subjects[0].samples[Quantity::time] = {{12, "s", 1}, {11.2, "s", 2}, {12.6, "s", 3}};
+    now.subjects.push_back(one.subjects[0]);
   }
-  before.subjects[0].busy = 3;  // of both sides: they stand side by side
-  EXPECT_EQ(judge(before, now, {}).verdict(), Verdict::regression);
-  now.subjects[0].samples = {{Quantity::accuracy, {{0.5, "s", 1}, {0.5, "s", 2}, {0.5, "s", 3}}}};
-  before.subjects[0].samples = {
-      {Quantity::accuracy, {{0.9, "s", 1}, {0.9, "s", 2}, {0.9, "s", 3}}}};
-  before.subjects[0].busy = 0;
-  EXPECT_EQ(judge(before, now, {}).verdict(), Verdict::regression);  // no machine learns less
+  before.name = "old";
+  now.name = "new";
+  // Each with a noise of its own, of which nothing is borrowed.
+  GateOptions options;
+  options.only = {{"gpus=1", Quantity::time}};
+  const Check alone = judge(before, now, options).checks.at(0);
+  EXPECT_EQ(alone.verdict, Verdict::regression);
+  EXPECT_NE(alone.reason.find("beyond the noise (p = 0.0"), std::string::npos) << alone.reason;
+  const Check among = judge(before, now, {}).checks.at(0);
+  EXPECT_EQ(among.verdict, Verdict::undecided);
+  EXPECT_GT(among.interval->low, 0);
+  EXPECT_NE(among.reason.find("beyond the noise by itself (p = 0.0"), std::string::npos);
+  EXPECT_NE(among.reason.find("but not of 13 checks together (p = 0."), std::string::npos)
+      << among.reason;
 }
 
 TEST(Gate, NeedsAnEffectAndATest) {
@@ -252,6 +92,10 @@ TEST(Gate, LooksAfterEveryRoundNeedMoreOfIt) {
   const Check too_few = only_check(Quantity::time, {10, 10, 10}, clear, looks);
   EXPECT_EQ(too_few.verdict, Verdict::undecided);
   EXPECT_TRUE(too_few.more_rounds_help);
+  // Rounds that go up and down slowly are no regression.
+  const std::vector<double> wave = {10.9, 10.8, 10.75, 10.8, 10.7, 10.6, 10.65, 10.55};
+  EXPECT_EQ(only_check(Quantity::time, std::vector<double>(8, 10.0), wave, looks).verdict,
+            Verdict::undecided);
   // Two rounds have no interval at all; equal values decide with three.
   EXPECT_EQ(only_check(Quantity::loss, {1, 1, 1}, {1, 1, 1}, looks).verdict, Verdict::pass);
 }
@@ -397,18 +241,6 @@ TEST(Gate, LostRunsLeaveTheOtherPairs) {
   EXPECT_EQ(judgement.verdict(), Verdict::regression);
 }
 
-bool has_note(const Judgement& judgement, const std::string& note) {
-  return std::find(judgement.notes.begin(), judgement.notes.end(), note) != judgement.notes.end();
-}
-
-void add_session(Side& side, const std::string& session, const std::vector<double>& seconds) {
-  Subject& subject = side.subjects.at(0);
-  for (std::size_t i = 0; i < seconds.size(); ++i) {
-    subject.samples[Quantity::time].push_back({seconds[i], session, static_cast<int>(i) + 1});
-  }
-  subject.runs += seconds.size();
-}
-
 // Nights of 5 s beside the session that both sides share: no mean of 5.2 s under a change of 0 %.
 TEST(Gate, ValuesAreOfTheRunsThatTheChangeIsOf) {
   Side baseline = side_with("baseline", Quantity::time, {6, 6.06, 5.94}, "ab");
@@ -530,6 +362,18 @@ TEST(Gate, UnlikeMachinesAreNamed) {
   EXPECT_EQ(differences[1], "only the current ran on H200");
   b.machines.clear();
   EXPECT_TRUE(unlike_machines(a, b).empty());
+}
+
+TEST(Gate, SharesOfOtherOptionsMeanTheSame) {
+  const ShareBounds wide{.most = 10, .zero = true};
+  for (const char* text : {"5%", " 5 %", "0.05"}) {
+    EXPECT_DOUBLE_EQ(parse_threshold(text, "--within", "percentage", wide), 0.05) << text;
+  }
+  EXPECT_EQ(parse_threshold("0", "--within", "percentage", wide), 0);
+  EXPECT_EQ(parse_threshold("900%", "--within", "percentage", wide), 9);
+  for (const char* text : {"5", "1001%", "-1%", "x"}) {
+    EXPECT_THROW(parse_threshold(text, "--within", "percentage", wide), Error) << text;
+  }
 }
 
 TEST(Gate, ThresholdTexts) {

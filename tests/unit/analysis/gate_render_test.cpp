@@ -78,16 +78,21 @@ TEST(GateRender, WarningsComeFirst) {
 
 TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
   Judgement judgement = mixed();
-  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "over rounds that both sides have; p: two-sided"));
+  EXPECT_TRUE(has(gate_text(judgement, {}, {.width = 1000}),
+                  "of each check by itself, over rounds that both sides have, taken as "
+                  "independent; p: two-sided"));
   for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Evidence::runs;
   judgement.checks[0].evidence = Evidence::sessions;
-  EXPECT_TRUE(has(gate_text(judgement, {}, {}),
-                  "over means of sessions (time) and runs (test accuracy, training loss); p"));
+  EXPECT_TRUE(has(gate_text(judgement, {}, {.width = 1000}),
+                  "over means of sessions (time) and runs (test accuracy, training loss), taken as "
+                  "independent; p"));
   for (Check& check : judgement.checks) check.interval.reset();
-  EXPECT_FALSE(has(gate_text(judgement, {}, {}), "interval: "));
-  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "- p: two-sided, Holm-adjusted over all checks\n"));
+  EXPECT_FALSE(has(gate_text(judgement, {}, {.width = 1000}), "interval: "));
+  EXPECT_TRUE(has(gate_text(judgement, {}, {.width = 1000}),
+                  "- p: two-sided, Holm-adjusted over all checks\n"));
   judgement.is_confirmed = true;
-  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "over all checks, of fresh runs over those\n"));
+  EXPECT_TRUE(has(gate_text(judgement, {}, {.width = 1000}),
+                  "over all checks, of fresh runs over those\n"));
 }
 
 TEST(GateRender, FreshRunsAreSaid) {
@@ -126,6 +131,38 @@ TEST(GateRender, JunitCountsAndEscapes) {
   EXPECT_TRUE(has(xml, "<error message=\"2 and 2 runs")) << xml;
 }
 
+// Surefire's and Jenkins' schema: seconds with 3 decimals at most.
+TEST(GateRender, JunitHasTimes) {
+  const std::string xml = gate_junit(mixed(), {});
+  EXPECT_TRUE(has(xml, "errors=\"1\" skipped=\"0\" time=\"11.000\">")) << xml;
+  EXPECT_TRUE(has(xml, "name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" time=\"11.000\">"));
+  EXPECT_TRUE(has(xml,
+                  "paceline.gate.loss\" name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" "
+                  "time=\"0.000\"/>"))
+      << xml;
+}
+
+TEST(GateRender, ACertainSlowdownThatPassesIsSaidEverywhere) {
+  Judgement judgement = mixed();
+  judgement.checks.resize(1);
+  Check& check = judgement.checks[0];
+  check.verdict = Verdict::pass;
+  check.is_worse_below_threshold = true;
+  check.reason = "slower by 2.2 %, beyond the noise (p < 0.0001), below the threshold of 2.5 %";
+  judgement.sees = 0.038;
+  const std::string text = gate_text(judgement, {}, {.width = 400});
+  EXPECT_TRUE(has(text, "1 passed (1 certainly worse, below the threshold), 0 undecided")) << text;
+  EXPECT_TRUE(has(text, "pass: time of mnist-cnn gpus=2,backend=<&\"|>: slower by 2.2 %")) << text;
+  EXPECT_TRUE(has(text, "a point slower by 3.8 % is red in 95 % of such gates")) << text;
+  EXPECT_TRUE(has(gate_markdown(judgement, {}), "- **pass**: time of"));
+  EXPECT_TRUE(has(gate_junit(judgement, {}), "<system-out>slower by 2.2 %, beyond the noise"));
+  EXPECT_TRUE(has(gate_annotations(judgement), "::notice title=paceline gate pass::time of"));
+  const Json json = Json::parse(gate_json(judgement, {}));
+  EXPECT_EQ(json["checks"][0]["worse_below_threshold"], true);
+  EXPECT_EQ(json["checks"][0]["reason"], check.reason);
+  EXPECT_EQ(json["sees"], 0.038);
+}
+
 TEST(GateRender, MarkdownEscapesCells) {
   const std::string text = gate_markdown(mixed(), {});
   EXPECT_TRUE(has(text, "backend=\\<&\"\\|\\>")) << text;
@@ -142,26 +179,26 @@ TEST(GateRender, AnnotationsAreOneLineEach) {
   EXPECT_TRUE(has(text, "2 and 2 runs%0Aof each")) << text;
 }
 
-TEST(GateRender, ABuildAgainstItselfSaysWhetherTheMachineIsQuiet) {
+TEST(GateRender, ABuildAgainstItselfSaysWhetherTheMachineIsSteady) {
   Judgement judgement;
-  EXPECT_EQ(quietness_text(judgement), "");
+  EXPECT_EQ(steadiness_text(judgement), "");
   Check check = slow();
   check.verdict = Verdict::pass;
   check.interval = Interval{-0.012, 0.009};
   judgement.checks = {check};
-  EXPECT_EQ(quietness_text(judgement),
-            "quiet enough for these thresholds: 95 % intervals of the time of equal runs reach "
+  EXPECT_EQ(steadiness_text(judgement),
+            "steady enough for these thresholds: 95 % intervals of the time of equal runs reach "
             "1.2 %\n");
   Check other = check;
   other.quantity = Quantity::loss;
   other.verdict = Verdict::undecided;
   judgement.checks.push_back(other);
-  EXPECT_TRUE(quietness_text(judgement).starts_with("quiet enough")) << "of time alone";
+  EXPECT_TRUE(steadiness_text(judgement).starts_with("steady enough")) << "of time alone";
   check.verdict = Verdict::undecided;
   check.interval = Interval{-0.29, 0.2};
   judgement.checks = {check};
-  EXPECT_NE(quietness_text(judgement).find("not quiet enough"), std::string::npos);
-  EXPECT_NE(quietness_text(judgement).find("reach 29.0 %"), std::string::npos);
+  EXPECT_NE(steadiness_text(judgement).find("not steady enough"), std::string::npos);
+  EXPECT_NE(steadiness_text(judgement).find("reach 29.0 %"), std::string::npos);
 }
 
 }  // namespace

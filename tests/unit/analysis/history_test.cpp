@@ -163,6 +163,37 @@ TEST(History, ASeriesWithoutAShiftHasOneLevel) {
   ASSERT_EQ(history_plots(history.studies[0], 1).size(), 1U);
 }
 
+TEST(History, WithoutAShiftSaysWhatWouldHaveBeenFound) {
+  const std::string text = text_of(history_of(nightly({.factor = 1}), only(HistoryMetric::time)));
+  EXPECT_NE(text.find("time: no level shift in 3 series, and 40 sessions would have shown one of"),
+            std::string::npos)
+      << text;
+  const History few = history_of(nightly({.factor = 1}, 19), only(HistoryMetric::time));
+  EXPECT_EQ(text_of(few).find("too few sessions"), std::string::npos);
+  const Json series = Json::parse(history_json(few))["history"][0]["series"][0];
+  EXPECT_GT(series["detectable"], 0.01);
+  EXPECT_LT(series["detectable"], 0.05);
+}
+
+TEST(History, SessionsInARowThatAreOutlyingAreToldTogether) {
+  std::vector<Json> records = nightly({.night = 99});
+  for (Json& record : records) {
+    if (record["session"] < "2026-01-21" || record["session"] >= "2026-01-24") continue;
+    record["timing"]["fit_seconds"] = record["timing"]["fit_seconds"].get<double>() * 1.2;
+  }
+  const History history = history_of(records, only(HistoryMetric::time));
+  EXPECT_TRUE(history.studies[0].events.empty());
+  const std::string text = text_of(history);
+  EXPECT_NE(text.find("3 sessions from 2026-01-21 to 2026-01-23: time +"), std::string::npos)
+      << text;
+}
+
+TEST(History, KnowsWhetherAShiftIsForTheWorse) {
+  EXPECT_TRUE(history_of(nightly({}), only(HistoryMetric::time)).has_worse());
+  EXPECT_FALSE(history_of(nightly({.factor = 0.9}), only(HistoryMetric::time)).has_worse());
+  EXPECT_FALSE(history_of(nightly({.factor = 1}), only(HistoryMetric::time)).has_worse());
+}
+
 TEST(History, DisturbedAndControlRunsAreInNoSession) {
   std::vector<Json> records = nightly({.factor = 1});
   for (std::size_t i = 0; i < records.size(); i += 9) {

@@ -5,9 +5,11 @@
 
 #include <sstream>
 
+#include "analysis/explain/explain.h"
 #include "analysis/findings/best.h"
+#include "analysis/render/render.h"
 #include "analysis/report.h"
-#include "tests/unit/analysis/samples.h"
+#include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
@@ -72,6 +74,38 @@ TEST(QualityHeld, APublishedTableSaysWhatItsSpeedUpsAreOf) {
   EXPECT_EQ(report.find("Largest mean speed-up: 49"), std::string::npos) << report;
   EXPECT_EQ(report.find("for 2, 4, 8"), std::string::npos) << "findings leave them out" << report;
   EXPECT_EQ(report_of("cassava-resnet50").find("lower accuracy"), std::string::npos);
+}
+
+// Five runs of one and of four replicas, which are as accurate as `accuracy`.
+std::vector<Json> study_of_accuracy(double accuracy) {
+  std::vector<Json> records;
+  for (int round = 1; round <= 5; ++round) {
+    for (const int gpus : {1, 2, 4}) {
+      Json json = sample_record({.gpus = gpus,
+                                 .repeat = round,
+                                 .round = round,
+                                 .fit_seconds = 20.0 / gpus * (1 + 0.002 * ((round + gpus) % 3))});
+      json["quality"]["test_accuracy"] = gpus == 4 ? accuracy : 0.97;
+      records.push_back(json);
+    }
+  }
+  return records;
+}
+
+TEST(QualityHeld, ItsBracketKeepsItsUnitWhereMarginsAreNotShown) {
+  const std::string text = render_text(testing::table_of(study_of_accuracy(0.95)));
+  EXPECT_NE(text.find("(100.0 %)"), std::string::npos) << text;
+}
+
+TEST(QualityHeld, ExplainMarksTheRowAndLeavesItOutOfTheSeries) {
+  const auto explained = explain(content_of(study_of_accuracy(0.95)), Base::matched);
+  const std::string text = explanation_text(explained.at(0));
+  EXPECT_NE(text.find("1 row has lower accuracy than its base: 4 replicas (95.00 % beside 97.00 "
+                      "%)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("(100.0 %)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("for 2, 4 replicas"), std::string::npos) << text;
 }
 
 TEST(QualityHeld, BestLeavesWorseNetworksAside) {

@@ -11,6 +11,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "results/expected_runs.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
@@ -112,6 +113,52 @@ TEST(Report, WritesTablesAndPlots) {
   EXPECT_NE(text.find("beside it: report.json, report.md, report.csv, speedup.svg"),
             std::string::npos);
   EXPECT_NO_THROW(write_report({folder / "quick"}, options, stream));
+}
+
+TEST(Report, PointsThatHaveNotRunHaveNoRecordsToLinkTo) {
+  const TemporaryFolder folder;
+  const Store store(folder / "quick");
+  int index = 0;
+  for (const Json& json : drifting_study()) store.write(json["point"], ++index, json, "");
+  ExpectedRuns plan{"quick", "mnist-cnn", 3, {}};
+  for (const int gpus : {1, 2, 4}) {
+    Point point;
+    point.set("gpus", gpus);
+    point.set("cpus_per_task", 1);
+    point.set("backend", "mpi");
+    plan.points.push_back(point);
+  }
+  write_wanted(folder / "quick", plan);
+  ReportOptions options;
+  options.out = folder / "out";
+  options.plots.clear();
+  std::ostringstream stream;
+  write_report({folder / "quick"}, options, stream);
+  std::ostringstream page;
+  page << std::ifstream(folder / "out/report.html").rdbuf();
+  EXPECT_NE(page.str().find("not run"), std::string::npos) << page.str();
+  EXPECT_NE(page.str().find("Records: "), std::string::npos);
+  EXPECT_EQ(page.str().find("href=\"\""), std::string::npos);
+}
+
+TEST(Report, PointsWhoseRecordsCannotBeReadAreNotSaidToBeNotRun) {
+  const TemporaryFolder folder;
+  const Store store(folder / "quick");
+  int index = 0;
+  for (const Json& json : drifting_study()) store.write(json["point"], ++index, json, "");
+  ExpectedRuns plan{"quick", "mnist-cnn", 1, {}};
+  Point point;
+  point.set("gpus", 8);
+  point.set("cpus_per_task", 1);
+  point.set("backend", "mpi");
+  plan.points.push_back(point);
+  write_wanted(folder / "quick", plan);
+  fs::create_directories(folder / "quick" / point.folder());
+  std::ofstream(folder / "quick" / point.folder() / "1.1.json") << "half";
+  std::ostringstream stream;
+  write_report({folder / "quick"}, {}, stream);
+  EXPECT_NE(stream.str().find("unreadable"), std::string::npos) << stream.str();
+  EXPECT_EQ(stream.str().find("not run"), std::string::npos) << stream.str();
 }
 
 int refusal_code(const fs::path& out) {

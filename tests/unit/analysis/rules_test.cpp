@@ -41,7 +41,9 @@ std::vector<Json> good_study() {
 std::vector<BrokenRule> broken_by(const std::vector<Json>& records,
                                   const std::vector<Selection>& only = {},
                                   const Base& base = Base::matched, bool pool = false) {
-  const Study study = make_studies(content_of(records), only, {}, pool).at(0);
+  const Study study =
+      make_studies(content_of(records), only, {}, pool ? Pooling::always : Pooling::by_sessions)
+          .at(0);
   const Comparison comparison = compare(study, base);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
@@ -67,7 +69,8 @@ std::set<int> broken_after(Change change) {
 TEST(Rules, AGoodStudyKeepsAllTwelve) {
   const auto broken = broken_by(good_study());
   for (const BrokenRule& each : broken) ADD_FAILURE() << sentence_of(each);
-  EXPECT_EQ(summary_of(broken), "Rules of Hoefler and Belli (SC15): 12 of 12 hold");
+  EXPECT_EQ(summary_of(broken),
+            "Rules of Hoefler and Belli (SC15): no breach found of what can be checked: 12 rules");
 }
 
 TEST(Rules, EachIsBrokenByItsOwnFault) {
@@ -151,14 +154,12 @@ TEST(Rules, ARowThatIsItsOwnBaseIsNotCompared) {
 TEST(Rules, DisturbedRunsAndSessionsAreNotCalledFewRuns) {
   std::vector<Json> records = good_study();
   for (Json& json : records) json["flags"]["throttled"] = json["layout"]["gpus"] == 2;
-  EXPECT_EQ(
-      said_of(7, broken_by(records)),
-      "rule 7: 1 speed-up of only disturbed runs: no test can tell noise from effect; run the "
-      "row and its base again undisturbed; ");
-  EXPECT_EQ(
-      said_of(7, broken_by(good_study(), {}, Base::matched, true)),
-      "rule 7: 1 speed-up of fewer than 3 sessions: no test can tell noise from effect; run 3 "
-      "sessions or more of the row and of its base; ");
+  EXPECT_EQ(said_of(7, broken_by(records)),
+            "rule 7: 1 speed-up of only disturbed runs: not judged against noise; run the "
+            "row and its base again undisturbed; ");
+  EXPECT_EQ(said_of(7, broken_by(good_study(), {}, Base::matched, true)),
+            "rule 7: 1 speed-up of fewer than 3 sessions: not judged against noise; run 3 "
+            "sessions or more of the row and of its base; ");
   EXPECT_EQ(said_of(5, broken_by(good_study(), {}, Base::matched, true)),
             "rule 5: 2 of 2 rows have one session, so no interval; run 3 sessions or more; ");
 }
@@ -200,7 +201,7 @@ TEST(Rules, APublishedPageIsHeldToThemToo) {
   write_report({std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference/cassava-resnet50"},
                options, stream);
   EXPECT_NE(stream.str().find("rule 5: 14 of 14 rows have one run"), std::string::npos);
-  EXPECT_NE(stream.str().find("of 12 hold; broken:"), std::string::npos);
+  EXPECT_NE(stream.str().find(" of 12 broken:"), std::string::npos);
 }
 
 TEST(Rules, NormalityTellsNormalFromNot) {
@@ -220,6 +221,7 @@ TEST(Rules, NormalityTellsNormalFromNot) {
   EXPECT_GT(normal_rejected, kTrials * 0.01);
   EXPECT_EQ(bimodal_accepted, 0);
   EXPECT_EQ(normality({2, 2, 2, 2, 2}), 1);
+  EXPECT_EQ(normality({2, 2 + 1e-15, 2, 2, 2 - 1e-15}), 1) << "rounding is no second mode";
 }
 
 }  // namespace

@@ -89,6 +89,21 @@ TEST(Scaling, MixturesAreRefusedByRecord) {
   EXPECT_NE(refusal({{1, {}, {}, 64}, {2, {}, {}, 60}}).find("record 1"), std::string::npos);
 }
 
+// Of four sizes one has another batch: that one is named, and what it breaks.
+TEST(Scaling, TheOddRowIsNamed) {
+  const std::string said =
+      refusal({{1, 6400, 100, 64}, {2, 12800, 100, 64}, {4, 25600, 100, 64}, {8, 25600, 100, 32}});
+  EXPECT_NE(said.find("neither the total of samples nor the batch per replica is the same in all "
+                      "runs (1 replica, samples 6400, steps 100, batch per replica 64; 8 replicas, "
+                      "samples 25600, steps 100, batch per replica 32)"),
+            std::string::npos)
+      << said;
+  const std::string steps =
+      refusal({{1, 6400, 100, 64}, {2, 12800, 100, 64}, {4, 25600, 100, 64}, {8, 30720, 60, 64}});
+  EXPECT_NE(steps.find("nor the number of steps is"), std::string::npos) << steps;
+  EXPECT_NE(steps.find("8 replicas, samples 30720, steps 60"), std::string::npos) << steps;
+}
+
 // Pages that give times and rates say what their runs hold fixed, within what they round.
 TEST(Scaling, PublishedTimesAndRatesSayTheirTotal) {
   const auto of = [](const std::vector<std::pair<double, double>>& rates_and_times) {

@@ -44,6 +44,26 @@ TEST(Statistics, OneValueHasNoInterval) {
   EXPECT_THROW(geometric_mean(std::vector<double>{1, 0}), Error);
 }
 
+// Five runs of a budget: 1, 1, 1, 1 and 3 hours are 7, which is 5 times 1.4. Deviations 0.4 and 1.6
+// have the variance 0.8.
+TEST(Statistics, AmountsAddUp) {
+  const double hours[] = {1, 1, 1, 1, 3};
+  const Estimate mean = mean_amount(hours);
+  EXPECT_DOUBLE_EQ(mean.value, 1.4);
+  EXPECT_NEAR(mean.interval->high, 1.4 + t_quantile(4) * std::sqrt(0.8 / 5), 1e-9);
+  const double apart[] = {1, 9};
+  EXPECT_EQ(mean_amount(apart).interval->low, 0) << "no cost is negative";
+  EXPECT_FALSE(mean_amount(std::span(hours, 1)).interval);
+}
+
+// Joules over samples of runs of 100 and 300 samples: 500 / 400, not the mean of 2 and 1.
+TEST(Statistics, RatiosAreOfSums) {
+  const double joules[] = {200, 300}, samples[] = {100, 300};
+  EXPECT_DOUBLE_EQ(ratio_of_sums(joules, samples).value, 1.25);
+  const double alike[] = {125, 375};
+  EXPECT_NEAR(ratio_of_sums(alike, samples).interval->high, 1.25, 1e-12);
+}
+
 TEST(Statistics, EqualValuesHaveAnIntervalOfNoWidth) {
   const double same[] = {2, 2, 2}, other[] = {4, 4};
   EXPECT_DOUBLE_EQ(geometric_mean(same).interval->low, geometric_mean(same).interval->high);

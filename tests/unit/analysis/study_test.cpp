@@ -326,6 +326,17 @@ TEST(Comparison, KarpFlattOfAmdahlIsTheSerialShare) {
   }
 }
 
+TEST(Comparison, KarpFlattHasTheIntervalOfTheSpeedUp) {
+  const Comparison comparison = compare(only_study(testing::drifting_study()), Base::matched);
+  const SpeedUp& speed_up = *comparison.speed_ups[1];
+  ASSERT_TRUE(speed_up.ratio.estimate.interval && speed_up.karp_flatt->interval);
+  const Interval &of_speed_up = *speed_up.ratio.estimate.interval,
+                 &of_fraction = *speed_up.karp_flatt->interval;
+  EXPECT_NEAR(speed_up.karp_flatt->value, 2 / speed_up.ratio.estimate.value - 1, 1e-12);
+  EXPECT_NEAR(of_fraction.low, 2 / of_speed_up.high - 1, 1e-12);
+  EXPECT_NEAR(of_fraction.high, 2 / of_speed_up.low - 1, 1e-12);
+}
+
 TEST(Study, AMixtureNamesAChoiceThatIsThere) {
   std::vector<Json> records = {sample_record(), sample_record({.gpus = 2}), sample_record()};
   records[2]["parameters"]["batch_per_replica"] = 128;

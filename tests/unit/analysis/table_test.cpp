@@ -38,7 +38,8 @@ TEST(Table, HasWhatTheRecordsSay) {
   EXPECT_EQ(cell(table, 1, "ntasks").text, "2");
   EXPECT_EQ(cell(table, 1, "speed_up").text, "1.80 ±0.05");
   EXPECT_EQ(cell(table, 1, "efficiency").text, "90.0 ±2.3 %");
-  EXPECT_EQ(cell(table, 1, "karp_flatt").text, "0.111");
+  EXPECT_EQ(cell(table, 1, "karp_flatt").text, "0.111 [0.084, 0.139]");
+  EXPECT_TRUE(cell(table, 1, "karp_flatt").interval);
   EXPECT_EQ(cell(table, 1, "input_stall").text, "2.0 %");
   EXPECT_EQ(cell(table, 1, "exposed_communication").text, "8.0 %");
   EXPECT_EQ(cell(table, 1, "test_accuracy").text, "98.40 %");
@@ -49,6 +50,19 @@ TEST(Table, HasWhatTheRecordsSay) {
   EXPECT_FALSE(shown(table, "gpu_utilization"));
   EXPECT_FALSE(shown(table, "label"));
   EXPECT_TRUE(shown(table, "cpus_per_replica"));
+}
+
+// The larger side, not half: [94.3, 129.5] about 110.5. Beyond a quarter both ends are given.
+TEST(Table, AMarginIsTheLargerSide) {
+  EXPECT_EQ(estimate_cell({110.5, Interval{94.3, 129.5}, 5}, 1).text, "110.5 ±19.0");
+  EXPECT_EQ(estimate_cell({0.083, Interval{-0.04, 0.22}, 5}, 2).text, "0.08 [-0.04, 0.22]");
+  EXPECT_EQ(estimate_cell({-10, Interval{-11, -9}, 5}, 1).text, "-10.0 ±1.0");
+  EXPECT_EQ(estimate_cell({-0.004, Interval{-0.2, 0.2}, 5}, 2).text, "0.00 [-0.20, 0.20]");
+}
+
+TEST(Table, EqualRunsHaveNoMarginOfRounding) {
+  EXPECT_EQ(estimate_cell({32.5, Interval{32.5 - 1e-14, 32.5 + 1e-14}, 5}, 2).text, "32.50 ±0");
+  EXPECT_EQ(estimate_cell({32.5, Interval{32.4999, 32.5001}, 5}, 2).text, "32.50 ±0.0001");
 }
 
 // What all rows share is said below, then details go, and what is left out is named.
@@ -131,12 +145,12 @@ Json load_of(bool busy) {
           {"why", busy ? "18 % of the time of its CPUs went to other processes" : ""}};
 }
 
-TEST(Table, AMachineThatWasNeverQuietIsNotCalledSo) {
+TEST(Table, AMachineThatWasAlwaysBusyIsNotCalledFree) {
   auto records = drifting_study();
   for (Json& json : records) json["provenance"]["machine_load"] = load_of(true);
-  EXPECT_FALSE(says(table_of(records), "quiet"));
+  EXPECT_FALSE(says(table_of(records), "other processes had"));
   records[0]["provenance"].erase("machine_load");
-  EXPECT_TRUE(says(table_of(records), "of 1 run it is not recorded whether the machine was quiet"));
+  EXPECT_TRUE(says(table_of(records), "of 1 run it is not recorded what other processes took"));
   EXPECT_FALSE(says(table_of(records), "less than 5 %"));
 }
 
@@ -172,16 +186,13 @@ TEST(Table, SmallFractionsHaveThreeDigits) {
 
 TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
   auto records = drifting_study();
-  EXPECT_TRUE(says(table_of(records), "whether the machine was quiet is not recorded"));
+  EXPECT_TRUE(says(table_of(records), "what other processes took of the machine is not recorded"));
   for (Json& json : records) json["provenance"]["machine_load"] = load_of(false);
-  const Table quiet = table_of(records);
-  EXPECT_TRUE(quiet.warnings.empty());
-  EXPECT_TRUE(
-      says(quiet,
-           "the machine was quiet (others had less than 5 % of the time of its CPUs) in all "
-           "runs"));
-  EXPECT_EQ(cell(quiet, 0, "busy_runs").value, 0.0);
-  EXPECT_FALSE(shown(quiet, "busy_runs"));
+  const Table free = table_of(records);
+  EXPECT_TRUE(free.warnings.empty());
+  EXPECT_TRUE(says(free, "other processes had less than 5 % of the time of its CPUs in all runs"));
+  EXPECT_EQ(cell(free, 0, "busy_runs").value, 0.0);
+  EXPECT_FALSE(shown(free, "busy_runs"));
 
   records[1]["provenance"]["machine_load"] = load_of(true);  // of two replicas
   records[0]["provenance"].erase("machine_load");
@@ -189,7 +200,7 @@ TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
   ASSERT_EQ(busy.warnings.size(), 1U);
   EXPECT_EQ(busy.warnings[0],
             "the machine was busy: 1 of 6 runs, e.g. 18 % of the time of its CPUs went to other "
-            "processes; times and speed-ups of these are not those of a quiet machine");
+            "processes; times and speed-ups of these are not those of an idle machine");
   EXPECT_TRUE(says(busy, "in 4 of 5 runs; of 1 run it is not recorded"));
   EXPECT_EQ(cell(busy, 1, "busy_runs").value, 1.0);
   EXPECT_EQ(cell(busy, 1, "label").text, "busy machine in 1 of 3 runs");
@@ -360,7 +371,7 @@ TEST(Render, CsvKeepsThePlacesOfOldColumns) {
             "mean_watts_low,mean_watts_high,idle_watts,energy_efficiency,"
             "energy_efficiency_low,energy_efficiency_high,energy_delay_joule_seconds,"
             "energy_delay_joule_seconds_low,energy_delay_joule_seconds_high,"
-            "joules_beside_training,energy_covers");
+            "joules_beside_training,energy_covers,energy_runs,karp_flatt_low,karp_flatt_high");
 }
 
 TEST(Table, EveryMeanOfSeveralRunsHasItsInterval) {

@@ -1,13 +1,16 @@
 #include "engine/core/child.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <thread>
 
 #include "engine/core/clock.h"
+#include "tests/support/scratch.h"
 
 namespace paceline {
 namespace {
@@ -36,6 +39,44 @@ TEST(WatchChild, AGrandchildThatHoldsThePipeIsNotWaitedFor) {
   const double start = now_seconds();
   EXPECT_EQ(run_shell("sleep 5 >/dev/null & echo here >&2").text, "here\n");
   EXPECT_LT(now_seconds() - start, 4);
+}
+
+TEST(WatchChild, AGrandchildThatNeverStopsPrintingIsNotWaitedFor) {
+  const double start = now_seconds();
+  const Heard heard = run_shell(
+      "setsid sh -c 'for i in $(seq 600); do echo noise; sleep 0.05; done' >&2 & echo here >&2");
+  EXPECT_TRUE(heard.text.find("here\n") != std::string::npos) << heard.text;
+  EXPECT_LT(now_seconds() - start, 15);
+}
+
+TEST(NamedPipe, IsHeardBesideTheChild) {
+  const Scratch scratch;
+  const auto file = scratch.path() / "pipe";
+  std::string heard;
+  {
+    const NamedPipe pipe(file);
+    ChildSetup setup;
+    setup.command = {"/bin/sh", "-c", "echo directly > '" + file.string() + "'"};
+    setup.environment = environment_of_process();
+    const WatchOfMany watch = watch_children(
+        {setup}, {}, {}, {}, {{pipe.descriptor(), [&](std::string_view text) { heard += text; }}});
+    EXPECT_EQ(watch.ends.front().exit_code, 0);
+  }
+  EXPECT_EQ(heard, "directly\n");
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(NamedPipe, WithoutAReaderChangesNothing) {
+  const Scratch scratch;
+  const auto pipe = scratch.path() / "pipe", file = scratch.path() / "file";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::ofstream(file) << "kept";
+  const int mine = dup(STDERR_FILENO);
+  for (const auto& path : {pipe, file, scratch.path() / "absent"}) {
+    EXPECT_FALSE(NamedPipe::redirect(mine, path)) << path;
+  }
+  close(mine);
+  EXPECT_EQ(std::filesystem::file_size(file), 4U);
 }
 
 // Signals this process once it has said "ready".
@@ -106,6 +147,31 @@ TEST(WatchChildren, SeparateOutputIsHeardApart) {
       [&](std::size_t, std::string_view text) { output += text; });
   EXPECT_EQ(errors, "error\n");
   EXPECT_EQ(output, "output\n");
+}
+
+// One in a session of its own, with its own child.
+TEST(WatchChildren, WhatADescendantLeavesIsEnded) {
+  adopt_orphans();
+  std::string said;
+  const WatchOfMany watch =
+      watch_children({shell("setsid sh -c 'sleep 61 & echo $! >&2; sleep 60' & sleep 0.3")},
+                     [&](std::size_t, std::string_view text) { said += text; });
+  EXPECT_EQ(watch.ends[0].exit_code, 0);
+  const double start = now_seconds();
+  EXPECT_GE(end_orphans(0.1), 2);
+  EXPECT_LT(now_seconds() - start, 5);
+  EXPECT_NE(kill(std::stoi(said), 0), 0) << "process " << said;
+  EXPECT_EQ(end_orphans(), 0);
+}
+
+TEST(WatchChildren, TheEndIsTheChildrensNotThatOfTheirPipes) {
+  const double start = now_seconds();
+  const WatchOfMany watch =
+      watch_children({shell("setsid sh -c 'while :; do echo x >&2; sleep 0.01; done' & sleep 0.2")},
+                     [](std::size_t, std::string_view) {});
+  EXPECT_LT(watch.ended_at - start, 0.7);
+  EXPECT_GT(now_seconds() - watch.ended_at, 0.7) << "it was heard for a second";
+  end_orphans(0);
 }
 
 TEST(WatchChildren, OneThatEndsWellStopsNobody) {

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
 #include "engine/core/utf8.h"
 
 namespace paceline {
@@ -19,6 +24,26 @@ TEST(Error, RankComesFirstAndLineBreaksGo) {
   error.on_rank(3);
   EXPECT_STREQ(error.what(), "rank 3: rank 1 did not come");
   EXPECT_EQ(error.rank(), 3);
+}
+
+template <typename Thrown>
+std::string caught(const Thrown& thrown) {
+  try {
+    throw thrown;
+  } catch (...) {
+    const Error error = caught_error();
+    return std::to_string(exit_code(error.kind())) + " " + error.what();
+  }
+}
+
+TEST(Error, WhateverIsThrownBecomesOne) {
+  EXPECT_EQ(caught(Error(ErrorKind::usage, "no")), "64 no");
+  EXPECT_EQ(caught(std::bad_alloc()), "70 out of memory; use a smaller batch or more memory");
+  EXPECT_EQ(caught(std::runtime_error("odd")),
+            "70 internal error: odd; please report it with the command");
+  const auto denied = std::make_error_code(std::errc::permission_denied);
+  EXPECT_EQ(caught(std::filesystem::filesystem_error("status", "/root/x", denied)),
+            "65 /root/x: Permission denied; ask its owner for access, or give another path");
 }
 
 TEST(Error, ExitCodesAreThePromisedOnes) {
@@ -49,6 +74,8 @@ TEST(Error, ALongTextIsShownByItsEnds) {
     EXPECT_TRUE(line.ends_with("end\"; mend it")) << line;
     EXPECT_EQ(fault_of_text(line), "");
   }
+  const std::string known = "known: " + std::string(5000, 'k');
+  EXPECT_LT(std::string(Error(ErrorKind::input, "no column", "", known).what()).size(), 600U);
   const std::string short_text(450, 'a');
   EXPECT_EQ(Error(ErrorKind::usage, short_text).what(), short_text);
 }

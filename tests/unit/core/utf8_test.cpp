@@ -39,6 +39,10 @@ TEST(FaultOfText, ControlCharactersAreNamed) {
   EXPECT_EQ(fault_of_text("a\x7F"), "has a control character (U+007F)");
   EXPECT_EQ(fault_of_text("\xC2\x80"), "has a control character (U+0080)");
   EXPECT_EQ(fault_of_text("\xC2\x9F"), "has a control character (U+009F)");
+  EXPECT_EQ(fault_of_text("\uFFFF"), "has a control character (U+FFFF)") << "XML cannot hold it";
+  EXPECT_EQ(printable("a\uFFFE"
+                      "b\uFFFD"),
+            "a b\uFFFD");
 }
 
 TEST(FaultOfText, BytesThatAreNoUtf8) {

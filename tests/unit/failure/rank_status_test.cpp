@@ -28,7 +28,7 @@ TEST(RunRank, OutOfMemoryIsCalledSo) {
   const Environment environment = {{kStatusFolderVariable, folder.path().string()},
                                    {kStarterVariable, "now"}};
   EXPECT_EQ(run_rank(environment, place_of_rank(0), []() -> int { throw std::bad_alloc(); }), 70);
-  EXPECT_EQ(only_status(folder).message, kOutOfMemory);
+  EXPECT_EQ(only_status(folder).message, "out of memory; use a smaller batch or more memory");
 }
 
 TEST(RunRank, WritesDownHowItEnds) {

@@ -82,6 +82,15 @@ TEST(Judge, KilledRankIsNamed) {
          "rank 0 on n1 died of signal 11 (Segmentation fault); please report it with the command");
 }
 
+// Nobody needs to report what a batch system does.
+TEST(Judge, SignalsThatOthersSendAreNoDefects) {
+  std::string words = kKilled;
+  words.replace(words.find("signal 9 (Killed)"), 17, "signal 15 (Terminated)");
+  expect(judge(2, {running(0), running(1)}, ended(143), {words, ""}), 71,
+         "rank 1 on n1 died of signal 15 (Terminated); see who sent it: most often a batch system "
+         "or an administrator");
+}
+
 TEST(Judge, AHungRankThatTheLauncherKilledIsAStall) {
   const auto gave_up = failed(0, 72, "rank 0: rank 1 did not come", 9);
   expect(judge(2, {gave_up, running(1)}, ended(9), {kKilled, ""}), 72,

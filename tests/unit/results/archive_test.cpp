@@ -336,10 +336,42 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
   expect_refused(bent("plan.json", "\"points\"", "\"paints\""), {"entry plan.json", "/points"});
   expect_refused(bent("plan.json", ",\"backend\":\"mpi\"}\n", "}\n"),
                  {"entry plan.json", "2 replicas need a backend"});
+  for (const char* repeats : {"2000000000", "-5", "0", "1e30", "2.5", "\"2\""}) {
+    expect_refused(bent("plan.json", "\"repeats\": 2", std::string("\"repeats\": ") + repeats),
+                   {"entry plan.json", "whole number from 1 to 1000"});
+  }
+  expect_refused(bent("plan.json", "\"study\": \"quick\"", "\"study\": \"slow\""),
+                 {"entry plan.json", "the plan is of study slow, not quick"});
   auto made = good;
   made.erase(made.begin() + static_cast<long>(index_of(made, "gpus=1/1.1.json")));
   list(made);
   expect_refused(made, {"no record follows its step samples"});
+}
+
+TEST_F(Archive, OfAnotherWorkloadIsNotMergedIntoAPlan) {
+  write_archive(study(), at("a.tar.gz"), kVersion);
+  ExpectedRuns plan = plan_of({1}, 1);
+  plan.workload = "mnist-mlp";
+  write_wanted(at("there"), plan);
+  expect_error(ErrorKind::input, {"the plan is of workload mnist-cnn, not mnist-mlp"},
+               [&] { merge({"a.tar.gz"}, "there"); });
+  EXPECT_TRUE(load_store(at("there")).records.empty());
+}
+
+// An archive unpacks below its own folder, whoever unpacks it.
+TEST_F(Archive, IsNotWrittenUnderNamesThatClimb) {
+  for (const std::string name : {"../../evil", "/etc", "..", ".ssh", "a\\b"}) {
+    Json record = record_of(1, 1, 10);
+    record["study"] = name;
+    fs::remove_all(at("evil"));
+    Store(at("evil")).write("gpus=1", 1, record, "");
+    expect_error(ErrorKind::input, {"the records name study", "cannot have as its folder"},
+                 [&] { write_archive(at("evil"), at("evil.tar.gz"), kVersion); });
+    EXPECT_FALSE(fs::exists(at("evil.tar.gz")));
+  }
+  fs::rename(study("odd") / "gpus=2", at("odd") / "gpus=2 x");
+  expect_error(ErrorKind::input, {"has no place in an archive", "gpus=2 x"},
+               [&] { write_archive(at("odd"), at("odd.tar.gz"), kVersion); });
 }
 
 // Neither memory nor disk: it is refused by what it says it holds, or where it holds more than
@@ -360,7 +392,7 @@ TEST_F(Archive, ThatUnpacksToFarTooMuchIsRefused) {
   expect_refused(made, {"entry quick/manifest.json", "larger than"});
   const auto place = good[0].content.find("\"bytes\":14");
   ASSERT_NE(place, std::string::npos) << good[0].content;
-  for (const std::string bytes : {"-1", "1e30", "99999999999999999", "\"14\""}) {
+  for (const std::string bytes : {"-1", "1e30", "1.5", "99999999999999999", "\"14\""}) {
     made = good;
     made[0].content.replace(place, 10, "\"bytes\":" + bytes);
     expect_refused(made, {});

@@ -53,6 +53,8 @@ TEST(Wanted, NamesFileAndKeyOfWhatIsWrong) {
   EXPECT_NE(said("{\"schema\": 1, \"points\": [1]}").find("key /points"), std::string::npos);
   EXPECT_NE(said("{\"schema\": 1, \"points\": [{\n\"gpus\": -1}]}").find("plan.json:2"),
             std::string::npos);
+  EXPECT_NE(said("{\"schema\": 1, \"repeats\": 2e9, \"points\": []}").find("key /repeats"),
+            std::string::npos);
   EXPECT_NE(said("{\"schema\": \"x\", \"points\": []}").find("wrong type"), std::string::npos);
 }
 

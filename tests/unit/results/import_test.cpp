@@ -234,7 +234,9 @@ TEST_F(Importing, JobsThatFailedOrRun) {
   EXPECT_TRUE(
       Import(request("jobstats", {(folder_ / "cut").string()})).write(true)[0].notes.empty());
   EXPECT_EQ(Import(request("jobstats", {(folder_ / "cut2").string()})).write(true)[0].notes,
-            std::vector<std::string>{"job 123456 has 4 GPUs, but utilization and memory of 2"});
+            (std::vector<std::string>{"job 123456 has 4 GPUs, but utilization and memory of 2",
+                                      "job 123456: GPU utilization is the mean of 2 of 4 GPUs, as "
+                                      "the others have none"}));
   const auto failed = import_text("jobstats", with("COMPLETED", "OUT_OF_MEMORY"));
   EXPECT_EQ(failed[0]->status, "failed");
   EXPECT_EQ(failed[0]->reason, "Slurm's state is OUT_OF_MEMORY");
@@ -384,6 +386,15 @@ TEST_F(Importing, CsvCellsThatAreNoNumbers) {
   EXPECT_TRUE(has(of("-4"), "file:3, key /timing/fit_seconds: cannot be negative"));
   EXPECT_TRUE(has(of("4,5"), "the row has 3 cells, but there are 2 columns"));
   EXPECT_TRUE(has(of("\"4"), "a quote is not closed"));
+}
+
+TEST_F(Importing, TablesOfOtherFormsAreCalledWhatTheyAre) {
+  const auto of = [&](const std::string& text) { return refusal("csv", text, {"workload=w"}); };
+  for (const char* text : {"gpus;fit_seconds\n1;2\n", "gpus\tfit_seconds\n1\t2\n"}) {
+    EXPECT_TRUE(has(of(text), "its columns are separated by semicolons or tabs: write commas"));
+  }
+  const std::string wide("\xff\xfeg\0p\0u\0s\0\n\0", 12);
+  EXPECT_TRUE(has(of(wide), "UTF-16"));
 }
 
 TEST_F(Importing, TheSameFileAgainAddsNothing) {

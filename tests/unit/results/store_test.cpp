@@ -15,7 +15,10 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "results/expected_runs.h"
 #include "results/step_samples.h"
+#include "tests/support/as_nobody.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {
@@ -280,6 +283,35 @@ TEST(Store, LoadsInOrderAndReportsWhatItIgnores) {
   EXPECT_NE(reasons[1].find("not JSON"), std::string::npos) << reasons[1];
   EXPECT_NE(reasons[2].find("newer"), std::string::npos) << reasons[2];
   EXPECT_NE(reasons[3].find("its name says otherwise"), std::string::npos) << reasons[3];
+}
+
+TEST(Store, WhatMayNotBeReadIsSaid) {
+  const TemporaryFolder folder;
+  const Store store(folder / "s");
+  store.write("gpus=1", 1, sample_record(), "");
+  store.write("gpus=2", 1, sample_record({.gpus = 2}), "");
+  fs::permissions(folder.path(), fs::perms{0755});
+  fs::permissions(folder / "s/gpus=2", fs::perms{0700});
+  ExpectedRuns plan{"s", "mnist-cnn", 1, {}};
+  write_wanted(folder / "s", plan);
+  const AsNobody nobody;
+  StoreContent content = load_store(folder / "s");
+  EXPECT_EQ(content.records.size(), 1U);
+  ASSERT_EQ(content.rejected.size(), 1U);
+  const std::string reason = content.rejected[0].reason;
+  EXPECT_NE(reason.find("s/gpus=2: the folder cannot be read: Permission denied"),
+            std::string::npos)
+      << reason;
+  for (const fs::path& study : {folder / "s", folder / "s/", folder.path()}) {
+    const auto plans = plans_of({study}, content = load_store(study));
+    ASSERT_EQ(plans.size(), 1U) << study;
+    EXPECT_EQ(plans[0].unreadable, std::set<std::string>{"gpus=2"}) << study;
+    EXPECT_EQ(content.rejected.size(), 1U) << "its plan is not looked for";
+  }
+  expect_error(ErrorKind::input, {"s/gpus=2/x: Permission denied", "ask its owner"},
+               [&] { load_store(folder / "s/gpus=2/x"); });
+  expect_error(ErrorKind::input, {"File name too long", "give a shorter name"},
+               [&] { load_store(folder / std::string(300, 'n')); });
 }
 
 TEST(Store, ReadsOneFileAndAStudyNamedTwiceOnce) {

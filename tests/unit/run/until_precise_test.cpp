@@ -154,9 +154,9 @@ TEST(PrecisionOfOptions, TheSpecGetsTheFirstRepeats) {
   EXPECT_FALSE(spec.sequential);
   options.until_precision = "2%";
   EXPECT_EQ(precision_of(options, spec).share, 0.02);
-  EXPECT_EQ(spec.repeats, 3);
+  EXPECT_EQ(spec.repeats, 4) << "3 runs of a base have no anytime-valid ratio";
   EXPECT_TRUE(spec.sequential);
-  options.repeats = 2;
+  options.repeats = 3;
   EXPECT_NE(error_of([&] { precision_of(options, spec); }).find("--repeats"), std::string::npos);
   options.repeats = 40;
   EXPECT_NE(error_of([&] { precision_of(options, spec); }).find("--max-repeats"),

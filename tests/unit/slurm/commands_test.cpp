@@ -17,6 +17,11 @@ using testing::fake;
 class Commands : public ::testing::Test {
  protected:
   SlurmCommands slurm() const { return commands_in(scratch_.path()); }
+  SbatchAnswer submit() const {
+    const auto script = scratch_.path() / "x.sbatch";
+    std::ofstream(script) << "#!/bin/bash\n";
+    return slurm().submit(script, "/", {}, "n.s.S");
+  }
   std::string said(const std::string& file) const {
     return testing::text_of(scratch_.path() / file);
   }
@@ -29,19 +34,62 @@ class Commands : public ::testing::Test {
 
 TEST_F(Commands, SubmitReturnsTheIdAndPassesWordsAsTheyAre) {
   play("sbatch", R"(printf '%s\n' "$@" > words; echo '123;cluster')");
-  EXPECT_EQ(slurm().submit("/a b/$(id).sbatch", "/a 'b", {"--dependency=afterany:1"}, "x"), 123);
-  EXPECT_EQ(said("words"),
-            "--parsable\n--chdir=/a 'b\n--dependency=afterany:1\n/a b/$(id).sbatch\n");
+  const std::string script = (scratch_.path() / "$(id) x.sbatch").string();
+  std::ofstream(script) << "#!/bin/bash\n";
+  EXPECT_EQ(slurm().submit(script, "/a 'b", {"--dependency=afterany:1"}, "x").job, 123);
+  EXPECT_EQ(said("words"), "--parsable\n--chdir=/a 'b\n--dependency=afterany:1\n" + script + "\n");
 }
 
-TEST_F(Commands, ARefusalHasSlurmsWordsAndOurs) {
+TEST_F(Commands, ARefusalIsOneOnlyIfSlurmSaysSoAndTheJobIsNotThere) {
+  play("squeue", "exit 0");
+  play("sacct", "exit 0");
   play("sbatch", "echo 'sbatch: error: Batch job submission failed: Invalid account' >&2\nexit 1");
-  expect_error(ErrorKind::usage,
-               {"sbatch refused it", "Invalid account", "x.sbatch", "check the account"},
-               [&] { slurm().submit("x.sbatch", "/", {}, "check the account"); });
-  play("sbatch", "echo nonsense");
-  expect_error(ErrorKind::usage, {"sbatch refused it", "nonsense"},
-               [&] { slurm().submit("x.sbatch", "/", {}, "check"); });
+  const SbatchAnswer answer = submit();
+  EXPECT_EQ(answer.job, 0);
+  EXPECT_TRUE(answer.is_refused);
+  EXPECT_NE(answer.why.find("Invalid account"), std::string::npos) << answer.why;
+  play("squeue", "case \"$*\" in *--name=n.s.S*) echo 77;; esac");
+  EXPECT_EQ(submit().job, 77) << "it took the job all the same";
+}
+
+// What a site's wrapper or a busy controller makes of it.
+TEST_F(Commands, AnAnswerThatIsNoBareNumberIsLookedUp) {
+  const char* const kAnswers[] = {
+      "echo '=== 2025 ==='; echo 'Welcome to login4'; echo 41",
+      "echo 'Submitted batch job 41 on cluster naut'",
+      "echo 'error: Socket timed out on send/recv operation' >&2; exit 1",
+      "echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 1",
+      "echo 12; echo 13",
+      "exit 0",
+      "kill -9 $$",
+      "echo 41; exit 3",
+  };
+  play("squeue", "case \"$*\" in *--name=n.s.S*) echo 41; echo 41;; esac");
+  for (const char* answer : kAnswers) {
+    play("sbatch", answer);
+    EXPECT_EQ(submit().job, 41) << answer;
+  }
+}
+
+TEST_F(Commands, WhatHasEndedIsFoundInAccounting) {
+  play("squeue", "exit 0");
+  play("sacct", "case \"$*\" in *--name=n.s.S*) echo '41_[0-3]'; echo 41_4;; esac");
+  play("sbatch", "echo 'Connection reset by peer: connection lost' >&2; exit 1");
+  EXPECT_EQ(submit().job, 41);
+}
+
+TEST_F(Commands, AGreetingAroundTheNumberIsEnoughWhereNobodyListsJobs) {
+  play("squeue", "exit 1");
+  play("sbatch", "echo hello; echo '41;naut'");
+  EXPECT_EQ(submit().job, 41);
+}
+
+TEST_F(Commands, NobodyKnows) {
+  play("squeue", "exit 1");
+  play("sbatch", "echo 'Zero Bytes were transmitted or received' >&2; exit 1");
+  const SbatchAnswer answer = submit();
+  EXPECT_EQ(answer.job, 0);
+  EXPECT_FALSE(answer.is_refused);
 }
 
 TEST_F(Commands, WithoutSlurm) {
@@ -49,6 +97,7 @@ TEST_F(Commands, WithoutSlurm) {
   EXPECT_FALSE(none.has("sbatch"));
   expect_error(ErrorKind::usage, {"sbatch is not in PATH", "log in"},
                [&] { none.submit("x", "/", {}, "y"); });
+  expect_error(ErrorKind::usage, {"sbatch is not in PATH"}, [&] { none.need("sbatch"); });
   expect_error(ErrorKind::usage, {"squeue", "not in PATH"}, [&] { ask_queue(none, {5}); });
   EXPECT_TRUE(ask_queue(none, {}).empty()) << "nothing was sent: nothing is asked";
 }
@@ -107,11 +156,30 @@ TEST_F(Commands, EnergyByAccounting) {
 }
 
 TEST_F(Commands, AUsersDefaultsDoNotReachThem) {
-  play("squeue", "echo \"[$SQUEUE_FORMAT$SBATCH_ARRAY_INX]\"");
+  play("squeue", "echo \"[$SQUEUE_FORMAT$SQUEUE_NAMES$SCANCEL_INTERACTIVE]\"");
   const SlurmCommands slurm({{"PATH", scratch_.path().string() + ":/usr/bin:/bin"},
                              {"SQUEUE_FORMAT", "%j"},
-                             {"SBATCH_ARRAY_INX", "0"}});
+                             {"SQUEUE_NAMES", "x"},
+                             {"SCANCEL_INTERACTIVE", "1"}});
   EXPECT_EQ(slurm.run({"squeue"}).out, "[]\n");
+}
+
+TEST_F(Commands, NoVariableOfTheShellWinsOverTheScript) {
+  play("sbatch", "env | grep -E '^(SBATCH|SLURM_HINT)' | sort > variables; echo 5");
+  const SlurmCommands slurm({{"PATH", scratch_.path().string() + ":/usr/bin:/bin"},
+                             {"SBATCH_ACCOUNT", "mine"},
+                             {"SBATCH_PARTITION", "debug"},
+                             {"SBATCH_QOS", "low"},
+                             {"SBATCH_CONSTRAINT", "a"},
+                             {"SBATCH_REQUEUE", "1"},
+                             {"SBATCH_EXPORT", "NONE"},
+                             {"SLURM_HINT", "multithread"}});
+  const auto script = scratch_.path() / "x.sbatch";
+  std::ofstream(script) << "#!/bin/bash\n#SBATCH --partition=gpu\n#SBATCH -C b\n";
+  EXPECT_EQ(slurm.submit(script, "/", {}, "n").job, 5);
+  EXPECT_EQ(said("variables"), "SBATCH_ACCOUNT=mine\nSBATCH_QOS=low\n")
+      << "what the script leaves to the user";
+  EXPECT_EQ(slurm.overriding_variables(testing::text_of(script)).size(), 5U);
 }
 
 }  // namespace

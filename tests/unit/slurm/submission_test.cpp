@@ -179,8 +179,53 @@ TEST_F(SubmissionTest, AnArrayThatWasBeingSentIsFoundByItsName) {
   testing::fake(scratch_.path(), "squeue",
                 "case \"$*\" in *--name=1n1t2c.s.S*) echo 42; echo 42;; esac");
   Journal journal(plan_.study);
-  find_cut_off(journal, testing::setup_of(plan_, "T"), testing::commands_in(scratch_.path()));
+  find_unanswered(journal, testing::commands_in(scratch_.path()));
   EXPECT_EQ(Journal(plan_.study).jobs(), std::vector<std::int64_t>{42});
+}
+
+TEST_F(SubmissionTest, AnUnclearAnswerIsNoRefusalAndNothingIsSentTwice) {
+  testing::fake(scratch_.path(), "sbatch",
+                "echo x >> '" + (scratch_.path() / "calls").string() +
+                    "'; echo 'error: Socket timed out' >&2; exit 1");
+  testing::fake(scratch_.path(), "squeue", "exit 1");
+  expect_error(ErrorKind::usage, {"did not say whether it took the job", "Socket timed out"},
+               [&] { send(testing::site_with("")); });
+  Journal journal(plan_.study);
+  EXPECT_TRUE(journal.arrays()[0].called && !journal.arrays()[0].refused);
+  EXPECT_EQ(view_study(journal, {}, {}, {})[0].phase, RunPhase::unknown);
+  const SlurmCommands slurm = testing::commands_in(scratch_.path());
+  expect_error(ErrorKind::usage, {"squeue failed", "try again when Slurm answers"},
+               [&] { find_unanswered(journal, slurm); });
+  testing::fake(scratch_.path(), "squeue", "case \"$*\" in *1n1t2c.s.S*) echo 9;; esac");
+  find_unanswered(journal, slurm);
+  EXPECT_EQ(Journal(plan_.study).jobs(), std::vector<std::int64_t>{9});
+  EXPECT_EQ(text_of(scratch_.path() / "calls"), "x\n");
+}
+
+TEST_F(SubmissionTest, ReasonsAreSaidOnceForAllRepeats) {
+  std::vector<RunView> runs;
+  for (int repeat = 1; repeat <= 5; ++repeat) {
+    RunView run;
+    run.element.point = run.element.point_folder = "gpus=1,backend=mpi";
+    run.element.repeat = repeat;
+    run.shape = "1 node";
+    run.phase = RunPhase::failed;
+    run.slurm = {7, repeat - 1};
+    run.why = run.slurm.text() + " left no record";
+    runs.push_back(run);
+  }
+  runs.back().why = "TIMEOUT after 5 min (7_4)";
+  const std::string status = status_text(runs);
+  EXPECT_TRUE(contains(status,
+                       "; repeats 1 to 4 failed: 7_0, 7_1, 7_2, 7_3 left no record; repeat 5 "
+                       "failed: TIMEOUT after 5 min (7_4)\n"))
+      << status;
+  const Submission again = testing::submission_of(plan_, testing::site_with(""), runs);
+  const std::string text = submission_text(again, plan_);
+  EXPECT_TRUE(contains(text,
+                       "again: gpus=1,backend=mpi repeats 1, 2, 3: 7_0, 7_1, 7_2 left no "
+                       "record\n"))
+      << text;
 }
 
 TEST_F(SubmissionTest, ARunThatWritesCheckpointsGoesOnFromThem) {
@@ -221,6 +266,18 @@ TEST_F(SubmissionTest, TheCostByPublishedTimes) {
       << one;
   const std::string two = text_of_study("resnet50-cassava", 2, 8);
   EXPECT_TRUE(contains(two, "about 0.6 GPU-hours")) << two;
+  // Nobody published 5 GPUs: those runs are no part of what is "about" so much.
+  plan_ = testing::plan_of(parse_spec("s", R"({"name": "s", "workload": "resnet50-cassava",
+      "fixed": {"device": "cuda", "backend": "mirrored", "cpus_per_task": 8},
+      "axes": {"gpus": [2, 5]}, "repeats": 3})"));
+  const std::string mixed = submission_text(
+      testing::submission_of(plan_, testing::site_with(R"("gpus": {"form": "gres"})"), {}, 1001,
+                             &published),
+      plan_);
+  EXPECT_TRUE(contains(mixed,
+                       "about 0.6 GPU-hours, 2.2 CPU-hours (by published times), and up to 15.0 "
+                       "and 24.0 for 3 runs of unknown time; at most 21.0 and 48.0;"))
+      << mixed;
   for (const std::string& other :
        {text_of_study("mnist-mlp", 1, 2), text_of_study("resnet50-cassava", 5, 8)}) {
     EXPECT_TRUE(contains(other, "elements: at most ")) << "nobody published that: " << other;

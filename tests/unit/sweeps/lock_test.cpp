@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 
 #include "sweeps/held_signals.h"
 #include "sweeps/study_lock.h"
+#include "tests/support/as_nobody.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/sweeps/samples.h"
 
@@ -59,6 +61,50 @@ TEST(StudyLock, AFileWhereTheFolderShouldBe) {
   std::filesystem::create_directories(folder / "study" / ".lock");
   expect_parts(error_of([&] { StudyLock lock(folder / "study"); }),
                {"cannot be locked", (folder / "study").string(), "another folder"});
+}
+
+TEST(StudyLock, FollowsNoLink) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const auto lock = folder / "study" / ".lock";
+  fs::create_directories(folder / "study");
+  std::ofstream(folder / "precious") << "precious";
+  const std::string refusal = "the study's lock is no plain file";
+  fs::create_symlink(folder / "precious", lock);
+  expect_parts(error_of([&] { StudyLock study(folder / "study"); }), {refusal, lock.string()});
+  fs::remove(lock);
+  fs::create_symlink(folder / "dangling", lock);
+  expect_parts(error_of([&] { StudyLock study(folder / "study"); }), {refusal});
+  EXPECT_FALSE(fs::exists(folder / "dangling"));
+  fs::remove(lock);
+  fs::create_hard_link(folder / "precious", lock);
+  expect_parts(error_of([&] { StudyLock study(folder / "study"); }), {refusal});
+  fs::remove(lock);
+  ASSERT_EQ(mkfifo(lock.c_str(), 0600), 0);
+  expect_parts(error_of([&] { StudyLock study(folder / "study"); }), {refusal});
+  std::string text;
+  std::getline(std::ifstream(folder / "precious") >> std::ws, text);
+  EXPECT_EQ(text, "precious");
+}
+
+TEST(StudyLock, IsOfAllWhomTheUmaskAllows) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const mode_t before = umask(002);
+  { const StudyLock lock(folder / "study"); }
+  umask(before);
+  const auto file = folder / "study" / ".lock";
+  EXPECT_EQ(fs::status(file).permissions() & fs::perms::all, fs::perms{0664});
+  // One of an older version is locked all the same.
+  fs::permissions(file, fs::perms{0644});
+  fs::permissions(folder.path(), fs::perms{0755});
+  fs::permissions(folder / "study", fs::perms{0777});
+  {
+    const AsNobody nobody;
+    EXPECT_EQ(error_of([&] { StudyLock lock(folder / "study"); }), "");
+    const StudyLock lock(folder / "study");
+    expect_parts(error_of([&] { StudyLock second(folder / "study"); }), {"another command"});
+  }
 }
 
 TEST(HeldSignals, WaitUntilTheyAreTaken) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -209,6 +210,35 @@ TEST_F(TraceFileTest, LinksTheLastToComeWithThoseThatWaited) {
     EXPECT_GE(ends[id]["ts"], start["ts"]);
   }
   EXPECT_EQ(document.value()["otherData"]["a \"fact\""], "x");
+}
+
+// Perfetto drops a slice that overlaps another by a nanosecond.
+TEST_F(TraceFileTest, SpansThatTouchDoNotOverlap) {
+  std::vector<TraceSpell> sums;
+  double at = 209.0;
+  for (int i = 0; i < 1000; ++i) {
+    const double end = at + 5.813e-7 * (1 + i % 7);
+    sums.push_back(span("bucket 0", at, end, static_cast<std::uint64_t>(i)));
+    at = end;
+  }
+  const RankClock drifting({100, {-0.10001, -0.1}}, {300, {-0.10003, -0.10002}});
+  TraceFile file(file_, 1);
+  file.add(trace(0, std::move(sums)), drifting);
+  file.finish({});
+  const auto nanoseconds = [](const Json& microseconds) {
+    return std::llround(1e3 * microseconds.get<double>());
+  };
+  const JsonDocument document = read_json(file_);
+  std::int64_t last = 0;
+  int checked = 0;
+  for (const Json& event : document.value()["traceEvents"]) {
+    if (event["ph"] != "X" || event["name"] != "bucket 0") continue;
+    const std::int64_t begin = nanoseconds(event["ts"]);
+    EXPECT_GE(begin, last) << "span " << checked;
+    last = begin + nanoseconds(event["dur"]);
+    ++checked;
+  }
+  EXPECT_EQ(checked, 1000);
 }
 
 TEST_F(TraceFileTest, IsNotThereBeforeItIsWhole) {

@@ -21,14 +21,25 @@ void add_halves(void* from, void* to, int* count, MPI_Datatype*) {
          static_cast<std::size_t>(*count), type);
 }
 
-constexpr std::string_view kComponentFile = "mca_coll_";
-
-// "tuned" of ".../mca_coll_tuned.so", or empty.
+// Of Open MPI 4, whose components are files: "tuned" of ".../mca_coll_tuned.so".
 std::string component_of_file(std::string_view file) {
-  const std::size_t at = file.rfind(kComponentFile);
+  constexpr std::string_view kPrefix = "mca_coll_";
+  const std::size_t at = file.rfind(kPrefix);
   if (at == std::string_view::npos) return "";
-  file.remove_prefix(at + kComponentFile.size());
+  file.remove_prefix(at + kPrefix.size());
   return std::string(file.substr(0, file.find('.')));
+}
+
+// Of Open MPI 5, whose components are in libmpi: "tuned" of
+// "ompi_coll_tuned_allreduce_intra_dec_fixed". What all of them share is in "base".
+std::string component_of_function(std::string_view name) {
+  for (const std::string_view prefix : {"mca_coll_", "ompi_coll_"}) {
+    if (!name.starts_with(prefix)) continue;
+    name.remove_prefix(prefix.size());
+    const std::string component(name.substr(0, name.find('_')));
+    return component == "base" ? "" : component;
+  }
+  return "";
 }
 
 // The outermost component on the stack of the calling thread is the one that MPI_Allreduce called;
@@ -39,9 +50,10 @@ std::string outermost_component() {
   std::string component;
   for (int i = 0; i < depth; ++i) {
     Dl_info info{};
-    if (dladdr(frames[static_cast<std::size_t>(i)], &info) == 0 || info.dli_fname == nullptr)
-      continue;
-    if (std::string found = component_of_file(info.dli_fname); !found.empty()) component = found;
+    if (dladdr(frames[static_cast<std::size_t>(i)], &info) == 0) continue;
+    std::string found = info.dli_fname == nullptr ? "" : component_of_file(info.dli_fname);
+    if (found.empty() && info.dli_sname != nullptr) found = component_of_function(info.dli_sname);
+    if (!found.empty()) component = found;
   }
   return component;
 }

@@ -1,0 +1,226 @@
+#include "analysis/findings/run_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analysis/study/labels.h"
+#include "analysis/study/point_names.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// "10.0 %", "0.043 %": of a difference of logarithms, without its sign.
+std::string size_text(double logarithm) {
+  const double percent = 100 * std::abs(std::expm1(logarithm));
+  return percent >= 0.1 || percent == 0 ? fmt::format("{:.1f} %", percent)
+                                        : fmt::format("{:.2g} %", percent);
+}
+
+// " [2.9, 3.1]", in percent; of what falls, of the fall.
+std::string interval_text(const Difference& difference) {
+  const auto interval = difference.interval();
+  if (!interval) return "";
+  const double sign = difference.mean < 0 ? -1 : 1;
+  double low = sign * 100 * std::expm1(interval->low),
+         high = sign * 100 * std::expm1(interval->high);
+  if (low > high) std::swap(low, high);
+  return fmt::format(" [{:.1f}, {:.1f}]", low, high);
+}
+
+std::string slower_text(double logarithm) {
+  return size_text(logarithm) + (logarithm < 0 ? " faster" : " slower");
+}
+
+std::string which_rows(std::size_t alike, std::size_t all) {
+  if (all == 1) return "in the one row";
+  return alike == all ? fmt::format("in all {} rows", all)
+                      : fmt::format("in {} of {} rows", alike, all);
+}
+
+std::vector<RoundMatrix> matrices(const std::vector<SessionRounds>& sessions) {
+  std::vector<RoundMatrix> all;
+  for (const SessionRounds& session : sessions) all.push_back(session.logs);
+  return all;
+}
+
+// Rows for which `value`, summed over sessions, has the sign of `sign`.
+template <typename Value>
+std::string rows_that(const std::vector<SessionRounds>& sessions, double sign, Value value) {
+  std::map<std::size_t, double> sums;
+  for (const SessionRounds& session : sessions) {
+    for (std::size_t i = 0; i < session.rows.size(); ++i) {
+      sums[session.rows[i]] += value(session.logs[i]);
+    }
+  }
+  const auto alike = std::count_if(sums.begin(), sums.end(),
+                                   [sign](const auto& each) { return each.second * sign > 0; });
+  return which_rows(static_cast<std::size_t>(alike), sums.size());
+}
+
+double slope_sign(const std::vector<double>& logs) {
+  double sum = 0;
+  for (std::size_t k = 0; k < logs.size(); ++k) {
+    sum += (static_cast<double>(k) - static_cast<double>(logs.size() - 1) / 2) * logs[k];
+  }
+  return sum;
+}
+
+double first_minus_mean(const std::vector<double>& logs) {
+  double sum = 0;
+  for (const double each : logs) sum += logs.front() - each;
+  return sum;
+}
+
+bool differs(const Difference& difference, double level) {
+  return difference.p_value() < level;
+}
+
+std::string session_text(const SessionDifference& difference) {
+  return fmt::format("session {} ({})", difference.number, difference.session);
+}
+
+// What the rows that shift alike do, after those that do not.
+std::string rest_text(const SessionShift& shift, double level) {
+  const std::string rest = shift.rest_rows == 1 ? "the other row" : "the other rows";
+  return differs(shift.rest, level)
+             ? fmt::format("{} {}{}", rest, slower_text(shift.rest.mean), interval_text(shift.rest))
+             : fmt::format("{} cannot be told from session 1", rest);
+}
+
+Finding describe_session(const SessionDifference& difference, double level,
+                         const std::vector<std::string>& names) {
+  const SessionShift& shift = difference.shift;
+  const std::string session = session_text(difference);
+  if (!shift.apart.empty()) {
+    std::vector<std::string> rows;
+    for (const auto& [index, row] : shift.apart) {
+      rows.push_back(fmt::format("{} {}{}", names[difference.rows[index]], slower_text(row.mean),
+                                 interval_text(row)));
+    }
+    return {FindingKind::sessions_differ,
+            fmt::format("in {} rows differ from session 1 in unlike ways: {}; {}", session,
+                        join(rows, ", "), rest_text(shift, level))};
+  }
+  if (differs(shift.rest, level)) {
+    return {FindingKind::sessions_differ,
+            fmt::format("{} was {} than session 1 throughout{}, {}", session,
+                        slower_text(shift.rest.mean), interval_text(shift.rest),
+                        shift.rest_rows == 1 ? "in the one row that both have"
+                                             : fmt::format("over {} rows", shift.rest_rows))};
+  }
+  return {FindingKind::sessions_alike,
+          fmt::format("{} cannot be told from session 1: {} over {} row{}{}", session,
+                      slower_text(shift.rest.mean), shift.rest_rows,
+                      shift.rest_rows == 1 ? "" : "s", interval_text(shift.rest))};
+}
+
+bool is_of_one_session(const Study& study) {
+  std::set<std::string> sessions;
+  std::size_t most = 0;
+  for (const Row& row : study.rows) {
+    if (row.first().kind != "measured") continue;
+    for (const Run& run : row.runs) sessions.insert(run.session);
+    if (!row.tainted) most = std::max(most, units_in(row));
+  }
+  return sessions.size() == 1 && !sessions.contains("") && most > 1;
+}
+
+}  // namespace
+
+std::vector<Finding> session_findings(const Study& study,
+                                      const std::vector<SessionRounds>& sessions,
+                                      const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  const auto differences = session_differences(sessions);
+  const double others = sessions.empty() ? 1 : static_cast<double>(sessions.size()) - 1;
+  const double level = kSessionLevel / std::max(1.0, others);
+  std::vector<Finding> found;
+  for (const SessionDifference& difference : differences) {
+    found.push_back(describe_session(difference, level, names));
+  }
+  const bool pooled =
+      std::any_of(study.rows.begin(), study.rows.end(), [](const Row& row) { return row.pooled; });
+  // Intervals over sessions hold how these differ.
+  if (pooled && sessions.size() > 2) found.clear();
+  if (found.size() > kMost) found.resize(kMost);
+  return found;
+}
+
+std::vector<Finding> round_findings(const std::vector<SessionRounds>& sessions) {
+  const std::vector<RoundMatrix> all = matrices(sessions);
+  const Difference first = first_round_excess(all);
+  if (first.mean > 0 && first.p_value() / 2 < kFirstRoundLevel) {
+    return {{FindingKind::slow_first_round,
+             fmt::format("the first round is the slow one {}: {} than the others{}; are caches "
+                         "cold then?",
+                         rows_that(sessions, 1, first_minus_mean), slower_text(first.mean),
+                         interval_text(first))}};
+  }
+  const Difference trend = trend_over_rounds(all);
+  if (differs(trend, kTrendLevel)) {
+    return {
+        {FindingKind::rounds_trend,
+         fmt::format("times {} by {} a round{}, {}: in the intervals of times it counts as noise",
+                     trend.mean > 0 ? "rise" : "fall", size_text(trend.mean), interval_text(trend),
+                     rows_that(sessions, trend.mean, slope_sign))}};
+  }
+  const Resemblance resemblance = resemblance_of_rounds(all);
+  if (resemblance.p >= kCorrelationLevel) return {};
+  return {{FindingKind::rounds_resemble,
+           fmt::format("runs resemble those of the round before (correlation {:.1f}, p = {:.1g}; "
+                       "does the machine drift?): intervals take rounds for independent, and are "
+                       "too narrow",
+                       resemblance.correlation, resemblance.p)}};
+}
+
+std::string why_unlike(const Row& row) {
+  const std::size_t busy = busy_runs(row);
+  if (busy > 0) {
+    return fmt::format("; the machine was busy in {} of {} runs", busy, row.runs.size());
+  }
+  const auto before = [](const Run& a, const Run& b) {
+    return std::tie(a.session, a.round, a.started_at) < std::tie(b.session, b.round, b.started_at);
+  };
+  const auto faster = [](const Run& a, const Run& b) {
+    return a.fit_seconds.value_or(0) < b.fit_seconds.value_or(0);
+  };
+  const auto slowest = std::max_element(row.runs.begin(), row.runs.end(), faster);
+  const bool is_first = slowest->fit_seconds && slowest->round > 0 &&
+                        slowest == std::min_element(row.runs.begin(), row.runs.end(), before);
+  const std::string first = is_first ? "; its first run is the slowest: are caches cold then?" : "";
+  const bool recorded = std::all_of(row.runs.begin(), row.runs.end(),
+                                    [](const Run& run) { return run.busy.has_value(); });
+  if (!recorded) return first + (is_first ? "" : ": was the machine busy?");
+  return first + (is_first ? "" : "; the machine was busy in none of them");
+}
+
+std::vector<Finding> findings_about_runs(const Study& study, const Comparison& comparison,
+                                         const std::vector<RowFacts>& facts) {
+  std::vector<const Row*> rows;
+  for (const RowFacts& each : facts) rows.push_back(each.row);
+  const std::vector<std::string> names = point_names(study, rows);
+  const std::vector<SessionRounds> sessions = session_rounds(study.rows);
+  std::vector<Finding> found = unlike_runs(study, comparison, facts);
+  const auto append = [&](const std::vector<Finding>& more) {
+    found.insert(found.end(), more.begin(), more.end());
+  };
+  append(survivor_findings(study, names));
+  append(own_rows_findings(study, names));
+  append(session_findings(study, sessions, names));
+  append(round_findings(sessions));
+  if (is_of_one_session(study)) {
+    found.push_back({FindingKind::one_session,
+                     "all runs are of one session: intervals are of this session, and another may "
+                     "differ from it by more"});
+  }
+  return found;
+}
+
+}  // namespace paceline

@@ -1,0 +1,340 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/findings/findings.h"
+#include "analysis/findings/ranges.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// Of trends of one kind and the same sizes; several where they differ in their CPUs.
+using Alike = std::vector<const Trend*>;
+
+std::vector<Alike> grouped_by_kind(const std::vector<Trend>& trends) {
+  std::vector<Alike> groups;
+  for (const Trend& trend : trends) {
+    const auto like = [&](const Alike& group) {
+      const Trend& other = *group.front();
+      return other.kind == trend.kind && other.doubt == trend.doubt &&
+             std::ranges::equal(other.sizes, trend.sizes, {}, &SizeOfTrend::gpus,
+                                &SizeOfTrend::gpus);
+    };
+    const auto it = std::find_if(groups.begin(), groups.end(), like);
+    (it == groups.end() ? groups.emplace_back() : *it).push_back(&trend);
+  }
+  return groups;
+}
+
+using OfSize = Judged SizeOfTrend::*;
+
+Hull hull_at(const Alike& trends, std::size_t size, OfSize what) {
+  Hull hull;
+  for (const Trend* trend : trends) hull.add(trend->sizes[size].*what);
+  return hull;
+}
+
+Hull hull_of(const Alike& trends, OfSize what) {
+  Hull hull;
+  for (const Trend* trend : trends) {
+    for (const SizeOfTrend& size : trend->sizes) hull.add(size.*what);
+  }
+  return hull;
+}
+
+// What the phases say of a size, where they cover what is compared.
+const LossParts* parts_at(const Trend& trend, std::size_t size) {
+  const auto& parts = trend.sizes[size].parts;
+  return parts ? &*parts : nullptr;
+}
+
+class TrendSentence {
+ public:
+  TrendSentence(const Study& study, Alike trends)
+      : scaling_(study.scaling),
+        what_(compares_rates(study.scaling) ? "what an added replica adds to the time per step"
+                                            : "the Karp-Flatt fraction"),
+        trends_(std::move(trends)),
+        first_(*trends_.front()),
+        last_(first_.sizes.size() - 1) {}
+
+  std::string text() const {
+    switch (first_.kind) {
+      case TrendKind::slower_than_one:
+        return "several replicas are slower than one: no law of scaling applies";
+      case TrendKind::no_loss:
+        return "no loss that can be told from noise" + bounds();
+      case TrendKind::hidden_loss:
+        return hidden_loss();
+      case TrendKind::above_ideal:
+        return "N replicas are more than N times as fast as one: is the base slow, or does the "
+               "share of each fit into its cache?";
+      case TrendKind::one_size:
+        return "";
+      case TrendKind::steady:
+        return steady();
+      case TrendKind::grows:
+      case TrendKind::falls:
+        return changes();
+      case TrendKind::uneven:
+        return uneven();
+      case TrendKind::unclear:
+        return unclear();
+      case TrendKind::unjudged:
+        return unjudged();
+    }
+    return "";
+  }
+
+ private:
+  bool is_strong() const { return scaling_ == Scaling::strong; }
+  int gpus(std::size_t size) const { return first_.sizes[size].gpus; }
+
+  std::string sizes() const {
+    std::vector<std::string> all;
+    for (const SizeOfTrend& size : first_.sizes) all.push_back(std::to_string(size.gpus));
+    return join(all, ", ");
+  }
+
+  // "0.181", of rates, which have no Karp-Flatt fraction by name, "18 %".
+  std::string shown(const Hull& hull) const {
+    return compares_rates(scaling_) ? percent_text(hull) : fractions_text(hull);
+  }
+  std::string at(std::size_t size) const {
+    return shown(hull_at(trends_, size, &SizeOfTrend::fraction));
+  }
+
+  // "; one of up to 89.6 / 3.9 points of efficiency on 2, 4 replicas cannot be excluded": the upper
+  // ends of intervals, but for sizes that exclude any loss.
+  std::string bounds() const {
+    constexpr double kShown = 0.0005;
+    std::vector<std::string> sizes, points;
+    for (std::size_t i = 0; i <= last_; ++i) {
+      const Hull lost = hull_at(trends_, i, &SizeOfTrend::lost);
+      if (!lost.is_known || lost.intervals.high < kShown) continue;
+      sizes.push_back(std::to_string(gpus(i)));
+      points.push_back(fmt::format("{:.1f}", 100 * lost.intervals.high));
+    }
+    if (sizes.empty()) return "";
+    return fmt::format("; one of up to {} points of efficiency on {} replicas cannot be excluded",
+                       join(points, " / "), join(sizes, ", "));
+  }
+
+  // Of the largest size where a part is a loss beyond the noise.
+  std::string hidden_loss() const {
+    for (std::size_t i = last_ + 1; i-- > 0;) {
+      for (const Trend* trend : trends_) {
+        const LossParts* parts = parts_at(*trend, i);
+        const auto losses = parts ? parts->certain_losses(last_ + 1) : std::vector<Loss>();
+        if (!losses.empty()) return hidden_loss(*parts, losses.front(), gpus(i));
+      }
+    }
+    return "";
+  }
+
+  std::string hidden_loss(const LossParts& parts, const Loss& loss, int replicas) const {
+    const auto gains = parts.certain_gains(last_ + 1);
+    const std::string text = fmt::format("{} costs {} points of efficiency on {} replicas",
+                                         loss.label, points_text(loss.share), replicas);
+    if (gains.empty()) {
+      return text + "; a loss in all cannot be told from noise" + bounds();
+    }
+    const Loss& gain = gains.front();
+    if (gain.label != "compute") {
+      return text + fmt::format(", and less of {} than in the base, {} points, hides it{}",
+                                gain.label, points_text(gain.share, true), above_ideal());
+    }
+    const Judged longer = parts.compute_ratio().transformed([](double ratio) { return 1 / ratio; });
+    return text +
+           longer.match(
+               [](const Known& ratio) {
+                 return fmt::format(
+                     ", and a base that computes a sample {:.2f} [{:.2f}, {:.2f}] times as "
+                     "long hides it",
+                     ratio.value, ratio.interval.low, ratio.interval.high);
+               },
+               [](double, const Doubt&) { return std::string(); }) +
+           above_ideal();
+  }
+
+  std::string above_ideal() const {
+    std::vector<std::string> above;
+    for (std::size_t i = 0; i <= last_; ++i) {
+      const bool all = std::ranges::all_of(
+          trends_, [i](const Trend* trend) { return trend->sizes[i].lost.is_below(0); });
+      if (all) above.push_back(std::to_string(gpus(i)));
+    }
+    if (above.empty()) return "";
+    return fmt::format(": {} replicas are above ideal", join(above, ", "));
+  }
+
+  // An analogy: what a step costs is not known from the times of runs.
+  std::string steady() const {
+    const Hull hull = hull_of(trends_, &SizeOfTrend::fraction);
+    const std::string share = percent_text(hull);
+    std::string text;
+    if (is_strong()) {
+      text = fmt::format("the loss is as if {} of the base's time were not divided among replicas",
+                         share);
+    } else {
+      text = fmt::format("the loss grows as if each added replica cost {} of a step", share);
+    }
+    if (compares_rates(scaling_)) return text;
+    return text + fmt::format(" (Karp-Flatt fraction steady, {})", fractions_text(hull));
+  }
+
+  std::string changes() const {
+    const bool grows = first_.kind == TrendKind::grows;
+    std::string text;
+    if (is_strong()) {
+      const auto share = [&](std::size_t size) {
+        return percent_text(hull_at(trends_, size, &SizeOfTrend::fraction));
+      };
+      text = fmt::format(
+          "the loss is as if the part of the base's time that is not divided {} from {} on {} to "
+          "{} on {} replicas",
+          grows ? "grew" : "fell", share(0), gpus(0), share(last_), gpus(last_));
+    } else {
+      text = fmt::format(
+          "the replica-seconds of a sample differ from the base's by {} on {} and by {} on {} "
+          "replicas: {} than in proportion to the replicas added",
+          percent_text(hull_at(trends_, 0, &SizeOfTrend::added)), gpus(0),
+          percent_text(hull_at(trends_, last_, &SizeOfTrend::added)), gpus(last_),
+          grows ? "more" : "less");
+    }
+    if (!compares_rates(scaling_)) {
+      text += fmt::format(" (Karp-Flatt {} to {})", at(0), at(last_));
+    }
+    if (!grows || first_.has_phases) return text;
+    return text + fmt::format(
+                      "; look at communication, imbalance and shared memory{}, and whether "
+                      "the base is slow",
+                      is_strong() ? ", at small batches" : "");
+  }
+
+  std::string uneven() const {
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i <= last_; ++i) values.push_back(at(i));
+    return fmt::format(
+        "{} changes with the replicas, but not in one direction that can be told from noise: {} on "
+        "{} replicas",
+        what_, join(values, " / "), sizes());
+  }
+
+  std::string unclear() const {
+    Hull change;
+    for (const Trend* trend : trends_) change.add(trend->change);
+    std::string interval;
+    if (change.is_known) {
+      const auto& [low, high] = change.intervals;
+      const int digits = fraction_digits(std::max(std::abs(low), std::abs(high)));
+      interval = compares_rates(scaling_)
+                     ? fmt::format(", a change of {:+.1f} % to {:+.1f} %", 100 * low, 100 * high)
+                     : fmt::format(", a change of {:+.{}f} to {:+.{}f}", low, digits, high, digits);
+    }
+    return fmt::format(
+        "whether {} changes with the replicas cannot be told from noise: {} on {}, {} on {}{}",
+        what_, at(0), gpus(0), at(last_), gpus(last_), interval);
+  }
+
+  // The numbers, and nothing of what they mean.
+  std::string unjudged() const {
+    const std::string rows = "rows of " + first_.doubt.text() + " cannot tell whether that is ";
+    if (first_.looks_steady && std::ranges::all_of(trends_, &Trend::looks_steady)) {
+      const Hull hull = hull_of(trends_, &SizeOfTrend::fraction);
+      const std::string share = percent_text(hull);
+      return fmt::format("{} is {}, as if {}; {}so at all sizes", what_, shown(hull),
+                         is_strong() ? share + " of the base's time were not divided among replicas"
+                                     : "each added replica cost " + share + " of a step",
+                         rows);
+    }
+    return fmt::format("{} goes from {} on {} to {} on {} replicas: {}more than noise", what_,
+                       at(0), gpus(0), at(last_), gpus(last_), rows);
+  }
+
+  Scaling scaling_;
+  std::string what_;
+  Alike trends_;
+  const Trend& first_;
+  std::size_t last_;  // the index of the largest size
+};
+
+FindingKind finding_kind(TrendKind kind) {
+  switch (kind) {
+    case TrendKind::slower_than_one:
+      return FindingKind::slower_than_one;
+    case TrendKind::no_loss:
+      return FindingKind::no_loss;
+    case TrendKind::hidden_loss:
+      return FindingKind::hidden_loss;
+    case TrendKind::above_ideal:
+      return FindingKind::above_ideal;
+    case TrendKind::one_size:
+      return FindingKind::too_few_sizes;
+    case TrendKind::steady:
+      return FindingKind::steady;
+    case TrendKind::grows:
+      return FindingKind::grows;
+    case TrendKind::falls:
+      return FindingKind::falls;
+    case TrendKind::uneven:
+      return FindingKind::uneven;
+    case TrendKind::unclear:
+      return FindingKind::unclear;
+    case TrendKind::unjudged:
+      return FindingKind::unjudged;
+  }
+  return FindingKind::unjudged;
+}
+
+std::string cpus_of_group(const Alike& trends) {
+  std::vector<std::string> cpus;
+  for (const Trend* trend : trends) {
+    if (!trend->cpus.empty()) cpus.push_back(trend->cpus);
+  }
+  return cpus.empty() ? "" : " (" + join(cpus, "; ") + ")";
+}
+
+}  // namespace
+
+std::vector<Finding> trend_findings(const Study& study, const ScalingSeries& series,
+                                    const std::vector<Trend>& trends) {
+  const std::vector<Alike> groups = grouped_by_kind(trends);
+  std::vector<Finding> found;
+  for (const Alike& group : groups) {
+    const std::string text = TrendSentence(study, group).text();
+    if (text.empty()) continue;
+    std::string name = series.name + (groups.size() > 1 ? cpus_of_group(group) : "");
+    if (!name.empty()) name += ": ";
+    found.push_back({finding_kind(group.front()->kind), name + text});
+  }
+  return found;
+}
+
+std::vector<Finding> phases_findings(const ScalingSeries& series,
+                                     const std::vector<Trend>& trends) {
+  std::vector<Finding> found;
+  for (const Trend& trend : trends) {
+    if (trend.kind == TrendKind::hidden_loss) continue;
+    const auto is_told = [](const SizeOfTrend& size) {
+      return size.parts && (size.parts->all().is_above(0) || size.parts->all().is_below(0));
+    };
+    const auto largest = std::find_if(trend.sizes.rbegin(), trend.sizes.rend(), is_told);
+    if (largest == trend.sizes.rend()) continue;
+    const LossParts& parts = *largest->parts;
+    const bool gained = parts.all().value() < 0;
+    std::string name = series.name;
+    if (trends.size() > 1 && !trend.cpus.empty()) name += " (" + trend.cpus + ")";
+    found.push_back(
+        {FindingKind::phases,
+         fmt::format("{}by the phases, the {} points of efficiency {} on {} replicas are {}",
+                     name.empty() ? "" : name + ": ", points_text(parts.all(), gained),
+                     gained ? "gained" : "lost", largest->gpus,
+                     parts_text(parts.parts(), parts.all().value(), gained))});
+  }
+  return found;
+}
+
+}  // namespace paceline

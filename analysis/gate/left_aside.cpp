@@ -1,0 +1,244 @@
+#include "analysis/gate/left_aside.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "analysis/statistics/outliers.h"
+#include "analysis/statistics/statistics.h"
+#include "results/quantiles.h"
+
+namespace paceline {
+
+namespace {
+
+using RoundSet = std::set<RoundKey>;
+
+std::size_t count_busy(const Samples& samples) {
+  return static_cast<std::size_t>(
+      std::count_if(samples.begin(), samples.end(), [](const Sample& s) { return s.is_busy; }));
+}
+
+RoundSet busy_rounds(const Samples& samples) {
+  RoundSet rounds;
+  for (const Sample& sample : samples) {
+    if (sample.is_busy) rounds.insert(round_of(sample));
+  }
+  return rounds;
+}
+
+RoundSet without(const RoundSet& rounds, const RoundSet& others) {
+  RoundSet left;
+  std::set_difference(rounds.begin(), rounds.end(), others.begin(), others.end(),
+                      std::inserter(left, left.end()));
+  return left;
+}
+
+// Two-sided: that a fair coin falls so unevenly.
+double sign_test(std::size_t heads, std::size_t tails) {
+  const std::size_t all = heads + tails;
+  double chance = std::pow(0.5, static_cast<double>(all)), p = 0;
+  for (std::size_t k = 0; k <= std::min(heads, tails); ++k) {
+    p += 2 * chance;
+    chance *= static_cast<double>(all - k) / static_cast<double>(k + 1);
+  }
+  return std::min(1.0, p);
+}
+
+std::string share_text(std::size_t busy, std::size_t runs, const std::string& side) {
+  return fmt::format("{} of {} runs of the {} side", busy, runs, side);
+}
+
+void find_one_sided(Compared& compared, const RoundSet& only_before, const RoundSet& only_now,
+                    const SideNames& names) {
+  constexpr double kTelling = 0.3;  // 3 rounds of one side, none of the other
+  const double p = sign_test(only_before.size(), only_now.size());
+  if (p >= kTelling) return;
+  const bool is_now = only_now.size() > only_before.size();
+  const Samples& more = is_now ? compared.current : compared.baseline;
+  const Samples& less = is_now ? compared.baseline : compared.current;
+  const std::size_t others = count_busy(less);
+  compared.one_sided = fmt::format(
+      "others kept the CPUs busy in {}{}: its own processes or threads?",
+      share_text(count_busy(more), more.size(), is_now ? names.current : names.baseline),
+      others == 0
+          ? " only"
+          : fmt::format(" and in {} of the {}", others, is_now ? names.baseline : names.current));
+  compared.is_surely_the_current = is_now && p < 1 - kConfidence;
+}
+
+std::string uneven_text(const Compared& compared, const SideNames& names) {
+  return fmt::format(
+      "the machine was busy in {} and in {}, and too few quiet {} are left: at least {} of each "
+      "decide",
+      share_text(count_busy(compared.current), compared.current.size(), names.current),
+      share_text(count_busy(compared.baseline), compared.baseline.size(), names.baseline),
+      compared.is_paired ? "rounds" : "runs", kFewestRuns);
+}
+
+// The number of runs left aside.
+std::size_t keep_rounds(Compared& compared, const RoundSet& rounds) {
+  const std::size_t before = compared.baseline.size() + compared.current.size();
+  compared.baseline = samples_in(compared.baseline, rounds);
+  compared.current = samples_in(compared.current, rounds);
+  return before - compared.baseline.size() - compared.current.size();
+}
+
+void leave_busy_rounds(Compared& compared, const SideNames& names) {
+  const RoundSet all = rounds_of(compared.baseline), before = busy_rounds(compared.baseline),
+                 now = busy_rounds(compared.current);
+  const RoundSet only_before = without(before, now), only_now = without(now, before);
+  const RoundSet quiet = without(without(all, before), now);
+  const RoundSet alike = without(without(all, only_before), only_now);
+  find_one_sided(compared, only_before, only_now, names);
+  const bool is_enough = quiet.size() >= kFewestRuns;
+  if (!is_enough && alike.size() < kFewestRuns) {
+    compared.hindrance =
+        compared.one_sided.empty() ? uneven_text(compared, names) : compared.one_sided;
+    return;
+  }
+  const RoundSet& kept = is_enough ? quiet : alike;
+  if (kept.size() == all.size()) return;
+  compared.busy = keep_rounds(compared, kept);
+  compared.notes.push_back(
+      fmt::format("{} of {} rounds left aside, in which others kept the CPUs busy{}",
+                  all.size() - kept.size(), all.size(), is_enough ? "" : " on one side"));
+}
+
+void leave_busy_runs(Compared& compared, const SideNames& names) {
+  constexpr double kEven = 0.1;  // shares of busy runs that differ by less
+  const auto quiet_of = [](const Samples& samples) {
+    Samples quiet;
+    std::copy_if(samples.begin(), samples.end(), std::back_inserter(quiet),
+                 [](const Sample& sample) { return !sample.is_busy; });
+    return quiet;
+  };
+  const auto share = [](const Samples& samples) {
+    return static_cast<double>(count_busy(samples)) / static_cast<double>(samples.size());
+  };
+  const Samples before = quiet_of(compared.baseline), now = quiet_of(compared.current);
+  // As many sessions as decide, where there were as many.
+  const std::size_t sessions = std::min(sessions_of(compared.baseline), kFewestSessions);
+  if (before.size() >= kFewestRuns && now.size() >= kFewestRuns &&
+      sessions_of(before) >= sessions) {
+    const std::size_t busy_before = count_busy(compared.baseline),
+                      busy_now = count_busy(compared.current);
+    compared.notes.push_back(
+        fmt::format("{} and {} left aside, made while others kept the CPUs busy",
+                    share_text(busy_now, compared.current.size(), names.current),
+                    share_text(busy_before, compared.baseline.size(), names.baseline)));
+    compared.busy = busy_before + busy_now;
+    compared.baseline = before;
+    compared.current = now;
+  } else if (std::abs(share(compared.baseline) - share(compared.current)) >= kEven) {
+    compared.hindrance = uneven_text(compared, names);
+  }
+}
+
+// Smaller deviations are noise, however quiet the others are: 10 % of a time.
+double least_outlying(const QuantityInfo& info) {
+  return 4 * info.threshold;
+}
+
+// `furthest`: from the others, scaled; in words for those of longer times.
+std::string outlying_text(const std::string& what, double furthest, const QuantityInfo& info) {
+  return what + (info.is_factor
+                     ? fmt::format(" (by a factor of {:.2f} at most)", std::exp(furthest))
+                     : fmt::format(" (by {:.3f} at most)", furthest));
+}
+
+void leave_outlying_rounds(Compared& compared, const QuantityInfo& info) {
+  const auto before = means_of_rounds(compared.baseline, info),
+             now = means_of_rounds(compared.current, info);
+  std::vector<double> differences;
+  std::vector<RoundKey> keys;
+  for (const auto& [key, value] : now) {
+    keys.push_back(key);
+    differences.push_back(value - before.at(key));
+  }
+  const auto found = outlying(differences, least_outlying(info));
+  if (found.empty()) return;
+  const double middle = median(differences);
+  RoundSet kept(keys.begin(), keys.end());
+  double furthest = 0;
+  for (const std::size_t i : found) {
+    const double deviation = differences[i] - middle;
+    furthest = std::max(furthest, std::abs(deviation));
+    ++(deviation > 0 ? compared.outlying.current : compared.outlying.baseline);
+    kept.erase(keys[i]);
+  }
+  keep_rounds(compared, kept);
+  compared.notes.push_back(outlying_text(
+      fmt::format("{} of {} rounds left aside, whose difference stands out of the others'",
+                  found.size(), differences.size()),
+      furthest, info));
+}
+
+// Deviations from the median of the session, of sessions with runs enough to have one.
+std::vector<double> deviations_in_sessions(const Samples& samples, const QuantityInfo& info) {
+  constexpr std::size_t kFewest = 4;
+  std::map<std::string, std::vector<double>> by_session;
+  for (const Sample& sample : samples) {
+    by_session[sample.session].push_back(scaled(sample.value, info));
+  }
+  std::vector<double> deviations;
+  for (const Sample& sample : samples) {
+    const auto& session = by_session.at(sample.session);
+    deviations.push_back(session.size() < kFewest ? std::nan("")
+                                                  : scaled(sample.value, info) - median(session));
+  }
+  return deviations;
+}
+
+std::size_t leave_outlying_runs(Samples& samples, const QuantityInfo& info, const std::string& side,
+                                std::vector<std::string>& notes) {
+  const std::vector<double> deviations = deviations_in_sessions(samples, info);
+  std::vector<double> known;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < deviations.size(); ++i) {
+    if (std::isnan(deviations[i])) continue;
+    known.push_back(deviations[i]);
+    places.push_back(i);
+  }
+  const auto found = outlying(known, least_outlying(info));
+  if (found.empty()) return 0;
+  notes.push_back(share_text(found.size(), samples.size(), side) + " left aside, ");
+  double furthest = 0;
+  for (auto each = found.rbegin(); each != found.rend(); ++each) {
+    furthest = std::max(furthest, std::abs(known[*each]));
+    samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(places[*each]));
+  }
+  notes.back() = outlying_text(notes.back() + "which stand out of the others", furthest, info);
+  return found.size();
+}
+
+}  // namespace
+
+Compared samples_to_compare(const Samples& baseline, const Samples& current,
+                            const QuantityInfo& info, const SideNames& names) {
+  Compared compared;
+  compared.baseline = baseline;
+  compared.current = current;
+  const RoundSet rounds = shared_rounds(baseline, current);
+  compared.is_paired = !rounds.empty();
+  if (compared.is_paired) {
+    compared.baseline = samples_in(baseline, rounds);
+    compared.current = samples_in(current, rounds);
+  }
+  if (!info.is_of_machine) return compared;
+  if (count_busy(compared.baseline) + count_busy(compared.current) > 0) {
+    (compared.is_paired ? leave_busy_rounds : leave_busy_runs)(compared, names);
+  }
+  if (compared.is_paired) {
+    leave_outlying_rounds(compared, info);
+  } else {
+    compared.outlying = {
+        leave_outlying_runs(compared.baseline, info, names.baseline, compared.notes),
+        leave_outlying_runs(compared.current, info, names.current, compared.notes)};
+  }
+  return compared;
+}
+
+}  // namespace paceline

@@ -1,0 +1,87 @@
+#include "analysis/statistics/robust.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+struct TrimmedMoments {
+  double mean = 0;
+  double variance_of_mean = 0;
+  double degrees_of_freedom = 0;  // 0: the error is unknown
+};
+
+TrimmedMoments trimmed_moments(std::span<const double> values) {
+  if (values.empty()) throw Error(ErrorKind::internal, "trimmed mean of no values");
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t cut = sorted.size() < 3 ? 0 : std::max<std::size_t>(1, sorted.size() / 5);
+  const std::size_t kept = sorted.size() - 2 * cut;
+  const double low = sorted[cut], high = sorted[cut + kept - 1];
+  TrimmedMoments result;
+  for (std::size_t i = cut; i < cut + kept; ++i) {
+    result.mean += sorted[i] / static_cast<double>(kept);
+  }
+  const bool hides_all_spread = low == high && sorted.front() != sorted.back();
+  if (sorted.size() < kFewestTrimmed || hides_all_spread) return result;
+
+  for (double& value : sorted) value = std::clamp(value, low, high);
+  const auto all = static_cast<double>(sorted.size()), counted = static_cast<double>(kept);
+  double center = 0, squares = 0;
+  for (const double value : sorted) center += value / all;
+  for (const double value : sorted) squares += (value - center) * (value - center);
+  result.variance_of_mean = squares / (counted * (counted - 1));
+  result.degrees_of_freedom = counted - 1;
+  return result;
+}
+
+}  // namespace
+
+Difference trimmed_difference(std::span<const double> differences) {
+  // Of one sample Yuen's error is too small: t intervals of it hold the mean of 4, 5 and 10 normal
+  // values in 93.2, 93.5 and 93.9 %. Calibrated to 95 % by simulation.
+  constexpr double kOfOneSample = 1.4;
+  const TrimmedMoments all = trimmed_moments(differences);
+  const double counted = all.degrees_of_freedom + 1;
+  const double error = std::sqrt(all.variance_of_mean) * (1 + kOfOneSample / (counted * counted));
+  return {all.mean, error, all.degrees_of_freedom, differences.size()};
+}
+
+Difference trimmed_difference(std::span<const double> left, std::span<const double> right) {
+  const TrimmedMoments a = trimmed_moments(left), b = trimmed_moments(right);
+  Difference result{a.mean - b.mean, 0, 0, std::min(left.size(), right.size())};
+  if (a.degrees_of_freedom <= 0 || b.degrees_of_freedom <= 0) return result;
+  const double va = a.variance_of_mean, vb = b.variance_of_mean;
+  result.standard_error = std::sqrt(va + vb);
+  result.degrees_of_freedom =
+      va + vb == 0 ? a.degrees_of_freedom + b.degrees_of_freedom
+                   : (va + vb) * (va + vb) /
+                         (va * va / a.degrees_of_freedom + vb * vb / b.degrees_of_freedom);
+  return result;
+}
+
+double combined_p_value(const Difference& of_means, const Difference& trimmed) {
+  return std::min(
+      {1.0, of_means.p_value() / (1 - kTrimmedShare), trimmed.p_value() / kTrimmedShare});
+}
+
+Estimate trimmed_mean(std::span<const double> values) {
+  return as_factor(trimmed_difference(logarithms(values)));
+}
+
+Ratio trimmed_paired_ratio(std::span<const double> log_ratios) {
+  const Estimate estimate = as_factor(trimmed_difference(log_ratios));
+  return {estimate, estimate.interval ? RatioKind::paired : RatioKind::single};
+}
+
+Ratio trimmed_independent_ratio(std::span<const double> above, std::span<const double> below) {
+  const Estimate estimate = as_factor(trimmed_difference(logarithms(above), logarithms(below)));
+  return {estimate, estimate.interval ? RatioKind::welch : RatioKind::single};
+}
+
+}  // namespace paceline

@@ -1,0 +1,233 @@
+#include "analysis/statistics/run_order.h"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <numeric>
+
+namespace paceline {
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+constexpr std::size_t kFewestRounds = 4, kMostApart = 16;
+
+double average(const Numbers& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::size_t rounds_in(const RoundMatrix& matrix) {
+  return matrix.empty() ? 0 : matrix.front().size();
+}
+
+// What the rows `which` have in common in each round.
+Numbers round_means(const RoundMatrix& matrix, const std::vector<std::size_t>& which) {
+  Numbers means(rounds_in(matrix), 0.0);
+  for (const std::size_t row : which) {
+    for (std::size_t k = 0; k < means.size(); ++k) {
+      means[k] += matrix[row][k] / static_cast<double>(which.size());
+    }
+  }
+  return means;
+}
+
+std::vector<std::size_t> all_rows(const RoundMatrix& matrix) {
+  std::vector<std::size_t> rows(matrix.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return rows;
+}
+
+// The squares of 0, 1, ..., n - 1 about their mean.
+double squares_of_steps(double n) {
+  return n * (n * n - 1) / 12;
+}
+
+double fitted_slope(const Numbers& values) {
+  const auto n = static_cast<double>(values.size());
+  double product = 0;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    product += (static_cast<double>(k) - (n - 1) / 2) * values[k];
+  }
+  return product / squares_of_steps(n);
+}
+
+// By how much the first exceeds the mean of the others.
+double first_excess(const Numbers& values) {
+  return values.front() - average({values.begin() + 1, values.end()});
+}
+
+double sum_of_squares(const Numbers& values) {
+  const double mean = average(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return sum;
+}
+
+// The one of the greater p.
+Difference weaker(const Difference& over_rounds, const Numbers& over_rows) {
+  const Difference rows = paired_difference(over_rows);
+  return rows.p_value() > over_rounds.p_value() ? rows : over_rounds;
+}
+
+// Deviations so small are rounding.
+bool is_constant(double squares, std::size_t count) {
+  return squares <= kRounding * kRounding * static_cast<double>(count);
+}
+
+// Squared differences of rounds, summed over rows, each in units of its own variation.
+std::vector<Numbers> squared_differences(const RoundMatrix& matrix) {
+  const std::size_t rounds = rounds_in(matrix);
+  std::vector<Numbers> sums(rounds, Numbers(rounds, 0.0));
+  for (const Numbers& row : matrix) {
+    const double squares = sum_of_squares(row);
+    if (is_constant(squares, row.size())) continue;
+    for (std::size_t i = 0; i < rounds; ++i) {
+      for (std::size_t k = 0; k < rounds; ++k) {
+        sums[i][k] += (row[i] - row[k]) * (row[i] - row[k]) / squares;
+      }
+    }
+  }
+  return sums;
+}
+
+// The sum of `squares` over neighbouring rounds, and its moments over all orders of the rounds.
+struct Steps {
+  double sum = 0, mean = 0, variance = 0;
+};
+
+Steps steps_over(const std::vector<Numbers>& squares) {
+  const auto n = static_cast<double>(squares.size());
+  Steps steps;
+  double all = 0;
+  for (std::size_t k = 1; k < squares.size(); ++k) steps.sum += squares[k - 1][k];
+  for (const Numbers& row : squares) all += std::accumulate(row.begin(), row.end(), 0.0);
+  const double each = all / (n * (n - 1));
+  steps.mean = (n - 1) * each;
+  // Sums of products of deviations: of a pair of rounds with itself, with the pairs of a round.
+  double own = 0, of_round = 0;
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    double row = 0;
+    for (std::size_t k = 0; k < squares.size(); ++k) {
+      const double off = i == k ? 0 : squares[i][k] - each;
+      own += off * off;
+      row += off;
+    }
+    of_round += row * row;
+  }
+  const double same = own / (n * (n - 1));
+  const double adjacent = (of_round - own) / (n * (n - 1) * (n - 2));
+  const double apart = (2 * own - 4 * of_round) / (n * (n - 1) * (n - 2) * (n - 3));
+  steps.variance = (n - 1) * same + 2 * (n - 2) * adjacent + (n - 2) * (n - 3) * apart;
+  return steps;
+}
+
+Difference mean_shift(const RoundMatrix& first, const RoundMatrix& second,
+                      const std::vector<std::size_t>& rows) {
+  return independent_difference(round_means(second, rows), round_means(first, rows));
+}
+
+Numbers against_rest(const RoundMatrix& matrix, std::size_t row,
+                     const std::vector<std::size_t>& rest) {
+  Numbers values = matrix[row];
+  const Numbers means = round_means(matrix, rest);
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] -= means[k];
+  return values;
+}
+
+double middle_value(Numbers values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+Difference trend_over_rounds(const std::vector<RoundMatrix>& sessions) {
+  Numbers slopes;  // of rows
+  double product = 0, squares = 0, total = 0, rounds = 0, freedom = -1;
+  for (const RoundMatrix& matrix : sessions) {
+    if (rounds_in(matrix) < kFewestRounds) continue;
+    for (const Numbers& row : matrix) slopes.push_back(fitted_slope(row));
+    const Numbers means = round_means(matrix, all_rows(matrix));
+    const auto n = static_cast<double>(means.size());
+    product += fitted_slope(means) * squares_of_steps(n);
+    squares += squares_of_steps(n);
+    total += sum_of_squares(means);
+    rounds += n;
+    freedom += n - 1;
+  }
+  if (slopes.size() < kFewestRuns) return {};
+  const double slope = product / squares;
+  const double left = std::max(0.0, total - slope * product);
+  return weaker(
+      {slope, std::sqrt(left / freedom / squares), freedom, static_cast<std::size_t>(rounds)},
+      slopes);
+}
+
+Difference first_round_excess(const std::vector<RoundMatrix>& sessions) {
+  Numbers excesses, of_sessions;
+  double squares = 0, weights = 0, freedom = 0, rounds = 0;
+  for (const RoundMatrix& matrix : sessions) {
+    if (rounds_in(matrix) < kFewestRuns) continue;
+    for (const Numbers& row : matrix) excesses.push_back(first_excess(row));
+    const Numbers means = round_means(matrix, all_rows(matrix));
+    const auto others = static_cast<double>(means.size() - 1);
+    of_sessions.push_back(first_excess(means));
+    squares += sum_of_squares({means.begin() + 1, means.end()});
+    freedom += others - 1;
+    weights += 1 + 1 / others;
+    rounds += others + 1;
+  }
+  if (excesses.size() < kFewestRuns) return {};
+  const auto count = static_cast<double>(of_sessions.size());
+  return weaker({average(of_sessions), std::sqrt(squares / freedom * weights) / count, freedom,
+                 static_cast<std::size_t>(rounds)},
+                excesses);
+}
+
+Resemblance resemblance_of_rounds(const std::vector<RoundMatrix>& sessions) {
+  double below = 0, expected = 0, variance = 0;
+  for (const RoundMatrix& matrix : sessions) {
+    if (rounds_in(matrix) < kFewestRounds) continue;
+    const Steps steps = steps_over(squared_differences(matrix));
+    below += steps.mean - steps.sum;
+    expected += steps.mean;
+    variance += steps.variance;
+  }
+  if (variance < kRounding) return {};
+  const boost::math::normal normal;
+  return {below / expected,
+          boost::math::cdf(boost::math::complement(normal, below / std::sqrt(variance)))};
+}
+
+SessionShift session_shift(const RoundMatrix& first, const RoundMatrix& second, double level) {
+  SessionShift result;
+  std::vector<std::size_t> rows = all_rows(first);
+  if (rows.empty() || rounds_in(first) < 2 || rounds_in(second) < 2) return result;
+  const double each = level / static_cast<double>(rows.size());
+  const std::size_t most_apart = std::min(kMostApart, (first.size() + 1) / 2);
+  while (rows.size() > 1 && result.apart.size() < most_apart) {
+    Numbers shifts;
+    for (const std::size_t row : rows) shifts.push_back(average(second[row]) - average(first[row]));
+    const double middle =
+        rows.size() > 2 ? middle_value(shifts) : 0;  // of two, the one that moved more
+    const auto farthest = std::max_element(shifts.begin(), shifts.end(), [&](double a, double b) {
+      return std::abs(a - middle) < std::abs(b - middle);
+    });
+    const auto at = rows.begin() + (farthest - shifts.begin());
+    const std::size_t row = *at;
+    std::vector<std::size_t> rest = rows;
+    rest.erase(rest.begin() + (farthest - shifts.begin()));
+    const Difference unlike =
+        independent_difference(against_rest(second, row, rest), against_rest(first, row, rest));
+    if (unlike.p_value() >= each) break;
+    result.apart.emplace_back(row, mean_shift(first, second, {row}));
+    rows = std::move(rest);
+  }
+  result.rest = mean_shift(first, second, rows);
+  result.rest_rows = rows.size();
+  return result;
+}
+
+}  // namespace paceline

@@ -1,0 +1,113 @@
+#include "analysis/statistics/segmentation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace paceline {
+
+namespace {
+
+constexpr double kChangedNoise = 0.2;    // of the level: chance that equal noise is called unequal
+constexpr std::size_t kUnsurePairs = 2;  // on each side of a change of noise
+constexpr double kLeastRelativeNoise = 0.1;  // of the largest
+
+using Differences = std::vector<double>;
+
+double median_between(const Differences& differences, std::size_t begin, std::size_t end) {
+  Differences part(differences.begin() + static_cast<std::ptrdiff_t>(begin),
+                   differences.begin() + static_cast<std::ptrdiff_t>(end));
+  const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
+  std::ranges::nth_element(part, middle);
+  return *middle;
+}
+
+// Moves each change of noise to where the mean absolute differences explain most.
+void relocate_noise(const Differences& differences, std::vector<std::size_t>& ends) {
+  const auto cost = [&](std::size_t from, std::size_t to) {
+    const double sum = std::accumulate(differences.begin() + static_cast<std::ptrdiff_t>(from),
+                                       differences.begin() + static_cast<std::ptrdiff_t>(to), 0.0);
+    const auto count = static_cast<double>(to - from);
+    return count * std::log(std::max(sum / count, 1e-300));
+  };
+  for (std::size_t k = 0; k + 1 < ends.size(); ++k) {
+    const std::size_t begin = k == 0 ? 0 : ends[k - 1], end = ends[k + 1];
+    double least = cost(begin, ends[k]) + cost(ends[k], end);
+    for (std::size_t at = begin + kFewestInLevel; at + kFewestInLevel <= end; ++at) {
+      const double other = cost(begin, at) + cost(at, end);
+      if (other >= least) continue;
+      least = other;
+      ends[k] = at;
+    }
+  }
+}
+
+}  // namespace
+
+Segmentation::Segmentation(const ScaledSeries& series, double resemblance, double level)
+    : series_(series), resemblance_(resemblance), level_(level) {
+  std::vector<std::size_t> all(series.values.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  split(std::move(all));
+  std::ranges::sort(changes);
+}
+
+void Segmentation::split(std::vector<std::size_t> sessions) {
+  Stretch best;
+  for (;;) {  // until there is no further spike
+    if (sessions.size() < 2 * kFewestInLevel) return;
+    const ScaledSeries part = select_sessions(series_, sessions);
+    best = find_stretch(part);
+    if (best.explained == 0 || !is_beyond_chance(part, best, resemblance_, level_)) return;
+    const std::vector<std::size_t> spike = find_spike(part);
+    if (spike.empty()) break;
+    for (const std::size_t i : spike) spikes.push_back(sessions[i]);
+    sessions.erase(sessions.begin() + static_cast<std::ptrdiff_t>(spike.front()),
+                   sessions.begin() + static_cast<std::ptrdiff_t>(spike.back() + 1));
+  }
+  if (best.begin > 0) changes.push_back(sessions[best.begin]);
+  if (best.end < sessions.size()) changes.push_back(sessions[best.end]);
+  const auto begin = sessions.begin() + static_cast<std::ptrdiff_t>(best.begin);
+  const auto end = sessions.begin() + static_cast<std::ptrdiff_t>(best.end);
+  split({sessions.begin(), begin});
+  split({begin, end});
+  split({end, sessions.end()});
+}
+
+std::vector<double> estimate_scales(std::span<const double> values, double level) {
+  Differences differences;
+  for (std::size_t i = 1; i < values.size(); i += 2) {
+    differences.push_back(std::abs(values[i] - values[i - 1]));
+  }
+  Differences sorted = differences;
+  std::ranges::sort(sorted);
+  ScaledSeries ranks{{}, Differences(differences.size(), 1)};
+  for (const double difference : differences) {
+    const auto [first, last] = std::ranges::equal_range(sorted, difference);
+    ranks.values.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin())));
+  }
+  std::vector<std::size_t> ends = Segmentation(ranks, 0, kChangedNoise * level).changes;
+  if (ends.empty()) return std::vector<double>(values.size(), 1);
+  ends.push_back(differences.size());
+  relocate_noise(differences, ends);
+  Differences noises;
+  for (std::size_t begin = 0; const std::size_t end : ends) {
+    noises.resize(end, median_between(differences, begin, end));
+    begin = end;
+  }
+  const double largest = std::ranges::max(noises), usual = median_between(noises, 0, noises.size());
+  if (usual <= 0) return std::vector<double>(values.size(), 1);
+  std::vector<double> scales;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t pair = std::min(i / 2, noises.size() - 1);
+    const std::size_t last = std::min(pair + kUnsurePairs, noises.size() - 1);
+    double noise = kLeastRelativeNoise * largest;
+    for (std::size_t k = pair - std::min(pair, kUnsurePairs); k <= last; ++k) {
+      noise = std::max(noise, noises[k]);
+    }
+    scales.push_back(noise / usual);
+  }
+  return scales;
+}
+
+}  // namespace paceline

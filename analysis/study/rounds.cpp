@@ -1,0 +1,130 @@
+#include "analysis/study/rounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <optional>
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kSessionsToPool = 3;
+
+using ByRound = std::map<int, std::pair<double, int>>;  // sum of logarithms and number of runs
+
+bool has_order(const Row& row) {
+  return row.first().kind == "measured" && !row.tainted;
+}
+
+// Seconds, unless a run has none: then seconds per sample.
+std::optional<double> log_time(const Run& run, bool rates) {
+  if (rates) {
+    return run.samples_per_second ? std::optional(-std::log(*run.samples_per_second))
+                                  : std::nullopt;
+  }
+  return run.fit_seconds ? std::optional(std::log(*run.fit_seconds)) : std::nullopt;
+}
+
+bool lacks_seconds(const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return has_order(row) && std::any_of(row.runs.begin(), row.runs.end(),
+                                         [](const Run& run) { return !run.fit_seconds; });
+  });
+}
+
+std::map<std::string, std::map<std::size_t, ByRound>> by_session(const std::vector<Row>& rows) {
+  const bool rates = lacks_seconds(rows);
+  std::map<std::string, std::map<std::size_t, ByRound>> sessions;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!has_order(rows[i])) continue;
+    for (const Run& run : rows[i].runs) {
+      const auto time = log_time(run, rates);
+      if (!time || run.session.empty() || run.round < 1) continue;
+      auto& [sum, count] = sessions[run.session][i][run.round];
+      sum += *time;
+      ++count;
+    }
+  }
+  return sessions;
+}
+
+std::vector<int> rounds_in(const ByRound& row) {
+  std::vector<int> rounds;
+  for (const auto& [round, runs] : row) rounds.push_back(round);
+  return rounds;
+}
+
+std::vector<int> most_common_rounds(const std::map<std::size_t, ByRound>& rows) {
+  std::map<std::vector<int>, std::size_t> counts;
+  for (const auto& [row, rounds] : rows) counts[rounds_in(rounds)] += rounds.size();
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+// The rows of `of` that are in `rows`.
+RoundMatrix select_rows(const SessionRounds& of, const std::vector<std::size_t>& rows) {
+  RoundMatrix logs;
+  for (std::size_t i = 0; i < of.rows.size(); ++i) {
+    if (std::binary_search(rows.begin(), rows.end(), of.rows[i])) logs.push_back(of.logs[i]);
+  }
+  return logs;
+}
+
+// Whether rows differ in how sessions differ: then runs of one session say little of another.
+bool sessions_change_ratios(const std::vector<Row>& rows) {
+  const auto differences = session_differences(session_rounds(rows));
+  return std::any_of(
+      differences.begin(), differences.end(),
+      [](const SessionDifference& difference) { return !difference.shift.apart.empty(); });
+}
+
+}  // namespace
+
+std::vector<SessionRounds> session_rounds(const std::vector<Row>& rows) {
+  std::vector<SessionRounds> all;
+  for (const auto& [session, members] : by_session(rows)) {
+    const std::vector<int> rounds = most_common_rounds(members);
+    SessionRounds& made = all.emplace_back(SessionRounds{session, {}, {}});
+    for (const auto& [row, runs] : members) {
+      if (rounds_in(runs) != rounds) continue;
+      made.rows.push_back(row);
+      std::vector<double>& logs = made.logs.emplace_back();
+      for (const auto& [round, sum] : runs) logs.push_back(sum.first / sum.second);
+    }
+  }
+  return all;
+}
+
+std::vector<SessionDifference> session_differences(const std::vector<SessionRounds>& sessions) {
+  std::vector<SessionDifference> all;
+  for (std::size_t i = 1; i < sessions.size(); ++i) {
+    const SessionRounds &first = sessions.front(), &second = sessions[i];
+    SessionDifference difference{i + 1, second.session, {}, {}};
+    std::set_intersection(first.rows.begin(), first.rows.end(), second.rows.begin(),
+                          second.rows.end(), std::back_inserter(difference.rows));
+    difference.shift =
+        session_shift(select_rows(first, difference.rows), select_rows(second, difference.rows),
+                      kSessionLevel / static_cast<double>(sessions.size() - 1));
+    if (difference.shift.rest_rows > 0) all.push_back(std::move(difference));
+  }
+  return all;
+}
+
+bool should_pool(const std::vector<Row>& rows, Pooling pooling) {
+  if (pooling != Pooling::by_sessions) return pooling == Pooling::always;
+  std::size_t measured = 0, many = 0, several = 0;
+  for (const Row& row : rows) {
+    if (row.first().kind != "measured") continue;
+    const std::size_t sessions = sessions_of(row);
+    ++measured;
+    many += sessions >= kSessionsToPool ? 1 : 0;
+    several += sessions >= 2 ? 1 : 0;
+  }
+  if (2 * many > measured) return true;
+  return 2 * several > measured && sessions_change_ratios(rows);
+}
+
+}  // namespace paceline

@@ -1,0 +1,36 @@
+// The runs of a table by session, row and round: what the order of runs can be judged by.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/statistics/run_order.h"
+#include "analysis/study/study.h"
+
+namespace paceline {
+
+struct SessionRounds {
+  std::string session;
+  std::vector<std::size_t> rows;  // indices of the rows that have all rounds
+  RoundMatrix logs;               // one vector for each of them
+};
+
+// Undisturbed measured runs, in the order of their sessions. Of a session whose rows have different
+// rounds, those rounds that make the most runs.
+std::vector<SessionRounds> session_rounds(const std::vector<Row>& rows);
+
+// How a session differs from the first, by the rows that both have.
+struct SessionDifference {
+  std::size_t number = 2;  // of the session, counted from 1
+  std::string session;
+  std::vector<std::size_t> rows;  // that both have; the shift's indices are into these
+  SessionShift shift;
+};
+
+// One for each session after the first that shares rows with it.
+std::vector<SessionDifference> session_differences(const std::vector<SessionRounds>& sessions);
+
+// Whether sessions, not runs, are the unit of the rows' intervals.
+bool should_pool(const std::vector<Row>& rows, Pooling pooling);
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+// Regular expressions that find results in printed lines.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sweeps/program.h"
+
+namespace paceline {
+
+struct PatternMatch {
+  std::string_view group;  // what the group holds
+  std::size_t end = 0;     // where to look for the next one
+  // Where the group is a part of a number, and the pattern does not insist on what is left out: the
+  // whole of it, "5.81e+07" of "5.81". Else empty.
+  std::string whole;
+  std::string_view unit;  // "ms", "%", if such a one follows the group
+};
+
+// Runs compiled to machine code where the library can, as a log may have gigabytes.
+class ResultPattern {
+ public:
+  // {number} in the source stands for a group that reads every number whole. Throws usage: not an
+  // expression, or not exactly one group.
+  explicit ResultPattern(const ResultSource& source);
+  ~ResultPattern();
+  ResultPattern(const ResultPattern&) = delete;
+  ResultPattern& operator=(const ResultPattern&) = delete;
+
+  // Empty: none from `from` on. Throws Error of kind internal where the library gives up, so that
+  // nobody knows.
+  std::optional<PatternMatch> next(std::string_view line, std::size_t from);
+
+ private:
+  struct Engine;
+  struct Span {
+    std::size_t match = 0, begin = 0, end = 0, match_end = 0;  // begin and end of the group
+  };
+  std::optional<Span> find(std::string_view line, std::size_t from);
+  bool insists_on(std::string_view line, std::size_t from, const Span& span, std::size_t begin,
+                  std::size_t end);
+
+  std::unique_ptr<Engine> engine_;
+};
+
+// Where the number ends that goes on at `at`, behind a group; `at`: it does not. "5.81|e+07 s",
+// "1|,234.5", "12.5|k".
+std::size_t end_of_number(std::string_view line, std::size_t begin, std::size_t at);
+// Where the number begins that the group at `at` is the end of. "1,|234.5", "-|5", "5.8e+|07".
+std::size_t begin_of_number(std::string_view line, std::size_t at, std::size_t end);
+
+}  // namespace paceline

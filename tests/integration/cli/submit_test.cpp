@@ -1,0 +1,155 @@
+// submit and element: what is sent, and what is not sent twice.
+#include "results/names.h"
+#include "tests/integration/cli/slurm_cli.h"
+#include "tests/support/has_engine.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::kCassava;
+using testing::kGeneric;
+using testing::kGpu;
+using testing::Ran;
+
+class CliSubmit : public testing::CliSlurm {};
+
+TEST_F(CliSubmit, AnUnclearAnswerSendsNothingTwice) {
+  const std::string programs = with(
+      "play sbatch 'echo x >> calls; echo \"slurm: Socket timed out\" >&2; exit 1'; "
+      "play squeue \"[ -e '$PWD/calls' ] || exit 0; case \\\"\\$*\\\" in *--name=*) echo 5;; "
+      "*) echo '5_[0-1]|PENDING|Resources';; esac\"; play sacct :; play scontrol :; "
+      "play scancel \"echo \\\"\\$*\\\" > '$PWD/cancelled'\"");
+  const std::string submit =
+      "paceline submit s.json --site site.json --yes --no-collect --data-elsewhere";
+  const Ran first = shell(programs + submit);
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_TRUE(contains(first.out, "job 5: ")) << first.out;
+  const Ran second = shell(programs + submit);
+  EXPECT_TRUE(contains(second.out, "2 in the queue")) << second.out;
+  EXPECT_EQ(text_of(folder() / "calls"), "x\n");
+}
+
+TEST_F(CliSubmit, AfterARefusalNothingIsUnclear) {
+  write("two.json", R"({"name": "two", "workload": "mnist-mlp", "fixed": {"device": "cpu",
+      "backend": "mpi", "cpus_per_task": 1}, "axes": {"gpus": [1, 2]}})");
+  const std::string refusing =
+      with("play sbatch 'echo no such account >&2; exit 1'; play squeue :; play sacct :");
+  const Ran refused =
+      shell(refusing + "paceline submit two.json --site site.json --yes --data-elsewhere");
+  EXPECT_EQ(refused.code, 64) << refused.err;
+  const Ran status = shell(refusing + "paceline status results/local/two");
+  EXPECT_EQ(status.code, 1) << status.err;
+  EXPECT_TRUE(contains(status.out, "2 not submitted")) << status.out;
+  EXPECT_TRUE(contains(status.out, "not submitted: submit stopped before its array")) << status.out;
+  EXPECT_FALSE(contains(status.out, "not known")) << status.out;
+}
+
+TEST_F(CliSubmit, WithoutSlurmNothingIsHalfDone) {
+  const std::string without = "ln -s /usr/bin/timeout /usr/bin/bash .; PATH=$PWD\n";
+  const Ran ran = shell(without + "paceline submit s.json --site site.json --yes");
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_TRUE(contains(ran.err, "sbatch is not in PATH; log in to a node")) << ran.err;
+  EXPECT_EQ(shell("ls results/local/s").out, "") << "nobody was asked for anything";
+  const Ran again = shell(with("play sbatch 'echo 7'; play squeue :") +
+                          "paceline submit s.json --site site.json --yes --no-collect");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(contains(again.out, "1 array, 2 elements")) << again.out;
+}
+
+TEST_F(CliSubmit, TheBudgetAndTheConfirmation) {
+  const Ran over = paceline("submit " + kCassava + " --site " + kGpu +
+                            " --set device=cuda --max-gpu-hours 1 --yes --data-elsewhere");
+  if (!contains(over.err, "this build has no engine")) {
+    EXPECT_EQ(over.code, 64);
+    EXPECT_TRUE(contains(over.err, "GPU-hours are more than --max-gpu-hours 1")) << over.err;
+    const Ran dry = paceline("submit " + kCassava + " --site " + kGpu +
+                             " --set device=cuda --max-gpu-hours 1 --dry-run");
+    EXPECT_EQ(dry.code, 0) << dry.err;
+    EXPECT_TRUE(contains(dry.out, "warning: more than --max-gpu-hours 1: submit will refuse"))
+        << dry.out;
+  }
+  const Ran nobody = paceline("submit s.json --site site.json");
+  EXPECT_EQ(nobody.code, 64);
+  EXPECT_TRUE(contains(nobody.err, "there is no terminal to confirm the cost on; add --yes"))
+      << nobody.err;
+}
+
+TEST_F(CliSubmit, SubmittedAgainOnlyWhatIsInNoQueue) {
+  const std::string programs = with(
+      "play sbatch 'echo x >> calls; echo 5'; play squeue \"cat '$PWD/queue' 2>/dev/null; exit "
+      "0\"; "
+      "play sacct \"cat '$PWD/history' 2>/dev/null; exit 0\"; play scontrol 'exit 1'; "
+      "play scancel \"echo \\\"\\$*\\\" > '$PWD/cancelled'\"");
+  const std::string submit = "paceline submit s.json --site site.json --yes --no-collect\n";
+  ASSERT_EQ(shell(programs + submit).code, 0);
+  write("queue", "5_[0-1%2]|PENDING|Resources\n");
+  const Ran waiting = shell(programs + submit);
+  EXPECT_TRUE(contains(waiting.out, "0 arrays, 0 elements")) << waiting.out;
+  EXPECT_TRUE(contains(waiting.out, "2 in the queue")) << waiting.out;
+  Ran status = shell(programs + "paceline status results/local/s");
+  EXPECT_EQ(status.code, 0);
+  EXPECT_TRUE(contains(status.out, "gpus=1,backend=self  [..] 0 of 2 done")) << status.out;
+  EXPECT_EQ(shell(programs + "paceline cancel results/local/s").code, 0);
+  EXPECT_EQ(text_of(folder() / "cancelled"), "5\n");
+  write("queue", "");
+  write("history", "5_0|TIMEOUT|0:0|n1\n5_1|CANCELLED by 0|0:15|n1\n");
+  status = shell(programs + "paceline status results/local/s");
+  EXPECT_EQ(status.code, 1);
+  EXPECT_TRUE(contains(status.out, "TIMEOUT after 60 min")) << status.out;
+  const Ran again = shell(programs + submit);
+  EXPECT_TRUE(contains(again.out, "again: gpus=1,backend=self repeat 1: TIMEOUT")) << again.out;
+  EXPECT_TRUE(contains(again.out, "2:00:00")) << "twice the time\n" << again.out;
+  EXPECT_EQ(text_of(folder() / "calls"), "x\nx\n");
+}
+
+TEST_F(CliSubmit, AnElementAroundItsRun) {
+  write("points",
+        R"(["train","mnist-mlp","--gpus=1","--backend=self","--device=cpu","--quiet","--store=)" +
+            (folder() / "study").string() +
+            R"(","--context={\"study\": \"s\", \"point\": \"gpus=1\", )"
+            R"(\"point_folder\": \"gpus=1\", \"repeat\": 1, \"session\": \"S\", \"round\": 1}"])");
+  const std::string element = " --points points --index 0";
+  const Ran begun = paceline("element begin" + element);
+  EXPECT_EQ(begun.code, 0) << begun.err;
+  EXPECT_EQ(begun.out, "run\n");
+  write("log", "something\npaceline: rank 1 was killed (here); do this\nsrun: error: n1: task 1\n");
+  const Ran ended = paceline("element end --exit-code 71 --log log" + element);
+  EXPECT_EQ(ended.code, 71);
+  const std::string record = text_of(folder() / "study" / "gpus=1" / "1.1.json");
+  EXPECT_TRUE(contains(record, "rank 1 was killed (here); do this (exit code 71)")) << record;
+  EXPECT_TRUE(contains(record, "\"status\": \"failed\"")) << record;
+  // Its job has two nodes and a mask of one CPU: refused before anything runs.
+  const Ran refused = shell(
+      "SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURMD_NODENAME=n1 "
+      "paceline element begin" +
+      element);
+  EXPECT_EQ(refused.code, 64);
+  EXPECT_TRUE(contains(refused.err, "job 7: the job has 2 nodes, its run needs 1")) << refused.err;
+  EXPECT_EQ(refused.out, "");
+}
+
+TEST_F(CliSubmit, RunsOfTheLoginNodeAreNotDone) {
+  if (!find_name("device", "cpu").built) GTEST_SKIP() << "this build has no engine";
+  write("t.json", R"({"name": "t", "workload": "mnist-mlp", "repeats": 2, "fixed": {"device": "cpu",
+    "cpus_per_task": 1, "steps": 3, "input": "synthetic"}, "axes": {"backend": ["self"]}})");
+  const std::string results = " --results r";
+  ASSERT_EQ(paceline("sweep t.json --no-report" + results).code, 0);
+  const Ran ran = paceline("submit t.json --dry-run --site site.json" + results);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "note: 2 runs of another machine (")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "1 array, 2 elements")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "0 runs are done")) << ran.out;
+  EXPECT_FALSE(contains(ran.out, "again: ")) << ran.out;
+  // A profile whose nodes are like this machine: they count.
+  write("like.json", R"({"name": "x", "node": {"cpus": )" +
+                         shell("grep -c ^processor /proc/cpuinfo | tr -d '\\n'").out + "}}");
+  const Ran like = paceline("submit t.json --dry-run --site like.json" + results);
+  EXPECT_TRUE(contains(like.out, "2 runs are done")) << like.out << like.err;
+  write("unlike.json", R"({"name": "x", "node": {"cpu": "Z80", "gpus": 1}})");
+  expect_refused("submit t.json --site unlike.json", 65,
+                 {"unknown key \"gpus\"", "did you mean \"cpus\"?"});
+}
+
+}  // namespace
+}  // namespace paceline

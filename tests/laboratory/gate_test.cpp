@@ -1,0 +1,239 @@
+// The gate's verdicts on builds of which the truth is known.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "analysis/gate/judge.h"
+#include "analysis/gate/render.h"
+#include "tests/laboratory/rate.h"
+#include "tests/laboratory/records.h"
+
+namespace paceline::laboratory {
+namespace {
+
+struct Ab {
+  std::vector<int> sizes = {1, 2, 3, 4, 8};
+  int rounds = 5;
+  Noise old_noise{}, new_noise{};  // the new build's event is its slowness
+  double round = 0.02;             // rounds drift, for both sides alike
+  bool rerun = true;               // suspects are measured again
+};
+
+// Both sides in the same rounds: what a round adds is the same for both.
+std::pair<Side, Side> interleaved(const Ab& ab, int session, std::uint32_t seed) {
+  const Law law = step_law("communication grows with replicas").law(Scaling::fixed_epochs);
+  RandomSequence random(7, Stream::synthetic, seed);
+  std::vector<double> drift;
+  for (int i = 0; i <= ab.rounds; ++i) drift.push_back(std::exp(ab.round * random.normal()));
+  const auto side = [&](const char* name, Noise noise, std::uint32_t own) {
+    noise.event = [&drift, event = noise.event](const Place& place) {
+      return drift[static_cast<std::size_t>(place.round)] * (event ? event(place) : 1);
+    };
+    return side_of(
+        name, make_content(law, {.sizes = ab.sizes, .runs = ab.rounds, .first_session = session},
+                           noise, own));
+  };
+  return {side("baseline", ab.old_noise, 2 * seed), side("current", ab.new_noise, 2 * seed + 1)};
+}
+
+GateOptions of_time() {
+  GateOptions options;
+  options.quantities = {Quantity::time};
+  return options;
+}
+
+Judgement judge_ab(const Ab& ab, std::uint32_t seed) {
+  const auto [before, now] = interleaved(ab, 1, 2 * seed);
+  Judgement judgement = judge(before, now, of_time());
+  if (judgement.verdict() == Verdict::pass || !ab.rerun) return judgement;
+  const auto [fresh_before, fresh_now] = interleaved(ab, 2, 2 * seed + 1);
+  settle(judgement, judge(fresh_before, fresh_now, suspects_of(judgement, of_time())));
+  return judgement;
+}
+
+Rate red(const Ab& ab, int count, std::uint32_t seed) {
+  Rate rate;
+  for (int i = 0; i < count; ++i) {
+    rate.add(judge_ab(ab, seed + static_cast<std::uint32_t>(i)).verdict() == Verdict::regression);
+  }
+  return rate;
+}
+
+Ab equal_builds(const Noise& noise) {
+  return {.old_noise = noise, .new_noise = noise};
+}
+
+Ab slower_build(double factor, const Noise& noise) {
+  Ab ab = equal_builds(noise);
+  ab.new_noise.event = [factor](const Place&) { return factor; };
+  return ab;
+}
+
+TEST(LaboratoryGate, TheSameBuildIsRarelyRed) {
+  std::uint32_t seed = 1;
+  for (const auto& [name, noise] : std::vector<std::pair<std::string, Noise>>{
+           {"1 %", {.run = 0.01}},
+           {"3 %", {.run = 0.03}},
+           {"5 %", {.run = 0.05}},
+           {"heavy tails", {.run = 0.02, .tails = Tails::student3}},
+           {"5 % busy runs", {.run = 0.01, .busy = 0.05}},
+           {"20 % busy runs, recorded", {.run = 0.01, .busy = 0.2, .is_busy_recorded = true}}}) {
+    EXPECT_TRUE(at_most(red(equal_builds(noise), studies(400), seed += 1000), 0.05,
+                        "--ab of one build is red: " + name));
+  }
+}
+
+// Rounds that resemble each other: red no more often than it says, or undecided for that reason.
+TEST(LaboratoryGate, ResemblingRoundsAreRarelyRed) {
+  std::uint32_t seed = 20000;
+  for (const double resemblance : {0.5, 0.7}) {
+    Ab ab = equal_builds({.run = 0.03, .resemblance = resemblance});
+    EXPECT_TRUE(at_most(red(ab, studies(300), seed += 1000), 0.05,
+                        "--ab of one build is red: AR " + std::to_string(resemblance)));
+  }
+}
+
+TEST(LaboratoryGate, ARegressionIsFound) {
+  EXPECT_TRUE(at_least(red(slower_build(1.05, {.run = 0.01}), studies(300), 30000), 0.95,
+                       "5 % slower is red, noise 1 %"));
+  Rate rounds_over;
+  for (int i = 0; i < studies(200); ++i) {
+    const Judgement judgement = judge_ab(slower_build(1.10, {.run = 0.01, .busy = 0.05}),
+                                         32000U + static_cast<std::uint32_t>(i));
+    rounds_over.add(judgement.verdict() == Verdict::regression);
+  }
+  EXPECT_TRUE(at_least(rounds_over, 0.90, "10 % slower is red, 5 % of runs disturbed"));
+}
+
+// Runs that are recorded as busy on one side are no evidence against a build.
+TEST(LaboratoryGate, BusyRunsDoNotConvict) {
+  const auto disturb = [](Noise& noise, int quiet_round) {
+    noise.event = [quiet_round](const Place& place) {
+      return place.round == quiet_round ? 1.0 : 1.3;
+    };
+    noise.recorded_busy = [quiet_round](const Place& place) { return place.round != quiet_round; };
+  };
+  Ab ab = equal_builds({.run = 0.01});
+  disturb(ab.new_noise, 3);
+  EXPECT_TRUE(at_most(red(ab, studies(100), 40000), 0, "red by runs recorded as busy, in rounds"));
+  Rate nights;
+  const Law law = step_law("ideal").law(Scaling::fixed_epochs);
+  for (int i = 0; i < studies(100); ++i) {
+    const auto seed = static_cast<std::uint32_t>(41000 + 2 * i);
+    const Side before = side_of(
+        "baseline", make_content(law, {.sessions = 5}, {.run = 0.01, .session = 0.005}, seed));
+    Noise tonight{.run = 0.01, .session = 0.005};
+    disturb(tonight, 3);
+    const Side now = side_of("current", make_content(law, {.first_session = 6}, tonight, seed + 1));
+    nights.add(judge(before, now, of_time()).verdict() == Verdict::regression);
+  }
+  EXPECT_TRUE(at_most(nights, 0, "red by runs recorded as busy, against nights"));
+}
+
+TEST(LaboratoryGate, NightsOfTheSameBuildAreRarelyRed) {
+  const Law law = step_law("communication grows with replicas").law(Scaling::fixed_epochs);
+  std::uint32_t seed = 50000;
+  for (const int nights : {3, 5, 10}) {
+    Rate red;
+    for (int i = 0; i < studies(300); ++i, seed += 2) {
+      const Noise noise{.run = 0.01, .session = 0.02};
+      const Side before = side_of("baseline", make_content(law, {.sessions = nights}, noise, seed));
+      const Side now =
+          side_of("current", make_content(law, {.first_session = nights + 1}, noise, seed + 1));
+      red.add(judge(before, now, of_time()).verdict() == Verdict::regression);
+    }
+    EXPECT_TRUE(at_most(red, 0.05, "one night against " + std::to_string(nights) + " is red"));
+  }
+}
+
+// The rounds up to one.
+Side first_rounds(const Side& side, int rounds) {
+  Side part = side;
+  for (Subject& subject : part.subjects) {
+    for (auto& [quantity, samples] : subject.samples) {
+      std::erase_if(samples, [&](const Sample& sample) { return sample.round > rounds; });
+    }
+    subject.runs = subject.samples[Quantity::time].size();
+  }
+  return part;
+}
+
+// The verdict of a gate that looks after every round.
+Verdict until_decided(const Ab& ab, std::uint32_t seed) {
+  const auto [before, now] = interleaved(ab, 1, seed);
+  GateOptions options = of_time();
+  options.stopping = Stopping::by_results;
+  Verdict verdict = Verdict::undecided;
+  for (int rounds = 3; rounds <= ab.rounds && verdict == Verdict::undecided; ++rounds) {
+    verdict = judge(first_rounds(before, rounds), first_rounds(now, rounds), options).verdict();
+  }
+  return verdict;
+}
+
+TEST(LaboratoryGate, LooksAtEveryRoundKeepTheErrorRate) {
+  std::uint32_t seed = 60000;
+  for (const auto& [name, noise] :
+       std::vector<std::pair<std::string, Noise>>{{"1 %", {.run = 0.01}},
+                                                  {"3 %", {.run = 0.03}},
+                                                  {"6 %", {.run = 0.06}},
+                                                  {"t3", {.run = 0.02, .tails = Tails::student3}},
+                                                  {"AR 0.5", {.run = 0.03, .resemblance = 0.5}},
+                                                  {"AR 0.7", {.run = 0.03, .resemblance = 0.7}}}) {
+    Ab ab = equal_builds(noise);
+    ab.rounds = 40;
+    ab.sizes = {1, 2, 4};
+    Rate rate;
+    for (int i = 0; i < studies(200); ++i) {
+      rate.add(until_decided(ab, ++seed) == Verdict::regression);
+    }
+    EXPECT_TRUE(at_most(rate, 0.05, "--until-decided of one build is red: " + name));
+  }
+}
+
+TEST(LaboratoryGate, UntilDecidedFindsARegression) {
+  Ab ab = slower_build(1.05, {.run = 0.01});
+  ab.rounds = 40;
+  ab.sizes = {1, 2, 4};
+  Rate rate;
+  for (int i = 0; i < studies(100); ++i) {
+    rate.add(until_decided(ab, 70000U + static_cast<std::uint32_t>(i)) == Verdict::regression);
+  }
+  EXPECT_TRUE(at_least(rate, 0.95, "--until-decided finds 5 %"));
+}
+
+// An interval and a verdict of one check say the same.
+TEST(LaboratoryGate, IntervalsAndReasonsAgree) {
+  Rate contradictions;
+  std::uint32_t seed = 80000;
+  for (const double slower : {1.0, 1.03, 1.1, 1.2}) {
+    for (int i = 0; i < studies(200); ++i) {
+      Ab ab = slower_build(slower, {.run = 0.05});
+      ab.rerun = false;
+      ab.rounds = 3 + i % 4;
+      for (const Check& check : judge_ab(ab, ++seed).checks) {
+        if (!check.interval) continue;
+        const bool excludes = check.interval->low > 0 || check.interval->high < 0;
+        const bool within = check.reason.find("within the noise") != std::string::npos;
+        const bool beyond = check.reason.find("beyond the noise") != std::string::npos;
+        contradictions.add((excludes && within) || (!excludes && beyond));
+      }
+    }
+  }
+  EXPECT_TRUE(at_most(contradictions, 0, "within the noise beside an interval that excludes none"));
+}
+
+// What is certain and too small to fail is said.
+TEST(LaboratoryGate, APassSaysWhatIsSlowerBeyondTheNoise) {
+  Rate said;
+  for (int i = 0; i < studies(100); ++i) {
+    const Judgement judgement =
+        judge_ab(slower_build(1.02, {.run = 0.002}), 90000U + static_cast<std::uint32_t>(i));
+    if (judgement.verdict() != Verdict::pass) continue;
+    const std::string text = gate_text(judgement, {}, {});
+    said.add(text.find("below the threshold") != std::string::npos);
+  }
+  EXPECT_TRUE(at_least(said, 1, "2 % slower, which passes, is said"));
+}
+
+}  // namespace
+}  // namespace paceline::laboratory

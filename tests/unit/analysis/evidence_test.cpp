@@ -1,0 +1,210 @@
+// A sentence is said only of what the runs know: not of a missing interval, of a sum that hides its
+// parts, or of a cause that the phases contradict.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "analysis/explain/explain.h"
+#include "analysis/findings/best.h"
+#include "tests/laboratory/records.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using laboratory::StepLaw;
+using testing::content_of;
+using testing::sample_record;
+
+struct Said {
+  std::string report, explain;
+  std::vector<FindingKind> kinds;
+  bool has(FindingKind kind) const { return std::ranges::find(kinds, kind) != kinds.end(); }
+};
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Said said_of(const StoreContent& content) {
+  Said said;
+  for (const Explanation& each : explain(content, Base::matched)) {
+    said.explain += explanation_text(each, 1000);
+    for (const Finding& finding : findings(each.study, each.comparison, each.facts)) {
+      said.report += finding.text + '\n';
+      said.kinds.push_back(finding.kind);
+    }
+  }
+  return said;
+}
+
+StoreContent study_of(const StepLaw& law, double noise = 0.005, int runs = 5,
+                      const std::vector<int>& sizes = {1, 2, 4, 8},
+                      Scaling scaling = Scaling::fixed_epochs) {
+  return laboratory::make_content(law.law(scaling), {.sizes = sizes, .runs = runs},
+                                  laboratory::of_runs(noise), 11);
+}
+
+// As a sweep until a precision leaves it: a base of three runs, which have no anytime-valid ratio.
+TEST(Evidence, AMissingIntervalMakesNoVerdict) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4}) {
+    for (int repeat = 1; repeat <= (gpus == 1 ? 3 : 5); ++repeat) {
+      const double seconds = 100.0 / gpus * (1 + 0.3 * (gpus - 1)) * (1 + 0.002 * repeat);
+      records.push_back(
+          sample_record({.gpus = gpus, .repeat = repeat, .round = repeat, .fit_seconds = seconds}));
+      records.back()["flags"]["sequential"] = true;
+    }
+  }
+  const StoreContent content = content_of(records);
+  const Said said = said_of(content);
+  EXPECT_FALSE(said.has(FindingKind::no_loss) || said.has(FindingKind::hidden_loss)) << said.report;
+  EXPECT_TRUE(said.has(FindingKind::unjudged));
+  EXPECT_TRUE(holds(said.report, "rows of too few runs for an anytime-valid interval cannot tell"))
+      << said.report;
+  EXPECT_FALSE(holds(said.explain, "[0.0, 0.0]")) << said.explain;
+  EXPECT_TRUE(holds(said.explain,
+                    "too few runs for an anytime-valid interval, so how much of it "
+                    "is noise is not known"))
+      << said.explain;
+  const Study study = make_studies(content).at(0);
+  const Best best = find_best(study, 0.05);
+  EXPECT_TRUE(best.alike.size() < 2);
+  EXPECT_TRUE(holds(best_answer(study, best), "too few runs for an anytime-valid interval"))
+      << best_answer(study, best);
+  EXPECT_FALSE(holds(best_answer(study, best), "fewer than 3 runs"));
+}
+
+// A slow base gives what communication takes: all in all there is no loss.
+TEST(Evidence, PartsThatCancelAreEachSaid) {
+  StepLaw law;
+  law.slow_base = 0.21;
+  law.communication = [](double n) { return 0.03 * (n - 1); };
+  const Said said = said_of(study_of(law));
+  EXPECT_TRUE(said.has(FindingKind::hidden_loss)) << said.report;
+  EXPECT_FALSE(said.has(FindingKind::no_loss)) << said.report;
+  EXPECT_TRUE(holds(said.report, "communication or straggler costs 17.")) << said.report;
+  EXPECT_TRUE(holds(said.report, "on 8 replicas, and a base that computes a sample 1.21 ["))
+      << said.report;
+  EXPECT_TRUE(holds(said.report, "hides it: 2, 4 replicas are above ideal")) << said.report;
+  EXPECT_TRUE(holds(said.explain,
+                    "which cannot be told from noise, but parts of it can: "
+                    "communication or straggler costs 17."))
+      << said.explain;
+  EXPECT_TRUE(holds(said.explain, "compute gives 17.")) << said.explain;
+}
+
+TEST(Evidence, GainsListTheirPartsAndAreNoNegativeLosses) {
+  StepLaw law;
+  law.slow_base = 0.3;
+  law.communication = [](double) { return 0.05; };
+  const Said said = said_of(study_of(law, 0.005, 5, {1, 2, 4}));
+  EXPECT_TRUE(holds(said.explain, "points of efficiency are gained [")) << said.explain;
+  EXPECT_TRUE(holds(said.explain, "]: compute ")) << said.explain;
+  EXPECT_TRUE(holds(said.explain, "communication or straggler -")) << said.explain;
+  EXPECT_FALSE(holds(said.explain, "-5")) << said.explain;
+  const Said noise = said_of(study_of(StepLaw{}, 0.05));
+  EXPECT_FALSE(holds(noise.explain, ": -")) << noise.explain;
+}
+
+TEST(Evidence, ListedPartsAddUp) {
+  const Interval any{0, 1};
+  const std::vector<Loss> parts = {{"input", Judged(0.050, any)},
+                                   {"communication", Judged(0.042, any)},
+                                   {"launch", Judged(0.039, any)},
+                                   {"compute", Judged(0.0015, any)}};
+  EXPECT_EQ(parts_text(parts, 0.1325),
+            "input 5.0 [0.0, 100.0], communication 4.2 [0.0, 100.0], launch 3.9 [0.0, 100.0], "
+            "others 0.2");
+}
+
+// A fixed time a run, serial input and communication look alike in times; the phases do not.
+TEST(Evidence, PhasesSpeakBeforeCauses) {
+  const auto said = [](auto change) {
+    StepLaw law;
+    change(law);
+    const Said all = said_of(study_of(law));
+    EXPECT_TRUE(all.has(FindingKind::steady)) << all.report;
+    EXPECT_FALSE(all.has(FindingKind::causes_alike)) << all.report;
+    EXPECT_FALSE(holds(all.explain, "cannot tell them apart")) << all.explain;
+    EXPECT_TRUE(holds(all.report, "the loss grows as if each added replica cost ")) << all.report;
+    return all.report;
+  };
+  const std::string run = said([](StepLaw& law) { law.per_run = 0.25; });
+  EXPECT_TRUE(holds(run, "points of efficiency lost on 8 replicas are outside of steps 5")) << run;
+  const std::string input = said([](StepLaw& law) { law.per_sample = 0.15; });
+  EXPECT_TRUE(holds(input, "points of efficiency lost on 8 replicas are input 4")) << input;
+  const std::string ring =
+      said([](StepLaw& law) { law.communication = [](double n) { return 0.1 * (n - 1); }; });
+  EXPECT_TRUE(holds(ring, "lost on 8 replicas are communication or straggler 41.")) << ring;
+}
+
+TEST(Evidence, ARingInStrongScalingIsNoWorkThatIsNotDivided) {
+  StepLaw law;
+  law.communication = [](double n) { return 0.1 * (n - 1) / n; };
+  const Said said = said_of(study_of(law, 0.002, 5, {1, 2, 4, 8}, Scaling::strong));
+  EXPECT_TRUE(holds(said.report, "the loss is as if 10")) << said.report;
+  EXPECT_TRUE(holds(said.report, "of the base's time were not divided among replicas"))
+      << said.report;
+  EXPECT_FALSE(holds(said.report, "is not divided")) << said.report;
+  EXPECT_TRUE(holds(said.report, "are communication or straggler 4")) << said.report;
+}
+
+TEST(Evidence, ARemainingBoundNamesItsSize) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4}) {
+    for (int round = 1; round <= 5; ++round) {
+      const double seconds =
+          100.0 / gpus * (1 + 0.004 * round) * (gpus == 2 && round == 3 ? 20 : 1);
+      records.push_back(
+          sample_record({.gpus = gpus, .repeat = round, .round = round, .fit_seconds = seconds}));
+    }
+  }
+  const std::string report = said_of(content_of(records)).report;
+  EXPECT_TRUE(
+      holds(report, "one of up to 89.6 points of efficiency on 2 replicas cannot be excluded"))
+      << report;
+}
+
+TEST(Evidence, KarpFlattHasItsInterval) {
+  StepLaw law;
+  law.communication = [](double n) { return 0.1 * (n - 1); };
+  const std::string report = said_of(study_of(law, 0.01)).report;
+  const auto at = report.find(", Karp-Flatt 0.");
+  ASSERT_NE(at, std::string::npos) << report;
+  EXPECT_TRUE(holds(report.substr(at, 60), " [0.0")) << report;
+}
+
+// Rank 1 is 20 % slower than rank 0, which waits for it. POP splits that among straggler and
+// compute; mending the rank gives back both.
+TEST(Evidence, AMendedStragglerGivesBackBothParts) {
+  std::vector<Json> records;
+  for (int round = 1; round <= 4; ++round) {
+    const double factor = 1 + 0.003 * round;
+    const auto rank = [&](double compute, double wait) {
+      return Json{{"input", 0},         {"forward", compute * factor},
+                  {"backward", 0},      {"communication", wait * factor},
+                  {"update", 0},        {"other", 0},
+                  {"step", 60 * factor}};
+    };
+    Json one = sample_record({.repeat = round, .round = round, .fit_seconds = 100 * factor});
+    one["phases"] = {rank(100, 0)};
+    one["phases"][0]["step"] = 100 * factor;
+    Json two =
+        sample_record({.gpus = 2, .repeat = round, .round = round, .fit_seconds = 60 * factor});
+    two["phases"] = {rank(50, 10), rank(60, 0)};
+    two["straggler"] = {{"rank", 1},
+                        {"host", "vm"},
+                        {"phase", "forward"},
+                        {"excess_seconds_per_step", 0.1},
+                        {"share_of_step", 0.166}};
+    records.push_back(one);
+    records.push_back(two);
+  }
+  const std::string text = said_of(content_of(records)).explain;
+  EXPECT_TRUE(holds(text, "16.7 points of efficiency are lost")) << text;
+  EXPECT_TRUE(holds(text, "straggler 8.3")) << text;
+  EXPECT_TRUE(holds(text, "if it computed as fast as the next slowest rank, about 16.7 [")) << text;
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,33 @@
+#include "engine/core/foreign_text.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+namespace {
+
+TEST(ForeignText, AnotherEncodingIsNamedWithItsLine) {
+  require_utf8("a\nGr\u00f6\u00dfe\n", "t");
+  try {
+    require_utf8("a\nGr\xf6\n", "t");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string_view(error.what()).find("t:2: the text is not UTF-8 (byte 0xF6)"),
+              std::string_view::npos);
+  }
+  EXPECT_THROW(require_utf8(std::string_view("a\0b\0", 4), "t"), Error);
+}
+
+TEST(ForeignText, JsonIsNoDeeperThanADocument) {
+  EXPECT_EQ(parse_json(R"({"a": "[[[\"[", "b": [[1]]})")["b"][0][0], 1);
+  EXPECT_FALSE(parse_json(std::string(100, '[') + std::string(100, ']')).is_discarded());
+  EXPECT_TRUE(parse_json(std::string(101, '[') + std::string(101, ']')).is_discarded());
+  EXPECT_TRUE(parse_json(std::string(30 << 20, '[')).is_discarded());
+  EXPECT_TRUE(parse_json("[1,").is_discarded());
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,248 @@
+// Outputs of other tools as people have them: behind labels, of processes that ran apart, with
+// results that their tool itself calls wrong, in other encodings.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/core/error.h"
+#include "results/import/import.h"
+#include "results/import/labels.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+using testing::TemporaryFolder;
+
+class ImportOutput : public ::testing::Test {
+ protected:
+  // The records, in the order of their folders; `notes_` are those of the import.
+  std::vector<Record> import(const std::string& format, const std::string& text,
+                             const std::vector<std::string>& set = {}) {
+    std::ofstream(folder_ / "file", std::ios::binary) << text;
+    const std::string study = "s" + std::to_string(++studies_);
+    const Import made(
+        {format, {(folder_ / "file").string()}, study, folder_.path(), set, {}, "0.1.0"});
+    notes_ = made.write(false).front().notes;
+    return load_store(folder_ / study).records;
+  }
+  std::string refusal(const std::string& format, const std::string& text,
+                      const std::vector<std::string>& set = {}) {
+    try {
+      import(format, text, set);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  bool is_noted(const std::string& part) const {
+    return std::any_of(notes_.begin(), notes_.end(),
+                       [&](const std::string& note) { return note.find(part) != note.npos; });
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> notes_;
+  int studies_ = 0;
+};
+
+std::string rank_lines(int ranks, const std::string& host, int pid) {
+  std::string text;
+  for (int rank = 0; rank < ranks; ++rank) {
+    text += "#  Rank " + std::to_string(rank) + " Group  0 Pid " + std::to_string(pid + rank) +
+            " on " + host + " device " + std::to_string(rank) + " [0000:0a:00] NVIDIA A100\n";
+  }
+  return text;
+}
+
+std::string options(const std::string& most = "2048") {
+  return "# Collective test starting: all_gather_perf\n"
+         "# nThread 1 nGpus 1 minBytes 1024 maxBytes " +
+         most + " step: 2(factor) warmup iters: 5 iters: 10 agg iters: 1 validation: 1 graph: 0\n";
+}
+
+std::string headings(const std::string& time = "time", const std::string& check = "#wrong") {
+  const std::string side = " " + time + " algbw busbw " + check;
+  return "#       size         count      type   redop    root" + side + side + "\n";
+}
+
+// Both sides take `microseconds`, which must make a rate of two digits.
+std::string row(int bytes, double microseconds, const std::string& out = "0",
+                const std::string& in = "0") {
+  char rate[32];
+  snprintf(rate, sizeof rate, "%.2f", bytes / microseconds / 1e3);
+  const std::string side = " " + std::to_string(microseconds) + " " + rate + " " + rate + " ";
+  return std::to_string(bytes) + " " + std::to_string(bytes / 4) + " float none -1" + side + out +
+         side + in + "\n";
+}
+
+constexpr char kEnd[] = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1\n";
+
+std::string whole_output(int ranks, const std::string& host, int pid) {
+  return options() + rank_lines(ranks, host, pid) + headings() + row(1024, 4) + row(2048, 5) + kEnd;
+}
+
+TEST_F(ImportOutput, LabelsOfLaunchersAreTakenOff) {
+  const std::string plain = whole_output(2, "n1", 10);
+  for (const char* label : {"3: ", " 12: ", "[1,0]<stdout>:", "[prterun-n1-77@1,3]<stdout>: ",
+                            "node-07: ", "2026-05-02T07:08:09.5Z ", "2026-05-02 07:08:09,123 ",
+                            "[pod/train-0/main] ", "[default0]:", "Nov  5 07:08:09 ", "train-1  | ",
+                            "2026-05-02T07:08:09+02:00 [1,0]<stdout>:"}) {
+    std::string text;
+    for (std::size_t at = 0; at < plain.size();) {
+      const std::size_t end = plain.find('\n', at) + 1;
+      text += label + plain.substr(at, end - at);
+      at = end;
+    }
+    const auto records = import("nccl-tests", "a launcher's banner\n" + text);
+    ASSERT_EQ(records.size(), 2U) << label;
+    EXPECT_EQ(records[0]->collective->rows.size(), 2U) << label;
+    EXPECT_EQ(records[0]->provenance.imported->line, 2) << label;
+    EXPECT_TRUE(is_noted("labels before its lines")) << label;
+  }
+}
+
+TEST_F(ImportOutput, LinesThatOnlyLookLabelledStay) {
+  for (const std::string text :
+       {"gpus,samples_per_second\n1,100\n", "{\n\"a\": [1]\n}\n",
+        "[\n{\"ts\": 1},\n{\"ts\": 2}\n]\n", "0: one line of several\nothers\nhave\nnone\n",
+        "2026-05-02 07:08:09,5,6\n2026-05-02 07:08:10,6,7\n"}) {
+    std::vector<std::string> notes;
+    EXPECT_EQ(without_labels(text, notes), text);
+    EXPECT_TRUE(notes.empty());
+  }
+}
+
+TEST_F(ImportOutput, ProcessesThatRanApartAreRefused) {
+  const std::string cure = "build nccl-tests with MPI=1";
+  // Their headings mix, or only their rows, or each had one GPU.
+  const std::string mixed = options() + options() + rank_lines(2, "n1", 10) +
+                            rank_lines(2, "n2", 20) + headings() + headings() + row(1024, 4) +
+                            row(1024, 5) + row(2048, 5) + row(2048, 6) + kEnd + kEnd;
+  EXPECT_NE(refusal("nccl-tests", mixed).find(cure), std::string::npos);
+  const std::string rows = options() + rank_lines(2, "n1", 10) + headings() + options() +
+                           rank_lines(2, "n2", 20) + headings() + row(1024, 4) + row(1024, 5) +
+                           row(2048, 5) + kEnd + row(2048, 6) + kEnd;
+  EXPECT_NE(refusal("nccl-tests", rows).find(cure), std::string::npos);
+  const std::string alone = whole_output(1, "n1", 10) + whole_output(1, "n1", 11);
+  EXPECT_NE(refusal("nccl-tests", alone).find(cure), std::string::npos);
+  // One after the other they are two tests, and one rank may be meant.
+  EXPECT_EQ(import("nccl-tests", whole_output(2, "n1", 10) + whole_output(2, "n2", 20)).size(), 4U);
+  EXPECT_EQ(import("nccl-tests", whole_output(1, "n1", 10)).size(), 2U);
+  EXPECT_TRUE(is_noted("is of 1 rank"));
+}
+
+TEST_F(ImportOutput, RowsThatAreMissingAreNoted) {
+  const std::string begin = options("4096") + rank_lines(2, "n1", 10) + headings() + row(1024, 4);
+  const auto records = import(
+      "nccl-tests", begin + "n1:10 [0] NCCL INFO comm " + row(2048, 5) + row(4096, 6) + kEnd);
+  EXPECT_TRUE(is_noted("has 2 of 3 sizes"));
+  EXPECT_NE(records[0]->collective->note.find("2 of 3 sizes have a row"), std::string::npos);
+  import("nccl-tests", begin + row(2048, 5) + row(4096, 6) + kEnd);
+  EXPECT_TRUE(notes_.empty());
+  import("osu",
+         "# OSU MPI Allreduce Latency Test v7.4\n# Size  Avg Latency(us)\n4  2.5\nwarn 8  2.6\n16  "
+         "3\n",
+         {"gpus=2"});
+  EXPECT_TRUE(is_noted("between 4 and 16 bytes"));
+}
+
+TEST_F(ImportOutput, TimesOfAnotherKindAreRefused) {
+  const std::string text =
+      options() + rank_lines(2, "n1", 10) + headings("cputime") + row(1024, 4) + kEnd;
+  EXPECT_NE(refusal("nccl-tests", text).find("CPU time (-C 1)"), std::string::npos);
+}
+
+TEST_F(ImportOutput, FailedDataChecksAreLoud) {
+  const std::string begin = options() + rank_lines(2, "n1", 10) + headings() + row(1024, 4);
+  const auto wrong = import("nccl-tests", begin + row(2048, 5, "0", "2.5e+03") +
+                                              "# Out of bounds values : 1 FAILED\n" + kEnd);
+  ASSERT_EQ(wrong.size(), 2U);
+  const CollectiveFacts& in_place = *wrong[0]->collective;
+  EXPECT_EQ(in_place.rows[1].wrong, 2500);
+  EXPECT_EQ(in_place.rows[1].first_wrong, "2048 bytes: #wrong 2.5e+03");
+  EXPECT_NE(in_place.note.find("check of 1 of 2 sizes failed"), std::string::npos);
+  // The other side is part of the same verdict.
+  EXPECT_NE(wrong[1]->collective->note.find("1 FAILED"), std::string::npos);
+  EXPECT_TRUE(is_noted("warning: all_gather in place: the data check of 1 of 2 sizes failed"));
+  const auto old =
+      import("nccl-tests", options() + rank_lines(2, "n1", 10) + headings("time", "error") +
+                               row(1024, 4, "0", "nan") + row(2048, 5, "1e-07", "0e+00") + kEnd);
+  EXPECT_EQ(old[0]->collective->rows[0].first_wrong, "1024 bytes: error nan");
+  EXPECT_EQ(old[1]->collective->rows[1].first_wrong, "");
+}
+
+TEST_F(ImportOutput, FailedValidationsOfOsuAreLoud) {
+  const std::string text =
+      "# OSU MPI Broadcast Latency Test v7.3\n# Size  Avg Latency(us)  Validation\n"
+      "8  2.5  Pass\n16  2.6  Fail\n";
+  const auto records = import("osu", text, {"gpus=2"});
+  EXPECT_EQ(records[0]->collective->rows[0].wrong, 0);
+  EXPECT_EQ(records[0]->collective->rows[1].first_wrong, "16 bytes: Fail");
+  EXPECT_TRUE(is_noted("check of 1 of 2 sizes failed (16 bytes: Fail)"));
+  import("osu", text.substr(0, text.find("16")) + "DATA VALIDATION ERROR: exited\n", {"gpus=2"});
+  EXPECT_TRUE(is_noted("the output says \"DATA VALIDATION ERROR"));
+}
+
+TEST_F(ImportOutput, OtherEncodingsAreRefused) {
+  const std::string table = "gpus,samples_per_second,workload\n1,9,ma\xdf\n1,8,ma\xdf\x65\n";
+  EXPECT_NE(refusal("csv", table).find("file:2: the text is not UTF-8 (byte 0xDF)"),
+            std::string::npos);
+  EXPECT_NE(refusal("jobstats", "Slurm Job Statistics\nJob Name: caf\xe9\n").find("not UTF-8"),
+            std::string::npos);
+  EXPECT_NE(refusal("csv", std::string("\xff\xfeg\0p\0", 6)).find("UTF-16"), std::string::npos);
+  EXPECT_NE(refusal("csv", "gpus;workload\n1;a\n").find("semicolons"), std::string::npos);
+  EXPECT_NE(refusal("csv", "gpus,gpus,workload,fit_seconds\n1,1,a,1\n").find("two columns"),
+            std::string::npos);
+}
+
+std::string mlperf_entry(const std::string& key, const std::string& value, int time,
+                         const std::string& more = "") {
+  return ":::MLLOG {\"namespace\": \"\", \"time_ms\": " + std::to_string(time) + ", \"key\": \"" +
+         key + "\", \"value\": " + value + ", \"metadata\": {" + more + "}}";
+}
+
+TEST_F(ImportOutput, MlperfLogsWithOtherText) {
+  const std::string start = mlperf_entry("run_start", "null", 1000),
+                    stop = mlperf_entry("run_stop", "null", 9000, "\"status\": \"success\"");
+  const auto fit = [&](const std::string& text) {
+    return *import("mlperf", text, {"gpus=2"})[0]->timing.fit_seconds;
+  };
+  EXPECT_EQ(fit("\x1b[32m" + start + "\x1b[0m\n" + stop + "\x1b[0m\n"), 8);
+  EXPECT_EQ(fit(start + " [rank 3] done\n" + stop + stop + "\n"), 8);
+  EXPECT_EQ(fit(start + "\n" + mlperf_entry("grad_norm", "-Infinity", 2000) + "\n" + stop + "\n"),
+            8);
+  EXPECT_TRUE(is_noted("grad_norm at line 2 has a value that is not finite"));
+  EXPECT_NE(refusal("mlperf", start + "\n:::MLLOG {\"key\": \"a\n" + stop, {"gpus=2"})
+                .find("file:2: the entry is not JSON: it does not end"),
+            std::string::npos);
+}
+
+TEST_F(ImportOutput, ArgumentsOfBenchmarksNamedLikeParameters) {
+  const auto names = [&](const std::string& name) {
+    const auto records =
+        import("google-benchmark", R"({"benchmarks": [{"name": ")" + name +
+                                       R"(", "real_time": 2, "time_unit": "ms"}]})");
+    return records[0]->workload + " " + std::to_string(records[0]->layout.gpus);
+  };
+  EXPECT_EQ(names("BM_a/backend:7"), "BM_a/backend:7 1");
+  EXPECT_EQ(names("BM_a/optimizer:1/gpus:-4"), "BM_a/optimizer:1/gpus:-4 1");
+  EXPECT_EQ(names("BM_a/steps:0.5/gpus:2"), "BM_a/steps:0.5 2");
+  EXPECT_EQ(names("BM_a/epochs:1/steps:5/gpus:2"), "BM_a 2");
+}
+
+TEST_F(ImportOutput, JobstatsCountGpusWithoutUtilization) {
+  const std::string node = R"("n1": {"cpus": 8, "used_memory": 1)";
+  const auto none =
+      import("jobstats", R"({"gpus": 3, "total_time": 60, "nodes": {)" + node + "}}}");
+  EXPECT_EQ(none[0]->layout.gpus, 3);
+  EXPECT_FALSE(none[0]->utilization);
+  const auto some = import("jobstats", R"({"gpus": 3, "total_time": 60, "nodes": {)" + node +
+                                           R"(, "gpu_utilization": {"0": 50, "1": 70}}}})");
+  EXPECT_EQ(some[0]->layout.gpus, 3);
+  EXPECT_NEAR(*some[0]->utilization, 0.6, 1e-9);
+  EXPECT_TRUE(is_noted("mean of 2 of 3 GPUs"));
+  EXPECT_NE(some[0]->provenance.time_is.find("mean of 2 of 3 GPUs"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline

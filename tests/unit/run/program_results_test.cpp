@@ -1,0 +1,237 @@
+// Numbers in what a program prints and writes: whole, all of them, and those that were meant.
+#include "run/program_results.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/core/error.h"
+#include "engine/input/formats/tfrecord.h"
+#include "engine/train/events/event.pb.h"
+#include "run/program_facts.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+using testing::TemporaryFolder;
+
+ResultSource line(const std::string& pattern, Pick pick = Pick::only,
+                  const std::string& name = "samples_per_second", double scale = 1) {
+  return {name, ResultFrom::line, pattern, "", pick, scale, "s.json:3"};
+}
+
+ProgramReport report_of(const ResultSource& source, std::string_view output) {
+  ProgramResults results({source}, std::filesystem::temp_directory_path());
+  while (!output.empty()) {  // in pieces, as pipes give it
+    results.hear(output.substr(0, 65536));
+    output.remove_prefix(std::min<std::size_t>(output.size(), 65536));
+  }
+  return results.finish([](const std::string& file) { return std::filesystem::path(file); });
+}
+
+double number_in(const ResultSource& source, std::string_view output) {
+  return report_of(source, output).numbers.at(source.name).front();
+}
+
+std::string refusal_of(const ResultSource& source, std::string_view output) {
+  try {
+    return "read as " + std::to_string(number_in(source, output));
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void expect_part(const std::string& pattern, const std::string& output, const std::string& part,
+                 const std::string& whole) {
+  const std::string refusal = refusal_of(line(pattern), output);
+  EXPECT_NE(refusal.find("is \"" + part + "\" (line 1), which is only a part of \"" + whole + "\""),
+            refusal.npos)
+      << output << ": " << refusal;
+}
+
+constexpr char kDigits[] = "rate:? *([0-9.]+)";
+
+TEST(ProgramResults, PartsOfNumbersAreRefused) {
+  expect_part(kDigits, "rate: 2.5e-03 it/s", "2.5", "2.5e-03");
+  expect_part(kDigits, "rate 7E5", "7", "7E5");
+  expect_part(kDigits, "rate 3.5D+02", "3.5", "3.5D+02");
+  expect_part(kDigits, "rate 98,765.4/s", "98", "98,765.4");
+  expect_part(kDigits, "rate 12,5 it/s", "12", "12,5");
+  expect_part(kDigits, "rate 1.234,5 it/s", "1.234", "1.234,5");
+  expect_part(kDigits, "rate 3'000", "3", "3'000");
+  expect_part(kDigits, "rate 3_000", "3", "3_000");
+  expect_part(kDigits, "rate 3\u00a0000", "3", "3\u00a0000");
+  expect_part(kDigits, "rate 4.2M samples", "4.2", "4.2M");
+  expect_part(kDigits, "rate 4.2 k samples", "4.2", "4.2 k");
+  expect_part(kDigits, "rate 1:23.4", "1", "1:23.4");
+  expect_part(kDigits, "rate 5.8 x 10^3", "5.8", "5.8 x 10^3");
+  expect_part(kDigits, "rate 0x1f", "0", "0x1f");
+  expect_part("rate: ([0-9]+)", "rate: 61.9", "61", "61.9");
+  expect_part("rate: ([0-9]+).*", "rate: 61.9 it/s", "61", "61.9");
+}
+
+TEST(ProgramResults, NumbersThatBeginBeforeTheGroupAreRefused) {
+  expect_part("([0-9.]+) it/s", "at 98,765.4 it/s", "765.4", "98,765.4");
+  expect_part("([0-9.]+) it/s", "at 2e+07 it/s", "07", "2e+07");
+  expect_part("rate.*([0-9.]+)", "rate 61.9", "9", "61.9");
+  expect_part("rate: .?([0-9.]+)", "rate: -7", "7", "-7");
+}
+
+TEST(ProgramResults, WhatAPatternInsistsOnIsMeant) {
+  EXPECT_EQ(
+      number_in(line("rate ([0-9.]+)k it", Pick::only, "samples_per_second", 1000), "rate 4.5k it"),
+      4500);
+  EXPECT_EQ(number_in(line("([0-9]+)\\.[0-9]"), "7.25 it/s"), 7);
+  EXPECT_EQ(number_in(line(",([0-9.]+),end"), "3,12.5,end"), 12.5);
+  EXPECT_EQ(number_in(line("step [0-9]+:([0-9]+)"), "step 3:12"), 12);
+}
+
+TEST(ProgramResults, ListsDatesAndWordsAreNoPartsOfNumbers) {
+  const auto steps =
+      report_of(line("([0-9.]+)", Pick::only, "step_seconds"), "0.5,0.25,0.75\n1,2,3,4\n");
+  EXPECT_EQ(steps.numbers.at("step_seconds").size(), 7U);
+  EXPECT_EQ(number_in(line(kDigits), "2026-11-25 10:00:00 rate 8."), 8);
+  EXPECT_EQ(number_in(line(kDigits), "rate 8, loss 2"), 8);
+  EXPECT_EQ(number_in(line("epoch-([0-9]+)"), "epoch-12"), 12);
+  EXPECT_EQ(number_in(line("([0-9]+) it"), "loading...100 it/s"), 100);
+  EXPECT_EQ(number_in(line(kDigits), "rate 81img/s"), 81);
+  EXPECT_EQ(number_in(line("step ([0-9]+)"), "step 5/10"), 5);
+}
+
+TEST(ProgramResults, TheNumberGroupReadsEveryNumber) {
+  for (const auto& [text, number] : {std::pair{"rate 5.80911e+07 infer/sec", 5.80911e7},
+                                     {"rate .5", 0.5},
+                                     {"rate +12.", 12.0},
+                                     {"rate 1E3", 1000.0}}) {
+    EXPECT_EQ(number_in(line("rate {number}"), text), number) << text;
+  }
+  EXPECT_EQ(number_in(line("loss {number}", Pick::last, "train_loss"), "loss 2\nloss -0.5\n"),
+            -0.5);
+  EXPECT_NE(refusal_of(line("rate {number}", Pick::last), "rate 5\nrate nan\n").find("not finite"),
+            std::string::npos);
+  const std::string refusal = refusal_of(line("rate {number}"), "rate 1,234.5");
+  EXPECT_NE(refusal.find("only a part of \"1,234.5\""), refusal.npos) << refusal;
+  EXPECT_THROW(ProgramResults({line("{number} of {number} ([0-9])")}), Error);
+}
+
+TEST(ProgramResults, UnitsOfTimesAreNamed) {
+  const auto took = [](const std::string& pattern, double scale, const std::string& output) {
+    return refusal_of(line(pattern, Pick::only, "fit_seconds", scale), output);
+  };
+  EXPECT_NE(took("took {number}", 1, "took 850 ms").find("\"850 ms\" (line 1), which is not in"),
+            std::string::npos);
+  EXPECT_EQ(took("took {number} ms", 0.001, "took 850 ms"), "read as 0.850000");
+  EXPECT_EQ(took("took {number}", 1, "took 850 s"), "read as 850.000000");
+  EXPECT_NE(refusal_of(line("{number}", Pick::only, "test_accuracy"), "0.5 %").find("0.5 %"),
+            std::string::npos);
+}
+
+TEST(ProgramResults, NoNumberIsLost) {
+  std::string many;
+  for (int i = 1; i <= 1'200'000; ++i) many += "v " + std::to_string(i) + "\n";
+  EXPECT_EQ(number_in(line("v ([0-9]+)", Pick::last), many), 1'200'000);
+  EXPECT_EQ(number_in(line("v ([0-9]+)", Pick::median), many), 600'000.5);
+  EXPECT_EQ(number_in(line("v ([0-9]+)"), std::string(3 << 20, '.') + "v 7\n"), 7);
+  // More than stays in memory.
+  EXPECT_EQ(number_in(line("v ([0-9]+)"), std::string(40 << 20, '\n') + "v 7"), 7);
+}
+
+TEST(ProgramResults, ALimitOfTheLibraryIsAnError) {
+  std::string deep;
+  for (int i = 0; i < 40'000; ++i) deep += "xy";
+  EXPECT_EQ(number_in(line("^(?:x|y|xy)* ?v ([0-9]+)", Pick::last), "v 1\n" + deep + " v 2\n"), 2);
+  const std::string dear = "v 1\n" + std::string(300, 'a') + " 5\n";
+  const std::string refusal = refusal_of(line("(?:a+a+)+b|v ([0-9]+)", Pick::last), dear);
+  EXPECT_NE(refusal.find("cannot be searched in line 2"), refusal.npos) << refusal;
+  EXPECT_NE(refusal.find("match limit"), refusal.npos) << refusal;
+  // No number can stand there.
+  EXPECT_EQ(number_in(line("(?:a+a+)+b|v ([0-9]+)"), std::string(300, 'a') + "\nv 1\n"), 1);
+}
+
+TEST(ProgramResults, NumbersThatNoRecordHolds) {
+  EXPECT_NE(refusal_of(line("{number}"), "4e-324").find("no record can hold"), std::string::npos);
+  EXPECT_NE(refusal_of(line("{number}", Pick::only, "train_loss", 1e10), "1e300")
+                .find("no record can hold"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(line("{number}", Pick::only, "parameter_count"), "1e300")
+                .find("more than can be counted"),
+            std::string::npos);
+}
+
+class ProgramFiles : public ::testing::Test {
+ protected:
+  std::string refusal(const ResultFrom from, const std::string& what,
+                      const std::string& text) const {
+    std::ofstream(folder_ / "f", std::ios::binary) << text;
+    return refusal_of(
+        {"samples_per_second", from, what, (folder_ / "f").string(), Pick::last, 1, "s.json:3"},
+        "");
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ProgramFiles, TablesOfSpreadsheets) {
+  EXPECT_EQ(refusal(ResultFrom::csv, "rate", "\xef\xbb\xbfrate,x\n8,1\n"), "read as 8.000000");
+  EXPECT_NE(refusal(ResultFrom::csv, "rate", "rate;x\n8;1\n").find("separated by semicolons"),
+            std::string::npos);
+  EXPECT_NE(refusal(ResultFrom::csv, "rate", "rate,rate\n8,1\n").find("two columns"),
+            std::string::npos);
+  EXPECT_NE(refusal(ResultFrom::csv, "rate", "rate,x\n8,\xe9\n").find("f:2: the text is not UTF-8"),
+            std::string::npos);
+}
+
+TEST_F(ProgramFiles, JsonIsNoDeeperThanADocument) {
+  const std::string deep(5 << 20, '[');
+  EXPECT_NE(refusal(ResultFrom::json, "$.r", deep).find("nested deeper"), std::string::npos);
+  EXPECT_NE(refusal(ResultFrom::json, "$.r", "{\"r\": 1, \"r\": 2}").find("given twice"),
+            std::string::npos);
+  EXPECT_EQ(refusal_of({"samples_per_second", ResultFrom::json_line, "$.r", "", Pick::only, 1, ""},
+                       "{\"r\": 4}\n{" + deep + "\n"),
+            "read as 4.000000");
+}
+
+std::string event(std::int64_t step, const std::function<void(wire::Tensor&)>& fill) {
+  wire::Event made;
+  made.set_step(step);
+  wire::Summary::Value& value = *made.mutable_summary()->add_value();
+  value.set_tag("r");
+  fill(*value.mutable_tensor());
+  return framed_record(made.SerializeAsString());
+}
+
+TEST_F(ProgramFiles, EventsOfOtherTypesAndDamage) {
+  const auto whole = event(1, [](wire::Tensor& tensor) {
+    tensor.set_dtype(9);
+    tensor.add_int64_val(600);
+  });
+  const auto half = event(2, [](wire::Tensor& tensor) {
+    tensor.set_dtype(19);
+    tensor.set_tensor_content(std::string("\x00\x3e", 2));
+  });
+  const auto text = event(3, [](wire::Tensor& tensor) { tensor.set_dtype(7); });
+  EXPECT_EQ(refusal(ResultFrom::events, "r", whole), "read as 600.000000");
+  EXPECT_EQ(refusal(ResultFrom::events, "r", whole + half), "read as 1.500000");
+  EXPECT_EQ(refusal(ResultFrom::events, "r", whole + half.substr(0, 9)), "read as 600.000000");
+  EXPECT_NE(refusal(ResultFrom::events, "r", text).find("a tensor of type 7"), std::string::npos);
+  std::string damaged = whole + half + whole;
+  damaged[whole.size() + 2] ^= 1;
+  EXPECT_NE(refusal(ResultFrom::events, "r", damaged).find("what follows is lost"),
+            std::string::npos);
+}
+
+TEST(ProgramFacts, SamplesGiveSteps) {
+  RunRecord record;
+  record.parameters.set("batch_per_replica", std::int64_t{32});
+  record.layout.gpus = 4;
+  ProgramReport report;
+  report.numbers["samples"] = {3200};
+  set_results(record, report, 2);
+  EXPECT_EQ(record.throughput.steps, 25);
+  report.numbers["steps"] = {20};
+  set_results(record, report, 2);
+  EXPECT_EQ(record.throughput.steps, 20);
+}
+
+}  // namespace
+}  // namespace paceline
