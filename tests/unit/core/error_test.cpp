@@ -42,8 +42,8 @@ TEST(Error, WhateverIsThrownBecomesOne) {
   EXPECT_EQ(caught(std::runtime_error("odd")),
             "70 internal error: odd; please report it with the command");
   const auto denied = std::make_error_code(std::errc::permission_denied);
-  EXPECT_EQ(caught(std::filesystem::filesystem_error("status", "/root/x", denied)),
-            "65 /root/x: Permission denied; ask its owner for access, or give another path");
+  EXPECT_EQ(caught(std::filesystem::filesystem_error("status", "/data/x", denied)),
+            "65 /data/x: Permission denied; ask its owner for access, or give another path");
 }
 
 TEST(Error, ExitCodesAreThePromisedOnes) {
