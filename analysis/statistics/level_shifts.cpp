@@ -7,6 +7,7 @@
 
 #include "analysis/statistics/resemblance.h"
 #include "analysis/statistics/segmentation.h"
+#include "results/quantiles.h"
 
 namespace paceline {
 
@@ -21,13 +22,6 @@ constexpr std::size_t kEnoughForResemblance = 60;  // sessions; fewer can show n
 constexpr double kLeastErrors = 2;                 // standard errors; less is none
 
 using Values = std::vector<double>;
-
-double median(Values values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 double median_around(const Values& values, std::size_t at) {
   const std::size_t begin = at - std::min<std::size_t>(at, 7);

@@ -75,6 +75,23 @@ TEST(Mpi, ALauncherThatHangsBeforeARankBeginsIsEnded) {
   EXPECT_EQ(run_shell("pgrep -f 'sleep 97[1]'"), "");
 }
 
+// In a shell of salloc on a login node nothing of the ranks is seen here, so nothing is known of
+// them.
+TEST(Mpi, RanksThatCannotBeSeenAreNotCalledLate) {
+  const Scratch scratch;
+  const auto program = scratch.path() / "mpirun";
+  std::ofstream(program)
+      << "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; "
+         "exit 0; }\nsleep 4\n";
+  std::filesystem::permissions(program, std::filesystem::perms{0755});
+  SpawnRequest request{{LAUNCH_RANKS, "collectives", "1"}, 2, environment_of_process()};
+  request.environment["PATH"] = scratch.path().string() + ":" + request.environment["PATH"];
+  request.environment["SLURM_JOB_ID"] = "4711";
+  request.environment.erase("SLURMD_NODENAME");
+  request.silence_seconds = 1;
+  EXPECT_FALSE(contains(spawn_ranks(request).line, "no rank began"));
+}
+
 TEST(Mpi, TestVariableIsChecked) {
   const RunVerdict verdict = spawn(2, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "no"}});
   EXPECT_EQ(verdict.exit_code, 64);
