@@ -65,7 +65,7 @@ std::int64_t newest_job(const std::string& list) {
 bool is_clear_refusal(const CommandResult& result) {
   if (result.timed_out || result.code == 0 || result.code > 128) return false;
   const std::string said = to_lower(result.err + result.out);
-  const auto speaks_of = [&](const char* words) { return said.find(words) != std::string::npos; };
+  const auto mentions = [&](const char* words) { return said.find(words) != std::string::npos; };
   constexpr const char* kLostOnTheWay[] = {"timed out",
                                            "time out",
                                            "timeout",
@@ -80,7 +80,7 @@ bool is_clear_refusal(const CommandResult& result) {
                                            "not respond",
                                            "broken pipe"};
   return !said.empty() && job_among(result.out) == 0 &&
-         std::none_of(std::begin(kLostOnTheWay), std::end(kLostOnTheWay), speaks_of);
+         std::none_of(std::begin(kLostOnTheWay), std::end(kLostOnTheWay), mentions);
 }
 
 // What a profile may leave to its user, whose centre tells him to export it.
