@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kTextBytes = 2048;  // of one GPU, gathered
+constexpr std::size_t kGpuTextBytes = 2048;  // of one GPU, gathered
 constexpr std::size_t kFullyDescribed = 8;
 
 GpuFacts facts_of(const GpuUtilization& gpu) {
@@ -111,7 +111,7 @@ GpuUse GpuReport::collect(World& world) {
   if (replicas_ == 0) return use;
   std::vector<std::string> mine;
   for (const GpuUtilization& gpu : stop()) mine.push_back(json_text(to_json(facts_of(gpu))));
-  for (const std::string& text : gather_texts(world, mine, kTextBytes)) {
+  for (const std::string& text : gather_texts(world, mine, kGpuTextBytes)) {
     use.each.push_back(gpu_facts_of(Json::parse(text), "another rank"));
   }
   summarize(use);

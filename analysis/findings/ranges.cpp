@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/study/comparison.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -40,7 +41,7 @@ std::string fractions_text(const Hull& hull) {
   int digits = fraction_digits(hull.largest());
   if (hull.is_known && hull.intervals.width() > 0) {
     const double half = hull.intervals.width() / 2;
-    digits = std::clamp(1 - static_cast<int>(std::floor(std::log10(half))), 2, digits);
+    digits = std::clamp(decimals_for(half, 2), 2, std::max(2, digits));
   }
   return hull_text(hull, digits, 1, "");
 }

@@ -74,7 +74,7 @@ std::vector<Cell> cells_of(const Prediction& prediction, const SizeValue& size) 
                              whole(size.gpus),
                              whole(size.nodes),
                              measured_cell(size.value),
-                             number(ratio, significant_digits(ratio)),
+                             number(ratio, decimals_for(ratio, 3)),
                              percent(efficiency)};
   const auto& held_out = prediction.predictor().held_out;
   if (!size.is_predicted) {
@@ -86,7 +86,7 @@ std::vector<Cell> cells_of(const Prediction& prediction, const SizeValue& size) 
   cells.push_back(held_out ? whole(held_out->gpus) : Cell{});
   cells.push_back({size.beyond, {}, {}});
   for (const auto& each : size.by_predictor) cells.push_back(measured_cell(each));
-  for (const double each : size.by_law) cells.push_back(number(each, significant_digits(each)));
+  for (const double each : size.by_law) cells.push_back(number(each, decimals_for(each, 3)));
   return cells;
 }
 

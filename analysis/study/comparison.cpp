@@ -404,8 +404,7 @@ Estimate karp_flatt(const Estimate& speed_up, double replicas) {
 int fraction_digits(double fraction) {
   constexpr double kSmall = 1e-3;
   const double size = std::abs(fraction);
-  return size >= kSmall || size < kRounding ? 3
-                                            : 2 - static_cast<int>(std::floor(std::log10(size)));
+  return size < kSmall && size >= kRounding ? decimals_for(size, 3) : 3;
 }
 
 int fraction_digits(const Estimate& fraction) {
@@ -414,7 +413,7 @@ int fraction_digits(const Estimate& fraction) {
   const double side =
       std::max(fraction.interval->high - fraction.value, fraction.value - fraction.interval->low);
   if (side < kRounding) return digits;
-  return std::clamp(1 - static_cast<int>(std::floor(std::log10(side))), 2, std::max(2, digits));
+  return std::clamp(decimals_for(side, 2), 2, std::max(2, digits));
 }
 
 std::string Base::text() const {

@@ -12,7 +12,7 @@ using RunQuantity = std::optional<double> (*)(const Run&);
 
 Cell hours_cell(const RowFacts& facts, RunQuantity hours) {
   const auto value = mean_amount(*facts.row, hours);
-  return value ? estimate_cell(*value, significant_digits(value->value)) : Cell{};
+  return value ? estimate_cell(*value, decimals_for(value->value, 3)) : Cell{};
 }
 
 Cell bytes_cell(const RowFacts& facts, RunQuantity quantity) {

@@ -28,10 +28,6 @@ int digits_of(double value, bool exact) {
   return magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
 }
 
-int significant_digits(double value) {
-  return value > 0 ? std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 9) : 0;
-}
-
 Cell number(std::optional<double> value, int digits) {
   if (!value) return {};
   std::string text = decimal(*value, digits);

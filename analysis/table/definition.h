@@ -34,8 +34,6 @@ Column extra(const char* group, Column column, std::string note);
 
 // Four significant digits, but no decimals that were never measured.
 int digits_of(double value, bool exact);
-// Decimals for three significant digits, for quantities over many powers of ten.
-int significant_digits(double value);
 Cell number(std::optional<double> value, int digits);
 Cell whole(std::optional<int> value);
 Cell percent(std::optional<double> share, int digits = 1);

@@ -16,7 +16,7 @@ Cell scaled_cell(const std::optional<Estimate>& estimate, double unit) {
   shown.value /= unit;
   if (shown.interval)
     shown.interval = Interval{shown.interval->low / unit, shown.interval->high / unit};
-  Cell cell = estimate_cell(shown, significant_digits(shown.value));
+  Cell cell = estimate_cell(shown, decimals_for(shown.value, 3));
   cell.value = estimate->value;
   cell.interval = estimate->interval;
   return cell;
@@ -71,7 +71,7 @@ void add_energy(std::vector<Definition>& all, const Study& study) {
       "idle W: power of the same meters before the first step, with all processes asleep",
       [](const RowFacts& f) {
         const auto watts = mean(*f.row, idle_watts);
-        return number(watts, significant_digits(watts.value_or(0)));
+        return number(watts, decimals_for(watts.value_or(0), 3));
       },
       idle_watts);
   add(
@@ -92,7 +92,7 @@ void add_energy(std::vector<Definition>& all, const Study& study) {
         const auto joules = mean(*f.row, joules_beside_training);
         if (!joules) return Cell{};
         const double hours = *joules / kWattHour;
-        return Cell{decimal(hours, significant_digits(hours)), joules, {}};
+        return Cell{decimal(hours, decimals_for(hours, 3)), joules, {}};
       },
       joules_beside_training);
   add(text_column("energy_covers", "energy\ncovers"), "",

@@ -120,6 +120,13 @@ std::optional<double> to_real(std::string_view text) {
   return number;
 }
 
+int decimals_for(double value, int digits) {
+  constexpr double kMost = 9;
+  const double size = std::abs(value);
+  if (!std::isfinite(size) || size == 0) return 0;
+  return static_cast<int>(std::clamp(digits - 1 - std::floor(std::log10(size)), 0.0, kMost));
+}
+
 std::string decimal(double value, int digits) {
   return std::abs(value) < 1e15 ? fmt::format("{:.{}f}", value, digits)
                                 : fmt::format("{:.3g}", value);

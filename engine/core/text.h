@@ -40,6 +40,8 @@ std::optional<double> to_real(std::string_view text);
 
 // "12.50"; from 1e15, where a double has no more digits, "1e+308".
 std::string decimal(double value, int digits);
+// The decimals that show so many digits of `value`, at most 9; none of what is not finite.
+int decimals_for(double value, int digits);
 
 std::string format_bytes(double bytes);      // "11.6 MB", powers of 1000
 std::string format_seconds(double seconds);  // "1.24 s", "3 min 20 s", "850 us"

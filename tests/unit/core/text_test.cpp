@@ -2,8 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace paceline {
 namespace {
+
+TEST(Text, DecimalsForSoManyDigits) {
+  EXPECT_EQ(decimals_for(0.000173, 3), 6);
+  EXPECT_EQ(decimals_for(-12.3, 3), 1);
+  EXPECT_EQ(decimals_for(123456, 3), 0);
+  EXPECT_EQ(decimals_for(1e-300, 3), 9);
+  for (const double value :
+       {0.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(decimals_for(value, 3), 0);
+  }
+}
 
 TEST(Text, NearestFindsTyposAndBeginnings) {
   const std::vector<std::string> names = {"gpus", "cpus_per_task", "backend", "device"};
