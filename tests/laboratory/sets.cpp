@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tests/laboratory/page.h"
 #include "tests/laboratory/records.h"
 
 namespace paceline::laboratory {
