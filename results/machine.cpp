@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 
 #include "engine/core/text.h"
 
@@ -31,6 +32,25 @@ bool is_or_may_be(const std::string& a, const std::string& b) {
 int facts_in(const Machine& machine) {
   return int{!machine.cpu_model.empty()} + int{!machine.gpu.empty()} + int{machine.cpus > 0} +
          int{machine.memory_bytes > 0};
+}
+
+// "Intel Xeon Platinum 8480+" of "Intel(R) Xeon(R) Platinum 8480+", "AMD EPYC 9654" of
+// "AMD EPYC 9654 96-Core Processor".
+std::string short_model(const std::string& model) {
+  static const std::regex kNoise(
+      R"(\((R|TM|tm)\)|\bCPU (?=\S)|\b(Processor|\d+-Core)\b|@ ?[0-9.]+ ?GHz)");
+  static const std::regex kBlanks(" +");
+  const std::string left = std::regex_replace(model, kNoise, "");
+  return std::string(trim(std::regex_replace(left, kBlanks, " ")));
+}
+
+// From the shortest.
+std::vector<std::string> names_of(const Machine& machine) {
+  Machine named = machine;
+  named.cpu_model = short_model(machine.cpu_model);
+  const Machine with_cpus{named.cpu_model, "", named.cpus, 0};
+  const Machine with_memory{named.cpu_model, "", named.cpus, named.memory_bytes};
+  return {machine.gpu, named.cpu_model, with_cpus.text(), with_memory.text(), machine.text()};
 }
 
 }  // namespace
@@ -71,6 +91,19 @@ std::vector<Machine> kinds_of_machines(std::vector<Machine> machines) {
     if (is_new) unlike.push_back(machine);
   }
   return unlike;
+}
+
+std::vector<std::string> names_of_kinds(const std::vector<Machine>& kinds) {
+  std::vector<std::vector<std::string>> by_length;
+  for (const Machine& kind : kinds) by_length.push_back(names_of(kind));
+  std::vector<std::string> names;
+  for (std::size_t length = 0; length < names_of({}).size(); ++length) {
+    names.clear();
+    for (const auto& each : by_length) names.push_back(each[length]);
+    const bool all_have = std::ranges::find(names, "") == names.end();
+    if (all_have && each_once(names).size() == kinds.size()) break;
+  }
+  return names;
 }
 
 std::vector<std::string> not_counted_lines(const std::vector<std::string>& machines) {

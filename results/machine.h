@@ -28,6 +28,10 @@ bool alike(const Machine& a, const Machine& b);
 // ones.
 std::vector<Machine> kinds_of_machines(std::vector<Machine> machines);
 
+// The shortest names that tell these kinds apart: "AMD EPYC 9654" and "Intel Xeon Platinum 8480+",
+// with the CPUs, then the memory, where the models are the same.
+std::vector<std::string> names_of_kinds(const std::vector<Machine>& kinds);
+
 // "27 runs of another machine (AMD EPYC 7B13, 64 CPUs, 256 GB) are not counted", one line per
 // machine. `machines` has one entry per run; ignores empty ones.
 std::vector<std::string> not_counted_lines(const std::vector<std::string>& machines);

@@ -128,7 +128,10 @@ class Candidates {
       const Run& run = study_.rows[i].first();
       if (run.system == first.system && run.kind == first.kind) continue;
       throw Error(ErrorKind::usage, "the records are from different systems",
-                  first.where + " and " + run.where, "choose one with --only system=...");
+                  first.where + " and " + run.where,
+                  run.system == first.system
+                      ? "choose one with --only kind=" + first.kind
+                      : "choose one, as by --only 'system=" + first.system + "'");
     }
   }
 

@@ -257,7 +257,8 @@ class Checker {
     if (builds.size() > 1)
       add(9, "runs of several builds stand together", "run all with one build");
     if (machines.size() > 1) {
-      add(9, "one table has runs of different machines", "report them apart (--only system=...)");
+      add(9, "one table has runs of different machines",
+          "report them apart: --only 'system=" + *machines.begin() + "'");
     }
   }
 

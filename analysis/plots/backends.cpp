@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "analysis/plots/study_plots.h"
 #include "analysis/study/point_names.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -15,27 +18,61 @@ namespace {
 
 constexpr std::size_t kMostGroups = 12, kMostBackends = 8;
 
-using Setting = std::tuple<int, double, int>;  // gpus, CPUs of a replica, nodes
+// All that rows of several backends have in common.
+struct Setting {
+  std::string system;
+  std::vector<std::string> axes;  // "bucket_mb 8"
+  int gpus = 0;
+  double cpus = 0;  // of a replica
+  int nodes = 0;
 
-// The fastest row of each backend in each setting of several replicas.
-std::map<Setting, std::map<std::string, const RowFacts*>> settings_of(const PlotSource& source) {
-  std::map<Setting, std::map<std::string, const RowFacts*>> settings;
+  bool operator<(const Setting& other) const {
+    return std::tie(system, axes, gpus, cpus, nodes) <
+           std::tie(other.system, other.axes, other.gpus, other.cpus, other.nodes);
+  }
+};
+
+using BackendRows = std::map<Setting, std::map<std::string, const RowFacts*>>;
+
+Setting setting_of(const Study& study, const Run& run) {
+  Setting setting{
+      run.system, {}, run.gpus, run.cpus_per_replica().value_or(0), run.nodes.value_or(0)};
+  for (const std::string& axis : study.axes) {
+    setting.axes.push_back(axis + " " + run.parameters.text(axis).value_or("-"));
+  }
+  return setting;
+}
+
+// The rows of each backend in each setting of several replicas that several backends ran.
+BackendRows settings_of(const PlotSource& source) {
+  BackendRows settings;
   for (const RowFacts& row : source.facts) {
     const Run& run = row.run();
     if (run.kind != "measured" || run.gpus == 1 || !row.samples_per_second) continue;
-    const Setting setting = {run.gpus, run.cpus_per_replica().value_or(0), run.nodes.value_or(0)};
-    const RowFacts*& best = settings[setting][run.backend];
-    if (!best || row.samples_per_second->value > best->samples_per_second->value) best = &row;
+    settings[setting_of(source.study, run)].emplace(run.backend, &row);
   }
   std::erase_if(settings, [](const auto& setting) { return setting.second.size() < 2; });
   return settings;
 }
 
+// Leaves the largest sizes.
+void keep_largest(BackendRows& settings) {
+  std::vector<int> sizes;
+  for (const auto& [setting, rows] : settings) sizes.push_back(setting.gpus);
+  std::ranges::sort(sizes, std::greater());
+  const int least = sizes.size() > kMostGroups ? sizes[kMostGroups] + 1 : 0;
+  std::erase_if(settings, [&](const auto& setting) { return setting.first.gpus < least; });
+}
+
 std::string name_of(const PlotSource& source, const Setting& setting) {
-  const auto [gpus, cpus, nodes] = setting;
-  std::string name = counted_replicas(source.study, gpus);
-  if (cpus > 0) name += fmt::format(", {:g} CPU{} each", cpus, cpus == 1 ? "" : "s");
-  return nodes > 1 ? name + fmt::format(", {} nodes", nodes) : name;
+  std::vector<std::string> parts = setting.axes;
+  if (!setting.system.empty()) parts.insert(parts.begin(), setting.system);
+  parts.push_back(counted_replicas(source.study, setting.gpus));
+  if (setting.cpus > 0) {
+    parts.push_back(fmt::format("{:g} CPU{} each", setting.cpus, setting.cpus == 1 ? "" : "s"));
+  }
+  if (setting.nodes > 1) parts.push_back(fmt::format("{} nodes", setting.nodes));
+  return join(parts, ", ");
 }
 
 Bar bar_of(const RowFacts& row) {
@@ -46,14 +83,14 @@ Bar bar_of(const RowFacts& row) {
 }  // namespace
 
 std::vector<Plot> backend_plots(const PlotSource& source) {
-  const auto settings = settings_of(source);
+  BackendRows settings = settings_of(source);
+  const std::size_t all = settings.size();
+  keep_largest(settings);
   std::set<std::string> backends;
   for (const auto& [setting, rows] : settings) {
     for (const auto& [backend, row] : rows) backends.insert(backend);
   }
-  if (settings.empty() || settings.size() > kMostGroups || backends.size() > kMostBackends) {
-    return {};
-  }
+  if (settings.empty() || backends.size() > kMostBackends) return {};
   Bars bars;
   for (const auto& [setting, rows] : settings) bars.groups.push_back(name_of(source, setting));
   for (const std::string& backend : backends) {
@@ -69,6 +106,9 @@ std::vector<Plot> backend_plots(const PlotSource& source) {
   plot.name = "backends";
   plot.title = "Backends: " + source.title;
   plot.subtitle = "backends compared at the same size and CPUs; lines: 95 % intervals";
+  if (settings.size() < all) {
+    plot.subtitle += fmt::format("; the largest {} of {}", settings.size(), all);
+  }
   plot.x_label = source.study.replicas_are_cores ? "samples per second per replica"
                                                  : "samples per second per GPU";
   plot.body = std::move(bars);

@@ -11,24 +11,56 @@ namespace paceline {
 
 namespace {
 
-constexpr double kBand = 0.76;  // of a group's height is bars
-constexpr std::size_t kMostGroupName = 44, kMostName = 60;
+constexpr double kBand = 0.76;  // of what a group has for them is bars
+constexpr std::size_t kMostBeside = 30, kMostGroupName = 70, kMostName = 60;
+constexpr std::size_t kNameHeight = 22;  // pixels
 
 // Groups stand at 0, -1, -2, ... from the top.
 struct Box {
   double from, to, low, high;
 };
 
+std::size_t longest_name(const Bars& bars) {
+  std::size_t longest = 0;
+  for (const std::string& name : bars.groups) longest = std::max(longest, columns_of(name));
+  return longest;
+}
+
+// Long names would leave no room for the bars beside them.
+bool has_names_above(const Bars& bars) {
+  return longest_name(bars) > kMostBeside;
+}
+
+// In pixels, without a name above.
+std::size_t bars_height(const Bars& bars) {
+  const std::size_t lines = std::max<std::size_t>(1, bars.series.size());
+  return bars.stacked ? 30 : 12 + 26 * lines;
+}
+
+std::size_t group_height(const Bars& bars) {
+  return bars_height(bars) + (has_names_above(bars) ? kNameHeight : 0);
+}
+
+// Of a group's bars.
+double centre(const Bars& bars, std::size_t group) {
+  const double below = has_names_above(bars) ? 0.5 * static_cast<double>(kNameHeight) /
+                                                   static_cast<double>(group_height(bars))
+                                             : 0;
+  return -static_cast<double>(group) - below;
+}
+
 double middle(const Box& box) {
   return (box.low + box.high) / 2;
 }
 
 Box box_of(const Bars& bars, std::size_t series, std::size_t group) {
-  const double at = -static_cast<double>(group);
+  const double at = centre(bars, group);
+  const double band =
+      kBand * static_cast<double>(bars_height(bars)) / static_cast<double>(group_height(bars));
   const double value = bars.series[series].bars[group]->value;
   if (!bars.stacked) {
-    const double height = kBand / static_cast<double>(bars.series.size());
-    const double top = at + kBand / 2 - height * static_cast<double>(series);
+    const double height = band / static_cast<double>(bars.series.size());
+    const double top = at + band / 2 - height * static_cast<double>(series);
     return {0, value, top - 0.92 * height, top};
   }
   double before = 0;  // negative values are stacked to the left
@@ -36,7 +68,7 @@ Box box_of(const Bars& bars, std::size_t series, std::size_t group) {
     const auto& bar = bars.series[s].bars[group];
     if (bar && (bar->value < 0) == (value < 0)) before += bar->value;
   }
-  return {before, before + value, at - kBand / 2, at + kBand / 2};
+  return {before, before + value, at - band / 2, at + band / 2};
 }
 
 double longest(const Bars& bars) {
@@ -91,11 +123,8 @@ std::string error_bars(const Bars& bars) {
 // note and of a group's name, and of a picture of 700.
 double axis_end(const Bars& bars, double least, double most) {
   constexpr double kNoteLetter = 7.3, kNameLetter = 10, kPicture = 667, kNames = 32;
-  std::size_t longest_name = 0;
-  for (const std::string& name : bars.groups)
-    longest_name = std::max(longest_name, columns_of(name));
-  const double width =
-      std::max(200.0, kPicture - kNames - kNameLetter * static_cast<double>(longest_name));
+  const std::size_t beside = has_names_above(bars) ? 0 : longest_name(bars);
+  const double width = kPicture - kNames - kNameLetter * static_cast<double>(beside);
   double end = 1.18 * most;
   for (std::size_t g = 0; g < bars.notes.size(); ++g) {
     double stack = 0;
@@ -130,7 +159,7 @@ std::string labels(const Bars& bars, double most) {
       put(bar->label, std::max(high, box.to), middle(box), "#000000");
     }
     if (g < bars.notes.size()) {
-      put(bars.notes[g], end, -static_cast<double>(g), is_empty ? kFaint : "#000000");
+      put(bars.notes[g], end, centre(bars, g), is_empty ? kFaint : "#000000");
     }
   }
   return text;
@@ -146,32 +175,41 @@ double tic_step(double most) {
   return 10 * power;
 }
 
-std::string group_tics(const Bars& bars) {
+// The groups' names, beside their bars or above them.
+std::string group_names(const Bars& bars) {
+  constexpr int kFirst = 50000;  // of the labels
   std::vector<std::string> tics;
-  std::size_t longest = 0;  // gnuplot would take letters for wider than they are
+  std::string above;
   for (std::size_t g = 0; g < bars.groups.size(); ++g) {
-    longest = std::max(longest, std::min(kMostGroupName, bars.groups[g].size()));
-    tics.push_back(fmt::format("{} {}", quoted(clipped(bars.groups[g], kMostGroupName)),
-                               -static_cast<int>(g)));
+    const std::string name = quoted(shortened(bars.groups[g], kMostGroupName));
+    if (!has_names_above(bars)) {
+      tics.push_back(fmt::format("{} {}", name, -static_cast<int>(g)));
+      continue;
+    }
+    const double share = static_cast<double>(kNameHeight) / static_cast<double>(group_height(bars));
+    above +=
+        fmt::format("set label {} {} at graph 0.003,first {} left\n", kFirst + static_cast<int>(g),
+                    name, 0.5 - 0.5 * share - static_cast<double>(g));
   }
+  if (!above.empty()) return "unset ytics\nset lmargin 4\n" + above;
+  // gnuplot would take letters for wider than they are.
   return fmt::format("set ytics ({}) scale 0\nset lmargin {:.1f}\n", join(tics, ", "),
-                     3 + 0.93 * static_cast<double>(longest));
+                     3 + 0.93 * static_cast<double>(longest_name(bars)));
 }
 
 }  // namespace
 
 std::size_t body_height(const Bars& bars) {
-  const std::size_t lines = bars.stacked ? 1 : std::max<std::size_t>(1, bars.series.size());
-  return 185 + bars.groups.size() * (bars.stacked ? 30 : 12 + 26 * lines);
+  return 185 + bars.groups.size() * group_height(bars);
 }
 
 std::string bars_script(const Bars& bars) {
   const double least = lowest(bars);
   const double most = longest(bars) > 0 || least < 0 ? longest(bars) : 1;  // an axis has a length
   const double end = std::max(axis_end(bars, least, most), -0.2 * least);
-  std::string script = group_tics(bars);
+  std::string script = group_names(bars);
   script += fmt::format("set xrange [{}:{}]\nset xtics {}{}\nset yrange [{}:0.6]\n", 1.05 * least,
-                        end, least < 0 ? "" : "0,", tic_step(most - least),
+                        end, least < 0 ? "" : "0,", tic_step(end - least),
                         0.4 - static_cast<double>(bars.groups.size()));
   script += "set grid xtics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
   script += "set border 1\nset style fill solid 1.0 border rgb '#ffffff'\n";
@@ -184,7 +222,7 @@ std::string bars_script(const Bars& bars) {
         fmt::format("$bars{} using 1:2:3:4:5:6 with boxxyerror linewidth 0.5 fillcolor rgb '{}' "
                     "title {}",
                     s, colour(bars.series[s].colour.value_or(s)),
-                    quoted(clipped(bars.series[s].name, kMostName))));
+                    quoted(shortened(bars.series[s].name, kMostName))));
   }
   if (const std::string errors = error_bars(bars); !errors.empty()) {
     script += errors;

@@ -57,7 +57,7 @@ std::string texts(const HeatMap& map) {
 std::string tics(const std::vector<std::string>& names) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    parts.push_back(fmt::format("{} {}", quoted(clipped(names[i], 20)), i));
+    parts.push_back(fmt::format("{} {}", quoted(shortened(names[i], 20)), i));
   }
   return join(parts, ", ");
 }

@@ -127,6 +127,20 @@ std::string ideal_block(const PlotSeries& ideal) {
   return block + "END\n";
 }
 
+// 1, 2 and 5 times powers of ten, where so few of these lie on the axis that gnuplot names one.
+std::string decimal_tics(double floor, double top) {
+  constexpr double kMostOfOneScale = 150;
+  if (top / floor > kMostOfOneScale) return "";
+  std::vector<std::string> tics;
+  for (double power = std::pow(10.0, std::floor(std::log10(floor))); power <= top; power *= 10) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double at = factor * power;
+      if (at >= floor && at <= top) tics.push_back(fmt::format("'{0:g}' {0:g}", at));
+    }
+  }
+  return tics.size() < 2 ? "" : fmt::format("set ytics ({})\n", join(tics, ", "));
+}
+
 std::string axes(const Lines& lines, const Span& x, double floor, double top) {
   std::string text = "set grid ytics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
   if (lines.log_x) {
@@ -138,6 +152,7 @@ std::string axes(const Lines& lines, const Span& x, double floor, double top) {
   }
   if (lines.log_y)
     text += fmt::format("set logscale y {}\nset format y '%g'\nunset mytics\n", lines.log_y);
+  if (lines.log_y == 10) text += decimal_tics(floor, top);
   text += fmt::format("set yrange [{}:{}]\n", floor, top);
   std::vector<std::string> tics;
   for (const Tic& tic : lines.x_tics)
@@ -163,7 +178,7 @@ std::string curves(const Lines& lines) {
     }
     parts.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i,
                                 line_style(i, series.is_predicted),
-                                quoted(clipped(series.name, kMostLineName))));
+                                quoted(shortened(series.name, kMostLineName))));
     if (has_rings(series)) {
       const bool first = std::none_of(
           lines.series.begin(), lines.series.begin() + static_cast<std::ptrdiff_t>(i), has_rings);

@@ -112,24 +112,31 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
 
 }  // namespace
 
-// Every size that was run where they are few or far apart; gnuplot's own choice is not whole.
+// The ends, then the sizes that were run, then others, each where there is room; gnuplot's own
+// choice is not whole.
 std::vector<Tic> size_tics(const std::vector<PlotSeries>& series, bool logarithmic) {
   std::set<int> sizes = {1};
   for (const PlotSeries& each : series) {
     for (const PlotPoint& point : each.points) sizes.insert(static_cast<int>(point.x));
   }
   const int most = *sizes.rbegin();
-  if (most <= 16) {
-    for (int gpus = 1; gpus <= most; ++gpus) sizes.insert(gpus);
+  std::vector<int> wanted = {1, most};
+  wanted.insert(wanted.end(), sizes.begin(), sizes.end());
+  if (logarithmic) {
+    for (int size = 2; size <= most / 2; size *= 2) wanted.push_back(size);
+  } else if (most <= 16) {
+    for (int size = 2; size < most; ++size) wanted.push_back(size);
+  }
+  std::set<int> taken;
+  for (const int size : wanted) {
+    const bool crowded = std::ranges::any_of(taken, [&](int other) {
+      return logarithmic ? std::max(size, other) < 1.3 * std::min(size, other)
+                         : std::abs(size - other) < std::max(1, most / 20);
+    });
+    if (!crowded) taken.insert(size);
   }
   std::vector<Tic> result;
-  int last = 0;
-  for (const int gpus : sizes) {
-    const bool crowded = logarithmic ? gpus < 1.3 * last : gpus - last < most / 20;
-    if (last > 0 && gpus < most && crowded) continue;
-    result.push_back({static_cast<double>(gpus), std::to_string(gpus)});
-    last = gpus;
-  }
+  for (const int size : taken) result.push_back({static_cast<double>(size), std::to_string(size)});
   return result;
 }
 

@@ -104,6 +104,16 @@ std::string key(const Plot& plot) {
       (static_cast<double>(legend_height(names)) + kAxis) / height, kBelow / height, table);
 }
 
+// Of a character, in bytes.
+std::size_t begin_of(const std::string& text, std::size_t character) {
+  std::size_t seen = 0, at = 0;
+  for (; at < text.size(); ++at) {
+    const bool begins = (static_cast<unsigned char>(text[at]) >> 6) != 2;
+    if (begins && seen++ == character) break;
+  }
+  return at;
+}
+
 struct BodyScript {
   std::string operator()(const Lines& lines) const { return lines_script(lines); }
   std::string operator()(const Bars& bars) const { return bars_script(bars); }
@@ -129,12 +139,13 @@ std::string quoted(const std::string& text) {
 
 std::string clipped(const std::string& text, std::size_t characters) {
   if (columns_of(text) <= characters) return text;
-  std::size_t seen = 0, end = 0;
-  for (; end < text.size(); ++end) {
-    const bool begins = (static_cast<unsigned char>(text[end]) >> 6) != 2;
-    if (begins && seen++ == characters - 1) break;
-  }
-  return text.substr(0, end) + "…";
+  return text.substr(0, begin_of(text, characters - 1)) + "…";
+}
+
+std::string shortened(const std::string& text, std::size_t characters) {
+  const std::size_t all = columns_of(text), head = characters / 2, tail = characters - head - 1;
+  if (all <= characters) return text;
+  return text.substr(0, begin_of(text, head)) + "…" + text.substr(begin_of(text, all - tail));
 }
 
 std::string colour(std::size_t index) {

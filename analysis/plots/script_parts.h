@@ -25,6 +25,8 @@ std::size_t body_height(const HeatMap& map);
 std::string quoted(const std::string& text);
 // Cuts to at most `characters`, with "…" at the cut.
 std::string clipped(const std::string& text, std::size_t characters);
+// Keeps both ends of a name, because the end is often what tells it from others.
+std::string shortened(const std::string& text, std::size_t characters);
 // "linecolor rgb '#0072b2' pointtype 7 pointsize 0.8 linewidth 1.2" for series `index`; of
 // predicted ones dashed and hollow.
 std::string line_style(std::size_t index, bool predicted = false);

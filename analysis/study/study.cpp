@@ -52,12 +52,15 @@ void name_machines(std::vector<Run>& runs) {
     if (run.kind == "measured") machines.push_back(run.machine);
   }
   const std::vector<Machine> kinds = kinds_of_machines(std::move(machines));
+  const std::vector<std::string> names = names_of_kinds(kinds);
   for (Run& run : runs) {
     if (run.kind != "measured") continue;
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Machine& machine) {
       return run.machine.is_known() && alike(machine, run.machine);
     });
-    run.system = kinds.size() > 1 && kind != kinds.end() ? kind->text() : "";
+    run.system = kinds.size() > 1 && kind != kinds.end()
+                     ? names[static_cast<std::size_t>(kind - kinds.begin())]
+                     : "";
   }
 }
 

@@ -147,6 +147,34 @@ TEST(StudyPlots, BackendsOfTheSameSizeStandTogether) {
   EXPECT_TRUE(bars.series[0].bars[0]->interval);
 }
 
+TEST(StudyPlots, BackendsOfEachMachineAndSettingHaveBars) {
+  std::vector<Json> records;
+  for (const char* cpu : {"AMD EPYC 9654 96-Core Processor", "Intel(R) Xeon(R) 8480+"}) {
+    for (const int bucket_mb : {1, 8}) {
+      for (const char* backend : {"mpi", "gloo"}) {
+        for (int round = 1; round <= 3; ++round) {
+          Json json = sample_record({.gpus = 2,
+                                     .repeat = round,
+                                     .round = round,
+                                     .fit_seconds = 12.0 + 0.1 * round,
+                                     .backend = backend});
+          json["provenance"]["cpu_model"] = cpu;
+          json["parameters"]["bucket_mb"] = bucket_mb;
+          json["session"] = std::string(cpu) + std::to_string(bucket_mb);
+          records.push_back(json);
+        }
+      }
+    }
+  }
+  const Made made(records);
+  const auto& bars = std::get<Bars>(made.find("backends")->body);
+  EXPECT_EQ(bars.groups,
+            (std::vector<std::string>{"AMD EPYC 9654, bucket_mb 1, 2 replicas, 1 CPU each",
+                                      "AMD EPYC 9654, bucket_mb 8, 2 replicas, 1 CPU each",
+                                      "Intel Xeon 8480+, bucket_mb 1, 2 replicas, 1 CPU each",
+                                      "Intel Xeon 8480+, bucket_mb 8, 2 replicas, 1 CPU each"}));
+}
+
 TEST(StudyPlots, EpochsAreMeansOverRuns) {
   std::vector<Json> records = drifting_study();
   for (Json& json : records) {

@@ -125,14 +125,14 @@ TEST(Study, RunsOfUnlikeMachinesShareNoRowAndNoBase) {
   }
   const Study study = only_study(records);
   ASSERT_EQ(study.rows.size(), 2U);
-  EXPECT_EQ(study.rows[0].first().system, "A CPU, 2 CPUs, 8 GB");
+  EXPECT_EQ(study.rows[0].first().system, "A CPU, 2 CPUs");
   const Comparison comparison = compare(study, Base::matched);
   for (std::size_t i = 0; i < 2; ++i) {
     const bool alone = study.rows[i].first().gpus == 2;
     EXPECT_EQ(comparison.speed_ups[i].has_value(), !alone);
   }
   EXPECT_FALSE(compare(study, Base::best).speed_ups[study.rows[0].first().gpus == 2 ? 0 : 1]);
-  EXPECT_EQ(only_study(records, {{"system", "A CPU, 64 CPUs, 8 GB"}}).warnings.size(), 0U);
+  EXPECT_EQ(only_study(records, {{"system", "A CPU, 64 CPUs"}}).warnings.size(), 0U);
 
   // The same point on both machines is two rows.
   for (Json& json : records) json["provenance"]["machine"]["cpus"] = json["round"] == 1 ? 2 : 64;
