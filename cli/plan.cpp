@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "analysis/gate/quantity.h"
+#include "analysis/gate/side.h"
 #include "analysis/plan/design.h"
 #include "cli/report_options.h"
 #include "cli/verb.h"
@@ -68,7 +69,7 @@ DesignRequest request_of(const PlanArguments& arguments) {
   request.workload = spec.workload;
   for (const PlannedPoint& planned : expansion.points) {
     if (planned.parameters.find(kControl)) continue;
-    request.points.push_back(spec.workload + " " + planned.point.text());
+    request.points.push_back(subject_name(spec.workload, planned.parameters, planned.point.text()));
     request.on_cores = request.on_cores && planned.layout.replicas_are_cores;
   }
   request.detect = parse_threshold(arguments.detect, "--detect", "change");

@@ -25,20 +25,60 @@ std::vector<double> seconds_of(const Subject& subject) {
   return seconds;
 }
 
-bool is_github_action_row(const Json& row) {
-  if (!row.is_object() || !row.contains("name") || !row.contains("value")) return false;
-  const std::string extra = row.value("extra", "");
-  return row.value("unit", "") == "s" && (extra.ends_with(" run") || extra.ends_with(" runs"));
+const char* unit_of(const Subject& subject) {
+  return subject.is_rated ? "s/sample" : "s";
 }
 
-// {name="mnist-cnn, 2 replicas"}
-std::string label_of(const std::string& name) {
+bool is_github_action_row(const Json& row) {
+  if (!row.is_object() || !row.contains("name") || !row.contains("value")) return false;
+  const std::string unit = row.value("unit", ""), extra = row.value("extra", "");
+  return (unit == "s" || unit == "s/sample") &&
+         (extra.ends_with(" run") || extra.ends_with(" runs"));
+}
+
+std::string studies_of(const Subject& subject) {
+  return join({subject.studies.begin(), subject.studies.end()}, ", ");
+}
+
+// study="quick"
+std::string label(const char* name, const std::string& value) {
   std::string text;
-  for (const char c : name) {
+  for (const char c : value) {
     if (c == '"' || c == '\\') text += '\\';
     text += c == '\n' ? ' ' : c;
   }
-  return "{name=\"" + text + "\"}";
+  return fmt::format("{}=\"{}\"", name, text);
+}
+
+std::string labels_of(const Subject& subject) {
+  std::string labels = label("name", subject.name);
+  if (!subject.studies.empty()) labels = label("study", studies_of(subject)) + "," + labels;
+  return "{" + labels + "}";
+}
+
+// A gauge for each point, and the ends of its interval.
+struct Gauges {
+  std::string mean, low, high;
+
+  void add(const Subject& subject, const std::string& name, const Estimate& estimate) {
+    const std::string labels = labels_of(subject);
+    mean += fmt::format("{}{} {}\n", name, labels, estimate.value);
+    if (!estimate.interval) return;
+    low += fmt::format("{}_low{} {}\n", name, labels, estimate.interval->low);
+    high += fmt::format("{}_high{} {}\n", name, labels, estimate.interval->high);
+  }
+};
+
+std::string family(const std::string& name, const std::string& help, const std::string& samples) {
+  return samples.empty()
+             ? ""
+             : fmt::format("# TYPE {0} gauge\n# HELP {0} {1}\n{2}", name, help, samples);
+}
+
+std::string families(const std::string& name, const std::string& help, const Gauges& gauges) {
+  return family(name, help, gauges.mean) +
+         family(name + "_low", "95 % interval, low end", gauges.low) +
+         family(name + "_high", "95 % interval, high end", gauges.high);
 }
 
 std::string text_of(const Json& document) {
@@ -66,6 +106,7 @@ std::string google_benchmark_json(const Side& side) {
                             {"real_time", milliseconds},
                             {"cpu_time", milliseconds},
                             {"time_unit", "ms"}});
+      if (subject.is_rated) benchmarks.back()["label"] = "a sample";
     }
   }
   const auto all = [](const std::set<std::string>& names) {
@@ -87,7 +128,7 @@ std::string github_action_json(const Side& side) {
     const std::vector<double> seconds = seconds_of(subject);
     if (seconds.empty()) continue;
     const Estimate mean = geometric_mean(seconds);
-    Json row = {{"name", subject.name}, {"unit", "s"}, {"value", mean.value}};
+    Json row = {{"name", subject.name}, {"unit", unit_of(subject)}, {"value", mean.value}};
     if (mean.interval) {
       const double half_width =
           std::max(mean.interval->high - mean.value, mean.value - mean.interval->low);
@@ -100,26 +141,18 @@ std::string github_action_json(const Side& side) {
 }
 
 std::string open_metrics(const Side& side) {
-  std::string means, lows, highs, runs;
+  const std::string run = "paceline_seconds", sample = "paceline_seconds_per_sample";
+  Gauges of_run, of_sample;
+  std::string runs;
   for (const Subject& subject : side.subjects) {
     const std::vector<double> seconds = seconds_of(subject);
     if (seconds.empty()) continue;
-    const Estimate mean = geometric_mean(seconds);
-    const std::string name = label_of(subject.name);
-    means += fmt::format("paceline_seconds{} {}\n", name, mean.value);
-    runs += fmt::format("paceline_runs{} {}\n", name, seconds.size());
-    if (!mean.interval) continue;
-    lows += fmt::format("paceline_seconds_low{} {}\n", name, mean.interval->low);
-    highs += fmt::format("paceline_seconds_high{} {}\n", name, mean.interval->high);
+    (subject.is_rated ? of_sample : of_run)
+        .add(subject, subject.is_rated ? sample : run, geometric_mean(seconds));
+    runs += fmt::format("paceline_runs{} {}\n", labels_of(subject), seconds.size());
   }
-  const auto family = [](const char* metric, const char* help, const std::string& samples) {
-    return samples.empty()
-               ? ""
-               : fmt::format("# TYPE {0} gauge\n# HELP {0} {1}\n{2}", metric, help, samples);
-  };
-  return family("paceline_seconds", "mean seconds of a run", means) +
-         family("paceline_seconds_low", "95 % interval, low end", lows) +
-         family("paceline_seconds_high", "95 % interval, high end", highs) +
+  return families(run, "mean seconds of a run", of_run) +
+         families(sample, "mean seconds of a sample, of runs that state their rate", of_sample) +
          family("paceline_runs", "runs", runs) + kEndOfMetrics;
 }
 

@@ -13,13 +13,14 @@ namespace paceline {
 // the same times back.
 std::string google_benchmark_json(const Side& side);
 
-// github-action-benchmark's customSmallerIsBetter: mean seconds of each point. The range is the
-// half-width of its 95 % interval.
+// github-action-benchmark's customSmallerIsBetter: mean seconds of each point, or of a sample where
+// runs state only their rate. The range is the half-width of its 95 % interval.
 std::string github_action_json(const Side& side);
 
 // OpenMetrics text, for GitLab's metrics reports and Prometheus: gauges
-// paceline_seconds{name="..."} with the mean of each point, paceline_seconds_low and _high with its
-// 95 % interval, and paceline_runs.
+// paceline_seconds{study="...",name="..."} with the mean of each point, paceline_seconds_low and
+// _high with its 95 % interval, and paceline_runs. Points whose runs state only their rate are
+// paceline_seconds_per_sample instead.
 std::string open_metrics(const Side& side);
 
 // Whether one of the functions above made this text.

@@ -186,6 +186,7 @@ class SideMaker {
       groups_.back().subject.workload = record->workload;
       groups_.back().subject.parameters = parameters;
     }
+    if (!record->study.empty()) groups_[it->second].subject.studies.insert(record->study);
     return groups_[it->second];
   }
 
@@ -377,17 +378,24 @@ const Subject* Side::find(const std::string& subject) const {
   return it == subjects.end() ? nullptr : &*it;
 }
 
+std::string subject_name(const std::string& workload, const Point& parameters,
+                         const std::string& point) {
+  const auto program = parameters.text("program");
+  const std::string name = program ? name_of_program(*program) : workload;
+  return point.empty() ? name : name + " " + point;
+}
+
 std::string subject_name(const Record& record) {
+  const Point parameters = record->parameters;
   std::string point = record->point;
   if (point.empty()) {
-    const Point parameters = record->parameters;
     Point shown;
     for (const auto& [name, value] : parameters.values()) {
       if (has_role(name, Role::layout)) shown.set(name, value);
     }
     point = shown.text();
   }
-  return record->workload + (point.empty() ? "" : " " + point);
+  return subject_name(record->workload, parameters, point);
 }
 
 Side side_of(const std::string& name, const StoreContent& content, const Side& other) {

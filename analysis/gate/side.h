@@ -28,6 +28,7 @@ struct Sample {
 struct Subject {
   std::string name;      // "mnist-cnn gpus=2,backend=mpi"
   std::string workload;  // empty for a benchmark
+  std::set<std::string> studies;
   Point parameters;
   std::map<Quantity, std::vector<Sample>> samples;
   // Its time is seconds per sample, because some runs have no fit seconds. If all runs have a rate,
@@ -70,7 +71,10 @@ Side side_of(const std::string& name, const StoreContent& content, const Side& o
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
                const Side& other = {});
 
-// "mnist-cnn gpus=2,backend=mpi": the gate's name for a record's point.
+// "mnist-cnn gpus=2,backend=mpi": the gate's name for a point, whose parameters name the user's own
+// program if there is one: that stands for the workload.
+std::string subject_name(const std::string& workload, const Point& parameters,
+                         const std::string& point);
 std::string subject_name(const Record& record);
 
 }  // namespace paceline

@@ -224,7 +224,7 @@ TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   ASSERT_EQ(paceline("export kept/first/old --format openmetrics --out metrics.txt").code, 0);
   const std::string metrics = text_of(folder() / "metrics.txt");
   const std::regex line(
-      R"j(# (TYPE|HELP) paceline_\w+ .+|paceline_\w+\{name="[^"]+"\} [0-9.e+-]+|# EOF)j");
+      R"j(# (TYPE|HELP) paceline_\w+ .+|paceline_\w+\{study="[^"]+",name="[^"]+"\} [0-9.e+-]+|# EOF)j");
   std::istringstream lines(metrics);
   int samples = 0;
   for (std::string each; std::getline(lines, each);) {

@@ -454,5 +454,28 @@ TEST(GateExport, GithubActionHasAnEntryAPoint) {
   EXPECT_EQ(rows[0]["extra"], "3 runs");
 }
 
+TEST(GateExport, NamesProgramStudyAndUnit) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    for (Json& json : records) {
+      json["workload"] = "command";
+      json["study"] = "nightly";
+      json["parameters"]["program"] = "solver@3f9a12cd3f9a12cd";
+      if (json["parameters"]["gpus"] == 2) json["timing"].erase("fit_seconds");
+    }
+  });
+  const std::string metrics = open_metrics(side);
+  for (const char* text :
+       {"\npaceline_seconds{study=\"nightly\",name=\"solver gpus=1,",
+        "# TYPE paceline_seconds_per_sample gauge\n"
+        "# HELP paceline_seconds_per_sample mean seconds of a sample",
+        "\npaceline_seconds_per_sample{study=\"nightly\",name=\"solver gpus=2,"}) {
+    EXPECT_NE(metrics.find(text), std::string::npos) << text << " in\n" << metrics;
+  }
+  const Json rows = Json::parse(github_action_json(side));
+  EXPECT_EQ(rows.at(0).at("unit"), "s");
+  EXPECT_EQ(rows.at(1).at("unit"), "s/sample");
+  EXPECT_TRUE(is_export(metrics) && is_export(rows.dump()));
+}
+
 }  // namespace
 }  // namespace paceline
