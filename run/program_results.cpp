@@ -110,6 +110,7 @@ struct ProgramResults::Finder {
       auto there = values_at(json, source);
       if (there.empty()) return;
       last_values = std::move(there);
+      last_text = line;
       last_line = number;
     }
   }
@@ -162,6 +163,9 @@ struct ProgramResults::Finder {
   }
 
   void end_search() {
+    if (!last_values.empty()) {
+      const JsonDocument each_key_once(fmt::format("the output, line {}", last_line), last_text);
+    }
     for (const std::string& value : last_values) {
       found.add(value, [this] { return fmt::format("line {}", last_line); });
     }
@@ -174,6 +178,7 @@ struct ProgramResults::Finder {
     }
     const Json json = parse_json(output);
     if (json.is_discarded()) found.fail("is in an output that is not JSON", "use json_line");
+    const JsonDocument each_key_once("the output", output);
     for (const std::string& value : values_at(json, source)) {
       found.add(value, [] { return std::string("the output"); });
     }
@@ -240,6 +245,7 @@ struct ProgramResults::Finder {
   std::optional<ResultPattern> pattern;
   ResultNumbers found;
   std::vector<std::string> last_values;  // of json_line
+  std::string last_text;
   std::size_t last_line = 0, given_up = 0;
 };
 

@@ -19,7 +19,9 @@ constexpr std::string_view kNumber = "{number}";
 constexpr std::string_view kNumberGroup =
     "([-+]?(?:(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[nN]a[nN]|[iI]nf(?:inity)?))";
 // Between digits, these make one number of them for a reader. No-break, thin and narrow spaces.
-constexpr std::string_view kSpaces[] = {"\xc2\xa0", "\xe2\x80\x89", "\xe2\x80\xaf"};
+// Beside ASCII: spaces, the typographic apostrophe, and the Arabic separators.
+constexpr std::string_view kSeparators[] = {"\xc2\xa0",     "\xe2\x80\x89", "\xe2\x80\xaf",
+                                            "\xe2\x80\x99", "\xd9\xab",     "\xd9\xac"};
 constexpr std::uint32_t kMatchLimit = 10'000'000;
 
 bool is_digit_at(std::string_view text, std::size_t at) {
@@ -69,8 +71,8 @@ std::size_t joint_at(std::string_view text, std::size_t at) {
     return is_digit_at(text, at + length) ? length : 0;
   };
   if (at >= text.size()) return 0;
-  for (const std::string_view space : kSpaces) {
-    if (text.substr(at).starts_with(space)) return before_digit(space.size());
+  for (const std::string_view separator : kSeparators) {
+    if (text.substr(at).starts_with(separator)) return before_digit(separator.size());
   }
   switch (text[at]) {
     case '.':

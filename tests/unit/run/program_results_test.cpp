@@ -58,6 +58,8 @@ TEST(ProgramResults, PartsOfNumbersAreRefused) {
   expect_part(kDigits, "rate 3.5D+02", "3.5", "3.5D+02");
   expect_part(kDigits, "rate 98,765.4/s", "98", "98,765.4");
   expect_part(kDigits, "rate 12,5 it/s", "12", "12,5");
+  expect_part(kDigits, "rate 1\u2019234 it/s", "1", "1\u2019234");
+  expect_part(kDigits, "rate 1\u066c234 it/s", "1", "1\u066c234");
   expect_part(kDigits, "rate 1.234,5 it/s", "1.234", "1.234,5");
   expect_part(kDigits, "rate 3'000", "3", "3'000");
   expect_part(kDigits, "rate 3_000", "3", "3_000");
@@ -189,6 +191,10 @@ TEST_F(ProgramFiles, JsonIsNoDeeperThanADocument) {
   EXPECT_EQ(refusal_of({"samples_per_second", ResultFrom::json_line, "$.r", "", Pick::only, 1, ""},
                        "{\"r\": 4}\n{" + deep + "\n"),
             "read as 4.000000");
+  for (const ResultFrom from : {ResultFrom::json_line, ResultFrom::json}) {
+    const ResultSource source{"samples_per_second", from, "$.r", "", Pick::only, 1, ""};
+    EXPECT_NE(refusal_of(source, "{\"r\": 1, \"r\": 2}\n").find("given twice"), std::string::npos);
+  }
 }
 
 std::string event(std::int64_t step, const std::function<void(wire::Tensor&)>& fill) {
