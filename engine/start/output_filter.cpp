@@ -23,8 +23,27 @@ bool is_hydra_tag(std::string_view text) {
          close != std::string_view::npos && may_be_tag(text.substr(0, close));
 }
 
+// "[host][[64131,1],0][btl_tcp_proc.c:266:...]", before which Open MPI's transports put their host,
+// job and rank.
+struct ProcessTag {
+  bool is_one = false, may_become_one = false;
+};
+
+ProcessTag process_tag(std::string_view text) {
+  constexpr std::string_view kOpening = "[[";
+  const std::size_t close = text.find(']');
+  if (close == std::string_view::npos) return {false, may_be_tag(text)};
+  if (!may_be_tag(text.substr(0, close))) return {};
+  const std::string_view rest = text.substr(close + 1);
+  if (rest.size() < kOpening.size()) return {false, kOpening.starts_with(rest)};
+  if (!rest.starts_with(kOpening)) return {};
+  const std::size_t end = rest.find_first_not_of("0123456789,]", kOpening.size());
+  if (end == std::string_view::npos) return {false, true};
+  return {rest[end] == '[' && rest[end - 1] == ']', false};
+}
+
 bool is_tag(std::string_view text) {
-  if (is_hydra_tag(text)) return true;
+  if (is_hydra_tag(text) || process_tag(text).is_one) return true;
   const std::size_t close = text.find(']'), colon = text.rfind(':', close);
   return close != std::string_view::npos && colon != std::string_view::npos && colon + 1 < close &&
          may_be_tag(text.substr(0, close)) &&
@@ -69,7 +88,9 @@ NoiseFilter::Line NoiseFilter::classify(bool complete) const {
   if (block_ != 0) return complete ? Line::noise : Line::undecided;
   if (first == '[') {
     if (is_tag(held_)) return Line::noise;
-    if (!complete && may_be_tag(held_)) return Line::undecided;
+    if (!complete && (may_be_tag(held_) || process_tag(held_).may_become_one)) {
+      return Line::undecided;
+    }
   }
   return Line::passing;
 }

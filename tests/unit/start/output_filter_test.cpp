@@ -31,6 +31,16 @@ TEST(NoiseFilter, HelpTextsAreTakenOutWhereverTheTextIsCut) {
   }
 }
 
+TEST(NoiseFilter, TransportsOfOpenMpiNameTheirRank) {
+  const std::string words =
+      "[host-1][[64131,1],0][btl_tcp_proc.c:266:mca_btl_tcp_proc_create_interface_graph] Unable to "
+      "find reachable pairing between local and remote interfaces\n";
+  for (const std::size_t piece : {1U, 5U, 4096U}) {
+    EXPECT_EQ(sort("a\n" + words + "b\n", piece).passed, "a\nb\n");
+    EXPECT_EQ(sort("a\n" + words + "b\n", piece).noise, words);
+  }
+}
+
 TEST(NoiseFilter, MpichsTagsAreTakenOut) {
   const std::string words =
       "[proxy:0:0@host-1.cluster] HYDU_create_process (utils/launch/launch.c:73): execvp error\n"
@@ -43,7 +53,8 @@ TEST(NoiseFilter, MpichsTagsAreTakenOut) {
 
 TEST(NoiseFilter, RanksMayUseTheSameCharacters) {
   const std::string text =
-      "- a list\n----- short rule\n[####    ] 50 %\r[1/2] done\n== ok\n[a]\n[a@b] c\n[proxy] d\n";
+      "- a list\n----- short rule\n[####    ] 50 %\r[1/2] done\n== ok\n[a]\n[a@b] c\n[proxy] d\n"
+      "[a][b]\n[a][[1,2] row\n[a][[1,2],[3,4]]\n";
   for (const std::size_t piece : {1U, 5U, 4096U}) {
     EXPECT_EQ(sort(text, piece).passed, text);
     EXPECT_EQ(sort(text, piece).noise, "");
