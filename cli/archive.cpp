@@ -29,8 +29,9 @@ int archive_study(const ArchiveOptions& options) {
   }
   const StudySummary& summary = archived.summary;
   const auto bytes = static_cast<double>(std::filesystem::file_size(options.out));
-  print("{}: study {}, {} records ({} completed), {} files, {}\n{}", options.out, summary.study,
-        summary.records, summary.completed, archived.files, format_bytes(bytes), to_text(summary));
+  print("{}: study {}, {} ({} completed), {}, {}\n{}", options.out, summary.study,
+        counted(summary.records, "record"), summary.completed, counted(archived.files, "file"),
+        format_bytes(bytes), to_text(summary));
   return 0;
 }
 

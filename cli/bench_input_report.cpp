@@ -56,10 +56,9 @@ std::string input_table(const BenchedSet& set, const InputBenchOptions& options,
     text += fmt::format("  {:<16} {:>9.1f} {:>10.3f}\n", name, rate(bench.samples, seconds),
                         1e3 * seconds / static_cast<double>(bench.samples));
   }
-  text += fmt::format(
-      "\nfeeder, {}, cache {}, augment {}\n",
-      options.threads ? fmt::format("{} threads", options.threads) : std::string("inline"),
-      set.cache, text_of(options.augment));
+  text += fmt::format("\nfeeder, {}, cache {}, augment {}\n",
+                      options.threads ? counted(options.threads, "thread") : std::string("inline"),
+                      set.cache, text_of(options.augment));
   text += "                    images/s  a core   from cache  queue level\n";
   for (std::size_t e = 0; e < bench.epochs.size(); ++e) {
     const InputEpoch& epoch = bench.epochs[e];

@@ -55,11 +55,11 @@ std::size_t bytes_of(const CheckpointManifest& manifest) {
 
 void print_manifest(const fs::path& folder, const CheckpointManifest& manifest) {
   const TrainingProgress& progress = manifest.progress;
-  print("{}\n  {} after {} steps, {} epochs{}; {} ranks, global batch {}, {}, {}\n",
-        folder.string(), manifest.workload, progress.step, progress.epoch,
-        progress.position_in_epoch > 0 ? fmt::format(" and {} samples", progress.position_in_epoch)
-                                       : "",
-        manifest.ranks, manifest.global_batch, manifest.optimizer, manifest.real);
+  print(
+      "{}\n  {} after {}, {}{}; {}, global batch {}, {}, {}\n", folder.string(), manifest.workload,
+      counted(progress.step, "step"), counted(progress.epoch, "epoch"),
+      progress.position_in_epoch > 0 ? " and " + counted(progress.position_in_epoch, "sample") : "",
+      counted(manifest.ranks, "rank"), manifest.global_batch, manifest.optimizer, manifest.real);
   if (!progress.epochs.empty()) {
     const EpochQuality& last = progress.epochs.back();
     print("  training loss {:.4f}{}\n", last.train_loss,

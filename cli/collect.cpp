@@ -10,6 +10,7 @@
 #include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 #include "slurm/collection.h"
 #include "slurm/study_status.h"
 
@@ -40,7 +41,10 @@ int collect(const std::string& folder) {
   if (some) report(study);
   for (const std::string& line : reference_lines(study)) print("{}\n", line);
   print("{}\n", phases_text(now.runs));
-  if (lost > 0) print("{} runs ended without a record: they have one now that says why\n", lost);
+  if (lost > 0) {
+    print("{} ended without a record; one that says why was added for each\n",
+          counted(lost, "run"));
+  }
   const std::size_t done = runs_in_phase(now.runs, RunPhase::done);
   if (done == now.runs.size()) return 0;
   print("{}", status_text(now.runs));

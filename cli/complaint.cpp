@@ -111,12 +111,21 @@ std::string in_our_words(const CLI::App& verb, const std::string& said) {
                        part[2].str());
   }
   if (std::regex_match(said, part, kMember)) {
-    return fmt::format("{}: \"{}\" is not one of {}", part[1].str(), part[2].str(),
-                       join(split(part[3].str(), ','), ", "));
+    const std::vector<std::string> members = split(part[3].str(), ',');
+    const auto near = nearest(part[2].str(), members);
+    return fmt::format("{}: \"{}\" is not one of {}{}", part[1].str(), part[2].str(),
+                       join(members, ", "), near ? "; did you mean " + *near + "?" : "");
   }
   if (std::regex_match(said, part, kConversion)) {
     return fmt::format("{}: is {}, must be {}", part[1].str(), part[2].str(),
                        kind_of_value(type()));
+  }
+  if (said == "A subcommand is required") {
+    std::vector<std::string> verbs;
+    for (const CLI::App* each : inner_verbs(verb)) {
+      if (!each->get_group().empty()) verbs.push_back(each->get_name());
+    }
+    return "name a command: " + join(verbs, ", ");
   }
   return said;
 }

@@ -255,12 +255,10 @@ void add_gate(CLI::App& app, Action& action) {
   verb->footer(kGateFooter);
   verb->add_option("--baseline", arguments->baseline,
                    "the studies to compare with, or Google Benchmark JSON")
-      ->type_name("STUDY")
-      ->allow_extra_args(false);
+      ->type_name("STUDY");
   verb->add_option("--current", arguments->current,
                    "the studies to judge, or Google Benchmark JSON")
-      ->type_name("STUDY")
-      ->allow_extra_args(false);
+      ->type_name("STUDY");
   verb->add_option("--ab", arguments->ab, "run both builds side by side")
       ->type_name("OLD NEW SPEC")
       ->expected(3);

@@ -13,6 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 #include "sweeps/study_lock.h"
 
 namespace paceline {
@@ -25,9 +26,9 @@ struct MergeOptions {
 };
 
 std::string line_of(const MergedArchive& merged, bool dry_run) {
-  std::string text =
-      fmt::format("{}: {} runs, {} {} added, {} there already\n", merged.file, merged.runs,
-                  merged.runs - merged.known, dry_run ? "would be" : "were", merged.known);
+  std::string text = fmt::format("{}: {}, {} {} added, {} there already\n", merged.file,
+                                 counted(merged.runs, "run"), merged.runs - merged.known,
+                                 dry_run ? "would be" : "were", merged.known);
   if (merged.renumbered > 0) {
     text += fmt::format("  {} of them as another attempt, as other runs have their numbers\n",
                         merged.renumbered);
@@ -69,8 +70,9 @@ int merge(const MergeOptions& options) {
     return 0;
   }
   for (const MergedArchive& each : merged.archives) print("{}", line_of(each, options.dry_run));
-  print("{}: study {}, {} records ({} completed)\n{}", study.string(), merged.summary.study,
-        merged.summary.records, merged.summary.completed, to_text(merged.summary));
+  print("{}: study {}, {} ({} completed)\n{}", study.string(), merged.summary.study,
+        counted(merged.summary.records, "record"), merged.summary.completed,
+        to_text(merged.summary));
   return 0;
 }
 

@@ -38,7 +38,7 @@ std::map<std::string, fs::path> shipped_in(const std::string& folder) {
 
 fs::path shipped_path(const fs::path& relative) {
   std::error_code code;
-  if (relative.is_absolute()) return "";
+  if (relative.empty() || relative.is_absolute()) return "";
   for (const fs::path& root : roots()) {
     if (fs::exists(root / relative, code)) return (root / relative).lexically_normal();
   }

@@ -309,12 +309,24 @@ class Walk {
   std::map<fs::path, std::vector<Named>> records_;
 };
 
+// Where studies of that name are, as they are named by hand.
+std::string place_of_study(const fs::path& name) {
+  if (name.has_parent_path()) return "check the path";
+  for (const char* folder : {"results/local", "results/reference"}) {
+    const fs::path place = folder / name;
+    if (path_exists(place) || !shipped_path(place).empty()) {
+      return "did you mean " + place.string() + "?";
+    }
+  }
+  return "check the path";
+}
+
 void load_into(Loader& loader, const fs::path& folder) {
   if (!path_exists(folder)) {
     if (const fs::path shipped = shipped_path(folder); !shipped.empty()) {
       return load_into(loader, shipped);
     }
-    throw Error(ErrorKind::input, "no such study", folder.string(), "check the path");
+    throw Error(ErrorKind::input, "no such study", folder.string(), place_of_study(folder));
   }
   if (!fs::is_directory(folder)) return loader.add_files({{folder, real_path(folder)}});
   Walk walk(folder);

@@ -387,10 +387,10 @@ class ThisRun {
         last.test_accuracy >= 0 ? fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy)
                                 : "";
     const std::size_t warmup = warmup_of(outcome);
-    log::info("{}: {} step{} of {} samples in {} ({} samples/s{}), training loss {:.4f}{}",
-              request_.workload, outcome.steps, outcome.steps == 1 ? "" : "s", outcome.global_batch,
+    log::info("{}: {} of {} in {} ({} samples/s{}), training loss {:.4f}{}", request_.workload,
+              counted(outcome.steps, "step"), counted(outcome.global_batch, "sample"),
               format_seconds(outcome.fit_seconds), format_rate(samples_per_second(outcome)),
-              warmup == 0 ? "" : fmt::format(" after {} steps", warmup), last.train_loss, accuracy);
+              warmup == 0 ? "" : " after " + counted(warmup, "step"), last.train_loss, accuracy);
     if (config_.until) tell_goal(outcome);
     if (!written.empty()) log::info("record: {}", written);
   }

@@ -300,7 +300,7 @@ class Explainer {
           "the records have no phases of a step, so only the shape of the speed-up says where it "
           "went");
     } else if (without > 0) {
-      it_.notes.push_back(fmt::format("{} points have no phases of a step", without));
+      it_.notes.push_back(fmt::format("{} without phases of a step", counted(without, "point")));
     }
     if (!it_.study.goal.empty()) {
       it_.notes.push_back(

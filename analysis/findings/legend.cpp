@@ -118,6 +118,25 @@ std::string rule_of(const Base& base, const std::vector<RowFacts>& facts) {
       base.text(), base.axis);
 }
 
+// What compares rows of one size, if anything differs between them.
+std::string other_base(const Study& study) {
+  std::vector<std::string> axes = study.axes;
+  axes.emplace_back("backend");
+  for (const std::string& axis : axes) {
+    std::set<std::string> values;
+    std::string first;
+    for (const Row& row : study.rows) {
+      const auto value = row.first().parameters.text(axis);
+      if (!value) continue;
+      if (values.empty()) first = *value;
+      values.insert(*value);
+    }
+    if (values.size() > 1)
+      return fmt::format("; to compare with {0}: --base {0}", axis + "=" + first);
+  }
+  return "";
+}
+
 // Every base that another row is compared with.
 std::string base_note(const Study& study, const Comparison& comparison,
                       const std::vector<RowFacts>& facts) {
@@ -128,7 +147,7 @@ std::string base_note(const Study& study, const Comparison& comparison,
     }
   }
   const std::string note = rule_of(comparison.base, facts);
-  if (used.empty()) return note + "; there is none";
+  if (used.empty()) return note + "; there is none" + other_base(study);
   std::vector<std::string> bases;
   for (const std::size_t i : used) {
     const RowFacts& base = facts[i];

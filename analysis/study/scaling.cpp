@@ -229,7 +229,8 @@ std::string_view explanation_of(Scaling scaling) {
     case Scaling::one_size:
       return "every run has the same number of replicas: there is no scaling to see";
     case Scaling::unknown:
-      return "what the runs hold fixed is not stated, so it cannot be derived";
+      return "what the runs hold fixed is not stated, so it cannot be derived; batch_per_replica "
+             "states it (in a spec under \"fixed\", of an import by --set)";
   }
   return "";
 }

@@ -114,7 +114,7 @@ std::size_t count_of(const std::vector<MissingRuns>& missing) {
 std::string missing_text(const StudySummary& summary) {
   if (!summary.planned) return "the study has no plan, so nobody knows what is missing\n";
   const std::size_t count = count_of(summary.missing);
-  std::string text = fmt::format("{} runs planned, {}\n", *summary.planned,
+  std::string text = fmt::format("{} planned, {}\n", counted(*summary.planned, "run"),
                                  count == 0 ? "none missing" : fmt::format("{} missing:", count));
   for (std::size_t i = 0; i < std::min(kShownLines, summary.missing.size()); ++i) {
     const MissingRuns& lacks = summary.missing[i];
@@ -129,13 +129,18 @@ std::string missing_text(const StudySummary& summary) {
 }  // namespace
 
 fs::path study_path(const fs::path& folder) {
-  return (folder / "").lexically_normal().parent_path();
+  const fs::path path = (folder / "").lexically_normal();
+  return path == "." ? path : path.parent_path();  // where the study is the current folder
 }
 
 StoreContent load_study(const fs::path& study) {
   StoreContent store = load_store(study);
   for (const Record& record : store.records) {
     if (fs::path(record.where()).parent_path().parent_path() == study) continue;
+    if (record->kind == "published") {
+      throw Error(ErrorKind::input, "the folder holds a published table, which has no runs",
+                  study.string(), "copy the folder as it is");
+    }
     throw Error(ErrorKind::input, "the folder is not that of one study: it has " + record.where(),
                 study.string(), "name the folder of one study");
   }

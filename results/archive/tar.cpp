@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 
 namespace paceline {
 
@@ -130,6 +131,7 @@ void TarWriter::finish() {
 TarReader::TarReader(fs::path file)
     : file_(file.string()), where_(file_), reader_(archive_read_new(), archive_read_free) {
   std::error_code none;
+  if (!path_exists(file)) throw Error(ErrorKind::input, "no such file", file_, "check the path");
   if (!fs::is_regular_file(file, none)) {  // it is read twice
     throw Error(ErrorKind::input, "this is not a regular file", file_,
                 "name a file of paceline archive");

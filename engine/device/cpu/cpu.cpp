@@ -8,6 +8,7 @@
 
 #include "engine/core/binding.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/device/cpu/program.h"
 #include "engine/device/probe.h"
 
@@ -38,8 +39,8 @@ class CpuDevice final : public Device {
 
   std::string_view name() const override { return "cpu"; }
   std::string description() const override {
-    return fmt::format("{}, own loops for {}, {} threads", library_version(), kernels_.isa,
-                       parallel_.threads());
+    return fmt::format("{}, own loops for {}, {}", library_version(), kernels_.isa,
+                       counted(parallel_.threads(), "thread"));
   }
   std::string libraries() const override { return library_version(); }
   DType real() const override { return DType::f32; }

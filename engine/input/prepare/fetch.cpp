@@ -69,7 +69,8 @@ class Fetcher {
       give_name(partial_ / file->name, options_.out / file->name);
     clean();
     if (missing.empty()) return options_.out.string() + ": all files were there, checksums match";
-    return fmt::format("{}: {} files, checksums match", options_.out.string(), missing.size());
+    return fmt::format("{}: {}, checksums match", options_.out.string(),
+                       counted(missing.size(), "file"));
   }
 
   std::string fetch_archive() {

@@ -192,7 +192,7 @@ TEST_F(CliBench, RecordsThatAreBrokenAreNamedByKey) {
 }
 
 TEST_F(CliBench, BadInput) {
-  expect_refused("bench", 64, {"subcommand is required", "paceline bench --help"});
+  expect_refused("bench", 64, {"name a command: input, allreduce", "paceline bench --help"});
   expect_refused("bench allreduc", 64, {"allreduc"});
   expect_refused(kShort + "--backend nul", 64, {"unknown backend \"nul\"", "\"null\"?"});
   expect_refused(kShort + "--backend null", 64, {"does not reduce"});
