@@ -9,6 +9,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -93,6 +94,16 @@ std::set<std::string> unreadable_points(const fs::path& study, const StoreConten
 }
 
 }  // namespace
+
+bool ExpectedRuns::is_unreadable(const Point& point) const {
+  const std::vector<std::string> has = split(point.folder(), ',');
+  return std::ranges::any_of(unreadable, [&](const std::string& folder) {
+    const std::vector<std::string> parts = split(folder, ',');
+    return folder == Point().folder() || std::ranges::all_of(parts, [&](const std::string& part) {
+             return std::ranges::find(has, part) != has.end();
+           });
+  });
+}
 
 void write_wanted(const fs::path& study_folder, const ExpectedRuns& plan) {
   make_folder(study_folder);

@@ -23,6 +23,9 @@ struct ExpectedRuns {
   std::vector<Point> points;  // the parameters given in the spec
   // Folders of points with records that cannot be read: nobody knows whether these were run.
   std::set<std::string> unreadable = {};
+
+  // Folders are named by the varied parameters, of all that a point has.
+  bool is_unreadable(const Point& point) const;
 };
 
 // Replaces an older plan. Throws input if the folder cannot be written.

@@ -179,8 +179,8 @@ void add_planned(Gaps& gaps, const Study& study, const std::vector<ExpectedRuns>
   for (const ExpectedRuns& plan : plans) {
     for (const Point& point : plan.points) {
       const Run run = planned_run(plan, point, study);
-      const bool is_unreadable = plan.unreadable.contains(point.folder());
-      if (has_place_in(study, run)) gaps.add(run, is_unreadable ? "unreadable" : "not run", true);
+      const char* why = plan.is_unreadable(point) ? "unreadable" : "not run";
+      if (has_place_in(study, run)) gaps.add(run, why, true);
     }
   }
 }
