@@ -285,9 +285,13 @@ std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOption
     if (!made.series.empty()) all.push_back(std::move(made));
   }
   if (!all.empty()) return all;
-  throw Error(ErrorKind::input, "no point has this metric in two dated sessions",
+  const bool is_narrowed = !options.metrics.empty() || options.since;
+  throw Error(ErrorKind::input,
+              fmt::format("no point has {} two dated sessions",
+                          options.metrics.empty() ? "completed runs in" : "this metric in"),
               "the folders named",
-              "name the folders of several sessions, or choose another --metric or --since");
+              fmt::format("name the folders of several sessions{}",
+                          is_narrowed ? ", or choose another --metric or --since" : ""));
 }
 
 std::optional<double> day_of(std::string_view text) {

@@ -122,9 +122,7 @@ std::vector<Tic> size_tics(const std::vector<PlotSeries>& series, bool logarithm
   const int most = *sizes.rbegin();
   std::vector<int> wanted = {1, most};
   wanted.insert(wanted.end(), sizes.begin(), sizes.end());
-  if (logarithmic) {
-    for (int size = 2; size <= most / 2; size *= 2) wanted.push_back(size);
-  } else if (most <= 16) {
+  if (!logarithmic && most <= 16) {
     for (int size = 2; size < most; ++size) wanted.push_back(size);
   }
   std::set<int> taken;

@@ -44,8 +44,7 @@ void check_key(const std::string& key) {
               suggestion(key, known));
 }
 
-// Runs of unlike machines are of unlike systems: no row has both, and none is compared with
-// another.
+// Runs of unlike machines share no row, and none is compared with another.
 void name_machines(std::vector<Run>& runs) {
   std::vector<Machine> machines;
   for (const Run& run : runs) {
@@ -58,9 +57,8 @@ void name_machines(std::vector<Run>& runs) {
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Machine& machine) {
       return run.machine.is_known() && alike(machine, run.machine);
     });
-    run.system = kinds.size() > 1 && kind != kinds.end()
-                     ? names[static_cast<std::size_t>(kind - kinds.begin())]
-                     : "";
+    const bool is_named = kinds.size() > 1 && kind != kinds.end();
+    run.system = is_named ? names[static_cast<std::size_t>(kind - kinds.begin())] : "";
   }
 }
 

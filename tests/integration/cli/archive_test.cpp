@@ -142,7 +142,9 @@ TEST_F(CliArchive, WhatIsWrongIsSaidInALine) {
   ASSERT_EQ(paceline("archive a --out a.tar.gz").code, 0);
   expect_refused("merge a.tar.gz", 64, {"folder is missing"});
   expect_refused("merge a.tar.gz a.tar.gz", 64, {"folder is missing"});
-  expect_refused("merge b.tar.gz new", 65, {"b.tar.gz", "not a regular file"});
+  expect_refused("merge b.tar.gz new", 65, {"b.tar.gz", "no such file"});
+  ASSERT_EQ(paceline("merge a.tar.gz there").code, 0);
+  EXPECT_EQ(shell("cd there && paceline archive . --out ../c.tar.gz").code, 0);
   expect_refused("merge <(cat a.tar.gz) new", 65, {"not a regular file"});
   expect_refused("merge a/gpus=1/1.1.json new", 65, {"cannot be read"});
   EXPECT_FALSE(fs::exists(folder() / "new"));

@@ -119,7 +119,6 @@ TEST_F(CliVerbs, NearestNamesAreSuggested) {
   expect_refused("report --formt md x", 64, {"unknown option --formt", "did you mean --format?"});
   expect_refused("sweep x.json --dryrun", 64, {"--dryrun", "did you mean --dry-run?"});
   expect_refused("list workload", 64, {"workload", "workloads, backends, wrappers, devices"});
-  expect_refused("", 64, {"required", "see paceline --help"});
   expect_refused("sweep", 64, {"spec", "see paceline sweep --help"});
 }
 

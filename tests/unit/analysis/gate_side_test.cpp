@@ -457,6 +457,7 @@ TEST(GateExport, GithubActionHasAnEntryAPoint) {
 TEST(GateExport, NamesProgramStudyAndUnit) {
   const Side side = drifting_side([](std::vector<Json>& records) {
     for (Json& json : records) {
+      json["kind"] = "imported";
       json["workload"] = "command";
       json["study"] = "nightly";
       json["parameters"]["program"] = "solver@3f9a12cd3f9a12cd";
