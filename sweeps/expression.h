@@ -3,10 +3,9 @@
 //   gpus * cpus_per_replica <= cores && (backend == 'mirrored' || gpus > 1)
 //   backend == 'mirrored' ? gpus * 8 : 8
 //
-// Numbers, 'text', true, false, names, + - * / %, == != < <= > >=, &&
-//
-// !, ?:, parentheses, min(a, b) and max(a, b). Names are parameters and `cores`. Integers stay
-// integers if the result is exact: 4 / 2 is 2, 3 / 2 is 1.5.
+// Values: numbers, 'text', true, false, and names, which are parameters and `cores`.
+// Operators: + - * / % == != < <= > >= && || ! ?: and parentheses; min(a, b) and max(a, b).
+// Integers stay integers if the result is exact: 4 / 2 is 2, 3 / 2 is 1.5.
 #pragma once
 
 #include <functional>

@@ -138,6 +138,17 @@ std::string unit_text(Evidence evidence) {
                                           : "runs";
 }
 
+// What is assumed of rounds and sessions. Of rounds that resemble their neighbours, the laboratory
+// has more than one red gate in ten of equal builds (tests/laboratory/gate_test.cpp).
+std::string independence_text(
+    const std::map<std::string, std::set<std::string>>& quantities_by_unit) {
+  const bool is_of_rounds = quantities_by_unit.contains(unit_text(Evidence::paired));
+  return std::string(", taken as independent") +
+         (is_of_rounds ? " (where they resemble their neighbours, equal builds are red more often "
+                         "than 5 %: --until-decided allows for that)"
+                       : "");
+}
+
 // What the intervals and p are, of the evidence that there is.
 std::string statistics_note(const Judgement& judgement) {
   std::map<std::string, std::set<std::string>> quantities;  // by the units of their intervals
@@ -162,7 +173,7 @@ std::string statistics_note(const Judgement& judgement) {
       "interval: 95 % {} interval of the change of the mean, of each check by itself, over {}{}; "
       "{}{}",
       judgement.is_sequential ? "anytime-valid" : "t", join(units, " and "),
-      judgement.is_sequential ? "" : ", taken as independent", p,
+      judgement.is_sequential ? "" : independence_text(quantities), p,
       judgement.is_sequential ? looks : "");
 }
 

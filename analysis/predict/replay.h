@@ -5,9 +5,8 @@
 //   step samples     the seconds of each phase of each step and rank, drawn anew for p replicas, so
 //                    that the slowest of p is felt (else: quantiles of steps)
 //   plan.gradients   when each gradient is ready (else: in proportion to bytes; a note says so)
-//   collective       alpha and beta of all-reduces, of `bench allreduce` or imported (else: from
-//   the
-//                    communication of the runs themselves, or a described network)
+//   collective       alpha and beta of all-reduces, of `bench allreduce` or imported (else: of the
+//                    runs' own communication, or of a described network)
 // A call never sees runs that it is not given, so a caller holds sizes out by leaving rows away.
 #pragma once
 

@@ -226,13 +226,13 @@ class Device {
   // Of gradients and parameters.
   virtual MemoryKind memory_kind() const { return MemoryKind::host; }
   virtual Memory allocate(std::size_t bytes) = 0;
-  // Host memory that is best for handing over batches.
   // Pins host memory of others for copies, until the result is gone; empty if that is not possible.
   virtual Memory pin(void* data, std::size_t bytes) {
     static_cast<void>(data);
     static_cast<void>(bytes);
     return {};
   }
+  // Host memory that is best for handing over batches.
   virtual Memory allocate_staging(std::size_t bytes) { return host_memory(bytes); }
   // Synchronous. From any thread.
   virtual void copy_to_host(void* host, const void* from, std::size_t bytes) {
