@@ -334,7 +334,7 @@ class ThisRun {
 
   void finish(TrainingOutcome& outcome) {
     if (outcome.steps == 0) {
-      log::info("nothing is left to do: all {} steps were done before", outcome.resumed_after);
+      log::info("already complete ({})", counted(outcome.resumed_after, "step"));
       return;
     }
     outcome.setup_seconds = setup_seconds_;

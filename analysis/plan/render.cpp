@@ -65,6 +65,9 @@ std::string as_it_is(const Design& design) {
 
 // Runs that stand out.
 std::string outlying_text(const Design& design) {
+  if (!design.is_stated && design.noise.runs == 0) {
+    return "assumed: no run stands out of the others; the pilot has too few rounds to show any";
+  }
   if (!design.is_stated) {
     return fmt::format(
         "{} of {} of the pilot stand out of the others; planned with {} of the runs, as many as it "

@@ -96,10 +96,11 @@ std::string held_out_text(const Prediction& prediction, const PredictorResult& e
     return fmt::format("{}: no size could be held out: {}", each.name, each.no_held_out);
   }
   const HeldOut& held_out = *each.held_out;
-  return fmt::format("{}: told only {}, {} of {} {} come out {} off", each.name,
-                     sizes_text(held_out.told), unit_of(prediction), held_out.gpus,
-                     prediction.replicas_are_cores ? "replicas" : "GPUs",
-                     signed_percent(held_out.error));
+  const char* noun = prediction.replicas_are_cores ? "replica" : "GPU";
+  const bool is_one = held_out.told.size() == 1 && held_out.told.front() == 1;
+  return fmt::format("{}: fitted to {} {}{}, off by {} at {} ({})", each.name,
+                     sizes_text(held_out.told), noun, is_one ? "" : "s",
+                     signed_percent(held_out.error), held_out.gpus, unit_of(prediction));
 }
 
 std::string laws_text(const Prediction& prediction) {

@@ -176,7 +176,7 @@ TEST_F(CliVerbs, PredictMarksWhatItPredictsAndRefusesTheRest) {
   const Ran ran = paceline(study + " --gpus 8 --up-to 3 --out out --no-plots");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(contains(ran.out, "\npredicted     8"));
-  EXPECT_TRUE(contains(ran.out, "laws: told only 1 and 2, fit seconds of 3 GPUs come out"));
+  EXPECT_TRUE(contains(ran.out, "laws: fitted to 1 and 2 GPUs, off by "));
   EXPECT_TRUE(std::filesystem::exists(folder() / "out/prediction.html"));
   const auto json = nlohmann::json::parse(paceline(study + " --gpus 8 --json").out);
   EXPECT_EQ(json["tables"][0]["rows"].back()["kind"], "predicted");
