@@ -221,7 +221,8 @@ std::int64_t SlurmCommands::find_job(const std::string& name) const {
 
 std::vector<std::string> SlurmCommands::overriding_variables(const std::string& script) const {
   std::vector<std::string> names;
-  for (const auto& [name, value] : environment_) {
+  for (const auto& variable : environment_) {
+    const std::string& name = variable.first;
     if (name != "SLURM_HINT" && !name.starts_with("SBATCH_")) continue;
     const auto* const own =
         std::find_if(std::begin(kUsersOwn), std::end(kUsersOwn),

@@ -75,7 +75,8 @@ std::vector<std::string> drawn_names(const std::vector<const PointExplanation*>&
       if (is_new && std::abs(loss.share.value()) > kSeen) names.push_back(name);
     }
   }
-  std::ranges::stable_partition(names, [](const std::string& name) { return name != kNoise; });
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name != kNoise; });
   return names;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
 
 #include "analysis/study/contrast.h"
 
@@ -162,7 +161,8 @@ class Series {
       return;
     }
     const auto value = [](const SizeOfTrend& size) { return size.fraction.value(); };
-    const auto [low, high] = std::ranges::minmax(trend.sizes | std::views::transform(value));
+    const auto [lowest, highest] = std::ranges::minmax_element(trend.sizes, {}, value);
+    const double low = value(*lowest), high = value(*highest);
     trend.looks_steady = low > 0 && high - low <= tolerance(trend);
   }
 

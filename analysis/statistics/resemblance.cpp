@@ -24,7 +24,8 @@ double mean_variance(double resemblance, std::size_t sessions) {
 }  // namespace
 
 double resemblance_from_differences(const ScaledSeries& series) {
-  const auto& [values, scales] = series;
+  const auto& values = series.values;
+  const auto& scales = series.scales;
   const double limit = 4 * std::sqrt(2.0) * neighbour_noise(series);
   if (values.size() < 3 || limit <= 0) return 0;
   const auto variance = [&](std::size_t apart) {

@@ -83,7 +83,7 @@ std::vector<double> estimate_scales(std::span<const double> values, double level
   std::ranges::sort(sorted);
   ScaledSeries ranks{{}, Differences(differences.size(), 1)};
   for (const double difference : differences) {
-    const auto [first, last] = std::ranges::equal_range(sorted, difference);
+    const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), difference);
     ranks.values.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin())));
   }
   std::vector<std::size_t> ends = Segmentation(ranks, 0, kChangedNoise * level).changes;
