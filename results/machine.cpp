@@ -45,7 +45,7 @@ std::string short_model(const std::string& model) {
 }
 
 // From the shortest.
-std::vector<std::string> names_of(const Machine& machine) {
+std::vector<std::string> candidate_names(const Machine& machine) {
   Machine named = machine;
   named.cpu_model = short_model(machine.cpu_model);
   const Machine with_cpus{named.cpu_model, "", named.cpus, 0};
@@ -95,9 +95,9 @@ std::vector<Machine> kinds_of_machines(std::vector<Machine> machines) {
 
 std::vector<std::string> names_of_kinds(const std::vector<Machine>& kinds) {
   std::vector<std::vector<std::string>> by_length;
-  for (const Machine& kind : kinds) by_length.push_back(names_of(kind));
+  for (const Machine& kind : kinds) by_length.push_back(candidate_names(kind));
   std::vector<std::string> names;
-  for (std::size_t length = 0; length < names_of({}).size(); ++length) {
+  for (std::size_t length = 0; length < candidate_names({}).size(); ++length) {
     names.clear();
     for (const auto& each : by_length) names.push_back(each[length]);
     const bool all_have = std::ranges::find(names, "") == names.end();

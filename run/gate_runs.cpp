@@ -117,7 +117,7 @@ std::set<std::string> needed_points(const Judgement& first, const Side& baseline
   return names;
 }
 
-std::string name_of(const std::string& workload, const PlannedPoint& planned) {
+std::string point_name(const std::string& workload, const PlannedPoint& planned) {
   return subject_name(workload, planned.parameters, planned.point.text());
 }
 
@@ -134,7 +134,7 @@ NextRound until_decided(const InterleavedRuns& plan, const GateRuns& runs,
     const std::set<std::string> wanted = needed_points(now, side_of(baseline, records[0]));
     std::set<std::size_t> points;
     for (std::size_t i = 0; i < plan.sides[0].points.size(); ++i) {
-      const std::string name = name_of(plan.workload, plan.sides[0].points[i]);
+      const std::string name = point_name(plan.workload, plan.sides[0].points[i]);
       if (wanted.contains(name) && rounds < runs.max_rounds) points.insert(i);
     }
     line(fmt::format(
@@ -161,7 +161,7 @@ std::vector<ProgramSide> with_points(const std::vector<ProgramSide>& sides,
   std::vector<ProgramSide> kept = sides;
   for (ProgramSide& side : kept) {
     std::erase_if(side.points, [&](const PlannedPoint& planned) {
-      return !wanted.contains(name_of(workload, planned));
+      return !wanted.contains(point_name(workload, planned));
     });
   }
   return kept;

@@ -25,7 +25,7 @@ std::vector<double> seconds_of(const Subject& subject) {
   return seconds;
 }
 
-const char* unit_of(const Subject& subject) {
+const char* unit_name(const Subject& subject) {
   return subject.is_rated ? "s/sample" : "s";
 }
 
@@ -36,7 +36,7 @@ bool is_github_action_row(const Json& row) {
          (extra.ends_with(" run") || extra.ends_with(" runs"));
 }
 
-std::string studies_of(const Subject& subject) {
+std::string study_names(const Subject& subject) {
   return join({subject.studies.begin(), subject.studies.end()}, ", ");
 }
 
@@ -50,9 +50,9 @@ std::string label(const char* name, const std::string& value) {
   return fmt::format("{}=\"{}\"", name, text);
 }
 
-std::string labels_of(const Subject& subject) {
+std::string metric_labels(const Subject& subject) {
   std::string labels = label("name", subject.name);
-  if (!subject.studies.empty()) labels = label("study", studies_of(subject)) + "," + labels;
+  if (!subject.studies.empty()) labels = label("study", study_names(subject)) + "," + labels;
   return "{" + labels + "}";
 }
 
@@ -61,7 +61,7 @@ struct Gauges {
   std::string mean, low, high;
 
   void add(const Subject& subject, const std::string& name, const Estimate& estimate) {
-    const std::string labels = labels_of(subject);
+    const std::string labels = metric_labels(subject);
     mean += fmt::format("{}{} {}\n", name, labels, estimate.value);
     if (!estimate.interval) return;
     low += fmt::format("{}_low{} {}\n", name, labels, estimate.interval->low);
@@ -128,7 +128,7 @@ std::string github_action_json(const Side& side) {
     const std::vector<double> seconds = seconds_of(subject);
     if (seconds.empty()) continue;
     const Estimate mean = geometric_mean(seconds);
-    Json row = {{"name", subject.name}, {"unit", unit_of(subject)}, {"value", mean.value}};
+    Json row = {{"name", subject.name}, {"unit", unit_name(subject)}, {"value", mean.value}};
     if (mean.interval) {
       const double half_width =
           std::max(mean.interval->high - mean.value, mean.value - mean.interval->low);
@@ -149,7 +149,7 @@ std::string open_metrics(const Side& side) {
     if (seconds.empty()) continue;
     (subject.is_rated ? of_sample : of_run)
         .add(subject, subject.is_rated ? sample : run, geometric_mean(seconds));
-    runs += fmt::format("paceline_runs{} {}\n", labels_of(subject), seconds.size());
+    runs += fmt::format("paceline_runs{} {}\n", metric_labels(subject), seconds.size());
   }
   return families(run, "mean seconds of a run", of_run) +
          families(sample, "mean seconds of a sample, of runs that state their rate", of_sample) +

@@ -34,7 +34,7 @@ struct Setting {
 
 using BackendRows = std::map<Setting, std::map<std::string, const RowFacts*>>;
 
-Setting setting_of(const Study& study, const Run& run) {
+Setting make_setting(const Study& study, const Run& run) {
   Setting setting{
       run.system, {}, run.gpus, run.cpus_per_replica().value_or(0), run.nodes.value_or(0)};
   for (const std::string& axis : study.axes) {
@@ -49,7 +49,7 @@ BackendRows settings_of(const PlotSource& source) {
   for (const RowFacts& row : source.facts) {
     const Run& run = row.run();
     if (run.kind != "measured" || run.gpus == 1 || !row.samples_per_second) continue;
-    settings[setting_of(source.study, run)].emplace(run.backend, &row);
+    settings[make_setting(source.study, run)].emplace(run.backend, &row);
   }
   std::erase_if(settings, [](const auto& setting) { return setting.second.size() < 2; });
   return settings;

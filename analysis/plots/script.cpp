@@ -105,7 +105,7 @@ std::string key(const Plot& plot) {
 }
 
 // Of a character, in bytes.
-std::size_t begin_of(const std::string& text, std::size_t character) {
+std::size_t byte_offset(const std::string& text, std::size_t character) {
   std::size_t seen = 0, at = 0;
   for (; at < text.size(); ++at) {
     const bool begins = (static_cast<unsigned char>(text[at]) >> 6) != 2;
@@ -139,13 +139,13 @@ std::string quoted(const std::string& text) {
 
 std::string clipped(const std::string& text, std::size_t characters) {
   if (columns_of(text) <= characters) return text;
-  return text.substr(0, begin_of(text, characters - 1)) + "…";
+  return text.substr(0, byte_offset(text, characters - 1)) + "…";
 }
 
 std::string shortened(const std::string& text, std::size_t characters) {
   const std::size_t all = columns_of(text), head = characters / 2, tail = characters - head - 1;
   if (all <= characters) return text;
-  return text.substr(0, begin_of(text, head)) + "…" + text.substr(begin_of(text, all - tail));
+  return text.substr(0, byte_offset(text, head)) + "…" + text.substr(byte_offset(text, all - tail));
 }
 
 std::string colour(std::size_t index) {
