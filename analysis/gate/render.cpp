@@ -142,11 +142,9 @@ std::string unit_text(Evidence evidence) {
 // has more than one red gate in ten of equal builds (tests/laboratory/gate_test.cpp).
 std::string independence_text(
     const std::map<std::string, std::set<std::string>>& quantities_by_unit) {
-  const bool is_of_rounds = quantities_by_unit.contains(unit_text(Evidence::paired));
-  return std::string(", taken as independent") +
-         (is_of_rounds ? " (where they resemble their neighbours, equal builds are red more often "
-                         "than 5 %: --until-decided allows for that)"
-                       : "");
+  if (!quantities_by_unit.contains(unit_text(Evidence::paired))) return ", taken as independent";
+  return ", taken as independent (where they resemble their neighbours, equal builds may be red "
+         "more often than 5 %: --until-decided allows for that)";
 }
 
 // What the intervals and p are, of the evidence that there is.

@@ -1,10 +1,10 @@
 // Separates a launcher's own messages from the ranks' standard error.
 //
 // mpirun mixes its messages with the output of ranks. Open MPI puts messages between two lines of
-// dashes, or starts a line with "[host:pid]" or "[host][[job,rank],n]". MPICH starts lines with "[mpiexec@host]" or
-// "[proxy:0:0@host]", and ends with a block between lines of equals signs (on standard output or
-// here). Everything else belongs to the ranks and passes immediately, including incomplete lines
-// (progress).
+// dashes, or starts a line with "[host:pid]" or "[host][[job,rank],n]". MPICH starts lines with
+// "[mpiexec@host]" or "[proxy:0:0@host]", and ends with a block between lines of equals signs (on
+// standard output or here). Everything else belongs to the ranks and passes immediately, including
+// incomplete lines (progress).
 #pragma once
 
 #include <functional>

@@ -139,6 +139,8 @@ TEST_F(CliArchive, WhatIsWrongIsSaidInALine) {
   expect_refused("archive a", 64, {"--out"});
   expect_refused("archive a --out a.zip", 64, {"a.zip", ".tar.zst, .tar.gz or .tar.xz"});
   expect_refused("archive none --out a.tar.gz", 65, {"none", "no such study"});
+  expect_refused("archive results/reference/cassava-resnet50 --out a.tar.gz", 65,
+                 {"cassava-resnet50", "holds a published table, which has no runs"});
   ASSERT_EQ(paceline("archive a --out a.tar.gz").code, 0);
   expect_refused("merge a.tar.gz", 64, {"folder is missing"});
   expect_refused("merge a.tar.gz a.tar.gz", 64, {"folder is missing"});

@@ -197,8 +197,7 @@ TEST_F(CliGate, GoogleBenchmarksFilesAreCompared) {
   };
   for (const char* name : {"a.json", "b.json", "c.json"}) make(name, file(10));
   make("slow.json", file(12));
-  const std::string before =
-      "gate --baseline a.json --baseline b.json --baseline c.json --current ";
+  const std::string before = "gate --baseline a.json b.json --baseline c.json --current ";
   make("same.json", file(10));
   EXPECT_EQ(paceline(before + "same.json").code, 0);
   const auto slow = json(before + "slow.json", 1);

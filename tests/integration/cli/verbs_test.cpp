@@ -142,6 +142,8 @@ TEST_F(CliVerbs, NamesAreTextAndNotEmpty) {
   expect_refused("report ''", 64, {"STUDY", "is empty"});
   expect_refused("list sites", 64, {"what: \"sites\" is not one of workloads, backends,"});
   expect_refused("list workload", 64, {"did you mean workloads?"});
+  expect_refused("report cassava-resnet50", 65,
+                 {"no such study", "did you mean results/reference/cassava-resnet50?"});
   expect_refused("", 64, {"name a command: new, plan, sweep,", "paceline --help"});
   expect_refused("sweep quick --timeout 5m", 64,
                  {"--timeout: \"5m\" is not a number; give one above 0"});

@@ -73,6 +73,20 @@ TEST(SettingAsBase, RatiosAreToTheRowOfThatValue) {
   }));
 }
 
+TEST(SettingAsBase, IsNamedWhereNoRowHasABase) {
+  const auto notes = [](const std::vector<Json>& records) {
+    return join(MadeRow(records, Base::matched).table.notes, "\n");
+  };
+  EXPECT_NE(
+      notes(tuned({2})).find("there is none; to compare with bucket_mb=1: --base bucket_mb=1"),
+      std::string::npos)
+      << notes(tuned({2}));
+  EXPECT_EQ(notes(tuned({1, 2})).find("to compare with"), std::string::npos);
+  const std::string lone = notes({sample_record({.gpus = 2})});
+  EXPECT_NE(lone.find("there is none"), std::string::npos) << lone;
+  EXPECT_EQ(lone.find("to compare with"), std::string::npos) << lone;
+}
+
 TEST(SettingAsBase, EachSizeHasItsOwn) {
   const MadeRow made(tuned({1, 2}), Base("bucket_mb", "1"));
   ASSERT_EQ(made.study.rows.size(), 6U);

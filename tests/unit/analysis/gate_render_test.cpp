@@ -80,7 +80,7 @@ TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
   Judgement judgement = mixed();
   EXPECT_TRUE(has(gate_text(judgement, {}, {.width = 1000}),
                   "of each check by itself, over rounds that both sides have, taken as "
-                  "independent (where they resemble their neighbours, equal builds are red more "
+                  "independent (where they resemble their neighbours, equal builds may be red more "
                   "often than 5 %: --until-decided allows for that); p: two-sided"));
   for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Evidence::runs;
   judgement.checks[0].evidence = Evidence::sessions;

@@ -31,23 +31,18 @@ TEST(NoiseFilter, HelpTextsAreTakenOutWhereverTheTextIsCut) {
   }
 }
 
-TEST(NoiseFilter, TransportsOfOpenMpiNameTheirRank) {
-  const std::string words =
+TEST(NoiseFilter, TagsOfTransportsAndOfMpichAreTakenOut) {
+  const std::string transports =
       "[host-1][[64131,1],0][btl_tcp_proc.c:266:mca_btl_tcp_proc_create_interface_graph] Unable to "
       "find reachable pairing between local and remote interfaces\n";
-  for (const std::size_t piece : {1U, 5U, 4096U}) {
-    EXPECT_EQ(sort("a\n" + words + "b\n", piece).passed, "a\nb\n");
-    EXPECT_EQ(sort("a\n" + words + "b\n", piece).noise, words);
-  }
-}
-
-TEST(NoiseFilter, MpichsTagsAreTakenOut) {
-  const std::string words =
+  const std::string mpich =
       "[proxy:0:0@host-1.cluster] HYDU_create_process (utils/launch/launch.c:73): execvp error\n"
       "[mpiexec@host-1] control_cb: assert failed\n";
-  for (const std::size_t piece : {1U, 5U, 4096U}) {
-    EXPECT_EQ(sort("a\n" + words + "b\n", piece).passed, "a\nb\n");
-    EXPECT_EQ(sort("a\n" + words + "b\n", piece).noise, words);
+  for (const std::string& words : {transports, mpich}) {
+    for (const std::size_t piece : {1U, 5U, 4096U}) {
+      EXPECT_EQ(sort("a\n" + words + "b\n", piece).passed, "a\nb\n");
+      EXPECT_EQ(sort("a\n" + words + "b\n", piece).noise, words);
+    }
   }
 }
 
