@@ -42,12 +42,12 @@ struct Result {
 
 constexpr double kNearEnough = 0.05;
 
-Base base_of(const Study& study, const Base& asked) {
+Base choose_base(const Study& study, const Base& asked) {
   return asked == Base::matched ? default_base(study) : asked;
 }
 
-Result result_of(const Study& study, const ReportOptions& options) {
-  const Comparison comparison = compare(study, base_of(study, options.base));
+Result make_result(const Study& study, const ReportOptions& options) {
+  const Comparison comparison = compare(study, choose_base(study, options.base));
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
@@ -111,7 +111,7 @@ class Report {
       return;
     }
     StoreContent content = load_stores(studies);
-    const std::vector<ExpectedRuns> wanted = plans_of(studies, content);
+    const std::vector<ExpectedRuns> wanted = load_plans(studies, content);
     if (options.anonymous) content = anonymous(std::move(content));
     collectives_ = take_collectives(content, options.only);
     if (!collectives_.empty()) {
@@ -122,7 +122,7 @@ class Report {
     const std::vector<Study> made = make_studies(content, options.only, wanted, options.pooling);
     check_base(made, options.base);
     for (const Study& study : made) {
-      results_.push_back(result_of(study, options));
+      results_.push_back(make_result(study, options));
       tables_.push_back(results_.back().table);
     }
     if (options.format == Format::html || !options.out.empty()) add_answers(content, made);
@@ -134,7 +134,7 @@ class Report {
     std::vector<std::string> names;
     for (const std::string& stem : stems()) {
       for (const Format format : kFileFormats) {
-        names.push_back(fmt::format("{}.{}", stem, extension_of(format)));
+        names.push_back(fmt::format("{}.{}", stem, file_extension(format)));
       }
     }
     for (const Plot* plot : plots()) {
@@ -168,8 +168,8 @@ class Report {
     make_folder(options_.out);
     for (const std::string& stem : stems()) {
       for (const Format format : kFileFormats) {
-        const std::string name = fmt::format("{}.{}", stem, extension_of(format));
-        report_file(options_.out, name).write(text_of(stem, format));
+        const std::string name = fmt::format("{}.{}", stem, file_extension(format));
+        report_file(options_.out, name).write(render_text(stem, format));
         files.tables.push_back(options_.out / name);
       }
     }
@@ -196,7 +196,7 @@ class Report {
   // Studies that have points in common, side by side: the comparisons with the first, then the
   // tables of each. False where there are none such: tables of all of them have no run in common.
   bool add_sides(const std::vector<fs::path>& studies) {
-    Sides found = sides_of(studies, options_.only, options_.anonymous);
+    Sides found = load_sides(studies, options_.only, options_.anonymous);
     if (found.comparisons.empty() || found.has_collectives) return false;
     for (Table& table : found.comparisons) results_.push_back({std::move(table), {}});
     std::vector<Study> made;
@@ -206,7 +206,7 @@ class Report {
     check_base(made, options_.base);
     for (const ReportSide& side : found.sides) {
       for (const Study& study : side.studies) {
-        results_.push_back(result_of(study, options_));
+        results_.push_back(make_result(study, options_));
         results_.back().table.title = side.name + ": " + results_.back().table.title;
       }
     }
@@ -223,12 +223,12 @@ class Report {
       } catch (const Error&) {
         results_[i].best.clear();
       }
-      const Base base = base_of(studies[i], options_.base);
+      const Base base = choose_base(studies[i], options_.base);
       if (base.kind == Base::setting) continue;
       try {
         const auto explanations = explain(content, base, {studies[i]});
         results_[i].explanation =
-            without_what_the_table_says(view_of(explanations.front()), results_[i].table);
+            without_what_the_table_says(make_view(explanations.front()), results_[i].table);
         add_losses(explanations.front(), results_[i].plots);
       } catch (const Error&) {
         results_[i].explanation = {};
@@ -286,7 +286,7 @@ class Report {
     return all;
   }
 
-  std::string text_of(const std::string& stem, Format format) const {
+  std::string render_text(const std::string& stem, Format format) const {
     const bool is_report = stem == "report";
     if (format == Format::html) return page(is_report, !is_report);
     return is_report ? render(tables_, format) : render_collectives(collectives_, format);
@@ -303,7 +303,7 @@ class Report {
   }
 
   // To the records of each row, from a page in the folder of the report.
-  std::vector<std::vector<std::string>> links_of(const Table& table) const {
+  std::vector<std::vector<std::string>> list_links(const Table& table) const {
     if (options_.out.empty() || options_.format == Format::html || options_.anonymous) return {};
     const fs::path folder = fs::absolute(options_.out);
     std::vector<std::vector<std::string>> links = table.records;
@@ -321,7 +321,7 @@ class Report {
     if (refused_) page.missing = refused_->what();
     for (std::size_t i = 0; with_tables && i < results_.size(); ++i) {
       page.sections.push_back({results_[i].table, pictures(results_[i].plots), results_[i].best,
-                               results_[i].explanation, links_of(results_[i].table)});
+                               results_[i].explanation, list_links(results_[i].table)});
     }
     if (with_collectives && !collectives_.empty()) {
       page.collectives = render_collectives(collectives_, Format::html);

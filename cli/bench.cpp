@@ -84,9 +84,9 @@ std::size_t size_of_text(const std::string& text, const char* option) {
   return static_cast<std::size_t>(*value) * unit;
 }
 
-DType dtype_of(const std::string& name) {
+DType parse_dtype(const std::string& name) {
   for (const DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
-    if (name == name_of(type)) return type;
+    if (name == to_string(type)) return type;
   }
   throw Error(ErrorKind::usage, fmt::format("\"{}\" cannot be summed", name), "--dtype",
               suggestion(name, {"f32", "f64", "bf16", "f16"}));
@@ -106,7 +106,7 @@ std::vector<BenchSize> sizes_like(const BenchArguments& arguments) {
   return sizes;
 }
 
-std::vector<BenchSize> sizes_of(const BenchArguments& arguments, DType type) {
+std::vector<BenchSize> list_sizes(const BenchArguments& arguments, DType type) {
   if (!arguments.like.empty()) return sizes_like(arguments);
   std::vector<BenchSize> sizes;
   const auto add = [&](std::size_t bytes) {
@@ -204,7 +204,7 @@ class Bench {
     facts_.layout = launch_.layout;
     facts_.command = command;
     facts_.started_at = utc_time_stamp();
-    facts_.type = dtype_of(arguments.dtype);
+    facts_.type = parse_dtype(arguments.dtype);
     facts_.rounds = static_cast<std::size_t>(arguments.rounds);
   }
 
@@ -247,7 +247,7 @@ class Bench {
     std::vector<std::string> counts;
     for (const BenchSize& size : sizes_) counts.push_back(std::to_string(size.count));
     std::vector<ConfigRow> rows = rows_of_build();
-    const std::vector<ConfigRow> parameters = rows_of(facts_.parameters);
+    const std::vector<ConfigRow> parameters = make_rows(facts_.parameters);
     rows.insert(rows.end(), parameters.begin(), parameters.end());
     rows.push_back({"dtype", arguments_.dtype});
     rows.push_back({"rounds", std::to_string(arguments_.rounds)});
@@ -310,9 +310,9 @@ int bench_one(const BenchArguments& arguments, const std::string& backend,
               const std::vector<BenchSize>& sizes, const std::vector<std::string>& command) {
   const Point parameters = resolve_place(arguments, backend);
   check_sums(Settings(parameters).text("backend"));
-  LaunchSpec launch = launch_spec_of(place_config_of(parameters));
-  launch.deadlines = deadlines_of(arguments.deadlines, environment_of_process());
-  check_memory(sizes, dtype_of(arguments.dtype), launch.layout);
+  LaunchSpec launch = make_launch_spec(make_place_config(parameters));
+  launch.deadlines = parse_deadlines(arguments.deadlines, environment_of_process());
+  check_memory(sizes, parse_dtype(arguments.dtype), launch.layout);
   check_replicas(arguments);
   const Environment environment = environment_of_process();
   const ProcessRank process = find_process_rank(environment);
@@ -364,7 +364,7 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
   std::vector<std::string> backends;
   if (!arguments.backends.empty()) backends = split(arguments.backends, ',');
   for (const std::string& backend : backends) check_sums(backend);
-  const std::vector<BenchSize> sizes = sizes_of(arguments, dtype_of(arguments.dtype));
+  const std::vector<BenchSize> sizes = list_sizes(arguments, parse_dtype(arguments.dtype));
   const bool is_launched = find_process_rank(environment_of_process()).launched;
   if (is_launched && backends.size() > 1) {
     throw Error(ErrorKind::usage, "ranks that a launcher started measure one backend a call",

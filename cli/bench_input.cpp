@@ -81,7 +81,7 @@ std::size_t cache_bytes(const InputArguments& a) {
               "--cache-mb", "lower it");
 }
 
-InputBenchOptions options_of(const InputArguments& a, const CpuSet& cpus) {
+InputBenchOptions make_options(const InputArguments& a, const CpuSet& cpus) {
   InputBenchOptions options;
   options.size = size_of_text(a.size);
   options.samples = static_cast<std::size_t>(a.samples);
@@ -89,7 +89,7 @@ InputBenchOptions options_of(const InputArguments& a, const CpuSet& cpus) {
   options.threads = static_cast<int>(a.input_threads);
   options.cpus = {cpus.begin(), cpus.begin() + options.threads};
   options.epochs = static_cast<int>(a.epochs);
-  options.augment = augmentation_of(a.augment);
+  options.augment = parse_augmentation(a.augment);
   check_augmentation(options.augment, options.size.height, options.size.width);
   InputOptions& input = options.input;
   input.cache = a.cache == "off"   ? CacheKind::off
@@ -109,7 +109,7 @@ InputBenchOptions options_of(const InputArguments& a, const CpuSet& cpus) {
 int bench(const InputArguments& a) {
   const CpuSet cpus = usable_cpus();
   check_threads(a, cpus);
-  const InputBenchOptions options = options_of(a, cpus);
+  const InputBenchOptions options = make_options(a, cpus);
   BenchedSet benched;
   benched.started_at = utc_time_stamp();
   benched.split = a.split;

@@ -22,7 +22,7 @@ struct Stage {
   double seconds;
 };
 
-std::vector<Stage> stages_of(const InputBench& bench) {
+std::vector<Stage> list_stages(const InputBench& bench) {
   return {{"read", bench.read_seconds},
           {"decode", bench.decode_seconds},
           {"resize", bench.resize_seconds},
@@ -52,13 +52,13 @@ std::string input_table(const BenchedSet& set, const InputBenchOptions& options,
           ? ""
           : fmt::format("; {:.0f} % in the page cache before", 100 * *set.resident_share));
   text += "one thread          images/s   ms/image\n";
-  for (const auto& [name, seconds] : stages_of(bench)) {
+  for (const auto& [name, seconds] : list_stages(bench)) {
     text += fmt::format("  {:<16} {:>9.1f} {:>10.3f}\n", name, rate(bench.samples, seconds),
                         1e3 * seconds / static_cast<double>(bench.samples));
   }
   text += fmt::format("\nfeeder, {}, cache {}, augment {}\n",
                       options.threads ? counted(options.threads, "thread") : std::string("inline"),
-                      set.cache, text_of(options.augment));
+                      set.cache, to_text(options.augment));
   text += "                    images/s  a core   from cache  queue level\n";
   for (std::size_t e = 0; e < bench.epochs.size(); ++e) {
     const InputEpoch& epoch = bench.epochs[e];
@@ -80,7 +80,7 @@ std::string input_table(const BenchedSet& set, const InputBenchOptions& options,
 Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
                       const InputBench& bench) {
   Json stages = Json::object(), epochs = Json::array();
-  for (const auto& [name, seconds] : stages_of(bench)) {
+  for (const auto& [name, seconds] : list_stages(bench)) {
     stages[name] = {{"seconds", rounded(seconds)},
                     {"images_per_second", rounded(rate(bench.samples, seconds))}};
   }
@@ -109,12 +109,12 @@ Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
                {"input_threads", options.threads},
                {"batch", options.batch},
                {"cache", set.cache},
-               {"augment", text_of(options.augment)},
+               {"augment", to_text(options.augment)},
                {"one_thread", stages},
                {"epochs", epochs},
                {"bad_samples", bench.bad_samples.size()},
                {"bad_places", set.bad_places}};
-  const LostSummary lost = summary_of(set.lost);
+  const LostSummary lost = summarize(set.lost);
   json["lost_records"] = lost.records;
   json["lost_places"] = lost.places;
   if (set.resident_share) json["resident_share"] = rounded(*set.resident_share);

@@ -41,7 +41,7 @@ struct BestArguments {
 };
 
 // Null: fewest replicas and CPUs.
-const Expense* expense_of(const std::string& name) {
+const Expense* find_cost_metric(const std::string& name) {
   if (name.empty()) return nullptr;
   std::vector<std::string> known;
   for (const Expense& amount : expenses()) {
@@ -52,14 +52,14 @@ const Expense* expense_of(const std::string& name) {
               "give " + join(known, ", "));
 }
 
-std::string titles_of(const std::vector<Study>& studies) {
+std::string list_titles(const std::vector<Study>& studies) {
   std::vector<std::string> titles;
   for (const Study& study : studies) titles.push_back(study_title(study));
   return join(titles, "; ");
 }
 
 // What chooses the first.
-std::string one_of(const Study& first, const Study& second) {
+std::string select_study(const Study& first, const Study& second) {
   std::string choice;
   if (first.workload != second.workload) {
     choice = "workload=" + first.workload;
@@ -76,13 +76,13 @@ std::string one_of(const Study& first, const Study& second) {
 int best(const BestArguments& arguments) {
   const double within = parse_threshold(arguments.within, "--within", "percentage",
                                         {.most = kMostWithin, .zero = true});
-  const Expense* least = expense_of(arguments.least);
+  const Expense* least = find_cost_metric(arguments.least);
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
                                                   arguments.studies.end());
   if (arguments.pooling != Pooling::always) {
-    const Sides found = sides_of(places, only);
+    const Sides found = load_sides(places, only);
     if (!found.comparisons.empty()) {
       throw Error(ErrorKind::usage, "several studies have runs of the same points",
                   join(arguments.studies, " and "),
@@ -90,14 +90,15 @@ int best(const BestArguments& arguments) {
     }
   }
   StoreContent content = load_stores(places);
-  const std::vector<ExpectedRuns> plans = plans_of(places, content);
+  const std::vector<ExpectedRuns> plans = load_plans(places, content);
   std::erase_if(content.records, [](const Record& record) { return record->is_collective(); });
   const std::vector<Study> studies = make_studies(content, only, plans, arguments.pooling);
   if (studies.size() > 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("these records make {} tables: {}", studies.size(), titles_of(studies)),
-                studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
-                one_of(studies[0], studies[1]));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("these records make {} tables: {}", studies.size(), list_titles(studies)),
+        studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
+        select_study(studies[0], studies[1]));
   }
   const Best found = find_best(studies[0], within, least);
   if (arguments.json) {

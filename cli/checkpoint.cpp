@@ -47,7 +47,7 @@ std::vector<fs::path> checkpoints_at(const fs::path& path) {
               "name the folder of a checkpoint, or of a run that has checkpoints");
 }
 
-std::size_t bytes_of(const CheckpointManifest& manifest) {
+std::size_t count_bytes(const CheckpointManifest& manifest) {
   std::size_t bytes = 0;
   for (const CheckpointFile& file : manifest.files) bytes += file.bytes;
   return bytes;
@@ -114,7 +114,7 @@ int verify(const CheckpointOptions& options) {
     try {
       const CheckpointManifest manifest = read_manifest(folder);
       verify_checkpoint(folder, manifest);
-      bytes = bytes_of(manifest);
+      bytes = count_bytes(manifest);
     } catch (const Error& error) {
       damage = error.what();
       code = 1;

@@ -25,7 +25,7 @@ struct Named {
   std::size_t words = 1;
 };
 
-Named verb_of(const CLI::App& app, const std::vector<std::string>& command) {
+Named find_verb(const CLI::App& app, const std::vector<std::string>& command) {
   Named named{&app};
   for (bool deeper = true; deeper && named.words < command.size();) {
     deeper = false;
@@ -66,7 +66,7 @@ std::string kind_of_value(const std::string& type) {
 }
 
 // "--ab" takes several values: "OLD NEW SPEC".
-std::string values_of(const CLI::Option& option) {
+std::string allowed_values(const CLI::Option& option) {
   return fmt::format("{} values ({})", option.get_items_expected_min(), option.get_type_name());
 }
 
@@ -100,15 +100,15 @@ std::string in_our_words(const CLI::App& verb, const std::string& said) {
   if (std::regex_match(said, part, kNothing)) {
     const CLI::Option* of = option();
     const bool several = of && of->get_items_expected_min() > 1;
-    return fmt::format("{}: needs {}", part[1].str(), several ? values_of(*of) : "a value");
+    return fmt::format("{}: needs {}", part[1].str(), several ? allowed_values(*of) : "a value");
   }
   if (std::regex_match(said, part, kTooMany)) {
     return fmt::format("{}: is given {} times; give it once", part[1].str(), part[2].str());
   }
   if (std::regex_match(said, part, kTooFew)) {
     const CLI::Option* of = option();
-    return fmt::format("{}: needs {}, has {}", part[1].str(), of ? values_of(*of) : "more values",
-                       part[2].str());
+    return fmt::format("{}: needs {}, has {}", part[1].str(),
+                       of ? allowed_values(*of) : "more values", part[2].str());
   }
   if (std::regex_match(said, part, kMember)) {
     const std::vector<std::string> members = split(part[3].str(), ',');
@@ -134,7 +134,7 @@ std::string in_our_words(const CLI::App& verb, const std::string& said) {
 
 std::string complaint(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& command) {
-  const Named verb = verb_of(app, command);
+  const Named verb = find_verb(app, command);
   const std::string help = "see " + verb.path + " --help";
   const std::vector<std::string> known = known_words(*verb.app);
   for (std::size_t i = verb.words; i < command.size(); ++i) {
@@ -144,7 +144,7 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error,
         !inner_verbs(*verb.app).empty() && i == verb.words && !word.starts_with("-");
     if (!is_flag && !is_verb) continue;
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-    const auto instead = instead_of(is_verb ? "command" : "option", word);
+    const auto instead = find_replacement(is_verb ? "command" : "option", word);
     const auto near = nearest(word, known);
     return "unknown " + std::string(is_verb ? "command " : "option ") + word + "; " +
            (instead ? *instead

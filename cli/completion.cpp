@@ -63,7 +63,7 @@ std::vector<std::string> assignments() {
   return result;
 }
 
-OptionWords words_of(const CLI::Option& option, const std::string& name) {
+OptionWords option_words(const CLI::Option& option, const std::string& name) {
   OptionWords words{"--" + name, Takes::few, listed_values(option)};
   if (option.get_items_expected_max() == 0) return {words.name, Takes::nothing, {}};
   if (!words.values.empty()) return words;
@@ -97,7 +97,7 @@ void add_inner(Verb& verb, const Verb& inner) {
   }
 }
 
-std::vector<Verb> verbs_of(const CLI::App& app) {
+std::vector<Verb> list_verbs(const CLI::App& app) {
   std::vector<Verb> verbs;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (sub->get_group().empty()) continue;  // for scripts, not for people
@@ -105,20 +105,20 @@ std::vector<Verb> verbs_of(const CLI::App& app) {
     for (const CLI::Option* option : sub->get_options()) {
       if (option->get_group().empty()) continue;
       for (const std::string& name : option->get_lnames()) {
-        verb.options.push_back(words_of(*option, name));
+        verb.options.push_back(option_words(*option, name));
       }
       if (!option->get_positional()) continue;
       for (const auto& values : {listed_values(*option), names_of_kind(option->get_name())}) {
         verb.choices.insert(verb.choices.end(), values.begin(), values.end());
       }
     }
-    for (const Verb& inner : verbs_of(*sub)) add_inner(verb, inner);
+    for (const Verb& inner : list_verbs(*sub)) add_inner(verb, inner);
     verbs.push_back(verb);
   }
   return verbs;
 }
 
-std::string names_of(const std::vector<OptionWords>& options) {
+std::string join_names(const std::vector<OptionWords>& options) {
   std::vector<std::string> names;
   for (const OptionWords& option : options) names.push_back(option.name);
   return join(names, " ");
@@ -165,7 +165,7 @@ void print_bash(const std::vector<Verb>& verbs) {
 )",
         join(names, " "));
   for (const Verb& verb : verbs) {
-    print("      \"{} -\"*) words=\"{}\" ;;\n", verb.name, names_of(verb.options));
+    print("      \"{} -\"*) words=\"{}\" ;;\n", verb.name, join_names(verb.options));
     if (!verb.choices.empty()) {
       print("      \"{} \"*) words=\"{}\" ;;\n", verb.name, join(verb.choices, " "));
     }
@@ -213,7 +213,7 @@ void add_completion(CLI::App& app, Action& action) {
   verb->footer("Example:\n  source <(paceline completion bash)");
   verb->callback([shell, &app, &action] {
     action = [shell, &app] {
-      const auto verbs = verbs_of(app);
+      const auto verbs = list_verbs(app);
       if (*shell == "bash") print_bash(verbs);
       if (*shell == "zsh") print_zsh(verbs);
       if (*shell == "fish") print_fish(verbs);

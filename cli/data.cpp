@@ -65,7 +65,7 @@ struct DataArguments {
   bool json = false, quiet = false, dry_run = false, tfrecord = false;
 };
 
-int threads_of(const DataArguments& a) {
+int count_threads(const DataArguments& a) {
   return a.threads > 0 ? static_cast<int>(a.threads)
                        : static_cast<int>(topology_of_machine().cpus.size());
 }
@@ -85,7 +85,7 @@ int make(const DataArguments& a) {
   options.seed = static_cast<std::uint64_t>(a.seed);
   options.size_min = static_cast<int>(a.size_min);
   options.size_max = static_cast<int>(a.size_max);
-  options.threads = threads_of(a);
+  options.threads = count_threads(a);
   options.quiet = a.quiet;
   const double began = now_seconds();
   const Made made = a.make == "cassava" ? make_cassava(options) : make_cifar10(options);
@@ -114,7 +114,7 @@ int fetch(const DataArguments& a) {
   options.quiet = a.quiet;
   options.retries = static_cast<int>(a.retries);
   options.stalled_seconds = static_cast<int>(a.timeout);
-  options.threads = threads_of(a);
+  options.threads = count_threads(a);
   print("{}", describe_fetch(*set, options));
   flush_output();
   if (a.dry_run) return 0;
@@ -122,7 +122,7 @@ int fetch(const DataArguments& a) {
   return 0;
 }
 
-Json json_of(const Verified& v) {
+Json to_json(const Verified& v) {
   Json splits = Json::array();
   for (const VerifiedSplit& split : v.splits) {
     Json classes = Json::object();
@@ -181,9 +181,9 @@ int verify(const DataArguments& a) {
   if (!std::filesystem::is_directory(a.verify, none)) {
     throw Error(ErrorKind::input, "not a folder", a.verify, "name the folder of a data set");
   }
-  const Verified verified = verify_folder(a.verify, threads_of(a), a.quiet || a.json);
+  const Verified verified = verify_folder(a.verify, count_threads(a), a.quiet || a.json);
   if (a.json) {
-    print("{}\n", json_text(json_of(verified), 2));
+    print("{}\n", json_text(to_json(verified), 2));
   } else {
     print_verified(verified);
   }

@@ -17,8 +17,8 @@ namespace {
 constexpr double kMostSeconds = 30.0 * 24 * 3600;
 constexpr double kStartFactor = 5, kLeastStartSeconds = 600;
 
-std::optional<double> seconds_of(const std::string& option, const char* name,
-                                 const Environment& environment, const char* variable) {
+std::optional<double> parse_seconds(const std::string& option, const char* name,
+                                    const Environment& environment, const char* variable) {
   const auto entry = environment.find(variable);
   const bool by_option = !option.empty();
   if (!by_option && (entry == environment.end() || entry->second.empty())) return std::nullopt;
@@ -48,20 +48,20 @@ void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start) {
       "[default: 30]");
 }
 
-Deadlines deadlines_of(const DeadlineTexts& texts, const Environment& environment) {
+Deadlines parse_deadlines(const DeadlineTexts& texts, const Environment& environment) {
   Deadlines deadlines;
   deadlines.abort_seconds =
-      seconds_of(texts.abort, "--abort-seconds", environment, "PACELINE_ABORT_SECONDS")
+      parse_seconds(texts.abort, "--abort-seconds", environment, "PACELINE_ABORT_SECONDS")
           .value_or(deadlines.abort_seconds);
   deadlines.warn_seconds =
-      seconds_of(texts.warn, "--warn-seconds", environment, "PACELINE_WARN_SECONDS")
+      parse_seconds(texts.warn, "--warn-seconds", environment, "PACELINE_WARN_SECONDS")
           .value_or(std::min(deadlines.warn_seconds, deadlines.abort_seconds / 4));
   deadlines.start_seconds =
-      seconds_of(texts.start, "--start-seconds", environment, "PACELINE_START_SECONDS")
+      parse_seconds(texts.start, "--start-seconds", environment, "PACELINE_START_SECONDS")
           .value_or(std::max(kLeastStartSeconds, kStartFactor * deadlines.abort_seconds));
-  deadlines.first_sum_seconds =
-      seconds_of(texts.first_sum, "--first-sum-seconds", environment, "PACELINE_FIRST_SUM_SECONDS")
-          .value_or(deadlines.first_sum_seconds);
+  deadlines.first_sum_seconds = parse_seconds(texts.first_sum, "--first-sum-seconds", environment,
+                                              "PACELINE_FIRST_SUM_SECONDS")
+                                    .value_or(deadlines.first_sum_seconds);
   return deadlines;
 }
 

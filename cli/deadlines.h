@@ -24,6 +24,6 @@ void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start);
 // ..._FIRST_SUM_...), and the variable over the default. Defaults: warn at 30 s; abort at 120 s;
 // until the end of the first step abort at five times that, at least 600 s; 30 s for the first sum.
 // A shorter abort deadline reduces a default warning to a quarter of it. Throws usage.
-Deadlines deadlines_of(const DeadlineTexts& texts, const Environment& environment);
+Deadlines parse_deadlines(const DeadlineTexts& texts, const Environment& environment);
 
 }  // namespace paceline

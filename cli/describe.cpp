@@ -36,7 +36,7 @@ struct Description {
   MemoryUse memory;
 };
 
-Point parameters_of(const DescribeOptions& options) {
+Point make_parameters(const DescribeOptions& options) {
   Point parameters;
   if (!options.variant.empty()) {
     parameters.set("variant", parsed_value("variant", options.variant, "--variant"));
@@ -44,7 +44,7 @@ Point parameters_of(const DescribeOptions& options) {
   return parameters;
 }
 
-DType planes_of(const std::string& precision) {
+DType plane_type(const std::string& precision) {
   if (precision == "bf16") return DType::bf16;
   return precision == "fp16" ? DType::f16 : DType::f32;
 }
@@ -52,23 +52,24 @@ DType planes_of(const std::string& precision) {
 Description describe(const DescribeOptions& options) {
   Description description{make_workload(options.workload), {}, {}};
   const Workload& workload = description.workload;
-  const Network network = network_of(workload, parameters_of(options));
+  const Network network = make_network(workload, make_parameters(options));
   const int batch = options.batch
                         ? options.batch
                         : static_cast<int>(*workload.defaults.integer("batch_per_replica"));
-  Point parameters = parameters_of(options);
+  Point parameters = make_parameters(options);
   parameters.set("batch_per_replica", std::int64_t{batch});
   parameters.set("precision", options.precision);
   description.memory = planned_memory(workload, parameters);
   const Precision precision{options.precision == "fp64" ? DType::f64 : DType::f32,
-                            planes_of(options.precision)};
+                            plane_type(options.precision)};
   description.layers = make_plan(network, batch, precision, [](const Operation& op) {
     return op.fused() ? Support::no("described layer by layer") : Support::yes();
   });
   return description;
 }
 
-std::size_t elements_of(const std::vector<ParameterInfo>& arrays, std::initializer_list<int> of) {
+std::size_t count_elements(const std::vector<ParameterInfo>& arrays,
+                           std::initializer_list<int> of) {
   std::size_t count = 0;
   for (const int index : of) {
     if (index != kNone) count += arrays[static_cast<std::size_t>(index)].elements;
@@ -76,11 +77,11 @@ std::size_t elements_of(const std::vector<ParameterInfo>& arrays, std::initializ
   return count;
 }
 
-std::size_t parameters_of(const Plan& plan, const Operation& op) {
-  return elements_of(plan.parameters, {op.weight, op.bias});
+std::size_t count_parameters(const Plan& plan, const Operation& op) {
+  return count_elements(plan.parameters, {op.weight, op.bias});
 }
 
-std::size_t statistics_of(const Plan& plan) {
+std::size_t count_statistics(const Plan& plan) {
   std::size_t count = 0;
   for (const ParameterInfo& info : plan.statistics) count += info.elements;
   return count;
@@ -93,10 +94,10 @@ Json as_json(const Description& description) {
   Json layers = Json::array();
   for (const Operation& op : plan.operations) {
     layers.push_back({{"name", op.name},
-                      {"kind", name_of(op.kind)},
+                      {"kind", to_string(op.kind)},
                       {"output", op.out.text()},
-                      {"parameters", parameters_of(plan, op)},
-                      {"statistics", elements_of(plan.statistics, {op.mean, op.variance})},
+                      {"parameters", count_parameters(plan, op)},
+                      {"statistics", count_elements(plan.statistics, {op.mean, op.variance})},
                       {"forward_flops", forward_flops(op)},
                       {"backward_flops", backward_flops(op)}});
   }
@@ -104,7 +105,7 @@ Json as_json(const Description& description) {
           {"summary", workload.summary},
           {"batch_per_replica", plan.batch},
           {"parameters", plan.parameter_count},
-          {"statistics", statistics_of(plan)},
+          {"statistics", count_statistics(plan)},
           {"gradient_bytes", plan.parameter_count * size_of(plan.real)},
           {"flops_per_sample", plan.flops_per_sample},
           {"activation_bytes", memory.activations},
@@ -124,8 +125,8 @@ void print_layers(const Plan& plan) {
   print("{:<24}{:<24}{:>16}{:>12}{:>16}\n", "layer", "kind", "output", "parameters",
         "forward FLOP");
   for (const Operation& op : plan.operations) {
-    const std::size_t parameters = parameters_of(plan, op);
-    print("{:<24}{:<24}{:>16}{:>12}{:>16.0f}\n", op.name, name_of(op.kind), op.out.text(),
+    const std::size_t parameters = count_parameters(plan, op);
+    print("{:<24}{:<24}{:>16}{:>12}{:>16.0f}\n", op.name, to_string(op.kind), op.out.text(),
           parameters ? std::to_string(parameters) : "", forward_flops(op));
   }
 }
@@ -139,7 +140,7 @@ void print_description(const Description& description, const std::string& precis
   print("\nparameters           {} ({}; the all-reduce moves as much a step)\n",
         plan.parameter_count, bytes(plan.parameter_count * size_of(plan.real)));
   if (!plan.statistics.empty()) {
-    print("running averages     {} (not trained, a replica's own)\n", statistics_of(plan));
+    print("running averages     {} (not trained, a replica's own)\n", count_statistics(plan));
   }
   print("FLOP a sample        {:.3g} in a training step\n", plan.flops_per_sample);
   print_text(name_and_text("memory", 21,

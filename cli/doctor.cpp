@@ -21,17 +21,17 @@ namespace paceline {
 
 namespace {
 
-std::string key_of(std::string name) {
+std::string make_key(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return c == ' ' ? '_' : std::tolower(c); });
   return name;
 }
 
-std::string json_of(const Diagnosis& diagnosis) {
+std::string format_json(const Diagnosis& diagnosis) {
   Json json = Json::object();
   for (const Section& section : diagnosis.sections) {
     Json& facts = json[section.title] = Json::object();
-    for (const Fact& fact : section.facts) facts[key_of(fact.name)] = fact.text;
+    for (const Fact& fact : section.facts) facts[make_key(fact.name)] = fact.text;
   }
   json["problems"] = Json::array();
   for (const Problem& problem : diagnosis.problems) {
@@ -41,7 +41,7 @@ std::string json_of(const Diagnosis& diagnosis) {
   return json_text(json, 2) + "\n";
 }
 
-std::string text_of(const Diagnosis& diagnosis) {
+std::string format_diagnosis(const Diagnosis& diagnosis) {
   std::string text;
   for (const Section& section : diagnosis.sections) {
     text += section.title + "\n";
@@ -74,10 +74,10 @@ int doctor(bool json, bool frameworks, const std::string& site, const SupportBun
   if (!site.empty()) add_site(diagnosis, site);
   if (frameworks) diagnosis.sections.push_back(frameworks_here(environment_of_process()));
   if (!bundle.file.empty()) {
-    write_support_bundle(bundle, text_of(diagnosis), json_of(diagnosis));
+    write_support_bundle(bundle, format_diagnosis(diagnosis), format_json(diagnosis));
     return 0;
   }
-  print("{}", json ? json_of(diagnosis) : text_of(diagnosis));
+  print("{}", json ? format_json(diagnosis) : format_diagnosis(diagnosis));
   const bool blocked = std::any_of(diagnosis.problems.begin(), diagnosis.problems.end(),
                                    [](const Problem& problem) { return problem.blocks; });
   return blocked ? 1 : 0;

@@ -67,7 +67,8 @@ std::vector<std::string> words_of_run(const ElementOptions& options) {
     if (!word.starts_with(kContext)) continue;
     RunContext context = parse_run_context(word.substr(kContext.size()));
     if (context.session != kDryRunSession) continue;
-    context.session = "by-hand-" + value_of(environment_of_process(), "SLURM_ARRAY_JOB_ID");
+    context.session =
+        "by-hand-" + environment_value(environment_of_process(), "SLURM_ARRAY_JOB_ID");
     word = std::string(kContext) + context.json();
   }
   return words;
@@ -166,12 +167,12 @@ int begin_run(const ElementOptions& options) {
   }
   check_folder(run);
   for (const std::string& service : options.built) check_program_has(service);
-  const JobGrant grant = grant_of(environment, static_cast<int>(usable_cpus().size()));
+  const JobGrant grant = read_grant(environment, static_cast<int>(usable_cpus().size()));
   print_note("{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
   check_grant(grant, run.what.parameters);
   check_services(run, environment);
   if (const std::string note = set_aside_note(); !note.empty()) print_note("note: {}\n", note);
-  for (const Problem& note : surroundings_of(environment)) {
+  for (const Problem& note : check_environment(environment)) {
     print_note("note: {}; {}\n", note.what, note.cure);
   }
   print("run\n");
@@ -208,7 +209,7 @@ std::string last_words(const std::string& log) {
 
 // A launcher that kills the other ranks after a failure ends with 128 and its signal: what the
 // first one said counts more.
-std::string reason_of(int code, const std::string& said) {
+std::string find_reason(int code, const std::string& said) {
   if (code == 0) return "exit code 0, but it left no record";
   if (!said.empty()) return fmt::format("{} (exit code {})", said, code);
   if (code <= 128 || code >= 128 + NSIG) return fmt::format("ended with exit code {}", code);
@@ -235,7 +236,7 @@ int fall_back(int code, const std::string& status, const std::string& to,
   BackendStack stack = split_stack(asked);
   if (!by_communication || stack.between == to || !ended_at_start(status)) return 1;
   stack.between = to;
-  const std::string other = text_of(stack);
+  const std::string other = to_text(stack);
   print_note("note: backend {} could not sum on these nodes: falling back to {}\n", asked, other);
   print("{}\n", other);
   return 0;
@@ -245,7 +246,7 @@ int end_run(int code, const std::string& log, const ElementOptions& options) {
   LineOfRun run = read_run(options);
   if (is_done(run)) return 0;
   run.what.status = code == 75 ? "preempted" : "failed";
-  run.what.reason = reason_of(code, last_words(log));
+  run.what.reason = find_reason(code, last_words(log));
   write_unfinished(run.store, run.what);
   return code == 0 ? exit_code(ErrorKind::internal) : code;
 }

@@ -47,13 +47,13 @@ std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
                                                   arguments.studies.end());
-  const Base base = base_of(arguments.base);
+  const Base base = parse_base(arguments.base);
   if (arguments.pooling != Pooling::always) {
-    const Sides found = sides_of(places, only);
+    const Sides found = load_sides(places, only);
     if (!found.comparisons.empty()) return explain_sides(found, base, only);
   }
   StoreContent content = load_stores(places);
-  const std::vector<ExpectedRuns> plans = plans_of(places, content);
+  const std::vector<ExpectedRuns> plans = load_plans(places, content);
   std::erase_if(content.records, [](const Record& record) { return record->is_collective(); });
   return explain(content, base, only, plans, arguments.pooling);
 }

@@ -33,7 +33,7 @@ constexpr std::array kFormats = {ExportFormat{"gbench", google_benchmark_json},
                                  ExportFormat{"github-action", github_action_json},
                                  ExportFormat{"openmetrics", open_metrics}};
 
-const ExportFormat& format_of(const std::string& name) {
+const ExportFormat& parse_format(const std::string& name) {
   std::vector<std::string> known;
   for (const ExportFormat& format : kFormats) {
     if (format.name == name) return format;
@@ -49,7 +49,7 @@ struct ExportArguments {
 };
 
 int run_export(const ExportArguments& arguments) {
-  const ExportFormat& format = format_of(arguments.format);
+  const ExportFormat& format = parse_format(arguments.format);
   const OutputFile output(arguments.out, "--out", "export", is_export);
   if (!arguments.out.empty()) output.check();
   const Side side = read_side("study", {arguments.studies.begin(), arguments.studies.end()});

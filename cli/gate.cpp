@@ -45,7 +45,7 @@ struct GateArguments {
   bool rounds_given = false, most_given = false;
 };
 
-Quantity quantity_of(const std::string& key) {
+Quantity parse_quantity(const std::string& key) {
   std::vector<std::string> known;
   for (const QuantityInfo& info : quantities()) {
     if (info.key == key) return info.quantity;
@@ -55,12 +55,12 @@ Quantity quantity_of(const std::string& key) {
               suggestion(key, known));
 }
 
-GateOptions options_of(const GateArguments& arguments) {
+GateOptions make_options(const GateArguments& arguments) {
   GateOptions options;
   for (const auto& [quantity, text] : arguments.thresholds) {
-    options.thresholds[quantity] = parse_threshold(text, threshold_option(info_of(quantity)));
+    options.thresholds[quantity] = parse_threshold(text, threshold_option(quantity_info(quantity)));
   }
-  for (const std::string& key : arguments.only) options.quantities.insert(quantity_of(key));
+  for (const std::string& key : arguments.only) options.quantities.insert(parse_quantity(key));
   return options;
 }
 
@@ -105,7 +105,7 @@ GateOutcome gate_fresh(const GateArguments& arguments, const GateOptions& option
   return gate_builds(this_program(), this_program(), arguments.aa, arguments.runs, options);
 }
 
-GateSides sides_of(const GateArguments& arguments) {
+GateSides load_sides(const GateArguments& arguments) {
   GateSides sides;
   if (arguments.ab.empty() && arguments.aa.empty()) {
     sides.baseline_place = join(arguments.baseline, ", ");
@@ -126,13 +126,13 @@ OutputFile markdown_file(const GateArguments& arguments) {
 }
 
 void print_judgement(const Judgement& judgement, const GateArguments& arguments) {
-  const GateSides sides = sides_of(arguments);
+  const GateSides sides = load_sides(arguments);
   const TextStyle style = style_of_output();
   print_text(arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
   if (!arguments.aa.empty() && !arguments.json) {
     print_text(steadiness_text(judgement));
-    print_text(proposals_text(proposals_of(judgement, arguments.runs.rounds),
-                              options_of(arguments).thresholds, arguments.runs.rounds,
+    print_text(proposals_text(propose_thresholds(judgement, arguments.runs.rounds),
+                              make_options(arguments).thresholds, arguments.runs.rounds,
                               style.width));
   }
   const char* actions = std::getenv("GITHUB_ACTIONS");
@@ -144,7 +144,7 @@ void print_judgement(const Judgement& judgement, const GateArguments& arguments)
 }
 
 void write_files(const Judgement& judgement, const GateArguments& arguments) {
-  const GateSides sides = sides_of(arguments);
+  const GateSides sides = load_sides(arguments);
   if (!arguments.junit.empty()) junit_file(arguments).write(gate_junit(judgement, sides));
   if (!arguments.markdown.empty()) {
     markdown_file(arguments).write(gate_markdown(judgement, sides));
@@ -207,7 +207,7 @@ void check_arguments(const GateArguments& arguments) {
   }
 }
 
-GateKind kind_of(const GateArguments& arguments) {
+GateKind choose_kind(const GateArguments& arguments) {
   return {arguments.baseline.empty() || !arguments.rerun.empty(),
           arguments.runs.until_decided ? arguments.runs.max_rounds : 0};
 }
@@ -215,7 +215,7 @@ GateKind kind_of(const GateArguments& arguments) {
 int gate(const GateArguments& arguments) {
   check_arguments(arguments);
   if (!arguments.data.empty()) setenv("PACELINE_DATA", fs::absolute(arguments.data).c_str(), 1);
-  const GateOptions options = options_of(arguments);
+  const GateOptions options = make_options(arguments);
   const bool stored = !arguments.baseline.empty();
   const GateOutcome outcome =
       stored ? gate_stored(arguments, options) : gate_fresh(arguments, options);
@@ -225,10 +225,10 @@ int gate(const GateArguments& arguments) {
   }
   Judgement judgement = outcome.judgement;
   if (judgement.verdict() == Verdict::pass) {
-    judgement.sees = seen_slowdown(judgement, kind_of(arguments));
+    judgement.sees = seen_slowdown(judgement, choose_kind(arguments));
   }
   if (!arguments.aa.empty()) {
-    for (const Proposal& each : proposals_of(judgement, arguments.runs.rounds)) {
+    for (const Proposal& each : propose_thresholds(judgement, arguments.runs.rounds)) {
       if (each.threshold) judgement.proposed[each.quantity] = *each.threshold;
     }
   }

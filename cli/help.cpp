@@ -38,7 +38,7 @@ std::string upper(std::string text) {
 }
 
 // "N", "{a,b}", "FILE": CLI11 writes "INT:INT in [1 - 1000]", "TEXT:{a,b}", "FILE:POSITIVE".
-std::string type_of(const CLI::Option& option) {
+std::string type_name(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (type.starts_with("TEXT:{")) return type.substr(5);
   const std::string kind = type.starts_with("{") ? type : type.substr(0, type.find(':'));
@@ -52,7 +52,7 @@ std::string positional_name(const CLI::Option& option) {
 }
 
 // "--record FILE", "--[no-]overlap", "-h, --help".
-std::string names_of(const CLI::Option& option) {
+std::string option_names(const CLI::Option& option) {
   if (option.get_positional()) return positional_name(option);
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
@@ -64,12 +64,12 @@ std::string names_of(const CLI::Option& option) {
   }
   std::string text = join(names, ", ");
   if (!takes_value(option)) return text;
-  const std::string type = type_of(option);
+  const std::string type = type_name(option);
   text += option.get_items_expected_min() == 0 ? " [" + type + "]" : " " + type;
   return is_repeated(option) ? text + "..." : text;
 }
 
-std::string text_of(const CLI::Option& option) {
+std::string option_text(const CLI::Option& option) {
   std::string text = option.get_description();
   if (option.get_required() && !option.get_positional()) text += " (required)";
   const std::string initial = option.get_default_str();
@@ -103,7 +103,7 @@ class Help : public CLI::FormatterBase {
     text += section("", options(*app, [](const CLI::Option& it) { return it.get_positional(); }));
     text += verbs(*app);
     bool has_more = false;
-    for (const std::string& group : groups_of(*app)) {
+    for (const std::string& group : list_groups(*app)) {
       const Options often = of_group(*app, group), rarely = of_group(*app, rarely_used(group));
       Options shown = often;
       if (mode == CLI::AppFormatMode::All) shown.insert(shown.end(), rarely.begin(), rarely.end());
@@ -136,7 +136,7 @@ class Help : public CLI::FormatterBase {
   }
 
   // In the order in which they were added, what belongs to no task last.
-  static std::vector<std::string> groups_of(const CLI::App& app) {
+  static std::vector<std::string> list_groups(const CLI::App& app) {
     std::vector<std::string> groups;
     for (std::string group : app.get_groups()) {
       if (group.ends_with(kRarely)) group.resize(group.size() - std::string_view(kRarely).size());
@@ -166,7 +166,7 @@ class Help : public CLI::FormatterBase {
   static std::string section(const std::string& name, const Options& options) {
     if (options.empty()) return "";
     std::string text = name.empty() ? "\n" : "\n" + title(name + ":") + "\n";
-    for (const CLI::Option* each : options) text += entry(names_of(*each), text_of(*each));
+    for (const CLI::Option* each : options) text += entry(option_names(*each), option_text(*each));
     return text;
   }
 

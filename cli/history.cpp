@@ -39,16 +39,16 @@ struct HistoryArguments {
   bool json = false, fail_on_shift = false;
 };
 
-HistoryOptions options_of(const HistoryArguments& arguments) {
+HistoryOptions make_options(const HistoryArguments& arguments) {
   HistoryOptions options;
   for (const std::string& metric : arguments.metrics) {
-    options.metrics.push_back(history_metric_of(metric));
+    options.metrics.push_back(parse_history_metric(metric));
   }
   for (const std::string& point : arguments.points) {
     options.points.push_back(parsed_selection(point, "--point", "gpus=16"));
   }
   if (!arguments.since.empty()) {
-    options.since = day_of(arguments.since);
+    options.since = parse_day(arguments.since);
     if (!options.since) {
       throw Error(ErrorKind::usage, "\"" + arguments.since + "\" is not a date", "--since",
                   "write for example --since 2026-01-31");
@@ -57,9 +57,9 @@ HistoryOptions options_of(const HistoryArguments& arguments) {
   return options;
 }
 
-Format history_format_of(const HistoryArguments& arguments) {
+Format choose_format(const HistoryArguments& arguments) {
   if (arguments.json) return Format::json;
-  const Format format = format_of(arguments.format);
+  const Format format = parse_format(arguments.format);
   if (format == Format::latex) {
     throw Error(ErrorKind::usage, "a history cannot be printed as LaTeX", "--format",
                 "use text, md, csv, json or html");
@@ -136,7 +136,7 @@ class Pages {
   static constexpr Format kFileFormats[] = {Format::json, Format::markdown, Format::csv,
                                             Format::html};
   static std::string file_name(Format format) {
-    return "history." + std::string(extension_of(format));
+    return "history." + std::string(file_extension(format));
   }
 
   std::string page() const {
@@ -164,8 +164,8 @@ class Pages {
 };
 
 int history(const HistoryArguments& arguments) {
-  const Format format = history_format_of(arguments);
-  const HistoryOptions options = options_of(arguments);
+  const Format format = choose_format(arguments);
+  const HistoryOptions options = make_options(arguments);
   const std::vector<std::string> formats = plot_formats(arguments.plots, arguments.out);
   StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
   const History found = find_history(make_history(std::move(content), options));

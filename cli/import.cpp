@@ -50,7 +50,7 @@ bool is_warning(const std::string& note) {
   return note.starts_with("warning: ");
 }
 
-std::string line_of(const ImportedFile& file, bool dry_run) {
+std::string format_line(const ImportedFile& file, bool dry_run) {
   std::size_t added = 0;
   for (const ImportedRecord& record : file.records) added += record.is_new ? 1 : 0;
   const std::size_t known = file.records.size() - added;
@@ -101,7 +101,7 @@ int import_files(const ImportArguments& arguments) {
     print("{}\n", json_text(import_json(import, files, arguments.dry_run), 2));
     return EXIT_SUCCESS;
   }
-  for (const ImportedFile& file : files) print("{}", line_of(file, arguments.dry_run));
+  for (const ImportedFile& file : files) print("{}", format_line(file, arguments.dry_run));
   if (!arguments.dry_run) print("see: paceline report {}\n", shell_quote(import.study().string()));
   return EXIT_SUCCESS;
 }

@@ -23,7 +23,7 @@ namespace {
 
 std::string note_on(const Name& name) {
   if (!name.built) return "not built: " + name.reason;
-  if (const std::string cards = cards_of(name.name); !cards.empty()) return cards;
+  if (const std::string cards = describe_cards(name.name); !cards.empty()) return cards;
   if (name.tasks.empty()) return name.about;
   return fmt::format("{}; one task a {}", name.about, name.tasks);
 }
@@ -35,7 +35,7 @@ int print_names(const std::vector<Name>& names, bool json) {
       Json row = {{"name", name.name}, {"built", name.built}, {"reason", name.reason}};
       if (!name.about.empty()) row["about"] = name.about;
       if (!name.tasks.empty()) row["tasks"] = name.tasks;
-      if (const std::string cards = cards_of(name.name); !cards.empty()) row["cards"] = cards;
+      if (const std::string cards = describe_cards(name.name); !cards.empty()) row["cards"] = cards;
       rows.push_back(row);
     }
     print("{}\n", json_text(rows, 2));
@@ -120,14 +120,14 @@ int print_parameters_markdown() {
       "--markdown` writes this page.\n",
       join(no_axes, ", "));
   for (const Group group : groups()) {
-    print("\n## {}\n\n", title_of(group));
+    print("\n## {}\n\n", group_title(group));
     print("| parameter | values | default | only for | on resume | |\n");
     print("| --- | --- | --- | --- | --- | --- |\n");
     for (const Parameter& parameter : parameters()) {
       if (parameter.group != group) continue;
       print("| `{}` | {} | {} | {} | {} | {} |\n", parameter.name, form_text(parameter),
-            default_of(parameter), condition_text(parameter), resume_text(parameter.on_resume),
-            parameter.help);
+            describe_default(parameter), condition_text(parameter),
+            resume_text(parameter.on_resume), parameter.help);
     }
   }
   return 0;
@@ -142,9 +142,9 @@ int print_parameters(bool json) {
       continue;
     }
     rows.push_back({{"name", parameter.name},
-                    {"group", title_of(parameter.group)},
+                    {"group", group_title(parameter.group)},
                     {"values", form_text(parameter)},
-                    {"default", default_of(parameter)},
+                    {"default", describe_default(parameter)},
                     {"only_for", condition_text(parameter)},
                     {"on_resume", resume_text(parameter.on_resume)},
                     {"help", parameter.help}});

@@ -25,7 +25,7 @@ struct MergeOptions {
   bool json = false, dry_run = false;
 };
 
-std::string line_of(const MergedArchive& merged, bool dry_run) {
+std::string format_line(const MergedArchive& merged, bool dry_run) {
   std::string text = fmt::format("{}: {}, {} {} added, {} there already\n", merged.file,
                                  counted(merged.runs, "run"), merged.runs - merged.known,
                                  dry_run ? "would be" : "were", merged.known);
@@ -69,7 +69,7 @@ int merge(const MergeOptions& options) {
     print("{}\n", json_text(merge_json(merged, options.dry_run), 2));
     return 0;
   }
-  for (const MergedArchive& each : merged.archives) print("{}", line_of(each, options.dry_run));
+  for (const MergedArchive& each : merged.archives) print("{}", format_line(each, options.dry_run));
   print("{}: study {}, {} ({} completed)\n{}", study.string(), merged.summary.study,
         counted(merged.summary.records, "record"), merged.summary.completed,
         to_text(merged.summary));

@@ -81,7 +81,7 @@ class Questions {
   bool asks_;
 };
 
-std::vector<int> counts_of(const std::string& text) {
+std::vector<int> parse_counts(const std::string& text) {
   std::vector<int> counts;
   for (const std::string& part : split(text, ',')) {
     const auto count = to_integer(trim(part));
@@ -156,7 +156,7 @@ std::vector<std::string> parse_backends(const std::string& text) {
 }
 
 int parse_repeats(const std::string& text) {
-  const std::vector<int> counts = counts_of(text);
+  const std::vector<int> counts = parse_counts(text);
   if (counts.size() == 1) return counts.front();
   throw Error(ErrorKind::usage, fmt::format("\"{}\" is several numbers", text), "", "write one");
 }
@@ -171,7 +171,7 @@ std::string parse_throughput(const std::string& text) {
   spec.device = "cpu";
   spec.gpus = {1};
   spec.repeats = 1;
-  for (const UserProgram& program : parse_spec("the answer", text_of(spec)).programs)
+  for (const UserProgram& program : parse_spec("the answer", to_text(spec)).programs)
     check_results(program);
   return text;
 }
@@ -209,7 +209,8 @@ NewSpec answers(const NewArguments& given, const Questions& questions) {
   if (spec.gpus.empty()) {
     const std::string offer =
         fmt::format("{}", fmt::join(doubling(replicas_here(spec.device)), ","));
-    spec.gpus = questions.ask("Numbers of replicas (GPUs, or groups of cores)", offer, counts_of);
+    spec.gpus =
+        questions.ask("Numbers of replicas (GPUs, or groups of cores)", offer, parse_counts);
   }
   spec.repeats = given.repeats;
   if (spec.repeats == 0) spec.repeats = questions.ask("Repeats", "5", parse_repeats);
@@ -230,7 +231,7 @@ int write_new(NewArguments given) {
   }
   const Questions questions(asks);
   const NewSpec spec = answers(given, questions);
-  const std::string text = text_of(spec);
+  const std::string text = to_text(spec);
   for (const UserProgram& program : parse_spec(file.string(), text).programs)
     check_results(program);
   if (!create_file(file, text)) {

@@ -37,7 +37,7 @@ struct PlanArguments {
   bool json = false;
 };
 
-Noise noise_of(const PlanArguments& arguments, std::vector<std::string>& notes) {
+Noise estimate_noise(const PlanArguments& arguments, std::vector<std::string>& notes) {
   if (arguments.pilot.empty() == arguments.noise.empty()) {
     throw Error(ErrorKind::usage,
                 arguments.noise.empty() ? "how much runs vary is not known"
@@ -55,11 +55,11 @@ Noise noise_of(const PlanArguments& arguments, std::vector<std::string>& notes) 
   for (const Rejected& rejected : content.rejected) {
     notes.push_back("ignored record: " + rejected.reason);
   }
-  return noise_of(content);
+  return estimate_noise(content);
 }
 
 // Points that this machine cannot run are planned, too.
-DesignRequest request_of(const PlanArguments& arguments) {
+DesignRequest make_request(const PlanArguments& arguments) {
   Spec spec = read_spec(arguments.spec);
   for (const std::string& assignment : arguments.set) override_axis(spec, assignment);
   const Expansion expansion =
@@ -85,8 +85,8 @@ DesignRequest request_of(const PlanArguments& arguments) {
 
 int plan(const PlanArguments& arguments) {
   std::vector<std::string> notes;
-  const DesignRequest request = request_of(arguments);
-  Noise noise = noise_of(arguments, notes);
+  const DesignRequest request = make_request(arguments);
+  Noise noise = estimate_noise(arguments, notes);
   if (!noise.level("run").sd) {
     throw Error(ErrorKind::input,
                 "the pilot does not tell how runs vary: no point has two runs in a "
@@ -102,7 +102,7 @@ int plan(const PlanArguments& arguments) {
         "{} of {} points have no runs in the pilot, and are planned as noisy as those that have",
         request.points.size() - known, request.points.size()));
   }
-  const Design design = design_of(request, noise);
+  const Design design = make_design(request, noise);
   print_text(arguments.json ? design_json(design) : design_text(design, style_of_output().width));
   return EXIT_SUCCESS;
 }

@@ -39,7 +39,7 @@ struct PredictArguments {
   bool json = false;
 };
 
-PredictorChoice choice_of(const std::string& name) {
+PredictorChoice parse_predictor(const std::string& name) {
   if (name == "better") return PredictorChoice::better;
   if (name == "laws") return PredictorChoice::laws;
   if (name == "replay") return PredictorChoice::replay;
@@ -47,16 +47,16 @@ PredictorChoice choice_of(const std::string& name) {
               suggestion(name, {"better", "laws", "replay"}));
 }
 
-PredictOptions options_of(const PredictArguments& arguments) {
+PredictOptions make_options(const PredictArguments& arguments) {
   PredictOptions options;
   options.gpus = arguments.gpus;
   std::ranges::sort(options.gpus);
   options.gpus.erase(std::unique(options.gpus.begin(), options.gpus.end()), options.gpus.end());
   options.up_to = arguments.up_to;
-  options.predictor = choice_of(arguments.by);
+  options.predictor = parse_predictor(arguments.by);
   for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
   if (!arguments.network.empty()) {
-    options.network = network_of(read_text(arguments.network), arguments.network);
+    options.network = parse_network(read_text(arguments.network), arguments.network);
   }
   options.what_if = arguments.what_if;
   return options;
@@ -64,10 +64,10 @@ PredictOptions options_of(const PredictArguments& arguments) {
 
 int predict_sizes(const PredictArguments& arguments) {
   const std::vector<std::string> formats = plot_formats(arguments.plots, arguments.out);
-  const PredictOptions options = options_of(arguments);
+  const PredictOptions options = make_options(arguments);
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
                                                   arguments.studies.end());
-  if (!sides_of(places, options.only).comparisons.empty()) {
+  if (!load_sides(places, options.only).comparisons.empty()) {
     throw Error(ErrorKind::usage, "several studies have runs of the same points",
                 join(arguments.studies, " and "), "name one of them");
   }

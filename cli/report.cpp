@@ -40,8 +40,8 @@ struct ReportArguments {
 
 int report(const ReportArguments& arguments) {
   ReportOptions options;
-  options.base = base_or_setting_of(arguments.base);
-  options.format = format_of(arguments.format);
+  options.base = parse_base_or_setting(arguments.base);
+  options.format = parse_format(arguments.format);
   options.style = style_of_output();
   options.out = arguments.out;
   options.anonymous = arguments.anonymous;

@@ -14,19 +14,19 @@
 
 namespace paceline {
 
-Base base_of(const std::string& name) {
+Base parse_base(const std::string& name) {
   if (name == "matched") return Base::matched;
   if (name == "best") return Base::best;
   throw Error(ErrorKind::usage, "unknown base \"" + name + "\"", "--base",
               suggestion(name, {"matched", "best"}));
 }
 
-Base base_or_setting_of(const std::string& text) {
+Base parse_base_or_setting(const std::string& text) {
   if (text.find('=') == std::string::npos && text != "matched" && text != "best") {
     throw Error(ErrorKind::usage, "unknown base \"" + text + "\"", "--base",
                 "give matched, best, or a setting such as bucket_mb=8");
   }
-  if (text.find('=') == std::string::npos) return base_of(text);
+  if (text.find('=') == std::string::npos) return parse_base(text);
   auto [axis, value] = parsed_selection(text, "--base", "bucket_mb=8");
   return {std::move(axis), std::move(value)};
 }

@@ -13,8 +13,8 @@ class App;
 
 namespace paceline {
 
-Base base_of(const std::string& name);             // "matched" or "best"; throws usage
-Base base_or_setting_of(const std::string& text);  // or "bucket_mb=8"
+Base parse_base(const std::string& name);             // "matched" or "best"; throws usage
+Base parse_base_or_setting(const std::string& text);  // or "bucket_mb=8"
 // A name and its description, wrapped to the width of the output.
 std::string name_and_text(std::string_view name, std::size_t column, const std::string& text);
 

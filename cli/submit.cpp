@@ -100,7 +100,7 @@ class Submitter {
       print("warning: more than --max-gpu-hours {:g}: submit will refuse\n",
             options_.max_gpu_hours);
     }
-    for (const std::string& placeholder : placeholders_of(site_)) {
+    for (const std::string& placeholder : list_placeholders(site_)) {
       print("warning: {}: {}; write your own before you submit\n", site_.where, placeholder);
     }
     if (!data_is_absent_.empty() && !options_.data_elsewhere) {
@@ -111,7 +111,7 @@ class Submitter {
   }
 
   int submit() {
-    const std::vector<std::string> placeholders = placeholders_of(site_);
+    const std::vector<std::string> placeholders = list_placeholders(site_);
     if (!placeholders.empty()) {
       throw Error(ErrorKind::usage, join(placeholders, ", "), site_.where,
                   "replace each with your centre's value");
@@ -365,14 +365,14 @@ class Submitter {
 };
 
 int submit(SubmitOptions options) {
-  Site site = site_of(options);
+  Site site = load_site(options);
   const std::optional<std::string> data = filled_in(site.data);
   options.data_elsewhere = options.data_elsewhere || !data;
   if (data && !data->empty()) setenv("PACELINE_DATA", data->c_str(), 1);
   std::set<std::string> services;
   std::string warning;
   TargetPrecision precision;
-  StudyPlan plan = plan_of(options, site, services, warning, precision);
+  StudyPlan plan = make_plan(options, site, services, warning, precision);
   Submitter submitter(options, site, plan, std::move(services), std::move(warning), precision);
   return options.dry_run ? submitter.dry_run() : submitter.submit();
 }

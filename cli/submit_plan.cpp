@@ -24,7 +24,7 @@ Value without_gpus(const Value& backend) {
   BackendStack stack = split_stack(to_text(backend));
   const std::string other = find_name("backend", stack.between).stand_in;
   if (!other.empty()) stack.between = other;
-  return text_of(stack);
+  return to_text(stack);
 }
 
 // Sites whose jobs get GPUs are tested with them: many refuse jobs of such partitions without.
@@ -57,7 +57,7 @@ bool names_device(const Spec& spec) {
 }
 
 // "device=cuda", "backend=nccl": what the points of a spec run on.
-std::set<std::string> services_of(const Spec& spec, const TargetMachine& machine) {
+std::set<std::string> list_services(const Spec& spec, const TargetMachine& machine) {
   std::set<std::string> services;
   for (const PlannedPoint& point : expand(spec, machine, Unbuilt::keep).points) {
     for (const char* kind : {"device", "backend"}) {
@@ -70,7 +70,7 @@ std::set<std::string> services_of(const Spec& spec, const TargetMachine& machine
 
 // The nodes as the profile says, else as Slurm reports them. Without either, "cores" are this
 // machine's, with a warning.
-TargetMachine nodes_of(const Site& site, bool on_cpus, std::string& warning) {
+TargetMachine find_target_machine(const Site& site, bool on_cpus, std::string& warning) {
   NodeCounts facts;
   const bool asks_gpus = site.gpu_form != GpuForm::none && site.gpus_per_node == 0;
   if (site.cores_per_node == 0 || asks_gpus) {
@@ -94,7 +94,7 @@ TargetMachine nodes_of(const Site& site, bool on_cpus, std::string& warning) {
 
 }  // namespace
 
-Site site_of(const SubmitOptions& options) {
+Site load_site(const SubmitOptions& options) {
   Site site = read_site(options.site);
   if (!options.data.empty()) site.data = fs::absolute(options.data).string();
   if (options.no_container) site.container.on = false;
@@ -105,8 +105,8 @@ bool is_run_by_this_program(const Site& site) {
   return !site.container.on && site.program.empty();
 }
 
-StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services,
-                  std::string& warning, TargetPrecision& precision) {
+StudyPlan make_plan(const SubmitOptions& options, Site& site, std::set<std::string>& services,
+                    std::string& warning, TargetPrecision& precision) {
   StudyPlan plan;
   plan.spec = read_spec(options.spec);
   if (!site.device.empty() && !names_device(plan.spec)) {
@@ -115,15 +115,15 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
   plan.spec.control = plan.spec.control || options.control;
-  precision = precision_of(options, plan.spec);
+  precision = read_target_precision(options, plan.spec);
   precision.in_waves = true;
   if (precision.share > 0 && options.smoke) {
     throw Error(ErrorKind::usage, "a smoke test measures nothing", "--until-precision",
                 "leave out one of --smoke and --until-precision");
   }
   const bool on_cpus = options.smoke && smokes_on_cpus(site);
-  const TargetMachine machine = nodes_of(site, on_cpus, warning);
-  if (on_cpus) services = services_of(plan.spec, machine);
+  const TargetMachine machine = find_target_machine(site, on_cpus, warning);
+  if (on_cpus) services = list_services(plan.spec, machine);
   if (options.smoke) make_small(plan.spec, site);
   if (is_run_by_this_program(site) && !engine_is_here() && !options.dry_run) {
     throw Error(ErrorKind::usage, "this build has no engine, so its jobs cannot train", site.where,

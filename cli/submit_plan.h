@@ -21,13 +21,13 @@ struct SubmitOptions : StudyOptions {
 };
 
 // The site profile, as the options change it.
-Site site_of(const SubmitOptions& options);
+Site load_site(const SubmitOptions& options);
 
 // Where another program than this one runs, it may have what this one was built without.
 bool is_run_by_this_program(const Site& site);
 
 // `services` are told those that a smoke test on CPUs replaces.
-StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services,
-                  std::string& warning, TargetPrecision& precision);
+StudyPlan make_plan(const SubmitOptions& options, Site& site, std::set<std::string>& services,
+                    std::string& warning, TargetPrecision& precision);
 
 }  // namespace paceline

@@ -60,7 +60,7 @@ void refuse_unbuilt_overrides(const SweepOptions& options) {
 }
 
 // What is not built here cannot run here, but it can be planned.
-StudyPlan plan_of(const SweepOptions& options) {
+StudyPlan make_plan(const SweepOptions& options) {
   StudyPlan plan;
   plan.spec = read_spec(options.spec);
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
@@ -116,8 +116,8 @@ StoreContent look_at(StudyPlan& plan, const std::vector<Resolved>& resolved,
       [&](const StoreContent&) { return unlike_this_machine(plan); }, repeats);
 }
 
-TargetPrecision budget_of(const SweepOptions& options, const StudyPlan& plan,
-                          TargetPrecision precision) {
+TargetPrecision make_target_precision(const SweepOptions& options, const StudyPlan& plan,
+                                      TargetPrecision precision) {
   for (const bool gpus : {true, false}) {
     const double hours = gpus ? options.max_gpu_hours : options.max_core_hours;
     if (hours <= 0) continue;
@@ -168,8 +168,9 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
 
 int sweep(const SweepOptions& options) {
   if (const std::string note = set_aside_note(); !note.empty()) print_note("{}\n", note);
-  StudyPlan plan = plan_of(options);
-  const TargetPrecision precision = budget_of(options, plan, precision_of(options, plan.spec));
+  StudyPlan plan = make_plan(options);
+  const TargetPrecision precision =
+      make_target_precision(options, plan, read_target_precision(options, plan.spec));
   if (!options.data.empty()) {
     check_data_root(plan.spec.workload, options.data);
     setenv("PACELINE_DATA", options.data.c_str(), 1);

@@ -100,7 +100,7 @@ int train_by_program(const TrainOptions& options, const std::vector<std::string>
   request.parameters = resolve_program(parse_parameters(options));
   const std::string tag = request.parameters.text("program").value_or("");
   request.program = parse_program(name_of_program(tag), definition);
-  request.layout = layout_of(request.parameters);
+  request.layout = make_layout(request.parameters);
   request.command = command;
   read_context(options, request.target);
   return run_program(request);
@@ -115,7 +115,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.workload = options.workload;
   const Point given = parse_parameters(options);
   request.parameters = resolve_parameters(make_workload(options.workload), given);
-  request.config = config_of(request.parameters);
+  request.config = make_config(request.parameters);
   request.events = event_places(request.config.events, options.workload, given);
   request.places = {options.data, options.stage, options.cache_folder};
   check_places(request.config.input, request.places);
@@ -126,14 +126,14 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.verbose = options.verbose;
   request.log_ranks = options.log_ranks;
   request.log_folder = options.log_folder;
-  request.deadlines = deadlines_of(options.deadlines, environment_of_process());
+  request.deadlines = parse_deadlines(options.deadlines, environment_of_process());
   request.command = command;
   read_context(options, request.target);
   if (!request.target.point_folder.empty()) request.events.name = request.target.point_folder;
   place_status(options.run);
   const Environment environment = environment_of_process();
   const ProcessRank process = find_process_rank(environment);
-  LaunchSpec launch = launch_spec_of(request.config);
+  LaunchSpec launch = make_launch_spec(request.config);
   launch.deadlines = request.deadlines;
   if (must_spawn(launch, process)) return start(request, launch);
   try {
@@ -145,7 +145,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
 }
 
 std::string help_group(const Parameter& parameter) {
-  const std::string_view title = title_of(parameter.group);
+  const std::string_view title = group_title(parameter.group);
   switch (parameter.shown) {
     case Shown::first:
       return kMostUsed;
@@ -185,8 +185,8 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
   auto options = std::make_shared<TrainOptions>();
   verb->add_option("workload", options->workload, "see paceline list workloads")->required();
   add_parameters(*verb, *options);
-  const std::string input(title_of(Group::input)), state(title_of(Group::checkpoints)),
-      output(title_of(Group::output));
+  const std::string input(group_title(Group::input)), state(group_title(Group::checkpoints)),
+      output(group_title(Group::output));
   verb->add_option("--data", options->data, "folder of the data set's files")
       ->type_name("FOLDER")
       ->group(input);

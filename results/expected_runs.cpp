@@ -21,20 +21,20 @@ constexpr int kSchema = 1;
 constexpr std::int64_t kMostRepeats = 1000, kMostRuns = 1'000'000;  // as a sweep allows
 
 // A point a line, so that people and diff can read it.
-std::string text_of(const ExpectedRuns& plan) {
+std::string serialize(const ExpectedRuns& plan) {
   std::string text = fmt::format(
       "{{\n\"schema\": {},\n\"study\": {},\n\"workload\": {},\n\"repeats\": {},\n"
       "\"points\": [",
       kSchema, json_text(Json(plan.study)), json_text(Json(plan.workload)), plan.repeats);
   const char* separator = "\n";
   for (const Point& point : plan.points) {
-    text += separator + json_text(json_of(point));
+    text += separator + json_text(to_json(point));
     separator = ",\n";
   }
   return text + "\n]}\n";
 }
 
-Value value_of(const Json& json, const std::string& where) {
+Value parse_value(const Json& json, const std::string& where) {
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (json.is_number_float()) return json.get<double>();
@@ -43,17 +43,17 @@ Value value_of(const Json& json, const std::string& where) {
               "run the sweep again");
 }
 
-Point point_of(const JsonDocument& document, std::size_t index) {
+Point parse_point(const JsonDocument& document, std::size_t index) {
   const std::string path = fmt::format("/points/{}", index);
   Point point;
   for (const auto& [name, json] : document.value().at("points").at(index).items()) {
     const std::string where = document.where(path + "/" + name);
-    if (find_parameter(name)) point.set(name, checked_value(name, value_of(json, where), where));
+    if (find_parameter(name)) point.set(name, checked_value(name, parse_value(json, where), where));
   }
   return point;
 }
 
-ExpectedRuns wanted_of(const JsonDocument& document) {
+ExpectedRuns parse_expected_runs(const JsonDocument& document) {
   const Json& json = document.value();
   const auto refuse = [&](const char* what, const char* key) {
     throw Error(ErrorKind::input, what, document.name() + ", key " + key, "run the sweep again");
@@ -75,7 +75,7 @@ ExpectedRuns wanted_of(const JsonDocument& document) {
   }
   for (std::size_t i = 0; i < json["points"].size(); ++i) {
     if (!json["points"][i].is_object()) refuse("is no list of objects", "/points");
-    plan.points.push_back(point_of(document, i));
+    plan.points.push_back(parse_point(document, i));
   }
   return plan;
 }
@@ -107,12 +107,12 @@ bool ExpectedRuns::is_unreadable(const Point& point) const {
 
 void write_wanted(const fs::path& study_folder, const ExpectedRuns& plan) {
   make_folder(study_folder);
-  replace_file(study_folder / kWantedFile, text_of(plan));
+  replace_file(study_folder / kWantedFile, serialize(plan));
 }
 
 ExpectedRuns parse_wanted(const std::string& name, std::string_view text) {
   try {
-    return wanted_of(JsonDocument(name, text));
+    return parse_expected_runs(JsonDocument(name, text));
   } catch (const Json::exception&) {
     throw Error(ErrorKind::input, "not a plan of a study: a value has the wrong type", name,
                 "run the sweep again");
@@ -125,7 +125,7 @@ std::optional<ExpectedRuns> read_wanted(const fs::path& study_folder) {
   return parse_wanted(file.string(), read_text(file));
 }
 
-std::vector<ExpectedRuns> plans_of(const std::vector<fs::path>& studies, StoreContent& content) {
+std::vector<ExpectedRuns> load_plans(const std::vector<fs::path>& studies, StoreContent& content) {
   std::vector<ExpectedRuns> all;
   const auto add = [&](const fs::path& folder) {
     const auto is_it = [&](const Rejected& rejected) { return rejected.file == folder; };

@@ -33,8 +33,8 @@ void write_wanted(const std::filesystem::path& study_folder, const ExpectedRuns&
 
 // The plans of the named studies, and of studies directly inside a named folder. Unreadable ones
 // are added to `content`'s rejected records.
-std::vector<ExpectedRuns> plans_of(const std::vector<std::filesystem::path>& studies,
-                                   StoreContent& content);
+std::vector<ExpectedRuns> load_plans(const std::vector<std::filesystem::path>& studies,
+                                     StoreContent& content);
 
 // Of the text of a plan. Throws input naming the file and the problem.
 ExpectedRuns parse_wanted(const std::string& name, std::string_view text);

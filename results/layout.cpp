@@ -45,7 +45,7 @@ int bounded(std::int64_t count, const char* name, const std::string& where) {
 
 }  // namespace
 
-Layout layout_of(const Point& parameters, const std::string& where) {
+Layout make_layout(const Point& parameters, const std::string& where) {
   Layout layout;
   layout.gpus = bounded(parameters.integer("gpus").value_or(1), "gpus", where);
   layout.nodes = bounded(parameters.integer("nodes").value_or(1), "nodes", where);

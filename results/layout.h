@@ -17,6 +17,6 @@ struct Layout {
 // Uses gpus, nodes, gpus_per_task, cpus_per_task or cpus_per_replica, backend (of a program
 // processes) and device. Defaults: 1, "self" and "cpu"; a backend that sums within tasks has one
 // task a node. Throws usage if they contradict each other.
-Layout layout_of(const Point& parameters, const std::string& where = "");
+Layout make_layout(const Point& parameters, const std::string& where = "");
 
 }  // namespace paceline

@@ -17,7 +17,7 @@ namespace {
 constexpr double kSameMemory = 1.25;
 
 // Each kind once.
-std::string gpus_of(const RunRecord& record) {
+std::string describe_gpus(const RunRecord& record) {
   std::vector<std::string> names;
   for (const GpuFacts& gpu : record.gpus) {
     if (!gpu.name.empty()) names.push_back(gpu.name);
@@ -64,10 +64,10 @@ std::string Machine::text() const {
   return parts.empty() ? "an unknown machine" : join(parts, ", ");
 }
 
-Machine machine_of(const Record& record) {
+Machine identify_machine(const Record& record) {
   Machine machine;
   machine.cpu_model = trim(record->provenance.cpu_model);
-  machine.gpu = gpus_of(*record);
+  machine.gpu = describe_gpus(*record);
   machine.cpus = record->provenance.machine.cpus.value_or(0);
   machine.memory_bytes = static_cast<double>(record->provenance.machine.memory_bytes.value_or(0));
   return machine;

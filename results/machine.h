@@ -18,7 +18,7 @@ struct Machine {
   std::string text() const;  // "AMD EPYC 7B13, 64 CPUs, 256 GB"; "an unknown machine"
 };
 
-Machine machine_of(const Record& record);
+Machine identify_machine(const Record& record);
 
 // Whether runs on these machines may be compared: same CPU model, same GPUs, same number of CPUs,
 // similar memory. Unknown properties match.

@@ -18,7 +18,7 @@ constexpr char kNames[] =
 #include "names.inc"
     ;
 
-std::vector<std::string> list_of(const nlohmann::json& row, const char* key) {
+std::vector<std::string> read_list(const nlohmann::json& row, const char* key) {
   const std::string text = row.value(key, "");
   return text.empty() ? std::vector<std::string>{} : split(text, '|');
 }
@@ -43,8 +43,8 @@ std::vector<Name> read_names(const nlohmann::json& rows) {
     name.stand_in = row.value("stand_in", "");
     name.gpus = row.value("gpus", false);
     name.serial = row.value("serial", false);
-    name.precisions = list_of(row, "precisions");
-    name.backends = list_of(row, "backends");
+    name.precisions = read_list(row, "precisions");
+    name.backends = read_list(row, "backends");
   }
   return names;
 }
@@ -57,7 +57,7 @@ const Name* find_in(const std::vector<Name>& list, std::string_view kind, std::s
   }
   std::vector<std::string> known;
   for (const Name& candidate : list) known.push_back(candidate.name);
-  const auto instead = instead_of(kind, name);
+  const auto instead = find_replacement(kind, name);
   throw Error(ErrorKind::usage, fmt::format("unknown {} \"{}\"", kind, name), where,
               instead ? *instead : suggestion(name, known));
 }

@@ -24,7 +24,7 @@ const std::vector<Group>& groups() {
   return all;
 }
 
-std::string_view title_of(Group group) {
+std::string_view group_title(Group group) {
   switch (group) {
     case Group::place:
       return "Where it runs";
@@ -76,12 +76,12 @@ std::string option_name(std::string_view parameter) {
   return name;
 }
 
-std::string_view default_of(const Parameter& parameter) {
+std::string_view describe_default(const Parameter& parameter) {
   return parameter.otherwise.empty() ? parameter.initial : parameter.otherwise;
 }
 
 std::string default_text(const Parameter& parameter) {
-  return fmt::format("[default: {}]", default_of(parameter));
+  return fmt::format("[default: {}]", describe_default(parameter));
 }
 
 const Parameter* find_parameter(std::string_view name) {
@@ -113,7 +113,7 @@ const Parameter& known_parameter(std::string_view name, const std::string& where
   if (const Parameter* parameter = find_parameter(name)) return *parameter;
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters()) names.emplace_back(parameter.name);
-  const auto instead = instead_of("axis", name);
+  const auto instead = find_replacement("axis", name);
   throw Error(ErrorKind::usage, fmt::format("unknown axis \"{}\"", name), where,
               instead ? *instead : suggestion(name, names));
 }
@@ -268,7 +268,7 @@ std::optional<std::string> Point::text(std::string_view name) const {
   return to_text(*value);
 }
 
-Json json_of(const Point& point) {
+Json to_json(const Point& point) {
   Json json = Json::object();
   for (const auto& [name, value] : point.values()) {
     json[name] = std::visit([](const auto& v) { return Json(v); }, value);

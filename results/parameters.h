@@ -34,7 +34,7 @@ enum class Group {
   output,
 };
 const std::vector<Group>& groups();
-std::string_view title_of(Group group);  // "Where it runs"
+std::string_view group_title(Group group);  // "Where it runs"
 
 // When --help shows a parameter. --help-all shows all.
 enum class Shown { rarely, often, first };
@@ -102,7 +102,7 @@ bool has_role(std::string_view name, Role role);
 bool has_own_place(std::string_view name);
 // "--batch-per-replica".
 std::string option_name(std::string_view parameter);
-std::string_view default_of(const Parameter& parameter);  // "8", "the workload's"
+std::string_view describe_default(const Parameter& parameter);  // "8", "the workload's"
 // "[default: 8]", "[default: the workload's]".
 std::string default_text(const Parameter& parameter);
 std::string type_text(const Parameter& parameter);  // "N", "X", "{a,b}", "FILE", "TEXT"
@@ -138,7 +138,7 @@ class Point {
   std::vector<std::pair<std::string, Value>> values_;
 };
 
-Json json_of(const Point& point);  // {"gpus": 4, "backend": "nccl"}
+Json to_json(const Point& point);  // {"gpus": 4, "backend": "nccl"}
 
 // "train" of "train@3f9a12cd3f9a12cd", a value of parameter program: its name and its recipe's
 // hash.

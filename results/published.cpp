@@ -57,7 +57,7 @@ std::vector<TableColumn> read_columns(const JsonDocument& description, const Csv
   return columns;
 }
 
-Json record_of(const Json& shared, const std::string& study, int row) {
+Json make_record(const Json& shared, const std::string& study, int row) {
   Json record = {
       {"schema", kRecordSchema}, {"kind", "published"}, {"study", study},       {"point", ""},
       {"repeat", row},           {"attempt", 1},        {"status", "completed"}};
@@ -132,7 +132,7 @@ std::vector<Record> records_of_table(const std::vector<CsvRow>& rows,
                        columns.size()),
            where, "fix the row");
     }
-    Json record = record_of(shared, study, static_cast<int>(i));
+    Json record = make_record(shared, study, static_cast<int>(i));
     for (std::size_t k = 0; k < columns.size(); ++k) {
       put_cell(record, columns[k], rows[i].cells[k], where);
     }

@@ -59,7 +59,7 @@ void add_spread(Json& spread, std::vector<double> values, const std::string& pat
   put("max", quantile(values, 1));
 }
 
-Json spread_of(const Json& list) {
+Json compute_spread(const Json& list) {
   Json spread;
   std::vector<double> plain;
   std::set<std::string> keys;
@@ -89,14 +89,14 @@ double number_in(const Json& facts, const char* section, const char* key) {
   return entry.contains(key) && entry[key].is_number() ? entry[key].get<double>() : 0;
 }
 
-double compute_of(const Json& facts) {
+double compute_seconds(const Json& facts) {
   return number_in(facts, "phases", "forward") + number_in(facts, "phases", "backward") +
          number_in(facts, "phases", "update");
 }
 
 // The ranks whose steps, computing or input took longest, and those that waited least for the
 // others, which waited for them.
-std::vector<Json> outliers_of(const std::vector<Json>& ranks) {
+std::vector<Json> find_outliers(const std::vector<Json>& ranks) {
   std::set<std::size_t> chosen;
   const auto choose = [&](auto&& measure) {
     std::vector<std::pair<double, std::size_t>> order;
@@ -108,7 +108,7 @@ std::vector<Json> outliers_of(const std::vector<Json>& ranks) {
     for (std::size_t i = 0; i < most; ++i) chosen.insert(order[i].second);
   };
   choose([](const Json& facts) { return number_in(facts, "step_seconds", "p50"); });
-  choose([](const Json& facts) { return compute_of(facts); });
+  choose([](const Json& facts) { return compute_seconds(facts); });
   choose([](const Json& facts) { return number_in(facts, "phases", "input"); });
   choose([](const Json& facts) { return -number_in(facts, "phases", "communication"); });
   std::vector<Json> outliers;
@@ -147,13 +147,13 @@ std::string fold_rank_lists(Json& record) {
     if (found == nullptr) continue;
     if (std::string_view(list.name) == "host") {
       folded["hosts"] = std::set<Json>(found->begin(), found->end()).size();
-    } else if (Json spread = spread_of(*found); !spread.is_null()) {
+    } else if (Json spread = compute_spread(*found); !spread.is_null()) {
       folded[list.name] = std::move(spread);
     }
     const Json::json_pointer path(list.path);
     record.at(path.parent_pointer()).erase(path.back());
   }
-  folded["outliers"] = outliers_of(ranks);
+  folded["outliers"] = find_outliers(ranks);
   record["ranks"] = std::move(folded);
   std::string lines;
   for (std::size_t r = 0; r < ranks.size(); ++r) {

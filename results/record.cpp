@@ -42,7 +42,7 @@ const std::vector<Wanted> kOutcome = {
 Record::Record(const Json& json, std::string where)
     : json_(std::make_shared<Json>(json)),
       where_(std::move(where)),
-      facts_(std::make_shared<RunRecord>(run_record_of(json, where_))) {}
+      facts_(std::make_shared<RunRecord>(parse_run_record(json, where_))) {}
 
 Record::Record(RunRecord facts, const std::filesystem::path& file)
     : where_(file.string()), facts_(std::make_shared<RunRecord>(std::move(facts))) {}
@@ -62,9 +62,9 @@ Record read_record(const std::filesystem::path& file, RecordParts parts) {
     // Without positions, which cost as much as the rest: where it is no JSON the whole text says
     // so.
     const Json json = Json::parse(outcome, nullptr, false);
-    if (!json.is_discarded()) return Record(run_record_of(json, where), file);
+    if (!json.is_discarded()) return Record(parse_run_record(json, where), file);
   }
-  return Record(run_record_of(JsonDocument(where, text).value(), where), file);
+  return Record(parse_run_record(JsonDocument(where, text).value(), where), file);
 }
 
 }  // namespace paceline

@@ -13,7 +13,7 @@ constexpr std::size_t kRecordLimitBytes = 32 << 10;
 
 class Record {
  public:
-  // Throws input with `where` and the key, as run_record_of().
+  // Throws input with `where` and the key, as parse_run_record().
   Record(const Json& json, std::string where);
   // Of a file, whose JSON is read again where somebody asks for it: it takes several times the
   // memory of the facts, and a store may hold 100,000 records.

@@ -43,7 +43,7 @@ class Writer {
 
   template <typename T>
   void operator()(const char* key, T& member, Bounds = {}) {
-    Json value = json_of(member);
+    Json value = to_json(member);
     if (!value.is_null()) json[key] = std::move(value);
   }
   template <typename T>
@@ -61,7 +61,7 @@ class Writer {
  private:
   // Null: nothing is known.
   template <typename T>
-  static Json json_of(T& value) {
+  static Json to_json(T& value) {
     if constexpr (std::is_same_v<T, double>) {
       return number_json(value);
     } else if constexpr (std::is_arithmetic_v<T>) {
@@ -75,15 +75,15 @@ class Writer {
     }
   }
   template <typename T>
-  static Json json_of(std::optional<T>& value) {
+  static Json to_json(std::optional<T>& value) {
     if (!value) return nullptr;
-    Json json = json_of(*value);
+    Json json = to_json(*value);
     return json.is_null() ? Json::object() : json;
   }
   template <typename T>
-  static Json json_of(std::vector<T>& values) {
+  static Json to_json(std::vector<T>& values) {
     Json list;
-    for (T& value : values) list.push_back(json_of(value));
+    for (T& value : values) list.push_back(to_json(value));
     return list;
   }
 };
@@ -213,7 +213,7 @@ void read_parameters(const Json& json, RunRecord& record, const std::string& whe
 }
 
 Json parameters_json(const RunRecord& record) {
-  Json json = json_of(record.parameters);
+  Json json = to_json(record.parameters);
   if (!record.workload.empty()) json["workload"] = record.workload;
   if (record.control) json[kControl] = true;
   return json;
@@ -288,7 +288,7 @@ Json json_of_section(Facts facts) {
 }
 
 template <typename Facts>
-Facts section_of(const Json& json, const std::string& where) {
+Facts parse_section(const Json& json, const std::string& where) {
   Facts facts;
   Reader reader(json, "", where);
   facts.fields(reader);
@@ -375,7 +375,7 @@ Json to_json(const EnergyFacts& energy) {
   return json_of_section(energy);
 }
 
-RunRecord run_record_of(const Json& given, const std::string& where) {
+RunRecord parse_run_record(const Json& given, const std::string& where) {
   check_schema(given, where);
   Json upgraded;
   if (given.at("schema") == Json(1)) {
@@ -402,12 +402,12 @@ RunRecord run_record_of(const Json& given, const std::string& where) {
   return record;
 }
 
-GpuFacts gpu_facts_of(const Json& json, const std::string& where) {
-  return section_of<GpuFacts>(json, where);
+GpuFacts parse_gpu_facts(const Json& json, const std::string& where) {
+  return parse_section<GpuFacts>(json, where);
 }
 
-EnergyFacts energy_facts_of(const Json& json, const std::string& where) {
-  return section_of<EnergyFacts>(json, where);
+EnergyFacts parse_energy_facts(const Json& json, const std::string& where) {
+  return parse_section<EnergyFacts>(json, where);
 }
 
 }  // namespace paceline

@@ -168,8 +168,8 @@ Json to_json(const EnergyFacts& energy);
 
 // Throws input with `where` and the key: a newer schema, a missing member, a wrong type, a value
 // out of range. Ignores unknown keys.
-RunRecord run_record_of(const Json& json, const std::string& where);
-GpuFacts gpu_facts_of(const Json& json, const std::string& where);
-EnergyFacts energy_facts_of(const Json& json, const std::string& where);
+RunRecord parse_run_record(const Json& json, const std::string& where);
+GpuFacts parse_gpu_facts(const Json& json, const std::string& where);
+EnergyFacts parse_energy_facts(const Json& json, const std::string& where);
 
 }  // namespace paceline

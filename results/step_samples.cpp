@@ -82,7 +82,7 @@ class Steps {
 };
 
 // The file that the record names, if it is there as it was written.
-std::optional<fs::path> samples_of(const RunRecord& record, const std::string& where) {
+std::optional<fs::path> find_samples(const RunRecord& record, const std::string& where) {
   const std::optional<SamplesFile>& samples = record.samples;
   if (!samples || samples->file.empty() || samples->xxh3.empty()) return std::nullopt;
   const fs::path path = fs::path(where).parent_path() / fs::path(samples->file).filename();
@@ -130,7 +130,7 @@ std::string gzip(std::string_view lines) {
 
 std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup) {
   try {
-    const auto file = samples_of(*record, record.where());
+    const auto file = find_samples(*record, record.where());
     Steps steps(record->task_layout().gpus, warmup);
     const auto add = [&steps](std::string_view line) { return steps.add(line); };
     if (!file || !for_each_sample(*file, add)) return std::nullopt;
@@ -156,7 +156,7 @@ std::vector<std::vector<StepSeconds>> all_steps(const RunRecord& record, const s
     return true;
   };
   try {
-    const auto file = samples_of(record, where);
+    const auto file = find_samples(record, where);
     if (!file || !for_each_sample(*file, add)) return {};
   } catch (const Error&) {
     return {};

@@ -33,7 +33,7 @@ namespace {
 constexpr std::size_t kSamplesBytes = 512;  // of a record: the name, hash and size of its sidecar
 
 // A key a line, so that people and diff can read it and it stays small.
-std::string lines_of(const Json& json) {
+std::string format_lines(const Json& json) {
   std::string text = "{\n";
   for (const auto& [key, value] : json.items()) {
     const std::string dumped = json_text(value);
@@ -43,11 +43,11 @@ std::string lines_of(const Json& json) {
 }
 
 std::size_t size_of(const Json& json) {
-  return json.is_object() ? lines_of(json).size() : json_text(json).size();
+  return json.is_object() ? format_lines(json).size() : json_text(json).size();
 }
 
 std::string record_text(const Json& thinner, const std::string& where) {
-  const std::string text = lines_of(thinner);
+  const std::string text = format_lines(thinner);
   if (text.size() <= kRecordLimitBytes) return text;
   std::string largest;
   std::size_t most = 0;

@@ -91,7 +91,7 @@ std::string spelled(std::string_view ours, bool as_option) {
 
 }  // namespace
 
-std::optional<std::string> instead_of(std::string_view kind, std::string_view word) {
+std::optional<std::string> find_replacement(std::string_view kind, std::string_view word) {
   const bool as_option = kind == "option";
   std::string theirs = to_lower(word);
   if (as_option) {

@@ -71,7 +71,7 @@ RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& si
   record.flags.synthetic = true;
   CollectiveFacts& block = record.collective.emplace();
   block.operation = "all_reduce";
-  block.dtype = name_of(facts.type);
+  block.dtype = to_string(facts.type);
   block.rounds = facts.rounds;
   block.note = note(static_cast<std::int64_t>(facts.rounds));
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -41,7 +41,7 @@ bool is_length_of_schedule(const Parameter& parameter, const Point& p) {
   return parameter.name == (p.find("epochs") ? "epochs" : "steps");
 }
 
-std::map<std::string, ResumeFact> facts_of(const Point& p, const std::string& data_hash) {
+std::map<std::string, ResumeFact> collect_facts(const Point& p, const std::string& data_hash) {
   std::map<std::string, ResumeFact> facts;
   facts["data_hash"] = {data_hash, OnChange::refused};
   facts["build"] = {build_id(), OnChange::announced};
@@ -73,7 +73,7 @@ CheckpointSetup checkpoint_setup(const std::string& workload, const Point& param
                                  const std::string& data_hash, bool first) {
   CheckpointSetup setup;
   setup.workload = workload;
-  setup.facts = facts_of(parameters, data_hash);
+  setup.facts = collect_facts(parameters, data_hash);
   setup.schedule = config.schedule;
   setup.keep = config.keep;
   if (config.weights_only) setup.content = CheckpointContent::model;

@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20, kKiB = 1 << 10;
 
-std::size_t count_of(const Settings& given, std::string_view name) {
+std::size_t read_count(const Settings& given, std::string_view name) {
   return given.given(name) ? static_cast<std::size_t>(given.integer(name)) : 0;
 }
 
-CacheKind cache_kind_of(const std::string& name) {
+CacheKind parse_cache_kind(const std::string& name) {
   return name == "off" ? CacheKind::off : name == "raw" ? CacheKind::raw : CacheKind::decoded;
 }
 
@@ -32,39 +32,39 @@ std::vector<std::string> given_for_encoded_images(const Point& p) {
   return names;
 }
 
-InputConfig input_config_of(const Point& p, const ThreadPlan& threads) {
+InputConfig make_input_config(const Point& p, const ThreadPlan& threads) {
   const Settings given(p);
   InputConfig input;
   input.synthetic = given.text("input") == "synthetic";
-  input.cache = cache_kind_of(given.text("cache"));
+  input.cache = parse_cache_kind(given.text("cache"));
   input.cache_type = given.text("cache_type") == "fp32" ? DType::f32 : DType::u8;
-  if (given.given("cache_mb")) input.cache_bytes = count_of(given, "cache_mb") * kMiB;
+  if (given.given("cache_mb")) input.cache_bytes = read_count(given, "cache_mb") * kMiB;
   input.parallel_reads = given.given("parallel_reads")
                              ? static_cast<int>(given.integer("parallel_reads"))
                              : std::max(1, threads.input);
-  input.read_buffer_bytes = count_of(given, "read_buffer_kb") * kKiB;
+  input.read_buffer_bytes = read_count(given, "read_buffer_kb") * kKiB;
   input.skip_bad_samples = given.text("on_bad_sample") == "skip";
-  input.train_limit = count_of(given, "train_limit");
-  input.test_limit = count_of(given, "test_limit");
+  input.train_limit = read_count(given, "train_limit");
+  input.test_limit = read_count(given, "test_limit");
   input.for_encoded_images = given_for_encoded_images(p);
   return input;
 }
 
-CheckpointConfig checkpoint_config_of(const Settings& given) {
+CheckpointConfig make_checkpoint_config(const Settings& given) {
   CheckpointConfig checkpoints;
   if (!given.given("checkpoint_every")) return checkpoints;
-  checkpoints.schedule = checkpoint_schedule_of(given.text("checkpoint_every"), "");
+  checkpoints.schedule = parse_checkpoint_schedule(given.text("checkpoint_every"), "");
   checkpoints.keep = static_cast<int>(given.integer("keep_checkpoints"));
   checkpoints.weights_only = given.flag("save_weights_only");
   return checkpoints;
 }
 
-EventConfig event_config_of(const Settings& given) {
+EventConfig make_event_config(const Settings& given) {
   if (!given.given("tensorboard")) return {};
   return {given.text("tensorboard"), static_cast<int>(given.integer("histogram_freq"))};
 }
 
-DeviceOptions device_options_of(const Point& p) {
+DeviceOptions make_device_options(const Point& p) {
   const auto flag = [&](std::string_view name, bool otherwise) {
     const Value* value = p.find(name);
     return value != nullptr ? std::get<bool>(*value) : otherwise;
@@ -79,11 +79,12 @@ DeviceOptions device_options_of(const Point& p) {
   return options;
 }
 
-ScheduleSpec schedule_spec_of(const Settings& given) {
+ScheduleSpec make_schedule_spec(const Settings& given) {
   ScheduleSpec spec;
-  spec.decay = decay_of(given.text("schedule"));
+  spec.decay = parse_decay(given.text("schedule"));
   spec.warmup_epochs = given.real("warmup_epochs");
-  if (given.given("decay_epochs")) spec.decay_epochs = decay_epochs_of(given.text("decay_epochs"));
+  if (given.given("decay_epochs"))
+    spec.decay_epochs = parse_decay_epochs(given.text("decay_epochs"));
   spec.decay_factor = given.real("decay_factor");
   spec.end_rate = given.real("end_rate");
   spec.power = given.real("power");
@@ -94,7 +95,7 @@ ScheduleSpec schedule_spec_of(const Settings& given) {
   return spec;
 }
 
-Evaluate evaluate_of(const std::string& name) {
+Evaluate parse_evaluate(const std::string& name) {
   return name == "none" ? Evaluate::none : name == "epoch" ? Evaluate::epoch : Evaluate::end;
 }
 
@@ -103,21 +104,21 @@ void set_length(TrainConfig& config, const Point& p, const Settings& given) {
       given.given("epochs")
           ? static_cast<int>(std::min<std::int64_t>(given.integer("epochs"), kManyEpochs))
           : kManyEpochs;
-  config.step_limit = count_of(given, "steps");
-  config.steps_per_epoch = steps_per_epoch_of(p);
+  config.step_limit = read_count(given, "steps");
+  config.steps_per_epoch = count_steps_per_epoch(p);
   config.batch_per_replica = static_cast<int>(given.integer("batch_per_replica"));
   config.accumulate = static_cast<int>(given.integer("gradient_accumulation_steps"));
   config.seed = static_cast<std::uint64_t>(given.integer("seed"));
   config.drop_last = given.text("last_batch") == "drop";
-  config.shuffle_buffer = count_of(given, "shuffle_buffer");
+  config.shuffle_buffer = read_count(given, "shuffle_buffer");
 }
 
 void set_optimizer(TrainConfig& config, const Settings& given) {
-  config.optimizer = optimizer_of(given.text("optimizer"));
+  config.optimizer = parse_optimizer(given.text("optimizer"));
   config.learning_rate = given.real("learning_rate");
-  config.rate_rule = rate_rule_of(given.text("learning_rate_rule"));
+  config.rate_rule = parse_rate_rule(given.text("learning_rate_rule"));
   config.momentum = given.real("momentum");
-  config.schedule = schedule_spec_of(given);
+  config.schedule = make_schedule_spec(given);
   config.weight_decay = given.real("weight_decay");
   config.decoupled_decay = given.text("weight_decay_form") != "l2";
   config.clip_norm = given.real("clip_norm");
@@ -126,27 +127,27 @@ void set_optimizer(TrainConfig& config, const Settings& given) {
 }
 
 void set_evaluation(TrainConfig& config, const Settings& given) {
-  config.evaluate = evaluate_of(given.text("evaluate"));
+  config.evaluate = parse_evaluate(given.text("evaluate"));
   config.evaluate_every = static_cast<int>(given.integer("evaluate_every"));
-  if (given.given("until")) config.until = goal_of(given.text("until"));
+  if (given.given("until")) config.until = parse_goal(given.text("until"));
   config.norm_statistics =
       given.text("bn_stats") == "local" ? NormStatistics::local : NormStatistics::averaged;
 }
 
-TrainConfig train_config_of(const Point& p, const PlaceConfig& place) {
+TrainConfig make_train_config(const Point& p, const PlaceConfig& place) {
   const Settings given(p);
   TrainConfig config;
   config.replicas = place.layout.gpus;
   set_length(config, p, given);
   set_optimizer(config, given);
   set_evaluation(config, given);
-  if (given.given("augment")) config.augment = augmentation_of(given.text("augment"));
+  if (given.given("augment")) config.augment = parse_augmentation(given.text("augment"));
   config.bucket_mb = given.real("bucket_mb");
   config.last_bucket_mb = given.real("last_bucket_mb");
   config.overlap = given.flag("overlap");
-  config.log_every = count_of(given, "log_every");
+  config.log_every = read_count(given, "log_every");
   config.check_replicas = !lets_replicas_drift(place.backend);
-  config.check_every = count_of(given, "check_every");
+  config.check_every = read_count(given, "check_every");
   return config;
 }
 
@@ -156,7 +157,7 @@ bool lets_replicas_drift(const std::string& backend) {
   return find_name("backend", split_stack(backend).between).drifts;
 }
 
-std::size_t steps_per_epoch_of(const Point& p) {
+std::size_t count_steps_per_epoch(const Point& p) {
   const auto text = p.text("steps_per_epoch");
   if (!text) return 0;
   const auto parts = split(*text, '/');
@@ -170,7 +171,7 @@ std::size_t steps_per_epoch_of(const Point& p) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(*steps) / replicas);
 }
 
-ThreadPlan threads_of(const Point& p, const Layout& layout) {
+ThreadPlan assign_threads(const Point& p, const Layout& layout) {
   const auto asked = [&](std::string_view name) -> std::optional<int> {
     const auto value = p.integer(name);
     return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
@@ -184,23 +185,23 @@ ThreadPlan threads_of(const Point& p, const Layout& layout) {
   return plan_threads(layout.cpus_per_replica, request);
 }
 
-PlaceConfig place_config_of(const Point& p) {
+PlaceConfig make_place_config(const Point& p) {
   const Settings given(p);
-  return {given.text("backend"), given.text("device"), given.text("precision"), layout_of(p),
+  return {given.text("backend"), given.text("device"), given.text("precision"), make_layout(p),
           given.flag("oversubscribe")};
 }
 
-RunConfig config_of(const Point& p) {
+RunConfig make_config(const Point& p) {
   const Settings given(p);
   RunConfig config;
-  config.place = place_config_of(p);
-  config.threads = threads_of(p, config.place.layout);
-  config.device = device_options_of(p);
+  config.place = make_place_config(p);
+  config.threads = assign_threads(p, config.place.layout);
+  config.device = make_device_options(p);
   config.weights = given.given("weights") ? given.text("weights") : "none";
-  config.input = input_config_of(p, config.threads);
-  config.checkpoints = checkpoint_config_of(given);
-  config.events = event_config_of(given);
-  config.train = train_config_of(p, config.place);
+  config.input = make_input_config(p, config.threads);
+  config.checkpoints = make_checkpoint_config(given);
+  config.events = make_event_config(given);
+  config.train = make_train_config(p, config.place);
   return config;
 }
 

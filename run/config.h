@@ -61,14 +61,14 @@ struct RunConfig {
 };
 
 // `parameters` are resolved. Throws usage for values that cannot be parsed.
-RunConfig config_of(const Point& parameters);
-PlaceConfig place_config_of(const Point& parameters);
+RunConfig make_config(const Point& parameters);
+PlaceConfig make_place_config(const Point& parameters);
 
 // How a replica's CPUs are divided, with defaults filled in.
-ThreadPlan threads_of(const Point& parameters, const Layout& layout);
+ThreadPlan assign_threads(const Point& parameters, const Layout& layout);
 
 // Parses "K" or "K/replicas". 0: not given. Throws usage.
-std::size_t steps_per_epoch_of(const Point& parameters);
+std::size_t count_steps_per_epoch(const Point& parameters);
 
 // Replicas train independently, as with backend null.
 bool lets_replicas_drift(const std::string& backend);

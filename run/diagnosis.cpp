@@ -132,8 +132,8 @@ Section about_launch(const Environment& environment, const std::string& evidence
                               : folder + ": not there"}}};
 }
 
-std::string text_of(const Name& name, std::string_view kind, const std::vector<Service>& asked,
-                    Diagnosis& diagnosis) {
+std::string service_text(const Name& name, std::string_view kind, const std::vector<Service>& asked,
+                         Diagnosis& diagnosis) {
   if (!name.built) return "not built: " + name.reason;
   for (const Service& service : asked) {
     if (service.kind != kind || service.name != name.name) continue;
@@ -153,7 +153,7 @@ Section about_names(std::string title, std::string_view kind, const std::vector<
                     const std::vector<Service>& asked, Diagnosis& diagnosis) {
   Section section{std::move(title), {}};
   for (const Name& name : names) {
-    section.facts.push_back({name.name, text_of(name, kind, asked, diagnosis)});
+    section.facts.push_back({name.name, service_text(name, kind, asked, diagnosis)});
   }
   return section;
 }
@@ -162,7 +162,7 @@ Section about_tools(const Environment& environment, Diagnosis& diagnosis) {
   const auto gnuplot = find_program("gnuplot", environment);
   std::string text = "not found";
   if (gnuplot) {
-    const auto version = output_of({gnuplot->string(), "--version"});
+    const auto version = capture_output({gnuplot->string(), "--version"});
     text = fmt::format("{} ({})", gnuplot->string(), trim(version));
   } else {
     diagnosis.problems.push_back(
@@ -210,7 +210,7 @@ void note_missing_mpi(const std::vector<Name>& backends, Diagnosis& diagnosis) {
 
 }  // namespace
 
-std::vector<Problem> surroundings_of(const Environment& environment) {
+std::vector<Problem> check_environment(const Environment& environment) {
   const auto modules = environment.find("LOADEDMODULES");
   std::vector<Problem> problems;
   const auto add = [&](const std::vector<Warning>& remarks) {
@@ -236,7 +236,7 @@ Diagnosis diagnose(const Environment& environment) {
                         about_tools(environment, diagnosis),
                         about_energy(diagnosis)};
   note_missing_mpi(names.backends, diagnosis);
-  for (Problem& problem : surroundings_of(environment)) {
+  for (Problem& problem : check_environment(environment)) {
     diagnosis.problems.push_back(std::move(problem));
   }
   return diagnosis;

@@ -30,7 +30,7 @@ struct Diagnosis {
 
 Diagnosis diagnose(const Environment& environment);
 // Causes of slow or disturbed communication here, and differences from the modules of the build.
-std::vector<Problem> surroundings_of(const Environment& environment);
+std::vector<Problem> check_environment(const Environment& environment);
 
 // A built backend or device and whether it works here. Without the engine there are none. Backends
 // are asked with the GPUs of `device`, or of the first built one if that has none.
@@ -43,7 +43,7 @@ struct Service {
 std::vector<Service> services(const ProcessRank& process, const std::string& device = "");
 // The GPUs that a device finds here: "NVIDIA H200 (0000:1b:00.0, 150 GB)" per card, or why there
 // are none. Empty for other devices.
-std::string cards_of(const std::string& device);
+std::string describe_cards(const std::string& device);
 // How the energy of each visible GPU is measured. None without a driver.
 std::vector<Fact> gpu_meters();
 int count_gpus(const std::string& device);  // that it can use here

@@ -39,7 +39,7 @@ void add_gpu(const ChosenGpus& gpus, const Gpu& gpu, std::vector<EnergyCounter>&
   }
 }
 
-std::vector<EnergyCounter> counters_of(const ChosenGpus& gpus, bool is_first_of_node) {
+std::vector<EnergyCounter> find_counters(const ChosenGpus& gpus, bool is_first_of_node) {
   std::vector<EnergyCounter> counters;
   std::set<std::string> seen;  // replicas may share one
   for (const Gpu& gpu : gpus.cards()) {
@@ -92,11 +92,11 @@ void give_up(MeterFacts& meter, const std::string& why) {
   meter.trouble = why;
 }
 
-MeterFacts facts_of(const EnergyMeter& meter, std::size_t i) {
+MeterFacts collect_facts(const EnergyMeter& meter, std::size_t i) {
   const EnergyCounter& counter = meter.counters()[i];
   MeterFacts facts;
   facts.meter = counter.meter;
-  facts.covers = name_of(counter.covered);
+  facts.covers = to_string(counter.covered);
   facts.sampled = counter.is_power;
   facts.counters = 1;
   const auto joules = [&](RunPart part) -> std::optional<double> {
@@ -120,7 +120,7 @@ MeterFacts facts_of(const EnergyMeter& meter, std::size_t i) {
 
 EnergyReport::EnergyReport(const ChosenGpus& gpus, bool is_first_of_node)
     : gpus_(gpus.cards().size()),
-      watch_(std::make_unique<EnergyWatch>(counters_of(gpus, is_first_of_node), kParts)) {}
+      watch_(std::make_unique<EnergyWatch>(find_counters(gpus, is_first_of_node), kParts)) {}
 
 void EnergyReport::measure_idle(World& world) {
   double wanted = watch_->glance_seconds();
@@ -151,14 +151,14 @@ void EnergyReport::enter(RunPart part) {
 std::vector<MeterFacts> EnergyReport::meters() {
   const EnergyMeter& meter = watch_->stop();
   std::vector<MeterFacts> all;
-  for (std::size_t i = 0; i < meter.counters().size(); ++i) all.push_back(facts_of(meter, i));
+  for (std::size_t i = 0; i < meter.counters().size(); ++i) all.push_back(collect_facts(meter, i));
   std::vector<MeterFacts> sums;
   for (auto& [count, sum] : added_up(all)) sums.push_back(std::move(sum));
   return sums;
 }
 
 EnergyFacts EnergyReport::collect_here(int nodes) {
-  return energy_of(meters(), nodes, static_cast<int>(gpus_) * nodes);
+  return collect_energy(meters(), nodes, static_cast<int>(gpus_) * nodes);
 }
 
 EnergyFacts EnergyReport::collect(World& world, int nodes) {
@@ -168,17 +168,17 @@ EnergyFacts EnergyReport::collect(World& world, int nodes) {
   mine.front() = json_text(to_json(here));
   std::vector<MeterFacts> all;
   for (const std::string& text : gather_texts(world, mine, kTextBytes)) {
-    const EnergyFacts facts = energy_facts_of(Json::parse(text), "another rank");
+    const EnergyFacts facts = parse_energy_facts(Json::parse(text), "another rank");
     all.insert(all.end(), facts.meters.begin(), facts.meters.end());
   }
   const auto size = world.communicators().front()->size();
-  return energy_of(all, nodes, gpus_ == 0 ? 0 : size);
+  return collect_energy(all, nodes, gpus_ == 0 ? 0 : size);
 }
 
-EnergyFacts energy_of(const std::vector<MeterFacts>& of_processes, int nodes, int gpus) {
+EnergyFacts collect_energy(const std::vector<MeterFacts>& of_processes, int nodes, int gpus) {
   EnergyFacts energy;
   for (auto& [processes, meter] : added_up(of_processes)) {
-    const bool of_gpus = meter.covers == name_of(Covered::gpus) && meter.meter.starts_with("GPU");
+    const bool of_gpus = meter.covers == to_string(Covered::gpus) && meter.meter.starts_with("GPU");
     if (of_gpus && gpus > 0 && meter.counters != gpus) {
       give_up(meter, fmt::format("it covers {} of {} GPUs", meter.counters.value_or(0), gpus));
     } else if (!of_gpus && processes != nodes) {
@@ -189,7 +189,7 @@ EnergyFacts energy_of(const std::vector<MeterFacts>& of_processes, int nodes, in
   const auto find = [&](Covered covered) -> const MeterFacts* {
     const MeterFacts* found = nullptr;
     for (const MeterFacts& meter : energy.meters) {
-      if (meter.covers != name_of(covered)) continue;
+      if (meter.covers != to_string(covered)) continue;
       const bool is_better = !found || (!found->trouble.empty() && meter.trouble.empty()) ||
                              (found->sampled.value_or(false) && !meter.sampled.value_or(false) &&
                               meter.trouble.empty());

@@ -40,6 +40,6 @@ class EnergyReport {
 // node's own meter comes first, then modules, then GPUs, CPUs and memory together, each by a
 // counter rather than by samples. A part that is measured, but tells nothing, leaves the sum
 // without joules.
-EnergyFacts energy_of(const std::vector<MeterFacts>& of_processes, int nodes, int gpus);
+EnergyFacts collect_energy(const std::vector<MeterFacts>& of_processes, int nodes, int gpus);
 
 }  // namespace paceline

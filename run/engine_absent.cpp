@@ -11,7 +11,7 @@ std::vector<Service> services(const ProcessRank&, const std::string&) {
   return {};
 }
 
-std::string cards_of(const std::string&) {
+std::string describe_cards(const std::string&) {
   return "";
 }
 

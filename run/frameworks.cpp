@@ -47,7 +47,8 @@ std::string answer(const std::string& python, const Framework& framework) {
       "except ModuleNotFoundError as e:\n print('not installed')\n"
       "except BaseException as e:\n"
       " print('cannot be imported:', type(e).__name__, e)\n";
-  const std::string text = output_of({python, "-c", guarded, framework.script}, kImportSeconds);
+  const std::string text =
+      capture_output({python, "-c", guarded, framework.script}, kImportSeconds);
   const std::vector<std::string> lines = split(trim(text), '\n');
   return lines.back().empty() ? "cannot be imported: python3 ended without a word" : lines.back();
 }

@@ -76,7 +76,7 @@ void keep_if_needed(FreshRuns& folder, const InterleavedRecords& result) {
 // can be trusted.
 void apply_control(Judgement& judgement, const Side& old_side, const StoreContent& control,
                    const GateOptions& options) {
-  const Side again = side_of("control", control);
+  const Side again = load_side("control", control);
   for (const bool forwards : {true, false}) {
     const Judgement itself =
         forwards ? judge(old_side, again, options) : judge(again, old_side, options);
@@ -85,7 +85,7 @@ void apply_control(Judgement& judgement, const Side& old_side, const StoreConten
       judgement.notes.push_back(
           fmt::format("the control, old against old, differs ({} of {}: {}): no verdict of these "
                       "runs can be trusted",
-                      info_of(check.quantity).heading, check.subject, check.reason));
+                      quantity_info(check.quantity).heading, check.subject, check.reason));
       for (Check& each : judgement.checks) {
         each.verdict = Verdict::undecided;
         each.reason = "the control differs too";
@@ -99,7 +99,8 @@ void apply_control(Judgement& judgement, const Side& old_side, const StoreConten
 Judgement judge_runs(const InterleavedRecords& result, const GateRuns& runs,
                      const GateOptions& options, const std::string& baseline,
                      const std::string& current) {
-  const Side before = side_of(baseline, result.sides[0]), now = side_of(current, result.sides[1]);
+  const Side before = load_side(baseline, result.sides[0]),
+             now = load_side(current, result.sides[1]);
   Judgement judgement = judge(before, now, options);
   if (runs.control) apply_control(judgement, before, result.sides[2], options);
   return judgement;
@@ -131,7 +132,7 @@ NextRound until_decided(const InterleavedRuns& plan, const GateRuns& runs,
     const auto left = std::erase_if(now.checks, [](const Check& check) {
       return check.verdict != Verdict::undecided || !check.more_rounds_help;
     });
-    const std::set<std::string> wanted = needed_points(now, side_of(baseline, records[0]));
+    const std::set<std::string> wanted = needed_points(now, load_side(baseline, records[0]));
     std::set<std::size_t> points;
     for (std::size_t i = 0; i < plan.sides[0].points.size(); ++i) {
       const std::string name = point_name(plan.workload, plan.sides[0].points[i]);
@@ -172,8 +173,8 @@ int first_rounds(const GateRuns& runs) {
   return std::min(static_cast<int>(kFewestSequentialRuns), runs.max_rounds);
 }
 
-InterleavedRuns plan_of(const fs::path& old_program, const fs::path& new_program,
-                        const fs::path& file, const GateRuns& runs) {
+InterleavedRuns make_plan(const fs::path& old_program, const fs::path& new_program,
+                          const fs::path& file, const GateRuns& runs) {
   Spec spec = read_spec(file);
   spec.control = false;  // --control and --aa are the gate's own
   for (const std::string& assignment : runs.set) override_axis(spec, assignment);
@@ -208,7 +209,7 @@ PlannedPoint planned(const Subject& subject) {
       point.point.set(word.substr(0, equals), *value);
     }
   }
-  point.layout = layout_of(subject.parameters, subject.name);
+  point.layout = make_layout(subject.parameters, subject.name);
   return point;
 }
 
@@ -218,7 +219,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
                         const fs::path& spec, const GateRuns& runs, const GateOptions& options) {
   const std::string old_version = version_of_program(old_program, "--ab");
   const std::string new_version = version_of_program(new_program, "--ab");
-  InterleavedRuns plan = plan_of(old_program, new_program, spec, runs);
+  InterleavedRuns plan = make_plan(old_program, new_program, spec, runs);
   FreshRuns folder(runs.out);
   print_note("old: {}\nnew: {}\n", old_version, new_version);
   GateOptions one_spec = options;
@@ -236,7 +237,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   outcome.judgement = judge_runs(result, runs, one_spec, "old", "new");
   if (runs.until_decided) outcome.judgement.rounds = result.rounds;
   if (runs.until_decided || outcome.judgement.verdict() == Verdict::pass) return outcome;
-  const auto wanted = needed_points(outcome.judgement, side_of("old", result.sides[0]));
+  const auto wanted = needed_points(outcome.judgement, load_side("old", result.sides[0]));
   print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
   plan.sides = with_points(plan.sides, plan.workload, wanted);
   plan.folder = folder.path() / "fresh";
@@ -245,7 +246,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   keep_if_needed(folder, result);
   outcome.stopped_by = result.stopped_by;
   if (outcome.stopped_by != 0) return outcome;
-  const GateOptions suspects = suspects_of(outcome.judgement, one_spec);
+  const GateOptions suspects = find_suspects(outcome.judgement, one_spec);
   settle(outcome.judgement, judge_runs(result, runs, suspects, "old", "new"));
   return outcome;
 }
@@ -272,7 +273,7 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
   }
   print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), first_rounds(runs)));
   FreshRuns folder(runs.out);
-  GateOptions suspects = suspects_of(outcome.judgement, options);
+  GateOptions suspects = find_suspects(outcome.judgement, options);
   if (runs.until_decided) suspects.stopping = Stopping::by_results;
   for (const auto& [workload, points] : by_workload) {
     InterleavedRuns plan;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kGpuTextBytes = 2048;  // of one GPU, gathered
 constexpr std::size_t kFullyDescribed = 8;
 
-GpuFacts facts_of(const GpuUtilization& gpu) {
+GpuFacts collect_facts(const GpuUtilization& gpu) {
   GpuFacts facts;
   facts.name = gpu.name;
   facts.pci = gpu.pci;
@@ -101,7 +101,7 @@ std::vector<GpuUtilization> GpuReport::stop() {
 
 GpuUse GpuReport::collect_here() {
   GpuUse use;
-  for (const GpuUtilization& gpu : stop()) use.each.push_back(facts_of(gpu));
+  for (const GpuUtilization& gpu : stop()) use.each.push_back(collect_facts(gpu));
   summarize(use);
   return use;
 }
@@ -110,9 +110,9 @@ GpuUse GpuReport::collect(World& world) {
   GpuUse use;
   if (replicas_ == 0) return use;
   std::vector<std::string> mine;
-  for (const GpuUtilization& gpu : stop()) mine.push_back(json_text(to_json(facts_of(gpu))));
+  for (const GpuUtilization& gpu : stop()) mine.push_back(json_text(to_json(collect_facts(gpu))));
   for (const std::string& text : gather_texts(world, mine, kGpuTextBytes)) {
-    use.each.push_back(gpu_facts_of(Json::parse(text), "another rank"));
+    use.each.push_back(parse_gpu_facts(Json::parse(text), "another rank"));
   }
   summarize(use);
   return use;

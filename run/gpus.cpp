@@ -18,7 +18,7 @@ bool may_share_gpus(const std::string& backend) {
   return !find_name("backend", stack.between).gpu_each && stack.inside.empty();
 }
 
-std::unique_ptr<GpuDriver> driver_of(const std::string& device) {
+std::unique_ptr<GpuDriver> load_driver(const std::string& device) {
   const auto* row = find_factory(driver_table(), device);
   return row != nullptr ? row->make() : nullptr;
 }
@@ -28,7 +28,7 @@ std::string first_gpu_device() {
 }
 
 std::string gpus_of_this_machine(const std::string& device) {
-  const auto driver = driver_of(device);
+  const auto driver = load_driver(device);
   if (!driver) return "";
   std::set<std::string> names;
   std::string why;
@@ -52,7 +52,7 @@ std::filesystem::path choices_file(const Environment& environment) {
 
 ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend,
                        const ProcessRank& process, int replicas)
-    : driver_(driver_of(device)) {
+    : driver_(load_driver(device)) {
   if (!driver_) return;
   std::string why;
   std::vector<Gpu> visible;
@@ -73,7 +73,7 @@ ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend,
   };
 }
 
-int ChosenGpus::index_of(int replica) const {
+int ChosenGpus::device_index(int replica) const {
   return driver_ ? replicas_.gpus.at(static_cast<std::size_t>(replica)).index : 0;
 }
 

@@ -14,7 +14,7 @@
 namespace paceline {
 
 // Null if the device is not a GPU device.
-std::unique_ptr<GpuDriver> driver_of(const std::string& device);
+std::unique_ptr<GpuDriver> load_driver(const std::string& device);
 bool is_gpu_device(const std::string& device);
 // Its replicas may share a GPU, because it reduces on the host.
 bool may_share_gpus(const std::string& backend);
@@ -35,7 +35,7 @@ class ChosenGpus {
 
   // Null: no GPUs.
   const ReplicaGpus* replicas() const { return driver_ ? &replicas_ : nullptr; }
-  int index_of(int replica) const;
+  int device_index(int replica) const;
   const std::vector<Gpu>& cards() const { return replicas_.gpus; }
   const GpuDriver& driver() const { return *driver_; }  // requires GPUs
 

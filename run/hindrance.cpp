@@ -40,7 +40,7 @@ std::string hindrance_of_gpus(const std::string& device, const std::string& back
   auto found = seen.find(device);
   if (found == seen.end()) {
     Seen now;
-    if (const auto driver = driver_of(device)) now.gpus = driver->visible(now.why).size();
+    if (const auto driver = load_driver(device)) now.gpus = driver->visible(now.why).size();
     found = seen.emplace(device, now).first;
   }
   const Seen& here = found->second;

@@ -8,11 +8,11 @@ namespace {
 
 constexpr double kColdBelow = 0.5;  // share of the files in the page cache
 
-const char* name_of(CacheKind kind) {
+const char* to_string(CacheKind kind) {
   return kind == CacheKind::off ? "off" : kind == CacheKind::raw ? "raw" : "decoded";
 }
 
-InputCountFacts counts_of(const InputCounts& counts) {
+InputCountFacts collect_counts(const InputCounts& counts) {
   InputCountFacts facts;
   facts.fetched = counts.fetched;
   facts.from_cache = counts.from_cache;
@@ -26,25 +26,25 @@ InputCountFacts counts_of(const InputCounts& counts) {
 }
 
 void add_decoding(InputFacts& input, const RunFacts& facts, const InputOutcome& outcome) {
-  input.cache = name_of(facts.input.cache);
+  input.cache = to_string(facts.input.cache);
   input.pixels = facts.input.type == DType::f32 ? "fp32" : "uint8";
   input.cache_shared = facts.input.cache == CacheKind::off ? 0 : facts.cache.ranks;
   input.cache_budget_bytes = facts.cache.bytes;  // of the ranks that share it
   input.cached_bytes = outcome.cached_in_memory;
   input.cached_in_file_bytes = outcome.cached_in_file;
-  input.counts = counts_of(outcome.counts);
-  input.first_epoch = counts_of(outcome.first_epoch);
-  input.evaluation = counts_of(outcome.evaluation);
+  input.counts = collect_counts(outcome.counts);
+  input.first_epoch = collect_counts(outcome.first_epoch);
+  input.evaluation = collect_counts(outcome.evaluation);
   input.bad_samples = outcome.bad_samples;
   input.bad_places = outcome.bad_places;
-  const LostSummary lost = summary_of(facts.lost);
+  const LostSummary lost = summarize(facts.lost);
   input.lost_records = lost.records;
   input.lost_places = lost.places;
 }
 
 }  // namespace
 
-InputFacts input_of(const RunFacts& facts, const TrainingOutcome& outcome) {
+InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome) {
   InputFacts input;
   for (const RankTimes& rank : outcome.ranks) input.ready_batches.push_back(rank.input_ready);
   if (facts.resident_share) {

@@ -5,6 +5,6 @@
 
 namespace paceline {
 
-InputFacts input_of(const RunFacts& facts, const TrainingOutcome& outcome);
+InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome);
 
 }  // namespace paceline

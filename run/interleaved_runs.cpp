@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::vector<StoreContent> records_of(const std::vector<RunnerSide>& sides) {
+std::vector<StoreContent> load_records(const std::vector<RunnerSide>& sides) {
   std::vector<StoreContent> all;
   for (const RunnerSide& side : sides) all.push_back(load_store(side.study));
   return all;
 }
 
 // Of the rounds from `first` to `last`.
-std::vector<RunStatus> rounds_of(const InterleavedRuns& plan, int first, int last) {
+std::vector<RunStatus> list_rounds(const InterleavedRuns& plan, int first, int last) {
   std::vector<RunStatus> runs;
   for (const ScheduledRun& run :
        schedule_sides(plan.sides.front().points.size(), plan.sides.size(), last, plan.seed)) {
@@ -60,17 +60,18 @@ InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
   result.rounds = plan.rounds;
   if (plan.next) {
     setup.more = [&] {
-      const std::set<std::size_t> points = plan.next(records_of(sides), result.rounds, setup.line);
+      const std::set<std::size_t> points =
+          plan.next(load_records(sides), result.rounds, setup.line);
       if (points.empty()) return std::vector<RunStatus>();
       ++result.rounds;
-      std::vector<RunStatus> runs = rounds_of(plan, result.rounds, result.rounds);
+      std::vector<RunStatus> runs = list_rounds(plan, result.rounds, result.rounds);
       std::erase_if(runs, [&](const RunStatus& each) { return !points.contains(each.run.point); });
       return runs;
     };
   }
-  result.stopped_by = run_sides(setup, sides, rounds_of(plan, 1, plan.rounds)).stopped_by;
+  result.stopped_by = run_sides(setup, sides, list_rounds(plan, 1, plan.rounds)).stopped_by;
   screen.clear();
-  result.sides = records_of(sides);
+  result.sides = load_records(sides);
   return result;
 }
 
@@ -80,7 +81,7 @@ std::string version_of_program(const fs::path& program, const std::string& optio
     throw Error(ErrorKind::usage, "not an executable", option + " " + program.string(),
                 "give the path of a paceline binary");
   }
-  const std::string said = output_of({program.string(), "--version"});
+  const std::string said = capture_output({program.string(), "--version"});
   const std::string line = said.substr(0, said.find('\n'));
   if (line.starts_with("paceline ")) return line;
   throw Error(ErrorKind::usage, "this is not a paceline program", option + " " + program.string(),

@@ -70,13 +70,13 @@ void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
   std::set<int> cpus;
   for (const RankCard& card : cards) {
     if (card.host != host) continue;
-    for (const int cpu : cpus_of(card)) cpus.insert(cpu);
+    for (const int cpu : list_cpus(card)) cpus.insert(cpu);
   }
   const auto tasks =
       busy_tasks({cpus.begin(), cpus.end()}, [] { std::this_thread::sleep_for(kLook); });
   if (tasks.empty()) return;
   log::warning("other processes use the CPUs of this run: {}; expect slower and noisier times",
-               text_of(tasks));
+               to_text(tasks));
 }
 
 LoadReport::LoadReport(const std::vector<CpuSet>& cpus) : meter_(all_cpus(cpus)) {}
@@ -86,7 +86,7 @@ LoadFacts LoadReport::collect(World& world, bool ranks_share_cpus) const {
   if (ranks_share_cpus) mine.other_share.reset();
   auto& communicators = world.communicators();
   const auto size = static_cast<std::size_t>(communicators.front()->size());
-  if (communicators.size() == size) return summary_of({mine});
+  if (communicators.size() == size) return summarize({mine});
   std::vector<MachineLoad> all;
   static_assert(std::is_trivially_copyable_v<MachineLoad>);
   on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
@@ -95,10 +95,10 @@ LoadFacts LoadReport::collect(World& world, bool ranks_share_cpus) const {
     communicator.all_gather(&card, sizeof card, gathered.data());
     if (i == 0) all = std::move(gathered);
   });
-  return summary_of(std::move(all));
+  return summarize(std::move(all));
 }
 
-LoadFacts summary_of(std::vector<MachineLoad> processes) {
+LoadFacts summarize(std::vector<MachineLoad> processes) {
   LoadFacts facts;
   std::erase_if(processes, [](const MachineLoad& load) { return !(load.cpu_seconds > 0); });
   if (processes.empty()) return facts;

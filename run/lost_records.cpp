@@ -2,7 +2,7 @@
 
 namespace paceline {
 
-LostSummary summary_of(const std::vector<LostRecords>& lost) {
+LostSummary summarize(const std::vector<LostRecords>& lost) {
   constexpr std::size_t kMostPlaces = 5;
   LostSummary summary;
   for (const LostRecords& one : lost) {

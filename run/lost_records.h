@@ -14,6 +14,6 @@ struct LostSummary {
   std::vector<std::string> places;  // the first few
 };
 
-LostSummary summary_of(const std::vector<LostRecords>& lost);
+LostSummary summarize(const std::vector<LostRecords>& lost);
 
 }  // namespace paceline

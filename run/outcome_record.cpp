@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::size_t kPartBytes = std::size_t{16} << 20;  // of samples, compressed at once
 
-Provenance provenance_of(const RunRequest& request, const RunFacts& facts,
-                         const TrainingOutcome& outcome) {
+Provenance collect_provenance(const RunRequest& request, const RunFacts& facts,
+                              const TrainingOutcome& outcome) {
   Provenance made = build_facts(request.command);
   made.libraries = outcome.device_description;
   made.hosts = facts.hosts;
@@ -60,7 +60,7 @@ StepQuantiles quantiles_after(const RankTimes& rank, std::size_t warmup) {
   return step_quantiles(std::move(totals));
 }
 
-PhaseSeconds phases_of(const RankTimes& rank) {
+PhaseSeconds collect_phases(const RankTimes& rank) {
   std::array<double, kPhases> sums{};
   PhaseSeconds row;
   for (const StepTimes& times : rank.steps) {
@@ -78,8 +78,8 @@ PhaseSeconds phases_of(const RankTimes& rank) {
   return row;
 }
 
-Timing timing_of(const TrainingOutcome& outcome) {
-  const std::size_t warmup = warmup_of(outcome);
+Timing collect_timing(const TrainingOutcome& outcome) {
+  const std::size_t warmup = count_warmup(outcome);
   Timing timing;
   timing.fit_seconds = outcome.fit_seconds;
   timing.first_epoch_seconds = outcome.epoch_seconds.front();
@@ -97,23 +97,23 @@ Timing timing_of(const TrainingOutcome& outcome) {
   return timing;
 }
 
-Throughput throughput_of(const TrainingOutcome& outcome) {
+Throughput collect_throughput(const TrainingOutcome& outcome) {
   Throughput rate;
   rate.samples_per_second = samples_per_second(outcome);
-  rate.warmup_steps_excluded = warmup_of(outcome);
+  rate.warmup_steps_excluded = count_warmup(outcome);
   rate.samples = static_cast<double>(outcome.samples);
   rate.steps = static_cast<double>(outcome.steps);
   return rate;
 }
 
-StragglerFacts straggler_of(const RunFacts& facts, const Straggler& straggler) {
+StragglerFacts collect_straggler(const RunFacts& facts, const Straggler& straggler) {
   const auto rank = static_cast<std::size_t>(straggler.rank);
   return {straggler.rank, rank < facts.hosts.size() ? facts.hosts[rank] : "",
           kPhaseNames[static_cast<std::size_t>(straggler.phase)], straggler.excess_seconds_per_step,
           straggler.share_of_step};
 }
 
-std::optional<GoalFacts> goal_of(const RunRequest& request, const TrainingOutcome& outcome) {
+std::optional<GoalFacts> collect_goal(const RunRequest& request, const TrainingOutcome& outcome) {
   const std::optional<Goal>& until = request.config.train.until;
   if (!until) return std::nullopt;
   GoalFacts goal;
@@ -133,7 +133,7 @@ std::optional<double> if_known(double value) {
   return value < 0 ? std::nullopt : std::optional(value);
 }
 
-QualityFacts quality_of(const RunRequest& request, const TrainingOutcome& outcome) {
+QualityFacts collect_quality(const RunRequest& request, const TrainingOutcome& outcome) {
   QualityFacts quality;
   for (const EpochQuality& epoch : outcome.epochs) {
     const bool evaluated = epoch.test_accuracy >= 0;
@@ -145,12 +145,12 @@ QualityFacts quality_of(const RunRequest& request, const TrainingOutcome& outcom
   quality.parameter_checksum = to_hex(outcome.parameter_checksum);
   quality.test_accuracy = if_known(outcome.epochs.back().test_accuracy);
   quality.test_top5 = if_known(outcome.epochs.back().test_top5);
-  quality.until = goal_of(request, outcome);
+  quality.until = collect_goal(request, outcome);
   return quality;
 }
 
 // Nothing where the run neither wrote checkpoints nor went on from one.
-std::optional<CheckpointFacts> checkpoints_of(const TrainingOutcome& outcome) {
+std::optional<CheckpointFacts> collect_checkpoints(const TrainingOutcome& outcome) {
   const CheckpointTimes& times = outcome.checkpoints;
   if (times.written + times.failed == 0 && !outcome.resumed) return std::nullopt;
   CheckpointFacts facts;
@@ -164,7 +164,7 @@ std::optional<CheckpointFacts> checkpoints_of(const TrainingOutcome& outcome) {
   return facts;
 }
 
-TraceFacts trace_of(const TraceOutcome& trace) {
+TraceFacts collect_trace(const TraceOutcome& trace) {
   const Overlap all = trace.all();
   TraceFacts facts;
   facts.spans = trace.spans;
@@ -177,7 +177,7 @@ TraceFacts trace_of(const TraceOutcome& trace) {
   return facts;
 }
 
-PlanFacts plan_of(const TrainingOutcome& outcome) {
+PlanFacts collect_plan(const TrainingOutcome& outcome) {
   PlanFacts plan;
   plan.parameter_count = outcome.parameter_count;
   plan.flops_per_sample = outcome.flops_per_sample;
@@ -200,26 +200,26 @@ PlanFacts plan_of(const TrainingOutcome& outcome) {
 
 }  // namespace
 
-RunRecord record_of(const RunRequest& request, const RunFacts& facts,
-                    const TrainingOutcome& outcome) {
+RunRecord make_record(const RunRequest& request, const RunFacts& facts,
+                      const TrainingOutcome& outcome) {
   RunRecord record = record_beginning(request.target, request.workload, request.parameters);
   record.layout = layout_facts(facts.layout, facts.threads);
-  record.provenance = provenance_of(request, facts, outcome);
-  record.timing = timing_of(outcome);
-  record.throughput = throughput_of(outcome);
-  for (const RankTimes& rank : outcome.ranks) record.phases.push_back(phases_of(rank));
-  if (outcome.straggler) record.straggler = straggler_of(facts, *outcome.straggler);
-  record.input = input_of(facts, outcome);
-  record.checkpoints = checkpoints_of(outcome);
-  if (outcome.trace) record.trace = trace_of(*outcome.trace);
-  record.plan = plan_of(outcome);
+  record.provenance = collect_provenance(request, facts, outcome);
+  record.timing = collect_timing(outcome);
+  record.throughput = collect_throughput(outcome);
+  for (const RankTimes& rank : outcome.ranks) record.phases.push_back(collect_phases(rank));
+  if (outcome.straggler) record.straggler = collect_straggler(facts, *outcome.straggler);
+  record.input = collect_input(facts, outcome);
+  record.checkpoints = collect_checkpoints(outcome);
+  if (outcome.trace) record.trace = collect_trace(*outcome.trace);
+  record.plan = collect_plan(outcome);
   record.utilization = facts.gpus.utilization;
   record.gpus = facts.gpus.each;
   record.energy = facts.energy;
   if (outcome.probe_flops_per_second > 0) {  // else the device had no room to measure it
     record.probe = {outcome.probe_flops_per_second, outcome.probe_bytes_per_second};
   }
-  record.quality = quality_of(request, outcome);
+  record.quality = collect_quality(request, outcome);
   record.flags = {outcome.resumed,           facts.oversubscribed, facts.gpus.throttled,
                   outcome.trace.has_value(), facts.synthetic,      record.flags.sequential};
   return record;

@@ -39,8 +39,8 @@ struct RunFacts {
   bool staged_before = false;  // by another job
 };
 
-RunRecord record_of(const RunRequest& request, const RunFacts& facts,
-                    const TrainingOutcome& outcome);
+RunRecord make_record(const RunRequest& request, const RunFacts& facts,
+                      const TrainingOutcome& outcome);
 
 // Gzipped JSON lines {"rank":0,"step":0,"input":..,...}, in seconds.
 std::string compressed_samples(const TrainingOutcome& outcome);

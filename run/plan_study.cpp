@@ -83,7 +83,7 @@ StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolve
   return store;
 }
 
-TargetPrecision precision_of(const StudyOptions& options, Spec& spec) {
+TargetPrecision read_target_precision(const StudyOptions& options, Spec& spec) {
   TargetPrecision precision;
   if (options.until_precision.empty()) return precision;
   precision.share = parse_threshold(options.until_precision, "--until-precision", "precision");
@@ -118,7 +118,7 @@ OtherMachine unlike_this_machine(const StudyPlan& plan) {
     if (here.gpu.empty()) here.gpu = gpus_of_this_machine(device);
   }
   return [here](const Record& record) {
-    const Machine machine = machine_of(record);
+    const Machine machine = identify_machine(record);
     return alike(here, machine) ? "" : machine.text();
   };
 }
@@ -129,7 +129,7 @@ void leave_wanted(const StudyPlan& plan) {
     if (!point.parameters.find(kControl)) wanted.points.push_back(point.parameters);
   }
   write_wanted(plan.study, wanted);
-  replace_file(plan.study / kSpecFile, text_of(plan.spec));
+  replace_file(plan.study / kSpecFile, to_text(plan.spec));
 }
 
 }  // namespace paceline

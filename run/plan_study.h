@@ -29,7 +29,7 @@ struct StudyOptions {
 
 // Of --until-precision; share 0: not given. Then the spec's repeats become the first ones, at least
 // 3, and its runs are marked sequential.
-TargetPrecision precision_of(const StudyOptions& options, Spec& spec);
+TargetPrecision read_target_precision(const StudyOptions& options, Spec& spec);
 
 // Throws input if `root` (--data) has no folder for the workload's data set.
 void check_data_root(const std::string& workload, const std::string& root);

@@ -38,9 +38,9 @@ MemoryUse planned_memory(const Workload& workload, const Point& parameters) {
   const Settings given(p);
   const auto device = make_device(given.text("precision"));
   const Plan plan =
-      make_plan(network_of(workload, p), static_cast<int>(given.integer("batch_per_replica")),
+      make_plan(make_network(workload, p), static_cast<int>(given.integer("batch_per_replica")),
                 device->precision(), [&](const Operation& op) { return device->supports(op); });
-  return memory_use(plan, optimizer_of(given.text("optimizer")), 0);
+  return memory_use(plan, parse_optimizer(given.text("optimizer")), 0);
 }
 
 double planned_replica_bytes(const std::string& workload, const Point& parameters) {

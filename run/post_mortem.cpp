@@ -24,7 +24,7 @@ bool is_stopped_here(const RankStatus& status) {
   return status.host == host_name() && state_of_process(status.pid) == ProcessState::stopped;
 }
 
-const char* state_of(const RankStatus& status, bool runs) {
+const char* describe_state(const RankStatus& status, bool runs) {
   switch (status.state) {
     case RankState::running:
       if (!runs) return "vanished";
@@ -50,7 +50,7 @@ std::string place_text(const Flight& flight) {
   const Collective* last = flight.last_entered();
   if (last == nullptr)
     return flight.step == 0 ? "at the start" : fmt::format("step {}", flight.step);
-  return fmt::format("step {}, {} ({})", last->step, last->label, name_of(last->state));
+  return fmt::format("step {}, {} ({})", last->step, last->label, to_string(last->state));
 }
 
 struct Finding {
@@ -78,7 +78,7 @@ void print_remains(const RunArtifacts& remains, const Finding& finding) {
   print("a run of {} rank{}\n", remains.ranks, remains.ranks == 1 ? "" : "s");
   for (const RankStatus& status : remains.statuses) {
     print("  rank {} on {}, process {}: {} at {}{}{}\n", status.rank, status.host, status.pid,
-          state_of(status, is_among(finding.running, status.rank)), time_text(status.time),
+          describe_state(status, is_among(finding.running, status.rank)), time_text(status.time),
           status.message.empty() ? "" : ": ", status.message);
   }
   for (const Flight& flight : remains.flights) {
@@ -89,11 +89,11 @@ void print_remains(const RunArtifacts& remains, const Finding& finding) {
   print("exit code {}\n{}\n", finding.verdict.exit_code, finding.verdict.line);
 }
 
-Json json_of(const Collective& collective) {
-  return {{"sequence", collective.sequence},  {"step", collective.step},
-          {"kind", name_of(collective.kind)}, {"label", collective.label},
-          {"bytes", collective.bytes},        {"state", name_of(collective.state)},
-          {"queued", collective.queued},      {"started", collective.started},
+Json to_json(const Collective& collective) {
+  return {{"sequence", collective.sequence},    {"step", collective.step},
+          {"kind", to_string(collective.kind)}, {"label", collective.label},
+          {"bytes", collective.bytes},          {"state", to_string(collective.state)},
+          {"queued", collective.queued},        {"started", collective.started},
           {"ended", collective.ended}};
 }
 
@@ -104,17 +104,18 @@ void print_json(const RunArtifacts& remains, const Finding& finding) {
                {"ranks", Json::array()},
                {"replicas", Json::array()}};
   for (const RankStatus& status : remains.statuses) {
-    json["ranks"].push_back({{"rank", status.rank},
-                             {"host", status.host},
-                             {"pid", status.pid},
-                             {"state", state_of(status, is_among(finding.running, status.rank))},
-                             {"exit_code", status.exit_code},
-                             {"message", status.message},
-                             {"time", status.time}});
+    json["ranks"].push_back(
+        {{"rank", status.rank},
+         {"host", status.host},
+         {"pid", status.pid},
+         {"state", describe_state(status, is_among(finding.running, status.rank))},
+         {"exit_code", status.exit_code},
+         {"message", status.message},
+         {"time", status.time}});
   }
   for (const Flight& flight : remains.flights) {
     Json collectives = Json::array();
-    for (const Collective& collective : flight.recent) collectives.push_back(json_of(collective));
+    for (const Collective& collective : flight.recent) collectives.push_back(to_json(collective));
     json["replicas"].push_back({{"rank", flight.rank},
                                 {"task", flight.task},
                                 {"host", flight.host},

@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kBetween = '\t';
 
-std::string text_of(const RankCard& card) {
+std::string format_card(const RankCard& card) {
   return fmt::format("{}{}{}{}{}", card.host, kBetween, card.cpus, kBetween, card.other_jobs);
 }
 
@@ -35,8 +35,8 @@ RankCard card_in(const std::string& text) {
 
 }  // namespace
 
-CpuSet cpus_of(const RankCard& card) {
-  return numbers_of(card.cpus);
+CpuSet list_cpus(const RankCard& card) {
+  return parse_numbers(card.cpus);
 }
 
 std::vector<ConfigRow> rows_of_build() {
@@ -47,7 +47,7 @@ std::vector<ConfigRow> rows_of_build() {
           {"build type", b.build_type}};
 }
 
-std::vector<ConfigRow> rows_of(const Point& parameters) {
+std::vector<ConfigRow> make_rows(const Point& parameters) {
   std::vector<ConfigRow> rows;
   for (const auto& [name, value] : parameters.values()) {
     const Parameter& parameter = *find_parameter(name);
@@ -62,15 +62,15 @@ std::vector<RankCard> exchange_rank_cards(std::vector<std::unique_ptr<Communicat
   const auto size = static_cast<std::size_t>(communicators.front()->size());
   std::vector<RankCard> cards;
   const RankCard here{host_name(), "", count_other_jobs()};
-  const auto card_of = [&](const CpuSet& set) {
+  const auto describe_card = [&](const CpuSet& set) {
     return RankCard{here.host, format_cpus(set), here.other_jobs};
   };
   if (communicators.size() == size) {
-    std::transform(cpus.begin(), cpus.end(), std::back_inserter(cards), card_of);
+    std::transform(cpus.begin(), cpus.end(), std::back_inserter(cards), describe_card);
     return cards;
   }
   on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
-    const auto texts = check_same_config(communicator, rows, text_of(card_of(cpus[i])));
+    const auto texts = check_same_config(communicator, rows, format_card(describe_card(cpus[i])));
     if (i == 0) std::transform(texts.begin(), texts.end(), std::back_inserter(cards), card_in);
   });
   return cards;
@@ -84,7 +84,7 @@ int count_other_jobs() {
 bool check_rank_cards(const std::vector<RankCard>& cards, bool oversubscribe) {
   std::map<std::pair<std::string, int>, std::size_t> owners;  // of CPUs of hosts
   for (std::size_t r = 0; r < cards.size(); ++r) {
-    for (const int cpu : cpus_of(cards[r])) {
+    for (const int cpu : list_cpus(cards[r])) {
       const auto [owner, is_free] = owners.try_emplace({cards[r].host, cpu}, r);
       if (is_free || owner->second == r) continue;
       if (oversubscribe) return true;

@@ -19,12 +19,12 @@ struct RankCard {
 };
 
 // The card's CPUs as numbers.
-CpuSet cpus_of(const RankCard& card);
+CpuSet list_cpus(const RankCard& card);
 
 // Rows that distinguish builds, and all parameters that affect measurements. Excludes file names,
 // because contents are compared. For exchange_rank_cards().
 std::vector<ConfigRow> rows_of_build();
-std::vector<ConfigRow> rows_of(const Point& parameters);
+std::vector<ConfigRow> make_rows(const Point& parameters);
 
 // The cards of all ranks, in rank order. Throws mismatch with the differing rows unless all ranks
 // have the same `rows`. `cpus` belong to this process's replicas. Collective; sends nothing if one

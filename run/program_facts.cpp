@@ -57,7 +57,7 @@ fs::path python_environment(const UserProgram& program) {
     for (const auto& [name, value] : program.environment) {
       if (name == variable) return value;
     }
-    if (const std::string value = value_of(here, variable); !value.empty()) return value;
+    if (const std::string value = environment_value(here, variable); !value.empty()) return value;
   }
   // ENVIRONMENT/bin/python
   const fs::path first = fs::path(program.directory) / program.command.front();
@@ -104,7 +104,7 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
     const auto ask = [&](const std::vector<std::string>& words) {
       std::vector<std::string> command = {git->string(), "-C", program.directory};
       command.insert(command.end(), words.begin(), words.end());
-      return std::string(trim(output_of(command, kGitSeconds)));
+      return std::string(trim(capture_output(command, kGitSeconds)));
     };
     const std::string commit = ask({"rev-parse", "--verify", "--quiet", "HEAD"});
     const bool is_commit =

@@ -24,7 +24,7 @@ namespace paceline {
 
 namespace fs = std::filesystem;
 
-LaunchSpec launch_of(const ProgramRequest& request) {
+LaunchSpec make_launch_spec(const ProgramRequest& request) {
   const Settings given(request.parameters);
   LaunchSpec launch;
   launch.backend = lone_backend();  // asked for nothing here
@@ -76,9 +76,9 @@ class Becoming {
     restore_environment();
     const std::vector<std::string>& words = runs ? program_.command : program_.setup;
     std::vector<std::string> command;
-    for (const std::string& word : words) command.push_back(text_of(word, program_.shell));
+    for (const std::string& word : words) command.push_back(substitute(word, program_.shell));
     for (const auto& [name, value] : program_.environment) {
-      setenv(name.c_str(), text_of(value, false).c_str(), 1);
+      setenv(name.c_str(), substitute(value, false).c_str(), 1);
     }
     unsetenv(kPartVariable);
     unsetenv(kLauncherVariable);
@@ -101,7 +101,7 @@ class Becoming {
   }
 
   void bind() {
-    const CpuAssignment assignment = assign_cpus(launch_of(request_), process_);
+    const CpuAssignment assignment = assign_cpus(make_launch_spec(request_), process_);
     std::set<int> cpus;
     for (const CpuSet& set : assignment.replicas) cpus.insert(set.begin(), set.end());
     bind_this_thread({cpus.begin(), cpus.end()});
@@ -114,7 +114,7 @@ class Becoming {
     const ChosenGpus gpus(Settings(request_.parameters).text("device"), lone_backend(), process_,
                           request_.layout.gpus / request_.layout.ntasks);
     const std::vector<std::string> listed =
-        split(value_of(environment_, "CUDA_VISIBLE_DEVICES"), ',');
+        split(environment_value(environment_, "CUDA_VISIBLE_DEVICES"), ',');
     std::vector<std::string> devices;
     for (const Gpu& gpu : gpus.cards()) {
       const auto index = static_cast<std::size_t>(gpu.index);
@@ -137,7 +137,7 @@ class Becoming {
     }
   }
 
-  std::string text_of(const std::string& text, bool is_for_shell) const {
+  std::string substitute(const std::string& text, bool is_for_shell) const {
     const auto value = [&](const std::string& name) { return value_of_placeholder(name); };
     return is_for_shell ? fill_shell_command(text, value) : filled(text, value);
   }
@@ -147,8 +147,8 @@ class Becoming {
     if (name == "local_rank") return std::to_string(process_.local_rank);
     if (name == "node_rank") return std::to_string(process_.node);
     if (name == "world_size") return std::to_string(process_.size);
-    if (name == "address") return value_of(environment_, "MASTER_ADDR");
-    if (name == "port") return value_of(environment_, "MASTER_PORT");
+    if (name == "address") return environment_value(environment_, "MASTER_ADDR");
+    if (name == "port") return environment_value(environment_, "MASTER_PORT");
     if (name == "devices") return devices_;
     return value_in_run(name, request_).value();
   }

@@ -12,7 +12,7 @@ namespace paceline {
 // Which part of a program the process becomes: "setup" or "run". Set by the process that starts it.
 inline constexpr char kPartVariable[] = "PACELINE_PROGRAM_PART";
 
-LaunchSpec launch_of(const ProgramRequest& request);
+LaunchSpec make_launch_spec(const ProgramRequest& request);
 bool has_ranks(const UserProgram& program);
 std::filesystem::path folder_of_run(const ProgramRequest& request);  // placeholder {out}
 

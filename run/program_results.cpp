@@ -29,7 +29,7 @@ constexpr std::size_t kMostGivenUp = 1000;
 using PlaceText = std::function<std::string()>;
 
 // "$.train.time", "$.epochs[2].seconds" and "/train/time" as a JSON pointer.
-nlohmann::json_pointer<std::string> pointer_of(const ResultSource& source) {
+nlohmann::json_pointer<std::string> to_json_pointer(const ResultSource& source) {
   std::string text = source.what;
   if (!text.starts_with('/')) {
     std::string_view path = source.what;
@@ -58,7 +58,7 @@ nlohmann::json_pointer<std::string> pointer_of(const ResultSource& source) {
 
 // An array's elements, or the value itself. Nothing: there is no such value.
 std::vector<std::string> values_at(const Json& json, const ResultSource& source) {
-  const auto pointer = pointer_of(source);
+  const auto pointer = to_json_pointer(source);
   if (!json.contains(pointer)) return {};
   const Json& value = json.at(pointer);
   std::vector<std::string> values;
@@ -93,7 +93,7 @@ struct ProgramResults::Finder {
   explicit Finder(const ResultSource& of) : source(of), found(source) {
     if (source.from == ResultFrom::line) pattern.emplace(source);
     if (source.from == ResultFrom::json || source.from == ResultFrom::json_line)
-      pointer_of(source);  // refuses what is none
+      to_json_pointer(source);  // refuses what is none
   }
 
   bool is_printed() const { return source.file.empty(); }
@@ -281,13 +281,14 @@ void ProgramResults::search(std::string_view output) {
   for (const auto& finder : finders_) finder->end_search();
 }
 
-ProgramReport ProgramResults::finish(const std::function<fs::path(const std::string&)>& file_of) {
+ProgramReport ProgramResults::finish(
+    const std::function<fs::path(const std::string&)>& resolve_file) {
   if (keeps_output_) search(output_->text());
   ProgramReport report;
   for (const auto& finder : finders_) {
     const ResultSource& source = finder->source;
     if (!source.file.empty()) {
-      finder->read_file(file_of(source.file));
+      finder->read_file(resolve_file(source.file));
     } else if (source.from == ResultFrom::json) {
       finder->read_output(output_->text());
     }

@@ -36,10 +36,11 @@ class ProgramResults {
 
   // What the program prints, in any pieces. Only keeps it, as the program waits meanwhile.
   void hear(std::string_view text);
-  // After its end, searches what it printed and its files. `file_of` turns a source's file into a
-  // path. Throws input naming the result: it is not there, more than once, not a number, not
+  // After its end, searches what it printed and its files. `resolve_file` turns a source's file
+  // into a path. Throws input naming the result: it is not there, more than once, not a number, not
   // finite.
-  ProgramReport finish(const std::function<std::filesystem::path(const std::string&)>& file_of);
+  ProgramReport finish(
+      const std::function<std::filesystem::path(const std::string&)>& resolve_file);
 
  private:
   struct Finder;

@@ -145,10 +145,10 @@ class ProgramRun {
     MachineLoad load = meter.read();
     if (may_run_elsewhere()) load.other_share.reset();
     const ProgramReport report =
-        results_.finish([this](const std::string& file) { return place_of(file); });
+        results_.finish([this](const std::string& file) { return output_path(file); });
     check_precision(report);
-    RunRecord record = record_of(report);
-    record.provenance.machine_load = summary_of({load});
+    RunRecord record = make_record(report);
+    record.provenance.machine_load = summarize({load});
     const GpuUse use = gpu_report.collect_here();
     record.gpus = use.each;
     record.energy = energy.collect_here(request_.layout.nodes);
@@ -164,7 +164,7 @@ class ProgramRun {
  private:
   // Slurm's daemon starts the processes of srun, which so look like somebody else's.
   bool may_run_elsewhere() const {
-    const bool in_job = !value_of(environment_, "SLURM_JOB_ID").empty();
+    const bool in_job = !environment_value(environment_, "SLURM_JOB_ID").empty();
     return in_job && (request_.layout.nodes > 1 || !has_ranks(program_));
   }
 
@@ -187,7 +187,7 @@ class ProgramRun {
       process.rank = process.local_rank = i;
       process.size = request_.layout.ntasks;
       process.local_size = tasks_here();
-      const CpuAssignment assignment = assign_cpus(launch_of(request_), process);
+      const CpuAssignment assignment = assign_cpus(make_launch_spec(request_), process);
       machine_ = {assignment.machine_cpus, assignment.memory_bytes};
       cpu_model_ = assignment.cpu_model;
       for (const CpuSet& cpus : assignment.replicas) {
@@ -204,20 +204,20 @@ class ProgramRun {
     const fs::path out = folder_of_run(request_);
     fs::remove_all(out);
     make_folder(out);
-    const std::string hosts = value_of(environment_, "SLURM_JOB_NODELIST");
+    const std::string hosts = environment_value(environment_, "SLURM_JOB_NODELIST");
     environment_["MASTER_ADDR"] =
         hosts.empty() || request_.layout.nodes == 1 ? std::string("127.0.0.1") : first_host(hosts);
     environment_["MASTER_PORT"] = std::to_string(free_port());
   }
 
-  fs::path place_of(const std::string& file) const {
+  fs::path output_path(const std::string& file) const {
     const std::string name = filled(file, [&](const std::string& placeholder) {
       return value_in_run(placeholder, request_).value_or("");
     });
     return fs::path(program_.directory) / name;
   }
 
-  std::vector<ChildSetup> children_of(const std::string& part) const {
+  std::vector<ChildSetup> make_children(const std::string& part) const {
     ChildSetup child;
     child.command = request_.command;
     child.command.front() = this_program().string();
@@ -227,7 +227,7 @@ class ProgramRun {
     const bool is_setup = part == "setup";
     if (request_.layout.nodes > 1 && (is_setup || has_ranks(program_))) {
       const std::vector<std::string> words_of_job =
-          split(value_of(environment_, kLauncherVariable), '\n');
+          split(environment_value(environment_, kLauncherVariable), '\n');
       std::vector<std::string> words = is_setup ? words_of_setup() : words_of_job;
       const auto program = find_program(words.front(), environment_);
       if (!program) {
@@ -258,7 +258,7 @@ class ProgramRun {
   void run_part(const std::string& part) {
     ProgramResults ignored({});
     PassedOutput output(part == "run" ? results_ : ignored);
-    const std::vector<ChildSetup> children = children_of(part);
+    const std::vector<ChildSetup> children = make_children(part);
     const WatchOfMany watch =
         watch_children(children, [&](std::size_t, std::string_view text) { output.hear(text); });
     ended_ = watch.ended_at;
@@ -266,16 +266,16 @@ class ProgramRun {
     const int left = end_orphans();
     if (watch.stopped_by != 0) {
       throw Error(ErrorKind::preempted, fmt::format("stopped by {}", strsignal(watch.stopped_by)),
-                  name_of(part));
+                  make_name(part));
     }
     for (std::size_t i = 0; i < watch.ends.size(); ++i) check_end(watch, i, part, output);
     if (left > 0) {
-      log::warning("{} left {} process{} running, which {} ended", name_of(part), left,
+      log::warning("{} left {} process{} running, which {} ended", make_name(part), left,
                    left == 1 ? "" : "es", left == 1 ? "was" : "were");
     }
   }
 
-  std::string name_of(const std::string& part) const {
+  std::string make_name(const std::string& part) const {
     return part == "run" ? program_.name : "setup of " + program_.name;
   }
 
@@ -294,7 +294,7 @@ class ProgramRun {
       throw Error(kind_of_exit_code(end.exit_code), std::string(said.substr(kOurs.size())));
     }
     const std::string who =
-        watch.ends.size() > 1 ? fmt::format("rank {} of {}", i, name_of(part)) : name_of(part);
+        watch.ends.size() > 1 ? fmt::format("rank {} of {}", i, make_name(part)) : make_name(part);
     const std::string how = end.signal != 0
                                 ? fmt::format("was killed by SIG{}", sigabbrev_np(end.signal))
                                 : fmt::format("ended with exit code {}", end.exit_code);
@@ -312,7 +312,7 @@ class ProgramRun {
                 program_.name, "give it {precision}");
   }
 
-  RunRecord record_of(const ProgramReport& report) const {
+  RunRecord make_record(const ProgramReport& report) const {
     RunRecord record = record_beginning(request_.target, kCommandWorkload, request_.parameters);
     record.layout = layout_facts(request_.layout);
     record.provenance = build_facts({});
@@ -359,7 +359,7 @@ class ProgramRun {
 
 int run_program(const ProgramRequest& request) {
   const Environment environment = environment_of_process();
-  if (const std::string part = value_of(environment, kPartVariable); !part.empty()) {
+  if (const std::string part = environment_value(environment, kPartVariable); !part.empty()) {
     become_program(request, part);
   }
   return ProgramRun(request).go();

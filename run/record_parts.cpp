@@ -9,7 +9,7 @@ namespace paceline {
 namespace {
 
 // Nothing outside of a job.
-std::optional<Allocation> allocation_of(const Environment& environment) {
+std::optional<Allocation> find_allocation(const Environment& environment) {
   constexpr std::size_t kMostText = 2000;  // of a module list; a record is small
   if (environment.count("SLURM_JOB_ID") == 0) return std::nullopt;
   Allocation given;
@@ -70,7 +70,7 @@ Provenance build_facts(const std::vector<std::string>& command) {
   facts.compiler = made.compiler;
   facts.compiler_flags = made.compiler_flags;
   facts.command = join(words, " ");
-  facts.allocation = allocation_of(environment_of_process());
+  facts.allocation = find_allocation(environment_of_process());
   return facts;
 }
 

@@ -116,7 +116,7 @@ void default_place(Point& p, NotBuilt not_built) {
     p.set("cpus_per_replica",
           std::max<std::int64_t>(1, cores_here() / std::max<std::int64_t>(1, here)));
   }
-  const Layout layout = layout_of(p);
+  const Layout layout = make_layout(p);
   p.erase("cpus_per_replica");
   p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
 }
@@ -185,7 +185,7 @@ void set_defaults(Point& p, const Offered& offered) {
   }
   if (!offered.gpu) return;
   // NVIDIA advises against sums in the graphs of several GPUs of a process: a launch may block.
-  const Layout layout = layout_of(p);
+  const Layout layout = make_layout(p);
   p.set_default("step_graph", Settings(p).flag("graph") && layout.gpus == layout.ntasks);
 }
 
@@ -284,9 +284,9 @@ void default_workload(Point& p, const Workload& workload) {
 void default_augmentation(Point& p, const Shape& sample) {
   const std::string text = Settings(p).text("augment");
   if (text == "none") return p.erase("augment");
-  const Augmentation augmentation = augmentation_of(text);
+  const Augmentation augmentation = parse_augmentation(text);
   check_augmentation(augmentation, sample.height, sample.width);
-  p.set("augment", text_of(augmentation));
+  p.set("augment", to_text(augmentation));
 }
 
 void check_schedule(const Point& p) {
@@ -341,7 +341,7 @@ void check_input(const InputConfig& input, const ThreadPlan& threads) {
 }
 
 void set_threads(Point& p) {
-  const ThreadPlan threads = threads_of(p, layout_of(p));
+  const ThreadPlan threads = assign_threads(p, make_layout(p));
   p.set("compute_threads", std::int64_t{threads.compute});
   p.set("input_threads", std::int64_t{threads.input});
   p.set("comm_threads", std::int64_t{threads.comm});
@@ -350,7 +350,7 @@ void set_threads(Point& p) {
 Point with_defaults(const Workload& workload, const Point& given, NotBuilt not_built) {
   Point p = given;
   default_workload(p, workload);
-  network_of(workload, p);  // refuses a variant that there is not
+  make_network(workload, p);  // refuses a variant that there is not
   default_place(p, not_built);
   const Offered offered{is_gpu_device(*p.text("device")), has_batch_norm(workload)};
   check_needs(p, offered, workload.name);
@@ -363,7 +363,7 @@ Point with_defaults(const Workload& workload, const Point& given, NotBuilt not_b
   if (offered.gpu) check_gpu(p);
   check_clipping(p);
   check_consistency_check(p);
-  const RunConfig config = config_of(p);  // refuses texts that it cannot read
+  const RunConfig config = make_config(p);  // refuses texts that it cannot read
   check_input(config.input, config.threads);
   return p;
 }
@@ -386,7 +386,7 @@ Point resolve_program(const Point& given) {
   set_initial(p, "gpus");
   set_initial(p, "nodes");
   set_initial(p, "device");
-  const Layout layout = layout_of(p);
+  const Layout layout = make_layout(p);
   p.erase("cpus_per_replica");
   p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
   return p;

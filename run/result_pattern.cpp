@@ -155,7 +155,7 @@ std::string expanded(const ResultSource& source) {
               "write \"throughput: {number}\"");
 }
 
-std::string message_of(int code) {
+std::string error_message(int code) {
   std::array<unsigned char, 256> text{};
   pcre2_get_error_message(code, text.data(), text.size());
   return reinterpret_cast<const char*>(text.data());
@@ -224,7 +224,7 @@ ResultPattern::ResultPattern(const ResultSource& source) : engine_(std::make_uni
                                   PCRE2_UTF | PCRE2_MATCH_INVALID_UTF, &code, &offset, nullptr));
   if (!engine.code) {
     refuse_pattern(source, fmt::format("is not a regular expression: {} at character {}",
-                                       message_of(code), offset + 1));
+                                       error_message(code), offset + 1));
   }
   std::uint32_t groups = 0;
   pcre2_pattern_info(engine.code.get(), PCRE2_INFO_CAPTURECOUNT, &groups);
@@ -250,7 +250,7 @@ std::optional<ResultPattern::Span> ResultPattern::find(std::string_view line, st
   const int count = pcre2_match(engine_->code.get(), reinterpret_cast<PCRE2_SPTR>(line.data()),
                                 line.size(), from, 0, engine_->match.get(), engine_->context.get());
   if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  if (count < 0) throw Error(ErrorKind::internal, message_of(count));
+  if (count < 0) throw Error(ErrorKind::internal, error_message(count));
   const PCRE2_SIZE* at = pcre2_get_ovector_pointer(engine_->match.get());
   if (count < 2) return Span{at[0], at[0], at[0], at[1]};
   return Span{at[0], at[2], at[3], at[1]};

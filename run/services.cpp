@@ -33,7 +33,7 @@ Service ask_backend(const Factory<BackendFactory>& row, const ProcessRank& proce
 // A device need not compute in every precision.
 Service ask_device(const Factory<DeviceFactory>& row) {
   Service service{"device", row.name, false, ""};
-  if (const auto driver = driver_of(row.name)) {
+  if (const auto driver = load_driver(row.name)) {
     std::string why;
     const std::vector<VisibleGpu> gpus = driver->visible(why);
     if (gpus.empty()) return {"device", row.name, false, why, true};
@@ -58,8 +58,8 @@ Service ask_device(const Factory<DeviceFactory>& row) {
 
 }  // namespace
 
-std::string cards_of(const std::string& device) {
-  const auto driver = driver_of(device);
+std::string describe_cards(const std::string& device) {
+  const auto driver = load_driver(device);
   if (!driver) return "";
   std::string why;
   std::vector<std::string> texts;
@@ -73,7 +73,7 @@ std::string cards_of(const std::string& device) {
 }
 
 std::vector<Fact> gpu_meters() {
-  const auto driver = driver_of(first_gpu_device());
+  const auto driver = load_driver(first_gpu_device());
   if (!driver) return {};
   std::string why;
   std::vector<Fact> facts;
@@ -93,7 +93,7 @@ std::vector<Fact> gpu_meters() {
 }
 
 int count_gpus(const std::string& device) {
-  const auto driver = driver_of(device);
+  const auto driver = load_driver(device);
   if (!driver) return 0;
   std::string why;
   int count = 0;

@@ -50,11 +50,11 @@ std::string said_by(std::vector<std::string> command, double seconds = 10) {
   const auto program = find_program(command[0], environment_of_process());
   if (!program) return "";
   command[0] = program->string();
-  return output_of(command, seconds);
+  return capture_output(command, seconds);
 }
 
 // The beginning of a small file; of a larger one its end, where logs say why.
-std::string tail_of(const fs::path& file) {
+std::string read_tail(const fs::path& file) {
   std::error_code ignored;
   const std::uintmax_t size = fs::file_size(file, ignored);  // 0 for files of /proc
   const std::uintmax_t skipped = !ignored && size > kMostOfFile ? size - kMostOfFile : 0;
@@ -151,7 +151,8 @@ void add_machine(Packing& packing) {
   packing.add("environment.txt", environment_text());
   for (const char* file : {"/proc/version", "/proc/meminfo", "/proc/self/limits",
                            "/proc/self/cgroup", "/proc/self/status", "/etc/os-release"}) {
-    packing.add(fs::path("machine") / (fs::path(file).filename().string() + ".txt"), tail_of(file));
+    packing.add(fs::path("machine") / (fs::path(file).filename().string() + ".txt"),
+                read_tail(file));
   }
   const std::vector<std::pair<const char*, std::vector<std::string>>> commands = {
       {"lscpu", {"lscpu"}},
@@ -172,7 +173,7 @@ void add_folder(Packing& packing, const fs::path& folder) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const fs::path name = found[i].file.lexically_relative(folder);
     if (i < kMostFiles) {
-      packing.add(fs::path("about") / name, tail_of(found[i].file));
+      packing.add(fs::path("about") / name, read_tail(found[i].file));
     } else {
       left_out += name.string() + "\n";
     }

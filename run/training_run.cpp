@@ -39,7 +39,7 @@ namespace paceline {
 
 namespace {
 
-CpuSet part_of(const CpuSet& cpus, int from, int count) {
+CpuSet slice_cpus(const CpuSet& cpus, int from, int count) {
   const auto clamp = [&](int at) { return std::min<std::ptrdiff_t>(at, std::ssize(cpus)); };
   return {cpus.begin() + clamp(from), cpus.begin() + clamp(from + count)};
 }
@@ -51,8 +51,8 @@ class ThisRun {
       : request_(request),
         started_(now_seconds()),
         workload_(make_workload(request.workload)),
-        network_(network_of(workload_, request.parameters)),
-        launch_(launch_spec_of(request.config)),
+        network_(make_network(workload_, request.parameters)),
+        launch_(make_launch_spec(request.config)),
         layout_(launch_.layout),
         threads_(request.config.threads),
         config_(request.config.train),
@@ -144,7 +144,7 @@ class ThisRun {
 
   // An endless stream fills any batch.
   void warn_of_large_batch() const {
-    const std::size_t batch = global_batch_of(config_);
+    const std::size_t batch = compute_global_batch(config_);
     if (batch <= data_.train.samples || config_.steps_per_epoch > 0) return;
     log::warning("a step takes {} samples and the training set has {}: no batch is full", batch,
                  data_.train.samples);
@@ -219,7 +219,7 @@ class ThisRun {
   std::vector<ConfigRow> common_rows(World& world) const {
     std::vector<ConfigRow> rows = rows_of_build();
     rows.push_back({"workload", request_.workload});
-    const std::vector<ConfigRow> parameters = rows_of(request_.parameters);
+    const std::vector<ConfigRow> parameters = make_rows(request_.parameters);
     rows.insert(rows.end(), parameters.begin(), parameters.end());
     rows.push_back({"data set", facts_.data_set});
     rows.push_back({"data hash", data_.hash});
@@ -286,10 +286,10 @@ class ThisRun {
     const bool resumes = !request_.state.resume.empty();
     if (resumes || !checkpoints_.run.empty()) session.checkpoints = &checkpoints_;
     for (const CpuSet& cpus : cpus_) {
-      session.input_cpus.push_back(part_of(cpus, threads_.compute, threads_.input));
+      session.input_cpus.push_back(slice_cpus(cpus, threads_.compute, threads_.input));
     }
     session.make_device = [this, &world](int index) {
-      return make_device(index, world.gpus().index_of(index));
+      return make_device(index, world.gpus().device_index(index));
     };
     session.entered = [&energy](RunPart part) { energy.enter(part); };
     session.note = [](const std::string& line) { log::debug("{}", line); };
@@ -312,10 +312,10 @@ class ThisRun {
     const CpuSet& cpus = cpus_[static_cast<std::size_t>(index)];
     DeviceOptions options = request_.config.device;
     options.threads = threads_.compute;
-    options.cpus = part_of(cpus, 0, threads_.compute);
-    options.setup_cpus = part_of(cpus, 0, threads_.total());
+    options.cpus = slice_cpus(cpus, 0, threads_.compute);
+    options.setup_cpus = slice_cpus(cpus, 0, threads_.total());
     options.comm_threads = threads_.comm;
-    options.comm_cpus = part_of(cpus, threads_.compute + threads_.input, threads_.comm);
+    options.comm_cpus = slice_cpus(cpus, threads_.compute + threads_.input, threads_.comm);
     options.gpu = gpu;
     options.choices_file = choices_file(environment_of_process());
     const auto* row = find_factory(device_table(), request_.config.place.device);
@@ -326,7 +326,8 @@ class ThisRun {
 
   void print_progress(const Progress& progress) const {
     const double left = static_cast<double>(progress.steps - progress.step) *
-                        static_cast<double>(global_batch_of(config_)) / progress.samples_per_second;
+                        static_cast<double>(compute_global_batch(config_)) /
+                        progress.samples_per_second;
     log::info("epoch {}, step {}/{}: loss {:.4f}, {} samples/s{}", progress.epoch, progress.step,
               progress.steps, progress.loss, format_rate(progress.samples_per_second),
               left >= 1 ? ", about " + format_seconds(left) + " left" : "");
@@ -338,13 +339,13 @@ class ThisRun {
       return;
     }
     outcome.setup_seconds = setup_seconds_;
-    outcome.straggler = find_straggler(outcome.ranks, warmup_of(outcome));
+    outcome.straggler = find_straggler(outcome.ranks, count_warmup(outcome));
     if (outcome.straggler) tell_straggler(*outcome.straggler);
     facts_.layout = layout_;
     facts_.threads = threads_;
     facts_.other_jobs = std::max(facts_.other_jobs, count_other_jobs());
     if (!facts_.energy.meters.empty()) facts_.energy.shared = facts_.other_jobs > 0;
-    const Json record = to_json(record_of(request_, facts_, outcome));
+    const Json record = to_json(make_record(request_, facts_, outcome));
     const RecordTarget& target = request_.target;
     std::string written;
     if (!target.store.empty()) {
@@ -386,7 +387,7 @@ class ThisRun {
     const std::string accuracy =
         last.test_accuracy >= 0 ? fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy)
                                 : "";
-    const std::size_t warmup = warmup_of(outcome);
+    const std::size_t warmup = count_warmup(outcome);
     log::info("{}: {} of {} in {} ({} samples/s{}), training loss {:.4f}{}", request_.workload,
               counted(outcome.steps, "step"), counted(outcome.global_batch, "sample"),
               format_seconds(outcome.fit_seconds), format_rate(samples_per_second(outcome)),
@@ -428,12 +429,12 @@ class ThisRun {
 
 }  // namespace
 
-LaunchSpec launch_spec_of(const PlaceConfig& process) {
+LaunchSpec make_launch_spec(const PlaceConfig& process) {
   return {process.backend, process.device, process.layout, process.oversubscribe};
 }
 
-LaunchSpec launch_spec_of(const RunConfig& config) {
-  LaunchSpec launch = launch_spec_of(config.place);
+LaunchSpec make_launch_spec(const RunConfig& config) {
+  LaunchSpec launch = make_launch_spec(config.place);
   launch.stops_between_steps = config.checkpoints.can_resume();
   return launch;
 }

@@ -33,8 +33,8 @@ void check_new_record(const std::filesystem::path& file);
 
 void check_new_trace(const std::filesystem::path& file);  // the same
 
-LaunchSpec launch_spec_of(const PlaceConfig& place);
-LaunchSpec launch_spec_of(const RunConfig& config);
+LaunchSpec make_launch_spec(const PlaceConfig& place);
+LaunchSpec make_launch_spec(const RunConfig& config);
 // Where the record goes, and the run's place in a sweep.
 struct RecordTarget {
   std::filesystem::path file;   // --record

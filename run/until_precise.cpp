@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kSecondsPerHour = 3600;
 
-std::optional<double> cost_of(const Record& record) {
-  const Run run = run_of(record);
+std::optional<double> find_cost(const Record& record) {
+  const Run run = make_run(record);
   if (run.tainted()) return std::nullopt;
   if (run.fit_seconds) return run.fit_seconds;
   if (run.samples_per_second) return 1 / *run.samples_per_second;
@@ -54,7 +54,7 @@ PointPrecision UntilPrecise::look_at(const std::vector<const RunStatus*>& runs,
     point.done += is_done ? 1 : 0;
     point.failed += !is_done && tried_.contains({status->run.point, status->run.repeat}) ? 1 : 0;
     if (!is_done) continue;
-    if (const auto cost = cost_of(*records.at(status->why))) costs.push_back(*cost);
+    if (const auto cost = find_cost(*records.at(status->why))) costs.push_back(*cost);
   }
   point.counted = costs.size();
   const auto first = static_cast<std::size_t>(plan_->spec.repeats);

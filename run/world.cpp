@@ -169,7 +169,7 @@ struct World::Parts {
     for (int i = 0; i < replicas_here; ++i) {
       const FlightRing::Identity identity{process.rank * replicas_here + i,
                                           process.size * replicas_here, process.rank, host_name(),
-                                          attempt_of(environment)};
+                                          find_attempt(environment)};
       recording->rings.push_back(std::make_shared<FlightRing>(identity, folder));
       if (folder && !recording->rings.back()->why().empty()) {
         log::warning("a post-mortem will not show the last step of rank {}: {}", identity.rank,

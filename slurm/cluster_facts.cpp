@@ -13,7 +13,8 @@ namespace paceline {
 
 namespace {
 
-std::vector<std::vector<std::string>> table_of(const CommandResult& result, std::size_t columns) {
+std::vector<std::vector<std::string>> parse_table(const CommandResult& result,
+                                                  std::size_t columns) {
   std::vector<std::vector<std::string>> rows;
   if (!result.ok()) return rows;
   for (const std::string& line : split(result.out, '\n')) {
@@ -93,7 +94,7 @@ class RoomFinder {
   // Reads the rows "account|partition|limit|QOS" of this user.
   void add_account() {
     std::string qos = site_.qos;
-    const auto rows = table_of(
+    const auto rows = parse_table(
         slurm_.run({"sacctmgr", "-n", "-P", "show", "assoc", "where", "user=" + user_name(),
                     "format=Account,Partition,MaxSubmitJobs,DefaultQOS"}),
         4);
@@ -104,9 +105,10 @@ class RoomFinder {
       if (qos.empty()) qos = row[3];
     }
     if (qos.empty()) qos = "normal";
-    for (const auto& row : table_of(slurm_.run({"sacctmgr", "-n", "-P", "show", "qos", "where",
-                                                "name=" + qos, "format=Name,MaxSubmitJobsPerUser"}),
-                                    2)) {
+    for (const auto& row :
+         parse_table(slurm_.run({"sacctmgr", "-n", "-P", "show", "qos", "where", "name=" + qos,
+                                 "format=Name,MaxSubmitJobsPerUser"}),
+                     2)) {
       add_limit(row[1], "MaxSubmitJobsPerUser of QOS " + row[0]);
     }
   }
@@ -135,7 +137,7 @@ class RoomFinder {
 NodeCounts count_nodes(const Site& site, const SlurmCommands& slurm) {
   std::vector<std::string> words = {"sinfo", "-h", "-N", "-o", "%P|%X|%Y|%c|%G"};
   if (!site.partition.empty()) words.insert(words.end(), {"-p", site.partition});
-  const auto rows = table_of(slurm.run(words), 3);
+  const auto rows = parse_table(slurm.run(words), 3);
   const bool has_default =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row[0].ends_with('*'); });
   NodeCounts facts;

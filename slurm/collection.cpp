@@ -18,7 +18,7 @@ namespace {
 constexpr double kUnlike = 1.05;
 
 // Slurm's name of the node, which tells virtual ones apart that share a host.
-std::string node_of(const RunRecord& record) {
+std::string node_name(const RunRecord& record) {
   const Provenance& made = record.provenance;
   if (made.allocation && !made.allocation->node.empty()) return made.allocation->node;
   return made.hosts.empty() || made.hosts.front().empty() ? "unknown" : made.hosts.front();
@@ -47,7 +47,7 @@ std::vector<std::string> reference_lines(const std::filesystem::path& study) {
   for (const Record& record : load_store(folder).records) {
     const auto fit = record->timing.fit_seconds;
     if (!record->completed() || !fit) continue;
-    seconds[node_of(*record)].push_back(*fit);
+    seconds[node_name(*record)].push_back(*fit);
     all.push_back(*fit);
   }
   if (all.empty()) return {};

@@ -50,7 +50,7 @@ int even_share(const Site& site, const JobShape& shape, int parts, const char* o
   if (parts > 0 && shape.gpus % parts == 0) return shape.gpus / parts;
   refuse(site,
          fmt::format("{} cannot be requested as equal GPUs per {} with form {}", shape.text(),
-                     of_what, text_of(site.gpu_form)),
+                     of_what, to_string(site.gpu_form)),
          "use form gres or gpus");
 }
 

@@ -50,7 +50,7 @@ std::string JobShape::text() const {
          (gpus > 0 ? ", " + counted(gpus, "GPU") : "");
 }
 
-JobShape shape_of(const Layout& layout) {
+JobShape make_shape(const Layout& layout) {
   return {layout.nodes, layout.replicas_are_cores ? 0 : layout.gpus, layout.ntasks,
           layout.cpus_per_task};
 }
@@ -60,7 +60,7 @@ std::vector<JobArray> group_runs(const std::vector<PlannedPoint>& points,
                                  const std::vector<Need>& needs, int most_elements) {
   std::vector<JobArray> wholes;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const JobShape shape = shape_of(points[runs[i].point].layout);
+    const JobShape shape = make_shape(points[runs[i].point].layout);
     const auto found = std::find_if(wholes.begin(), wholes.end(),
                                     [&](const JobArray& array) { return array.shape == shape; });
     if (found == wholes.end()) {

@@ -30,7 +30,7 @@ struct JobShape {
   std::string text() const;  // "1 node, 2 tasks of 4 CPUs, 2 GPUs"
 };
 
-JobShape shape_of(const Layout& layout);
+JobShape make_shape(const Layout& layout);
 
 struct JobArray {
   std::string name;  // the shape's name; "1n2t4c2g-2of3" if it was split

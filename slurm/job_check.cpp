@@ -12,18 +12,18 @@ namespace paceline {
 
 namespace {
 
-std::string text_of(const Environment& environment, const char* name) {
+std::string read_text(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? "" : found->second;
 }
 
 // 0 where it is not set, or no count.
-int count_of(const Environment& environment, const char* name) {
-  const auto value = to_integer(text_of(environment, name));
+int read_count(const Environment& environment, const char* name) {
+  const auto value = to_integer(read_text(environment, name));
   return value && *value > 0 && *value < 10'000'000 ? static_cast<int>(*value) : 0;
 }
 
-int visible_gpus_of(const Environment& environment) {
+int count_visible_gpus(const Environment& environment) {
   const auto found = environment.find("CUDA_VISIBLE_DEVICES");
   if (found == environment.end()) return -1;
   const std::string list(trim(found->second));
@@ -78,27 +78,27 @@ std::string JobGrant::text() const {
       restarts > 0 ? fmt::format(", restart {}", restarts) : "");
 }
 
-JobGrant grant_of(const Environment& environment, int cpus_in_mask) {
+JobGrant read_grant(const Environment& environment, int cpus_in_mask) {
   JobGrant grant;
-  const std::string array = text_of(environment, "SLURM_ARRAY_JOB_ID");
-  grant.job = array.empty() ? text_of(environment, "SLURM_JOB_ID")
-                            : array + "_" + text_of(environment, "SLURM_ARRAY_TASK_ID");
-  grant.nodes = text_of(environment, "SLURM_JOB_NODELIST");
-  grant.node = text_of(environment, "SLURMD_NODENAME");
-  grant.node_count = count_of(environment, "SLURM_JOB_NUM_NODES");
-  grant.tasks = count_of(environment, "SLURM_NTASKS");
-  grant.cpus_on_node = count_of(environment, "SLURM_CPUS_ON_NODE");
-  grant.cpus_per_task = count_of(environment, "SLURM_CPUS_PER_TASK");
-  grant.gpus_on_node = count_of(environment, "SLURM_GPUS_ON_NODE");
-  grant.visible_gpus = visible_gpus_of(environment);
+  const std::string array = read_text(environment, "SLURM_ARRAY_JOB_ID");
+  grant.job = array.empty() ? read_text(environment, "SLURM_JOB_ID")
+                            : array + "_" + read_text(environment, "SLURM_ARRAY_TASK_ID");
+  grant.nodes = read_text(environment, "SLURM_JOB_NODELIST");
+  grant.node = read_text(environment, "SLURMD_NODENAME");
+  grant.node_count = read_count(environment, "SLURM_JOB_NUM_NODES");
+  grant.tasks = read_count(environment, "SLURM_NTASKS");
+  grant.cpus_on_node = read_count(environment, "SLURM_CPUS_ON_NODE");
+  grant.cpus_per_task = read_count(environment, "SLURM_CPUS_PER_TASK");
+  grant.gpus_on_node = read_count(environment, "SLURM_GPUS_ON_NODE");
+  grant.visible_gpus = count_visible_gpus(environment);
   grant.cpus_in_mask = cpus_in_mask;
-  grant.restarts = count_of(environment, "SLURM_RESTART_COUNT");
+  grant.restarts = read_count(environment, "SLURM_RESTART_COUNT");
   return grant;
 }
 
 void check_grant(const JobGrant& grant, const Point& parameters) {
   if (grant.job.empty()) return;
-  const Layout layout = layout_of(parameters);
+  const Layout layout = make_layout(parameters);
   if (grant.node_count > 0 && grant.node_count != layout.nodes) {
     refuse(fmt::format("the job has {} nodes, its run needs {}", grant.node_count, layout.nodes),
            "job " + grant.job, "check --nodes of the script");

@@ -24,7 +24,7 @@ struct JobGrant {
   std::string text() const;  // for the log
 };
 
-JobGrant grant_of(const Environment& environment, int cpus_in_mask);
+JobGrant read_grant(const Environment& environment, int cpus_in_mask);
 
 // Throws usage with a cure if the job lacks what a run of these parameters needs: different numbers
 // of nodes or tasks, too few CPUs on this node (according to Slurm or the affinity mask), too few

@@ -14,7 +14,7 @@ constexpr double kWattHour = 3600;
 constexpr double kUnknown = 4294967294, kUnknown64 = 1.8e19;
 
 // "pm_counters" of "acct_gather_energy/pm_counters"; empty: none.
-std::string plugin_of(const std::string& type) {
+std::string find_plugin(const std::string& type) {
   const auto slash = type.rfind('/');
   const std::string name = slash == std::string::npos ? type : type.substr(slash + 1);
   return name == "none" || name == "(null)" ? "" : name;
@@ -33,7 +33,7 @@ std::optional<JobEnergy> ask_energy(const SlurmCommands& slurm,
                                     const std::vector<std::int64_t>& jobs) {
   if (jobs.empty()) return std::nullopt;
   JobEnergy energy;
-  energy.plugin = plugin_of(slurm.configured("AcctGatherEnergyType"));
+  energy.plugin = find_plugin(slurm.configured("AcctGatherEnergyType"));
   if (energy.plugin.empty()) return std::nullopt;
   std::vector<std::string> ids;
   for (const std::int64_t job : jobs) ids.push_back(std::to_string(job));

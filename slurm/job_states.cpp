@@ -31,13 +31,13 @@ void put(ElementStates& states, const ArrayId& id, const ElementState& state) {
   for (const int element : id.elements) states[{id.job, element}] = state;
 }
 
-std::vector<std::string> columns_of(const std::string& line, std::size_t count) {
+std::vector<std::string> split_columns(const std::string& line, std::size_t count) {
   std::vector<std::string> columns = split(line, '|');
   columns.resize(std::max(columns.size(), count));
   return columns;
 }
 
-std::string ending_of(const std::string& exit_code, const std::string& nodes) {
+std::string describe_exit(const std::string& exit_code, const std::string& nodes) {
   std::vector<std::string> parts;
   if (!exit_code.empty() && exit_code != "0:0") parts.push_back("exit code " + exit_code);
   if (!nodes.empty() && nodes != "(null)" && nodes != "None assigned") {
@@ -47,7 +47,7 @@ std::string ending_of(const std::string& exit_code, const std::string& nodes) {
 }
 
 // KEY=value KEY=value; a value ends at a space.
-std::map<std::string, std::string> pairs_of(const std::string& line) {
+std::map<std::string, std::string> parse_pairs(const std::string& line) {
   std::map<std::string, std::string> pairs;
   for (const std::string& word : split(line, ' ')) {
     const auto equals = word.find('=');
@@ -56,7 +56,7 @@ std::map<std::string, std::string> pairs_of(const std::string& line) {
   return pairs;
 }
 
-std::string list_of(const std::vector<std::int64_t>& jobs) {
+std::string format_list(const std::vector<std::int64_t>& jobs) {
   std::vector<std::string> texts;
   texts.reserve(jobs.size());
   for (const std::int64_t job : jobs) texts.push_back(std::to_string(job));
@@ -109,7 +109,7 @@ bool ElementState::in_queue() const {
 ElementStates parse_squeue(std::string_view text) {
   ElementStates states;
   for (const std::string& line : split(text, '\n')) {
-    const auto columns = columns_of(line, 3);
+    const auto columns = split_columns(line, 3);
     const auto id = parse_array_id(columns[0]);
     const std::string state = plain_state(columns[1]);
     if (id && !state.empty()) put(states, *id, {state, std::string(trim(columns[2]))});
@@ -120,10 +120,10 @@ ElementStates parse_squeue(std::string_view text) {
 ElementStates parse_sacct(std::string_view text) {
   ElementStates states;
   for (const std::string& line : split(text, '\n')) {
-    const auto columns = columns_of(line, 4);
+    const auto columns = split_columns(line, 4);
     const auto id = parse_array_id(columns[0]);
     const std::string state = plain_state(columns[1]);
-    if (id && !state.empty()) put(states, *id, {state, ending_of(columns[2], columns[3])});
+    if (id && !state.empty()) put(states, *id, {state, describe_exit(columns[2], columns[3])});
   }
   return states;
 }
@@ -131,7 +131,7 @@ ElementStates parse_sacct(std::string_view text) {
 ElementStates parse_job_lines(std::string_view text) {
   ElementStates states;
   for (const std::string& line : split(text, '\n')) {
-    const auto pairs = pairs_of(line);
+    const auto pairs = parse_pairs(line);
     const auto value = [&](const char* key) {
       const auto found = pairs.find(key);
       return found == pairs.end() ? std::string() : found->second;
@@ -142,7 +142,7 @@ ElementStates parse_job_lines(std::string_view text) {
     if (!job || *job < 1 || state.empty() || !parse_elements(value("ArrayTaskId"), id)) continue;
     const bool waits = ElementState{state, ""}.pending();
     put(states, id,
-        {state, waits ? value("Reason") : ending_of(value("ExitCode"), value("NodeList"))});
+        {state, waits ? value("Reason") : describe_exit(value("ExitCode"), value("NodeList"))});
   }
   return states;
 }
@@ -166,7 +166,7 @@ ElementStates ask_queue(const SlurmCommands& slurm, const std::vector<std::int64
 ElementStates ask_history(const SlurmCommands& slurm, const std::vector<std::int64_t>& jobs) {
   if (jobs.empty()) return {};
   const CommandResult result = slurm.run(
-      {"sacct", "-n", "-P", "-X", "-j", list_of(jobs), "-o", "JobID,State,ExitCode,NodeList"});
+      {"sacct", "-n", "-P", "-X", "-j", format_list(jobs), "-o", "JobID,State,ExitCode,NodeList"});
   ElementStates states = result.ok() ? parse_sacct(result.out) : completed_jobs(slurm);
   for (const std::int64_t job : jobs) {
     if (is_settled(states, job)) continue;

@@ -74,7 +74,7 @@ class Appender {
   int descriptor_;
 };
 
-Value value_of(const Json& json) {
+Value parse_value(const Json& json) {
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (json.is_number()) return json.get<double>();
@@ -86,7 +86,7 @@ Element read_element(const Json& row, const Json& array, const std::string& wher
       array.at("study"), array.at("workload"), row.at("point"),    row.at("point_folder"), {},
       row.at("repeat"),  row.at("identity"),   row.at("data_hash")};
   for (const auto& [name, value] : row.at("parameters").items()) {
-    element.parameters.set(name, checked_value(name, value_of(value), where));
+    element.parameters.set(name, checked_value(name, parse_value(value), where));
   }
   return element;
 }
@@ -191,7 +191,7 @@ void Journal::describe(const std::string& event, const std::string& session, con
   for (const Element& element : elements) {
     rows.push_back({{"point", element.point},
                     {"point_folder", element.point_folder},
-                    {"parameters", json_of(element.parameters)},
+                    {"parameters", to_json(element.parameters)},
                     {"repeat", element.repeat},
                     {"identity", element.identity},
                     {"data_hash", element.data_hash}});

@@ -20,13 +20,13 @@ Nodes::Nodes(const Journal& journal, const StoreContent& store, JobPlace place)
   for (const SentArray& array : journal.arrays()) sessions_.insert(array.session);
   std::vector<Machine> machines;
   for (const Record& record : store.records) {
-    if (record->completed() && made_there(record)) machines.push_back(machine_of(record));
+    if (record->completed() && made_there(record)) machines.push_back(identify_machine(record));
   }
   seen_ = kinds_of_machines(std::move(machines));
 }
 
 bool Nodes::made_there(const Record& record) const {
-  const Machine machine = machine_of(record);
+  const Machine machine = identify_machine(record);
   if (place_.node && machine.is_known() && !alike(*place_.node, machine)) return false;
   const std::optional<Allocation>& allocation = record->provenance.allocation;
   if (!allocation || allocation->job.empty()) return sessions_.contains(record->session);
@@ -47,7 +47,7 @@ bool Nodes::is_like_a_node(const Machine& machine) const {
 
 std::string Nodes::other_machine(const Record& record) const {
   if (made_there(record)) return "";
-  const Machine machine = machine_of(record);
+  const Machine machine = identify_machine(record);
   return is_like_a_node(machine) ? "" : machine.text();
 }
 

@@ -47,7 +47,7 @@ std::string quoted(const std::vector<std::string>& words) {
   return join(texts, " ");
 }
 
-std::string modules_of(const Site& site) {
+std::string format_modules(const Site& site) {
   std::vector<std::string> lines;
   if (site.module_purge) lines.emplace_back("module purge");
   if (!site.modules.empty()) {
@@ -61,7 +61,7 @@ std::string modules_of(const Site& site) {
 
 // PMIx keeps what the ranks of a node share in a folder that a container need not show; a rank that
 // finds none of it can die of that (PMIx 4.2). "hash" gives each rank its own.
-std::string environment_of(const Site& site) {
+std::string format_environment(const Site& site) {
   std::vector<std::string> lines;
   if (!site.unset.empty()) lines.push_back("unset " + join(site.unset, " "));
   if (site.container.on) lines.emplace_back("export PMIX_MCA_gds=hash");
@@ -85,7 +85,7 @@ void check_bind(const std::string& path) {
 
 // What runs read and write, beside what the profile names: the folder of studies, as reference runs
 // are a study of their own.
-std::string binds_of(const Site& site, const ScriptSetup& setup) {
+std::string format_binds(const Site& site, const ScriptSetup& setup) {
   std::vector<std::string> paths = {setup.folder.parent_path().string()};
   for (const std::string& path : {site.data, site.stage}) {
     if (!path.empty()) paths.push_back(path);
@@ -101,7 +101,7 @@ std::string binds_of(const Site& site, const ScriptSetup& setup) {
   return text;
 }
 
-std::string program_of(const Site& site, const ScriptSetup& setup, bool gpus) {
+std::string format_program(const Site& site, const ScriptSetup& setup, bool gpus) {
   const SiteContainer& container = site.container;
   if (!container.on) {
     return site.program.empty() ? shell_quote(setup.program.string()) : script_word(site.program);
@@ -110,14 +110,14 @@ std::string program_of(const Site& site, const ScriptSetup& setup, bool gpus) {
   if (container.nv && gpus) text += " --nv";
   for (const std::string& overlay : container.overlays)
     text += " --overlay " + script_word(overlay);
-  text += binds_of(site, setup) + " " + script_word(container.image) + " ";
+  text += format_binds(site, setup) + " " + script_word(container.image) + " ";
   return text + (site.program.empty() ? "paceline" : script_word(site.program));
 }
 
 // Newer Slurm does not pass the job's --cpus-per-task on to its steps. A rank that dies while MPI
 // starts would leave the others waiting until the time limit; those that end well, all do within
 // the wait. Killing at the first bad end (--kill-on-bad-exit) would hit ranks that end with 75.
-std::string launch_of(const Site& site, const JobShape& shape) {
+std::string format_launch(const Site& site, const JobShape& shape) {
   std::vector<std::string> words;
   if (site.launcher == JobLauncher::srun) {
     words = {"srun", fmt::format("--nodes={}", shape.nodes),
@@ -137,7 +137,7 @@ std::string launch_of(const Site& site, const JobShape& shape) {
 }
 
 // The same work in each job, so that unlike nodes and drift between jobs show.
-std::string reference_of(const Site& site, const ScriptSetup& setup) {
+std::string format_reference(const Site& site, const ScriptSetup& setup) {
   if (!site.reference) return "";
   const std::string study = setup.study + ".reference";
   const RunContext context{study, "gpus=1", "gpus=1", setup.session};
@@ -162,13 +162,13 @@ std::string reference_of(const Site& site, const ScriptSetup& setup) {
 
 // A program of the user's own is started once, on the first node, and starts what else it needs:
 // its record and what it prints are of one place.
-std::string start_of(const JobArray& array, const ScriptSetup& setup) {
+std::string format_start(const JobArray& array, const ScriptSetup& setup) {
   if (!setup.own_program) return "\"${launch[@]}\" ";
   if (array.shape.nodes == 1) return "";
   return fmt::format("{}=$(printf '%s\\n' \"${{launch[@]}}\") ", kLauncherVariable);
 }
 
-std::string requeue_of(const Site& site) {
+std::string format_requeue(const Site& site) {
   if (!site.requeue) return "";
   return "# 75: saved before its end. It goes on there in this job's next turn.\n"
          "if [ \"$code\" = 75 ]; then\n"
@@ -176,7 +176,7 @@ std::string requeue_of(const Site& site) {
          "fi";
 }
 
-std::string fallback_of(const ScriptSetup& setup) {
+std::string format_fallback(const ScriptSetup& setup) {
   if (setup.fallback.empty()) return "";
   const std::string to = shell_quote(setup.fallback);
   return "# Asked for by --fallback: where the run's own backend could not sum on these nodes.\n"
@@ -190,7 +190,7 @@ std::string fallback_of(const ScriptSetup& setup) {
 }
 
 // For a smoke test, which runs on less than the study it stands for.
-std::string services_of(const ScriptSetup& setup) {
+std::string format_services(const ScriptSetup& setup) {
   std::string text;
   for (const std::string& service : setup.services) {
     text += " " + shell_quote("--built=" + service);
@@ -271,17 +271,17 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                                                             : shell_quote(setup.by_hand.string())},
                             {"array", array.name},
                             {"study_folder", shell_quote(setup.folder.string())},
-                            {"modules", modules_of(site)},
-                            {"environment", environment_of(site)},
+                            {"modules", format_modules(site)},
+                            {"environment", format_environment(site)},
                             {"setup", join(site.setup, "\n")},
                             {"store", array.shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1"},
-                            {"program", program_of(site, setup, array.shape.gpus > 0)},
-                            {"launch", launch_of(site, array.shape)},
-                            {"start", start_of(array, setup)},
-                            {"services", services_of(setup)},
-                            {"reference", reference_of(site, setup)},
-                            {"fallback", fallback_of(setup)},
-                            {"requeue", requeue_of(site)},
+                            {"program", format_program(site, setup, array.shape.gpus > 0)},
+                            {"launch", format_launch(site, array.shape)},
+                            {"start", format_start(array, setup)},
+                            {"services", format_services(setup)},
+                            {"reference", format_reference(site, setup)},
+                            {"fallback", format_fallback(setup)},
+                            {"requeue", format_requeue(site)},
                             {"errors", site.error_file ? "${log%.log}.err" : "$log"}});
 }
 
@@ -290,11 +290,13 @@ std::string collect_script_text(const Site& site, const ScriptSetup& setup) {
   std::vector<std::string> parts = {"#!/bin/bash\n# Collects study " + setup.study +
                                     " once its arrays have ended."};
   parts.push_back(join(collect_directives(site, setup), "\n"));
-  for (const std::string& part : {modules_of(site), environment_of(site), join(site.setup, "\n")}) {
+  for (const std::string& part :
+       {format_modules(site), format_environment(site), join(site.setup, "\n")}) {
     if (!part.empty()) parts.push_back(part);
   }
   parts.push_back(fmt::format("paceline=({})\n\"${{paceline[@]}}\" collect {}",
-                              program_of(site, setup, false), shell_quote(setup.folder.string())));
+                              format_program(site, setup, false),
+                              shell_quote(setup.folder.string())));
   return "" + join(parts, "\n") + "\n";
 }
 

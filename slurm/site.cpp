@@ -89,11 +89,11 @@ class SiteReader {
   static std::string below(const std::string& path, const std::string& key) {
     return fmt::format("{}/{}", path, key);
   }
-  static std::string key_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+  static std::string make_key(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
   void read_object(const Json& object, const std::string& path, const Keys& keys) const {
     if (!object.is_object()) {
-      fail(path.empty() ? "a site profile is a JSON object" : key_of(path) + " must be an object",
+      fail(path.empty() ? "a site profile is a JSON object" : make_key(path) + " must be an object",
            path, "put it in { }");
     }
     for (const auto& [key, value] : object.items()) {
@@ -206,13 +206,13 @@ class SiteReader {
   // Lines of a script are made of these: a line break would begin another.
   std::string text(const Json& value, const std::string& path) const {
     if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
-      fail(fmt::format("{} must be a text", key_of(path)), path, "write it in quotes");
+      fail(fmt::format("{} must be a text", make_key(path)), path, "write it in quotes");
     }
     const auto& text = value.get_ref<const std::string&>();
     const bool plain =
         std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; });
     if (!plain || text.size() > kMaxText) {
-      fail(fmt::format("{} must be one line of at most {} bytes", key_of(path), kMaxText), path,
+      fail(fmt::format("{} must be one line of at most {} bytes", make_key(path), kMaxText), path,
            "remove line breaks and control characters");
     }
     return text;
@@ -220,7 +220,7 @@ class SiteReader {
 
   std::vector<std::string> texts(const Json& value, const std::string& path) const {
     if (!value.is_array())
-      fail(fmt::format("{} must be a list", key_of(path)), path, "put it in [ ]");
+      fail(fmt::format("{} must be a list", make_key(path)), path, "put it in [ ]");
     std::vector<std::string> result;
     for (std::size_t i = 0; i < value.size(); ++i) {
       result.push_back(text(value[i], fmt::format("{}/{}", path, i)));
@@ -243,7 +243,7 @@ class SiteReader {
     return [this, &target](const Json& value, const std::string& path) {
       target = text(value, path);
       if (is_option_value(target)) return;
-      fail(fmt::format("{} cannot be \"{}\"", key_of(path), target), path,
+      fail(fmt::format("{} cannot be \"{}\"", make_key(path), target), path,
            "use letters, digits and _ - . , : + @ & | * = ( ) [ ] /");
     };
   }
@@ -297,7 +297,7 @@ class SiteReader {
   KeyReader flag_into(bool& target) const {
     return [this, &target](const Json& value, const std::string& path) {
       if (!value.is_boolean()) {
-        fail(fmt::format("{} must be true or false", key_of(path)), path, "give one, unquoted");
+        fail(fmt::format("{} must be true or false", make_key(path)), path, "give one, unquoted");
       }
       target = value.get<bool>();
     };
@@ -306,8 +306,8 @@ class SiteReader {
   KeyReader whole_into(int& target, int low, int high) const {
     return [this, &target, low, high](const Json& value, const std::string& path) {
       if (!value.is_number_integer() || value.get<double>() < low || value.get<double>() > high) {
-        fail(fmt::format("{} must be a whole number from {} to {}", key_of(path), low, high), path,
-             "give one, unquoted");
+        fail(fmt::format("{} must be a whole number from {} to {}", make_key(path), low, high),
+             path, "give one, unquoted");
       }
       target = value.get<int>();
     };
@@ -316,7 +316,7 @@ class SiteReader {
   KeyReader real_into(double& target, double low, double high) const {
     return [this, &target, low, high](const Json& value, const std::string& path) {
       if (!value.is_number() || value.get<double>() < low || value.get<double>() > high) {
-        fail(fmt::format("{} must be a number from {} to {}", key_of(path), low, high), path,
+        fail(fmt::format("{} must be a number from {} to {}", make_key(path), low, high), path,
              "give one, unquoted");
       }
       target = value.get<double>();
@@ -336,7 +336,7 @@ class SiteReader {
         }
         names.emplace_back(name);
       }
-      fail(fmt::format("{} cannot be \"{}\"", key_of(path), word), path, suggestion(word, names));
+      fail(fmt::format("{} cannot be \"{}\"", make_key(path), word), path, suggestion(word, names));
     };
   }
 
@@ -370,7 +370,7 @@ bool is_placeholder(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> placeholders_of(const Site& site) {
+std::vector<std::string> list_placeholders(const Site& site) {
   std::vector<std::pair<const char*, std::string>> texts = {
       {"account", site.account},
       {"partition", site.partition},
@@ -395,11 +395,11 @@ std::vector<std::string> placeholders_of(const Site& site) {
   return found;
 }
 
-std::string_view text_of(GpuForm form) {
+std::string_view to_string(GpuForm form) {
   return name_in(kGpuForms, form);
 }
 
-std::string_view text_of(MemoryForm form) {
+std::string_view to_string(MemoryForm form) {
   return name_in(kMemoryForms, form);
 }
 

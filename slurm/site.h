@@ -80,10 +80,10 @@ Site parse_site(const std::string& name, std::string_view text);
 
 // Placeholders that the user must replace: "account is XXX@v100", by key. Detects "XXX" and
 // "<...>".
-std::vector<std::string> placeholders_of(const Site& site);
+std::vector<std::string> list_placeholders(const Site& site);
 
 // The form's Slurm option.
-std::string_view text_of(GpuForm form);
-std::string_view text_of(MemoryForm form);
+std::string_view to_string(GpuForm form);
+std::string_view to_string(MemoryForm form);
 
 }  // namespace paceline

@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> split_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (const std::string& line : split(text, '\n')) {
     const std::string plain(trim(line));
@@ -66,7 +66,7 @@ class Checker {
 
   // "name|gres" of each partition that this user sees.
   void check_partition() {
-    const auto rows = lines_of(slurm_.run({"sinfo", "-h", "-o", "%R|%G"}).out);
+    const auto rows = split_lines(slurm_.run({"sinfo", "-h", "-o", "%R|%G"}).out);
     std::vector<std::string> names;
     std::string gres;
     for (const std::string& row : rows) {
@@ -120,7 +120,7 @@ class Checker {
     }
     if (!srun) return;
     const CommandResult result = slurm_.run({"srun", "--mpi=list"});
-    const std::string kinds = join(lines_of(result.out + result.err), " ");
+    const std::string kinds = join(split_lines(result.out + result.err), " ");
     fact("kinds of MPI", kinds);
     for (const std::string& option : site_.launcher_options) {
       if (!option.starts_with("--mpi=")) continue;

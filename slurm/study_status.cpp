@@ -30,32 +30,32 @@ constexpr Phase kPhases[] = {{RunPhase::done, "done", "done", '#'},
                              {RunPhase::unsent, "unsent", "not submitted", '-'},
                              {RunPhase::unknown, "unknown", "not known", '?'}};
 
-const Phase& look_of(RunPhase phase) {
+const Phase& phase_style(RunPhase phase) {
   return *std::find_if(std::begin(kPhases), std::end(kPhases),
                        [&](const Phase& known) { return known.phase == phase; });
 }
 
 using Runs = std::vector<const RunView*>;
 
-std::size_t count_of(const Runs& runs, RunPhase phase) {
+std::size_t count_runs(const Runs& runs, RunPhase phase) {
   return static_cast<std::size_t>(std::count_if(
       runs.begin(), runs.end(), [&](const RunView* run) { return run->phase == phase; }));
 }
 
 // Runs that have a value in common, in the order of the first of each.
 template <typename Key>
-std::vector<Runs> grouped(const Runs& runs, Key key_of) {
+std::vector<Runs> grouped(const Runs& runs, Key make_key) {
   std::unordered_map<std::string, std::size_t> places;
   std::vector<Runs> groups;
   for (const RunView* run : runs) {
-    const auto [place, is_new] = places.emplace(key_of(*run), groups.size());
+    const auto [place, is_new] = places.emplace(make_key(*run), groups.size());
     if (is_new) groups.emplace_back();
     groups[place->second].push_back(run);
   }
   return groups;
 }
 
-std::string jobs_of(const Runs& runs) {
+std::string list_jobs(const Runs& runs) {
   std::set<std::int64_t> jobs;
   for (const RunView* run : runs) {
     if (run->slurm.job > 0) jobs.insert(run->slurm.job);
@@ -65,9 +65,9 @@ std::string jobs_of(const Runs& runs) {
              : fmt::format("{} {}", jobs.size() == 1 ? "job" : "jobs", fmt::join(jobs, ", "));
 }
 
-std::string bar_of(const Runs& runs) {
+std::string make_bar(const Runs& runs) {
   std::string bar = "[";
-  for (const RunView* run : runs) bar += look_of(run->phase).mark;
+  for (const RunView* run : runs) bar += phase_style(run->phase).mark;
   return bar + "]";
 }
 
@@ -77,7 +77,7 @@ std::string point_line(Runs runs, std::size_t width) {
     return a->element.repeat < b->element.repeat;
   });
   std::string text = fmt::format("  {:<{}}  {} {} of {} done", runs.front()->element.point, width,
-                                 bar_of(runs), count_of(runs, RunPhase::done), runs.size());
+                                 make_bar(runs), count_runs(runs, RunPhase::done), runs.size());
   std::vector<RepeatReason> reasons;
   for (const RunView* run : runs) {
     if (run->phase != RunPhase::failed && run->phase != RunPhase::unsent &&
@@ -85,7 +85,7 @@ std::string point_line(Runs runs, std::size_t width) {
       continue;
     }
     reasons.push_back({run->element.repeat,
-                       fmt::format("{}: {}", look_of(run->phase).text, run->why),
+                       fmt::format("{}: {}", phase_style(run->phase).text, run->why),
                        run->slurm.job > 0 ? run->slurm.text() : ""});
   }
   if (!reasons.empty()) text += "; " + to_text(std::move(reasons), " ");
@@ -114,21 +114,21 @@ std::string text_of_phases(std::size_t runs, Count count_in) {
   return text;
 }
 
-std::string phases_of(const Runs& runs) {
-  return text_of_phases(runs.size(), [&](RunPhase phase) { return count_of(runs, phase); });
+std::string format_phases(const Runs& runs) {
+  return text_of_phases(runs.size(), [&](RunPhase phase) { return count_runs(runs, phase); });
 }
 
 // The lower, the sooner somebody wants to see it.
-int rank_of(const Runs& point) {
-  if (count_of(point, RunPhase::failed) + count_of(point, RunPhase::unknown) > 0) return 0;
-  return count_of(point, RunPhase::running) > 0 ? 1 : 2;
+int sort_key(const Runs& point) {
+  if (count_runs(point, RunPhase::failed) + count_runs(point, RunPhase::unknown) > 0) return 0;
+  return count_runs(point, RunPhase::running) > 0 ? 1 : 2;
 }
 
 std::string point_lines(const Runs& runs, std::size_t most) {
   std::vector<Runs> points = grouped(runs, [](const RunView& run) { return run.element.point; });
   if (points.size() > most) {
     std::stable_sort(points.begin(), points.end(),
-                     [](const Runs& a, const Runs& b) { return rank_of(a) < rank_of(b); });
+                     [](const Runs& a, const Runs& b) { return sort_key(a) < sort_key(b); });
   }
   const std::size_t shown = std::min(most, points.size());
   std::size_t width = 0;
@@ -143,7 +143,7 @@ std::string point_lines(const Runs& runs, std::size_t most) {
     others.insert(others.end(), points[i].begin(), points[i].end());
   }
   return text + fmt::format("  ... and {} more points: {}; --all lists them\n",
-                            points.size() - shown, phases_of(others));
+                            points.size() - shown, format_phases(others));
 }
 
 std::vector<std::string> not_counted(const std::vector<RunView>& runs) {
@@ -168,8 +168,8 @@ std::string status_text(const std::vector<RunView>& runs, std::size_t most_point
   constexpr std::size_t kFewest = 10;
   const std::size_t most = std::max(most_points / std::max<std::size_t>(1, shapes.size()), kFewest);
   for (const Runs& here : shapes) {
-    text += fmt::format("{} ({}): {}{}\n", here.front()->shape, jobs_of(here), phases_of(here),
-                        waiting_for(here));
+    text += fmt::format("{} ({}): {}{}\n", here.front()->shape, list_jobs(here),
+                        format_phases(here), waiting_for(here));
     text += point_lines(here, most);
   }
   for (const std::string& line : not_counted(runs)) text += "note: " + line + "\n";
@@ -186,7 +186,7 @@ Json status_json(const std::vector<RunView>& runs) {
     Json row = {{"point", run.element.point},
                 {"repeat", run.element.repeat},
                 {"shape", run.shape},
-                {"state", look_of(run.phase).name},
+                {"state", phase_style(run.phase).name},
                 {"why", run.why},
                 {"job", nullptr}};
     if (run.slurm.job > 0) row["job"] = run.slurm.text();

@@ -14,7 +14,7 @@ namespace {
 using RunKey = std::pair<std::string, int>;  // point folder, repeat
 using Records = std::map<RunKey, std::vector<const Record*>>;
 
-Records index_of(const StoreContent& store) {
+Records index_records(const StoreContent& store) {
   Records records;
   for (const Record& record : store.records) {
     const std::filesystem::path file = record.where();
@@ -57,7 +57,7 @@ class Viewer {
  public:
   Viewer(const StoreContent& store, const Nodes& nodes, const ElementStates& queue,
          const ElementStates& history)
-      : records_(index_of(store)), nodes_(nodes), queue_(queue), history_(history) {}
+      : records_(index_records(store)), nodes_(nodes), queue_(queue), history_(history) {}
 
   // Later submissions of a run stand in for earlier ones, but not for one that is in the queue.
   void add(const SentArray& array, int index) {

@@ -23,7 +23,7 @@ namespace {
 
 using RunKey = std::pair<std::string, int>;  // point folder, repeat
 
-std::map<RunKey, const RunView*> index_of(const std::vector<RunView>& runs) {
+std::map<RunKey, const RunView*> index_runs(const std::vector<RunView>& runs) {
   std::map<RunKey, const RunView*> index;
   for (const RunView& run : runs) {
     index[{run.element.point_folder, run.element.repeat}] = &run;
@@ -208,7 +208,7 @@ Submission prepare_submission(const SubmissionInput& input) {
   if (input.published) {
     needs.expect_published(input.published->records, plan.spec.workload, input.epochs);
   }
-  const auto views = index_of(*input.submitted);
+  const auto views = index_runs(*input.submitted);
   for (const RunStatus& status : plan.runs) {
     const std::string folder = plan.expansion.points[status.run.point].point.folder();
     const auto found = views.find({folder, status.run.repeat});
@@ -237,7 +237,7 @@ Submission prepare_submission(const SubmissionInput& input) {
     throw Error(ErrorKind::usage, "a program of your own has no backend to fall back to",
                 "--fallback", "leave it out");
   }
-  const auto arrays_of = [&](const std::vector<ScheduledRun>& some) {
+  const auto norm_arrays = [&](const std::vector<ScheduledRun>& some) {
     std::vector<Need> each;
     each.reserve(some.size());
     for (const ScheduledRun& run : some) each.push_back(needs.of(run.point));
@@ -246,12 +246,12 @@ Submission prepare_submission(const SubmissionInput& input) {
   for (const ScheduledRun& run : runs) {
     check_program_starts(plan.spec, site, plan.expansion.points[run.point]);
   }
-  submission.arrays = arrays_of(runs);
+  submission.arrays = norm_arrays(runs);
   for (const ScheduledRun& run : runs) {
     add(submission.expected, needs.of(run.point),
-        shape_of(plan.expansion.points[run.point].layout));
+        make_shape(plan.expansion.points[run.point].layout));
   }
-  submission.later = arrays_of(later);
+  submission.later = norm_arrays(later);
   for (JobArray& array : submission.later) array.name += "-later";
   return submission;
 }
@@ -269,8 +269,8 @@ std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const Sc
   return line_of_words(words);
 }
 
-std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolved>& resolved,
-                                 const JobArray& array) {
+std::vector<Element> list_elements(const StudyPlan& plan, const std::vector<Resolved>& resolved,
+                                   const JobArray& array) {
   std::vector<Element> elements;
   for (const ScheduledRun& run : array.runs) {
     const PlannedPoint& planned = plan.expansion.points[run.point];
@@ -295,14 +295,14 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
   // All of them before the first is sent: whoever is cut off in between knows what is missing.
   std::vector<std::pair<const JobArray*, std::vector<Element>>> later;
   for (const JobArray& array : submission.later) {
-    later.emplace_back(&array, not_in_journal(elements_of(plan, resolved, array), journal));
+    later.emplace_back(&array, not_in_journal(list_elements(plan, resolved, array), journal));
   }
   for (std::size_t i = 0; i < submission.arrays.size(); ++i) {
     const JobArray& array = submission.arrays[i];
     replace_file(setup.folder / file_of_array(setup.session, array.name, ".points"),
                  whole_file(plan, array, setup));
     replace_file(setup.folder / file_of_array(setup.session, array.name, ".sbatch"), scripts[i]);
-    journal.planned(setup.session, array, elements_of(plan, resolved, array));
+    journal.planned(setup.session, array, list_elements(plan, resolved, array));
   }
   for (const auto& [array, elements] : later) {
     if (!elements.empty()) journal.later(setup.session, *array, elements);

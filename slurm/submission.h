@@ -74,8 +74,8 @@ Submission prepare_submission(const SubmissionInput& input);
 std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const ScriptSetup& setup);
 
 // The runs as array elements.
-std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolved>& resolved,
-                                 const JobArray& array);
+std::vector<Element> list_elements(const StudyPlan& plan, const std::vector<Resolved>& resolved,
+                                    const JobArray& array);
 
 // Writes each array's files and submits it. The journal is updated before sbatch is called. Calls
 // `tell` for each accepted array. With `collect`, a collecting job follows the last wave. Throws

@@ -19,7 +19,7 @@ bool depends_on_size(std::string_view name) {
 }
 
 // The parameters by which two points are comparable, as one text.
-std::string kin_of(const PlannedPoint& planned) {
+std::string sibling_key(const PlannedPoint& planned) {
   std::string kin;
   for (const auto& [name, value] : planned.parameters.values()) {
     if (!depends_on_size(name) && find_parameter(name)->identity())
@@ -29,11 +29,11 @@ std::string kin_of(const PlannedPoint& planned) {
 }
 
 std::string with_backend(const PlannedPoint& planned, const std::string& backend) {
-  return kin_of(planned) + "backend=" + backend + "\n";
+  return sibling_key(planned) + "backend=" + backend + "\n";
 }
 
 // A replica on cores is given CPUs of its own; on GPUs its task's are what tables show.
-int cpus_of(const Layout& layout) {
+int count_cpus(const Layout& layout) {
   return layout.replicas_are_cores ? layout.cpus_per_replica : layout.cpus_per_task;
 }
 
@@ -58,7 +58,7 @@ std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) 
     const std::string kin =
         with_backend(planned, planned.parameters.text("backend").value_or(lone_backend()));
     singles.insert(kin);
-    on.insert(on_cpus(kin, cpus_of(planned.layout)));
+    on.insert(on_cpus(kin, count_cpus(planned.layout)));
   }
   struct Missing {
     std::size_t count = 0;
@@ -71,7 +71,7 @@ std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) 
          {planned.parameters.text("backend").value_or(lone_backend()), lone_backend()}) {
       const std::string kin = with_backend(planned, backend);
       has_single = has_single || singles.contains(kin);
-      has_base = has_base || on.contains(on_cpus(kin, cpus_of(planned.layout)));
+      has_base = has_base || on.contains(on_cpus(kin, count_cpus(planned.layout)));
     }
     if (has_base) continue;
     Missing& missing = has_single ? no_cpus : no_single;

@@ -17,7 +17,7 @@ constexpr std::size_t kMaxCombinations = 100000, kMaxRuns = 1000000;
 constexpr std::size_t kMaxNameBytes = 200;  // of a folder; the logs' names are longer
 
 // One dimension of the product: an axis alone, or several zipped.
-std::vector<Zip> dimensions_of(const Spec& spec) {
+std::vector<Zip> list_dimensions(const Spec& spec) {
   std::vector<Zip> dimensions;
   for (const Axis& axis : spec.axes) dimensions.push_back({axis});
   for (const Zip& zip : spec.zips) dimensions.push_back(zip);
@@ -28,7 +28,7 @@ std::size_t size_of(const Zip& dimension) {
   return dimension.front().values.size();
 }
 
-std::size_t count_of(const std::vector<Zip>& dimensions) {
+std::size_t count_points(const std::vector<Zip>& dimensions) {
   std::size_t count = 1;
   for (const Zip& dimension : dimensions) {
     count *= size_of(dimension);
@@ -45,12 +45,12 @@ std::string place_of_product(const Spec& spec) {
 }
 
 // The product, then the included points. A spec of included points alone has no product.
-std::vector<SpecPoint> candidates_of(const Spec& spec) {
-  const std::vector<Zip> dimensions = dimensions_of(spec);
+std::vector<SpecPoint> list_candidates(const Spec& spec) {
+  const std::vector<Zip> dimensions = list_dimensions(spec);
   const std::string where = place_of_product(spec);
   std::vector<SpecPoint> candidates;
   const bool product = !dimensions.empty() || spec.include.empty();
-  const std::size_t count = product ? count_of(dimensions) : 0;
+  const std::size_t count = product ? count_points(dimensions) : 0;
   for (std::size_t index = 0; index < count; ++index) {
     Point point = spec.fixed;
     std::size_t rest = index;
@@ -83,7 +83,7 @@ class Expander {
       : spec_(spec), machine_(machine), cores_(machine.cores), unbuilt_(unbuilt) {}
 
   Expansion run() {
-    for (SpecPoint& candidate : candidates_of(spec_)) consider(candidate);
+    for (SpecPoint& candidate : list_candidates(spec_)) consider(candidate);
     if (expansion_.points.empty()) fail_empty();
     check_runs();
     name_points();
@@ -172,7 +172,7 @@ class Expander {
       if (tasks % nodes != 0) continue;
       Point parameters = planned.parameters;
       parameters.set("nodes", std::int64_t{nodes});
-      const Layout layout = layout_of(parameters, spec_.where);
+      const Layout layout = make_layout(parameters, spec_.where);
       if (!excess_on_node(planned, layout).empty()) continue;
       planned.layout = layout;
       return;
@@ -213,7 +213,7 @@ class Expander {
     for (PlannedPoint& planned : expansion_.points) {
       if (!names_no_cpus(planned)) continue;
       planned.parameters.set("cpus_per_task", cpus * shares_of_a_task(planned, most));
-      planned.layout = layout_of(planned.parameters, spec_.where);
+      planned.layout = make_layout(planned.parameters, spec_.where);
     }
   }
 
@@ -276,11 +276,11 @@ class Expander {
     if (spec_.programs.empty()) {
       check_backend(candidate);
     } else {
-      const UserProgram& program = program_of(spec_, candidate.point, candidate.where);
+      const UserProgram& program = parse_program_object(spec_, candidate.point, candidate.where);
       planned.parameters.set("program", program.name);
       planned.parameters.set("processes", program.processes);
     }
-    planned.layout = layout_of(planned.parameters, candidate.where);
+    planned.layout = make_layout(planned.parameters, candidate.where);
     spread(planned);
     planned.cannot_run = not_built_;
     planned.not_built = !not_built_.empty();
@@ -310,7 +310,7 @@ class Expander {
     check_visible();
     note_unseen();
     for (PlannedPoint& planned : expansion_.points) {
-      const UserProgram& program = program_of(spec_, planned.parameters, spec_.where);
+      const UserProgram& program = parse_program_object(spec_, planned.parameters, spec_.where);
       check_placeholders(program, planned.parameters, planned.layout, spec_.where);
       planned.parameters.set("program", program.tag());
     }
@@ -375,7 +375,7 @@ class Expander {
   // The axes, even those of one value, and all else that differs between points.
   std::set<std::string> varying_names() const {
     std::set<std::string> varying;
-    for (const Zip& dimension : dimensions_of(spec_)) {
+    for (const Zip& dimension : list_dimensions(spec_)) {
       for (const Axis& axis : dimension) varying.insert(axis.name);
     }
     if (varying.erase("cpus_per_replica") > 0) varying.insert("cpus_per_task");

@@ -19,7 +19,7 @@ class Evaluator {
   Evaluator(const Expression& expression, const Expression::Lookup& lookup)
       : expression_(expression), lookup_(lookup) {}
 
-  Value value_of(const Node& node) const {
+  Value evaluate_node(const Node& node) const {
     switch (node.kind) {
       case Node::Kind::literal:
         return node.value;
@@ -30,7 +30,7 @@ class Evaluator {
       case Node::Kind::binary:
         return binary(node);
       case Node::Kind::choice:
-        return value_of(*node.parts[truth(*node.parts[0]) ? 1 : 2]);
+        return evaluate_node(*node.parts[truth(*node.parts[0]) ? 1 : 2]);
       case Node::Kind::call:
         return smaller_or_larger(node);
     }
@@ -38,7 +38,7 @@ class Evaluator {
   }
 
   bool truth(const Node& node) const {
-    const Value value = value_of(node);
+    const Value value = evaluate_node(node);
     if (const auto* flag = std::get_if<bool>(&value)) return *flag;
     fail(fmt::format("\"{}\" is neither true nor false", to_text(value)), node);
   }
@@ -64,13 +64,13 @@ class Evaluator {
 
   Value unary(const Node& node) const {
     if (node.token == "!") return !truth(*node.parts[0]);
-    const Value value = value_of(*node.parts[0]);
+    const Value value = evaluate_node(*node.parts[0]);
     if (const auto* whole = std::get_if<std::int64_t>(&value)) return difference(0, *whole, node);
     return -real(value, node);
   }
 
   Value smaller_or_larger(const Node& node) const {
-    const Value a = value_of(*node.parts[0]), b = value_of(*node.parts[1]);
+    const Value a = evaluate_node(*node.parts[0]), b = evaluate_node(*node.parts[1]);
     const bool first = compare(a, b, node.token == "min" ? "<=" : ">=", node);
     return first ? a : b;
   }
@@ -78,7 +78,7 @@ class Evaluator {
   Value binary(const Node& node) const {
     if (node.token == "&&") return truth(*node.parts[0]) && truth(*node.parts[1]);
     if (node.token == "||") return truth(*node.parts[0]) || truth(*node.parts[1]);
-    const Value a = value_of(*node.parts[0]), b = value_of(*node.parts[1]);
+    const Value a = evaluate_node(*node.parts[0]), b = evaluate_node(*node.parts[1]);
     if (node.token == "==") return equal(a, b, node);
     if (node.token == "!=") return !equal(a, b, node);
     if (node.token[0] == '<' || node.token[0] == '>') return compare(a, b, node.token, node);
@@ -176,7 +176,7 @@ Expression::Expression(Expression&&) noexcept = default;
 Expression& Expression::operator=(Expression&&) noexcept = default;
 
 Value Expression::evaluate(const Lookup& lookup) const {
-  return Evaluator(*this, lookup).value_of(*root_);
+  return Evaluator(*this, lookup).evaluate_node(*root_);
 }
 
 bool Expression::holds(const Lookup& lookup) const {

@@ -25,7 +25,7 @@ Key key_of_file(const std::filesystem::path& file) {
           static_cast<int>(to_integer(stem.substr(0, stem.find('.'))).value_or(0))};
 }
 
-std::map<Key, Known> index_of(const StoreContent& store) {
+std::map<Key, Known> index_records(const StoreContent& store) {
   std::map<Key, Known> index;
   for (const Record& record : store.records) {
     index[key_of_file(record.where())].records.push_back(&record);
@@ -124,7 +124,7 @@ std::vector<RunStatus> take_inventory(const std::vector<PlannedPoint>& points,
                                       const StoreContent& store,
                                       const std::vector<Resolved>& resolved, bool new_build,
                                       const OtherMachine& other_machine) {
-  const std::map<Key, Known> index = index_of(store);
+  const std::map<Key, Known> index = index_records(store);
   std::vector<RunStatus> statuses;
   for (const ScheduledRun& run : runs) {
     RunStatus status{run, RunState::missing, kNoRecord, 0, false, ""};

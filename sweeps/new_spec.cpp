@@ -18,7 +18,7 @@ std::string quoted(const std::string& text) {
   return json_text(Json(text));
 }
 
-std::string list_of(const std::vector<std::string>& words) {
+std::string format_list(const std::vector<std::string>& words) {
   std::vector<std::string> each;
   each.reserve(words.size());
   for (const std::string& word : words) each.push_back(quoted(word));
@@ -37,7 +37,7 @@ std::string program_lines(const NewSpec& spec) {
     text +=
         "  // Words; no shell reads them. Placeholders have the point's values: {gpus}, "
         "{cpus_per_replica}, {port} ...\n  \"command\": " +
-        list_of(words) + ",\n";
+        format_list(words) + ",\n";
   }
   text +=
       "  // How often it is started: \"one\" starts its others itself, as torchrun does;\n"
@@ -66,7 +66,7 @@ std::vector<std::string> plain_words(const std::string& command) {
   return sets_variable ? std::vector<std::string>() : words;
 }
 
-std::string text_of(const NewSpec& spec) {
+std::string to_text(const NewSpec& spec) {
   std::string text = fmt::format("{{\n  \"name\": {},\n", quoted(spec.name));
   if (spec.workload.empty()) {
     text += program_lines(spec);
@@ -80,7 +80,7 @@ std::string text_of(const NewSpec& spec) {
       "  // Every combination of these is a point. All replicas get the same number of CPUs.\n"
       "  \"axes\": {{\n    \"gpus\": [{}]",
       quoted(spec.device), fmt::join(spec.gpus, ", "));
-  if (!spec.backends.empty()) text += ",\n    \"backend\": " + list_of(spec.backends);
+  if (!spec.backends.empty()) text += ",\n    \"backend\": " + format_list(spec.backends);
   text += fmt::format("\n  }},\n  // Intervals need at least 3.\n  \"repeats\": {}\n}}\n",
                       spec.repeats);
   expand(parse_spec(spec.name + ".json", text), 1 << 20, Unbuilt::keep);

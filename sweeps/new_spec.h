@@ -23,7 +23,7 @@ struct NewSpec {
 std::vector<std::string> plain_words(const std::string& command);
 
 // Throws usage or input if no study can be made of it, as reading the text would.
-std::string text_of(const NewSpec& spec);
+std::string to_text(const NewSpec& spec);
 
 // 1, 2, 4, ... up to and with `most`.
 std::vector<int> doubling(int most);

@@ -88,14 +88,14 @@ class ProgramReader {
     throw Error(ErrorKind::input, what, document_.where(path), fix);
   }
 
-  static std::string key_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+  static std::string make_key(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
   std::string text(const Json& value, const std::string& path) const {
     if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
-      fail(fmt::format("{} must be a text", key_of(path)), path, "write it in quotes");
+      fail(fmt::format("{} must be a text", make_key(path)), path, "write it in quotes");
     }
     if (value.get_ref<const std::string&>().find('\0') != std::string::npos) {
-      fail(fmt::format("{} contains a zero byte", key_of(path)), path, "remove it");
+      fail(fmt::format("{} contains a zero byte", make_key(path)), path, "remove it");
     }
     return value.get<std::string>();
   }
@@ -104,17 +104,17 @@ class ProgramReader {
   std::vector<std::string> words(const Json& value, const std::string& path) const {
     if (program_.shell) {
       if (!value.is_string()) {
-        fail(fmt::format("with \"shell\" {} is one text", key_of(path)), path,
+        fail(fmt::format("with \"shell\" {} is one text", make_key(path)), path,
              "write it in quotes, or leave shell out");
       }
       return {text(value, path)};
     }
     if (value.is_string()) {
-      fail(fmt::format("{} is a list of words, as no shell reads it", key_of(path)), path,
+      fail(fmt::format("{} is a list of words, as no shell reads it", make_key(path)), path,
            "write [\"python3\", \"train.py\"], or add \"shell\": true");
     }
     if (!value.is_array() || value.empty()) {
-      fail(fmt::format("{} must be a list of words", key_of(path)), path);
+      fail(fmt::format("{} must be a list of words", make_key(path)), path);
     }
     std::vector<std::string> result;
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -324,14 +324,15 @@ std::vector<std::string> UserProgram::templates() const {
   return texts;
 }
 
-UserProgram program_of(const Json& object, const JsonDocument& document, const std::string& path,
-                       const std::string& name, const std::string& folder) {
+UserProgram parse_program_object(const Json& object, const JsonDocument& document,
+                                 const std::string& path, const std::string& name,
+                                 const std::string& folder) {
   return ProgramReader(document, folder).read(object, path, name);
 }
 
 UserProgram parse_program(const std::string& name, const std::string& definition) {
   const JsonDocument document("program " + name, definition);
-  return program_of(document.value(), document, "", name, "/");
+  return parse_program_object(document.value(), document, "", name, "/");
 }
 
 std::vector<std::string> placeholders_in(std::string_view text) {
@@ -421,7 +422,8 @@ bool can_see(const UserProgram& program, std::string_view parameter) {
   return false;
 }
 
-const UserProgram& program_of(const Spec& spec, const Point& parameters, const std::string& where) {
+const UserProgram& parse_program_object(const Spec& spec, const Point& parameters,
+                                        const std::string& where) {
   const auto asked = parameters.text("program");
   if (!asked && spec.programs.size() == 1) return spec.programs.front();
   std::vector<std::string> known;

@@ -68,8 +68,9 @@ struct UserProgram {
 const std::vector<std::string>& program_keys();
 
 // `folder` is what a relative directory starts from. Throws input naming file, line and key.
-UserProgram program_of(const Json& object, const JsonDocument& document, const std::string& path,
-                       const std::string& name, const std::string& folder);
+UserProgram parse_program_object(const Json& object, const JsonDocument& document,
+                                 const std::string& path, const std::string& name,
+                                 const std::string& folder);
 // Of UserProgram::definition.
 UserProgram parse_program(const std::string& name, const std::string& definition);
 

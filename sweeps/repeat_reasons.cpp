@@ -17,7 +17,7 @@ struct SameReason {
 };
 
 // "1, 2, 4 to 9"
-std::string list_of(const std::vector<int>& numbers) {
+std::string format_list(const std::vector<int>& numbers) {
   constexpr std::size_t kFewest = 4;  // of a range
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -34,7 +34,7 @@ std::string list_of(const std::vector<int>& numbers) {
 }
 
 // "12_3, 12_5, 12_7 and 4 more"
-std::string list_of(std::vector<std::string> elements) {
+std::string format_list(std::vector<std::string> elements) {
   constexpr std::size_t kMost = 4;
   const std::size_t more = elements.size() > kMost ? elements.size() - kMost + 1 : 0;
   elements.resize(elements.size() - more);
@@ -63,8 +63,8 @@ std::string to_text(std::vector<RepeatReason> reasons, std::string_view colon) {
   std::vector<std::string> texts;
   for (const SameReason& group : groups) {
     texts.push_back(fmt::format("repeat{} {}{}{}{}{}", group.repeats.size() == 1 ? "" : "s",
-                                list_of(group.repeats), colon, group.before,
-                                list_of(group.elements), group.after));
+                                format_list(group.repeats), colon, group.before,
+                                format_list(group.elements), group.after));
   }
   return join(texts, "; ");
 }

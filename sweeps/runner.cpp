@@ -31,7 +31,7 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, ignored);
 }
 
-std::string reason_of(const Watch& watch, const RunLog& log, double limit) {
+std::string find_reason(const Watch& watch, const RunLog& log, double limit) {
   const std::string said = log.last_line();
   const std::string last = said.empty() ? "" : "; its last line: " + said;
   if (watch.timed_out) return fmt::format("took longer than {}", format_seconds(limit));
@@ -86,18 +86,18 @@ class StudyRunner {
     --total_;
   }
 
-  const PlannedPoint& point_of(const ScheduledRun& run) const {
+  const PlannedPoint& point_at(const ScheduledRun& run) const {
     return (*sides_[run.side].points)[run.point];
   }
 
-  const fs::path& study_of(const ScheduledRun& run) const { return sides_[run.side].study; }
+  const fs::path& study_folder(const ScheduledRun& run) const { return sides_[run.side].study; }
 
   // "[ 7/18] gpus=2 repeat 2"
   std::string place(const ScheduledRun& run) const {
     const std::size_t number = total_ - waiting_.size() + (is_running_ ? 1 : 0);
     const std::string& side = sides_[run.side].name;
     return fmt::format("[{:>{}}/{}] {}{}{} repeat {}", number, std::to_string(total_).size(),
-                       total_, side, side.empty() ? "" : " ", point_of(run).point.text(),
+                       total_, side, side.empty() ? "" : " ", point_at(run).point.text(),
                        run.repeat);
   }
 
@@ -110,7 +110,7 @@ class StudyRunner {
   // STUDY/<point>/<repeat>.<attempt>, with the first attempt that neither a record nor samples
   // have: where Store will put this run's record.
   std::string next_name(const ScheduledRun& run) const {
-    const fs::path folder = study_of(run) / point_of(run).point.folder();
+    const fs::path folder = study_folder(run) / point_at(run).point.folder();
     for (int attempt = 1;; ++attempt) {
       const std::string name = fmt::format("{}.{}", run.repeat, attempt);
       if (!is_there(folder / (name + ".json")) && !is_there(folder / (name + ".steps.gz"))) {
@@ -119,10 +119,11 @@ class StudyRunner {
     }
   }
 
-  ChildSetup child_of(const ScheduledRun& run) const {
+  ChildSetup make_child(const ScheduledRun& run) const {
     ChildSetup child;
     child.command = sides_[run.side].program;
-    for (std::string& word : run_words(*setup_.spec, point_of(run), run, study_of(run), session_)) {
+    for (std::string& word :
+         run_words(*setup_.spec, point_at(run), run, study_folder(run), session_)) {
       child.command.push_back(std::move(word));
     }
     child.environment = environment_of_process();
@@ -134,11 +135,11 @@ class StudyRunner {
     is_running_ = true;
     if (setup_.status) setup_.status(place(run) + " is running" + left());
     const std::string name = next_name(run);
-    RunLog log(study_of(run) / "logs" /
-               fmt::format("{}.{}.log", point_of(run).point.folder(), name));
+    RunLog log(study_folder(run) / "logs" /
+               fmt::format("{}.{}.log", point_at(run).point.folder(), name));
     const double start = now_seconds();
     const Watch watch = watch_child(
-        child_of(run), [&](std::string_view text) { log.hear(text); }, setup_.grace_seconds,
+        make_child(run), [&](std::string_view text) { log.hear(text); }, setup_.grace_seconds,
         setup_.spec->timeout_seconds);
     const double seconds = now_seconds() - start;
     is_running_ = false;
@@ -161,14 +162,14 @@ class StudyRunner {
            watch.timed_out ? "timeout"
            : preempted     ? "preempted"
                            : "failed",
-           reason_of(watch, log, setup_.spec->timeout_seconds), log);
+           find_reason(watch, log, setup_.spec->timeout_seconds), log);
     }
   }
 
   // Done is what a record says, never an exit code. `why` there is none.
   std::optional<Record> completed_record(const ScheduledRun& run, const std::string& name,
                                          std::string& why) const {
-    const fs::path file = study_of(run) / point_of(run).point.folder() / (name + ".json");
+    const fs::path file = study_folder(run) / point_at(run).point.folder() / (name + ".json");
     try {
       if (!is_there(file)) return std::nullopt;
       Record record = read_record(file);
@@ -196,10 +197,10 @@ class StudyRunner {
     setup_.line(fmt::format("{} {}: {}; log: {}{}", place(run),
                             status == "timeout" ? "timed out" : status, reason, log.file().string(),
                             left()));
-    const PlannedPoint& point = point_of(run);
-    write_unfinished(study_of(run), {setup_.spec->name, setup_.spec->workload, point.point.text(),
-                                     point.point.folder(), point.parameters, run.repeat, session_,
-                                     status, reason});
+    const PlannedPoint& point = point_at(run);
+    write_unfinished(study_folder(run), {setup_.spec->name, setup_.spec->workload,
+                                         point.point.text(), point.point.folder(), point.parameters,
+                                         run.repeat, session_, status, reason});
   }
 
   const RunnerSetup& setup_;
@@ -228,7 +229,7 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
                      session,        run.repeat,         spec.interleaved ? run.repeat : 0,
                      spec.sequential};
   if (!spec.programs.empty()) {
-    context.program = program_of(spec, point.parameters, spec.where).definition;
+    context.program = parse_program_object(spec, point.parameters, spec.where).definition;
   }
   words.insert(words.end(),
                {"--quiet", "--store=" + study.string(), "--context=" + context.json()});

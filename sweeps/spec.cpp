@@ -129,8 +129,8 @@ class SpecReader {
            "use letters, digits, - _ .");
     }
     const auto folder = std::filesystem::path(document_.name()).parent_path();
-    spec_.programs.push_back(
-        program_of(object, document_, path, name, folder.empty() ? "." : folder.string()));
+    spec_.programs.push_back(parse_program_object(object, document_, path, name,
+                                                  folder.empty() ? "." : folder.string()));
   }
 
   // Several programs that no axis names are all run.
@@ -147,11 +147,11 @@ class SpecReader {
     spec_.axes.insert(spec_.axes.begin(), std::move(axis));
   }
 
-  static std::string key_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+  static std::string make_key(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
   std::string text(const Json& value, const std::string& path) const {
     if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
-      fail(fmt::format("{} must be a text", key_of(path)), path, "write it in quotes");
+      fail(fmt::format("{} must be a text", make_key(path)), path, "write it in quotes");
     }
     return value.get<std::string>();
   }
@@ -160,7 +160,7 @@ class SpecReader {
                      std::int64_t high) const {
     if (!value.is_number_integer() || value.get<double>() < static_cast<double>(low) ||
         value.get<double>() > static_cast<double>(high)) {
-      fail(fmt::format("{} must be a whole number from {} to {}", key_of(path), low, high), path,
+      fail(fmt::format("{} must be a whole number from {} to {}", make_key(path), low, high), path,
            "fix it");
     }
     return value.get<std::int64_t>();
@@ -282,7 +282,7 @@ class SpecReader {
 
   Point point(const Json& object, const std::string& path) const {
     if (!object.is_object()) {
-      fail(fmt::format("{} must be an object of axis names and values", key_of(path)), path);
+      fail(fmt::format("{} must be an object of axis names and values", make_key(path)), path);
     }
     Point result;
     for (const auto& [name, value] : object.items()) {
@@ -315,7 +315,7 @@ class SpecReader {
 
   std::vector<Axis> axes(const Json& object, const std::string& path) {
     if (!object.is_object()) {
-      fail(fmt::format("{} must be an object of axis names and lists", key_of(path)), path);
+      fail(fmt::format("{} must be an object of axis names and lists", make_key(path)), path);
     }
     std::vector<Axis> result;
     for (const auto& [name, list] : object.items()) {
@@ -428,7 +428,7 @@ Spec parse_spec(const std::string& name, std::string_view text) {
   return spec;
 }
 
-std::string text_of(const Spec& spec) {
+std::string to_text(const Spec& spec) {
   Json json = JsonDocument(spec.where, without_comments(spec.text)).value();
   json["name"] = spec.name;
   json["repeats"] = spec.repeats;

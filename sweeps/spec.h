@@ -61,7 +61,8 @@ struct Spec {
 };
 
 // The program of a point, by its name or tag. Throws usage suggesting the nearest.
-const UserProgram& program_of(const Spec& spec, const Point& parameters, const std::string& where);
+const UserProgram& parse_program_object(const Spec& spec, const Point& parameters,
+                                        const std::string& where);
 
 // Throws input or usage naming key, file and line, and suggesting the nearest known key or name.
 Spec read_spec(const std::filesystem::path& file);
@@ -69,7 +70,7 @@ Spec parse_spec(const std::string& name, std::string_view text);
 
 // The text of a spec that gives the same runs: what was read, without comments, and what the
 // command line changed (set, repeats, control, timeout).
-std::string text_of(const Spec& spec);
+std::string to_text(const Spec& spec);
 
 // Applies "axis=value" or "axis=v1,v2,..." from --set. It replaces everything that the spec says
 // about that axis: fixed, varied, zipped or derived. Omits included points with another value, and

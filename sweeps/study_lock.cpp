@@ -23,7 +23,7 @@ namespace {
 constexpr char kLock[] = ".lock";
 
 // "process 123 on node7"
-std::string holder_of(int descriptor) {
+std::string find_holder(int descriptor) {
   std::array<char, 300> text{};
   const ssize_t got = read(descriptor, text.data(), text.size() - 1);
   return got > 0 ? std::string(trim(text.data())) : "unknown process";
@@ -38,7 +38,7 @@ std::string this_process() {
 [[noreturn]] void refuse(int descriptor, const fs::path& study) {
   const int code = errno;
   if (code == EWOULDBLOCK) {
-    const std::string holder = holder_of(descriptor);
+    const std::string holder = find_holder(descriptor);
     close(descriptor);
     throw Error(ErrorKind::input,
                 fmt::format("another command ({}) is writing into this study", holder),

@@ -17,7 +17,7 @@ namespace paceline {
 
 namespace {
 
-const char* name_of(RunState state) {
+const char* to_string(RunState state) {
   switch (state) {
     case RunState::done:
       return "done";
@@ -205,12 +205,12 @@ Json plan_json(const StudyPlan& plan) {
                       {"gpus", layout.gpus},
                       {"cpus_per_replica", layout.cpus_per_replica},
                       {"cannot_run", planned.cannot_run},
-                      {"parameters", json_of(planned.parameters)}});
+                      {"parameters", to_json(planned.parameters)}});
   }
   for (const RunStatus& status : plan.runs) {
     runs.push_back({{"point", plan.expansion.points[status.run.point].point.text()},
                     {"repeat", status.run.repeat},
-                    {"state", name_of(status.state)},
+                    {"state", to_string(status.state)},
                     {"why", status.why},
                     {"other_build", status.other_build},
                     {"other_machine",

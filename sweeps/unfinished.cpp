@@ -17,7 +17,7 @@ std::filesystem::path write_unfinished(const std::filesystem::path& study,
   record.reason = run.reason;
   record.workload = run.workload;
   record.parameters = run.parameters;
-  record.layout = layout_facts(layout_of(run.parameters));
+  record.layout = layout_facts(make_layout(run.parameters));
   return Store(study).write(run.point_folder, run.repeat, to_json(record), "");
 }
 

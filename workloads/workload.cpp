@@ -6,7 +6,7 @@ namespace paceline {
 
 namespace {
 
-Network variant_of(const Workload& workload, const Point& parameters) {
+Network find_variant(const Workload& workload, const Point& parameters) {
   const auto variant = parameters.text("variant");
   if (!variant) return workload.network;
   if (!workload.variant) {
@@ -18,8 +18,8 @@ Network variant_of(const Workload& workload, const Point& parameters) {
 
 }  // namespace
 
-Network network_of(const Workload& workload, const Point& parameters) {
-  Network network = variant_of(workload, parameters);
+Network make_network(const Workload& workload, const Point& parameters) {
+  Network network = find_variant(workload, parameters);
   const double smoothing = parameters.real("label_smoothing").value_or(0);
   const Value* literal = parameters.find("double_softmax");
   if (literal && std::get<bool>(*literal)) {

@@ -31,6 +31,6 @@ struct Workload {
 using WorkloadFactory = Workload (*)();
 
 // With its variant and loss. Throws usage for a variant that the workload does not have.
-Network network_of(const Workload& workload, const Point& parameters);
+Network make_network(const Workload& workload, const Point& parameters);
 
 }  // namespace paceline

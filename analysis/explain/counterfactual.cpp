@@ -46,9 +46,10 @@ std::vector<Counterfactual> Counterfactuals::of(const Row& row, bool rates) cons
     const auto others = off_[i].find(key_but_for(row.first(), what));
     if (others == off_[i].end()) continue;
     for (const Row* other : others->second) {
-      found.push_back({what.without, what.cost,
-                       judged(ratio_of(row, *other, rates).estimate, doubt_of(row, *other)),
-                       other});
+      found.push_back(
+          {what.without, what.cost,
+           judged(compute_ratio(row, *other, rates).estimate, find_weak_evidence(row, *other)),
+           other});
     }
   }
   return found;

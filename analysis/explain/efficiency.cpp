@@ -49,15 +49,16 @@ struct StepRecords::Phases {
 namespace {
 
 // Of all steps.
-RankSeconds total_of(const PhaseSeconds& rank) {
+RankSeconds compute_total(const PhaseSeconds& rank) {
   return {rank.input, rank.forward + rank.backward + rank.update, rank.communication, rank.other};
 }
 
 // Of many ranks there is their mean.
-std::vector<RankSeconds> totals_of(const RunRecord& record) {
+std::vector<RankSeconds> compute_totals(const RunRecord& record) {
   std::vector<RankSeconds> ranks;
-  for (const PhaseSeconds& rank : record.phases) ranks.push_back(total_of(rank));
-  if (record.ranks && record.ranks->phases) ranks.push_back(total_of(record.ranks->phases->mean));
+  for (const PhaseSeconds& rank : record.phases) ranks.push_back(compute_total(rank));
+  if (record.ranks && record.ranks->phases)
+    ranks.push_back(compute_total(record.ranks->phases->mean));
   return ranks;
 }
 
@@ -65,12 +66,12 @@ std::vector<RankSeconds> totals_of(const RunRecord& record) {
 void add_extremes(const RanksFacts& ranks, double& least_wait, double& most_compute) {
   if (ranks.phases) least_wait = std::min(least_wait, ranks.phases->min.communication);
   for (const RankFacts& rank : ranks.outliers) {
-    if (rank.phases) most_compute = std::max(most_compute, total_of(*rank.phases).compute);
+    if (rank.phases) most_compute = std::max(most_compute, compute_total(*rank.phases).compute);
   }
 }
 
 // The rank that computes longest, and how long the next one does.
-std::pair<int, double> slowest_of(const std::vector<RankSeconds>& ranks) {
+std::pair<int, double> find_slowest(const std::vector<RankSeconds>& ranks) {
   std::size_t slowest = 0;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].compute > ranks[slowest].compute) slowest = i;
@@ -93,7 +94,7 @@ double seconds_in_steps(const RunRecord& record) {
 }
 
 // Of the first steps, which the rate of a run leaves out.
-double warmup_of(const Run& run, bool rates) {
+double count_warmup(const Run& run, bool rates) {
   return rates && run.steps ? std::min(run.rate_warmup_steps.value_or(0), *run.steps) : 0;
 }
 
@@ -103,17 +104,17 @@ StepRecords::StepRecords(const StoreContent& content) {
   for (const Record& record : content.records) records_.emplace(record.where(), &record);
 }
 
-const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) const {
+const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) const {
   const auto [known, first] = phases_.try_emplace(run.where);
   if (!first) return known->second.get();
   const auto it = records_.find(run.where);
   if (it == records_.end() || !run.samples) return nullptr;
   const RunRecord& record = **it->second;
-  std::vector<RankSeconds> ranks = totals_of(record);
+  std::vector<RankSeconds> ranks = compute_totals(record);
   if (ranks.empty()) return nullptr;
   Phases phases;
   phases.samples = *run.samples;
-  const double warmup = warmup_of(run, rates);
+  const double warmup = count_warmup(run, rates);
   phases.has_warmup = warmup > 0;
   std::optional<StepSums> steps;
   if (run.gpus > 1 || phases.has_warmup) {
@@ -138,7 +139,7 @@ const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) co
   if (!steps && record.ranks) add_extremes(*record.ranks, phases.of_all, phases.most_compute);
   phases.next_compute = phases.most_compute;
   if (ranks.size() > 1 && ranks.size() == static_cast<std::size_t>(run.gpus)) {
-    std::tie(phases.slowest, phases.next_compute) = slowest_of(ranks);
+    std::tie(phases.slowest, phases.next_compute) = find_slowest(ranks);
   }
   if (!(phases.compute > 0)) return nullptr;
   // Ranks that train apart wait for none, late or not.
@@ -162,7 +163,7 @@ std::optional<StepEfficiency> StepRecords::efficiency(const Row& row, bool rates
   double log_cost = 0;
   const auto runs = static_cast<double>(row.runs.size());
   for (const Run& run : row.runs) {
-    const Phases* phases = phases_of(run, rates);
+    const Phases* phases = find_phases(run, rates);
     if (phases == nullptr) return std::nullopt;
     sum.add(*phases, 1 / phases->total());
     log_cost += std::log(phases->total() / phases->samples) / runs;
@@ -185,7 +186,7 @@ std::optional<StepEfficiency> StepRecords::efficiency(const Row& row, bool rates
 
 std::vector<Costs> StepRecords::costs(const Row& row, bool rates) const {
   std::vector<Costs> all;
-  for (const Run& run : row.runs) all.push_back(phases_of(run, rates)->costs(run.gpus));
+  for (const Run& run : row.runs) all.push_back(find_phases(run, rates)->costs(run.gpus));
   return all;
 }
 
@@ -210,7 +211,7 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const
   LateRank& late = most->second;
   late.share_of_step /= static_cast<double>(late.runs);
   late.computes_longest = std::ranges::all_of(row.runs, [&](const Run& run) {
-    const Phases* phases = phases_of(run, rates);
+    const Phases* phases = find_phases(run, rates);
     return phases != nullptr && phases->slowest == late.rank;
   });
   return late;

@@ -70,7 +70,7 @@ class StepRecords {
 
  private:
   struct Phases;
-  const Phases* phases_of(const Run& run, bool rates) const;  // null: the record has no phases
+  const Phases* find_phases(const Run& run, bool rates) const;  // null: the record has no phases
 
   std::map<std::string, const Record*> records_;                         // in the content
   mutable std::map<std::string, std::shared_ptr<const Phases>> phases_;  // read on demand

@@ -242,7 +242,7 @@ class Explainer {
     const bool same_work = it_.study.goal.empty();
     if (same_work && !compares_rates(it_.study.scaling)) result.amdahl = fit_amdahl(rows);
     if (same_work) result.usl = fit_usl(rows);
-    const std::vector<Trend> trends = trends_of(it_.study, it_.comparison, series);
+    const std::vector<Trend> trends = fit_trends(it_.study, it_.comparison, series);
     trends_.insert(trends_.end(), trends.begin(), trends.end());
     result.sizes = rows.count_sizes();
     if (same_work) result.unfitted = rows.doubt;

@@ -80,7 +80,7 @@ struct ExplanationView {
   std::vector<std::vector<std::string>> table;     // headings, then a row for each point
   std::vector<std::string> points, series, notes;  // sentences
 };
-ExplanationView view_of(const Explanation& explanation);
+ExplanationView make_view(const Explanation& explanation);
 
 // Lines have at most `width` columns, except for longer single words.
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);

@@ -29,7 +29,7 @@ std::string bracketed_efficiency(const SpeedUp* speed_up) {
   return speed_up->lost ? "(" + text + ")" : text;
 }
 
-std::vector<std::string> cells_of(const PointExplanation& point, bool to_goal) {
+std::vector<std::string> make_cells(const PointExplanation& point, bool to_goal) {
   const SpeedUp* speed_up = point.facts->speed_up;
   std::vector<std::string> cells = {point.name, bracketed_efficiency(speed_up),
                                     percent_if_known(point.product),
@@ -100,7 +100,7 @@ std::string law_text(const char* law, const std::string& found, double off) {
   return fmt::format("{}, {}, off by up to {:.1f} %", law, found, off * 100);
 }
 
-std::vector<std::string> sentences_of(const SeriesExplanation& series) {
+std::vector<std::string> make_sentences(const SeriesExplanation& series) {
   std::vector<std::string> laws;
   if (series.amdahl) {
     laws.push_back(law_text("Amdahl", "serial share " + fitted_text(series.amdahl->value),
@@ -132,7 +132,7 @@ std::vector<std::string> sentences_of(const SeriesExplanation& series) {
   return sentences;
 }
 
-std::vector<std::string> sentences_of(const PointExplanation& point) {
+std::vector<std::string> make_sentences(const PointExplanation& point) {
   std::vector<std::string> sentences;
   if (!point.because.empty()) {
     const std::string label = point.by_means.empty() ? point.label : point.by_means + "?";
@@ -184,12 +184,12 @@ std::vector<std::string> legend(const Explanation& explanation) {
   return notes;
 }
 
-Json json_of(const Known& known) {
+Json to_json(const Known& known) {
   return {{"value", known.value}, {"low", known.interval.low}, {"high", known.interval.high}};
 }
 
 // {"NAME", "NAME_low" or "low", ...}; null where it is not known.
-Json json_of(const Judged& judged, const char* name, const std::string& prefix = "") {
+Json to_json(const Judged& judged, const char* name, const std::string& prefix = "") {
   const auto made = [&](double value, const Json& low, const Json& high) {
     return Json{{name, value}, {prefix + "low", low}, {prefix + "high", high}};
   };
@@ -200,21 +200,21 @@ Json json_of(const Judged& judged, const char* name, const std::string& prefix =
       [&](double value, const Doubt&) { return made(value, nullptr, nullptr); });
 }
 
-Json json_of(const std::vector<Finding>& findings) {
+Json to_json(const std::vector<Finding>& findings) {
   Json all = Json::array();
   for (const Finding& finding : findings) {
-    all.push_back({{"kind", name_of(finding.kind)}, {"text", finding.text}});
+    all.push_back({{"kind", to_string(finding.kind)}, {"text", finding.text}});
   }
   return all;
 }
 
-Json json_of(const Counterfactual& what) {
-  Json json = json_of(what.speed_up, "speed_up", "speed_up_");
+Json to_json(const Counterfactual& what) {
+  Json json = to_json(what.speed_up, "speed_up", "speed_up_");
   json["without"] = what.cost;
   return json;
 }
 
-Json json_of(const PointExplanation& point) {
+Json to_json(const PointExplanation& point) {
   const SpeedUp* speed_up = point.facts->speed_up;
   Json json = {{"point", point.name},
                {"gpus", point.facts->run().gpus},
@@ -226,10 +226,10 @@ Json json_of(const PointExplanation& point) {
                {"residual", number_or_null(point.residual)},
                {"computation_scaling", number_or_null(point.computation_scaling)},
                {"samples_to_goal", number_or_null(point.samples_to_goal)},
-               {"lost", point.lost ? json_of(*point.lost, "share") : Json(nullptr)},
+               {"lost", point.lost ? to_json(*point.lost, "share") : Json(nullptr)},
                {"losses", Json::object()},
                {"counterfactuals", Json::array()}};
-  for (const Loss& loss : point.losses) json["losses"][loss.label] = json_of(loss.share, "share");
+  for (const Loss& loss : point.losses) json["losses"][loss.label] = to_json(loss.share, "share");
   if (point.step) {
     json["transfer_is_bound"] = point.step->is_bound;
     json["input"] = point.step->input;
@@ -239,18 +239,18 @@ Json json_of(const PointExplanation& point) {
     json["load_balance"] = point.step->load_balance;
   }
   for (const Counterfactual& what : point.counterfactuals) {
-    json["counterfactuals"].push_back(json_of(what));
+    json["counterfactuals"].push_back(to_json(what));
   }
   return json;
 }
 
-Json json_of(const SeriesExplanation& series) {
-  Json json = {{"name", series.name}, {"findings", json_of(series.verdict)}};
-  if (series.amdahl) json["amdahl_serial_share"] = json_of(series.amdahl->value);
-  if (series.gustafson) json["gustafson_serial_share"] = json_of(series.gustafson->value);
+Json to_json(const SeriesExplanation& series) {
+  Json json = {{"name", series.name}, {"findings", to_json(series.verdict)}};
+  if (series.amdahl) json["amdahl_serial_share"] = to_json(series.amdahl->value);
+  if (series.gustafson) json["gustafson_serial_share"] = to_json(series.gustafson->value);
   if (series.usl) {
-    json["usl_contention"] = json_of(series.usl->contention);
-    json["usl_coherence"] = json_of(series.usl->coherence);
+    json["usl_contention"] = to_json(series.usl->contention);
+    json["usl_coherence"] = to_json(series.usl->coherence);
     json["usl_peak_replicas"] = series.usl->peak ? Json(series.usl->peak->value) : Json(nullptr);
   }
   return json;
@@ -258,7 +258,7 @@ Json json_of(const SeriesExplanation& series) {
 
 }  // namespace
 
-ExplanationView view_of(const Explanation& explanation) {
+ExplanationView make_view(const Explanation& explanation) {
   ExplanationView view;
   view.warnings = explanation.study.warnings;
   for (const Finding& finding : explanation.unlike) view.first.push_back(finding.text);
@@ -271,11 +271,11 @@ ExplanationView view_of(const Explanation& explanation) {
     all.insert(all.end(), more.begin(), more.end());
   };
   for (const PointExplanation& point : explanation.points) {
-    view.table.push_back(cells_of(point, to_goal));
-    append(view.points, sentences_of(point));
+    view.table.push_back(make_cells(point, to_goal));
+    append(view.points, make_sentences(point));
   }
   for (const SeriesExplanation& series : explanation.series) {
-    append(view.series, sentences_of(series));
+    append(view.series, make_sentences(series));
   }
   append(view.series, explanation.lacks_cpu);
   for (const Finding& cause : explanation.causes) view.series.push_back(cause.text);
@@ -284,7 +284,7 @@ ExplanationView view_of(const Explanation& explanation) {
 }
 
 std::string explanation_text(const Explanation& explanation, std::size_t width) {
-  const ExplanationView view = view_of(explanation);
+  const ExplanationView view = make_view(explanation);
   std::string text =
       wrapped(fmt::format("{}; base {}", explanation.title, explanation.base), width) + '\n';
   for (const std::string& warning : view.warnings) text += wrapped("Warning: " + warning, width);
@@ -303,16 +303,16 @@ std::string explanations_json(const std::vector<Explanation>& explanations) {
   Json all = Json::array();
   for (const Explanation& explanation : explanations) {
     Json points = Json::array(), all_series = Json::array();
-    for (const PointExplanation& point : explanation.points) points.push_back(json_of(point));
+    for (const PointExplanation& point : explanation.points) points.push_back(to_json(point));
     for (const SeriesExplanation& series : explanation.series)
-      all_series.push_back(json_of(series));
+      all_series.push_back(to_json(series));
     all.push_back({{"title", explanation.title},
                    {"base", explanation.base},
                    {"points", points},
                    {"series", all_series},
                    {"warnings", explanation.study.warnings},
-                   {"unlike_runs", json_of(explanation.unlike)},
-                   {"causes", json_of(explanation.causes)},
+                   {"unlike_runs", to_json(explanation.unlike)},
+                   {"causes", to_json(explanation.causes)},
                    {"cpu_for_communication", explanation.lacks_cpu},
                    {"notes", explanation.notes}});
   }

@@ -56,7 +56,7 @@ std::vector<const PointExplanation*> shown_points(const Explanation& explanation
   return points;
 }
 
-std::string subtitle_of(const std::vector<const PointExplanation*>& points, std::size_t all) {
+std::string make_subtitle(const std::vector<const PointExplanation*>& points, std::size_t all) {
   std::string text = "behind the bar: lost - gained = in all";
   if (std::ranges::all_of(points, [](const auto* it) { return it->lost->is_known(); })) {
     text += ", with its 95 % interval";
@@ -104,7 +104,7 @@ std::vector<Plot> loss_plots(const Explanation& explanation) {
   Plot plot;
   plot.name = "loss";
   plot.title = "Efficiency lost: " + explanation.title;
-  plot.subtitle = subtitle_of(points, all);
+  plot.subtitle = make_subtitle(points, all);
   plot.x_label = "points of efficiency";
   plot.body = std::move(bars);
   return {plot};

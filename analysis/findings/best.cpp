@@ -18,7 +18,7 @@ namespace paceline {
 
 namespace {
 
-Nearness nearness_of(const Estimate& over_best, double within) {
+Nearness judge_limit(const Estimate& over_best, double within) {
   const auto& interval = over_best.interval;
   if (!interval || over_best.count < kFewestRuns) return Nearness::undecided;
   if (interval->high <= 1 + within) return Nearness::within;
@@ -27,17 +27,17 @@ Nearness nearness_of(const Estimate& over_best, double within) {
 
 // By means, or where they leave it open, by trimmed means.
 void judge_nearness(NearPoint& point, const Row& row, const Row& fastest, const Best& best) {
-  point.over_best = ratio_of(row, fastest, best.rates);
-  point.nearness = nearness_of(point.over_best.estimate, best.within);
-  if (point.nearness != Nearness::undecided || doubt_of(fastest, row)) return;
+  point.over_best = compute_ratio(row, fastest, best.rates);
+  point.nearness = judge_limit(point.over_best.estimate, best.within);
+  if (point.nearness != Nearness::undecided || find_weak_evidence(fastest, row)) return;
   const Estimate trimmed =
       as_factor(trimmed_contrast(log_costs(fastest, best.rates), log_costs(row, best.rates)),
                 1 - kTrimmedShare * (1 - kConfidence));
-  point.nearness = nearness_of(trimmed, best.within);
+  point.nearness = judge_limit(trimmed, best.within);
   if (point.nearness != Nearness::undecided) point.trimmed_over_best = trimmed;
 }
 
-double cpus_of(const Run& run) {
+double count_cpus(const Run& run) {
   if (!run.cpus_per_task) return 0;
   return static_cast<double>(*run.cpus_per_task) * run.ntasks.value_or(1);
 }
@@ -150,7 +150,7 @@ void find_alike(const Study& study, Best& best) {
     const RowValues costs = log_costs(row, best.rates);
     const Difference slower =
         contrast({fastest, costs}, [](const RowMeans& means) { return means[1][0] - means[0][0]; });
-    if (const Doubt doubt = judged(slower, doubt_of(best_row, row)).doubt()) {
+    if (const Doubt doubt = judged(slower, find_weak_evidence(best_row, row)).doubt()) {
       best.unjudged.push_back(point.name);
       best.doubt.add(doubt);
       continue;
@@ -206,7 +206,7 @@ Best find_best(const Study& study, double within, const Expense* least) {
     NearPoint point;
     point.row = rows[k];
     point.name = names[k];
-    point.cpus = cpus_of(study.rows[rows[k]].first());
+    point.cpus = count_cpus(study.rows[rows[k]].first());
     if (rows[k] == fastest) {
       point.over_best.estimate = {1, std::nullopt, study.rows[fastest].runs.size()};
       point.nearness = Nearness::within;

@@ -14,7 +14,7 @@ namespace paceline {
 
 namespace {
 
-const char* name_of(Nearness nearness) {
+const char* to_string(Nearness nearness) {
   switch (nearness) {
     case Nearness::within:
       return "within";
@@ -62,7 +62,7 @@ std::string amount_text(const Best& best, const NearPoint& point) {
   return text + (is_told ? ", " : " (the runs cannot tell them apart), ");
 }
 
-std::string line_of(const Study& study, const Best& best, const NearPoint& point) {
+std::string format_line(const Study& study, const Best& best, const NearPoint& point) {
   const Row& row = study.rows[point.row];
   std::string over = percent_text(point.over_best.estimate);
   if (point.trimmed_over_best) {
@@ -71,10 +71,10 @@ std::string line_of(const Study& study, const Best& best, const NearPoint& point
   return fmt::format("  {}: {}{}, {} over the best, {}, {}\n", point.name, amount_text(best, point),
                      cost_text(study, best, point), over,
                      counted(units_in(row), row.pooled ? "session" : "run"),
-                     name_of(point.nearness));
+                     to_string(point.nearness));
 }
 
-Json json_of(const Study& study, const Best& best, const NearPoint& point) {
+Json to_json(const Study& study, const Best& best, const NearPoint& point) {
   const Row& row = study.rows[point.row];
   const Run& run = row.first();
   const auto whole = [](const std::optional<int>& value) {
@@ -106,7 +106,7 @@ Json json_of(const Study& study, const Best& best, const NearPoint& point) {
                                                                         : "welch"},
                {"trimmed_over_best",
                 point.trimmed_over_best ? Json(point.trimmed_over_best->value) : Json(nullptr)},
-               {"verdict", name_of(point.nearness)}};
+               {"verdict", to_string(point.nearness)}};
   if (!best.least || !point.amount) return json;
   const Estimate& ratio = point.amount_over_best.estimate;
   json["amount"] = point.amount->value / best.least->scale;
@@ -242,7 +242,7 @@ std::string best_answer(const Study& study, const Best& best) {
   const std::string of_less = best.least ? " of less " + best.least->name : "";
   const char* noun = best.least ? "point" : "smaller point";
   std::string text = fastest_sentence(study, best) + '\n';
-  if (best.least) text += "the fastest:\n" + line_of(study, best, best.best);
+  if (best.least) text += "the fastest:\n" + format_line(study, best, best.best);
   if (!has_smaller(best)) {
     text += best.least
                 ? fmt::format("no point{} takes less {}\n", scope_text(best), best.least->name)
@@ -255,12 +255,13 @@ std::string best_answer(const Study& study, const Best& best) {
                 : "until more repeats decide, " + best.best.name + " is the fastest by its mean");
   } else {
     text += (best.least ? "least " + best.least->name + ", by the means:\n" : "smallest:\n") +
-            line_of(study, best, best.smallest);
+            format_line(study, best, best.smallest);
   }
   if (best.undecided.empty()) return text;
   if (best.by_mean.row != best.smallest.row) {
     text += (best.least ? "least " + best.least->name : "smallest") +
-            " by the means alone, which decides nothing:\n" + line_of(study, best, best.by_mean);
+            " by the means alone, which decides nothing:\n" +
+            format_line(study, best, best.by_mean);
   }
   std::size_t far = 0;
   std::string near;
@@ -268,7 +269,7 @@ std::string best_answer(const Study& study, const Best& best) {
     if (!may_be_within(point, best.within)) {
       ++far;
     } else if (point.row != best.by_mean.row) {
-      near += line_of(study, best, point);
+      near += format_line(study, best, point);
     }
   }
   if (!near.empty()) text += noun + ("s" + of_less) + " that may be within:\n" + near;
@@ -280,14 +281,14 @@ std::string best_answer(const Study& study, const Best& best) {
 }
 
 Json best_json(const Study& study, const Best& best) {
-  const auto names_of = [](const std::vector<NearPoint>& points) {
+  const auto point_names = [](const std::vector<NearPoint>& points) {
     Json names = Json::array();
     for (const NearPoint& point : points) names.push_back(point.name);
     return names;
   };
   const auto list = [&](const std::vector<NearPoint>& points) {
     Json json = Json::array();
-    for (const NearPoint& point : points) json.push_back(json_of(study, best, point));
+    for (const NearPoint& point : points) json.push_back(to_json(study, best, point));
     return json;
   };
   Json left_aside = Json::array();
@@ -299,10 +300,10 @@ Json best_json(const Study& study, const Best& best) {
           {"least", best.least ? Json(best.least->name) : Json(nullptr)},
           {"compared", best.rates ? "samples_per_second" : "fit_seconds"},
           {"decided", best.undecided.empty() && best.unjudged.empty()},
-          {"best", json_of(study, best, best.best)},
-          {"alike", names_of(best.alike)},
-          {"smallest", json_of(study, best, best.smallest)},
-          {"smallest_by_mean", json_of(study, best, best.by_mean)},
+          {"best", to_json(study, best, best.best)},
+          {"alike", point_names(best.alike)},
+          {"smallest", to_json(study, best, best.smallest)},
+          {"smallest_by_mean", to_json(study, best, best.by_mean)},
           {"undecided", list(best.undecided)},
           {"unjudged", best.unjudged},
           {"warnings", study.warnings},

@@ -2,7 +2,7 @@
 
 namespace paceline {
 
-std::string_view name_of(FindingKind kind) {
+std::string_view to_string(FindingKind kind) {
   switch (kind) {
     case FindingKind::runs_differ:
       return "runs_differ";

@@ -219,7 +219,7 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   std::vector<Trend> all_trends;
   for (const ScalingSeries& series :
        make_scaling_series(study, comparison, facts, false, Quality::held)) {
-    const std::vector<Trend> trends = trends_of(study, comparison, series);
+    const std::vector<Trend> trends = fit_trends(study, comparison, series);
     found.push_back(series_finding(series, comparison));
     add(trend_findings(study, series, trends));
     add(phases_findings(series, trends));
@@ -236,7 +236,7 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   if (const std::string line = implied_samples_line(study); !line.empty()) {
     found.push_back({FindingKind::implied_samples, line});
   }
-  for (const ControlCheck& control : controls_of(study, comparison)) {
+  for (const ControlCheck& control : check_controls(study, comparison)) {
     found.push_back({FindingKind::control, control_line(control)});
   }
   return found;

@@ -44,7 +44,7 @@ enum class FindingKind {
   control,          // how far a point differs from itself
 };
 
-std::string_view name_of(FindingKind kind);
+std::string_view to_string(FindingKind kind);
 
 struct Finding {
   FindingKind kind = FindingKind::speed_ups;

@@ -18,7 +18,7 @@ constexpr double kUnlikeChoices = 0.02;  // of a row's fit seconds
 std::size_t sequential_rows(const std::vector<RowFacts>& facts) {
   return static_cast<std::size_t>(std::count_if(
       facts.begin(), facts.end(),
-      [](const RowFacts& row) { return stopping_of(*row.row) == Stopping::by_results; }));
+      [](const RowFacts& row) { return find_stopping(*row.row) == Stopping::by_results; }));
 }
 
 std::string sequential_note(const std::vector<RowFacts>& facts) {
@@ -99,7 +99,7 @@ std::string whose_base(const std::vector<RowFacts>& facts) {
                    : "of no backend";
 }
 
-std::string rule_of(const Base& base, const std::vector<RowFacts>& facts) {
+std::string describe_rule(const Base& base, const std::vector<RowFacts>& facts) {
   switch (base.kind) {
     case Base::matched: {
       const Run& run = facts.front().run();
@@ -146,7 +146,7 @@ std::string base_note(const Study& study, const Comparison& comparison,
       used.insert(facts[i].speed_up->base);
     }
   }
-  const std::string note = rule_of(comparison.base, facts);
+  const std::string note = describe_rule(comparison.base, facts);
   if (used.empty()) return note + "; there is none" + other_base(study);
   std::vector<std::string> bases;
   for (const std::size_t i : used) {
@@ -190,7 +190,7 @@ void add_foreign_notes(std::vector<std::string>& notes, const std::vector<RowFac
 }
 
 // "10", "0 to 10".
-std::string text_of(const std::set<int>& counts) {
+std::string format_counts(const std::set<int>& counts) {
   return *counts.begin() == *counts.rbegin()
              ? std::to_string(*counts.begin())
              : fmt::format("{} to {}", *counts.begin(), *counts.rbegin());
@@ -211,7 +211,7 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
   return "step ms: median step of the slowest rank" +
          (*warmups.rbegin() == 0
               ? std::string()
-              : fmt::format("; the first {} steps are left out", text_of(warmups)));
+              : fmt::format("; the first {} steps are left out", format_counts(warmups)));
 }
 
 // What fit seconds and samples/s of measured runs hold. Earlier versions timed the choice of
@@ -244,7 +244,7 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
     notes.push_back("samples/s: of all replicas, without the choice of algorithms" +
                     (*warmups.rbegin() == 0
                          ? std::string()
-                         : fmt::format(" and the first {} steps", text_of(warmups))));
+                         : fmt::format(" and the first {} steps", format_counts(warmups))));
   }
   if (earlier) {
     notes.push_back(
@@ -299,8 +299,8 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
     notes.push_back(
         "the best of several rows is chosen after the fact, which flatters it a little");
   }
-  notes.push_back(
-      fmt::format("scaling type {}: {}", name_of(study.scaling), explanation_of(study.scaling)));
+  notes.push_back(fmt::format("scaling type {}: {}", to_string(study.scaling),
+                              describe_scaling(study.scaling)));
   for (const std::string& note : {warmup_note(facts), choices_note(facts)}) {
     if (!note.empty()) notes.push_back(note);
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostValues = 12;  // of one fact
 
 // The words of a command as a POSIX shell splits them, without its expansions.
-std::vector<std::string> words_of(const std::string& command) {
+std::vector<std::string> split_words(const std::string& command) {
   std::vector<std::string> words;
   std::string word;
   bool in_word = false;
@@ -118,7 +118,7 @@ std::vector<ProvenanceFact> provenance(const Study& study) {
   return facts;
 }
 
-std::string sentence_of(const ProvenanceFact& fact) {
+std::string format_sentence(const ProvenanceFact& fact) {
   std::vector<std::string> parts;
   for (const auto& [value, runs] : fact.values) {
     parts.push_back(fmt::format("{} ({} run{})", value, runs, runs == 1 ? "" : "s"));
@@ -127,7 +127,7 @@ std::string sentence_of(const ProvenanceFact& fact) {
 }
 
 std::string typed_command(const std::string& recorded) {
-  const std::vector<std::string> words = words_of(recorded);
+  const std::vector<std::string> words = split_words(recorded);
   if (words.size() < 3 || (words[1] != "train" && words[1] != "bench")) return "";
   std::vector<std::string> kept = {"paceline"};
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -142,7 +142,7 @@ std::string typed_command(const std::string& recorded) {
   return join(kept, " ");
 }
 
-std::string command_of(const Row& row) {
+std::string find_command(const Row& row) {
   const Run& run = row.first();
   if (const std::string recorded = typed_command(run.command); !recorded.empty()) return recorded;
   return run.made_elsewhere() ? "" : derived_command(run);

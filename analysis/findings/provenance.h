@@ -21,7 +21,7 @@ struct ProvenanceFact {
 std::vector<ProvenanceFact> provenance(const Study& study);
 
 // "machine: A CPU (18 runs), Another (3 runs)".
-std::string sentence_of(const ProvenanceFact& fact);
+std::string format_sentence(const ProvenanceFact& fact);
 
 // A recorded command as a user would type it: without the program's folder and without the paths of
 // record, logs and state. Empty unless it is a `paceline train` or `bench`.
@@ -30,6 +30,6 @@ std::string typed_command(const std::string& recorded);
 // The command that runs the row once more: the recorded one without the paths of record and logs,
 // or, without a recorded command, the record's parameters as options. Empty if the row is not a run
 // of Paceline.
-std::string command_of(const Row& row);
+std::string find_command(const Row& row);
 
 }  // namespace paceline

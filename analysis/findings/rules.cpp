@@ -157,7 +157,7 @@ class Checker {
     std::vector<double> p;
     for (const RowFacts& row : facts_) {
       std::vector<double> logs;
-      const auto times = units_of(*row.row, [](const Run& run) { return run.fit_seconds; });
+      const auto times = unit_values(*row.row, [](const Run& run) { return run.fit_seconds; });
       for (const double time : times) logs.push_back(std::log(time));
       if (logs.size() > 1 && logs.size() < kLeastForNormality) ++few;
       if (logs.size() >= kLeastForNormality) p.push_back(normality(logs));
@@ -187,7 +187,7 @@ class Checker {
     for (std::size_t i = 0; i < facts_.size(); ++i) {
       if (!facts_[i].speed_up || facts_[i].speed_up->base == i) continue;
       const Row &base = study_.rows[facts_[i].speed_up->base], &row = *facts_[i].row;
-      if (!doubt_of(base, row)) continue;
+      if (!find_weak_evidence(base, row)) continue;
       doubt.add(base);
       doubt.add(row);
       ++doubted;
@@ -346,11 +346,11 @@ std::vector<BrokenRule> broken_rules(const Study& study, const Comparison& compa
   return Checker(study, comparison, facts).all();
 }
 
-std::string sentence_of(const BrokenRule& broken) {
+std::string format_sentence(const BrokenRule& broken) {
   return fmt::format("rule {}: {}; {}", broken.rule, broken.what, broken.fix);
 }
 
-std::string summary_of(const std::vector<BrokenRule>& broken) {
+std::string summarize(const std::vector<BrokenRule>& broken) {
   std::set<int> rules;
   for (const BrokenRule& each : broken) rules.insert(each.rule);
   const std::string whose = "Rules of Hoefler and Belli (SC15): ";

@@ -25,10 +25,10 @@ std::vector<BrokenRule> broken_rules(const Study& study, const Comparison& compa
                                      const std::vector<RowFacts>& facts);
 
 // "rule 5: 2 of 9 rows have one run, so no interval; run 3 repeats or more".
-std::string sentence_of(const BrokenRule& broken);
+std::string format_sentence(const BrokenRule& broken);
 
 // "Rules of Hoefler and Belli (SC15): 2 of 12 broken", or that no breach was found.
-std::string summary_of(const std::vector<BrokenRule>& broken);
+std::string summarize(const std::vector<BrokenRule>& broken);
 
 // p-value of the hypothesis that values are normally distributed: Shapiro and Francia's W', with
 // the distribution of Royston, "A toolkit for testing for non-normality", The Statistician 42,

@@ -45,7 +45,8 @@ class Series {
     trend.has_phases = base_row_.first().phase_step > 0;
     for (const auto& [gpus, facts] : rows_) {
       const double n = gpus;
-      const Judged log_cost = judged(cost_over_base(*facts), doubt_of(base_row_, *facts->row));
+      const Judged log_cost =
+          judged(cost_over_base(*facts), find_weak_evidence(base_row_, *facts->row));
       trend.doubt.add(log_cost.doubt());
       trend.has_phases = trend.has_phases && facts->run().phase_step > 0;
       SizeOfTrend& size = trend.sizes.emplace_back();
@@ -54,7 +55,7 @@ class Series {
       size.fraction = log_cost.transformed([n](double log) { return fraction(log, n); });
       size.lost = log_cost.transformed([n](double log) { return 1 - std::exp(-log) / n; });
       size.efficiency = 1 - size.lost.value();
-      size.parts = parts_of(*facts->row);
+      size.parts = find_parts(*facts->row);
     }
     trend.kind = trend.doubt ? TrendKind::unjudged : judged_kind(trend);
     if (trend.doubt) judge_by_means(trend);
@@ -62,7 +63,7 @@ class Series {
   }
 
  private:
-  std::optional<LossParts> parts_of(const Row& row) const {
+  std::optional<LossParts> find_parts(const Row& row) const {
     const auto base = record_costs(base_row_, rates_), here = record_costs(row, rates_);
     if (!base || !here) return std::nullopt;
     const bool waits =
@@ -180,8 +181,8 @@ bool is_comparable(const Study& study) {
 
 }  // namespace
 
-std::vector<Trend> trends_of(const Study& study, const Comparison& comparison,
-                             const ScalingSeries& series) {
+std::vector<Trend> fit_trends(const Study& study, const Comparison& comparison,
+                              const ScalingSeries& series) {
   std::vector<Trend> trends;
   if (!is_comparable(study)) return trends;
   std::map<std::size_t, Series> by_base;

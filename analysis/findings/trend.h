@@ -58,7 +58,7 @@ struct Trend {
 
 // One for each base of the series. Empty if the sizes do different or unknown amounts of work: runs
 // that end at a goal, unknown scaling types.
-std::vector<Trend> trends_of(const Study& study, const Comparison& comparison,
-                             const ScalingSeries& series);
+std::vector<Trend> fit_trends(const Study& study, const Comparison& comparison,
+                              const ScalingSeries& series);
 
 }  // namespace paceline

@@ -36,7 +36,7 @@ Hull hull_at(const Alike& trends, std::size_t size, OfSize what) {
   return hull;
 }
 
-Hull hull_of(const Alike& trends, OfSize what) {
+Hull find_hull(const Alike& trends, OfSize what) {
   Hull hull;
   for (const Trend* trend : trends) {
     for (const SizeOfTrend& size : trend->sizes) hull.add(size.*what);
@@ -172,7 +172,7 @@ class TrendSentence {
 
   // An analogy: what a step costs is not known from the times of runs.
   std::string steady() const {
-    const Hull hull = hull_of(trends_, &SizeOfTrend::fraction);
+    const Hull hull = find_hull(trends_, &SizeOfTrend::fraction);
     const std::string share = percent_text(hull);
     std::string text;
     if (is_strong()) {
@@ -243,7 +243,7 @@ class TrendSentence {
   std::string unjudged() const {
     const std::string rows = "rows of " + first_.doubt.text() + " cannot tell whether that is ";
     if (first_.looks_steady && std::ranges::all_of(trends_, &Trend::looks_steady)) {
-      const Hull hull = hull_of(trends_, &SizeOfTrend::fraction);
+      const Hull hull = find_hull(trends_, &SizeOfTrend::fraction);
       const std::string share = percent_text(hull);
       return fmt::format("{} is {}, as if {}; {}so at all sizes", what_, shown(hull),
                          is_strong() ? share + " of the base's time were not divided among replicas"

@@ -17,7 +17,7 @@ namespace {
 constexpr char kExecutable[] = "paceline";
 constexpr char kEndOfMetrics[] = "# EOF\n";
 
-std::vector<double> seconds_of(const Subject& subject) {
+std::vector<double> list_seconds(const Subject& subject) {
   std::vector<double> seconds;
   const auto it = subject.samples.find(Quantity::time);
   if (it == subject.samples.end()) return seconds;
@@ -81,7 +81,7 @@ std::string families(const std::string& name, const std::string& help, const Gau
          family(name + "_high", "95 % interval, high end", gauges.high);
 }
 
-std::string text_of(const Json& document) {
+std::string format_document(const Json& document) {
   return json_text(document, 2) + '\n';
 }
 
@@ -91,7 +91,7 @@ std::string google_benchmark_json(const Side& side) {
   Json benchmarks = Json::array();
   for (std::size_t i = 0; i < side.subjects.size(); ++i) {
     const Subject& subject = side.subjects[i];
-    const std::vector<double> seconds = seconds_of(subject);
+    const std::vector<double> seconds = list_seconds(subject);
     for (std::size_t repetition = 0; repetition < seconds.size(); ++repetition) {
       const double milliseconds = seconds[repetition] * 1e3;
       benchmarks.push_back({{"name", subject.name},
@@ -112,7 +112,7 @@ std::string google_benchmark_json(const Side& side) {
   const auto all = [](const std::set<std::string>& names) {
     return join({names.begin(), names.end()}, ", ");
   };
-  return text_of({{"context",
+  return format_document({{"context",
                    {{"date", side.started_at},
                     {"executable", kExecutable},
                     {"host_name", all(side.hosts)},
@@ -125,7 +125,7 @@ std::string google_benchmark_json(const Side& side) {
 std::string github_action_json(const Side& side) {
   Json rows = Json::array();
   for (const Subject& subject : side.subjects) {
-    const std::vector<double> seconds = seconds_of(subject);
+    const std::vector<double> seconds = list_seconds(subject);
     if (seconds.empty()) continue;
     const Estimate mean = geometric_mean(seconds);
     Json row = {{"name", subject.name}, {"unit", unit_name(subject)}, {"value", mean.value}};
@@ -137,7 +137,7 @@ std::string github_action_json(const Side& side) {
     row["extra"] = fmt::format("{} run{}", seconds.size(), seconds.size() == 1 ? "" : "s");
     rows.push_back(row);
   }
-  return text_of(rows);
+  return format_document(rows);
 }
 
 std::string open_metrics(const Side& side) {
@@ -145,7 +145,7 @@ std::string open_metrics(const Side& side) {
   Gauges of_run, of_sample;
   std::string runs;
   for (const Subject& subject : side.subjects) {
-    const std::vector<double> seconds = seconds_of(subject);
+    const std::vector<double> seconds = list_seconds(subject);
     if (seconds.empty()) continue;
     (subject.is_rated ? of_sample : of_run)
         .add(subject, subject.is_rated ? sample : run, geometric_mean(seconds));

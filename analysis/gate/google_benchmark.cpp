@@ -50,7 +50,7 @@ class BenchmarkSide {
 
  private:
   void add(const BenchmarkRow& row) {
-    Subject& subject = subject_of(row.name);
+    Subject& subject = subject_at(row.name);
     switch (row.outcome) {
       case BenchmarkRow::Outcome::failed:
         ++subject.not_ended;
@@ -71,7 +71,7 @@ class BenchmarkSide {
     }
   }
 
-  Subject& subject_of(const std::string& name) {
+  Subject& subject_at(const std::string& name) {
     const auto [it, first] = index_.emplace(name, side_.subjects.size());
     if (first) {
       side_.subjects.emplace_back();

@@ -271,7 +271,7 @@ class Judge {
   }
 
   // `rated`: times as seconds a sample.
-  static const Samples& samples_of(const Subject& subject, Quantity quantity, bool rated) {
+  static const Samples& find_samples(const Subject& subject, Quantity quantity, bool rated) {
     static const Samples none;
     if (rated && quantity == Quantity::time) return subject.rated;
     const auto it = subject.samples.find(quantity);
@@ -280,8 +280,8 @@ class Judge {
 
   void weigh_quantity(const Subject& before, const Subject& now, const QuantityInfo& info,
                       bool rated) {
-    const Samples& baseline = samples_of(before, info.quantity, rated);
-    const Samples& current = samples_of(now, info.quantity, rated);
+    const Samples& baseline = find_samples(before, info.quantity, rated);
+    const Samples& current = find_samples(now, info.quantity, rated);
     if (rated && info.quantity == Quantity::time && (baseline.empty() || current.empty())) {
       push_undecided(before, info, before.runs,
                      "not all runs of both sides have fit seconds, nor all a rate");
@@ -353,7 +353,7 @@ class Judge {
 
 }  // namespace
 
-std::string_view name_of(Verdict verdict) {
+std::string_view to_string(Verdict verdict) {
   return verdict == Verdict::pass         ? "pass"
          : verdict == Verdict::regression ? "regression"
                                           : "undecided";
@@ -363,7 +363,7 @@ int exit_code(Verdict verdict) {
   return verdict == Verdict::pass ? 0 : verdict == Verdict::regression ? 1 : 2;
 }
 
-std::string_view name_of(Evidence evidence) {
+std::string_view to_string(Evidence evidence) {
   switch (evidence) {
     case Evidence::paired:
       return "paired";
@@ -407,7 +407,7 @@ std::vector<std::string> unlike_machines(const Side& baseline, const Side& curre
   return differences;
 }
 
-GateOptions suspects_of(const Judgement& first, const GateOptions& options) {
+GateOptions find_suspects(const Judgement& first, const GateOptions& options) {
   GateOptions suspects = options;
   suspects.only.clear();
   for (const Check& check : first.checks) {

@@ -36,7 +36,7 @@
 namespace paceline {
 
 enum class Verdict { pass, regression, undecided };
-std::string_view name_of(Verdict verdict);
+std::string_view to_string(Verdict verdict);
 int exit_code(Verdict verdict);  // 0, 1, 2
 
 enum class Evidence {
@@ -46,7 +46,7 @@ enum class Evidence {
   apart,     // runs of too few sessions: shown, but never decides
   none,      // one side has no valid runs
 };
-std::string_view name_of(Evidence evidence);
+std::string_view to_string(Evidence evidence);
 
 constexpr double kSignificance = 0.05;
 
@@ -114,7 +114,7 @@ Judgement judge(const Side& baseline, const Side& current, const GateOptions& op
 std::vector<std::string> unlike_machines(const Side& baseline, const Side& current);
 
 // Options that restrict judge() to the checks that did not pass, for fresh runs.
-GateOptions suspects_of(const Judgement& first, const GateOptions& options);
+GateOptions find_suspects(const Judgement& first, const GateOptions& options);
 
 // Replaces the checks that did not pass with the verdicts of fresh runs.
 void settle(Judgement& first, const Judgement& fresh);

@@ -24,7 +24,7 @@ std::size_t count_busy(const Samples& samples) {
 RoundSet busy_rounds(const Samples& samples) {
   RoundSet rounds;
   for (const Sample& sample : samples) {
-    if (sample.is_busy) rounds.insert(round_of(sample));
+    if (sample.is_busy) rounds.insert(round_key(sample));
   }
   return rounds;
 }
@@ -87,7 +87,7 @@ std::size_t keep_rounds(Compared& compared, const RoundSet& rounds) {
 }
 
 void leave_busy_rounds(Compared& compared, const SideNames& names) {
-  const RoundSet all = rounds_of(compared.baseline), before = busy_rounds(compared.baseline),
+  const RoundSet all = list_rounds(compared.baseline), before = busy_rounds(compared.baseline),
                  now = busy_rounds(compared.current);
   const RoundSet only_before = without(before, now), only_now = without(now, before);
   const RoundSet quiet = without(without(all, before), now);
@@ -109,7 +109,7 @@ void leave_busy_rounds(Compared& compared, const SideNames& names) {
 
 void leave_busy_runs(Compared& compared, const SideNames& names) {
   constexpr double kEven = 0.1;  // shares of busy runs that differ by less
-  const auto quiet_of = [](const Samples& samples) {
+  const auto quiet_samples = [](const Samples& samples) {
     Samples quiet;
     std::copy_if(samples.begin(), samples.end(), std::back_inserter(quiet),
                  [](const Sample& sample) { return !sample.is_busy; });
@@ -118,11 +118,11 @@ void leave_busy_runs(Compared& compared, const SideNames& names) {
   const auto share = [](const Samples& samples) {
     return static_cast<double>(count_busy(samples)) / static_cast<double>(samples.size());
   };
-  const Samples before = quiet_of(compared.baseline), now = quiet_of(compared.current);
+  const Samples before = quiet_samples(compared.baseline), now = quiet_samples(compared.current);
   // As many sessions as decide, where there were as many.
-  const std::size_t sessions = std::min(sessions_of(compared.baseline), kFewestSessions);
+  const std::size_t sessions = std::min(count_sessions(compared.baseline), kFewestSessions);
   if (before.size() >= kFewestRuns && now.size() >= kFewestRuns &&
-      sessions_of(before) >= sessions) {
+      count_sessions(before) >= sessions) {
     const std::size_t busy_before = count_busy(compared.baseline),
                       busy_now = count_busy(compared.current);
     compared.notes.push_back(

@@ -25,7 +25,7 @@ bool counts(const Parameter& parameter) {
   return parameter.identity() && parameter.role != Role::replication;
 }
 
-Values values_of(const Subject& subject) {
+Values list_values(const Subject& subject) {
   Values values;
   for (const Parameter& parameter : parameters()) {
     if (counts(parameter)) values.push_back(subject.parameters.text(parameter.name));
@@ -50,7 +50,7 @@ Distance distance(const Values& baseline, const Values& current) {
   return result;
 }
 
-std::string key_of(const Subject& subject) {
+std::string make_key(const Subject& subject) {
   if (subject.workload.empty()) return subject.name;
   std::string key = subject.workload + '|';
   for (const auto& [name, value] : subject.parameters.values()) {
@@ -72,7 +72,7 @@ class Matcher {
 
   Matches match() {
     match_equal();
-    for (const Subject& subject : current_.subjects) values_.push_back(values_of(subject));
+    for (const Subject& subject : current_.subjects) values_.push_back(list_values(subject));
     for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
       if (!result_.of_baseline[i]) match_nearest(i);
     }
@@ -100,10 +100,10 @@ class Matcher {
   void match_equal() {
     std::unordered_map<std::string, std::size_t> keys;
     for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
-      keys.emplace(key_of(current_.subjects[k]), k);
+      keys.emplace(make_key(current_.subjects[k]), k);
     }
     for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
-      const auto it = keys.find(key_of(baseline_.subjects[i]));
+      const auto it = keys.find(make_key(baseline_.subjects[i]));
       if (it != keys.end() && !taken_[it->second]) take(i, it->second);
     }
   }
@@ -115,7 +115,7 @@ class Matcher {
     std::optional<std::size_t> best, equal;  // equal: one that is as near
     Distance nearest;
     Rank nearest_rank;
-    const Values values = values_of(mine);
+    const Values values = list_values(mine);
     for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
       if (taken_[k] || current_.subjects[k].workload != mine.workload) continue;
       const Distance d = distance(values, values_[k]);

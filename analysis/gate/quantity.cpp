@@ -22,7 +22,7 @@ const std::vector<QuantityInfo>& quantities() {
   return table;
 }
 
-const QuantityInfo& info_of(Quantity quantity) {
+const QuantityInfo& quantity_info(Quantity quantity) {
   return *std::find_if(quantities().begin(), quantities().end(),
                        [&](const QuantityInfo& info) { return info.quantity == quantity; });
 }

@@ -30,7 +30,7 @@ struct QuantityInfo {
 // In table order. Thresholds: 2.5 % of time, 0.05 of serial fraction, 0.05 of the step for
 // communication, 5 % of loss, 0.005 of accuracy (half a point).
 const std::vector<QuantityInfo>& quantities();
-const QuantityInfo& info_of(Quantity quantity);
+const QuantityInfo& quantity_info(Quantity quantity);
 
 using Thresholds = std::map<Quantity, double>;
 Thresholds default_thresholds();

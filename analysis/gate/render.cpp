@@ -43,7 +43,8 @@ std::string interval_text(const Check& check, const QuantityInfo& info) {
 std::string sentence(const Check& check) {
   if (!check.is_fresh || !check.first_change) return check.reason;
   const std::string first =
-      " (first runs: " + signed_change_text(*check.first_change, info_of(check.quantity)) + ")";
+      " (first runs: " + signed_change_text(*check.first_change, quantity_info(check.quantity)) +
+      ")";
   const bool was_suspect = *check.first_change >= check.threshold;
   if (check.verdict == Verdict::pass) {
     const std::string unconfirmed = was_suspect ? "not confirmed by fresh runs" + first : "";
@@ -61,12 +62,13 @@ struct Said {
   std::vector<std::string> of;  // "time of mnist-cnn gpus=2"
 };
 
-std::vector<Said> said_of(const Judgement& judgement) {
+std::vector<Said> collect_statements(const Judgement& judgement) {
   std::vector<Said> all;
   for (const Check& check : judgement.checks) {
     const std::string text = sentence(check);
     if (text.empty()) continue;
-    const std::string of = fmt::format("{} of {}", info_of(check.quantity).heading, check.subject);
+    const std::string of =
+        fmt::format("{} of {}", quantity_info(check.quantity).heading, check.subject);
     const auto it = std::find_if(all.begin(), all.end(), [&](const Said& said) {
       return said.verdict == check.verdict && said.text == text;
     });
@@ -79,7 +81,7 @@ std::vector<Said> said_of(const Judgement& judgement) {
   return all;
 }
 
-std::string subjects_of(const Said& said) {
+std::string join_subjects(const Said& said) {
   constexpr std::size_t kShown = 3;
   if (said.of.size() <= kShown) return join(said.of, "; ");
   return fmt::format("{}; {} more", join({said.of.begin(), said.of.begin() + kShown}, "; "),
@@ -90,8 +92,8 @@ const std::vector<std::string> kHeadings = {"quantity", "point",  "baseline",
                                             "current",  "change", "95 % interval",
                                             "p (Holm)", "runs",   "verdict"};
 
-std::vector<std::string> cells_of(const Check& check) {
-  const QuantityInfo& info = info_of(check.quantity);
+std::vector<std::string> make_cells(const Check& check) {
+  const QuantityInfo& info = quantity_info(check.quantity);
   return {std::string(info.heading),
           check.subject,
           one_value(check.baseline, info),
@@ -100,7 +102,7 @@ std::vector<std::string> cells_of(const Check& check) {
           interval_text(check, info),
           check.evidence == Evidence::none ? "" : p_text(check.adjusted_p),
           fmt::format("{} + {}", check.baseline_runs, check.current_runs),
-          std::string(name_of(check.verdict))};
+          std::string(to_string(check.verdict))};
 }
 
 // Time always; the rest where there is something to see.
@@ -152,7 +154,8 @@ std::string statistics_note(const Judgement& judgement) {
   std::map<std::string, std::set<std::string>> quantities;  // by the units of their intervals
   for (const Check& check : judgement.checks) {
     if (!check.interval) continue;
-    quantities[unit_text(check.evidence)].insert(std::string(info_of(check.quantity).heading));
+    quantities[unit_text(check.evidence)].insert(
+        std::string(quantity_info(check.quantity).heading));
   }
   std::vector<std::string> units;
   for (const auto& [unit, of] : quantities) {
@@ -180,7 +183,7 @@ std::vector<std::string> legend(const Judgement& judgement) {
   std::map<std::string, std::string> thresholds;
   std::size_t hidden = 0;
   for (const Check& check : judgement.checks) {
-    const QuantityInfo& info = info_of(check.quantity);
+    const QuantityInfo& info = quantity_info(check.quantity);
     thresholds[std::string(info.heading)] = change_text(check.threshold, info);
     hidden += !is_shown(check);
   }
@@ -202,7 +205,7 @@ std::vector<std::string> legend(const Judgement& judgement) {
     notes.push_back(fmt::format(
         "at this noise, a point slower by {} is red in 95 % of such gates (the noisiest point, as "
         "noisy as its runs leave open); one that is slower by less may pass",
-        change_text(*judgement.sees, info_of(Quantity::time))));
+        change_text(*judgement.sees, quantity_info(Quantity::time))));
   }
   notes.insert(notes.end(), judgement.notes.begin(), judgement.notes.end());
   return notes;
@@ -214,12 +217,12 @@ std::string headline(const Judgement& judgement, const GateSides& sides) {
   };
   std::string when = judgement.is_confirmed ? ", after fresh runs" : "";
   if (judgement.rounds > 0) when += fmt::format(", after {} rounds", judgement.rounds);
-  return fmt::format("gate: {} ({}{}); {} against {}", name_of(judgement.verdict()),
+  return fmt::format("gate: {} ({}{}); {} against {}", to_string(judgement.verdict()),
                      counts_text(judgement), when, called(sides.current, sides.current_place),
                      called(sides.baseline, sides.baseline_place));
 }
 
-std::string lines_of(const std::string& sentence, const TextStyle& style) {
+std::string wrap_sentence(const std::string& sentence, const TextStyle& style) {
   return wrapped(printable(sentence), style.width);
 }
 
@@ -250,11 +253,11 @@ std::string command_text(const std::string& text) {
   return escaped;
 }
 
-Json json_of(const Check& check) {
+Json to_json(const Check& check) {
   return {{"subject", check.subject},
-          {"quantity", info_of(check.quantity).key},
-          {"verdict", name_of(check.verdict)},
-          {"evidence", name_of(check.evidence)},
+          {"quantity", quantity_info(check.quantity).key},
+          {"verdict", to_string(check.verdict)},
+          {"evidence", to_string(check.evidence)},
           {"reason", sentence(check)},
           {"baseline", number_or_null(check.baseline)},
           {"current", number_or_null(check.current)},
@@ -280,7 +283,7 @@ double junit_seconds(const Check& check) {
 
 // JUnit's schema wants 3 decimals at most.
 std::string junit_case(const Check& check) {
-  const QuantityInfo& info = info_of(check.quantity);
+  const QuantityInfo& info = quantity_info(check.quantity);
   const std::string begin =
       fmt::format("  <testcase classname=\"paceline.gate.{}\" name=\"{}\" time=\"{:.3f}\"",
                   info.key, xml(check.subject), junit_seconds(check));
@@ -292,7 +295,7 @@ std::string junit_case(const Check& check) {
   return fmt::format(
       "{0}>\n    <{1} message=\"{2}\" type=\"{3}\">{4} against {5}: {2}</{1}>\n  </testcase>\n",
       begin, check.verdict == Verdict::regression ? "failure" : "error", reason,
-      name_of(check.verdict), xml(one_value(check.current, info)),
+      to_string(check.verdict), xml(one_value(check.current, info)),
       xml(one_value(check.baseline, info)));
 }
 
@@ -304,17 +307,17 @@ std::string gate_text(const Judgement& judgement, const GateSides& sides, const 
   std::vector<std::vector<std::string>> rows = {kHeadings};
   rows[0][2] = sides.baseline;
   rows[0][3] = sides.current;
-  for (const Check* check : shown(judgement)) rows.push_back(cells_of(*check));
+  for (const Check* check : shown(judgement)) rows.push_back(make_cells(*check));
   std::string text =
-      fmt::format("{}{}{}", bold, lines_of(headline(judgement, sides), style), plain);
+      fmt::format("{}{}{}", bold, wrap_sentence(headline(judgement, sides), style), plain);
   for (const std::string& warning : judgement.warnings) {
-    text += lines_of("warning: " + warning, style);
+    text += wrap_sentence("warning: " + warning, style);
   }
   text += '\n' + aligned(rows, 2, style.width) + '\n';
-  const std::vector<Said> all_said = said_of(judgement);
+  const std::vector<Said> all_said = collect_statements(judgement);
   for (const Said& said : all_said) {
-    text += lines_of(fmt::format("{}: {}: {}", name_of(said.verdict), subjects_of(said), said.text),
-                     style);
+    text += wrap_sentence(
+        fmt::format("{}: {}: {}", to_string(said.verdict), join_subjects(said), said.text), style);
   }
   if (!all_said.empty()) text += '\n';
   for (const std::string& note : legend(judgement)) {
@@ -336,14 +339,14 @@ std::string gate_markdown(const Judgement& judgement, const GateSides& sides) {
   text += "\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";
   for (const Check* check : shown(judgement)) {
     text += '|';
-    for (const std::string& value : cells_of(*check))
+    for (const std::string& value : make_cells(*check))
       text += fmt::format(" {} |", markdown_text(value));
     text += '\n';
   }
   text += '\n';
-  for (const Said& said : said_of(judgement)) {
-    text += fmt::format("- **{}**: {}: {}\n", name_of(said.verdict),
-                        markdown_text(subjects_of(said)), markdown_text(said.text));
+  for (const Said& said : collect_statements(judgement)) {
+    text += fmt::format("- **{}**: {}: {}\n", to_string(said.verdict),
+                        markdown_text(join_subjects(said)), markdown_text(said.text));
   }
   for (const std::string& note : legend(judgement))
     text += fmt::format("- {}\n", markdown_text(note));
@@ -352,9 +355,9 @@ std::string gate_markdown(const Judgement& judgement, const GateSides& sides) {
 
 std::string gate_json(const Judgement& judgement, const GateSides& sides) {
   Json checks = Json::array();
-  for (const Check& check : judgement.checks) checks.push_back(json_of(check));
+  for (const Check& check : judgement.checks) checks.push_back(to_json(check));
   Json document = {{"schema", 1},
-                   {"verdict", name_of(judgement.verdict())},
+                   {"verdict", to_string(judgement.verdict())},
                    {"confirmed", judgement.is_confirmed},
                    {"sequential", judgement.is_sequential},
                    {"rounds", judgement.rounds > 0 ? Json(judgement.rounds) : Json(nullptr)},
@@ -365,7 +368,7 @@ std::string gate_json(const Judgement& judgement, const GateSides& sides) {
                    {"sees", number_or_null(judgement.sees)},
                    {"notes", judgement.notes}};
   for (const auto& [quantity, threshold] : judgement.proposed) {
-    document["proposed_thresholds"][std::string(info_of(quantity).key)] = threshold;
+    document["proposed_thresholds"][std::string(quantity_info(quantity).key)] = threshold;
   }
   return json_text(document, 2) + '\n';
 }
@@ -409,7 +412,7 @@ std::string gate_annotations(const Judgement& judgement) {
                         check.verdict == Verdict::pass         ? "notice"
                         : check.verdict == Verdict::regression ? "error"
                                                                : "warning",
-                        name_of(check.verdict), info_of(check.quantity).heading,
+                        to_string(check.verdict), quantity_info(check.quantity).heading,
                         command_text(check.subject), command_text(sentence(check)));
   }
   if (judgement.verdict() == Verdict::pass) {
@@ -430,7 +433,7 @@ std::string steadiness_text(const Judgement& judgement) {
   }
   if (most == 0) return "";
   const std::string reach = fmt::format("95 % intervals of the time of equal runs reach {}",
-                                        change_text(most, info_of(Quantity::time)));
+                                        change_text(most, quantity_info(Quantity::time)));
   switch (times.verdict()) {
     case Verdict::pass:
       return "steady enough for these thresholds: " + reach + "\n";

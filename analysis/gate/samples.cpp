@@ -11,10 +11,10 @@ namespace paceline {
 namespace {
 
 template <typename Key, typename KeyOf>
-std::map<Key, double> means_by(const Samples& samples, const QuantityInfo& info, KeyOf key_of) {
+std::map<Key, double> means_by(const Samples& samples, const QuantityInfo& info, KeyOf make_key) {
   std::map<Key, std::pair<double, int>> sums;
   for (const Sample& sample : samples) {
-    auto& [sum, count] = sums[key_of(sample)];
+    auto& [sum, count] = sums[make_key(sample)];
     sum += scaled(sample.value, info);
     ++count;
   }
@@ -34,14 +34,14 @@ bool is_in_round(const Sample& sample) {
   return sample.round > 0 && !sample.session.empty();
 }
 
-RoundKey round_of(const Sample& sample) {
+RoundKey round_key(const Sample& sample) {
   return {sample.session, sample.round};
 }
 
-std::set<RoundKey> rounds_of(const Samples& samples) {
+std::set<RoundKey> list_rounds(const Samples& samples) {
   std::set<RoundKey> rounds;
   for (const Sample& sample : samples) {
-    if (is_in_round(sample)) rounds.insert(round_of(sample));
+    if (is_in_round(sample)) rounds.insert(round_key(sample));
   }
   return rounds;
 }
@@ -49,12 +49,12 @@ std::set<RoundKey> rounds_of(const Samples& samples) {
 Samples samples_in(const Samples& samples, const std::set<RoundKey>& rounds) {
   Samples kept;
   std::copy_if(samples.begin(), samples.end(), std::back_inserter(kept),
-               [&](const Sample& s) { return is_in_round(s) && rounds.contains(round_of(s)); });
+               [&](const Sample& s) { return is_in_round(s) && rounds.contains(round_key(s)); });
   return kept;
 }
 
 std::set<RoundKey> shared_rounds(const Samples& baseline, const Samples& current) {
-  const std::set<RoundKey> before = rounds_of(baseline), now = rounds_of(current);
+  const std::set<RoundKey> before = list_rounds(baseline), now = list_rounds(current);
   std::set<RoundKey> shared;
   std::set_intersection(before.begin(), before.end(), now.begin(), now.end(),
                         std::inserter(shared, shared.end()));
@@ -62,14 +62,14 @@ std::set<RoundKey> shared_rounds(const Samples& baseline, const Samples& current
   return all_shared || shared.size() >= kFewestRuns ? shared : std::set<RoundKey>{};
 }
 
-std::size_t sessions_of(const Samples& samples) {
+std::size_t count_sessions(const Samples& samples) {
   std::set<std::string> sessions;
   for (const Sample& sample : samples) sessions.insert(sample.session);
   return sessions.size();
 }
 
 std::map<RoundKey, double> means_of_rounds(const Samples& samples, const QuantityInfo& info) {
-  return means_by<RoundKey>(samples, info, round_of);
+  return means_by<RoundKey>(samples, info, round_key);
 }
 
 std::map<std::string, double> means_of_sessions(const Samples& samples, const QuantityInfo& info) {

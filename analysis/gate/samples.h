@@ -19,15 +19,15 @@ using RoundKey = std::pair<std::string, int>;  // session, round
 double scaled(double value, const QuantityInfo& info);
 
 bool is_in_round(const Sample& sample);
-RoundKey round_of(const Sample& sample);
-std::set<RoundKey> rounds_of(const Samples& samples);
+RoundKey round_key(const Sample& sample);
+std::set<RoundKey> list_rounds(const Samples& samples);
 Samples samples_in(const Samples& samples, const std::set<RoundKey>& rounds);
 
 // The rounds that both sides have; fewer than decide count only where these are all of the smaller
 // side.
 std::set<RoundKey> shared_rounds(const Samples& baseline, const Samples& current);
 
-std::size_t sessions_of(const Samples& samples);
+std::size_t count_sessions(const Samples& samples);
 
 // Means of scaled values.
 std::map<RoundKey, double> means_of_rounds(const Samples& samples, const QuantityInfo& info);

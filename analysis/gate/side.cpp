@@ -71,7 +71,7 @@ struct Member {
 };
 
 // Why a run is none whose numbers count, however fast it was; empty of one that ended well.
-std::string failure_of(const Member& member) {
+std::string describe_failure(const Member& member) {
   const Run& run = member.run;
   if (run.status != "completed") return run.reason.empty() ? run.status : run.reason;
   if (member.diverged()) return "its loss is no number";
@@ -84,7 +84,7 @@ bool all_have(const std::vector<Member>& members, const RunFact& fact) {
                      [&](const Member& member) { return fact(member.run).has_value(); });
 }
 
-std::string data_of(const Run& run) {
+std::string data_name(const Run& run) {
   for (const auto& [name, value] : run.origin) {
     if (name == "data") return value;
   }
@@ -107,7 +107,7 @@ struct Group {
 };
 
 // Nothing else tells apart two runs of one point that began in the same second.
-std::string id_of(const Run& run) {
+std::string run_id(const Run& run) {
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.study, run.session, run.workload,
                      run.point, run.repeat, run.started_at, run.status, run.build, run.cpu_model,
                      run.fit_seconds.value_or(0));
@@ -146,16 +146,16 @@ class SideMaker {
 
  private:
   void add(const Record& record) {
-    Member member{run_of(record), trajectory(record->quality.epochs)};
-    const std::string id = id_of(member.run);
+    Member member{make_run(record), trajectory(record->quality.epochs)};
+    const std::string id = run_id(member.run);
     if (other_.runs.contains(id)) {
       ++side_.shared;
       return;
     }
     side_.runs.insert(id);
-    Group& group = group_of(record);
+    Group& group = find_group(record);
     Subject& subject = group.subject;
-    if (const std::string why = failure_of(member); !why.empty()) {
+    if (const std::string why = describe_failure(member); !why.empty()) {
       ++subject.not_ended;
       const bool preempted = member.run.status == "preempted";
       if (!preempted || group.failed.empty()) subject.why = why;
@@ -175,7 +175,7 @@ class SideMaker {
     group.members.push_back(std::move(member));
   }
 
-  Group& group_of(const Record& record) {
+  Group& find_group(const Record& record) {
     const Point parameters = record->parameters;
     const std::string key =
         record->workload + '|' + record->kind + '|' + parameters_text(parameters, Of::point);
@@ -232,7 +232,7 @@ class SideMaker {
       if (all_told) {
         subject.work += *run.samples / static_cast<double>(group.members.size());
       }
-      if (const std::string data = data_of(run); !data.empty()) subject.data.insert(data);
+      if (const std::string data = data_name(run); !data.empty()) subject.data.insert(data);
       if (run.phase_step > 0 && run.gpus > 1) {
         add_sample(subject, Quantity::communication, run, run.phase_communication / run.phase_step);
       }
@@ -265,14 +265,14 @@ class SideMaker {
   }
 
   // What a point and the point of one replica that it is compared with have in common.
-  static std::string series_of(const Run& run) {
+  static std::string series_key(const Run& run) {
     const double cpus = run.replicas_are_cores ? run.cpus_per_replica().value_or(0)
                                                : static_cast<double>(run.cpus_per_task.value_or(0));
     return fmt::format("{}|{}|{:g}|{}", run.workload, run.kind, cpus,
                        parameters_text(run.parameters, Of::series));
   }
 
-  static bool is_base_of(const Run& single, const Run& run) {
+  static bool is_base_run(const Run& single, const Run& run) {
     return (single.backend == run.backend || single.backend == lone_backend()) && single.samples &&
            run.samples && std::abs(*single.samples / *run.samples - 1) < 0.01;
   }
@@ -281,7 +281,7 @@ class SideMaker {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const auto& members = groups_[i].members;
       if (members.empty() || members.front().run.gpus != 1) continue;
-      singles_[series_of(members.front().run)].push_back(i);
+      singles_[series_key(members.front().run)].push_back(i);
     }
   }
 
@@ -290,9 +290,9 @@ class SideMaker {
     if (group.members.empty() || group.members.front().run.gpus < 2) return;
     const Run& run = group.members.front().run;
     const Group* base = nullptr;
-    for (const std::size_t i : singles_[series_of(run)]) {
+    for (const std::size_t i : singles_[series_key(run)]) {
       const Run& single = groups_[i].members.front().run;
-      if (!is_base_of(single, run)) continue;
+      if (!is_base_run(single, run)) continue;
       if (!base || single.backend == run.backend) base = &groups_[i];
     }
     if (!base) return;
@@ -398,7 +398,7 @@ std::string subject_name(const Record& record) {
   return subject_name(record->workload, parameters, point);
 }
 
-Side side_of(const std::string& name, const StoreContent& content, const Side& other) {
+Side load_side(const std::string& name, const StoreContent& content, const Side& other) {
   return SideMaker(name, other).make(content);
 }
 
@@ -420,7 +420,7 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
       append(side, std::move(more));
     }
   }
-  if (!stores.empty()) append(side, side_of(name, load_stores(stores), other));
+  if (!stores.empty()) append(side, load_side(name, load_stores(stores), other));
   const bool any = std::any_of(side.subjects.begin(), side.subjects.end(),
                                [](const Subject& s) { return s.runs > 0 || s.not_ended > 0; });
   if (any) return side;

@@ -63,7 +63,7 @@ struct Side {
 // Excludes runs that were resumed, throttled or traced, and, with a note, oversubscribed ones
 // unless a point has no others. A run whose loss is not finite, or that missed its goal, counts as
 // failed.
-Side side_of(const std::string& name, const StoreContent& content, const Side& other = {});
+Side load_side(const std::string& name, const StoreContent& content, const Side& other = {});
 
 // Reads studies, records, or Google Benchmark's JSON files (google_benchmark.h). Excludes, with a
 // note, what `other` contains too: a folder of all nights includes the last one. Throws input if

@@ -34,7 +34,7 @@ Side measured_side(const ReportSide& side, const Side& other = {}) {
       content.records.push_back(record);
     }
   }
-  return side_of(side.name, content, other);
+  return load_side(side.name, content, other);
 }
 
 std::vector<Machine> kinds_in(const ReportSide& side) {
@@ -56,7 +56,7 @@ std::string machines_text(const std::vector<Machine>& machines) {
 }
 
 // What the interval of a ratio rests on, and what it leaves out.
-std::string cover_of(Evidence evidence) {
+std::string describe_cover(Evidence evidence) {
   switch (evidence) {
     case Evidence::paired:
       return "interval from rounds: of runs that both made in the same round of a session";
@@ -100,7 +100,7 @@ class SideTable {
     std::vector<std::string> notes = {
         "ratio: the time of the second over that of the first, of fit seconds or of seconds a "
         "sample; above 1 the second is slower"};
-    for (const Evidence each : evidence) notes.push_back(cover_of(each));
+    for (const Evidence each : evidence) notes.push_back(describe_cover(each));
     notes.insert(notes.end(), judgement.notes.begin(), judgement.notes.end());
     table_.notes.insert(table_.notes.begin(), notes.begin(), notes.end());
     return std::move(table_);
@@ -290,7 +290,7 @@ std::vector<std::pair<std::string, std::vector<fs::path>>> sides_named(
 std::optional<ReportSide> side_at(const std::string& name, const std::vector<fs::path>& places,
                                   const std::vector<Selection>& only, bool hidden, Sides& found) {
   ReportSide side{name, load_stores(places), {}};
-  side.plans = plans_of(places, side.content);
+  side.plans = load_plans(places, side.content);
   if (hidden) side.content = anonymous(std::move(side.content));
   const std::size_t collectives = std::erase_if(
       side.content.records, [](const Record& record) { return record->is_collective(); });
@@ -305,8 +305,8 @@ std::optional<ReportSide> side_at(const std::string& name, const std::vector<fs:
 
 }  // namespace
 
-Sides sides_of(const std::vector<fs::path>& studies, const std::vector<Selection>& only,
-               bool anonymous) {
+Sides load_sides(const std::vector<fs::path>& studies, const std::vector<Selection>& only,
+                 bool anonymous) {
   Sides found;
   for (const auto& [name, places] : sides_named(studies, anonymous)) {
     std::optional<ReportSide> side = side_at(name, places, only, anonymous, found);

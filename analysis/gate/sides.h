@@ -32,7 +32,7 @@ struct Sides {
 
 // Each folder is a side; individually named records form one side together. Empty if fewer than two
 // sides are named, or if one has no table. `anonymous` removes hosts, users, accounts and paths.
-Sides sides_of(const std::vector<std::filesystem::path>& studies,
-               const std::vector<Selection>& only, bool anonymous = false);
+Sides load_sides(const std::vector<std::filesystem::path>& studies,
+                 const std::vector<Selection>& only, bool anonymous = false);
 
 }  // namespace paceline

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kFewest = 4;
 
 // Of one value of a difference: what the standard error squared times the count is.
-double variance_of(const Difference& difference) {
+double compute_variance(const Difference& difference) {
   return difference.standard_error * difference.standard_error *
          static_cast<double>(difference.count);
 }
@@ -46,7 +46,7 @@ Usual usual_among(const std::vector<Difference*>& differences) {
   double mean = 0, expected_spread = 0;
   for (const Difference* each : differences) {
     const double half = each->degrees_of_freedom / 2;
-    logs.push_back(std::log(variance_of(*each)) - boost::math::digamma(half) + std::log(half));
+    logs.push_back(std::log(compute_variance(*each)) - boost::math::digamma(half) + std::log(half));
     mean += logs.back() / count;
     expected_spread += boost::math::trigamma(half) / count;
   }
@@ -75,7 +75,7 @@ void moderate(const std::vector<Difference*>& all) {
   for (Difference* each : differences) {
     const double own = each->degrees_of_freedom;
     const double variance =
-        (borrowed * usual.variance + own * variance_of(*each)) / (borrowed + own);
+        (borrowed * usual.variance + own * compute_variance(*each)) / (borrowed + own);
     each->standard_error = std::sqrt(variance / static_cast<double>(each->count));
     each->degrees_of_freedom = std::min(borrowed + own, most);
   }

@@ -25,7 +25,7 @@ std::vector<double> scaled_values(const Samples& samples, const QuantityInfo& in
 }
 
 // Of scaled values, as the quantity itself.
-double mean_of(const std::vector<double>& values, const QuantityInfo& info) {
+double compute_mean(const std::vector<double>& values, const QuantityInfo& info) {
   double mean = 0;
   for (const double value : values) mean += value / static_cast<double>(values.size());
   if (!info.more_is_worse) mean = -mean;
@@ -40,7 +40,8 @@ std::vector<double> values_in(const std::map<Key, double>& means) {
 }
 
 // What a side's mean is taken over, scaled: its runs, its sessions, or the rounds that both have.
-std::vector<double> units_of(const Samples& samples, const QuantityInfo& info, Evidence evidence) {
+std::vector<double> unit_values(const Samples& samples, const QuantityInfo& info,
+                                Evidence evidence) {
   switch (evidence) {
     case Evidence::paired:
       return values_in(means_of_rounds(samples, info));
@@ -54,24 +55,24 @@ std::vector<double> units_of(const Samples& samples, const QuantityInfo& info, E
   return scaled_values(samples, info);
 }
 
-Evidence evidence_of(const Samples& baseline, const QuantityInfo& info, bool is_paired) {
+Evidence choose_evidence(const Samples& baseline, const QuantityInfo& info, bool is_paired) {
   if (is_paired) return Evidence::paired;
   if (!info.is_of_machine) return Evidence::runs;
-  return sessions_of(baseline) >= kFewestSessions ? Evidence::sessions : Evidence::apart;
+  return count_sessions(baseline) >= kFewestSessions ? Evidence::sessions : Evidence::apart;
 }
 
-std::vector<double> differences_of(const std::vector<double>& before,
-                                   const std::vector<double>& now) {
+std::vector<double> compute_differences(const std::vector<double>& before,
+                                        const std::vector<double>& now) {
   std::vector<double> differences;
   for (std::size_t i = 0; i < now.size(); ++i) differences.push_back(now[i] - before[i]);
   return differences;
 }
 
-Difference difference_of(const std::vector<double>& before, const std::vector<double>& now,
-                         Evidence evidence, Stopping stopping) {
+Difference compute_difference(const std::vector<double>& before, const std::vector<double>& now,
+                              Evidence evidence, Stopping stopping) {
   if (evidence == Evidence::sessions) return pooled_difference(now, before);
   if (evidence != Evidence::paired) return independent_difference(now, before, stopping);
-  return paired_difference(differences_of(before, now), stopping);
+  return paired_difference(compute_differences(before, now), stopping);
 }
 
 // How much wider the interval is than one of independent rounds. 0: not known yet.
@@ -117,7 +118,7 @@ std::string what_would_tell(const Weighed& weighed, const QuantityInfo& info) {
 
 // "slower by 10.0 %"
 std::string change_phrase(const Check& check) {
-  const QuantityInfo& info = info_of(check.quantity);
+  const QuantityInfo& info = quantity_info(check.quantity);
   return fmt::format("{} by {}", worse_word(info), change_text(*check.change, info));
 }
 
@@ -141,13 +142,13 @@ void decide_worse(Weighed& weighed, std::size_t checks) {
                                p_phrase(check.adjusted_p), together);
   }
   if (check.verdict == Verdict::undecided) {
-    check.reason += what_would_tell(weighed, info_of(check.quantity));
+    check.reason += what_would_tell(weighed, quantity_info(check.quantity));
   }
 }
 
 // A change for the worse that is certain, and too small to matter.
 void pass(Check& check, std::size_t checks) {
-  const QuantityInfo& info = info_of(check.quantity);
+  const QuantityInfo& info = quantity_info(check.quantity);
   constexpr double kShown = 0.0005;  // less would be written as 0
   check.verdict = Verdict::pass;
   if (*check.change < kShown || check.adjusted_p >= kSignificance) return;
@@ -170,24 +171,24 @@ Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, cons
   check.subject = subject;
   check.quantity = info.quantity;
   check.threshold = threshold;
-  check.evidence = evidence_of(before, info, result.compared.is_paired);
+  check.evidence = choose_evidence(before, info, result.compared.is_paired);
   check.baseline_runs = before.size();
   check.current_runs = now.size();
-  check.baseline_sessions = sessions_of(before);
-  check.current_sessions = sessions_of(now);
+  check.baseline_sessions = count_sessions(before);
+  check.current_sessions = count_sessions(now);
   check.busy_left_aside = result.compared.busy;
   check.outlying_left_aside = result.compared.outlying.baseline + result.compared.outlying.current;
-  const auto units_before = units_of(before, info, check.evidence);
-  const auto units_now = units_of(now, info, check.evidence);
-  check.baseline = mean_of(units_before, info);
-  check.current = mean_of(units_now, info);
-  result.difference = difference_of(units_before, units_now, check.evidence, stopping);
+  const auto units_before = unit_values(before, info, check.evidence);
+  const auto units_now = unit_values(now, info, check.evidence);
+  check.baseline = compute_mean(units_before, info);
+  check.current = compute_mean(units_now, info);
+  result.difference = compute_difference(units_before, units_now, check.evidence, stopping);
   if (check.evidence == Evidence::sessions) {
     result.difference.count = std::min(before.size(), now.size());
   }
   const bool looks = stopping == Stopping::by_results && check.evidence == Evidence::paired;
   if (looks && info.is_of_machine) {
-    result.rounds.emplace(differences_of(units_before, units_now));
+    result.rounds.emplace(compute_differences(units_before, units_now));
   }
   result.units = 2 / (1 / static_cast<double>(units_before.size()) +
                       1 / static_cast<double>(units_now.size()));
@@ -198,7 +199,7 @@ void fill_in(Weighed& weighed) {
   Check& check = weighed.check;
   check.difference = weighed.difference;
   if (check.evidence == Evidence::none) return;
-  const QuantityInfo& info = info_of(check.quantity);
+  const QuantityInfo& info = quantity_info(check.quantity);
   check.change = as_change(weighed.difference.mean, info);
   const auto interval = weighed.rounds ? weighed.rounds->interval() : weighed.difference.interval();
   if (interval) {
@@ -212,7 +213,7 @@ void fill_in(Weighed& weighed) {
 
 void decide(Weighed& weighed, std::size_t checks) {
   Check& check = weighed.check;
-  const QuantityInfo& info = info_of(check.quantity);
+  const QuantityInfo& info = quantity_info(check.quantity);
   if (!weighed.compared.hindrance.empty()) {
     check.reason = weighed.compared.hindrance;
     check.more_rounds_help = !weighed.compared.is_surely_the_current;

@@ -28,10 +28,11 @@ struct Sides {
   Texts before, after;
 };
 
-std::map<std::string, Sides> facts_of(const HistorySeries& series, std::size_t begin,
-                                      std::size_t earliest, std::size_t latest, std::size_t end) {
+std::map<std::string, Sides> collect_facts(const HistorySeries& series, std::size_t begin,
+                                           std::size_t earliest, std::size_t latest,
+                                           std::size_t end) {
   std::map<std::string, Sides> facts;
-  const auto side_of = [&](Sides& sides, std::size_t i) -> std::string& {
+  const auto side_at = [&](Sides& sides, std::size_t i) -> std::string& {
     sides.before.resize(earliest - begin);
     sides.after.resize(end - latest);
     return i < earliest ? sides.before[i - begin] : sides.after[i - latest];
@@ -39,7 +40,7 @@ std::map<std::string, Sides> facts_of(const HistorySeries& series, std::size_t b
   bool knows_hosts = true;
   std::set<std::string> hosts;
   for (std::size_t i = begin; i < end; i == earliest - 1 ? i = latest : ++i) {
-    for (const auto& [name, text] : series.sessions[i].origin) side_of(facts[name], i) = text;
+    for (const auto& [name, text] : series.sessions[i].origin) side_at(facts[name], i) = text;
     const auto& own = series.sessions[i].hosts;
     knows_hosts = knows_hosts && !own.empty();
     hosts.insert(own.begin(), own.end());
@@ -47,7 +48,7 @@ std::map<std::string, Sides> facts_of(const HistorySeries& series, std::size_t b
   if (!knows_hosts || hosts.size() < 2) return facts;
   for (const std::string& host : hosts) {
     for (std::size_t i = begin; i < end; i == earliest - 1 ? i = latest : ++i) {
-      side_of(facts["host " + host], i) =
+      side_at(facts["host " + host], i) =
           series.sessions[i].hosts.contains(host) ? "used" : "not used";
     }
   }
@@ -59,7 +60,7 @@ std::size_t known(const Texts& texts) {
       std::ranges::count_if(texts, [](const auto& t) { return !t.empty(); }));
 }
 
-double separation_of(const Sides& sides) {
+double compute_separation(const Sides& sides) {
   std::map<std::string, std::pair<double, double>> shares;
   for (const std::string& text : sides.before) {
     if (!text.empty()) shares[text].first += 1 / static_cast<double>(known(sides.before));
@@ -80,14 +81,14 @@ std::size_t changes_within(const Texts& texts) {
 
 // The values in order of appearance; of lists of two sides only the parts that differ.
 std::string values_text(const Texts& texts, const Texts& others) {
-  const auto parts_of = [](const Texts& all) {
+  const auto split_path = [](const Texts& all) {
     std::set<std::string> parts;
     for (const std::string& text : all) {
       for (const std::string& part : split(text, ',')) parts.emplace(trim(part));
     }
     return parts;
   };
-  const std::set<std::string> elsewhere = parts_of(others);
+  const std::set<std::string> elsewhere = split_path(others);
   Texts shown;
   for (const std::string& text : each_once(texts)) {
     Texts parts;
@@ -108,7 +109,7 @@ std::string values_text(const Texts& texts, const Texts& others) {
   return shown.empty() ? "not stated" : join(shown, "; ");
 }
 
-double rank_of(const ChangedFact& fact, std::size_t sessions) {
+double sort_key(const ChangedFact& fact, std::size_t sessions) {
   return fact.separation - 0.5 * static_cast<double>(fact.elsewhere) /
                                static_cast<double>(std::max<std::size_t>(sessions - 2, 1));
 }
@@ -120,16 +121,16 @@ Changes changes_across(const HistorySeries& series, std::size_t begin, std::size
   Changes changes;
   const std::size_t sessions = (earliest - begin) + (end - latest);
   std::vector<std::pair<double, ChangedFact>> ranked;
-  for (const auto& [name, sides] : facts_of(series, begin, earliest, latest, end)) {
+  for (const auto& [name, sides] : collect_facts(series, begin, earliest, latest, end)) {
     if (known(sides.before) == 0 || known(sides.after) == 0) continue;
     const bool software = is_software(name);
     changes.knows_anything = true;
     changes.knows_software = changes.knows_software || software;
-    ChangedFact fact{name, {}, {}, software, separation_of(sides), 0, false};
+    ChangedFact fact{name, {}, {}, software, compute_separation(sides), 0, false};
     fact.elsewhere = changes_within(sides.before) + changes_within(sides.after);
     fact.at_shift = sides.before.back() != sides.after.front() && !sides.before.back().empty() &&
                     !sides.after.front().empty();
-    const double rank = rank_of(fact, sessions);
+    const double rank = sort_key(fact, sessions);
     const bool is_host = name.starts_with("host ");
     if (rank < kSeparates && (!fact.at_shift || is_host)) continue;
     fact.before = values_text(sides.before, sides.after);
@@ -142,7 +143,7 @@ Changes changes_across(const HistorySeries& series, std::size_t begin, std::size
   return changes;
 }
 
-std::vector<std::string> sentences_of(const Changes& changes) {
+std::vector<std::string> make_sentences(const Changes& changes) {
   if (!changes.knows_anything) {
     return {"the records state nothing of software and nodes: what changed with it is not known"};
   }

@@ -32,6 +32,6 @@ Changes changes_across(const HistorySeries& series, std::size_t begin, std::size
                        std::size_t latest, std::size_t end);
 
 // "Software changed with it: library A -> B. ..." or what else is known.
-std::vector<std::string> sentences_of(const Changes& changes);
+std::vector<std::string> make_sentences(const Changes& changes);
 
 }  // namespace paceline

@@ -19,7 +19,7 @@ HistoryTest test_for(std::size_t sessions) {
                                        : HistoryTest::none;
 }
 
-double mean_of(std::span<const double> values) {
+double compute_mean(std::span<const double> values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum / static_cast<double>(values.size());
@@ -42,7 +42,7 @@ LevelShifts two_levels(std::span<const double> values, const BestSplit& split) {
   found.noise = difference.standard_error / std::sqrt(1 / n1 + 1 / n2);
   for (const auto& [begin, end] :
        {std::pair{std::size_t{0}, split.at}, {split.at, values.size()}}) {
-    const Difference level{mean_of(values.subspan(begin, end - begin)),
+    const Difference level{compute_mean(values.subspan(begin, end - begin)),
                            found.noise / std::sqrt(static_cast<double>(end - begin)),
                            difference.degrees_of_freedom, end - begin};
     found.levels.push_back({begin, end, level.mean, level.interval()});
@@ -51,7 +51,7 @@ LevelShifts two_levels(std::span<const double> values, const BestSplit& split) {
   return found;
 }
 
-std::size_t largest_change_of(std::span<const double> values) {
+std::size_t find_largest_change(std::span<const double> values) {
   std::size_t largest = 1;
   for (std::size_t i = 2; i < values.size(); ++i) {
     const double change = std::abs(values[i] - values[i - 1]);
@@ -87,7 +87,7 @@ class Splits {
       if (possible[k] && !found[k]) series.found.possible = two.shifts;
       series.found.plausible_resemblance = split.plausible_resemblance;
       series.found.detectable = detectable_split(split, level);
-      if (!found[k]) series.largest_change = largest_change_of(values);
+      if (!found[k]) series.largest_change = find_largest_change(values);
     }
   }
 
@@ -151,7 +151,7 @@ class StudyJudge {
         few[each.series->metric].push_back(&each);
       } else {
         each.found = one_level(values);
-        each.largest_change = largest_change_of(values);
+        each.largest_change = find_largest_change(values);
       }
     }
     for (const auto& [metric, all] : few) splits.add(all);
@@ -171,7 +171,7 @@ class StudyJudge {
         event->members.push_back(member);
         continue;
       }
-      const auto [first, last] = days_of(member);
+      const auto [first, last] = shift_days(member);
       history_.events.push_back(
           {history_.series[member.series].series->metric, {member}, 0, {}, first, last, {}});
     }
@@ -180,29 +180,29 @@ class StudyJudge {
   }
 
  private:
-  const LevelShift& shift_of(const HistoryEvent::Member& member) const {
+  const LevelShift& find_shift(const HistoryEvent::Member& member) const {
     return history_.series[member.series].found.shifts[member.shift];
   }
   // The day of the last session that may be before, and of the first that is certainly after.
-  std::pair<double, double> days_of(const HistoryEvent::Member& member) const {
+  std::pair<double, double> shift_days(const HistoryEvent::Member& member) const {
     const auto& sessions = history_.series[member.series].series->sessions;
-    const LevelShift& shift = shift_of(member);
+    const LevelShift& shift = find_shift(member);
     return {sessions[shift.earliest - 1].day, sessions[shift.latest].day};
   }
   double certainty(const HistoryEvent::Member& member) const {
-    const LevelShift& shift = shift_of(member);
+    const LevelShift& shift = find_shift(member);
     if (!shift.interval) return 0;
     return std::abs(shift.size) / std::max(shift.interval->high - shift.interval->low, kRounding);
   }
 
   // One that a more certain shift of another series began, in the same days and direction.
   HistoryEvent* event_for(const HistoryEvent::Member& member) {
-    const auto [first, last] = days_of(member);
-    const bool rises = shift_of(member).size > 0;
+    const auto [first, last] = shift_days(member);
+    const bool rises = find_shift(member).size > 0;
     for (HistoryEvent& event : history_.events) {
       const bool fits =
           event.metric == history_.series[member.series].series->metric && first < event.last_day &&
-          last > event.first_day && rises == (shift_of(event.members.front()).size > 0) &&
+          last > event.first_day && rises == (find_shift(event.members.front()).size > 0) &&
           std::ranges::none_of(event.members,
                                [&](const auto& known) { return known.series == member.series; });
       if (fits) return &event;
@@ -227,7 +227,7 @@ class StudyJudge {
     event.touches = touched_text(touched, others);
     const HistoryEvent::Member& lead = event.members.front();
     const SeriesHistory& series = history_.series[lead.series];
-    const LevelShift& shift = shift_of(lead);
+    const LevelShift& shift = find_shift(lead);
     const SeriesLevel& before = series.found.levels[lead.shift];
     const SeriesLevel& after = series.found.levels[lead.shift + 1];
     event.changes =
@@ -241,15 +241,15 @@ class StudyJudge {
 }  // namespace
 
 double SeriesHistory::value(double scaled) const {
-  return info_of(series->metric).is_factor ? std::exp(scaled) : scaled;
+  return metric_info(series->metric).is_factor ? std::exp(scaled) : scaled;
 }
 
 double SeriesHistory::change(double scaled) const {
-  return info_of(series->metric).is_factor ? std::expm1(scaled) : scaled;
+  return metric_info(series->metric).is_factor ? std::expm1(scaled) : scaled;
 }
 
 bool is_worse(HistoryMetric metric, double size) {
-  return (size > 0) == info_of(metric).more_is_worse;
+  return (size > 0) == metric_info(metric).more_is_worse;
 }
 
 bool History::has_worse() const {

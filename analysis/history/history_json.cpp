@@ -7,7 +7,7 @@ namespace paceline {
 
 namespace {
 
-const char* name_of(HistoryTest test) {
+const char* to_string(HistoryTest test) {
   return test == HistoryTest::permutation ? "permutation"
          : test == HistoryTest::split     ? "split"
                                           : "none";
@@ -32,7 +32,7 @@ Json shift_json(const StudyHistory& study, const HistoryEvent::Member& member) {
   return json;
 }
 
-const char* software_of(const Changes& changes) {
+const char* changed_software(const Changes& changes) {
   for (const ChangedFact& fact : changes.facts) {
     if (fact.is_software) return "changed";
   }
@@ -53,14 +53,14 @@ Json event_json(const StudyHistory& study, const HistoryEvent& event) {
                        {"elsewhere", fact.elsewhere},
                        {"at_shift", fact.at_shift}});
   }
-  return {{"metric", info_of(event.metric).key},
+  return {{"metric", metric_info(event.metric).key},
           {"date", date_text(lead.series->sessions[shift.at].day)},
           {"after", date_text(event.first_day)},
           {"by", date_text(event.last_day)},
           {"touches", event.touches},
-          {"worse", (shift.size > 0) == info_of(event.metric).more_is_worse},
+          {"worse", (shift.size > 0) == metric_info(event.metric).more_is_worse},
           {"points", points},
-          {"software", software_of(event.changes)},
+          {"software", changed_software(event.changes)},
           {"changes", changes}};
 }
 
@@ -86,8 +86,8 @@ Json series_json(const SeriesHistory& each) {
     }
     levels.push_back(std::move(json));
   }
-  Json json = {{"point", series.point},    {"metric", info_of(series.metric).key},
-               {"gpus", series.gpus},      {"test", name_of(each.test)},
+  Json json = {{"point", series.point},    {"metric", metric_info(series.metric).key},
+               {"gpus", series.gpus},      {"test", to_string(each.test)},
                {"sessions", sessions},     {"levels", levels},
                {"noise", each.found.noise}};
   if (each.found.drift) json["drift_per_day"] = each.found.drift->per_day;

@@ -29,7 +29,7 @@ std::vector<std::size_t> shown_series(const StudyHistory& study) {
 }
 
 // First days of months, or days where there are few.
-std::vector<Tic> tics_of(double first, double last) {
+std::vector<Tic> make_tics(double first, double last) {
   std::vector<Tic> tics;
   if (last - first < kManyDays) {
     const double step = std::max(1.0, std::ceil((last - first) / static_cast<double>(kMostTics)));
@@ -56,7 +56,7 @@ double shown_value(double value, HistoryMetric metric) {
                                                                                        : value;
 }
 
-std::string axis_of(HistoryMetric metric) {
+std::string axis_title(HistoryMetric metric) {
   switch (metric) {
     case HistoryMetric::time:
       return "seconds";
@@ -66,13 +66,13 @@ std::string axis_of(HistoryMetric metric) {
       return "joules";
     case HistoryMetric::speed_up:
     case HistoryMetric::serial_fraction:
-      return info_of(metric).heading;
+      return metric_info(metric).heading;
     default:
-      return fmt::format("{}, %", info_of(metric).heading);
+      return fmt::format("{}, %", metric_info(metric).heading);
   }
 }
 
-Plot plot_of(const StudyHistory& study, const SeriesHistory& each) {
+Plot make_plot(const StudyHistory& study, const SeriesHistory& each) {
   const HistorySeries& series = *each.series;
   const auto shown = [&](double scaled) { return shown_value(each.value(scaled), series.metric); };
   Timeline timeline;
@@ -95,17 +95,17 @@ Plot plot_of(const StudyHistory& study, const SeriesHistory& each) {
     timeline.shifts.push_back(
         {(series.sessions[shift.at - 1].day + series.sessions[shift.at].day) / 2,
          fmt::format("{} {}", date_text(series.sessions[shift.at].day),
-                     info_of(series.metric).is_factor ? fmt::format("{:+.1f} %", 100 * change)
-                                                      : fmt::format("{:+.2g}", change))});
+                     metric_info(series.metric).is_factor ? fmt::format("{:+.1f} %", 100 * change)
+                                                          : fmt::format("{:+.2g}", change))});
   }
-  timeline.x_tics = tics_of(series.sessions.front().day, series.sessions.back().day);
-  std::string heading = info_of(series.metric).heading;
+  timeline.x_tics = make_tics(series.sessions.front().day, series.sessions.back().day);
+  std::string heading = metric_info(series.metric).heading;
   heading[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(heading[0])));
   Plot plot;
   plot.title = fmt::format("{}: {}", heading, series.point);
   plot.subtitle = study.study.title + (timeline.shifts.empty() ? "; no level shift" : "");
   plot.x_label = "date of the session";
-  plot.y_label = axis_of(series.metric);
+  plot.y_label = axis_title(series.metric);
   plot.body = std::move(timeline);
   return plot;
 }
@@ -115,7 +115,7 @@ Plot plot_of(const StudyHistory& study, const SeriesHistory& each) {
 std::vector<Plot> history_plots(const StudyHistory& study, std::size_t first_number) {
   std::vector<Plot> plots;
   for (const std::size_t i : shown_series(study)) {
-    plots.push_back(plot_of(study, study.series[i]));
+    plots.push_back(make_plot(study, study.series[i]));
     plots.back().name = fmt::format("history-{}", first_number++);
   }
   return plots;

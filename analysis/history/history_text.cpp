@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMostMembers = 8, kMostOutlying = 8, kMostFew = 8, kMostPatterns = 4;
 constexpr double kDaysOfMonth = 30;
 
-const LevelShift& shift_of(const StudyHistory& study, const HistoryEvent::Member& member) {
+const LevelShift& find_shift(const StudyHistory& study, const HistoryEvent::Member& member) {
   return study.series[member.series].found.shifts[member.shift];
 }
 
@@ -29,7 +29,7 @@ std::string day_of_session(const SeriesHistory& series, std::size_t i) {
 }
 
 // The date of the first session after, and how well it is known.
-std::string date_of(const SeriesHistory& series, const LevelShift& shift) {
+std::string shift_date(const SeriesHistory& series, const LevelShift& shift) {
   const std::string at = day_of_session(series, shift.at);
   const std::string before = day_of_session(series, shift.earliest - 1);
   if (shift.earliest == shift.latest) {
@@ -42,7 +42,7 @@ std::string date_of(const SeriesHistory& series, const LevelShift& shift) {
 std::string member_text(const StudyHistory& study, const HistoryEvent::Member& member) {
   const SeriesHistory& series = study.series[member.series];
   const HistoryMetric metric = series.series->metric;
-  const LevelShift& shift = shift_of(study, member);
+  const LevelShift& shift = find_shift(study, member);
   const SeriesLevel& before = series.found.levels[member.shift];
   const SeriesLevel& after = series.found.levels[member.shift + 1];
   return fmt::format("{}: {} -> {}, {} ({} and {})", series.series->point,
@@ -55,19 +55,19 @@ std::string member_text(const StudyHistory& study, const HistoryEvent::Member& m
 HistoryStatement event_statement(const StudyHistory& study, const HistoryEvent& event) {
   const HistoryEvent::Member& lead = event.members.front();
   const SeriesHistory& series = study.series[lead.series];
-  const LevelShift& shift = shift_of(study, lead);
+  const LevelShift& shift = find_shift(study, lead);
   HistoryStatement statement;
-  statement.text =
-      fmt::format("{}: {} {} ({}), {}", date_of(series, shift), info_of(event.metric).heading,
-                  change_text(series, shift.size, shift.interval),
-                  is_worse(event.metric, shift.size) ? "worse" : "better", event.touches);
+  statement.text = fmt::format(
+      "{}: {} {} ({}), {}", shift_date(series, shift), metric_info(event.metric).heading,
+      change_text(series, shift.size, shift.interval),
+      is_worse(event.metric, shift.size) ? "worse" : "better", event.touches);
   for (std::size_t i = 0; i < event.members.size() && i < kMostMembers; ++i) {
     statement.details.push_back(member_text(study, event.members[i]));
   }
   if (event.members.size() > kMostMembers) {
     statement.details.push_back(fmt::format("and {} more", event.members.size() - kMostMembers));
   }
-  for (std::string& sentence : sentences_of(event.changes)) {
+  for (std::string& sentence : make_sentences(event.changes)) {
     statement.details.push_back(std::move(sentence));
   }
   return statement;
@@ -115,10 +115,10 @@ std::string outlying_text(const SeriesHistory& series, const OutlyingRun& run) {
   }
   const std::string first = day_of_session(series, run.first);
   std::string text =
-      count == 1 ? fmt::format("{}: {} {}, ", first, info_of(metric).heading,
+      count == 1 ? fmt::format("{}: {} {}, ", first, metric_info(metric).heading,
                                history_value_text(series.series->sessions[run.first].value, metric))
                  : fmt::format("{} sessions from {} to {}: {} ", count, first,
-                               day_of_session(series, run.second), info_of(metric).heading);
+                               day_of_session(series, run.second), metric_info(metric).heading);
   text += fmt::format("{} from {} level; {}", change_text(series, distance, {}),
                       count == 1 ? "its" : "their", series.series->point);
   if (busy > 0) text += count == 1 ? "; its machine was busy" : "; the machine was busy";
@@ -159,7 +159,7 @@ HistoryStatement possible_statement(const StudyHistory& study) {
     for (const LevelShift& shift : series.found.possible) {
       statement.details.push_back(fmt::format(
           "{}: {} {}, {}; {} cannot exclude a correlation of neighbours of {:.2f}",
-          date_of(series, shift), info_of(series.series->metric).heading,
+          shift_date(series, shift), metric_info(series.series->metric).heading,
           change_text(series, shift.size, shift.interval), series.series->point,
           counted(series.series->sessions.size(), "session"), series.found.plausible_resemblance));
     }
@@ -197,7 +197,7 @@ void add_patterns(const StudyHistory& study, std::vector<HistoryStatement>& all)
                          {}};
   for (const SeriesHistory& each : study.series) {
     const std::string name =
-        fmt::format("{}, {}", info_of(each.series->metric).heading, each.series->point);
+        fmt::format("{}, {}", metric_info(each.series->metric).heading, each.series->point);
     if (const auto& drift = each.found.drift) {
       const Interval month{kDaysOfMonth * drift->interval.low, kDaysOfMonth * drift->interval.high};
       drifts.details.push_back(fmt::format(
@@ -233,7 +233,7 @@ std::string few_text(const SeriesHistory& series) {
   const HistoryMetric metric = series.series->metric;
   std::string text =
       fmt::format("{}: {} {} -> {}, {}; {}, {}", day_of_session(series, at),
-                  info_of(metric).heading, history_value_text(sessions[at - 1].value, metric),
+                  metric_info(metric).heading, history_value_text(sessions[at - 1].value, metric),
                   history_value_text(sessions[at].value, metric),
                   change_text(series, size_of_largest(series), {}), series.series->point,
                   counted(sessions.size(), "session"));
@@ -305,14 +305,14 @@ void add_detectable(const StudyHistory& study, std::vector<HistoryStatement>& al
         each.sizes, [&, m = metric](double value) { return change_number(value, m).substr(1); });
     all.push_back({fmt::format("{}: no level shift{}, and {} sessions would have shown one of {}{} "
                                "in their middle (with {:g} % probability)",
-                               info_of(metric).heading,
+                               metric_info(metric).heading,
                                each.series == 1 ? "" : fmt::format(" in {} series", each.series),
                                sessions, size, unit_of_change(metric), 100 * kDetectablePower),
                    {}});
   }
 }
 
-std::string summary_of(const StudyHistory& study) {
+std::string summarize(const StudyHistory& study) {
   std::size_t least = study.series.front().series->sessions.size(), most = least;
   double first = study.series.front().series->sessions.front().day, last = first;
   for (const SeriesHistory& each : study.series) {
@@ -332,7 +332,7 @@ std::string summary_of(const StudyHistory& study) {
 
 }  // namespace
 
-std::vector<HistoryStatement> statements_of(const StudyHistory& study) {
+std::vector<HistoryStatement> make_statements(const StudyHistory& study) {
   std::vector<HistoryStatement> all;
   for (const HistoryEvent& event : study.events) all.push_back(event_statement(study, event));
   for (const HistoryStatement& each : {possible_statement(study), outlying_statement(study)}) {
@@ -387,8 +387,8 @@ std::string history_text(const History& history, const TextStyle& style) {
     for (const std::string& warning : study.study.warnings) {
       text += wrapped("Warning: " + warning, style.width);
     }
-    text += wrapped(study.study.title, style.width) + wrapped(summary_of(study), style.width);
-    for (const HistoryStatement& statement : statements_of(study)) {
+    text += wrapped(study.study.title, style.width) + wrapped(summarize(study), style.width);
+    for (const HistoryStatement& statement : make_statements(study)) {
       text += '\n' + wrapped(statement.text, style.width);
       for (const std::string& detail : statement.details) {
         text += wrapped(detail, style.width, "  - ", 4);
@@ -409,7 +409,7 @@ Table history_table(const History& history, const StudyHistory& study) {
   table.title = "History: " + study.study.title;
   table.is_comparison = true;
   table.warnings = study.study.warnings;
-  table.headline = summary_of(study);
+  table.headline = summarize(study);
   const auto column = [](const char* key, const char* heading, bool is_text) {
     Column made;
     made.key = key;
@@ -436,7 +436,7 @@ Table history_table(const History& history, const StudyHistory& study) {
     std::string noise = change_number(each.change(each.found.noise), metric).substr(1);
     table.rows.push_back(
         {{each.series->point, {}, {}},
-         {info_of(metric).heading, {}, {}},
+         {metric_info(metric).heading, {}, {}},
          {fmt::format("{:g}", sessions), sessions, {}},
          {day_of_session(each, now.begin), {}, {}},
          {history_value_text(each.value(now.mean), metric), each.value(now.mean), {}},
@@ -445,7 +445,7 @@ Table history_table(const History& history, const StudyHistory& study) {
     table.is_gap.push_back(false);
     table.row_names.push_back(each.series->point);
   }
-  for (const HistoryStatement& statement : statements_of(study)) {
+  for (const HistoryStatement& statement : make_statements(study)) {
     table.findings.push_back(
         statement.text + (statement.details.empty() ? "" : ": " + join(statement.details, "; ")));
   }

@@ -18,7 +18,7 @@ struct HistoryStatement {
 
 // Shifts, outlying sessions, drifts, patterns of weekdays, and the largest changes of series with
 // too few sessions.
-std::vector<HistoryStatement> statements_of(const StudyHistory& study);
+std::vector<HistoryStatement> make_statements(const StudyHistory& study);
 // What was tested, and how to read it.
 std::vector<std::string> history_notes(const History& history);
 

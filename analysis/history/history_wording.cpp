@@ -16,21 +16,21 @@ bool is_share(HistoryMetric metric) {
 }
 
 // Of a fraction.
-int digits_of(double value) {
+int count_digits(double value) {
   return std::abs(value) < 0.1 ? std::max(4, fraction_digits(std::abs(value))) : 3;
 }
 
 }  // namespace
 
 std::string change_number(double change, HistoryMetric metric) {
-  if (info_of(metric).is_factor || is_share(metric)) {
+  if (metric_info(metric).is_factor || is_share(metric)) {
     return fmt::format("{:+.{}f}", 100 * change, std::abs(change) < 0.01 ? 2 : 1);
   }
-  return fmt::format("{:+.{}f}", change, digits_of(change));
+  return fmt::format("{:+.{}f}", change, count_digits(change));
 }
 
 std::string unit_of_change(HistoryMetric metric) {
-  return info_of(metric).is_factor ? " %" : is_share(metric) ? " points" : "";
+  return metric_info(metric).is_factor ? " %" : is_share(metric) ? " points" : "";
 }
 
 std::string change_text(const SeriesHistory& series, double size,
@@ -53,7 +53,7 @@ std::string history_value_text(double value, HistoryMetric metric) {
     case HistoryMetric::speed_up:
       return fmt::format("{:.2f}", value);
     case HistoryMetric::serial_fraction:
-      return fmt::format("{:.{}f}", value, digits_of(value));
+      return fmt::format("{:.{}f}", value, count_digits(value));
     case HistoryMetric::energy:
       return fmt::format("{:.4g} J", value);
     case HistoryMetric::efficiency:

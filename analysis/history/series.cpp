@@ -22,7 +22,7 @@ using Runs = std::vector<const Run*>;
 using ByUnit = std::map<std::string, Runs>;  // runs of one session and software
 using Of = std::optional<double>;
 
-Of mean_of(const Runs& runs, const RunFact& fact) {
+Of compute_mean(const Runs& runs, const RunFact& fact) {
   std::vector<double> values;
   for (const Run* run : runs) {
     if (const Of value = fact(*run); value && *value > 0) values.push_back(*value);
@@ -49,8 +49,8 @@ Of exposed_share(const Runs& runs) {
   return steps > 0 && runs.front()->gpus > 1 ? Of(waits / steps) : Of();
 }
 
-Of cost_of(const Runs& runs, bool rates) {
-  const Of mean = mean_of(runs, rates ? &Run::samples_per_second : &Run::fit_seconds);
+Of measure_cost(const Runs& runs, bool rates) {
+  const Of mean = compute_mean(runs, rates ? &Run::samples_per_second : &Run::fit_seconds);
   return rates && mean ? Of(1 / *mean) : mean;
 }
 
@@ -74,14 +74,14 @@ ByUnit units_of_row(const Row& row) {
 Of day_of_unit(const Runs& runs) {
   Of first;
   for (const Run* run : runs) {
-    Of day = day_of(run->started_at);
-    if (!day) day = day_of(run->session);
+    Of day = parse_day(run->started_at);
+    if (!day) day = parse_day(run->session);
     if (day) first = std::min(first.value_or(*day), *day);
   }
   return first;
 }
 
-HistorySession session_of(const Runs& runs, double day, double value) {
+HistorySession make_session(const Runs& runs, double day, double value) {
   HistorySession session{runs.front()->session, day, value, runs.size(), 0, {}, {}};
   for (const Run* run : runs) {
     session.busy += run->busy.value_or(false) ? 1 : 0;
@@ -108,7 +108,7 @@ class SeriesMaker {
     for (const Row& row : study_.rows) rows.push_back(&row);
     const std::vector<std::string> names = point_names(study_, rows);
     for (std::size_t i = 0; i < study_.rows.size(); ++i) {
-      for (const HistoryMetric metric : metrics_of(i)) add(i, metric, names[i]);
+      for (const HistoryMetric metric : list_metrics(i)) add(i, metric, names[i]);
     }
     if (undated_ > 0) {
       made_.notes.push_back(fmt::format("{} without a date {} left out",
@@ -124,11 +124,11 @@ class SeriesMaker {
   }
 
  private:
-  std::vector<HistoryMetric> metrics_of(std::size_t i) const {
+  std::vector<HistoryMetric> list_metrics(std::size_t i) const {
     if (!options_.metrics.empty()) return options_.metrics;
     const auto has = [&](HistoryMetric metric) {
       return std::ranges::any_of(
-          units_[i], [&](const auto& unit) { return value_of(i, metric, unit).has_value(); });
+          units_[i], [&](const auto& unit) { return measure_value(i, metric, unit).has_value(); });
     };
     std::vector<HistoryMetric> all;
     using enum HistoryMetric;
@@ -138,25 +138,26 @@ class SeriesMaker {
     return all;
   }
 
-  Of speed_up_of(std::size_t i, const ByUnit::value_type& unit) const {
+  Of compute_speed_up(std::size_t i, const ByUnit::value_type& unit) const {
     if (!comparison_.speed_ups[i] || study_.rows[i].first().gpus == 1) return {};
     const ByUnit& bases = units_[comparison_.speed_ups[i]->base];
     const auto base = bases.find(unit.first);
     if (base == bases.end()) return {};
-    const Of above = cost_of(base->second, comparison_.rates);
-    const Of below = cost_of(unit.second, comparison_.rates);
+    const Of above = measure_cost(base->second, comparison_.rates);
+    const Of below = measure_cost(unit.second, comparison_.rates);
     return above && below ? Of(*above / *below) : Of();
   }
 
-  Of value_of(std::size_t i, HistoryMetric metric, const ByUnit::value_type& unit) const {
+  Of measure_value(std::size_t i, HistoryMetric metric, const ByUnit::value_type& unit) const {
     const Runs& runs = unit.second;
     switch (metric) {
       case HistoryMetric::time:
-        return mean_of(runs, &Run::fit_seconds);
+        return compute_mean(runs, &Run::fit_seconds);
       case HistoryMetric::throughput:
-        return mean_of(runs, &Run::samples_per_second);
+        return compute_mean(runs, &Run::samples_per_second);
       case HistoryMetric::energy:
-        return mean_of(runs, compares_rates(study_.scaling) ? joules_per_sample : energy_joules);
+        return compute_mean(runs,
+                            compares_rates(study_.scaling) ? joules_per_sample : energy_joules);
       case HistoryMetric::accuracy:
         return mean_accuracy(runs);
       case HistoryMetric::exposed_communication:
@@ -166,7 +167,7 @@ class SeriesMaker {
       case HistoryMetric::serial_fraction:
         break;
     }
-    const Of speed_up = speed_up_of(i, unit);
+    const Of speed_up = compute_speed_up(i, unit);
     if (!speed_up) return {};
     if (metric == HistoryMetric::speed_up) return speed_up;
     const SpeedUp& known = *comparison_.speed_ups[i];
@@ -180,12 +181,12 @@ class SeriesMaker {
     const Run& first = study_.rows[i].first();
     HistorySeries series{name, metric, first.gpus, first.nodes, {}};
     for (const auto& unit : units_[i]) {
-      const Of value = value_of(i, metric, unit);
+      const Of value = measure_value(i, metric, unit);
       if (!value) continue;
       const Of day = day_of_unit(unit.second);
       undated_ += day ? 0 : 1;
       if (!day || (options_.since && *day < *options_.since)) continue;
-      series.sessions.push_back(session_of(unit.second, *day, *value));
+      series.sessions.push_back(make_session(unit.second, *day, *value));
     }
     single_ += series.sessions.size() == 1 ? 1 : 0;
     if (series.sessions.size() < 2) return;
@@ -241,11 +242,11 @@ const std::vector<HistoryMetricInfo>& history_metrics() {
   return all;
 }
 
-const HistoryMetricInfo& info_of(HistoryMetric metric) {
+const HistoryMetricInfo& metric_info(HistoryMetric metric) {
   return *std::ranges::find(history_metrics(), metric, &HistoryMetricInfo::metric);
 }
 
-HistoryMetric history_metric_of(const std::string& key) {
+HistoryMetric parse_history_metric(const std::string& key) {
   std::vector<std::string> known;
   for (const HistoryMetricInfo& info : history_metrics()) {
     if (key == info.key) return info.metric;
@@ -263,7 +264,7 @@ std::vector<double> HistorySeries::days() const {
 
 std::vector<double> HistorySeries::scaled_values() const {
   std::vector<double> all;
-  const bool is_factor = info_of(metric).is_factor;
+  const bool is_factor = metric_info(metric).is_factor;
   for (const HistorySession& session : sessions) {
     all.push_back(is_factor ? std::log(session.value) : session.value);
   }
@@ -294,7 +295,7 @@ std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOption
                           is_narrowed ? ", or choose another --metric or --since" : ""));
 }
 
-std::optional<double> day_of(std::string_view text) {
+std::optional<double> parse_day(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   std::string date(text);
   if (digits == 8) date = date.substr(0, 4) + '-' + date.substr(4, 2) + '-' + date.substr(6);

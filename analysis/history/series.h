@@ -30,8 +30,8 @@ struct HistoryMetricInfo {
   bool more_is_worse = true;
 };
 const std::vector<HistoryMetricInfo>& history_metrics();
-const HistoryMetricInfo& info_of(HistoryMetric metric);
-HistoryMetric history_metric_of(const std::string& key);  // throws usage
+const HistoryMetricInfo& metric_info(HistoryMetric metric);
+HistoryMetric parse_history_metric(const std::string& key);  // throws usage
 
 struct HistorySession {
   std::string name;  // of the session
@@ -74,7 +74,7 @@ std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOption
 
 // "2026-11-21", "2026-11", "20261121T051500-3f9a" or "2026-11-21T05:15:00Z" as days since
 // 1970-01-01. Empty: not a date.
-std::optional<double> day_of(std::string_view text);
+std::optional<double> parse_day(std::string_view text);
 std::string date_text(double day);  // "2026-11-21"
 
 }  // namespace paceline

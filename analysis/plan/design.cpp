@@ -78,7 +78,7 @@ Noise stated_noise(double sd) {
   return noise;
 }
 
-Design design_of(const DesignRequest& request, const Noise& noise) {
+Design make_design(const DesignRequest& request, const Noise& noise) {
   Design design;
   design.request = request;
   design.noise = noise;
@@ -93,7 +93,7 @@ Design design_of(const DesignRequest& request, const Noise& noise) {
   design.outlying = design.is_stated ? 0 : upper_share(noise.outlying, noise.runs);
   const double aside = of_pair(design.outlying);
   const std::size_t others = request.points.size() - 1;
-  const Limits now = limits_of(request.threshold, true);
+  const Limits now = make_limits(request.threshold, true);
   const double seen = smallest_seen(
       [&](double effect) {
         return chance_confirmed(now, Rounds{request.rounds, pair, aside}, effect, others);
@@ -101,7 +101,7 @@ Design design_of(const DesignRequest& request, const Noise& noise) {
       request.power);
   if (std::isfinite(seen)) design.seen = std::expm1(seen);
   design.threshold = request.detect / 2;
-  const Limits limits = limits_of(design.threshold, true);
+  const Limits limits = make_limits(design.threshold, true);
   const double effect = std::log1p(request.detect);
   design.rounds = rounds_needed(limits, pair, aside, effect, others, request.power);
   design.rounds_as_estimated =

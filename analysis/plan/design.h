@@ -59,7 +59,7 @@ constexpr int kMostRoundsUntilDecided = 40;
 // Noise that is stated, of a run.
 Noise stated_noise(double sd);
 
-Design design_of(const DesignRequest& request, const Noise& noise);
+Design make_design(const DesignRequest& request, const Noise& noise);
 
 std::string design_text(const Design& design, std::size_t width);
 // {"study", "points", "detect", "power", "levels": [{"level", "sd", ...}], "as_it_is": {...},

@@ -36,24 +36,24 @@ struct Sum {
   double mean() const { return sum / count; }
 };
 
-std::string round_of(const One& one) {
+std::string round_name(const One& one) {
   return one.session + "|" + std::to_string(one.round);
 }
 
 // Takes the means over `key` out of the residuals.
 template <typename KeyOf>
-std::size_t take_out(std::vector<One>& all, KeyOf key_of) {
+std::size_t take_out(std::vector<One>& all, KeyOf make_key) {
   std::map<Key, Sum> sums;
   for (const One& one : all) {
-    Sum& sum = sums[key_of(one)];
+    Sum& sum = sums[make_key(one)];
     sum.sum += one.residual;
     ++sum.count;
   }
-  for (One& one : all) one.residual -= sums[key_of(one)].mean();
+  for (One& one : all) one.residual -= sums[make_key(one)].mean();
   return sums.size();
 }
 
-Key point_of(const One& one) {
+Key point_key(const One& one) {
   return {one.point, one.session};
 }
 
@@ -64,10 +64,11 @@ struct Between {
 };
 
 template <typename KeyOf, typename ParentOf>
-Between between(const std::vector<One>& all, double One::*value, KeyOf key_of, ParentOf parent_of) {
+Between between(const std::vector<One>& all, double One::*value, KeyOf make_key,
+                ParentOf parent_key) {
   std::map<std::string, std::map<Key, Sum>> parents;
   for (const One& one : all) {
-    Sum& sum = parents[parent_of(one)][key_of(one)];
+    Sum& sum = parents[parent_key(one)][make_key(one)];
     sum.sum += one.*value;
     ++sum.count;
   }
@@ -97,7 +98,7 @@ Between between(const std::vector<One>& all, double One::*value, KeyOf key_of, P
 class NoiseMaker {
  public:
   explicit NoiseMaker(const StoreContent& content) {
-    const Side side = side_of("pilot", content);
+    const Side side = load_side("pilot", content);
     for (const Record& record : content.records) add(record, side);
     leave_outlying_aside();
     std::erase_if(all_, [&](const One& one) { return noise_.points[one.name].runs < 2; });
@@ -118,7 +119,7 @@ class NoiseMaker {
 
  private:
   void add(const Record& record, const Side& side) {
-    const Run run = run_of(record);
+    const Run run = make_run(record);
     const bool is_run = run.kind != "collective" && run.kind != "predicted" && !run.control;
     const std::string name = subject_name(record);
     if (!is_run || !record->completed() || run.tainted() || side.find(name) == nullptr) return;
@@ -141,11 +142,11 @@ class NoiseMaker {
   void leave_outlying_aside() {
     constexpr double kLeast = 0.1;  // as the gate's
     std::map<Key, std::vector<double>> values;
-    for (const One& one : all_) values[point_of(one)].push_back(one.value);
+    for (const One& one : all_) values[point_key(one)].push_back(one.value);
     std::vector<double> deviations;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < all_.size(); ++i) {
-      const std::vector<double>& alike = values[point_of(all_[i])];
+      const std::vector<double>& alike = values[point_key(all_[i])];
       if (most_outlying(alike.size()) == 0) continue;
       deviations.push_back(all_[i].value - median(alike));
       places.push_back(i);
@@ -179,10 +180,10 @@ class NoiseMaker {
   // Alternating means converge to the least squares of point and round, also with gaps.
   void add_runs() {
     for (One& one : all_) one.residual = one.value;
-    const std::size_t points = take_out(all_, point_of);
-    const auto round_key = [](const One& one) { return Key{round_of(one), ""}; };
+    const std::size_t points = take_out(all_, point_key);
+    const auto round_key = [](const One& one) { return Key{round_name(one), ""}; };
     std::map<std::string, std::set<std::string>> points_of_round;
-    for (const One& one : all_) points_of_round[round_of(one)].insert(one.point);
+    for (const One& one : all_) points_of_round[round_name(one)].insert(one.point);
     are_rounds_shared_ =
         has_rounds() && std::all_of(points_of_round.begin(), points_of_round.end(),
                                     [](const auto& e) { return e.second.size() > 1; });
@@ -194,7 +195,7 @@ class NoiseMaker {
       std::size_t rounds = 0;
       for (int pass = 0; pass < 50; ++pass) {
         rounds = take_out(all_, round_key);
-        take_out(all_, point_of);
+        take_out(all_, point_key);
       }
       freedom -= static_cast<double>(rounds - sessions.size());
     }
@@ -251,7 +252,7 @@ class NoiseMaker {
     const Between found = known ? between(
                                       before_rounds_, &One::residual,
                                       [](const One& one) {
-                                        return Key{round_of(one), ""};
+                                        return Key{round_name(one), ""};
                                       },
                                       [](const One& one) { return one.session; })
                                 : Between{};
@@ -338,7 +339,7 @@ const Level& Noise::level(const std::string& name) const {
   return *it;
 }
 
-Noise noise_of(const StoreContent& content) {
+Noise estimate_noise(const StoreContent& content) {
   return NoiseMaker(content).make();
 }
 

@@ -48,7 +48,7 @@ struct Noise {
 };
 
 // Throws input if no point has 2 runs or more.
-Noise noise_of(const StoreContent& content);
+Noise estimate_noise(const StoreContent& content);
 
 // The standard deviation that is this high at most, with probability 0.8 (chi-square): few pilot
 // runs know little of the noise. Browne, "On the use of a pilot sample for sample size

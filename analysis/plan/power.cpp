@@ -77,7 +77,7 @@ int fewest(const std::function<double(int)>& chance, double power) {
 
 }  // namespace
 
-Limits limits_of(double threshold, bool is_factor) {
+Limits make_limits(double threshold, bool is_factor) {
   return is_factor ? Limits{std::log1p(threshold), std::log1p(2 * threshold)}
                    : Limits{threshold, 2 * threshold};
 }

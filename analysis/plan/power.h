@@ -29,7 +29,7 @@ struct Limits {
 };
 
 // Of a factor (time, loss), or of a plain difference.
-Limits limits_of(double threshold, bool is_factor);
+Limits make_limits(double threshold, bool is_factor);
 
 // How precisely the mean is known.
 struct Precise {

@@ -136,7 +136,7 @@ std::string sessions_text(const Design& design, std::size_t width) {
          aligned(rows, 0, width);
 }
 
-Json json_of(const Sequel& sequel) {
+Json to_json(const Sequel& sequel) {
   return {{"mean_rounds", sequel.rounds},
           {"decided", sequel.decided},
           {"regression", sequel.regression}};
@@ -220,8 +220,8 @@ std::string design_json(const Design& design) {
         {"hours", hours}}},
       {"until_decided",
        {{"max_rounds", kMostRoundsUntilDecided},
-        {"equal", json_of(design.equal)},
-        {"slower", json_of(design.slower)}}},
+        {"equal", to_json(design.equal)},
+        {"slower", to_json(design.slower)}}},
       {"sessions", sessions},
       {"notes", design.noise.notes}};
   return json_text(document, 2) + '\n';

@@ -26,7 +26,7 @@ double rounded_up(double value) {
 std::optional<double> smallest_threshold(double noise, bool is_factor, int rounds,
                                          std::size_t others) {
   const auto is_enough = [&](double threshold) {
-    const Limits limits = limits_of(threshold, is_factor);
+    const Limits limits = make_limits(threshold, is_factor);
     return chance_confirmed(limits, Rounds{rounds, noise}, limits.twice_threshold, others) >=
            kPower;
   };
@@ -80,7 +80,7 @@ std::optional<double> seen_slowdown(const Judgement& judgement, const GateKind& 
         return a->difference.standard_error < b->difference.standard_error;
       });
   const Difference& difference = noisiest.difference;
-  const Limits limits = limits_of(noisiest.threshold, true);
+  const Limits limits = make_limits(noisiest.threshold, true);
   const std::size_t tests = judgement.checks.size(), others = checks.size() - 1;
   const double sd = noise_of_pair(difference);
   const Precise precise{sd / std::sqrt(static_cast<double>(difference.count)),
@@ -99,7 +99,7 @@ std::optional<double> seen_slowdown(const Judgement& judgement, const GateKind& 
   return std::isfinite(seen) ? std::optional(std::expm1(seen)) : std::nullopt;
 }
 
-std::vector<Proposal> proposals_of(const Judgement& of_itself, int rounds) {
+std::vector<Proposal> propose_thresholds(const Judgement& of_itself, int rounds) {
   std::vector<Proposal> proposals;
   for (const QuantityInfo& info : quantities()) {
     Proposal proposal;
@@ -128,7 +128,7 @@ std::string proposals_text(const std::vector<Proposal>& proposals, const Thresho
       {"quantity", "points", "noise of a pair", "threshold now", "from this noise"}};
   std::vector<std::string> options;
   for (const Proposal& proposal : proposals) {
-    const QuantityInfo& info = info_of(proposal.quantity);
+    const QuantityInfo& info = quantity_info(proposal.quantity);
     const bool is_exact = proposal.noise <= kRounding;
     rows.push_back({std::string(info.heading), std::to_string(proposal.points),
                     is_exact ? "none" : noise_text(proposal.noise, info),

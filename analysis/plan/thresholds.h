@@ -21,7 +21,7 @@ struct Proposal {
 };
 
 // In the order of quantities(). Without checks that paired no rounds.
-std::vector<Proposal> proposals_of(const Judgement& of_itself, int rounds);
+std::vector<Proposal> propose_thresholds(const Judgement& of_itself, int rounds);
 
 // A table, and the options to paste. Empty if there is no proposal.
 std::string proposals_text(const std::vector<Proposal>& proposals, const Thresholds& now,

@@ -44,7 +44,7 @@ Setting make_setting(const Study& study, const Run& run) {
 }
 
 // The rows of each backend in each setting of several replicas that several backends ran.
-BackendRows settings_of(const PlotSource& source) {
+BackendRows group_settings(const PlotSource& source) {
   BackendRows settings;
   for (const RowFacts& row : source.facts) {
     const Run& run = row.run();
@@ -64,7 +64,7 @@ void keep_largest(BackendRows& settings) {
   std::erase_if(settings, [&](const auto& setting) { return setting.first.gpus < least; });
 }
 
-std::string name_of(const PlotSource& source, const Setting& setting) {
+std::string series_name(const PlotSource& source, const Setting& setting) {
   std::vector<std::string> parts = setting.axes;
   if (!setting.system.empty()) parts.insert(parts.begin(), setting.system);
   parts.push_back(counted_replicas(source.study, setting.gpus));
@@ -75,7 +75,7 @@ std::string name_of(const PlotSource& source, const Setting& setting) {
   return join(parts, ", ");
 }
 
-Bar bar_of(const RowFacts& row) {
+Bar make_bar(const RowFacts& row) {
   const Estimate& rate = *row.samples_per_second_per_replica;
   return {rate.value, rate.interval, fmt::format("{:.{}f}", rate.value, rate.value < 100 ? 1 : 0)};
 }
@@ -83,7 +83,7 @@ Bar bar_of(const RowFacts& row) {
 }  // namespace
 
 std::vector<Plot> backend_plots(const PlotSource& source) {
-  BackendRows settings = settings_of(source);
+  BackendRows settings = group_settings(source);
   const std::size_t all = settings.size();
   keep_largest(settings);
   std::set<std::string> backends;
@@ -92,13 +92,13 @@ std::vector<Plot> backend_plots(const PlotSource& source) {
   }
   if (settings.empty() || backends.size() > kMostBackends) return {};
   Bars bars;
-  for (const auto& [setting, rows] : settings) bars.groups.push_back(name_of(source, setting));
+  for (const auto& [setting, rows] : settings) bars.groups.push_back(series_name(source, setting));
   for (const std::string& backend : backends) {
     BarSeries series{backend.empty() ? "not stated" : backend, {}};
     for (const auto& [setting, rows] : settings) {
       const auto found = rows.find(backend);
       series.bars.push_back(found == rows.end() ? std::nullopt
-                                                : std::optional(bar_of(*found->second)));
+                                                : std::optional(make_bar(*found->second)));
     }
     bars.series.push_back(std::move(series));
   }

@@ -17,13 +17,13 @@ constexpr double kGiga = 1e9;
 using Curve = std::map<double, double>;  // bytes -> GB/s
 
 // busbw = bytes / seconds * 2 (n-1)/n; of one rank the bytes it would copy.
-Curve curve_of(const std::vector<CollectiveRow>& rows, int ranks,
-               std::optional<double> (*seconds_of)(const CollectiveRow&)) {
+Curve make_curve(const std::vector<CollectiveRow>& rows, int ranks,
+                 std::optional<double> (*to_seconds)(const CollectiveRow&)) {
   const double factor = ranks > 1 ? 2.0 * (ranks - 1) / ranks : 1;
   Curve curve;
   for (const CollectiveRow& row : rows) {
     const auto bytes = static_cast<double>(row.bytes);
-    if (const auto seconds = seconds_of(row)) curve[bytes] = bytes / *seconds * factor / kGiga;
+    if (const auto seconds = to_seconds(row)) curve[bytes] = bytes / *seconds * factor / kGiga;
   }
   return curve;
 }
@@ -78,8 +78,8 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
     const std::string size = join(parts, ", ");
     const std::string& backend = record->provenance.backend_asked;
     add(lines, join({backend.empty() ? "all-reduce" : backend, size}, ", "),
-        curve_of(block.rows, ranks,
-                 [](const CollectiveRow& row) { return std::optional(row.seconds); }));
+        make_curve(block.rows, ranks,
+                   [](const CollectiveRow& row) { return std::optional(row.seconds); }));
   }
   if (lines.series.empty()) return {};
   lines.x_tics = tics(lines);

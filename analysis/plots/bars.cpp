@@ -22,7 +22,7 @@ struct Box {
 
 std::size_t longest_name(const Bars& bars) {
   std::size_t longest = 0;
-  for (const std::string& name : bars.groups) longest = std::max(longest, columns_of(name));
+  for (const std::string& name : bars.groups) longest = std::max(longest, display_width(name));
   return longest;
 }
 
@@ -53,7 +53,7 @@ double middle(const Box& box) {
   return (box.low + box.high) / 2;
 }
 
-Box box_of(const Bars& bars, std::size_t series, std::size_t group) {
+Box compute_box(const Bars& bars, std::size_t series, std::size_t group) {
   const double at = centre(bars, group);
   const double band =
       kBand * static_cast<double>(bars_height(bars)) / static_cast<double>(group_height(bars));
@@ -77,7 +77,7 @@ double longest(const Bars& bars) {
     for (std::size_t g = 0; g < bars.groups.size(); ++g) {
       const auto& bar = bars.series[s].bars[g];
       if (!bar) continue;
-      most = std::max(most, box_of(bars, s, g).to);
+      most = std::max(most, compute_box(bars, s, g).to);
       if (bar->interval) most = std::max(most, std::min(bar->interval->high, 2 * bar->value));
     }
   }
@@ -89,7 +89,7 @@ double lowest(const Bars& bars) {
   double least = 0;
   for (std::size_t s = 0; s < bars.series.size(); ++s) {
     for (std::size_t g = 0; g < bars.groups.size(); ++g) {
-      if (bars.series[s].bars[g]) least = std::min(least, box_of(bars, s, g).to);
+      if (bars.series[s].bars[g]) least = std::min(least, compute_box(bars, s, g).to);
     }
   }
   return least;
@@ -99,7 +99,7 @@ std::string boxes(const Bars& bars, std::size_t series) {
   std::string block = fmt::format("$bars{} << END\n", series);
   for (std::size_t g = 0; g < bars.groups.size(); ++g) {
     if (!bars.series[series].bars[g]) continue;
-    const Box box = box_of(bars, series, g);
+    const Box box = compute_box(bars, series, g);
     block += fmt::format("{} {} {} {} {} {}\n", box.to, middle(box), box.from, box.to, box.low,
                          box.high);
   }
@@ -112,7 +112,7 @@ std::string error_bars(const Bars& bars) {
     for (std::size_t g = 0; g < bars.groups.size(); ++g) {
       const auto& bar = bars.series[s].bars[g];
       if (!bar || !bar->interval || bars.stacked) continue;
-      block += fmt::format("{} {} {} {}\n", bar->value, middle(box_of(bars, s, g)),
+      block += fmt::format("{} {} {} {}\n", bar->value, middle(compute_box(bars, s, g)),
                            bar->interval->low, bar->interval->high);
     }
   }
@@ -131,7 +131,7 @@ double axis_end(const Bars& bars, double least, double most) {
     for (const BarSeries& series : bars.series) {
       if (series.bars[g]) stack += std::max(0.0, series.bars[g]->value);
     }
-    const double note = kNoteLetter * static_cast<double>(columns_of(bars.notes[g]) + 1) / width;
+    const double note = kNoteLetter * static_cast<double>(display_width(bars.notes[g]) + 1) / width;
     end = std::max(end, least + (stack - least) / (1 - std::min(0.7, note)));
   }
   return end;
@@ -153,7 +153,7 @@ std::string labels(const Bars& bars, double most) {
       const auto& bar = bars.series[s].bars[g];
       if (!bar) continue;
       is_empty = is_empty && bar->value == 0;
-      const Box box = box_of(bars, s, g);
+      const Box box = compute_box(bars, s, g);
       end = std::max(end, box.to);
       const double high = bar->interval ? std::min(bar->interval->high, 2 * bar->value) : box.to;
       put(bar->label, std::max(high, box.to), middle(box), "#000000");

@@ -28,13 +28,13 @@ constexpr Phase kPhases[] = {{"waiting for input", &Run::phase_input},
                              {"other", &Run::phase_other}};
 
 // Steps of all ranks and runs; 0 where their phases are not known.
-double steps_of(const Row& row) {
+double count_steps(const Row& row) {
   double steps = 0;
   for (const Run& run : row.runs) steps += run.phase_ranks * run.steps.value_or(0);
   return steps;
 }
 
-double seconds_of(const Row& row, double Run::*phase) {
+double total_seconds(const Row& row, double Run::*phase) {
   double seconds = 0;
   for (const Run& run : row.runs) {
     if (run.steps) seconds += run.*phase;
@@ -43,7 +43,7 @@ double seconds_of(const Row& row, double Run::*phase) {
 }
 
 bool has_phases(const Row& row) {
-  return steps_of(row) > 0 && seconds_of(row, &Run::phase_step) > 0;
+  return count_steps(row) > 0 && total_seconds(row, &Run::phase_step) > 0;
 }
 
 // All, or where they are too many the fastest of each size.
@@ -73,16 +73,16 @@ std::vector<Plot> breakdown_plots(const PlotSource& source) {
   bars.stacked = true;
   bars.groups = point_names(source.study, rows);
   for (const Row* row : rows) {
-    const double steps = steps_of(*row);
-    const double ms = steps > 0 ? 1e3 * seconds_of(*row, &Run::phase_step) / steps : 0;
+    const double steps = count_steps(*row);
+    const double ms = steps > 0 ? 1e3 * total_seconds(*row, &Run::phase_step) / steps : 0;
     bars.notes.push_back(row->gap.empty() ? fmt::format("{:.3g} ms", ms) : row->gap);
   }
   for (const Phase& phase : kPhases) {
     BarSeries series{phase.name, {}, part_colour(phase.name)};
     bool any = false;
     for (const Row* row : rows) {
-      const double steps = steps_of(*row);
-      const double ms = steps > 0 ? 1e3 * seconds_of(*row, phase.seconds) / steps : 0;
+      const double steps = count_steps(*row);
+      const double ms = steps > 0 ? 1e3 * total_seconds(*row, phase.seconds) / steps : 0;
       any = any || ms > 0;
       series.bars.push_back(row->gap.empty() ? std::optional(Bar{ms, {}, ""}) : std::nullopt);
     }

@@ -24,7 +24,7 @@ struct Cells {
 };
 
 // Seconds, or seconds per thousand samples where only rates compare.
-double cost_of(const RowFacts& row, bool rates) {
+double measure_cost(const RowFacts& row, bool rates) {
   return rates ? 1000 / row.samples_per_second->value : row.fit_seconds->value;
 }
 
@@ -35,7 +35,7 @@ std::map<MapKey, Cells> grouped(const PlotSource& source) {
     const auto cpus = run.matched_cpus();
     if (!cpus) continue;
     Cells& cells = groups[{run.kind, run.system, run.backend}];
-    const double cost = cost_of(row, source.comparison.rates);
+    const double cost = measure_cost(row, source.comparison.rates);
     const auto [it, first] = cells.cost[run.gpus].emplace(*cpus, cost);
     if (!first) it->second = std::min(it->second, cost);
     cells.cpus.insert(*cpus);
@@ -49,7 +49,7 @@ bool is_worth_a_map(const Cells& cells) {
                      [](const auto& size) { return size.second.size() > 1; });
 }
 
-HeatMap map_of(const PlotSource& source, const Cells& cells) {
+HeatMap make_heat_map(const PlotSource& source, const Cells& cells) {
   HeatMap map;
   for (const double cpus : cells.cpus) map.columns.push_back(fmt::format("{:g}", cpus));
   for (const auto& [gpus, row] : cells.cost) {
@@ -91,7 +91,7 @@ std::vector<Plot> cpus_plots(const PlotSource& source) {
                                 source.comparison.rates ? "samples per second" : "fit seconds");
     plot.x_label = source.study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task";
     plot.y_label = source.study.replicas_are_cores ? "replicas" : "GPUs";
-    plot.body = map_of(source, cells);
+    plot.body = make_heat_map(source, cells);
     plots.push_back(std::move(plot));
   }
   return plots;

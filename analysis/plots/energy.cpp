@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-std::string name_of(const ScalingSeries& series, const PlotSource& source) {
+std::string series_name(const ScalingSeries& series, const PlotSource& source) {
   return series.name.empty() ? source.facts.front().run().kind : series.name;
 }
 
@@ -107,7 +107,7 @@ std::vector<Plot> energy_plots(const PlotSource& source) {
   double most = 1;
   for (const ScalingSeries& series :
        make_scaling_series(source.study, source.comparison, source.facts, true)) {
-    const std::string name = name_of(series, source);
+    const std::string name = series_name(series, source);
     PlotSeries by_size = efficiency_series(series, name), by_time = time_series(series, name);
     if (by_size.points.size() < kFewest) continue;
     most = std::max(most, by_size.points.back().x);

@@ -14,18 +14,18 @@ namespace {
 constexpr std::size_t kMostEpochSeries = 8, kMostAside = 6;
 constexpr double kMostSpreadOnALinearAxis = 12;  // the slowest epoch over the fastest
 
-std::size_t epochs_of(const Row& row) {
+std::size_t count_epochs(const Row& row) {
   std::size_t least = row.first().epoch_seconds.size();
   for (const Run& run : row.runs) least = std::min(least, run.epoch_seconds.size());
   return least;
 }
 
-PlotSeries series_of(const Row& row, const std::string& name) {
+PlotSeries make_series(const Row& row, const std::string& name) {
   PlotSeries series{name, {}};
-  for (std::size_t epoch = 0; epoch < epochs_of(row); ++epoch) {
+  for (std::size_t epoch = 0; epoch < count_epochs(row); ++epoch) {
     const Estimate mean = geometric_mean(
-        units_of(row, [&](const Run& run) { return std::optional(run.epoch_seconds[epoch]); }),
-        stopping_of(row));
+        unit_values(row, [&](const Run& run) { return std::optional(run.epoch_seconds[epoch]); }),
+        find_stopping(row));
     series.points.push_back(
         {static_cast<double>(epoch + 1), mean.value, row.tainted ? std::nullopt : mean.interval});
   }
@@ -41,7 +41,7 @@ std::vector<Tic> tics(std::size_t epochs) {
   return result;
 }
 
-double spread_of(const Lines& lines) {
+double compute_spread(const Lines& lines) {
   double least = *lines.series.front().points.front().y, most = least;
   for (const PlotSeries& series : lines.series) {
     for (const PlotPoint& point : series.points) {
@@ -58,7 +58,7 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
   std::vector<const Row*> rows;
   for (std::size_t i = 0; i < source.study.rows.size(); ++i) {
     const Row& row = source.study.rows[i];
-    if (source.comparison.best_of_size[i] && epochs_of(row) > 1) rows.push_back(&row);
+    if (source.comparison.best_of_size[i] && count_epochs(row) > 1) rows.push_back(&row);
   }
   if (rows.empty()) return {};
   std::stable_sort(rows.begin(), rows.end(),
@@ -69,13 +69,13 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
   std::size_t most = 0;
   bool bars = false;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    lines.series.push_back(series_of(*rows[i], names[i]));
+    lines.series.push_back(make_series(*rows[i], names[i]));
     most = std::max(most, lines.series.back().points.size());
     bars = bars || lines.series.back().points.front().interval;
   }
   lines.x_tics = tics(most);
   lines.aside = bars && rows.size() > 1 && most <= kMostAside;
-  if (spread_of(lines) > kMostSpreadOnALinearAxis) lines.log_y = 10;
+  if (compute_spread(lines) > kMostSpreadOnALinearAxis) lines.log_y = 10;
   Plot plot;
   plot.name = "epochs";
   plot.title = "Epochs: " + source.title;

@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 // From white to the palette's blue.
-std::array<int, 3> rgb_of(double heat) {
+std::array<int, 3> heat_color(double heat) {
   constexpr std::array<double, 3> kCold = {255, 255, 255}, kHot = {0, 114, 178};
   std::array<int, 3> rgb{};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -25,7 +25,7 @@ std::string boxes(const HeatMap& map) {
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     for (std::size_t c = 0; c < map.columns.size(); ++c) {
       const auto& cell = map.cells[r][c];
-      const auto [red, green, blue] = cell ? rgb_of(cell->heat) : std::array{235, 235, 235};
+      const auto [red, green, blue] = cell ? heat_color(cell->heat) : std::array{235, 235, 235};
       block += fmt::format("{} {} {} {} {} {} {}\n", c, r, static_cast<double>(c) - 0.48,
                            static_cast<double>(c) + 0.48, static_cast<double>(r) - 0.47,
                            static_cast<double>(r) + 0.47, red * 65536 + green * 256 + blue);

@@ -15,12 +15,12 @@ namespace {
 constexpr std::size_t kMostReadableSeries = 8;
 constexpr int kMostOnALinearAxis = 32;  // replicas
 
-const Estimate& speed_up_of(const RowFacts& row) {
+const Estimate& compute_speed_up(const RowFacts& row) {
   return row.speed_up->ratio.estimate;
 }
 
 // Each run against the mean of the base that y has: their mean is y, but for rounding.
-std::vector<double> runs_of(const RowFacts& row, bool rates, double y) {
+std::vector<double> run_values(const RowFacts& row, bool rates, double y) {
   const std::optional<Estimate>& mean = rates ? row.samples_per_second : row.fit_seconds;
   std::vector<double> values;
   for (const Run& run : row.row->runs) {
@@ -32,21 +32,21 @@ std::vector<double> runs_of(const RowFacts& row, bool rates, double y) {
 }
 
 // `per_replica`: divided by the replicas, in percent.
-PlotSeries series_of(const ScalingSeries& series, const std::string& otherwise, bool rates,
-                     bool per_replica) {
+PlotSeries make_series(const ScalingSeries& series, const std::string& otherwise, bool rates,
+                       bool per_replica) {
   PlotSeries line{series.name.empty() ? otherwise : series.name, {}};
   for (const SizeGroup& group : series.groups) {
-    const RowFacts* best = *std::max_element(group.rows.begin(), group.rows.end(),
-                                             [](const RowFacts* a, const RowFacts* b) {
-                                               return speed_up_of(*a).value < speed_up_of(*b).value;
-                                             });
+    const RowFacts* best = *std::max_element(
+        group.rows.begin(), group.rows.end(), [](const RowFacts* a, const RowFacts* b) {
+          return compute_speed_up(*a).value < compute_speed_up(*b).value;
+        });
     const double scale = per_replica ? 100.0 / group.gpus : 1;
-    PlotPoint point{static_cast<double>(group.gpus), speed_up_of(*best).value * scale, {}};
-    if (const auto& interval = speed_up_of(*best).interval) {
+    PlotPoint point{static_cast<double>(group.gpus), compute_speed_up(*best).value * scale, {}};
+    if (const auto& interval = compute_speed_up(*best).interval) {
       point.interval = Interval{interval->low * scale, interval->high * scale};
     }
     point.ringed = best->speed_up->lost.has_value();
-    point.runs = runs_of(*best, rates, *point.y);
+    point.runs = run_values(*best, rates, *point.y);
     line.points.push_back(point);
   }
   for (const int gpus : series.gaps) {
@@ -83,7 +83,7 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
   int most = 1;
   for (const ScalingSeries& series : all_series) {
     lines.series.push_back(
-        series_of(series, source.facts.front().run().kind, source.comparison.rates, per_replica));
+        make_series(series, source.facts.front().run().kind, source.comparison.rates, per_replica));
     most = std::max(
         {most, series.groups.back().gpus, static_cast<int>(lines.series.back().points.back().x)});
   }

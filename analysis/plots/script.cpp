@@ -23,18 +23,18 @@ constexpr std::size_t kLineHeight = 22, kLinesHeight = 440;
 
 // One line, or two of which the first ends with a comma.
 std::vector<std::string> title_lines(const std::string& title) {
-  if (columns_of(title) <= kMostTitle) return {title};
+  if (display_width(title) <= kMostTitle) return {title};
   std::size_t end = title.find(", ");
   for (std::size_t next = end;
-       next != std::string::npos && columns_of(title.substr(0, next)) < kMostTitle;
+       next != std::string::npos && display_width(title.substr(0, next)) < kMostTitle;
        next = title.find(", ", next + 1)) {
     end = next;
   }
-  if (end == std::string::npos || columns_of(title.substr(0, end)) >= kMostTitle) return {title};
+  if (end == std::string::npos || display_width(title.substr(0, end)) >= kMostTitle) return {title};
   return {title.substr(0, end + 1), title.substr(end + 2)};
 }
 
-std::vector<std::string> legend_of(const Plot& plot) {
+std::vector<std::string> legend_lines(const Plot& plot) {
   std::vector<std::string> names;
   if (const auto* lines = std::get_if<Lines>(&plot.body)) {
     if (lines->ideal) names.push_back(lines->ideal->name);
@@ -42,7 +42,7 @@ std::vector<std::string> legend_of(const Plot& plot) {
   } else if (const auto* bars = std::get_if<Bars>(&plot.body)) {
     for (const BarSeries& series : bars->series) names.push_back(series.name);
   } else if (const auto* timeline = std::get_if<Timeline>(&plot.body)) {
-    names = legend_of(*timeline);
+    names = legend_lines(*timeline);
   }
   return names;
 }
@@ -50,7 +50,7 @@ std::vector<std::string> legend_of(const Plot& plot) {
 // Short names stand in several columns.
 std::size_t legend_columns(const std::vector<std::string>& names) {
   std::size_t longest = 0;
-  for (const std::string& name : names) longest = std::max(longest, columns_of(name));
+  for (const std::string& name : names) longest = std::max(longest, display_width(name));
   const std::size_t fit = 68 / (longest + 6);
   return std::clamp<std::size_t>(fit, 1, std::max<std::size_t>(1, names.size()));
 }
@@ -60,9 +60,9 @@ std::size_t legend_height(const std::vector<std::string>& names) {
   return kLineHeight * ((names.size() + columns - 1) / columns + 1);
 }
 
-std::size_t height_of(const Plot& plot) {
+std::size_t plot_height(const Plot& plot) {
   const std::size_t more_title = (title_lines(plot.title).size() - 1) * kLineHeight;
-  const std::size_t legend = legend_height(legend_of(plot)) + more_title;
+  const std::size_t legend = legend_height(legend_lines(plot)) + more_title;
   if (const auto* bars = std::get_if<Bars>(&plot.body)) return body_height(*bars) + legend;
   if (const auto* map = std::get_if<HeatMap>(&plot.body)) return body_height(*map) + more_title;
   return kLinesHeight + legend;
@@ -88,7 +88,7 @@ std::string terminal(const std::string& format, std::size_t height) {
 }
 
 std::string key(const Plot& plot) {
-  const auto names = legend_of(plot);
+  const auto names = legend_lines(plot);
   if (names.empty()) return "unset key\n";
   const std::string table =
       fmt::format("vertical maxcols {} maxrows {} reverse Left samplen 2.5", legend_columns(names),
@@ -98,7 +98,7 @@ std::string key(const Plot& plot) {
   }
   // In the middle of the page: names of bars push the plot to the right, and the legend out.
   constexpr double kAxis = 62, kBelow = 8;
-  const auto height = static_cast<double>(height_of(plot));
+  const auto height = static_cast<double>(plot_height(plot));
   return fmt::format(
       "set bmargin at screen {:.4f}\nset key at screen 0.5, screen {:.4f} center bottom {}\n",
       (static_cast<double>(legend_height(names)) + kAxis) / height, kBelow / height, table);
@@ -138,12 +138,12 @@ std::string quoted(const std::string& text) {
 }
 
 std::string clipped(const std::string& text, std::size_t characters) {
-  if (columns_of(text) <= characters) return text;
+  if (display_width(text) <= characters) return text;
   return text.substr(0, byte_offset(text, characters - 1)) + "…";
 }
 
 std::string shortened(const std::string& text, std::size_t characters) {
-  const std::size_t all = columns_of(text), head = characters / 2, tail = characters - head - 1;
+  const std::size_t all = display_width(text), head = characters / 2, tail = characters - head - 1;
   if (all <= characters) return text;
   return text.substr(0, byte_offset(text, head)) + "…" + text.substr(byte_offset(text, all - tail));
 }
@@ -161,7 +161,7 @@ std::string line_style(std::size_t index, bool predicted) {
 
 std::string plot_script(const Plot& plot, const std::string& format) {
   std::string script = fmt::format("set terminal {}\nset output ARG1\nset encoding utf8\n",
-                                   terminal(format, height_of(plot)));
+                                   terminal(format, plot_height(plot)));
   // Labels of the body count from 3.
   constexpr int kSubtitle = 2, kFirstTitle = 100000;
   double offset = -1.1;

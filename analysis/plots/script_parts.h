@@ -14,7 +14,7 @@ std::string bars_script(const Bars& bars);
 std::string heat_map_script(const HeatMap& map);
 std::string timeline_script(const Timeline& timeline);
 // What its legend names, in order.
-std::vector<std::string> legend_of(const Timeline& timeline);
+std::vector<std::string> legend_lines(const Timeline& timeline);
 
 // Height of the plot without its legend, in SVG pixels.
 std::size_t body_height(const Bars& bars);

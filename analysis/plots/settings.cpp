@@ -18,7 +18,7 @@ constexpr double kMostTimesOnALinearAxis = 8;  // the largest value over the sma
 using AxisValue = std::pair<double, std::string>;  // by size; words by their place
 
 // The values of one axis, by size where all are numbers.
-std::vector<AxisValue> values_of(const PlotSource& source, const std::string& axis) {
+std::vector<AxisValue> list_values(const PlotSource& source, const std::string& axis) {
   std::vector<std::string> texts;
   for (const RowFacts& row : source.facts) {
     const auto text = row.run().parameters.text(axis);
@@ -46,7 +46,7 @@ bool are_places(const std::vector<AxisValue>& values) {
 }
 
 // Seconds, or samples per second where only rates compare.
-const std::optional<Estimate>& measure_of(const PlotSource& source, const RowFacts& row) {
+const std::optional<Estimate>& find_measure(const PlotSource& source, const RowFacts& row) {
   return source.comparison.rates ? row.samples_per_second : row.fit_seconds;
 }
 
@@ -62,7 +62,7 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
   for (std::size_t i = 0; i < source.facts.size(); ++i) {
     const RowFacts& row = source.facts[i];
     const auto text = row.run().parameters.text(axis);
-    const auto& measure = measure_of(source, row);
+    const auto& measure = find_measure(source, row);
     const auto value = std::find_if(values.begin(), values.end(),
                                     [&](const AxisValue& each) { return text == each.second; });
     if (!measure || value == values.end()) continue;
@@ -85,7 +85,7 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
 std::vector<Plot> settings_plots(const PlotSource& source) {
   std::vector<Plot> plots;
   for (const std::string& axis : source.study.axes) {
-    const std::vector<AxisValue> values = values_of(source, axis);
+    const std::vector<AxisValue> values = list_values(source, axis);
     if (values.size() < kFewestPoints) continue;
     Lines lines;
     lines.series = series_over(source, axis, values);

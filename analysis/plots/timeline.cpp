@@ -70,7 +70,7 @@ std::string shifts(const Timeline& timeline, double begin, double end) {
 
 }  // namespace
 
-std::vector<std::string> legend_of(const Timeline& timeline) {
+std::vector<std::string> legend_lines(const Timeline& timeline) {
   std::vector<std::string> names = {kSession,
                                     has_intervals(timeline) ? kLevelWithInterval : kLevel};
   if (has_outlying(timeline)) names.emplace_back(kOutlying);
@@ -105,7 +105,7 @@ std::string timeline_script(const Timeline& timeline) {
   for (std::size_t k = 0; k < timeline.levels.size(); ++k) {
     parts.push_back(
         fmt::format("$levels index {} using 1:2 with lines linewidth 2 linecolor rgb '{}' {}", k,
-                    colour(4), k > 0 ? "notitle" : "title '" + legend_of(timeline)[1] + "'"));
+                    colour(4), k > 0 ? "notitle" : "title '" + legend_lines(timeline)[1] + "'"));
   }
   if (has_outlying(timeline)) {
     parts.push_back(

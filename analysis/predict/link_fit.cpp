@@ -21,7 +21,7 @@ double predicted(const LinkNetwork& network, const SumSample& sample) {
 
 // What its error is divided by. Small messages may pass quicker than any line through the large
 // ones says (buffers, eager protocols), and cost little.
-double scale_of(const SumSample& sample, const std::vector<SumSample>& samples) {
+double find_scale(const SumSample& sample, const std::vector<SumSample>& samples) {
   double most = 0;
   for (const SumSample& each : samples) {
     if (each.replicas == sample.replicas) most = std::max(most, each.seconds);
@@ -29,10 +29,10 @@ double scale_of(const SumSample& sample, const std::vector<SumSample>& samples) 
   return std::max(sample.seconds, kLeastScale * most);
 }
 
-double off_of(const LinkNetwork& network, const std::vector<SumSample>& samples) {
+double compute_misfit(const LinkNetwork& network, const std::vector<SumSample>& samples) {
   double sum = 0;
   for (const SumSample& sample : samples) {
-    const double off = (predicted(network, sample) - sample.seconds) / scale_of(sample, samples);
+    const double off = (predicted(network, sample) - sample.seconds) / find_scale(sample, samples);
     sum += off * off;
   }
   return std::sqrt(sum / static_cast<double>(samples.size()));
@@ -56,7 +56,7 @@ void fit_last_level(LinkNetwork& network, const std::vector<SumSample>& samples,
     if (with_call) point.terms.push_back(sample.calls);
     // At least a tenth, so that a poor fit inside cannot turn the rest to nothing.
     point.value = std::max(sample.seconds - inside, sample.seconds / 10);
-    point.scale = scale_of(sample, samples);
+    point.scale = find_scale(sample, samples);
     points.push_back(point);
   }
   const std::vector<double> fit = nonnegative_fit(points);
@@ -104,7 +104,7 @@ std::optional<FittedLinks> fit_links(const std::vector<SumSample>& samples, int 
   for (const SumForm form : kSumForms) {
     FittedLinks links;
     links.network = fitted(form, inside, between, replicas_per_node);
-    links.off = off_of(links.network, used);
+    links.off = compute_misfit(links.network, used);
     if (!best || links.off < kClearlyBetter * best->off) {
       if (best) next = best->off;
       best = links;

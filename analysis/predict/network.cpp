@@ -54,7 +54,7 @@ class Description {
     if (!json.is_object()) complain("", "a network is an object", "see docs/predict.md");
     check_keys(json, "", {"form", "call_seconds", "levels"});
     LinkNetwork network;
-    if (json.contains("form")) network.form = form_of(json["form"]);
+    if (json.contains("form")) network.form = parse_form(json["form"]);
     if (json.contains("call_seconds")) network.call_seconds = number(json, "", "call_seconds", 0);
     if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty()) {
       complain(json.contains("levels") ? "/levels" : "", "there are no levels",
@@ -82,11 +82,11 @@ class Description {
     }
   }
 
-  SumForm form_of(const Json& json) const {
+  SumForm parse_form(const Json& json) const {
     std::vector<std::string> names;
     for (const SumForm form : kSumForms) {
-      if (json.is_string() && json == name_of(form)) return form;
-      names.emplace_back(name_of(form));
+      if (json.is_string() && json == to_string(form)) return form;
+      names.emplace_back(to_string(form));
     }
     complain("/form", "form is " + join(names, ", "),
              json.is_string() ? suggestion(json.get<std::string>(), names) : "give one of them");
@@ -151,7 +151,7 @@ class Description {
 
 }  // namespace
 
-const char* name_of(SumForm form) {
+const char* to_string(SumForm form) {
   switch (form) {
     case SumForm::ring:
       return "ring";
@@ -216,7 +216,7 @@ std::optional<int> LinkNetwork::capacity() const {
   return static_cast<int>(std::min(most, 1e9));
 }
 
-LinkNetwork network_of(const std::string& text, const std::string& where) {
+LinkNetwork parse_network(const std::string& text, const std::string& where) {
   return Description(text, where).read();
 }
 

@@ -22,7 +22,7 @@ namespace paceline {
 
 enum class SumForm { ring, tree, hierarchical };
 inline constexpr SumForm kSumForms[] = {SumForm::ring, SumForm::tree, SumForm::hierarchical};
-const char* name_of(SumForm form);
+const char* to_string(SumForm form);
 
 struct LinkLevel {
   std::string name;             // core, socket, node or switch; in this order
@@ -56,6 +56,6 @@ struct LinkNetwork {
 //      {"level": "core", "units": 4, "latency_seconds": 2e-6, "bytes_per_second": 4e10},
 //      {"level": "node", "latency_seconds": 1e-5, "bytes_per_second": 2.5e10, "shared_by": 4}]}
 // Throws input with file, line and key.
-LinkNetwork network_of(const std::string& text, const std::string& where);
+LinkNetwork parse_network(const std::string& text, const std::string& where);
 
 }  // namespace paceline

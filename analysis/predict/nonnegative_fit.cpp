@@ -44,10 +44,11 @@ class Relative {
   explicit Relative(const std::vector<CostPoint>& points) {
     const std::size_t terms = points.empty() ? 0 : points.front().terms.size();
     columns_.assign(terms, {});
-    for (const CostPoint& point : points) targets_.push_back(point.value / scale_of(point));
+    for (const CostPoint& point : points) targets_.push_back(point.value / find_scale(point));
     lengths_.assign(terms, 0);
     for (std::size_t t = 0; t < terms; ++t) {
-      for (const CostPoint& point : points) columns_[t].push_back(point.terms[t] / scale_of(point));
+      for (const CostPoint& point : points)
+        columns_[t].push_back(point.terms[t] / find_scale(point));
       for (const double x : columns_[t]) lengths_[t] += x * x;
       lengths_[t] = std::sqrt(lengths_[t]);
       for (double& x : columns_[t]) x /= lengths_[t] > 0 ? lengths_[t] : 1;
@@ -84,7 +85,7 @@ class Relative {
   }
 
  private:
-  static double scale_of(const CostPoint& point) {
+  static double find_scale(const CostPoint& point) {
     return point.scale > 0 ? point.scale : point.value;
   }
   double dot(std::size_t i, std::size_t j) const {

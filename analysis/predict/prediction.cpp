@@ -24,7 +24,7 @@ double log_standard_error(const Estimate& mean) {
   return half / t_quantile(static_cast<double>(mean.count) - 1);
 }
 
-std::vector<int> sizes_of(const std::vector<const Row*>& rows) {
+std::vector<int> list_sizes(const std::vector<const Row*>& rows) {
   std::vector<int> sizes;
   for (const Row* row : rows) sizes.push_back(row->first().gpus);
   return sizes;
@@ -62,7 +62,7 @@ class SeriesPrediction {
       noise_ = std::max(noise_, log_standard_error(cost));
       const double replicas = row->first().gpus;
       costs_.push_back({replicas, cost.value * replicas});
-      it_.sizes.push_back({row->first().gpus, row->first().nodes, false, value_of(cost), ""});
+      it_.sizes.push_back({row->first().gpus, row->first().nodes, false, to_value(cost), ""});
     }
     note_quality();
   }
@@ -77,7 +77,7 @@ class SeriesPrediction {
     it_.used = chosen();
     if (it_.predictor().why_not.empty()) {
       for (const int gpus : options_.gpus) {
-        const bool known = std::ranges::count(sizes_of(rows_), gpus) > 0;
+        const bool known = std::ranges::count(list_sizes(rows_), gpus) > 0;
         if (known && it_.what_if.empty()) {
           it_.notes.push_back(fmt::format("{} was not predicted: it is there already", gpus));
         } else {
@@ -104,7 +104,7 @@ class SeriesPrediction {
   }
 
   // A cost is the seconds of the run, or of a sample.
-  Estimate value_of(Estimate cost) const {
+  Estimate to_value(Estimate cost) const {
     if (!it_.rates) return cost;
     cost.value = 1 / cost.value;
     if (cost.interval) cost.interval = Interval{1 / cost.interval->high, 1 / cost.interval->low};
@@ -117,7 +117,7 @@ class SeriesPrediction {
   }
 
   HeldOut held_out(double error) const {
-    std::vector<int> told = sizes_of(rows_);
+    std::vector<int> told = list_sizes(rows_);
     const int last = told.back();
     told.pop_back();
     return {told, last, error};
@@ -171,7 +171,7 @@ class SeriesPrediction {
       result.no_held_out = "the smaller sizes have a step only, not the time of a run";
       return result;
     }
-    result.held_out = held_out(value_of(step).value / measured - 1);
+    result.held_out = held_out(to_value(step).value / measured - 1);
     return result;
   }
 
@@ -179,7 +179,7 @@ class SeriesPrediction {
     return {std::move(rows), study_.scaling, collectives_, options_.network};
   }
 
-  Estimate value_of(const ReplayedStep& step) const {
+  Estimate to_value(const ReplayedStep& step) const {
     if (it_.rates) return {step.samples_per_second, step.samples_per_second_interval, 0};
     return {step.fit_seconds.value_or(0), step.fit_seconds_interval, 0};
   }
@@ -200,7 +200,7 @@ class SeriesPrediction {
   }
 
   SizeValue predicted(int gpus) const {
-    SizeValue size{gpus, nodes_of(gpus), true, {}, beyond(gpus)};
+    SizeValue size{gpus, count_nodes(gpus), true, {}, beyond(gpus)};
     size.by_predictor.resize(it_.predictors.size());
     if (forecast_) size.by_predictor[0] = by_laws(gpus);
     for (const LawWeight& each : it_.laws) {
@@ -209,8 +209,8 @@ class SeriesPrediction {
     try {
       if (it_.predictors[1].why_not.empty()) {
         const ReplayedStep step =
-            replay_->at(gpus, it_.what_if.empty() ? WhatIf{} : what_if_of(it_.what_if));
-        size.by_predictor[1] = value_of(step);
+            replay_->at(gpus, it_.what_if.empty() ? WhatIf{} : parse_what_if(it_.what_if));
+        size.by_predictor[1] = to_value(step);
         if (it_.used == 1) size.beyond = step.uncalibrated_level;
       }
     } catch (const Error&) {
@@ -227,7 +227,7 @@ class SeriesPrediction {
     return {value_at(forecast_->at(gpus), gpus), interval, 0};
   }
 
-  std::optional<int> nodes_of(int gpus) const {
+  std::optional<int> count_nodes(int gpus) const {
     const auto a_node = replicas_a_node(rows_);
     if (!a_node) return std::nullopt;
     return static_cast<int>(std::ceil(gpus / *a_node));
@@ -245,7 +245,7 @@ class SeriesPrediction {
     const bool crossed = std::ranges::any_of(
         rows_, [](const Row* row) { return row->first().nodes.value_or(1) > 1; });
     if (crossed) return "";
-    if (const auto nodes = nodes_of(gpus)) return *nodes > 1 ? "node" : "";
+    if (const auto nodes = count_nodes(gpus)) return *nodes > 1 ? "node" : "";
     return "node?";
   }
 
@@ -271,7 +271,7 @@ std::string why_not(const Prediction& prediction) {
 // Predictions never become the data of others.
 StoreContent measured_only(StoreContent content, std::vector<Run>& collectives) {
   for (const Record& record : content.records) {
-    if (record->is_collective()) collectives.push_back(run_of(record));
+    if (record->is_collective()) collectives.push_back(make_run(record));
   }
   std::erase_if(content.records, [](const Record& record) {
     return record->is_collective() || record->kind == "predicted";
@@ -282,7 +282,7 @@ StoreContent measured_only(StoreContent content, std::vector<Run>& collectives) 
 }  // namespace
 
 std::vector<Prediction> predict(const StoreContent& content, const PredictOptions& options) {
-  if (!options.what_if.empty()) what_if_of(options.what_if);  // before all else: it may be wrong
+  if (!options.what_if.empty()) parse_what_if(options.what_if);  // before all else: it may be wrong
   if (!options.what_if.empty() && options.predictor == PredictorChoice::laws) {
     throw Error(ErrorKind::usage, "laws of scaling know sizes only, so they have no what-if",
                 "--what-if", "use --by replay, or leave --by out");

@@ -19,7 +19,7 @@ namespace {
 constexpr Format kFormats[] = {Format::json, Format::markdown, Format::csv, Format::html};
 
 std::string file_name(Format format) {
-  return fmt::format("prediction.{}", extension_of(format));
+  return fmt::format("prediction.{}", file_extension(format));
 }
 
 }  // namespace

@@ -25,24 +25,24 @@ std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", 100 * share);
 }
 
-const char* unit_of(const Prediction& prediction) {
+const char* unit_name(const Prediction& prediction) {
   return prediction.rates ? "samples/s" : "fit seconds";
 }
 
 // The smallest size that was run.
-const SizeValue& base_of(const Prediction& prediction) {
+const SizeValue& find_base(const Prediction& prediction) {
   return *std::ranges::find(prediction.sizes, false, &SizeValue::is_predicted);
 }
 
 double speed_up(const Prediction& prediction, const SizeValue& size) {
-  const double ratio = size.value.value / base_of(prediction).value.value;
+  const double ratio = size.value.value / find_base(prediction).value.value;
   return prediction.rates ? ratio : 1 / ratio;
 }
 
-std::vector<Column> columns_of(const Prediction& prediction) {
+std::vector<Column> make_columns(const Prediction& prediction) {
   Column value = prediction.rates ? interval_column("samples_per_second", "samples/s")
                                   : interval_column("fit_seconds", "fit\nseconds");
-  const int base = base_of(prediction).gpus;
+  const int base = find_base(prediction).gpus;
   const std::string over = base == 1 ? "speed-up" : fmt::format("speed-up\nover {}", base);
   std::vector<Column> columns = {text_column("kind", "kind"),
                                  whole_column("gpus", "gpus"),
@@ -67,9 +67,9 @@ std::vector<Column> columns_of(const Prediction& prediction) {
   return columns;
 }
 
-std::vector<Cell> cells_of(const Prediction& prediction, const SizeValue& size) {
+std::vector<Cell> make_cells(const Prediction& prediction, const SizeValue& size) {
   const double ratio = speed_up(prediction, size);
-  const double efficiency = ratio * base_of(prediction).gpus / size.gpus;
+  const double efficiency = ratio * find_base(prediction).gpus / size.gpus;
   std::vector<Cell> cells = {{size.is_predicted ? "predicted" : prediction.kind, {}, {}},
                              whole(size.gpus),
                              whole(size.nodes),
@@ -100,7 +100,7 @@ std::string held_out_text(const Prediction& prediction, const PredictorResult& e
   const bool is_one = held_out.told.size() == 1 && held_out.told.front() == 1;
   return fmt::format("{}: fitted to {} {}{}, off by {} at {} ({})", each.name,
                      sizes_text(held_out.told), noun, is_one ? "" : "s",
-                     signed_percent(held_out.error), held_out.gpus, unit_of(prediction));
+                     signed_percent(held_out.error), held_out.gpus, unit_name(prediction));
 }
 
 std::string laws_text(const Prediction& prediction) {
@@ -127,7 +127,7 @@ void add_notes(const Prediction& prediction, Table& table) {
     table.notes.push_back(fmt::format(
         "held-out error: of {} at the largest measured size, predicted by the same procedure from "
         "the smaller ones",
-        unit_of(prediction)));
+        unit_name(prediction)));
   }
   table.notes.push_back(
       "a prediction is of the same machine, backend and settings at another size; how well the "
@@ -165,11 +165,11 @@ Table prediction_table(const Prediction& prediction) {
   table.is_comparison = true;  // the rules of publishing are for measurements
   table.title = "Prediction: " + prediction.title;
   if (!prediction.what_if.empty()) table.title += "; what if " + prediction.what_if;
-  table.scaling = name_of(prediction.scaling);
-  table.columns = columns_of(prediction);
+  table.scaling = to_string(prediction.scaling);
+  table.columns = make_columns(prediction);
   table.warnings = prediction.warnings;
   for (const SizeValue& size : prediction.sizes) {
-    table.rows.push_back(cells_of(prediction, size));
+    table.rows.push_back(make_cells(prediction, size));
     table.is_gap.push_back(false);
     table.row_names.push_back(fmt::format("{} gpus", size.gpus));
     table.commands.emplace_back();
@@ -207,7 +207,7 @@ Plot prediction_plot(const Prediction& prediction) {
   lines.log_y = 10;
   lines.x_tics = size_tics(lines.series, true);
   const double first = prediction.sizes.front().gpus, last = prediction.sizes.back().gpus;
-  const SizeValue& base = base_of(prediction);
+  const SizeValue& base = find_base(prediction);
   const auto ideal = [&](double gpus) {
     const double times = gpus / base.gpus;
     return prediction.rates ? base.value.value * times : base.value.value / times;

@@ -10,13 +10,13 @@ namespace {
 
 double mean_work(const std::vector<StepSeconds>& steps) {
   double sum = 0;
-  for (const StepSeconds& step : steps) sum += work_of(step);
+  for (const StepSeconds& step : steps) sum += compute_work(step);
   return sum / static_cast<double>(steps.size());
 }
 
 }  // namespace
 
-double work_of(const StepSeconds& step) {
+double compute_work(const StepSeconds& step) {
   return step.input + step.forward + step.backward + step.update + step.other;
 }
 
@@ -30,7 +30,7 @@ double common_share(const std::vector<std::vector<StepSeconds>>& ranks) {
   for (const auto& steps : ranks) {
     const double mean = mean_work(steps);
     for (std::size_t s = 0; s < steps.size(); ++s) {
-      const double off = work_of(steps[s]) - mean;
+      const double off = compute_work(steps[s]) - mean;
       sums[s] += off;
       own += off * off;
     }
@@ -48,7 +48,7 @@ RankDraws::RankDraws(const std::vector<std::vector<StepSeconds>>& measured, std:
   together_.resize(measured.front().size());
   for (std::size_t r = 0; r < measured.size(); ++r) {
     for (std::size_t s = 0; s < together_.size(); ++s) {
-      together_[s] += (work_of(measured[r][s]) - means_[r]) / scale;
+      together_[s] += (compute_work(measured[r][s]) - means_[r]) / scale;
     }
   }
 }
@@ -61,7 +61,7 @@ void RankDraws::next(std::vector<StepSeconds>& ranks) {
     const double mean = means_[from];
     StepSeconds& step = ranks[r];
     step = measured_[from][random_.below(steps)];
-    const double own = work_of(step);
+    const double own = compute_work(step);
     if (common_ <= 0 || own <= 0) continue;
     const double work =
         mean + std::sqrt(common_) * together_[common] + std::sqrt(1 - common_) * (own - mean);

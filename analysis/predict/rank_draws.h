@@ -17,7 +17,7 @@
 namespace paceline {
 
 // What a rank does in a step, without its waits for others.
-double work_of(const StepSeconds& step);
+double compute_work(const StepSeconds& step);
 
 // The mean correlation of two ranks' work in the same step, 0 to 1; 0 for a lone rank.
 double common_share(const std::vector<std::vector<StepSeconds>>& ranks);

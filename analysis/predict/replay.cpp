@@ -109,7 +109,7 @@ struct Replay::Facts {
   void collect() {
     for (const Row* row : sources.rows) {
       for (const Run& run : row->runs) {
-        auto steps = steps_of(run);
+        auto steps = find_steps(run);
         if (!steps) continue;
         MeasuredSize& size = sizes[run.gpus];
         size.gpus = run.gpus;
@@ -120,7 +120,7 @@ struct Replay::Facts {
     }
     if (sizes.empty()) {
       why_not = "the records have no phases of steps to replay";
-    } else if (buckets_of(record()).buckets.empty()) {
+    } else if (plan_buckets(record()).buckets.empty()) {
       why_not = "the records do not say what gradients are summed (plan.buckets_bytes)";
     }
   }
@@ -164,7 +164,7 @@ struct Replay::Facts {
   }
 
   void tell() {
-    const BucketPlan plan = buckets_of(record());
+    const BucketPlan plan = plan_buckets(record());
     if (plan.ready == ReadyTimes::by_operations) {
       notes.push_back(
           "When gradients are ready is estimated: every layer's backward as if it took equally "
@@ -182,7 +182,7 @@ struct Replay::Facts {
     if (!sources.network && !links->form_is_known && links->most_replicas < 3) {
       notes.push_back(
           fmt::format("All-reduces of one size do not tell their form apart; a {} is assumed.",
-                      name_of(links->network.form)));
+                      to_string(links->network.form)));
     }
     if (sources.scaling == Scaling::strong && sizes.size() == 1) {
       notes.push_back("Computing is taken in proportion to the batch, as one size was measured.");
@@ -229,7 +229,7 @@ struct Replay::Facts {
       }
       compared.push_back(one);
     }
-    rest = rest_of(compared);
+    rest = fit_residual(compared);
     for (const ComparedSize& one : compared) {
       off.push_back(std::log(one.measured / rest.with_rest(one.replayed, one.sums)));
     }
@@ -300,7 +300,7 @@ struct Replay::Facts {
   // With the computing of a measured size.
   Scene scene_at(int gpus, const WhatIf& what_if, const MeasuredSize& from) const {
     const RunRecord& of = record();
-    const BucketPlan plan = buckets_of(of, what_if.bucket_mb);
+    const BucketPlan plan = plan_buckets(of, what_if.bucket_mb);
     if (plan.buckets.empty()) {
       throw Error(ErrorKind::usage, "the records lack the sizes of gradients, so buckets stay",
                   "--what-if bucket_mb", "measure once with this version, or leave it out");

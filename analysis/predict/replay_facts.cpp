@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kQuantileSteps = 200;  // made from the quantiles of a rank
 constexpr double kMebi = 1048576;
 
-std::size_t warmup_of(const RunRecord& record) {
+std::size_t count_warmup(const RunRecord& record) {
   const auto given = record.throughput.warmup_steps_excluded;
   return static_cast<std::size_t>(given ? *given : record.timing.warmup_steps_excluded.value_or(0));
 }
@@ -99,7 +99,7 @@ std::size_t share_of_cap(double mebibytes) {
   return static_cast<std::size_t>(std::clamp(mebibytes, 0.0, 1e9) * kMebi);
 }
 
-double bytes_of(std::string_view precision) {
+double element_bytes(std::string_view precision) {
   for (const auto& [name, bytes] : {std::pair{"bf16", 2}, {"fp16", 2}, {"fp32", 4}, {"fp64", 8}}) {
     if (precision == name) return bytes;
   }
@@ -108,12 +108,12 @@ double bytes_of(std::string_view precision) {
 
 // Gradients are fp32, also where planes are bf16; the reference device has fp64.
 double gradient_bytes(const RunRecord& record) {
-  return std::max(4.0, bytes_of(record.parameters.text("precision").value_or("fp32")));
+  return std::max(4.0, element_bytes(record.parameters.text("precision").value_or("fp32")));
 }
 
 }  // namespace
 
-std::optional<RunSteps> steps_of(const Run& run) {
+std::optional<RunSteps> find_steps(const Run& run) {
   const RunRecord& record = *run.record;
   const auto steps = record.throughput.steps;
   const auto batch = record.plan.global_batch;
@@ -122,7 +122,7 @@ std::optional<RunSteps> steps_of(const Run& run) {
   }
   RunSteps result;
   result.step_seconds = *batch / *run.samples_per_second;
-  result.ranks = all_steps(record, run.where, warmup_of(record));
+  result.ranks = all_steps(record, run.where, count_warmup(record));
   if (!result.ranks.empty()) return result;
   result.sampled = false;
   for (const auto& [phases, quantiles] : ranks_in(record)) {
@@ -131,7 +131,7 @@ std::optional<RunSteps> steps_of(const Run& run) {
   return result.ranks.empty() ? std::nullopt : std::optional(result);
 }
 
-BucketPlan buckets_of(const RunRecord& record, std::optional<double> cap_mb) {
+BucketPlan plan_buckets(const RunRecord& record, std::optional<double> cap_mb) {
   const PlanFacts& plan = record.plan;
   BucketPlan result;
   const bool cut = cap_mb || record.layout.gpus == 1;
@@ -165,14 +165,15 @@ double wire_factor(const RunRecord& record) {
   double factor = 1;
   if (!stack) return factor;
   for (const std::string& wrapper : split_stack(*stack).wrappers) {
-    if (const double bytes = bytes_of(wrapper); bytes > 0) factor = bytes / gradient_bytes(record);
+    if (const double bytes = element_bytes(wrapper); bytes > 0)
+      factor = bytes / gradient_bytes(record);
   }
   return factor;
 }
 
 double wire_factor(const RunRecord& record, const std::string& precision) {
   if (precision.empty()) return wire_factor(record);
-  const double bytes = bytes_of(precision);
+  const double bytes = element_bytes(precision);
   if (bytes > 0) return bytes / gradient_bytes(record);
   throw Error(ErrorKind::usage, "no backend sends gradients as \"" + precision + "\"",
               "--what-if precision-on-the-wire", "give bf16, fp16 or fp32");
@@ -200,7 +201,7 @@ std::optional<SumSample> sums_of_steps(const Run& run) {
   for (const auto& [phases, quantiles] : ranks) {
     least = std::min(least, phases.communication + phases.communication_hidden);
   }
-  for (const BucketFacts& bucket : buckets_of(record).buckets) {
+  for (const BucketFacts& bucket : plan_buckets(record).buckets) {
     sample.bytes += bucket.bytes * wire_factor(record);
     sample.calls += 1;
   }

@@ -20,7 +20,7 @@ struct RunSteps {
 };
 
 // Empty: the record has no phases, steps or rate.
-std::optional<RunSteps> steps_of(const Run& run);
+std::optional<RunSteps> find_steps(const Run& run);
 
 // A bucket as its trainer or a cap made it.
 struct BucketFacts {
@@ -37,7 +37,7 @@ struct BucketPlan {
 
 // With buckets of at most `cap_mb` MiB instead of its own; then empty if the record lacks the sizes
 // of gradients. A lone replica's bucket is cut as that of several would be.
-BucketPlan buckets_of(const RunRecord& record, std::optional<double> cap_mb = {});
+BucketPlan plan_buckets(const RunRecord& record, std::optional<double> cap_mb = {});
 
 // Bytes on the wire of a byte of gradients: 0.5 for "gloo+bf16", whose gradients are fp32.
 double wire_factor(const RunRecord& record);

@@ -21,7 +21,7 @@ double squares_missed(const Rest& rest, const std::vector<ComparedSize>& sizes) 
 
 }  // namespace
 
-Rest rest_of(const std::vector<ComparedSize>& sizes) {
+Rest fit_residual(const std::vector<ComparedSize>& sizes) {
   if (sizes.empty()) return {};
   double lacks = 0, products = 0, squares = 0;
   for (const ComparedSize& size : sizes) {

@@ -23,6 +23,6 @@ struct Rest {
 // Ranks that disturb each other in computing leave a fixed rest. Links that a benchmark alone found
 // faster or slower than steps do leave a share. Of the two, the one that fits the sizes better by
 // least squares; fixed where one size cannot tell.
-Rest rest_of(const std::vector<ComparedSize>& sizes);
+Rest fit_residual(const std::vector<ComparedSize>& sizes);
 
 }  // namespace paceline

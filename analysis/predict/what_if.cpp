@@ -44,7 +44,7 @@ void set(WhatIf& what_if, const std::string& name, const std::string& value) {
 
 }  // namespace
 
-WhatIf what_if_of(const std::string& text) {
+WhatIf parse_what_if(const std::string& text) {
   WhatIf what_if;
   std::vector<std::string> given;
   for (const std::string& part : split(text, ',')) {

@@ -15,6 +15,6 @@ struct WhatIf {
 };
 
 // Parses "precision-on-the-wire=bf16,bucket_mb=32,links=2x". Throws usage.
-WhatIf what_if_of(const std::string& text);
+WhatIf parse_what_if(const std::string& text);
 
 }  // namespace paceline

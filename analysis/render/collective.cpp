@@ -24,8 +24,8 @@ struct BenchColumn {
 };
 
 // Of the rows of one record, which outlives it.
-BenchColumn column_of(const CollectiveFacts& block, std::string title, std::string unit,
-                      std::function<std::string(const CollectiveRow& row)> cell) {
+BenchColumn make_column(const CollectiveFacts& block, std::string title, std::string unit,
+                        std::function<std::string(const CollectiveRow& row)> cell) {
   return {std::move(title), std::move(unit),
           [&block, cell = std::move(cell)](std::size_t row) { return cell(block.rows[row]); }};
 }
@@ -50,7 +50,7 @@ bool reuse_differs(const CollectiveRow& row) {
 }
 
 // Of imported records only what their tool gave.
-std::vector<BenchColumn> bench_columns_of(const RunRecord& record) {
+std::vector<BenchColumn> make_bench_columns(const RunRecord& record) {
   const CollectiveFacts& block = *record.collective;
   using Row = const CollectiveRow&;
   constexpr double kMicro = 1e-6, kGiga = 1e9;
@@ -60,7 +60,7 @@ std::vector<BenchColumn> bench_columns_of(const RunRecord& record) {
   std::vector<BenchColumn> columns;
   const auto add = [&](const std::string& title, const std::string& unit,
                        std::function<std::string(Row)> cell) {
-    columns.push_back(column_of(block, title, unit, std::move(cell)));
+    columns.push_back(make_column(block, title, unit, std::move(cell)));
   };
   add("size", "(B)", [](Row r) { return whole(r.bytes); });
   add("count", "(elements)", [](Row r) { return whole(r.count); });
@@ -237,7 +237,7 @@ std::vector<BenchColumn> side_by_side(const std::vector<const RunRecord*>& recor
   constexpr double kMicro = 1e-6;
   const CollectiveFacts& first = *records.front()->collective;
   std::vector<BenchColumn> columns = {
-      column_of(first, "size", "(B)", [](const CollectiveRow& r) { return whole(r.bytes); })};
+      make_column(first, "size", "(B)", [](const CollectiveRow& r) { return whole(r.bytes); })};
   if (median_memcpy(records, 0)) {
     columns.push_back({"memcpy", "(us)", [records](std::size_t row) {
                          return in_unit(median_memcpy(records, row), kMicro);
@@ -247,10 +247,10 @@ std::vector<BenchColumn> side_by_side(const std::vector<const RunRecord*>& recor
   for (const RunRecord* record : records) {
     const CollectiveFacts& block = *record->collective;
     const std::string& backend = record->provenance.backend_asked;
-    columns.push_back(column_of(block, backend, "(us)",
-                                [](const CollectiveRow& r) { return in_unit(r.seconds, kMicro); }));
+    columns.push_back(make_column(
+        block, backend, "(us)", [](const CollectiveRow& r) { return in_unit(r.seconds, kMicro); }));
     if (std::any_of(block.rows.begin(), block.rows.end(), reuse_differs)) {
-      reused.push_back(column_of(block, backend + " reused", "(us)", [](const CollectiveRow& r) {
+      reused.push_back(make_column(block, backend + " reused", "(us)", [](const CollectiveRow& r) {
         return in_unit(r.reused_seconds, kMicro);
       }));
     }
@@ -265,7 +265,8 @@ std::vector<BenchColumn> side_by_side(const std::vector<const RunRecord*>& recor
   columns.push_back(
       {"#wrong", "", [any_wrong](std::size_t row) { return fmt::format("{}", any_wrong(row)); }});
   if (!first.rows.front().label.empty()) {
-    columns.push_back(column_of(first, "what", "", [](const CollectiveRow& r) { return r.label; }));
+    columns.push_back(
+        make_column(first, "what", "", [](const CollectiveRow& r) { return r.label; }));
   }
   return columns;
 }
@@ -305,7 +306,7 @@ std::string render_together(const std::vector<const RunRecord*>& records, Format
 
 std::string render_alone(const RunRecord& record, Format format) {
   const std::vector<CollectiveRow>& rows = record.collective->rows;
-  const auto columns = bench_columns_of(record);
+  const auto columns = make_bench_columns(record);
   if (format == Format::html) return html_head(record) + as_html(columns, rows.size());
   if (format != Format::text) return separated(columns, rows.size(), format == Format::markdown);
   std::string text = head(record) + aligned(columns, rows.size());

@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-Format format_of(std::string_view name) {
+Format parse_format(std::string_view name) {
   if (name == "text") return Format::text;
   if (name == "md") return Format::markdown;
   if (name == "csv") return Format::csv;
@@ -25,7 +25,7 @@ Format format_of(std::string_view name) {
               suggestion(name, {"text", "md", "csv", "json", "html", "latex"}));
 }
 
-std::string_view extension_of(Format format) {
+std::string_view file_extension(Format format) {
   switch (format) {
     case Format::text:
       return "txt";
@@ -47,7 +47,7 @@ namespace {
 
 // Characters, not bytes: "±" is two bytes of UTF-8.
 std::string padded(const std::string& text, std::size_t width, bool left) {
-  const std::string space(width - std::min(width, columns_of(text)), ' ');
+  const std::string space(width - std::min(width, display_width(text)), ' ');
   return left ? text + space : space + text;
 }
 
@@ -73,11 +73,12 @@ class Grid {
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       headings_.push_back(heading_lines(table.columns[k].heading));
       std::size_t tail = 0;
-      for (const auto& row : table.rows) tail = std::max(tail, columns_of(tail_of(shown(row, k))));
+      for (const auto& row : table.rows)
+        tail = std::max(tail, display_width(read_tail(shown(row, k))));
       tails_.push_back(tail);
       std::size_t width = 0;
-      for (const std::string& line : headings_[k]) width = std::max(width, columns_of(line));
-      for (const auto& row : table.rows) width = std::max(width, columns_of(cell(row, k)));
+      for (const std::string& line : headings_[k]) width = std::max(width, display_width(line));
+      for (const auto& row : table.rows) width = std::max(width, display_width(cell(row, k)));
       widths_.push_back(width);
       shown_.push_back(table.columns[k].shown);
     }
@@ -144,7 +145,7 @@ class Grid {
   }
 
   // From its interval on, which stands behind the value.
-  static std::string tail_of(const std::string& text) {
+  static std::string read_tail(const std::string& text) {
     const std::size_t at = std::min(text.find(" ±"), text.find(" ["));
     return at == std::string::npos ? "" : text.substr(at);
   }
@@ -152,7 +153,7 @@ class Grid {
   // The margins of some columns are left to the other formats: "(74.5 ±0.2 %)" is "(74.5 %)".
   std::string shown(const std::vector<Cell>& cells, std::size_t k) const {
     const std::string& text = cells[k].text;
-    const std::string tail = tail_of(text);
+    const std::string tail = read_tail(text);
     if (!table_.columns[k].margin_is_long || tail.empty()) return text;
     const std::size_t bracket = tail.find(']');
     const std::size_t end =
@@ -164,7 +165,7 @@ class Grid {
     const std::string text = printable(shown(cells, k));
     if (table_.columns[k].is_text) return text;
     if (text.empty()) return padded("-", 1 + tails_[k], true);
-    const std::string tail = tail_of(text);
+    const std::string tail = read_tail(text);
     return text.substr(0, text.size() - tail.size()) + padded(tail, tails_[k], true);
   }
 
@@ -279,8 +280,8 @@ std::string render_text(const Table& table, const TextStyle& style) {
   for (const std::string& finding : table.findings) text += item(finding, style.width);
   if (!table.findings.empty()) text += '\n';
   if (!table.broken.empty()) {
-    text += summary_of(table.broken) + ":\n";
-    for (const BrokenRule& each : table.broken) text += item(sentence_of(each), style.width);
+    text += summarize(table.broken) + ":\n";
+    for (const BrokenRule& each : table.broken) text += item(format_sentence(each), style.width);
     text += '\n';
   }
   for (const std::string& note : grid.notes()) text += item(note, style.width);
@@ -316,11 +317,11 @@ std::string render_markdown(const Table& table) {
   };
   add(table.findings);
   if (!table.is_comparison) {
-    text += fmt::format("\n{}{}\n", summary_of(table.broken), table.broken.empty() ? "." : ":");
+    text += fmt::format("\n{}{}\n", summarize(table.broken), table.broken.empty() ? "." : ":");
   }
   std::vector<std::string> broken, facts;
-  for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
-  for (const ProvenanceFact& fact : table.provenance) facts.push_back(sentence_of(fact));
+  for (const BrokenRule& each : table.broken) broken.push_back(format_sentence(each));
+  for (const ProvenanceFact& fact : table.provenance) facts.push_back(format_sentence(fact));
   add(broken);
   add(table.notes);
   add(facts);

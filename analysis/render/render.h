@@ -12,8 +12,8 @@ namespace paceline {
 enum class Format { text, markdown, csv, json, html, latex };
 
 // "text", "md", "csv", "json", "html", "latex"; throws usage otherwise.
-Format format_of(std::string_view name);
-std::string_view extension_of(Format format);  // "txt", "md", "csv", "json", "html", "tex"
+Format parse_format(std::string_view name);
+std::string_view file_extension(Format format);  // "txt", "md", "csv", "json", "html", "tex"
 
 struct TextStyle {
   bool colours = false;

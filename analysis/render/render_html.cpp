@@ -116,7 +116,7 @@ std::string separated(std::string number) {
 }
 
 // The margin stands below the value, so that wide tables fit a page.
-std::string content_of(const Column& column, const Cell& cell) {
+std::string content_html(const Column& column, const Cell& cell) {
   if (column.is_text) return html_text(cell.text);
   if (cell.text.empty()) return "–";
   const std::size_t at = std::min(cell.text.find(" ±"), cell.text.find(" ["));
@@ -126,10 +126,10 @@ std::string content_of(const Column& column, const Cell& cell) {
                      html_text(cell.text.substr(at)));
 }
 
-std::string cell_of(const Column& column, const Cell& cell) {
+std::string cell_html(const Column& column, const Cell& cell) {
   std::string attributes = column.is_text ? " class=\"text\"" : "";
   if (!column.is_text && cell.value) attributes += fmt::format(" data-value=\"{}\"", *cell.value);
-  return fmt::format("<td{}>{}</td>", attributes, content_of(column, cell));
+  return fmt::format("<td{}>{}</td>", attributes, content_html(column, cell));
 }
 
 std::string rows(const Table& table) {
@@ -139,7 +139,7 @@ std::string rows(const Table& table) {
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       const Column& column = table.columns[k];
       if (!column.shown || is_alike(table, k)) continue;
-      text += cell_of(column, table.rows[i][k]);
+      text += cell_html(column, table.rows[i][k]);
     }
     text += "</tr>\n";
   }
@@ -277,17 +277,17 @@ std::string section(const HtmlSection& section, bool with_title, std::size_t& nu
           headings(table) + rows(table) + "</table></div>\n";
   text += best(section.best, with_title) + explanation(section.explanation, with_title);
   if (!table.is_comparison) {
-    text += part(summary_of(table.broken), with_title);
+    text += part(summarize(table.broken), with_title);
   }
   std::vector<std::string> broken;
-  for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
+  for (const BrokenRule& each : table.broken) broken.push_back(format_sentence(each));
   text += list(broken, "rules");
   text += part("Legend", with_title) + list(table.notes, "notes") + left_out(table);
   return text + facts(table, with_title) + runs(section, with_title) + "</section>\n";
 }
 
 // Each once: tables of one study may be flawed alike.
-std::vector<std::string> warnings_of(const HtmlPage& page) {
+std::vector<std::string> list_warnings(const HtmlPage& page) {
   std::vector<std::string> warnings;
   for (const HtmlSection& section : page.sections) {
     for (const std::string& warning : section.table.warnings) {
@@ -299,7 +299,7 @@ std::vector<std::string> warnings_of(const HtmlPage& page) {
   return warnings;
 }
 
-std::string title_of(const HtmlPage& page) {
+std::string make_title(const HtmlPage& page) {
   if (page.sections.empty()) return "all-reduce";
   std::string title = page.sections.front().table.title;
   if (page.sections.size() > 1) title += fmt::format(" and {} more", page.sections.size() - 1);
@@ -309,7 +309,7 @@ std::string title_of(const HtmlPage& page) {
 }  // namespace
 
 std::string render_html(const HtmlPage& page) {
-  const std::string title = html_text(title_of(page));
+  const std::string title = html_text(make_title(page));
   std::string text = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; "
@@ -318,7 +318,7 @@ std::string render_html(const HtmlPage& page) {
       "<meta name=\"generator\" content=\"paceline\"/>\n"
       "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
       title, kStyle, kPageScriptHash);
-  for (const std::string& warning : warnings_of(page)) {
+  for (const std::string& warning : list_warnings(page)) {
     text += "<p class=\"warning\">Warning: " + html_text(warning) + "</p>\n";
   }
   if (!page.missing.empty()) text += "<p>" + html_text(page.missing) + "</p>\n";

@@ -8,18 +8,18 @@ namespace paceline {
 
 namespace {
 
-Json value_of(const Column& column, const Cell& cell) {
+Json cell_json(const Column& column, const Cell& cell) {
   if (column.is_text) return cell.text.empty() ? Json(nullptr) : Json(cell.text);
   if (!cell.value) return nullptr;
   if (column.is_whole) return static_cast<std::int64_t>(*cell.value);
   return *cell.value;
 }
 
-Json row_of(const Table& table, const std::vector<Cell>& cells) {
+Json row_json(const Table& table, const std::vector<Cell>& cells) {
   Json row = Json::object();
   for (std::size_t k = 0; k < cells.size(); ++k) {
     const Column& column = table.columns[k];
-    row[column.key] = value_of(column, cells[k]);
+    row[column.key] = cell_json(column, cells[k]);
     if (!column.has_interval) continue;
     const auto& interval = cells[k].interval;
     row[column.key + "_low"] = interval ? Json(interval->low) : Json(nullptr);
@@ -28,7 +28,7 @@ Json row_of(const Table& table, const std::vector<Cell>& cells) {
   return row;
 }
 
-Json broken_rules_of(const Table& table) {
+Json broken_rules_json(const Table& table) {
   Json rules = Json::array();
   for (const BrokenRule& each : table.broken) {
     rules.push_back({{"rule", each.rule}, {"what", each.what}, {"fix", each.fix}});
@@ -36,7 +36,7 @@ Json broken_rules_of(const Table& table) {
   return rules;
 }
 
-Json provenance_of(const Table& table) {
+Json provenance_json(const Table& table) {
   Json facts = Json::object();
   for (const ProvenanceFact& fact : table.provenance) {
     Json values = Json::array();
@@ -48,7 +48,7 @@ Json provenance_of(const Table& table) {
   return facts;
 }
 
-Json work_of(const Table& table) {
+Json work_json(const Table& table) {
   Json work = Json::object();
   for (const auto& [name, value] : table.work) {
     if (const auto* number = std::get_if<double>(&value)) {
@@ -60,7 +60,7 @@ Json work_of(const Table& table) {
   return work;
 }
 
-Json controls_of(const Table& table) {
+Json controls_json(const Table& table) {
   Json all = Json::array();
   for (const ControlCheck& control : table.controls) {
     const Estimate& estimate = control.ratio.estimate;
@@ -82,22 +82,22 @@ std::string render_json(const std::vector<Table>& tables) {
   for (const Table& table : tables) {
     Json rows = Json::array();
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      rows.push_back(row_of(table, table.rows[i]));
+      rows.push_back(row_json(table, table.rows[i]));
       rows.back()["command"] = table.commands[i].empty() ? Json(nullptr) : Json(table.commands[i]);
     }
     all.push_back({{"title", table.title},
                    {"workload", table.workload},
                    {"precision", table.precision},
                    {"scaling", table.scaling},
-                   {"work", work_of(table)},
+                   {"work", work_json(table)},
                    {"base", table.base},
                    {"interval", table.interval},
                    {"rows", rows},
                    {"warnings", table.warnings},
                    {"findings", table.findings},
-                   {"controls", controls_of(table)},
-                   {"broken_rules", broken_rules_of(table)},
-                   {"provenance", provenance_of(table)},
+                   {"controls", controls_json(table)},
+                   {"broken_rules", broken_rules_json(table)},
+                   {"provenance", provenance_json(table)},
                    {"left_out", table.left_out},
                    {"notes", table.notes}});
   }

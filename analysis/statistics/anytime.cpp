@@ -10,7 +10,7 @@ namespace {
 constexpr double kEffectVariance = 10;  // g of the header
 
 // 1 + n g: how much more certain n values are of the mean than what is assumed of it.
-double gain_of(double count) {
+double compute_gain(double count) {
   return 1 + count * kEffectVariance;
 }
 
@@ -19,7 +19,7 @@ double gain_of(double count) {
 double anytime_evidence(double t, std::size_t count) {
   if (count < 2) return 1;
   const auto n = static_cast<double>(count);
-  const double gain = gain_of(n), x = t * t / (n - 1);
+  const double gain = compute_gain(n), x = t * t / (n - 1);
   const double ratio = std::isinf(x) ? std::log(gain) : std::log1p(x) - std::log1p(x / gain);
   return std::exp(n / 2 * ratio - std::log(gain) / 2);
 }
@@ -28,7 +28,7 @@ double anytime_quantile(std::size_t count, double confidence) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (count < 2) return kInfinity;
   const auto n = static_cast<double>(count);
-  const double gain = gain_of(n);
+  const double gain = compute_gain(n);
   // The square bracket of e at its limit.
   const double bracket = std::exp((std::log(gain) / 2 - std::log(1 - confidence)) * 2 / n);
   if (bracket >= gain) return kInfinity;

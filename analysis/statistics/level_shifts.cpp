@@ -30,7 +30,7 @@ double median_around(const Values& values, std::size_t at) {
                  values.begin() + static_cast<std::ptrdiff_t>(end)});
 }
 
-std::size_t weekday_of(double day) {  // 1970-01-01 was a Thursday
+std::size_t weekday(double day) {  // 1970-01-01 was a Thursday
   return static_cast<std::size_t>(std::fmod(std::fmod(std::floor(day) + 3, 7) + 7, 7));
 }
 
@@ -50,8 +50,8 @@ std::optional<std::array<double, 7>> weekday_effects(std::span<const double> day
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double deviation = std::clamp(values[i] - median_around(values, i), -limit, limit);
     deviations.push_back(deviation);
-    sums[weekday_of(days[i])] += deviation;
-    ++counts[weekday_of(days[i])];
+    sums[weekday(days[i])] += deviation;
+    ++counts[weekday(days[i])];
   }
   const auto n = static_cast<double>(values.size());
   const double mean = std::accumulate(deviations.begin(), deviations.end(), 0.0) / n;
@@ -383,7 +383,7 @@ LevelShifts find_level_shifts(std::span<const double> days, std::span<const doub
   ScaledSeries series{{values.begin(), values.end()}, {}};
   const auto weekdays = weekday_effects(days, series.values);
   for (std::size_t i = 0; weekdays && i < dates.size(); ++i) {
-    series.values[i] -= (*weekdays)[weekday_of(dates[i])];
+    series.values[i] -= (*weekdays)[weekday(dates[i])];
   }
   series.scales = estimate_scales(series.values, level);
   const double alike = resemblance_from_differences(series);

@@ -13,14 +13,14 @@ std::vector<std::size_t> outlying(std::span<const double> values, double least) 
   constexpr double kFar = 6, kUsual = 1.4826;
   std::vector<std::size_t> found;
   if (most_outlying(values.size()) == 0) return found;
-  const auto middle_of = [](std::vector<double> all) {
+  const auto find_middle = [](std::vector<double> all) {
     std::sort(all.begin(), all.end());
     return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
   };
-  const double middle = middle_of({values.begin(), values.end()});
+  const double middle = find_middle({values.begin(), values.end()});
   std::vector<double> deviations;
   for (const double value : values) deviations.push_back(std::abs(value - middle));
-  const double limit = std::max(least, kFar * kUsual * middle_of(deviations));
+  const double limit = std::max(least, kFar * kUsual * find_middle(deviations));
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (deviations[i] > limit) found.push_back(i);
   }

@@ -43,7 +43,7 @@ RowValues linearized(const Row& row, const RunFact& above, const RunFact& below)
   const double ratio = ratio_of_sums(row, above, below)->value;
   double mean_below = 0;
   for (const Run& run : row.runs) mean_below += *below(run) / static_cast<double>(row.runs.size());
-  return values_of(row, [=](const Run& run) {
+  return collect_values(row, [=](const Run& run) {
     const double off = (*above(run) - ratio * *below(run)) / (ratio * mean_below);
     return std::vector<double>{std::log(ratio) + off};
   });
@@ -54,7 +54,7 @@ RowValues linearized(const Row& row, const RunFact& above, const RunFact& below)
 std::optional<Estimate> ratio_of_sums(const Row& row, const RunFact& above, const RunFact& below) {
   const RunSums all = sum_runs(row, above, below);
   if (all.above.empty()) return std::nullopt;
-  Estimate result = ratio_of_sums(all.above, all.below, stopping_of(row));
+  Estimate result = ratio_of_sums(all.above, all.below, find_stopping(row));
   if (row.tainted) result.interval.reset();
   return result;
 }

@@ -25,7 +25,7 @@ double cost(const Run& run, bool rates) {
 }
 
 std::vector<double> costs(const Row& row, bool rates) {
-  return units_of(row, [&](const Run& run) { return std::optional(cost(run, rates)); });
+  return unit_values(row, [&](const Run& run) { return std::optional(cost(run, rates)); });
 }
 
 // The name of the CPUs by which rows are matched.
@@ -34,7 +34,7 @@ const char* cpus_name(const Run& run) {
 }
 
 // Of what differing() names; empty: the run has none.
-std::string setting_of(const Run& run, const std::string& axis) {
+std::string setting_text(const Run& run, const std::string& axis) {
   if (axis == "gpus") return std::to_string(run.gpus);
   if (axis == "nodes") return run.nodes ? std::to_string(*run.nodes) : "";
   if (axis == "backend") return run.backend;
@@ -46,7 +46,7 @@ std::string setting_of(const Run& run, const std::string& axis) {
 }
 
 bool has_setting(const Run& run, const Base& base) {
-  const std::string value = setting_of(run, base.axis);
+  const std::string value = setting_text(run, base.axis);
   const auto number = to_real(value), wanted = to_real(base.value);
   return number && wanted ? *number == *wanted : value == base.value;
 }
@@ -69,7 +69,7 @@ class Comparer {
         result_.speed_ups.emplace_back();
         continue;
       }
-      const auto base = base_of(i);
+      const auto base = find_base(i);
       if (!base) missing(i);
       result_.speed_ups.push_back(base ? std::optional(speed_up(*base, i)) : std::nullopt);
     }
@@ -153,7 +153,7 @@ class Comparer {
     for (const auto& [key, i] : best) result_.best_of_size[i] = true;
   }
 
-  std::optional<std::size_t> base_of(std::size_t i) {
+  std::optional<std::size_t> find_base(std::size_t i) {
     switch (result_.base.kind) {
       case Base::matched:
         return matched_base(i);
@@ -172,7 +172,7 @@ class Comparer {
     add_to_key(key, run.kind);
     add_to_key(key, run.system);
     const auto add = [&](const std::string& name) {
-      if (name != axis) add_to_key(key, setting_of(run, name));
+      if (name != axis) add_to_key(key, setting_text(run, name));
     };
     for (const char* name : {"backend", "gpus", cpus_name(run)}) add(name);
     if (axis != "gpus") add("nodes");
@@ -227,7 +227,7 @@ class Comparer {
       by.emplace_back(run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task",
                       fmt::format("{:g}", *cpus));
     }
-    for (const std::string& axis : study_.axes) by.emplace_back(axis, setting_of(run, axis));
+    for (const std::string& axis : study_.axes) by.emplace_back(axis, setting_text(run, axis));
     by.emplace_back("backend", run.backend);
     return by;
   }
@@ -305,7 +305,7 @@ class Comparer {
     if (base == i) {
       result.ratio.estimate = {1, std::nullopt, study_.rows[i].runs.size()};
     } else {
-      result.ratio = ratio_of(study_.rows[base], study_.rows[i], result_.rates);
+      result.ratio = compute_ratio(study_.rows[base], study_.rows[i], result_.rates);
       if (!spared_[i]) result.lost = quality_lost(study_.rows[base], study_.rows[i]);
     }
     const int base_replicas = run_of_row(base).gpus;
@@ -343,8 +343,8 @@ bool reached_goal(const Row& row) {
                      [](const Run& run) { return run.goal.empty() || run.goal_reached; });
 }
 
-std::vector<double> units_of(const Row& row,
-                             const std::function<std::optional<double>(const Run&)>& value) {
+std::vector<double> unit_values(const Row& row,
+                                const std::function<std::optional<double>(const Run&)>& value) {
   std::vector<double> values;
   std::map<std::string, std::pair<double, int>> sessions;
   for (const Run& run : row.runs) {
@@ -362,10 +362,10 @@ std::vector<double> units_of(const Row& row,
 }
 
 Estimate mean_cost(const Row& row, bool rates) {
-  return geometric_mean(costs(row, rates), stopping_of(row));
+  return geometric_mean(costs(row, rates), find_stopping(row));
 }
 
-Ratio ratio_of(const Row& base, const Row& row, bool rates) {
+Ratio compute_ratio(const Row& base, const Row& row, bool rates) {
   return ratio_of_costs(base, row,
                         [rates](const Run& run) { return std::optional(cost(run, rates)); });
 }
@@ -375,10 +375,10 @@ Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost) {
   for (const RowMeans& means : paired_means({log_values(base, cost), log_values(row, cost)})) {
     log_ratios.push_back(means[0][0] - means[1][0]);
   }
-  const bool sequential = stopping_of(base) == Stopping::by_results;
-  const Stopping stopping = sequential ? Stopping::by_results : stopping_of(row);
+  const bool sequential = find_stopping(base) == Stopping::by_results;
+  const Stopping stopping = sequential ? Stopping::by_results : find_stopping(row);
   Ratio ratio = log_ratios.empty()
-                    ? independent_ratio(units_of(base, cost), units_of(row, cost), stopping)
+                    ? independent_ratio(unit_values(base, cost), unit_values(row, cost), stopping)
                     : paired_ratio(log_ratios, stopping);
   if (base.tainted || row.tainted) {
     ratio.estimate.interval.reset();
@@ -437,7 +437,7 @@ std::vector<std::string> differing(const Study& study) {
   if (study.rows.empty()) return names;
   for (const char* name : {"backend", "gpus", cpus_name(study.rows.front().first())}) {
     std::set<std::string> values;
-    for (const Row& row : study.rows) values.insert(setting_of(row.first(), name));
+    for (const Row& row : study.rows) values.insert(setting_text(row.first(), name));
     if (values.size() > 1) names.emplace_back(name);
   }
   return names;
@@ -446,7 +446,7 @@ std::vector<std::string> differing(const Study& study) {
 Base default_base(const Study& study) {
   const std::vector<std::string> names = differing(study);
   if (study.scaling != Scaling::one_size || names.size() != 1) return Base::matched;
-  const std::string first = setting_of(study.rows.front().first(), names.front());
+  const std::string first = setting_text(study.rows.front().first(), names.front());
   return first.empty() ? Base(Base::matched) : Base(names.front(), first);
 }
 
@@ -457,7 +457,7 @@ void check_base(const std::vector<Study>& studies, const Base& base) {
   for (const Study& study : studies) {
     for (const std::string& name : differing(study)) names.insert(name);
     for (const Row& row : study.rows) {
-      const std::string value = setting_of(row.first(), base.axis);
+      const std::string value = setting_text(row.first(), base.axis);
       if (!value.empty()) values.insert(value);
       (has_setting(row.first(), base) ? has : has_other) = true;
     }

@@ -63,12 +63,12 @@ Estimate mean_cost(const Row& row, bool rates);
 
 // The values behind an interval: one positive value per run, or per session (geometric mean) if
 // sessions are pooled.
-std::vector<double> units_of(const Row& row,
-                             const std::function<std::optional<double>(const Run&)>& value);
+std::vector<double> unit_values(const Row& row,
+                                const std::function<std::optional<double>(const Run&)>& value);
 
 // The mean cost of `base` over that of `row`. Paired if both have the same rounds (pooled: the same
 // sessions; see paired_means() in contrast.h), else Welch's. No interval if either row is tainted.
-Ratio ratio_of(const Row& base, const Row& row, bool rates);
+Ratio compute_ratio(const Row& base, const Row& row, bool rates);
 // The same of another cost, which every run has.
 Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost);
 

@@ -26,7 +26,7 @@ Values mean_without(const std::vector<Values>& values, std::size_t without) {
   return mean;
 }
 
-Values mean_of(const std::vector<Values>& values) {
+Values compute_mean(const std::vector<Values>& values) {
   return mean_without(values, values.size());
 }
 
@@ -49,7 +49,7 @@ Stopping stopping_of_any(const std::vector<RowValues>& rows) {
 
 Difference independent(const std::vector<RowValues>& rows, const OfMeans& what) {
   RowMeans means;
-  for (const RowValues& row : rows) means.push_back(mean_of(row.values));
+  for (const RowValues& row : rows) means.push_back(compute_mean(row.values));
   Difference result{what(means), 0, 0, rows.front().values.size()};
   double variance = 0, over_freedom = 0, freedom = 0, errors = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -84,11 +84,11 @@ Difference independent(const std::vector<RowValues>& rows, const OfMeans& what) 
 
 }  // namespace
 
-RowValues values_of(const Row& row,
-                    const std::function<std::vector<double>(const Run&)>& quantities) {
+RowValues collect_values(const Row& row,
+                         const std::function<std::vector<double>(const Run&)>& quantities) {
   RowValues result;
   result.tainted = row.tainted;
-  result.stopping = stopping_of(row);
+  result.stopping = find_stopping(row);
   std::map<std::string, std::vector<Values>> sessions;
   for (const Run& run : row.runs) {
     if (row.pooled) {
@@ -99,23 +99,23 @@ RowValues values_of(const Row& row,
     }
   }
   for (const auto& [session, values] : sessions) {
-    result.values.push_back(mean_of(values));
+    result.values.push_back(compute_mean(values));
     result.units.emplace_back(session, 1);
   }
   return result;
 }
 
 RowValues log_costs(const Row& row, bool rates) {
-  return values_of(row, [rates](const Run& run) {
+  return collect_values(row, [rates](const Run& run) {
     return Values{rates ? -std::log(*run.samples_per_second) : std::log(*run.fit_seconds)};
   });
 }
 
 RowValues log_values(const Row& row, const RunFact& fact) {
-  return values_of(row, [&](const Run& run) { return Values{std::log(*fact(run))}; });
+  return collect_values(row, [&](const Run& run) { return Values{std::log(*fact(run))}; });
 }
 
-Stopping stopping_of(const Row& row) {
+Stopping find_stopping(const Row& row) {
   const bool any =
       std::any_of(row.runs.begin(), row.runs.end(), [](const Run& run) { return run.sequential; });
   return any && !row.pooled ? Stopping::by_results : Stopping::fixed;
@@ -133,7 +133,7 @@ std::vector<RowMeans> paired_means(const std::vector<RowValues>& rows) {
       if (it == rounds.end() || rounds.size() != first.size()) return {};
       // A round that has more runs would weigh more in the mean over runs.
       if (it->second.size() != rounds.begin()->second.size()) return {};
-      means.push_back(mean_of(it->second));
+      means.push_back(compute_mean(it->second));
     }
   }
   const bool are_all = std::all_of(rows.begin(), rows.end(), [&](const RowValues& row) {
@@ -191,7 +191,7 @@ std::string Doubt::text() const {
   return join(reasons, " or ");
 }
 
-Doubt doubt_of(const Row& base, const Row& row) {
+Doubt find_weak_evidence(const Row& base, const Row& row) {
   Doubt doubt;
   doubt.add(base);
   doubt.add(row);

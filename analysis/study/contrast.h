@@ -21,8 +21,8 @@ struct RowValues {
   Stopping stopping = Stopping::fixed;
 };
 
-RowValues values_of(const Row& row,
-                    const std::function<std::vector<double>(const Run&)>& quantities);
+RowValues collect_values(const Row& row,
+                      const std::function<std::vector<double>(const Run&)>& quantities);
 
 // Log seconds, or log seconds per sample if rates are compared. Means and ratios are computed on
 // these.
@@ -32,7 +32,7 @@ RowValues log_values(const Row& row, const RunFact& fact);
 
 // by_results if a run says that the number of runs depends on their results. The number of sessions
 // does not.
-Stopping stopping_of(const Row& row);
+Stopping find_stopping(const Row& row);
 
 using RowMeans = std::vector<std::vector<double>>;  // one per row
 using OfMeans = std::function<double(const RowMeans&)>;
@@ -72,7 +72,7 @@ struct Doubt {
   std::string text() const;
 };
 
-Doubt doubt_of(const Row& base, const Row& row);
+Doubt find_weak_evidence(const Row& base, const Row& row);
 
 struct Known {
   double value = 0;

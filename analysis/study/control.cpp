@@ -19,7 +19,7 @@ bool ControlCheck::differs() const {
   return interval && !doubt && (lies_above(*interval, 1) || lies_below(*interval, 1));
 }
 
-std::vector<ControlCheck> controls_of(const Study& study, const Comparison& comparison) {
+std::vector<ControlCheck> check_controls(const Study& study, const Comparison& comparison) {
   std::vector<const Row*> rows;
   for (const Row& row : study.rows) rows.push_back(&row);
   std::vector<std::string> names;
@@ -30,8 +30,9 @@ std::vector<ControlCheck> controls_of(const Study& study, const Comparison& comp
     Row again;
     again.runs = study.rows[i].controls;
     again.pooled = study.rows[i].pooled;
-    controls.push_back({names[i], ratio_of(again, study.rows[i], comparison.rates), units_in(again),
-                        units_in(study.rows[i]), doubt_of(again, study.rows[i])});
+    controls.push_back({names[i], compute_ratio(again, study.rows[i], comparison.rates),
+                        units_in(again), units_in(study.rows[i]),
+                        find_weak_evidence(again, study.rows[i])});
   }
   return controls;
 }

@@ -23,7 +23,7 @@ struct ControlCheck {
 };
 
 // One for each row that has controls.
-std::vector<ControlCheck> controls_of(const Study& study, const Comparison& comparison);
+std::vector<ControlCheck> check_controls(const Study& study, const Comparison& comparison);
 
 // "A/A control: mpi, 1 replica differs from itself by +0.4 % [-0.9, +1.8] (5 runs each): smaller
 // differences mean nothing here"

@@ -56,7 +56,7 @@ std::optional<double> seconds_held(const Run& run) {
          timing.events_seconds.value_or(0) + timing.consistency_seconds.value_or(0);
 }
 
-std::optional<double> hours_of(const Run& run, std::optional<double> units) {
+std::optional<double> compute_hours(const Run& run, std::optional<double> units) {
   const auto seconds = seconds_held(run);
   if (!seconds || !units) return std::nullopt;
   return *seconds * *units / kSecondsPerHour;
@@ -98,16 +98,16 @@ std::optional<double> gpu_hours(const Run& run) {
     const auto here = static_cast<double>(split(job->gpus, ',').size());
     gpus = std::max(gpus, here * run.nodes.value_or(1));
   }
-  return hours_of(run, gpus);
+  return compute_hours(run, gpus);
 }
 
 std::optional<double> core_hours(const Run& run) {
   const auto& job = run.record->provenance.allocation;
   if (job && !job->cpus_per_node.empty()) {
-    if (const auto cores = sum_over_nodes(job->cpus_per_node)) return hours_of(run, cores);
+    if (const auto cores = sum_over_nodes(job->cpus_per_node)) return compute_hours(run, cores);
   }
   if (!run.cpus_per_task) return std::nullopt;
-  return hours_of(run, static_cast<double>(*run.cpus_per_task) * run.ntasks.value_or(1));
+  return compute_hours(run, static_cast<double>(*run.cpus_per_task) * run.ntasks.value_or(1));
 }
 
 std::optional<double> gpu_memory(const Run& run) {

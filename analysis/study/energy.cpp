@@ -18,7 +18,7 @@ namespace {
 constexpr double kUnlikeShare = 0.1;
 constexpr char kUnlikeCovers[] = "unlike";
 
-const EnergyFacts& energy_of(const Run& run) {
+const EnergyFacts& collect_energy(const Run& run) {
   return run.record->energy;
 }
 
@@ -29,13 +29,13 @@ Row with_energy(const Row& row) {
 }
 
 bool is_shared(const Row& row) {
-  return std::ranges::any_of(row.runs,
-                             [](const Run& run) { return energy_of(run).shared.value_or(false); });
+  return std::ranges::any_of(
+      row.runs, [](const Run& run) { return collect_energy(run).shared.value_or(false); });
 }
 
 // Adds what two meters of the same thing say, where they differ much.
 void note_unlike(const Run& run, std::map<std::string, std::vector<double>>& found) {
-  const auto& meters = energy_of(run).meters;
+  const auto& meters = collect_energy(run).meters;
   for (std::size_t i = 0; i < meters.size(); ++i) {
     for (std::size_t k = i + 1; k < meters.size(); ++k) {
       const MeterFacts *low = &meters[i], *high = &meters[k];
@@ -53,7 +53,7 @@ void note_unlike(const Run& run, std::map<std::string, std::vector<double>>& fou
 }  // namespace
 
 std::optional<double> energy_joules(const Run& run) {
-  return energy_of(run).joules;
+  return collect_energy(run).joules;
 }
 
 std::optional<double> joules_per_sample(const Run& run) {
@@ -63,16 +63,16 @@ std::optional<double> joules_per_sample(const Run& run) {
 }
 
 std::optional<double> energy_seconds(const Run& run) {
-  const auto& seconds = energy_of(run).seconds;
+  const auto& seconds = collect_energy(run).seconds;
   return seconds && *seconds > 0 ? seconds : std::nullopt;
 }
 
 std::optional<double> idle_watts(const Run& run) {
-  return energy_of(run).idle_watts;
+  return collect_energy(run).idle_watts;
 }
 
 std::optional<double> joules_beside_training(const Run& run) {
-  const EnergyFacts& energy = energy_of(run);
+  const EnergyFacts& energy = collect_energy(run);
   if (!energy.joules || !energy.evaluation_joules || !energy.checkpoint_joules) return std::nullopt;
   return *energy.evaluation_joules + *energy.checkpoint_joules;
 }
@@ -85,7 +85,7 @@ std::optional<double> energy_delay(const Run& run) {
 std::string energy_covers(const Row& row) {
   std::set<std::string> all;
   for (const Run& run : row.runs) {
-    if (energy_joules(run)) all.insert(energy_of(run).covers);
+    if (energy_joules(run)) all.insert(collect_energy(run).covers);
   }
   if (all.empty()) return "";
   if (all.size() > 1) return kUnlikeCovers;
@@ -108,7 +108,7 @@ std::string missing_energy(const Study& study) {
   for (const Row& row : study.rows) {
     for (const Run& run : row.runs) {
       if (energy_joules(run)) continue;
-      const EnergyFacts& energy = energy_of(run);
+      const EnergyFacts& energy = collect_energy(run);
       ++whys[energy.trouble.empty() ? "no meter (paceline doctor says which there are)"
                                     : energy.trouble];
     }

@@ -38,7 +38,7 @@ struct Demand {
   }
 
   // Equal of two runs where one serves the other.
-  std::string key_of(const Run& run) const {
+  std::string make_key(const Run& run) const {
     std::string key = fmt::format("{} {} ", run.gpus, run.nodes.value_or(-1));
     add_to_key(key, run.kind);
     if (backend) {
@@ -55,7 +55,7 @@ struct Demand {
   }
 };
 
-Row gap_of(Run run, const std::string& why) {
+Row make_gap(Run run, const std::string& why) {
   Row row;
   row.gap = why;
   row.runs.push_back(std::move(run));
@@ -71,12 +71,12 @@ class Gaps {
     const Demand demand(wanted, is_planned);
     const auto [known, is_new] = known_.emplace(demand, std::unordered_set<std::string>());
     if (is_new) {
-      for (const Row& row : study_.rows) known->second.insert(demand.key_of(row.first()));
-      for (const Row& gap : gaps_) known->second.insert(demand.key_of(gap.first()));
+      for (const Row& row : study_.rows) known->second.insert(demand.make_key(row.first()));
+      for (const Row& gap : gaps_) known->second.insert(demand.make_key(gap.first()));
     }
-    if (known->second.contains(demand.key_of(wanted))) return;
-    for (auto& [other, keys] : known_) keys.insert(other.key_of(wanted));
-    gaps_.push_back(gap_of(std::move(wanted), why));
+    if (known->second.contains(demand.make_key(wanted))) return;
+    for (auto& [other, keys] : known_) keys.insert(other.make_key(wanted));
+    gaps_.push_back(make_gap(std::move(wanted), why));
   }
 
   std::vector<Row> take() { return std::move(gaps_); }
@@ -88,7 +88,7 @@ class Gaps {
 };
 
 Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study) {
-  const Layout layout = layout_of(point, plan.study);
+  const Layout layout = make_layout(point, plan.study);
   Run run;
   run.kind = "measured";
   run.study = plan.study;
@@ -107,7 +107,7 @@ Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study
 // What a series of growing sizes holds fixed.
 using Series = std::tuple<std::string, std::string, std::string, std::string, double>;
 
-Series series_of(const Study& study, const Run& run) {
+Series make_series(const Study& study, const Run& run) {
   std::string axes;
   for (const std::string& axis : study.axes) {
     axes += fmt::format("{} {}, ", axis, run.parameters.text(axis).value_or("-"));
@@ -124,7 +124,7 @@ struct Matrix {
   explicit Matrix(const Study& study) {
     for (const Row& row : study.rows) {
       const Run& run = row.first();
-      series[series_of(study, run)][run.gpus] = &row;
+      series[make_series(study, run)][run.gpus] = &row;
       sizes[{run.kind, run.system}].insert(run.gpus);
     }
   }
@@ -172,7 +172,7 @@ Run resized(const Run& like, int gpus) {
 bool has_place_in(const Study& study, const Run& planned) {
   return planned.workload == study.workload && planned.precision == study.precision &&
          planned.replicas_are_cores == study.replicas_are_cores && may_have(planned, study.work) &&
-         has_runs_of(study, planned.study);
+         has_runs(study, planned.study);
 }
 
 void add_planned(Gaps& gaps, const Study& study, const std::vector<ExpectedRuns>& plans) {

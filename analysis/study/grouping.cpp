@@ -25,7 +25,7 @@ const std::vector<std::string>& names_of_work() {
   return names;
 }
 
-std::optional<Amount> work_of(const Run& run, std::string_view name) {
+std::optional<Amount> find_work(const Run& run, std::string_view name) {
   if (name == "study") return run.study;
   const auto asked = [&](std::string_view parameter) { return run.parameters.real(parameter); };
   if (name == "batch_per_replica") {
@@ -59,7 +59,7 @@ Split split_by(const std::vector<Run>& runs, const std::vector<std::string>& nam
   for (const Run& run : runs) {
     Work work;
     for (const std::string& name : names) {
-      if (const auto value = work_of(run, name)) work.emplace_back(name, *value);
+      if (const auto value = find_work(run, name)) work.emplace_back(name, *value);
     }
     parts[work].push_back(&run);
   }
@@ -87,7 +87,7 @@ std::vector<std::string> varied_work(const std::vector<Run>& runs) {
   return names;
 }
 
-std::set<std::set<const Run*>> sets_of(const Split& parts) {
+std::set<std::set<const Run*>> collect_sets(const Split& parts) {
   std::set<std::set<const Run*>> sets;
   for (const auto& [work, runs] : parts) sets.emplace(runs.begin(), runs.end());
   return sets;
@@ -102,7 +102,7 @@ Split apart_by_work(const std::vector<Run>& runs) {
     if (stand_alone(parts, true)) whole.push_back(std::move(parts));
   }
   const bool all_alike = std::all_of(whole.begin(), whole.end(), [&](const Split& parts) {
-    return sets_of(parts) == sets_of(whole.front());
+    return collect_sets(parts) == collect_sets(whole.front());
   });
   if (!whole.empty() && all_alike) return std::move(whole.front());
   Split parts = split_by(runs, varied_work(runs));
@@ -224,22 +224,22 @@ std::string to_text(const Amount& amount) {
 
 bool may_have(const Run& run, const Work& work) {
   return std::all_of(work.begin(), work.end(), [&](const auto& quantity) {
-    return work_of(run, quantity.first).value_or(quantity.second) == quantity.second;
+    return find_work(run, quantity.first).value_or(quantity.second) == quantity.second;
   });
 }
 
 Groups grouped(std::vector<Run> runs) {
   using System = std::tuple<std::string, std::string, std::string, std::string, bool>;
-  const auto system_of = [](const Run& run) -> System {
+  const auto describe_system = [](const Run& run) -> System {
     return {run.workload, run.precision, run.kind, run.system, run.replicas_are_cores};
   };
   std::map<System, std::size_t> counts;
-  for (const Run& run : runs) ++counts[system_of(run)];
+  for (const Run& run : runs) ++counts[describe_system(run)];
   // What is emptied is freed at once, and nothing grows by doubling: of 100,000 runs each such
   // vector takes more than 100 MB.
   std::map<System, std::vector<Run>> systems;
   for (const auto& [system, count] : counts) systems[system].reserve(count);
-  for (Run& run : runs) systems[system_of(run)].push_back(std::move(run));
+  for (Run& run : runs) systems[describe_system(run)].push_back(std::move(run));
   std::vector<Run>().swap(runs);
   Groups groups;
   for (auto& [system, members] : systems) {
@@ -250,7 +250,7 @@ Groups grouped(std::vector<Run> runs) {
     for (const auto& [work, part] : parts) {
       StudyKey key{std::get<0>(system),
                    std::get<1>(system),
-                   scaling_of(part),
+                   classify_scaling(part),
                    std::get<4>(system),
                    false,
                    work};

@@ -26,13 +26,13 @@ std::vector<std::string> cut(std::vector<std::string> lines, const char* rest) {
   return lines;
 }
 
-std::string point_of(const Run& run) {
+std::string point_label(const Run& run) {
   return fmt::format("{}|{}|{}|{}", run.kind, run.study, run.workload,
                      run.point.empty() ? run.parameters.text() : run.point);
 }
 
-std::string repeat_of(const Run& run) {
-  return fmt::format("{}|{}", point_of(run), run.repeat);
+std::string repeat_label(const Run& run) {
+  return fmt::format("{}|{}", point_label(run), run.repeat);
 }
 
 std::string how_it_ended(const Run& run) {
@@ -127,7 +127,7 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
   std::vector<std::string> lines;
   for (const auto& [end, runs] : endings) {
     std::set<std::string> points;
-    for (const Run* run : runs) points.insert(point_of(*run));
+    for (const Run* run : runs) points.insert(point_label(*run));
     const std::string of = points.size() > 1 ? fmt::format(" of {} points", points.size()) : "";
     lines.push_back(runs.size() == 1
                         ? fmt::format("not in the table: a run that {} ({})", end, runs[0]->where)
@@ -142,10 +142,10 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
 std::vector<Run> never_completed(const std::vector<Run>& unfinished,
                                  const std::vector<Run>& completed) {
   std::map<std::string, std::vector<const Run*>> done;
-  for (const Run& run : completed) done[repeat_of(run)].push_back(&run);
+  for (const Run& run : completed) done[repeat_label(run)].push_back(&run);
   std::vector<Run> lost;
   std::copy_if(unfinished.begin(), unfinished.end(), std::back_inserter(lost), [&](const Run& run) {
-    const auto others = done.find(repeat_of(run));
+    const auto others = done.find(repeat_label(run));
     return others == done.end() ||
            std::none_of(others->second.begin(), others->second.end(),
                         [&](const Run* other) { return is_retry_of(*other, run); });
@@ -157,10 +157,10 @@ void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost) {
   if (lost.empty()) return;
   std::unordered_map<std::string, Row*> by_point;
   for (Row& row : rows) {
-    for (const Run& run : row.runs) by_point.emplace(point_of(run), &row);
+    for (const Run& run : row.runs) by_point.emplace(point_label(run), &row);
   }
   for (const Run& run : lost) {
-    const auto row = by_point.find(point_of(run));
+    const auto row = by_point.find(point_label(run));
     if (row == by_point.end()) continue;
     if (row->second->lost++ == 0) row->second->why_lost = run.reason;
   }
@@ -218,7 +218,7 @@ std::string session_note(const Study& study) {
   bool pooled = false;
   for (const Row& row : study.rows) {
     if (row.first().kind != "measured") continue;
-    most_sessions = std::max(most_sessions, sessions_of(row));
+    most_sessions = std::max(most_sessions, count_sessions(row));
     most_runs = std::max(most_runs, row.runs.size());
     pooled = pooled || row.pooled;
     for (const Run& run : row.runs) sessions.insert(run.session);
@@ -399,7 +399,7 @@ std::string study_title(const Study& study) {
   title += study.scaling == Scaling::unknown ? ", scaling type not known"
            : study.scaling == Scaling::one_size
                ? ", one size"
-               : fmt::format(", {} scaling", name_of(study.scaling));
+               : fmt::format(", {} scaling", to_string(study.scaling));
   for (const auto& [name, value] : study.work) {
     title += fmt::format(", {} {}", name, to_text(value));
   }

@@ -33,7 +33,7 @@ constexpr std::size_t kTotal = kParts.size(), kSamples = kTotal + 1, kMended = k
 
 RowValues part_values(const Row& row, const std::vector<Costs>& costs) {
   std::size_t at = 0;
-  return values_of(row, [&](const Run& run) {
+  return collect_values(row, [&](const Run& run) {
     const Costs& of_run = costs[at++];
     std::vector<double> values;
     for (const CostPart& part : kParts) values.push_back(of_run.*part.cost / of_run.total());
@@ -44,7 +44,7 @@ RowValues part_values(const Row& row, const std::vector<Costs>& costs) {
   });
 }
 
-double cost_of(const std::vector<double>& means, const std::vector<std::size_t>& costs) {
+double fitted_cost(const std::vector<double>& means, const std::vector<std::size_t>& costs) {
   double share = 0;
   for (const std::size_t cost : costs) share += means[cost];
   return share * std::exp(means[kTotal]);
@@ -55,11 +55,11 @@ double growth_of_all(const RowMeans& means) {
 }
 
 // By how much these costs make the logarithm of all costs grow.
-double growth_of(const RowMeans& means, const std::vector<std::size_t>& costs) {
+double compute_growth(const RowMeans& means, const std::vector<std::size_t>& costs) {
   const double here = std::exp(means[1][kTotal]), base = std::exp(means[0][kTotal]);
   const double growth = growth_of_all(means);
   const double mean = std::abs(growth) < kRounding ? base : (here - base) / growth;
-  return (cost_of(means[1], costs) - cost_of(means[0], costs)) / mean;
+  return (fitted_cost(means[1], costs) - fitted_cost(means[0], costs)) / mean;
 }
 
 double growth_of_samples(const RowMeans& means) {
@@ -132,7 +132,8 @@ std::string parts_text(const std::vector<Loss>& parts, double all, bool as_gain)
 
 LossParts::LossParts(const Row& base, const std::vector<Costs>& base_costs, const Row& row,
                      const std::vector<Costs>& costs, bool is_bound)
-    : rows_{part_values(base, base_costs), part_values(row, costs)}, doubt_(doubt_of(base, row)) {
+    : rows_{part_values(base, base_costs), part_values(row, costs)},
+      doubt_(find_weak_evidence(base, row)) {
   const Judged whole = judged_by(growth_of_all);
   all_ = whole.transformed(lost_by);
   // The parts share what is lost as they share the growth. No part is more than all of the cost.
@@ -152,7 +153,7 @@ LossParts::LossParts(const Row& base, const std::vector<Costs>& base_costs, cons
 }
 
 Difference LossParts::growth(const Indices& costs) const {
-  return contrast(rows_, [&](const RowMeans& means) { return growth_of(means, costs); });
+  return contrast(rows_, [&](const RowMeans& means) { return compute_growth(means, costs); });
 }
 
 Judged LossParts::judged_by(const OfMeans& what) const {
@@ -191,7 +192,7 @@ std::vector<std::string> LossParts::largest() const {
   if (!it->share.is_above(0)) return labels;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const auto less = [&](const RowMeans& means) {
-      return growth_of(means, costs_[most]) - growth_of(means, costs_[i]);
+      return compute_growth(means, costs_[most]) - compute_growth(means, costs_[i]);
     };
     const bool is_loss = parts_[i].share.is_above(0);
     if (i == most || (is_loss && !is_above(contrast(rows_, less), 0))) {
@@ -203,7 +204,7 @@ std::vector<std::string> LossParts::largest() const {
 
 Judged LossParts::compute_ratio() const {
   const auto logarithm = [](const RowMeans& means) {
-    return std::log(cost_of(means[1], {kCompute}) / cost_of(means[0], {kCompute}));
+    return std::log(fitted_cost(means[1], {kCompute}) / fitted_cost(means[0], {kCompute}));
   };
   return judged_by(logarithm).transformed([](double value) { return std::exp(value); });
 }

@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-// All names that origin_of() may return, in report order.
+// All names that summarize_provenance() may return, in report order.
 const std::vector<std::string>& origin_names();
 
 // (name, text) pairs of what the record states.
-std::vector<std::pair<std::string, std::string>> origin_of(const RunRecord& record);
+std::vector<std::pair<std::string, std::string>> summarize_provenance(const RunRecord& record);
 
 }  // namespace paceline

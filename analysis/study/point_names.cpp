@@ -20,7 +20,7 @@ std::string cpus_named(const Run& run) {
   return run.cpus_per_task ? fmt::format("cpus-per-task {}", *run.cpus_per_task) : "";
 }
 
-std::vector<std::string> parts_of(const Study& study, const Row& row) {
+std::vector<std::string> name_parts(const Study& study, const Row& row) {
   const Run& run = row.first();
   std::vector<std::string> parts = {run.kind == "measured" ? "" : run.kind, run.system, run.backend,
                                     counted_replicas(study, run.gpus), cpus_named(run)};
@@ -39,7 +39,7 @@ std::string counted_replicas(const Study& study, int gpus) {
 
 std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows) {
   std::vector<std::vector<std::string>> parts;
-  for (const Row* row : rows) parts.push_back(parts_of(study, *row));
+  for (const Row* row : rows) parts.push_back(name_parts(study, *row));
   std::vector<std::string> names(rows.size());
   if (rows.empty()) return names;
   for (std::size_t k = 0; k < parts.front().size(); ++k) {

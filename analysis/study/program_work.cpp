@@ -43,12 +43,12 @@ bool matters(const WorkFact& fact, const Row& row) {
   return !fact.of_time || !row.first().rate_is_given;
 }
 
-std::string program_of(const Row& row) {
+std::string describe_program(const Row& row) {
   return row.first().by_program ? row.first().parameters.text("program").value_or("") : "";
 }
 
 // All of a point but the program, and the tasks that it divides its replicas into.
-std::string place_of(const Row& row) {
+std::string describe_place(const Row& row) {
   const Run& run = row.first();
   Point point;
   for (const auto& [name, value] : run.parameters.values()) {
@@ -66,12 +66,12 @@ std::string place_of(const Row& row) {
 std::vector<std::vector<std::size_t>> contests(const std::vector<Row>& rows) {
   std::map<std::string, std::vector<std::size_t>> by_place;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!program_of(rows[i]).empty()) by_place[place_of(rows[i])].push_back(i);
+    if (!describe_program(rows[i]).empty()) by_place[describe_place(rows[i])].push_back(i);
   }
   std::vector<std::vector<std::size_t>> result;
   for (auto& [place, members] : by_place) {
     std::set<std::string> programs;
-    for (const std::size_t i : members) programs.insert(program_of(rows[i]));
+    for (const std::size_t i : members) programs.insert(describe_program(rows[i]));
     if (programs.size() > 1) result.push_back(std::move(members));
   }
   return result;
@@ -109,7 +109,7 @@ std::vector<std::string> work_notes(const std::vector<Row>& rows) {
       for (const WorkFact& fact : kFacts) {
         if (!matters(fact, rows[i])) continue;
         told.insert(fact.name);
-        if (fact.text(rows[i].first()).empty()) silent[fact.name].insert(program_of(rows[i]));
+        if (fact.text(rows[i].first()).empty()) silent[fact.name].insert(describe_program(rows[i]));
       }
     }
   }

@@ -118,7 +118,7 @@ bool should_pool(const std::vector<Row>& rows, Pooling pooling) {
   std::size_t measured = 0, many = 0, several = 0;
   for (const Row& row : rows) {
     if (row.first().kind != "measured") continue;
-    const std::size_t sessions = sessions_of(row);
+    const std::size_t sessions = count_sessions(row);
     ++measured;
     many += sessions >= kSessionsToPool ? 1 : 0;
     several += sessions >= 2 ? 1 : 0;

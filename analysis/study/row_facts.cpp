@@ -20,7 +20,7 @@ std::vector<double> values(const Row& row, const RunFact& fact) {
 std::optional<Estimate> share(const Row& row, const RunFact& fact) {
   const std::vector<double> all = values(row, fact);
   if (all.empty()) return std::nullopt;
-  Estimate result = mean_share(all, stopping_of(row));
+  Estimate result = mean_share(all, find_stopping(row));
   if (row.tainted || row.pooled) result.interval.reset();
   return result;
 }
@@ -54,9 +54,9 @@ std::optional<double> mean(const Row& row, const RunFact& fact) {
 }
 
 std::optional<Estimate> estimate(const Row& row, const RunFact& fact) {
-  const std::vector<double> all = units_of(row, [&](const Run& run) { return fact(run); });
+  const std::vector<double> all = unit_values(row, [&](const Run& run) { return fact(run); });
   if (all.empty()) return std::nullopt;
-  Estimate result = geometric_mean(all, stopping_of(row));
+  Estimate result = geometric_mean(all, find_stopping(row));
   if (row.tainted) result.interval.reset();
   return result;
 }

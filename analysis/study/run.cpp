@@ -17,7 +17,7 @@ std::optional<double> median_step(const RunRecord& record) {
 }
 
 // None where one of them is none.
-std::vector<double> epochs_of(const Timing& timing) {
+std::vector<double> list_epochs(const Timing& timing) {
   const auto positive = [](double seconds) { return seconds > 0; };
   const std::vector<double>& all = timing.epoch_seconds;
   return std::all_of(all.begin(), all.end(), positive) ? all : std::vector<double>{};
@@ -65,7 +65,7 @@ void fill_in(Run& run) {
   }
 }
 
-std::string system_of(const Provenance& made) {
+std::string describe_system(const Provenance& made) {
   return made.stack + (made.stack.empty() || made.hardware.empty() ? "" : ", ") + made.hardware;
 }
 
@@ -81,7 +81,7 @@ std::optional<double> Run::matched_cpus() const {
   return cpus_per_task ? std::optional<double>(*cpus_per_task) : std::nullopt;
 }
 
-Run run_of(const Record& record) {
+Run make_run(const Record& record) {
   const Provenance& made = record->provenance;
   const Timing& timing = record->timing;
   const Throughput& rate = record->throughput;
@@ -100,13 +100,13 @@ Run run_of(const Record& record) {
   run.precision = run.parameters.text("precision").value_or("");
   run.backend = run.parameters.text("backend").value_or("");
   run.renamed_backend = record->renamed_backend;
-  run.system = system_of(made);
-  run.machine = machine_of(record);
+  run.system = describe_system(made);
+  run.machine = identify_machine(record);
   run.cpu_model = made.cpu_model;
   run.source = made.source;
   run.time_is = made.time_is;
   run.rate_is = made.rate_is;
-  run.origin = origin_of(*record);
+  run.origin = summarize_provenance(*record);
   run.has_probe = record->probe.flops_per_second.has_value();
   run.by_program = made.program.has_value();
   run.command = made.command;
@@ -143,7 +143,7 @@ Run run_of(const Record& record) {
   run.utilization = record->utilization;
   run.test_accuracy = record->quality.test_accuracy;
   add_goal(run, record->quality.until);
-  run.epoch_seconds = epochs_of(timing);
+  run.epoch_seconds = list_epochs(timing);
   add_phases(run, *record);
   fill_in(run);
   return run;

@@ -72,7 +72,7 @@ struct Run {
   std::optional<double> matched_cpus() const;
 };
 
-Run run_of(const Record& record);
+Run make_run(const Record& record);
 
 // Whether `again` repeats `run`: same folder, and the same session or a later attempt by another
 // call of `sweep`. Repeats in other studies have the same numbers.

@@ -196,7 +196,7 @@ Derivation judge(const Runs& runs) {
 
 }  // namespace
 
-std::string_view name_of(Scaling scaling) {
+std::string_view to_string(Scaling scaling) {
   switch (scaling) {
     case Scaling::strong:
       return "strong";
@@ -214,7 +214,7 @@ std::string_view name_of(Scaling scaling) {
   return "?";
 }
 
-std::string_view explanation_of(Scaling scaling) {
+std::string_view describe_scaling(Scaling scaling) {
   switch (scaling) {
     case Scaling::strong:
       return "total samples and global batch are fixed";
@@ -239,7 +239,7 @@ bool compares_rates(Scaling scaling) {
   return scaling == Scaling::weak || scaling == Scaling::unknown;
 }
 
-Scaling scaling_of(const Runs& runs) {
+Scaling classify_scaling(const Runs& runs) {
   const Derivation derived = judge(runs);
   if (!derived.type) refuse(derived);
   return *derived.type;

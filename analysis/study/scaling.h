@@ -18,16 +18,16 @@ enum class Scaling {
   unknown,       // batch or amount of work unknown (published pages)
 };
 
-std::string_view name_of(Scaling scaling);
+std::string_view to_string(Scaling scaling);
 // What the type holds fixed, in words for the legend.
-std::string_view explanation_of(Scaling scaling);
+std::string_view describe_scaling(Scaling scaling);
 // True if runs do different amounts of work: their rates can be compared, but not their times.
 bool compares_rates(Scaling scaling);
 
 // Total samples count as fixed within one global batch per epoch, the effect of dropping or
 // rounding the last batch. Runs without a total (published rates) are judged by their batch, and by
 // time times rate if they have both. Throws usage naming two records if nothing is fixed.
-Scaling scaling_of(const std::vector<const Run*>& runs);
+Scaling classify_scaling(const std::vector<const Run*>& runs);
 
 // The same, but empty instead of an error.
 std::optional<Scaling> scaling_if_any(const std::vector<const Run*>& runs);

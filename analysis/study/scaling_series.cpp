@@ -15,7 +15,7 @@ namespace {
 // The parts of the names of series; those that all share are dropped.
 using Parts = std::vector<std::string>;
 
-Parts parts_of(const Study& study, const Comparison& comparison, const Run& run, bool by_cpus) {
+Parts split_parts(const Study& study, const Comparison& comparison, const Run& run, bool by_cpus) {
   Parts parts = {run.kind == "measured" ? "" : run.kind, run.system};
   if (comparison.base == Base::best) return parts;
   parts.push_back(run.backend);
@@ -78,14 +78,14 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
     if (quality == Quality::held && facts[i].speed_up->lost) continue;
     if (comparison.base == Base::best && !comparison.best_of_size[i]) continue;
     const Run& run = facts[i].run();
-    SizeGroup& group = found[parts_of(study, comparison, run, by_cpus)][run.gpus];
+    SizeGroup& group = found[split_parts(study, comparison, run, by_cpus)][run.gpus];
     group.gpus = run.gpus;
     group.rows.push_back(&facts[i]);
   }
   std::map<Parts, std::set<int>> gaps;
   for (const Row& gap : study.gaps) {
     const Run& run = gap.first();
-    gaps[parts_of(study, comparison, run, by_cpus)].insert(run.gpus);
+    gaps[split_parts(study, comparison, run, by_cpus)].insert(run.gpus);
   }
   std::vector<std::pair<Parts, ScalingSeries>> all_series;
   for (auto& [parts, groups] : found) {
@@ -119,7 +119,7 @@ std::vector<RowSeries> make_row_series(const Study& study, const Comparison& com
     if (!is_new && cost(index) < cost(at->second)) at->second = index;
   };
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    add(found[parts_of(study, comparison, study.rows[i].first(), true)], i);
+    add(found[split_parts(study, comparison, study.rows[i].first(), true)], i);
   }
   std::vector<std::pair<Parts, RowSeries>> all_series;
   for (auto& [parts, rows] : found) {

@@ -67,7 +67,7 @@ std::vector<Run> selected_runs(const StoreContent& content,
   for (const Selection& selection : selections) check_key(selection.key);
   std::vector<Run> all, runs;
   all.reserve(content.records.size());
-  for (const Record& record : content.records) all.push_back(run_of(record));
+  for (const Record& record : content.records) all.push_back(make_run(record));
   name_machines(all);
   std::vector<std::set<std::string>> seen(selections.size());
   for (Run& run : all) {
@@ -130,7 +130,7 @@ std::string row_key(const Run& run) {
   return layout_key(run) + '|' + other_parameters(run);
 }
 
-std::string text_of(const std::vector<Selection>& selections) {
+std::string format_selections(const std::vector<Selection>& selections) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : selections) parts.push_back(key + "=" + value);
   return join(parts, ", ");
@@ -190,7 +190,7 @@ void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls) {
   }
 }
 
-std::string goal_of(const std::vector<Row>& rows) {
+std::string find_goal(const std::vector<Row>& rows) {
   const std::string& goal = rows.front().first().goal;
   const bool shared = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
     return std::all_of(row.runs.begin(), row.runs.end(),
@@ -238,7 +238,8 @@ void add_asked(const std::vector<Row>& rows, const std::vector<Run>& unfinished,
 
 // A parameter is an axis of its own where rows of one layout differ in it, or what was asked of
 // a run that did not complete differs from what runs of its size have.
-std::vector<std::string> axes_of(const std::vector<Row>& rows, const std::vector<Run>& unfinished) {
+std::vector<std::string> find_axes(const std::vector<Row>& rows,
+                                   const std::vector<Run>& unfinished) {
   std::map<std::string, std::vector<const Run*>> layouts;
   for (const Row& row : rows) layouts[layout_key(row.first())].push_back(&row.first());
   std::set<std::string> differing;
@@ -252,22 +253,22 @@ std::vector<std::string> axes_of(const std::vector<Row>& rows, const std::vector
 }
 
 // Of a run that did not complete, whose precision may be the program's choice.
-bool is_of(const Run& run, const Study& study) {
+bool belongs_to(const Run& run, const Study& study) {
   return run.workload == study.workload && run.replicas_are_cores == study.replicas_are_cores &&
          (run.precision.empty() || run.precision == study.precision) && may_have(run, study.work) &&
-         has_runs_of(study, run.study);
+         has_runs(study, run.study);
 }
 
 std::vector<ExpectedRuns> own_plans(const Study& study, const std::vector<ExpectedRuns>& plans) {
   std::vector<ExpectedRuns> own;
   std::copy_if(plans.begin(), plans.end(), std::back_inserter(own),
-               [&](const ExpectedRuns& plan) { return has_runs_of(study, plan.study); });
+               [&](const ExpectedRuns& plan) { return has_runs(study, plan.study); });
   return own;
 }
 
 bool is_of_any(const Run& run, const std::vector<Study>& studies) {
   return std::any_of(studies.begin(), studies.end(),
-                     [&](const Study& study) { return is_of(run, study); });
+                     [&](const Study& study) { return belongs_to(run, study); });
 }
 
 enum class Planned { no, otherwise, yes };
@@ -314,12 +315,12 @@ class PointsOfPlan {
 
 // Whether a study's plan names the run's point, and with the run's parameters.
 Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans,
-                std::vector<PointsOfPlan>& points_of) {
+                std::vector<PointsOfPlan>& plan_points) {
   const auto axes = named_values(run.point);
   Planned result = Planned::no;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (plans[i].study != run.study || plans[i].workload != run.workload) continue;
-    for (const Point* point : points_of[i].with(axes)) {
+    for (const Point* point : plan_points[i].with(axes)) {
       const auto& given = point->values();
       const bool done = std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
         return has_own_place(parameter.first) || !find_parameter(parameter.first)->identity() ||
@@ -336,10 +337,10 @@ Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans,
 std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans) {
   if (plans.empty()) return 0;
   std::set<std::string> begun;  // studies that have runs of what their plan says now
-  std::vector<PointsOfPlan> points_of(plans.begin(), plans.end());
+  std::vector<PointsOfPlan> plan_points(plans.begin(), plans.end());
   std::vector<Planned> of_run;
   for (const Run& run : runs) {
-    of_run.push_back(planned(run, plans, points_of));
+    of_run.push_back(planned(run, plans, plan_points));
     if (of_run.back() == Planned::yes) begun.insert(run.study);
   }
   std::size_t at = 0;
@@ -399,7 +400,7 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
   for (Study& study : studies) {
     const bool is_first = &study == &studies.front();
     const std::vector<Run> told = chosen(lost, [&](const Run& run) {
-      return is_of(run, study) || (is_first && !is_of_any(run, studies));
+      return belongs_to(run, study) || (is_first && !is_of_any(run, studies));
     });
     const StoreContent none;
     study.left_out = left_out(is_first ? content : none, told);
@@ -431,17 +432,17 @@ Selection parsed_selection(const std::string& text, const std::string& option,
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::size_t sessions_of(const Row& row) {
+std::size_t count_sessions(const Row& row) {
   std::set<std::string> sessions;
   for (const Run& run : row.runs) sessions.insert(run.session);
   return sessions.size();
 }
 
 std::size_t units_in(const Row& row) {
-  return row.pooled ? sessions_of(row) : row.runs.size();
+  return row.pooled ? count_sessions(row) : row.runs.size();
 }
 
-bool has_runs_of(const Study& study, const std::string& name) {
+bool has_runs(const Study& study, const std::string& name) {
   return std::any_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
     return std::any_of(row.runs.begin(), row.runs.end(),
                        [&](const Run& run) { return run.kind == "measured" && run.study == name; });
@@ -476,18 +477,18 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.precision = key.precision;
     study.scaling = key.scaling;
     study.work = key.work;
-    study.chosen = text_of(selections);
+    study.chosen = format_selections(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
     const bool pooled = should_pool(study.rows, pooling);
     for (Row& row : study.rows) row.pooled = pooled;
     count_lost(study.rows, lost);
-    study.goal = goal_of(study.rows);
+    study.goal = find_goal(study.rows);
     add_controls(study.rows, controls);
     const std::vector<Run> like =
-        chosen(unfinished, [&](const Run& run) { return is_of(run, study); });
+        chosen(unfinished, [&](const Run& run) { return belongs_to(run, study); });
     const std::vector<ExpectedRuns> own = own_plans(study, wanted);
-    study.axes = axes_of(study.rows, like);
+    study.axes = find_axes(study.rows, like);
     sort_rows(study, study.rows);
     compare_work(study.rows);
     study.gaps = find_gaps(study, like, own);

@@ -69,13 +69,13 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 Pooling pooling = Pooling::by_sessions);
 
 // Number of sessions in a row. Runs without a session count as one.
-std::size_t sessions_of(const Row& row);
+std::size_t count_sessions(const Row& row);
 
 // Number of units of its intervals: runs, or sessions if pooled.
 std::size_t units_in(const Row& row);
 
 // Whether a row contains a completed run of the named study.
-bool has_runs_of(const Study& study, const std::string& name);
+bool has_runs(const Study& study, const std::string& name);
 
 // The sort order of rows and gaps.
 bool stands_before(const Study& study, const Row& a, const Row& b);

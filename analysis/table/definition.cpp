@@ -22,7 +22,7 @@ std::string margin(double half_width, double value, int digits) {
 
 }  // namespace
 
-int digits_of(double value, bool exact) {
+int count_digits(double value, bool exact) {
   if (exact && value == std::floor(value)) return 0;
   const double magnitude = std::abs(value);
   return magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
@@ -74,7 +74,7 @@ Cell estimate_cell(const Estimate& estimate, int digits) {
 
 Cell measured_cell(const std::optional<Estimate>& value) {
   if (!value) return {};
-  return estimate_cell(*value, digits_of(value->value, value->count == 1));
+  return estimate_cell(*value, count_digits(value->value, value->count == 1));
 }
 
 void mark_fewer_runs(Cell& cell, const Row& row, const RunFact& of) {

@@ -33,7 +33,7 @@ Column in(const char* group, Column column);
 Column extra(const char* group, Column column, std::string note);
 
 // Four significant digits, but no decimals that were never measured.
-int digits_of(double value, bool exact);
+int count_digits(double value, bool exact);
 Cell number(std::optional<double> value, int digits);
 Cell whole(std::optional<int> value);
 Cell percent(std::optional<double> share, int digits = 1);

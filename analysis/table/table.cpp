@@ -105,7 +105,7 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                  [](const RowFacts& f) {
                    if (!f.step_seconds) return Cell{};
                    const double ms = *f.step_seconds * 1e3;
-                   return Cell{decimal(ms, digits_of(ms, false)), f.step_seconds, {}};
+                   return Cell{decimal(ms, count_digits(ms, false)), f.step_seconds, {}};
                  },
                  false, &Run::step_seconds});
   all.push_back({in("rate", detail(1, narrow(interval_column("samples_per_second", "samples/s")))),
@@ -192,7 +192,7 @@ void describe_rows(Table& table, const Study& study, const std::vector<RowFacts>
   for (const RowFacts& row : all) {
     rows.push_back(row.row);
     table.is_gap.push_back(!row.row->gap.empty());
-    table.commands.push_back(command_of(*row.row));
+    table.commands.push_back(find_command(*row.row));
     std::vector<std::string>& records = table.records.emplace_back();
     for (const Run& run : row.row->runs) {
       if (run.kind == "measured") records.push_back(run.where);
@@ -218,8 +218,8 @@ std::string interval_kinds(const Comparison& comparison) {
 // "Largest mean speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %".
 // Of rows of several replicas against one; of none that is spared work, disturbed or missed its
 // goal.
-std::string headline_of(const Study& study, const Comparison& comparison,
-                        const std::vector<RowFacts>& facts) {
+std::string make_headline(const Study& study, const Comparison& comparison,
+                          const std::vector<RowFacts>& facts) {
   if (comparison.base.kind == Base::setting) return "";
   const std::vector<bool> spared = spared_work(study);
   const RowFacts* largest = nullptr;
@@ -254,7 +254,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   table.work = study.work;
   table.workload = study.workload;
   table.precision = study.precision;
-  table.scaling = name_of(study.scaling);
+  table.scaling = to_string(study.scaling);
   table.base = comparison.base.text();
   table.interval = interval_kinds(comparison);
   std::vector<Definition> definitions;
@@ -274,12 +274,12 @@ Table make_table(const Study& study, const Comparison& comparison,
   for (const Finding& finding : findings(study, comparison, facts)) {
     table.findings.push_back(finding.text);
   }
-  table.controls = controls_of(study, comparison);
+  table.controls = check_controls(study, comparison);
   table.broken = broken_rules(study, comparison, facts);
   table.provenance = provenance(study);
   table.left_out = study.left_out;
   table.notes = legend(study, comparison, facts, table.interval);
-  table.headline = headline_of(study, comparison, facts);
+  table.headline = make_headline(study, comparison, facts);
   table.load = load_note(study);
   return table;
 }

@@ -15,7 +15,7 @@ namespace paceline {
 namespace {
 
 template <typename Function>
-Function factory_of(const std::vector<Factory<Function>>& table, const std::string& name) {
+Function factory_at(const std::vector<Factory<Function>>& table, const std::string& name) {
   if (const auto* row = find_factory(table, name)) return row->make;
   throw Error(ErrorKind::usage, fmt::format("\"{}\" is not built here", name), "",
               "see: paceline list backends");
@@ -38,16 +38,16 @@ std::unique_ptr<Backend> make_backend(std::string_view text,
                                       const std::vector<Factory<WrapperFactory>>& wrappers,
                                       MemoryKind gradients) {
   const BackendStack stack = split_stack(text);
-  auto backend = factory_of(backends, stack.between)();
-  auto inside = stack.inside.empty() ? nullptr : factory_of(backends, stack.inside)();
+  auto backend = factory_at(backends, stack.between)();
+  auto inside = stack.inside.empty() ? nullptr : factory_at(backends, stack.inside)();
   if (gradients == MemoryKind::device) {
     const std::string_view instead = (inside ? inside : backend)->on_gpus();
     if (inside && instead == backend->name()) inside.reset();
-    if (!inside && has(backends, instead)) backend = factory_of(backends, std::string(instead))();
+    if (!inside && has(backends, instead)) backend = factory_at(backends, std::string(instead))();
   }
   if (inside) backend = inside->around(std::move(backend));
   for (const std::string& wrapper : stack.wrappers) {
-    backend = factory_of(wrappers, wrapper)(std::move(backend));
+    backend = factory_at(wrappers, wrapper)(std::move(backend));
   }
   return backend;
 }

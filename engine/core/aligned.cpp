@@ -10,16 +10,16 @@ namespace paceline {
 namespace {
 
 // 0: nothing to show.
-std::size_t width_of(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
+std::size_t column_width(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
   std::size_t width = 0;
   for (std::size_t i = 1; i < rows.size(); ++i)
-    width = std::max(width, columns_of(rows[i][column]));
-  return width == 0 ? 0 : std::max(width, columns_of(rows[0][column]));
+    width = std::max(width, display_width(rows[i][column]));
+  return width == 0 ? 0 : std::max(width, display_width(rows[0][column]));
 }
 
 }  // namespace
 
-std::size_t columns_of(std::string_view text) {
+std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
 }
@@ -29,7 +29,7 @@ std::string wrapped(const std::string& sentence, std::size_t width, const std::s
   std::string text, line = first;
   bool begun = false;
   for (const std::string& word : split(printable(sentence), ' ')) {
-    if (begun && columns_of(line) + 1 + columns_of(word) > width) {
+    if (begun && display_width(line) + 1 + display_width(word) > width) {
       text += line + '\n';
       line = std::string(next, ' ');
       begun = false;
@@ -50,7 +50,7 @@ std::string aligned(std::vector<std::vector<std::string>> rows, std::size_t left
   std::vector<std::vector<std::size_t>> blocks(1);
   std::size_t used = 0;
   for (std::size_t k = 0; k < rows[0].size(); ++k) {
-    widths.push_back(width_of(rows, k));
+    widths.push_back(column_width(rows, k));
     if (widths[k] == 0) continue;
     if (width > 0 && used + widths[k] > width && blocks.back().size() > 1) {
       blocks.push_back({0});
@@ -65,7 +65,7 @@ std::string aligned(std::vector<std::vector<std::string>> rows, std::size_t left
     for (const auto& row : rows) {
       std::string line;
       for (const std::size_t k : block) {
-        const std::string space(widths[k] - std::min(widths[k], columns_of(row[k])), ' ');
+        const std::string space(widths[k] - std::min(widths[k], display_width(row[k])), ' ');
         const bool flush_left = k < left || k + 1 == row.size();
         line += (flush_left ? row[k] + space : space + row[k]) + std::string(kGap, ' ');
       }

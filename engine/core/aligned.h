@@ -20,6 +20,6 @@ std::string aligned(std::vector<std::vector<std::string>> rows, std::size_t left
 std::string wrapped(const std::string& sentence, std::size_t width, const std::string& first = "",
                     std::size_t next = 2);
 
-std::size_t columns_of(std::string_view text);  // width on a terminal: characters, not bytes
+std::size_t display_width(std::string_view text);  // width on a terminal: characters, not bytes
 
 }  // namespace paceline

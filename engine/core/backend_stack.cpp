@@ -33,7 +33,7 @@ BackendStack split_stack(std::string_view text, const std::string& where) {
   return stack;
 }
 
-std::string text_of(const BackendStack& stack) {
+std::string to_text(const BackendStack& stack) {
   std::string text = stack.inside.empty() ? stack.between : stack.inside + "/" + stack.between;
   for (const std::string& wrapper : stack.wrappers) text += "+" + wrapper;
   return text;

@@ -18,6 +18,6 @@ struct BackendStack {
 // ("mpi+", "a/b/c").
 BackendStack split_stack(std::string_view text, const std::string& where = "");
 // The inverse.
-std::string text_of(const BackendStack& stack);
+std::string to_text(const BackendStack& stack);
 
 }  // namespace paceline

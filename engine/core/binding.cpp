@@ -8,10 +8,10 @@
 namespace paceline {
 
 void bind_to(int cpu) {
-  bind_to_any_of({cpu});
+  bind_to_cpus({cpu});
 }
 
-void bind_to_any_of(const std::vector<int>& cpus) {
+void bind_to_cpus(const std::vector<int>& cpus) {
   if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);

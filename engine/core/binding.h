@@ -9,7 +9,7 @@ namespace paceline {
 void bind_to(int cpu);
 
 // Binds it to several CPUs. Does nothing for an empty list.
-void bind_to_any_of(const std::vector<int>& cpus);
+void bind_to_cpus(const std::vector<int>& cpus);
 
 // Names the calling thread for top, gdb and perf. Only the first 15 bytes count.
 void name_this_thread(const std::string& name);

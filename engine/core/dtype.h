@@ -25,7 +25,7 @@ constexpr std::size_t size_of(DType type) {
   return 0;
 }
 
-constexpr std::string_view name_of(DType type) {
+constexpr std::string_view to_string(DType type) {
   switch (type) {
     case DType::u8:
       return "u8";

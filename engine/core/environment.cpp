@@ -17,13 +17,13 @@ constexpr std::string_view kOpenMpVariables[] = {"OMP_PROC_BIND",     "OMP_PLACE
 
 char* entries_set_aside[std::size(kOpenMpVariables)];  // "OMP_PLACES=cores", or null
 
-bool is_entry_of(std::string_view entry, std::string_view name) {
+bool is_entry_named(std::string_view entry, std::string_view name) {
   return entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
 }
 
 bool set_aside(char* entry) {
   for (std::size_t i = 0; i < std::size(kOpenMpVariables); ++i) {
-    if (!is_entry_of(entry, kOpenMpVariables[i])) continue;
+    if (!is_entry_named(entry, kOpenMpVariables[i])) continue;
     if (entries_set_aside[i] == nullptr) entries_set_aside[i] = entry;  // getenv() takes the first
     return true;
   }
@@ -61,7 +61,7 @@ Environment environment_of_process() {
   return environment;
 }
 
-std::string value_of(const Environment& environment, const std::string& name) {
+std::string environment_value(const Environment& environment, const std::string& name) {
   const auto entry = environment.find(name);
   return entry == environment.end() ? "" : entry->second;
 }

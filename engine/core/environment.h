@@ -17,7 +17,7 @@ using Environment = std::map<std::string, std::string>;
 Environment environment_of_process();
 
 // Empty if the variable is not set.
-std::string value_of(const Environment& environment, const std::string& name);
+std::string environment_value(const Environment& environment, const std::string& name);
 
 // A sentence naming the variables set aside. Empty if there are none.
 std::string set_aside_note();

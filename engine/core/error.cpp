@@ -25,7 +25,7 @@ std::string shortened(const std::string& text) {
   return text.substr(0, begin) + " ... " + text.substr(end);
 }
 
-std::string cure_of(const std::error_code& code) {
+std::string suggest_cure(const std::error_code& code) {
   switch (code.value()) {
     case EACCES:
     case EPERM:
@@ -94,7 +94,7 @@ Error caught_error() {
     return {ErrorKind::internal, "out of memory", "", "use a smaller batch or more memory"};
   } catch (const std::filesystem::filesystem_error& error) {
     return {ErrorKind::input, error.code().message(), error.path1().string(),
-            cure_of(error.code())};
+            suggest_cure(error.code())};
   } catch (const std::exception& error) {
     return {ErrorKind::internal, std::string("internal error: ") + error.what(), "",
             "please report it with the command"};

@@ -92,7 +92,7 @@ std::string shortened(const std::string& key) {
 
 // The parser's words from "[json.exception.parse_error.101] parse error at line 1, column 5: syntax
 // error while parsing value - unexpected ']'; expected ...; last read: '[]'", shorter.
-std::string cause_of(const nlohmann::detail::exception& error, std::string_view next) {
+std::string describe_cause(const nlohmann::detail::exception& error, std::string_view next) {
   constexpr int kOutOfRange = 406;
   if (error.id == kOutOfRange) return "a number is larger than any that is read";
   const std::string_view words = error.what();
@@ -170,8 +170,8 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
     std::size_t word = offset;
     while (word > 0 && std::isalnum(static_cast<unsigned char>(text_[word - 1]))) --word;
     const bool literal = std::strstr(error.what(), "invalid literal") != nullptr;
-    const std::string cause = cause_of(error, text_.substr(literal ? word : offset));
-    const JsonPosition at = position_of(offset);
+    const std::string cause = describe_cause(error, text_.substr(literal ? word : offset));
+    const JsonPosition at = find_position(offset);
     throw Error(ErrorKind::input, "not JSON: " + cause,
                 fmt::format("{}:{}:{}", name_, at.line, at.column), "fix the text");
   }
@@ -186,10 +186,10 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
     std::vector<std::set<std::string>::iterator> keys;
   };
 
-  JsonPosition position() const { return position_of(read_ > 0 ? read_ - 1 : 0); }
+  JsonPosition position() const { return find_position(read_ > 0 ? read_ - 1 : 0); }
   Node node_here() const { return {static_cast<std::uint32_t>(position().line), 0}; }
 
-  JsonPosition position_of(std::size_t offset) const {
+  JsonPosition find_position(std::size_t offset) const {
     offset = std::min(offset, text_.size());
     while (counted_ < offset) {
       if (text_[counted_++] == '\n') {
@@ -249,7 +249,7 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
 };
 
 // The parts of a JSON pointer: "/a~1b/0" is "a/b" and "0".
-std::vector<std::string> parts_of(const std::string& path) {
+std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < path.size(); ++i) {
     if (path[i] == '/') {
@@ -304,7 +304,7 @@ std::string JsonDocument::where(const std::string& path) const {
   if (nodes_.empty()) return name_;
   const Json* value = value_.get();
   Node node = nodes_.back();  // of the whole
-  for (const std::string& part : parts_of(path)) {
+  for (const std::string& part : split_path(path)) {
     const auto index = child_index(*value, part);
     if (!index) break;
     node = nodes_[node.first_child + *index];

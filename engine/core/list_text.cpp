@@ -31,7 +31,7 @@ std::string numbers_text(const std::vector<int>& numbers) {
   return names_text(runs);
 }
 
-std::vector<int> numbers_of(const std::string& ranges) {
+std::vector<int> parse_numbers(const std::string& ranges) {
   std::vector<int> numbers;
   for (const std::string& range : split(ranges, ',')) {
     const auto ends = split(range, '-');

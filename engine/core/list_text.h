@@ -13,6 +13,6 @@ std::string names_text(const std::vector<std::string>& names);
 std::string numbers_text(const std::vector<int>& numbers);
 
 // The numbers of such ranges, as the kernel writes lists of CPUs. Skips what is no number.
-std::vector<int> numbers_of(const std::string& ranges);
+std::vector<int> parse_numbers(const std::string& ranges);
 
 }  // namespace paceline

@@ -19,7 +19,7 @@ namespace paceline::log {
 
 namespace {
 
-spdlog::level::level_enum level_of(Level level) {
+spdlog::level::level_enum to_spdlog_level(Level level) {
   switch (level) {
     case Level::debug:
       return spdlog::level::debug;
@@ -46,7 +46,7 @@ void set_up(const Setup& setup) {
     sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(setup.file.string()));
   }
   auto logger = std::make_shared<spdlog::logger>("paceline", sinks.begin(), sinks.end());
-  logger->set_level(level_of(setup.level));
+  logger->set_level(to_spdlog_level(setup.level));
   logger->set_pattern(setup.prefix.empty() ? "%v" : setup.prefix + "%v");
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(logger);
@@ -60,9 +60,9 @@ void write(Level level, const std::string& text) {
     if (spdlog::default_logger_raw()->name().empty()) set_up({});
   });
   if (level == Level::warning) {
-    spdlog::default_logger_raw()->log(level_of(level), "warning: {}", line);
+    spdlog::default_logger_raw()->log(to_spdlog_level(level), "warning: {}", line);
   } else {
-    spdlog::default_logger_raw()->log(level_of(level), "{}", line);
+    spdlog::default_logger_raw()->log(to_spdlog_level(level), "{}", line);
   }
 }
 

@@ -15,7 +15,7 @@ namespace paceline {
 struct Targets {
   double at_label = 1, elsewhere = 0;
 };
-inline Targets targets_of(double smoothing, std::size_t classes) {
+inline Targets make_targets(double smoothing, std::size_t classes) {
   const double each = smoothing / static_cast<double>(classes);
   return {1 - smoothing + each, each};
 }

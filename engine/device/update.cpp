@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-Optimizer optimizer_of(std::string_view name) {
+Optimizer parse_optimizer(std::string_view name) {
   if (name == "sgd") return Optimizer::sgd;
   if (name == "momentum") return Optimizer::momentum;
   if (name == "adagrad") return Optimizer::adagrad;
@@ -15,7 +15,7 @@ Optimizer optimizer_of(std::string_view name) {
               "known: sgd, momentum, adagrad, adam");
 }
 
-const char* name_of(Optimizer optimizer) {
+const char* to_string(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::sgd:
       return "sgd";

@@ -34,8 +34,8 @@ namespace paceline {
 
 enum class Optimizer { sgd, momentum, adagrad, adam };
 
-Optimizer optimizer_of(std::string_view name);  // throws usage
-const char* name_of(Optimizer optimizer);
+Optimizer parse_optimizer(std::string_view name);  // throws usage
+const char* to_string(Optimizer optimizer);
 int state_arenas(Optimizer optimizer);      // 0, 1 or 2
 double initial_state(Optimizer optimizer);  // initial value of the first arena
 

@@ -19,7 +19,7 @@ bool is_among(const std::vector<int>& ranks, int rank) {
 }
 
 // "step 416, bucket 3", "barrier before the first step".
-std::string place_of(const Flight& flight) {
+std::string describe_place(const Flight& flight) {
   const Collective* last = flight.last_entered();
   if (last == nullptr) return "the start";
   return last->step == 0 ? fmt::format("{} before the first step", last->label)
@@ -27,7 +27,7 @@ std::string place_of(const Flight& flight) {
 }
 
 // ", waiting for its next batch", where it had done so for long; everybody waits a little.
-std::string wait_of(const Flight& flight, double when) {
+std::string describe_wait(const Flight& flight, double when) {
   const bool for_long = flight.last_beat(when) - flight.waits_since > kLongWait;
   return flight.waits_at.empty() || !for_long ? "" : ", waiting for " + flight.waits_at;
 }
@@ -94,7 +94,7 @@ std::vector<int> FailureSnapshot::replicas_of_task(int task) const {
   return ranks;
 }
 
-std::string FailureSnapshot::name_of(const std::vector<int>& ranks) const {
+std::string FailureSnapshot::format_ranks(const std::vector<int>& ranks) const {
   std::set<std::string> hosts;
   for (const int rank : ranks) {
     if (const Flight* flight = of(rank)) hosts.insert(flight->host);
@@ -110,11 +110,11 @@ std::string FailureSnapshot::words_on(const std::vector<int>& ranks) const {
     if (one == nullptr || flight.entered > one->entered) one = &flight;
   }
   if (mine == nullptr) return "";
-  const std::string words = " at " + place_of(*mine) + wait_of(*mine, when_);
+  const std::string words = " at " + describe_place(*mine) + describe_wait(*mine, when_);
   if (furthest == nullptr) return words;
   return furthest->entered == mine->entered
              ? words + "; the others wait there"
-             : fmt::format("{}; the others wait at {}", words, place_of(*furthest));
+             : fmt::format("{}; the others wait at {}", words, describe_place(*furthest));
 }
 
 }  // namespace paceline

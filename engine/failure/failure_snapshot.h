@@ -26,7 +26,7 @@ class FailureSnapshot {
   std::vector<int> replicas_of_task(int task) const;
 
   // "rank 5 on n2", "ranks 2, 3 on n1". Omits unknown hosts.
-  std::string name_of(const std::vector<int>& ranks) const;
+  std::string format_ranks(const std::vector<int>& ranks) const;
   // " at step 416, bucket 3; the others wait at step 417, bucket 0", for these ranks. Empty if
   // nothing is known.
   std::string words_on(const std::vector<int>& ranks) const;

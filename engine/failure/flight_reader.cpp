@@ -15,13 +15,13 @@ namespace paceline {
 
 namespace {
 
-double seconds_of(std::int64_t nanoseconds) {
+double to_seconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
 }
 
 // Up to the first zero; what cannot be printed becomes a question mark.
 template <std::size_t size>
-std::string text_of(const std::array<char, size>& bytes) {
+std::string trim_padding(const std::array<char, size>& bytes) {
   std::string text(bytes.data(), strnlen(bytes.data(), size));
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '?');
@@ -43,7 +43,7 @@ void check(const FlightHeader& header, const std::filesystem::path& file) {
   if (!sane) refuse(file, "is a damaged flight ring");
 }
 
-std::optional<Collective> collective_of(const FlightEntry& entry) {
+std::optional<Collective> find_collective(const FlightEntry& entry) {
   Collective collective;
   const std::uint64_t stamp = entry.stamp.load();
   const std::uint32_t kind = entry.kind.load(), state = entry.state.load();
@@ -54,9 +54,9 @@ std::optional<Collective> collective_of(const FlightEntry& entry) {
   collective.kind = static_cast<FlightKind>(kind);
   collective.state = static_cast<FlightState>(state);
   collective.label = entry.label.get();
-  collective.queued = seconds_of(entry.queued_ns.load());
-  collective.started = seconds_of(entry.started_ns.load());
-  collective.ended = seconds_of(entry.ended_ns.load());
+  collective.queued = to_seconds(entry.queued_ns.load());
+  collective.started = to_seconds(entry.started_ns.load());
+  collective.ended = to_seconds(entry.ended_ns.load());
   return collective;
 }
 
@@ -87,20 +87,20 @@ Flight read_flight(const std::filesystem::path& file) {
   flight.size = header.size;
   flight.task = header.task;
   flight.pid = header.pid;
-  flight.host = text_of(header.host);
-  flight.attempt = text_of(header.attempt);
-  flight.opened = seconds_of(header.opened_ns);
-  flight.beat = seconds_of(header.beat_ns.load());
-  flight.silent_from = seconds_of(header.silent_from_ns.load());
-  flight.silent_to = seconds_of(header.silent_to_ns.load());
+  flight.host = trim_padding(header.host);
+  flight.attempt = trim_padding(header.attempt);
+  flight.opened = to_seconds(header.opened_ns);
+  flight.beat = to_seconds(header.beat_ns.load());
+  flight.silent_from = to_seconds(header.silent_from_ns.load());
+  flight.silent_to = to_seconds(header.silent_to_ns.load());
   flight.entered = header.entered.load();
   flight.step = header.step.load();
   if (const std::int64_t since = header.waits_since_ns.load(); since != 0) {
     flight.waits_at = header.waits_at.get();
-    flight.waits_since = seconds_of(since);
+    flight.waits_since = to_seconds(since);
   }
   for (std::size_t i = 0; i < kFlightEntries; ++i) {
-    const auto collective = collective_of(content->entries[i]);
+    const auto collective = find_collective(content->entries[i]);
     if (collective && collective->sequence % kFlightEntries == i) {
       flight.recent.push_back(*collective);
     }
@@ -126,7 +126,7 @@ std::vector<Flight> read_flights(const std::filesystem::path& folder) {
   return flights;
 }
 
-const char* name_of(FlightKind kind) {
+const char* to_string(FlightKind kind) {
   switch (kind) {
     case FlightKind::all_reduce:
       return "all-reduce";
@@ -140,7 +140,7 @@ const char* name_of(FlightKind kind) {
   return "?";
 }
 
-const char* name_of(FlightState state) {
+const char* to_string(FlightState state) {
   switch (state) {
     case FlightState::queued:
       return "queued";

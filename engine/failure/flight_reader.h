@@ -41,7 +41,7 @@ Flight read_flight(const std::filesystem::path& file);
 // All readable rank-N.flight files of the folder, in rank order.
 std::vector<Flight> read_flights(const std::filesystem::path& folder);
 
-const char* name_of(FlightKind kind);
-const char* name_of(FlightState state);
+const char* to_string(FlightKind kind);
+const char* to_string(FlightState state);
 
 }  // namespace paceline

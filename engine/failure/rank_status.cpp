@@ -51,7 +51,7 @@ RankStatus status_from(const Json& json) {
   return status;
 }
 
-RankStatus status_of(const Environment& environment, const ProcessRank& process) {
+RankStatus make_status(const Environment& environment, const ProcessRank& process) {
   return {process.rank,
           host_name(),
           getpid(),
@@ -59,7 +59,7 @@ RankStatus status_of(const Environment& environment, const ProcessRank& process)
           0,
           "",
           unix_seconds(),
-          attempt_of(environment),
+          find_attempt(environment),
           process.size};
 }
 
@@ -130,19 +130,19 @@ std::vector<RankStatus> read_statuses(const std::filesystem::path& folder) {
 }
 
 std::optional<std::filesystem::path> status_folder(const Environment& environment) {
-  const std::string given = value_of(environment, kStatusFolderVariable);
+  const std::string given = environment_value(environment, kStatusFolderVariable);
   if (!given.empty()) return given;
   const auto job = run_directory_of_job(environment);
   return job ? std::optional(*job / "status") : std::nullopt;
 }
 
-std::string attempt_of(const Environment& environment) {
-  const std::string started = value_of(environment, kStarterVariable);
+std::string find_attempt(const Environment& environment) {
+  const std::string started = environment_value(environment, kStarterVariable);
   if (!started.empty()) return started.substr(0, 31);
   std::string ids;
   for (const char* name : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_STEP_ID", "PMIX_NAMESPACE",
                            "OMPI_MCA_ess_base_jobid", "PALS_APID", "PACELINE_TOKEN"}) {
-    ids += value_of(environment, name) + ";";
+    ids += environment_value(environment, name) + ";";
   }
   return hash_hex(ids);
 }
@@ -153,7 +153,7 @@ std::filesystem::path pipe_of_rank_0(const std::filesystem::path& folder,
 }
 
 RunFolder::RunFolder(const Environment& environment) {
-  const std::string given = value_of(environment, kStatusFolderVariable);
+  const std::string given = environment_value(environment, kStatusFolderVariable);
   if (!given.empty()) {
     try {
       make_folder(given);
@@ -186,10 +186,10 @@ int run_rank(const Environment& environment, const ProcessRank& process,
              const std::function<int()>& work) {
   const auto folder = status_folder(environment);
   if (!folder) return work();
-  const bool started_by_us = !value_of(environment, kStarterVariable).empty();
+  const bool started_by_us = !environment_value(environment, kStarterVariable).empty();
   std::error_code ignored;  // try_to_write() tells
   std::filesystem::create_directories(*folder, ignored);
-  RankStatus status = status_of(environment, process);
+  RankStatus status = make_status(environment, process);
   try_to_write(*folder, status);
   if (started_by_us && process.rank == 0) {
     for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -211,10 +211,10 @@ bool write_down_end(const Environment& environment, const ProcessRank& process,
                     const Error& error) {
   const auto folder = status_folder(environment);
   if (!folder) return false;
-  RankStatus status = status_of(environment, process);
+  RankStatus status = make_status(environment, process);
   const bool written =
       end(*folder, status, RankState::failed, exit_code(error.kind()), error.what());
-  return written && !value_of(environment, kStarterVariable).empty();
+  return written && !environment_value(environment, kStarterVariable).empty();
 }
 
 void leave_last_words(const Environment& environment, const ProcessRank& process,

@@ -25,7 +25,7 @@ std::optional<std::filesystem::path> status_folder(const Environment& environmen
 
 // Identifies the ranks of one start, by the starter or the launcher, so that files of earlier
 // attempts in the same folder can be told apart.
-std::string attempt_of(const Environment& environment);
+std::string find_attempt(const Environment& environment);
 
 // Where the starter reads what rank 0 writes to standard output or standard error
 // (`descriptor`): Open MPI 5 breaks what passes through mpirun into lines of 4096 bytes.

@@ -46,7 +46,7 @@ bool lives(const RankStatus& status, const std::vector<Flight>& flights) {
 
 }  // namespace
 
-FailureSnapshot standing_of(const RunArtifacts& remains) {
+FailureSnapshot latest_snapshot(const RunArtifacts& remains) {
   double when = std::numeric_limits<double>::infinity();
   for (const RankStatus& status : remains.statuses) {
     if (status.state == RankState::failed) when = std::min(when, status.time);
@@ -54,7 +54,7 @@ FailureSnapshot standing_of(const RunArtifacts& remains) {
   return FailureSnapshot(remains.flights, when);
 }
 
-RunArtifacts remains_of(const std::filesystem::path& folder, const std::string& attempt) {
+RunArtifacts load_run_artifacts(const std::filesystem::path& folder, const std::string& attempt) {
   RunArtifacts remains;
   remains.attempt = attempt;
   for (const RankStatus& status : read_statuses(folder)) {
@@ -81,7 +81,7 @@ RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
     throw Error(ErrorKind::input, "the folder has no files of a run", folder.string(),
                 "give the status folder of a run: RUN/status");
   }
-  return remains_of(folder, latest->attempt);
+  return load_run_artifacts(folder, latest->attempt);
 }
 
 std::vector<int> still_running(const RunArtifacts& remains) {
@@ -105,7 +105,7 @@ void write_verdict(const std::filesystem::path& folder, const std::string& attem
 
 RunVerdict post_mortem(const std::filesystem::path& folder, const RunArtifacts& remains) {
   if (const auto left = verdict_left(folder, remains.attempt)) return *left;
-  return judge_remains(remains.ranks, remains.statuses, standing_of(remains));
+  return judge_remains(remains.ranks, remains.statuses, latest_snapshot(remains));
 }
 
 }  // namespace paceline

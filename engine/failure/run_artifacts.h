@@ -20,9 +20,9 @@ struct RunArtifacts {
 };
 
 // The state of the replicas when the first of them gave up, else at the end.
-FailureSnapshot standing_of(const RunArtifacts& remains);
+FailureSnapshot latest_snapshot(const RunArtifacts& remains);
 
-RunArtifacts remains_of(const std::filesystem::path& folder, const std::string& attempt);
+RunArtifacts load_run_artifacts(const std::filesystem::path& folder, const std::string& attempt);
 // Of the most recent attempt. Throws input naming the folder if no rank wrote anything.
 RunArtifacts remains_of_latest(const std::filesystem::path& folder);
 

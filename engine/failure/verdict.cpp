@@ -111,7 +111,7 @@ RunVerdict told_by(const RankStatus& status, int ranks, const std::vector<RankSt
           named ? status.message : fmt::format("rank {}: {}", status.rank, status.message), ""};
 }
 
-std::string host_of(int rank, const std::vector<RankStatus>& statuses) {
+std::string find_host(int rank, const std::vector<RankStatus>& statuses) {
   for (const RankStatus& status : statuses) {
     if (status.rank == rank) return " on " + status.host;
   }
@@ -122,8 +122,8 @@ std::string host_of(int rank, const std::vector<RankStatus>& statuses) {
 std::string name_of_process(int task, const std::vector<RankStatus>& statuses,
                             const FailureSnapshot& snapshot) {
   const std::vector<int> replicas = snapshot.replicas_of_task(task);
-  if (replicas.size() > 1) return snapshot.name_of(replicas);
-  return fmt::format("rank {}{}", task, host_of(task, statuses));
+  if (replicas.size() > 1) return snapshot.format_ranks(replicas);
+  return fmt::format("rank {}{}", task, find_host(task, statuses));
 }
 
 std::string place_of_process(int task, const FailureSnapshot& snapshot) {
@@ -131,7 +131,7 @@ std::string place_of_process(int task, const FailureSnapshot& snapshot) {
 }
 
 // A program that fails never sends these to itself.
-const char* cure_of(int signal) {
+const char* suggest_cure(int signal) {
   switch (signal) {
     case SIGKILL:
       return "see the kernel's log: most often memory ran out";
@@ -160,7 +160,7 @@ RunVerdict killed(const Death& death, const std::vector<RankStatus>& statuses,
                                       : fmt::format("one of ranks {}", numbers_text(death.ranks)),
                                 death.signal, strsignal(death.signal),
                                 known ? place_of_process(first, snapshot) : ""),
-                    "", cure_of(death.signal));
+                    "", suggest_cure(death.signal));
   return {exit_code(error.kind()), error.what(), ""};
 }
 
@@ -171,7 +171,7 @@ RunVerdict stalled(const RankStatus& status, int ranks, const std::vector<RankSt
   const bool all_waited = status.message.find(kFirstSum) != std::string::npos;
   if (late.empty() || all_waited) return told_by(status, ranks, statuses);
   const Error error(ErrorKind::stall,
-                    fmt::format("{} stopped{}", snapshot.name_of(late), snapshot.words_on(late)),
+                    fmt::format("{} stopped{}", snapshot.format_ranks(late), snapshot.words_on(late)),
                     "",
                     "see what it was doing: stopped, out of memory, in a file system that hangs");
   return {exit_code(error.kind()), error.what(), ""};
@@ -185,15 +185,15 @@ int worst_code_of_done(const std::vector<RankStatus>& statuses) {
   return code;
 }
 
-RunVerdict verdict_of(const Error& error, const std::string& noise = "") {
+RunVerdict judge_error(const Error& error, const std::string& noise = "") {
   return {exit_code(error.kind()), error.what(), noise};
 }
 
 // Codes that are not ours count as a defect.
 RunVerdict ended_with(const std::string& who, int code, const std::string& when,
                       const std::string& where, const std::string& fix) {
-  return verdict_of(Error(kind_of_exit_code(code),
-                          fmt::format("{} ended with code {} {}", who, code, when), where, fix));
+  return judge_error(Error(kind_of_exit_code(code),
+                           fmt::format("{} ended with code {} {}", who, code, when), where, fix));
 }
 
 // What was seen of the ranks from outside.
@@ -238,8 +238,8 @@ RunVerdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& s
       gone.size() == 1 ? snapshot.replicas_of_task(gone[0]) : snapshot.late_processes();
   std::string who = fmt::format("ranks {}", numbers_text(gone));
   if (gone.size() == 1) who = name_of_process(gone[0], statuses, snapshot);
-  if (gone.size() > 1 && !first.empty()) who = snapshot.name_of(first);
-  return verdict_of(
+  if (gone.size() > 1 && !first.empty()) who = snapshot.format_ranks(first);
+  return judge_error(
       Error(ErrorKind::peer_lost,
             fmt::format("{} ended without reporting an error{}", who, snapshot.words_on(first)), "",
             "see " + see),
@@ -251,7 +251,7 @@ RunVerdict launcher_failed(const Watch& launcher, const std::string& when,
   const std::string see = "see its words above, or try it with paceline doctor";
   RunVerdict verdict =
       launcher.end.signal != 0
-          ? verdict_of(Error(
+          ? judge_error(Error(
                 ErrorKind::internal,
                 fmt::format("the launcher was killed by signal {} {}", launcher.end.signal, when),
                 "mpirun", see))
@@ -279,8 +279,8 @@ RunVerdict of_vanished_children(const std::vector<int>& vanished,
                                 const std::vector<ChildEnd>& ends, const std::string& program) {
   if (vanished.empty()) return {};
   if (statuses.empty() && cannot_be_executed(ends)) {
-    return verdict_of(Error(ErrorKind::internal, "this program cannot be executed", program,
-                            "check that it exists and is built for this machine"));
+    return judge_error(Error(ErrorKind::internal, "this program cannot be executed", program,
+                             "check that it exists and is built for this machine"));
   }
   const int rank = vanished.front();
   return ended_with(fmt::format("rank {}", rank), ends[static_cast<std::size_t>(rank)].exit_code,

@@ -49,7 +49,7 @@ void remark_on_proxies(const Environment& environment, std::vector<Warning>& rem
   std::vector<std::string> set;
   for (const char* name :
        {"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}) {
-    if (!value_of(environment, name).empty()) set.emplace_back(name);
+    if (!environment_value(environment, name).empty()) set.emplace_back(name);
   }
   if (set.empty()) return;
   remarks.push_back({fmt::format("{} {} set: downloads go that way, ranks never do",
@@ -61,14 +61,15 @@ void remark_on_fabric(const Environment& environment, const std::vector<std::str
                       std::vector<Warning>& remarks) {
   if (fabrics.empty()) return;
   const std::string fast = listed(fabrics);
-  const std::string btl = value_of(environment, "OMPI_MCA_btl");
-  if (value_of(environment, "OMPI_MCA_pml") == "ob1" && (btl.empty() || names(btl, "tcp"))) {
+  const std::string btl = environment_value(environment, "OMPI_MCA_btl");
+  if (environment_value(environment, "OMPI_MCA_pml") == "ob1" &&
+      (btl.empty() || names(btl, "tcp"))) {
     remarks.push_back(
         {fmt::format("OMPI_MCA_pml=ob1: MPI talks TCP beside a fast network ({})", fast),
          "take the setting away, or use pml ucx or cm"});
   }
-  if (value_of(environment, "NCCL_IB_DISABLE") == "1" ||
-      value_of(environment, "NCCL_NET") == "Socket") {
+  if (environment_value(environment, "NCCL_IB_DISABLE") == "1" ||
+      environment_value(environment, "NCCL_NET") == "Socket") {
     remarks.push_back({fmt::format("NCCL is told to use sockets beside a fast network ({})", fast),
                        "unset NCCL_IB_DISABLE and NCCL_NET"});
   }
@@ -77,7 +78,7 @@ void remark_on_fabric(const Environment& environment, const std::vector<std::str
 void remark_on_gpus(const Environment& environment, int gpus_of_node,
                     std::vector<Warning>& remarks) {
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
-  const auto tasks = to_integer(value_of(environment, "SLURM_STEP_NUM_TASKS"));
+  const auto tasks = to_integer(environment_value(environment, "SLURM_STEP_NUM_TASKS"));
   const bool one = visible != environment.end() && !trim(visible->second).empty() &&
                    visible->second.find(',') == std::string::npos;
   if (one && gpus_of_node > 1 && tasks && *tasks > 1) {
@@ -89,7 +90,7 @@ void remark_on_gpus(const Environment& environment, int gpus_of_node,
          "ask for GPUs a node with --gpu-bind=none (\"gpus\": \"gpus-per-node\" in the site "
          "profile)"});
   }
-  if (value_of(environment, "NCCL_P2P_DISABLE") == "1") {
+  if (environment_value(environment, "NCCL_P2P_DISABLE") == "1") {
     remarks.push_back({"NCCL_P2P_DISABLE=1: GPUs of a node talk through host memory", "unset it"});
   }
 }
@@ -123,7 +124,7 @@ std::vector<std::string> without(const std::set<std::string>& all,
 
 std::optional<std::set<std::string>> jobs_here(const Environment& environment,
                                                const fs::path& root) {
-  const std::string own = value_of(environment, "SLURM_JOB_ID");
+  const std::string own = environment_value(environment, "SLURM_JOB_ID");
   if (own.empty()) return std::nullopt;
   std::set<std::string> jobs;
   for (const std::string& process : names_in(root / "proc")) {
@@ -145,7 +146,7 @@ Surroundings look_around(const Environment& environment, const fs::path& root) {
   }
   found.gpus_of_node = static_cast<int>(names_in(root / "proc/driver/nvidia/gpus").size());
   if (auto jobs = jobs_here(environment, root)) {
-    jobs->erase(value_of(environment, "SLURM_JOB_ID"));
+    jobs->erase(environment_value(environment, "SLURM_JOB_ID"));
     found.other_jobs = std::move(*jobs);
   }
   return found;

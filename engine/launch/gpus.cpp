@@ -56,7 +56,7 @@ std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank&
   return chosen;
 }
 
-GpuCard card_of(const Gpu& gpu, const std::string& host) {
+GpuCard describe_card(const Gpu& gpu, const std::string& host) {
   GpuCard card;
   copy_text(host, card.host);
   copy_text(canonical_pci(gpu.pci), card.pci);

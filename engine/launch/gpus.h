@@ -40,7 +40,7 @@ struct GpuCard {
   std::array<char, 32> pci{};
   std::array<char, 48> uuid{};
 };
-GpuCard card_of(const Gpu& gpu, const std::string& host);
+GpuCard describe_card(const Gpu& gpu, const std::string& host);
 
 // `cards` in rank order. Throws usage naming ranks and GPU if two ranks have the same one.
 void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment);

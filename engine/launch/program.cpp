@@ -38,7 +38,7 @@ std::filesystem::path this_program() {
               "mount /proc, or start the ranks with mpirun yourself");
 }
 
-std::string output_of(const std::vector<std::string>& command, double seconds) {
+std::string capture_output(const std::vector<std::string>& command, double seconds) {
   constexpr std::size_t kMost = 64 << 10;
   std::string output;
   try {

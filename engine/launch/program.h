@@ -19,7 +19,7 @@ std::filesystem::path this_program();
 
 // Runs a command to its end. Returns standard output and error together, at most 64 KB. Empty if it
 // could not be started, or took longer than `seconds` (it is then killed).
-std::string output_of(const std::vector<std::string>& command, double seconds = 10);
+std::string capture_output(const std::vector<std::string>& command, double seconds = 10);
 
 // Whether a process of this machine is alive.
 enum class ProcessState { none, stopped, alive };

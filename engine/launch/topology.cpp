@@ -59,7 +59,7 @@ Handle open_topology(const std::string& synthetic) {
   return handle;
 }
 
-int numa_of(hwloc_topology_t topology, hwloc_obj_t pu) {
+int find_numa(hwloc_topology_t topology, hwloc_obj_t pu) {
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
     if (hwloc_bitmap_intersects(node->cpuset, pu->cpuset)) {
@@ -69,7 +69,7 @@ int numa_of(hwloc_topology_t topology, hwloc_obj_t pu) {
   return 0;
 }
 
-std::string model_of(hwloc_topology_t topology) {
+std::string read_model(hwloc_topology_t topology) {
   const auto info = [&](const char* key) {
     for (const hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_MACHINE}) {
       const hwloc_obj_t object = hwloc_get_obj_by_type(topology, type, 0);
@@ -88,7 +88,7 @@ Topology read(const std::string& synthetic) {
   const hwloc_topology_t raw = handle.get();
   const CpuSet usable = synthetic.empty() ? usable_cpus() : CpuSet{};
   Topology topology;
-  topology.cpu_model = model_of(raw);
+  topology.cpu_model = read_model(raw);
   topology.machine_cpus = std::max(1, hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PU));
   topology.machine_cores = hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_CORE);
   if (topology.machine_cores <= 0) topology.machine_cores = topology.machine_cpus;
@@ -101,7 +101,7 @@ Topology read(const std::string& synthetic) {
     if (synthetic.empty() && !std::binary_search(usable.begin(), usable.end(), id)) continue;
     const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(raw, HWLOC_OBJ_CORE, pu);
     const auto number = core ? core->logical_index : pu->logical_index;
-    topology.cpus.push_back({id, static_cast<int>(number), numa_of(raw, pu)});
+    topology.cpus.push_back({id, static_cast<int>(number), find_numa(raw, pu)});
   }
   return topology;
 }

@@ -112,7 +112,7 @@ std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::functi
   return busiest;
 }
 
-std::string text_of(const std::vector<BusyTask>& tasks) {
+std::string to_text(const std::vector<BusyTask>& tasks) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < std::min(tasks.size(), kMostNamed); ++i) {
     parts.push_back(fmt::format("{} ({:.1f} CPUs)", tasks[i].name, tasks[i].cpus));

@@ -21,6 +21,6 @@ std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::functi
                                  const MeterRoots& roots = {});
 
 // "python3 (1.0 CPUs), cc1plus (0.6 CPUs) and 2 more"
-std::string text_of(const std::vector<BusyTask>& tasks);
+std::string to_text(const std::vector<BusyTask>& tasks);
 
 }  // namespace paceline

@@ -12,12 +12,12 @@ void find_cray_counters(const MeterRoots& roots, EnergySources& found) {
   const auto add = [&](const fs::path& file, const std::string& place, Covered covered) {
     if (!can_read(file)) return;
     found.counters.push_back(
-        {"Cray pm_counters", place, covered, false, 0, 0.1, reader_of(file, 1)});
+        {"Cray pm_counters", place, covered, false, 0, 0.1, make_reader(file, 1)});
   };
   add(folder / "energy", "node", Covered::node);
   add(folder / "cpu_energy", "CPUs", Covered::cpus);
   add(folder / "memory_energy", "memory", Covered::memory);
-  for (const fs::path& file : entries_of(folder, "accel")) {
+  for (const fs::path& file : list_entries(folder, "accel")) {
     const std::string name = file.filename().string();
     const auto end = name.find("_energy");
     const bool is_cap = name.find("cap") != std::string::npos;

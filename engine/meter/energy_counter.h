@@ -13,7 +13,7 @@ namespace paceline {
 enum class Covered { node, modules, cpus, memory, gpus, platform };
 
 // "node", "modules", "CPUs", "memory", "GPUs", "platform".
-const char* name_of(Covered covered);
+const char* to_string(Covered covered);
 
 struct EnergyCounter {
   std::string meter;  // "RAPL", "Cray pm_counters", "hwmon", "NVML"

@@ -14,7 +14,7 @@ namespace {
 constexpr double kOftenest = 0.05, kSeldomest = 1;  // seconds between two updates
 constexpr double kGlanceUpdates = 10, kLongestGlance = 1;
 
-double interval_of(const std::vector<EnergyCounter>& counters) {
+double poll_interval(const std::vector<EnergyCounter>& counters) {
   double interval = kSeldomest;
   for (const EnergyCounter& counter : counters) {
     if (counter.is_power) interval = std::min(interval, counter.update_seconds);
@@ -33,7 +33,7 @@ std::optional<double> joules_between(const EnergyCounter& counter, double last, 
 
 }  // namespace
 
-const char* name_of(Covered covered) {
+const char* to_string(Covered covered) {
   switch (covered) {
     case Covered::node:
       return "node";
@@ -118,7 +118,7 @@ EnergyReading EnergyMeter::reading(std::size_t counter, std::size_t part) const 
 }
 
 EnergyWatch::EnergyWatch(std::vector<EnergyCounter> counters, std::size_t parts)
-    : meter_(std::move(counters), parts), interval_(interval_of(meter_.counters())) {
+    : meter_(std::move(counters), parts), interval_(poll_interval(meter_.counters())) {
   if (!meter_.counters().empty()) thread_ = std::thread([this] { watch(); });
 }
 

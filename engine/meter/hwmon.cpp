@@ -9,7 +9,7 @@ namespace paceline {
 namespace fs = std::filesystem;
 
 void find_hwmon(const MeterRoots& roots, EnergySources& found) {
-  for (const fs::path& chip : entries_of(roots.sys / "class" / "hwmon", "hwmon")) {
+  for (const fs::path& chip : list_entries(roots.sys / "class" / "hwmon", "hwmon")) {
     for (const fs::path& folder : {chip / "device", chip}) {
       const fs::path file = folder / "power1_average";
       if (!can_read(file)) continue;
@@ -18,7 +18,7 @@ void find_hwmon(const MeterRoots& roots, EnergySources& found) {
       if (!is_module && !place.starts_with("Grace Power")) break;
       const auto interval = leading_number(first_line(folder / "power1_average_interval"));
       found.counters.push_back({"hwmon", place, is_module ? Covered::modules : Covered::cpus, true,
-                                0, interval ? *interval * 1e-3 : 1, reader_of(file, 1e-6)});
+                                0, interval ? *interval * 1e-3 : 1, make_reader(file, 1e-6)});
       break;
     }
   }

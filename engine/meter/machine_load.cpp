@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::optional<double> number_of(const fs::path& file) {
+std::optional<double> read_number(const fs::path& file) {
   std::ifstream stream(file);
   double number = 0;
   if (stream >> number) return number;
@@ -20,7 +20,7 @@ std::optional<double> number_of(const fs::path& file) {
 }
 
 // Of a file of lines "key value".
-std::optional<double> value_of(const fs::path& file, const std::string& wanted) {
+std::optional<double> read_value(const fs::path& file, const std::string& wanted) {
   std::ifstream stream(file);
   std::string key;
   double value = 0;
@@ -45,7 +45,7 @@ std::optional<double> limited_seconds(const MeterRoots& roots) {
     for (bool at_root = false; !at_root; group = group.parent_path()) {
       at_root = group.empty();
       const fs::path file = root / group / "cpu.stat";
-      const auto value = value_of(file, version_1 ? "throttled_time" : "throttled_usec");
+      const auto value = read_value(file, version_1 ? "throttled_time" : "throttled_usec");
       if (value) most = std::max(most.value_or(0), *value * (version_1 ? 1e-9 : 1e-6));
     }
   }
@@ -71,7 +71,7 @@ std::optional<std::int64_t> heat_slowdowns(const std::vector<int>& cpus, const M
   std::optional<std::int64_t> sum;
   for (const int cpu : cpus) {
     const auto count =
-        number_of(folder_of_cpu(cpu, roots) / "thermal_throttle/core_throttle_count");
+        read_number(folder_of_cpu(cpu, roots) / "thermal_throttle/core_throttle_count");
     if (count) sum = sum.value_or(0) + static_cast<std::int64_t>(*count);
   }
   return sum;
@@ -81,7 +81,7 @@ std::optional<double> mean_mhz(const std::vector<int>& cpus, const MeterRoots& r
   double sum = 0;
   int known = 0;
   for (const int cpu : cpus) {
-    const auto khz = number_of(folder_of_cpu(cpu, roots) / "cpufreq/scaling_cur_freq");
+    const auto khz = read_number(folder_of_cpu(cpu, roots) / "cpufreq/scaling_cur_freq");
     if (!khz) continue;
     sum += *khz / 1e3;
     ++known;

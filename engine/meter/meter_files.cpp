@@ -12,7 +12,7 @@ namespace paceline {
 namespace fs = std::filesystem;
 
 MeterRoots meter_roots() {
-  const std::string folder = value_of(environment_of_process(), "PACELINE_METER_ROOT");
+  const std::string folder = environment_value(environment_of_process(), "PACELINE_METER_ROOT");
   if (folder.empty()) return {};
   return {fs::path(folder) / "proc", fs::path(folder) / "sys"};
 }
@@ -32,7 +32,7 @@ bool can_read(const fs::path& file) {
   return std::ifstream(file).good();
 }
 
-std::vector<fs::path> entries_of(const fs::path& folder, std::string_view beginning) {
+std::vector<fs::path> list_entries(const fs::path& folder, std::string_view beginning) {
   std::vector<fs::path> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -42,7 +42,7 @@ std::vector<fs::path> entries_of(const fs::path& folder, std::string_view beginn
   return found;
 }
 
-std::function<std::optional<double>()> reader_of(const fs::path& file, double scale) {
+std::function<std::optional<double>()> make_reader(const fs::path& file, double scale) {
   return [file, scale]() -> std::optional<double> {
     const auto number = leading_number(first_line(file));
     return number ? std::optional(*number * scale) : std::nullopt;

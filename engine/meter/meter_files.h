@@ -15,9 +15,9 @@ std::string first_line(const std::filesystem::path& file);  // trimmed; empty if
 std::optional<double> leading_number(const std::string& line);
 bool can_read(const std::filesystem::path& file);
 // Sorted. None if there is no such folder.
-std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder,
-                                              std::string_view beginning);
+std::vector<std::filesystem::path> list_entries(const std::filesystem::path& folder,
+                                                std::string_view beginning);
 // Reads the file's number, times `scale`.
-std::function<std::optional<double>()> reader_of(const std::filesystem::path& file, double scale);
+std::function<std::optional<double>()> make_reader(const std::filesystem::path& file, double scale);
 
 }  // namespace paceline

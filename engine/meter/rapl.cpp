@@ -29,7 +29,7 @@ struct Zone {
 };
 
 // Empty: a part of the package that is not measured by itself, as "core" and "uncore".
-std::optional<Zone> zone_of(const std::string& name, const std::string& parent) {
+std::optional<Zone> find_zone(const std::string& name, const std::string& parent) {
   if (name.starts_with("package-")) return Zone{"CPU package " + name.substr(8), Covered::cpus};
   if (name == "psys") return Zone{"platform", Covered::platform};
   if (name == "dram" && !parent.empty()) return Zone{"memory of " + parent, Covered::memory};
@@ -48,22 +48,22 @@ bool find_powercap(const MeterRoots& roots, EnergySources& found) {
     }
     const auto range = leading_number(first_line(file / "max_energy_range_uj"));
     found.counters.push_back({"RAPL", zone->place, zone->covered, false, range.value_or(0) * 1e-6,
-                              kUpdateSeconds, reader_of(file / "energy_uj", 1e-6)});
+                              kUpdateSeconds, make_reader(file / "energy_uj", 1e-6)});
   };
-  for (const fs::path& file : entries_of(folder, "intel-rapl:")) {
+  for (const fs::path& file : list_entries(folder, "intel-rapl:")) {
     const std::string name = file.filename().string();
     if (std::count(name.begin(), name.end(), ':') != 1) continue;  // below another zone
-    const auto zone = zone_of(first_line(file / "name"), "");
+    const auto zone = find_zone(first_line(file / "name"), "");
     add(file, zone);
-    for (const fs::path& part : entries_of(folder, name + ":")) {
-      add(part, zone_of(first_line(part / "name"), zone ? zone->place : ""));
+    for (const fs::path& part : list_entries(folder, name + ":")) {
+      add(part, find_zone(first_line(part / "name"), zone ? zone->place : ""));
     }
   }
   return is_refused;
 }
 
 // 2 of "event=0x02".
-std::optional<unsigned long> event_of(const std::string& text) {
+std::optional<unsigned long> parse_event(const std::string& text) {
   const auto at = text.find("event=0x");
   if (at == std::string::npos) return std::nullopt;
   return std::strtoul(text.c_str() + at + 8, nullptr, 16);
@@ -73,11 +73,11 @@ std::optional<unsigned long> event_of(const std::string& text) {
 bool find_perf(const MeterRoots& roots, const PerfOpener& open, EnergySources& found) {
   const fs::path folder = roots.sys / "bus" / "event_source" / "devices" / "power";
   const auto type = leading_number(first_line(folder / "type"));
-  const std::vector<int> cpus = numbers_of(first_line(folder / "cpumask"));
+  const std::vector<int> cpus = parse_numbers(first_line(folder / "cpumask"));
   bool is_refused = false;
   for (const auto& [name, covered] :
        {std::pair{"energy-pkg", Covered::cpus}, std::pair{"energy-ram", Covered::memory}}) {
-    const auto event = event_of(first_line(folder / "events" / name));
+    const auto event = parse_event(first_line(folder / "events" / name));
     const auto scale =
         leading_number(first_line(folder / "events" / (std::string(name) + ".scale")));
     if (!type || !event || !scale) continue;

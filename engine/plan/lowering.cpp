@@ -30,7 +30,7 @@ class Lowering {
     operations_.push_back(
         {.kind = OpKind::cast_input, .name = "input", .in = sample, .out = sample});
     for (const Layer& layer : network_.layers()) views_.push_back(lowered(layer));
-    const View end = view_of(network_.last());
+    const View end = make_view(network_.last());
     if (static_cast<int>(end.shape.elements()) != network_.classes()) {
       throw Error(ErrorKind::usage,
                   fmt::format("network {} ends with {} values for {} classes", network_.name(),
@@ -50,7 +50,7 @@ class Lowering {
     Shape shape;
   };
 
-  View view_of(int layer) const {
+  View make_view(int layer) const {
     return layer == kInput ? View{0, network_.sample()} : views_[static_cast<std::size_t>(layer)];
   }
 
@@ -61,15 +61,15 @@ class Lowering {
   }
 
   View lowered(const Layer& layer) {
-    const View from = view_of(layer.from);
+    const View from = make_view(layer.from);
     if (layer.kind == LayerKind::flatten) {
       return {from.operation, {1, 1, static_cast<int>(from.shape.elements())}};
     }
-    const Operation& op = operation_of(layer, from);
+    const Operation& op = parse_operation(layer, from);
     return {static_cast<int>(operations_.size()) - 1, op.out};
   }
 
-  Operation& operation_of(const Layer& layer, const View& from) {
+  Operation& parse_operation(const Layer& layer, const View& from) {
     const Shape in = from.shape;
     switch (layer.kind) {
       case LayerKind::dense:
@@ -90,7 +90,7 @@ class Lowering {
       case LayerKind::global_average_pool:
         return push(OpKind::average_pool, layer.name, from, {1, 1, in.channels});
       case LayerKind::add: {
-        const View other = view_of(layer.from2);
+        const View other = make_view(layer.from2);
         if (other.shape != in) refuse(layer, in, "the other summand is " + other.shape.text());
         Operation& op = push(OpKind::add, layer.name, from, in);
         op.from2 = other.operation;

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-const char* name_of(OpKind kind) {
+const char* to_string(OpKind kind) {
   switch (kind) {
     case OpKind::cast_input:
       return "cast_input";
@@ -175,15 +175,15 @@ class Planner {
         live_until(op.output_grad, backward_time(op.from2));
       }
       op.adds_input2_grad = source.output_grad != kNone && source.output_grad != op.output_grad;
-      op.input2_grad = gradient_of(op.from2, i);
+      op.input2_grad = find_gradient(op.from2, i);
     }
     if (op.from != kNone && wants_gradient_[static_cast<std::size_t>(op.from)]) {
       op.adds_input_grad = this->op(op.from).output_grad != kNone;
-      op.input_grad = gradient_of(op.from, i);
+      op.input_grad = find_gradient(op.from, i);
     }
   }
 
-  int gradient_of(int source, int reader) {
+  int find_gradient(int source, int reader) {
     Operation& op = this->op(source);
     if (op.output_grad == kNone) {
       const TensorInfo& output = tensor(op.output);

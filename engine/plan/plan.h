@@ -33,7 +33,7 @@ enum class OpKind {
   dropout,
   softmax_cross_entropy
 };
-const char* name_of(OpKind kind);
+const char* to_string(OpKind kind);
 
 constexpr int kNone = -1;
 

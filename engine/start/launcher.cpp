@@ -20,7 +20,7 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-LauncherMake make_of(const std::string& version_text) {
+LauncherMake identify_launcher(const std::string& version_text) {
   for (const char* name : {"Open MPI", "OpenRTE", "PRRTE"}) {
     if (contains(version_text, name)) return LauncherMake::open_mpi;
   }
@@ -34,9 +34,10 @@ std::optional<Launcher> find_launcher(const Environment& environment) {
   for (const char* name : {"mpirun", "mpiexec"}) {
     const auto program = find_program(name, environment);
     if (!program) continue;
-    const std::string text = output_of({program->string(), "--version"});
+    const std::string text = capture_output({program->string(), "--version"});
     const auto lines = split(text, '\n');
-    return Launcher{*program, make_of(text), lines.empty() ? "" : std::string(trim(lines.front()))};
+    return Launcher{*program, identify_launcher(text),
+                    lines.empty() ? "" : std::string(trim(lines.front()))};
   }
   return std::nullopt;
 }

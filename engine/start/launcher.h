@@ -21,7 +21,7 @@ struct Launcher {
 // mpirun, else mpiexec, in PATH.
 std::optional<Launcher> find_launcher(const Environment& environment);
 
-LauncherMake make_of(const std::string& version_text);
+LauncherMake identify_launcher(const std::string& version_text);
 
 // The complete command. The launcher does not bind ranks: each rank binds itself to its part of the
 // launcher's mask. Throws usage for an unknown launcher.

@@ -99,7 +99,7 @@ class Quill {
     return pipe_of_rank_0(folder_.path(), attempt_, descriptor);
   }
   const std::filesystem::path& folder() const { return folder_.path(); }
-  RunArtifacts remains() const { return remains_of(folder_.path(), attempt_); }
+  RunArtifacts remains() const { return load_run_artifacts(folder_.path(), attempt_); }
 
   // For a post-mortem, where the folder stays.
   RunVerdict kept(RunVerdict verdict) const {
@@ -159,8 +159,8 @@ class Vigil {
 
   // Of a shell on a login node (salloc), whose ranks write to the folders of other nodes.
   static bool ranks_may_be_elsewhere(const Environment& environment) {
-    return !value_of(environment, "SLURM_JOB_ID").empty() &&
-           value_of(environment, "SLURMD_NODENAME").empty();
+    return !environment_value(environment, "SLURM_JOB_ID").empty() &&
+           environment_value(environment, "SLURMD_NODENAME").empty();
   }
 
   // A folder that is full does not tell.
@@ -199,7 +199,7 @@ RunVerdict with_silence(RunVerdict judged, const RunArtifacts& remains, const Er
   return {exit_code(error.kind()), error.what(), ""};
 }
 
-ChildSetup rank_of(const SpawnRequest& request, int rank, const Quill& quill) {
+ChildSetup make_rank_setup(const SpawnRequest& request, int rank, const Quill& quill) {
   ChildSetup setup;
   setup.command = request.command;
   setup.environment = request.environment;
@@ -226,7 +226,7 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
   const Quill quill(request.environment);
   std::vector<ChildSetup> setups;
   for (int rank = 0; rank < request.ranks; ++rank) {
-    setups.push_back(rank_of(request, rank, quill));
+    setups.push_back(make_rank_setup(request, rank, quill));
   }
   log::debug("starting {} times {}", request.ranks, quoted(request.command));
   Outlet errors(STDERR_FILENO);
@@ -239,7 +239,7 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
   lines.finish();
   const RunArtifacts remains = quill.remains();
   RunVerdict verdict =
-      judge(remains.statuses, watch, request.command.front(), standing_of(remains));
+      judge(remains.statuses, watch, request.command.front(), latest_snapshot(remains));
   if (watch.hopeless) verdict = with_silence(verdict, remains, vigil.error());
   return quill.kept(verdict);
 }
@@ -289,7 +289,7 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
   const RunArtifacts remains = quill.remains();
   RunVerdict verdict = judge(
       request.ranks, remains.statuses, {watch.ends.front(), watch.stopped_by, watch.timed_out},
-      {of_launcher.noise() + of_rank_0.noise(), end_of_output}, standing_of(remains));
+      {of_launcher.noise() + of_rank_0.noise(), end_of_output}, latest_snapshot(remains));
   if (watch.hopeless) verdict = with_silence(verdict, remains, vigil.error());
   if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
   return quill.kept(verdict);

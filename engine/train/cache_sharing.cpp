@@ -52,8 +52,8 @@ class Sharing {
 
   CacheSharing agree() {
     exchange();
-    const bool shares = data_ && tasks_of(mine_.node) > 1;
-    const bool leads = leader_of(mine_.node) == rank();
+    const bool shares = data_ && count_tasks(mine_.node) > 1;
+    const bool leads = find_leader(mine_.node) == rank();
     if (shares && leads) attempt(&Sharing::make);
     exchange();
     if (shares && !leads) attempt(&Sharing::open);
@@ -81,7 +81,7 @@ class Sharing {
   // A part of it where not all of the node's tasks are seen as its own.
   std::size_t budget() const {
     const auto tasks = static_cast<std::size_t>(options_.tasks_of_node);
-    return options_.cache_bytes / tasks * std::min(tasks_of(mine_.node), tasks);
+    return options_.cache_bytes / tasks * std::min(count_tasks(mine_.node), tasks);
   }
 
   void make() {
@@ -91,7 +91,7 @@ class Sharing {
   }
 
   void open() {
-    const Word& leader = words_[leader_of(mine_.node)];
+    const Word& leader = words_[find_leader(mine_.node)];
     if (leader.failed) return;
     area_ = std::make_shared<CacheArea>(leader.address, cache_size(*data_, options_, 0).samples);
   }
@@ -108,19 +108,19 @@ class Sharing {
   bool is_first_on(const Word& word, std::uint64_t node) const {
     return word.replicas > 0 && word.node == node;
   }
-  std::size_t tasks_of(std::uint64_t node) const {
+  std::size_t count_tasks(std::uint64_t node) const {
     return static_cast<std::size_t>(std::count_if(
         words_.begin(), words_.end(), [&](const Word& word) { return is_first_on(word, node); }));
   }
-  std::size_t leader_of(std::uint64_t node) const {
+  std::size_t find_leader(std::uint64_t node) const {
     const auto leader = std::find_if(words_.begin(), words_.end(),
                                      [&](const Word& word) { return is_first_on(word, node); });
     return static_cast<std::size_t>(leader - words_.begin());
   }
   bool is_shared(std::uint64_t node) const {
-    return tasks_of(node) > 1 && std::none_of(words_.begin(), words_.end(), [&](const Word& word) {
-             return word.node == node && word.failed;
-           });
+    return count_tasks(node) > 1 &&
+           std::none_of(words_.begin(), words_.end(),
+                        [&](const Word& word) { return word.node == node && word.failed; });
   }
 
   int least_ranks() const {

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-RateRule rate_rule_of(const std::string& name) {
+RateRule parse_rate_rule(const std::string& name) {
   if (name == "none") return RateRule::none;
   if (name == "linear") return RateRule::linear;
   if (name == "sqrt") return RateRule::sqrt;
@@ -34,7 +34,7 @@ double scaled_rate(const TrainConfig& config) {
   return config.learning_rate * growth(config);
 }
 
-Schedule schedule_of(const TrainConfig& config, std::size_t steps_per_epoch) {
+Schedule make_schedule(const TrainConfig& config, std::size_t steps_per_epoch) {
   const double first = config.rate_rule == RateRule::none ? 0 : config.learning_rate;
   const double epochs = config.epochs < kManyEpochs ? config.epochs
                                                     : static_cast<double>(config.step_limit) /

@@ -14,7 +14,7 @@
 namespace paceline {
 
 enum class RateRule { none, linear, sqrt };
-RateRule rate_rule_of(const std::string& name);  // throws usage
+RateRule parse_rate_rule(const std::string& name);  // throws usage
 
 enum class Evaluate { none, end, epoch };
 
@@ -59,7 +59,7 @@ struct TrainConfig {
 };
 
 // Of one step.
-inline std::size_t global_batch_of(const TrainConfig& config) {
+inline std::size_t compute_global_batch(const TrainConfig& config) {
   return static_cast<std::size_t>(config.batch_per_replica) *
          static_cast<std::size_t>(config.replicas) * static_cast<std::size_t>(config.accumulate);
 }
@@ -68,6 +68,6 @@ inline std::size_t global_batch_of(const TrainConfig& config) {
 double scaled_rate(const TrainConfig& config);
 // What of the run's length decides: all its epochs, even if a limit of steps ends it before; where
 // only that is given, as many epochs as its steps are.
-Schedule schedule_of(const TrainConfig& config, std::size_t steps_per_epoch);
+Schedule make_schedule(const TrainConfig& config, std::size_t steps_per_epoch);
 
 }  // namespace paceline

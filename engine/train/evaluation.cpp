@@ -63,7 +63,7 @@ LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slic
 Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& communicator,
                     Feeder::Setup input) {
   program.take_sums();
-  const Slice slice = slice_of(dataset.samples, input.rank, input.ranks);
+  const Slice slice = take_slice(dataset.samples, input.rank, input.ranks);
   Evaluation result;
   const LossSums sums =
       dataset.store || !dataset.has_all_in_memory()

@@ -26,7 +26,7 @@ std::string Goal::text() const {
   return fmt::format("{}{}{}", to_string(metric), is_loss(metric) ? "<=" : ">=", value);
 }
 
-Goal goal_of(std::string_view text) {
+Goal parse_goal(std::string_view text) {
   constexpr auto kForms = "give test_accuracy=0.98, test_top5=0.9 or test_loss=0.1";
   const auto sign = text.find('=');
   if (sign == std::string_view::npos) refuse(text, kForms);

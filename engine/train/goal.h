@@ -17,6 +17,6 @@ struct Goal {
 };
 
 // Parses "test_accuracy=0.98" or ">="; "test_top5=0.9"; "test_loss=0.1" or "<=". Throws usage.
-Goal goal_of(std::string_view text);
+Goal parse_goal(std::string_view text);
 
 }  // namespace paceline

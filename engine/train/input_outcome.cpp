@@ -10,7 +10,7 @@ namespace {
 
 using Sums = std::array<double, 8>;
 
-Sums sums_of(const InputCounts& counts) {
+Sums make_sums(const InputCounts& counts) {
   return {counts.read_seconds,
           counts.decode_seconds,
           counts.resize_seconds,
@@ -22,7 +22,7 @@ Sums sums_of(const InputCounts& counts) {
 }
 
 InputCounts sum_counts(Communicator& communicator, const InputCounts& mine) {
-  Sums sums = sums_of(mine);
+  Sums sums = make_sums(mine);
   sum_over_ranks(communicator, sums);
   InputCounts all;
   all.read_seconds = sums[0];

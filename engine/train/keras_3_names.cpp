@@ -48,7 +48,7 @@ struct StoredLayer {
 };
 
 // The canonical names of a kind's variables, in Keras' order. Empty: another kind.
-std::vector<std::string> variables_of(const StoredLayer& layer) {
+std::vector<std::string> list_variables(const StoredLayer& layer) {
   const auto rank = [&](std::int64_t variable) {
     const auto found = layer.variables.find(variable);
     return found == layer.variables.end() ? -1 : static_cast<int>(found->second->shape.size());
@@ -63,7 +63,7 @@ std::vector<std::string> variables_of(const StoredLayer& layer) {
 }
 
 // "conv", "dense", "norm": of a layer's first variable and its shape.
-std::string kind_of(const std::string& first, std::size_t rank) {
+std::string layer_kind(const std::string& first, std::size_t rank) {
   if (first == "gamma") return "norm";
   return rank == 4 ? "conv" : "dense";
 }
@@ -75,7 +75,7 @@ std::map<std::string, std::vector<std::string>> layers_by_kind(
     const auto slash = tensor.name.rfind('/');
     const std::string variable = tensor.name.substr(slash + 1);
     if (variable != "kernel" && variable != "gamma") continue;
-    layers[kind_of(variable, tensor.shape.size())].push_back(tensor.name.substr(0, slash));
+    layers[layer_kind(variable, tensor.shape.size())].push_back(tensor.name.substr(0, slash));
   }
   for (auto& [kind, names] : layers) {
     std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
@@ -122,11 +122,11 @@ std::string take_canonical_names(std::vector<NamedTensor>& tensors,
   std::map<std::string, std::size_t> taken;  // by kind
   bool is_by_order = false;
   for (const auto& [key, layer] : stored) {
-    const std::vector<std::string> variables = variables_of(layer);
+    const std::vector<std::string> variables = list_variables(layer);
     std::string name = own_name(layer.path);
     if (!variables.empty()) {
       const std::string kind =
-          kind_of(variables.front(), layer.variables.begin()->second->shape.size());
+          layer_kind(variables.front(), layer.variables.begin()->second->shape.size());
       const auto known = layers.find(kind);
       const std::size_t number = taken[kind]++;
       if (known != layers.end() && number < known->second.size()) {

@@ -46,7 +46,7 @@ void PhaseClock::end_step() {
 void PhaseClock::note(const Pending& pending) {
   StepTimes times;
   Marker from = pending.begin;
-  const double begin = trace_ ? timeline_.time_of(from) : 0;
+  const double begin = trace_ ? timeline_.time_at(from) : 0;
   double before = begin;
   for (const auto& [phase, marker] : pending.ends) {
     const auto seconds = static_cast<float>(lane_.seconds_between(from, marker));
@@ -54,7 +54,7 @@ void PhaseClock::note(const Pending& pending) {
     times.total += seconds;
     from = marker;
     if (!trace_) continue;
-    const double at = timeline_.time_of(marker);
+    const double at = timeline_.time_at(marker);
     trace_->note(kPhaseNames[static_cast<std::size_t>(phase)], before, at, step_number());
     before = at;
   }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kSpansAhead = 2;  // steps whose end the host does not wait for
 
-std::size_t elements_of(double megabytes, DType real) {
+std::size_t count_elements(double megabytes, DType real) {
   return static_cast<std::size_t>(megabytes * 1048576.0) / size_of(real);
 }
 
@@ -26,8 +26,8 @@ std::vector<Bucket> make_buckets(const Plan& plan, double cap_mb, double last_ca
   for (const ReadyPoint& point : plan.ready) ready.push_back(point.elements);
   std::vector<Bucket> buckets;
   std::size_t begin = 0;
-  for (const std::size_t last :
-       bucket_cuts(ready, elements_of(cap_mb, plan.real), elements_of(last_cap_mb, plan.real))) {
+  for (const std::size_t last : bucket_cuts(ready, count_elements(cap_mb, plan.real),
+                                            count_elements(last_cap_mb, plan.real))) {
     buckets.push_back(
         {begin, ready[last], plan.ready[last].operation, fmt::format("bucket {}", buckets.size())});
     begin = ready[last];
@@ -85,8 +85,8 @@ void Reducer::note_spans(std::size_t keep) {
   while (spans_.size() > keep && comm_.reached(spans_.front().end)) {
     const TimeSpan& span = spans_.front();
     const double seconds = comm_.seconds_between(span.begin, span.end);
-    const double begin = trace_ ? timeline_.time_of(span.begin) : 0;
-    if (trace_) timeline_.time_of(span.end);
+    const double begin = trace_ ? timeline_.time_at(span.begin) : 0;
+    if (trace_) timeline_.time_at(span.end);
     note(span.bucket, begin, begin + seconds);
     spans_.pop_front();
   }

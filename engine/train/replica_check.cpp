@@ -75,12 +75,12 @@ std::string ReplicaCheck::first_difference() {
 }
 
 std::string who_differs(const std::vector<std::uint64_t>& hashes) {
-  const auto count_of = [&](std::uint64_t hash) {
+  const auto read_count = [&](std::uint64_t hash) {
     return std::count(hashes.begin(), hashes.end(), hash);
   };
   const std::uint64_t most = *std::max_element(
       hashes.begin(), hashes.end(),
-      [&](std::uint64_t a, std::uint64_t b) { return count_of(a) < count_of(b); });
+      [&](std::uint64_t a, std::uint64_t b) { return read_count(a) < read_count(b); });
   std::vector<int> with, against;
   for (std::size_t r = 0; r < hashes.size(); ++r) {
     (hashes[r] == most ? with : against).push_back(static_cast<int>(r));

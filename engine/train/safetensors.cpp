@@ -121,7 +121,7 @@ std::vector<float> converted(std::string_view bytes) {
   return floats;
 }
 
-std::vector<float> values_of(const std::string& type, std::string_view bytes) {
+std::vector<float> decode_values(const std::string& type, std::string_view bytes) {
   if (type == "F32") return copied<float>(bytes);
   if (type == "F64") return converted<double>(bytes);
   if (type == "I64") return converted<std::int64_t>(bytes);
@@ -181,8 +181,9 @@ std::string safetensors_beginning(const std::vector<TensorSpec>& tensors) {
 std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& where) {
   std::vector<NamedTensor> tensors;
   for (TensorPlace& place : safetensors_places(bytes, where)) {
-    tensors.push_back({std::move(place.name), std::move(place.shape),
-                       values_of(place.type, bytes.substr(place.begin, place.end - place.begin))});
+    tensors.push_back(
+        {std::move(place.name), std::move(place.shape),
+         decode_values(place.type, bytes.substr(place.begin, place.end - place.begin))});
   }
   return tensors;
 }

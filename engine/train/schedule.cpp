@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-Decay decay_of(const std::string& name) {
+Decay parse_decay(const std::string& name) {
   if (name == "constant") return Decay::constant;
   if (name == "step") return Decay::step;
   if (name == "cosine") return Decay::cosine;
@@ -22,7 +22,7 @@ Decay decay_of(const std::string& name) {
               "known: constant, step, cosine, polynomial, plateau");
 }
 
-std::vector<double> decay_epochs_of(std::string_view text) {
+std::vector<double> parse_decay_epochs(std::string_view text) {
   std::vector<double> epochs;
   for (const std::string& part : split(text, ',')) {
     const auto epoch = to_real(part);

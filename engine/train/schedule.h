@@ -35,7 +35,7 @@
 namespace paceline {
 
 enum class Decay { constant, step, cosine, polynomial, plateau };
-Decay decay_of(const std::string& name);  // throws usage
+Decay parse_decay(const std::string& name);  // throws usage
 
 struct ScheduleSpec {
   Decay decay = Decay::constant;
@@ -51,7 +51,7 @@ struct ScheduleSpec {
 };
 
 // Parses "30,60,80". Throws usage unless the numbers are positive and increasing.
-std::vector<double> decay_epochs_of(std::string_view text);
+std::vector<double> parse_decay_epochs(std::string_view text);
 
 class Schedule {
  public:

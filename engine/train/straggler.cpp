@@ -13,7 +13,7 @@ constexpr std::array<Phase, 4> kWork = {Phase::input, Phase::forward, Phase::bac
 
 using Steps = std::span<const StepTimes>;
 
-double mean_of(Steps steps, Phase phase) {
+double compute_mean(Steps steps, Phase phase) {
   double sum = 0;
   for (const StepTimes& step : steps) {
     sum += static_cast<double>(step.seconds[static_cast<std::size_t>(phase)]);
@@ -23,7 +23,7 @@ double mean_of(Steps steps, Phase phase) {
 
 double mean_work(Steps steps) {
   double sum = 0;
-  for (const Phase phase : kWork) sum += mean_of(steps, phase);
+  for (const Phase phase : kWork) sum += compute_mean(steps, phase);
   return sum;
 }
 
@@ -42,7 +42,7 @@ double median_without(std::vector<double> values, std::size_t left_out) {
 
 // What `measure` gives for rank `rank` beyond the median of the others.
 template <typename Measure>
-double excess_of(const std::vector<Steps>& ranks, std::size_t rank, const Measure& measure) {
+double compute_excess(const std::vector<Steps>& ranks, std::size_t rank, const Measure& measure) {
   std::vector<double> values;
   for (const Steps steps : ranks) values.push_back(measure(steps));
   return values[rank] - median_without(values, rank);
@@ -55,7 +55,7 @@ std::size_t slower_stretches(const std::vector<Steps>& ranks, std::size_t rank) 
     const std::size_t begin = steps * i / kStragglerStretches;
     const std::size_t count = steps * (i + 1) / kStragglerStretches - begin;
     const auto work = [&](Steps all) { return mean_work(all.subspan(begin, count)); };
-    if (excess_of(ranks, rank, work) > 0) ++slower;
+    if (compute_excess(ranks, rank, work) > 0) ++slower;
   }
   return slower;
 }
@@ -79,14 +79,14 @@ std::optional<Straggler> find_straggler(const std::vector<RankTimes>& times, std
       static_cast<std::size_t>(std::max_element(work.begin(), work.end()) - work.begin());
   Straggler straggler;
   straggler.rank = static_cast<int>(slowest);
-  straggler.excess_seconds_per_step = excess_of(ranks, slowest, mean_work);
+  straggler.excess_seconds_per_step = compute_excess(ranks, slowest, mean_work);
   straggler.share_of_step = straggler.excess_seconds_per_step / mean_total(ranks[slowest]);
   if (!(straggler.share_of_step >= kStragglerLeastShare)) return std::nullopt;
   if (slower_stretches(ranks, slowest) + 1 < kStragglerStretches) return std::nullopt;
   double most = 0;
   for (const Phase phase : kWork) {
-    const auto measure = [phase](Steps steps) { return mean_of(steps, phase); };
-    const double excess = excess_of(ranks, slowest, measure);
+    const auto measure = [phase](Steps steps) { return compute_mean(steps, phase); };
+    const double excess = compute_excess(ranks, slowest, measure);
     if (excess <= most) continue;
     most = excess;
     straggler.phase = phase;

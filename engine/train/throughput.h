@@ -12,7 +12,7 @@ namespace paceline {
 inline constexpr std::size_t kWarmupSteps = 10;
 
 // The number of excluded steps. Zero for short runs.
-std::size_t warmup_of(const TrainingOutcome& outcome);
+std::size_t count_warmup(const TrainingOutcome& outcome);
 
 // Samples per second of all replicas, from the end of the warm-up on the rank that finished it
 // first to the end of the last epoch. Includes time between steps. Excludes what fit_seconds

@@ -24,11 +24,11 @@ namespace {
 
 constexpr double kReportSeconds = 2;
 
-StreamSpec stream_of(const TrainConfig& config, const Dataset& train) {
+StreamSpec make_stream(const TrainConfig& config, const Dataset& train) {
   StreamSpec stream;
   stream.seed = config.seed;
   stream.samples = train.samples;
-  stream.global_batch = global_batch_of(config);
+  stream.global_batch = compute_global_batch(config);
   stream.shuffle_buffer = config.shuffle_buffer;
   stream.drop_last = config.drop_last;
   stream.steps_per_epoch = config.steps_per_epoch;
@@ -75,8 +75,8 @@ Trainer::Trainer(Setup setup)
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
   if (config_.accumulate > 1) memory_.gradients *= 2;  // those put aside
   start_weights();
-  stream_ = stream_of(config_, setup_.data->train);
-  schedule_ = schedule_of(config_, SampleStream(stream_).steps_per_epoch());
+  stream_ = make_stream(config_, setup_.data->train);
+  schedule_ = make_schedule(config_, SampleStream(stream_).steps_per_epoch());
   total_steps_ = steps_in_all(config_, stream_);
   if (setup_.checkpoints) resume();
   Lane& comm_lane = staged_ ? device.host_comm_lane() : device.comm_lane();
@@ -214,7 +214,7 @@ void Trainer::start_weights() {
   }
 }
 
-Batch Trainer::batch_of(const StagedBatch& staged, int part) const {
+Batch Trainer::make_batch(const StagedBatch& staged, int part) const {
   Batch batch;
   batch.images = staged.images.data();
   batch.image_type = staged.image_type;
@@ -252,7 +252,7 @@ void Trainer::step(const Batch& batch) {
 }
 
 // The batches of a step, whose gradients are added here and reduced once; returns the last one.
-const StagedBatch& Trainer::step_of(Feeder& feeder) {
+const StagedBatch& Trainer::next_step(Feeder& feeder) {
   for (int part = 0;; ++part) {
     {
       const StreamWait wait(communicator_, "the steps before");
@@ -261,10 +261,10 @@ const StagedBatch& Trainer::step_of(Feeder& feeder) {
     communicator_.supervision().throw_if_ended();
     const StagedBatch& staged = next_batch(feeder, communicator_);
     if (part + 1 == config_.accumulate) {
-      step(batch_of(staged, part));
+      step(make_batch(staged, part));
       return staged;
     }
-    load(batch_of(staged, part));
+    load(make_batch(staged, part));
     forward();
     program_->backward(last_operation(), 0);
     program_->accumulate(part == 0 ? Accumulate::first : Accumulate::more, 0, plan_.arena_elements);
@@ -315,7 +315,7 @@ bool Trainer::run_epoch(TrainingState& run, Feeder& feeder, std::size_t steps) {
     for (const auto& observer : observers_) observer->before_step(run);
     communicator_.supervision().note_step(progress_.step + 1);
     clock_->begin_step();
-    count_step(step_of(feeder));
+    count_step(next_step(feeder));
     report_progress(run);
     clock_->end_step();
     bool stop = false;

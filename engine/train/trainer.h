@@ -78,7 +78,7 @@ class Trainer {
   void end_if_goal_is_reached();
   void lower_rate_on_plateau();
   bool counts_top5() const { return plan_.classes > 5; }
-  const StagedBatch& step_of(Feeder& feeder);
+  const StagedBatch& next_step(Feeder& feeder);
   void load(const Batch& batch);
   void forward();
   void backward_and_reduce();
@@ -92,7 +92,7 @@ class Trainer {
   void report_progress(TrainingState& run);
   std::vector<ReadyGradients> ready_gradients() const;
   void gather(TrainingOutcome& outcome);
-  Batch batch_of(const StagedBatch& staged, int part) const;
+  Batch make_batch(const StagedBatch& staged, int part) const;
 
   Setup setup_;
   const TrainConfig& config_;

@@ -17,15 +17,15 @@ namespace {
 
 constexpr std::size_t kNamed = 3;  // of each kind in an error, the others are counted
 
-std::string layer_of(const std::string& name) {
+std::string layer_name(const std::string& name) {
   return name.substr(0, name.rfind('/'));
 }
-std::string variable_of(const std::string& name) {
+std::string variable_name(const std::string& name) {
   return name.substr(name.rfind('/') + 1);
 }
 
 // "a, b, c and 4 more"
-std::string some_of(const std::vector<std::string>& names) {
+std::string format_some(const std::vector<std::string>& names) {
   const std::size_t shown = std::min(names.size(), kNamed);
   std::string text =
       join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ");
@@ -92,8 +92,8 @@ class Mapping {
     mapped_.values.resize(wanted_.size());
     for (const WantedTensor& tensor : wanted_) {
       wanted_names_.insert(tensor.name);
-      if (variable_of(tensor.name) == "kernel" && tensor.shape.size() == 2) {
-        head_.insert(layer_of(tensor.name));
+      if (variable_name(tensor.name) == "kernel" && tensor.shape.size() == 2) {
+        head_.insert(layer_name(tensor.name));
       }
     }
     name_tensors();
@@ -170,11 +170,11 @@ class Mapping {
     std::size_t zeros = 0;
     for (std::size_t w = 0; w < wanted_.size(); ++w) {
       const WantedTensor& wanted = wanted_[w];
-      if (head_.count(layer_of(wanted.name))) continue;
+      if (head_.count(layer_name(wanted.name))) continue;
       const auto found = index_.find(wanted.name);
       if (found == index_.end()) {
-        const bool zero = torch_ && variable_of(wanted.name) == "bias" &&
-                          index_.count(layer_of(wanted.name) + "/kernel");
+        const bool zero = torch_ && variable_name(wanted.name) == "bias" &&
+                          index_.count(layer_name(wanted.name) + "/kernel");
         if (zero) {
           mapped_.values[w].assign(static_cast<std::size_t>(wanted.shape[0]), 0.0F);
           ++zeros;
@@ -204,7 +204,7 @@ class Mapping {
   void take_head(const std::string& layer) {
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
     for (std::size_t w = 0; w < wanted_.size(); ++w) {
-      if (layer_of(wanted_[w].name) != layer) continue;
+      if (layer_name(wanted_[w].name) != layer) continue;
       const auto found = index_.find(wanted_[w].name);
       if (found == index_.end() || !fits(wanted_[w], tensors_[found->second])) {
         if (found != index_.end()) head_misfits_.push_back(misfit_text(wanted_[w], found->second));
@@ -225,31 +225,32 @@ class Mapping {
     std::vector<std::string> extra;
     std::set<std::string> other_head;
     for (const auto& [name, i] : index_) {
-      const bool kernel = variable_of(name) == "kernel" || name.ends_with(".weight");
-      if (!used_[i] && kernel && tensors_[i].shape.size() == 2) other_head.insert(stem_of(name));
+      const bool kernel = variable_name(name) == "kernel" || name.ends_with(".weight");
+      if (!used_[i] && kernel && tensors_[i].shape.size() == 2) other_head.insert(name_stem(name));
     }
     for (const auto& [name, i] : index_) {
-      if (!used_[i] && !other_head.count(stem_of(name))) extra.push_back(tensors_[i].name);
+      if (!used_[i] && !other_head.count(name_stem(name))) extra.push_back(tensors_[i].name);
     }
     for (const std::string& layer : other_head) {
       if (!head_.count(layer))
         mapped_.notes.push_back("layer " + layer + " of the file is not used");
     }
     std::vector<std::string> faults;
-    if (!missing_.empty()) faults.push_back("missing " + some_of(missing_));
-    if (!misshapen_.empty()) faults.push_back(some_of(misshapen_));
-    if (!extra.empty()) faults.push_back("not wanted " + some_of(extra));
+    if (!missing_.empty()) faults.push_back("missing " + format_some(missing_));
+    if (!misshapen_.empty()) faults.push_back(format_some(misshapen_));
+    if (!extra.empty()) faults.push_back("not wanted " + format_some(extra));
     const bool some = std::any_of(mapped_.values.begin(), mapped_.values.end(),
                                   [](const auto& values) { return !values.empty(); });
     if (!some) {
-      faults.push_back(head_misfits_.empty() ? "no tensor of it is there" : some_of(head_misfits_));
+      faults.push_back(head_misfits_.empty() ? "no tensor of it is there"
+                                             : format_some(head_misfits_));
     }
     if (faults.empty()) return;
     throw Error(ErrorKind::input, "weights do not fit the network: " + join(faults, ", "), where_,
                 "give weights of this network, or --weights none");
   }
 
-  static std::string stem_of(const std::string& name) {
+  static std::string name_stem(const std::string& name) {
     return name.substr(0, name.find_last_of("/."));
   }
 
@@ -279,17 +280,17 @@ std::string torch_name(const std::string& canonical) {
     layer += match[3] == "0" ? (conv ? "downsample.0" : "downsample.1")
                              : match[4].str() + match[3].str();
   }
-  const std::string variable = torch_variable(variable_of(canonical));
+  const std::string variable = torch_variable(variable_name(canonical));
   return layer.empty() || variable.empty() ? "" : layer + "." + variable;
 }
 
 NamedTensor in_torch_form(NamedTensor tensor) {
-  const std::string variable = torch_variable(variable_of(tensor.name));
+  const std::string variable = torch_variable(variable_name(tensor.name));
   const std::string name = torch_name(tensor.name);
   if (!name.empty()) {
     tensor.name = name;
   } else if (!variable.empty()) {
-    tensor.name = layer_of(tensor.name) + "." + variable;
+    tensor.name = layer_name(tensor.name) + "." + variable;
   }
   if (tensor.shape.size() < 2) return tensor;
   std::vector<float> values(tensor.values.size());

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Equal of two records of one run, whatever attempt it is in its folder.
-std::string fingerprint_of(const Record& record) {
+std::string compute_fingerprint(const Record& record) {
   Json json = record.json();
   json.erase("attempt");
   if (json.contains("samples") && json["samples"].is_object()) json["samples"].erase("file");
@@ -42,7 +42,7 @@ class Merger {
 
   void check(const std::vector<StudyArchive>& archives) const {
     if (!records_.empty() || plan_) {
-      check_study(archives, summary_of(plan_, records_, target_.string()).study);
+      check_study(archives, summarize(plan_, records_, target_.string()).study);
     }
     check_workload(archives);
     double bytes = 0;
@@ -76,9 +76,9 @@ class Merger {
       ++merged.runs;
       auto& known = known_[{run.folder, run.record->repeat}];
       for (const std::size_t i : std::exchange(known.unread, {})) {
-        known.fingerprints.insert(fingerprint_of(records_[i]));
+        known.fingerprints.insert(compute_fingerprint(records_[i]));
       }
-      if (!known.fingerprints.insert(fingerprint_of(run.record)).second) {
+      if (!known.fingerprints.insert(compute_fingerprint(run.record)).second) {
         ++merged.known;
         return;
       }
@@ -93,7 +93,7 @@ class Merger {
   StudySummary finish(const std::string& spec) {
     if (!dry_run_ && plan_grew_) write_wanted(target_, *plan_);
     if (!dry_run_ && !spec.empty()) create_file(target_ / kSpecFile, spec);
-    return summary_of(plan_, records_, target_.string());
+    return summarize(plan_, records_, target_.string());
   }
 
  private:

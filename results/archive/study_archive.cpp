@@ -31,7 +31,7 @@ constexpr std::size_t kMostRatio = 500, kFreeOfRatio = 64 << 20;
 constexpr char kMistrust[] = "do not trust it: get it again from who made it";
 
 // The name's place in a study, as "2.1" of "gpus=1/2.1.json"; empty: it has none.
-std::string stem_of(const std::string& name, std::string_view ending) {
+std::string file_stem(const std::string& name, std::string_view ending) {
   const auto slash = name.find('/');
   if (slash == std::string::npos || !name.ends_with(ending)) return "";
   const bool plain = std::all_of(name.begin(), name.begin() + static_cast<long>(slash), [](char c) {
@@ -58,15 +58,15 @@ bool is_folder_name(const std::string& name) {
 }
 
 bool is_record(const std::string& name) {
-  return !stem_of(name, ".json").empty();
+  return !file_stem(name, ".json").empty();
 }
 
 // The largest that a file of this name may be; 0: it has no place in a study.
-std::size_t limit_of(const std::string& name) {
+std::size_t size_limit(const std::string& name) {
   if (name == kWantedFile) return kMostOfPlan;
   if (name == kSpecFile) return kMostOfSpec;
   if (is_record(name)) return kRecordLimitBytes;
-  return stem_of(name, kSamplesEnding).empty() ? 0 : kMostOfSamples;
+  return file_stem(name, kSamplesEnding).empty() ? 0 : kMostOfSamples;
 }
 
 void add_file(Json& files, const std::string& name, std::string_view content) {
@@ -74,8 +74,8 @@ void add_file(Json& files, const std::string& name, std::string_view content) {
 }
 
 // The sidecar of a record, if it is there and is the one that the record names.
-std::string samples_of(const Record& record, const fs::path& file,
-                       std::vector<std::string>& notes) {
+std::string find_samples(const Record& record, const fs::path& file,
+                         std::vector<std::string>& notes) {
   if (!record->samples) return "";
   try {
     std::string samples = read_text(file, kMostOfSamples);
@@ -98,7 +98,7 @@ void each_file(const fs::path& study, const std::vector<Record>& records,
   for (const Record& record : records) {
     const fs::path file = record.where(), sidecar = samples_file(file);
     const std::string folder = file.parent_path().filename().string() + "/";
-    const std::string samples = samples_of(record, sidecar, notes);
+    const std::string samples = find_samples(record, sidecar, notes);
     if (!samples.empty()) take(folder + sidecar.filename().string(), samples);
     take(folder + file.filename().string(), read_text(file, kRecordLimitBytes));
   }
@@ -124,7 +124,7 @@ Manifest parse_manifest(const std::string& where, const std::string& text) {
         refuse("the size of " + name + " is not a whole number of bytes");
       }
       const auto bytes = file.at("bytes").get<std::int64_t>();
-      const std::size_t limit = limit_of(name);
+      const std::size_t limit = size_limit(name);
       if (limit == 0) refuse("the file " + name + " has no place in a study");
       if (!seen.insert(name).second) refuse("the file " + name + " is listed twice");
       if (bytes < 0 || static_cast<std::size_t>(bytes) > limit) {
@@ -142,10 +142,10 @@ Manifest parse_manifest(const std::string& where, const std::string& text) {
 }
 
 // Its points are those of a study, which reports lay out.
-ExpectedRuns plan_of(const std::string& where, const std::string& text) {
+ExpectedRuns parse_plan(const std::string& where, const std::string& text) {
   ExpectedRuns plan = parse_wanted(where, text);
   try {
-    for (const Point& point : plan.points) layout_of(point);
+    for (const Point& point : plan.points) make_layout(point);
   } catch (const Error& error) {
     throw Error(ErrorKind::input, error.what(), where);
   }
@@ -175,11 +175,11 @@ class ArchiveWalk {
       const std::string& name = manifest.names[i];
       std::string content = next(i);
       if (!owner.empty() && name != owner) refuse("no record follows its step samples");
-      if (const std::string stem = stem_of(name, kSamplesEnding); !stem.empty()) {
+      if (const std::string stem = file_stem(name, kSamplesEnding); !stem.empty()) {
         samples = std::move(content);
         owner = name.substr(0, name.find('/') + 1) + stem + ".json";
       } else if (is_record(name)) {
-        take_run(run_of(name, std::move(content), std::exchange(samples, "")));
+        take_run(make_run(name, std::move(content), std::exchange(samples, "")));
         owner.clear();
       } else {
         take_other(name, std::move(content));
@@ -208,7 +208,7 @@ class ArchiveWalk {
     return content;
   }
 
-  ArchivedRun run_of(const std::string& name, std::string text, std::string samples) const {
+  ArchivedRun make_run(const std::string& name, std::string text, std::string samples) const {
     const Record record(JsonDocument(reader_.where(), text).value(), reader_.where());
     const auto slash = name.find('/');
     if (name.substr(slash + 1) != fmt::format("{}.{}.json", record->repeat, record->attempt)) {
@@ -237,7 +237,7 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   const StoreContent store = load_study(study);
   ArchivedStudy result;
   for (const Rejected& rejected : store.rejected) result.notes.push_back(rejected.reason);
-  result.summary = summary_of(read_wanted(study), store.records, study.string());
+  result.summary = summarize(read_wanted(study), store.records, study.string());
   if (!is_folder_name(result.summary.study)) {
     throw Error(ErrorKind::input,
                 "the records name study \"" + result.summary.study +
@@ -249,7 +249,7 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   Json files = Json::array();
   each_file(study, store.records, result.notes,
             [&](const std::string& name, const std::string& content) {
-              if (limit_of(name) == 0) {
+              if (size_limit(name) == 0) {
                 throw Error(ErrorKind::input, "a file of this name has no place in an archive",
                             (study / name).string(), "rename its folder, or move it away");
               }
@@ -287,7 +287,7 @@ StudyArchive::StudyArchive(fs::path file) : file_(std::move(file)) {
         if (name == kSpecFile) {
           spec_ = std::move(content);
         } else {
-          plan_ = plan_of(file_.string() + ", entry " + name, content);
+          plan_ = parse_plan(file_.string() + ", entry " + name, content);
         }
       },
       [](const ArchivedRun&) {});

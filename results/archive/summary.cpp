@@ -24,14 +24,14 @@ constexpr std::size_t kShownLines = 20;
 using Names = std::vector<std::string>;
 
 // The values of these parameters as a key.
-std::string key_of(const Point& point, const Names& names) {
+std::string make_key(const Point& point, const Names& names) {
   std::string key;
   for (const std::string& name : names) add_to_key(key, point.text(name).value_or(""));
   return key;
 }
 
 // What a run is recognised by.
-Names names_of(const Point& planned) {
+Names point_names(const Point& planned) {
   Names names;
   for (const auto& [name, value] : planned.values()) {
     if (find_parameter(name)->identity()) names.push_back(name);
@@ -52,7 +52,7 @@ Names varying_names(const std::vector<Point>& points) {
   return names;
 }
 
-std::string label_of(const Point& point, const Names& varying) {
+std::string point_label(const Point& point, const Names& varying) {
   Point label;
   for (const std::string& name : varying) {
     if (const Value* value = point.find(name)) label.set(name, *value);
@@ -68,19 +68,19 @@ std::vector<MissingRuns> missing_runs(const ExpectedRuns& plan,
                                       const std::vector<Record>& records) {
   if (plan.points.empty()) return {};
   std::map<Names, std::unordered_map<std::string, std::set<int>>> done;
-  for (const Point& point : plan.points) done[names_of(point)];
+  for (const Point& point : plan.points) done[point_names(point)];
   for (auto& [names, repeats] : done) {
     for (const Record& record : records) {
       if (!is_result(record) || record->workload != plan.workload) continue;
-      repeats[key_of(record->parameters, names)].insert(record->repeat);
+      repeats[make_key(record->parameters, names)].insert(record->repeat);
     }
   }
   const Names varying = varying_names(plan.points);
   std::vector<MissingRuns> missing;
   for (const Point& point : plan.points) {
-    const Names names = names_of(point);
-    const std::set<int>& there = done[names][key_of(point, names)];
-    MissingRuns lacks{label_of(point, varying), {}};
+    const Names names = point_names(point);
+    const std::set<int>& there = done[names][make_key(point, names)];
+    MissingRuns lacks{point_label(point, varying), {}};
     for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
       if (!there.contains(repeat)) lacks.repeats.push_back(repeat);
     }
@@ -89,10 +89,11 @@ std::vector<MissingRuns> missing_runs(const ExpectedRuns& plan,
   return missing;
 }
 
-std::vector<std::pair<std::string, std::size_t>> machines_of(const std::vector<Record>& records) {
+std::vector<std::pair<std::string, std::size_t>> count_machines(
+    const std::vector<Record>& records) {
   std::vector<Machine> all;
   for (const Record& record : records) {
-    if (is_result(record)) all.push_back(machine_of(record));
+    if (is_result(record)) all.push_back(identify_machine(record));
   }
   const std::vector<Machine> kinds = kinds_of_machines(all);
   std::map<std::string, std::size_t> runs;
@@ -105,7 +106,7 @@ std::vector<std::pair<std::string, std::size_t>> machines_of(const std::vector<R
   return {runs.begin(), runs.end()};
 }
 
-std::size_t count_of(const std::vector<MissingRuns>& missing) {
+std::size_t count_missing(const std::vector<MissingRuns>& missing) {
   std::size_t count = 0;
   for (const MissingRuns& point : missing) count += point.repeats.size();
   return count;
@@ -113,7 +114,7 @@ std::size_t count_of(const std::vector<MissingRuns>& missing) {
 
 std::string missing_text(const StudySummary& summary) {
   if (!summary.planned) return "the study has no plan, so nobody knows what is missing\n";
-  const std::size_t count = count_of(summary.missing);
+  const std::size_t count = count_missing(summary.missing);
   std::string text = fmt::format("{} planned, {}\n", counted(*summary.planned, "run"),
                                  count == 0 ? "none missing" : fmt::format("{} missing:", count));
   for (std::size_t i = 0; i < std::min(kShownLines, summary.missing.size()); ++i) {
@@ -147,8 +148,8 @@ StoreContent load_study(const fs::path& study) {
   return store;
 }
 
-StudySummary summary_of(const std::optional<ExpectedRuns>& plan, const std::vector<Record>& records,
-                        const std::string& where) {
+StudySummary summarize(const std::optional<ExpectedRuns>& plan, const std::vector<Record>& records,
+                       const std::string& where) {
   std::set<std::string> names;
   if (plan) names.insert(plan->study);
   for (const Record& record : records) names.insert(record->study);
@@ -169,7 +170,7 @@ StudySummary summary_of(const std::optional<ExpectedRuns>& plan, const std::vect
     summary.planned = plan->points.size() * static_cast<std::size_t>(plan->repeats);
     summary.missing = missing_runs(*plan, records);
   }
-  summary.machines = machines_of(records);
+  summary.machines = count_machines(records);
   return summary;
 }
 

@@ -30,8 +30,8 @@ std::filesystem::path study_path(const std::filesystem::path& folder);
 StoreContent load_study(const std::filesystem::path& study);
 
 // Of records of one study. Throws input, with `where`, if they name several.
-StudySummary summary_of(const std::optional<ExpectedRuns>& plan, const std::vector<Record>& records,
-                        const std::string& where);
+StudySummary summarize(const std::optional<ExpectedRuns>& plan, const std::vector<Record>& records,
+                       const std::string& where);
 
 Json to_json(const StudySummary& summary);
 // "60 runs planned, 2 missing", the missing ones, the machines: a line each.

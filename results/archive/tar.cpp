@@ -31,7 +31,7 @@ constexpr std::array<TarFilter, 3> kTarFilters = {{
     {".tar.xz", "xz", archive_write_add_filter_xz},
 }};
 
-const TarFilter& filter_of(const fs::path& file) {
+const TarFilter& choose_filter(const fs::path& file) {
   for (const TarFilter& filter : kTarFilters) {
     if (file.filename().string().ends_with(filter.ending)) return filter;
   }
@@ -39,8 +39,8 @@ const TarFilter& filter_of(const fs::path& file) {
               file.string(), "give another name");
 }
 
-fs::path temporary_of(const fs::path& file) {
-  filter_of(file);
+fs::path temporary_path(const fs::path& file) {
+  choose_filter(file);
   std::error_code none;
   if (fs::exists(fs::symlink_status(file, none))) {
     throw Error(ErrorKind::input, "the file exists already", file.string(),
@@ -78,10 +78,10 @@ using TarEntry = std::unique_ptr<archive_entry, decltype(&archive_entry_free)>;
 
 TarWriter::TarWriter(fs::path file)
     : file_(std::move(file)),
-      temporary_(temporary_of(file_)),
+      temporary_(temporary_path(file_)),
       output_(temporary_),
       writer_(archive_write_new(), archive_write_free) {
-  const TarFilter& filter = filter_of(file_);
+  const TarFilter& filter = choose_filter(file_);
   // A warning: it would call a program, which may not be there.
   if (filter.add(writer_.get()) != ARCHIVE_OK) {
     throw Error(ErrorKind::usage,
@@ -125,7 +125,7 @@ void TarWriter::finish() {
   output_.finish();
   if (give_name(temporary_, file_)) return;
   fs::remove(temporary_);
-  temporary_of(file_);  // throws
+  temporary_path(file_);  // throws
 }
 
 TarReader::TarReader(fs::path file)

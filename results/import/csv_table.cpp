@@ -50,10 +50,10 @@ class CsvTable {
       run.record = *record;
       run.line = rows_[content.runs.size()].line;
       if (run.record.timing.fit_seconds && run.record.provenance.time_is.empty()) {
-        run.record.provenance.time_is = "column \"" + heading_of("fit_seconds") + "\"";
+        run.record.provenance.time_is = "column \"" + column_heading("fit_seconds") + "\"";
       }
       if (run.record.throughput.samples_per_second && run.record.provenance.rate_is.empty()) {
-        run.record.provenance.rate_is = "column \"" + heading_of("samples_per_second") + "\"";
+        run.record.provenance.rate_is = "column \"" + column_heading("samples_per_second") + "\"";
       }
     }
     add_notes(content);
@@ -145,7 +145,7 @@ class CsvTable {
     }
   }
 
-  std::string heading_of(const std::string& key) const {
+  std::string column_heading(const std::string& key) const {
     const auto it = heading_by_key_.find(key);
     return it == heading_by_key_.end() ? key : it->second;
   }

@@ -38,7 +38,7 @@ bool is_aggregate(const Json& row, const std::set<std::string>& names) {
          (names.contains(stem + "_mean") && names.contains(stem + "_stddev"));
 }
 
-double seconds_of(const Json& row, const std::string& name, const std::string& where) {
+double read_seconds(const Json& row, const std::string& name, const std::string& where) {
   static const std::map<std::string, double> kUnits = {
       {"", 1e-9}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
   const auto fail = [&](const std::string& what) -> Error {
@@ -54,7 +54,7 @@ double seconds_of(const Json& row, const std::string& name, const std::string& w
   return seconds;
 }
 
-BenchmarkRow row_of(const Json& row, const std::string& where) {
+BenchmarkRow make_row(const Json& row, const std::string& where) {
   BenchmarkRow result;
   result.where = where;
   result.name = text_in(row, text_in(row, "run_name").empty() ? "name" : "run_name");
@@ -67,7 +67,7 @@ BenchmarkRow row_of(const Json& row, const std::string& where) {
   } else if (row.contains("real_time") && row["real_time"] == 0) {
     result.outcome = BenchmarkRow::Outcome::took_no_time;
   } else {
-    result.seconds = seconds_of(row, result.name, where);
+    result.seconds = read_seconds(row, result.name, where);
     const auto rate = row.find("items_per_second");
     if (rate != row.end() && rate->is_number() && rate->get<double>() > 0) {
       result.items_per_second = rate->get<double>();
@@ -151,7 +151,7 @@ BenchmarkFile read_benchmark_file(const JsonDocument& document) {
     if (is_aggregate(row, names)) {
       ++file.aggregates;
     } else {
-      file.rows.push_back(row_of(row, where));
+      file.rows.push_back(make_row(row, where));
     }
   }
   if (file.rows.empty() && file.aggregates > 0) {

@@ -68,7 +68,7 @@ struct TensorSpans {
 };
 
 // "[3, 3, 64]" is 576 elements, "[]" one; 0: it is no shape.
-std::int64_t elements_of(const std::string& shape) {
+std::int64_t count_elements(const std::string& shape) {
   if (shape.size() < 2 || shape.front() != '[' || shape.back() != ']') return 0;
   double product = 1;
   for (const std::string& part : split(shape.substr(1, shape.size() - 2), ',')) {
@@ -140,7 +140,7 @@ class TimelineReader {
     if (name != "ALLREDUCE") return;
     tensor.reductions.push_back(time - begin);
     if (!args.is_object()) return;
-    tensor.elements = elements_of(text(args, "shape"));
+    tensor.elements = count_elements(text(args, "shape"));
     tensor.type = element_type(text(args, "dtype"));
   }
 
@@ -155,7 +155,7 @@ class TimelineReader {
     return std::max(kMicro, kMicro * quantile(microseconds, share));
   }
 
-  CollectiveRow row_of(const TensorSpans& tensor) const {
+  CollectiveRow make_row(const TensorSpans& tensor) const {
     CollectiveRow row;
     row.label = tensor.name.size() <= kLongestName
                     ? tensor.name
@@ -214,7 +214,7 @@ class TimelineReader {
         "by tensor, longest in sum first; time of the all-reduce that a tensor was part of, which "
         "fusion may share among tensors";
     for (const TensorSpans* tensor : reduced) {
-      if (facts.rows.size() < kMostTensors) facts.rows.push_back(row_of(*tensor));
+      if (facts.rows.size() < kMostTensors) facts.rows.push_back(make_row(*tensor));
     }
     const auto most = std::max_element(
         reduced.begin(), reduced.end(),

@@ -97,7 +97,7 @@ std::size_t bytes_of_texts(const Json& json) {
 }
 
 // Equal of two imports of the same bytes with the same options.
-std::string content_of(Json json) {
+std::string canonical_content(Json json) {
   for (const char* key : {"repeat", "attempt", "samples"}) json.erase(key);
   for (const char* key : {"file", "imported_at", "imported_by"}) {
     json["provenance"]["imported"].erase(key);
@@ -113,7 +113,7 @@ std::string file_key(const Json& json) {
 }
 
 // "all_reduce,in-place,gpus=8", "resnet,gpus=16".
-std::string folder_of(const Record& record) {
+std::string record_folder(const Record& record) {
   std::vector<std::string> parts = {record->workload};
   if (record->is_collective()) {
     parts = {record->collective->operation, record->collective->placement};
@@ -216,7 +216,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
                               format_bytes(static_cast<double>(bytes))),
                   "shorten them");
     }
-    source.entries.push_back({json, folder_of(checked), content_of(json), run.line});
+    source.entries.push_back({json, record_folder(checked), canonical_content(json), run.line});
   }
   source.told.notes.insert(source.told.notes.end(), notes.begin(), notes.end());
   return source;
@@ -238,7 +238,7 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
       int& last = repeats[file.parent_path().filename().string()];
       last = std::max(last, record->repeat);
       if (!record->provenance.imported || !files.contains(file_key(record.json()))) continue;
-      const std::string content = content_of(record.json());
+      const std::string content = canonical_content(record.json());
       if (!contents.contains(content)) {
         throw Error(ErrorKind::input,
                     record->provenance.imported->file +

@@ -41,10 +41,10 @@ std::optional<double> seconds_of_clock(std::string_view text) {
 }
 
 // "Fri Mar 4, 2022 at 1:56 AM" is "2022-03-04T01:56:00", the cluster's time; "" where it is not so.
-std::string date_of(std::string_view text) {
+std::string parse_date(std::string_view text) {
   static const std::vector<std::string> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const auto words = words_of(text);
+  const auto words = split_words(text);
   if (words.size() != 7 || words[4] != "at") return "";
   const auto month = std::find(kMonths.begin(), kMonths.end(), words[1]);
   const auto day = to_integer(words[2].substr(0, words[2].find(','))), year = to_integer(words[3]);
@@ -58,7 +58,7 @@ std::string date_of(std::string_view text) {
 }
 
 // "26.5GB" in bytes.
-std::optional<std::int64_t> bytes_of(std::string_view text) {
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
   double unit = 1;
   for (const auto& [suffix, bytes] : {std::pair{"TB", 1099511627776.0},
                                       {"GB", 1073741824.0},
@@ -75,7 +75,7 @@ std::optional<std::int64_t> bytes_of(std::string_view text) {
   return static_cast<std::int64_t>(*number * unit);
 }
 
-std::optional<double> share_of(std::string_view percent) {
+std::optional<double> parse_share(std::string_view percent) {
   if (!percent.ends_with('%')) return std::nullopt;
   const auto number = to_real(percent.substr(0, percent.size() - 1));
   return number && *number >= 0 && *number <= 100 ? std::optional(*number / 100) : std::nullopt;
@@ -123,7 +123,7 @@ class JobstatsReport {
   explicit JobstatsReport(const ForeignFile& file) : file_(file) {}
 
   ImportContent read() {
-    for (const TextLine& line : lines_of(file_.text)) {
+    for (const TextLine& line : split_lines(file_.text)) {
       if (line.text.find(kTitle) != line.text.npos) {
         end();
         content_.runs.emplace_back().line = line.number;
@@ -165,14 +165,14 @@ class JobstatsReport {
       content_.runs.back().record.provenance.hosts.emplace_back(text.substr(0, open));
     }
     GpuFacts& gpu = gpus[it->second];
-    const std::string_view value = words_of(text.substr(end + 3)).empty()
+    const std::string_view value = split_words(text.substr(end + 3)).empty()
                                        ? std::string_view()
-                                       : words_of(text.substr(end + 3)).front();
+                                       : split_words(text.substr(end + 3)).front();
     if (section_.starts_with("GPU utilization")) {
-      gpu.utilization = share_of(value);
+      gpu.utilization = parse_share(value);
     } else if (const std::size_t slash = value.find('/'); slash != value.npos) {
-      gpu.memory_bytes = bytes_of(value.substr(0, slash));
-      gpu.memory_bytes_total = bytes_of(value.substr(slash + 1));
+      gpu.memory_bytes = parse_bytes(value.substr(0, slash));
+      gpu.memory_bytes_total = parse_bytes(value.substr(slash + 1));
     }
   }
 
@@ -190,7 +190,7 @@ class JobstatsReport {
       refuse_line(file_, run.line, "the report has no State or no Run Time",
                   "import the complete report");
     }
-    const auto seconds = seconds_of_clock(words_of(value("Run Time")).front());
+    const auto seconds = seconds_of_clock(split_words(value("Run Time")).front());
     if (!seconds) {
       refuse_line(file_, run.line, "the run time \"" + value("Run Time") + "\" is not a time",
                   "import the report as jobstats prints it");
@@ -218,10 +218,10 @@ class JobstatsReport {
     allocation.cluster = value("Cluster");
     const std::string partition = value("QOS/Partition");
     allocation.partition = partition.substr(partition.find('/') + 1);
-    record.provenance.started_at = date_of(value("Start Time"));
+    record.provenance.started_at = parse_date(value("Start Time"));
     if (record.gpus.empty()) {
       const std::string overall = value_of_bar("GPU utilization");
-      record.utilization = share_of(overall);
+      record.utilization = parse_share(overall);
     }
     finish(content_, to_integer(value("CPU Cores")));
   }
@@ -230,7 +230,7 @@ class JobstatsReport {
   std::string value_of_bar(std::string_view name) const {
     const std::size_t at = file_.text.find(name), end = file_.text.find("%]", at);
     if (at == std::string::npos || end == std::string::npos || end - at > 200) return "";
-    const auto words = words_of(std::string_view(file_.text).substr(at, end + 1 - at));
+    const auto words = split_words(std::string_view(file_.text).substr(at, end + 1 - at));
     return std::string(words.back());
   }
 
@@ -270,7 +270,7 @@ ImportContent read_summary(const ForeignFile& file) {
       GpuFacts& gpu = record.gpus.emplace_back();
       record.provenance.hosts.push_back(host);
       if (percent.is_number())
-        gpu.utilization = share_of(fmt::format("{}%", percent.get<double>()));
+        gpu.utilization = parse_share(fmt::format("{}%", percent.get<double>()));
       for (const auto& [key, member] : {std::pair{"gpu_used_memory", &GpuFacts::memory_bytes},
                                         {"gpu_total_memory", &GpuFacts::memory_bytes_total}}) {
         const auto bytes = node.contains(key) ? number_in(node[key], index) : std::nullopt;

@@ -142,7 +142,7 @@ std::string without_labels(std::string_view text, std::vector<std::string>& note
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   std::string plain = text.find('\x1b') == text.npos ? std::string(text) : without_escapes(text);
   for (int round = 0; round < kMostLabels; ++round) {
-    const std::vector<TextLine> lines = lines_of(plain);
+    const std::vector<TextLine> lines = split_lines(plain);
     const auto label = std::find_if(std::begin(kLabels), std::end(kLabels),
                                     [&](EndOfLabel each) { return is_common(lines, each); });
     if (label == std::end(kLabels)) break;

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-std::vector<TextLine> lines_of(std::string_view text) {
+std::vector<TextLine> split_lines(std::string_view text) {
   std::vector<TextLine> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -21,7 +21,7 @@ std::vector<TextLine> lines_of(std::string_view text) {
   return lines;
 }
 
-std::vector<std::string_view> words_of(std::string_view line) {
+std::vector<std::string_view> split_words(std::string_view line) {
   constexpr std::string_view kBlanks = " \t";
   std::vector<std::string_view> words;
   for (std::size_t at = line.find_first_not_of(kBlanks); at < line.size();) {

@@ -16,10 +16,10 @@ struct TextLine {
   std::string_view text;   // without the line's end
 };
 
-std::vector<TextLine> lines_of(std::string_view text);
+std::vector<TextLine> split_lines(std::string_view text);
 
 // Separated by blanks.
-std::vector<std::string_view> words_of(std::string_view line);
+std::vector<std::string_view> split_words(std::string_view line);
 
 // "file.txt:12"
 std::string place_in(const ForeignFile& file, std::size_t line);

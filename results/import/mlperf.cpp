@@ -66,7 +66,7 @@ class MlperfReader {
   explicit MlperfReader(const ForeignFile& file) : file_(file) {}
 
   ImportContent read() {
-    for (const TextLine& line : lines_of(file_.text)) {
+    for (const TextLine& line : split_lines(file_.text)) {
       // Two processes may have written into one line.
       std::string_view rest = line.text;
       for (auto at = rest.find(kMark); at != rest.npos; at = rest.find(kMark)) {

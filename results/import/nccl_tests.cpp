@@ -59,8 +59,8 @@ class NcclReader {
   explicit NcclReader(const ForeignFile& file) : file_(file) {}
 
   ImportContent read() {
-    for (const TextLine& line : lines_of(file_.text)) {
-      const auto words = words_of(line.text);
+    for (const TextLine& line : split_lines(file_.text)) {
+      const auto words = split_words(line.text);
       if (words.empty()) continue;
       if (words[0].starts_with('#')) {
         read_comment(line, words);
@@ -104,7 +104,7 @@ class NcclReader {
       test().iterations = iters == words.end() || iters + 1 == words.end() ? "1" : *(iters + 1);
       test().command = text;
       test().expected_sizes =
-          sizes_of(word_after("minBytes"), word_after("maxBytes"), word_after("step:"));
+          count_sizes(word_after("minBytes"), word_after("maxBytes"), word_after("step:"));
     } else if (tests_.empty()) {
       return;
     } else if (words.size() > 1 && words[1] == "Rank" && text.find(" on ") != text.npos) {
@@ -126,8 +126,8 @@ class NcclReader {
   }
 
   // Of "1048576", "4194304", "2(factor)" or "1048576(bytes)"; 0: not known.
-  static std::size_t sizes_of(const std::string& least, const std::string& most,
-                              const std::string& step) {
+  static std::size_t count_sizes(const std::string& least, const std::string& most,
+                                 const std::string& step) {
     const auto from = to_integer(least), to = to_integer(most);
     const auto by = to_integer(step.substr(0, step.find('(')));
     if (!from || !to || !by || *from < 1 || *to < *from || *by < 1) return 0;

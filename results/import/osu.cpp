@@ -23,7 +23,7 @@ struct OsuTest {
 };
 
 // "Allreduce Latency" is all_reduce, as nccl-tests and `paceline bench` name it.
-std::string operation_of(const std::string& title) {
+std::string parse_operation(const std::string& title) {
   static const std::pair<const char*, const char*> kNames[] = {
       {"Allreduce Latency", "all_reduce"},
       {"Allgather Latency", "all_gather"},
@@ -43,7 +43,7 @@ std::string operation_of(const std::string& title) {
 }
 
 // Headings are separated by two blanks or more, and "Latency (us)" has one in it.
-std::vector<std::string> headings_of(std::string_view line) {
+std::vector<std::string> parse_headings(std::string_view line) {
   std::vector<std::string> headings;
   for (std::size_t at = line.find_first_not_of("# \t"); at < line.size();) {
     const std::size_t end = std::min({line.find("  ", at), line.find('\t', at), line.size()});
@@ -58,8 +58,8 @@ class OsuReader {
   explicit OsuReader(const ForeignFile& file) : file_(file) {}
 
   ImportContent read() {
-    for (const TextLine& line : lines_of(file_.text)) {
-      const auto words = words_of(line.text);
+    for (const TextLine& line : split_lines(file_.text)) {
+      const auto words = split_words(line.text);
       if (words.size() > 3 && words[0] == "#" && words[1] == "OSU") {
         begin(line.number, words);
       } else if (tests_.empty() || words.empty()) {
@@ -69,7 +69,7 @@ class OsuReader {
       } else if (line.text.find("VALIDATION ERROR") != line.text.npos) {
         test().verdict = line.text.substr(0, 100);
       } else if (line.text.starts_with("# Size")) {
-        test().header = headings_of(line.text);
+        test().header = parse_headings(line.text);
         check_header(line.number);
       } else if (words[0].find_first_not_of("0123456789") == words[0].npos &&
                  !test().header.empty()) {
@@ -109,7 +109,7 @@ class OsuReader {
     const std::string second = header.size() > 1 ? header[1] : "";
     const bool known =
         second == "Avg Latency(us)" || second == "Latency (us)" || second == "Bandwidth (MB/s)";
-    if (known && !operation_of(test().title).empty()) return;
+    if (known && !parse_operation(test().title).empty()) return;
     refuse_line(file_, line,
                 fmt::format("the OSU test \"{}\" cannot be imported", test().title.substr(0, 80)),
                 "import latency, bw, bibw, or a blocking collective such as osu_allreduce");
@@ -171,7 +171,7 @@ class OsuReader {
     RunRecord& record = run.record;
     record.provenance.backend_asked = each.library;
     CollectiveFacts& facts = record.collective.emplace();
-    facts.operation = operation_of(each.title);
+    facts.operation = parse_operation(each.title);
     facts.dtype = element_type(each.datatype).name;
     const bool between_two = each.title == "Latency" || each.title.ends_with("Bandwidth");
     facts.note = each.title.ends_with("Bandwidth")

@@ -38,7 +38,7 @@ std::string backend_that_ran(const std::string& name, const std::string& used) {
   const auto now = std::find_if(backends.begin(), backends.end(),
                                 [&](const Name& each) { return each.was == stack.between; });
   if (!of_library && now != backends.end()) stack.between = now->name;
-  return text_of(stack);
+  return to_text(stack);
 }
 
 void replace_in_point(Json& record, const std::string& before, const std::string& now) {

@@ -15,14 +15,14 @@ namespace {
 struct Arena {
   explicit Arena(std::size_t elements)
       : device(conformance::make_device("cpu")),
-        plan(make_plan(network_of(elements), 1, device->precision(),
+        plan(make_plan(make_network(elements), 1, device->precision(),
                        [&](const Operation& op) { return device->supports(op); })),
         gradients(device->allocate(plan.arena_elements * sizeof(float))),
         program(device->compile(plan, gradients.data())) {
     std::fill_n(reinterpret_cast<float*>(gradients.data()), plan.arena_elements, 0.01F);
   }
 
-  static Network network_of(std::size_t elements) {
+  static Network make_network(std::size_t elements) {
     constexpr int kInputs = 16;
     const auto outputs = static_cast<int>((elements + kInputs - 1) / kInputs);
     Network network("arena", {1, 1, kInputs}, outputs);
@@ -57,7 +57,7 @@ void update(benchmark::State& state, Optimizer optimizer) {
 
 void register_benchmarks() {
   for (const char* name : {"sgd", "momentum", "adagrad", "adam"}) {
-    benchmark::RegisterBenchmark(name, update, optimizer_of(name))
+    benchmark::RegisterBenchmark(name, update, parse_optimizer(name))
         ->RangeMultiplier(4)
         ->Range(4 << 10, 64 << 20)
         ->UseManualTime();

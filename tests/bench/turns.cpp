@@ -13,7 +13,7 @@ constexpr double kTurnSeconds = 1e-3;
 constexpr double kMostCalls = 1e5;
 
 template <typename Call>
-double seconds_of(std::size_t calls, const Call& call) {
+double to_seconds(std::size_t calls, const Call& call) {
   const double start = now_seconds();
   for (std::size_t i = 0; i < calls; ++i) call();
   return now_seconds() - start;
@@ -24,7 +24,7 @@ template <typename Call>
 std::size_t calls_of_a_turn(const Call& call) {
   call();
   return static_cast<std::size_t>(
-      std::clamp(kTurnSeconds / std::max(seconds_of(1, call), 1e-9), 1.0, kMostCalls));
+      std::clamp(kTurnSeconds / std::max(to_seconds(1, call), 1e-9), 1.0, kMostCalls));
 }
 
 double median(std::vector<double> values) {
@@ -43,11 +43,11 @@ void take_turns(benchmark::State& state, const std::function<void()>& work, doub
   std::vector<double> ratios;
   while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(calls))) {
     work();
-    const double seconds = seconds_of(calls, work);
+    const double seconds = to_seconds(calls, work);
     state.SetIterationTime(seconds);
     bounded();
     done = 0;
-    const double bound_seconds = seconds_of(bound_calls, bounded);
+    const double bound_seconds = to_seconds(bound_calls, bounded);
     ratios.push_back(bound_seconds / done * amount / (seconds / static_cast<double>(calls)));
   }
   state.counters["bound"] = median(std::move(ratios));
@@ -56,7 +56,7 @@ void take_turns(benchmark::State& state, const std::function<void()>& work, doub
 void take_turns(benchmark::State& state, const std::function<void()>& work) {
   const std::size_t calls = calls_of_a_turn(work);
   while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(calls))) {
-    state.SetIterationTime(seconds_of(calls, work));
+    state.SetIterationTime(to_seconds(calls, work));
   }
 }
 

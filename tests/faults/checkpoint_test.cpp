@@ -18,8 +18,8 @@ struct Moment {
   int count;
 };
 
-std::vector<std::string> run_of(const fs::path& run, const fs::path& record,
-                                const std::vector<std::string>& more = {}) {
+std::vector<std::string> make_run(const fs::path& run, const fs::path& record,
+                                  const std::vector<std::string>& more = {}) {
   std::vector<std::string> command = training("mirrored", Starter::us,
                                               {"--steps", "40", "--checkpoint-every", "10steps",
                                                "--quiet", "--run-dir", run, "--record", record});
@@ -35,7 +35,7 @@ std::string checksum_in(const fs::path& record) {
 std::string checksum_of_whole_run() {
   static const std::string checksum = [] {
     const Scratch kept;
-    Victim whole(run_of(kept.path() / "run", kept.path() / "whole.json"));
+    Victim whole(make_run(kept.path() / "run", kept.path() / "whole.json"));
     EXPECT_EQ(whole.wait(60).code, 0) << whole.errors();
     return checksum_in(kept.path() / "whole.json");
   }();
@@ -50,14 +50,14 @@ TEST_P(Checkpoint, IsWholeOrNotThere) {
 #endif
   const Scratch kept;
   const fs::path run = kept.path() / "run";
-  Victim killed(run_of(run, kept.path() / "killed.json"),
+  Victim killed(make_run(run, kept.path() / "killed.json"),
                 {{"LD_PRELOAD", KILL_AT},
                  {"PACELINE_TEST_KILL_AT", std::string(GetParam().kind) + " " +
                                                std::to_string(GetParam().count) + " " +
                                                (run / "checkpoints").string()}});
   ASSERT_EQ(killed.wait(60).code, 128 + SIGKILL) << killed.errors();
 
-  Victim again(run_of(run, kept.path() / "again.json", {"--resume", "latest"}));
+  Victim again(make_run(run, kept.path() / "again.json", {"--resume", "latest"}));
   ASSERT_EQ(again.wait(60).code, 0) << again.errors();
   EXPECT_EQ(checksum_in(kept.path() / "again.json"), checksum_of_whole_run());
   for (const auto& entry : fs::recursive_directory_iterator(run)) {

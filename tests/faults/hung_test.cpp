@@ -19,7 +19,7 @@
 namespace paceline::faults {
 namespace {
 
-std::optional<pid_t> thread_of(pid_t process, const std::string& name) {
+std::optional<pid_t> thread_id(pid_t process, const std::string& name) {
   const std::filesystem::path tasks = "/proc/" + std::to_string(process) + "/task";
   for (const auto& task : std::filesystem::directory_iterator(tasks)) {
     std::string is;
@@ -71,7 +71,7 @@ std::vector<std::string> fed_by_a_thread(const std::string& backend) {
 TEST(HungInput, OfALoneReplicaEndsTheRun) {
   Victim run(fed_by_a_thread("self"));
   ASSERT_TRUE(run.trains()) << run.errors();
-  const auto reader = thread_of(run.started(), "input 0");
+  const auto reader = thread_id(run.started(), "input 0");
   ASSERT_TRUE(reader);
   const Held held(*reader);
   if (!held.why_not().empty()) GTEST_SKIP() << "a thread cannot be stopped: " << held.why_not();
@@ -90,7 +90,7 @@ TEST(HungInput, OfOneRankIsSaidToBeThat) {
   ASSERT_TRUE(run.trains()) << run.errors();
   const auto rank = run.rank(1);
   ASSERT_TRUE(rank);
-  const auto reader = thread_of(*rank, "input 0");
+  const auto reader = thread_id(*rank, "input 0");
   ASSERT_TRUE(reader);
   const Held held(*reader);
   if (!held.why_not().empty()) GTEST_SKIP() << "a thread cannot be stopped: " << held.why_not();

@@ -17,7 +17,7 @@ struct Way {
   Starter starter;
 };
 
-std::string name_of(const testing::TestParamInfo<Way>& info) {
+std::string to_string(const testing::TestParamInfo<Way>& info) {
   std::string name = info.param.backend;
   for (char& c : name) {
     if (c == '/' || c == '-') c = '_';
@@ -27,7 +27,7 @@ std::string name_of(const testing::TestParamInfo<Way>& info) {
 }
 
 bool slurm_runs() {
-  return contains(output_of({"sinfo", "--noheader", "--format=%a"}), "up");
+  return contains(capture_output({"sinfo", "--noheader", "--format=%a"}), "up");
 }
 
 class Rank : public testing::TestWithParam<Way> {
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Killed,
                                          Way{"ring", Starter::us}, Way{"mpi-ring", Starter::us},
                                          Way{"mirrored/mpi", Starter::mpirun},
                                          Way{"ring", Starter::srun}),
-                         name_of);
+                         to_string);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Killed,
                          testing::Values(Way{"mpi", Starter::mpirun}, Way{"gloo", Starter::mpirun},
                                          Way{"mpi+bf16", Starter::us}, Way{"ring", Starter::mpirun},
@@ -109,7 +109,7 @@ TEST_P(Stopped, IsNamedWithinTheDeadline) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Stopped,
                          testing::Values(Way{"mpi", Starter::us}, Way{"ring", Starter::us}),
-                         name_of);
+                         to_string);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Stopped,
                          testing::Values(Way{"gloo", Starter::us}, Way{"mpi", Starter::mpirun},
                                          Way{"mpi-ring", Starter::mpirun},
@@ -139,7 +139,7 @@ TEST_P(Slow, IsWaitedFor) {
   expect_order(run);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Slow, testing::Values(Way{"ring", Starter::us}), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, Slow, testing::Values(Way{"ring", Starter::us}), to_string);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Slow, testing::Values(Way{"mpi", Starter::us}),
                          [](const auto& info) { return std::to_string(info.index); });
 

@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, Starter>> ways() {
   return ways;
 }
 
-Round round_of(std::mt19937& random, bool deadlines) {
+Round round_key(std::mt19937& random, bool deadlines) {
   const auto all = ways();
   const auto below = [&](std::size_t n) { return static_cast<int>(random() % n); };
   const auto& [backend, starter] = all[static_cast<std::size_t>(below(all.size()))];
@@ -120,7 +120,7 @@ int soak(int rounds, unsigned seed) {
   const bool deadlines = !deadline(5).empty();
   int failures = 0;
   for (int i = 0; i < rounds; ++i) {
-    const Round round = round_of(random, deadlines);
+    const Round round = round_key(random, deadlines);
     const std::string fault = fault_in(round);
     fmt::print("{}: {}: {}\n", i + 1, round.text(), fault.empty() ? "well" : "FAULT: " + fault);
     std::fflush(stdout);

@@ -27,7 +27,7 @@ namespace {
 
 constexpr char kMark[] = "PACELINE_FAULT_RUN";
 
-std::string text_of(const fs::path& file) {
+std::string to_text(const fs::path& file) {
   std::ostringstream text;
   text << std::ifstream(file, std::ios::binary).rdbuf();
   return text.str();
@@ -56,7 +56,7 @@ std::optional<std::string> variable(const std::string& environment, const std::s
 }
 
 bool is_zombie(const fs::path& process) {
-  const std::string stat = text_of(process / "stat");
+  const std::string stat = to_text(process / "stat");
   const auto name_end = stat.rfind(')');
   return name_end == stat.npos || name_end + 2 >= stat.size() || stat[name_end + 2] == 'Z';
 }
@@ -179,9 +179,9 @@ std::vector<Victim::Process> Victim::processes() const {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const auto id = to_integer(entry.path().filename().string());
     if (!id) continue;
-    const std::string environment = text_of(entry.path() / "environ");
+    const std::string environment = to_text(entry.path() / "environ");
     if (variable(environment, kMark) != mark_ || is_zombie(entry.path())) continue;
-    std::string command = text_of(entry.path() / "cmdline");
+    std::string command = to_text(entry.path() / "cmdline");
     std::replace(command.begin(), command.end(), '\0', ' ');
     const fs::path program = fs::read_symlink(entry.path() / "exe", error);
     const bool ours = program.string().starts_with(PACELINE_BINARY);  // "(deleted)": built anew
@@ -249,7 +249,7 @@ void Victim::kill_all() const {
 }
 
 std::string Victim::errors() const {
-  return text_of(streams_.path() / "err");
+  return to_text(streams_.path() / "err");
 }
 
 std::string Victim::disorder() const {

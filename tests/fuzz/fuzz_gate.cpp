@@ -34,7 +34,7 @@ void unless_refused(Act act) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static FuzzFolder benchmarks, records;
-  std::vector<std::string_view> parts = parts_of(data, size);
+  std::vector<std::string_view> parts = split_path(data, size);
   benchmarks.fill({"b.json"}, {parts.front()});
   parts.erase(parts.begin());
   records.fill({"1.1.json", "2.1.json", "3.1.json"}, parts);

@@ -6,7 +6,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static paceline::FuzzFolder folder;
   folder.fill({paceline::kPublishedDescription, paceline::kPublishedRows},
-              paceline::parts_of(data, size));
+              paceline::split_path(data, size));
   try {
     paceline::read_published(folder.path());
   } catch (const paceline::Error&) {

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const paceline::Record record(document.value(), "fuzz.json");
     record->task_layout();
     record->build();
-    paceline::run_of(record);
+    paceline::make_run(record);
   } catch (const paceline::Error&) {
   }
   return 0;

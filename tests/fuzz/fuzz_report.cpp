@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static paceline::FuzzFolder folder;
-  folder.fill({"1.1.json", "2.1.json", "3.1.json"}, paceline::parts_of(data, size));
+  folder.fill({"1.1.json", "2.1.json", "3.1.json"}, paceline::split_path(data, size));
   for (const paceline::Format format :
        {paceline::Format::text, paceline::Format::json, paceline::Format::html}) {
     std::ostringstream text;

@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static paceline::FuzzFolder folder;
-  const auto parts = paceline::parts_of(data, size);
+  const auto parts = paceline::split_path(data, size);
   folder.fill({"0.json", "1.json"}, parts);
   const auto statuses = paceline::read_statuses(folder.path());
   paceline::LauncherWords words;

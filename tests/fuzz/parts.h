@@ -14,7 +14,7 @@ namespace paceline {
 
 inline constexpr std::string_view kPartsEnd = "\n====\n";
 
-inline std::vector<std::string_view> parts_of(const std::uint8_t* data, std::size_t size) {
+inline std::vector<std::string_view> split_path(const std::uint8_t* data, std::size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   std::vector<std::string_view> parts;
   for (std::size_t at = rest.find(kPartsEnd); at != rest.npos; at = rest.find(kPartsEnd)) {

@@ -23,7 +23,7 @@ struct Trial {
     return {design.sizes.begin() + 1, design.sizes.end()};
   }
   std::string text() const {
-    std::string all = law.name + ", " + std::string(name_of(law.scaling)) + " scaling, sizes";
+    std::string all = law.name + ", " + std::string(to_string(law.scaling)) + " scaling, sizes";
     for (const int size : design.sizes) all += " " + std::to_string(size);
     return all + ", " + std::to_string(design.runs) + " runs, noise " + std::to_string(noise.run) +
            (design.rounds ? ", rounds" : "");
@@ -136,7 +136,7 @@ void expect_no_contradiction(const Explanation& explanation) {
   }
   for (const ScalingSeries& series :
        make_scaling_series(explanation.study, explanation.comparison, explanation.facts, false)) {
-    for (const Trend& trend : trends_of(explanation.study, explanation.comparison, series)) {
+    for (const Trend& trend : fit_trends(explanation.study, explanation.comparison, series)) {
       if (trend.kind != TrendKind::no_loss || trend.doubt) continue;
       for (const SizeGroup& group : series.groups) {
         if (group.gpus < 2) continue;
@@ -149,7 +149,7 @@ void expect_no_contradiction(const Explanation& explanation) {
 
 void judge_findings(const Page& page, const Trial& trial, Score& judged) {
   for (const Finding& finding : page.findings) {
-    const std::string kind(name_of(finding.kind));
+    const std::string kind(to_string(finding.kind));
     ++judged.said[kind];
     if (is_true(finding.kind, trial)) continue;
     ++judged.wrong[kind];
@@ -174,7 +174,7 @@ void judge_labels(const Explanation& explanation, const Trial& trial, Score& jud
 void judge_fractions(const Explanation& explanation, const Trial& trial, Score& judged) {
   for (const ScalingSeries& series :
        make_scaling_series(explanation.study, explanation.comparison, explanation.facts, false)) {
-    for (const Trend& trend : trends_of(explanation.study, explanation.comparison, series)) {
+    for (const Trend& trend : fit_trends(explanation.study, explanation.comparison, series)) {
       for (const SizeOfTrend& size : trend.sizes) {
         add_held(judged.fractions, size.fraction, trial.law.fraction(size.gpus));
       }
@@ -254,7 +254,7 @@ TEST(LaboratoryExplain, NoiseMisleadsNoMoreOftenThanItsIntervalsSay) {
         total.wrong[kind] += wrong;
         EXPECT_TRUE(
             at_most({wrong, judged.studies}, kMayMislead,
-                    std::string(law.name) + ", " + std::string(name_of(scaling)) + ": " + kind));
+                    std::string(law.name) + ", " + std::string(to_string(scaling)) + ": " + kind));
       }
       total.studies += judged.studies;
       total.fractions.times += judged.fractions.times;

@@ -30,7 +30,7 @@ std::pair<Side, Side> interleaved(const Ab& ab, int session, std::uint32_t seed)
     noise.event = [&drift, event = noise.event](const Place& place) {
       return drift[static_cast<std::size_t>(place.round)] * (event ? event(place) : 1);
     };
-    return side_of(
+    return load_side(
         name, make_content(law, {.sizes = ab.sizes, .runs = ab.rounds, .first_session = session},
                            noise, own));
   };
@@ -48,7 +48,7 @@ Judgement judge_ab(const Ab& ab, std::uint32_t seed) {
   Judgement judgement = judge(before, now, of_time());
   if (judgement.verdict() == Verdict::pass || !ab.rerun) return judgement;
   const auto [fresh_before, fresh_now] = interleaved(ab, 2, 2 * seed + 1);
-  settle(judgement, judge(fresh_before, fresh_now, suspects_of(judgement, of_time())));
+  settle(judgement, judge(fresh_before, fresh_now, find_suspects(judgement, of_time())));
   return judgement;
 }
 
@@ -135,11 +135,12 @@ TEST(LaboratoryGate, BusyRunsDoNotConvict) {
   const Law law = step_law("ideal").law(Scaling::fixed_epochs);
   for (int i = 0; i < studies(100); ++i) {
     const auto seed = static_cast<std::uint32_t>(41000 + 2 * i);
-    const Side before = side_of(
+    const Side before = load_side(
         "baseline", make_content(law, {.sessions = 5}, {.run = 0.01, .session = 0.005}, seed));
     Noise tonight{.run = 0.01, .session = 0.005};
     disturb(tonight, 3);
-    const Side now = side_of("current", make_content(law, {.first_session = 6}, tonight, seed + 1));
+    const Side now =
+        load_side("current", make_content(law, {.first_session = 6}, tonight, seed + 1));
     nights.add(judge(before, now, of_time()).verdict() == Verdict::regression);
   }
   EXPECT_TRUE(at_most(nights, 0, "red by runs recorded as busy, against nights"));
@@ -152,9 +153,10 @@ TEST(LaboratoryGate, NightsOfTheSameBuildAreRarelyRed) {
     Rate red;
     for (int i = 0; i < studies(300); ++i, seed += 2) {
       const Noise noise{.run = 0.01, .session = 0.02};
-      const Side before = side_of("baseline", make_content(law, {.sessions = nights}, noise, seed));
+      const Side before =
+          load_side("baseline", make_content(law, {.sessions = nights}, noise, seed));
       const Side now =
-          side_of("current", make_content(law, {.first_session = nights + 1}, noise, seed + 1));
+          load_side("current", make_content(law, {.first_session = nights + 1}, noise, seed + 1));
       red.add(judge(before, now, of_time()).verdict() == Verdict::regression);
     }
     EXPECT_TRUE(at_most(red, 0.05, "one night against " + std::to_string(nights) + " is red"));

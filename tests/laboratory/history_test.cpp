@@ -55,7 +55,7 @@ History history_of(const Nights& kind, int nights, std::uint32_t seed) {
   return find_history({HistoryStudy{"made", {series}, {}, {}}});
 }
 
-std::string text_of(const History& history) {
+std::string to_text(const History& history) {
   TextStyle style;
   style.width = 300;
   return history_text(history, style);
@@ -76,7 +76,7 @@ Rate false_calls(const Nights& kind, int nights, int count, std::uint32_t seed) 
     const History history = history_of(kind, nights, seed + static_cast<std::uint32_t>(i));
     bool is_false = has_shift(history);
     if (is_false && !kind.condition.empty()) {
-      is_false = !std::regex_search(text_of(history), std::regex(kind.condition));
+      is_false = !std::regex_search(to_text(history), std::regex(kind.condition));
     }
     rate.add(is_false);
   }
@@ -189,7 +189,7 @@ TEST(LaboratoryHistory, ShiftsAreFoundWithTheirDateAndSize) {
 // What so few nights would have shown is said, instead of nothing.
 TEST(LaboratoryHistory, AQuietSeriesSaysWhatItWouldHaveShown) {
   for (const int nights : {8, 19, 40}) {
-    const std::string text = text_of(history_of({.name = "quiet"}, nights, 960000));
+    const std::string text = to_text(history_of({.name = "quiet"}, nights, 960000));
     EXPECT_TRUE(std::regex_search(text, std::regex("would (have shown|show)"))) << text;
     EXPECT_EQ(text.find("too few sessions to tell"), std::string::npos) << text;
   }

@@ -38,7 +38,7 @@ void add_explanation(Page& page, const Explanation& explanation) {
   for (const std::vector<Finding>* each : {&explanation.unlike, &explanation.causes}) {
     page.findings.insert(page.findings.end(), each->begin(), each->end());
   }
-  const ExplanationView view = view_of(explanation);
+  const ExplanationView view = make_view(explanation);
   append(page.warnings, view.warnings);
   append(page.notes, view.notes);
   for (const auto* sentences : {&view.first, &view.points, &view.series}) {
@@ -59,13 +59,13 @@ void add_best(Page& page, const Study& study) {
 
 bool Page::has(const std::string& kind) const {
   return std::ranges::any_of(findings,
-                             [&](const Finding& each) { return name_of(each.kind) == kind; });
+                             [&](const Finding& each) { return to_string(each.kind) == kind; });
 }
 
 std::string Page::text() const {
   std::string all = refusal.empty() ? "" : "refused: " + refusal + '\n';
   for (const Finding& each : findings)
-    all += std::string(name_of(each.kind)) + ": " + each.text + '\n';
+    all += std::string(to_string(each.kind)) + ": " + each.text + '\n';
   for (const std::string& each : warnings) all += "warning: " + each + '\n';
   for (const std::string& each : sentences) all += each + '\n';
   for (const std::string& each : notes) all += "note: " + each + '\n';

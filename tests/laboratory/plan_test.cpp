@@ -21,9 +21,9 @@ Law law() {
 paceline::Design planned(const Noise& noise, std::uint32_t seed) {
   const StoreContent pilot = make_content(law(), {.sizes = kPlannedSizes, .runs = 10}, noise, seed);
   DesignRequest request;
-  for (const Subject& subject : side_of("pilot", pilot).subjects)
+  for (const Subject& subject : load_side("pilot", pilot).subjects)
     request.points.push_back(subject.name);
-  return design_of(request, noise_of(pilot));
+  return make_design(request, estimate_noise(pilot));
 }
 
 // The planned gate on a build whose points are all slower by what the plan was to see; fresh runs
@@ -35,7 +35,7 @@ bool is_red(const paceline::Design& design, const Noise& noise, std::uint32_t se
   const auto side = [&](const char* name, double factor, int session, std::uint32_t own) {
     Noise of_side = noise;
     of_side.event = [factor](const Place& place) { return place.replicas == 2 ? factor : 1; };
-    return side_of(
+    return load_side(
         name, make_content(
                   law(), {.sizes = kPlannedSizes, .runs = design.rounds, .first_session = session},
                   of_side, own));
@@ -45,7 +45,7 @@ bool is_red(const paceline::Design& design, const Noise& noise, std::uint32_t se
       judge(side("baseline", 1, 1, seed), side("current", slower, 1, seed + 1), options);
   if (judgement.verdict() != Verdict::pass) {
     settle(judgement, judge(side("baseline", 1, 2, seed + 2), side("current", slower, 2, seed + 3),
-                            suspects_of(judgement, options)));
+                            find_suspects(judgement, options)));
   }
   return judgement.verdict() == Verdict::regression;
 }

@@ -16,7 +16,7 @@ bool holds(const Interval& interval, double truth) {
   return interval.low <= truth && truth <= interval.high;
 }
 
-const Row& row_of(const Study& study, int replicas) {
+const Row& make_row(const Study& study, int replicas) {
   return *std::ranges::find_if(study.rows,
                                [&](const Row& row) { return row.first().gpus == replicas; });
 }
@@ -35,7 +35,7 @@ Covered measure(const Law& law, const Design& design, const Noise& noise, int co
         make_content(law, design, noise, seed + static_cast<std::uint32_t>(i));
     const Study study = make_studies(content).at(0);
     const Comparison comparison = compare(study, Base::matched);
-    const Row& row = row_of(study, 4);
+    const Row& row = make_row(study, 4);
     const auto& speed_up = comparison.speed_ups[static_cast<std::size_t>(&row - study.rows.data())];
     const auto& interval = speed_up->ratio.estimate.interval;
     result.speed_ups.add(interval && holds(*interval, law.speed_up(4)));

@@ -72,7 +72,7 @@ inline std::size_t write_large_study(const std::filesystem::path& study, int run
     wanted.points.push_back(planned.parameters);
     const std::filesystem::path folder = study / planned.point.folder();
     std::filesystem::create_directories(folder);
-    const JobShape shape = shape_of(planned.layout);
+    const JobShape shape = make_shape(planned.layout);
     auto& [array, elements] = arrays[shape.name()];
     array.name = shape.name();
     array.shape = shape;

@@ -17,7 +17,7 @@ class HierarchicalCommunicator final : public Communicator {
  public:
   HierarchicalCommunicator(std::shared_ptr<ThreadTeam> shared, int local_rank,
                            const Deadlines& deadlines, std::shared_ptr<Communicator> between)
-      : inside_(shared, local_rank, deadlines, names_of(*shared, *between)),
+      : inside_(shared, local_rank, deadlines, global_ranks(*shared, *between)),
         between_(std::move(between)) {}
 
   int rank() const override { return between_->rank() * inside_.size() + inside_.rank(); }
@@ -65,7 +65,7 @@ class HierarchicalCommunicator final : public Communicator {
   }
 
  private:
-  static std::vector<int> names_of(const ThreadTeam& team, const Communicator& between) {
+  static std::vector<int> global_ranks(const ThreadTeam& team, const Communicator& between) {
     std::vector<int> names(team.parts.size());
     std::iota(names.begin(), names.end(), between.rank() * static_cast<int>(names.size()));
     return names;
@@ -84,12 +84,12 @@ class HierarchicalBackend final : public Backend {
   std::string_view name() const override { return name_; }
 
   Support serves(const Membership& membership) const override {
-    return between_->serves(leader_of(membership));
+    return between_->serves(leader_membership(membership));
   }
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     tasks_ = membership.process.size;
-    auto leaders = between_->connect(leader_of(membership));
+    auto leaders = between_->connect(leader_membership(membership));
     return connect_around(std::move(leaders.front()), membership);
   }
 
@@ -108,7 +108,7 @@ class HierarchicalBackend final : public Backend {
 
 }  // namespace
 
-Membership leader_of(Membership membership) {
+Membership leader_membership(Membership membership) {
   membership.ranks_a_task = membership.replicas_here;
   membership.replicas_here = 1;
   membership.deadlines = deadlines_of_leader(membership.deadlines);

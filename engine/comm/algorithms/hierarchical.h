@@ -19,7 +19,7 @@ std::unique_ptr<Backend> make_hierarchical_backend(std::string_view inside,
 Deadlines deadlines_of_leader(Deadlines deadlines);
 
 // The membership of a task's leader in the backend between tasks.
-Membership leader_of(Membership membership);
+Membership leader_membership(Membership membership);
 
 // One communicator for each replica of this task. `between` is the leader's communicator with the
 // other tasks.

@@ -24,7 +24,7 @@ struct NodeCard {
   cpu_set_t cpus{};
 };
 
-std::string identity_of(const char* path) {
+std::string read_identity(const char* path) {
   struct stat info {};
   if (stat(path, &info) != 0) return "-";
   return fmt::format("{}:{}", info.st_dev, info.st_ino);
@@ -35,7 +35,7 @@ std::uint64_t node_identity(int rank) {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   const std::string text =
-      fmt::format("{} {} {}", boot, identity_of("/dev/shm"), identity_of("/proc/self/ns/net"));
+      fmt::format("{} {} {}", boot, read_identity("/dev/shm"), read_identity("/proc/self/ns/net"));
   return hash_value(text);
 }
 

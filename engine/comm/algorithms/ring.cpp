@@ -17,8 +17,8 @@ struct Data {
   }
 };
 
-std::size_t segments_of(std::size_t elements, std::size_t element_bytes,
-                        const Wire::Messages& messages) {
+std::size_t count_segments(std::size_t elements, std::size_t element_bytes,
+                           const Wire::Messages& messages) {
   const std::size_t most = messages.bytes / element_bytes;
   return std::max<std::size_t>(1, (elements + most - 1) / most);
 }
@@ -39,7 +39,7 @@ class PairExchange {
         data_(data),
         type_(type),
         window_(wire.messages().window),
-        segments_(segments_of(data.count, data.element, wire.messages())) {}
+        segments_(count_segments(data.count, data.element, wire.messages())) {}
 
   void run() {
     start_up_to(window_);
@@ -82,7 +82,7 @@ class RingPass {
         rank_(static_cast<std::size_t>(wire.rank())),
         window_(wire.messages().window),
         segments_(
-            segments_of((data.count + members_ - 1) / members_, data.element, wire.messages())),
+            count_segments((data.count + members_ - 1) / members_, data.element, wire.messages())),
         adding_((members_ - 1) * segments_),
         messages_(2 * adding_) {}
 
@@ -91,7 +91,7 @@ class RingPass {
     post();
     for (sent_ = 0; sent_ < messages_;) {
       while (taken_ + segments_ <= sent_) take();  // what step s sends, step s - 1 received
-      wire_.send(right, message_of(rank_, sent_));
+      wire_.send(right, message_at(rank_, sent_));
       ++sent_;
       post();
     }
@@ -100,7 +100,7 @@ class RingPass {
   }
 
  private:
-  std::span<std::byte> message_of(std::size_t sender, std::size_t message) const {
+  std::span<std::byte> message_at(std::size_t sender, std::size_t message) const {
     const std::size_t step = message / segments_, g = message % segments_;
     const std::size_t chunk = (sender + 2 * members_ - step) % members_;
     const std::size_t begin = data_.count * chunk / members_;
@@ -112,7 +112,7 @@ class RingPass {
 
   void post() {
     for (; posted_ < std::min(messages_, taken_ + window_); ++posted_) {
-      auto message = message_of(left(), posted_);
+      auto message = message_at(left(), posted_);
       if (posted_ < adding_) {
         message = scratch_slot(wire_, posted_, message.size());
       } else {
@@ -128,7 +128,7 @@ class RingPass {
   void take() {
     wire_.wait_received();
     if (taken_ < adding_) {
-      const auto sum = message_of(left(), taken_);
+      const auto sum = message_at(left(), taken_);
       add(sum, scratch_slot(wire_, taken_, sum.size()), type_);
     }
     ++taken_;

@@ -29,7 +29,7 @@ float value_at(std::size_t offset, int rank) {
 }
 
 // By what mixed(offset) leaves when divided: the same for all offsets that agree in it.
-std::array<float, kValues> sums_of(int ranks) {
+std::array<float, kValues> expected_sums(int ranks) {
   std::array<float, kValues> sums{};
   for (std::uint32_t left = 0; left < kValues; ++left) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -90,7 +90,7 @@ void fill_for_check(void* data, std::size_t count, DType type, int rank) {
 }
 
 SumCheck check_sum(const void* data, std::size_t count, DType type, int ranks) {
-  const auto sums = sums_of(ranks);
+  const auto sums = expected_sums(ranks);
   SumCheck check;
   std::array<float, kBlock> block;
   for (std::size_t at = 0; at < count; at += kBlock) {
@@ -112,7 +112,7 @@ SumCheck check_sum(const void* data, std::size_t count, DType type, int ranks) {
 std::string describe(const SumCheck& check, std::size_t count, DType type, int rank) {
   return fmt::format(
       "rank {}: {} of {} elements of {} are wrong, the first at offset {}: {}, not {}", rank,
-      check.wrong, count, name_of(type), check.first_offset, check.got, check.expected);
+      check.wrong, count, to_string(type), check.first_offset, check.got, check.expected);
 }
 
 }  // namespace paceline

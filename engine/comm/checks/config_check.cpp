@@ -47,7 +47,7 @@ std::vector<ConfigRow> decoded(std::string_view text) {
 }
 
 // By digest, the largest group first, of equal ones that of the first rank.
-std::vector<ConfigGroup> groups_of(const std::vector<Digest>& digests) {
+std::vector<ConfigGroup> group_digests(const std::vector<Digest>& digests) {
   std::map<std::uint64_t, std::size_t> place;
   std::vector<ConfigGroup> groups;
   for (std::size_t rank = 0; rank < digests.size(); ++rank) {
@@ -86,7 +86,7 @@ std::string value_in(const std::vector<ConfigRow>& rows, const std::string& name
   return found->value.size() > kLongestValue ? hash_hex(found->value) : found->value;
 }
 
-std::vector<std::string> names_of(const std::vector<ConfigGroup>& groups) {
+std::vector<std::string> name_groups(const std::vector<ConfigGroup>& groups) {
   std::vector<std::string> names;
   for (const ConfigGroup& group : groups) {
     for (const ConfigRow& row : group.rows) {
@@ -122,7 +122,7 @@ std::vector<Digest> exchange_digests(Communicator& communicator, const std::vect
   const Digest digest{hash_value(text), text.size(), card_bytes};
   std::vector<Digest> digests(static_cast<std::size_t>(communicator.size()));
   communicator.all_gather(&digest, sizeof digest, digests.data());
-  std::vector<ConfigGroup> groups = groups_of(digests);
+  std::vector<ConfigGroup> groups = group_digests(digests);
   if (groups.size() == 1) return digests;
   const std::size_t others = groups.size() - std::min(groups.size(), kMostGroups);
   groups.resize(groups.size() - others);
@@ -151,7 +151,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 std::string differences(const std::vector<ConfigGroup>& groups) {
   std::vector<std::string> rows;
   std::size_t more = 0;
-  for (const std::string& name : names_of(groups)) {
+  for (const std::string& name : name_groups(groups)) {
     const std::string values = values_text(groups, name);
     if (values.empty()) continue;
     if (rows.size() < kMostRows) {

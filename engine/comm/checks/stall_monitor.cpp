@@ -28,7 +28,7 @@ void block_signals() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
-double interval_of(const StallMonitor::Setup& setup) {
+double poll_interval(const StallMonitor::Setup& setup) {
   const Deadlines& deadlines = setup.deadlines;
   const double shortest =
       std::min({deadlines.warn_seconds, deadlines.abort_seconds, setup.grace_seconds});
@@ -100,7 +100,7 @@ StallMonitor::Call::~Call() {
 void StallMonitor::run() noexcept {
   name_this_thread("stalls");
   block_signals();
-  const auto interval = std::chrono::duration<double>(interval_of(setup_));
+  const auto interval = std::chrono::duration<double>(poll_interval(setup_));
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, interval, [this] { return stop_; })) {
     lock.unlock();
@@ -118,7 +118,7 @@ void StallMonitor::run() noexcept {
 void StallMonitor::look() {
   const auto wait = longest_wait();
   const double now = now_seconds();
-  const bool was_stopped = now - looked_at_ > 1 + 4 * interval_of(setup_);
+  const bool was_stopped = now - looked_at_ > 1 + 4 * poll_interval(setup_);
   looked_at_ = now;
   if (was_stopped) return;
   std::unique_lock lock(mutex_);

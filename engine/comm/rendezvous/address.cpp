@@ -58,8 +58,8 @@ HostPort split_address(const std::string& text) {
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-std::vector<std::uint16_t> ports_of(const Environment& environment) {
-  std::string text = value_of(environment, kPortsVariable);
+std::vector<std::uint16_t> parse_ports(const Environment& environment) {
+  std::string text = environment_value(environment, kPortsVariable);
   if (text.empty()) text = kDefaultPorts;
   const std::vector<std::string> ends = split(text, '-');
   const auto first = to_port(trim(ends.front())), last = to_port(trim(ends.back()));
@@ -82,7 +82,7 @@ bool slurm_step_is_theirs(const Environment& environment) {
 }
 
 // The same text in every rank of a job, another in every other job where the launcher tells.
-std::string identity_of(const ProcessRank& process, const Environment& environment) {
+std::string make_identity(const ProcessRank& process, const Environment& environment) {
   std::vector<std::string> names{"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID",
                                  "TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE", "PALS_APID"};
   if (process.evidence.starts_with("torchrun")) {
@@ -92,20 +92,20 @@ std::string identity_of(const ProcessRank& process, const Environment& environme
   }
   std::string identity = fmt::format("{} ranks", process.size);
   for (const std::string& name : names) {
-    identity += fmt::format(" {}={}", name, value_of(environment, name));
+    identity += fmt::format(" {}={}", name, environment_value(environment, name));
   }
   return identity;
 }
 
-std::string host_of(const ProcessRank& process, const Environment& environment) {
+std::string find_host(const ProcessRank& process, const Environment& environment) {
   for (const char* name : {kStoreVariable, "MASTER_ADDR"}) {
-    const std::string host = value_of(environment, name);
+    const std::string host = environment_value(environment, name);
     if (!host.empty()) return name == kStoreVariable ? split_address(host).host : host;
   }
   if (process.local_size == process.size) return "127.0.0.1";
   const char* name =
       slurm_step_is_theirs(environment) ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
-  const std::string nodelist = value_of(environment, name);
+  const std::string nodelist = environment_value(environment, name);
   if (!nodelist.empty()) return first_host(nodelist);
   throw wrong(fmt::format("nothing says which node rank 0 of {} is on ({})", process.size,
                           process.evidence),
@@ -113,7 +113,7 @@ std::string host_of(const ProcessRank& process, const Environment& environment) 
 }
 
 std::string checked_token(const Environment& environment) {
-  const std::string token = value_of(environment, kTokenVariable);
+  const std::string token = environment_value(environment, kTokenVariable);
   if (token.size() <= kLongestToken) return token;
   throw wrong(fmt::format("a token of {} characters", token.size()), kTokenVariable,
               fmt::format("use at most {}", kLongestToken));
@@ -125,7 +125,7 @@ BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& e
   BootstrapAddress address;
   address.token = checked_token(environment);
   address.across_nodes = process.local_size != process.size;
-  const HostPort told = split_address(value_of(environment, kStoreVariable));
+  const HostPort told = split_address(environment_value(environment, kStoreVariable));
   if (!told.port.empty()) {
     const auto port = to_port(told.port);
     if (!port) {
@@ -143,9 +143,9 @@ BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& e
   }
 
   address.rank0_hosts = true;
-  address.host = host_of(process, environment);
-  address.ports = ports_of(environment);
-  const std::string identity = identity_of(process, environment);
+  address.host = find_host(process, environment);
+  address.ports = parse_ports(environment);
+  const std::string identity = make_identity(process, environment);
   const std::size_t start = hash_value(identity) % address.ports.size();
   std::rotate(address.ports.begin(), address.ports.begin() + static_cast<std::ptrdiff_t>(start),
               address.ports.end());
@@ -158,7 +158,7 @@ BootstrapAddress starter_bootstrap(const std::string& host, const Environment& e
   BootstrapAddress address;
   address.host = host;
   address.token = random_token();
-  address.ports = ports_of(environment);
+  address.ports = parse_ports(environment);
   // Starters on one machine should not all knock at the same first port.
   const std::size_t start = hash_value(address.token) % address.ports.size();
   std::rotate(address.ports.begin(), address.ports.begin() + static_cast<std::ptrdiff_t>(start),

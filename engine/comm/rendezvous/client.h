@@ -25,7 +25,7 @@ class StoreClient {
 
   // The numeric address of this end of the connection, i.e. of the interface on the route to the
   // store. In the process that hosts the store: the address to which the server is bound.
-  std::string local_address() const { return local_host_of(joined_.socket); }
+  std::string local_address() const { return find_local_host(joined_.socket); }
   const std::string& server() const { return joined_.server; }
 
   // Makes the current call and all later ones throw peer_lost with this text.

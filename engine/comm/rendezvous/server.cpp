@@ -223,7 +223,7 @@ class StoreServer::Loop {
     } catch (const Error& error) {
       if (!std::exchange(told_, true)) {
         log::warning("bootstrap store: a connection from {} was dropped: {}",
-                     peer_host_of(connection.socket), error.what());
+                     find_peer_host(connection.socket), error.what());
       }
       return false;
     }
@@ -304,7 +304,7 @@ StoreServer::StoreServer(const BootstrapAddress& where, int ranks) {
   allow_open_files(2 * static_cast<std::size_t>(ranks) + kOwnDescriptors,
                    fmt::format("the bootstrap store of {} ranks", ranks));
   Descriptor listener = bind_first(where);
-  address_ = format_address(local_host_of(listener), local_port_of(listener));
+  address_ = format_address(find_local_host(listener), find_local_port(listener));
   loop_ = std::make_unique<Loop>(std::move(listener), where.token, ranks);
   thread_ = std::thread([loop = loop_.get()] { loop->run(); });
 }

@@ -49,7 +49,7 @@ void set_option(const Descriptor& socket, int level, int name, int value) {
   setsockopt(socket.number(), level, name, &value, sizeof value);
 }
 
-Endpoint end_of(const Descriptor& socket, decltype(&getsockname) which) {
+Endpoint socket_endpoint(const Descriptor& socket, decltype(&getsockname) which) {
   Endpoint endpoint;
   endpoint.length = sizeof endpoint.address;
   if (which(socket.number(), reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length) !=
@@ -182,23 +182,23 @@ Descriptor connect_to(const Endpoint& endpoint, std::uint16_t port, const Deadli
   return socket;
 }
 
-std::string local_host_of(const Descriptor& socket) {
-  return end_of(socket, &getsockname).text();
+std::string find_local_host(const Descriptor& socket) {
+  return socket_endpoint(socket, &getsockname).text();
 }
 
-std::string peer_host_of(const Descriptor& socket) {
-  return end_of(socket, &getpeername).text();
+std::string find_peer_host(const Descriptor& socket) {
+  return socket_endpoint(socket, &getpeername).text();
 }
 
-std::uint16_t local_port_of(const Descriptor& socket) {
-  const Endpoint end = end_of(socket, &getsockname);
+std::uint16_t find_local_port(const Descriptor& socket) {
+  const Endpoint end = socket_endpoint(socket, &getsockname);
   return ntohs(end.address.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6*>(&end.address)->sin6_port
                    : reinterpret_cast<const sockaddr_in*>(&end.address)->sin_port);
 }
 
 bool is_local(const Descriptor& socket) {
-  return end_of(socket, &getsockname).address.ss_family == AF_UNIX;
+  return socket_endpoint(socket, &getsockname).address.ss_family == AF_UNIX;
 }
 
 void tune(const Descriptor& socket) {

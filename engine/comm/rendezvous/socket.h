@@ -66,10 +66,10 @@ std::string format_address(std::string_view host, std::uint16_t port);
 Descriptor listen_at(const Endpoint& endpoint, std::uint16_t port);
 Descriptor connect_to(const Endpoint& endpoint, std::uint16_t port, const Deadline& deadline);
 
-std::string local_host_of(const Descriptor& socket);  // numeric
-std::uint16_t local_port_of(const Descriptor& socket);
+std::string find_local_host(const Descriptor& socket);  // numeric
+std::uint16_t find_local_port(const Descriptor& socket);
 bool is_local(const Descriptor& socket);  // connected through a local_endpoint()
-std::string peer_host_of(const Descriptor& socket);
+std::string find_peer_host(const Descriptor& socket);
 
 // Disables Nagle's algorithm, and enables keep-alive so that a dead host is noticed within 20 s.
 void tune(const Descriptor& socket);

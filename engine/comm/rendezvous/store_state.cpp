@@ -28,7 +28,7 @@ Error out_of_order() {
 }
 
 // Sorted ranks as runs, as in MessageType::late: if all ranks are late, all ask and get all.
-std::vector<std::uint64_t> runs_of(const std::vector<int>& ranks) {
+std::vector<std::uint64_t> compress_ranks(const std::vector<int>& ranks) {
   std::vector<std::uint64_t> runs;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (i > 0 && ranks[i] == ranks[i - 1] + 1) {
@@ -207,7 +207,7 @@ std::optional<double> StoreState::next_tick() const {
 }
 
 void StoreState::answer_late(const Question& question, std::vector<Answer>& answers) const {
-  const std::vector<std::uint64_t> late = runs_of(late_ranks(question));
+  const std::vector<std::uint64_t> late = compress_ranks(late_ranks(question));
   for (const auto& [connection, ticket] : question.askers) {
     for (const std::uint64_t run : late) {
       answers.push_back({connection, Message{MessageType::late, ticket, run}});

@@ -22,7 +22,7 @@ namespace {
 constexpr double kGreetingSeconds = 2;
 constexpr std::size_t kGreetingBytes = 40;  // 32 of the word, 8 of the rank
 
-std::set<int> peers_of(int rank, int size) {
+std::set<int> list_peers(int rank, int size) {
   std::set<int> peers;
   for (int distance = 1; distance < size; distance <<= 1) {
     peers.insert((rank + distance) % size);
@@ -43,12 +43,12 @@ struct Meeting {
   Deadlines deadlines;
   Deadline end{deadlines.limit_seconds()};
 
-  std::string key_of(int peer) const { return fmt::format("{}/{}", name, peer); }
+  std::string make_key(int peer) const { return fmt::format("{}/{}", name, peer); }
   int name_of_member(int peer) const { return group.names[static_cast<std::size_t>(peer)]; }
 
   Descriptor reach(int peer) const {
     const std::string where =
-        store.get(key_of(peer), end.milliseconds_left() / 1000.0,
+        store.get(make_key(peer), end.milliseconds_left() / 1000.0,
                   fmt::format("the address of rank {}", name_of_member(peer)));
     const std::vector<std::string> parts = split(where, ' ');
     const auto port = parts.size() == 4 ? to_integer(parts[1]) : std::nullopt;
@@ -113,11 +113,11 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& grou
                 "raise the limit on open files (ulimit -n)");
   }
   Meeting meeting{store, name, group, deadlines};
-  store.set(meeting.key_of(group.rank),
-            fmt::format("{} {} {} {}", host, local_port_of(listener), word, local_name));
+  store.set(meeting.make_key(group.rank),
+            fmt::format("{} {} {} {}", host, find_local_port(listener), word, local_name));
 
   std::map<int, Descriptor> connections;
-  for (const int peer : peers_of(group.rank, group.size())) {
+  for (const int peer : list_peers(group.rank, group.size())) {
     if (peer < group.rank) connections[peer] = meeting.reach(peer);
     if (peer > group.rank) meeting.peers.insert(peer);
   }

@@ -6,7 +6,7 @@
 
 namespace paceline::cpu {
 
-const char* name_of(Layout layout) {
+const char* to_string(Layout layout) {
   switch (layout) {
     case Layout::nhwc:
       return "nhwc";

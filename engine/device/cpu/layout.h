@@ -12,7 +12,7 @@ enum class Layout { nhwc, nchw, blocked };
 
 constexpr int kBlock = 16;  // channels of an image in a blocked layout
 
-const char* name_of(Layout layout);
+const char* to_string(Layout layout);
 
 // One layout per tensor of the plan. `blocked_pays`: oneDNN runs fp32 on AVX-512 here.
 std::vector<Layout> choose_layouts(const Plan& plan, bool blocked_pays);

@@ -22,7 +22,7 @@ Error library_error(const std::string& what, const std::string& detail) {
   return {ErrorKind::internal, "oneDNN: " + what, detail, "run paceline doctor and report it"};
 }
 
-memory::data_type type_of(DType type) {
+memory::data_type to_dnnl_type(DType type) {
   return type == DType::bf16 ? memory::data_type::bf16 : kFloat;
 }
 
@@ -117,7 +117,7 @@ struct LibraryKernel::State {
     primitive = dnnl::primitive(descriptor);
   }
 
-  void* address_of(int argument, const Operands& given) const {
+  void* operand_address(int argument, const Operands& given) const {
     if (argument == left) return const_cast<void*>(given.left);
     if (argument == right) return const_cast<void*>(given.right);
     if (argument == bias) return const_cast<float*>(given.bias);
@@ -141,7 +141,7 @@ std::size_t LibraryKernel::scratch_bytes() const {
 
 void LibraryKernel::run(const Operands& operands, std::byte* scratch) {
   for (State::Operand& operand : state_->operands) {
-    operand.plain.set_data_handle(state_->address_of(operand.argument, operands));
+    operand.plain.set_data_handle(state_->operand_address(operand.argument, operands));
     operand.preferred.set_data_handle(operand.copied ? scratch + operand.offset
                                                      : operand.plain.get_data_handle());
     if (operand.copied && !operand.is_output) {
@@ -174,7 +174,8 @@ memory::desc plane(const Shape& shape, const LibraryKernel::Planes& planes, Layo
   const Tag tag = layout == Layout::blocked ? Tag::nChw16c
                   : layout == Layout::nchw  ? Tag::nchw
                                             : Tag::nhwc;
-  return {{planes.batch, shape.channels, shape.height, shape.width}, type_of(planes.type), tag};
+  return {
+      {planes.batch, shape.channels, shape.height, shape.width}, to_dnnl_type(planes.type), tag};
 }
 
 // The descriptors of one convolution: planes and plain weights as ours, `free_w` for oneDNN to
@@ -188,7 +189,7 @@ struct ConvDescriptors {
         w({op.out.channels, op.in.channels, op.kernel, op.kernel}, kFloat, Tag::hwio),
         b({op.out.channels}, kFloat, Tag::x),
         y(plane(op.out, planes, planes.y)),
-        free_w({op.out.channels, op.in.channels, op.kernel, op.kernel}, type_of(planes.type),
+        free_w({op.out.channels, op.in.channels, op.kernel, op.kernel}, to_dnnl_type(planes.type),
                Tag::any),
         window{planes.type == DType::f32 && planes.y == Layout::blocked
                    ? dnnl::algorithm::convolution_auto  // Winograd where it is faster
@@ -208,8 +209,8 @@ LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bo
   LibraryKernel kernel;
   kernel.state_ = std::make_unique<State>();
   State& state = *kernel.state_;
-  const memory::desc left({m, k}, type_of(type), transpose_left ? Tag::ba : Tag::ab);
-  const memory::desc right({k, n}, type_of(type), transpose_right ? Tag::ba : Tag::ab);
+  const memory::desc left({m, k}, to_dnnl_type(type), transpose_left ? Tag::ba : Tag::ab);
+  const memory::desc right({k, n}, to_dnnl_type(type), transpose_right ? Tag::ba : Tag::ab);
   const memory::desc out({m, n}, kFloat, Tag::ab);
   const auto descriptor = descriptors::matmul(state.engine, left, right, out, own_scratch());
   state.left = DNNL_ARG_SRC;
@@ -271,7 +272,7 @@ LibraryKernel LibraryKernel::conv_backward_data_1x1(const Operation& op, const P
   const memory::desc dy = plane(op.out, planes, planes.y), dx = plane(op.in, planes, planes.x);
   const memory::dims extents{op.in.channels, op.out.channels, 1, 1};
   const memory::desc plain_w(extents, kFloat, Tag::oihw);  // "out" is the layer's input here
-  const memory::desc free_w(extents, type_of(planes.type), Tag::any);
+  const memory::desc free_w(extents, to_dnnl_type(planes.type), Tag::any);
   dnnl::primitive_attr attributes = own_scratch();
   if (adds) {
     dnnl::post_ops sum;

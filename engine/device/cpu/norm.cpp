@@ -84,7 +84,7 @@ void Norm::in_two_passes(std::size_t samples, std::size_t applied, SumUp sum_up,
   parallel_.each([&](int thread) { runs_of_thread(thread, applied, apply); });
 }
 
-Norm::Totals Norm::totals_of(const ChannelSums& sums, std::size_t channel) {
+Norm::Totals Norm::compute_totals(const ChannelSums& sums, std::size_t channel) {
   Totals totals{};
   for (const ChannelSums::OfThread& thread : sums.threads) {
     totals.s += thread.total_s[channel];
@@ -113,7 +113,7 @@ void Norm::finish_forward(bool of_branch, const NormArrays& arrays, std::size_t 
   const auto count = static_cast<double>(samples * plane_);
   const double keep = of_branch ? op_.branch->momentum : op_.momentum;
   for (std::size_t c = begin; c < end; ++c) {
-    const Totals totals = totals_of(st.sums, c);
+    const Totals totals = compute_totals(st.sums, c);
     const double offset = samples ? totals.s / count : 0;
     const double variance = samples ? std::max(0.0, totals.q / count - offset * offset) : 1;
     st.mean[c] = static_cast<double>(st.sums.pivot[c]) + offset;
@@ -195,8 +195,8 @@ void Norm::finish_backward(bool of_branch, const NormArrays& arrays, std::size_t
   Statistics& st = of_branch ? branch_ : main_;
   const double share = samples ? 1 / static_cast<double>(samples * plane_) : 0;
   for (std::size_t c = begin; c < end; ++c) {
-    const double sum = totals_of(main_.sums, c).s;
-    const double product = totals_of(st.sums, c).q;
+    const double sum = compute_totals(main_.sums, c).s;
+    const double product = compute_totals(st.sums, c).q;
     const double offset = st.mean[c] - static_cast<double>(st.sums.pivot[c]);
     const double gamma_grad = (product - offset * sum) * st.deviation[c];
     arrays.beta_grad[c] = static_cast<float>(sum);
@@ -234,7 +234,7 @@ void Norm::backward(const Backward<T>& work) {
   const NormKernels<T>& kernels = kernels_.norm<T>();
   const bool two = op_.branch.has_value();
   const std::size_t sign_bytes = (width_ + 7) / 8;
-  const auto signs_of = [&](const Run& run) {
+  const auto find_signs = [&](const Run& run) {
     return work.signs ? work.signs + run.row * sign_bytes : nullptr;
   };
   const bool taken = main_.sums.take();
@@ -250,7 +250,7 @@ void Norm::backward(const Backward<T>& work) {
                            .pivot = &main_.sums.pivot[c],
                            .s = &sums.s[c],
                            .q = &sums.q[c],
-                           .signs = signs_of(run),
+                           .signs = find_signs(run),
                            .x2 = two ? work.skip + at : nullptr,
                            .pivot2 = two ? &branch_.sums.pivot[c] : nullptr,
                            .q2 = two ? &branch_.sums.threads[thread].q[c] : nullptr});
@@ -271,7 +271,7 @@ void Norm::backward(const Backward<T>& work) {
                       .c1 = &main_.c1[c],
                       .c0 = &main_.c0[c],
                       .adds_dx = op_.adds_input_grad,
-                      .signs = signs_of(run),
+                      .signs = find_signs(run),
                       .residual = two ? nullptr : skip_grad,
                       .adds_residual = op_.adds_input2_grad,
                       .x2 = two ? work.skip + at : nullptr,

@@ -83,7 +83,7 @@ class Norm {
   void runs_of_group(std::size_t group, std::size_t samples, Visit visit) const;
   template <typename Visit>
   void runs_of_thread(int thread, std::size_t samples, Visit visit) const;
-  static Totals totals_of(const ChannelSums& sums, std::size_t channel);
+  static Totals compute_totals(const ChannelSums& sums, std::size_t channel);
   // Calls sum_up(run, thread) over `samples`, then finish(begin, end) over channels, then
   // apply(run) over `applied` samples. Works in groups that fit the cache, if there are enough.
   template <typename SumUp, typename Finish, typename Apply>

@@ -8,7 +8,7 @@ struct Places {
   int begin, end;  // rows (or columns) of a window inside the image
 };
 
-PACELINE_INLINE Places places_of(int out, const Window& w, int extent) {
+PACELINE_INLINE Places find_places(int out, const Window& w, int extent) {
   const int first = out * w.stride - w.padding;
   const int end = extent - first < w.kernel ? extent - first : w.kernel;
   return {first < 0 ? -first : 0, end};
@@ -24,9 +24,9 @@ template <typename T>
 void max_pool(const Window& w, const T* x, T* y, std::uint8_t* chosen) {
   const auto row = static_cast<std::size_t>(w.width) * w.channels;
   for (int i = 0; i < w.out_height; ++i) {
-    const Places rows = places_of(i, w, w.height);
+    const Places rows = find_places(i, w, w.height);
     for (int j = 0; j < w.out_width; ++j) {
-      const Places columns = places_of(j, w, w.width);
+      const Places columns = find_places(j, w, w.width);
       const std::ptrdiff_t corner =
           std::ptrdiff_t{i * w.stride - w.padding} * static_cast<std::ptrdiff_t>(row) +
           std::ptrdiff_t{j * w.stride - w.padding} * static_cast<std::ptrdiff_t>(w.channels);

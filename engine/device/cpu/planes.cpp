@@ -8,17 +8,17 @@ namespace paceline::cpu {
 
 namespace {
 
-Window window_of(const Operation& op, std::size_t channels) {
+Window make_window(const Operation& op, std::size_t channels) {
   return {op.in.height, op.in.width, op.out.height, op.out.width,
           op.kernel,    op.stride,   op.padding,    channels};
 }
 
 }  // namespace
 
-CpuProgram::Images CpuProgram::images_of(int tensor) const {
+CpuProgram::Images CpuProgram::images_at(int tensor) const {
   const Shape& shape = plan().tensors[static_cast<std::size_t>(tensor)].shape;
   const auto channels = static_cast<std::size_t>(shape.channels);
-  const std::size_t width = layout_of(tensor) == Layout::blocked ? std::size_t{kBlock} : channels;
+  const std::size_t width = layout_at(tensor) == Layout::blocked ? std::size_t{kBlock} : channels;
   return {whole_batch() * channels / width, shape.elements() / channels, width};
 }
 
@@ -86,7 +86,7 @@ void CpuProgram::cast_input(const Operation& op) {
   const auto* floats = reinterpret_cast<const float*>(batch().images);
   const bool as_floats = batch().image_type == DType::f32;
   T* y = tensor<T>(op.output);
-  if (layout_of(op.output) != Layout::nchw || channels == 1) {
+  if (layout_at(op.output) != Layout::nchw || channels == 1) {
     parallel_.ranges(samples() * sample, kLine, kLeast, [&](std::size_t begin, std::size_t end) {
       as_floats ? kernels.cast_f32(floats + begin, y + begin, end - begin)
                 : kernels.cast_u8(batch().images + begin, y + begin, end - begin);
@@ -105,7 +105,7 @@ void CpuProgram::cast_input(const Operation& op) {
 }
 
 template <typename Norm>
-NormArrays CpuProgram::arrays_of(const Norm& norm) const {
+NormArrays CpuProgram::norm_arrays(const Norm& norm) const {
   return {parameter(norm.weight),   parameter(norm.bias),  statistic(norm.mean),
           statistic(norm.variance), gradient(norm.weight), gradient(norm.bias)};
 }
@@ -116,8 +116,8 @@ void CpuProgram::norm_forward(const Operation& op, Norm& norm) {
                    .skip = op.add ? tensor<T>(op.input2) : nullptr,
                    .y = tensor<T>(op.output),
                    .signs = op.relu ? tensor<std::uint8_t>(op.saved) : nullptr,
-                   .arrays = arrays_of(op),
-                   .branch = op.branch ? arrays_of(*op.branch) : NormArrays{},
+                   .arrays = norm_arrays(op),
+                   .branch = op.branch ? norm_arrays(*op.branch) : NormArrays{},
                    .samples = samples(),
                    .train = mode() == Mode::train});
 }
@@ -130,15 +130,15 @@ void CpuProgram::norm_backward(const Operation& op, Norm& norm) {
                     .signs = op.relu ? tensor<std::uint8_t>(op.saved) : nullptr,
                     .skip = op.add ? tensor<T>(op.input2) : nullptr,
                     .skip_grad = op.input2_grad == kNone ? nullptr : tensor<T>(op.input2_grad),
-                    .arrays = arrays_of(op),
-                    .branch = op.branch ? arrays_of(*op.branch) : NormArrays{},
+                    .arrays = norm_arrays(op),
+                    .branch = op.branch ? norm_arrays(*op.branch) : NormArrays{},
                     .samples = samples()});
 }
 
 template <typename T>
 void CpuProgram::pool_forward(const Operation& op) {
-  const Images in = images_of(op.input), out = images_of(op.output);
-  const Window window = window_of(op, in.channels);
+  const Images in = images_at(op.input), out = images_at(op.output);
+  const Window window = make_window(op, in.channels);
   parallel_.ranges(in.count, 1, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       kernels_.plane<T>().max_pool(window, tensor<T>(op.input) + i * in.elements(),
@@ -151,8 +151,8 @@ void CpuProgram::pool_forward(const Operation& op) {
 template <typename T>
 void CpuProgram::pool_backward(const Operation& op) {
   if (op.input_grad == kNone) return;
-  const Images in = images_of(op.input), out = images_of(op.output);
-  const Window window = window_of(op, in.channels);
+  const Images in = images_at(op.input), out = images_at(op.output);
+  const Window window = make_window(op, in.channels);
   parallel_.ranges(in.count, 1, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       kernels_.plane<T>().max_pool_backward(window, tensor<T>(op.output_grad) + i * out.elements(),
@@ -165,7 +165,7 @@ void CpuProgram::pool_backward(const Operation& op) {
 
 template <typename T>
 void CpuProgram::average_forward(const Operation& op) {
-  const Images in = images_of(op.input);
+  const Images in = images_at(op.input);
   parallel_.ranges(in.count, 1, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       kernels_.plane<T>().average(tensor<T>(op.input) + i * in.elements(),
@@ -177,7 +177,7 @@ void CpuProgram::average_forward(const Operation& op) {
 template <typename T>
 void CpuProgram::average_backward(const Operation& op) {
   if (op.input_grad == kNone) return;
-  const Images in = images_of(op.input);
+  const Images in = images_at(op.input);
   parallel_.ranges(in.count, 1, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       kernels_.plane<T>().average_backward(tensor(op.output_grad) + i * in.channels,

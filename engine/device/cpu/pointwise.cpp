@@ -65,7 +65,7 @@ void Pointwise::run(const Work& work, std::byte* scratch) const {
     work.sums->clear();
   }
   parallel_.each([&](int thread) { run_thread(work, weights, thread); });
-  if (ChannelSums* sums = sums_of(work)) sums->taken = true;
+  if (ChannelSums* sums = channel_sums(work)) sums->taken = true;
 }
 
 void Pointwise::pack(const float* w, std::uint32_t* weights) const {
@@ -85,7 +85,7 @@ void Pointwise::run_thread(const Work& work, const std::uint32_t* weights, int t
   const auto [first_row, end_row] = parallel_.share(batch_ * rows_, 1, thread);
   ChannelSums::OfThread *mine = nullptr, *branch = nullptr;
   PointwiseSums at{};
-  if (ChannelSums* sums = sums_of(work)) {
+  if (ChannelSums* sums = channel_sums(work)) {
     mine = &sums->threads[size(thread)];
     at = {.pivot = sums->pivot.data(), .s = mine->s.data(), .q = mine->q.data()};
   }
@@ -119,7 +119,7 @@ void Pointwise::run_thread(const Work& work, const std::uint32_t* weights, int t
 
 // Planes at compact places [first, end), for the tiles of the block before. The places of a wider
 // plane are no stream; they are fetched here and now.
-FetchAhead Pointwise::ahead_of(const Work& work, std::size_t first, std::size_t end) const {
+FetchAhead Pointwise::fetch_ahead(const Work& work, std::size_t first, std::size_t end) const {
   FetchAhead ahead(out_ / kPointwisePanel * (kBlock / kPointwiseRows));
   if (first >= end) return ahead;
   const std::size_t places = std::min(first + kBlock, end) - first;
@@ -161,7 +161,7 @@ void Pointwise::run_block(const Work& work, const std::uint32_t* weights, std::s
   }
   const std::size_t samples = gradient ? gradient->samples : work.samples;
   const std::size_t counted = samples * rows_ * columns_;
-  FetchAhead ahead = ahead_of(work, end, all);
+  FetchAhead ahead = fetch_ahead(work, end, all);
   for (std::size_t o = 0; o < out_; o += kPointwisePanel) {
     for (std::size_t i = 0; first + i < end; i += kPointwiseRows) {
       PointwiseSums of_tile;

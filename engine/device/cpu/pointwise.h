@@ -38,7 +38,7 @@ class Pointwise {
  private:
   static constexpr std::size_t kBlock = 48;  // places per block: with a panel they fit in the cache
 
-  static ChannelSums* sums_of(const Work& work) {
+  static ChannelSums* channel_sums(const Work& work) {
     return work.gradient_sums ? work.gradient_sums->sums : work.sums;
   }
   void pack(const float* w, std::uint32_t* weights) const;
@@ -46,7 +46,7 @@ class Pointwise {
   // Index in the wider plane of a place of the compact plane.
   std::size_t wide_place(std::size_t place) const;
   void clear_rows(std::size_t first, std::size_t end, Bf16* y) const;
-  FetchAhead ahead_of(const Work& work, std::size_t first, std::size_t end) const;
+  FetchAhead fetch_ahead(const Work& work, std::size_t first, std::size_t end) const;
   void run_block(const Work& work, const std::uint32_t* weights, std::size_t first, std::size_t end,
                  std::size_t all, const PointwiseSums* sums) const;
   std::size_t weight_words() const { return in_ * out_ / 2; }

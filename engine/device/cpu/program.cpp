@@ -32,7 +32,7 @@ CpuProgram::CpuProgram(const Plan& plan, std::byte* gradients, const Kernels& ke
   std::size_t scratch = 0, sums = 0;
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     prepare(plan.operations[i], prepared_[i]);
-    scratch = std::max(scratch, scratch_of(prepared_[i]));
+    scratch = std::max(scratch, scratch_size(prepared_[i]));
     const Operation& op = plan.operations[i];
     const bool vector = op.kind == OpKind::dense || op.kind == OpKind::dropout;
     if (vector && op.adds_input_grad) sums = std::max(sums, whole_batch() * op.in.elements());
@@ -44,7 +44,7 @@ CpuProgram::CpuProgram(const Plan& plan, std::byte* gradients, const Kernels& ke
   scratch_ = host_memory(scratch + sums * sizeof(float));
 }
 
-std::size_t CpuProgram::scratch_of(const Prepared& p) const {
+std::size_t CpuProgram::scratch_size(const Prepared& p) const {
   return std::max({p.forward.scratch_bytes(), p.backward_input.scratch_bytes(),
                    p.backward_weight.scratch_bytes(), p.conv ? p.conv->scratch_bytes() : 0});
 }
@@ -52,13 +52,13 @@ std::size_t CpuProgram::scratch_of(const Prepared& p) const {
 // Dense layers and dropout take fp32; convolutions go from plane to plane.
 void CpuProgram::check_types(const Operation& op) const {
   const bool vector = op.kind == OpKind::dense || op.kind == OpKind::dropout;
-  if (vector && type_of(op.input) != DType::f32) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("{} reads a plane in bf16, and {} layers take fp32", op.name, name_of(op.kind)),
-        plan().network, "end the convolutions with average pooling, or use fp32");
+  if (vector && type_at(op.input) != DType::f32) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} reads a plane in bf16, and {} layers take fp32", op.name,
+                            to_string(op.kind)),
+                plan().network, "end the convolutions with average pooling, or use fp32");
   }
-  if (op.kind == OpKind::conv && type_of(op.input) != type_of(op.output)) {
+  if (op.kind == OpKind::conv && type_at(op.input) != type_at(op.output)) {
     throw Error(ErrorKind::usage, op.name + " reads the output of a dense layer, which is fp32",
                 plan().network, "use fp32");
   }
@@ -81,13 +81,13 @@ void CpuProgram::prepare(const Operation& op, Prepared& prepared) {
     prepared.partial_sums =
         host_memory(floats * sizeof(float) * static_cast<std::size_t>(parallel_.threads()));
   } else if (op.kind == OpKind::conv) {
-    const LibraryKernel::Planes planes{type_of(op.output), layout_of(op.input),
-                                       layout_of(op.output), batch};
+    const LibraryKernel::Planes planes{type_at(op.output), layout_at(op.input),
+                                       layout_at(op.output), batch};
     prepared.conv.emplace(op, planes, kernels_, parallel_);
     prepared.implementation = fmt::format("{}, {} to {}", prepared.conv->implementation(),
-                                          name_of(planes.x), name_of(planes.y));
+                                          to_string(planes.x), to_string(planes.y));
   } else if (op.kind == OpKind::batch_norm) {
-    prepared.norm.emplace(op, layout_of(op.output), batch, kernels_, parallel_);
+    prepared.norm.emplace(op, layout_at(op.output), batch, kernels_, parallel_);
   }
 }
 
@@ -146,7 +146,7 @@ void CpuProgram::run_forward(const Operation& op, int index) {
     case OpKind::softmax_cross_entropy:
       return loss_forward(op);
     default: {
-      const DType type = type_of(op.kind == OpKind::average_pool ? op.input : op.output);
+      const DType type = type_at(op.kind == OpKind::average_pool ? op.input : op.output);
       return type == DType::bf16 ? planes_forward<Bf16>(op, prepared)
                                  : planes_forward<float>(op, prepared);
     }
@@ -167,7 +167,7 @@ void CpuProgram::run_backward(const Operation& op, int index) {
     case OpKind::softmax_cross_entropy:
       return loss_backward(op);
     default: {
-      const DType type = type_of(op.kind == OpKind::average_pool ? op.input : op.output);
+      const DType type = type_at(op.kind == OpKind::average_pool ? op.input : op.output);
       return type == DType::bf16 ? planes_backward<Bf16>(op, prepared)
                                  : planes_backward<float>(op, prepared);
     }
@@ -373,7 +373,7 @@ void CpuProgram::loss_forward(const Operation& op) {
 void CpuProgram::loss_backward(const Operation& op) {
   const std::size_t classes = op.in.elements();
   const float scale = 1.0F / static_cast<float>(batch().global_samples);
-  const Targets targets = targets_of(op.smoothing, classes);
+  const Targets targets = make_targets(op.smoothing, classes);
   const auto at_label = static_cast<float>(targets.at_label);
   const auto elsewhere = static_cast<float>(targets.elsewhere);
   const float* p = tensor(op.output);

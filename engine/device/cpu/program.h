@@ -47,7 +47,7 @@ class CpuProgram final : public HostProgram<float> {
   void check_types(const Operation& op) const;
   void prepare(const Operation& op, Prepared& prepared);
   void link_sums(int norm);
-  std::size_t scratch_of(const Prepared& prepared) const;
+  std::size_t scratch_size(const Prepared& prepared) const;
   void run_forward(const Operation& op, int index) override;
   void run_backward(const Operation& op, int index) override;
   void apply(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
@@ -93,11 +93,11 @@ class CpuProgram final : public HostProgram<float> {
     std::size_t count, places, channels;  // of one image
     std::size_t elements() const { return places * channels; }
   };
-  Images images_of(int tensor) const;
-  Layout layout_of(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)]; }
-  DType type_of(int tensor) const { return plan().tensors[static_cast<std::size_t>(tensor)].type; }
+  Images images_at(int tensor) const;
+  Layout layout_at(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)]; }
+  DType type_at(int tensor) const { return plan().tensors[static_cast<std::size_t>(tensor)].type; }
   template <typename Norm>
-  NormArrays arrays_of(const Norm& norm) const;
+  NormArrays norm_arrays(const Norm& norm) const;
   // Calls body(begin, end) on parts of a whole batch's elements.
   template <typename Body>
   void over_elements(std::size_t of_sample, Body body) const {

@@ -49,7 +49,7 @@ WeightGradient::WeightGradient(const Operation& op, int batch, const Kernels& ke
   row_parts_ = threads / filter_parts_;
 }
 
-std::size_t WeightGradient::places_of(std::size_t row) const {
+std::size_t WeightGradient::count_places(std::size_t row) const {
   return flat_ ? std::min(kFlatRow, width_ - row * kFlatRow) : out_width_;
 }
 
@@ -68,7 +68,7 @@ std::size_t WeightGradient::scratch_bytes() const {
          weights() * sizeof(float) * (row_parts_ - 1);
 }
 
-WeightGradient::Space WeightGradient::space_of(int thread, std::byte* scratch) const {
+WeightGradient::Space WeightGradient::make_space(int thread, std::byte* scratch) const {
   std::byte* mine = scratch + whole_lines(space_bytes()) * static_cast<std::size_t>(thread);
   Space space{};
   space.padded = reinterpret_cast<Bf16*>(mine);
@@ -78,7 +78,7 @@ WeightGradient::Space WeightGradient::space_of(int thread, std::byte* scratch) c
   return space;
 }
 
-WeightGradient::Share WeightGradient::share_of(int thread, float* dw, float* parts) const {
+WeightGradient::Share WeightGradient::make_share(int thread, float* dw, float* parts) const {
   const auto t = static_cast<std::size_t>(thread);
   const std::size_t row_part = t / filter_parts_, filter_part = t % filter_parts_;
   const std::size_t panels = filters_ / kRightPanel;
@@ -96,7 +96,7 @@ void WeightGradient::run(const Bf16* x, const Bf16* dy, float* dw, std::byte* sc
   auto* parts = reinterpret_cast<float*>(
       scratch + whole_lines(space_bytes()) * static_cast<std::size_t>(parallel_.threads()));
   parallel_.each([&](int thread) {
-    run_share(share_of(thread, dw, parts), space_of(thread, scratch), x, dy);
+    run_share(make_share(thread, dw, parts), make_space(thread, scratch), x, dy);
   });
   if (row_parts_ == 1) return;
   parallel_.ranges(weights(), 64, 16384, [&](std::size_t begin, std::size_t end) {
@@ -118,23 +118,23 @@ void WeightGradient::run_share(const Share& share, const Space& space, const Bf1
   for (std::size_t first = share.first_row; first < share.end_row; first += at_once) {
     const std::size_t end = std::min(first + at_once, share.end_row);
     std::size_t pairs = 0;
-    for (std::size_t row = first; row < end; ++row) pairs += pairs_of(row);
+    for (std::size_t row = first; row < end; ++row) pairs += count_pairs(row);
     std::size_t at = 0;
     for (std::size_t row = first; row < end; ++row) {
       kernels_.pack_right({.row = dy + row * out_width_ * filters_ + share.first_filter,
                            .step = filters_,
-                           .places = places_of(row),
+                           .places = count_places(row),
                            .columns = share.filters,
                            .panels = space.right + at * kRightPanel,
                            .panel_stride = right_stride()});
-      at += pairs_of(row);
+      at += count_pairs(row);
     }
-    FetchAhead ahead = ahead_of(share, end, x, dy);
+    FetchAhead ahead = fetch_ahead(share, end, x, dy);
     for (std::size_t u = 0; u < kernel_; ++u) {
       at = 0;
       for (std::size_t row = first; row < end; ++row) {
         pack_windows({space.padded, space.left + at * kLeftPanel, nullptr}, x, row, u);
-        at += pairs_of(row);
+        at += count_pairs(row);
       }
       multiply(share, space, u, pairs, first > share.first_row, ahead);
     }
@@ -146,7 +146,7 @@ void WeightGradient::pack_windows(const Space& space, const Bf16* x, std::size_t
                                   std::size_t u) const {
   PackWork work{.row = nullptr,
                 .step = stride_ * channels_,
-                .places = places_of(row),
+                .places = count_places(row),
                 .columns = window_,
                 .panels = space.left,
                 .panel_stride = left_stride()};
@@ -172,13 +172,13 @@ void WeightGradient::pack_windows(const Space& space, const Bf16* x, std::size_t
 }
 
 // Where threads share the filters, packing is a small part and their columns are not contiguous.
-FetchAhead WeightGradient::ahead_of(const Share& share, std::size_t first, const Bf16* x,
-                                    const Bf16* dy) const {
+FetchAhead WeightGradient::fetch_ahead(const Share& share, std::size_t first, const Bf16* x,
+                                       const Bf16* dy) const {
   FetchAhead ahead(kernel_ * left_panels() * (share.filters / kRightPanel));
   if (filter_parts_ > 1 || first >= share.end_row) return ahead;
   const std::size_t end = std::min(first + rows_of_chunk(), share.end_row);
   std::size_t places = 0;
-  for (std::size_t row = first; row < end; ++row) places += places_of(row);
+  for (std::size_t row = first; row < end; ++row) places += count_places(row);
   // Input rows of those output rows; the padding makes this one row too many here and there.
   const std::size_t line = width_ * channels_;
   if (flat_) {

@@ -51,8 +51,8 @@ class WeightGradient {
   std::size_t space_bytes() const;
   std::size_t weights() const { return kernel_ * window_ * filters_; }
   std::size_t rows_of_chunk() const;
-  std::size_t pairs_of(std::size_t row) const { return (places_of(row) + 1) / 2; }
-  std::size_t places_of(std::size_t row) const;
+  std::size_t count_pairs(std::size_t row) const { return (count_places(row) + 1) / 2; }
+  std::size_t count_places(std::size_t row) const;
   // Words between panels, for chunks of at most this many pairs: an odd number of cache lines,
   // because multiples of large powers of two map to the same cache sets.
   static std::size_t odd_lines(std::size_t words) {
@@ -62,12 +62,13 @@ class WeightGradient {
   std::size_t right_stride() const { return odd_lines(chunk_pairs() * kRightPanel); }
   std::size_t chunk_pairs() const { return rows_of_chunk() * ((out_width_ + 1) / 2); }
 
-  Share share_of(int thread, float* dw, float* parts) const;
-  Space space_of(int thread, std::byte* scratch) const;
+  Share make_share(int thread, float* dw, float* parts) const;
+  Space make_space(int thread, std::byte* scratch) const;
   void run_share(const Share& share, const Space& space, const Bf16* x, const Bf16* dy) const;
   void pack_windows(const Space& space, const Bf16* x, std::size_t row, std::size_t u) const;
   // The memory that the next chunk packs.
-  FetchAhead ahead_of(const Share& share, std::size_t first, const Bf16* x, const Bf16* dy) const;
+  FetchAhead fetch_ahead(const Share& share, std::size_t first, const Bf16* x,
+                         const Bf16* dy) const;
   void multiply(const Share& share, const Space& space, std::size_t u, std::size_t pairs, bool adds,
                 FetchAhead& ahead) const;
 

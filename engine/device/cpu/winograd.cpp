@@ -187,7 +187,7 @@ std::size_t WinogradGradient::scratch_bytes() const {
   return space_bytes() * size(parallel_.threads()) + sums() * sizeof(float) * tile_parts_;
 }
 
-WinogradGradient::Share WinogradGradient::share_of(int thread, float* sums) const {
+WinogradGradient::Share WinogradGradient::make_share(int thread, float* sums) const {
   const std::size_t t = size(thread), row_part = t % row_parts_, tile_part = t / row_parts_;
   return {part_begin(kPointRow, row_parts_, row_part),
           part_begin(kPointRow, row_parts_, row_part + 1),
@@ -199,7 +199,7 @@ void WinogradGradient::run(const Bf16* x, const Bf16* dy, float* dw, std::byte* 
   auto* sums = reinterpret_cast<float*>(scratch + space_bytes() * size(parallel_.threads()));
   parallel_.each([&](int thread) {
     auto* left = reinterpret_cast<std::uint32_t*>(scratch + space_bytes() * size(thread));
-    run_share(share_of(thread, sums), {left, left + left_words()}, x, dy);
+    run_share(make_share(thread, sums), {left, left + left_words()}, x, dy);
   });
   parallel_.ranges(channels_, 1, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t c = begin; c < end; ++c) {

@@ -85,7 +85,7 @@ class WinogradGradient {
   struct Space {
     std::uint32_t *left, *right;
   };
-  Share share_of(int thread, float* sums) const;
+  Share make_share(int thread, float* sums) const;
   void run_share(const Share& share, const Space& space, const Bf16* x, const Bf16* dy) const;
   void transform(std::size_t row, std::size_t first, std::size_t end, const Space& space,
                  const Bf16* x, const Bf16* dy) const;

@@ -68,7 +68,7 @@ class TunedProducts final : public Products {
   std::unique_ptr<ChosenProducts> products_;
 };
 
-VisibleGpu gpu_of(int index) {
+VisibleGpu query_gpu(int index) {
   std::string why;
   const std::vector<VisibleGpu> gpus = make_gpu_driver()->visible(why);
   for (const VisibleGpu& gpu : gpus) {
@@ -87,11 +87,11 @@ VisibleGpu gpu_of(int index) {
 
 std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options) {
   CudaDeviceOptions wanted;
-  wanted.math = math_of(options.precision);
+  wanted.math = parse_math(options.precision);
   wanted.replays = {options.graphs, options.step_graphs};
   wanted.fused_sums = options.fused_sums;
   if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
-  const VisibleGpu gpu = gpu_of(options.gpu);
+  const VisibleGpu gpu = query_gpu(options.gpu);
   // With one or two CPUs, whoever spins takes the one that decodes.
   constexpr std::size_t kFew = 2;
   const bool few = !options.setup_cpus.empty() && options.setup_cpus.size() <= kFew;

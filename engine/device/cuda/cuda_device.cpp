@@ -143,7 +143,7 @@ Probe CudaDevice::probe() {
 
 }  // namespace
 
-Math math_of(std::string_view precision) {
+Math parse_math(std::string_view precision) {
   if (precision == "fp32") return Math::fp32;
   if (precision == "tf32") return Math::tf32;
   if (precision == "bf16") return Math::bf16;

@@ -9,7 +9,7 @@
 namespace paceline::cuda {
 
 // Parses fp32, tf32, bf16 or fp16. Throws usage.
-Math math_of(std::string_view precision);
+Math parse_math(std::string_view precision);
 
 struct CudaDeviceOptions {
   Math math = Math::fp32;

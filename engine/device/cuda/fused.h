@@ -60,6 +60,6 @@ struct FusedBaseline {
   Work behind;  // work that only the fused version needs afterwards
 };
 
-std::string text_of(const FusedRequest& request);  // distinct for distinct requests
+std::string to_text(const FusedRequest& request);  // distinct for distinct requests
 
 }  // namespace paceline::cuda

@@ -28,7 +28,7 @@ NormParameters any_parameters(void* vector) {
 
 }  // namespace
 
-std::size_t CudaProgram::rows_of(const Operation& norm) const {
+std::size_t CudaProgram::count_rows(const Operation& norm) const {
   return whole_batch() * static_cast<std::size_t>(norm.in.height * norm.in.width);
 }
 
@@ -72,7 +72,7 @@ bool CudaProgram::fuse_statistics(const Fusion& fusion) {
   const Operation &op = operation(fusion.conv), &norm = operation(fusion.norm);
   Prepared& prepared = prepared_[static_cast<std::size_t>(fusion.conv)];
   PreparedConv& conv = *prepared.conv;
-  const std::size_t rows = rows_of(norm);
+  const std::size_t rows = count_rows(norm);
   const int channels = op.out.channels;
   FusedBaseline baseline;
   baseline.apart = [&](const FusedOperands& o, Stream stream) {
@@ -110,7 +110,7 @@ bool CudaProgram::fuse_gradient(const Fusion& fusion) {
   const Operation &op = operation(fusion.conv), &norm = operation(fusion.norm);
   PreparedConv& conv = *prepared_[static_cast<std::size_t>(fusion.conv)].conv;
   Prepared& of_norm = prepared_[static_cast<std::size_t>(fusion.norm)];
-  const std::size_t rows = rows_of(norm);
+  const std::size_t rows = count_rows(norm);
   const int channels = op.in.channels;
   FusedBaseline baseline;
   baseline.apart = [&](const FusedOperands& o, Stream stream) {

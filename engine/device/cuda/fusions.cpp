@@ -12,13 +12,13 @@ const Operation& at(const Plan& plan, int index) {
   return plan.operations[static_cast<std::size_t>(index)];
 }
 
-int count_of(const Plan& plan) {
+int operation_count(const Plan& plan) {
   return static_cast<int>(plan.operations.size());
 }
 
-std::vector<int> readers_of(const Plan& plan, int index) {
+std::vector<int> find_readers(const Plan& plan, int index) {
   std::vector<int> readers;
-  for (int i = index + 1; i < count_of(plan); ++i) {
+  for (int i = index + 1; i < operation_count(plan); ++i) {
     const Operation& op = at(plan, i);
     if (op.from == index) readers.push_back(i);
     if (op.from2 == index) readers.push_back(i);
@@ -42,7 +42,7 @@ std::vector<Fusion> statistics_fusions(const Plan& plan) {
       found.push_back({conv, norm, branch});
     }
   };
-  for (int i = 0; i < count_of(plan); ++i) {
+  for (int i = 0; i < operation_count(plan); ++i) {
     const Operation& op = at(plan, i);
     if (op.kind != OpKind::batch_norm) continue;
     consider(op.from, i, false);
@@ -54,10 +54,10 @@ std::vector<Fusion> statistics_fusions(const Plan& plan) {
 // Backward goes from the last operation to the first: the last to write is the first to read.
 std::vector<Fusion> gradient_fusions(const Plan& plan) {
   std::vector<Fusion> found;
-  for (int norm = 0; norm < count_of(plan); ++norm) {
+  for (int norm = 0; norm < operation_count(plan); ++norm) {
     const Operation& op = at(plan, norm);
     if (op.kind != OpKind::batch_norm || !op.relu || op.pool || op.branch) continue;
-    const std::vector<int> readers = readers_of(plan, norm);
+    const std::vector<int> readers = find_readers(plan, norm);
     if (readers.empty()) continue;
     const int conv = readers.front();
     const Operation& reader = at(plan, conv);

@@ -27,7 +27,7 @@ void check(cudaError_t status, const char* call) {
 cudaStream_t of(Stream stream) {
   return static_cast<cudaStream_t>(stream);
 }
-cudaEvent_t event_of(Event event) {
+cudaEvent_t to_cuda_event(Event event) {
   return static_cast<cudaEvent_t>(event);
 }
 
@@ -53,7 +53,7 @@ class CudaGraph final : public Graph {
     exec_.reset(exec);
   }
   void set_mark(std::size_t index, Event event) override {
-    check(cudaGraphExecEventRecordNodeSetEvent(exec_.get(), marks_.at(index), event_of(event)),
+    check(cudaGraphExecEventRecordNodeSetEvent(exec_.get(), marks_.at(index), to_cuda_event(event)),
           "cudaGraphExecEventRecordNodeSetEvent");
   }
   void launch(Stream stream) override {
@@ -170,15 +170,15 @@ class CudaRuntime final : public Runtime {
     check(cudaEventCreate(&event), "cudaEventCreate");
     return event;
   }
-  void destroy_event(Event event) noexcept override { cudaEventDestroy(event_of(event)); }
+  void destroy_event(Event event) noexcept override { cudaEventDestroy(to_cuda_event(event)); }
   void record(Event event, Stream stream) override {
-    check(cudaEventRecord(event_of(event), of(stream)), "cudaEventRecord");
+    check(cudaEventRecord(to_cuda_event(event), of(stream)), "cudaEventRecord");
   }
   void wait(Stream stream, Event event) override {
-    check(cudaStreamWaitEvent(of(stream), event_of(event), 0), "cudaStreamWaitEvent");
+    check(cudaStreamWaitEvent(of(stream), to_cuda_event(event), 0), "cudaStreamWaitEvent");
   }
   bool done(Event event) const override {
-    const cudaError_t status = cudaEventQuery(event_of(event));
+    const cudaError_t status = cudaEventQuery(to_cuda_event(event));
     if (status == cudaErrorNotReady) {
       cudaGetLastError();
       return false;
@@ -188,7 +188,7 @@ class CudaRuntime final : public Runtime {
   }
   void synchronize_event(Event event) const override {
     use();
-    check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize");
+    check(cudaEventSynchronize(to_cuda_event(event)), "cudaEventSynchronize");
   }
   void synchronize_stream(Stream stream) override {
     use();
@@ -196,7 +196,7 @@ class CudaRuntime final : public Runtime {
   }
   double seconds_between(Event begin, Event end) const override {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, event_of(begin), event_of(end)),
+    check(cudaEventElapsedTime(&milliseconds, to_cuda_event(begin), to_cuda_event(end)),
           "cudaEventElapsedTime");
     return static_cast<double>(milliseconds) / 1e3;
   }
@@ -231,9 +231,9 @@ class CudaRuntime final : public Runtime {
     cudaGetLastError();
   }
   void record_in_graph(Event event, Stream stream) override {
-    check(cudaEventRecordWithFlags(event_of(event), of(stream), cudaEventRecordExternal),
+    check(cudaEventRecordWithFlags(to_cuda_event(event), of(stream), cudaEventRecordExternal),
           "cudaEventRecordWithFlags");
-    marks_.push_back(event_of(event));
+    marks_.push_back(to_cuda_event(event));
   }
 
  protected:

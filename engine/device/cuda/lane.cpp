@@ -43,7 +43,7 @@ Event StreamLane::fork() {
   return event;
 }
 
-Event StreamLane::fork_of(Marker marker) const {
+Event StreamLane::fork_event(Marker marker) const {
   if (!in_graph() || marker.position < first_in_graph_) {
     throw Error(ErrorKind::internal, "a captured stream waits for what came before its capture");
   }
@@ -93,9 +93,9 @@ void StreamLane::after(Marker marker) {
     refuse_in_graph("a wait for the host");
     marker.lane->wait_for(marker);
   } else if (!in_graph()) {
-    runtime_.wait(stream_, other->event_of(marker));
+    runtime_.wait(stream_, other->event_at(marker));
   } else if (!replays()) {
-    runtime_.wait(stream_, other->fork_of(marker));
+    runtime_.wait(stream_, other->fork_event(marker));
   }
 }
 
@@ -108,12 +108,12 @@ void StreamLane::follow(Lane& other) {
 // CUDA answers no such question to a thread that captures.
 bool StreamLane::reached(Marker marker) const {
   if (in_graph() && (!replays() || marker.position >= first_in_graph_)) return false;
-  return runtime_.done(event_of(marker));
+  return runtime_.done(event_at(marker));
 }
 
 void StreamLane::wait_for(Marker marker) const {
   refuse_in_graph("a wait of the host");
-  runtime_.synchronize_event(event_of(marker));
+  runtime_.synchronize_event(event_at(marker));
 }
 
 void StreamLane::drain() {

@@ -38,7 +38,7 @@ class StreamLane final : public Lane {
   void wait_for(Marker marker) const override;
   bool keeps_time() const override { return true; }
   double seconds_between(Marker begin, Marker end) const override {
-    return runtime_.seconds_between(event_of(begin), event_of(end));
+    return runtime_.seconds_between(event_at(begin), event_at(end));
   }
   void* native() override { return stream_; }
   bool replays() const override { return marks_in_ != nullptr && marks_in_->graph != nullptr; }
@@ -55,14 +55,14 @@ class StreamLane final : public Lane {
  private:
   // A marker whose event was recorded again counts as reached together with the newer one.
   static constexpr std::size_t kEvents = 4096, kTasks = 256;
-  Event event_of(Marker marker) const { return events_[marker.position % kEvents]; }
+  Event event_at(Marker marker) const { return events_[marker.position % kEvents]; }
   struct Queued {
     StreamLane* lane;
     HostTask task;
   };
   static void run(void* queued);
   Event fork();
-  Event fork_of(Marker marker) const;
+  Event fork_event(Marker marker) const;
   void refuse_in_graph(const char* what) const;
 
   Runtime& runtime_;

@@ -10,12 +10,12 @@ namespace paceline::cuda {
 
 namespace {
 
-Window window_of(const Operation& op) {
+Window make_window(const Operation& op) {
   return {op.in.height, op.in.width, op.out.height, op.out.width,
           op.kernel,    op.stride,   op.padding,    op.in.channels};
 }
 
-int places_of(const Shape& shape) {
+int count_places(const Shape& shape) {
   return shape.height * shape.width;
 }
 
@@ -67,7 +67,7 @@ void CudaProgram::run_backward(const Operation& op, Prepared& prepared) {
 
 // To what convolutions read, padded, and to what anything else reads.
 void CudaProgram::cast_input(const Operation& op) {
-  const auto places = static_cast<std::size_t>(places_of(op.in));
+  const auto places = static_cast<std::size_t>(count_places(op.in));
   const auto cast = [&](std::byte* to, int channels) {
     with_type(info(op.output).type, [&](auto type) {
       using T = decltype(type);
@@ -142,7 +142,7 @@ void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
 }
 
 template <typename T>
-Dropout<T> CudaProgram::dropout_of(const Operation& op, T* y) const {
+Dropout<T> CudaProgram::make_dropout(const Operation& op, T* y) const {
   const std::size_t of_sample = op.out.elements();
   return {.x = y,
           .y = y,
@@ -176,7 +176,7 @@ void CudaProgram::dense_forward(const Operation& op, Prepared& prepared) {
   if (!dense.adds_bias) {
     run_vectors(AddBias<float>{y, parameter(op.bias), count, op.out.channels, op.relu}, count);
   }
-  if (op.dropout && mode_ == Mode::train) run(dropout_of(op, y), count);
+  if (op.dropout && mode_ == Mode::train) run(make_dropout(op, y), count);
 }
 
 void CudaProgram::dense_backward(const Operation& op, Prepared& prepared) {
@@ -219,19 +219,19 @@ void CudaProgram::planes_forward(const Operation& op, Prepared& prepared) {
       return run_vectors(
           Add<T>{tensor<T>(op.input), tensor<T>(op.input2), tensor<T>(op.output), count}, count);
     case OpKind::max_pool:
-      return run(MaxPool<T>{window_of(op), tensor<T>(op.input), tensor<T>(op.output),
+      return run(MaxPool<T>{make_window(op), tensor<T>(op.input), tensor<T>(op.output),
                             tensor<std::uint8_t>(op.saved), whole_batch()},
-                 groups_of(whole_batch(), op.out.height, op.out.width, op.out.channels));
+                 count_groups(whole_batch(), op.out.height, op.out.width, op.out.channels));
     case OpKind::average_pool:
       return run(AveragePool<T>{tensor<T>(op.input), tensor(op.output), whole_batch(),
-                                places_of(op.in), op.in.channels},
+                                count_places(op.in), op.in.channels},
                  count);
     case OpKind::dropout: {
       if (mode_ == Mode::evaluate) {
         return run_vectors(Convert<T, T>{tensor<T>(op.input), tensor<T>(op.output), count, false},
                            count);
       }
-      Dropout<T> dropout = dropout_of(op, tensor<T>(op.output));
+      Dropout<T> dropout = make_dropout(op, tensor<T>(op.output));
       dropout.x = tensor<T>(op.input);
       dropout.kept = tensor<std::uint8_t>(op.saved);
       return run(dropout, count);
@@ -255,12 +255,12 @@ void CudaProgram::planes_backward(const Operation& op, Prepared& prepared) {
           ReluBackward<T>{tensor<T>(op.output), tensor<T>(op.output_grad), dx, count, 1, adds},
           count);
     case OpKind::max_pool:
-      return run(MaxPoolBackward<T>{window_of(op), tensor<T>(op.output_grad),
+      return run(MaxPoolBackward<T>{make_window(op), tensor<T>(op.output_grad),
                                     tensor<std::uint8_t>(op.saved), dx, whole_batch(), adds},
-                 groups_of(whole_batch(), op.in.height, op.in.width, op.in.channels));
+                 count_groups(whole_batch(), op.in.height, op.in.width, op.in.channels));
     case OpKind::average_pool:
-      return run(AveragePoolBackward<T>{tensor(op.output_grad), dx, whole_batch(), places_of(op.in),
-                                        op.in.channels, adds},
+      return run(AveragePoolBackward<T>{tensor(op.output_grad), dx, whole_batch(),
+                                        count_places(op.in), op.in.channels, adds},
                  count);
     case OpKind::dropout: {
       const std::size_t kept = samples() * op.in.elements();
@@ -304,7 +304,7 @@ NormParameters CudaProgram::norm_parameters(const Norm& norm, int from) const {
 template <typename T>
 void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
   const int channels = op.in.channels;
-  const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
+  const std::size_t rows = samples() * static_cast<std::size_t>(count_places(op.in));
   const auto measure = [&](const NormState& state, const NormParameters& parameters, int input,
                            const FusedOperands* beside) {
     if (mode_ == Mode::evaluate) {
@@ -321,9 +321,9 @@ void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
   };
   measure(prepared.norm, norm_parameters(op, op.from), op.input, prepared.statistics);
   if (op.pool) {
-    return run(NormPool<T>{window_of(op), tensor<T>(op.input), tensor<T>(op.output),
+    return run(NormPool<T>{make_window(op), tensor<T>(op.input), tensor<T>(op.output),
                            tensor<std::uint8_t>(op.saved), whole_batch(), prepared.norm},
-               groups_of(whole_batch(), op.out.height, op.out.width, channels));
+               count_groups(whole_batch(), op.out.height, op.out.width, channels));
   }
   if (op.branch) {
     measure(prepared.branch, norm_parameters(*op.branch, op.from2), op.input2,
@@ -339,17 +339,17 @@ void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
 template <typename T>
 void CudaProgram::norm_pool_backward(const Operation& op, Prepared& prepared) {
   const int channels = op.in.channels;
-  const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
+  const std::size_t rows = samples() * static_cast<std::size_t>(count_places(op.in));
   const T* x = tensor<T>(op.input);
   const T* dy = tensor<T>(op.output_grad);
   const auto* chosen = tensor<std::uint8_t>(op.saved);
-  run_sums(NormPoolGradientSums<T>{window_of(op), x, dy, chosen, rows, prepared.norm,
+  run_sums(NormPoolGradientSums<T>{make_window(op), x, dy, chosen, rows, prepared.norm,
                                    norm_parameters(op, op.from)},
-           samples() * static_cast<std::size_t>(places_of(op.out)), channels);
+           samples() * static_cast<std::size_t>(count_places(op.out)), channels);
   if (op.input_grad == kNone) return;
-  run(NormPoolGradient<T>{window_of(op), x, dy, chosen, tensor<T>(op.input_grad), samples(),
+  run(NormPoolGradient<T>{make_window(op), x, dy, chosen, tensor<T>(op.input_grad), samples(),
                           whole_batch(), prepared.norm, op.adds_input_grad},
-      groups_of(whole_batch(), op.in.height, op.in.width, channels));
+      count_groups(whole_batch(), op.in.height, op.in.width, channels));
 }
 
 template <typename T>
@@ -361,7 +361,7 @@ void CudaProgram::norm_backward(const Operation& op, Prepared& prepared) {
 template <typename T, bool kBranch>
 void CudaProgram::norm_backward_by(const Operation& op, Prepared& prepared) {
   const int channels = op.in.channels;
-  const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
+  const std::size_t rows = samples() * static_cast<std::size_t>(count_places(op.in));
   const T* x = tensor<T>(op.input);
   const T* x2 = kBranch ? tensor<T>(op.input2) : nullptr;
   const T* dy = tensor<T>(op.output_grad);
@@ -408,7 +408,7 @@ void CudaProgram::loss_forward(const Operation& op) {
 
 void CudaProgram::loss_backward(const Operation& op) {
   const std::size_t classes = op.in.elements();
-  const Targets targets = targets_of(op.smoothing, classes);
+  const Targets targets = make_targets(op.smoothing, classes);
   const float* scale =
       loss_scale_.data() ? &reinterpret_cast<const LossScale*>(loss_scale_.data())->scale : nullptr;
   run(SoftmaxLossGradient{tensor(op.output), staging_.labels(), tensor(op.input_grad), samples(),

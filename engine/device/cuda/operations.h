@@ -18,7 +18,7 @@ void CudaProgram::with_type(DType type, Body body) const {
     case DType::f16:
       return body(Half{});
     default:
-      throw Error(ErrorKind::internal, "no planes of this type", std::string(name_of(type)));
+      throw Error(ErrorKind::internal, "no planes of this type", std::string(to_string(type)));
   }
 }
 

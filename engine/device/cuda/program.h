@@ -121,7 +121,7 @@ class CudaProgram final : public Program {
   bool fuse_gradient(const Fusion& fusion);
   bool take(std::unique_ptr<FusedPlan> plan, FusedConv& conv, int channels,
             const FusedOperands& operands);
-  std::size_t rows_of(const Operation& norm) const;  // for a whole batch
+  std::size_t count_rows(const Operation& norm) const;  // for a whole batch
   void make_pieces();
   Memory own(std::size_t bytes);
   void need_workspace(std::size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
@@ -187,7 +187,7 @@ class CudaProgram final : public Program {
   template <typename Norm>
   NormParameters norm_parameters(const Norm& norm, int from) const;
   template <typename T>
-  Dropout<T> dropout_of(const Operation& op, T* y) const;
+  Dropout<T> make_dropout(const Operation& op, T* y) const;
 
   void prepare_state(Optimizer optimizer);
   void reserve_kept();

@@ -18,7 +18,7 @@ double mean_over_places(const NormShape& shape, std::size_t channel, Value value
   return sum / static_cast<double>(shape.places);
 }
 
-Moments moments_of(const NormShape& shape, std::size_t channel, const double* x) {
+Moments compute_moments(const NormShape& shape, std::size_t channel, const double* x) {
   Moments moments;
   moments.mean = mean_over_places(shape, channel, [&](std::size_t i) { return x[i]; });
   moments.variance = mean_over_places(
@@ -43,7 +43,7 @@ void batch_norm_train(const NormShape& shape, const NormArrays& arrays, const do
   const auto n = static_cast<double>(shape.places);
   const double keep = shape.momentum;
   for (std::size_t c = 0; c < shape.channels; ++c) {
-    const Moments moments = moments_of(shape, c, x);
+    const Moments moments = compute_moments(shape, c, x);
     normalise(shape, c, moments, arrays.gamma[c], arrays.beta[c], x, y);
     const double unbiased = n > 1 ? moments.variance * n / (n - 1) : moments.variance;
     arrays.mean[c] = keep * arrays.mean[c] + (1 - keep) * moments.mean;
@@ -68,7 +68,7 @@ void batch_norm_backward(const NormShape& shape, const double* gamma, const doub
   for (std::size_t c = 0; c < shape.channels; ++c) {
     dgamma[c] = dbeta[c] = 0;
     if (shape.places == 0) continue;
-    const Moments moments = moments_of(shape, c, x);
+    const Moments moments = compute_moments(shape, c, x);
     const double deviation = std::sqrt(moments.variance + shape.epsilon);
     const auto z = [&](std::size_t i) { return (x[i] - moments.mean) / deviation; };
     const double mean_dy = mean_over_places(shape, c, [&](std::size_t i) { return dy[i]; });

@@ -163,7 +163,7 @@ LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labe
 void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels, double* dx,
                                     std::size_t samples, std::size_t classes, double smoothing,
                                     double global_samples) {
-  const Targets targets = targets_of(smoothing, classes);
+  const Targets targets = make_targets(smoothing, classes);
   for (std::size_t n = 0; n < samples; ++n) {
     for (std::size_t j = 0; j < classes; ++j) {
       const bool is_label = static_cast<std::size_t>(labels[n]) == j;

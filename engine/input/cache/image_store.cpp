@@ -189,7 +189,7 @@ std::string ImageStore::description() const {
   }
   const std::size_t wanted = samples_ * image_bytes();
   const std::string size = fmt::format("{} decoded images of {}, {} in all", samples_,
-                                       name_of(options_.type), bytes_text(wanted));
+                                       to_string(options_.type), bytes_text(wanted));
   if (wanted <= room) return size + ", kept in memory";
   return fmt::format("{}: up to {} fit in memory, the others are {}", size, bytes_text(room),
                      otherwise);

@@ -43,7 +43,7 @@ struct Walk {
 };
 
 // What is transposed is square.
-Walk walk_of(const Change& change, int height, int width) {
+Walk plan_walk(const Change& change, int height, int width) {
   Walk walk{0, change.transpose ? width : 1, change.transpose ? 1 : width};
   if (change.vflip) {
     walk.first += (height - 1) * walk.down;
@@ -64,7 +64,7 @@ void copy_pixels(const std::uint8_t* in, std::ptrdiff_t across, int count, std::
 
 using CopyPixels = void (*)(const std::uint8_t*, std::ptrdiff_t, int, std::uint8_t*);
 
-CopyPixels copier_of(int pixel_bytes) {
+CopyPixels choose_copier(int pixel_bytes) {
   switch (pixel_bytes) {
     case 1:
       return copy_pixels<1>;
@@ -82,7 +82,7 @@ CopyPixels copier_of(int pixel_bytes) {
 
 }  // namespace
 
-Augmentation augmentation_of(std::string_view text) {
+Augmentation parse_augmentation(std::string_view text) {
   Augmentation augmentation;
   if (text == "none") return augmentation;
   for (const std::string& name : split(text, '+')) {
@@ -93,7 +93,7 @@ Augmentation augmentation_of(std::string_view text) {
   return augmentation;
 }
 
-std::string text_of(const Augmentation& augmentation) {
+std::string to_text(const Augmentation& augmentation) {
   std::vector<std::string> names;
   if (augmentation.hflip) names.emplace_back("hflip");
   if (augmentation.vflip) names.emplace_back("vflip");
@@ -131,8 +131,8 @@ Change draw_change(const Augmentation& augmentation, PhiloxKey key, std::uint32_
 
 void apply(const Change& change, const std::uint8_t* in, int height, int width, int pixel_bytes,
            std::uint8_t* out) {
-  const CopyPixels copy = copier_of(pixel_bytes);
-  const Walk walk = walk_of(change, height, width);
+  const CopyPixels copy = choose_copier(pixel_bytes);
+  const Walk walk = plan_walk(change, height, width);
   const auto pixel = static_cast<std::size_t>(pixel_bytes);
   const std::size_t row_bytes = static_cast<std::size_t>(width) * pixel;
   // Of a row: what lies outside on its left, inside, and outside on its right.

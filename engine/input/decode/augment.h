@@ -30,9 +30,9 @@ struct Augmentation {
 };
 
 // Parses names joined by "+", or "none". Throws usage.
-Augmentation augmentation_of(std::string_view text);
+Augmentation parse_augmentation(std::string_view text);
 // The inverse, in the order above. "none" if nothing is enabled.
-std::string text_of(const Augmentation& augmentation);
+std::string to_text(const Augmentation& augmentation);
 // Throws usage if images of this size cannot be transposed or cropped in this way.
 void check_augmentation(const Augmentation& augmentation, int height, int width);
 

@@ -44,7 +44,7 @@ class Cifar10Source final : public SampleSource {
   std::size_t samples() const override { return samples_; }
 
   void read(std::size_t i, EncodedSample& sample) const override {
-    const Batch& batch = batch_of(i);
+    const Batch& batch = make_batch(i);
     sample.bytes.resize(kRecord + 3 * kPlane);
     char* const record = sample.bytes.data();
     batch.file.read((i - batch.first) * kRecord, kRecord, record);
@@ -64,7 +64,7 @@ class Cifar10Source final : public SampleSource {
   }
 
   std::string where(std::size_t i) const override {
-    const Batch& batch = batch_of(i);
+    const Batch& batch = make_batch(i);
     return fmt::format("{}, record {} at byte {}", batch.file.name(), i - batch.first,
                        (i - batch.first) * kRecord);
   }
@@ -88,7 +88,7 @@ class Cifar10Source final : public SampleSource {
     std::size_t first;  // of its records
   };
 
-  const Batch& batch_of(std::size_t i) const {
+  const Batch& make_batch(std::size_t i) const {
     std::size_t b = batches_.size() - 1;
     while (b > 0 && batches_[b].first > i) --b;
     return batches_[b];

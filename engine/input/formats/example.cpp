@@ -18,7 +18,7 @@ wire::Feature* find_feature(wire::Example& example, const std::string& key) {
   return found == features.end() ? nullptr : &found->second;
 }
 
-std::string keys_of(const wire::Example& example) {
+std::string list_keys(const wire::Example& example) {
   std::vector<std::string> keys;
   for (const auto& [key, feature] : example.features().feature()) keys.push_back(key);
   std::sort(keys.begin(), keys.end());
@@ -38,13 +38,13 @@ void take_example(EncodedSample& sample, const ExampleKeys& keys, std::size_t cl
   if (!image || image->bytes_list().value_size() != 1) {
     throw bad(image ? fmt::format("feature \"{}\" does not hold one image", keys.image)
                     : fmt::format("the Example has no image: it holds {}, not \"{}\"",
-                                  keys_of(example), keys.image));
+                                  list_keys(example), keys.image));
   }
   wire::Feature* label = find_feature(example, keys.label);
   if (!label || label->int64_list().value_size() != 1) {
     throw bad(label ? fmt::format("feature \"{}\" is not one whole number", keys.label)
                     : fmt::format("the Example has no label: it holds {}, not \"{}\"",
-                                  keys_of(example), keys.label));
+                                  list_keys(example), keys.label));
   }
   const std::int64_t value = label->int64_list().value(0);
   if (value < 0 || static_cast<std::uint64_t>(value) >= classes) {

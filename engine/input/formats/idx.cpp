@@ -81,7 +81,7 @@ struct IdxHeader {
   std::size_t bytes = 0, elements = 1;  // of the header; behind it
 };
 
-IdxHeader header_of(std::string_view bytes, const std::string& name) {
+IdxHeader parse_header(std::string_view bytes, const std::string& name) {
   if (bytes.size() < 4) throw bad(fmt::format("has only {} bytes", bytes.size()), name);
   const auto type = static_cast<std::uint8_t>(bytes[2]), rank = static_cast<std::uint8_t>(bytes[3]);
   if (bytes[0] != 0 || bytes[1] != 0 || type != 0x08 || rank < 1 || rank > 3) {
@@ -109,7 +109,7 @@ IdxArray parse_gzipped(std::string_view bytes, const std::string& name) {
   constexpr std::size_t kLongestHeader = 16;
   const auto goes_on = [&](std::string_view text) {
     if (text.size() < kLongestHeader) return true;
-    const IdxHeader header = header_of(text, name);
+    const IdxHeader header = parse_header(text, name);
     if (text.size() - header.bytes <= header.elements) return true;
     throw bad(fmt::format("declares {} elements and has more", header.elements), name);
   };
@@ -119,7 +119,7 @@ IdxArray parse_gzipped(std::string_view bytes, const std::string& name) {
 }  // namespace
 
 IdxArray parse_idx(std::string_view bytes, const std::string& name) {
-  IdxHeader header = header_of(bytes, name);
+  IdxHeader header = parse_header(bytes, name);
   const std::size_t found = bytes.size() - header.bytes;
   if (found != header.elements) {
     throw bad(fmt::format("declares {} elements and has {}", header.elements, found), name);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMostClasses = 1 << 20;
 
 // Fields of one line; quotes as RFC 4180 has them, but no line breaks inside of them.
-std::vector<std::string> fields_of(std::string_view line) {
+std::vector<std::string> split_fields(std::string_view line) {
   std::vector<std::string> fields(1);
   bool quoted = false;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -42,7 +42,7 @@ class LabelsCsv {
       : folder_(folder), file_(folder / "labels.csv"), lines_(split(read_text(file_), '\n')) {
     std::string_view names = lines_[0];
     if (names.starts_with(kMark)) names.remove_prefix(kMark.size());
-    const auto columns = fields_of(trim(names));
+    const auto columns = split_fields(trim(names));
     path_ = column(columns, "path", true);
     label_ = column(columns, "label", true);
     class_ = column(columns, "class", false);
@@ -50,7 +50,7 @@ class LabelsCsv {
 
   void read() {
     for (at_ = 1; at_ < lines_.size(); ++at_) {
-      if (!trim(lines_[at_]).empty()) take(fields_of(trim(lines_[at_])));
+      if (!trim(lines_[at_]).empty()) take(split_fields(trim(lines_[at_])));
     }
     if (rows_.empty()) throw bad("lists no images", "add lines");
   }

@@ -36,7 +36,7 @@ bool has(std::string_view bytes, std::size_t at, std::size_t count) {
   return at <= bytes.size() && count <= bytes.size() - at;
 }
 
-std::uint32_t crc_of(std::string_view bytes) {
+std::uint32_t compute_crc(std::string_view bytes) {
   return static_cast<std::uint32_t>(
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
@@ -62,7 +62,7 @@ std::string inflated(std::string_view bytes, std::size_t size, const std::string
 }
 
 // What the first bytes of a .npy file declare: a Python dictionary with a fixed set of keys.
-std::string header_of(std::string_view npy, std::size_t& begin, const std::string& where) {
+std::string parse_header(std::string_view npy, std::size_t& begin, const std::string& where) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   constexpr std::size_t kLongest = 4096;
   const std::size_t digits = npy.size() > 6 && npy[6] == 1 ? 2 : 4;
@@ -76,7 +76,8 @@ std::string header_of(std::string_view npy, std::size_t& begin, const std::strin
 }
 
 // A quoted text with its quotes, a tuple with its parentheses, or a word.
-std::string value_of(const std::string& header, const std::string& key, const std::string& where) {
+std::string read_value(const std::string& header, const std::string& key,
+                       const std::string& where) {
   const std::string entry = "'" + key + "': ";
   const std::size_t found = header.find(entry);
   const std::size_t at = found == std::string::npos ? found : found + entry.size();
@@ -90,20 +91,20 @@ std::string value_of(const std::string& header, const std::string& key, const st
 
 IdxArray parse_npy(std::string_view npy, const std::string& where) {
   std::size_t begin = 0;
-  const std::string header = header_of(npy, begin, where);
-  const std::string type = value_of(header, "descr", where);
+  const std::string header = parse_header(npy, begin, where);
+  const std::string type = read_value(header, "descr", where);
   if (!type.ends_with("u1'")) {
     throw Error(ErrorKind::input,
                 "the array holds elements of type " + type + ", not unsigned bytes", where,
                 "save it as numpy.uint8");
   }
-  if (value_of(header, "fortran_order", where) != "False") {
+  if (read_value(header, "fortran_order", where) != "False") {
     throw Error(ErrorKind::input, "the array is in Fortran order", where,
                 "save it as numpy.ascontiguousarray");
   }
   IdxArray array;
   std::size_t elements = 1;
-  std::string shape = value_of(header, "shape", where);
+  std::string shape = read_value(header, "shape", where);
   if (!shape.starts_with('(') || !shape.ends_with(')')) throw unreadable_npz("has no shape", where);
   for (const std::string& part : split(shape.substr(1, shape.size() - 2), ',')) {
     if (trim(part).empty()) continue;  // behind the last comma
@@ -195,7 +196,7 @@ std::string NpzFile::content(const Entry& entry, const std::string& where) const
   }
   std::string text =
       entry.method == kStored ? std::string(packed) : inflated(packed, entry.size, where);
-  if (text.size() != entry.size || crc_of(text) != entry.crc) {
+  if (text.size() != entry.size || compute_crc(text) != entry.crc) {
     throw unreadable_npz("is damaged: its checksum differs", where);
   }
   return text;

@@ -45,13 +45,13 @@ class TfdsSource final : public SampleSource {
   std::size_t samples() const override { return samples_; }
 
   void read(std::size_t i, EncodedSample& sample) const override {
-    const Shard& shard = shard_of(i);
+    const Shard& shard = shard_at(i);
     shard.file.read(i - shard.first, sample.bytes);
     take_example(sample, keys_, classes_, [&] { return where(i); });
   }
 
   std::string where(std::size_t i) const override {
-    const Shard& shard = shard_of(i);
+    const Shard& shard = shard_at(i);
     return shard.file.where(i - shard.first);
   }
 
@@ -81,7 +81,7 @@ class TfdsSource final : public SampleSource {
     lost_.push_back(std::move(lost));
   }
 
-  const Shard& shard_of(std::size_t i) const {
+  const Shard& shard_at(std::size_t i) const {
     const auto after =
         std::upper_bound(shards_.begin(), shards_.end(), i,
                          [](std::size_t index, const Shard& shard) { return index < shard.first; });
@@ -148,7 +148,7 @@ const Json* child(const Json& value, std::initializer_list<std::string_view> key
 }
 
 // Protocol Buffers' JSON writes 64-bit numbers as texts; old writers wrote numbers.
-std::optional<std::size_t> count_of(const Json* value) {
+std::optional<std::size_t> read_count(const Json* value) {
   std::optional<std::int64_t> number;
   if (value && value->is_string()) number = to_integer(value->get<std::string>());
   if (value && value->is_number_integer()) number = value->get<std::int64_t>();
@@ -156,7 +156,7 @@ std::optional<std::size_t> count_of(const Json* value) {
   return static_cast<std::size_t>(*number);
 }
 
-std::string text_of(const Json* value, const std::string& otherwise = "") {
+std::string text_at(const Json* value, const std::string& otherwise = "") {
   return value && value->is_string() ? value->get<std::string>() : otherwise;
 }
 
@@ -189,7 +189,7 @@ class TfdsFolder {
   // Calls take(name, shards, their declared records) of each split that is there.
   template <typename Take>
   void read(Take take) {
-    set_.name = text_of(child(info_.value(), {"name"}));
+    set_.name = text_at(child(info_.value(), {"name"}));
     if (set_.name.empty()) throw bad("names no data set", "");
     set_.format = "TFDS folder";
     find_keys();
@@ -213,8 +213,8 @@ class TfdsFolder {
     const Json* label = child(info, {"supervisedKeys", "output"});
     if (!image) image = child(info, {"supervisedKeys", "tuple", "items", "0", "featureKey"});
     if (!label) label = child(info, {"supervisedKeys", "tuple", "items", "1", "featureKey"});
-    keys_.image = text_of(image, keys_.image);
-    keys_.label = text_of(label, keys_.label);
+    keys_.image = text_at(image, keys_.image);
+    keys_.label = text_at(label, keys_.label);
   }
 
   void find_classes() {
@@ -236,9 +236,9 @@ class TfdsFolder {
     set_.description_files.push_back(features);
     const JsonDocument document = read_json(features);
     auto classes =
-        count_of(child(document.value(), {"content", keys_.label, "content", "num_classes"}));
+        read_count(child(document.value(), {"content", keys_.label, "content", "num_classes"}));
     if (!classes) {
-      classes = count_of(child(
+      classes = read_count(child(
           document.value(), {"featuresDict", "features", keys_.label, "classLabel", "numClasses"}));
     }
     if (!classes || *classes == 0 || *classes > kMostClasses) {
@@ -249,14 +249,14 @@ class TfdsFolder {
     for (std::size_t c = 0; c < *classes; ++c) set_.classes.push_back(std::to_string(c));
   }
 
-  std::vector<std::size_t> lengths_of(const Json& split, const std::string& path) const {
+  std::vector<std::size_t> read_lengths(const Json& split, const std::string& path) const {
     const Json* lengths = child(split, {"shardLengths"});
     if (!lengths || !lengths->is_array() || lengths->empty() || lengths->size() > kMostShards) {
       throw bad("declares no shardLengths", path);
     }
     std::vector<std::size_t> counts;
     for (const Json& length : *lengths) {
-      const auto count = count_of(&length);
+      const auto count = read_count(&length);
       if (!count) throw bad("has a shardLength that is no number", path + "/shardLengths");
       counts.push_back(*count);
     }
@@ -264,13 +264,13 @@ class TfdsFolder {
   }
 
   fs::path shard_file(const Json& split, std::size_t shard, std::size_t shards) const {
-    std::string file = text_of(child(split, {"filepathTemplate"}));
+    std::string file = text_at(child(split, {"filepathTemplate"}));
     if (file.empty()) file = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
     const std::string index = fmt::format("{:05}", shard), count = fmt::format("{:05}", shards);
     const std::pair<const char*, std::string> variables[] = {
         {"{DATASET}", set_.name},
-        {"{SPLIT}", text_of(child(split, {"name"}))},
-        {"{FILEFORMAT}", text_of(child(info_.value(), {"fileFormat"}), "tfrecord")},
+        {"{SPLIT}", text_at(child(split, {"name"}))},
+        {"{FILEFORMAT}", text_at(child(info_.value(), {"fileFormat"}), "tfrecord")},
         {"{SHARD_X_OF_Y}", index + "-of-" + count},
         {"{SHARD_INDEX}", index},
         {"{NUM_SHARDS}", count}};
@@ -285,9 +285,9 @@ class TfdsFolder {
 
   template <typename Take>
   void read_split(const Json& split, const std::string& path, Take take) {
-    const std::string name = text_of(child(split, {"name"}));
+    const std::string name = text_at(child(split, {"name"}));
     if (name.empty()) throw bad("has a split without a name", path);
-    const std::vector<std::size_t> lengths = lengths_of(split, path);
+    const std::vector<std::size_t> lengths = read_lengths(split, path);
     std::vector<fs::path> files;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
       fs::path file = shard_file(split, s, lengths.size());

@@ -44,7 +44,7 @@ struct NamedArray {
   std::string where;
 };
 
-Dataset split_of(const std::string& name, NamedArray images, const NamedArray& labels) {
+Dataset make_split(const std::string& name, NamedArray images, const NamedArray& labels) {
   if (images.array.extents.size() != 3) {
     throw Error(ErrorKind::input, "the file holds no images (rank 3 is expected)", images.where,
                 "check whether it was renamed");
@@ -84,9 +84,9 @@ template <typename Read>
 DatasetPair read_splits(const std::array<const char*, 4>& names, Read read) {
   DatasetPair pair;
   NamedArray images = read(names[0]);
-  pair.train = split_of("mnist train", std::move(images), read(names[1]));
+  pair.train = make_split("mnist train", std::move(images), read(names[1]));
   images = read(names[2]);
-  pair.test = split_of("mnist test", std::move(images), read(names[3]));
+  pair.test = make_split("mnist test", std::move(images), read(names[3]));
   return pair;
 }
 

@@ -26,7 +26,7 @@ struct Dataset {
   DType image_type = DType::u8;       // of a fetched sample; f32 only with a store
 
   // The index of sample i among the images in memory.
-  std::size_t place_of(std::size_t i) const { return i % labels.size(); }
+  std::size_t stored_index(std::size_t i) const { return i % labels.size(); }
   bool has_all_in_memory() const { return labels.size() == samples; }
 
   std::size_t sample_bytes() const {

@@ -64,8 +64,8 @@ void Feeder::prepare(Slot& slot, std::size_t index, WorkerState& hand) const {
   StagedBatch& batch = slot.batch;
   batch.global_samples = hand.stream.samples_of_step(step);
   batch.pass = hand.stream.pass_of_step(step);
-  const std::size_t mine = slice_of(batch.global_samples, setup_.rank, setup_.ranks).count;
-  batch.samples = slice_of(mine, part, setup_.parts).count;
+  const std::size_t mine = take_slice(batch.global_samples, setup_.rank, setup_.ranks).count;
+  batch.samples = take_slice(mine, part, setup_.parts).count;
   if (slot.staged_once && dataset_.synthetic && setup_.repeat_synthetic) return;
   std::vector<Drawn>& drawn = hand.drawn;
   hand.stream.draw(step, setup_.rank, setup_.ranks, drawn, part, setup_.parts);
@@ -104,7 +104,7 @@ void Feeder::prepare_traced(Slot& slot, std::size_t batch, WorkerState& hand, in
 
 const StagedBatch& Feeder::next() {
   const std::size_t batch = given_++;
-  Slot& slot = slot_of(batch);
+  Slot& slot = slot_at(batch);
   if (threads_.empty()) {
     prepare_traced(slot, batch, inline_hand_, 0);
     counts_ += slot.counts;
@@ -112,7 +112,7 @@ const StagedBatch& Feeder::next() {
   }
   std::unique_lock lock(mutex_);
   if (batch > 0) {
-    slot_of(batch - 1).state = State::empty;
+    slot_at(batch - 1).state = State::empty;
     changed_.notify_all();
   }
   ready_batches_ +=
@@ -134,7 +134,7 @@ void Feeder::work(int worker) try {
   const auto stride = static_cast<std::size_t>(setup_.threads);
   const std::size_t batches = setup_.steps * static_cast<std::size_t>(setup_.parts);
   for (auto batch = static_cast<std::size_t>(worker); batch < batches; batch += stride) {
-    Slot& slot = slot_of(batch);  // only this worker fills it: slots are a multiple of threads
+    Slot& slot = slot_at(batch);  // only this worker fills it: slots are a multiple of threads
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || slot.state == State::empty; });

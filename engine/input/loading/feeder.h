@@ -87,7 +87,7 @@ class Feeder {
   std::int32_t stage(const Drawn& drawn, WorkerState& hand, std::uint8_t* out) const;
   void prepare_traced(Slot& slot, std::size_t batch, WorkerState& hand, int worker) const;
   void work(int worker);
-  Slot& slot_of(std::size_t batch) { return slots_[batch % slots_.size()]; }
+  Slot& slot_at(std::size_t batch) { return slots_[batch % slots_.size()]; }
 
   const Dataset& dataset_;
   StreamSpec stream_spec_;

@@ -42,7 +42,7 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, 
   return order;
 }
 
-Slice slice_of(std::size_t count, int rank, int ranks) {
+Slice take_slice(std::size_t count, int rank, int ranks) {
   const auto r = static_cast<std::size_t>(rank), n = static_cast<std::size_t>(ranks);
   const std::size_t begin = count * r / n;
   return {begin, count * (r + 1) / n - begin};

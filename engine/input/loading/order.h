@@ -17,6 +17,6 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, 
 struct Slice {
   std::size_t begin = 0, count = 0;
 };
-Slice slice_of(std::size_t count, int rank, int ranks);
+Slice take_slice(std::size_t count, int rank, int ranks);
 
 }  // namespace paceline

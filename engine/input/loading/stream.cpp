@@ -72,8 +72,8 @@ std::uint32_t SampleStream::sample_at(std::size_t at) {
 void SampleStream::draw(std::size_t step, int rank, int ranks, std::vector<Drawn>& drawn, int part,
                         int parts) {
   drawn.clear();
-  const Slice block = slice_of(samples_of_step(step), rank, ranks);
-  const Slice slice = slice_of(block.count, part, parts);
+  const Slice block = take_slice(samples_of_step(step), rank, ranks);
+  const Slice slice = take_slice(block.count, part, parts);
   const std::size_t first = position_of_step(step) + block.begin + slice.begin;
   for (std::size_t i = 0; i < slice.count; ++i) {
     const std::size_t at = first + i;

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-std::string url_of(const PublishedFile& file, const FetchOptions& options) {
+std::string make_url(const PublishedFile& file, const FetchOptions& options) {
   std::string base = options.mirror.empty() ? file.base : options.mirror;
   while (base.ends_with('/')) base.pop_back();
   return base + "/" + file.name;
@@ -19,7 +19,7 @@ std::string describe_fetch(const PublishedSet& set, const FetchOptions& options)
   }
   std::string text = fmt::format("{}: {}\n", set.name, set.about);
   for (const PublishedFile& file : set.files) {
-    text += fmt::format("  {}\n    {} ({} bytes), {} {}\n", url_of(file, options),
+    text += fmt::format("  {}\n    {} ({} bytes), {} {}\n", make_url(file, options),
                         format_bytes(static_cast<double>(file.bytes)), file.bytes, file.algorithm,
                         file.digest);
   }

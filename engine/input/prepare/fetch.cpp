@@ -116,7 +116,7 @@ class Fetcher {
 
   void get(const PublishedFile& file) const {
     const fs::path path = partial_ / file.name;
-    const std::string url = url_of(file, options_);
+    const std::string url = make_url(file, options_);
     download(url, path, file.bytes, options_);
     std::string digest;
     {

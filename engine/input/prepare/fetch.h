@@ -20,7 +20,7 @@ struct FetchOptions {
 };
 
 // The URL of a file with these options.
-std::string url_of(const PublishedFile& file, const FetchOptions& options);
+std::string make_url(const PublishedFile& file, const FetchOptions& options);
 
 // One line per file with URL, size and checksum, and the required space. Downloads nothing. Throws
 // usage for options that do not apply to the set.

@@ -23,7 +23,7 @@ constexpr std::array<std::size_t, 5> kRealCounts = {466, 1443, 773, 2658, 316};
 constexpr std::size_t kRealImages = 5656;
 
 // The label of every image: the real shares by largest remainder, in random order.
-std::vector<int> labels_of(std::size_t images, std::uint64_t seed, std::uint32_t split) {
+std::vector<int> make_labels(std::size_t images, std::uint64_t seed, std::uint32_t split) {
   constexpr std::size_t kClasses = kRealCounts.size();
   std::array<std::size_t, kClasses> counts{};
   for (std::size_t c = 0; c < kClasses; ++c) counts[c] = images * kRealCounts[c] / kRealImages;
@@ -50,7 +50,7 @@ std::vector<int> labels_of(std::size_t images, std::uint64_t seed, std::uint32_t
 }
 
 // "train-cmd-12.jpg": counted in each class, as in the real set.
-std::vector<std::string> names_of(const std::string& split, const std::vector<int>& labels) {
+std::vector<std::string> make_names(const std::string& split, const std::vector<int>& labels) {
   std::array<std::size_t, kCassavaClasses.size()> counted{};
   std::vector<std::string> names;
   for (const int label : labels) {
@@ -93,8 +93,8 @@ Made make_cassava(const MakeOptions& options) {
   std::uint32_t split_index = 0;
   const auto write = [&](const std::string& split, std::size_t count, std::size_t split_shards) {
     const std::uint32_t index = split_index++;
-    const std::vector<int> labels = labels_of(count, options.seed, index);
-    const std::vector<std::string> names = names_of(split, labels);
+    const std::vector<int> labels = make_labels(count, options.seed, index);
+    const std::vector<std::string> names = make_names(split, labels);
     const auto range = static_cast<std::uint32_t>(options.size_max - options.size_min + 1);
     writer.write_split(split, count, split_shards, options.threads, [&](std::size_t i) {
       RandomSequence random(options.seed, Stream::synthetic, static_cast<std::uint32_t>(i), index);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kInFlight = 64;  // samples in memory at once
 
-Json features_of(std::size_t classes) {
+Json make_features(std::size_t classes) {
   const std::string module = "tensorflow_datasets.core.features.";
   const Json image = {
       {"pythonClassName", module + "image_feature.Image"},
@@ -85,7 +85,7 @@ void TfdsWriter::finish(const std::string& version, const std::string& descripti
          {{"items", Json::array({{{"featureKey", "image"}}, {{"featureKey", "label"}}})}}}}},
       {"splits", splits}};
   replace_file(folder_ / "dataset_info.json", json_text(info, 2) + "\n");
-  replace_file(folder_ / "features.json", json_text(features_of(classes_.size()), 2) + "\n");
+  replace_file(folder_ / "features.json", json_text(make_features(classes_.size()), 2) + "\n");
   replace_file(folder_ / "label.labels.txt", join(classes_, "\n") + "\n");
 }
 

@@ -64,7 +64,7 @@ class Unpacker {
             "do not trust it; fetch it from its official place"};
   }
 
-  fs::path place_of(const std::string& name) const {
+  fs::path target_path(const std::string& name) const {
     const fs::path path = fs::path(name).lexically_normal();
     if (name.empty() || name.find('\0') != std::string::npos || path.is_absolute() ||
         *path.begin() == "..") {
@@ -76,7 +76,7 @@ class Unpacker {
   void take(archive_entry* entry) {
     const char* raw = archive_entry_pathname(entry);
     const std::string name = raw ? raw : "";
-    const fs::path place = place_of(name);
+    const fs::path place = target_path(name);
     const auto type = archive_entry_filetype(entry);
     if (archive_entry_hardlink(entry) || (type != AE_IFREG && type != AE_IFDIR)) {
       throw refused("holds a link or device", name);

@@ -35,7 +35,7 @@ void Background::start(std::function<void()> job) {
     const double start = now_seconds();
     try {
       name_this_thread("checkpoint");
-      bind_to_any_of(cpus_);
+      bind_to_cpus(cpus_);
       job();
     } catch (...) {
       error_ = std::current_exception();

@@ -36,7 +36,7 @@ struct Age {
   auto operator<=>(const Age&) const = default;
 };
 
-// Of one whose manifest cannot be read, by its name (place_of()); the newest where it tells
+// Of one whose manifest cannot be read, by its name (checkpoint_path()); the newest where it tells
 // nothing, so that it is never passed over without a word.
 Age age_by_name(const std::string& name) {
   static const std::regex kName(R"(.+?-(\d{4,9})(?:-step-(\d{8,18}))?)");
@@ -150,7 +150,7 @@ CheckpointFolder::~CheckpointFolder() {
   close(lock_);
 }
 
-fs::path CheckpointFolder::place_of(const TrainingProgress& progress) const {
+fs::path CheckpointFolder::checkpoint_path(const TrainingProgress& progress) const {
   const std::string epochs = fmt::format("{}-{:04}", workload_, progress.epoch);
   if (progress.position_in_epoch == 0) return folder_ / epochs;
   return folder_ / fmt::format("{}-step-{:08}", epochs, progress.step);

@@ -41,7 +41,7 @@ class CheckpointFolder {
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
   // The folder for a checkpoint at this progress.
-  std::filesystem::path place_of(const TrainingProgress& progress) const;
+  std::filesystem::path checkpoint_path(const TrainingProgress& progress) const;
   // Removes all but the newest `keep` checkpoints (0: none).
   void prune(int keep) const;
 

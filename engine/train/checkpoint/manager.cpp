@@ -223,15 +223,15 @@ void CheckpointManager::take_down(TrainingProgress& progress) {
   loss_scale_ = to_hexadecimal(scale);
 }
 
-CheckpointManifest CheckpointManager::manifest_of(const TrainingProgress& progress) const {
+CheckpointManifest CheckpointManager::make_manifest(const TrainingProgress& progress) const {
   CheckpointManifest manifest;
   manifest.workload = setup_.workload;
   manifest.network = run_.plan->network;
   manifest.progress = progress;
   manifest.ranks = run_.communicator->size();
   manifest.global_batch = run_.global_batch;
-  manifest.optimizer = name_of(run_.optimizer);
-  manifest.real = name_of(run_.plan->real);
+  manifest.optimizer = to_string(run_.optimizer);
+  manifest.real = to_string(run_.plan->real);
   for (const auto& [name, fact] : setup_.facts) {
     if (fact.value) manifest.run[name] = *fact.value;
   }
@@ -246,7 +246,7 @@ void CheckpointManager::save(TrainingProgress progress) {
   take_down(progress);
   saved_step_ = progress.step;
   saved_at_ = now_seconds();
-  if (is_first()) write(manifest_of(progress));
+  if (is_first()) write(make_manifest(progress));
   times_.blocked_seconds += now_seconds() - start;
 }
 
@@ -254,7 +254,7 @@ void CheckpointManager::save(TrainingProgress progress) {
 void CheckpointManager::write(CheckpointManifest manifest) {
   background_.start([this, manifest = std::move(manifest)]() mutable {
     try {
-      const auto place = folder_->place_of(manifest.progress);
+      const auto place = folder_->checkpoint_path(manifest.progress);
       const std::size_t bytes =
           write_checkpoint(place, snapshot_, *run_.program, *run_.plan, manifest, setup_.content);
       folder_->prune(setup_.keep);
@@ -295,7 +295,7 @@ void CheckpointManager::settle() {
 void CheckpointManager::save_model(TrainingProgress progress) {
   if (taken_step_ != progress.step) take_down(progress);
   if (is_first() && !setup_.run.empty()) {
-    CheckpointManifest manifest = manifest_of(progress);
+    CheckpointManifest manifest = make_manifest(progress);
     const auto folder = setup_.run / "model";
     make_folder(setup_.run);
     write_checkpoint(folder, snapshot_, *run_.program, *run_.plan, manifest,

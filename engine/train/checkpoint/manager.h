@@ -91,7 +91,7 @@ class CheckpointManager {
   CheckpointTimes times() const;  // call after settle()
 
  private:
-  CheckpointManifest manifest_of(const TrainingProgress& progress) const;
+  CheckpointManifest make_manifest(const TrainingProgress& progress) const;
   void wait_for_writer();
   void take_down(TrainingProgress& progress);
   void write(CheckpointManifest manifest);

@@ -27,8 +27,8 @@ class Field {
       : json_(json), path_(std::move(path)), where_(where) {}
 
   Field operator[](const char* key) const {
-    if (!json_.is_object() || !json_.contains(key)) throw bad("has no " + path_of(key), where_);
-    return {json_[key], path_of(key), where_};
+    if (!json_.is_object() || !json_.contains(key)) throw bad("has no " + key_path(key), where_);
+    return {json_[key], key_path(key), where_};
   }
   std::size_t count() const {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
@@ -51,7 +51,7 @@ class Field {
     if (!json_.is_array() || json_.size() > kMostEntries) wrong("a list");
     return elements();
   }
-  std::vector<Field> list_of(std::size_t size) const {
+  std::vector<Field> list_at(std::size_t size) const {
     if (!json_.is_array() || json_.size() != size) wrong(fmt::format("a list of {}", size).c_str());
     return elements();
   }
@@ -59,7 +59,7 @@ class Field {
     if (!json_.is_object()) wrong("an object");
     std::map<std::string, std::string> all;
     for (const auto& [key, value] : json_.items()) {
-      all[key] = Field(value, path_of(key.c_str()), where_).text();
+      all[key] = Field(value, key_path(key.c_str()), where_).text();
     }
     return all;
   }
@@ -70,7 +70,7 @@ class Field {
     for (const Json& one : json_) fields.emplace_back(one, path_ + "[]", where_);
     return fields;
   }
-  std::string path_of(const char* key) const { return path_.empty() ? key : path_ + "." + key; }
+  std::string key_path(const char* key) const { return path_.empty() ? key : path_ + "." + key; }
   [[noreturn]] void wrong(const char* wanted) const {
     throw bad(fmt::format("{} is not {}", path_.empty() ? "it" : path_, wanted), where_);
   }
@@ -80,7 +80,7 @@ class Field {
   const std::string& where_;
 };
 
-Json json_of(const TrainingProgress& progress) {
+Json to_json(const TrainingProgress& progress) {
   Json epochs = Json::array();
   for (const EpochQuality& epoch : progress.epochs) {
     epochs.push_back({epoch.train_loss, epoch.train_accuracy, epoch.test_loss, epoch.test_accuracy,
@@ -95,17 +95,17 @@ Json json_of(const TrainingProgress& progress) {
           {"epochs", epochs}};
 }
 
-TrainingProgress progress_of(const Field& field, int version) {
+TrainingProgress parse_progress(const Field& field, int version) {
   TrainingProgress progress;
   progress.step = field["step"].count();
   progress.epoch = field["epoch"].small();
   progress.position = field["position"].count();
   progress.position_in_epoch = field["position_in_epoch"].count();
   progress.updates = static_cast<long>(field["updates"].count());
-  const auto sums = field["sums"].list_of(version == 1 ? 3 : progress.sums.size());
+  const auto sums = field["sums"].list_at(version == 1 ? 3 : progress.sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) progress.sums[i] = sums[i].number();
   for (const Field& row : field["epochs"].list()) {
-    const auto values = row.list_of(version == 1 ? 4 : 6);
+    const auto values = row.list_at(version == 1 ? 4 : 6);
     EpochQuality& epoch = progress.epochs.emplace_back();
     epoch = {values[0].number(), values[1].number(), values[2].number(), values[3].number()};
     if (version > 1) epoch.train_top5 = values[4].number();
@@ -129,7 +129,7 @@ std::string CheckpointManifest::json() const {
                      {"version", kCheckpointVersion},
                      {"workload", workload},
                      {"network", network},
-                     {"progress", json_of(progress)},
+                     {"progress", to_json(progress)},
                      {"ranks", ranks},
                      {"global_batch", global_batch},
                      {"optimizer", optimizer},
@@ -155,7 +155,7 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& wher
   CheckpointManifest manifest;
   manifest.workload = root["workload"].text();
   manifest.network = root["network"].text();
-  manifest.progress = progress_of(root["progress"], version);
+  manifest.progress = parse_progress(root["progress"], version);
   manifest.ranks = root["ranks"].small();
   manifest.global_batch = root["global_batch"].count();
   if (manifest.ranks < 1 || manifest.global_batch < 1) throw bad("is of no ranks", where);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMost = 1e9;
 
-CheckpointUnit unit_of(std::string_view word) {
+CheckpointUnit parse_unit(std::string_view word) {
   if (word == "step" || word == "steps") return CheckpointUnit::steps;
   if (word == "epoch" || word == "epochs") return CheckpointUnit::epochs;
   if (word == "minute" || word == "minutes") return CheckpointUnit::minutes;
@@ -33,13 +33,13 @@ bool CheckpointSchedule::after_seconds(double seconds) const {
   return unit == CheckpointUnit::minutes && seconds >= 60 * every;
 }
 
-CheckpointSchedule checkpoint_schedule_of(const std::string& text, const std::string& where) {
+CheckpointSchedule parse_checkpoint_schedule(const std::string& text, const std::string& where) {
   const std::size_t end = text.find_first_not_of("0123456789.");
   const std::size_t word = end == std::string::npos ? end : text.find_first_not_of(" -", end);
   CheckpointSchedule schedule;
   if (word != std::string::npos) {
     const auto number = to_real(text.substr(0, end));
-    schedule.unit = unit_of(std::string_view(text).substr(word));
+    schedule.unit = parse_unit(std::string_view(text).substr(word));
     schedule.every = number.value_or(0);
   }
   const bool whole =

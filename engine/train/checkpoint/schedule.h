@@ -18,6 +18,6 @@ struct CheckpointSchedule {
 };
 
 // Parses "17 steps", "17steps", "1 epoch", "0.5 minutes". Throws usage naming `where`.
-CheckpointSchedule checkpoint_schedule_of(const std::string& text, const std::string& where);
+CheckpointSchedule parse_checkpoint_schedule(const std::string& text, const std::string& where);
 
 }  // namespace paceline

@@ -46,7 +46,7 @@ void add(wire::Event& event, const Event::Distribution& distribution) {
   throw Error(ErrorKind::input, what, where, "write the event file again");
 }
 
-double scalar_of(const wire::Tensor& tensor, const std::string& where) {
+double read_scalar(const wire::Tensor& tensor, const std::string& where) {
   if (tensor.dtype() == kFloat && tensor.float_val_size() == 1) {
     return static_cast<double>(tensor.float_val(0));
   }
@@ -58,7 +58,7 @@ double scalar_of(const wire::Tensor& tensor, const std::string& where) {
   refuse("a scalar that is not a single float", where);
 }
 
-Histogram histogram_of(const wire::Tensor& tensor, const std::string& where) {
+Histogram make_histogram(const wire::Tensor& tensor, const std::string& where) {
   const std::string& content = tensor.tensor_content();
   constexpr std::size_t kRow = kColumns * sizeof(double);
   if (tensor.dtype() != kDouble || content.size() % kRow != 0) {
@@ -102,9 +102,9 @@ Event decode_event(std::string_view bytes, const std::string& where) {
     if (value.has_simple_value()) {
       event.scalars.push_back({value.tag(), static_cast<double>(value.simple_value())});
     } else if (plugin == "scalars") {
-      event.scalars.push_back({value.tag(), scalar_of(value.tensor(), where)});
+      event.scalars.push_back({value.tag(), read_scalar(value.tensor(), where)});
     } else if (plugin == "histograms") {
-      event.histograms.push_back({value.tag(), histogram_of(value.tensor(), where)});
+      event.histograms.push_back({value.tag(), make_histogram(value.tensor(), where)});
     }
   }
   return event;

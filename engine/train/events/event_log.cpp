@@ -62,7 +62,7 @@ std::string EventLog::settle() {
 
 void EventLog::work(const std::vector<int>& cpus) noexcept {
   name_this_thread("events");
-  bind_to_any_of(cpus);
+  bind_to_cpus(cpus);
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stop_ || !entries_.empty(); });

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-Histogram histogram_of(std::span<const double> values) {
+Histogram make_histogram(std::span<const double> values) {
   Histogram buckets(kHistogramBuckets);
   double least = std::numeric_limits<double>::infinity(), greatest = -least;
   for (const double value : values) {

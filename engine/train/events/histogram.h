@@ -21,6 +21,6 @@ constexpr std::size_t kHistogramBuckets = 30;
 // kHistogramBuckets equal buckets from the minimum to the maximum. If all values are equal, all
 // edges are equal and the last bucket has the values. Without values everything is zero. Ignores
 // values that are not finite.
-Histogram histogram_of(std::span<const double> values);
+Histogram make_histogram(std::span<const double> values);
 
 }  // namespace paceline

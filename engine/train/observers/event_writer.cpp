@@ -96,7 +96,7 @@ class EventWriter : public TrainingObserver {
     for (std::size_t i = 0; i < run.plan.parameters.size(); ++i) {
       const std::vector<double> values = run.program.read_parameter(static_cast<int>(i));
       event.histograms.push_back(
-          {run.plan.parameters[i].name + "/histogram", histogram_of(values)});
+          {run.plan.parameters[i].name + "/histogram", make_histogram(values)});
     }
     return event;
   }

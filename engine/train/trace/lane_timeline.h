@@ -19,7 +19,7 @@ class LaneTimeline {
   }
 
   // Pass markers in order, soon after they were reached: a lane forgets old ones.
-  double time_of(Marker marker) {
+  double time_at(Marker marker) {
     at_ += lane_.seconds_between(last_, marker);
     last_ = marker;
     return at_;

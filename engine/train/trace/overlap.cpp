@@ -36,8 +36,8 @@ std::vector<Interval> busy_intervals(const std::vector<TraceSpell>& phases) {
 
 }  // namespace
 
-Overlap overlap_of(const std::vector<TraceSpell>& communication,
-                   const std::vector<TraceSpell>& phases) {
+Overlap compute_overlap(const std::vector<TraceSpell>& communication,
+                        const std::vector<TraceSpell>& phases) {
   Overlap overlap;
   if (communication.empty() || phases.empty()) return overlap;
   const double from = std::max(first_begin(communication), first_begin(phases));

@@ -35,7 +35,7 @@ std::string microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}{}.{:03}", sign, size / 1000, size % 1000);
 }
 
-int thread_of(std::size_t lane, std::uint32_t part) {
+int thread_id(std::size_t lane, std::uint32_t part) {
   return static_cast<int>(lane) * kPartsOfLane + static_cast<int>(part);
 }
 
@@ -92,7 +92,7 @@ void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
     for (std::uint32_t part = 0; part < parts; ++part) {
       const std::string name =
           parts == 1 ? kLaneNames[lane] : fmt::format("{} {}", kLaneNames[lane], part);
-      const int thread = thread_of(lane, part);
+      const int thread = thread_id(lane, part);
       write_event(metadata(trace.rank, thread, "thread", name, thread));
     }
     for (const TraceSpell& span : trace.lanes[lane]) {
@@ -101,7 +101,7 @@ void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
       const std::int64_t from = nanoseconds(begin), to = nanoseconds(end);
       write_event(fmt::format(
           R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"args":{{{}}}}})", trace.rank,
-          thread_of(lane, span.part), microseconds(from), microseconds(to - from),
+          thread_id(lane, span.part), microseconds(from), microseconds(to - from),
           json_text(span.text()), arguments(static_cast<TraceLane>(lane), span)));
       ++spans_;
       if (static_cast<TraceLane>(lane) == TraceLane::communication) {
@@ -118,7 +118,7 @@ void TraceFile::write_arrows(std::uint64_t sequence, const std::vector<Visit>& v
   const auto write = [&](char phase, const Visit& visit, int other, double at) {
     write_event(fmt::format(
         R"({{"ph":"{}","pid":{},"tid":{},"ts":{},"id":"{}.{}","name":"all-reduce","cat":"collective"{}}})",
-        phase, visit.rank, thread_of(static_cast<std::size_t>(TraceLane::communication), 0),
+        phase, visit.rank, thread_id(static_cast<std::size_t>(TraceLane::communication), 0),
         microseconds(nanoseconds(at)), sequence, other, phase == 'f' ? R"(,"bp":"e")" : ""));
   };
   for (const Visit& visit : visits) {

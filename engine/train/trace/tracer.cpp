@@ -38,7 +38,7 @@ std::vector<TraceSpell> sent(Communicator& communicator, int root, std::vector<T
   return spans;
 }
 
-std::map<std::string, std::string> facts_of(const TraceOutcome& outcome) {
+std::map<std::string, std::string> collect_facts(const TraceOutcome& outcome) {
   const Overlap all = outcome.all();
   return {{"arrows", "from the rank that came to a collective last to those that waited for it"},
           {"clock uncertainty", fmt::format("{:.1f} us", 1e6 * outcome.clock_uncertainty)},
@@ -122,8 +122,8 @@ void Tracer::gather(Communicator& communicator, const std::vector<RankClock>& cl
   for (std::size_t lane = 0; lane < kTraceLanes; ++lane) {
     header.counts[lane] = own.lanes[lane].size();
   }
-  header.overlap = overlap_of(own.lanes[static_cast<std::size_t>(TraceLane::communication)],
-                              own.lanes[static_cast<std::size_t>(TraceLane::phases)]);
+  header.overlap = compute_overlap(own.lanes[static_cast<std::size_t>(TraceLane::communication)],
+                                   own.lanes[static_cast<std::size_t>(TraceLane::phases)]);
   std::vector<Header> headers(static_cast<std::size_t>(communicator.size()));
   communicator.all_gather(&header, sizeof header, headers.data());
   std::unique_ptr<TraceFile> file;
@@ -152,7 +152,7 @@ void Tracer::gather(Communicator& communicator, const std::vector<RankClock>& cl
     outcome.overlap.push_back(theirs.overlap);
     on_first([&] { file->add(trace, clocks[static_cast<std::size_t>(r)]); });
   }
-  on_first([&] { file->finish(facts_of(outcome)); });
+  on_first([&] { file->finish(collect_facts(outcome)); });
   if (!file) return;
   outcome.spans = file->spans();
   outcome.arrows = file->arrows();

@@ -73,7 +73,7 @@ class Comm : public testing::TestWithParam<Case> {
 
 // Values whose sum depends on the order in fp: rank order is checked bit for bit.
 template <typename T>
-T value_of(int rank, std::size_t i) {
+T environment_value(int rank, std::size_t i) {
   return static_cast<T>(1) / static_cast<T>(3 + 7 * rank + static_cast<int>(i % 1013));
 }
 
@@ -81,16 +81,17 @@ template <typename T>
 void check_all_reduce(Communicator& communicator, Lane& lane, DType type, std::size_t count,
                       bool reduces) {
   std::vector<T> data(count + 2, T{-7});  // a guard on each side
-  for (std::size_t i = 0; i < count; ++i) data[i + 1] = value_of<T>(communicator.rank(), i);
+  for (std::size_t i = 0; i < count; ++i)
+    data[i + 1] = environment_value<T>(communicator.rank(), i);
   communicator.all_reduce(data.data() + 1, count, type, lane, "test");
   lane.drain();
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    T expected = value_of<T>(reduces ? 0 : communicator.rank(), i);
-    for (int r = 1; reduces && r < communicator.size(); ++r) expected += value_of<T>(r, i);
+    T expected = environment_value<T>(reduces ? 0 : communicator.rank(), i);
+    for (int r = 1; reduces && r < communicator.size(); ++r) expected += environment_value<T>(r, i);
     wrong += data[i + 1] != expected;
   }
-  EXPECT_EQ(wrong, 0U) << count << " elements of " << name_of(type);
+  EXPECT_EQ(wrong, 0U) << count << " elements of " << to_string(type);
   EXPECT_EQ(data.front(), T{-7});
   EXPECT_EQ(data.back(), T{-7});
 }

@@ -113,7 +113,7 @@ class Replica {
     const auto untouched = [](std::byte b) { return b == std::byte{0x5a}; };
     require(std::all_of(memory, data, untouched) &&
                 std::all_of(data + count * element, data + count * element + guard, untouched),
-            fmt::format("{} {}: bytes beside the data changed", count, name_of(type)));
+            fmt::format("{} {}: bytes beside the data changed", count, to_string(type)));
   }
 
   // Sums that round: the same bits on every rank, and every time.

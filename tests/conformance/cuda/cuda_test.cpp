@@ -26,7 +26,7 @@ std::unique_ptr<Device> make_played(const std::string& precision, bool replays =
   auto runtime = cuda::make_host_runtime(counts);
   auto products = cuda::make_host_products(*runtime, epilogues);
   cuda::CudaDeviceOptions options;
-  options.math = cuda::math_of(precision);
+  options.math = cuda::parse_math(precision);
   options.replays.parts = replays;
   options.fused_sums = fused_sums;
   return make_device_on(std::move(runtime), std::move(products), options);
@@ -59,7 +59,7 @@ double norm_of(const std::vector<double>& values) {
   return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
 }
 
-std::vector<double> gradient_of(Replica& replica, const std::string& name) {
+std::vector<double> find_gradient(Replica& replica, const std::string& name) {
   return replica.program().read_gradient(replica.index_of(name));
 }
 
@@ -69,8 +69,8 @@ void compare_step(Replica& tested, Replica& reference, const Batch& batch, doubl
   reference.backward();
   tested.backward();
   for (const ParameterInfo& info : reference.plan().parameters) {
-    const std::vector<double> a = gradient_of(tested, info.name),
-                              b = gradient_of(reference, info.name);
+    const std::vector<double> a = find_gradient(tested, info.name),
+                              b = find_gradient(reference, info.name);
     if (reference.is_cancelled_bias(reference.index_of(info.name)) || norm_of(b) < 1e-9) {
       EXPECT_LT(norm_of(a), 0.1 * bound) << info.name;
     } else {
@@ -468,7 +468,7 @@ TEST_P(Cuda, AnInfiniteGradientSkipsTheStepInFp16) {
 }
 
 TEST(PlayedCuda, RefusesWhatItCannotCompute) {
-  expect_error(ErrorKind::usage, {"fp8", "bf16"}, [] { cuda::math_of("fp8"); });
+  expect_error(ErrorKind::usage, {"fp8", "bf16"}, [] { cuda::parse_math("fp8"); });
 }
 
 TEST_P(Cuda, ProbesItself) {

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const fs::path& path) {
+std::string to_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
@@ -44,20 +44,20 @@ struct Compiled {
       return;
     }
     run(ptxas + " --version");
-    if (text_of(printed).find("release 13.0,") == std::string::npos) {
+    if (to_text(printed).find("release 13.0,") == std::string::npos) {
       why_not = "these limits are those of CUDA 13.0";
       return;
     }
     if (!run(ptxas + " -arch=sm_90 -v " + PACELINE_PTX + " -o " + program)) {
-      throw std::runtime_error(text_of(printed));
+      throw std::runtime_error(to_text(printed));
     }
-    read_sizes(text_of(printed), code);
+    read_sizes(to_text(printed), code);
     if (!fs::exists(nvdisasm)) {
       why_no_loops = "there is no nvdisasm (pip install nvidia-cuda-nvdisasm)";
       return;
     }
-    if (!run(nvdisasm + " " + program)) throw std::runtime_error(text_of(printed));
-    read_loops(text_of(printed), code);
+    if (!run(nvdisasm + " " + program)) throw std::runtime_error(to_text(printed));
+    read_loops(to_text(printed), code);
   }
 };
 

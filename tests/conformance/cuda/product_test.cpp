@@ -41,7 +41,7 @@ TEST(Ptx, EveryKernelIsThereAndKnownToTheLastInstruction) {
     const PtxKernel* kernel = product_module().find(name);
     ASSERT_NE(kernel, nullptr) << name;
     for (const PtxInstruction& i : kernel->code) {
-      EXPECT_NE(i.step, nullptr) << name << ": " << product_module().name_of(i);
+      EXPECT_NE(i.step, nullptr) << name << ": " << product_module().to_string(i);
     }
   }
 }

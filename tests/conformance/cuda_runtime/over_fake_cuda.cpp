@@ -34,12 +34,12 @@ namespace cuda {
 // Each on a card of its own, by which its calls are told apart.
 std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts) {
   constexpr std::size_t kCards = 16;
-  static std::vector<HostCounts*> counts_of(kCards);
+  static std::vector<HostCounts*> parse_counts(kCards);
   static std::size_t made = 0;
   if (made == 0) {
     fake_cuda::reset({std::vector<fake_cuda::Card>(kCards)});
     fake_cuda::observe([](const std::string& call, int device) {
-      HostCounts* of = counts_of[static_cast<std::size_t>(device)];
+      HostCounts* of = parse_counts[static_cast<std::size_t>(device)];
       if (of == nullptr) return;
       if (call == "cudaMalloc" || call == "cudaHostAlloc") ++of->allocations;
       if (call == "kernel") ++of->kernels;
@@ -48,7 +48,7 @@ std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts) {
     });
   }
   const std::size_t card = made++ % kCards;
-  counts_of[card] = counts;
+  parse_counts[card] = counts;
   std::string why;
   return make_cuda_runtime(make_gpu_driver()->visible(why).at(card));
 }

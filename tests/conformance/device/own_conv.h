@@ -16,7 +16,7 @@ struct Case {
   int channels, filters, height, width, kernel, stride, padding, batch;
 };
 
-inline Operation operation_of(const Case& one) {
+inline Operation parse_operation(const Case& one) {
   Operation op{.kind = OpKind::conv, .name = "conv", .in = {}, .out = {}};
   op.in = {one.height, one.width, one.channels};
   op.out = {(one.height + 2 * one.padding - one.kernel) / one.stride + 1,

@@ -24,7 +24,7 @@ std::size_t size(int value) {
 struct Problem {
   explicit Problem(const Case& c)
       : one(c),
-        op(operation_of(c)),
+        op(parse_operation(c)),
         x(whole_values(size(c.batch) * op.in.elements(), 1)),
         dy(whole_values(size(c.batch) * op.out.elements(), 2)),
         bias(size(c.filters), 1) {
@@ -205,9 +205,9 @@ TEST(PointwiseShapes, OthersAreLeftToTheLibrary) {
   if (!kernels.pointwise.product) GTEST_SKIP() << "this CPU has no bf16 products";
   for (const Case& one : {Case{32, 32, 8, 8, 3, 1, 1, 1}, Case{32, 32, 8, 8, 1, 1, 1, 1},
                           Case{24, 32, 8, 8, 1, 1, 0, 1}, Case{32, 40, 8, 8, 1, 1, 0, 1}}) {
-    EXPECT_FALSE(Pointwise::supports(operation_of(one), kernels));
+    EXPECT_FALSE(Pointwise::supports(parse_operation(one), kernels));
   }
-  EXPECT_FALSE(Pointwise::supports(operation_of(kCases[0]), kernels_for("baseline")));
+  EXPECT_FALSE(Pointwise::supports(parse_operation(kCases[0]), kernels_for("baseline")));
 }
 
 }  // namespace

@@ -15,11 +15,11 @@ Network network() {
   return n;
 }
 
-Replica reference_of(const Network& network, int batch) {
+Replica format_reference(const Network& network, int batch) {
   return Replica(make_device("reference"), network, batch, false);
 }
 
-UpdateRule rule_of(Optimizer optimizer, int kind, long step) {
+UpdateRule describe_rule(Optimizer optimizer, int kind, long step) {
   UpdateRule rule = update_rule(optimizer, 0.01, 0.9, step);
   switch (kind) {
     case 0:
@@ -87,7 +87,7 @@ void follow_losses(const MakeReplica& make) {
       SCOPED_TRACE(std::to_string(classes) + " classes, " + std::to_string(smoothing));
       Network n("losses", {3, 3, 1}, classes);
       n.flatten().dense(classes).smooth_labels(smoothing);
-      Replica tested = make(n, 40), reference = reference_of(n, 40);
+      Replica tested = make(n, 40), reference = format_reference(n, 40);
       for (const bool equal : {false, true}) {
         if (equal) {
           write_equal_outputs(tested);
@@ -119,12 +119,13 @@ void follow_updates(const MakeReplica& make, double bound) {
   for (const Optimizer optimizer :
        {Optimizer::sgd, Optimizer::momentum, Optimizer::adagrad, Optimizer::adam}) {
     for (int kind = 0; kind < 4; ++kind) {
-      SCOPED_TRACE(std::string(name_of(optimizer)) + ", kind " + std::to_string(kind));
-      Replica tested = make(n, 4), reference = reference_of(n, 4);
+      SCOPED_TRACE(std::string(to_string(optimizer)) + ", kind " + std::to_string(kind));
+      Replica tested = make(n, 4), reference = format_reference(n, 4);
       RandomSequence random(3, Stream::synthetic, 1);
       for (long step = 1; step <= 5; ++step) {  // often enough to be captured and replayed
         write_gradients(tested, reference, random);
-        for (Replica* one : {&tested, &reference}) update(*one, rule_of(optimizer, kind, step));
+        for (Replica* one : {&tested, &reference})
+          update(*one, describe_rule(optimizer, kind, step));
       }
       compare_parameters(tested, reference, bound);
     }
@@ -133,7 +134,7 @@ void follow_updates(const MakeReplica& make, double bound) {
 
 void follow_accumulation(const MakeReplica& make, double bound) {
   const Network n = network();
-  Replica tested = make(n, 4), reference = reference_of(n, 4);
+  Replica tested = make(n, 4), reference = format_reference(n, 4);
   const auto put_together = [&n](Replica& replica) {
     const std::size_t all = replica.plan().arena_elements;
     const std::size_t middle = replica.plan().ready.front().elements;

@@ -56,7 +56,7 @@ TEST(Streamed, PointwiseAndWinograd) {
   if (!kernels.pointwise.product) GTEST_SKIP() << "this CPU has no bf16 products";
   for (const Case& one : {Case{32, 64, 9, 7, 1, 1, 0, 2}, Case{64, 32, 9, 9, 1, 2, 0, 2},
                           Case{32, 64, 11, 8, 3, 1, 1, 2}}) {
-    const Operation op = operation_of(one);
+    const Operation op = parse_operation(one);
     const std::size_t batch = static_cast<std::size_t>(one.batch);
     const Plane<Bf16> x(random_values(batch * op.in.elements(), 1));
     const Plane<Bf16> dy(random_values(batch * op.out.elements(), 2));

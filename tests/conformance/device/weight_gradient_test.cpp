@@ -18,7 +18,7 @@ TEST(WeightGradient, EqualsPlainSums) {
       {40, 96, 7, 6, 3, 2, 1, 3}, {3, 64, 31, 29, 7, 2, 3, 2},  {64, 64, 10, 10, 1, 2, 0, 2},
       {5, 32, 4, 3, 3, 1, 0, 1},  {128, 512, 4, 5, 3, 1, 1, 1}, {1, 32, 1, 1, 1, 1, 0, 1}};
   for (const Case& one : cases) {
-    const Operation op = operation_of(one);
+    const Operation op = parse_operation(one);
     if (!WeightGradient::supports(op, kernels)) GTEST_SKIP() << "this CPU has no bf16 products";
     const auto batch = static_cast<std::size_t>(one.batch);
     const std::vector<Bf16> x = random_values(batch * op.in.elements(), 1);

@@ -52,7 +52,7 @@ struct Fp32Results {
 
 class Fp32Problem {
  public:
-  explicit Fp32Problem(const Case& one) : batch_(one.batch), op_(operation_of(one)) {
+  explicit Fp32Problem(const Case& one) : batch_(one.batch), op_(parse_operation(one)) {
     const auto batch = static_cast<std::size_t>(batch_);
     x_ = random_numbers(batch * op_.in.elements(), 1);
     dy_ = random_numbers(batch * op_.out.elements(), 2);
@@ -87,12 +87,12 @@ class Fp32Problem {
     const std::vector<float> w(w_.begin(), w_.end());
     std::vector<float> dw(w.size(), NAN);
     // Each at the end of the memory, so that what it writes beyond its scratch is seen.
-    const auto scratch_of = [&](const auto& pass) {
+    const auto scratch_size = [&](const auto& pass) {
       return scratch.data() + most - pass.scratch_bytes();
     };
-    forward.run(x.data(), w.data(), bias_.data(), y.data(), scratch_of(forward));
-    data.run(dy.data(), w.data(), nullptr, dx.data(), scratch_of(data));
-    gradient.run(x.data(), dy.data(), dw.data(), scratch_of(gradient));
+    forward.run(x.data(), w.data(), bias_.data(), y.data(), scratch_size(forward));
+    data.run(dy.data(), w.data(), nullptr, dx.data(), scratch_size(data));
+    gradient.run(x.data(), dy.data(), dw.data(), scratch_size(gradient));
     EXPECT_TRUE(std::all_of(scratch.data() + most, scratch.data() + most + kGuard,
                             [](std::byte byte) { return byte == std::byte{0xff}; }));
     return {reordered(y.values(), op_.out, layout, true),
@@ -135,9 +135,9 @@ TEST(WinogradFp32, IsTheConvolutionAndItsGradientsInEachLayout) {
     const Parallel parallel(1, {});
     for (const std::string_view isa : sets_with_kernels()) {
       for (const Layout layout : {Layout::nhwc, Layout::blocked}) {
-        SCOPED_TRACE(std::string(isa) + ", " + name_of(layout) + ", " +
+        SCOPED_TRACE(std::string(isa) + ", " + to_string(layout) + ", " +
                      std::to_string(one.channels) + " channels");
-        ASSERT_TRUE(winograd_fp32_supports(operation_of(one), kernels_for(isa)));
+        ASSERT_TRUE(winograd_fp32_supports(parse_operation(one), kernels_for(isa)));
         problem.expect_right(problem.run(layout, kernels_for(isa), parallel));
       }
     }
@@ -166,7 +166,8 @@ TEST(WinogradFp32, LeavesOtherShapesToTheLibrary) {
                          {32, 32, 8, 8, 1, 1, 0, 1}, {3, 32, 8, 8, 3, 1, 1, 1},
                          {32, 40, 8, 8, 3, 1, 1, 1}, {32, 32, 2, 2, 3, 1, 1, 1},
                          {32, 32, 1, 30, 3, 1, 1, 1}};
-  for (const Case& one : others) EXPECT_FALSE(winograd_fp32_supports(operation_of(one), kernels));
+  for (const Case& one : others)
+    EXPECT_FALSE(winograd_fp32_supports(parse_operation(one), kernels));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr Case kCases[] = {{32, 32, 4, 4, 3, 1, 1, 1},    {32, 64, 7, 6, 3, 1, 1
 // One case with what it should give.
 struct Problem {
   Problem(const Case& c, std::vector<Bf16> (*values)(std::size_t, std::uint32_t), double scale)
-      : one(c), op(operation_of(c)) {
+      : one(c), op(parse_operation(c)) {
     const auto batch = static_cast<std::size_t>(c.batch);
     x = values(batch * op.in.elements(), 1);
     dy = values(batch * op.out.elements(), 2);
@@ -104,8 +104,8 @@ TEST(Winograd, LeavesOtherShapesToTheLibrary) {
                          {32, 32, 8, 8, 1, 1, 0, 1}, {3, 32, 8, 8, 3, 1, 1, 1},
                          {32, 48, 8, 8, 3, 1, 1, 1}, {32, 32, 1, 1, 3, 1, 1, 1},
                          {32, 32, 1, 30, 3, 1, 1, 1}};
-  for (const Case& one : others) EXPECT_FALSE(winograd_supports(operation_of(one), kernels));
-  EXPECT_FALSE(winograd_supports(operation_of(kCases[0]), kernels_for("baseline")));
+  for (const Case& one : others) EXPECT_FALSE(winograd_supports(parse_operation(one), kernels));
+  EXPECT_FALSE(winograd_supports(parse_operation(kCases[0]), kernels_for("baseline")));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST_F(FusedCompile, OfEachKind) {
           FusedRequest{shape, FusedKind::backward_relu_sums, true, true},
           FusedRequest{shape, FusedKind::backward_mask_sums, true}}) {
       const Offered offered = fused_offer(session_, request, {math, false, true});
-      ASSERT_FALSE(offered.candidates.empty()) << text_of(request);
+      ASSERT_FALSE(offered.candidates.empty()) << to_text(request);
       expect_compiled(offered.candidates.front());
     }
   }
@@ -49,7 +49,7 @@ TEST_F(FusedCompile, OfPlainConvolutionsOnlyIfAsked) {
     const auto compiles = [](const Candidate& candidate) { return candidate.compiles; };
     EXPECT_TRUE(std::none_of(few.candidates.begin(), few.candidates.end(), compiles));
     const auto first = std::find_if(all.candidates.begin(), all.candidates.end(), compiles);
-    ASSERT_NE(first, all.candidates.end()) << text_of(request);
+    ASSERT_NE(first, all.candidates.end()) << to_text(request);
     expect_compiled(*first);
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kBatch = 32;
 
-Plan plan_of(const std::string& workload, const std::string& variant) {
+Plan plan_workload(const std::string& workload, const std::string& variant) {
   const auto& table = workload_table();
   const auto row = std::find_if(table.begin(), table.end(),
                                 [&](const auto& one) { return one.name == workload; });
@@ -27,8 +27,8 @@ Plan plan_of(const std::string& workload, const std::string& variant) {
 // their gradient over from a convolution that strides: in three blocks the branch, in v1.5 the 3 x
 // 3 too.
 TEST(Fusions, OfResNet50) {
-  const Plan first = plan_of("resnet50-imagenet", "v1"),
-             later = plan_of("resnet50-imagenet", "v1.5");
+  const Plan first = plan_workload("resnet50-imagenet", "v1"),
+             later = plan_workload("resnet50-imagenet", "v1.5");
   EXPECT_EQ(statistics_fusions(first).size(), 53U);
   EXPECT_EQ(statistics_fusions(later).size(), 53U);
   EXPECT_EQ(gradient_fusions(first).size(), 32U + 11 - 3);
@@ -43,7 +43,7 @@ TEST_F(FusedOffer, IsThereForWhatTrainingAsksFor) {
     if (std::find(asked.begin(), asked.end(), request) == asked.end()) asked.push_back(request);
   };
   for (const char* variant : {"v1", "v1.5"}) {
-    const Plan plan = plan_of("resnet50-cassava", variant);
+    const Plan plan = plan_workload("resnet50-cassava", variant);
     for (const Math math : {Math::bf16, Math::fp16}) {
       for (const Fusion& one : statistics_fusions(plan)) ask(statistics_request(plan, one, math));
       for (const Fusion& one : gradient_fusions(plan)) ask(gradient_request(plan, one, math));
@@ -52,7 +52,7 @@ TEST_F(FusedOffer, IsThereForWhatTrainingAsksFor) {
   EXPECT_GT(asked.size(), 60U);
   for (const FusedRequest& one : asked) {
     const EngineRules rules{one.shape.math, false, true};
-    EXPECT_FALSE(fused_offer(session_, one, rules).candidates.empty()) << text_of(one);
+    EXPECT_FALSE(fused_offer(session_, one, rules).candidates.empty()) << to_text(one);
   }
 }
 

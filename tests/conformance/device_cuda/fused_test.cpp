@@ -160,7 +160,7 @@ void expect_right(const FusedRequest& request, const Problem& problem, Implement
                                .sum_of_products = products->data(),
                                .workspace = workspace->data()};
   CardStream stream;
-  const auto work = [&](Stream on) { kernel.run(operands_of(request, operands), on); };
+  const auto work = [&](Stream on) { kernel.run(make_operands(request, operands), on); };
   const auto write_branch = [&] {
     if (request.adds_branch) x->write(stored(problem.branch, type));
   };
@@ -217,7 +217,7 @@ std::vector<FusedRequest> fused_requests() {
 
 INSTANTIATE_TEST_SUITE_P(All, FusedOnCard, testing::ValuesIn(fused_requests()),
                          [](const testing::TestParamInfo<FusedRequest>& info) {
-                           std::string name = text_of(info.param);
+                           std::string name = to_text(info.param);
                            std::replace_if(
                                name.begin(), name.end(), [](char c) { return !std::isalnum(c); },
                                '_');

@@ -67,10 +67,10 @@ class Offer : public testing::TestWithParam<Math> {
     const std::vector<ConvRequest> asked = requests(GetParam(), batches);
     EXPECT_GT(asked.size(), 50 * batches.size());  // two ResNets at three sizes
     const auto products = make_products(options_);
-    std::vector<ConvOffer> found = offers_of(*products, asked);
-    if (std::getenv("PACELINE_SHOW_OFFERS")) std::fputs(table_of(found).c_str(), stdout);
+    std::vector<ConvOffer> found = list_offers(*products, asked);
+    if (std::getenv("PACELINE_SHOW_OFFERS")) std::fputs(format_table(found).c_str(), stdout);
     for (const ConvOffer& offer : found) {
-      EXPECT_TRUE(offer.choice) << text_of(offer.request) << ": " << offer.problem;
+      EXPECT_TRUE(offer.choice) << to_text(offer.request) << ": " << offer.problem;
     }
     return found;
   }
@@ -81,15 +81,15 @@ class Offer : public testing::TestWithParam<Math> {
 TEST_P(Offer, EveryConvolutionHasAPlan) {
   for (const ConvOffer& offer : offers({32, 64, 256, 400})) {
     if (!offer.choice) continue;
-    EXPECT_LE(offer.choice->workspace_bytes, std::size_t{256} << 20) << text_of(offer.request);
-    EXPECT_GE(offer.choice->usable, 1) << text_of(offer.request);
+    EXPECT_LE(offer.choice->workspace_bytes, std::size_t{256} << 20) << to_text(offer.request);
+    EXPECT_GE(offer.choice->usable, 1) << to_text(offer.request);
     if (GetParam() == Math::fp32) {
-      EXPECT_FALSE(offer.choice->tensor_cores) << text_of(offer.request);
+      EXPECT_FALSE(offer.choice->tensor_cores) << to_text(offer.request);
     }
     // Not so for the few products of the smallest planes, nor for a padded first layer.
     const ConvShape& shape = offer.request.shape;
     if (stored_as(GetParam()) != DType::f32 && shape.in >= 64 && shape.height > 8) {
-      EXPECT_TRUE(offer.choice->tensor_cores) << text_of(offer.request);
+      EXPECT_TRUE(offer.choice->tensor_cores) << to_text(offer.request);
     }
   }
 }
@@ -105,9 +105,9 @@ TEST_P(Offer, OtherCardsServeIt) {
     options_.card_description = card_description(card);
     const auto products = make_products(options_);
     const bool lacks = card == "t4" && GetParam() == Math::bf16;
-    for (const ConvOffer& offer : offers_of(*products, requests(GetParam(), {32}))) {
+    for (const ConvOffer& offer : list_offers(*products, requests(GetParam(), {32}))) {
       const ConvShape& shape = offer.request.shape;
-      const std::string what = card + ": " + text_of(offer.request) + ": " + offer.problem;
+      const std::string what = card + ": " + to_text(offer.request) + ": " + offer.problem;
       EXPECT_EQ(offer.choice.has_value(), !lacks) << what;
       if (lacks || stored_as(GetParam()) == DType::f32 || shape.in < 64 || shape.height <= 8)
         continue;
@@ -117,7 +117,7 @@ TEST_P(Offer, OtherCardsServeIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Offer, testing::ValuesIn(kMaths),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace
 }  // namespace paceline::cuda

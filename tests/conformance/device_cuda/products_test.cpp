@@ -73,7 +73,7 @@ class ConvOnCard : public testing::TestWithParam<ConvRequest> {
                                                                    : w;
     if (!GetParam().accumulates) out.poison();
     const Operands operands =
-        operands_of(GetParam().pass, {x.data(), w.data(), y.data(), workspace.data()});
+        make_operands(GetParam().pass, {x.data(), w.data(), y.data(), workspace.data()});
     CardStream stream;
     const auto work = [&](Stream on) { implementation.run(operands, on); };
     as_graph ? stream.run_as_graph(work) : stream.run(work);
@@ -94,7 +94,7 @@ TEST_P(ConvOnCard, EveryWayIsRight) {
   std::vector<Candidate> candidates =
       cudnn_offer(session, request, {math, false, false}).candidates;
   std::vector<Candidate> repeatable = cudnn_offer(session, request, {math, true, false}).candidates;
-  if (const auto product = product_of(request)) {
+  if (const auto product = find_product(request)) {
     for (const Candidate& one : cublas_offer(blas, *product, kMostWorkspace).candidates) {
       candidates.push_back(one);
       repeatable.push_back(one);
@@ -127,7 +127,7 @@ TEST_P(ConvOnCard, EveryWayIsRight) {
 }
 
 std::string test_name(const testing::TestParamInfo<ConvRequest>& info) {
-  std::string name = text_of(info.param);
+  std::string name = to_text(info.param);
   std::replace_if(
       name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
@@ -203,7 +203,7 @@ TEST(MatmulOnCard, IsRight) {
     for (int bits = 0; bits < 8; ++bits) {
       for (const auto& [m, k, n] : {std::array{64, 5408, 64}, {64, 64, 10}, {5, 7, 3}}) {
         const MatmulShape shape{m, k, n, bool(bits & 1), bool(bits & 2), bool(bits & 4), math};
-        EXPECT_EQ(matmul_difference(*products, shape), "") << text_of(shape);
+        EXPECT_EQ(matmul_difference(*products, shape), "") << to_text(shape);
       }
     }
   }
@@ -221,11 +221,11 @@ TEST(MatmulOnCard, EpiloguesAreRight) {
             MatmulShape{batch, in, out, false, false, false, math, Epilogue::bias_relu},
             MatmulShape{in, batch, out, true, false, false, math, Epilogue::bias_gradient}}) {
         try {
-          EXPECT_EQ(matmul_difference(*products, shape), "") << text_of(shape);
+          EXPECT_EQ(matmul_difference(*products, shape), "") << to_text(shape);
           ++offered;
         } catch (const Error& error) {
           if (error.kind() != ErrorKind::usage) throw;
-          std::cout << text_of(shape) << ": " << error.what() << '\n';
+          std::cout << to_text(shape) << ": " << error.what() << '\n';
         }
       }
     }

@@ -156,7 +156,7 @@ TEST_F(CliBench, ReportsOfRecords) {
   ASSERT_EQ(paceline(kShort + "--gpus 1 --backend self --sizes 1K --record a.json").code, 0);
   const Ran out = paceline("report a.json --out report");
   EXPECT_TRUE(contains(out.out, "collectives.csv")) << out.out << out.err;
-  EXPECT_EQ(text_of(folder() / "report/collectives.csv"),
+  EXPECT_EQ(to_text(folder() / "report/collectives.csv"),
             paceline("report a.json --format csv").out);
   EXPECT_EQ(paceline("report a.json --only backend=self").code, 0);
   expect_refused("report a.json --only backend=mpi", 64, {"--only"});
@@ -170,7 +170,7 @@ TEST_F(CliBench, ReportsOfRecords) {
 
 TEST_F(CliBench, RecordsThatAreBrokenAreNamedByKey) {
   ASSERT_EQ(paceline(kShort + "--gpus 1 --backend self --sizes 1K --record a.json").code, 0);
-  const auto whole = nlohmann::json::parse(text_of(folder() / "a.json"));
+  const auto whole = nlohmann::json::parse(to_text(folder() / "a.json"));
   const auto refused = [&](const char* pointer, const nlohmann::json& value) {
     auto json = whole;
     json[nlohmann::json::json_pointer(pointer)] = value;

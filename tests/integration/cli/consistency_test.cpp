@@ -30,7 +30,7 @@ class Consistency : public testing::Cli {
   // Both with 73 and the same line.
   void expect_mismatch(const Ran& ran, const std::vector<std::string>& parts) const {
     EXPECT_EQ(ran.code, 73) << ran.err;
-    EXPECT_EQ(text_of(folder() / "code_1"), "73\n");
+    EXPECT_EQ(to_text(folder() / "code_1"), "73\n");
     for (const std::string& part : parts) {
       const auto first = ran.err.find(part);
       ASSERT_NE(first, std::string::npos) << part << " is not in: " << ran.err;

@@ -43,7 +43,7 @@ class Cpus : public testing::Cli {
     return usable;
   }
 
-  Json record_of(const std::string& start, const std::string& options) const {
+  Json make_record(const std::string& start, const std::string& options) const {
     const Ran ran = shell(start + " '" PACELINE_BINARY "' " + kShortRun + options + "--json");
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_EQ(ran.err.find("set aside"), ran.err.rfind("set aside")) << "once: " << ran.err;
@@ -74,7 +74,7 @@ TEST_P(CpusWith, AStudyHasTheSamePoints) {
 }
 
 TEST_P(CpusWith, ARunHasAllCpusAndTheSameBits) {
-  const Json with = record_of(assignment_, ""), without = record_of("", "");
+  const Json with = make_record(assignment_, ""), without = make_record("", "");
   EXPECT_EQ(with["provenance"]["affinity"], without["provenance"]["affinity"]);
   EXPECT_EQ(with["quality"]["parameter_checksum"], without["quality"]["parameter_checksum"]);
 }
@@ -124,8 +124,8 @@ TEST_F(Cpus, RanksHaveTheirOwn) {
     if (!find_name("backend", backend).built) continue;
     SCOPED_TRACE(backend);
     const std::string options = kRanks + ("--backend " + backend + " ");
-    EXPECT_EQ(record_of("OMP_PROC_BIND=true OMP_PLACES=cores", options)["provenance"]["affinity"],
-              record_of("", options)["provenance"]["affinity"]);
+    EXPECT_EQ(make_record("OMP_PROC_BIND=true OMP_PLACES=cores", options)["provenance"]["affinity"],
+              make_record("", options)["provenance"]["affinity"]);
   }
 }
 

@@ -20,7 +20,7 @@ class CliData : public testing::Cli {
   std::map<std::string, HttpServer::File> mnist() const {
     std::map<std::string, HttpServer::File> files;
     for (const char* name : kMnistFiles) {
-      files[name] = {text_of(fs::path(PACELINE_SOURCE_DIR "/data/mnist") / name)};
+      files[name] = {to_text(fs::path(PACELINE_SOURCE_DIR "/data/mnist") / name)};
     }
     return files;
   }
@@ -105,7 +105,7 @@ TEST_F(CliData, WhatCannotBeMade) {
   expect_refused(kMake + "file", 64, {"not empty", "--out"});
   expect_refused(kMake + "file/below", 65, {"file"});
   expect_refused(kMake + ".", 64, {"not empty"});
-  EXPECT_EQ(text_of(folder() / "file"), "mine");
+  EXPECT_EQ(to_text(folder() / "file"), "mine");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";
 }
 

@@ -20,7 +20,7 @@ class CliEnergy : public testing::Cli {
   testing::Ran metered(const std::string& line) const {
     return shell("export PACELINE_METER_ROOT=$PWD/root; paceline " + line);
   }
-  Json energy_of(const std::string& arguments) const {
+  Json collect_energy(const std::string& arguments) const {
     const testing::Ran ran = metered("train mnist-mlp --cpus-per-task 1 --json " + arguments);
     EXPECT_EQ(ran.code, 0) << ran.err;
     const Json record = Json::parse(ran.out);
@@ -29,7 +29,7 @@ class CliEnergy : public testing::Cli {
 };
 
 TEST_F(CliEnergy, OfTrainingEvaluationAndIdle) {
-  const Json energy = energy_of("--epochs 2 --train-limit 19200");
+  const Json energy = collect_energy("--epochs 2 --train-limit 19200");
   EXPECT_EQ(energy["covers"], "CPUs");
   const double seconds = energy["seconds"];
   EXPECT_NEAR(energy["joules"], 100 * seconds, 0.001 * 100 * seconds);
@@ -42,7 +42,7 @@ TEST_F(CliEnergy, OfTrainingEvaluationAndIdle) {
 // A node is counted once, by its first process.
 TEST_F(CliEnergy, OfANodeOnce) {
   const Json energy =
-      energy_of("--gpus 2 --backend ring --oversubscribe --epochs 2 --train-limit 19200");
+      collect_energy("--gpus 2 --backend ring --oversubscribe --epochs 2 --train-limit 19200");
   EXPECT_NEAR(energy["joules"], 100 * energy["seconds"].get<double>(), 1);
   EXPECT_EQ(energy["meters"][0]["counters"], 1);
 }
@@ -50,7 +50,7 @@ TEST_F(CliEnergy, OfANodeOnce) {
 TEST_F(CliEnergy, AShortRunHasNoFigureButAReason) {
   ASSERT_EQ(shell("echo 1000 > root/sys/class/hwmon/hwmon1/device/power1_average_interval").code,
             0);
-  const Json energy = energy_of("--steps 20 --evaluate none");
+  const Json energy = collect_energy("--steps 20 --evaluate none");
   EXPECT_FALSE(energy.contains("joules"));
   EXPECT_TRUE(testing::contains(energy["trouble"], "too short: it takes 100 s")) << energy;
 }

@@ -93,8 +93,8 @@ TEST_F(CliGate, ASlowBuildIsConfirmedAndWrittenInEveryForm) {
     EXPECT_TRUE(contains(ran.out, part)) << part << "\n" << ran.out;
   }
   EXPECT_TRUE(contains(ran.err, "3 fresh rounds of 2 points decide")) << ran.err;
-  EXPECT_TRUE(contains(text_of(folder() / "j.xml"), "<failure message=\"confirmed by fresh"));
-  EXPECT_TRUE(contains(text_of(folder() / "m.md"), "## gate: regression"));
+  EXPECT_TRUE(contains(to_text(folder() / "j.xml"), "<failure message=\"confirmed by fresh"));
+  EXPECT_TRUE(contains(to_text(folder() / "m.md"), "## gate: regression"));
   EXPECT_TRUE(std::filesystem::exists(folder() / "kept/fresh/new/gpus=2/3.1.json"));
   // The records kept are judged again, without running anything.
   const auto again = json("gate --baseline kept/fresh/old --current kept/fresh/new", 1);
@@ -210,7 +210,7 @@ TEST_F(CliGate, GoogleBenchmarksFilesAreCompared) {
 TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out kept").code, 0);
   ASSERT_EQ(paceline("export kept/first/old --format gbench --out g.json").code, 0);
-  const auto g = nlohmann::json::parse(text_of(folder() / "g.json"));
+  const auto g = nlohmann::json::parse(to_text(folder() / "g.json"));
   ASSERT_EQ(g["benchmarks"].size(), 6U);
   for (const auto& row : g["benchmarks"]) {  // what compare.py takes
     for (const char* key : {"name", "real_time", "cpu_time", "time_unit", "run_type"}) {
@@ -221,7 +221,7 @@ TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   EXPECT_EQ(action.code, 0);
   EXPECT_EQ(nlohmann::json::parse(action.out).size(), 2U);
   ASSERT_EQ(paceline("export kept/first/old --format openmetrics --out metrics.txt").code, 0);
-  const std::string metrics = text_of(folder() / "metrics.txt");
+  const std::string metrics = to_text(folder() / "metrics.txt");
   const std::regex line(
       R"j(# (TYPE|HELP) paceline_\w+ .+|paceline_\w+\{study="[^"]+",name="[^"]+"\} [0-9.e+-]+|# EOF)j");
   std::istringstream lines(metrics);
@@ -272,7 +272,7 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
 TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
   ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out a").code, 0);
   ASSERT_EQ(paceline("gate --ab ./new ./new spec.json --rounds 3 --out b").code, 0);
-  const std::string record = text_of(folder() / "a/first/old/gpus=1/1.1.json");
+  const std::string record = to_text(folder() / "a/first/old/gpus=1/1.1.json");
   const std::string gate = "gate --baseline a/first/old --current b/first/old ";
   for (const std::string& command : {std::string("export a/first/old --format gbench --out "),
                                      gate + "--junit ", gate + "--markdown "}) {
@@ -287,7 +287,7 @@ TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
   EXPECT_EQ(paceline(exported + "github-action").code, 0);
   EXPECT_EQ(paceline(exported + "openmetrics").code, 0);
   EXPECT_EQ(paceline(exported + "gbench").code, 0);
-  EXPECT_EQ(text_of(folder() / "a/first/old/gpus=1/1.1.json"), record);
+  EXPECT_EQ(to_text(folder() / "a/first/old/gpus=1/1.1.json"), record);
 }
 
 TEST_F(CliGate, AVerdictCountsMoreThanItsFile) {
@@ -322,7 +322,7 @@ TEST_F(CliGate, RecordsCannotSteerATerminal) {
   }
   EXPECT_FALSE(paceline(gate + "--junit j.xml --markdown m.md").out.empty());
   for (const char* file : {"j.xml", "m.md"}) {
-    const std::string text = text_of(folder() / file);
+    const std::string text = to_text(folder() / file);
     for (const char* bad : {"\x1b", "\u009b", "\u202e", "<b>"}) {
       EXPECT_FALSE(contains(text, bad)) << text;
     }

@@ -37,7 +37,7 @@ class Guides : public testing::Cli {
     std::size_t found = 0;
     for (const auto& entry : fs::recursive_directory_iterator(folder() / "out" / name)) {
       if (entry.path().filename() != "1.1.json") continue;
-      const json one = json::parse(text_of(entry.path()));
+      const json one = json::parse(to_text(entry.path()));
       EXPECT_EQ(one["status"], "completed");
       ++found;
     }
@@ -122,7 +122,7 @@ class GuideTable : public testing::Cli {
   }
 
   std::string script(const std::string& shape) const {
-    return text_of(folder() / "made" / (shape + ".sbatch"));
+    return to_text(folder() / "made" / (shape + ".sbatch"));
   }
 
   // Whether each line stands in the script of this shape, as a line of its own.

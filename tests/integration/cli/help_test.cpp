@@ -63,7 +63,7 @@ TEST_F(CliHelp, IsAsTheFilesHaveIt) {
     const std::string file = PACELINE_SOURCE_DIR "/tests/integration/cli/help/" + name + ".txt";
     const std::string help = help_of(command);
     if (writes) std::ofstream(file) << help;
-    EXPECT_EQ(help, text_of(file))
+    EXPECT_EQ(help, to_text(file))
         << "if this is as it should be: PACELINE_WRITE_HELP=1 test_integration_cli help";
   }
 }

@@ -23,16 +23,18 @@ class CliInput : public testing::Cli {
   CliInput() {
     for (int label = 0; label < 10; ++label) {
       for (int i = 0; i < kImages; ++i) {
-        write_file(file_of(label, i), make_png(28, 28, 1, 10 * i + label));
+        write_file(resolve_file(label, i), make_png(28, 28, 1, 10 * i + label));
       }
     }
   }
-  fs::path file_of(int label, int i) const {
+  fs::path resolve_file(int label, int i) const {
     const std::string number = std::to_string(100 + i);
     return folder() / "digits" / std::to_string(label) / (number + ".png");
   }
-  nlohmann::json record_of(const std::string& options) const { return record_of(kOneCpu, options); }
-  nlohmann::json record_of(const std::string& run, const std::string& options) const {
+  nlohmann::json read_record(const std::string& options) const {
+    return read_record(kOneCpu, options);
+  }
+  nlohmann::json read_record(const std::string& run, const std::string& options) const {
     const Ran ran = paceline(run + "--epochs 3 --json " + options);
     EXPECT_EQ(ran.code, 0) << options << "\n" << ran.err;
     return ran.code == 0 ? nlohmann::json::parse(ran.out) : nlohmann::json();
@@ -40,7 +42,7 @@ class CliInput : public testing::Cli {
 };
 
 TEST_F(CliInput, CachesChangeNothingButTheWork) {
-  const auto plain = record_of("--cache off");
+  const auto plain = read_record("--cache off");
   ASSERT_FALSE(plain.is_null());
   const auto& input = plain.at("input");
   EXPECT_EQ(input.at("cache"), "off");
@@ -51,16 +53,16 @@ TEST_F(CliInput, CachesChangeNothingButTheWork) {
   EXPECT_EQ(input.at("bad_samples"), 0);
   EXPECT_EQ(input.at("lost_records"), 0);
   const auto checksum = plain.at("quality").at("parameter_checksum");
-  const auto decoded = record_of("--cache decoded --cache-mb 8");
+  const auto decoded = read_record("--cache decoded --cache-mb 8");
   EXPECT_EQ(decoded.at("quality").at("parameter_checksum"), checksum);
   EXPECT_EQ(decoded.at("input").at("decoded"), 160);
   EXPECT_EQ(decoded.at("input").at("cache_budget_bytes"), 8 << 20);
   EXPECT_EQ(decoded.at("input").at("cached_bytes"), 200 * 784);  // with the test images
-  const auto raw = record_of("--cache raw --read-buffer-kb 1");
+  const auto raw = read_record("--cache raw --read-buffer-kb 1");
   EXPECT_EQ(raw.at("quality").at("parameter_checksum"), checksum);
   EXPECT_EQ(raw.at("input").at("decoded"), 3 * 160);
   EXPECT_EQ(raw.at("input").at("from_cache"), 2 * 160);
-  const auto exact = record_of("--cache-type fp32 --cache decoded");
+  const auto exact = read_record("--cache-type fp32 --cache decoded");
   EXPECT_EQ(exact.at("quality").at("parameter_checksum"), checksum);  // no resize: whole numbers
   EXPECT_EQ(exact.at("input").at("pixels"), "fp32");
   EXPECT_EQ(exact.at("input").at("cached_bytes"), 4 * 200 * 784);
@@ -68,15 +70,15 @@ TEST_F(CliInput, CachesChangeNothingButTheWork) {
 
 // The order sends other samples to a rank in every epoch: what one decoded, the others must find.
 TEST_F(CliInput, RanksOfANodeDecodeEachImageOnce) {
-  const auto alone = record_of("").at("input");
+  const auto alone = read_record("").at("input");
   EXPECT_EQ(alone.at("cache_shared"), 1);
   for (const std::string backend : {"mirrored", "mpi", "gloo"}) {
     SCOPED_TRACE(backend);
     if (!find_name("backend", backend).built) continue;
     const std::string cpus = backend == "mirrored" ? "--cpus-per-task 2 " : "--cpus-per-task 1 ";
     const auto record =
-        record_of(kDigits + cpus,
-                  "--gpus 2 --oversubscribe --cache-mb 8 --evaluate epoch --backend " + backend);
+        read_record(kDigits + cpus,
+                    "--gpus 2 --oversubscribe --cache-mb 8 --evaluate epoch --backend " + backend);
     ASSERT_FALSE(record.is_null());
     const auto& input = record.at("input");
     EXPECT_EQ(input.at("cache_shared"), 2);
@@ -91,10 +93,10 @@ TEST_F(CliInput, RanksOfANodeDecodeEachImageOnce) {
 }
 
 TEST_F(CliInput, BadSamplesEndTheRunOrAreCounted) {
-  write_file(file_of(3, 2), "version https://git-lfs.github.com/spec/v1\n");
-  write_file(file_of(4, 5), make_png(28, 28, 1, 1).substr(0, 50));
+  write_file(resolve_file(3, 2), "version https://git-lfs.github.com/spec/v1\n");
+  write_file(resolve_file(4, 5), make_png(28, 28, 1, 1).substr(0, 50));
   expect_refused(kOneCpu + "--epochs 1 --quiet", 65, {"image", ".png", "--on-bad-sample skip"});
-  const auto record = record_of("--on-bad-sample skip");
+  const auto record = read_record("--on-bad-sample skip");
   ASSERT_FALSE(record.is_null());
   EXPECT_EQ(record.at("input").at("bad_samples"), 2);
   EXPECT_TRUE(contains(record.at("input").at("bad_places").at(0), "digits/3/102.png"));
@@ -110,7 +112,7 @@ TEST_F(CliInput, ADamagedHeaderEndsTheRunOrLosesTheRestOfItsShard) {
   const std::string name = "pets-train.tfrecord-00000-of-00002";
   std::size_t fifth = 0;
   for (std::size_t i = 0; i < 4; ++i) fifth += make_record(first[i]).size();
-  std::string bytes = text_of(folder() / "pets" / name);
+  std::string bytes = to_text(folder() / "pets" / name);
   bytes[fifth + 9] ^= 1;
   write_file(folder() / "pets" / name, bytes);
   const std::string where = name + ", record 4 at byte " + std::to_string(fifth);
@@ -217,7 +219,8 @@ TEST_F(CliInput, TheArchiveThatKerasCachesIsMnist) {
                                    true);
   write_file(folder() / "keras" / "mnist.npz", zip);
   write_file(folder() / "keras" / "cats" / "1.png", make_png(28, 28, 1, 1));
-  const auto record = record_of("train mnist-mlp --cpus-per-task 1 --data keras --stage fast ", "");
+  const auto record =
+      read_record("train mnist-mlp --cpus-per-task 1 --data keras --stage fast ", "");
   ASSERT_FALSE(record.is_null());
   EXPECT_EQ(record.at("throughput").at("samples"), 3 * 20);
   const Ran verified = paceline("data verify keras");
@@ -229,11 +232,11 @@ TEST_F(CliInput, TheArchiveThatKerasCachesIsMnist) {
 }
 
 TEST_F(CliInput, StagesOnceAndSaysHowLong) {
-  const auto first = record_of("--stage fast");
+  const auto first = read_record("--stage fast");
   ASSERT_FALSE(first.is_null());
   EXPECT_GT(first.at("input").at("stage_seconds"), 0);
   EXPECT_EQ(first.at("input").at("staged_before"), false);
-  const auto second = record_of("--stage fast");
+  const auto second = read_record("--stage fast");
   EXPECT_EQ(second.at("input").at("staged_before"), true);
   EXPECT_EQ(second.at("provenance").at("data_hash"), first.at("provenance").at("data_hash"));
   if (!find_name("backend", "mpi").built) return;

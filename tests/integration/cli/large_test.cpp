@@ -20,7 +20,8 @@ struct Cost {
 };
 
 // What a command used.
-Cost cost_of(const std::vector<std::string>& words, const fs::path& folder, const fs::path& out) {
+Cost measure_cost(const std::vector<std::string>& words, const fs::path& folder,
+                  const fs::path& out) {
   const pid_t child = fork();
   if (child == 0) {
     const int file = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -70,8 +71,8 @@ TEST_F(CliLarge, EveryCommandTakesSecondsAndLittleMemory) {
            {{"export", "large", "--format", "gbench"}, 60},
        }) {
     const fs::path out = folder() / "out";
-    const Cost cost = cost_of(words, folder(), out);
-    std::string said = text_of(out);
+    const Cost cost = measure_cost(words, folder(), out);
+    std::string said = to_text(out);
     fmt::print("{:>7} runs  {:<28} code {}  {:6.2f} CPU s  {:6.0f} MB\n", runs,
                words.size() == 4 ? words[0] + " " + words[3] : words[0], cost.code, cost.seconds,
                cost.megabytes);

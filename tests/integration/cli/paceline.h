@@ -57,8 +57,8 @@ class Cli : public ::testing::Test {
     const int status = std::system(
         ("bash '" + base + "/script' > '" + base + "/out' 2> '" + base + "/err' < /dev/null")
             .c_str());
-    Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(streams_.path() / "out"),
-            text_of(streams_.path() / "err"), ""};
+    Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, to_text(streams_.path() / "out"),
+            to_text(streams_.path() / "err"), ""};
     ran.busy = take_busy_warnings(ran.err);
     return ran;
   }
@@ -88,7 +88,7 @@ class Cli : public ::testing::Test {
     }
   }
 
-  static std::string text_of(const std::filesystem::path& file) {
+  static std::string to_text(const std::filesystem::path& file) {
     std::ostringstream text;
     text << std::ifstream(file).rdbuf();
     return text.str();

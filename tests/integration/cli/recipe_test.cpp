@@ -17,7 +17,7 @@ const std::string kThreeSteps = kWithMnist + "--steps 3 ";
 
 class CliRecipe : public testing::Cli {
  protected:
-  Json record_of(const std::string& options) const {
+  Json make_record(const std::string& options) const {
     const Ran ran = paceline(options + " --json");
     EXPECT_EQ(ran.code, 0) << ran.err;
     err_ = ran.err;
@@ -62,9 +62,9 @@ TEST_F(CliRecipe, AugmentationIsNamedAndFitsTheImages) {
   expect_refused(kThreeSteps + "--augment hflip,vflip", 64, {"hflip,vflip", "joined by +"});
   expect_refused(kThreeSteps + "--augment crop0", 64, {"augment cannot be"});
   expect_refused(kThreeSteps + "--augment crop28", 64, {"crop28", "28 x 28 black", "smaller"});
-  const Json plain = record_of(kThreeSteps);
+  const Json plain = make_record(kThreeSteps);
   EXPECT_FALSE(plain["parameters"].contains("augment"));
-  const Json augmented = record_of(kThreeSteps + "--augment crop2+hflip");
+  const Json augmented = make_record(kThreeSteps + "--augment crop2+hflip");
   EXPECT_EQ(augmented["parameters"]["augment"], "hflip+crop2");
   const auto loss = [](const Json& record) {
     return record.at("quality").at("epochs").at(0).at("train_loss").get<double>();
@@ -86,22 +86,22 @@ TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
   expect_refused(bad + "--accumulate 0", 64, {"gradient_accumulation_steps", "at least 1"});
   std::string two_tasks = two;
   two_tasks.replace(two_tasks.find("--cpus-per-task 1 "), 18, "");
-  const Json derived = record_of(two_tasks + "--global-batch 96 --batch-per-replica 16");
+  const Json derived = make_record(two_tasks + "--global-batch 96 --batch-per-replica 16");
   EXPECT_EQ(derived["parameters"]["gradient_accumulation_steps"], 3);
   EXPECT_EQ(derived["plan"]["global_batch"], 96);
   EXPECT_EQ(derived["throughput"]["samples"], 3 * 96);
-  const Json batch = record_of(two_tasks + "--global-batch 96 --accumulate 2");
+  const Json batch = make_record(two_tasks + "--global-batch 96 --accumulate 2");
   EXPECT_EQ(batch["parameters"]["batch_per_replica"], 24);
-  const Json plain = record_of(two_tasks + "--global-batch 96");
+  const Json plain = make_record(two_tasks + "--global-batch 96");
   EXPECT_EQ(plain["parameters"]["batch_per_replica"], 48);
   EXPECT_FALSE(plain["parameters"].contains("gradient_accumulation_steps"));
 }
 
 TEST_F(CliRecipe, AllOfItIsInTheRecord) {
   const Json record =
-      record_of(kThreeSteps +
-                "--learning-rate-rule linear --warmup-epochs 0.5 --schedule polynomial --power 2 "
-                "--weight-decay 0.01 --clip-norm 1 --label-smoothing 0.1");
+      make_record(kThreeSteps +
+                  "--learning-rate-rule linear --warmup-epochs 0.5 --schedule polynomial --power 2 "
+                  "--weight-decay 0.01 --clip-norm 1 --label-smoothing 0.1");
   const Json& parameters = record["parameters"];
   EXPECT_EQ(parameters["schedule"], "polynomial");
   EXPECT_EQ(parameters["warmup_epochs"], 0.5);
@@ -117,7 +117,7 @@ TEST_F(CliRecipe, AllOfItIsInTheRecord) {
 
 TEST_F(CliRecipe, AGoalEndsTheRunAndIsTimed) {
   const std::string run = kWithMnist + "--train-limit 2000 --test-limit 500 ";
-  const Json reached = record_of(run + "--epochs 50 --until test_accuracy=0.5");
+  const Json reached = make_record(run + "--epochs 50 --until test_accuracy=0.5");
   const Json& until = reached["quality"]["until"];
   EXPECT_EQ(until["goal"], "test_accuracy>=0.5");
   EXPECT_EQ(until["reached"], true);
@@ -128,7 +128,7 @@ TEST_F(CliRecipe, AGoalEndsTheRunAndIsTimed) {
   EXPECT_EQ(reached["parameters"]["evaluate"], "epoch");
   EXPECT_TRUE(contains(err_, "test_accuracy>=0.5 was reached after epoch")) << err_;
 
-  const Json missed = record_of(run + "--epochs 2 --until test_loss=0.0001");
+  const Json missed = make_record(run + "--epochs 2 --until test_loss=0.0001");
   EXPECT_EQ(missed["quality"]["until"]["reached"], false);
   EXPECT_FALSE(missed["quality"]["until"].contains("fit_seconds"));
   EXPECT_EQ(missed["status"], "completed");

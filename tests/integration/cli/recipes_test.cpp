@@ -35,8 +35,8 @@ class Recipes : public testing::Cli {
 };
 
 TEST_F(Recipes, AreThoseThatTheDocsName) {
-  const std::string docs = text_of(PACELINE_SOURCE_DIR "/docs/gate.md") +
-                           text_of(PACELINE_SOURCE_DIR "/docs/harnesses.md");
+  const std::string docs = to_text(PACELINE_SOURCE_DIR "/docs/gate.md") +
+                           to_text(PACELINE_SOURCE_DIR "/docs/harnesses.md");
   EXPECT_EQ(files().size(), 6U);
   for (const fs::path& file : files()) {
     EXPECT_TRUE(contains(docs, "recipes/" + file.filename().string())) << file;
@@ -59,7 +59,7 @@ TEST_F(Recipes, NameOptionsThatThereAre) {
     for (const std::string& verb : verbs.at(file.filename().string())) {
       help += paceline(verb + (verb == "train" ? " --help-all" : " --help")).out;
     }
-    const std::string text = text_of(file);
+    const std::string text = to_text(file);
     int found = 0;
     for (std::sregex_iterator it(text.begin(), text.end(), option), end; it != end; ++it) {
       const std::string name = it->str();

@@ -17,10 +17,10 @@ TEST_F(CliSlurm, ADryRunShowsTheCostWritesTheScriptsAndSendsNothing) {
   const Ran ran = shell(with("play sbatch 'touch sent; echo 1'") + "paceline submit " + kCassava +
                         " --site " + kGpu + " --repeats 3 --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(text_of(folder() / "made/1n4t8c4g.sbatch").starts_with("#!/bin/bash")) << ran.out;
+  EXPECT_TRUE(to_text(folder() / "made/1n4t8c4g.sbatch").starts_with("#!/bin/bash")) << ran.out;
   EXPECT_TRUE(contains(all("made", ".sbatch"), "#SBATCH --gres=gpu:4\n"));
   EXPECT_TRUE(
-      contains(text_of(folder() / "made/1n4t8c4g.points"),
+      contains(to_text(folder() / "made/1n4t8c4g.points"),
                R"(["train","resnet50-cassava","--gpus=4","--nodes=1","--cpus-per-task=8")"));
   EXPECT_TRUE(contains(ran.out, "made/*.sbatch")) << ran.out;
   EXPECT_FALSE(contains(ran.out, "#!/bin/bash"));
@@ -49,7 +49,7 @@ TEST_F(CliSlurm, TheScriptsOfADryRunCanBeSentByHand) {
   write("here.json", R"({"name": "x", "reference": false, "array": {"max_size": 100}})");
   const Ran dry = paceline("submit t.json --site here.json --results r --dry-run --scripts 'a b'");
   ASSERT_EQ(dry.code, 0) << dry.err;
-  const std::string script = text_of(folder() / "a b/1n1t1c.sbatch");
+  const std::string script = to_text(folder() / "a b/1n1t1c.sbatch");
   const std::string files = folder().string() + "/a b";
   EXPECT_TRUE(contains(script, "To send it by hand:\n#   sbatch '" + files + "/1n1t1c.sbatch'\n"))
       << script;
@@ -77,7 +77,7 @@ TEST_F(CliSlurm, VariablesOfTheShellAreSetAsideAndSaid) {
   const Ran ran =
       shell(submit + "paceline submit s.json --site gpu.json --yes --no-collect --data-elsewhere");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(text_of(folder() / "variables"), "SBATCH_ACCOUNT=me\n") << "the profile has none";
+  EXPECT_EQ(to_text(folder() / "variables"), "SBATCH_ACCOUNT=me\n") << "the profile has none";
   EXPECT_TRUE(contains(ran.out,
                        "SBATCH_PARTITION, SBATCH_REQUEUE; what shall hold belongs in "
                        "gpu.json\n"))
@@ -180,7 +180,7 @@ TEST_F(CliSlurm, GpusOfANodeAreAskedOfSlurm) {
   const Ran ran =
       shell(sinfo + "paceline submit eight.json --site gpus.json --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(text_of(folder() / "made/2n8t10c8g.sbatch"), "#SBATCH --gres=gpu:4\n"))
+  EXPECT_TRUE(contains(to_text(folder() / "made/2n8t10c8g.sbatch"), "#SBATCH --gres=gpu:4\n"))
       << ran.out;
   EXPECT_TRUE(contains(all("made", ".points"), "\"--nodes=2\"")) << ran.out;
   const Ran smoke = shell(

@@ -27,7 +27,7 @@ TEST_F(CliSubmit, AnUnclearAnswerSendsNothingTwice) {
   EXPECT_TRUE(contains(first.out, "job 5: ")) << first.out;
   const Ran second = shell(programs + submit);
   EXPECT_TRUE(contains(second.out, "2 in the queue")) << second.out;
-  EXPECT_EQ(text_of(folder() / "calls"), "x\n");
+  EXPECT_EQ(to_text(folder() / "calls"), "x\n");
 }
 
 TEST_F(CliSubmit, AfterARefusalNothingIsUnclear) {
@@ -91,7 +91,7 @@ TEST_F(CliSubmit, SubmittedAgainOnlyWhatIsInNoQueue) {
   EXPECT_EQ(status.code, 0);
   EXPECT_TRUE(contains(status.out, "gpus=1,backend=self  [..] 0 of 2 done")) << status.out;
   EXPECT_EQ(shell(programs + "paceline cancel results/local/s").code, 0);
-  EXPECT_EQ(text_of(folder() / "cancelled"), "5\n");
+  EXPECT_EQ(to_text(folder() / "cancelled"), "5\n");
   write("queue", "");
   write("history", "5_0|TIMEOUT|0:0|n1\n5_1|CANCELLED by 0|0:15|n1\n");
   status = shell(programs + "paceline status results/local/s");
@@ -100,7 +100,7 @@ TEST_F(CliSubmit, SubmittedAgainOnlyWhatIsInNoQueue) {
   const Ran again = shell(programs + submit);
   EXPECT_TRUE(contains(again.out, "again: gpus=1,backend=self repeat 1: TIMEOUT")) << again.out;
   EXPECT_TRUE(contains(again.out, "2:00:00")) << "twice the time\n" << again.out;
-  EXPECT_EQ(text_of(folder() / "calls"), "x\nx\n");
+  EXPECT_EQ(to_text(folder() / "calls"), "x\nx\n");
 }
 
 TEST_F(CliSubmit, AnElementAroundItsRun) {
@@ -116,7 +116,7 @@ TEST_F(CliSubmit, AnElementAroundItsRun) {
   write("log", "something\npaceline: rank 1 was killed (here); do this\nsrun: error: n1: task 1\n");
   const Ran ended = paceline("element end --exit-code 71 --log log" + element);
   EXPECT_EQ(ended.code, 71);
-  const std::string record = text_of(folder() / "study" / "gpus=1" / "1.1.json");
+  const std::string record = to_text(folder() / "study" / "gpus=1" / "1.1.json");
   EXPECT_TRUE(contains(record, "rank 1 was killed (here); do this (exit code 71)")) << record;
   EXPECT_TRUE(contains(record, "\"status\": \"failed\"")) << record;
   // Its job has two nodes and a mask of one CPU: refused before anything runs.

@@ -19,11 +19,11 @@ constexpr char kOneCpuEach[] = "--quiet --cpus-per-replica 1 --backend ";
 
 class Trace : public testing::Cli {
  protected:
-  json trace_of(const std::string& arguments) {
+  json collect_trace(const std::string& arguments) {
     const Ran ran = paceline(kTraced + arguments + " --trace trace.json");
     EXPECT_EQ(ran.code, 0) << ran.err;
     record_ = json::parse(ran.out, nullptr, false);
-    return json::parse(text_of(folder() / "trace.json"), nullptr, false);
+    return json::parse(to_text(folder() / "trace.json"), nullptr, false);
   }
   json record_;
 };
@@ -67,7 +67,7 @@ TEST_F(Trace, IsOneFileOfAllRanks) {
   for (const char* backend : {"mirrored", "ring"}) {
     SCOPED_TRACE(backend);
     std::filesystem::remove(folder() / "trace.json");
-    const json trace = trace_of(std::string(kOneCpuEach) + backend);
+    const json trace = collect_trace(std::string(kOneCpuEach) + backend);
     ASSERT_TRUE(trace.is_object());
     std::map<std::string, int> names;
     std::map<int, int> ranks;
@@ -114,7 +114,7 @@ TEST_F(Trace, RefusesWhatItWouldWriteOver) {
   expect_refused("train mnist-mlp --steps 1 --quiet --trace there.json", 65,
                  {"there.json", "another name"});
   expect_refused("train mnist-mlp --steps 1 --quiet --trace no/where.json", 65, {"no/where.json"});
-  EXPECT_EQ(text_of(folder() / "there.json"), "mine");
+  EXPECT_EQ(to_text(folder() / "there.json"), "mine");
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST_F(CliTrain, ABatchLargerThanTheDataIsTold) {
 TEST_F(CliTrain, OneThatDivergesIsAFailedCheckWithARecord) {
   expect_refused(kRun + "--learning-rate 1e30 --quiet --record run.json", 1,
                  {"the loss is not finite after epoch 1", "lower the learning rate"});
-  const auto record = nlohmann::json::parse(text_of(folder() / "run.failed.json"));
+  const auto record = nlohmann::json::parse(to_text(folder() / "run.failed.json"));
   EXPECT_EQ(record.at("status"), "failed");
 }
 
@@ -222,14 +222,14 @@ TEST_F(CliTrain, TasksThatDoNotMatchTheReplicas) {
 
 TEST_F(CliTrain, BadFilesOfTheDataSet) {
   link_mnist();
-  const std::string images = text_of(kMnist / "train-images-idx3-ubyte.gz");
-  const std::string labels = text_of(kMnist / "train-labels-idx1-ubyte.gz");
+  const std::string images = to_text(kMnist / "train-images-idx3-ubyte.gz");
+  const std::string labels = to_text(kMnist / "train-labels-idx1-ubyte.gz");
   expect_bad_data(images.substr(0, 1000000), "cut short");
   expect_bad_data("<!DOCTYPE html><html><body>404</body></html>\n", "web page");
   expect_bad_data(labels, "no images");
   expect_bad_data("", "empty");
   replace("train-images-idx3-ubyte.gz", images);
-  replace("train-labels-idx1-ubyte.gz", text_of(kMnist / "t10k-labels-idx1-ubyte.gz"));
+  replace("train-labels-idx1-ubyte.gz", to_text(kMnist / "t10k-labels-idx1-ubyte.gz"));
   expect_refused(kRun + "--data .", 65, {"60000 images but 10000 labels"});
 }
 
@@ -255,7 +255,7 @@ TEST_F(CliTrain, RecordsThatCannotBeWritten) {
   std::ofstream(folder() / "there.json") << "mine";
   expect_refused(kRun + "--record there.json", 65,
                  {"there.json", "the file exists already", "give another name"});
-  EXPECT_EQ(text_of(folder() / "there.json"), "mine");
+  EXPECT_EQ(to_text(folder() / "there.json"), "mine");
   expect_refused(kRun + "--record no/such/run.json", 65, {"no/such/run.json"});
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";
   std::ofstream(folder() / "run.steps.gz") << "of a run that was killed";
@@ -268,7 +268,7 @@ TEST_F(CliTrain, ALongRunKeepsItsRecord) {
       "train mnist-mlp --cpus-per-task 1 --epochs 300 --train-limit 64 --test-limit 32 --evaluate "
       "epoch --record run.json --quiet");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  const auto record = nlohmann::json::parse(text_of(folder() / "run.json"));
+  const auto record = nlohmann::json::parse(to_text(folder() / "run.json"));
   EXPECT_EQ(record.at("thinned").at("quality/epochs"), 300);
   EXPECT_EQ(record.at("quality").at("epochs").back().at("epoch"), 300);
   EXPECT_GT(record.at("timing").at("compile_seconds").get<double>(), 0);
@@ -285,7 +285,7 @@ TEST_F(CliTrain, JsonIsARecordAndNothingElse) {
   const double epoch = timing.at("epoch_seconds").at(0), compile = timing.at("compile_seconds");
   EXPECT_NEAR(timing.at("fit_seconds").get<double>(), epoch + compile, 1e-6 + 1e-4 * epoch);
   EXPECT_GT(compile, 0);
-  auto written = nlohmann::json::parse(text_of(folder() / "run.json"));
+  auto written = nlohmann::json::parse(to_text(folder() / "run.json"));
   EXPECT_EQ(written.at("samples").at("file"), "run.steps.gz");
   written.erase("samples");  // the file beside the record
   EXPECT_EQ(printed, written);

@@ -105,7 +105,7 @@ TEST_F(CliVerbs, VersionIsOneLine) {
 TEST_F(CliVerbs, OptionsOfTheDocsAreThoseOfTheTable) {
   const Ran page = paceline("list parameters --markdown");
   EXPECT_EQ(page.code, 0) << page.err;
-  EXPECT_EQ(page.out, text_of(PACELINE_SOURCE_DIR "/docs/options.md"))
+  EXPECT_EQ(page.out, to_text(PACELINE_SOURCE_DIR "/docs/options.md"))
       << "write it anew: paceline list parameters --markdown > docs/options.md";
   const auto rows = nlohmann::json::parse(paceline("list parameters --json").out);
   EXPECT_GT(rows.size(), 60U);
@@ -286,7 +286,7 @@ TEST_F(CliVerbs, WhatIsPipedFitsEightyColumns) {
       EXPECT_EQ(ran.code, 0) << ran.err;
       std::size_t most = 0, start = 0;
       for (std::size_t end; (end = ran.out.find('\n', start)) != ran.out.npos; start = end + 1) {
-        most = std::max(most, columns_of(ran.out.substr(start, end - start)));
+        most = std::max(most, display_width(ran.out.substr(start, end - start)));
       }
       return most;
     };

@@ -71,7 +71,7 @@ class Failures : public Cli {
     EXPECT_TRUE(std::regex_search(line, std::regex(pattern))) << line;
   }
 
-  nlohmann::json json_of(const std::string& name) const {
+  nlohmann::json to_json(const std::string& name) const {
     return nlohmann::json::parse(std::ifstream(folder() / name));
   }
 };
@@ -97,7 +97,7 @@ TEST_P(Started, AKilledRankIsNamedWithItsStep) {
                          "); see the kernel's log");
   expect_gone(pids);
   EXPECT_FALSE(std::filesystem::exists(folder() / "run.json"));
-  const auto record = json_of("run.failed.json");
+  const auto record = to_json("run.failed.json");
   EXPECT_EQ(record["status"], "failed");
   EXPECT_EQ("paceline: " + record["reason"].get<std::string>(), line);
 
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, Started, ::testing::Values("ring", "mpi"),
 // round otherwise, and replicas must not differ.
 TEST_F(Failures, ASlowRankIsInTheRecord) {
   need("ring");
-  if (!contains(text_of("/proc/cpuinfo"), "avx2")) GTEST_SKIP() << "no rank can be made slower";
+  if (!contains(to_text("/proc/cpuinfo"), "avx2")) GTEST_SKIP() << "no rank can be made slower";
   const Ran ran = shell(
       "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1\n"
       "rank() { RANK=$1 LOCAL_RANK=$1 paceline train mnist-mlp --input synthetic --train-limit "
@@ -147,7 +147,7 @@ TEST_F(Failures, ASlowRankIsInTheRecord) {
       "(export PACELINE_ISA=baseline ONEDNN_MAX_CPU_ISA=SSE41; rank 1) &\n"
       "rank 0; code=$?; wait; exit $code");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  const auto straggler = json_of("run.json")["straggler"];
+  const auto straggler = to_json("run.json")["straggler"];
   ASSERT_TRUE(straggler.is_object());
   EXPECT_EQ(straggler["rank"], 1);
   EXPECT_EQ(straggler["host"], host_name());

@@ -23,7 +23,7 @@ int work(const ProcessRank& process, const std::string& how) {
   }
   if (how == "silent") {
     const FlightRing ring({process.rank, process.size, process.rank, host_name(),
-                           attempt_of(environment_of_process())},
+                           find_attempt(environment_of_process())},
                           status_folder(environment_of_process()));
     raise(SIGSTOP);
   }

@@ -16,7 +16,7 @@ struct Result {
 
 // The exit code is the last line.
 Result doctor(const std::string& assignments, const std::string& options) {
-  const std::string output = output_of(
+  const std::string output = capture_output(
       {"/bin/sh", "-c",
        "COLUMNS=300 " + assignments + " " PACELINE_BINARY " doctor " + options + "; echo $?"},
       60);

@@ -38,7 +38,7 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 std::string run_shell(const std::string& script) {
-  return output_of({"/bin/sh", "-c", script}, 60);
+  return capture_output({"/bin/sh", "-c", script}, 60);
 }
 
 class Collectives : public ::testing::TestWithParam<int> {};

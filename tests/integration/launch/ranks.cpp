@@ -92,7 +92,7 @@ class Ranks {
  private:
   template <typename T>
   void all_reduce(T* data, std::size_t count, DType type, Lane& lane, bool one_node) {
-    const std::string what = fmt::format("all-reduce of {} {}", count, name_of(type));
+    const std::string what = fmt::format("all-reduce of {} {}", count, to_string(type));
     std::vector<T> first;
     for (int time = 0; time < 2; ++time) {
       for (std::size_t i = 0; i < count; ++i) data[i] = value<T>(process_.rank, i);

@@ -25,12 +25,12 @@ namespace {
 constexpr int kRanksOfNode = 8;
 constexpr int kSteps = 80;  // of four collectives: the ring has gone round
 
-std::string host_of(int rank) {
+std::string find_host(int rank) {
   return fmt::format("n{:04}", rank / kRanksOfNode);
 }
 
 void leave_ring(const std::filesystem::path& folder, int rank, int ranks, bool is_victim) {
-  FlightRing ring({rank, ranks, rank, host_of(rank), "attempt"}, folder);
+  FlightRing ring({rank, ranks, rank, find_host(rank), "attempt"}, folder);
   for (std::uint64_t step = 1; step <= kSteps; ++step) {
     ring.note_step(step);
     for (const char* label : {"bucket 0", "bucket 1", "bucket 2", "bucket 3"}) {
@@ -49,9 +49,9 @@ void leave_status(const std::filesystem::path& folder, int rank, int ranks, int 
   std::ofstream(folder / fmt::format("{}.json", rank)) << fmt::format(
       R"({{"rank": {}, "host": "{}", "pid": {}, "state": "{}", "exit_code": {}, "message": "{}",
            "time": {}, "attempt": "attempt", "size": {}}})",
-      rank, host_of(rank), 1000000 + rank, died ? "running" : "failed",
+      rank, find_host(rank), 1000000 + rank, died ? "running" : "failed",
       died ? 0 : exit_code(ErrorKind::peer_lost),
-      died ? "" : fmt::format("rank {} on {} is gone", victim, host_of(victim)), unix_seconds(),
+      died ? "" : fmt::format("rank {} on {} is gone", victim, find_host(victim)), unix_seconds(),
       ranks);
 }
 
@@ -94,12 +94,12 @@ double check_cards_of(int ranks) {
   std::vector<GpuCard> gpus(cards.size());
   for (int rank = 0; rank < ranks; ++rank) {
     auto& card = cards[static_cast<std::size_t>(rank)];
-    card.host = host_of(rank);
+    card.host = find_host(rank);
     const int first = rank % kRanksOfNode * 8;
     card.cpus = fmt::format("{}-{}", first, first + 7);
     Gpu gpu;
     gpu.pci = fmt::format("0000:{:02x}:00.0", rank % kRanksOfNode);
-    gpus[static_cast<std::size_t>(rank)] = card_of(gpu, host_of(rank));
+    gpus[static_cast<std::size_t>(rank)] = describe_card(gpu, find_host(rank));
   }
   const double start = now_seconds();
   check_rank_cards(cards, false);

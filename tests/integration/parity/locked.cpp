@@ -70,7 +70,7 @@ void Locked::set_weights() {
   }
 }
 
-Batch Locked::batch_of(std::size_t step) {
+Batch Locked::make_batch(std::size_t step) {
   const std::size_t share = kGlobalBatch / static_cast<std::size_t>(ranks_);
   const std::size_t first = share * static_cast<std::size_t>(rank_);
   const std::size_t sample = step * kGlobalBatch + first;
@@ -87,7 +87,7 @@ Batch Locked::batch_of(std::size_t step) {
 
 double Locked::gradient_step(std::size_t step, Communicator* communicator) {
   program_->take_sums();
-  program_->forward(batch_of(step), Mode::train);
+  program_->forward(make_batch(step), Mode::train);
   program_->backward(static_cast<int>(plan_.operations.size()) - 1, 0);
   if (communicator) {
     communicator->all_reduce(program_->gradients(), plan_.arena_elements, plan_.real,

@@ -32,7 +32,7 @@ class Locked {
   const Program& program() const { return *program_; }
 
  private:
-  Batch batch_of(std::size_t step);
+  Batch make_batch(std::size_t step);
   void set_weights();
 
   Workload workload_;

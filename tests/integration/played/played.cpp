@@ -62,7 +62,7 @@ std::unique_ptr<Device> make_played_device(const DeviceOptions& options) {
   auto runtime = cuda::make_host_runtime();
   auto products = cuda::make_host_products(*runtime);
   cuda::CudaDeviceOptions wanted;
-  wanted.math = cuda::math_of(options.precision);
+  wanted.math = cuda::parse_math(options.precision);
   wanted.replays = {options.graphs, options.step_graphs};
   wanted.fused_sums = options.fused_sums;
   return make_device_on(std::move(runtime), std::move(products), wanted);

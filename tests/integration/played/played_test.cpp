@@ -22,10 +22,10 @@ class PlayedProgram : public testing::Cli {
  protected:
   PlayedProgram() { setenv("FAKE_NCCL_FOLDER", folder().c_str(), 1); }
   ~PlayedProgram() override {
-    EXPECT_EQ(text_of(folder() / "misuse"), "");
+    EXPECT_EQ(to_text(folder() / "misuse"), "");
     unsetenv("FAKE_NCCL_FOLDER");
   }
-  Json record(const std::string& name) const { return Json::parse(text_of(folder() / name)); }
+  Json record(const std::string& name) const { return Json::parse(to_text(folder() / name)); }
   std::string checksum(const std::string& name) const {
     return record(name)["quality"]["parameter_checksum"].get<std::string>();
   }

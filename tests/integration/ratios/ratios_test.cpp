@@ -29,19 +29,19 @@ class Ratios : public testing::Cli {
     RecordProperty(what, std::to_string(best));
   }
 
-  json record_of(const std::string& arguments) const {
+  json make_record(const std::string& arguments) const {
     const Ran ran = paceline(arguments + " --quiet --record run.json");
     EXPECT_EQ(ran.code, 0) << ran.err;
-    const json record = json::parse(text_of(folder() / "run.json"));
+    const json record = json::parse(to_text(folder() / "run.json"));
     std::filesystem::remove(folder() / "run.json");
     std::filesystem::remove(folder() / "run.steps.gz");
     return record;
   }
 
   json training(const std::string& workload, const std::string& more) const {
-    return record_of("train " + workload +
-                     " --input synthetic --weights none --evaluate none --cpus-per-replica 1 " +
-                     more);
+    return make_record("train " + workload +
+                       " --input synthetic --weights none --evaluate none --cpus-per-replica 1 " +
+                       more);
   }
 
   static double median_step(const json& record) {
@@ -107,7 +107,7 @@ TEST_F(Ratios, TwoReplicasWithoutMpiWaitForNoScheduler) {
 
 TEST_F(Ratios, AnAllReduceOfThreadsKeepsUpWithCopying) {
   expect_at_least(0.8, "memcpy against all-reduce", [this] {
-    const json row = record_of(
+    const json row = make_record(
         "bench allreduce --gpus 2 --backend mirrored --oversubscribe --sizes 16M")["collective"]
                                                                                   ["rows"][0];
     return row["memcpy_seconds"].get<double>() / row["seconds"].get<double>();

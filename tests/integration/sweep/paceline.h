@@ -24,7 +24,7 @@ struct Ran {
   std::string out, err;
 };
 
-inline std::string text_of(const std::filesystem::path& file) {
+inline std::string to_text(const std::filesystem::path& file) {
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
   return text.str();
@@ -69,7 +69,7 @@ class SmallStudy : public ::testing::Test {
   Ran sweep(const std::vector<std::string>& more = {}) const {
     const Watch watch = watch_child(command(more), [](std::string_view) {});
     EXPECT_EQ(watch.end.signal, 0);
-    return {watch.end.exit_code, text_of(out()), text_of(err())};
+    return {watch.end.exit_code, to_text(out()), to_text(err())};
   }
 
   // "gpus=1,.../1.1.json" of every completed record.

@@ -50,7 +50,7 @@ TEST_F(Sweep, AControlIsRunAndIsNoResult) {
   EXPECT_EQ(completed().size(), 6U);
   EXPECT_TRUE(fs::exists(study() / "gpus=1,control=true/3.1.json"));
   EXPECT_EQ(to_make().size(), 0U);  // of the spec itself
-  const auto report = nlohmann::json::parse(testing::text_of(study() / "report/report.json"));
+  const auto report = nlohmann::json::parse(testing::to_text(study() / "report/report.json"));
   const auto& table = report.at("tables").at(0);
   ASSERT_EQ(table.at("rows").size(), 1U);
   EXPECT_EQ(table["rows"][0].at("runs"), 3);
@@ -73,7 +73,7 @@ TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   EXPECT_EQ(before.size(), runs);
   EXPECT_TRUE(to_make().empty());
   EXPECT_TRUE(fs::exists(study() / "plan.json"));  // by which reports know what is missing
-  const auto spec = nlohmann::json::parse(testing::text_of(study() / "spec.json"));
+  const auto spec = nlohmann::json::parse(testing::to_text(study() / "spec.json"));
   EXPECT_EQ(spec.at("repeats"), 2) << "by which others can run the same";
 
   const std::string removed = "gpus=2,cpus_per_task=2,backend=mirrored";
@@ -101,7 +101,7 @@ TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
   write_spec(R"("axes": {"backend": ["self"]}, "repeats": 2)");
   ASSERT_EQ(sweep({"--no-report"}).code, 0);
   const fs::path file = study() / *completed().begin();
-  auto record = nlohmann::json::parse(testing::text_of(file));
+  auto record = nlohmann::json::parse(testing::to_text(file));
   record["provenance"]["cpu_model"] = "Z80";
   std::ofstream(file) << record.dump();
   const std::string line = "note: 1 run of another machine (Z80, ";
@@ -112,7 +112,7 @@ TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
   expect_parts(again.err, {line, "2 runs, 1 done already, 1 to do"});
   EXPECT_TRUE(to_make().empty());
   EXPECT_TRUE(again.out.starts_with("Warning: runs of two machines are mixed: ")) << again.out;
-  const auto report = nlohmann::json::parse(testing::text_of(study() / "report/report.json"));
+  const auto report = nlohmann::json::parse(testing::to_text(study() / "report/report.json"));
   EXPECT_EQ(report.at("tables").at(0).at("rows").size(), 2U);
 }
 
@@ -154,7 +154,7 @@ TEST_F(Sweep, APointThatCannotRunHereIsLeftOutBeforeTheFirstRun) {
                {"note: cannot run here, left out: gpus=4096,", "4096 replicas of 1 CPU each",
                 "--set oversubscribe=true", "small: 1 run, 0 done"});
   EXPECT_EQ(load_store(study()).records.size(), 1u);
-  EXPECT_EQ(testing::text_of(study() / "plan.json").find("4096"), std::string::npos)
+  EXPECT_EQ(testing::to_text(study() / "plan.json").find("4096"), std::string::npos)
       << "no report misses it";
   const Ran none = sweep({"--set", "oversubscribe=false", "--set", "gpus=4096"});
   EXPECT_EQ(none.code, 64);
@@ -168,7 +168,7 @@ TEST_F(Sweep, AResultsFolderThatIsAFile) {
   EXPECT_EQ(ran.code, 65);
   EXPECT_EQ(testing::lines_in(ran.err), 1u) << ran.err;
   expect_parts(ran.err, {"paceline: ", results().string()});
-  EXPECT_EQ(testing::text_of(results()), "mine");
+  EXPECT_EQ(testing::to_text(results()), "mine");
 }
 
 TEST_F(Sweep, ATimeoutEndsARun) {
@@ -186,7 +186,7 @@ std::vector<std::string> processes_of(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string pid = entry.path().filename().string();
     if (!to_integer(pid) || pid == std::to_string(getpid())) continue;
-    if (testing::text_of(entry.path() / "cmdline").find(folder.string()) != std::string::npos) {
+    if (testing::to_text(entry.path() / "cmdline").find(folder.string()) != std::string::npos) {
       found.push_back(pid);
     }
   }

@@ -17,7 +17,7 @@ const DatasetPair& data() {
   return pair;
 }
 
-TrainingRun run_of(int replicas, int batch, std::size_t steps) {
+TrainingRun make_run(int replicas, int batch, std::size_t steps) {
   TrainingRun run;
   run.config.replicas = replicas;
   run.config.batch_per_replica = batch;
@@ -38,7 +38,7 @@ double relative_difference(const std::vector<double>& a, const std::vector<doubl
 
 // Dropout stays on: its bits follow a sample's place in the global order, not its rank.
 TEST(WorldSize, TwoReplicasOfHalfTheBatchEqualOneInDouble) {
-  TrainingRun one = run_of(1, 64, 100), two = run_of(2, 32, 100);
+  TrainingRun one = make_run(1, 64, 100), two = make_run(2, 32, 100);
   one.device = two.device = "reference";
   const Result a = train(one, data()), b = train(two, data());
   ASSERT_EQ(a.outcome.steps, 100U);
@@ -54,7 +54,7 @@ TEST(WorldSize, TwoReplicasOfHalfTheBatchEqualOneInDouble) {
 class Workloads : public testing::TestWithParam<const char*> {
  protected:
   TrainingRun cpu_run(std::size_t steps = 60) const {
-    TrainingRun run = run_of(2, 32, steps);
+    TrainingRun run = make_run(2, 32, steps);
     run.workload = GetParam();
     return run;
   }
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(All, Workloads, testing::Values("mnist-mlp", "mnist-cnn
                          [](const auto& info) { return std::string(info.param).substr(6); });
 
 TEST(Replicas, ThatDifferAtTheEndAreReported) {
-  TrainingRun run = run_of(2, 32, 5);
+  TrainingRun run = make_run(2, 32, 5);
   run.backend = "null";
   try {
     train(run, data());
@@ -121,7 +121,7 @@ TEST(Replicas, ThatDifferAtTheEndAreReported) {
 }
 
 TEST(Updates, CanBeSwitchedOff) {
-  TrainingRun run = run_of(1, 64, 5);
+  TrainingRun run = make_run(1, 64, 5);
   run.config.update = false;
   const Result still = train(run, data());
   run.config.step_limit = 1;
@@ -131,7 +131,7 @@ TEST(Updates, CanBeSwitchedOff) {
 }
 
 TEST(Outcome, CountsAreThoseOfTheRun) {
-  TrainingRun run = run_of(2, 32, 0);
+  TrainingRun run = make_run(2, 32, 0);
   run.config.epochs = 2;
   run.config.evaluate = Evaluate::epoch;
   DatasetPair small = data();
@@ -157,7 +157,7 @@ TEST(Outcome, CountsAreThoseOfTheRun) {
 
 // Sums over real samples only, so that shares of unequal size give the same.
 TEST(Evaluation, DoesNotDependOnTheNumberOfReplicas) {
-  TrainingRun run = run_of(1, 60, 1);
+  TrainingRun run = make_run(1, 60, 1);
   run.config.update = false;
   run.config.evaluate = Evaluate::end;
   const Result one = train(run, data());
@@ -171,7 +171,7 @@ TEST(Evaluation, DoesNotDependOnTheNumberOfReplicas) {
 TEST(Samples, OfAnotherShapeThanTheNetworksAreRefused) {
   const DatasetPair small = synthetic_images(14, 14, 1, 10, 640, 64, 1);
   try {
-    train(run_of(1, 64, 1), small);
+    train(make_run(1, 64, 1), small);
     FAIL() << "14 x 14 samples went into a 28 x 28 network";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();

@@ -27,7 +27,7 @@ std::unique_ptr<Device> played(cuda::Math math, cuda::ReplayOptions replays = {}
   return make_device_on(std::move(runtime), std::move(products), options);
 }
 
-Run run_of(const std::string& workload, int replicas) {
+Run make_run(const std::string& workload, int replicas) {
   Run run;
   run.workload = workload;
   run.config.replicas = replicas;
@@ -56,7 +56,7 @@ double distance(const Result& a, const Result& b) {
 void trains_like_the_cpu(const std::string& workload, int replicas, int input_threads) {
   SCOPED_TRACE(workload + " on " + std::to_string(replicas));
   const DatasetPair data = mnist(52, 20);  // the last batch of an epoch is incomplete
-  Run run = run_of(workload, replicas);
+  Run run = make_run(workload, replicas);
   run.input_threads = input_threads;
   const Result expected = train(run, data);
   run.make_device = [] { return played(cuda::Math::fp32); };
@@ -85,7 +85,7 @@ void is_traced(int replicas) {
   SCOPED_TRACE(replicas);
   const Scratch scratch;
   const TraceSetup trace{scratch.path() / "trace.json"};
-  training::Run run = run_of("mnist-mlp", replicas);
+  training::Run run = make_run("mnist-mlp", replicas);
   run.make_device = [] { return played(cuda::Math::fp32); };
   run.trace = &trace;
   const double before = now_seconds();
@@ -129,7 +129,7 @@ TEST(PlayedGpu, ReplicasReduceThroughTheHost) {
 // Two steps a slot are queued as they are, the third is captured: one launch a step from then on.
 TEST(PlayedGpu, AStepIsOneGraph) {
   const DatasetPair data = mnist(52, 20);
-  training::Run run = run_of("mnist-mlp", 1);
+  training::Run run = make_run("mnist-mlp", 1);
   run.config.drop_last = true;
   run.config.evaluate = Evaluate::none;
   const auto outcome_of = [&](cuda::ReplayOptions replays, cuda::HostCounts& counts) {
@@ -152,7 +152,7 @@ TEST(PlayedGpu, AStepIsOneGraph) {
 void follows_a_recipe(int replicas) {
   SCOPED_TRACE(replicas);
   const DatasetPair data = mnist(100, 20);
-  training::Run run = run_of("mnist-mlp", replicas);
+  training::Run run = make_run("mnist-mlp", replicas);
   run.config.batch_per_replica = 4;
   run.config.accumulate = 2;
   run.config.step_limit = 6 * (3 - replicas);
@@ -178,7 +178,7 @@ TEST(PlayedGpu, FollowsARecipeLikeTheCpu) {
 
 TEST(PlayedGpu, SixteenBitsTrainTheSameOnAllReplicas) {
   const DatasetPair data = mnist(52, 20);
-  training::Run run = run_of("mnist-cnn", 2);
+  training::Run run = make_run("mnist-cnn", 2);
   run.make_device = [] { return played(cuda::Math::bf16); };
   const Result result = train(run, data);
   EXPECT_EQ(result.parameters[0], result.parameters[1]);

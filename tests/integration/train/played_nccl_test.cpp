@@ -55,7 +55,7 @@ class PlayedNccl : public testing::Test {
   Scratch scratch_;
 };
 
-training::Run run_of(int replicas) {
+training::Run make_run(int replicas) {
   training::Run run;
   run.workload = "mnist-cnn";
   run.config.replicas = replicas;
@@ -69,7 +69,7 @@ training::Run run_of(int replicas) {
 TEST_F(PlayedNccl, TrainsLikeReplicasOnTheCpu) {
   const DatasetPair data = mnist(60, 20);
   for (const int replicas : {2, 3}) {
-    training::Run run = run_of(replicas);
+    training::Run run = make_run(replicas);
     run.config.step_limit = 6;
     const Result expected = train(run, data);
     const ReplicaGpus gpus = played_gpus(replicas);
@@ -96,7 +96,7 @@ TEST_F(PlayedNccl, TrainsLikeReplicasOnTheCpu) {
 // every rank must capture the same steps.
 TEST_F(PlayedNccl, SumsWithinAStepsGraph) {
   const DatasetPair data = mnist(60, 25);
-  training::Run run = run_of(3);
+  training::Run run = make_run(3);
   run.workload = "mnist-mlp";
   run.config.step_limit = 18;
   run.config.evaluate = Evaluate::epoch;
@@ -104,7 +104,7 @@ TEST_F(PlayedNccl, SumsWithinAStepsGraph) {
   run.gpus = &gpus;
   run.backend = "nccl";
   // What all replicas did together: threads make their devices in any order.
-  const auto result_of = [&](cuda::ReplayOptions replays, cuda::HostCounts& all) {
+  const auto make_result = [&](cuda::ReplayOptions replays, cuda::HostCounts& all) {
     std::vector<cuda::HostCounts> counts(3);
     std::atomic<std::size_t> next{0};
     run.make_device = [&, replays] { return played(replays, &counts[next++]); };
@@ -116,10 +116,10 @@ TEST_F(PlayedNccl, SumsWithinAStepsGraph) {
     return result;
   };
   cuda::HostCounts whole, parts, none;
-  const Result expected = result_of({false, false}, none);
-  const Result result = result_of({true, true}, whole);
+  const Result expected = make_result({false, false}, none);
+  const Result result = make_result({true, true}, whole);
   EXPECT_EQ(result.parameters, expected.parameters);
-  EXPECT_EQ(result_of({true, false}, parts).parameters, expected.parameters);
+  EXPECT_EQ(make_result({true, false}, parts).parameters, expected.parameters);
   EXPECT_EQ(misuse(), "");
   EXPECT_LT(2 * whole.graph_launches, parts.graph_launches);
   EXPECT_EQ(whole.kernels, none.kernels);
@@ -131,7 +131,7 @@ TEST_F(PlayedNccl, SumsWithinAStepsGraph) {
 
 TEST_F(PlayedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
   const DatasetPair data = mnist(64, 20);
-  training::Run run = run_of(2);
+  training::Run run = make_run(2);
   run.config.step_limit = 40;
   const ReplicaGpus gpus = played_gpus(2);
   run.gpus = &gpus;
@@ -146,7 +146,7 @@ TEST_F(PlayedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
 // waits.
 TEST_F(PlayedNccl, ALaunchThatBlocksIsWatched) {
   const DatasetPair data = mnist(64, 20);
-  training::Run run = run_of(2);
+  training::Run run = make_run(2);
   run.config.step_limit = 20;
   run.config.log_every = 1;
 #ifdef __SANITIZE_ADDRESS__

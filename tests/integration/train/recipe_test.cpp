@@ -27,7 +27,7 @@ const DatasetPair& digits() {
 
 class Recipe : public ::testing::Test {
  protected:
-  TrainingRun run_of(int replicas, int batch, const std::string& device = "reference") {
+  TrainingRun make_run(int replicas, int batch, const std::string& device = "reference") {
     TrainingRun run;
     run.network = &network_;
     run.device = device;
@@ -52,7 +52,7 @@ class Recipe : public ::testing::Test {
   void expect_exact_resume(TrainingRun run) {
     const Result whole = train(run, digits());
     CheckpointSetup saving, going_on;
-    saving.schedule = checkpoint_schedule_of("9 steps", "");
+    saving.schedule = parse_checkpoint_schedule("9 steps", "");
     saving.run = scratch_.path() / "run";
     saving.workload = going_on.workload = "small";
     going_on.resume = saving.run / "checkpoints" / "small-0001-step-00000009";
@@ -74,7 +74,7 @@ ScheduleSpec warm_cosine() {
 }
 
 TEST_F(Recipe, SchedulesDoNotDependOnTheWorld) {
-  TrainingRun one = run_of(1, 32), four = run_of(4, 8);
+  TrainingRun one = make_run(1, 32), four = make_run(4, 8);
   one.config.schedule = four.config.schedule = warm_cosine();
   const Result a = train(one, digits()), b = train(four, digits());
   expect_near(b, a, 1e-10);
@@ -84,7 +84,7 @@ TEST_F(Recipe, SchedulesDoNotDependOnTheWorld) {
 
 TEST_F(Recipe, SchedulesGoOnExactly) {
   for (const Decay decay : {Decay::cosine, Decay::step, Decay::polynomial}) {
-    TrainingRun run = run_of(2, 16, "cpu");
+    TrainingRun run = make_run(2, 16, "cpu");
     run.config.schedule = warm_cosine();
     run.config.schedule.decay = decay;
     run.config.schedule.decay_epochs = {1.5, 2};
@@ -96,7 +96,7 @@ TEST_F(Recipe, SchedulesGoOnExactly) {
 // No epoch improves by so much: the rate falls after the second and each that follows.
 TEST_F(Recipe, APlateauLowersTheRateOfAllRanks) {
   for (const int replicas : {1, 3}) {
-    TrainingRun run = run_of(replicas, 24 / replicas, "cpu");
+    TrainingRun run = make_run(replicas, 24 / replicas, "cpu");
     std::vector<std::string> told;
     run.told = &told;
     run.config.step_limit = 0;
@@ -109,7 +109,7 @@ TEST_F(Recipe, APlateauLowersTheRateOfAllRanks) {
                         "epoch 3"),
               told.end());
     CheckpointSetup saving, going_on;
-    saving.schedule = checkpoint_schedule_of("1 epoch", "");
+    saving.schedule = parse_checkpoint_schedule("1 epoch", "");
     saving.run = scratch_.path() / std::to_string(replicas);
     saving.workload = going_on.workload = "small";
     going_on.resume = saving.run / "checkpoints" / "small-0003";
@@ -130,7 +130,7 @@ TEST_F(Recipe, APlateauLowersTheRateOfAllRanks) {
 // Statistics of batch_norm aside, which this network has none of.
 TEST_F(Recipe, AccumulatedBatchesAreOneLargeOne) {
   for (const double clip_norm : {0.0, 0.5}) {
-    TrainingRun one = run_of(1, 48);
+    TrainingRun one = make_run(1, 48);
     one.config.clip_norm = clip_norm;
     one.config.weight_decay = 0.01;
     one.config.bucket_mb = one.config.last_bucket_mb = 0.002;
@@ -141,7 +141,7 @@ TEST_F(Recipe, AccumulatedBatchesAreOneLargeOne) {
          {std::tuple{1, 12, 4}, {2, 8, 3}, {3, 8, 2}, {2, 24, 1}}) {
       SCOPED_TRACE(std::to_string(replicas) + " x " + std::to_string(batch) + " x " +
                    std::to_string(parts));
-      TrainingRun other = run_of(replicas, batch);
+      TrainingRun other = make_run(replicas, batch);
       other.config = one.config;
       other.config.replicas = replicas;
       other.config.batch_per_replica = batch;
@@ -160,7 +160,7 @@ TEST_F(Recipe, AccumulatedBatchesAreOneLargeOne) {
 }
 
 TEST_F(Recipe, NoBitDependsOnThreadsBucketsOrOverlap) {
-  TrainingRun run = run_of(2, 8, "cpu");
+  TrainingRun run = make_run(2, 8, "cpu");
   run.config.accumulate = 2;
   run.config.clip_norm = 0.3;
   run.config.weight_decay = 0.1;
@@ -174,7 +174,7 @@ TEST_F(Recipe, NoBitDependsOnThreadsBucketsOrOverlap) {
 }
 
 TEST_F(Recipe, DecayClippingAndAccumulationGoOnExactly) {
-  TrainingRun run = run_of(2, 8, "cpu");
+  TrainingRun run = make_run(2, 8, "cpu");
   run.config.accumulate = 2;
   run.config.clip_norm = 0.5;
   run.config.weight_decay = 0.1;
@@ -184,7 +184,7 @@ TEST_F(Recipe, DecayClippingAndAccumulationGoOnExactly) {
 
 // The first step of plain gradient descent, whose gradient is known from an unclipped one.
 TEST_F(Recipe, ClippingScalesTheReducedGradient) {
-  TrainingRun run = run_of(2, 16);
+  TrainingRun run = make_run(2, 16);
   run.config.optimizer = Optimizer::sgd;
   run.config.learning_rate = 1;
   run.config.step_limit = 1;
@@ -210,7 +210,7 @@ TEST_F(Recipe, ClippingScalesTheReducedGradient) {
 }
 
 TEST_F(Recipe, OnlyKernelsDecay) {
-  TrainingRun run = run_of(1, 32);
+  TrainingRun run = make_run(1, 32);
   run.config.optimizer = Optimizer::sgd;
   run.config.learning_rate = 0.5;
   run.config.step_limit = 1;
@@ -233,7 +233,7 @@ TEST_F(Recipe, OnlyKernelsDecay) {
 }
 
 TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
-  TrainingRun run = run_of(3, 8, "cpu");
+  TrainingRun run = make_run(3, 8, "cpu");
   run.config.step_limit = 0;
   run.config.epochs = 12;
   run.config.evaluate = Evaluate::epoch;
@@ -266,13 +266,13 @@ TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
 
 // The last checkpoint of a run that reached its goal is its end, not a place to go on from.
 TEST_F(Recipe, ARunThatReachedItsGoalIsDoneWhenResumed) {
-  TrainingRun run = run_of(2, 16, "cpu");
+  TrainingRun run = make_run(2, 16, "cpu");
   run.config.step_limit = 0;
   run.config.epochs = 3;
   run.config.evaluate = Evaluate::epoch;
   run.config.until = Goal{Metric::test_accuracy, 0.01};
   CheckpointSetup saving, going_on;
-  saving.schedule = checkpoint_schedule_of("2 epochs", "");
+  saving.schedule = parse_checkpoint_schedule("2 epochs", "");
   saving.run = scratch_.path() / "run";
   saving.workload = going_on.workload = "small";
   run.checkpoints = &saving;
@@ -285,7 +285,7 @@ TEST_F(Recipe, ARunThatReachedItsGoalIsDoneWhenResumed) {
 }
 
 TEST_F(Recipe, TopFiveIsCountedOverAllRanks) {
-  TrainingRun run = run_of(1, 24, "cpu");
+  TrainingRun run = make_run(1, 24, "cpu");
   run.config.evaluate = Evaluate::epoch;
   const Result one = train(run, digits());
   for (const EpochQuality& epoch : one.outcome.epochs) {
@@ -305,7 +305,7 @@ TEST_F(Recipe, TopFiveIsCountedOverAllRanks) {
 
 // A rate of zero moves nothing: the first step of a warm-up from it, and the end of a polynomial.
 TEST_F(Recipe, TheRateOfAStepIsThatOfItsBegin) {
-  TrainingRun run = run_of(1, 32);
+  TrainingRun run = make_run(1, 32);
   run.config.optimizer = Optimizer::sgd;
   run.config.schedule.warmup_epochs = 2;
   run.config.step_limit = 1;

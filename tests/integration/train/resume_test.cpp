@@ -33,7 +33,7 @@ const DatasetPair& data() {
 
 class Resume : public ::testing::Test {
  protected:
-  TrainingRun run_of(int replicas, int batch, std::size_t steps) {
+  TrainingRun make_run(int replicas, int batch, std::size_t steps) {
     TrainingRun run;
     run.network = &network_;
     run.config.replicas = replicas;
@@ -46,7 +46,7 @@ class Resume : public ::testing::Test {
   }
   CheckpointSetup every(const std::string& schedule) const {
     CheckpointSetup setup;
-    setup.schedule = checkpoint_schedule_of(schedule, "");
+    setup.schedule = parse_checkpoint_schedule(schedule, "");
     setup.run = scratch_.path() / "run";
     setup.workload = "small";
     return setup;
@@ -93,17 +93,17 @@ class Resume : public ::testing::Test {
 };
 
 TEST_F(Resume, IsBitForBitTheUninterruptedRun) {
-  expect_equal(run_of(1, 32, 40));
+  expect_equal(make_run(1, 32, 40));
 }
 
 TEST_F(Resume, OfReplicasWithStatisticsOfTheirOwn) {
-  TrainingRun run = run_of(3, 11, 40);
+  TrainingRun run = make_run(3, 11, 40);
   run.input_threads = 1;
   expect_equal(run);
 }
 
 TEST_F(Resume, WeightsAloneAreWhereARunBegins) {
-  TrainingRun run = run_of(2, 16, 12);
+  TrainingRun run = make_run(2, 16, 12);
   CheckpointSetup saving = every("6 steps");
   saving.content = CheckpointContent::model;
   run.checkpoints = &saving;
@@ -140,8 +140,8 @@ TEST_F(Resume, WeightsAloneAreWhereARunBegins) {
 
 TEST_F(Resume, OfEveryOptimizer) {
   for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adagrad}) {
-    SCOPED_TRACE(name_of(optimizer));
-    TrainingRun run = run_of(1, 32, 40);
+    SCOPED_TRACE(to_string(optimizer));
+    TrainingRun run = make_run(1, 32, 40);
     run.config.optimizer = optimizer;
     expect_equal(run);
     std::filesystem::remove_all(scratch_.path() / "run");
@@ -149,20 +149,20 @@ TEST_F(Resume, OfEveryOptimizer) {
 }
 
 TEST_F(Resume, InDoubleLosesNoDigit) {
-  TrainingRun run = run_of(1, 32, 40);
+  TrainingRun run = make_run(1, 32, 40);
   run.device = "reference";
   expect_equal(run);
 }
 
 TEST_F(Resume, OfAnEndlessStream) {
-  TrainingRun run = run_of(2, 16, 40);
+  TrainingRun run = make_run(2, 16, 40);
   run.config.steps_per_epoch = 7;
   expect_equal(run);
 }
 
 TEST_F(Resume, OnAPlayedGpuWithItsOwnLayoutsAndLossScale) {
   for (const cuda::Math math : {cuda::Math::fp32, cuda::Math::fp16}) {
-    TrainingRun run = run_of(2, 16, 40);
+    TrainingRun run = make_run(2, 16, 40);
     run.make_device = [math] {
       auto runtime = cuda::make_host_runtime();
       auto products = cuda::make_host_products(*runtime);
@@ -179,7 +179,7 @@ TEST_F(Resume, OnAPlayedGpuWithItsOwnLayoutsAndLossScale) {
 TEST_F(Resume, AtAnotherWorldSizeTakesTheSameSamples) {
   Network plain("plain", {28, 28, 1}, 10);
   plain.flatten().dense(16).relu().dropout(0.3).dense(10);
-  TrainingRun run = run_of(2, 16, 40);
+  TrainingRun run = make_run(2, 16, 40);
   run.network = &plain;
   run.device = "reference";
   const Result whole = train(run, data());
@@ -188,7 +188,7 @@ TEST_F(Resume, AtAnotherWorldSizeTakesTheSameSamples) {
   run.config.step_limit = 9;
   train(run, data());
   for (const auto& [replicas, batch] : {std::pair{1, 32}, {4, 8}}) {
-    TrainingRun other = run_of(replicas, batch, 40);
+    TrainingRun other = make_run(replicas, batch, 40);
     other.network = &plain;
     other.device = "reference";
     other.checkpoints = &going_on;
@@ -205,11 +205,11 @@ TEST_F(Resume, AtAnotherWorldSizeTakesTheSameSamples) {
 // 9 steps of 32 of 200: two epochs' worth of 64 end after 4 + 4 steps, of which 88 samples are left
 // in the second.
 TEST_F(Resume, AtAnotherGlobalBatchTakesWhatIsLeftOfTheEpoch) {
-  TrainingRun run = run_of(1, 32, 9);
+  TrainingRun run = make_run(1, 32, 9);
   const CheckpointSetup saving = every("9 steps"), going_on = from("small-0001-step-00000009");
   run.checkpoints = &saving;
   train(run, data());
-  TrainingRun other = run_of(2, 32, 0);
+  TrainingRun other = make_run(2, 32, 0);
   other.config.epochs = 2;
   other.checkpoints = &going_on;
   const Result result = train(other, data());
@@ -219,12 +219,12 @@ TEST_F(Resume, AtAnotherGlobalBatchTakesWhatIsLeftOfTheEpoch) {
 }
 
 TEST_F(Resume, AtAnotherWorldSizeTakesTheMeanOfRunningAverages) {
-  TrainingRun run = run_of(2, 16, 5);
+  TrainingRun run = make_run(2, 16, 5);
   const CheckpointSetup saving = every("5 steps"), going_on = from("small-0000-step-00000005");
   run.checkpoints = &saving;
   const Result two = train(run, data());
   EXPECT_NE(two.statistics[0], two.statistics[1]);
-  TrainingRun other = run_of(1, 32, 5);  // nothing is left to do
+  TrainingRun other = make_run(1, 32, 5);  // nothing is left to do
   other.checkpoints = &going_on;
   const Result one = train(other, data());
   EXPECT_EQ(one.outcome.steps, 0U);
@@ -238,7 +238,7 @@ TEST_F(Resume, AtAnotherWorldSizeTakesTheMeanOfRunningAverages) {
 }
 
 TEST_F(Resume, WritesWhatItIsTold) {
-  TrainingRun run = run_of(2, 25, 0);  // 4 steps an epoch
+  TrainingRun run = make_run(2, 25, 0);  // 4 steps an epoch
   run.config.epochs = 3;
   CheckpointSetup setup = every("1 epoch");
   run.checkpoints = &setup;
@@ -260,7 +260,7 @@ TEST_F(Resume, WritesWhatItIsTold) {
 }
 
 TEST_F(Resume, AStoppedRunIsSavedAndGoesOn) {
-  TrainingRun run = run_of(2, 16, 300);
+  TrainingRun run = make_run(2, 16, 300);
   const Result whole = train(run, data());
   CheckpointSetup setup = every("1000 epochs");
   std::atomic<int> asked{0};
@@ -280,7 +280,7 @@ TEST_F(Resume, AStoppedRunIsSavedAndGoesOn) {
 }
 
 TEST_F(Resume, RefusesWhatWouldNotGoOnAsItBegan) {
-  TrainingRun run = run_of(1, 32, 3);
+  TrainingRun run = make_run(1, 32, 3);
   CheckpointSetup saving = every("3 steps");
   const auto seed = [](const char* value) { return ResumeFact{value, OnChange::refused}; };
   const ResumeFact no_schedule{std::nullopt, OnChange::announced, true};
@@ -309,7 +309,7 @@ TEST_F(Resume, RefusesWhatWouldNotGoOnAsItBegan) {
 }
 
 TEST_F(Resume, ACheckpointThatCannotBeWrittenIsToldAndFailsTheRunAtItsEnd) {
-  TrainingRun run = run_of(2, 16, 12);
+  TrainingRun run = make_run(2, 16, 12);
   const CheckpointSetup setup = every("5 steps");
   run.checkpoints = &setup;
   run.report = [&](const Progress& progress) {

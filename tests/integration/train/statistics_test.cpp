@@ -29,7 +29,7 @@ auto find_in(const Table& table, const std::string& name) {
   throw std::runtime_error(name + " is not built here");
 }
 
-std::vector<std::vector<double>> statistics_of(const Program& program, const Plan& plan) {
+std::vector<std::vector<double>> count_statistics(const Program& program, const Plan& plan) {
   std::vector<std::vector<double>> all;
   for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
     all.push_back(program.read_statistic(static_cast<int>(i)));
@@ -81,13 +81,14 @@ std::vector<Ended> train(NormStatistics statistics, const DatasetPair& data) {
     Trainer trainer(std::move(setup));
     Ended& mine = ended[rank];
     mine.outcome = trainer.run();
-    mine.statistics = statistics_of(trainer.program(), trainer.plan());
+    mine.statistics = count_statistics(trainer.program(), trainer.plan());
     const std::size_t half = data.test.samples / kReplicas;
     mine.own = evaluate_part(trainer, data.test, rank * half, (rank + 1) * half);
     with_averaged_statistics(trainer.program(), trainer.plan(), *communicators[rank], [&] {
       mine.mean = evaluate_part(trainer, data.test, rank * half, (rank + 1) * half);
     });
-    EXPECT_EQ(statistics_of(trainer.program(), trainer.plan()), mine.statistics) << "not restored";
+    EXPECT_EQ(count_statistics(trainer.program(), trainer.plan()), mine.statistics)
+        << "not restored";
   };
   std::thread second(one, 1);
   one(0);

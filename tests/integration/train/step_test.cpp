@@ -14,7 +14,7 @@ using TrainingRun = training::Run;
 
 constexpr std::size_t kSteps = 40;
 
-TrainingRun run_of(const char* workload, const char* device, int replicas) {
+TrainingRun make_run(const char* workload, const char* device, int replicas) {
   TrainingRun run;
   run.workload = workload;
   run.device = device;
@@ -38,7 +38,7 @@ struct Counts {
   }
 };
 
-Counts counts_of(TrainingRun run, const DatasetPair& data) {
+Counts parse_counts(TrainingRun run, const DatasetPair& data) {
   Counts counts;
   run.report = [&counts](const Progress& progress) { counts.take(progress.step); };
   train(run, data);
@@ -56,20 +56,20 @@ class Step : public testing::TestWithParam<const char*> {
 // On cpu oneDNN allocates small objects of its own whenever a primitive is run.
 TEST_P(Step, AllocatesNothingAfterTheFirst) {
   for (const int replicas : {1, 2}) {
-    const Counts counts = counts_of(run_of(GetParam(), "reference", replicas), data());
+    const Counts counts = parse_counts(make_run(GetParam(), "reference", replicas), data());
     // Other ranks may still be in their first step when rank 0 ends its own.
     EXPECT_EQ(counts.allocations[kSteps - 1] - counts.allocations[2], 0) << replicas << " replicas";
   }
 }
 
 TEST_P(Step, OfARecipeAllocatesNothingEither) {
-  TrainingRun run = run_of(GetParam(), "reference", 1);
+  TrainingRun run = make_run(GetParam(), "reference", 1);
   run.config.schedule = {.decay = Decay::cosine, .warmup_epochs = 0.5};
   run.config.weight_decay = 0.01;
   run.config.clip_norm = 1;
   run.config.accumulate = 2;
   run.config.batch_per_replica = 8;
-  const Counts counts = counts_of(run, data());
+  const Counts counts = parse_counts(run, data());
   EXPECT_EQ(counts.allocations[kSteps - 1] - counts.allocations[2], 0);
 }
 
@@ -77,12 +77,12 @@ TEST_P(Step, FaultsNoPageAfterTheFirst) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "memory that was freed is not used again";  // as the sanitizer wants it
 #endif
-  const Counts counts = counts_of(run_of(GetParam(), "cpu", 1), data());
+  const Counts counts = parse_counts(make_run(GetParam(), "cpu", 1), data());
   EXPECT_EQ(counts.faults[kSteps - 1] - counts.faults[1], 0);
 }
 
 TEST_P(Step, PhasesSumToIt) {
-  TrainingRun run = run_of(GetParam(), "cpu", 2);
+  TrainingRun run = make_run(GetParam(), "cpu", 2);
   run.comm_threads = 1;
   const auto result = train(run, data());
   ASSERT_EQ(result.outcome.ranks.size(), 2U);

@@ -7,7 +7,7 @@ using namespace paceline::fake_cuda;
 
 namespace {
 
-Graph* graph_of(cudaGraph_t graph) {
+Graph* make_graph(cudaGraph_t graph) {
   const auto found = state().graphs.find(graph);
   return found == state().graphs.end() ? nullptr : found->second.get();
 }
@@ -63,7 +63,7 @@ extern "C" {
 
 cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   ENTER("cudaStreamBeginCapture");
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   if (stream == nullptr) return leave(cudaErrorStreamCaptureUnsupported);
   if (!on) return leave(cudaErrorInvalidResourceHandle);
   if (on->capture) return leave(cudaErrorIllegalState);
@@ -80,7 +80,7 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapt
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   ENTER("cudaStreamEndCapture");
   *graph = nullptr;
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   if (!on) return leave(cudaErrorInvalidResourceHandle);
   const std::shared_ptr<Capture> capture = on->capture;
   if (!capture) return leave(cudaErrorIllegalState);
@@ -99,7 +99,7 @@ cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* gra
 cudaError_t CUDARTAPI cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes,
                                         std::size_t* count) {
   ENTER("cudaGraphGetNodes");
-  const Graph* of = graph_of(graph);
+  const Graph* of = make_graph(graph);
   if (of == nullptr) return leave(cudaErrorInvalidValue);
   if (nodes != nullptr) {
     *count = std::min(*count, of->nodes.size());
@@ -130,7 +130,7 @@ cudaError_t CUDARTAPI cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cud
 cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                            unsigned long long) {
   ENTER("cudaGraphInstantiate");
-  Graph* of = graph_of(graph);
+  Graph* of = make_graph(graph);
   if (of == nullptr) return leave(cudaErrorInvalidValue);
   auto made = std::make_unique<Executable>();
   made->graph = of;
@@ -150,10 +150,10 @@ cudaError_t CUDARTAPI cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t execu
                                                            cudaEvent_t event) {
   ENTER("cudaGraphExecEventRecordNodeSetEvent");
   const auto found = state().executables.find(executable);
-  const auto with = event_of(event);
+  const auto with = event_at(event);
   if (found == state().executables.end() || !with) return leave(cudaErrorInvalidValue);
   const Executable& in = *found->second;
-  if (graph_of(reinterpret_cast<cudaGraph_t>(in.graph)) == nullptr) {
+  if (make_graph(reinterpret_cast<cudaGraph_t>(in.graph)) == nullptr) {
     return leave(cudaErrorInvalidValue);  // its nodes have no names any more
   }
   const auto at = in.nodes.find(reinterpret_cast<Node*>(node));
@@ -167,7 +167,7 @@ cudaError_t CUDARTAPI cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t execu
 cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   ENTER("cudaGraphLaunch");
   const auto found = state().executables.find(executable);
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   if (found == state().executables.end()) return leave(cudaErrorInvalidValue);
   if (!on || on->device != current_device()) return leave(cudaErrorInvalidResourceHandle);
   if (on->capture) return leave(cudaErrorStreamCaptureUnsupported);
@@ -178,7 +178,7 @@ cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t s
       work.push_back(node->work);
       continue;
     }
-    const auto event = event_of(node->event);
+    const auto event = event_at(node->event);
     if (!event) return leave(cudaErrorInvalidResourceHandle);
     event->capture = nullptr;
     event->record = record_now(on);

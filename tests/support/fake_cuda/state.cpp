@@ -94,7 +94,7 @@ cudaError_t refuse_while_capturing() {
   return result;
 }
 
-StreamPtr stream_of(cudaStream_t stream) {
+StreamPtr make_stream(cudaStream_t stream) {
   if (stream == nullptr) {
     StreamPtr& legacy = state().legacy[current_device()];
     if (!legacy) legacy = std::make_shared<Stream>();
@@ -105,7 +105,7 @@ StreamPtr stream_of(cudaStream_t stream) {
   return found == state().streams.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<Event> event_of(cudaEvent_t event) {
+std::shared_ptr<Event> event_at(cudaEvent_t event) {
   const auto found = state().events.find(event);
   return found == state().events.end() ? nullptr : found->second;
 }
@@ -165,13 +165,13 @@ std::vector<std::string> complaints() {
 }
 
 int priority_of(cudaStream_t stream) {
-  return stream_of(stream)->priority;
+  return make_stream(stream)->priority;
 }
 unsigned flags_of(cudaStream_t stream) {
-  return stream_of(stream)->flags;
+  return make_stream(stream)->flags;
 }
 unsigned flags_of(cudaEvent_t event) {
-  return event_of(event)->flags;
+  return event_at(event)->flags;
 }
 unsigned device_flags(int device) {
   return state().device_flags[device];

@@ -129,8 +129,8 @@ class Call {
   cudaError_t error_ = cudaSuccess;
 };
 
-StreamPtr stream_of(cudaStream_t stream);  // null: none
-std::shared_ptr<Event> event_of(cudaEvent_t event);
+StreamPtr make_stream(cudaStream_t stream);  // null: none
+std::shared_ptr<Event> event_at(cudaEvent_t event);
 std::shared_ptr<Record> record_now(const StreamPtr& stream);  // of an event, not yet queued
 double now();
 

@@ -212,13 +212,13 @@ cudaError_t CUDARTAPI cudaMemset(void* data, int value, std::size_t bytes) {
   if (const cudaError_t refused = refuse_while_capturing()) return leave(refused);
   const Block* block = block_of(data, bytes, "cudaMemset");
   if (block == nullptr || block->on_host) return leave(cudaErrorInvalidValue);
-  return leave(queue(*stream_of(nullptr), cudaGraphNodeTypeMemset,
+  return leave(queue(*make_stream(nullptr), cudaGraphNodeTypeMemset,
                      [=] { std::memset(data, value, bytes); }));
 }
 cudaError_t CUDARTAPI cudaMemsetAsync(void* data, int value, std::size_t bytes,
                                       cudaStream_t stream) {
   ENTER("cudaMemsetAsync");
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   const Block* block = block_of(data, bytes, "cudaMemsetAsync");
   if (!on || on->device != current_device()) return leave(cudaErrorInvalidResourceHandle);
   if (block == nullptr || block->on_host) return leave(cudaErrorInvalidValue);
@@ -231,7 +231,7 @@ cudaError_t CUDARTAPI cudaMemsetAsync(void* data, int value, std::size_t bytes,
 cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, const void* from, std::size_t bytes,
                                       cudaMemcpyKind kind, cudaStream_t stream) {
   ENTER("cudaMemcpyAsync");
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   if (!on) return leave(cudaErrorInvalidResourceHandle);
   if (kind != cudaMemcpyDefault) return leave(cudaErrorInvalidMemcpyDirection);
   const auto number = [bytes](const void* data) {
@@ -266,7 +266,7 @@ cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t* stream, unsigne
 // Its work goes on.
 cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
   ENTER("cudaStreamDestroy");
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   if (stream == nullptr || !on) return leave(cudaErrorInvalidResourceHandle);
   if (on->capture) complain("destroys a stream that is captured");
   advance(*on, on->queued());
@@ -275,7 +275,7 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream) {
   ENTER("cudaStreamSynchronize");
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   if (!on) return leave(cudaErrorInvalidResourceHandle);
   if (const cudaError_t refused = refuse_to_wait(*on)) return leave(refused);
   advance(*on, on->queued());
@@ -283,8 +283,8 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   ENTER("cudaStreamWaitEvent");
-  const StreamPtr on = stream_of(stream);
-  const auto waited = event_of(event);
+  const StreamPtr on = make_stream(stream);
+  const auto waited = event_at(event);
   if (!on || !waited) return leave(cudaErrorInvalidResourceHandle);
   if (waited->capture) {
     if (waited->capture->ended) return leave(cudaErrorCapturedEvent);
@@ -322,8 +322,8 @@ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event) {
 cudaError_t CUDARTAPI cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
                                                unsigned flags) {
   ENTER("cudaEventRecord");
-  const StreamPtr on = stream_of(stream);
-  const auto recorded = event_of(event);
+  const StreamPtr on = make_stream(stream);
+  const auto recorded = event_at(event);
   if (!on || !recorded || on->device != recorded->device) {
     return leave(cudaErrorInvalidResourceHandle);
   }
@@ -350,7 +350,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 // Nothing goes on by being asked for, but who asks again has waited meanwhile.
 cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
   ENTER("cudaEventQuery");
-  const auto asked = event_of(event);
+  const auto asked = event_at(event);
   if (!asked) return leave(cudaErrorInvalidResourceHandle);
   if (const cudaError_t refused = refuse_while_capturing()) return leave(refused);
   if (asked->capture) return leave(cudaErrorCapturedEvent);
@@ -360,7 +360,7 @@ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event) {
   ENTER("cudaEventSynchronize");
-  const auto waited = event_of(event);
+  const auto waited = event_at(event);
   if (!waited) return leave(cudaErrorInvalidResourceHandle);
   if (const cudaError_t refused = refuse_while_capturing()) return leave(refused);
   if (waited->capture) return leave(cudaErrorCapturedEvent);
@@ -370,7 +370,7 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t CUDARTAPI cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin,
                                            cudaEvent_t end) {
   ENTER("cudaEventElapsedTime");
-  const auto first = event_of(begin), last = event_of(end);
+  const auto first = event_at(begin), last = event_at(end);
   if (!first || !last || !first->record || !last->record || first->device != last->device ||
       ((first->flags | last->flags) & cudaEventDisableTiming) != 0) {
     return leave(cudaErrorInvalidResourceHandle);
@@ -384,7 +384,7 @@ cudaError_t CUDARTAPI cudaEventElapsedTime(float* milliseconds, cudaEvent_t begi
 cudaError_t CUDARTAPI cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
                                          void* argument) {
   ENTER("cudaLaunchHostFunc");
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   if (!on) return leave(cudaErrorInvalidResourceHandle);
   return leave(queue(*on, cudaGraphNodeTypeHost, [=] {
     in_host_function() = true;
@@ -398,7 +398,7 @@ cudaError_t CUDARTAPI cudaLaunchKernel(const void* function, dim3 grid, dim3 blo
   ENTER("cudaLaunchKernel");
   constexpr unsigned kMostThreads = 1024;
   constexpr std::size_t kMostShared = 48 << 10;
-  const StreamPtr on = stream_of(stream);
+  const StreamPtr on = make_stream(stream);
   auto* kernel = const_cast<Kernel*>(static_cast<const Kernel*>(function));
   if (!on || on->device != current_device()) return leave(cudaErrorInvalidResourceHandle);
   if (!kernel->built) return leave(cudaErrorNoKernelImageForDevice);

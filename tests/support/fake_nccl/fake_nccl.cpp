@@ -71,7 +71,7 @@ bool call_fails(const std::string& kind) {
   return std::to_string(++count) == wanted.substr(colon + 1);
 }
 
-paceline::DType type_of(ncclDataType_t type) {
+paceline::DType type_at(ncclDataType_t type) {
   switch (type) {
     case ncclFloat16:
       return paceline::DType::f16;
@@ -366,7 +366,7 @@ EXPORT ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, nccl
   const bool captured = queue->captures != nullptr && queue->captures(queue);
   if (call_fails(captured ? "captured-sum" : "sum")) return ncclUnhandledCudaError;
   comm->works.push_back(
-      {comm, static_cast<std::byte*>(to), count, type_of(type), captured ? ++comm->captures : 0});
+      {comm, static_cast<std::byte*>(to), count, type_at(type), captured ? ++comm->captures : 0});
   try {
     queue->enqueue(queue, &run, &comm->works.back());
   } catch (const std::exception&) {

@@ -17,7 +17,7 @@ template <typename... T>
 struct Types {};
 // Names of a type. Bits are unsigned.
 template <typename T>
-std::vector<std::string> names_of() {
+std::vector<std::string> point_names() {
   const std::string width = std::to_string(8 * sizeof(T));
   if constexpr (std::is_floating_point_v<T>) {
     return {".f" + width};
@@ -34,7 +34,7 @@ using Loadable = Types<U8, U16, U32, U64, S8, S16, S32, S64, float, double>;
 
 template <typename T, typename Make>
 void add_type(Table& table, const std::string& name, Make make) {
-  for (const std::string& type : names_of<T>()) table.emplace(name + type, make(T{}));
+  for (const std::string& type : point_names<T>()) table.emplace(name + type, make(T{}));
 }
 template <typename... T, typename Make>
 void add_types(Table& table, const std::string& name, Types<T...>, Make make) {
@@ -196,7 +196,7 @@ void conversions_from(Table& table, Types<To...>) {
   const auto one = [&](auto to) {
     using T = decltype(to);
     if (std::is_integral_v<T> && std::is_floating_point_v<From>) return;
-    table.emplace("cvt" + names_of<T>()[0] + names_of<From>()[0], &convert<T, From>);
+    table.emplace("cvt" + point_names<T>()[0] + point_names<From>()[0], &convert<T, From>);
   };
   (one(To{}), ...);
 }
@@ -356,7 +356,7 @@ Table make_table() {
 
 }  // namespace
 
-PtxStep step_of(const std::string& instruction) {
+PtxStep next_step(const std::string& instruction) {
   static const Table kTable = make_table();
   const auto found = kTable.find(instruction);
   return found == kTable.end() ? nullptr : found->second;

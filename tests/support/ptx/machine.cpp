@@ -23,7 +23,7 @@ class Faults {
   void add(const PtxInstruction& i, unsigned block, unsigned thread, const std::string& what) {
     if (texts_.size() == kMostFaults) return;
     texts_.push_back(fmt::format("{}, line {} of PTX ({}): thread {} of block {} {}", kernel_.name,
-                                 i.line, module_.name_of(i), thread, block, what));
+                                 i.line, module_.to_string(i), thread, block, what));
   }
   std::vector<std::string> take() { return std::move(texts_); }
 
@@ -142,7 +142,7 @@ class Block final : public PtxMemory {
 
   void* local(PtxThread& t, const PtxInstruction& i, std::uint64_t at, std::size_t bytes) override {
     if (!fits(t, i, "local", at, bytes, kernel_.local_bytes, Access::write)) return nowhere();
-    return locals_.data() + kernel_.local_bytes * file_of(t.number) + at;
+    return locals_.data() + kernel_.local_bytes * resolve_file(t.number) + at;
   }
 
   void unknown(PtxThread& t, const PtxInstruction& i) override {
@@ -172,13 +172,13 @@ class Block final : public PtxMemory {
     nowhere_.fill(std::byte{0});
     return nowhere_.data();
   }
-  std::size_t file_of(unsigned thread) const { return kernel_.waits ? thread : 0; }
+  std::size_t resolve_file(unsigned thread) const { return kernel_.waits ? thread : 0; }
 
   void run_thread(unsigned number) {
     PtxThread& t = threads_[number];
     if (t.done) return;
     if (!t.begun) {
-      std::vector<std::uint64_t>& file = files_[file_of(number)];
+      std::vector<std::uint64_t>& file = files_[resolve_file(number)];
       for (const auto& [slot, value] : kernel_.constants) file[slot] = value;
       file[PtxKernel::thread] = number;
       file[PtxKernel::threads] = launch_.threads;

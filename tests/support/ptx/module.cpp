@@ -196,7 +196,7 @@ class PtxReader {
     } else if (!known_as.starts_with("membar") && !known_as.starts_with("fence")) {
       read_operands(operands, known_as, i);
     }
-    i.step = step_of(known_as);
+    i.step = next_step(known_as);
     i.name = name_index(name);
     kernel_.code.push_back(i);
   }

@@ -53,7 +53,7 @@ class PtxModule {
   // name. Null: there is none.
   const PtxKernel* find(const std::string& name) const;
   const std::map<std::string, PtxKernel>& kernels() const { return kernels_; }
-  const std::string& name_of(const PtxInstruction& i) const { return names_[i.name]; }
+  const std::string& to_string(const PtxInstruction& i) const { return names_[i.name]; }
 
  private:
   friend class PtxReader;
@@ -62,7 +62,7 @@ class PtxModule {
 };
 
 // What the instruction of this name does, as "add.s32" or "ld.global.v4.f32"; null: not known.
-PtxStep step_of(const std::string& instruction);
+PtxStep next_step(const std::string& instruction);
 
 // Demangled; of an entry the type of its parameters.
 std::string readable_name(const char* mangled);

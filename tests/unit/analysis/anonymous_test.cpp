@@ -61,10 +61,11 @@ TEST(Anonymous, NoFormatTellsHostsUsersAccountsOrPaths) {
     write_report({study}, options, stream);
     for (const char* secret : kSecrets) {
       EXPECT_EQ(stream.str().find(secret), std::string::npos)
-          << extension_of(format) << " tells " << secret << "\n"
+          << file_extension(format) << " tells " << secret << "\n"
           << stream.str().substr(std::max<std::size_t>(60, stream.str().find(secret)) - 60, 120);
     }
-    EXPECT_EQ(stream.str().find(folder.path().string()), std::string::npos) << extension_of(format);
+    EXPECT_EQ(stream.str().find(folder.path().string()), std::string::npos)
+        << file_extension(format);
   }
   ReportOptions open;
   open.format = Format::json;
@@ -75,7 +76,7 @@ TEST(Anonymous, NoFormatTellsHostsUsersAccountsOrPaths) {
 
 TEST(Anonymous, KeepsWhatIsMeasured) {
   const StoreContent content =
-      anonymous(testing::content_of({telling_record(sample_record({.gpus = 2}))}));
+      anonymous(testing::canonical_content({telling_record(sample_record({.gpus = 2}))}));
   ASSERT_EQ(content.records.size(), 1U);
   const Record& record = content.records[0];
   EXPECT_EQ(record->parameters.text("backend"), "mpi");
@@ -87,7 +88,7 @@ TEST(Anonymous, KeepsWhatIsMeasured) {
 TEST(Anonymous, AHostMayBeCalledAsABackendIs) {
   Json json = sample_record({.gpus = 2});
   json["provenance"]["hosts"] = {"mpi", "measured"};
-  const StoreContent content = anonymous(testing::content_of({json}));
+  const StoreContent content = anonymous(testing::canonical_content({json}));
   EXPECT_EQ(content.records[0]->parameters.text("backend"), "mpi");
   EXPECT_EQ(content.records[0]->kind, "measured");
 }
@@ -111,7 +112,7 @@ TEST(Anonymous, JobsAndPagesAreHidden) {
   Json json = telling_record(sample_record({.gpus = 2}));
   json["reason"] = "ended with 12345";
   json["provenance"]["source"] = "https://uni.edu/~bob/hush";
-  const StoreContent content = anonymous(testing::content_of({json}));
+  const StoreContent content = anonymous(testing::canonical_content({json}));
   EXPECT_EQ(content.records[0].json()["reason"], "ended with N");
   EXPECT_EQ(content.records[0].json()["provenance"]["source"], "a URL");
 }

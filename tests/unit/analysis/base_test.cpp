@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 // Four rounds of each bucket size; 4 MiB take 2 s, the others more.
@@ -43,7 +43,7 @@ struct MadeRow {
   Table table;
 
   MadeRow(const std::vector<Json>& records, const Base& base)
-      : study(make_studies(content_of(records)).at(0)), comparison(compare(study, base)) {
+      : study(make_studies(canonical_content(records)).at(0)), comparison(compare(study, base)) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       facts.push_back(row_facts(study, comparison, i));
     }
@@ -137,21 +137,23 @@ TEST(SettingAsBase, ANumberOfReplicasGivesEfficiencies) {
 }
 
 TEST(SettingAsBase, AStudyOfOneSizeHasItsFirstValue) {
-  EXPECT_EQ(default_base(make_studies(content_of(tuned({2}))).at(0)), Base("bucket_mb", "1"));
-  EXPECT_EQ(default_base(make_studies(content_of(tuned({1, 2}))).at(0)), Base(Base::matched));
+  EXPECT_EQ(default_base(make_studies(canonical_content(tuned({2}))).at(0)),
+            Base("bucket_mb", "1"));
+  EXPECT_EQ(default_base(make_studies(canonical_content(tuned({1, 2}))).at(0)),
+            Base(Base::matched));
   std::vector<Json> two_axes = tuned({2});
   for (Json run : tuned({2})) {
     run["parameters"]["input_threads"] = 3;
     two_axes.push_back(run);
   }
-  EXPECT_EQ(default_base(make_studies(content_of(two_axes)).at(0)), Base(Base::matched))
+  EXPECT_EQ(default_base(make_studies(canonical_content(two_axes)).at(0)), Base(Base::matched))
       << "which of the two is to be compared nobody has said";
 }
 
 TEST(SettingAsBase, AValueThatNoRowHasIsRefused) {
   const auto said = [](const Base& base) {
     try {
-      check_base(make_studies(content_of(tuned({2}))), base);
+      check_base(make_studies(canonical_content(tuned({2}))), base);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::usage);
       return std::string(error.what());
@@ -183,7 +185,7 @@ TEST(SettingAsBase, APlotShowsTheTimeOverTheValues) {
 }
 
 std::string base_notes(const std::vector<Json>& records, const std::vector<Selection>& only = {}) {
-  const Study study = make_studies(content_of(records), only).at(0);
+  const Study study = make_studies(canonical_content(records), only).at(0);
   std::string text;
   for (const std::string& note : compare(study, Base::matched).notes) text += note + '\n';
   return text;

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 // Runs of a point in rounds, each off by the factors.
@@ -37,7 +37,7 @@ struct Found {
 };
 
 Found found(const std::vector<Json>& records, double within) {
-  Study study = make_studies(content_of(records)).at(0);
+  Study study = make_studies(canonical_content(records)).at(0);
   Best best = find_best(study, within);
   return {std::move(study), std::move(best)};
 }
@@ -155,7 +155,7 @@ TEST(Best, AReportOfSettingsSaysWhichIsTheFastest) {
       records.push_back(run);
     }
   }
-  const Study study = make_studies(content_of(records)).at(0);
+  const Study study = make_studies(canonical_content(records)).at(0);
   const Comparison comparison = compare(study, Base::matched);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
@@ -168,7 +168,7 @@ TEST(Best, AReportOfSettingsSaysWhichIsTheFastest) {
   EXPECT_NE(said[1].text.find("bucket_mb: fastest: "), std::string::npos) << said[1].text;
   EXPECT_NE(said[1].text.find("bucket_mb 4: 2.00"), std::string::npos) << said[1].text;
   for (const BrokenRule& broken : broken_rules(study, comparison, facts)) {
-    EXPECT_NE(broken.rule, 1) << sentence_of(broken);
+    EXPECT_NE(broken.rule, 1) << format_sentence(broken);
   }
 }
 
@@ -240,7 +240,7 @@ TEST(Best, ARunThatMissedItsGoalIsNoAnswer) {
   EXPECT_THROW(found(records, 0.05), Error);
 }
 
-std::string sentence_of(const std::vector<Json>& records) {
+std::string format_sentence(const std::vector<Json>& records) {
   const auto [study, best] = found(records, 0.05);
   return fastest_sentence(study, best);
 }
@@ -261,9 +261,9 @@ TEST(Best, DisturbedPointsAreLeftAside) {
   EXPECT_EQ(best_json(study, best)["left_aside"][0]["name"], "4 replicas");
 
   for (Json& json : records) json["flags"]["throttled"] = json["layout"]["gpus"] != 1;
-  EXPECT_NE(sentence_of(records).find("the only point to judge: 1 replica"), std::string::npos);
+  EXPECT_NE(format_sentence(records).find("the only point to judge: 1 replica"), std::string::npos);
   for (Json& json : records) json["flags"]["throttled"] = true;
-  const std::string all = sentence_of(records);
+  const std::string all = format_sentence(records);
   EXPECT_EQ(all.find("fewer"), std::string::npos) << all;
   EXPECT_NE(all.find("fastest by its mean: 4 replicas"), std::string::npos) << all;
   EXPECT_NE(all.find("not judged, as rows of only disturbed runs cannot tell"), std::string::npos)
@@ -313,8 +313,8 @@ TEST(Best, TimesThatAreAlikeToTheLastDigitAreAlike) {
   std::vector<Json> records;
   add(records, 1, 1, 7.3, {1, 1, 1});
   add(records, 2, 1, 7.3, {1, 1, 1, 1, 1, 1, 1});
-  EXPECT_NE(sentence_of(records).find("the 2 points cannot be told apart"), std::string::npos)
-      << sentence_of(records);
+  EXPECT_NE(format_sentence(records).find("the 2 points cannot be told apart"), std::string::npos)
+      << format_sentence(records);
 }
 
 TEST(Best, WhereSomeRunsReachedTheGoalItIsSaid) {
@@ -371,7 +371,7 @@ TEST(Best, PooledSessionsAreTheUnit) {
   int wrong = 0;
   for (int i = 0; i < kStudies; ++i) {
     const auto records = alike_points(random, 2, 3, 5, 0.03);
-    const Study study = make_studies(content_of(records), {}, {}, Pooling::always).at(0);
+    const Study study = make_studies(canonical_content(records), {}, {}, Pooling::always).at(0);
     wrong += find_best(study, 0.05).alike.empty() ? 1 : 0;
   }
   EXPECT_LE(wrong, 0.05 * kStudies + 3 * std::sqrt(0.05 * kStudies));
@@ -391,7 +391,7 @@ TEST(Best, OfTwoMachinesEachHasItsFastest) {
       }
     }
   }
-  const Study study = make_studies(content_of(records)).at(0);
+  const Study study = make_studies(canonical_content(records)).at(0);
   const Comparison comparison = compare(study, Base::matched);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {

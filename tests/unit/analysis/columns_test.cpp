@@ -11,11 +11,11 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 Table table_with(const std::vector<std::string>& choice) {
-  const Study study = make_studies(content_of(testing::drifting_study())).at(0);
+  const Study study = make_studies(canonical_content(testing::drifting_study())).at(0);
   const Comparison comparison = compare(study, Base::matched);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
@@ -71,7 +71,7 @@ paceline::Run costly() {
   Json record = sample_record({.gpus = 2, .fit_seconds = 3000});
   record["timing"]["setup_seconds"] = 300.0;
   record["timing"]["evaluation_seconds"] = 300.0;
-  return run_of(Record(record, "record"));
+  return make_run(Record(record, "record"));
 }
 
 TEST(Cost, IsWhatTheRunOrItsJobHeld) {

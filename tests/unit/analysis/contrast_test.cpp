@@ -12,18 +12,19 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 const std::vector<double> kWobble = {0.99, 1.0, 1.01, 0.995, 1.005};
 
-Json run_of(int gpus, double seconds, int round, const std::string& session = "s1") {
+Json make_run(int gpus, double seconds, int round, const std::string& session = "s1") {
   return sample_record(
       {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = seconds, .session = session});
 }
 
 Study study_of(const std::vector<Json>& records, bool pool = false) {
-  return make_studies(content_of(records), {}, {}, pool ? Pooling::always : Pooling::by_sessions)
+  return make_studies(canonical_content(records), {}, {},
+                      pool ? Pooling::always : Pooling::by_sessions)
       .at(0);
 }
 
@@ -46,9 +47,9 @@ TEST(Contrast, RoundsThatOnlyOneRowHasAreNotLeftOutInSilence) {
   std::vector<Json> records;
   for (int round = 1; round <= 5; ++round) {
     const double wobble = kWobble[static_cast<std::size_t>(round - 1)];
-    records.push_back(run_of(1, 10 * wobble, round));
-    records.push_back(run_of(2, 5 * wobble, round));
-    records.push_back(run_of(2, 7.2 * wobble, round, "s2"));
+    records.push_back(make_run(1, 10 * wobble, round));
+    records.push_back(make_run(2, 5 * wobble, round));
+    records.push_back(make_run(2, 7.2 * wobble, round, "s2"));
   }
   const Compared compared(records);
   const Ratio& ratio = compared.comparison.speed_ups[1]->ratio;
@@ -65,8 +66,8 @@ TEST(Contrast, RoundsThatOnlyOneRowHasAreNotLeftOutInSilence) {
 TEST(Contrast, ARoundThatTheBaseLacksIsNotLeftOutInSilence) {
   std::vector<Json> records;
   for (int round = 1; round <= 5; ++round) {
-    if (round < 4) records.push_back(run_of(1, 10, round));
-    records.push_back(run_of(2, round < 4 ? 5 : 8, round));
+    if (round < 4) records.push_back(make_run(1, 10, round));
+    records.push_back(make_run(2, round < 4 ? 5 : 8, round));
   }
   const Compared compared(records);
   EXPECT_NEAR(compared.comparison.speed_ups[1]->ratio.estimate.value,
@@ -76,10 +77,10 @@ TEST(Contrast, ARoundThatTheBaseLacksIsNotLeftOutInSilence) {
 TEST(Contrast, ARoundOfMoreRunsThanOthersMakesNoPairs) {
   std::vector<Json> records;
   for (int round = 1; round <= 3; ++round) {
-    records.push_back(run_of(1, 10, round));
-    records.push_back(run_of(2, 5, round));
+    records.push_back(make_run(1, 10, round));
+    records.push_back(make_run(2, 5, round));
   }
-  records.push_back(run_of(2, 9, 1));
+  records.push_back(make_run(2, 9, 1));
   const Compared compared(records);
   EXPECT_EQ(compared.comparison.speed_ups[1]->ratio.kind, RatioKind::welch);
 }
@@ -93,8 +94,8 @@ std::vector<Json> sessions(std::mt19937_64& random, int count, int runs) {
       const double shift = std::exp(0.03 * normal(random));
       for (int round = 1; round <= runs; ++round) {
         const double noise = std::exp(0.001 * normal(random));
-        records.push_back(run_of(gpus, 10.0 / gpus * (1 + 0.1 * (gpus - 1)) * shift * noise, round,
-                                 "s" + std::to_string(session)));
+        records.push_back(make_run(gpus, 10.0 / gpus * (1 + 0.1 * (gpus - 1)) * shift * noise,
+                                   round, "s" + std::to_string(session)));
       }
     }
   }
@@ -127,7 +128,7 @@ TEST(Contrast, ARowOfOneSessionHasNoIntervalAmongPooledOnes) {
   EXPECT_EQ(compared.comparison.speed_ups[1]->ratio.kind, RatioKind::paired);
   EXPECT_FALSE(compared.facts[2].fit_seconds->interval);
   EXPECT_FALSE(compared.comparison.speed_ups[2]->ratio.estimate.interval);
-  EXPECT_EQ(doubt_of(compared.study.rows[0], compared.study.rows[2]).text(),
+  EXPECT_EQ(find_weak_evidence(compared.study.rows[0], compared.study.rows[2]).text(),
             "fewer than 3 sessions");
 }
 
@@ -135,13 +136,14 @@ TEST(Contrast, DisturbedRunsAreNotCalledFew) {
   std::vector<Json> records;
   for (int round = 1; round <= 5; ++round) {
     for (const int gpus : {1, 2, 4}) {
-      Json record = run_of(gpus, 10.0 / gpus * (gpus > 1 ? 1.1 : 1), round);
+      Json record = make_run(gpus, 10.0 / gpus * (gpus > 1 ? 1.1 : 1), round);
       record["flags"]["throttled"] = gpus > 1;
       records.push_back(record);
     }
   }
   const Compared compared(records);
-  EXPECT_EQ(doubt_of(compared.study.rows[0], compared.study.rows[1]).text(), "only disturbed runs");
+  EXPECT_EQ(find_weak_evidence(compared.study.rows[0], compared.study.rows[1]).text(),
+            "only disturbed runs");
   std::string all;
   for (const Finding& finding : findings(compared.study, compared.comparison, compared.facts)) {
     all += finding.text + '\n';
@@ -151,8 +153,8 @@ TEST(Contrast, DisturbedRunsAreNotCalledFew) {
 }
 
 TEST(Contrast, TwoRunsClaimNothing) {
-  const Compared compared({run_of(1, 9, 1), run_of(1, 11, 2), run_of(2, 10.05, 1),
-                           run_of(2, 10.1, 2), run_of(4, 10.1, 1), run_of(4, 10.2, 2)});
+  const Compared compared({make_run(1, 9, 1), make_run(1, 11, 2), make_run(2, 10.05, 1),
+                           make_run(2, 10.1, 2), make_run(4, 10.1, 1), make_run(4, 10.2, 2)});
   std::string all;
   for (const Finding& finding : findings(compared.study, compared.comparison, compared.facts)) {
     EXPECT_NE(finding.kind, FindingKind::slower_than_one) << finding.text;
@@ -167,15 +169,15 @@ TEST(Contrast, ThreeRunsThatStoppedByTheirResultsHaveNoIntervalOfARatio) {
   for (int round = 1; round <= 4; ++round) {
     for (const int gpus : {1, 2}) {
       if (gpus == 1 && round == 4) continue;
-      records.push_back(run_of(gpus, 10 + 0.01 * round, round));
+      records.push_back(make_run(gpus, 10 + 0.01 * round, round));
       records.back()["flags"]["sequential"] = true;
     }
   }
   const Compared compared(records);
   const Row &base = compared.study.rows[0], &row = compared.study.rows[1];
   const Judged ratio =
-      judged(compared.comparison.speed_ups[1]->ratio.estimate, doubt_of(base, row));
-  EXPECT_FALSE(doubt_of(base, row));
+      judged(compared.comparison.speed_ups[1]->ratio.estimate, find_weak_evidence(base, row));
+  EXPECT_FALSE(find_weak_evidence(base, row));
   EXPECT_FALSE(ratio.is_known());
   EXPECT_EQ(ratio.doubt().text(), "too few runs for an anytime-valid interval");
   EXPECT_FALSE(ratio.is_above(-1e9) || ratio.is_below(1e9));

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::drifting_study;
 using testing::sample_record;
 
@@ -29,16 +29,16 @@ std::vector<Json> controlled_study(const std::vector<double>& factors) {
 }
 
 Study study_of(const std::vector<Json>& records) {
-  return make_studies(content_of(records), {}, {}).at(0);
+  return make_studies(canonical_content(records), {}, {}).at(0);
 }
 
-std::vector<ControlCheck> controls_of(const std::vector<Json>& records) {
+std::vector<ControlCheck> check_controls(const std::vector<Json>& records) {
   const Study study = study_of(records);
-  return controls_of(study, compare(study, Base::matched));
+  return check_controls(study, compare(study, Base::matched));
 }
 
 TEST(Control, IsComparedByRoundsWithItsPoint) {
-  const auto controls = controls_of(controlled_study({1.01, 1.00, 1.02}));
+  const auto controls = check_controls(controlled_study({1.01, 1.00, 1.02}));
   ASSERT_EQ(controls.size(), 1U);
   const Ratio& ratio = controls[0].ratio;
   EXPECT_EQ(ratio.kind, RatioKind::paired);  // drift of the rounds, 30 %, is not in it
@@ -50,14 +50,14 @@ TEST(Control, IsComparedByRoundsWithItsPoint) {
 }
 
 TEST(Control, ThatDiffersIsAWarning) {
-  const auto controls = controls_of(controlled_study({1.05, 1.051, 1.049}));
+  const auto controls = check_controls(controlled_study({1.05, 1.051, 1.049}));
   ASSERT_EQ(controls.size(), 1U);
   EXPECT_TRUE(controls[0].differs());
   EXPECT_NE(control_line(controls[0]).find("find out why"), std::string::npos);
 }
 
 TEST(Control, TwoRunsNeverDecide) {
-  const auto controls = controls_of(controlled_study({1.05, 1.0501}));
+  const auto controls = check_controls(controlled_study({1.05, 1.0501}));
   ASSERT_EQ(controls.size(), 1U);
   EXPECT_FALSE(controls[0].differs());
   EXPECT_NE(control_line(controls[0]).find("too few runs"), std::string::npos);
@@ -66,7 +66,7 @@ TEST(Control, TwoRunsNeverDecide) {
 TEST(Control, DisturbedRunsAreNotCalledFew) {
   std::vector<Json> records = controlled_study({1.01, 1.0, 1.02});
   for (std::size_t i = 0; i < 6; ++i) records[i]["flags"]["throttled"] = true;
-  const auto controls = controls_of(records);
+  const auto controls = check_controls(records);
   ASSERT_EQ(controls.size(), 1U);
   const std::string line = control_line(controls[0]);
   EXPECT_EQ(line.find("too few"), std::string::npos) << line;
@@ -74,7 +74,7 @@ TEST(Control, DisturbedRunsAreNotCalledFew) {
 }
 
 TEST(Control, UnequalNumbersOfRunsAreBothSaid) {
-  const auto controls = controls_of(controlled_study({1.01, 1.0}));
+  const auto controls = check_controls(controlled_study({1.01, 1.0}));
   ASSERT_EQ(controls.size(), 1U);
   EXPECT_NE(control_line(controls[0]).find("(3 runs, and 2 of the control)"), std::string::npos)
       << control_line(controls[0]);
@@ -87,14 +87,14 @@ TEST(Control, NeverEntersARow) {
     EXPECT_EQ(with.rows[i].runs.size(), without.rows[i].runs.size());
   }
   EXPECT_EQ(with.gaps.size(), without.gaps.size());
-  EXPECT_TRUE(controls_of(drifting_study()).empty());
+  EXPECT_TRUE(check_controls(drifting_study()).empty());
 }
 
 TEST(Control, OneThatFailedOrWasTracedDoesNotCount) {
   std::vector<Json> records = controlled_study({1.01, 1.0, 1.02});
   records[6]["status"] = "failed";
   records[7]["flags"]["traced"] = true;
-  const auto controls = controls_of(records);
+  const auto controls = check_controls(records);
   ASSERT_EQ(controls.size(), 1U);
   EXPECT_EQ(controls[0].ratio.estimate.count, 1U);
 }

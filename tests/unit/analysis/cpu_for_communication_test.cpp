@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 // `runs` of two replicas, whose ranks expose `share` of their step to communication.
@@ -30,7 +30,7 @@ std::vector<Json> runs_with(int runs, int cpus, double share, const std::string&
 std::vector<std::string> sentences(std::vector<Json> records, const std::vector<Json>& more) {
   records.insert(records.end(), more.begin(), more.end());
   std::vector<std::string> all;
-  for (const Study& study : make_studies(content_of(records))) {
+  for (const Study& study : make_studies(canonical_content(records))) {
     for (const std::string& each : cpu_for_communication(study)) all.push_back(each);
   }
   return all;

@@ -16,7 +16,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 Json meter_json(const std::string& name, const std::string& covers, double joules) {
@@ -42,7 +42,8 @@ struct Metered {
   std::vector<RowFacts> facts;
 
   explicit Metered(const std::vector<Json>& records)
-      : study(make_studies(content_of(records)).at(0)), comparison(compare(study, Base::matched)) {
+      : study(make_studies(canonical_content(records)).at(0)),
+        comparison(compare(study, Base::matched)) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       facts.push_back(row_facts(study, comparison, i));
     }
@@ -206,7 +207,7 @@ const Expense* expense(const std::string& name) {
 }
 
 TEST(EnergyBest, LeastEnergyAmongTheNearlyFastest) {
-  const Study study = make_studies(content_of(frugal())).at(0);
+  const Study study = make_studies(canonical_content(frugal())).at(0);
   const Best best = find_best(study, 0.05, expense("energy"));
   EXPECT_EQ(best.best.name, "4 replicas");
   EXPECT_EQ(best.smallest.name, "2 replicas");
@@ -232,7 +233,7 @@ TEST(EnergyBest, AFasterPointWithoutAMeterIsNamed) {
       record["energy"].erase("joules");
     }
   }
-  const Study study = make_studies(content_of(records)).at(0);
+  const Study study = make_studies(canonical_content(records)).at(0);
   const std::string text = best_text(study, find_best(study, 0.05, expense("energy")));
   EXPECT_NE(text.find("fastest of the points with energy by the same meters in each run: 2 "
                       "replicas: 51."),
@@ -250,11 +251,11 @@ TEST(EnergyBest, PointsThatCannotBeComparedAreLeftAside) {
     if (record["layout"]["gpus"] == 2) record["energy"]["covers"] = "GPUs";
     if (record["layout"]["gpus"] == 1) record["energy"].erase("joules");
   }
-  const Study study = make_studies(content_of(records)).at(0);
+  const Study study = make_studies(canonical_content(records)).at(0);
   const Best best = find_best(study, 0.05, expense("energy"));
   EXPECT_EQ(best.points.size() + best.left_aside.size(), 3U);
   EXPECT_EQ(best.points.size(), 1U);
-  const Study unmetered = make_studies(content_of(testing::drifting_study())).at(0);
+  const Study unmetered = make_studies(canonical_content(testing::drifting_study())).at(0);
   EXPECT_THROW(find_best(unmetered, 0.05, expense("energy")), Error);
   EXPECT_THROW(find_best(unmetered, 0.05, expense("gpu-hours")), Error);
   EXPECT_EQ(find_best(unmetered, 0.05, expense("core-hours")).smallest.name, "2 replicas");

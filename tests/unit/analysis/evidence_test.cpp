@@ -12,7 +12,7 @@ namespace paceline {
 namespace {
 
 using laboratory::StepLaw;
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 struct Said {
@@ -25,7 +25,7 @@ bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-Said said_of(const StoreContent& content) {
+Said collect_statements(const StoreContent& content) {
   Said said;
   for (const Explanation& each : explain(content, Base::matched)) {
     said.explain += explanation_text(each, 1000);
@@ -55,8 +55,8 @@ TEST(Evidence, AMissingIntervalMakesNoVerdict) {
       records.back()["flags"]["sequential"] = true;
     }
   }
-  const StoreContent content = content_of(records);
-  const Said said = said_of(content);
+  const StoreContent content = canonical_content(records);
+  const Said said = collect_statements(content);
   EXPECT_FALSE(said.has(FindingKind::no_loss) || said.has(FindingKind::hidden_loss)) << said.report;
   EXPECT_TRUE(said.has(FindingKind::unjudged));
   EXPECT_TRUE(holds(said.report, "rows of too few runs for an anytime-valid interval cannot tell"))
@@ -79,7 +79,7 @@ TEST(Evidence, PartsThatCancelAreEachSaid) {
   StepLaw law;
   law.slow_base = 0.21;
   law.communication = [](double n) { return 0.03 * (n - 1); };
-  const Said said = said_of(study_of(law));
+  const Said said = collect_statements(study_of(law));
   EXPECT_TRUE(said.has(FindingKind::hidden_loss)) << said.report;
   EXPECT_FALSE(said.has(FindingKind::no_loss)) << said.report;
   EXPECT_TRUE(holds(said.report, "communication or straggler costs 17.")) << said.report;
@@ -97,12 +97,12 @@ TEST(Evidence, GainsListTheirPartsAndAreNoNegativeLosses) {
   StepLaw law;
   law.slow_base = 0.3;
   law.communication = [](double) { return 0.05; };
-  const Said said = said_of(study_of(law, 0.005, 5, {1, 2, 4}));
+  const Said said = collect_statements(study_of(law, 0.005, 5, {1, 2, 4}));
   EXPECT_TRUE(holds(said.explain, "points of efficiency are gained [")) << said.explain;
   EXPECT_TRUE(holds(said.explain, "]: compute ")) << said.explain;
   EXPECT_TRUE(holds(said.explain, "communication or straggler -")) << said.explain;
   EXPECT_FALSE(holds(said.explain, "-5")) << said.explain;
-  const Said noise = said_of(study_of(StepLaw{}, 0.05));
+  const Said noise = collect_statements(study_of(StepLaw{}, 0.05));
   EXPECT_FALSE(holds(noise.explain, ": -")) << noise.explain;
 }
 
@@ -122,7 +122,7 @@ TEST(Evidence, PhasesSpeakBeforeCauses) {
   const auto said = [](auto change) {
     StepLaw law;
     change(law);
-    const Said all = said_of(study_of(law));
+    const Said all = collect_statements(study_of(law));
     EXPECT_TRUE(all.has(FindingKind::steady)) << all.report;
     EXPECT_FALSE(all.has(FindingKind::causes_alike)) << all.report;
     EXPECT_FALSE(holds(all.explain, "cannot tell them apart")) << all.explain;
@@ -141,7 +141,7 @@ TEST(Evidence, PhasesSpeakBeforeCauses) {
 TEST(Evidence, ARingInStrongScalingIsNoWorkThatIsNotDivided) {
   StepLaw law;
   law.communication = [](double n) { return 0.1 * (n - 1) / n; };
-  const Said said = said_of(study_of(law, 0.002, 5, {1, 2, 4, 8}, Scaling::strong));
+  const Said said = collect_statements(study_of(law, 0.002, 5, {1, 2, 4, 8}, Scaling::strong));
   EXPECT_TRUE(holds(said.report, "the loss is as if 10")) << said.report;
   EXPECT_TRUE(holds(said.report, "of the base's time were not divided among replicas"))
       << said.report;
@@ -159,7 +159,7 @@ TEST(Evidence, ARemainingBoundNamesItsSize) {
           sample_record({.gpus = gpus, .repeat = round, .round = round, .fit_seconds = seconds}));
     }
   }
-  const std::string report = said_of(content_of(records)).report;
+  const std::string report = collect_statements(canonical_content(records)).report;
   EXPECT_TRUE(
       holds(report, "one of up to 89.6 points of efficiency on 2 replicas cannot be excluded"))
       << report;
@@ -168,7 +168,7 @@ TEST(Evidence, ARemainingBoundNamesItsSize) {
 TEST(Evidence, KarpFlattHasItsInterval) {
   StepLaw law;
   law.communication = [](double n) { return 0.1 * (n - 1); };
-  const std::string report = said_of(study_of(law, 0.01)).report;
+  const std::string report = collect_statements(study_of(law, 0.01)).report;
   const auto at = report.find(", Karp-Flatt 0.");
   ASSERT_NE(at, std::string::npos) << report;
   EXPECT_TRUE(holds(report.substr(at, 60), " [0.0")) << report;
@@ -200,7 +200,7 @@ TEST(Evidence, AMendedStragglerGivesBackBothParts) {
     records.push_back(one);
     records.push_back(two);
   }
-  const std::string text = said_of(content_of(records)).explain;
+  const std::string text = collect_statements(canonical_content(records)).explain;
   EXPECT_TRUE(holds(text, "16.7 points of efficiency are lost")) << text;
   EXPECT_TRUE(holds(text, "straggler 8.3")) << text;
   EXPECT_TRUE(holds(text, "if it computed as fast as the next slowest rank, about 16.7 [")) << text;

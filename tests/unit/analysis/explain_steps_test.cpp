@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::gzipped;
 using testing::sample_record;
 
@@ -19,13 +19,13 @@ constexpr int kSteps = 100, kWarmup = 10;
 constexpr double kStep = 0.1;
 
 // Weak scaling: the first steps of two replicas are slow, the others as fast as of one.
-double step_of(int gpus, int step) {
+double next_step(int gpus, int step) {
   return gpus > 1 && step < kWarmup ? 5 * kStep : kStep;
 }
 
 Json weak_record(int gpus, int repeat) {
   double seconds = 0;
-  for (int step = 0; step < kSteps; ++step) seconds += step_of(gpus, step);
+  for (int step = 0; step < kSteps; ++step) seconds += next_step(gpus, step);
   Json record =
       sample_record({.gpus = gpus, .repeat = repeat, .round = repeat, .fit_seconds = seconds});
   record["parameters"].erase("epochs");
@@ -43,13 +43,13 @@ Json weak_record(int gpus, int repeat) {
   return record;
 }
 
-std::string samples_of(int gpus) {
+std::string find_samples(int gpus) {
   std::string lines;
   for (int step = 0; step < kSteps; ++step) {
     for (int rank = 0; rank < gpus; ++rank) {
       lines += fmt::format(
           "{{\"rank\":{},\"step\":{},\"input\":0,\"forward\":{},\"communication\":{}}}\n", rank,
-          step, kStep, step_of(gpus, step) - kStep);
+          step, kStep, next_step(gpus, step) - kStep);
     }
   }
   return gzipped(lines);
@@ -61,7 +61,7 @@ TEST(ExplainSteps, RatesAreHeldAgainstTheStepsThatTheyAreOf) {
   for (int repeat = 1; repeat <= 3; ++repeat) {
     for (const int gpus : {1, 2}) {
       store.write("gpus=" + std::to_string(gpus), repeat, weak_record(gpus, repeat),
-                  samples_of(gpus));
+                  find_samples(gpus));
     }
   }
   const auto all = explain(load_store(folder / "study"), Base::matched);
@@ -80,7 +80,7 @@ TEST(ExplainSteps, TotalsOfAllStepsExplainNoRateOfSome) {
   for (int repeat = 1; repeat <= 3; ++repeat) {
     for (const int gpus : {1, 2}) records.push_back(weak_record(gpus, repeat));
   }
-  const auto all = explain(content_of(records), Base::matched);
+  const auto all = explain(canonical_content(records), Base::matched);
   const PointExplanation& point = all.at(0).points.at(1);
   EXPECT_FALSE(point.lost);
   EXPECT_EQ(point.label, "");
@@ -94,7 +94,7 @@ TEST(ExplainSteps, RanksThatTrainApartAreNotSerialized) {
   record["phases"][0]["forward"] = 8.0;
   record["phases"][1]["forward"] = 2.0;
   for (Json& rank : record["phases"]) rank["communication"] = 0.0;
-  const auto all = explain(content_of({record}), Base::matched);
+  const auto all = explain(canonical_content({record}), Base::matched);
   const PointExplanation& point = all.at(0).points.at(0);
   ASSERT_TRUE(point.step);
   EXPECT_NEAR(point.step->serialization, 1, 1e-9);
@@ -157,18 +157,18 @@ TEST(ExplainSteps, ManyRanksAreExplainedByTheirSpread) {
   EXPECT_EQ(report_of(4096, true, bytes), expected);
 }
 
-std::string label_of(double input, double launch, double compute) {
+std::string point_label(double input, double launch, double compute) {
   Json record = sample_record();
   record["phases"][0] = {{"input", input},     {"forward", compute}, {"backward", 0},
                          {"communication", 0}, {"update", 0},        {"other", launch},
                          {"step", 100}};
-  return explain(content_of({record}), Base::matched).at(0).points.at(0).label;
+  return explain(canonical_content({record}), Base::matched).at(0).points.at(0).label;
 }
 
 TEST(ExplainSteps, ASmallPartIsNoLabel) {
-  EXPECT_EQ(label_of(6, 5, 89), "compute");
-  EXPECT_EQ(label_of(10, 0, 90), "input");
-  EXPECT_EQ(label_of(9, 30, 61), "launch");
+  EXPECT_EQ(point_label(6, 5, 89), "compute");
+  EXPECT_EQ(point_label(10, 0, 90), "input");
+  EXPECT_EQ(point_label(9, 30, 61), "launch");
 }
 
 }  // namespace

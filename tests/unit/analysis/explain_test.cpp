@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::gzipped;
 using testing::sample_record;
 
@@ -84,7 +84,7 @@ Json record_with(const std::vector<RankSeconds>& ranks, double outside_of_steps 
 
 PointExplanation explained(const Json& base, const Json& point) {
   static std::vector<Explanation> kept;  // points look into it
-  kept = explain(content_of({base, point}), Base::matched);
+  kept = explain(canonical_content({base, point}), Base::matched);
   return kept.at(0).points.at(1);
 }
 
@@ -117,7 +117,7 @@ PointExplanation explained(const std::vector<Json>& bases, const std::vector<Jso
   static std::vector<Explanation> kept;
   std::vector<Json> all = bases;
   all.insert(all.end(), points.begin(), points.end());
-  kept = explain(content_of(all), Base::matched);
+  kept = explain(canonical_content(all), Base::matched);
   return kept.at(0).points.at(1);
 }
 
@@ -250,7 +250,7 @@ TEST(Explain, TheStragglerIsNamed) {
 
 TEST(Explain, APointWithoutABaseIsLabelledByItsStep) {
   const auto explanations =
-      explain(content_of({record_with({{.input = 4, .compute = 6}})}), Base::matched);
+      explain(canonical_content({record_with({{.input = 4, .compute = 6}})}), Base::matched);
   EXPECT_EQ(explanations[0].points[0].label, "input");
   EXPECT_TRUE(holds(explanations[0].points[0].because, "step time: 60.0 % compute, 40.0 % input"));
 }
@@ -284,7 +284,7 @@ TEST(Explain, RunsWithoutACostSayWhatItIs) {
       runs.push_back(run);
     }
   }
-  const std::string text = all_text(content_of(runs));
+  const std::string text = all_text(canonical_content(runs));
   EXPECT_TRUE(holds(text, "without communication (backend null): 1.197 times as fast [1.")) << text;
   EXPECT_TRUE(holds(text, ": it costs 16.5 % of the time [1")) << text;
   EXPECT_TRUE(holds(text, "without input (input synthetic): 1.496 times as fast [1.")) << text;
@@ -292,7 +292,7 @@ TEST(Explain, RunsWithoutACostSayWhatItIs) {
   EXPECT_TRUE(holds(text, ": it saves 20.2 % of the time [")) << text;
   EXPECT_TRUE(holds(text, "which cannot be told from no difference")) << text;
   EXPECT_FALSE(holds(text, "it costs 0.")) << text;
-  const std::string once = all_text(content_of(points));
+  const std::string once = all_text(canonical_content(points));
   EXPECT_TRUE(holds(once, "1.200 times as fast; fewer than 3 runs, so how much of it is noise"))
       << once;
   EXPECT_FALSE(holds(once, "it costs")) << once;
@@ -305,7 +305,7 @@ TEST(Explain, AGrowingCostIsSeen) {
     records.push_back(sample_record(
         {.gpus = gpus, .fit_seconds = 10 * (1 + 0.02 * (n - 1) + 0.02 * n * (n - 1)) / n}));
   }
-  const std::string text = all_text(content_of(records));
+  const std::string text = all_text(canonical_content(records));
   EXPECT_TRUE(holds(text, "rows of fewer than 3 runs cannot tell whether that is more than noise"))
       << text;
   EXPECT_FALSE(holds(text, "cannot exceed")) << text;
@@ -313,7 +313,7 @@ TEST(Explain, AGrowingCostIsSeen) {
   for (const Json& record : records) {
     for (Json& run : repeated(record, kQuietSteps)) repeats.push_back(run);
   }
-  const std::string sure = all_text(content_of(repeats));
+  const std::string sure = all_text(canonical_content(repeats));
   EXPECT_TRUE(holds(sure, "more than in proportion to the replicas added")) << sure;
   EXPECT_TRUE(holds(sure, "by the fit of the USL the speed-up is highest at about 7 replicas"))
       << sure;
@@ -326,7 +326,7 @@ TEST(Explain, SlowerThanOneReplicaFollowsNoLaw) {
          repeated(sample_record({.gpus = gpus, .fit_seconds = 10.0 * gpus}), kQuietSteps))
       records.push_back(run);
   }
-  const std::string text = all_text(content_of(records));
+  const std::string text = all_text(canonical_content(records));
   EXPECT_TRUE(holds(text, "slower than one: no law of scaling applies")) << text;
   EXPECT_FALSE(holds(text, "cannot exceed")) << text;
   EXPECT_FALSE(holds(text, "Amdahl")) << text;
@@ -340,7 +340,7 @@ TEST(Explain, SmallSharesKeepTheirDigits) {
         sample_record({.gpus = gpus, .fit_seconds = 10 * (1 + 0.0002 * n * (n - 1)) / n});
     for (Json& each : repeated(run, kQuietSteps)) records.push_back(each);
   }
-  const std::string text = all_text(content_of(records));
+  const std::string text = all_text(canonical_content(records));
   EXPECT_TRUE(holds(text, "coherence 0.0002 [")) << text;
 }
 
@@ -353,7 +353,7 @@ TEST(Explain, MoreSamplesToTheGoalAreAFactorOfTheirOwn) {
     record["quality"]["until"] = {
         {"goal", "test_accuracy>=0.98"}, {"reached", true}, {"epochs", 2 * gpus}};
   }
-  const auto explanations = explain(content_of(records), Base::matched);
+  const auto explanations = explain(canonical_content(records), Base::matched);
   ASSERT_EQ(explanations.size(), 1U);
   const PointExplanation& point = explanations[0].points.at(1);
   EXPECT_NEAR(point.facts->speed_up->efficiency.value(), 0.5, 1e-9);
@@ -366,7 +366,7 @@ TEST(Explain, MoreSamplesToTheGoalAreAFactorOfTheirOwn) {
   EXPECT_TRUE(holds(text, "the goal took 2.00 times the samples of the base")) << text;
   EXPECT_TRUE(holds(text, "samples to goal")) << text;
   EXPECT_TRUE(holds(text, "time-to-goal scaling, to test_accuracy>=0.98")) << text;
-  EXPECT_FALSE(holds(all_text(content_of({kIdealBase})), "samples to goal"));
+  EXPECT_FALSE(holds(all_text(canonical_content({kIdealBase})), "samples to goal"));
 }
 
 std::vector<Json> with_speed_ups(const std::vector<std::pair<int, double>>& speed_ups) {
@@ -379,7 +379,8 @@ std::vector<Json> with_speed_ups(const std::vector<std::pair<int, double>>& spee
 
 // At many replicas a small fraction is much: 0.018 of 64 halves the efficiency.
 TEST(Explain, SmallFractionsOfManyReplicasAreATrend) {
-  const std::string text = all_text(content_of(with_speed_ups({{16, 15}, {32, 25}, {64, 30}})));
+  const std::string text =
+      all_text(canonical_content(with_speed_ups({{16, 15}, {32, 25}, {64, 30}})));
   EXPECT_TRUE(holds(text, "the Karp-Flatt fraction goes from 0.004 on 16 to 0.018 on 64")) << text;
   EXPECT_FALSE(holds(text, "steady")) << text;
 }
@@ -389,7 +390,7 @@ TEST(Explain, FasterThanLinearIsNoZeroShare) {
   for (const Json& run : with_speed_ups({{2, 2.2}, {4, 5.5}})) {
     for (Json& each : repeated(run, kQuietSteps)) records.push_back(each);
   }
-  const std::string text = all_text(content_of(records));
+  const std::string text = all_text(canonical_content(records));
   EXPECT_TRUE(holds(text, "more than N times as fast as one")) << text;
 }
 
@@ -401,14 +402,14 @@ TEST(Explain, OtherCpusAreNoTrend) {
     records.push_back(
         sample_record({.gpus = gpus, .cpus_per_replica = cpus, .fit_seconds = seconds}));
   }
-  const std::string text = all_text(content_of(records));
+  const std::string text = all_text(canonical_content(records));
   EXPECT_FALSE(holds(text, "goes from")) << text;
   EXPECT_TRUE(holds(text, "(4 CPUs per replica): the Karp-Flatt fraction is 0.100")) << text;
 }
 
 // Two sizes and one run each know no noise.
 TEST(Explain, TwoSizesDenyNoCost) {
-  const std::string text = all_text(content_of(with_speed_ups({{64, 40}, {128, 38}})));
+  const std::string text = all_text(canonical_content(with_speed_ups({{64, 40}, {128, 38}})));
   EXPECT_TRUE(holds(text, "cannot tell whether that is more than noise")) << text;
   EXPECT_FALSE(holds(text, "cannot exceed")) << text;
 }
@@ -423,7 +424,7 @@ TEST(Explain, UpAndDownIsNoTrend) {
       records.push_back(run);
     }
   }
-  const std::string text = all_text(content_of(records));
+  const std::string text = all_text(canonical_content(records));
   EXPECT_TRUE(
       holds(text, "the Karp-Flatt fraction changes with the replicas, but not in one direction"))
       << text;
@@ -435,14 +436,14 @@ TEST(Findings, RunsThatDifferWidelyAreNamedFirst) {
   for (const Json& run : repeated(sample_record({.gpus = 2, .fit_seconds = 1.3}), kQuietSteps)) {
     records.push_back(run);
   }
-  const auto explanations = explain(content_of(records), Base::matched);
+  const auto explanations = explain(canonical_content(records), Base::matched);
   const Explanation& it = explanations.at(0);
   const auto found = findings(it.study, it.comparison, it.facts);
   EXPECT_EQ(found.at(0).kind, FindingKind::runs_differ);
   EXPECT_EQ(found.at(0).text,
             "runs of 1 replica differ widely (2.45, 2.51, 5.09 s): was the machine busy?");
   for (Json& record : records) record["provenance"]["machine_load"]["busy"] = false;
-  const auto quiet = explain(content_of(records), Base::matched);
+  const auto quiet = explain(canonical_content(records), Base::matched);
   EXPECT_EQ(quiet.at(0).unlike.at(0).text,
             "runs of 1 replica differ widely (2.45, 2.51, 5.09 s); the machine was busy in none of "
             "them");
@@ -451,8 +452,9 @@ TEST(Findings, RunsThatDifferWidelyAreNamedFirst) {
 }
 
 TEST(Explain, JsonSaysTheSame) {
-  const Json document = Json::parse(explanations_json(explain(
-      content_of({kIdealBase, record_with({{1, 6.5, 2, 0.5}, {1, 7, 1.5, 0.5}})}), Base::matched)));
+  const Json document = Json::parse(explanations_json(
+      explain(canonical_content({kIdealBase, record_with({{1, 6.5, 2, 0.5}, {1, 7, 1.5, 0.5}})}),
+              Base::matched)));
   const Json& point = document["explanations"][0]["points"][1];
   EXPECT_EQ(point["gpus"], 2);
   EXPECT_TRUE(point["label"].is_null());

@@ -11,11 +11,11 @@ namespace paceline {
 namespace {
 
 using testing::drifting_study;
+using testing::format_table;
 using testing::sample_record;
-using testing::table_of;
 
 TEST(Render, LatexSetsWhatDiffersAndSaysTheRestOnce) {
-  Table table = table_of(drifting_study());
+  Table table = format_table(drifting_study());
   table.title = "a_b & 5 % of {x} \\input";
   const std::string latex = render_latex(table);
   EXPECT_NE(
@@ -38,7 +38,7 @@ TEST(Render, LatexSetsWhatDiffersAndSaysTheRestOnce) {
 
 TEST(Render, MarkdownRowsHaveAllCells) {
   std::size_t bars = 0;
-  for (const std::string& line : split(render_markdown(table_of(drifting_study())), '\n')) {
+  for (const std::string& line : split(render_markdown(format_table(drifting_study())), '\n')) {
     if (!line.starts_with("|")) continue;
     const auto count = static_cast<std::size_t>(std::count(line.begin(), line.end(), '|'));
     if (bars == 0) bars = count;
@@ -48,28 +48,28 @@ TEST(Render, MarkdownRowsHaveAllCells) {
 }
 
 TEST(Render, FormatsAreNamed) {
-  EXPECT_EQ(format_of("md"), Format::markdown);
-  EXPECT_EQ(format_of("latex"), Format::latex);
-  EXPECT_THROW(format_of("xml"), Error);
+  EXPECT_EQ(parse_format("md"), Format::markdown);
+  EXPECT_EQ(parse_format("latex"), Format::latex);
+  EXPECT_THROW(parse_format("xml"), Error);
 }
 
 TEST(Headline, IsTheLargestSpeedUpOfRealWork) {
   std::vector<Json> records = drifting_study();
-  EXPECT_TRUE(table_of(records).headline.starts_with("Largest mean speed-up: ")) << "";
-  const std::string before = table_of(records).headline;
+  EXPECT_TRUE(format_table(records).headline.starts_with("Largest mean speed-up: ")) << "";
+  const std::string before = format_table(records).headline;
   for (int repeat = 1; repeat <= 3; ++repeat) {  // an ablation trains nothing together
     records.push_back(
         sample_record({.gpus = 2, .repeat = repeat, .fit_seconds = 0.1, .backend = "null"}));
   }
-  EXPECT_EQ(table_of(records).headline.find("null"), std::string::npos)
-      << table_of(records).headline;
-  EXPECT_EQ(table_of(records).headline.substr(0, 30), before.substr(0, 30));
+  EXPECT_EQ(format_table(records).headline.find("null"), std::string::npos)
+      << format_table(records).headline;
+  EXPECT_EQ(format_table(records).headline.substr(0, 30), before.substr(0, 30));
 }
 
 TEST(Headline, IsNoneWithoutSeveralReplicasAgainstOne) {
-  EXPECT_EQ(table_of({sample_record({.gpus = 1})}).headline, "");
-  EXPECT_EQ(table_of({sample_record({.gpus = 2})}).headline, "");
-  EXPECT_EQ(table_of(drifting_study(), Base("gpus", "1")).headline, "");  // ratios to a setting
+  EXPECT_EQ(format_table({sample_record({.gpus = 1})}).headline, "");
+  EXPECT_EQ(format_table({sample_record({.gpus = 2})}).headline, "");
+  EXPECT_EQ(format_table(drifting_study(), Base("gpus", "1")).headline, "");  // ratios to a setting
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST(Gate, AnInjectedSpikeIsSuspectThenPasses) {
   Judgement first = judge(side_with("baseline", Quantity::time, {10, 10, 10}, "s"),
                           side_with("current", Quantity::time, {11, 11.01, 11}, "s"), {});
   ASSERT_EQ(first.verdict(), Verdict::regression);
-  const GateOptions suspects = suspects_of(first, {});
+  const GateOptions suspects = find_suspects(first, {});
   EXPECT_EQ(suspects.only.size(), 1U);
   settle(first, judge(side_with("baseline", Quantity::time, {10, 10, 10}, "t"),
                       side_with("current", Quantity::time, {10, 10.01, 10}, "t"), suspects));

@@ -128,7 +128,7 @@ Rates fixed_rates(std::size_t points, const Law& law, double slower, int rounds,
   for (int gate = 0; gate < gates; ++gate) {
     Judgement judgement = run(options);
     if (judgement.verdict() != Verdict::pass) {
-      settle(judgement, run(suspects_of(judgement, options)));
+      settle(judgement, run(find_suspects(judgement, options)));
     }
     count(rates, slower > 0 ? judgement.checks.front().verdict : judgement.verdict(), gates);
   }
@@ -198,7 +198,7 @@ TEST(GateRates, DISABLED_AreThoseOfTheDocs) {
 
 // What plan promises of runs of which 5 % stand out, where its pilot has as many.
 TEST(GateRates, DISABLED_PlannedPowerHoldsWhereRunsStandOut) {
-  const Limits limits = limits_of(0.015, true);
+  const Limits limits = make_limits(0.015, true);
   const double effect = std::log1p(0.03), pair = std::sqrt(2.0) * 0.01;
   for (const double share : {0.0, 0.02, 0.05, 0.1}) {
     const double aside = 1 - (1 - share) * (1 - share);

@@ -15,11 +15,11 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 using testing::TemporaryFolder;
 
-std::vector<double> values_of(const Subject& subject, Quantity quantity) {
+std::vector<double> list_values(const Subject& subject, Quantity quantity) {
   std::vector<double> values;
   const auto it = subject.samples.find(quantity);
   if (it == subject.samples.end()) return values;
@@ -30,7 +30,7 @@ std::vector<double> values_of(const Subject& subject, Quantity quantity) {
 Side drifting_side(const std::function<void(std::vector<Json>&)>& bend = {}) {
   std::vector<Json> records = testing::drifting_study();
   if (bend) bend(records);
-  return side_of("baseline", content_of(records));
+  return load_side("baseline", canonical_content(records));
 }
 
 TEST(GateSide, PointsRunsAndSessions) {
@@ -41,10 +41,10 @@ TEST(GateSide, PointsRunsAndSessions) {
   EXPECT_EQ(side.sessions, (std::set<std::string>{"s1"}));
   EXPECT_EQ(side.machines, (std::set<std::string>{"A CPU"}));
   EXPECT_EQ(side.subjects[0].samples.at(Quantity::time)[2].round, 3);
-  EXPECT_EQ(values_of(side.subjects[0], Quantity::accuracy), (std::vector{0.984, 0.984, 0.984}));
+  EXPECT_EQ(list_values(side.subjects[0], Quantity::accuracy), (std::vector{0.984, 0.984, 0.984}));
   // 0.08 of each step; one replica has nobody to wait for.
-  EXPECT_NEAR(values_of(side.subjects[1], Quantity::communication).at(0), 0.08, 1e-9);
-  EXPECT_TRUE(values_of(side.subjects[0], Quantity::communication).empty());
+  EXPECT_NEAR(list_values(side.subjects[1], Quantity::communication).at(0), 0.08, 1e-9);
+  EXPECT_TRUE(list_values(side.subjects[0], Quantity::communication).empty());
 }
 
 // A folder of all nights, against the last one in it.
@@ -53,13 +53,13 @@ TEST(GateSide, WhatTheCurrentSideHasIsLeftOutOfTheBaseline) {
   std::vector<Json> last = testing::drifting_study();
   for (Json& json : last) json["session"] = "s2";
   nights.insert(nights.end(), last.begin(), last.end());
-  const Side current = side_of("current", content_of(last));
-  const Side baseline = side_of("baseline", content_of(nights), current);
+  const Side current = load_side("current", canonical_content(last));
+  const Side baseline = load_side("baseline", canonical_content(nights), current);
   EXPECT_EQ(baseline.subjects[0].runs, 3U);
   EXPECT_EQ(baseline.sessions, (std::set<std::string>{"s1"}));
   ASSERT_EQ(baseline.notes.size(), 1U);
   EXPECT_EQ(baseline.notes[0], "the baseline has 6 runs of the current side in it: left out there");
-  EXPECT_TRUE(side_of("baseline", content_of(last), current).subjects.empty());
+  EXPECT_TRUE(load_side("baseline", canonical_content(last), current).subjects.empty());
 }
 
 // Preempted runs, and those that another attempt made good, are no failures of the build.
@@ -86,7 +86,7 @@ Side stored_side(const std::vector<std::pair<std::string, Json>>& records) {
         json, fmt::format("{}/point/{}.{}.json", folder, json["repeat"].get<int>(),
                           json["attempt"].get<int>()));
   }
-  return side_of("current", content);
+  return load_side("current", content);
 }
 
 Json attempt_at(int repeat, int attempt, const std::string& session, const std::string& status) {
@@ -133,8 +133,8 @@ TEST(GateSide, ARunThatMissesItsGoalDidNotEndWell) {
   EXPECT_EQ(side.subjects[0].runs, 2U);
   EXPECT_EQ(side.subjects[0].lost, 1U);
   EXPECT_EQ(side.subjects[0].why, "it did not reach its goal, test_accuracy=0.99");
-  EXPECT_EQ(values_of(side.subjects[0], Quantity::time).size(), 2U);
-  EXPECT_EQ(values_of(side.subjects[0], Quantity::accuracy).size(), 2U);
+  EXPECT_EQ(list_values(side.subjects[0], Quantity::time).size(), 2U);
+  EXPECT_EQ(list_values(side.subjects[0], Quantity::accuracy).size(), 2U);
 }
 
 TEST(GateSide, PointsOfTwoStudiesHaveTwoNames) {
@@ -155,7 +155,7 @@ TEST(GateSide, ClocksOfEarlierVersionsAreBroughtTogether) {
     records[0]["timing"]["compile_seconds"] = 0.5;
     records[0]["throughput"].erase("warmup_steps_excluded");
   });
-  EXPECT_DOUBLE_EQ(values_of(side.subjects[0], Quantity::time).at(0), 10.5);
+  EXPECT_DOUBLE_EQ(list_values(side.subjects[0], Quantity::time).at(0), 10.5);
 }
 
 // Fewer epochs have a higher mean loss, however good they were.
@@ -167,8 +167,8 @@ TEST(GateSide, RunsThatEndWithTheirGoalHaveNoTrajectory) {
         records[0]["quality"]["until"] = {{"goal", "test_accuracy>=0.9"}, {"reached", true}};
     };
   };
-  EXPECT_EQ(values_of(drifting_side(bend(false)).subjects[0], Quantity::loss).size(), 1U);
-  EXPECT_TRUE(values_of(drifting_side(bend(true)).subjects[0], Quantity::loss).empty());
+  EXPECT_EQ(list_values(drifting_side(bend(false)).subjects[0], Quantity::loss).size(), 1U);
+  EXPECT_TRUE(list_values(drifting_side(bend(true)).subjects[0], Quantity::loss).empty());
 }
 
 // One unit a point: fit seconds where all of its runs have them, else seconds a sample.
@@ -181,9 +181,9 @@ TEST(GateSide, TimesOfAPointAreOfOneUnit) {
     records[2]["timing"] = Json::object();
   });
   EXPECT_TRUE(some.subjects[0].is_rated);
-  EXPECT_NEAR(values_of(some.subjects[0], Quantity::time).at(0), 18.0 / 120000, 1e-12);
+  EXPECT_NEAR(list_values(some.subjects[0], Quantity::time).at(0), 18.0 / 120000, 1e-12);
   // Against the base's seconds a sample, not its seconds.
-  EXPECT_NEAR(values_of(some.subjects[1], Quantity::serial_fraction).at(0), 2 / 1.8 - 1, 1e-9);
+  EXPECT_NEAR(list_values(some.subjects[1], Quantity::serial_fraction).at(0), 2 / 1.8 - 1, 1e-9);
 }
 
 TEST(GateSide, AControlIsNoRun) {
@@ -200,13 +200,13 @@ TEST(GateSide, AControlIsNoRun) {
 // 2 / 1.8 - 1 = 0.111; 1.8 / 1.01 and 1.8 / 0.99 in the others.
 TEST(GateSide, SerialFractionIsOfOneRound) {
   const Side side = drifting_side();
-  const std::vector<double> fractions = values_of(side.subjects[1], Quantity::serial_fraction);
+  const std::vector<double> fractions = list_values(side.subjects[1], Quantity::serial_fraction);
   ASSERT_EQ(fractions.size(), 3U);
   EXPECT_NEAR(fractions[0], 2 / 1.8 - 1, 1e-9);
   EXPECT_NEAR(fractions[1], 2 / 1.8 * 1.01 - 1, 1e-9);
   EXPECT_NEAR(fractions[2], 2 / 1.8 * 0.99 - 1, 1e-9);
   EXPECT_EQ(side.subjects[1].base, side.subjects[0].name);
-  EXPECT_TRUE(values_of(side.subjects[0], Quantity::serial_fraction).empty());
+  EXPECT_TRUE(list_values(side.subjects[0], Quantity::serial_fraction).empty());
 }
 
 TEST(GateSide, WhatDoesNotCountIsCounted) {
@@ -251,7 +251,7 @@ TEST(GateSide, LossIsOfTheWholeTrajectory) {
     records[0]["quality"]["epochs"] =
         Json::array({{{"train_loss", 0.4}}, {{"train_loss", 0.1}}, {{"train_accuracy", 1.0}}});
   });
-  EXPECT_NEAR(values_of(side.subjects[0], Quantity::loss).at(0), 0.2, 1e-12);
+  EXPECT_NEAR(list_values(side.subjects[0], Quantity::loss).at(0), 0.2, 1e-12);
 }
 
 TEST(GateSide, AnEmptyPlaceIsAnError) {
@@ -264,8 +264,8 @@ TEST(GateSide, AnEmptyPlaceIsAnError) {
 Matches matched(const std::function<void(Json&)>& bend, bool one_spec = false) {
   Json before = sample_record(), now = sample_record();
   bend(now);
-  return match_subjects(side_of("baseline", content_of({before})),
-                        side_of("current", content_of({now})), one_spec);
+  return match_subjects(load_side("baseline", canonical_content({before})),
+                        load_side("current", canonical_content({now})), one_spec);
 }
 
 TEST(GateMatch, ParametersMustAgree) {
@@ -291,8 +291,9 @@ TEST(GateMatch, TwoThatAreEquallyNearAreNone) {
   with["point"] = "overlap=true";
   without["parameters"]["overlap"] = false;
   without["point"] = "overlap=false";
-  const Matches matches = match_subjects(side_of("baseline", content_of({before})),
-                                         side_of("current", content_of({without, with})), false);
+  const Matches matches =
+      match_subjects(load_side("baseline", canonical_content({before})),
+                     load_side("current", canonical_content({without, with})), false);
   EXPECT_FALSE(matches.of_baseline[0]);
   EXPECT_NE(matches.notes.at(0).find("it may be"), std::string::npos) << matches.notes.at(0);
 }
@@ -321,7 +322,7 @@ TEST(GateGoogleBenchmark, RepetitionsAreRuns) {
   ASSERT_EQ(side.subjects.size(), 3U);
   EXPECT_EQ(side.subjects[0].name, "BM_sum/8");
   EXPECT_EQ(side.subjects[0].runs, 4U);
-  EXPECT_NEAR(values_of(side.subjects[0], Quantity::time).at(1), 1.7e-6, 1e-15);
+  EXPECT_NEAR(list_values(side.subjects[0], Quantity::time).at(1), 1.7e-6, 1e-15);
   EXPECT_EQ(side.sessions.size(), 2U) << "each file is a session";
   EXPECT_EQ(side.machines, (std::set<std::string>{"host node1", "2 CPUs"}));
   EXPECT_EQ(side.subjects[1].why, "no GPU");
@@ -438,8 +439,8 @@ TEST(GateExport, GoogleBenchmarkIsReadBackTheSame) {
   ASSERT_EQ(back.subjects.size(), side.subjects.size());
   for (std::size_t i = 0; i < side.subjects.size(); ++i) {
     EXPECT_EQ(back.subjects[i].name, side.subjects[i].name);
-    const auto before = values_of(side.subjects[i], Quantity::time);
-    const auto after = values_of(back.subjects[i], Quantity::time);
+    const auto before = list_values(side.subjects[i], Quantity::time);
+    const auto after = list_values(back.subjects[i], Quantity::time);
     ASSERT_EQ(after.size(), before.size());
     for (std::size_t k = 0; k < before.size(); ++k) EXPECT_NEAR(after[k], before[k], 1e-9);
   }

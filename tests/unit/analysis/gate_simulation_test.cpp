@@ -91,7 +91,7 @@ Judgement study(SimulatedMachine& machine, const Plan& plan) {
   if (judgement.verdict() == Verdict::pass || !plan.rerun) return judgement;
   Side fresh_baseline, fresh_current;
   machine.session("fresh", plan.points, kRounds, plan.factor, &fresh_baseline, &fresh_current);
-  settle(judgement, judge(fresh_baseline, fresh_current, suspects_of(judgement, options)));
+  settle(judgement, judge(fresh_baseline, fresh_current, find_suspects(judgement, options)));
   return judgement;
 }
 

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 struct RowShape {
@@ -21,7 +21,7 @@ struct RowShape {
 
 constexpr double kSamples = 60000;  // an epoch
 
-Json record_of(const RowShape& shape, const std::string& varied) {
+Json make_record(const RowShape& shape, const std::string& varied) {
   Json json = sample_record({.gpus = shape.gpus});
   json["parameters"]["batch_per_replica"] = shape.batch;
   json["parameters"]["epochs"] = shape.epochs;
@@ -34,9 +34,10 @@ Json record_of(const RowShape& shape, const std::string& varied) {
   return json;
 }
 
-std::vector<Json> records_of(const std::vector<RowShape>& shapes, const std::string& varied = "") {
+std::vector<Json> load_records(const std::vector<RowShape>& shapes,
+                               const std::string& varied = "") {
   std::vector<Json> records;
-  for (const RowShape& shape : shapes) records.push_back(record_of(shape, varied));
+  for (const RowShape& shape : shapes) records.push_back(make_record(shape, varied));
   return records;
 }
 
@@ -48,7 +49,7 @@ std::string tables_of(const std::vector<Study>& studies) {
     for (const auto& [name, value] : study.work) {
       text += name + " " + to_text(value) + " ";
     }
-    text += std::string(name_of(study.scaling)) + ":";
+    text += std::string(to_string(study.scaling)) + ":";
     for (const Row& row : study.rows) text += " " + std::to_string(row.first().gpus);
     tables.push_back(text);
   }
@@ -56,71 +57,71 @@ std::string tables_of(const std::vector<Study>& studies) {
 }
 
 std::string tables_of(const std::vector<Json>& records) {
-  return tables_of(make_studies(content_of(records)));
+  return tables_of(make_studies(canonical_content(records)));
 }
 
 TEST(Grouping, EachBatchHasATableOfItsOwn) {
-  EXPECT_EQ(tables_of(records_of({{1, 128}, {1, 64}, {2, 64}, {2, 128}})),
+  EXPECT_EQ(tables_of(load_records({{1, 128}, {1, 64}, {2, 64}, {2, 128}})),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2");
-  EXPECT_EQ(tables_of(records_of({{1, 64}, {2, 64}}, "batch_per_replica")), "fixed-epochs: 1 2");
+  EXPECT_EQ(tables_of(load_records({{1, 64}, {2, 64}}, "batch_per_replica")), "fixed-epochs: 1 2");
 }
 
 TEST(Grouping, SoHasEachGlobalBatchOfStrongScaling) {
-  EXPECT_EQ(tables_of(records_of({{1, 64}, {2, 32}, {1, 128}, {2, 64}})),
+  EXPECT_EQ(tables_of(load_records({{1, 64}, {2, 32}, {1, 128}, {2, 64}})),
             "global_batch 64 strong: 1 2; global_batch 128 strong: 1 2");
 }
 
 TEST(Grouping, SoHasEachNumberOfEpochs) {
-  EXPECT_EQ(tables_of(records_of({{1, 64, 1}, {2, 64, 1}, {1, 64, 8}, {2, 64, 8}})),
+  EXPECT_EQ(tables_of(load_records({{1, 64, 1}, {2, 64, 1}, {1, 64, 8}, {2, 64, 8}})),
             "epochs 1 fixed-epochs: 1 2; epochs 8 fixed-epochs: 1 2");
 }
 
 TEST(Grouping, SoHasEachGoal) {
-  auto records = records_of({{1, 64, 2}, {2, 64, 3}, {1, 64, 5}, {2, 64, 8}});
+  auto records = load_records({{1, 64, 2}, {2, 64, 3}, {1, 64, 5}, {2, 64, 8}});
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::string share = i < 2 ? "0.9" : "0.98";
     records[i]["parameters"]["epochs"] = 10;
     records[i]["parameters"]["until"] = "test_accuracy=" + share;
     records[i]["quality"]["until"] = {{"goal", "test_accuracy>=" + share}, {"reached", true}};
   }
-  const auto studies = make_studies(content_of(records));
+  const auto studies = make_studies(canonical_content(records));
   ASSERT_EQ(studies.size(), 2U);
   EXPECT_EQ(study_title(studies[0]),
             "mnist-cnn, fp32, time-to-goal scaling, until test_accuracy=0.9");
   records.resize(2);
-  EXPECT_EQ(study_title(make_studies(content_of(records)).at(0)),
+  EXPECT_EQ(study_title(make_studies(canonical_content(records)).at(0)),
             "mnist-cnn, fp32, time-to-goal scaling, to test_accuracy>=0.9");
 }
 
 // Where runs are missing, what is left may look like anything; the sweep says what it varied.
 TEST(Grouping, TheSweepSaysWhatSetsTablesApart) {
   const std::vector<RowShape> shapes = {{1, 64}, {2, 64}, {1, 512}};
-  EXPECT_EQ(tables_of(records_of(shapes, "batch_per_replica")),
+  EXPECT_EQ(tables_of(load_records(shapes, "batch_per_replica")),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 512 one size: 1");
-  EXPECT_THROW(tables_of(records_of(shapes)), Error);
+  EXPECT_THROW(tables_of(load_records(shapes)), Error);
 }
 
 TEST(Grouping, BothBatchAndEpochsMaySetApart) {
-  auto records = records_of({{1, 64, 1}, {2, 64, 1}, {1, 128, 1}, {2, 128, 1}}, "epochs");
-  for (const Json& json : records_of({{1, 64, 8}, {2, 64, 8}, {1, 128, 8}, {2, 128, 8}})) {
+  auto records = load_records({{1, 64, 1}, {2, 64, 1}, {1, 128, 1}, {2, 128, 1}}, "epochs");
+  for (const Json& json : load_records({{1, 64, 8}, {2, 64, 8}, {1, 128, 8}, {2, 128, 8}})) {
     records.push_back(json);
   }
   for (Json& json : records) {
     json["point"] = "gpus=1,batch_per_replica=64,epochs=1";
   }
-  const auto studies = make_studies(content_of(records));
+  const auto studies = make_studies(canonical_content(records));
   ASSERT_EQ(studies.size(), 4U);
   EXPECT_EQ(study_title(studies[1]),
             "mnist-cnn, fp32, fixed-epochs scaling, batch_per_replica 64, epochs 8");
 }
 
 TEST(Grouping, SoHaveWorkloadsPrecisionsAndTypes) {
-  auto records = records_of({{1, 64}, {2, 64}});
-  for (Json& json : records_of({{1, 64}, {2, 64}})) {
+  auto records = load_records({{1, 64}, {2, 64}});
+  for (Json& json : load_records({{1, 64}, {2, 64}})) {
     json["parameters"]["precision"] = "bf16";
     records.push_back(json);
   }
-  for (Json& json : records_of({{1, 64}, {2, 32}})) {
+  for (Json& json : load_records({{1, 64}, {2, 32}})) {
     json["parameters"]["workload"] = "mnist-mlp";
     records.push_back(json);
   }
@@ -128,7 +129,7 @@ TEST(Grouping, SoHaveWorkloadsPrecisionsAndTypes) {
 }
 
 Json published(const RowShape& shape) {
-  Json json = record_of(shape, "");
+  Json json = make_record(shape, "");
   json["kind"] = "published";
   json["provenance"]["stack"] = "Horovod";
   return json;
@@ -136,7 +137,7 @@ Json published(const RowShape& shape) {
 
 // A published row stands beside the measured ones of its batch.
 TEST(Grouping, ASystemOfOneBatchJoinsItsTable) {
-  auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}});
+  auto records = load_records({{1, 64}, {2, 64}, {1, 128}, {2, 128}});
   records.push_back(published({1, 128}));
   records.push_back(published({2, 128}));
   EXPECT_EQ(tables_of(records),
@@ -152,31 +153,31 @@ TEST(Grouping, ASystemOfOneBatchJoinsItsTable) {
 
 // Of no sweep that says what it varied: a study of fixed epochs beside one whose work grows.
 TEST(Grouping, StudiesThatNothingElseSetsApartStandAlone) {
-  auto records = records_of({{1, 64, 1}, {2, 64, 1}, {1, 64, 1}, {2, 64, 2}});
+  auto records = load_records({{1, 64, 1}, {2, 64, 1}, {1, 64, 1}, {2, 64, 2}});
   for (std::size_t i = 2; i < 4; ++i) records[i]["study"] = "weak";
-  const auto studies = make_studies(content_of(records));
+  const auto studies = make_studies(canonical_content(records));
   ASSERT_EQ(studies.size(), 2U);
   EXPECT_EQ(study_title(studies[0]), "mnist-cnn, fp32, fixed-epochs scaling, study quick");
   EXPECT_EQ(study_title(studies[1]), "mnist-cnn, fp32, weak scaling, study weak");
 }
 
 TEST(Grouping, ATrialRunBesideASweepIsATableMore) {
-  auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
-  records.push_back(record_of({1, 32, 1}, ""));
+  auto records = load_records({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
+  records.push_back(make_record({1, 32, 1}, ""));
   EXPECT_EQ(tables_of(records),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2; "
             "batch_per_replica 32 one size: 1");
 }
 
 TEST(Grouping, BatchAndEpochsThatGoTogetherAreNoAmbiguity) {
-  EXPECT_EQ(tables_of(records_of({{1, 64, 1}, {2, 64, 1}, {1, 128, 8}, {2, 128, 8}})),
+  EXPECT_EQ(tables_of(load_records({{1, 64, 1}, {2, 64, 1}, {1, 128, 8}, {2, 128, 8}})),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2");
 }
 
 // What does other work, has no goal, or has no times joins no table of those that do.
 TEST(Grouping, UnlikeRunsOfOneSizeStayApart) {
   const std::string own = "fixed-epochs: 1 2; one size: 1";
-  auto records = records_of({{1, 64}, {2, 64}});
+  auto records = load_records({{1, 64}, {2, 64}});
   records.push_back(published({1, 64, 90}));
   EXPECT_EQ(tables_of(records), own) << "45 times the samples";
   records.back() = published({1, 64});
@@ -191,7 +192,7 @@ TEST(Grouping, UnlikeRunsOfOneSizeStayApart) {
 }
 
 TEST(Grouping, CoresAndGpusHaveTablesOfTheirOwn) {
-  auto records = records_of({{1, 64}, {2, 64}, {1, 64}, {2, 64}});
+  auto records = load_records({{1, 64}, {2, 64}, {1, 64}, {2, 64}});
   for (std::size_t i = 2; i < 4; ++i) {
     records[i]["parameters"]["device"] = "cuda";
     records[i]["layout"]["replicas_are"] = "gpus";
@@ -199,14 +200,14 @@ TEST(Grouping, CoresAndGpusHaveTablesOfTheirOwn) {
   EXPECT_EQ(tables_of(records), "fixed-epochs: 1 2; fixed-epochs: 1 2");
 }
 
-std::string notes_of(const Study& study) {
+std::string read_notes(const Study& study) {
   return join(study.notes, "\n");
 }
 
 TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
-  auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
+  auto records = load_records({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
   for (const RowShape& shape : std::vector<RowShape>{{4, 128}, {1, 512}}) {
-    Json failed = record_of(shape, "batch_per_replica");
+    Json failed = make_record(shape, "batch_per_replica");
     failed["status"] = "failed";
     failed["reason"] = "out of memory at " + std::to_string(shape.batch);
     records.push_back(failed);
@@ -220,33 +221,33 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
     point.set("batch_per_replica", std::int64_t{batch});
     plan.points.push_back(point);
   }
-  const auto studies = make_studies(content_of(records), {}, {plan});
+  const auto studies = make_studies(canonical_content(records), {}, {plan});
   ASSERT_EQ(studies.size(), 2U);
   ASSERT_EQ(studies[0].gaps.size(), 1U);
   EXPECT_EQ(studies[0].gaps[0].first().gpus, 8);
   ASSERT_EQ(studies[1].gaps.size(), 1U);
   EXPECT_EQ(studies[1].gaps[0].gap, "failed");
-  EXPECT_NE(notes_of(studies[1]).find("out of memory at 128"), std::string::npos);
-  EXPECT_EQ(notes_of(studies[0]).find("out of memory at 128"), std::string::npos);
+  EXPECT_NE(read_notes(studies[1]).find("out of memory at 128"), std::string::npos);
+  EXPECT_EQ(read_notes(studies[0]).find("out of memory at 128"), std::string::npos);
   // Without a table they are told once, with the first.
   for (const char* told : {"out of memory at 512",
                            "1 planned point is without a table, as no run of "
                            "their like completed: mnist-cnn, batch_per_replica 512"}) {
-    EXPECT_NE(notes_of(studies[0]).find(told), std::string::npos) << notes_of(studies[0]);
-    EXPECT_EQ(notes_of(studies[1]).find(told), std::string::npos);
+    EXPECT_NE(read_notes(studies[0]).find(told), std::string::npos) << read_notes(studies[0]);
+    EXPECT_EQ(read_notes(studies[1]).find(told), std::string::npos);
   }
 }
 
 // What a study planned, or failed at, is no gap of published pages or of another study.
 TEST(Grouping, GapsStandWhereTheirStudyHasRuns) {
-  auto records = records_of({{1, 64}, {2, 64}});
+  auto records = load_records({{1, 64}, {2, 64}});
   for (const RowShape& shape : std::vector<RowShape>{{1, 64}, {2, 32}}) {
     records.push_back(published(shape));  // strong: a table of its own
   }
-  Json failed = record_of({4, 64}, "");
+  Json failed = make_record({4, 64}, "");
   failed["status"] = "failed";
   records.push_back(failed);
-  const auto studies = make_studies(content_of(records));
+  const auto studies = make_studies(canonical_content(records));
   ASSERT_EQ(studies.size(), 2U);
   EXPECT_EQ(tables_of(studies), "strong: 1 2; fixed-epochs: 1 2");
   EXPECT_TRUE(studies[0].gaps.empty());
@@ -256,47 +257,47 @@ TEST(Grouping, GapsStandWhereTheirStudyHasRuns) {
 
 // Four replicas that accumulate two batches of 64 have a global batch of 512, and no batch of 128.
 TEST(Grouping, AccumulatedBatchesCount) {
-  auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
-  Json failed = record_of({4, 64}, "batch_per_replica");
+  auto records = load_records({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
+  Json failed = make_record({4, 64}, "batch_per_replica");
   failed["status"] = "failed";
   failed["parameters"].erase("batch_per_replica");
   failed["parameters"]["global_batch"] = 512;
   failed["parameters"]["accumulate"] = 2;
   records.push_back(failed);
-  const auto studies = make_studies(content_of(records));
+  const auto studies = make_studies(canonical_content(records));
   ASSERT_EQ(studies.size(), 2U);
   EXPECT_EQ(studies[0].gaps.size(), 1U);
   EXPECT_TRUE(studies[1].gaps.empty());
 }
 
 TEST(Grouping, AllThatIsLeftOutIsListed) {
-  auto records = records_of({{1, 64}, {2, 64}});
+  auto records = load_records({{1, 64}, {2, 64}});
   for (int i = 0; i < 7; ++i) {
-    Json failed = record_of({4, 64}, "");
+    Json failed = make_record({4, 64}, "");
     failed["status"] = "failed";
     failed["reason"] = "out of memory";
     failed["repeat"] = i + 1;
     records.push_back(failed);
   }
-  StoreContent content = content_of(records);
+  StoreContent content = canonical_content(records);
   for (int i = 0; i < 7; ++i) content.rejected.push_back({"x", "cut short (x)"});
   const Study study = make_studies(content).at(0);
   EXPECT_EQ(study.left_out.size(), 14U);
   EXPECT_EQ(study.left_out.back(), "a run that ended as failed: out of memory (record 8)");
   EXPECT_NE(
-      notes_of(study).find("7 runs that ended as failed: out of memory (record 2 and 6 more)"),
+      read_notes(study).find("7 runs that ended as failed: out of memory (record 2 and 6 more)"),
       std::string::npos)
-      << notes_of(study);
-  EXPECT_NE(notes_of(study).find("2 more records were ignored"), std::string::npos);
+      << read_notes(study);
+  EXPECT_NE(read_notes(study).find("2 more records were ignored"), std::string::npos);
 }
 
 // One replica on one machine and two on another are no study of one size.
 TEST(Grouping, MachinesOfOneSizeEachAreJudgedTogether) {
-  Json one = record_of({1, 64}, ""), two = record_of({2, 64}, "");
+  Json one = make_record({1, 64}, ""), two = make_record({2, 64}, "");
   one["provenance"]["cpu_model"] = "A";
   two["provenance"]["cpu_model"] = "B";
   EXPECT_EQ(tables_of({one, two}), "fixed-epochs: 1 2");
-  two = record_of({2, 64, 5}, "");
+  two = make_record({2, 64, 5}, "");
   two["provenance"]["cpu_model"] = "B";
   EXPECT_EQ(tables_of({one, two}), "gpus 1 one size: 1; gpus 2 one size: 2");
 }

@@ -50,7 +50,7 @@ std::vector<Json> nightly(const Change& change, int nights = 40) {
 }
 
 History history_of(const std::vector<Json>& records, const HistoryOptions& options = {}) {
-  return find_history(make_history(content_of(records), options));
+  return find_history(make_history(canonical_content(records), options));
 }
 
 HistoryOptions only(HistoryMetric metric) {
@@ -63,7 +63,7 @@ History history_of_table(const char* name, const HistoryOptions& options = {}) {
   return find_history(make_history(std::move(content), options));
 }
 
-std::string text_of(const History& history) {
+std::string to_text(const History& history) {
   TextStyle style;
   style.width = 80;
   return history_text(history, style);
@@ -87,7 +87,7 @@ TEST(History, FindsTheNightAndWhatChangedWithIt) {
   EXPECT_EQ(event.changes.facts[0].after, "oneDNN 3.5.0");
   EXPECT_NEAR(event.changes.facts[0].separation, 1, 1e-9);
   EXPECT_EQ(event.changes.facts[0].elsewhere, 0U);
-  const std::string text = text_of(history);
+  const std::string text = to_text(history);
   EXPECT_NE(text.find("time +9.9 %"), std::string::npos) << text;
   EXPECT_NE(text.find("(worse),\n  all 3 points"), std::string::npos) << text;
   EXPECT_NE(text.find("software changed with it"), std::string::npos) << text;
@@ -97,7 +97,7 @@ TEST(History, SaysWhichPointsAShiftTouches) {
   const History history = history_of(nightly({.from_gpus = 4}), only(HistoryMetric::time));
   ASSERT_EQ(history.studies[0].events.size(), 1U);
   EXPECT_EQ(history.studies[0].events[0].touches, "1 of 3 points, all those of 4 replicas or more");
-  EXPECT_NE(text_of(history).find("no software that the records state changed with it"),
+  EXPECT_NE(to_text(history).find("no software that the records state changed with it"),
             std::string::npos);
 }
 
@@ -128,9 +128,9 @@ TEST(History, WithoutProvenanceNothingIsKnownOfIt) {
     record["provenance"] = {{"started_at", record["provenance"]["started_at"]}};
   }
   const History history = history_of(records, only(HistoryMetric::time));
-  EXPECT_NE(text_of(history).find("the records state nothing of software and nodes"),
+  EXPECT_NE(to_text(history).find("the records state nothing of software and nodes"),
             std::string::npos)
-      << text_of(history);
+      << to_text(history);
 }
 
 // One replica gets faster by 5 % and four do not: the times of four show nothing.
@@ -159,17 +159,17 @@ TEST(History, ASeriesWithoutAShiftHasOneLevel) {
   for (const SeriesHistory& series : history.studies[0].series) {
     EXPECT_EQ(series.found.levels.size(), 1U) << series.series->point;
   }
-  EXPECT_NE(text_of(history).find("no level shift"), std::string::npos);
+  EXPECT_NE(to_text(history).find("no level shift"), std::string::npos);
   ASSERT_EQ(history_plots(history.studies[0], 1).size(), 1U);
 }
 
 TEST(History, WithoutAShiftSaysWhatWouldHaveBeenFound) {
-  const std::string text = text_of(history_of(nightly({.factor = 1}), only(HistoryMetric::time)));
+  const std::string text = to_text(history_of(nightly({.factor = 1}), only(HistoryMetric::time)));
   EXPECT_NE(text.find("time: no level shift in 3 series, and 40 sessions would have shown one of"),
             std::string::npos)
       << text;
   const History few = history_of(nightly({.factor = 1}, 19), only(HistoryMetric::time));
-  EXPECT_EQ(text_of(few).find("too few sessions"), std::string::npos);
+  EXPECT_EQ(to_text(few).find("too few sessions"), std::string::npos);
   const Json series = Json::parse(history_json(few))["history"][0]["series"][0];
   EXPECT_GT(series["detectable"], 0.01);
   EXPECT_LT(series["detectable"], 0.05);
@@ -183,7 +183,7 @@ TEST(History, SessionsInARowThatAreOutlyingAreToldTogether) {
   }
   const History history = history_of(records, only(HistoryMetric::time));
   EXPECT_TRUE(history.studies[0].events.empty());
-  const std::string text = text_of(history);
+  const std::string text = to_text(history);
   EXPECT_NE(text.find("3 sessions from 2026-01-21 to 2026-01-23: time +"), std::string::npos)
       << text;
 }
@@ -220,7 +220,7 @@ TEST(History, OfFewSessionsSaysSo) {
   const History history = history_of(nightly({.night = 2}, 3), only(HistoryMetric::time));
   EXPECT_EQ(history.tested, 0U);
   EXPECT_TRUE(history.studies[0].events.empty());
-  EXPECT_NE(text_of(history).find("too few sessions to tell"), std::string::npos);
+  EXPECT_NE(to_text(history).find("too few sessions to tell"), std::string::npos);
 }
 
 TEST(History, PublishedRowsOfOnePointAreOneSeries) {
@@ -260,7 +260,7 @@ TEST(History, FindsThePublishedLossOfEfficiency) {
 // A last session that differs may be one odd session.
 TEST(History, OneSessionIsNoLevel) {
   const History history = history_of_table("csc-gpt-neo");
-  EXPECT_NE(text_of(history).find("-54.0 %; run_clm"), std::string::npos) << text_of(history);
+  EXPECT_NE(to_text(history).find("-54.0 %; run_clm"), std::string::npos) << to_text(history);
   for (const HistoryEvent& event : history.studies[0].events) {
     EXPECT_NE(date_text(event.last_day), "2026-01-09");
   }
@@ -296,13 +296,13 @@ TEST(History, APictureHasLevelsAndLabelledShifts) {
 }
 
 TEST(History, DatesAreReadInTheFormsOfSessions) {
-  EXPECT_EQ(day_of("1970-01-02"), 1);
-  EXPECT_EQ(day_of("2026-01-01"), 20454);
-  EXPECT_EQ(day_of("2026-01"), 20454);
-  EXPECT_EQ(day_of("20260101T120000-3f9a"), 20454.5);
-  EXPECT_EQ(day_of("2026-01-01T12:00:00Z"), 20454.5);
+  EXPECT_EQ(parse_day("1970-01-02"), 1);
+  EXPECT_EQ(parse_day("2026-01-01"), 20454);
+  EXPECT_EQ(parse_day("2026-01"), 20454);
+  EXPECT_EQ(parse_day("20260101T120000-3f9a"), 20454.5);
+  EXPECT_EQ(parse_day("2026-01-01T12:00:00Z"), 20454.5);
   for (const char* no_date : {"", "s1", "2026-13-01", "2026-02-30", "20261", "2026-01-1x"}) {
-    EXPECT_FALSE(day_of(no_date)) << no_date;
+    EXPECT_FALSE(parse_day(no_date)) << no_date;
   }
 }
 
@@ -311,7 +311,7 @@ TEST(History, RefusesWhatHasNoSeries) {
   HistoryOptions options;
   options.since = 30000;
   EXPECT_THROW(history_of(nightly({}), options), Error);
-  EXPECT_THROW(history_metric_of("tmie"), Error);
+  EXPECT_THROW(parse_history_metric("tmie"), Error);
 }
 
 }  // namespace

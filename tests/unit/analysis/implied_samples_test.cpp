@@ -19,7 +19,7 @@ Study published_study(const std::vector<double>& factors) {
     records.push_back(record);
     gpus *= 2;
   }
-  return make_studies(testing::content_of(records)).at(0);
+  return make_studies(testing::canonical_content(records)).at(0);
 }
 
 TEST(ImpliedSamples, ARowThatDoesNotAgreeIsNamed) {
@@ -31,8 +31,9 @@ TEST(ImpliedSamples, ARowThatDoesNotAgreeIsNamed) {
 }
 
 TEST(ImpliedSamples, MeasuredRowsNeedNoSuchCheck) {
-  EXPECT_EQ(
-      implied_samples_line(make_studies(testing::content_of(testing::drifting_study())).at(0)), "");
+  EXPECT_EQ(implied_samples_line(
+                make_studies(testing::canonical_content(testing::drifting_study())).at(0)),
+            "");
 }
 
 TEST(ImpliedSamples, OfTheShippedTableThatDoesNot) {

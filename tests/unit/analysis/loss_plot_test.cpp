@@ -24,14 +24,14 @@ PointExplanation point(const std::string& name, const Judged& lost, std::vector<
   return made;
 }
 
-const BarSeries& series_of(const Bars& bars, const std::string& name) {
+const BarSeries& make_series(const Bars& bars, const std::string& name) {
   const auto it = std::ranges::find(bars.series, name, &BarSeries::name);
   if (it == bars.series.end()) throw std::out_of_range(name);
   return *it;
 }
 
-double value_of(const Bars& bars, const std::string& series, std::size_t group) {
-  return series_of(bars, series).bars.at(group)->value;
+double environment_value(const Bars& bars, const std::string& series, std::size_t group) {
+  return make_series(bars, series).bars.at(group)->value;
 }
 
 TEST(LossPlot, NamesOnlyCausesBeyondTheNoise) {
@@ -58,13 +58,13 @@ TEST(LossPlot, NamesOnlyCausesBeyondTheNoise) {
                                                   "-5.0 [-6.0, -4.0]"}));
   ASSERT_EQ(bars.series.size(), 4U);
   EXPECT_EQ(bars.series.back().name, "cannot be told from noise");
-  EXPECT_DOUBLE_EQ(value_of(bars, "communication", 0), 20);
-  EXPECT_DOUBLE_EQ(value_of(bars, "communication", 1), 0);
-  EXPECT_DOUBLE_EQ(value_of(bars, "compute", 0), 0);
-  EXPECT_DOUBLE_EQ(value_of(bars, "compute", 1), 5);
-  EXPECT_DOUBLE_EQ(value_of(bars, "compute", 2), -5);
-  EXPECT_DOUBLE_EQ(value_of(bars, "launch", 0), -2);
-  EXPECT_DOUBLE_EQ(value_of(bars, "cannot be told from noise", 0), 12);
+  EXPECT_DOUBLE_EQ(environment_value(bars, "communication", 0), 20);
+  EXPECT_DOUBLE_EQ(environment_value(bars, "communication", 1), 0);
+  EXPECT_DOUBLE_EQ(environment_value(bars, "compute", 0), 0);
+  EXPECT_DOUBLE_EQ(environment_value(bars, "compute", 1), 5);
+  EXPECT_DOUBLE_EQ(environment_value(bars, "compute", 2), -5);
+  EXPECT_DOUBLE_EQ(environment_value(bars, "launch", 0), -2);
+  EXPECT_DOUBLE_EQ(environment_value(bars, "cannot be told from noise", 0), 12);
 }
 
 TEST(LossPlot, EachCauseAndTheNoiseHaveTheirColours) {

@@ -26,7 +26,7 @@ class Gates {
  public:
   double red(const Simulated& gate, int count) {
     int red = 0;
-    for (int i = 0; i < count; ++i) red += verdict_of(gate) == Verdict::regression;
+    for (int i = 0; i < count; ++i) red += judge_error(gate) == Verdict::regression;
     return static_cast<double>(red) / count;
   }
 
@@ -38,13 +38,13 @@ class Gates {
   }
 
  private:
-  Verdict verdict_of(const Simulated& gate) {
+  Verdict judge_error(const Simulated& gate) {
     GateOptions options;
     options.thresholds[Quantity::time] = gate.threshold;
     Judgement judgement = first_rounds(gate);
     if (judgement.verdict() == Verdict::pass) return Verdict::pass;
     const auto [baseline, current] = sides(gate, "fresh");
-    settle(judgement, judge(baseline, current, suspects_of(judgement, options)));
+    settle(judgement, judge(baseline, current, find_suspects(judgement, options)));
     return judgement.checks.front().verdict;  // of the point that is slower
   }
 
@@ -78,7 +78,7 @@ constexpr int kGates = 1500;  // a standard error of 0.6 points at 95 %
 TEST(Plan, ThePromisedPowerHolds) {
   for (const std::size_t points : {1UL, 3UL, 7UL}) {
     for (const double sd : {0.01, 0.025}) {
-      const Limits limits = limits_of(0.015, true);
+      const Limits limits = make_limits(0.015, true);
       const double pair = std::sqrt(2.0) * sd, effect = std::log1p(0.03);
       const int rounds = rounds_needed(limits, pair, 0, effect, points - 1, 0.95);
       ASSERT_GT(rounds, 3);
@@ -93,7 +93,7 @@ TEST(Plan, ThePromisedPowerHolds) {
 
 TEST(Plan, WhatAGateIsSaidToSeeItSees) {
   for (const double sd : {0.005, 0.02}) {
-    const Limits limits = limits_of(0.025, true);
+    const Limits limits = make_limits(0.025, true);
     const double pair = std::sqrt(2.0) * sd;
     const double seen = smallest_seen(
         [&](double effect) {
@@ -109,7 +109,7 @@ TEST(Plan, WhatAGateIsSaidToSeeItSees) {
 
 TEST(Plan, SessionsAreTestedAsTheGateTestsThem) {
   RandomSequence random(20261125, Stream::synthetic, 3);
-  const Limits limits = limits_of(0.025, true);
+  const Limits limits = make_limits(0.025, true);
   const double between = 0.02, run = 0.01, effect = std::log1p(0.05);
   const int repeats = 3;
   const double sd = std::sqrt(between * between + run * run / repeats);
@@ -138,7 +138,7 @@ TEST(Plan, SessionsAreTestedAsTheGateTestsThem) {
 }
 
 TEST(Plan, RoundsThatAreLeftAsideCostPower) {
-  const Limits limits = limits_of(0.015, true);
+  const Limits limits = make_limits(0.015, true);
   const double pair = std::sqrt(2.0) * 0.01, effect = std::log1p(0.03);
   const int clean = rounds_needed(limits, pair, 0, effect, 4, 0.95);
   EXPECT_GT(rounds_needed(limits, pair, 0.1, effect, 4, 0.95), clean);
@@ -163,7 +163,7 @@ TEST(Plan, APassSaysWhatItWouldHaveSeen) {
 }
 
 TEST(Plan, AGateUntilDecidedSavesRounds) {
-  const Limits limits = limits_of(0.025, true);
+  const Limits limits = make_limits(0.025, true);
   const double pair = std::sqrt(2.0) * 0.01;
   const Sequel equal = until_decided(limits, {0, pair}, 0, 7, 40);
   EXPECT_GT(equal.decided, 0.99);
@@ -176,7 +176,7 @@ TEST(Plan, AGateUntilDecidedSavesRounds) {
 TEST(Plan, ProposedThresholdsFollowTheNoise) {
   Gates gates;
   const Simulated itself{.points = 7, .rounds = 5, .sd = 0.01, .effect = 0, .threshold = 0.025};
-  const auto proposals = proposals_of(gates.first_rounds(itself), itself.rounds);
+  const auto proposals = propose_thresholds(gates.first_rounds(itself), itself.rounds);
   ASSERT_EQ(proposals.size(), 1U);  // only times
   ASSERT_TRUE(proposals[0].threshold);
   const double threshold = *proposals[0].threshold;
@@ -185,7 +185,7 @@ TEST(Plan, ProposedThresholdsFollowTheNoise) {
   // Twice as much is found, at the true noise, and a quieter machine gets less.
   EXPECT_GT(gates.red({7, 5, 0.01, 2 * threshold, threshold}, 500), 0.92);
   const Simulated quiet{.points = 7, .rounds = 5, .sd = 0.002, .effect = 0, .threshold = 0.025};
-  EXPECT_LT(*proposals_of(gates.first_rounds(quiet), 5)[0].threshold, threshold / 3);
+  EXPECT_LT(*propose_thresholds(gates.first_rounds(quiet), 5)[0].threshold, threshold / 3);
   const std::string text = proposals_text(proposals, default_thresholds(), 5, 80);
   EXPECT_NE(text.find("paste: --threshold "), std::string::npos) << text;
 }
@@ -198,7 +198,7 @@ TEST(Plan, EqualValuesKeepTheThreshold) {
   for (int round = 1; round <= 3; ++round) {
     side.subjects[0].samples[Quantity::loss].push_back({0.5, "s", round});
   }
-  const auto proposals = proposals_of(judge(side, side, {}), 5);
+  const auto proposals = propose_thresholds(judge(side, side, {}), 5);
   ASSERT_EQ(proposals.size(), 1U);
   EXPECT_FALSE(proposals[0].threshold);
   const std::string text = proposals_text(proposals, default_thresholds(), 5, 80);
@@ -236,11 +236,11 @@ StoreContent pilot_of(const Pilot& pilot) {
       }
     }
   }
-  return testing::content_of(records);
+  return testing::canonical_content(records);
 }
 
 TEST(Noise, EachLevelIsFound) {
-  const Noise noise = noise_of(pilot_of({}));
+  const Noise noise = estimate_noise(pilot_of({}));
   EXPECT_NEAR(*noise.level("run").sd, 0.01, 0.001);
   EXPECT_NEAR(*noise.level("round").sd, 0.02, 0.004);
   EXPECT_NEAR(*noise.level("session").sd, 0.03, 0.015);  // 7 degrees of freedom
@@ -256,24 +256,24 @@ TEST(Noise, EachLevelIsFound) {
 }
 
 TEST(Noise, WhatRecordsCannotTellApartIsSaid) {
-  const Noise one_session = noise_of(pilot_of({.sessions = 1}));
+  const Noise one_session = estimate_noise(pilot_of({.sessions = 1}));
   EXPECT_FALSE(one_session.level("session").sd);
   EXPECT_EQ(one_session.level("session").remark, "one session");
-  const Noise one_point = noise_of(pilot_of({.points = 1}));
+  const Noise one_point = estimate_noise(pilot_of({.points = 1}));
   EXPECT_FALSE(one_point.level("round").sd);
   EXPECT_NE(one_point.level("run").remark.find("share no rounds"), std::string::npos);
   EXPECT_NEAR(*one_point.level("run").sd, std::hypot(0.01, 0.02), 0.005);
-  const Noise nodes = noise_of(pilot_of({.node = 0.03, .nodes = 4}));
+  const Noise nodes = estimate_noise(pilot_of({.node = 0.03, .nodes = 4}));
   ASSERT_TRUE(nodes.level("node").sd);
   EXPECT_GT(*nodes.level("node").sd, 0.01);
-  EXPECT_THROW(noise_of(pilot_of({.rounds = 1, .sessions = 1})), Error);
-  EXPECT_FALSE(noise_of(pilot_of({.rounds = 1, .sessions = 3})).level("run").sd);
+  EXPECT_THROW(estimate_noise(pilot_of({.rounds = 1, .sessions = 1})), Error);
+  EXPECT_FALSE(estimate_noise(pilot_of({.rounds = 1, .sessions = 3})).level("run").sd);
 }
 
 // A gate leaves them aside, so they are none of its noise, and cost rounds.
 TEST(Noise, RunsThatStandOutAreCounted) {
   StoreContent pilot = pilot_of({.points = 5, .rounds = 5, .sessions = 1, .round = 0.005});
-  const Noise clean = noise_of(pilot);
+  const Noise clean = estimate_noise(pilot);
   EXPECT_EQ(clean.runs, 25U);
   EXPECT_EQ(clean.outlying, 0U);
   Json record = testing::sample_record(
@@ -281,7 +281,7 @@ TEST(Noise, RunsThatStandOutAreCounted) {
   for (Record& each : pilot.records) {
     if (each->parameters.real("gpus") == 3 && each->round == 2) each = Record(record, "long");
   }
-  const Noise noise = noise_of(pilot);
+  const Noise noise = estimate_noise(pilot);
   EXPECT_EQ(noise.outlying, 1U);
   EXPECT_NEAR(*noise.level("run").sd, *clean.level("run").sd, 0.003);
   EXPECT_NEAR(upper_share(0, 25), 1 - std::pow(0.2, 1.0 / 25), 1e-9);
@@ -289,7 +289,7 @@ TEST(Noise, RunsThatStandOutAreCounted) {
   DesignRequest request;
   request.workload = "mnist-cnn";
   for (const auto& [name, point] : noise.points) request.points.push_back(name);
-  const std::string text = design_text(design_of(request, noise), 1000);
+  const std::string text = design_text(make_design(request, noise), 1000);
   EXPECT_NE(text.find("1 of 25 runs of the pilot stand out of the others; planned with 12 %"),
             std::string::npos)
       << text;
@@ -305,7 +305,7 @@ TEST(Design, SaysWhatTheGateSeesAndNeeds) {
   request.study = "quick";
   request.workload = "mnist-cnn";
   request.points = {"mnist-cnn gpus=1", "mnist-cnn gpus=2"};
-  const Design design = design_of(request, stated_noise(0.02));
+  const Design design = make_design(request, stated_noise(0.02));
   ASSERT_TRUE(design.seen);
   EXPECT_GT(*design.seen, 0.05);
   EXPECT_GT(design.rounds, 5);
@@ -320,21 +320,21 @@ TEST(Design, SaysWhatTheGateSeesAndNeeds) {
   }
   EXPECT_EQ(Json::parse(design_json(design))["needed"]["rounds"], design.rounds);
   request.detect = 0.2;
-  EXPECT_NE(design_text(design_of(request, stated_noise(0.02)), 1000).find(" sees "),
+  EXPECT_NE(design_text(make_design(request, stated_noise(0.02)), 1000).find(" sees "),
             std::string::npos);
   request.detect = 0.001;
-  EXPECT_NE(design_text(design_of(request, stated_noise(0.2)), 1000).find("more than 200 rounds"),
+  EXPECT_NE(design_text(make_design(request, stated_noise(0.2)), 1000).find("more than 200 rounds"),
             std::string::npos);
 }
 
 TEST(Design, APilotGivesHoursAndSessions) {
-  const Noise noise = noise_of(pilot_of({.run = 0.01, .round = 0.005, .session = 0.01}));
+  const Noise noise = estimate_noise(pilot_of({.run = 0.01, .round = 0.005, .session = 0.01}));
   DesignRequest request;
   request.study = "quick";
   request.workload = "mnist-cnn";
   for (const auto& [name, point] : noise.points) request.points.push_back(name);
   request.points.push_back("mnist-cnn gpus=512");
-  const Design design = design_of(request, noise);
+  const Design design = make_design(request, noise);
   ASSERT_TRUE(design.hours_per_round);
   EXPECT_EQ(design.points_without_hours, 1U);
   ASSERT_EQ(design.sessions.size(), 5U);

@@ -27,7 +27,7 @@ Plot sample_plot() {
   return {"speedup", "a title", "of tests", "GPUs", "speed-up", lines};
 }
 
-Lines& lines_of(Plot& plot) {
+Lines& split_lines(Plot& plot) {
   return std::get<Lines>(plot.body);
 }
 
@@ -97,7 +97,7 @@ TEST(Plot, NamesFromRecordsRunNothing) {
   const fs::path victim = folder / "victim";
   Plot plot = sample_plot();
   plot.title = "'; system('touch " + victim.string() + "') #";
-  lines_of(plot).series[0].name = "`touch " + victim.string() + "`\nset output";
+  split_lines(plot).series[0].name = "`touch " + victim.string() + "`\nset output";
   draw_plot(plot, "svg", folder / "a 'b' $(c).svg");
   EXPECT_NE(read_text(folder / "a 'b' $(c).svg").find("’; system("), std::string::npos);
   EXPECT_FALSE(fs::exists(victim));

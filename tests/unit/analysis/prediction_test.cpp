@@ -18,12 +18,12 @@
 namespace paceline {
 namespace {
 
+using testing::canonical_content;
 using testing::cell;
-using testing::content_of;
 using testing::sample_record;
 
 // A step takes 1 of a batch of one replica, and an overhead of 0.05 log2 p.
-Json record_of(Scaling scaling, int gpus) {
+Json make_record(Scaling scaling, int gpus) {
   const double steps = 100, share = scaling == Scaling::strong ? 1.0 / gpus : 1.0;
   const double taken = scaling == Scaling::fixed_epochs ? steps / gpus : steps;
   const double seconds = taken * (share + 0.05 * std::log2(gpus));
@@ -46,7 +46,7 @@ Json record_of(Scaling scaling, int gpus) {
 
 std::vector<Json> study_of(Scaling scaling, const std::vector<int>& sizes) {
   std::vector<Json> records;
-  for (const int gpus : sizes) records.push_back(record_of(scaling, gpus));
+  for (const int gpus : sizes) records.push_back(make_record(scaling, gpus));
   return records;
 }
 
@@ -55,7 +55,7 @@ std::vector<Prediction> predicted(const std::vector<Json>& records, std::vector<
   PredictOptions options;
   options.gpus = std::move(gpus);
   options.what_if = what_if;
-  return predict(content_of(records), options);
+  return predict(canonical_content(records), options);
 }
 
 void expect_error(const std::function<void()>& action, const std::string& part) {
@@ -75,16 +75,16 @@ TEST(Prediction, EachScalingTypeHasItsOwnQuantityAndLaw) {
     ASSERT_EQ(one.sizes.size(), 5U);
     const SizeValue& size = one.sizes.back();
     EXPECT_TRUE(size.is_predicted);
-    const Json truth = record_of(scaling, 16);
+    const Json truth = make_record(scaling, 16);
     const double value = one.rates ? truth["throughput"]["samples_per_second"].get<double>()
                                    : truth["timing"]["fit_seconds"].get<double>();
     // Laws are mixed, so not exact; the law that made the data is.
-    EXPECT_NEAR(size.value.value / value, 1, 0.1) << name_of(scaling);
+    EXPECT_NEAR(size.value.value / value, 1, 0.1) << to_string(scaling);
     EXPECT_LT(size.value.interval->low, value);
     EXPECT_GT(size.value.interval->high, value);
     const auto law = std::ranges::find_if(
         one.laws, [](const LawWeight& each) { return std::string(each.law.name()) == "log p"; });
-    EXPECT_NEAR(law->error, 0, 1e-6) << name_of(scaling);
+    EXPECT_NEAR(law->error, 0, 1e-6) << to_string(scaling);
   }
 }
 
@@ -113,7 +113,8 @@ TEST(Prediction, LargerSizesCanBeLeftOutToCompare) {
   PredictOptions options;
   options.gpus = {8};
   options.up_to = 4;
-  const Prediction one = predict(content_of(study_of(Scaling::weak, {1, 2, 4, 8})), options).at(0);
+  const Prediction one =
+      predict(canonical_content(study_of(Scaling::weak, {1, 2, 4, 8})), options).at(0);
   ASSERT_EQ(one.sizes.size(), 4U);
   EXPECT_TRUE(one.sizes[3].is_predicted);
   EXPECT_EQ(one.predictor().held_out->gpus, 4);
@@ -188,14 +189,14 @@ TEST(Prediction, WhatCannotBePredictedSaysWhy) {
   laws.predictor = PredictorChoice::laws;
   expect_error(
       [&] {
-        predict(content_of(study_of(Scaling::weak, {1, 2, 4})), laws);
+        predict(canonical_content(study_of(Scaling::weak, {1, 2, 4})), laws);
       },
       "they have no what-if");
 }
 
 TEST(Prediction, PredictedRecordsAreNoData) {
   std::vector<Json> records = study_of(Scaling::weak, {1, 2, 4});
-  records.push_back(record_of(Scaling::weak, 8));
+  records.push_back(make_record(Scaling::weak, 8));
   records.back()["kind"] = "predicted";
   EXPECT_EQ(predicted(records, {16}).at(0).predictor().held_out->gpus, 4);
 }
@@ -224,7 +225,7 @@ TEST(Prediction, BackendsAreSeriesOfTheirOwnAndShareOneReplica) {
   records[0]["parameters"]["backend"] = "self";
   for (const char* backend : {"mpi", "gloo"}) {
     for (const int gpus : {2, 4}) {
-      records.push_back(record_of(Scaling::weak, gpus));
+      records.push_back(make_record(Scaling::weak, gpus));
       records.back()["parameters"]["backend"] = backend;
     }
   }

@@ -9,20 +9,20 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::drifting_study;
 using testing::sample_record;
 
-Row row_of(const Json& json) {
+Row make_row(const Json& json) {
   Row row;
-  row.runs.push_back(run_of(Record(json, "here")));
+  row.runs.push_back(make_run(Record(json, "here")));
   return row;
 }
 
 std::string command(const std::string& recorded) {
   Json json = sample_record();
   json["provenance"]["command"] = recorded;
-  return command_of(row_of(json));
+  return find_command(make_row(json));
 }
 
 TEST(Provenance, CountsRuns) {
@@ -31,11 +31,11 @@ TEST(Provenance, CountsRuns) {
   for (std::size_t i = 0; i < records.size(); ++i) {
     records[i]["provenance"]["started_at"] = "2026-01-0" + std::to_string(i + 1) + "T00:00:00Z";
   }
-  const auto facts = provenance(make_studies(content_of(records)).at(0));
+  const auto facts = provenance(make_studies(canonical_content(records)).at(0));
   ASSERT_EQ(facts.size(), 3U);
-  EXPECT_EQ(sentence_of(facts[0]), "machine: A CPU (5 runs); Another CPU (1 run)");
-  EXPECT_EQ(sentence_of(facts[1]), "build: 0.1.0 abc (6 runs)");
-  EXPECT_EQ(sentence_of(facts[2]),
+  EXPECT_EQ(format_sentence(facts[0]), "machine: A CPU (5 runs); Another CPU (1 run)");
+  EXPECT_EQ(format_sentence(facts[1]), "build: 0.1.0 abc (6 runs)");
+  EXPECT_EQ(format_sentence(facts[2]),
             "started: 2026-01-01T00:00:00Z to 2026-01-06T00:00:00Z (6 runs)");
 }
 
@@ -53,12 +53,12 @@ TEST(Provenance, WithoutACommandItsParameters) {
       << derived;
   Json json = sample_record();
   json["parameters"]["overlap"] = false;
-  EXPECT_NE(command_of(row_of(json)).find(" --no-overlap"), std::string::npos);
+  EXPECT_NE(find_command(make_row(json)).find(" --no-overlap"), std::string::npos);
   json["kind"] = "published";
-  EXPECT_EQ(command_of(row_of(json)), "");
+  EXPECT_EQ(find_command(make_row(json)), "");
   json["kind"] = "imported";
   json["parameters"]["workload"] = "of somebody else's program";
-  EXPECT_EQ(command_of(row_of(json)), "");
+  EXPECT_EQ(find_command(make_row(json)), "");
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ Prediction prediction_of(const PublishedSeries& series, const PredictOptions& op
 }
 
 // Of worker-time, as costs are: predicted over published, minus 1.
-double error_of(const Prediction& prediction, const SizeValue& size, const SizeValue& published) {
+double catch_error(const Prediction& prediction, const SizeValue& size,
+                   const SizeValue& published) {
   const double ratio = size.value.value / published.value.value;
   return (prediction.rates ? 1 / ratio : ratio) - 1;
 }
@@ -105,7 +106,7 @@ TEST(PublishedForecast, TheCommandOnSixteenHeldOutPointsOfNineSeries) {
     for (const SizeValue& size : told.sizes) {
       if (!size.is_predicted) continue;
       const SizeValue& truth = *std::ranges::find(published.sizes, size.gpus, &SizeValue::gpus);
-      const double error = 100 * error_of(told, size, truth);
+      const double error = 100 * catch_error(told, size, truth);
       const Interval& interval = *size.value.interval;
       errors.add(error, interval.low <= truth.value.value && truth.value.value <= interval.high);
       std::cout << fmt::format("{}: {} GPUs {:+.1f} %\n", told.title, size.gpus, error);

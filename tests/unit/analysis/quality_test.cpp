@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 Row row_with(const std::vector<double>& accuracies, const std::vector<double>& losses = {}) {
@@ -93,12 +93,12 @@ std::vector<Json> study_of_accuracy(double accuracy) {
 }
 
 TEST(QualityHeld, ItsBracketKeepsItsUnitWhereMarginsAreNotShown) {
-  const std::string text = render_text(testing::table_of(study_of_accuracy(0.95)));
+  const std::string text = render_text(testing::format_table(study_of_accuracy(0.95)));
   EXPECT_NE(text.find("(100.0 %)"), std::string::npos) << text;
 }
 
 TEST(QualityHeld, ExplainMarksTheRowAndLeavesItOutOfTheSeries) {
-  const auto explained = explain(content_of(study_of_accuracy(0.95)), Base::matched);
+  const auto explained = explain(canonical_content(study_of_accuracy(0.95)), Base::matched);
   const std::string text = explanation_text(explained.at(0));
   EXPECT_NE(text.find("1 row has lower accuracy than its base: 4 replicas (95.00 % beside 97.00 "
                       "%)"),
@@ -118,7 +118,7 @@ TEST(QualityHeld, BestLeavesWorseNetworksAside) {
       records.push_back(record);
     }
   }
-  const Study study = make_studies(content_of(records)).at(0);
+  const Study study = make_studies(canonical_content(records)).at(0);
   const Best best = find_best(study, 0.05);
   EXPECT_EQ(study.rows[best.best.row].first().gpus, 2);
 }

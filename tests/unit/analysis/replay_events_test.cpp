@@ -93,7 +93,7 @@ TEST(LinkNetworks, ARingOverTwoLevelsHasTheSlowLinksBandwidthAndEachLinksLatency
 }
 
 TEST(LinkNetworks, ADescriptionIsReadWithComments) {
-  const LinkNetwork network = network_of(
+  const LinkNetwork network = parse_network(
       "{\"form\": \"tree\", \"call_seconds\": 1e-5, // measured\n \"levels\": [\n"
       "{\"level\": \"core\", \"units\": 4, \"latency_seconds\": 0, \"bytes_per_second\": 4e10},\n"
       "{\"level\": \"switch\", \"units\": 8, \"latency_seconds\": 2e-6, \"bytes_per_second\": 1e9,"
@@ -108,7 +108,7 @@ TEST(LinkNetworks, ADescriptionIsReadWithComments) {
 
 TEST(LinkNetworks, EachMistakeNamesLineAndKey) {
   const auto refused = [](const std::string& text, const std::vector<std::string>& parts) {
-    expect_error(ErrorKind::input, parts, [&text] { network_of(text, "links.json"); });
+    expect_error(ErrorKind::input, parts, [&text] { parse_network(text, "links.json"); });
   };
   const std::string node = R"({"level": "node", "latency_seconds": 1, "bytes_per_second": 1})";
   refused("[]", {"links.json", "an object"});
@@ -171,9 +171,10 @@ TEST(LinkFit, SeveralSizesTellTheForm) {
     const LinkNetwork truth{form, 1e-5, {{"core", 4, 2e-6, 4e9, 1}, {"node", 0, 5e-5, 1e8, 1}}};
     const auto links = fit_links(made(truth, {{2, 1}, {4, 1}, {8, 2}, {16, 4}}), 4);
     ASSERT_TRUE(links);
-    EXPECT_EQ(links->network.form, form) << name_of(form);
-    EXPECT_TRUE(links->form_is_known) << name_of(form);
-    EXPECT_NEAR(links->network.seconds(2e6, 64) / truth.seconds(2e6, 64), 1, 0.02) << name_of(form);
+    EXPECT_EQ(links->network.form, form) << to_string(form);
+    EXPECT_TRUE(links->form_is_known) << to_string(form);
+    EXPECT_NEAR(links->network.seconds(2e6, 64) / truth.seconds(2e6, 64), 1, 0.02)
+        << to_string(form);
   }
 }
 

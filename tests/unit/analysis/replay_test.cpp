@@ -16,7 +16,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 constexpr double kForward = 0.02, kBackward = 0.04, kUpdate = 0.011;
@@ -96,16 +96,16 @@ struct Made {
 Made made_of(const std::vector<Json>& records, const std::vector<Json>& collectives,
              Scaling scaling = Scaling::weak) {
   Made made;
-  made.study = make_studies(content_of(records)).at(0);
+  made.study = make_studies(canonical_content(records)).at(0);
   for (const Row& row : made.study.rows) made.sources.rows.push_back(&row);
   made.sources.scaling = scaling;
-  for (const Record& record : content_of(collectives).records) {
-    made.sources.collectives.push_back(run_of(record));
+  for (const Record& record : canonical_content(collectives).records) {
+    made.sources.collectives.push_back(make_run(record));
   }
   return made;
 }
 
-std::vector<Json> runs_of(const StepLaw& law, const std::vector<int>& sizes) {
+std::vector<Json> run_values(const StepLaw& law, const std::vector<int>& sizes) {
   std::vector<Json> records;
   const double noise[] = {1, 1.01, 0.99};
   for (const int gpus : sizes) {
@@ -118,7 +118,7 @@ std::vector<Json> runs_of(const StepLaw& law, const std::vector<int>& sizes) {
 
 TEST(Replay, LargerRingsTakeWhatTheLawSays) {
   const StepLaw law;
-  const Made made = made_of(runs_of(law, {2, 4}), {bench_record(law, 2)});
+  const Made made = made_of(run_values(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
   ASSERT_EQ(replay.why_not(), "");
   for (const int gpus : {8, 16, 64}) {
@@ -135,24 +135,24 @@ TEST(Replay, LargerRingsTakeWhatTheLawSays) {
 
 TEST(Replay, WhatIfMatchesTheLawWithThatChange) {
   const StepLaw law;
-  const Made made = made_of(runs_of(law, {2, 4}), {bench_record(law, 2)});
+  const Made made = made_of(run_values(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
   StepLaw other = law;
   other.bytes_per_second *= 2;
-  EXPECT_NEAR(replay.at(16, what_if_of("links=2x")).step_seconds / other.step(16), 1, 0.02);
+  EXPECT_NEAR(replay.at(16, parse_what_if("links=2x")).step_seconds / other.step(16), 1, 0.02);
   other = law;
   other.wire = 0.5;
-  const WhatIf wire = what_if_of("precision-on-the-wire=bf16");
+  const WhatIf wire = parse_what_if("precision-on-the-wire=bf16");
   EXPECT_NEAR(replay.at(16, wire).step_seconds / other.step(16), 1, 0.02);
   // One bucket, which is ready at the end of backward.
   const double joined = kForward + kBackward + kUpdate + law.sum(kFirst + kSecond, 16);
-  const ReplayedStep one = replay.at(16, what_if_of("bucket_mb=8"));
+  const ReplayedStep one = replay.at(16, parse_what_if("bucket_mb=8"));
   EXPECT_LT(one.step_seconds, joined * 1.1);
 }
 
 TEST(Replay, WithoutCollectivesTheStepsTellAndANoteSaysSo) {
   const StepLaw law;
-  const Made made = made_of(runs_of(law, {2, 4}), {});
+  const Made made = made_of(run_values(law, {2, 4}), {});
   const Replay replay(made.sources);
   ASSERT_EQ(replay.why_not(), "");
   ASSERT_FALSE(replay.notes().empty());
@@ -161,8 +161,8 @@ TEST(Replay, WithoutCollectivesTheStepsTellAndANoteSaysSo) {
 
 TEST(Replay, ADescribedNetworkIsUsedAndTooManyReplicasForItAreRefused) {
   const StepLaw law;
-  Made made = made_of(runs_of(law, {2, 4}), {bench_record(law, 2)});
-  made.sources.network = network_of(
+  Made made = made_of(run_values(law, {2, 4}), {bench_record(law, 2)});
+  made.sources.network = parse_network(
       R"({"levels": [{"level": "node", "units": 32, "latency_seconds": 1e-4,
                       "bytes_per_second": 1e8}]})",
       "links.json");
@@ -207,8 +207,8 @@ TEST(Replay, SaysInOneSentenceWhyItCannot) {
 
 TEST(Replay, ALevelThatNoRunCrossedIsNamed) {
   const StepLaw law;
-  Made made = made_of(runs_of(law, {2, 4}), {});
-  made.sources.network = network_of(
+  Made made = made_of(run_values(law, {2, 4}), {});
+  made.sources.network = parse_network(
       R"({"levels": [{"level": "node", "units": 8, "latency_seconds": 1e-4, "bytes_per_second": 1e8},
                      {"level": "switch", "latency_seconds": 1e-3, "bytes_per_second": 1e8}]})",
       "links.json");
@@ -219,7 +219,7 @@ TEST(Replay, ALevelThatNoRunCrossedIsNamed) {
 
 TEST(Replay, AThousandReplicasTakeLessThanTenSeconds) {
   const StepLaw law;
-  const Made made = made_of(runs_of(law, {2, 4}), {bench_record(law, 2)});
+  const Made made = made_of(run_values(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
   const auto began = std::chrono::steady_clock::now();
   EXPECT_GT(replay.at(1024).step_seconds, law.step(64));
@@ -227,7 +227,7 @@ TEST(Replay, AThousandReplicasTakeLessThanTenSeconds) {
 }
 
 TEST(WhatIf, MistakesAreNamed) {
-  const WhatIf all = what_if_of("precision-on-the-wire=bf16, bucket_mb=32, links=2x");
+  const WhatIf all = parse_what_if("precision-on-the-wire=bf16, bucket_mb=32, links=2x");
   EXPECT_EQ(all.wire, "bf16");
   EXPECT_EQ(all.bucket_mb, 32);
   EXPECT_EQ(all.links, 2);
@@ -239,7 +239,7 @@ TEST(WhatIf, MistakesAreNamed) {
                                           {"bucket_mb=nan", "bucket_mb"},
                                           {"links=2x,links=3x", "twice"},
                                           {"precision-on-the-wire=int8", "bf16"}}) {
-    expect_error(ErrorKind::usage, {part}, [&text = text] { what_if_of(text); });
+    expect_error(ErrorKind::usage, {part}, [&text = text] { parse_what_if(text); });
   }
 }
 

@@ -39,7 +39,7 @@ ReportOptions with(Base base, Format format = Format::text) {
   return options;
 }
 
-Json rows_of(const std::string& study, Base base) {
+Json make_rows(const std::string& study, Base base) {
   return Json::parse(printed(reference(study), with(base, Format::json)))["tables"];
 }
 
@@ -56,7 +56,7 @@ TEST(Report, CassavaBestAgainstBest) {
 }
 
 TEST(Report, CassavaMatched) {
-  const Json tables = rows_of("cassava-resnet50", Base::matched);
+  const Json tables = make_rows("cassava-resnet50", Base::matched);
   ASSERT_EQ(tables.size(), 1U);
   const Json& rows = tables[0]["rows"];
   ASSERT_EQ(rows.size(), 14U);
@@ -77,7 +77,7 @@ TEST(Report, CassavaMatched) {
 }
 
 TEST(Report, PublishedRatesMakeATableAPrecisionAndType) {
-  const Json tables = rows_of("imagenet-resnet50", Base::matched);
+  const Json tables = make_rows("imagenet-resnet50", Base::matched);
   std::size_t rows = 0;
   std::set<std::string> types;
   for (const Json& table : tables) {

@@ -173,7 +173,7 @@ std::vector<std::string> findings_with_outlier(double times) {
                                                 .fit_seconds = 100.0 / gpus * factor * off}));
     }
   }
-  return testing::table_of(records).findings;
+  return testing::format_table(records).findings;
 }
 
 TEST(Robust, SpeedUpsWithoutAnOutlierStandBesideTheOthers) {

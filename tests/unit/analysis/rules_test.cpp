@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::sample_record;
 
 // Nothing to complain of: six rounds of one and two replicas, all of it stated.
@@ -41,9 +41,9 @@ std::vector<Json> good_study() {
 std::vector<BrokenRule> broken_by(const std::vector<Json>& records,
                                   const std::vector<Selection>& only = {},
                                   const Base& base = Base::matched, bool pool = false) {
-  const Study study =
-      make_studies(content_of(records), only, {}, pool ? Pooling::always : Pooling::by_sessions)
-          .at(0);
+  const Study study = make_studies(canonical_content(records), only, {},
+                                   pool ? Pooling::always : Pooling::by_sessions)
+                          .at(0);
   const Comparison comparison = compare(study, base);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
@@ -68,8 +68,8 @@ std::set<int> broken_after(Change change) {
 
 TEST(Rules, AGoodStudyKeepsAllTwelve) {
   const auto broken = broken_by(good_study());
-  for (const BrokenRule& each : broken) ADD_FAILURE() << sentence_of(each);
-  EXPECT_EQ(summary_of(broken),
+  for (const BrokenRule& each : broken) ADD_FAILURE() << format_sentence(each);
+  EXPECT_EQ(summarize(broken),
             "Rules of Hoefler and Belli (SC15): no breach found of what can be checked: 12 rules");
 }
 
@@ -131,10 +131,10 @@ TEST(Rules, EachIsBrokenByItsOwnFault) {
               }).contains(12));
 }
 
-std::string said_of(int rule, const std::vector<BrokenRule>& broken) {
+std::string collect_statements(int rule, const std::vector<BrokenRule>& broken) {
   std::string text;
   for (const BrokenRule& each : broken) {
-    if (each.rule == rule) text += sentence_of(each) + "; ";
+    if (each.rule == rule) text += format_sentence(each) + "; ";
   }
   return text;
 }
@@ -148,19 +148,19 @@ TEST(Rules, ARowThatIsItsOwnBaseIsNotCompared) {
       records.push_back(json);
     }
   }
-  EXPECT_EQ(said_of(7, broken_by(records, {}, Base("bucket_mb", "1"))), "");
+  EXPECT_EQ(collect_statements(7, broken_by(records, {}, Base("bucket_mb", "1"))), "");
 }
 
 TEST(Rules, DisturbedRunsAndSessionsAreNotCalledFewRuns) {
   std::vector<Json> records = good_study();
   for (Json& json : records) json["flags"]["throttled"] = json["layout"]["gpus"] == 2;
-  EXPECT_EQ(said_of(7, broken_by(records)),
+  EXPECT_EQ(collect_statements(7, broken_by(records)),
             "rule 7: 1 speed-up of only disturbed runs: not judged against noise; run the "
             "row and its base again undisturbed; ");
-  EXPECT_EQ(said_of(7, broken_by(good_study(), {}, Base::matched, true)),
+  EXPECT_EQ(collect_statements(7, broken_by(good_study(), {}, Base::matched, true)),
             "rule 7: 1 speed-up of fewer than 3 sessions: not judged against noise; run 3 "
             "sessions or more of the row and of its base; ");
-  EXPECT_EQ(said_of(5, broken_by(good_study(), {}, Base::matched, true)),
+  EXPECT_EQ(collect_statements(5, broken_by(good_study(), {}, Base::matched, true)),
             "rule 5: 2 of 2 rows have one session, so no interval; run 3 sessions or more; ");
 }
 
@@ -171,7 +171,7 @@ TEST(Rules, RoundingLiesAboveNoIdealLine) {
     if (json["layout"]["gpus"] == 2) json["session"] = "s2";
   }
   records.push_back(records[1]);
-  EXPECT_EQ(said_of(11, broken_by(records)), "");
+  EXPECT_EQ(collect_statements(11, broken_by(records)), "");
 }
 
 TEST(Rules, NoBaseIsAdvisedThatIsInUse) {
@@ -179,8 +179,8 @@ TEST(Rules, NoBaseIsAdvisedThatIsInUse) {
   for (Json& json : records) {
     if (json["layout"]["gpus"] == 2) json["timing"]["fit_seconds"] = 3.0;
   }
-  EXPECT_NE(said_of(11, broken_by(records)).find("--base best"), std::string::npos);
-  const std::string best = said_of(11, broken_by(records, {}, Base::best));
+  EXPECT_NE(collect_statements(11, broken_by(records)).find("--base best"), std::string::npos);
+  const std::string best = collect_statements(11, broken_by(records, {}, Base::best));
   EXPECT_NE(best.find("above the ideal line"), std::string::npos);
   EXPECT_EQ(best.find("--base best"), std::string::npos) << best;
 }
@@ -191,7 +191,7 @@ TEST(Rules, ARowThatDidNotReachItsGoalMissesNoBase) {
     json["quality"]["until"] = {{"goal", "test_accuracy>=0.98"},
                                 {"reached", json["layout"]["gpus"] == 1}};
   }
-  EXPECT_EQ(said_of(1, broken_by(records)), "");
+  EXPECT_EQ(collect_statements(1, broken_by(records)), "");
 }
 
 TEST(Rules, APublishedPageIsHeldToThemToo) {

@@ -58,8 +58,8 @@ RoundMatrix matrix_of(const Noise& noise, int rows, int rounds, Random& random) 
   return matrix;
 }
 
-SessionRounds session_of(const Noise& noise, int rows, int rounds, Random& random,
-                         const char* name = "s1") {
+SessionRounds make_session(const Noise& noise, int rows, int rounds, Random& random,
+                           const char* name = "s1") {
   SessionRounds session{name, {}, matrix_of(noise, rows, rounds, random)};
   for (int row = 0; row < rows; ++row) session.rows.push_back(static_cast<std::size_t>(row));
   return session;
@@ -75,7 +75,7 @@ Rates rates_of(const Noise& noise, int rows, int rounds, int sessions, int table
   const double each = 1.0 / tables;
   for (int table = 0; table < tables; ++table) {
     std::vector<SessionRounds> all;
-    for (int k = 0; k < sessions; ++k) all.push_back(session_of(noise, rows, rounds, random));
+    for (int k = 0; k < sessions; ++k) all.push_back(make_session(noise, rows, rounds, random));
     bool any = false;
     for (const Finding& finding : round_findings(all)) {
       any = true;
@@ -139,7 +139,7 @@ Resembling resembling(double memory, int rounds, int tables) {
   Resembling result;
   double unsaid = 0;
   for (int table = 0; table < tables; ++table) {
-    const SessionRounds session = session_of(noise, 4, rounds, random);
+    const SessionRounds session = make_session(noise, 4, rounds, random);
     std::vector<double> log_ratios;
     for (std::size_t k = 0; k < session.logs[0].size(); ++k) {
       log_ratios.push_back(session.logs[0][k] - session.logs[1][k]);

@@ -15,10 +15,10 @@
 namespace paceline {
 namespace {
 
+using testing::canonical_content;
 using testing::cell;
-using testing::content_of;
+using testing::format_table;
 using testing::sample_record;
-using testing::table_of;
 
 constexpr int kReplicas[] = {1, 2, 4, 8};
 
@@ -51,7 +51,7 @@ double same(int, int, int) {
 
 std::vector<Finding> found_in(const std::vector<Json>& records,
                               Pooling pooling = Pooling::by_sessions) {
-  const Study made = make_studies(content_of(records), {}, {}, pooling).at(0);
+  const Study made = make_studies(canonical_content(records), {}, {}, pooling).at(0);
   const Comparison comparison = compare(made, Base::matched);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < made.rows.size(); ++i) {
@@ -120,7 +120,7 @@ TEST(RunOrder, OneColdRunIsNoBusyMachine) {
   EXPECT_TRUE(has(said, "its first run is the slowest: are caches cold then?")) << said;
   EXPECT_FALSE(has(said, "busy")) << said;
   EXPECT_EQ(sentence(found, FindingKind::slow_first_round), "") << "one row is not all";
-  EXPECT_TRUE(has(join(table_of(records).notes, "\n"),
+  EXPECT_TRUE(has(join(format_table(records).notes, "\n"),
                   "no other process was seen on its CPUs in all runs"));
 }
 
@@ -129,7 +129,7 @@ TEST(RunOrder, WhatOthersTookIsTheRecordsNumber) {
   for (Json& json : records) {
     json["provenance"]["machine_load"] = {{"busy", false}, {"worst_other_cpu_share", 0.014}};
   }
-  EXPECT_TRUE(has(join(table_of(records).notes, "\n"),
+  EXPECT_TRUE(has(join(format_table(records).notes, "\n"),
                   "other processes had up to 1.4 % of the time of its CPUs in all runs"));
 }
 
@@ -174,17 +174,17 @@ TEST(RunOrder, ARowThatIsSlowerInOneSessionIsNoLossOfTheRow) {
               has(said, "8 replicas 19"))
       << said;
   EXPECT_TRUE(has(said, "the other rows cannot be told from session 1")) << said;
-  EXPECT_TRUE(make_studies(content_of(records)).at(0).rows[0].pooled);
+  EXPECT_TRUE(make_studies(canonical_content(records)).at(0).rows[0].pooled);
   EXPECT_EQ(sentence(found, FindingKind::grows), "");
 }
 
 TEST(RunOrder, ThreeSessionsAreTheUnit) {
   const auto records = study(3, 4, [](int session, int, int) { return 1 + 0.05 * session; });
-  const Study pooled = make_studies(content_of(records)).at(0);
+  const Study pooled = make_studies(canonical_content(records)).at(0);
   EXPECT_TRUE(pooled.rows[0].pooled);
   EXPECT_EQ(units_in(pooled.rows[0]), 3U);
   EXPECT_TRUE(has(join(pooled.notes, "\n"), "sessions are pooled, up to 3 a row"));
-  const Study runs = make_studies(content_of(records), {}, {}, Pooling::never).at(0);
+  const Study runs = make_studies(canonical_content(records), {}, {}, Pooling::never).at(0);
   EXPECT_EQ(units_in(runs.rows[0]), 12U);
 }
 
@@ -195,7 +195,7 @@ TEST(RunOrder, AFewRowsOfThreeSessionsDoNotPoolATable) {
     const int round = json["round"];
     if (json["layout"]["gpus"] == 8 && round > 3) json["session"] = "s" + std::to_string(round);
   }
-  EXPECT_FALSE(make_studies(content_of(records)).at(0).rows[0].pooled);
+  EXPECT_FALSE(make_studies(canonical_content(records)).at(0).rows[0].pooled);
 }
 
 TEST(RunOrder, ANodeThatOneRowHadToItselfIsNamed) {
@@ -233,7 +233,7 @@ TEST(RunOrder, LostRunsStandInTheirRow) {
   EXPECT_EQ(sentence(found_in(records), FindingKind::survivors),
             "8 replicas: 3 of 5 runs completed (rank 3 on vm: out of memory); its numbers are of "
             "these alone");
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   EXPECT_EQ(cell(table, 3, "label").text, "3 of 5 runs completed");
   EXPECT_EQ(cell(table, 0, "label").text, "");
   EXPECT_TRUE(has(join(table.notes, "\n"), "7 runs of 2 points that ended as failed"));

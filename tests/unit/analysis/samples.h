@@ -8,7 +8,7 @@
 
 namespace paceline::testing {
 
-inline StoreContent content_of(const std::vector<Json>& records) {
+inline StoreContent canonical_content(const std::vector<Json>& records) {
   StoreContent content;
   for (std::size_t i = 0; i < records.size(); ++i) {
     content.records.emplace_back(records[i], "record " + std::to_string(i));

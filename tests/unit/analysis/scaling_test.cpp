@@ -26,7 +26,7 @@ Scaling derived(const std::vector<Shape>& shapes) {
   }
   std::vector<const Run*> pointers;
   for (const Run& run : runs) pointers.push_back(&run);
-  return scaling_of(pointers);
+  return classify_scaling(pointers);
 }
 
 TEST(Scaling, FollowsFromWhatIsFixed) {
@@ -47,11 +47,11 @@ TEST(Scaling, RunsThatEndWithAGoalAreJudgedByTheirBatch) {
     run.batch_per_replica = 64;
     run.global_batch = 64.0 * run.gpus;
   }
-  EXPECT_EQ(scaling_of({&runs[0], &runs[1]}), Scaling::to_goal);
+  EXPECT_EQ(classify_scaling({&runs[0], &runs[1]}), Scaling::to_goal);
   runs[1].global_batch = 64;
-  EXPECT_EQ(scaling_of({&runs[0], &runs[1]}), Scaling::strong);
+  EXPECT_EQ(classify_scaling({&runs[0], &runs[1]}), Scaling::strong);
   runs[1].goal = "test_accuracy>=0.99";
-  EXPECT_THROW(scaling_of({&runs[0], &runs[1]}), Error);
+  EXPECT_THROW(classify_scaling({&runs[0], &runs[1]}), Error);
 }
 
 // 60,000 samples in batches of 128 drop 96, of 256 drop 96, of 512 drop 96 + ...
@@ -117,7 +117,7 @@ TEST(Scaling, PublishedTimesAndRatesSayTheirTotal) {
       runs[i].fit_seconds = rates_and_times[i].second;
       pointers.push_back(&runs[i]);
     }
-    return scaling_of(pointers);
+    return classify_scaling(pointers);
   };
   EXPECT_EQ(of({{12000, 10}, {24100, 5}, {47000, 2.5}}), Scaling::fixed_epochs);
   EXPECT_EQ(of({{12000, 10}, {23500, 10.2}, {47000, 10.1}}), Scaling::weak);

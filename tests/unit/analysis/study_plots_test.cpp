@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::drifting_study;
 using testing::sample_record;
 
@@ -23,7 +23,7 @@ struct Made {
   std::vector<Plot> plots;
 
   explicit Made(const std::vector<Json>& records, const std::vector<ExpectedRuns>& wanted = {})
-      : study(make_studies(content_of(records), {}, wanted).at(0)),
+      : study(make_studies(canonical_content(records), {}, wanted).at(0)),
         comparison(compare(study, Base::matched)) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       facts.push_back(row_facts(study, comparison, i));
@@ -39,14 +39,14 @@ struct Made {
   }
 };
 
-std::vector<std::string> names_of(const std::vector<Plot>& plots) {
+std::vector<std::string> point_names(const std::vector<Plot>& plots) {
   std::vector<std::string> names;
   for (const Plot& plot : plots) names.push_back(plot.name);
   return names;
 }
 
 TEST(StudyPlots, AreOnlyThoseThatTheDataFill) {
-  EXPECT_EQ(names_of(Made(drifting_study()).plots),
+  EXPECT_EQ(point_names(Made(drifting_study()).plots),
             (std::vector<std::string>{"speedup", "efficiency", "breakdown"}));
   Json bare = sample_record();
   bare.erase("phases");

@@ -11,12 +11,12 @@
 namespace paceline {
 namespace {
 
-using testing::content_of;
+using testing::canonical_content;
 using testing::drifting_study;
 using testing::sample_record;
 
 Study only_study(const std::vector<Json>& records, const std::vector<Selection>& only = {}) {
-  auto studies = make_studies(content_of(records), only);
+  auto studies = make_studies(canonical_content(records), only);
   EXPECT_EQ(studies.size(), 1U);
   return std::move(studies.at(0));
 }
@@ -24,7 +24,7 @@ Study only_study(const std::vector<Json>& records, const std::vector<Selection>&
 std::string study_refusal(const std::vector<Json>& records,
                           const std::vector<Selection>& only = {}) {
   try {
-    make_studies(content_of(records), only);
+    make_studies(canonical_content(records), only);
   } catch (const Error& error) {
     return error.what();
   }
@@ -93,7 +93,7 @@ TEST(Study, SaysWhatIsIgnoredUnlikeOrUnfinished) {
   Json retried = sample_record();  // its repeat completed
   retried["status"] = "timeout";
   records.push_back(retried);
-  StoreContent content = content_of(records);
+  StoreContent content = canonical_content(records);
   for (int i = 0; i < 7; ++i) content.rejected.push_back({"x", "cut short (x)"});
   const Study study = make_studies(content).at(0);
   EXPECT_EQ(study.warnings,
@@ -110,7 +110,7 @@ TEST(Study, SaysWhatIsIgnoredUnlikeOrUnfinished) {
 TEST(Study, RunsOfOlderBackendNamesStandUnderWhatRan) {
   Json before = sample_record({.gpus = 2});
   before["schema"] = 1;
-  const auto studies = make_studies(content_of({before, sample_record({.gpus = 2})}));
+  const auto studies = make_studies(canonical_content({before, sample_record({.gpus = 2})}));
   ASSERT_EQ(studies.size(), 1U);
   ASSERT_EQ(studies[0].rows.size(), 2U);
   const std::string notes = join(studies[0].notes, "\n");
@@ -181,7 +181,7 @@ ExpectedRuns plan_of_epochs(std::int64_t epochs) {
 TEST(Study, OnceASpecIsRunAnewOldRunsAreNone) {
   std::vector<Json> records = {sample_record(), sample_record({.gpus = 2})};
   const auto rows = [&] {
-    const auto studies = make_studies(content_of(records), {}, {plan_of_epochs(4)});
+    const auto studies = make_studies(canonical_content(records), {}, {plan_of_epochs(4)});
     return std::pair(studies.at(0).rows.size(), studies.at(0).gaps.size());
   };
   EXPECT_EQ(rows().first, 2U) << "nothing of the new spec has run";

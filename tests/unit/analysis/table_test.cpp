@@ -18,11 +18,11 @@
 namespace paceline {
 namespace {
 
+using testing::canonical_content;
 using testing::cell;
-using testing::content_of;
 using testing::drifting_study;
+using testing::format_table;
 using testing::sample_record;
-using testing::table_of;
 
 bool shown(const Table& table, const std::string& key) {
   for (const Column& column : table.columns) {
@@ -32,7 +32,7 @@ bool shown(const Table& table, const std::string& key) {
 }
 
 TEST(Table, HasWhatTheRecordsSay) {
-  const Table table = table_of(drifting_study());
+  const Table table = format_table(drifting_study());
   EXPECT_EQ(table.title, "mnist-cnn, fp32, fixed-epochs scaling");
   EXPECT_EQ(table.interval, "paired");
   EXPECT_EQ(cell(table, 1, "ntasks").text, "2");
@@ -67,7 +67,7 @@ TEST(Table, EqualRunsHaveNoMarginOfRounding) {
 
 // What all rows share is said below, then details go, and what is left out is named.
 TEST(Render, ANarrowTerminalGetsFewerColumns) {
-  const Table table = table_of(drifting_study());
+  const Table table = format_table(drifting_study());
   const auto table_width = [](const std::string& text) {
     std::size_t width = 0;
     for (const std::string& line : split(text, '\n')) {
@@ -91,12 +91,12 @@ TEST(Render, ANarrowTerminalGetsFewerColumns) {
 // A column that only one table has stands in its place; the last says whose a line is.
 TEST(Table, CsvOfSeveralTablesIsOneTable) {
   auto records = drifting_study();
-  const Table plain = table_of(records);
+  const Table plain = format_table(records);
   for (Json& json : records) json["parameters"]["workload"] = "mnist-mlp";
   Json other = records[1];
   other["parameters"]["bucket_mb"] = 4.0;
   records.push_back(other);
-  const Table with_axis = table_of(records);
+  const Table with_axis = format_table(records);
   const std::string text = render_csv({plain, with_axis});
   const auto csv = parse_csv(text, "csv");
   ASSERT_EQ(csv.size(), 6U) << text;
@@ -123,7 +123,7 @@ TEST(Table, TellsWhichRunsReachedTheirGoal) {
         {"goal", "test_accuracy>=0.98"}, {"reached", gpus == 1}, {"epochs", 3}};
     if (gpus == 2) json["throughput"]["samples"] = 300000;  // it needed more
   }
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   EXPECT_EQ(cell(table, 0, "epochs_to_goal").text, "3.0");
   EXPECT_EQ(cell(table, 1, "epochs_to_goal").text, "");
   EXPECT_EQ(cell(table, 1, "label").text, "goal not reached");
@@ -133,7 +133,7 @@ TEST(Table, TellsWhichRunsReachedTheirGoal) {
     said = said || note.find("first evaluation of test_accuracy>=0.98") != std::string::npos;
   }
   EXPECT_TRUE(said);
-  EXPECT_FALSE(shown(table_of(drifting_study()), "epochs_to_goal"));
+  EXPECT_FALSE(shown(format_table(drifting_study()), "epochs_to_goal"));
 }
 
 bool says(const Table& table, const std::string& text) {
@@ -148,10 +148,10 @@ Json load_of(bool busy) {
 TEST(Table, AMachineThatWasAlwaysBusyIsNotCalledFree) {
   auto records = drifting_study();
   for (Json& json : records) json["provenance"]["machine_load"] = load_of(true);
-  EXPECT_FALSE(says(table_of(records), "other processes had"));
+  EXPECT_FALSE(says(format_table(records), "other processes had"));
   records[0]["provenance"].erase("machine_load");
-  EXPECT_TRUE(says(table_of(records), "of 1 run it is not recorded what other processes took"));
-  EXPECT_FALSE(says(table_of(records), "less than 5 %"));
+  EXPECT_TRUE(says(format_table(records), "of 1 run it is not recorded what other processes took"));
+  EXPECT_FALSE(says(format_table(records), "less than 5 %"));
 }
 
 TEST(Table, ARateThatAPageGivesIsNotLeftOut) {
@@ -165,7 +165,7 @@ TEST(Table, ARateThatAPageGivesIsNotLeftOut) {
     json.erase("flags");
     records.push_back(json);
   }
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   EXPECT_EQ(table.scaling, "fixed-epochs");
   const std::string said = join(table.findings, "\n");
   EXPECT_NE(said.find("the published table leaves out efficiency"), std::string::npos) << said;
@@ -179,16 +179,17 @@ TEST(Table, SmallFractionsHaveThreeDigits) {
   }
   records[1]["throughput"]["steps"] = 1;
   records[1]["timing"]["fit_seconds"] = 10.0 / 4096 * (1 + 4095 * 1.2e-4);
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   EXPECT_EQ(cell(table, 1, "karp_flatt").text, "0.000120");
   EXPECT_NE(join(table.findings, " ").find("Karp-Flatt 0.000120"), std::string::npos);
 }
 
 TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
   auto records = drifting_study();
-  EXPECT_TRUE(says(table_of(records), "what other processes took of the machine is not recorded"));
+  EXPECT_TRUE(
+      says(format_table(records), "what other processes took of the machine is not recorded"));
   for (Json& json : records) json["provenance"]["machine_load"] = load_of(false);
-  const Table free = table_of(records);
+  const Table free = format_table(records);
   EXPECT_TRUE(free.warnings.empty());
   EXPECT_TRUE(says(free, "other processes had less than 5 % of the time of its CPUs in all runs"));
   EXPECT_EQ(cell(free, 0, "busy_runs").value, 0.0);
@@ -196,7 +197,7 @@ TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
 
   records[1]["provenance"]["machine_load"] = load_of(true);  // of two replicas
   records[0]["provenance"].erase("machine_load");
-  const Table busy = table_of(records);
+  const Table busy = format_table(records);
   ASSERT_EQ(busy.warnings.size(), 1U);
   EXPECT_EQ(busy.warnings[0],
             "the machine was busy: 1 of 6 runs, e.g. 18 % of the time of its CPUs went to other "
@@ -218,35 +219,37 @@ TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
 
 TEST(Table, SaysWhatItsClocksHold) {
   auto records = drifting_study();
-  EXPECT_TRUE(says(table_of(records), "choice of algorithms and first epoch included"));
-  EXPECT_TRUE(says(table_of(records), "choice of algorithms and the first 10 steps"));
-  EXPECT_FALSE(says(table_of(records), "earlier versions"));
+  EXPECT_TRUE(says(format_table(records), "choice of algorithms and first epoch included"));
+  EXPECT_TRUE(says(format_table(records), "choice of algorithms and the first 10 steps"));
+  EXPECT_FALSE(says(format_table(records), "earlier versions"));
   records[0]["throughput"].erase("warmup_steps_excluded");
-  EXPECT_TRUE(says(table_of(records), "in records of earlier versions fit seconds are without"));
+  EXPECT_TRUE(
+      says(format_table(records), "in records of earlier versions fit seconds are without"));
   records[1]["throughput"]["warmup_steps_excluded"] = 0;
-  EXPECT_TRUE(says(table_of(records), "the first 0 to 10 steps"));
+  EXPECT_TRUE(says(format_table(records), "the first 0 to 10 steps"));
   for (Json& json : records) {
     json["throughput"]["warmup_steps_excluded"] = json["timing"]["warmup_steps_excluded"] = 0;
   }
-  EXPECT_FALSE(says(table_of(records), "the first"));
+  EXPECT_FALSE(says(format_table(records), "the first"));
 }
 
 TEST(Table, SaysWhichGpuRunsMeasuredTheirChoices) {
   auto records = drifting_study();
   records[0]["timing"]["compile_seconds"] = 4;
-  EXPECT_FALSE(says(table_of(records), "choosing algorithms took"));  // cores keep none
+  EXPECT_FALSE(says(format_table(records), "choosing algorithms took"));  // cores keep none
   for (Json& json : records) json["layout"]["replicas_are"] = "gpus";
-  EXPECT_TRUE(says(table_of(records), "up to 3.99 s more in some runs of 1 row than in others"));
+  EXPECT_TRUE(
+      says(format_table(records), "up to 3.99 s more in some runs of 1 row than in others"));
 }
 
 TEST(Table, LabelsAreInTheTitleOrInAColumn) {
   auto records = drifting_study();
   for (Json& json : records) json["flags"]["synthetic"] = true;
-  EXPECT_NE(table_of(records).title.find("(synthetic)"), std::string::npos);
+  EXPECT_NE(format_table(records).title.find("(synthetic)"), std::string::npos);
   Json json = sample_record({.gpus = 4});
   json["flags"]["oversubscribed"] = true;
   records.push_back(json);
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   EXPECT_EQ(table.title.find("synthetic"), std::string::npos);
   EXPECT_EQ(cell(table, 0, "label").text, "synthetic");
   EXPECT_EQ(cell(table, 2, "label").text, "oversubscribed");
@@ -262,15 +265,17 @@ TEST(Table, UnlikeIntervalsAreSaidRowByRow) {
                                      .fit_seconds = 5.0 + repeat,
                                      .session = "s2"}));
   }
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   EXPECT_EQ(table.interval, "mixed");
   EXPECT_EQ(cell(table, 1, "interval").text, "paired");
   EXPECT_EQ(cell(table, 2, "interval").text, "welch");
 }
 
 TEST(Table, AWholeNumberThatWasNotMeasuredFinerStaysWhole) {
-  EXPECT_EQ(cell(table_of({sample_record({.fit_seconds = 574})}), 0, "fit_seconds").text, "574");
-  EXPECT_EQ(cell(table_of({sample_record({.fit_seconds = 5.5})}), 0, "fit_seconds").text, "5.500");
+  EXPECT_EQ(cell(format_table({sample_record({.fit_seconds = 574})}), 0, "fit_seconds").text,
+            "574");
+  EXPECT_EQ(cell(format_table({sample_record({.fit_seconds = 5.5})}), 0, "fit_seconds").text,
+            "5.500");
 }
 
 TEST(Table, AMarginNeverReadsAsZero) {
@@ -279,11 +284,11 @@ TEST(Table, AMarginNeverReadsAsZero) {
     const int round = json["round"].get<int>();
     json["timing"]["fit_seconds"] = json["layout"]["gpus"] == 1 ? 20 : 10 + 1e-5 * round;
   }
-  EXPECT_EQ(cell(table_of(records), 1, "speed_up").text, "2.00 ±0.000005");
+  EXPECT_EQ(cell(format_table(records), 1, "speed_up").text, "2.00 ±0.000005");
 }
 
 TEST(Render, TextIsAligned) {
-  const std::string text = render_text(table_of(drifting_study()));
+  const std::string text = render_text(format_table(drifting_study()));
   const auto lines = split(text, '\n');
   const auto width = [](const std::string& line) {
     return std::count_if(line.begin(), line.end(),
@@ -295,14 +300,14 @@ TEST(Render, TextIsAligned) {
   for (std::size_t i = 7; i < lines.size(); ++i) EXPECT_LE(width(lines[i]), 140) << lines[i];
   EXPECT_LE(width(lines[4]), 175);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_NE(render_text(table_of(drifting_study()), {.colours = true}).find("\x1b[1m"),
+  EXPECT_NE(render_text(format_table(drifting_study()), {.colours = true}).find("\x1b[1m"),
             std::string::npos);
 }
 
 TEST(Render, RecordsCannotSteerTheTerminal) {
   auto records = drifting_study();
   for (Json& json : records) json["parameters"]["backend"] = "mpi\x1b[2J\n|<b>";
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   EXPECT_EQ(render_text(table).find('\x1b'), std::string::npos);
   const std::string markdown = render_markdown(table);
   EXPECT_NE(markdown.find("\\|\\<b\\>"), std::string::npos);
@@ -319,19 +324,19 @@ TEST(Render, TextsOfCsvAreNoFormulas) {
   EXPECT_EQ(csv_text("=a,\"b\"\r\n"), "\"'=a,\"\"b\"\"  \"");
   auto records = drifting_study();
   for (Json& json : records) json["parameters"]["backend"] = "=1+1";
-  EXPECT_NE(render_csv({table_of(records)}).find(",'=1+1,"), std::string::npos);
+  EXPECT_NE(render_csv({format_table(records)}).find(",'=1+1,"), std::string::npos);
 }
 
 TEST(Render, NoNumberIsALineLong) {
   auto records = drifting_study();
   for (Json& json : records) json["timing"]["fit_seconds"] = 1e308;
-  for (const std::string& line : split(render_text(table_of(records)), '\n')) {
+  for (const std::string& line : split(render_text(format_table(records)), '\n')) {
     EXPECT_LT(line.size(), 300U) << line;
   }
 }
 
 TEST(Render, JsonAndCsvHaveEveryKey) {
-  const Table table = table_of(drifting_study());
+  const Table table = format_table(drifting_study());
   const Json json = Json::parse(render_json({table}));
   EXPECT_EQ(json["schema"], 1);
   const Json& row = json["tables"][0]["rows"][1];
@@ -354,7 +359,7 @@ TEST(Render, JsonAndCsvHaveEveryKey) {
 
 // Scripts that take columns by their place go on working: what came later stands at the end.
 TEST(Render, CsvKeepsThePlacesOfOldColumns) {
-  const std::string text = render_csv({table_of(drifting_study())});
+  const std::string text = render_csv({format_table(drifting_study())});
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "system,nodes,ntasks,cpus_per_task,gpus,cpus_per_replica,backend,runs,"
             "fit_seconds,fit_seconds_low,fit_seconds_high,first_epoch_seconds,step_seconds,"
@@ -377,7 +382,7 @@ TEST(Render, CsvKeepsThePlacesOfOldColumns) {
 TEST(Table, EveryMeanOfSeveralRunsHasItsInterval) {
   auto records = drifting_study();
   for (Json& json : records) json["utilization"] = 0.7 + 0.1 * json["round"].get<int>();
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   for (const char* key :
        {"fit_seconds", "first_epoch_seconds", "samples_per_second",
         "samples_per_second_per_replica", "speed_up", "efficiency", "gpu_utilization"}) {
@@ -407,7 +412,7 @@ TEST(Table, GapsStandAmongTheRows) {
     point.set("backend", std::string("mpi"));
     wanted.points.push_back(point);
   }
-  const Table table = table_of(records, Base::matched, {wanted});
+  const Table table = format_table(records, Base::matched, {wanted});
   ASSERT_EQ(table.rows.size(), 4U);
   EXPECT_EQ(cell(table, 2, "gpus").text, "3");
   EXPECT_EQ(cell(table, 2, "ntasks").text, "3");
@@ -420,7 +425,7 @@ TEST(Table, GapsStandAmongTheRows) {
   EXPECT_NE(csv.find("\n,1,3,1,3,1,mpi,0,,,"), std::string::npos) << csv;
 }
 
-ExpectedRuns plan_of(const std::vector<std::vector<std::pair<std::string, Value>>>& points) {
+ExpectedRuns make_plan(const std::vector<std::vector<std::pair<std::string, Value>>>& points) {
   ExpectedRuns wanted{"quick", "mnist-cnn", 3, {}};
   for (const auto& values : points) {
     Point& point = wanted.points.emplace_back();
@@ -432,17 +437,17 @@ ExpectedRuns plan_of(const std::vector<std::vector<std::pair<std::string, Value>
 // Backend and CPUs that a spec leaves to the program are whatever its runs had.
 TEST(Table, WhatASpecLeavesOpenIsNoGap) {
   const std::vector<Json> records = {sample_record({.cpus_per_replica = 2})};
-  const auto plan = plan_of({{{"gpus", std::int64_t{1}}}});
-  EXPECT_EQ(table_of(records, Base::matched, {plan}).rows.size(), 1U);
+  const auto plan = make_plan({{{"gpus", std::int64_t{1}}}});
+  EXPECT_EQ(format_table(records, Base::matched, {plan}).rows.size(), 1U);
 }
 
 TEST(Table, AFailedPointStandsOnceWithWhatItWas) {
   Json failed = sample_record();
   failed["status"] = "failed";
   failed["parameters"] = {{"workload", "mnist-cnn"}, {"gpus", 1}, {"learning_rate", 1e30}};
-  const auto plan = plan_of({{{"gpus", std::int64_t{1}}, {"learning_rate", 0.001}},
-                             {{"gpus", std::int64_t{1}}, {"learning_rate", 1e30}}});
-  const Table table = table_of({sample_record(), failed}, Base::matched, {plan});
+  const auto plan = make_plan({{{"gpus", std::int64_t{1}}, {"learning_rate", 0.001}},
+                               {{"gpus", std::int64_t{1}}, {"learning_rate", 1e30}}});
+  const Table table = format_table({sample_record(), failed}, Base::matched, {plan});
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(cell(table, 0, "learning_rate").text, "1e+30");
   EXPECT_EQ(cell(table, 0, "label").text, "failed");
@@ -453,7 +458,7 @@ TEST(Table, AFailedPointStandsOnceWithWhatItWas) {
 TEST(Table, NotToHaveAParameterTellsRowsApart) {
   Json clipped = sample_record();
   clipped["parameters"]["clip_norm"] = 1.0;
-  const Table table = table_of({sample_record(), clipped});
+  const Table table = format_table({sample_record(), clipped});
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_TRUE(shown(table, "clip_norm"));
   EXPECT_NE(cell(table, 0, "clip_norm").text, cell(table, 1, "clip_norm").text);
@@ -464,11 +469,11 @@ TEST(Table, RunsOfEarlierParametersAreLeftOutAndCounted) {
   Json before = sample_record(), now = sample_record();
   before["point"] = now["point"] = "gpus=1";
   before["parameters"]["epochs"] = 1;
-  const auto plan = plan_of({{{"gpus", std::int64_t{1}}, {"epochs", std::int64_t{2}}}});
-  const Table table = table_of({before, now}, Base::matched, {plan});
+  const auto plan = make_plan({{{"gpus", std::int64_t{1}}, {"epochs", std::int64_t{2}}}});
+  const Table table = format_table({before, now}, Base::matched, {plan});
   EXPECT_EQ(table.rows.size(), 1U);
   EXPECT_TRUE(says(table, "1 run of points that the study's plan now gives other parameters"));
-  EXPECT_EQ(table_of({before, now}).rows.size(), 2U);
+  EXPECT_EQ(format_table({before, now}).rows.size(), 2U);
 }
 
 // Nobody planned it, but other series have that size, and this one has a smaller and a larger.
@@ -482,7 +487,7 @@ TEST(Table, AHoleInTheMatrixIsAGap) {
   }
   records.push_back(
       sample_record({.gpus = 1, .cpus_per_replica = 2, .fit_seconds = 12, .backend = "mirrored"}));
-  const Table table = table_of(records);
+  const Table table = format_table(records);
   ASSERT_EQ(table.rows.size(), 7U);
   EXPECT_EQ(cell(table, 2, "label").text, "not run");
   EXPECT_EQ(cell(table, 2, "backend").text, "mirrored");
@@ -502,9 +507,9 @@ TEST(Table, RowsWhoseNumberOfRunsDependsOnThemHaveWiderIntervals) {
           {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = 20.0 / gpus * noise}));
     }
   }
-  const Table fixed = table_of(records);
+  const Table fixed = format_table(records);
   for (Json& record : records) record["flags"]["sequential"] = true;
-  const Table sequential = table_of(records);
+  const Table sequential = format_table(records);
   for (const char* key : {"fit_seconds", "samples_per_second", "speed_up"}) {
     const Interval narrow = *cell(fixed, 1, key).interval;
     const Interval wide = *cell(sequential, 1, key).interval;
@@ -519,7 +524,7 @@ TEST(Table, RowsWhoseNumberOfRunsDependsOnThemHaveWiderIntervals) {
   EXPECT_EQ(join(fixed.notes, "\n").find("sequential"), std::string::npos);
   // Rows of unlike numbers of runs: the sum of both intervals.
   records.pop_back();
-  const Cell speed_up = cell(table_of(records), 1, "speed_up");
+  const Cell speed_up = cell(format_table(records), 1, "speed_up");
   ASSERT_TRUE(speed_up.interval);
   EXPECT_GT(speed_up.interval->high / speed_up.interval->low,
             cell(sequential, 1, "speed_up").interval->high /

@@ -10,9 +10,9 @@
 
 namespace paceline::testing {
 
-inline Table table_of(const std::vector<Json>& records, Base base = Base::matched,
-                      const std::vector<ExpectedRuns>& wanted = {}) {
-  const Study study = make_studies(content_of(records), {}, wanted).at(0);
+inline Table format_table(const std::vector<Json>& records, Base base = Base::matched,
+                          const std::vector<ExpectedRuns>& wanted = {}) {
+  const Study study = make_studies(canonical_content(records), {}, wanted).at(0);
   const Comparison comparison = compare(study, base);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {

@@ -215,7 +215,7 @@ TEST(LivenessConnection, AVanishedServerIsItsHostsLoss) {
   for (const bool rank0_hosts : {true, false}) {
     const Descriptor listener = listen_at(loopback(), 0);
     BootstrapAddress where = any_port();
-    where.ports = {local_port_of(listener)};
+    where.ports = {find_local_port(listener)};
     where.rank0_hosts = rank0_hosts;
     Descriptor peer;
     std::thread server([&] {

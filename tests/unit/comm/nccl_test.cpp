@@ -74,7 +74,7 @@ class Nccl : public testing::Test {
   }
 
   // One sum on a stream, waited for as the trainer does.
-  static float sum_of(Communicator& communicator, float value, const char* label = "step 1") {
+  static float sum_partials(Communicator& communicator, float value, const char* label = "step 1") {
     StreamLane stream;
     std::vector<float> data(1000, value);
     communicator.all_reduce(data.data(), data.size(), DType::f32, stream, label);
@@ -103,7 +103,7 @@ TEST_F(Nccl, IsWhatMirroredIsOnGpus) {
   on_every(communicators, [](Communicator& all) {
     EXPECT_TRUE(all.reduces(MemoryKind::device));
     EXPECT_FALSE(all.reduces(MemoryKind::host));
-    EXPECT_EQ(sum_of(all, static_cast<float>(1 + all.rank())), 6.0F);
+    EXPECT_EQ(sum_partials(all, static_cast<float>(1 + all.rank())), 6.0F);
   });
 }
 
@@ -111,14 +111,14 @@ TEST_F(Nccl, MayBlock) {
   set("PACELINE_NCCL_BLOCKING", "1");
   const auto nccl = backend();
   auto communicators = nccl->connect(replicas(2));
-  on_every(communicators, [](Communicator& all) { EXPECT_EQ(sum_of(all, 2.0F), 4.0F); });
+  on_every(communicators, [](Communicator& all) { EXPECT_EQ(sum_partials(all, 2.0F), 4.0F); });
 }
 
 TEST_F(Nccl, SaysWhatIsInUse) {
   const auto nccl = backend();
   auto communicators = nccl->connect(replicas(2));
   EXPECT_NE(nccl->description().find("transports not known"), std::string::npos);
-  on_every(communicators, [](Communicator& all) { sum_of(all, 1.0F); });
+  on_every(communicators, [](Communicator& all) { sum_partials(all, 1.0F); });
   const std::string description = nccl->description();
   for (const char* part :
        {"NCCL 2.", "libnccl.so.2", "2 GPUs of 1 node,", "transports SHM/direct/direct x2"}) {
@@ -228,12 +228,12 @@ TEST_F(Nccl, AnErrorThatNcclFindsEndsTheWaits) {
   const auto nccl = backend();
   auto communicators = nccl->connect(replicas(2));
   on_every(communicators, [](Communicator& all) {
-    EXPECT_EQ(sum_of(all, 1.0F), 2.0F);
+    EXPECT_EQ(sum_partials(all, 1.0F), 2.0F);
     expect_error(ErrorKind::peer_lost,
                  {"rank 1: found by NCCL: NCCL: remote process exited or there was a network error",
                   "Connection closed by remote peer"},
-                 [&] { sum_of(all, 1.0F); });
-    expect_error(ErrorKind::peer_lost, {"remote process"}, [&] { sum_of(all, 1.0F); });
+                 [&] { sum_partials(all, 1.0F); });
+    expect_error(ErrorKind::peer_lost, {"remote process"}, [&] { sum_partials(all, 1.0F); });
   });
 }
 
@@ -241,10 +241,10 @@ TEST_F(Nccl, ARankThatDoesNotComeIsNamedAtTheDeadline) {
   const auto nccl = backend();
   auto communicators = nccl->connect(replicas(3, {0.1, 0.5}));
   on_every(communicators, [](Communicator& all) {
-    sum_of(all, 1.0F);
+    sum_partials(all, 1.0F);
     if (all.rank() == 1) return;
     expect_error(ErrorKind::stall, {"rank 1 did not come within", "step 2"},
-                 [&] { sum_of(all, 1.0F, "step 2"); });
+                 [&] { sum_partials(all, 1.0F, "step 2"); });
   });
 }
 
@@ -256,7 +256,7 @@ TEST_F(Nccl, AnAbortEndsTheWaitsOfTheWholeTask) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       return all.abort("rank 1: out of memory");
     }
-    expect_error(ErrorKind::peer_lost, {"rank 1: out of memory"}, [&] { sum_of(all, 1.0F); });
+    expect_error(ErrorKind::peer_lost, {"rank 1: out of memory"}, [&] { sum_partials(all, 1.0F); });
     expect_error(ErrorKind::peer_lost, {"rank 1"}, [&] { all.barrier(); });
   });
 }

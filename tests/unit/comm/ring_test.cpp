@@ -86,7 +86,7 @@ TEST(SumCheck, AWrongElementIsNamedWithRankAndOffset) {
     EXPECT_EQ(check_sum(sum.data(), kCount, type, 1).wrong, 0U);
     sum[4321 * size_of(type) + size_of(type) - 1] ^= std::byte{0x40};
     const SumCheck check = check_sum(sum.data(), kCount, type, 1);
-    EXPECT_EQ(check.wrong, 1U) << name_of(type);
+    EXPECT_EQ(check.wrong, 1U) << to_string(type);
     EXPECT_EQ(check.first_offset, 4321U);
     const std::string line = describe(check, kCount, type, 3);
     EXPECT_NE(line.find("rank 3: 1 of 5000 elements"), std::string::npos) << line;

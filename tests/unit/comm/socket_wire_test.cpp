@@ -29,7 +29,7 @@ std::vector<Links> tcp_links(int size) {
   for (int a = 0; a < size; ++a) {
     for (int b = a + 1; b < size; ++b) {
       const Descriptor listener = listen_at(loopback(), 0);
-      Descriptor there = connect_to_port(local_port_of(listener));
+      Descriptor there = connect_to_port(find_local_port(listener));
       tune(there);
       links[static_cast<std::size_t>(b)][a] = std::move(there);
       links[static_cast<std::size_t>(a)][b] =

@@ -129,7 +129,7 @@ class Stranger {
     done_ = true;
     thread_.join();
   }
-  std::uint16_t port() const { return local_port_of(socket_); }
+  std::uint16_t port() const { return find_local_port(socket_); }
   int met() const { return met_; }
 
  private:

@@ -11,14 +11,14 @@
 namespace paceline {
 namespace {
 
-std::byte* bytes_of(auto& values) {
+std::byte* make_bytes(auto& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
 TEST(Sum, PartsAreAddedInTheirOrder) {
   // (1e8 + 3) - 1e8 in fp32 is 0 or 8 as one rounds; in another order it is 3.
   std::vector<float> a(1500, 1e8F), b(1500, 3.0F), c(1500, -1e8F);
-  const std::array<std::byte*, 3> parts = {bytes_of(a), bytes_of(b), bytes_of(c)};
+  const std::array<std::byte*, 3> parts = {make_bytes(a), make_bytes(b), make_bytes(c)};
   sum_parts(parts, 3, 100, 1400, DType::f32);
   const float in_order = (1e8F + 3.0F) - 1e8F;
   EXPECT_EQ(a[100], in_order);
@@ -32,12 +32,12 @@ TEST(Sum, OnlyTheFirstPartIsWrittenWhereThatIsAsked) {
   for (const DType type : {DType::f32, DType::f64}) {
     std::vector<double> a(64, 0), b(64, 0);
     const std::vector<double> before = b;
-    const std::array<std::byte*, 2> parts = {bytes_of(a), bytes_of(b)};
+    const std::array<std::byte*, 2> parts = {make_bytes(a), make_bytes(b)};
     sum_parts(parts, 1, 0, 64, type);
     EXPECT_EQ(b, before);
   }
   std::vector<float> a(64, 1), b(64, 2);
-  const std::array<std::byte*, 2> parts = {bytes_of(a), bytes_of(b)};
+  const std::array<std::byte*, 2> parts = {make_bytes(a), make_bytes(b)};
   sum_parts(parts, 1, 0, 64, DType::f32);
   EXPECT_EQ(a, std::vector<float>(64, 3));
   EXPECT_EQ(b, std::vector<float>(64, 2));
@@ -51,7 +51,7 @@ TEST(Sum, SixteenBitsAreAddedInFp32AndRoundedOnce) {
   for (std::size_t r = 0; r < 3; ++r) {
     const std::vector<float> wide(40, values[r]);
     to_bf16(wide.data(), parts[r].data(), 40);
-    pointers.push_back(bytes_of(parts[r]));
+    pointers.push_back(make_bytes(parts[r]));
   }
   sum_parts(pointers, 3, 0, 40, DType::bf16);
   std::array<float, 40> sum{};
@@ -64,11 +64,11 @@ TEST(Sum, SixteenBitsAreAddedInFp32AndRoundedOnce) {
 
 TEST(Sum, AddToLeavesTheOtherAlone) {
   std::vector<float> to(77, 1), from(77, 2);
-  add_to(bytes_of(to), bytes_of(from), 77, DType::f32);
+  add_to(make_bytes(to), make_bytes(from), 77, DType::f32);
   EXPECT_EQ(to, std::vector<float>(77, 3));
   EXPECT_EQ(from, std::vector<float>(77, 2));
   std::vector<std::uint16_t> half(77, 0x3c00), one(77, 0x3c00);  // 1.0 in binary16
-  add_to(bytes_of(half), bytes_of(one), 77, DType::f16);
+  add_to(make_bytes(half), make_bytes(one), 77, DType::f16);
   EXPECT_EQ(half, std::vector<std::uint16_t>(77, 0x4000));
   EXPECT_EQ(one, std::vector<std::uint16_t>(77, 0x3c00));
 }
@@ -76,7 +76,7 @@ TEST(Sum, AddToLeavesTheOtherAlone) {
 TEST(Sum, WholeNumbersAreNoGradients) {
   EXPECT_THROW(check_summable(DType::u8), Error);
   std::vector<int> data(4);
-  const std::array<std::byte*, 1> parts = {bytes_of(data)};
+  const std::array<std::byte*, 1> parts = {make_bytes(data)};
   EXPECT_THROW(sum_parts(parts, 1, 0, 4, DType::i32), Error);
 }
 

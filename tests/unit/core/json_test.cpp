@@ -79,7 +79,7 @@ class MemoryLimit {
   rlimit before_{};
 };
 
-std::string list_of(std::size_t elements) {
+std::string format_list(std::size_t elements) {
   std::string text = "[0";
   for (std::size_t i = 1; i < elements; ++i) text += ",0";
   return text + "]";
@@ -89,7 +89,7 @@ std::string list_of(std::size_t elements) {
 TEST(Json, MemoryIsInProportionToTheText) {
   if (!MemoryLimit::works()) GTEST_SKIP() << "memory cannot be limited with a sanitizer";
   const std::string key(100'000, 'k');
-  const std::string text = "{\n\"" + key + "\": " + list_of(100'000) + "}";
+  const std::string text = "{\n\"" + key + "\": " + format_list(100'000) + "}";
   const MemoryLimit limit(std::size_t{64} << 20);
   const JsonDocument document("spec.json", text);
   EXPECT_EQ(document.where("/" + key + "/99999"), "spec.json:2");
@@ -107,7 +107,7 @@ TEST(Json, ManyKeysTakeLinearTime) {
 // The destructor of nlohmann's values allocates, which would end the program.
 TEST(Json, TooLittleMemoryIsAnErrorNotTheEnd) {
   if (!MemoryLimit::works()) GTEST_SKIP() << "memory cannot be limited with a sanitizer";
-  const std::string half = list_of(std::size_t{1} << 20);
+  const std::string half = format_list(std::size_t{1} << 20);
   const std::string text = "{\"a\":" + half + ",\"b\":[" + half + "," + half + "]}";
   for (std::size_t room = std::size_t{8} << 20; room <= std::size_t{96} << 20; room *= 2) {
     const MemoryLimit limit(room);

@@ -90,8 +90,8 @@ TEST_F(Blas, ComputesConvolutionsOfOnePixel) {
       }
     }
     Matrix my_x = x, my_w = w, my_y = y;
-    const Operands operands = operands_of(pass, {my_x.data(), my_w.data(), my_y.data(), nullptr});
-    const auto product = product_of({shape, pass, adds});
+    const Operands operands = make_operands(pass, {my_x.data(), my_w.data(), my_y.data(), nullptr});
+    const auto product = find_product({shape, pass, adds});
     ASSERT_TRUE(product);
     const Offered offered = cublas_offer(library_, *product, 0);
     offered.candidates.at(0).build()->run(operands, nullptr);
@@ -104,9 +104,9 @@ TEST_F(Blas, ComputesConvolutionsOfOnePixel) {
 }
 
 TEST_F(Blas, ComputesNoOtherConvolution) {
-  EXPECT_FALSE(product_of({{2, 3, 4, 8, 8, 3, 1, 1}, ConvPass::forward}));
-  EXPECT_FALSE(product_of({{2, 3, 4, 8, 8, 1, 2, 0}, ConvPass::forward}));
-  EXPECT_FALSE(product_of({{2, 3, 4, 8, 8, 1, 1, 1}, ConvPass::forward}));
+  EXPECT_FALSE(find_product({{2, 3, 4, 8, 8, 3, 1, 1}, ConvPass::forward}));
+  EXPECT_FALSE(find_product({{2, 3, 4, 8, 8, 1, 2, 0}, ConvPass::forward}));
+  EXPECT_FALSE(find_product({{2, 3, 4, 8, 8, 1, 1, 1}, ConvPass::forward}));
 }
 
 TEST_F(Blas, StrictFp32TakesNoTensorCores) {

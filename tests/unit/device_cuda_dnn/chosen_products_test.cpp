@@ -101,7 +101,7 @@ TEST_F(Products, ThatBrokeTheCardCostThemselvesOnly) {
 TEST_F(Products, AreKeptWhileOthersAreChosen) {
   const auto products = make_products(kept_);
   products->conv({kShape, ConvPass::forward});
-  EXPECT_NE(read_text(kept_.choices_file).find(text_of(ConvRequest{kShape, ConvPass::forward})),
+  EXPECT_NE(read_text(kept_.choices_file).find(to_text(ConvRequest{kShape, ConvPass::forward})),
             std::string::npos);
 }
 
@@ -189,8 +189,8 @@ TEST_F(Products, ThatLostAgainstTheirRivalAreNotBuiltAgain) {
   const FusedRequest request{kShape, FusedKind::forward_sums};
   choose(kept_, {kShape, ConvPass::forward});
   std::string text = read_text(kept_.choices_file);
-  const std::string plain = text_of(ConvRequest{kShape, ConvPass::forward});
-  text.replace(text.find(plain), plain.size(), text_of(request));
+  const std::string plain = to_text(ConvRequest{kShape, ConvPass::forward});
+  text.replace(text.find(plain), plain.size(), to_text(request));
   text.replace(text.find("\"engine\""), 8, "\"baseline_seconds\": 1e-9, \"engine\"");
   std::ofstream(kept_.choices_file) << text;
   std::atomic<int> entered = 0;
@@ -235,13 +235,13 @@ TEST_F(Products, ThatNothingServesSayWhy) {
   ConvRequest huge{kShape, ConvPass::backward_data};
   huge.shape.in = std::numeric_limits<int>::max();
   const auto products = make_products(options_);
-  const auto offers = offers_of(*products, {huge, {kShape, ConvPass::forward}});
+  const auto offers = list_offers(*products, {huge, {kShape, ConvPass::forward}});
   EXPECT_FALSE(offers[0].choice);
   EXPECT_NE(offers[0].problem.find("no way to compute backward_data 32x75x75x2147483647"),
             std::string::npos)
       << offers[0].problem;
   ASSERT_TRUE(offers[1].choice);
-  const std::string table = table_of(offers);
+  const std::string table = format_table(offers);
   EXPECT_NE(table.find(offers[0].problem), std::string::npos) << table;
   EXPECT_NE(table.find("forward 32x75x75x64 to 64 3x3 / 1 + 1 fp32"), std::string::npos) << table;
   EXPECT_NE(table.find(offers[1].choice->recipe.text()), std::string::npos) << table;
@@ -251,7 +251,7 @@ TEST_F(Products, AreListedWithTheirTimes) {
   const auto products = make_products(kept_);
   products->conv({kShape, ConvPass::forward});
   const Choice& choice = products->choices().at(0);
-  const std::string table = table_of(products->choices());
+  const std::string table = format_table(products->choices());
   for (const std::string& part :
        {choice.request, choice.recipe.text(), choice.runner_up, format_seconds(choice.seconds),
         format_seconds(choice.runner_up_seconds)}) {

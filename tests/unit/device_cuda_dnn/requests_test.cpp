@@ -38,15 +38,15 @@ TEST(Requests, HaveDistinctNames) {
   with(&ConvShape::padding, 0);
   with(&ConvShape::math, Math::fp16);
   std::set<std::string> names;
-  for (const ConvRequest& request : all) names.insert(text_of(request));
+  for (const ConvRequest& request : all) names.insert(to_text(request));
   EXPECT_EQ(names.size(), all.size());
-  EXPECT_EQ(text_of(all[2]), "backward_data 32x75x75x64 to 128 3x3 / 2 + 1 bf16 adds");
-  EXPECT_EQ(text_of(MatmulShape{64, 784, 512, false, true, true, Math::tf32}),
+  EXPECT_EQ(to_text(all[2]), "backward_data 32x75x75x64 to 128 3x3 / 2 + 1 bf16 adds");
+  EXPECT_EQ(to_text(MatmulShape{64, 784, 512, false, true, true, Math::tf32}),
             "product 64x784x512 right transposed tf32 adds");
   std::set<std::string> products;
   for (const Epilogue epilogue :
        {Epilogue::none, Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_gradient}) {
-    products.insert(text_of(MatmulShape{64, 784, 512, false, false, false, Math::tf32, epilogue}));
+    products.insert(to_text(MatmulShape{64, 784, 512, false, false, false, Math::tf32, epilogue}));
   }
   EXPECT_EQ(products.size(), 4U);
 }
@@ -58,11 +58,11 @@ TEST(Requests, ThatAreFusedHaveDistinctNames) {
                                FusedKind::backward_relu_sums, FusedKind::backward_mask_sums}) {
     for (const bool branch : {false, true}) {
       for (const bool activation : {false, true}) {
-        names.insert(text_of(FusedRequest{shape, kind, branch, activation}));
+        names.insert(to_text(FusedRequest{shape, kind, branch, activation}));
       }
     }
   }
-  names.insert(text_of(ConvRequest{shape, ConvPass::forward}));
+  names.insert(to_text(ConvRequest{shape, ConvPass::forward}));
   EXPECT_EQ(names.size(), 17U);
 }
 
@@ -77,7 +77,7 @@ TEST(Requests, AreThoseOfAStepEachOnce) {
       make_plan(network, 4, DType::f32, [](const Operation&) { return Support::yes(); });
   std::vector<std::string> names;
   for (const ConvRequest& request : conv_requests(plan, Math::bf16)) {
-    names.push_back(text_of(request));
+    names.push_back(to_text(request));
   }
   EXPECT_EQ(names, (std::vector<std::string>{"forward 4x10x10x8 to 16 3x3 / 1 + 1 bf16",
                                              "backward_weights 4x10x10x8 to 16 3x3 / 1 + 1 bf16",

@@ -17,7 +17,7 @@
 namespace paceline {
 namespace {
 
-std::filesystem::path file_of(const Scratch& scratch, int rank) {
+std::filesystem::path resolve_file(const Scratch& scratch, int rank) {
   return scratch.path() / ("rank-" + std::to_string(rank) + ".flight");
 }
 
@@ -37,7 +37,7 @@ TEST(FlightRing, KeepsWhatWentOn) {
     ring.enter(second);
     ring.queue(FlightKind::all_reduce, "bucket 0", 8);
   }
-  const Flight flight = read_flight(file_of(scratch, 1));
+  const Flight flight = read_flight(resolve_file(scratch, 1));
   EXPECT_EQ(flight.rank, 1);
   EXPECT_EQ(flight.size, 4);
   EXPECT_EQ(flight.host, "n2");
@@ -65,7 +65,7 @@ TEST(FlightRing, KeepsTheLast256) {
     ring.enter(sequence);
     ring.leave(sequence);
   }
-  const Flight flight = read_flight(file_of(scratch, 0));
+  const Flight flight = read_flight(resolve_file(scratch, 0));
   ASSERT_EQ(flight.recent.size(), kFlightEntries);
   EXPECT_EQ(flight.recent.front().sequence, 1000 - kFlightEntries);
   EXPECT_EQ(flight.recent.back().label, "bucket 999");
@@ -80,12 +80,12 @@ TEST(FlightRing, AStreamsEndIsNotedUnlessItWasWrittenOver) {
   EXPECT_FALSE(ring.wait());
   for (std::size_t i = 0; i < kFlightEntries; ++i) ring.queue(FlightKind::all_reduce, "new", 1);
   ring.note_end(old);
-  for (const Collective& one : read_flight(file_of(scratch, 0)).recent) {
+  for (const Collective& one : read_flight(resolve_file(scratch, 0)).recent) {
     EXPECT_EQ(one.state, FlightState::queued);
   }
   ring.begin_wait("the steps before");
   EXPECT_EQ(ring.wait()->label, "the steps before");
-  EXPECT_EQ(read_flight(file_of(scratch, 0)).waits_at, "the steps before");
+  EXPECT_EQ(read_flight(resolve_file(scratch, 0)).waits_at, "the steps before");
   ring.end_wait();
   EXPECT_FALSE(ring.wait());
 }
@@ -99,7 +99,7 @@ TEST(FlightRing, OutlivesAKilledProcess) {
     kill(getpid(), SIGKILL);
   }
   waitpid(child, nullptr, 0);
-  const Flight flight = read_flight(file_of(scratch, 0));
+  const Flight flight = read_flight(resolve_file(scratch, 0));
   EXPECT_EQ(flight.pid, child);
   EXPECT_EQ(flight.last_entered()->label, "bucket 7");
   EXPECT_EQ(flight.last_entered()->state, FlightState::started);
@@ -117,7 +117,7 @@ TEST(FlightRing, ReplacesAnEarlierRuns) {
   FlightRing before({0, 1, 0, "n", "first"}, scratch.path());
   FlightRing ring({0, 1, 0, "n", "second"}, scratch.path());
   before.enter(before.queue(FlightKind::barrier, "barrier", 0));
-  const Flight flight = read_flight(file_of(scratch, 0));
+  const Flight flight = read_flight(resolve_file(scratch, 0));
   EXPECT_EQ(flight.attempt, "second");
   EXPECT_EQ(flight.entered, 0U);
   EXPECT_EQ(scratch.files(), 1U);
@@ -128,7 +128,7 @@ class DamagedFlight : public testing::Test {
   DamagedFlight() {
     FlightRing ring({1, 2, 1, "n", "a"}, scratch_.path());
     for (int i = 0; i < 300; ++i) ring.enter(ring.queue(FlightKind::barrier, "barrier", 0));
-    bytes_ = read_text(file_of(scratch_, 1));
+    bytes_ = read_text(resolve_file(scratch_, 1));
   }
 
   std::filesystem::path with(const std::string& bytes) {

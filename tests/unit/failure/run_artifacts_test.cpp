@@ -196,7 +196,7 @@ TEST(FailureSnapshot, ReplicasOfATask) {
   flights[3].entered = 3;
   EXPECT_EQ(FailureSnapshot(flights).late(), std::vector<int>{3});
   EXPECT_EQ(FailureSnapshot(flights).late_processes(), (std::vector<int>{2, 3}));
-  EXPECT_EQ(snapshot.name_of({2, 3}), "ranks 2, 3 on n1");
+  EXPECT_EQ(snapshot.format_ranks({2, 3}), "ranks 2, 3 on n1");
   EXPECT_EQ(FailureSnapshot().words_on({0}), "");
 }
 
@@ -234,12 +234,12 @@ TEST(RunDirectory, IsThatOfTheJob) {
 
 TEST(Attempt, DiffersAfterARequeue) {
   Environment environment = {{"SLURM_JOB_ID", "4711"}};
-  const std::string first = attempt_of(environment);
-  EXPECT_EQ(attempt_of(environment), first);
+  const std::string first = find_attempt(environment);
+  EXPECT_EQ(find_attempt(environment), first);
   environment["SLURM_RESTART_COUNT"] = "1";
-  EXPECT_NE(attempt_of(environment), first);
+  EXPECT_NE(find_attempt(environment), first);
   environment[kStarterVariable] = "20261121T175651-6965";
-  EXPECT_EQ(attempt_of(environment), "20261121T175651-6965");
+  EXPECT_EQ(find_attempt(environment), "20261121T175651-6965");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ std::string two_digits(double value) {
   return digits;
 }
 
-std::string text_of(const Span& span) {
+std::string to_text(const Span& span) {
   return two_digits(span.low) + " to " + two_digits(span.high);
 }
 
@@ -241,8 +241,8 @@ void add_peers(std::vector<Figure>& all) {
   all.push_back(
       {"README.md", fmt::format("{} times as fast, over two sessions, as that of the fastest of "
                                 "PyTorch",
-                                text_of(sessions))});
-  all.push_back({"docs/performance.md", "gave " + text_of(second)});
+                                to_text(sessions))});
+  all.push_back({"docs/performance.md", "gave " + to_text(second)});
 }
 
 void add_resnet(std::vector<Figure>& all) {
@@ -294,7 +294,7 @@ void add_null(std::vector<Figure>& all) {
 void add_allreduce(std::vector<Figure>& all) {
   const auto row = [&](const char* sizes, const char* against, const Span& span, bool faster) {
     all.push_back({"docs/performance.md", fmt::format("| {} | {} | {} times{} |", sizes, against,
-                                                      text_of(span), faster ? " as fast" : "")});
+                                                      to_text(span), faster ? " as fast" : "")});
   };
   row("4 B to 4 KB", "`mpi` (Open MPI 4.1.4, component tuned)", over_ring("mpi", 4, 4 * kKilo),
       true);
@@ -307,7 +307,7 @@ void add_allreduce(std::vector<Figure>& all) {
   all.push_back({"README.md",
                  fmt::format("From 16 KB on, the all-reduce inside a node is {} times as fast as "
                              "MPI_Allreduce of Open MPI 4.1.4, over two sessions",
-                             text_of(over_ring("mpi", 16 * kKilo, 256 * kMega)))});
+                             to_text(over_ring("mpi", 16 * kKilo, 256 * kMega)))});
 }
 
 void add_links(std::vector<Figure>& all) {

@@ -59,7 +59,7 @@ const std::map<std::string, std::vector<std::string>> kRooms = {
     {"engine/comm", {"rendezvous", "transport", "algorithms", "checks", "wrappers", "backends"}},
 };
 
-std::string folder_of(const std::string& path) {
+std::string record_folder(const std::string& path) {
   const auto first = path.find('/');
   if (path.substr(0, first) != "engine") return path.substr(0, first);
   return path.substr(0, path.find('/', first + 1));
@@ -92,11 +92,11 @@ std::vector<std::string> includes_of(const Source& source) {
 TEST(House, ArrowsPointDownOnly) {
   ASSERT_GT(sources().size(), 50U);
   for (const Source& source : sources()) {
-    const std::string from = folder_of(source.path);
+    const std::string from = record_folder(source.path);
     ASSERT_TRUE(kMayUse.count(from)) << source.path << ": folder without a row in the table";
     const auto& allowed = kMayUse.at(from);
     for (const std::string& path : includes_of(source)) {
-      const std::string to = folder_of(path);
+      const std::string to = record_folder(path);
       const bool fine =
           to == from || std::find(allowed.begin(), allowed.end(), to) != allowed.end();
       EXPECT_TRUE(fine) << source.path << " includes " << path;

@@ -20,24 +20,24 @@ Bytes applied(const Change& change, const Bytes& in, int height, int width, int 
 }
 
 TEST(Augment, NamesInAnyOrderHaveOneSpelling) {
-  EXPECT_EQ(text_of(augmentation_of("crop4+transpose+hflip")), "hflip+transpose+crop4");
-  EXPECT_EQ(text_of(augmentation_of("vflip")), "vflip");
-  EXPECT_EQ(text_of(augmentation_of("none")), "none");
-  EXPECT_FALSE(augmentation_of("none").any());
+  EXPECT_EQ(to_text(parse_augmentation("crop4+transpose+hflip")), "hflip+transpose+crop4");
+  EXPECT_EQ(to_text(parse_augmentation("vflip")), "vflip");
+  EXPECT_EQ(to_text(parse_augmentation("none")), "none");
+  EXPECT_FALSE(parse_augmentation("none").any());
   for (const char* bad : {"", "flip", "hflip+", "hflip+none", "vflip+vflip", "crop", "crop-1",
                           "crop4+crop4", "crop99999999999", "Hflip"}) {
     expect_error(ErrorKind::usage, {"augment cannot be", "hflip, vflip, transpose"},
-                 [&] { augmentation_of(bad); });
+                 [&] { parse_augmentation(bad); });
   }
 }
 
 TEST(Augment, ImagesMustFit) {
-  check_augmentation(augmentation_of("transpose+crop3"), 4, 4);
-  check_augmentation(augmentation_of("hflip+vflip"), 4, 5);
+  check_augmentation(parse_augmentation("transpose+crop3"), 4, 4);
+  check_augmentation(parse_augmentation("hflip+vflip"), 4, 5);
   expect_error(ErrorKind::usage, {"4 x 5", "cannot be transposed"},
-               [] { check_augmentation(augmentation_of("transpose"), 4, 5); });
+               [] { check_augmentation(parse_augmentation("transpose"), 4, 5); });
   expect_error(ErrorKind::usage, {"crop4", "black"},
-               [] { check_augmentation(augmentation_of("crop4"), 4, 5); });
+               [] { check_augmentation(parse_augmentation("crop4"), 4, 5); });
 }
 
 TEST(Augment, FlipsAndTransposes) {
@@ -69,7 +69,7 @@ TEST(Augment, WhatIsShiftedInIsBlack) {
 // Channels and the bytes of a value stay together.
 TEST(Augment, PixelsOfEverySizeMoveAsAWhole) {
   const int height = 5, width = 5;
-  const Augmentation all = augmentation_of("hflip+vflip+transpose+crop2");
+  const Augmentation all = parse_augmentation("hflip+vflip+transpose+crop2");
   const PhiloxKey key = philox_key(7, Stream::augment);
   for (const int pixel : {1, 3, 4, 12}) {
     for (std::uint32_t position = 0; position < 200; ++position) {
@@ -94,7 +94,7 @@ TEST(Augment, PixelsOfEverySizeMoveAsAWhole) {
 }
 
 TEST(Augment, EveryChangeIsDrawnAsOftenAsTheOthers) {
-  const Augmentation all = augmentation_of("hflip+vflip+transpose+crop1");
+  const Augmentation all = parse_augmentation("hflip+vflip+transpose+crop1");
   const PhiloxKey key = philox_key(1, Stream::augment);
   constexpr int kDraws = 72 * 400;
   std::map<std::vector<int>, int> counts;
@@ -108,12 +108,12 @@ TEST(Augment, EveryChangeIsDrawnAsOftenAsTheOthers) {
     chi_squared += (count - 400.0) * (count - 400.0) / 400.0;
   }
   EXPECT_LT(chi_squared, 71 + 4 * 12);  // mean and four standard deviations
-  const Change plain = draw_change(augmentation_of("vflip"), key, 0, 0);
+  const Change plain = draw_change(parse_augmentation("vflip"), key, 0, 0);
   EXPECT_FALSE(plain.hflip || plain.transpose || plain.down != 0 || plain.right != 0);
 }
 
 TEST(Augment, DrawsDependOnSeedPassAndPosition) {
-  const Augmentation all = augmentation_of("hflip+vflip+crop4");
+  const Augmentation all = parse_augmentation("hflip+vflip+crop4");
   const auto bits = [&](std::uint64_t seed, std::uint32_t pass) {
     std::vector<std::vector<int>> drawn;
     for (std::uint32_t position = 0; position < 50; ++position) {

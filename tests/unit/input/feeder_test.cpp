@@ -98,7 +98,7 @@ TEST(Feeder, AugmentsAlikeForEveryNumberOfThreadsAndRanks) {
   for (std::size_t i = 0; i < set.images.size(); ++i) set.images[i] = static_cast<std::uint8_t>(i);
   set.height = 3, set.width = 2;
   const StreamSpec spec{.seed = 3, .samples = 101, .global_batch = 8, .steps_per_epoch = 5};
-  const Augmentation augment = augmentation_of("hflip+vflip+crop1");
+  const Augmentation augment = parse_augmentation("hflip+vflip+crop1");
   const PhiloxKey key = philox_key(spec.seed, Stream::augment);
   std::size_t changed = 0;
   for (const int threads : {0, 2}) {
@@ -172,11 +172,11 @@ TEST(Feeder, AnErrorInAThreadReachesNext) {
 TEST(Feeder, SyntheticBatchesAreStagedOnceASlot) {
   const DatasetPair pair = synthetic_images(2, 3, 1, 10, 100, 10, 1);
   Feeder feeder(pair.train, {.seed = 3, .samples = 100, .global_batch = 4}, setup(0, 1, 0));
-  const auto images_of = [](Feeder& from) {
+  const auto images_at = [](Feeder& from) {
     const std::span<const std::uint8_t> images = from.next().images;
     return std::vector<std::uint8_t>(images.begin(), images.end());
   };
-  const std::vector<std::uint8_t> first = images_of(feeder);
+  const std::vector<std::uint8_t> first = images_at(feeder);
   for (std::size_t step = 1; step < 5; ++step) {
     const StagedBatch& batch = feeder.next();
     EXPECT_TRUE(std::ranges::equal(batch.images, first));
@@ -185,13 +185,13 @@ TEST(Feeder, SyntheticBatchesAreStagedOnceASlot) {
   Feeder::Setup once = setup(0, 1, 0);
   once.repeat_synthetic = false;
   Feeder fresh(pair.train, {.seed = 3, .samples = 100, .global_batch = 4}, once);
-  EXPECT_EQ(images_of(fresh), first);
-  EXPECT_NE(images_of(fresh), first);
+  EXPECT_EQ(images_at(fresh), first);
+  EXPECT_NE(images_at(fresh), first);
   Dataset real = pair.train;
   real.synthetic = false;
   Feeder other(real, {.seed = 3, .samples = 100, .global_batch = 4}, setup(0, 1, 0));
-  EXPECT_EQ(images_of(other), first);
-  EXPECT_NE(images_of(other), first);
+  EXPECT_EQ(images_at(other), first);
+  EXPECT_NE(images_at(other), first);
 }
 
 // Whatever the CPUs: pinning memory takes time, and what is staged once needs little of it.

@@ -108,14 +108,14 @@ std::string make_example(const std::string& image, std::int64_t label, const std
 }
 
 std::string make_record(const std::string& data) {
-  const auto bytes_of = [](auto value) {
+  const auto make_bytes = [](auto value) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof value);
   };
-  const auto crc_of = [&](const std::string& bytes) {
-    return bytes_of(masked_crc32c(std::as_bytes(std::span(bytes.data(), bytes.size()))));
+  const auto compute_crc = [&](const std::string& bytes) {
+    return make_bytes(masked_crc32c(std::as_bytes(std::span(bytes.data(), bytes.size()))));
   };
-  const std::string length = bytes_of(std::uint64_t{data.size()});
-  return length + crc_of(length) + data + crc_of(data);
+  const std::string length = make_bytes(std::uint64_t{data.size()});
+  return length + compute_crc(length) + data + compute_crc(data);
 }
 
 void write_file(const std::filesystem::path& file, const std::string& content) {
@@ -126,7 +126,7 @@ void write_file(const std::filesystem::path& file, const std::string& content) {
 void write_tfds(const std::filesystem::path& folder,
                 const std::vector<std::vector<std::string>>& shards) {
   std::string lengths;
-  const auto records_of = [](const std::vector<std::string>& examples) {
+  const auto load_records = [](const std::vector<std::string>& examples) {
     std::string records;
     for (const std::string& example : examples) records += make_record(example);
     return records;
@@ -134,9 +134,9 @@ void write_tfds(const std::filesystem::path& folder,
   for (std::size_t s = 0; s < shards.size(); ++s) {
     lengths += fmt::format("{}\"{}\"", s ? ", " : "", shards[s].size());
     write_file(folder / fmt::format("pets-train.tfrecord-{:05}-of-{:05}", s, shards.size()),
-               records_of(shards[s]));
+               load_records(shards[s]));
   }
-  write_file(folder / "pets-test.tfrecord-00000-of-00001", records_of(shards.back()));
+  write_file(folder / "pets-test.tfrecord-00000-of-00001", load_records(shards.back()));
   write_file(folder / "label.labels.txt", "cat\ndog\nowl\n");
   write_file(folder / "dataset_info.json",
              fmt::format(R"({{"name": "pets", "fileFormat": "tfrecord", "version": "1.0.0",

@@ -54,7 +54,7 @@ TEST(Order, SlicesTileTheBatch) {
     for (int ranks = 1; ranks <= 5; ++ranks) {
       std::size_t at = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const Slice slice = slice_of(count, rank, ranks);
+        const Slice slice = take_slice(count, rank, ranks);
         EXPECT_EQ(slice.begin, at);
         EXPECT_LE(slice.count,
                   (count + static_cast<std::size_t>(ranks) - 1) / static_cast<std::size_t>(ranks));

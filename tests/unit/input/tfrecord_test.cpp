@@ -25,18 +25,18 @@ std::size_t offset_of(std::size_t i) {
   return offset;
 }
 
-TfRecordFile file_of(const std::string& bytes) {
+TfRecordFile resolve_file(const std::string& bytes) {
   return TfRecordFile(RandomFile("pets-00000-of-00001", bytes));
 }
 
 void refuse_records(const std::string& bytes, const std::vector<std::string>& parts) {
   std::vector<std::string> all = parts;
   all.push_back("pets-00000-of-00001");
-  expect_error(ErrorKind::input, all, [&] { file_of(bytes); });
+  expect_error(ErrorKind::input, all, [&] { resolve_file(bytes); });
 }
 
 TEST(TfRecord, AnyRecordIsReadInAnyOrder) {
-  const TfRecordFile file = file_of(records());
+  const TfRecordFile file = resolve_file(records());
   ASSERT_EQ(file.records(), kData.size());
   std::string data;
   for (const std::size_t i : {3, 0, 2, 1, 2}) {
@@ -58,13 +58,13 @@ TEST(TfRecord, FromDiskInSmallReads) {
 }
 
 TEST(TfRecord, GzippedAsAWhole) {
-  const TfRecordFile file = file_of(gzip(records()));
+  const TfRecordFile file = resolve_file(gzip(records()));
   ASSERT_EQ(file.records(), kData.size());
   std::string data;
   file.read(2, data);
   EXPECT_EQ(data, kData[2]);
   EXPECT_NE(file.where(2).find("of the inflated file"), std::string::npos);
-  EXPECT_EQ(file.hash(), file_of(records()).hash());
+  EXPECT_EQ(file.hash(), resolve_file(records()).hash());
 }
 
 // 64 kB that would be 64 MB: nothing is inflated behind a header that is damaged.
@@ -81,12 +81,12 @@ TEST(TfRecord, AGzipBombIsNotInflated) {
 TEST(TfRecord, ALengthThatLooksLikeGzip) {
   const std::string data(0x088b1f, 'g');
   std::string read;
-  file_of(make_record(data)).read(0, read);
+  resolve_file(make_record(data)).read(0, read);
   EXPECT_EQ(read, data);
 }
 
 TEST(TfRecord, AnEmptyFileHoldsNoRecords) {
-  EXPECT_EQ(file_of("").records(), 0U);
+  EXPECT_EQ(resolve_file("").records(), 0U);
 }
 
 TEST(TfRecord, ADamagedLengthIsFoundAtOnce) {
@@ -130,7 +130,7 @@ TEST(TfRecord, WhatPrecedesADamagedHeaderMayBeKept) {
 TEST(TfRecord, DamagedDataAreFoundWhenRead) {
   std::string bytes = records();
   bytes[offset_of(2) + 500] ^= 1;
-  const TfRecordFile file = file_of(bytes);
+  const TfRecordFile file = resolve_file(bytes);
   std::string data;
   file.read(3, data);
   expect_error(ErrorKind::input,
@@ -166,9 +166,9 @@ TEST(TfRecord, AnAbsurdLength) {
 }
 
 TEST(TfRecord, TheHashIsOfTheContent) {
-  EXPECT_NE(file_of(make_record("a")).hash(), file_of(make_record("b")).hash());
-  EXPECT_NE(file_of(make_record("a") + make_record("b")).hash(),
-            file_of(make_record("b") + make_record("a")).hash());
+  EXPECT_NE(resolve_file(make_record("a")).hash(), resolve_file(make_record("b")).hash());
+  EXPECT_NE(resolve_file(make_record("a") + make_record("b")).hash(),
+            resolve_file(make_record("b") + make_record("a")).hash());
 }
 
 }  // namespace

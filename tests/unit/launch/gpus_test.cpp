@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-std::vector<Gpu> node_of(int gpus) {
+std::vector<Gpu> node_name(int gpus) {
   std::vector<Gpu> all;
   for (int i = 0; i < gpus; ++i) {
     all.push_back(
@@ -33,18 +33,18 @@ using Indices = std::vector<int>;
 
 TEST(Gpus, TheLocalRankChoosesAmongThoseOfTheNode) {
   for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(indices(choose_gpus(node_of(4), process(rank, 4), 1, {})), Indices{rank});
+    EXPECT_EQ(indices(choose_gpus(node_name(4), process(rank, 4), 1, {})), Indices{rank});
   }
-  EXPECT_EQ(indices(choose_gpus(node_of(8), process(1, 2), 3, {})), (Indices{3, 4, 5}));
+  EXPECT_EQ(indices(choose_gpus(node_name(8), process(1, 2), 3, {})), (Indices{3, 4, 5}));
 }
 
 TEST(Gpus, WhatTheLauncherGaveThisTaskAloneIsTaken) {
-  EXPECT_EQ(indices(choose_gpus(node_of(1), process(3, 4), 1, {})), Indices{0});
-  EXPECT_EQ(indices(choose_gpus(node_of(2), process(1, 2), 2, {})), (Indices{0, 1}));
+  EXPECT_EQ(indices(choose_gpus(node_name(1), process(3, 4), 1, {})), Indices{0});
+  EXPECT_EQ(indices(choose_gpus(node_name(2), process(1, 2), 2, {})), (Indices{0, 1}));
 }
 
 TEST(Gpus, OneTaskTakesAsManyAsItHasReplicas) {
-  EXPECT_EQ(indices(choose_gpus(node_of(4), process(0, 1), 2, {})), (Indices{0, 1}));
+  EXPECT_EQ(indices(choose_gpus(node_name(4), process(0, 1), 2, {})), (Indices{0, 1}));
 }
 
 TEST(Gpus, TooFewAreRefusedWithTheCure) {
@@ -52,23 +52,23 @@ TEST(Gpus, TooFewAreRefusedWithTheCure) {
                {"4 replicas on this node need 4 GPUs, but 2 are visible",
                 "CUDA_VISIBLE_DEVICES=0,1", "unset CUDA_VISIBLE_DEVICES"},
                [] {
-                 choose_gpus(node_of(2), process(0, 4), 1, {{"CUDA_VISIBLE_DEVICES", "0,1"}});
+                 choose_gpus(node_name(2), process(0, 4), 1, {{"CUDA_VISIBLE_DEVICES", "0,1"}});
                });
   expect_error(ErrorKind::usage, {"--gres=gpu:", "--gpu-bind=none"}, [] {
-    choose_gpus(node_of(2), process(0, 1), 4, {{"SLURM_JOB_ID", "7"}});
+    choose_gpus(node_name(2), process(0, 1), 4, {{"SLURM_JOB_ID", "7"}});
   });
   expect_error(ErrorKind::usage, {"0 are visible"},
                [] { choose_gpus({}, process(0, 1), 1, {}, GpuSharing::allowed); });
 }
 
 TEST(Gpus, SharingGoesRoundWhereItIsAllowed) {
-  EXPECT_EQ(indices(choose_gpus(node_of(2), process(3, 4), 1, {}, GpuSharing::allowed)),
+  EXPECT_EQ(indices(choose_gpus(node_name(2), process(3, 4), 1, {}, GpuSharing::allowed)),
             Indices{1});
 }
 
 TEST(Gpus, TwoRanksOnOneCardAreNamed) {
   const auto card = [](const char* host, const char* pci) {
-    return card_of({0, pci, "", ""}, host);
+    return describe_card({0, pci, "", ""}, host);
   };
   check_distinct(
       {card("n1", "0000:0a:00.0"), card("n1", "0000:0b:00.0"), card("n2", "0000:0a:00.0")}, {});
@@ -83,7 +83,7 @@ TEST(Gpus, TwoRanksOnOneCardAreNamed) {
 // Images of clouds call every host "localhost", and parts of a card (MIG) share its PCI id.
 TEST(Gpus, AreToldApartByTheirUuid) {
   const auto card = [](const char* uuid) {
-    return card_of({0, "0000:0a:00.0", uuid, ""}, "localhost");
+    return describe_card({0, "0000:0a:00.0", uuid, ""}, "localhost");
   };
   check_distinct({card("GPU-1"), card("GPU-2"), card("MIG-1")}, {});
   expect_error(ErrorKind::usage, {"ranks 0 and 2 have the same GPU"}, [&] {

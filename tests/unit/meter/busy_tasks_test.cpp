@@ -46,7 +46,7 @@ TEST_F(BusyTasks, AreNamedByWhatTheyUse) {
     task(100005, "make", 1, 502, 0);
     task(100006, "new", 1, 9000, 0);  // since when is not known
   });
-  EXPECT_EQ(text_of(tasks), "a b) (?[2J (0.8 CPUs), make (0.2 CPUs)");
+  EXPECT_EQ(to_text(tasks), "a b) (?[2J (0.8 CPUs), make (0.2 CPUs)");
 }
 
 TEST_F(BusyTasks, AreNotThisRunsOwn) {
@@ -58,11 +58,11 @@ TEST_F(BusyTasks, AreNotThisRunsOwn) {
     task(100005, "paceline", 1, ticks, 0);  // another run
   };
   family(500);
-  EXPECT_EQ(text_of(found([&] { family(505); })), "paceline (0.2 CPUs), python3 (0.2 CPUs)");
+  EXPECT_EQ(to_text(found([&] { family(505); })), "paceline (0.2 CPUs), python3 (0.2 CPUs)");
 }
 
 TEST_F(BusyTasks, ManyAreCut) {
-  EXPECT_EQ(text_of({{"a", 1}, {"b", 1}, {"c", 0.5}, {"d", 0.2}, {"e", 0.1}}),
+  EXPECT_EQ(to_text({{"a", 1}, {"b", 1}, {"c", 0.5}, {"d", 0.2}, {"e", 0.1}}),
             "a (1.0 CPUs), b (1.0 CPUs), c (0.5 CPUs) and 2 more");
 }
 

@@ -23,7 +23,8 @@ class Energy : public ::testing::Test {
   std::vector<std::string> covered() const {
     std::vector<std::string> texts;
     for (const EnergyCounter& counter : sources().counters) {
-      texts.push_back(counter.meter + ": " + counter.place + " (" + name_of(counter.covered) + ")");
+      texts.push_back(counter.meter + ": " + counter.place + " (" + to_string(counter.covered) +
+                      ")");
     }
     return texts;
   }

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const fs::path& file) {
+std::string to_text(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
@@ -97,7 +97,7 @@ class Fetch : public ::testing::Test {
     }
     archive_write_close(writer);
     archive_write_free(writer);
-    return text_of(file);
+    return to_text(file);
   }
 
   Scratch scratch_;
@@ -114,7 +114,7 @@ TEST_F(Fetch, AFileComesAndNothingElseIsLeft) {
   const std::string body = body_of(300'000);
   HttpServer server({{"a.gz", {body}}});
   EXPECT_NE(fetch(set_of("a.gz", body), server).find("checksums match"), std::string::npos);
-  EXPECT_EQ(text_of(out() / "a.gz"), body);
+  EXPECT_EQ(to_text(out() / "a.gz"), body);
   EXPECT_EQ(std::distance(fs::directory_iterator(out()), {}), 1);
   fetch(set_of("a.gz", body), server);
   EXPECT_EQ(server.requests().size(), 1U) << "what is there is not fetched again";
@@ -124,7 +124,7 @@ TEST_F(Fetch, GoesOnWhereTheServerBrokeOff) {
   const std::string body = body_of(200'000);
   HttpServer server({{"a", {.body = body, .cuts = {70'000, 50'000}}}});
   fetch(set_of("a", body), server);
-  EXPECT_EQ(text_of(out() / "a"), body);
+  EXPECT_EQ(to_text(out() / "a"), body);
   EXPECT_EQ(server.requests(),
             (std::vector<std::string>{"a from 0", "a from 70000", "a from 120000"}));
 }
@@ -135,7 +135,7 @@ TEST_F(Fetch, GoesOnInTheNextCall) {
   expect_bad(set_of("a", body), server, {"stopped after 70000 of 200000 bytes", server.url()});
   EXPECT_FALSE(fs::exists(out() / "a"));
   fetch(set_of("a", body), server);
-  EXPECT_EQ(text_of(out() / "a"), body);
+  EXPECT_EQ(to_text(out() / "a"), body);
   EXPECT_EQ(server.requests().back(), "a from 70000");
 }
 
@@ -143,7 +143,7 @@ TEST_F(Fetch, AServerWithoutRangesBeginsAgain) {
   const std::string body = body_of(200'000);
   HttpServer server({{"a", {.body = body, .ranges = false, .cuts = {70'000}}}});
   fetch(set_of("a", body), server);
-  EXPECT_EQ(text_of(out() / "a"), body);
+  EXPECT_EQ(to_text(out() / "a"), body);
 }
 
 TEST_F(Fetch, PassingFailuresAreTriedAgainOthersAreNot) {
@@ -162,7 +162,7 @@ TEST_F(Fetch, RedirectionsAreFollowedButNotToFiles) {
   HttpServer server({{"a", {.statuses = {302}, .location = target.url() + "/a"}},
                      {"b", {.statuses = {302}, .location = "file:///etc/hostname"}}});
   fetch(set_of("a", body), server);
-  EXPECT_EQ(text_of(out() / "a"), body);
+  EXPECT_EQ(to_text(out() / "a"), body);
   expect_bad(set_of("b", body), server, {"file", "/b"});
 }
 
@@ -189,7 +189,7 @@ TEST_F(Fetch, WhatIsThereIsNotOverwritten) {
   fs::create_directories(out());
   std::ofstream(out() / "a") << "mine";
   expect_bad(set_of("a", body), server, {"differs from the published one", "out/a"});
-  EXPECT_EQ(text_of(out() / "a"), "mine");
+  EXPECT_EQ(to_text(out() / "a"), "mine");
   EXPECT_TRUE(server.requests().empty());
 }
 
@@ -225,7 +225,7 @@ TEST_F(Fetch, ArchivesAreUnpacked) {
     const std::map<std::string, HttpServer::File> files = {{set.files[0].name, {archive}}};
     HttpServer server(files);
     EXPECT_NE(fetch(set, server).find("--data"), std::string::npos);
-    EXPECT_EQ(text_of(out() / "x/a.bin"), body_of(99'999));
+    EXPECT_EQ(to_text(out() / "x/a.bin"), body_of(99'999));
     EXPECT_EQ(fs::file_size(out() / "b"), 0U);
     EXPECT_EQ(std::distance(fs::directory_iterator(out()), {}), 2);
     expect_bad(set, server, {"not empty", "out"});

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::map<std::string, std::string> content_of(const fs::path& folder) {
+std::map<std::string, std::string> canonical_content(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     std::ifstream stream(entry.path(), std::ios::binary);
@@ -82,8 +82,8 @@ TEST_F(Make, TheSameSeedMakesTheSameBytes) {
   make_cassava(one);
   make_cassava(three);
   make_cassava(other);
-  EXPECT_EQ(content_of(one.out), content_of(three.out));
-  EXPECT_NE(content_of(one.out), content_of(other.out));
+  EXPECT_EQ(canonical_content(one.out), canonical_content(three.out));
+  EXPECT_NE(canonical_content(one.out), canonical_content(other.out));
 }
 
 TEST_F(Make, PhotographsAreOfTheRealSetsSizes) {
@@ -106,7 +106,7 @@ TEST_F(Make, Cifar10IsRead) {
   MakeOptions again = options("again", 50);
   again.threads = 3;
   make_cifar10(again);
-  EXPECT_EQ(content_of(o.out), content_of(again.out));
+  EXPECT_EQ(canonical_content(o.out), canonical_content(again.out));
 }
 
 TEST_F(Make, WhatMakesNoSetIsRefused) {
@@ -174,7 +174,7 @@ TEST_F(Make, AStagedFolderIsThereWholeOrNotAtAll) {
   StagedFolder folder(out / "");
   std::ofstream(folder.path() / "whole") << "x";
   folder.commit();
-  EXPECT_EQ(content_of(out), (std::map<std::string, std::string>{{"whole", "x"}}));
+  EXPECT_EQ(canonical_content(out), (std::map<std::string, std::string>{{"whole", "x"}}));
   expect_error(ErrorKind::usage, {"not empty"}, [&] { StagedFolder again(out); });
 }
 

@@ -53,14 +53,14 @@ class Archive : public ::testing::Test {
   fs::path at(const std::string& name) const { return folder_ / name; }
 
   // On a machine of another site where `cpu` says so.
-  static Json record_of(int gpus, int repeat, double seconds, const std::string& cpu = "A CPU") {
+  static Json make_record(int gpus, int repeat, double seconds, const std::string& cpu = "A CPU") {
     Json json = sample_record({.gpus = gpus, .repeat = repeat, .fit_seconds = seconds});
     json["provenance"]["cpu_model"] = cpu;
     json["session"] = cpu;
     return json;
   }
 
-  static ExpectedRuns plan_of(const std::vector<std::int64_t>& sizes, int repeats) {
+  static ExpectedRuns make_plan(const std::vector<std::int64_t>& sizes, int repeats) {
     ExpectedRuns plan{"quick", "mnist-cnn", repeats, {}};
     for (const std::int64_t gpus : sizes) {
       plan.points.emplace_back();
@@ -74,14 +74,14 @@ class Archive : public ::testing::Test {
   fs::path study(const std::string& name = "quick") const {
     const Store store(at(name));
     for (const auto& [gpus, repeat] : {std::pair(1, 1), {1, 2}, {2, 1}}) {
-      store.write("gpus=" + std::to_string(gpus), repeat, record_of(gpus, repeat, 10.0 / gpus),
+      store.write("gpus=" + std::to_string(gpus), repeat, make_record(gpus, repeat, 10.0 / gpus),
                   "samples of " + std::to_string(gpus) + "." + std::to_string(repeat));
     }
-    Json failed = record_of(2, 2, 1);
+    Json failed = make_record(2, 2, 1);
     failed["status"] = "failed";
     failed["reason"] = "a rank was killed";
     store.write("gpus=2", 2, failed, "");
-    write_wanted(at(name), plan_of({1, 2}, 2));
+    write_wanted(at(name), make_plan({1, 2}, 2));
     std::ofstream(at(name) / "spec.json") << "{}\n";
     return at(name);
   }
@@ -350,7 +350,7 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
 
 TEST_F(Archive, OfAnotherWorkloadIsNotMergedIntoAPlan) {
   write_archive(study(), at("a.tar.gz"), kVersion);
-  ExpectedRuns plan = plan_of({1}, 1);
+  ExpectedRuns plan = make_plan({1}, 1);
   plan.workload = "mnist-mlp";
   write_wanted(at("there"), plan);
   expect_error(ErrorKind::input, {"the plan is of workload mnist-cnn, not mnist-mlp"},
@@ -361,7 +361,7 @@ TEST_F(Archive, OfAnotherWorkloadIsNotMergedIntoAPlan) {
 // An archive unpacks below its own folder, whoever unpacks it.
 TEST_F(Archive, IsNotWrittenUnderNamesThatClimb) {
   for (const std::string name : {"../../evil", "/etc", "..", ".ssh", "a\\b"}) {
-    Json record = record_of(1, 1, 10);
+    Json record = make_record(1, 1, 10);
     record["study"] = name;
     fs::remove_all(at("evil"));
     Store(at("evil")).write("gpus=1", 1, record, "");
@@ -402,14 +402,14 @@ TEST_F(Archive, ThatUnpacksToFarTooMuchIsRefused) {
 TEST_F(Archive, OfAnotherSiteAddsRunsAndChangesNone) {
   study();
   const Store there(at("there"));
-  there.write("gpus=1", 1, record_of(1, 1, 5, "B CPU"), "of B");         // its number is taken
-  there.write("gpus=2", 2, record_of(2, 2, 2.5, "B CPU"), "more of B");  // by a failure
-  there.write("gpus=4", 1, record_of(4, 1, 1.5, "B CPU"), "");
+  there.write("gpus=1", 1, make_record(1, 1, 5, "B CPU"), "of B");         // its number is taken
+  there.write("gpus=2", 2, make_record(2, 2, 2.5, "B CPU"), "more of B");  // by a failure
+  there.write("gpus=4", 1, make_record(4, 1, 1.5, "B CPU"), "");
   for (const char* file : {"gpus=1/1.1.json", "gpus=1/1.1.steps.gz"})
     EXPECT_TRUE(fs::exists(at("there") / file));
   for (const char* file : {"gpus=1/2.1.json", "gpus=1/2.1.steps.gz"})
     fs::copy(at("quick") / file, at("there") / file);
-  write_wanted(at("there"), plan_of({1, 4}, 3));
+  write_wanted(at("there"), make_plan({1, 4}, 3));
   write_archive(at("there"), at("b.tar.zst"), kVersion);
   const Files before = files_of(at("quick"));
 
@@ -467,7 +467,7 @@ TEST_F(Archive, AMergeThatWasKilledIsCompletedByTheNext) {
 TEST_F(Archive, SeveralAtOnceAreOneStudy) {
   study();
   write_archive(at("quick"), at("a.tar.zst"), kVersion);
-  Json other = record_of(1, 1, 7);
+  Json other = make_record(1, 1, 7);
   other["study"] = "else";
   Store(at("else")).write("gpus=1", 1, other, "");
   write_archive(at("else"), at("else.tar.zst"), kVersion);

@@ -15,13 +15,13 @@ Machine machine(const std::string& cpu, int cpus = 0, double gb = 0, const std::
 
 TEST(Machine, IsReadFromARecord) {
   Json json = testing::sample_record();
-  EXPECT_EQ(machine_of(Record(json, "r")).text(), "A CPU");
+  EXPECT_EQ(identify_machine(Record(json, "r")).text(), "A CPU");
   json["provenance"]["machine"] = {{"cpus", 64}, {"memory_bytes", 256e9}};
   json["gpus"] = Json::array({{{"name", "H200"}}, {{"name", "H200"}}, {{"pci", "0"}}});
-  EXPECT_EQ(machine_of(Record(json, "r")).text(), "A CPU, 64 CPUs, 256 GB, H200");
+  EXPECT_EQ(identify_machine(Record(json, "r")).text(), "A CPU, 64 CPUs, 256 GB, H200");
   json["provenance"] = {{"machine", {{"cpus", nullptr}, {"memory_bytes", nullptr}}}};
   json.erase("gpus");
-  EXPECT_FALSE(machine_of(Record(json, "r")).is_known());
+  EXPECT_FALSE(identify_machine(Record(json, "r")).is_known());
 }
 
 TEST(Machine, AreAlikeInAllThatBothTell) {

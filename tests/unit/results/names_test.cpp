@@ -72,7 +72,7 @@ TEST(Names, TasksOfAStack) {
     point.set("nodes", nodes);
     point.set("cpus_per_replica", std::int64_t{2});
     point.set("backend", backend);
-    return layout_of(point);
+    return make_layout(point);
   };
   EXPECT_EQ(tasks("gloo+bf16", 2).ntasks, 4);
   EXPECT_EQ(tasks("mirrored/mpi", 2).ntasks, 2);
@@ -89,7 +89,7 @@ TEST(Names, SeveralTasksOfANodeHaveSeveralReplicasEach) {
     point.set("gpus_per_task", each);
     point.set("cpus_per_replica", std::int64_t{2});
     point.set("backend", backend);
-    return layout_of(point, "s.json:3");
+    return make_layout(point, "s.json:3");
   };
   const Layout two = layout("mirrored/mpi", 6, 3, 1);
   EXPECT_EQ(two.ntasks, 2);

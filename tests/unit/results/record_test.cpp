@@ -142,7 +142,7 @@ TEST(Record, OfThisRepositoryIsWrittenAsItWasRead) {
     before.erase("schema");  // theirs may be older
     if (record->kind == "published") before["provenance"].erase("scaling_as_published");
     if (record->renamed_backend.empty()) expect_kept(before, again, record.where());
-    EXPECT_EQ(to_json(run_record_of(again, "again")), again) << record.where();
+    EXPECT_EQ(to_json(parse_run_record(again, "again")), again) << record.where();
   }
 }
 

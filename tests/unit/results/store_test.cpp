@@ -303,7 +303,7 @@ TEST(Store, WhatMayNotBeReadIsSaid) {
             std::string::npos)
       << reason;
   for (const fs::path& study : {folder / "s", folder / "s/", folder.path()}) {
-    const auto plans = plans_of({study}, content = load_store(study));
+    const auto plans = load_plans({study}, content = load_store(study));
     ASSERT_EQ(plans.size(), 1U) << study;
     EXPECT_EQ(plans[0].unreadable, std::set<std::string>{"gpus=2"}) << study;
     EXPECT_EQ(content.rejected.size(), 1U) << "its plan is not looked for";

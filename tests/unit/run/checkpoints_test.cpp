@@ -11,7 +11,7 @@ CheckpointSetup setup(const std::vector<std::pair<std::string, std::string>>& gi
   Point point;
   for (const auto& [name, text] : given) point.set(name, parsed_value(name, text, ""));
   const Point p = resolve_parameters(make_workload("mnist-mlp"), point);
-  return checkpoint_setup("mnist-mlp", p, config_of(p).checkpoints, {}, "data", false);
+  return checkpoint_setup("mnist-mlp", p, make_config(p).checkpoints, {}, "data", false);
 }
 
 TEST(RunCheckpoints, TheTableSaysWhatMustMatch) {

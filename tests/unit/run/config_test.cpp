@@ -10,7 +10,7 @@ namespace {
 RunConfig config(const std::vector<std::pair<std::string, std::string>>& given) {
   Point point;
   for (const auto& [name, text] : given) point.set(name, parsed_value(name, text, ""));
-  return config_of(resolve_parameters(make_workload("mnist-mlp"), point));
+  return make_config(resolve_parameters(make_workload("mnist-mlp"), point));
 }
 
 TEST(RunConfig, HasWhatWasGiven) {

@@ -22,11 +22,11 @@ MeterFacts meter(const std::string& name, const std::string& covers, double joul
 
 TEST(EnergyRecord, GpusCpusAndMemoryAreAddedOverProcesses) {
   const EnergyFacts energy =
-      energy_of({meter("GPU counter", "GPUs", 4000), meter("GPU power", "GPUs", 4100),
-                 meter("RAPL", "CPUs", 1000, 2), meter("RAPL", "memory", 100),
-                 meter("RAPL", "platform", 9000), meter("GPU counter", "GPUs", 4000),
-                 meter("GPU power", "GPUs", 4100)},
-                1, 2);
+      collect_energy({meter("GPU counter", "GPUs", 4000), meter("GPU power", "GPUs", 4100),
+                      meter("RAPL", "CPUs", 1000, 2), meter("RAPL", "memory", 100),
+                      meter("RAPL", "platform", 9000), meter("GPU counter", "GPUs", 4000),
+                      meter("GPU power", "GPUs", 4100)},
+                     1, 2);
   EXPECT_EQ(energy.covers, "GPUs + CPUs + memory");
   EXPECT_EQ(energy.joules, 9100);
   EXPECT_EQ(energy.evaluation_joules, 910);
@@ -39,27 +39,27 @@ TEST(EnergyRecord, GpusCpusAndMemoryAreAddedOverProcesses) {
 }
 
 TEST(EnergyRecord, TheNodesOwnMeterCoversAll) {
-  const EnergyFacts energy =
-      energy_of({meter("GPU counter", "GPUs", 4000), meter("Cray pm_counters", "node", 9000),
-                 meter("Cray pm_counters", "CPUs", 900), meter("GPU counter", "GPUs", 4000),
-                 meter("Cray pm_counters", "node", 8000), meter("Cray pm_counters", "CPUs", 900)},
-                2, 2);
+  const EnergyFacts energy = collect_energy(
+      {meter("GPU counter", "GPUs", 4000), meter("Cray pm_counters", "node", 9000),
+       meter("Cray pm_counters", "CPUs", 900), meter("GPU counter", "GPUs", 4000),
+       meter("Cray pm_counters", "node", 8000), meter("Cray pm_counters", "CPUs", 900)},
+      2, 2);
   EXPECT_EQ(energy.covers, "node");
   EXPECT_EQ(energy.joules, 17000);
 }
 
 TEST(EnergyRecord, ASampledPowerServesWithoutACounter) {
-  const EnergyFacts energy = energy_of({meter("GPU power", "GPUs", 4100)}, 1, 1);
+  const EnergyFacts energy = collect_energy({meter("GPU power", "GPUs", 4100)}, 1, 1);
   EXPECT_EQ(energy.covers, "GPUs");
   EXPECT_EQ(energy.joules, 4100);
   EXPECT_EQ(energy.meters[0].sampled, true);
 }
 
 TEST(EnergyRecord, WhatIsNotMeasuredEverywhereIsNoFigure) {
-  EnergyFacts energy = energy_of({meter("RAPL", "CPUs", 1000)}, 2, 0);
+  EnergyFacts energy = collect_energy({meter("RAPL", "CPUs", 1000)}, 2, 0);
   EXPECT_FALSE(energy.joules);
   EXPECT_EQ(energy.trouble, "RAPL: it is on 1 of 2 nodes only");
-  energy = energy_of({meter("GPU counter", "GPUs", 4000)}, 1, 2);
+  energy = collect_energy({meter("GPU counter", "GPUs", 4000)}, 1, 2);
   EXPECT_FALSE(energy.joules);
   EXPECT_EQ(energy.trouble, "GPU counter: it covers 1 of 2 GPUs");
 }
@@ -68,13 +68,14 @@ TEST(EnergyRecord, APartThatTellsNothingLeavesNoSum) {
   MeterFacts gpu = meter("GPU counter", "GPUs", 0);
   gpu.joules.reset();
   gpu.trouble = "2 s are too short: it takes 10 s";
-  EnergyFacts energy = energy_of({gpu, meter("RAPL", "CPUs", 1000)}, 1, 1);
+  EnergyFacts energy = collect_energy({gpu, meter("RAPL", "CPUs", 1000)}, 1, 1);
   EXPECT_EQ(energy.covers, "GPUs + CPUs");
   EXPECT_FALSE(energy.joules);
   EXPECT_EQ(energy.trouble, "GPU counter: 2 s are too short: it takes 10 s");
-  energy = energy_of({gpu, meter("GPU power", "GPUs", 4100), meter("RAPL", "CPUs", 1000)}, 1, 1);
+  energy =
+      collect_energy({gpu, meter("GPU power", "GPUs", 4100), meter("RAPL", "CPUs", 1000)}, 1, 1);
   EXPECT_EQ(energy.joules, 5100);
-  EXPECT_EQ(energy_of({}, 1, 0).covers, "");
+  EXPECT_EQ(collect_energy({}, 1, 0).covers, "");
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ TEST(OutcomeRecord, AProbeThatFoundNoRoomIsNotARateOfZero) {
   outcome.epochs.resize(1);
   outcome.ranks.resize(1);
   outcome.ranks[0].steps.resize(1);
-  EXPECT_FALSE(record_of(request, {}, outcome).probe.flops_per_second);
+  EXPECT_FALSE(make_record(request, {}, outcome).probe.flops_per_second);
   outcome.probe_flops_per_second = 1e12;
   outcome.probe_bytes_per_second = 1e11;
-  EXPECT_EQ(record_of(request, {}, outcome).probe.flops_per_second, 1e12);
+  EXPECT_EQ(make_record(request, {}, outcome).probe.flops_per_second, 1e12);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ TEST(Preflight, RanksCompareWhatIsMeasured) {
   p.set("epochs", std::int64_t{3});
   p.set("weights", std::string("/here/w.h5"));
   p.set("log_every", std::int64_t{2});
-  const auto rows = rows_of(p);
+  const auto rows = make_rows(p);
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].name, "epochs");
 }

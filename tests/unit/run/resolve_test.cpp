@@ -128,7 +128,7 @@ TEST(Resolve, ThePlaceAloneHasNoTraining) {
   const Point p = resolve_place(point_of({{"gpus", "2"}, {"backend", "mirrored"}}));
   EXPECT_EQ(p.text("precision"), "fp32");
   EXPECT_FALSE(p.find("optimizer"));
-  EXPECT_EQ(place_config_of(p).layout.gpus, 2);
+  EXPECT_EQ(make_place_config(p).layout.gpus, 2);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-using testing::error_of;
+using testing::catch_error;
 using testing::expect_parts;
 
 // Two points; what their runs take is up to a test.
@@ -131,9 +131,9 @@ TEST_F(UntilPrecision, TheBudgetEndsIt) {
   EXPECT_LE(runs[0] + 2 * runs[1], 9) << "a run more than is affordable, at most";
   EXPECT_GE(runs[0] + 2 * runs[1], 7);
   expect_parts(lines_.back(), {"the budget ends it", "of 8 core-hours are spent"});
-  EXPECT_NE(error_of([&] { check_budget_kind(plan_, true); }).find("--max-core-hours"),
+  EXPECT_NE(catch_error([&] { check_budget_kind(plan_, true); }).find("--max-core-hours"),
             std::string::npos);
-  EXPECT_EQ(error_of([&] { check_budget_kind(plan_, false); }), "");
+  EXPECT_EQ(catch_error([&] { check_budget_kind(plan_, false); }), "");
 }
 
 // For a queue, a wave has as many runs as are likely to be needed.
@@ -149,20 +149,21 @@ TEST_F(UntilPrecision, WavesAreAsLargeAsNeeded) {
 TEST(PrecisionOfOptions, TheSpecGetsTheFirstRepeats) {
   StudyOptions options;
   Spec spec = testing::spec_with(R"("axes": {"gpus": [1]}, "repeats": 9)");
-  EXPECT_EQ(precision_of(options, spec).share, 0);
+  EXPECT_EQ(read_target_precision(options, spec).share, 0);
   EXPECT_EQ(spec.repeats, 9);
   EXPECT_FALSE(spec.sequential);
   options.until_precision = "2%";
-  EXPECT_EQ(precision_of(options, spec).share, 0.02);
+  EXPECT_EQ(read_target_precision(options, spec).share, 0.02);
   EXPECT_EQ(spec.repeats, 4) << "3 runs of a base have no anytime-valid ratio";
   EXPECT_TRUE(spec.sequential);
   options.repeats = 3;
-  EXPECT_NE(error_of([&] { precision_of(options, spec); }).find("--repeats"), std::string::npos);
+  EXPECT_NE(catch_error([&] { read_target_precision(options, spec); }).find("--repeats"),
+            std::string::npos);
   options.repeats = 40;
-  EXPECT_NE(error_of([&] { precision_of(options, spec); }).find("--max-repeats"),
+  EXPECT_NE(catch_error([&] { read_target_precision(options, spec); }).find("--max-repeats"),
             std::string::npos);
   options.until_precision = "2";
-  EXPECT_NE(error_of([&] { precision_of(options, spec); }).find("--until-precision"),
+  EXPECT_NE(catch_error([&] { read_target_precision(options, spec); }).find("--until-precision"),
             std::string::npos);
 }
 

@@ -23,7 +23,7 @@ class Commands : public ::testing::Test {
     return slurm().submit(script, "/", {}, "n.s.S");
   }
   std::string said(const std::string& file) const {
-    return testing::text_of(scratch_.path() / file);
+    return testing::to_text(scratch_.path() / file);
   }
   void play(const std::string& program, const std::string& script) const {
     fake(scratch_.path(), program, "cd '" + scratch_.path().string() + "'\n" + script);
@@ -179,7 +179,7 @@ TEST_F(Commands, NoVariableOfTheShellWinsOverTheScript) {
   EXPECT_EQ(slurm.submit(script, "/", {}, "n").job, 5);
   EXPECT_EQ(said("variables"), "SBATCH_ACCOUNT=mine\nSBATCH_QOS=low\n")
       << "what the script leaves to the user";
-  EXPECT_EQ(slurm.overriding_variables(testing::text_of(script)).size(), 5U);
+  EXPECT_EQ(slurm.overriding_variables(testing::to_text(script)).size(), 5U);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-using testing::plan_of;
+using testing::make_plan;
 using testing::site_with;
 using testing::submission_of;
 
@@ -21,7 +21,7 @@ StudyPlan cassava(const std::vector<std::string>& backends) {
   Spec spec = read_spec(kCassava);
   spec.fixed.set("device", std::string("cuda"));
   spec.repeats = 3;
-  StudyPlan plan = plan_of(std::move(spec));
+  StudyPlan plan = make_plan(std::move(spec));
   auto& points = plan.expansion.points;
   std::erase_if(points, [&](const PlannedPoint& planned) {
     return std::count(backends.begin(), backends.end(), planned.parameters.text("backend")) == 0;
@@ -61,7 +61,7 @@ TEST(JobArray, BackendsOfAnotherLayoutHaveShapesOfTheirOwn) {
 }
 
 TEST(JobArray, SplitsAtMaxArraySizeWithoutLoss) {
-  const StudyPlan plan = plan_of(parse_spec("s", testing::kFourPoints));
+  const StudyPlan plan = make_plan(parse_spec("s", testing::kFourPoints));
   const Submission submission = submission_of(plan, site_with(""), {}, 5);
   ASSERT_EQ(submission.arrays.size(), 4U);
   std::multiset<std::pair<std::size_t, int>> sent;
@@ -86,7 +86,7 @@ class NeedsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Spec spec = parse_spec("s", testing::kFourPoints);
-    points_ = plan_of(std::move(spec)).expansion.points;
+    points_ = make_plan(std::move(spec)).expansion.points;
   }
 
   void add(const std::string& point, double fit_seconds, int gpus = 2) {

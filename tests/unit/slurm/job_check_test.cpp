@@ -26,24 +26,24 @@ Point run_on(const char* device) {
 
 void expect_refused(Environment environment, int mask, const Point& point,
                     const std::vector<std::string>& parts) {
-  expect_error(ErrorKind::usage, parts, [&] { check_grant(grant_of(environment, mask), point); });
+  expect_error(ErrorKind::usage, parts, [&] { check_grant(read_grant(environment, mask), point); });
 }
 
 TEST(JobCheck, AJobAsItWasAskedFor) {
-  const JobGrant grant = grant_of(job(), 8);
+  const JobGrant grant = read_grant(job(), 8);
   EXPECT_EQ(grant.job, "5_3");
   EXPECT_EQ(grant.visible_gpus, 2);
   EXPECT_NE(grant.text().find("job 5_3 on n1"), std::string::npos);
   check_grant(grant, run_on("cpu"));
   check_grant(grant, run_on("cuda"));
-  check_grant(grant_of({}, 1), run_on("cuda"));  // not in a job: the run itself sees
+  check_grant(read_grant({}, 1), run_on("cuda"));  // not in a job: the run itself sees
 }
 
 TEST(JobCheck, AMaskOfFewerCpusThanTheTasksNeed) {
   expect_refused(job(), 4, run_on("cpu"), {"mask", "4 CPUs", "needs 8", "2 tasks of 4", "n1"});
   Point shared = run_on("cpu");
   shared.set("oversubscribe", true);
-  check_grant(grant_of(job(), 4), shared);
+  check_grant(read_grant(job(), 4), shared);
 }
 
 TEST(JobCheck, OtherCountsThanTheRuns) {
@@ -62,7 +62,7 @@ TEST(JobCheck, RanksThatWouldSeeNoGpu) {
   Environment environment = job();
   environment["CUDA_VISIBLE_DEVICES"] = "";
   expect_refused(environment, 8, run_on("cuda"), {"sees no GPU", "gpus"});
-  check_grant(grant_of(environment, 8), run_on("cpu"));
+  check_grant(read_grant(environment, 8), run_on("cpu"));
   environment = job();
   environment["CUDA_VISIBLE_DEVICES"] = "0";
   environment["SLURM_GPUS_ON_NODE"] = "1";

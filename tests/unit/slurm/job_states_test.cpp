@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-std::string state_of(const ElementStates& states, std::int64_t job, int element) {
+std::string poll_state(const ElementStates& states, std::int64_t job, int element) {
   const auto found = states.find({job, element});
   return found == states.end() ? "none" : found->second.state + "|" + found->second.detail;
 }
@@ -15,11 +15,11 @@ TEST(JobStates, Squeue) {
       "5_[2-7%2]|PENDING|JobArrayTaskLimit\n5_0|RUNNING|None\n5_1|COMPLETING|None\n"
       "6_[1,4,6-8]|PENDING|Priority\n9|RUNNING|None\nnonsense\n");
   EXPECT_EQ(states.size(), 13U);
-  EXPECT_EQ(state_of(states, 5, 7), "PENDING|JobArrayTaskLimit");
-  EXPECT_EQ(state_of(states, 5, 0), "RUNNING|None");
-  EXPECT_EQ(state_of(states, 6, 6), "PENDING|Priority");
-  EXPECT_EQ(state_of(states, 6, 5), "none");
-  EXPECT_EQ(state_of(states, 9, 0), "none");
+  EXPECT_EQ(poll_state(states, 5, 7), "PENDING|JobArrayTaskLimit");
+  EXPECT_EQ(poll_state(states, 5, 0), "RUNNING|None");
+  EXPECT_EQ(poll_state(states, 6, 6), "PENDING|Priority");
+  EXPECT_EQ(poll_state(states, 6, 5), "none");
+  EXPECT_EQ(poll_state(states, 9, 0), "none");
   EXPECT_TRUE(states.at({5, 1}).in_queue());
   EXPECT_TRUE(states.at({5, 2}).pending());
   EXPECT_FALSE(states.at({5, 0}).pending());
@@ -32,11 +32,11 @@ TEST(JobStates, Sacct) {
       "5_2|CANCELLED by 1000|0:15|n1\n5_3|TIMEOUT|0:0|n[1-2]\n5_4|OUT_OF_ME+|0:125|n1\n"
       "5_[5-6]|PENDING|0:0|None assigned\n");
   EXPECT_EQ(states.size(), 7U);
-  EXPECT_EQ(state_of(states, 5, 0), "COMPLETED|on n1");
-  EXPECT_EQ(state_of(states, 5, 1), "FAILED|exit code 71:0, on n2");
-  EXPECT_EQ(state_of(states, 5, 2), "CANCELLED|exit code 0:15, on n1");
-  EXPECT_EQ(state_of(states, 5, 3), "TIMEOUT|on n[1-2]");
-  EXPECT_EQ(state_of(states, 5, 6), "PENDING|");
+  EXPECT_EQ(poll_state(states, 5, 0), "COMPLETED|on n1");
+  EXPECT_EQ(poll_state(states, 5, 1), "FAILED|exit code 71:0, on n2");
+  EXPECT_EQ(poll_state(states, 5, 2), "CANCELLED|exit code 0:15, on n1");
+  EXPECT_EQ(poll_state(states, 5, 3), "TIMEOUT|on n[1-2]");
+  EXPECT_EQ(poll_state(states, 5, 6), "PENDING|");
   EXPECT_FALSE(states.at({5, 2}).in_queue());
 }
 
@@ -49,9 +49,9 @@ TEST(JobStates, ScontrolAndTheFileOfCompletedJobs) {
       "JobId=5 ArrayJobId=5 ArrayTaskId=2-4,6%2 JobName=a JobState=PENDING Reason=Resources\n"
       "JobId=44 JobName=plain JobState=RUNNING\n");
   EXPECT_EQ(shown.size(), 6U);
-  EXPECT_EQ(state_of(shown, 5, 0), "RUNNING|on n1");
-  EXPECT_EQ(state_of(shown, 5, 7), "FAILED|exit code 3:0, on n2");
-  EXPECT_EQ(state_of(shown, 5, 6), "PENDING|Resources");
+  EXPECT_EQ(poll_state(shown, 5, 0), "RUNNING|on n1");
+  EXPECT_EQ(poll_state(shown, 5, 7), "FAILED|exit code 3:0, on n2");
+  EXPECT_EQ(poll_state(shown, 5, 6), "PENDING|Resources");
   // A job that was put back has a line a turn: the last one counts.
   const ElementStates completed = parse_job_lines(
       "JobId=18 UserId=root(0) Name=a JobState=NODE_FAIL ArrayJobId=5 ArrayTaskId=0 NodeList=n1 "
@@ -59,7 +59,7 @@ TEST(JobStates, ScontrolAndTheFileOfCompletedJobs) {
       "JobId=18 UserId=root(0) Name=a JobState=COMPLETED ArrayJobId=5 ArrayTaskId=0 NodeList=n2 "
       "ExitCode=0:0\nJobId=3 JobState=COMPLETED ArrayJobId= ArrayTaskId= ExitCode=0:0\n");
   EXPECT_EQ(completed.size(), 1U);
-  EXPECT_EQ(state_of(completed, 5, 0), "COMPLETED|on n2");
+  EXPECT_EQ(poll_state(completed, 5, 0), "COMPLETED|on n2");
 }
 
 }  // namespace

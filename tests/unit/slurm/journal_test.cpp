@@ -9,11 +9,11 @@
 namespace paceline {
 namespace {
 
-using testing::plan_of;
+using testing::make_plan;
 
 class JournalTest : public ::testing::Test {
  protected:
-  StudyPlan plan_ = plan_of(parse_spec("s", testing::kFourPoints));
+  StudyPlan plan_ = make_plan(parse_spec("s", testing::kFourPoints));
   std::vector<JobArray> arrays_ = testing::submission_of(plan_, testing::site_with("")).arrays;
 
   std::filesystem::path study() const { return scratch_.path() / "s"; }
@@ -24,7 +24,7 @@ class JournalTest : public ::testing::Test {
     journal.begin("S", "spec.json", "site.json");
     for (int i = 0; i < 2; ++i) {
       const JobArray& array = arrays_[static_cast<std::size_t>(i)];
-      journal.planned("S", array, elements_of(plan_, testing::resolved_of(plan_), array));
+      journal.planned("S", array, list_elements(plan_, testing::resolved_of(plan_), array));
       journal.sending("S", array.name);
       if (i == 0) journal.sent("S", array.name, 17);
     }
@@ -64,7 +64,7 @@ TEST_F(JournalTest, ALineThatWasCutOffSpoilsNoOther) {
 // As they were written before: an array was described right before it was sent, or so it was said.
 TEST_F(JournalTest, AnOlderJournalIsRead) {
   send_two();
-  std::string text = testing::text_of(file());
+  std::string text = testing::to_text(file());
   const std::string old = "\"event\":\"sending\"", now = "\"event\":\"planned\"";
   for (auto at = text.find(now); at != std::string::npos; at = text.find(now)) {
     text.replace(at, now.size(), old);
@@ -85,7 +85,7 @@ TEST_F(JournalTest, AForeignLineIsNamed) {
 
 TEST_F(JournalTest, ADamagedJournalIsNotAnEmptyOne) {
   send_two();
-  const std::string whole = testing::text_of(file());
+  const std::string whole = testing::to_text(file());
   const auto write = [&](const std::string& text) { std::ofstream(file()) << text; };
   const auto expect_damage = [&](const std::string& text, int line) {
     SCOPED_TRACE(text.substr(0, 100));

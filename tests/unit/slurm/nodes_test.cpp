@@ -20,11 +20,11 @@ class NodesTest : public ::testing::Test {
     Spec spec = parse_spec("s", R"({"name": "s", "workload": "mnist-cnn", "repeats": 2,
       "fixed": {"device": "cpu", "cpus_per_task": 1, "gpus": 2},
       "axes": {"backend": ["mpi"]}, "order": "sequential"})");
-    plan_ = testing::plan_of(std::move(spec), scratch_.path() / "s");
+    plan_ = testing::make_plan(std::move(spec), scratch_.path() / "s");
     const Submission submission = testing::submission_of(plan_, testing::site_with(""));
     Journal journal(plan_.study);
     const JobArray& array = submission.arrays.front();
-    journal.planned("J", array, elements_of(plan_, testing::resolved_of(plan_), array));
+    journal.planned("J", array, list_elements(plan_, testing::resolved_of(plan_), array));
     journal.sent("J", array.name, 5);
   }
 

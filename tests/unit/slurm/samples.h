@@ -20,7 +20,7 @@ inline const char kFourPoints[] = R"({"name": "s", "workload": "mnist-mlp", "rep
   "axes": {"gpus": [1, 2], "backend": ["mpi", "gloo"]}})";
 
 // All runs to be made, unless told otherwise.
-inline StudyPlan plan_of(Spec given, const std::filesystem::path& study = "/r/s") {
+inline StudyPlan make_plan(Spec given, const std::filesystem::path& study = "/r/s") {
   StudyPlan plan;
   plan.spec = std::move(given);
   const Spec& spec = plan.spec;
@@ -70,7 +70,7 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-inline std::string text_of(const std::filesystem::path& file) {
+inline std::string to_text(const std::filesystem::path& file) {
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
   return text.str();

@@ -187,7 +187,7 @@ class Injection : public ::testing::Test {
     std::filesystem::create_directories(study / "slurm" / "S");
     Spec spec = parse_spec("s", testing::kFourPoints);
     spec.fixed.set("weights", word);
-    StudyPlan plan = testing::plan_of(std::move(spec), study);
+    StudyPlan plan = testing::make_plan(std::move(spec), study);
     const ScriptSetup setup = testing::setup_of(plan);
     // A program that writes its arguments down, and says "run" at the start.
     site.program = (scratch_.path() / "program").string();
@@ -205,8 +205,8 @@ class Injection : public ::testing::Test {
     // srun and module: the first passes over its options, of which the last is the profile's.
     const std::string script = "module() { [ $# -ge 1 ]; }\nsrun() { shift 5; \"$@\"; }\n" +
                                script_text(site, array, setup);
-    EXPECT_EQ(run(script), 0) << testing::text_of(scratch_.path() / "out");
-    const auto given = split(testing::text_of(scratch_.path() / "words"), '\0');
+    EXPECT_EQ(run(script), 0) << testing::to_text(scratch_.path() / "out");
+    const auto given = split(testing::to_text(scratch_.path() / "words"), '\0');
     EXPECT_EQ(given.size(), 7U);
     if (given.size() != 7U) return {};
     EXPECT_EQ(given[0] + " " + given[1] + " " + given[2], "element run --points");
@@ -240,7 +240,7 @@ TEST_F(Injection, NothingOfAStudyOrProfileIsRun) {
     const auto words = words_of_job(word, site, study);
     EXPECT_FALSE(std::filesystem::exists(mark));
     EXPECT_NE(std::find(words.begin(), words.end(), "--weights=" + word), words.end());
-    EXPECT_EQ(testing::text_of(scratch_.path() / "value"), word + "\n");
+    EXPECT_EQ(testing::to_text(scratch_.path() / "value"), word + "\n");
   }
 }
 
@@ -258,8 +258,8 @@ TEST_F(Injection, ALineBreakOfASpecSplitsNothing) {
   }
   const std::string script =
       script_text(site, array_of(shape(1, 1, 1, 0)),
-                  testing::setup_of(testing::plan_of(parse_spec("s", testing::kFourPoints),
-                                                     scratch_.path() / "s")));
+                  testing::setup_of(testing::make_plan(parse_spec("s", testing::kFourPoints),
+                                                       scratch_.path() / "s")));
   EXPECT_FALSE(contains(script, "eval"));
 }
 
@@ -267,7 +267,7 @@ TEST_F(Injection, ALineBreakOfASpecSplitsNothing) {
 TEST_F(Injection, WhereAskedABackendThatCannotSumIsReplaced) {
   const std::filesystem::path study = scratch_.path() / "s";
   std::filesystem::create_directories(study / "slurm" / "S");
-  StudyPlan plan = testing::plan_of(parse_spec("s", testing::kFourPoints), study);
+  StudyPlan plan = testing::make_plan(parse_spec("s", testing::kFourPoints), study);
   ScriptSetup setup = testing::setup_of(plan);
   Site site = site_with("\"reference\": false, \"launcher_options\": []");
   site.program = (scratch_.path() / "program").string();
@@ -289,16 +289,16 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
         << points_line(plan, array.runs.front(), setup) << "\n";
     std::filesystem::remove(study / "runs");
     const int code = run("srun() { shift 4; \"$@\"; }\n" + script_text(site, array, setup));
-    return std::to_string(code) + "\n" + testing::text_of(study / "runs");
+    return std::to_string(code) + "\n" + testing::to_text(study / "runs");
   };
   const std::string without = ran("");
   EXPECT_TRUE(without.starts_with("72\n")) << without;
   EXPECT_FALSE(contains(without, "gloo"));
   const std::string with = ran("gloo");
   EXPECT_TRUE(with.starts_with("0\nelement run --points "))
-      << with << testing::text_of(scratch_.path() / "out");
+      << with << testing::to_text(scratch_.path() / "out");
   EXPECT_TRUE(contains(with, "--index 0 --backend gloo 1 fallback\nend 0\n")) << with;
-  EXPECT_TRUE(contains(testing::text_of(study / "fallbacks"),
+  EXPECT_TRUE(contains(testing::to_text(study / "fallbacks"),
                        "element fallback --to gloo --exit-code 72 --status "));
 }
 

@@ -101,15 +101,15 @@ TEST(Site, WhatIsStillToBeFilledIn) {
   const auto site_with = [](const std::string& keys) {
     return parse_site("s.json", R"({"name": "s", )" + keys + "}");
   };
-  EXPECT_EQ(placeholders_of(site_with(R"("account": "abc", "data": "$SCRATCH/data")")), Texts{});
-  EXPECT_EQ(placeholders_of(site_with(R"("account": "XXX@v100", "data": "<yours>/data")")),
+  EXPECT_EQ(list_placeholders(site_with(R"("account": "abc", "data": "$SCRATCH/data")")), Texts{});
+  EXPECT_EQ(list_placeholders(site_with(R"("account": "XXX@v100", "data": "<yours>/data")")),
             (Texts{"account is XXX@v100", "data is <yours>/data"}));
   for (const char* text : {"TODO", "YOUR_ACCOUNT", "your-project", "CHANGEME", "project_FIXME"}) {
     const std::string account = std::string("\"account\": \"") + text + '"';
-    EXPECT_EQ(placeholders_of(site_with(account)).size(), 1U) << text;
+    EXPECT_EQ(list_placeholders(site_with(account)).size(), 1U) << text;
   }
-  EXPECT_TRUE(placeholders_of(site_with(R"("account": "yourk42_todorov")")).empty());
-  EXPECT_EQ(placeholders_of(site_with(R"("extra": ["#SBATCH --reservation=XXX"])")),
+  EXPECT_TRUE(list_placeholders(site_with(R"("account": "yourk42_todorov")")).empty());
+  EXPECT_EQ(list_placeholders(site_with(R"("extra": ["#SBATCH --reservation=XXX"])")),
             Texts{"extra is #SBATCH --reservation=XXX"});
 }
 

@@ -24,7 +24,7 @@ class StudyView : public ::testing::Test {
     Spec spec = parse_spec("s", R"({"name": "s", "workload": "mnist-cnn", "repeats": 3,
       "fixed": {"device": "cpu", "cpus_per_task": 1, "gpus": 2},
       "axes": {"backend": ["mpi", "gloo"]}, "order": "sequential"})");
-    plan_ = testing::plan_of(std::move(spec), scratch_.path() / "s");
+    plan_ = testing::make_plan(std::move(spec), scratch_.path() / "s");
     send("S", 5);
   }
 
@@ -33,7 +33,7 @@ class StudyView : public ::testing::Test {
     const Submission submission = testing::submission_of(plan_, testing::site_with(""));
     const JobArray& array = submission.arrays.front();
     Journal journal(plan_.study);
-    journal.planned(session, array, elements_of(plan_, testing::resolved_of(plan_), array));
+    journal.planned(session, array, list_elements(plan_, testing::resolved_of(plan_), array));
     if (job >= 0) journal.sending(session, array.name);
     if (job > 0) journal.sent(session, array.name, job);
   }
@@ -149,9 +149,9 @@ TEST_F(StudyView, WhatIsLeftForLaterIsToldAndForgotOnceItIsSent) {
   const auto resolved = testing::resolved_of(plan_);
   Journal journal(study);
   const JobArray& sent = submission.arrays.front();
-  journal.planned("A", sent, elements_of(plan_, resolved, sent));
+  journal.planned("A", sent, list_elements(plan_, resolved, sent));
   const JobArray& later = submission.later.front();
-  journal.later("A", later, elements_of(plan_, resolved, later));
+  journal.later("A", later, list_elements(plan_, resolved, later));
   journal.sent("A", sent.name, 5);
   auto runs = view("5_[0-1]|PENDING|Resources\n", "");
   EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 2 pending, 4 not submitted");
@@ -161,7 +161,7 @@ TEST_F(StudyView, WhatIsLeftForLaterIsToldAndForgotOnceItIsSent) {
   runs = view("6_[0-5]|PENDING|Resources\n", "");
   EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 6 pending");
   // A run that was sent before is what became of it, until it is sent again.
-  journal.later("C", later, elements_of(plan_, resolved, later));
+  journal.later("C", later, list_elements(plan_, resolved, later));
   runs = view("", "6_5|TIMEOUT|0:0|n2\n");
   EXPECT_TRUE(runs[5].timed_out);
 }

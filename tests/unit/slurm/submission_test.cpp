@@ -12,7 +12,7 @@ namespace paceline {
 namespace {
 
 using testing::contains;
-using testing::text_of;
+using testing::to_text;
 
 class SubmissionTest : public ::testing::Test {
  protected:
@@ -37,7 +37,8 @@ class SubmissionTest : public ::testing::Test {
   }
 
   Scratch scratch_;
-  StudyPlan plan_ = testing::plan_of(parse_spec("s", testing::kFourPoints), scratch_.path() / "s");
+  StudyPlan plan_ =
+      testing::make_plan(parse_spec("s", testing::kFourPoints), scratch_.path() / "s");
 };
 
 TEST_F(SubmissionTest, SendsEveryArrayWithItsFiles) {
@@ -48,13 +49,13 @@ TEST_F(SubmissionTest, SendsEveryArrayWithItsFiles) {
   EXPECT_EQ(told[2], "job 3 collects the study after them");
   const auto folder = plan_.study / "slurm" / "S";
   for (const char* name : {"1n1t2c", "1n2t2c"}) {
-    const std::string points = text_of(folder / (std::string(name) + ".points"));
+    const std::string points = to_text(folder / (std::string(name) + ".points"));
     EXPECT_EQ(std::count(points.begin(), points.end(), '\n'), 6);
-    EXPECT_TRUE(contains(text_of(folder / (std::string(name) + ".sbatch")), "--array=0-5\n"));
+    EXPECT_TRUE(contains(to_text(folder / (std::string(name) + ".sbatch")), "--array=0-5\n"));
   }
-  const std::string calls = text_of(scratch_.path() / "calls");
+  const std::string calls = to_text(scratch_.path() / "calls");
   EXPECT_TRUE(contains(calls, "--dependency=afterany:1:2")) << calls;
-  EXPECT_TRUE(contains(text_of(folder / "collect.sbatch"), "collect "));
+  EXPECT_TRUE(contains(to_text(folder / "collect.sbatch"), "collect "));
   EXPECT_EQ(Journal(plan_.study).jobs(), (std::vector<std::int64_t>{1, 2}));
 }
 
@@ -108,7 +109,7 @@ TEST_F(SubmissionTest, WavesDescribeARunOnce) {
     if (array.later) described += array.elements.size();
   }
   EXPECT_EQ(described, 7U) << "those of the second wave were described by the first";
-  const std::string calls = text_of(scratch_.path() / "calls");
+  const std::string calls = to_text(scratch_.path() / "calls");
   const auto first = calls.find("--dependency");
   ASSERT_NE(first, std::string::npos);
   EXPECT_EQ(calls.find("--dependency", first + 1), std::string::npos) << "one collector, at last";
@@ -162,7 +163,7 @@ TEST_F(SubmissionTest, WhatCannotBeAskedForStopsItBeforeAnythingIsSent) {
   play_sbatch();
   Spec spec = parse_spec("s", testing::kFourPoints);
   spec.fixed.set("device", std::string("cuda"));
-  plan_ = testing::plan_of(std::move(spec), plan_.study);
+  plan_ = testing::make_plan(std::move(spec), plan_.study);
   expect_error(ErrorKind::usage, {"no form for them"}, [&] { send(testing::site_with("")); });
   EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "calls"));
   EXPECT_TRUE(Journal(plan_.study).empty());
@@ -173,7 +174,7 @@ TEST_F(SubmissionTest, AnArrayThatWasBeingSentIsFoundByItsName) {
     const Submission submission = testing::submission_of(plan_, testing::site_with(""));
     Journal journal(plan_.study);
     const JobArray& array = submission.arrays[0];
-    journal.planned("S", array, elements_of(plan_, testing::resolved_of(plan_), array));
+    journal.planned("S", array, list_elements(plan_, testing::resolved_of(plan_), array));
     journal.sending("S", array.name);
   }
   testing::fake(scratch_.path(), "squeue",
@@ -199,7 +200,7 @@ TEST_F(SubmissionTest, AnUnclearAnswerIsNoRefusalAndNothingIsSentTwice) {
   testing::fake(scratch_.path(), "squeue", "case \"$*\" in *1n1t2c.s.S*) echo 9;; esac");
   find_unanswered(journal, slurm);
   EXPECT_EQ(Journal(plan_.study).jobs(), std::vector<std::int64_t>{9});
-  EXPECT_EQ(text_of(scratch_.path() / "calls"), "x\n");
+  EXPECT_EQ(to_text(scratch_.path() / "calls"), "x\n");
 }
 
 TEST_F(SubmissionTest, ReasonsAreSaidOnceForAllRepeats) {
@@ -233,7 +234,7 @@ TEST_F(SubmissionTest, ARunThatWritesCheckpointsGoesOnFromThem) {
   EXPECT_FALSE(contains(points_line(plan_, {0, 2}, setup), "--resume"));
   Spec spec = parse_spec("s", testing::kFourPoints);
   spec.fixed.set("checkpoint_every", std::string("1epochs"));
-  plan_ = testing::plan_of(std::move(spec), plan_.study);
+  plan_ = testing::make_plan(std::move(spec), plan_.study);
   EXPECT_TRUE(contains(points_line(plan_, {0, 2}, setup),
                        "/s/slurm/runs/gpus=1,backend=mpi/2\",\"--resume=latest\"]"));
 }
@@ -251,7 +252,7 @@ TEST_F(SubmissionTest, TheTableOfCost) {
 TEST_F(SubmissionTest, TheCostByPublishedTimes) {
   const StoreContent published = load_store(PACELINE_SOURCE_DIR "/results/reference");
   const auto text_of_study = [&](const std::string& workload, int gpus, int cpus) {
-    plan_ = testing::plan_of(
+    plan_ = testing::make_plan(
         parse_spec("s", R"({"name": "s", "workload": ")" + workload +
                             R"(", "fixed": {"device": "cuda", "backend": "mirrored", "gpus": )" +
                             std::to_string(gpus) + R"(}, "axes": {"cpus_per_task": [)" +
@@ -267,7 +268,7 @@ TEST_F(SubmissionTest, TheCostByPublishedTimes) {
   const std::string two = text_of_study("resnet50-cassava", 2, 8);
   EXPECT_TRUE(contains(two, "about 0.6 GPU-hours")) << two;
   // Nobody published 5 GPUs: those runs are no part of what is "about" so much.
-  plan_ = testing::plan_of(parse_spec("s", R"({"name": "s", "workload": "resnet50-cassava",
+  plan_ = testing::make_plan(parse_spec("s", R"({"name": "s", "workload": "resnet50-cassava",
       "fixed": {"device": "cuda", "backend": "mirrored", "cpus_per_task": 8},
       "axes": {"gpus": [2, 5]}, "repeats": 3})"));
   const std::string mixed = submission_text(

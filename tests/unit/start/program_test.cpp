@@ -18,18 +18,18 @@ TEST(Program, FoundInPathOnly) {
 }
 
 TEST(Program, OutputOfOneThatWillNotEndIsEmpty) {
-  EXPECT_EQ(output_of({"/bin/sh", "-c", "echo a; echo b >&2"}), "a\nb\n");
-  EXPECT_EQ(output_of({"/no/such/program"}), "");
+  EXPECT_EQ(capture_output({"/bin/sh", "-c", "echo a; echo b >&2"}), "a\nb\n");
+  EXPECT_EQ(capture_output({"/no/such/program"}), "");
   const double start = now_seconds();
-  EXPECT_EQ(output_of({"/bin/sh", "-c", "sleep 30"}, 0.2), "");
+  EXPECT_EQ(capture_output({"/bin/sh", "-c", "sleep 30"}, 0.2), "");
   EXPECT_LT(now_seconds() - start, 10);
 }
 
 TEST(Launcher, MakeAndCommand) {
-  EXPECT_EQ(make_of("mpirun (Open MPI) 4.1.4\n"), LauncherMake::open_mpi);
-  EXPECT_EQ(make_of("mpirun.openmpi (OpenRTE) 4.1.4"), LauncherMake::open_mpi);
-  EXPECT_EQ(make_of("HYDRA build details:\n Version: 4.0.2"), LauncherMake::hydra);
-  EXPECT_EQ(make_of("Intel(R) MPI Library for Linux* OS"), LauncherMake::hydra);
+  EXPECT_EQ(identify_launcher("mpirun (Open MPI) 4.1.4\n"), LauncherMake::open_mpi);
+  EXPECT_EQ(identify_launcher("mpirun.openmpi (OpenRTE) 4.1.4"), LauncherMake::open_mpi);
+  EXPECT_EQ(identify_launcher("HYDRA build details:\n Version: 4.0.2"), LauncherMake::hydra);
+  EXPECT_EQ(identify_launcher("Intel(R) MPI Library for Linux* OS"), LauncherMake::hydra);
   const auto command = launch_command({"/bin/mpirun", LauncherMake::open_mpi, ""}, 4, {"/x", "y"});
   const std::vector<std::string> expected = {"/bin/mpirun",
                                              "--bind-to",

@@ -11,10 +11,10 @@
 namespace paceline {
 namespace {
 
-using testing::error_of;
+using testing::catch_error;
 using testing::expansion_of;
 using testing::expect_parts;
-using testing::points_of;
+using testing::plan_points;
 using testing::spec_with;
 using Texts = std::vector<std::string>;
 
@@ -35,26 +35,26 @@ TEST(Expansion, AMatrixWithTwoExclusions) {
     }
   }
   ASSERT_EQ(expected.size(), 48u - 3 - 4);
-  EXPECT_EQ(points_of(keys), expected);
-  EXPECT_EQ(points_of(keys), points_of(keys));
+  EXPECT_EQ(plan_points(keys), expected);
+  EXPECT_EQ(plan_points(keys), plan_points(keys));
 }
 
 TEST(Expansion, AControlIsTheSmallestPointOnceMore) {
   const std::string keys = R"("fixed": {"backend": "null"}, "axes": {"gpus": [4, 1, 2]})";
   const Expansion expansion = expansion_of(keys + R"(, "control": true)");
-  EXPECT_EQ(points_of(expansion), (Texts{"gpus=4", "gpus=1", "gpus=2", "gpus=1,control=true"}));
+  EXPECT_EQ(plan_points(expansion), (Texts{"gpus=4", "gpus=1", "gpus=2", "gpus=1,control=true"}));
   EXPECT_EQ(expansion.points[3].layout.gpus, 1);
   EXPECT_EQ(expansion.points[3].parameters.text("control"), "true");
-  EXPECT_EQ(points_of(keys + R"(, "control": false)"), points_of(keys));
+  EXPECT_EQ(plan_points(keys + R"(, "control": false)"), plan_points(keys));
 }
 
 TEST(Expansion, AControlIsNoParameterOfAPoint) {
-  expect_parts(error_of([] { expansion_of(R"("fixed": {"control": true})"); }),
+  expect_parts(catch_error([] { expansion_of(R"("fixed": {"control": true})"); }),
                {"control is no parameter of a point", "s.json", "--control"});
 }
 
 TEST(Expansion, TheLastAxisIsFastestThenZipsThenIncludedPoints) {
-  EXPECT_EQ(points_of(R"("fixed": {"backend": "null"},
+  EXPECT_EQ(plan_points(R"("fixed": {"backend": "null"},
                          "axes": {"gpus": [1, 2]},
                          "zip": {"cpus_per_task": [2, 4], "seed": [7, 8]},
                          "include": [{"gpus": 8, "cpus_per_task": 8, "seed": 9}])"),
@@ -64,19 +64,19 @@ TEST(Expansion, TheLastAxisIsFastestThenZipsThenIncludedPoints) {
 }
 
 TEST(Expansion, SeveralZipsAreMultiplied) {
-  EXPECT_EQ(points_of(R"("zip": [{"seed": [1, 2]}, {"steps": [5, 6], "bucket_mb": [8, 16]}])"),
+  EXPECT_EQ(plan_points(R"("zip": [{"seed": [1, 2]}, {"steps": [5, 6], "bucket_mb": [8, 16]}])"),
             (Texts{"steps=5,seed=1,bucket_mb=8", "steps=6,seed=1,bucket_mb=16",
                    "steps=5,seed=2,bucket_mb=8", "steps=6,seed=2,bucket_mb=16"}));
 }
 
 TEST(Expansion, IncludedPointsAloneHaveNoProduct) {
-  EXPECT_EQ(points_of(R"("fixed": {"backend": "null"}, "include": [{"gpus": 2}, {"gpus": 4}])"),
+  EXPECT_EQ(plan_points(R"("fixed": {"backend": "null"}, "include": [{"gpus": 2}, {"gpus": 4}])"),
             (Texts{"gpus=2", "gpus=4"}));
 }
 
 TEST(Expansion, ASpecOfOnePoint) {
   const Expansion expansion = expansion_of(R"("fixed": {"steps": 5})");
-  EXPECT_EQ(points_of(expansion), Texts{"gpus=1"});
+  EXPECT_EQ(plan_points(expansion), Texts{"gpus=1"});
   EXPECT_EQ(expansion.points[0].parameters.text(), "cpus_per_task=8,steps=5");
 }
 
@@ -93,23 +93,23 @@ TEST(Expansion, DerivedFromAxesAndFromEachOther) {
 TEST(Expansion, AnIncludedPointMaySayOtherwiseThanDerived) {
   const Expansion expansion = expansion_of(R"("axes": {"gpus": [1]},
       "derived": {"seed": "gpus + 1"}, "include": [{"gpus": 1, "seed": 9}])");
-  EXPECT_EQ(points_of(expansion), (Texts{"gpus=1,seed=2", "gpus=1,seed=9"}));
+  EXPECT_EQ(plan_points(expansion), (Texts{"gpus=1,seed=2", "gpus=1,seed=9"}));
 }
 
 TEST(Expansion, WhereKnowsTheCores) {
   const std::string keys = R"("fixed": {"backend": "null"},
       "axes": {"gpus": [1, 2, 4], "cpus_per_replica": [1, 2]},
       "where": "gpus * cpus_per_replica <= cores")";
-  EXPECT_EQ(points_of(keys, 1), Texts{"gpus=1,cpus_per_task=1"});
-  EXPECT_EQ(points_of(keys, 2),
+  EXPECT_EQ(plan_points(keys, 1), Texts{"gpus=1,cpus_per_task=1"});
+  EXPECT_EQ(plan_points(keys, 2),
             (Texts{"gpus=1,cpus_per_task=1", "gpus=1,cpus_per_task=2", "gpus=2,cpus_per_task=2"}));
-  EXPECT_EQ(points_of(keys, 8).size(), 6u);
+  EXPECT_EQ(plan_points(keys, 8).size(), 6u);
 }
 
 TEST(Expansion, WhereHoldsForIncludedPointsToo) {
-  EXPECT_EQ(points_of(R"("fixed": {"backend": "null"}, "axes": {"gpus": [1]},
+  EXPECT_EQ(plan_points(R"("fixed": {"backend": "null"}, "axes": {"gpus": [1]},
                          "where": "gpus <= cores", "include": [{"gpus": 2}, {"gpus": 4}])",
-                      2),
+                        2),
             (Texts{"gpus=1", "gpus=2"}));
 }
 
@@ -130,9 +130,9 @@ TEST(Expansion, CpusPerReplicaBecomesCpusPerTask) {
 }
 
 TEST(Expansion, ReorderedKeysGiveTheSamePoints) {
-  Texts one = points_of(R"("fixed": {"epochs": 1, "seed": 3},
+  Texts one = plan_points(R"("fixed": {"epochs": 1, "seed": 3},
       "axes": {"gpus": [1, 2], "backend": ["null", "mirrored"], "cpus_per_task": [2, 4]})");
-  Texts two = points_of(R"("axes": {"cpus_per_task": [4, 2], "backend": ["mirrored", "null"],
+  Texts two = plan_points(R"("axes": {"cpus_per_task": [4, 2], "backend": ["mirrored", "null"],
       "gpus": [2, 1]}, "fixed": {"seed": 3, "epochs": 1})");
   EXPECT_NE(one, two) << "the order of the points is the spec's";
   std::sort(one.begin(), one.end());
@@ -152,7 +152,7 @@ TEST(Expansion, BackendsThatAreNotBuiltAreLeftOutAndSaidSo) {
   });
   if (absent == backends.end()) GTEST_SKIP() << "every backend is built here";
   const Spec spec = spec_with(R"("axes": {"gpus": [1], "backend": [")" + absent->name + "\"]}");
-  const std::string line = error_of([&] { expand(spec, 8); });
+  const std::string line = catch_error([&] { expand(spec, 8); });
   expect_parts(line, {"no points here", absent->name, "is not built here", "--set"});
   const Expansion kept = expand(spec, 8, Unbuilt::keep);
   EXPECT_EQ(kept.points.size(), 1u);
@@ -173,7 +173,7 @@ TEST(Expansion, WithoutACpuKeyEachReplicaHasAsMany) {
   const Expansion expansion = expand(spec, 8, Unbuilt::keep);
   EXPECT_EQ(cpus(expansion), (std::vector<int>{4, 4, 4, 4}));
   EXPECT_EQ(expansion.points[3].layout.cpus_per_task, 8) << "mirrored: one task";
-  EXPECT_EQ(points_of(expansion).front(), "gpus=1,backend=mpi") << "the same on every machine";
+  EXPECT_EQ(plan_points(expansion).front(), "gpus=1,backend=mpi") << "the same on every machine";
   EXPECT_EQ(cpus(expand(spec, 1, Unbuilt::keep)), (std::vector<int>{1, 1, 1, 1}));
   EXPECT_EQ(cpus(expand(spec, TargetMachine{8, false, {}}, Unbuilt::keep)),
             (std::vector<int>{1, 1, 1, 1}));
@@ -200,12 +200,12 @@ TEST(Expansion, PointsThatCannotRunHereAreLeftOutAndSaidSo) {
   EXPECT_EQ(kept.notes, Texts{"cannot run here: gpus=4,seed=1 and 1 more: too many; use fewer"});
   if (!find_name("backend", "mpi").built) return;
   const Expansion left = expand(spec, machine);
-  EXPECT_EQ(points_of(left),
+  EXPECT_EQ(plan_points(left),
             (Texts{"gpus=1,seed=1", "gpus=1,seed=2", "gpus=1,seed=1,control=true"}));
   EXPECT_EQ(left.notes,
             Texts{"cannot run here, left out: gpus=4,seed=1 and 1 more: too many; use fewer"});
   const Spec large = spec_with(R"("fixed": {"backend": "mpi"}, "axes": {"gpus": [4]})");
-  expect_parts(error_of([&] { expand(large, machine); }), {"no points here", "too many"});
+  expect_parts(catch_error([&] { expand(large, machine); }), {"no points here", "too many"});
 }
 
 TargetMachine cluster(int cpus, int gpus, bool cores_for_gpus = false) {
@@ -252,13 +252,13 @@ TEST(Expansion, OnAClusterPointsGetTheFewestNodesThatHoldThem) {
   EXPECT_EQ(layouts_of(cores, cluster(40, 4)), Texts{"8 on 1: 8 of 5"});
   EXPECT_EQ(layouts_of(cores, cluster(40, 4, true)), Texts{"8 on 2: 8 of 10"}) << "a smoke test";
   EXPECT_EQ(layouts_of(cores, cluster(4, 0)), Texts{"8 on 2: 8 of 1"});
-  EXPECT_EQ(points_of(expand(spec_with(cores), cluster(4, 0), Unbuilt::keep)), Texts{"gpus=8"})
+  EXPECT_EQ(plan_points(expand(spec_with(cores), cluster(4, 0), Unbuilt::keep)), Texts{"gpus=8"})
       << "the same name on every cluster";
 }
 
 TEST(Expansion, WhatNoNodeHoldsIsRefused) {
   const auto refusal = [](const std::string& axes) {
-    return error_of([&] {
+    return catch_error([&] {
       expand(spec_with("\"fixed\": {\"device\": \"cuda\"},\n\"axes\": {" + axes + "}"),
              cluster(40, 4), Unbuilt::keep);
     });
@@ -276,7 +276,7 @@ TEST(Expansion, WhatNoNodeHoldsIsRefused) {
 }
 
 std::string error_in(const std::string& keys, int cores = 8) {
-  return error_of([&] { expansion_of(keys, cores); });
+  return catch_error([&] { expansion_of(keys, cores); });
 }
 
 TEST(ExpansionErrors, AnEmptyProductSaysTheCores) {

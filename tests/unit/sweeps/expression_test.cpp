@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-using testing::error_of;
+using testing::catch_error;
 using testing::expect_parts;
 
 std::optional<Value> lookup(std::string_view name) {
@@ -22,12 +22,12 @@ std::optional<Value> lookup(std::string_view name) {
   return std::nullopt;
 }
 
-Value value_of(const std::string& text) {
+Value environment_value(const std::string& text) {
   return Expression(text, "s.json:3").evaluate(lookup);
 }
 
 std::string expression_error(const std::string& text) {
-  return error_of([&] { value_of(text); });
+  return catch_error([&] { environment_value(text); });
 }
 
 Value whole(std::int64_t number) {
@@ -35,50 +35,50 @@ Value whole(std::int64_t number) {
 }
 
 TEST(Expression, Precedence) {
-  EXPECT_EQ(value_of("1 + 2 * 3"), whole(7));
-  EXPECT_EQ(value_of("(1 + 2) * 3"), whole(9));
-  EXPECT_EQ(value_of("10 - 4 - 3"), whole(3));
-  EXPECT_EQ(value_of("48 / 4 / 2"), whole(6));
-  EXPECT_EQ(value_of("7 % 4 * 2"), whole(6));
-  EXPECT_EQ(value_of("-2 + 5"), whole(3));
-  EXPECT_EQ(value_of("--2"), whole(2));
-  EXPECT_EQ(value_of("2 - -3"), whole(5));
-  EXPECT_EQ(value_of("1 + 1 == 2 && 3 > 2"), Value(true));
-  EXPECT_EQ(value_of("true || false && false"), Value(true));
-  EXPECT_EQ(value_of("!false && false"), Value(false));
-  EXPECT_EQ(value_of("!(false && false)"), Value(true));
-  EXPECT_EQ(value_of("gpus > 2 ? 1 : gpus > 1 ? 2 : 3"), whole(1));
-  EXPECT_EQ(value_of("false ? 1 : false ? 2 : 3"), whole(3));
+  EXPECT_EQ(environment_value("1 + 2 * 3"), whole(7));
+  EXPECT_EQ(environment_value("(1 + 2) * 3"), whole(9));
+  EXPECT_EQ(environment_value("10 - 4 - 3"), whole(3));
+  EXPECT_EQ(environment_value("48 / 4 / 2"), whole(6));
+  EXPECT_EQ(environment_value("7 % 4 * 2"), whole(6));
+  EXPECT_EQ(environment_value("-2 + 5"), whole(3));
+  EXPECT_EQ(environment_value("--2"), whole(2));
+  EXPECT_EQ(environment_value("2 - -3"), whole(5));
+  EXPECT_EQ(environment_value("1 + 1 == 2 && 3 > 2"), Value(true));
+  EXPECT_EQ(environment_value("true || false && false"), Value(true));
+  EXPECT_EQ(environment_value("!false && false"), Value(false));
+  EXPECT_EQ(environment_value("!(false && false)"), Value(true));
+  EXPECT_EQ(environment_value("gpus > 2 ? 1 : gpus > 1 ? 2 : 3"), whole(1));
+  EXPECT_EQ(environment_value("false ? 1 : false ? 2 : 3"), whole(3));
 }
 
 TEST(Expression, NamesTextsAndFunctions) {
-  EXPECT_EQ(value_of("gpus * cpus_per_task <= cores"), Value(true));
-  EXPECT_EQ(value_of("backend == 'mpi'"), Value(true));
-  EXPECT_EQ(value_of("backend != 'mirrored'"), Value(true));
-  EXPECT_EQ(value_of("overlap"), Value(true));
-  EXPECT_EQ(value_of("min(gpus, cores)"), whole(4));
-  EXPECT_EQ(value_of("max(gpus, min(2, 9)) + 1"), whole(5));
-  EXPECT_EQ(value_of("''"), Value(std::string()));
-  EXPECT_EQ(value_of(" gpus\t+\n1 "), whole(5));
+  EXPECT_EQ(environment_value("gpus * cpus_per_task <= cores"), Value(true));
+  EXPECT_EQ(environment_value("backend == 'mpi'"), Value(true));
+  EXPECT_EQ(environment_value("backend != 'mirrored'"), Value(true));
+  EXPECT_EQ(environment_value("overlap"), Value(true));
+  EXPECT_EQ(environment_value("min(gpus, cores)"), whole(4));
+  EXPECT_EQ(environment_value("max(gpus, min(2, 9)) + 1"), whole(5));
+  EXPECT_EQ(environment_value("''"), Value(std::string()));
+  EXPECT_EQ(environment_value(" gpus\t+\n1 "), whole(5));
 }
 
 TEST(Expression, WholeNumbersStayWholeWhereExact) {
-  EXPECT_EQ(value_of("4 / 2"), whole(2));
-  EXPECT_EQ(value_of("3 / 2"), Value(1.5));
-  EXPECT_EQ(value_of("2 * 0.5"), Value(1.0));
-  EXPECT_EQ(value_of("-7 % 4"), whole(-3));
-  EXPECT_EQ(value_of("1e3"), Value(1000.0));
-  EXPECT_EQ(value_of("2 == 2.0"), Value(true));
-  EXPECT_EQ(value_of("learning_rate * gpus"), Value(2.0));
-  EXPECT_EQ(value_of("9007199254740993 > 9007199254740992"), Value(true))
+  EXPECT_EQ(environment_value("4 / 2"), whole(2));
+  EXPECT_EQ(environment_value("3 / 2"), Value(1.5));
+  EXPECT_EQ(environment_value("2 * 0.5"), Value(1.0));
+  EXPECT_EQ(environment_value("-7 % 4"), whole(-3));
+  EXPECT_EQ(environment_value("1e3"), Value(1000.0));
+  EXPECT_EQ(environment_value("2 == 2.0"), Value(true));
+  EXPECT_EQ(environment_value("learning_rate * gpus"), Value(2.0));
+  EXPECT_EQ(environment_value("9007199254740993 > 9007199254740992"), Value(true))
       << "not compared as reals";
 }
 
 TEST(Expression, LazyWhereTheAnswerIsKnown) {
-  EXPECT_EQ(value_of("false && 1 / 0 == 1"), Value(false));
-  EXPECT_EQ(value_of("true || nodes > 1"), Value(true)) << "nodes has no value";
-  EXPECT_EQ(value_of("gpus > 0 ? 1 : 1 / 0"), whole(1));
-  EXPECT_EQ(value_of("gpus < 0 ? 1 / 0 : 2"), whole(2));
+  EXPECT_EQ(environment_value("false && 1 / 0 == 1"), Value(false));
+  EXPECT_EQ(environment_value("true || nodes > 1"), Value(true)) << "nodes has no value";
+  EXPECT_EQ(environment_value("gpus > 0 ? 1 : 1 / 0"), whole(1));
+  EXPECT_EQ(environment_value("gpus < 0 ? 1 / 0 : 2"), whole(2));
 }
 
 TEST(ExpressionErrors, Values) {
@@ -102,7 +102,7 @@ TEST(ExpressionErrors, Values) {
   expect_parts(expression_error("backend ? 1 : 2"), {"neither true nor false"});
   expect_parts(expression_error("!gpus"), {"neither true nor false"});
   expect_parts(expression_error("nodes > 1"), {"\"nodes\" has no value in this sweep", "column 1"});
-  expect_parts(error_of([] { Expression("gpus + 1", "s.json:3").holds(lookup); }),
+  expect_parts(catch_error([] { Expression("gpus + 1", "s.json:3").holds(lookup); }),
                {"\"5\" is neither true nor false", "s.json:3"});
 }
 
@@ -122,8 +122,8 @@ TEST(ExpressionErrors, NamesAndSyntax) {
 
 TEST(ExpressionErrors, BoundsOnLengthAndDepth) {
   expect_parts(expression_error("1" + std::string(2000, ' ')), {"2001", "too long", "s.json:3"});
-  EXPECT_EQ(value_of("1" + std::string(1999, ' ')), whole(1));
-  EXPECT_EQ(value_of(std::string(25, '(') + "1" + std::string(25, ')')), whole(1));
+  EXPECT_EQ(environment_value("1" + std::string(1999, ' ')), whole(1));
+  EXPECT_EQ(environment_value(std::string(25, '(') + "1" + std::string(25, ')')), whole(1));
   expect_parts(expression_error(std::string(900, '(') + "1" + std::string(900, ')')),
                {"nested too deeply"});
   expect_parts(expression_error(std::string(1900, '!') + "true"), {"nested too deeply"});
@@ -133,7 +133,7 @@ TEST(ExpressionErrors, BoundsOnLengthAndDepth) {
   expect_parts(expression_error(choices + "1"), {"nested too deeply"});
   std::string sum = "0";
   for (int i = 0; i < 900; ++i) sum += "+1";
-  EXPECT_EQ(value_of(sum), whole(900));
+  EXPECT_EQ(environment_value(sum), whole(900));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ Request parse(int argc, char** argv) {
   return request;
 }
 
-Json record_of(const Request& request) {
+Json make_record(const Request& request) {
   Json record = paceline::testing::sample_record();
   for (const char* key : {"study", "point", "repeat", "session", "round"}) {
     record[key] = request.context.at(key);
@@ -77,14 +77,14 @@ int misbehave(const std::string& mode, const Request& request) {
   if (mode == "cut-short") {
     const auto file = paceline::Store(request.options.at("store"))
                           .write(request.context.at("point_folder"), request.context.at("repeat"),
-                                 record_of(request), "");
+                                 make_record(request), "");
     std::filesystem::resize_file(file, 100);
     return 0;
   }
   if (mode == "late") {  // its record is there when its time is up
     paceline::Store(request.options.at("store"))
-        .write(request.context.at("point_folder"), request.context.at("repeat"), record_of(request),
-               "samples");
+        .write(request.context.at("point_folder"), request.context.at("repeat"),
+               make_record(request), "samples");
     hang();
   }
   show_life(request);
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
   if (mode != "complete" && concerned) return misbehave(mode, request);
   std::printf("trained\n");
   paceline::Store(request.options.at("store"))
-      .write(request.context.at("point_folder"), request.context.at("repeat"), record_of(request),
+      .write(request.context.at("point_folder"), request.context.at("repeat"), make_record(request),
              "samples");
   return 0;
 }

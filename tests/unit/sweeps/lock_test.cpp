@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-using testing::error_of;
+using testing::catch_error;
 using testing::expect_parts;
 using testing::TemporaryFolder;
 
@@ -25,12 +25,12 @@ TEST(StudyLock, MakesTheFolderAndRefusesASecondOne) {
   {
     const StudyLock lock(study);
     EXPECT_EQ(lock.study(), study);
-    expect_parts(error_of([&] { StudyLock second(study); }),
+    expect_parts(catch_error([&] { StudyLock second(study); }),
                  {"another command", "process " + std::to_string(getpid()) + " on ", study.string(),
                   "use another folder"});
-    EXPECT_EQ(error_of([&] { StudyLock other(folder / "other"); }), "");
+    EXPECT_EQ(catch_error([&] { StudyLock other(folder / "other"); }), "");
   }
-  EXPECT_EQ(error_of([&] { StudyLock again(study); }), "");
+  EXPECT_EQ(catch_error([&] { StudyLock again(study); }), "");
 }
 
 TEST(StudyLock, GoesWithAProcessThatIsKilled) {
@@ -45,11 +45,11 @@ TEST(StudyLock, GoesWithAProcessThatIsKilled) {
   }
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  expect_parts(error_of([&] { StudyLock second(folder / "study"); }),
+  expect_parts(catch_error([&] { StudyLock second(folder / "study"); }),
                {"process " + std::to_string(child)});
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  EXPECT_EQ(error_of([&] { StudyLock second(folder / "study"); }), "");
+  EXPECT_EQ(catch_error([&] { StudyLock second(folder / "study"); }), "");
   close(ready[0]);
   close(ready[1]);
 }
@@ -57,9 +57,9 @@ TEST(StudyLock, GoesWithAProcessThatIsKilled) {
 TEST(StudyLock, AFileWhereTheFolderShouldBe) {
   const TemporaryFolder folder;
   std::ofstream(folder / "file") << "x";
-  expect_parts(error_of([&] { StudyLock lock(folder / "file" / "study"); }), {"file"});
+  expect_parts(catch_error([&] { StudyLock lock(folder / "file" / "study"); }), {"file"});
   std::filesystem::create_directories(folder / "study" / ".lock");
-  expect_parts(error_of([&] { StudyLock lock(folder / "study"); }),
+  expect_parts(catch_error([&] { StudyLock lock(folder / "study"); }),
                {"cannot be locked", (folder / "study").string(), "another folder"});
 }
 
@@ -71,17 +71,17 @@ TEST(StudyLock, FollowsNoLink) {
   std::ofstream(folder / "precious") << "precious";
   const std::string refusal = "the study's lock is no plain file";
   fs::create_symlink(folder / "precious", lock);
-  expect_parts(error_of([&] { StudyLock study(folder / "study"); }), {refusal, lock.string()});
+  expect_parts(catch_error([&] { StudyLock study(folder / "study"); }), {refusal, lock.string()});
   fs::remove(lock);
   fs::create_symlink(folder / "dangling", lock);
-  expect_parts(error_of([&] { StudyLock study(folder / "study"); }), {refusal});
+  expect_parts(catch_error([&] { StudyLock study(folder / "study"); }), {refusal});
   EXPECT_FALSE(fs::exists(folder / "dangling"));
   fs::remove(lock);
   fs::create_hard_link(folder / "precious", lock);
-  expect_parts(error_of([&] { StudyLock study(folder / "study"); }), {refusal});
+  expect_parts(catch_error([&] { StudyLock study(folder / "study"); }), {refusal});
   fs::remove(lock);
   ASSERT_EQ(mkfifo(lock.c_str(), 0600), 0);
-  expect_parts(error_of([&] { StudyLock study(folder / "study"); }), {refusal});
+  expect_parts(catch_error([&] { StudyLock study(folder / "study"); }), {refusal});
   std::string text;
   std::getline(std::ifstream(folder / "precious") >> std::ws, text);
   EXPECT_EQ(text, "precious");
@@ -101,9 +101,9 @@ TEST(StudyLock, IsOfAllWhomTheUmaskAllows) {
   fs::permissions(folder / "study", fs::perms{0777});
   {
     const AsNobody nobody;
-    EXPECT_EQ(error_of([&] { StudyLock lock(folder / "study"); }), "");
+    EXPECT_EQ(catch_error([&] { StudyLock lock(folder / "study"); }), "");
     const StudyLock lock(folder / "study");
-    expect_parts(error_of([&] { StudyLock second(folder / "study"); }), {"another command"});
+    expect_parts(catch_error([&] { StudyLock second(folder / "study"); }), {"another command"});
   }
 }
 

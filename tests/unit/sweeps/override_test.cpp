@@ -6,16 +6,16 @@
 namespace paceline {
 namespace {
 
-using testing::error_of;
+using testing::catch_error;
 using testing::expect_parts;
-using testing::points_of;
+using testing::plan_points;
 using testing::spec_with;
 using Texts = std::vector<std::string>;
 
 Texts points_with(const std::string& keys, const Texts& assignments) {
   Spec spec = spec_with(keys);
   for (const std::string& assignment : assignments) override_axis(spec, assignment);
-  return points_of(expand(spec, 8, Unbuilt::keep));
+  return plan_points(expand(spec, 8, Unbuilt::keep));
 }
 
 TEST(Override, AnAxisKeepsItsPlaceInThePointsName) {
@@ -60,8 +60,8 @@ TEST(Override, TheTextOfASpecGivesTheSameRuns) {
   spec.repeats = 7;
   spec.control = true;
   spec.timeout_seconds = 2.5;
-  const Spec again = parse_spec("again.json", text_of(spec));
-  const auto points = [](const Spec& each) { return points_of(expand(each, 8, Unbuilt::keep)); };
+  const Spec again = parse_spec("again.json", to_text(spec));
+  const auto points = [](const Spec& each) { return plan_points(expand(each, 8, Unbuilt::keep)); };
   EXPECT_EQ(points(again), (Texts{"gpus=2", "gpus=8", "gpus=2,control=true"}));
   EXPECT_EQ(points(again), points(spec));
   EXPECT_EQ(again.fixed.text(), spec.fixed.text());
@@ -70,13 +70,14 @@ TEST(Override, TheTextOfASpecGivesTheSameRuns) {
   EXPECT_EQ(again.repeats, 7);
   EXPECT_EQ(again.seed, spec.seed);
   EXPECT_EQ(again.timeout_seconds, 2.5);
-  EXPECT_EQ(text_of(again), text_of(spec));
+  EXPECT_EQ(to_text(again), to_text(spec));
 }
 
 TEST(Override, ABadSetOfASpecNamesItsLine) {
-  expect_parts(error_of([] { spec_with("\n\"set\": [\"gpus=1\",\n\"gpu=1\"]"); }),
+  expect_parts(catch_error([] { spec_with("\n\"set\": [\"gpus=1\",\n\"gpu=1\"]"); }),
                {"s.json:3: ", "gpu", "did you mean \"gpus\""});
-  expect_parts(error_of([] { spec_with("\"set\": \"gpus=1\""); }), {"s.json:1", "must be a list"});
+  expect_parts(catch_error([] { spec_with("\"set\": \"gpus=1\""); }),
+               {"s.json:1", "must be a list"});
 }
 
 TEST(ChangeValues, OfAxesZipsFixedAndIncludedPoints) {
@@ -85,7 +86,7 @@ TEST(ChangeValues, OfAxesZipsFixedAndIncludedPoints) {
     change_values(spec, "backend", [](const Value& value) {
       return to_text(value) == "nccl" ? Value(std::string("gloo")) : value;
     });
-    return points_of(expand(spec, 8, Unbuilt::keep));
+    return plan_points(expand(spec, 8, Unbuilt::keep));
   };
   EXPECT_EQ(changed(R"("axes": {"gpus": [2], "backend": ["nccl", "mpi", "gloo"]})"),
             (Texts{"gpus=2,backend=gloo", "gpus=2,backend=mpi"}));
@@ -117,7 +118,7 @@ TEST(Override, Refused) {
            {"log_every=1,2", {"log_every changes nothing", "one value"}}}) {
     SCOPED_TRACE(bad.assignment);
     Spec spec = spec_with(R"("axes": {"gpus": [1, 2]})");
-    expect_parts(error_of([&] { override_axis(spec, bad.assignment); }), bad.parts);
+    expect_parts(catch_error([&] { override_axis(spec, bad.assignment); }), bad.parts);
   }
 }
 

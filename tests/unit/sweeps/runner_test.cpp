@@ -21,7 +21,7 @@
 namespace paceline {
 namespace {
 
-using testing::error_of;
+using testing::catch_error;
 using testing::expect_parts;
 using testing::TemporaryFolder;
 using Texts = std::vector<std::string>;
@@ -284,7 +284,7 @@ std::string line_in_full_folder(const std::function<void()>& sweep,
     std::string line = "skip";
     if (unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
         mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=4k") == 0) {
-      line = error_of(sweep);
+      line = catch_error(sweep);
     }
     _exit(write(result[1], line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1);
   }

@@ -22,20 +22,20 @@ inline Expansion expansion_of(const std::string& keys, int cores = 8) {
   return expand(spec_with(keys), cores, Unbuilt::keep);
 }
 
-inline std::vector<std::string> points_of(const Expansion& expansion) {
+inline std::vector<std::string> plan_points(const Expansion& expansion) {
   std::vector<std::string> texts;
   for (const PlannedPoint& planned : expansion.points) texts.push_back(planned.point.text());
   return texts;
 }
 
-inline std::vector<std::string> points_of(const std::string& keys, int cores = 8) {
-  return points_of(expansion_of(keys, cores));
+inline std::vector<std::string> plan_points(const std::string& keys, int cores = 8) {
+  return plan_points(expansion_of(keys, cores));
 }
 
 // The line a user would see; empty if nothing was thrown. Bad input and wrong usage only, and never
 // more than one line.
 template <typename Call>
-std::string error_of(const Call& call) {
+std::string catch_error(const Call& call) {
   try {
     call();
   } catch (const Error& error) {

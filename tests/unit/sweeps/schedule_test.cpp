@@ -11,7 +11,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::size_t, int>>;
 
-Pairs pairs_of(const std::vector<ScheduledRun>& runs) {
+Pairs count_pairs(const std::vector<ScheduledRun>& runs) {
   Pairs pairs;
   for (const ScheduledRun& run : runs) pairs.emplace_back(run.point, run.repeat);
   return pairs;
@@ -49,8 +49,8 @@ TEST(Schedule, EveryRoundHoldsEachPointOnce) {
 }
 
 TEST(Schedule, TheOrderIsOfTheSeedAndTheRound) {
-  EXPECT_EQ(pairs_of(schedule(9, 3, true, 42)), pairs_of(schedule(9, 3, true, 42)));
-  EXPECT_NE(pairs_of(schedule(9, 3, true, 42)), pairs_of(schedule(9, 3, true, 43)));
+  EXPECT_EQ(count_pairs(schedule(9, 3, true, 42)), count_pairs(schedule(9, 3, true, 42)));
+  EXPECT_NE(count_pairs(schedule(9, 3, true, 42)), count_pairs(schedule(9, 3, true, 43)));
   const auto runs = schedule(20, 2, true, 42);
   std::vector<std::size_t> first, second;
   for (const ScheduledRun& run : runs) (run.repeat == 1 ? first : second).push_back(run.point);
@@ -58,14 +58,14 @@ TEST(Schedule, TheOrderIsOfTheSeedAndTheRound) {
 }
 
 TEST(Schedule, MoreRepeatsKeepTheRoundsThereWere) {
-  const Pairs three = pairs_of(schedule(6, 3, true, 1));
-  Pairs five = pairs_of(schedule(6, 5, true, 1));
+  const Pairs three = count_pairs(schedule(6, 3, true, 1));
+  Pairs five = count_pairs(schedule(6, 5, true, 1));
   five.resize(three.size());
   EXPECT_EQ(five, three);
 }
 
 TEST(Schedule, SequentialIsPointAfterPoint) {
-  EXPECT_EQ(pairs_of(schedule(2, 3, false, 42)),
+  EXPECT_EQ(count_pairs(schedule(2, 3, false, 42)),
             (Pairs{{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2}, {1, 3}}));
 }
 

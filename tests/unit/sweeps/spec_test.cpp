@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-using testing::error_of;
+using testing::catch_error;
 using testing::expect_parts;
 using testing::spec_with;
 
@@ -23,7 +23,7 @@ struct Case {
 void expect_refused(const std::vector<Case>& cases) {
   for (const Case& broken : cases) {
     SCOPED_TRACE(broken.text.substr(0, 200));
-    expect_parts(error_of([&] { parse_spec("s.json", broken.text); }), broken.parts);
+    expect_parts(catch_error([&] { parse_spec("s.json", broken.text); }), broken.parts);
   }
 }
 
@@ -187,22 +187,23 @@ TEST(SpecErrors, NamesThatAreNoFolder) {
   for (const std::string name :
        {"../x", "..", ".", ".hidden", "a/b", "/etc", "a b", "a\\\\b", "a\\u0000b", "a\\nb", "ü"}) {
     SCOPED_TRACE(name);
-    const std::string line = error_of([&] {
+    const std::string line = catch_error([&] {
       parse_spec("s.json", "{\"workload\": \"mnist-mlp\",\n\"name\": \"" + name + "\"}");
     });
     expect_parts(line, {"cannot be a folder's", "s.json:2", "letters, digits"});
   }
-  EXPECT_NE(error_of([] { parse_spec("s.json", R"({"name": ""})"); }), "");
-  EXPECT_NE(error_of([] { parse_spec("s.json", "{\"name\": \"" + std::string(101, 'a') + "\"}"); }),
-            "");
+  EXPECT_NE(catch_error([] { parse_spec("s.json", R"({"name": ""})"); }), "");
+  EXPECT_NE(
+      catch_error([] { parse_spec("s.json", "{\"name\": \"" + std::string(101, 'a') + "\"}"); }),
+      "");
 }
 
 TEST(SpecErrors, FilesThatCannotBeRead) {
   const testing::TemporaryFolder folder;
-  expect_parts(error_of([&] { read_spec(folder / "none.json"); }), {"none.json"});
-  expect_parts(error_of([&] { read_spec(folder.path()); }), {folder.path().string()});
+  expect_parts(catch_error([&] { read_spec(folder / "none.json"); }), {"none.json"});
+  expect_parts(catch_error([&] { read_spec(folder.path()); }), {folder.path().string()});
   std::ofstream(folder / "big.json") << std::string(2 << 20, ' ');
-  expect_parts(error_of([&] { read_spec(folder / "big.json"); }), {"big.json"});
+  expect_parts(catch_error([&] { read_spec(folder / "big.json"); }), {"big.json"});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kMega = 1048576 / sizeof(float);
 
 // Gradients of these sizes, in megabytes, become ready one behind the other.
-Plan plan_of(const std::vector<double>& megabytes) {
+Plan make_plan(const std::vector<double>& megabytes) {
   Plan plan;
   int operation = static_cast<int>(megabytes.size());
   for (const double size : megabytes) {
@@ -20,7 +20,7 @@ Plan plan_of(const std::vector<double>& megabytes) {
 }
 
 std::vector<double> sizes(const std::vector<double>& megabytes, double cap, double last_cap) {
-  const Plan plan = plan_of(megabytes);
+  const Plan plan = make_plan(megabytes);
   std::vector<double> result;
   std::size_t at = 0;
   int operation = static_cast<int>(megabytes.size()) + 1;

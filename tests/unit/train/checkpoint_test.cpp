@@ -21,16 +21,16 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(CheckpointSchedule, IsReadWithItsUnit) {
-  const CheckpointSchedule steps = checkpoint_schedule_of("17 steps", "");
+  const CheckpointSchedule steps = parse_checkpoint_schedule("17 steps", "");
   EXPECT_TRUE(steps.after_step(34));
   EXPECT_FALSE(steps.after_step(33));
   EXPECT_FALSE(steps.after_epoch(17));
-  EXPECT_TRUE(checkpoint_schedule_of("1epoch", "").after_epoch(3));
-  EXPECT_TRUE(checkpoint_schedule_of("0.5-minutes", "").after_seconds(30));
-  EXPECT_FALSE(checkpoint_schedule_of("0.5minutes", "").after_seconds(29));
+  EXPECT_TRUE(parse_checkpoint_schedule("1epoch", "").after_epoch(3));
+  EXPECT_TRUE(parse_checkpoint_schedule("0.5-minutes", "").after_seconds(30));
+  EXPECT_FALSE(parse_checkpoint_schedule("0.5minutes", "").after_seconds(29));
   for (const char* text : {"", "17", "steps", "0steps", "1.5steps", "3 hours", "-1steps", "1e9e"}) {
     expect_error(ErrorKind::usage, {"checkpoint_every cannot be", "500steps"},
-                 [&] { checkpoint_schedule_of(text, "--checkpoint-every"); });
+                 [&] { parse_checkpoint_schedule(text, "--checkpoint-every"); });
   }
 }
 
@@ -107,7 +107,7 @@ class CheckpointFiles : public ::testing::Test {
     manifest.real = "f32";
     manifest.run = {{"seed", "1"}};
     manifest.created_at = "2026-11-21T00:00:00Z";
-    const fs::path folder = CheckpointFolder(run(), "w").place_of(manifest.progress);
+    const fs::path folder = CheckpointFolder(run(), "w").checkpoint_path(manifest.progress);
     write_checkpoint(folder, snapshot_, program_, plan_, manifest, CheckpointContent::everything);
     return folder;
   }

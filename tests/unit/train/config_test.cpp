@@ -11,7 +11,7 @@ double rate(const char* rule, int replicas) {
   TrainConfig config;
   config.learning_rate = 0.01;
   config.replicas = replicas;
-  config.rate_rule = rate_rule_of(rule);
+  config.rate_rule = parse_rate_rule(rule);
   return scaled_rate(config);
 }
 
@@ -20,7 +20,7 @@ TEST(TrainConfig, LearningRateRules) {
   EXPECT_DOUBLE_EQ(rate("linear", 16), 0.16);
   EXPECT_DOUBLE_EQ(rate("sqrt", 16), 0.04);
   for (const char* rule : {"none", "linear", "sqrt"}) EXPECT_DOUBLE_EQ(rate(rule, 1), 0.01);
-  EXPECT_THROW(rate_rule_of("cubic"), Error);
+  EXPECT_THROW(parse_rate_rule("cubic"), Error);
 }
 
 }  // namespace

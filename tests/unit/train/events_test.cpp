@@ -37,7 +37,7 @@ fs::path only_file(const fs::path& folder) {
 TEST(Histogram, HasTensorFlowsBuckets) {
   // tf.summary.histogram of [0, 0.5, 1, 29.5, 30]: edges 0, 1, ..., 30.
   const std::vector<double> values = {0, 0.5, 1, 29.5, 30};
-  const Histogram buckets = histogram_of(values);
+  const Histogram buckets = make_histogram(values);
   ASSERT_EQ(buckets.size(), 30U);
   EXPECT_EQ(buckets[0], (HistogramBucket{0, 1, 2}));
   EXPECT_EQ(buckets[1], (HistogramBucket{1, 2, 1}));
@@ -46,15 +46,15 @@ TEST(Histogram, HasTensorFlowsBuckets) {
 }
 
 TEST(Histogram, OfEqualValuesFillsTheLastBucket) {
-  const Histogram buckets = histogram_of(std::vector<double>(7, 0.25));
+  const Histogram buckets = make_histogram(std::vector<double>(7, 0.25));
   EXPECT_EQ(buckets[28], (HistogramBucket{0.25, 0.25, 0}));
   EXPECT_EQ(buckets[29], (HistogramBucket{0.25, 0.25, 7}));
 }
 
 TEST(Histogram, LeavesOutWhatIsNotFinite) {
   const double inf = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(histogram_of({}), Histogram(30));
-  const Histogram buckets = histogram_of(std::vector<double>{1, inf, 2, -inf, std::nan("")});
+  EXPECT_EQ(make_histogram({}), Histogram(30));
+  const Histogram buckets = make_histogram(std::vector<double>{1, inf, 2, -inf, std::nan("")});
   EXPECT_EQ(buckets.front(), (HistogramBucket{1, 1 + 1.0 / 30, 1}));
   EXPECT_EQ(buckets.back().right, 2);
   EXPECT_EQ(buckets.back().count, 1);

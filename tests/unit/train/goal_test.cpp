@@ -16,30 +16,31 @@ EpochQuality quality(double loss, double accuracy, double top5) {
 }
 
 TEST(Goal, IsReadAsPeopleWriteIt) {
-  EXPECT_EQ(goal_of("test_accuracy=0.98").text(), "test_accuracy>=0.98");
-  EXPECT_EQ(goal_of("test_accuracy>=0.98").text(), "test_accuracy>=0.98");
-  EXPECT_EQ(goal_of("test_top5=1").text(), "test_top5>=1");
-  EXPECT_EQ(goal_of("test_loss<=0.1").text(), "test_loss<=0.1");
-  EXPECT_EQ(goal_of("test_loss=0.1").text(), "test_loss<=0.1");
+  EXPECT_EQ(parse_goal("test_accuracy=0.98").text(), "test_accuracy>=0.98");
+  EXPECT_EQ(parse_goal("test_accuracy>=0.98").text(), "test_accuracy>=0.98");
+  EXPECT_EQ(parse_goal("test_top5=1").text(), "test_top5>=1");
+  EXPECT_EQ(parse_goal("test_loss<=0.1").text(), "test_loss<=0.1");
+  EXPECT_EQ(parse_goal("test_loss=0.1").text(), "test_loss<=0.1");
   for (const char* text :
        {"", "=", "accuracy=0.9", "test_accuracy", "test_accuracy<=0.9", "test_loss>=0.1",
         "test_accuracy=", "test_accuracy=nan", "test_loss=1e999", "test_accuracy==0.9", "<=0.1"}) {
     expect_error(ErrorKind::usage, {"until cannot be", "test_accuracy=0.98"},
-                 [&] { goal_of(text); });
+                 [&] { parse_goal(text); });
   }
-  expect_error(ErrorKind::usage, {"a share of the samples"}, [] { goal_of("test_accuracy=98"); });
-  expect_error(ErrorKind::usage, {"above 0"}, [] { goal_of("test_loss=0"); });
+  expect_error(ErrorKind::usage, {"a share of the samples"},
+               [] { parse_goal("test_accuracy=98"); });
+  expect_error(ErrorKind::usage, {"above 0"}, [] { parse_goal("test_loss=0"); });
 }
 
 TEST(Goal, IsMetByAnEvaluation) {
   const EpochQuality good = quality(0.1, 0.98, 0.999);
-  EXPECT_TRUE(goal_of("test_accuracy=0.98").met_by(good));
-  EXPECT_FALSE(goal_of("test_accuracy=0.9801").met_by(good));
-  EXPECT_TRUE(goal_of("test_top5=0.99").met_by(good));
-  EXPECT_FALSE(goal_of("test_top5=0.99").met_by(quality(0.1, 0.98, -1)));
-  EXPECT_TRUE(goal_of("test_loss=0.1").met_by(good));
-  EXPECT_FALSE(goal_of("test_loss=0.09").met_by(good));
-  EXPECT_FALSE(goal_of("test_loss=0.1").met_by(EpochQuality{})) << "not evaluated";
+  EXPECT_TRUE(parse_goal("test_accuracy=0.98").met_by(good));
+  EXPECT_FALSE(parse_goal("test_accuracy=0.9801").met_by(good));
+  EXPECT_TRUE(parse_goal("test_top5=0.99").met_by(good));
+  EXPECT_FALSE(parse_goal("test_top5=0.99").met_by(quality(0.1, 0.98, -1)));
+  EXPECT_TRUE(parse_goal("test_loss=0.1").met_by(good));
+  EXPECT_FALSE(parse_goal("test_loss=0.09").met_by(good));
+  EXPECT_FALSE(parse_goal("test_loss=0.1").met_by(EpochQuality{})) << "not evaluated";
 }
 
 }  // namespace

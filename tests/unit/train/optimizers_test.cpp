@@ -75,8 +75,8 @@ TEST(Optimizers, AdamsEpsilonIsThatOfKeras) {
 TEST(Optimizers, NamesAndState) {
   const std::pair<const char*, int> table[] = {
       {"sgd", 0}, {"momentum", 1}, {"adagrad", 1}, {"adam", 2}};
-  for (const auto& [name, arenas] : table) EXPECT_EQ(state_arenas(optimizer_of(name)), arenas);
-  EXPECT_THROW(optimizer_of("lion"), Error);
+  for (const auto& [name, arenas] : table) EXPECT_EQ(state_arenas(parse_optimizer(name)), arenas);
+  EXPECT_THROW(parse_optimizer("lion"), Error);
 }
 
 }  // namespace

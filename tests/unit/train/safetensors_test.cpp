@@ -15,13 +15,13 @@
 namespace paceline {
 namespace {
 
-std::string file_of(const std::string& header, const std::string& data = "") {
+std::string resolve_file(const std::string& header, const std::string& data = "") {
   const std::uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
 }
 
 template <typename T>
-std::string bytes_of(const std::vector<T>& values) {
+std::string make_bytes(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
@@ -55,19 +55,19 @@ TEST(Safetensors, WhatIsWrittenIsRead) {
 
 TEST(Safetensors, AllTypes) {
   const auto value = [](const std::string& type, const std::string& data) {
-    return parse_safetensors(file_of(one(type, "[2]", data.size()), data), "x")[0].values;
+    return parse_safetensors(resolve_file(one(type, "[2]", data.size()), data), "x")[0].values;
   };
   const std::vector<float> expected = {1, -2};
-  EXPECT_EQ(value("F64", bytes_of<double>({1, -2})), expected);
-  EXPECT_EQ(value("F32", bytes_of<float>({1, -2})), expected);
-  EXPECT_EQ(value("F16", bytes_of<std::uint16_t>({0x3C00, 0xC000})), expected);
-  EXPECT_EQ(value("BF16", bytes_of<std::uint16_t>({0x3F80, 0xC000})), expected);
-  EXPECT_EQ(value("I64", bytes_of<std::int64_t>({1, -2})), expected);
-  EXPECT_EQ(value("I32", bytes_of<std::int32_t>({1, -2})), expected);
+  EXPECT_EQ(value("F64", make_bytes<double>({1, -2})), expected);
+  EXPECT_EQ(value("F32", make_bytes<float>({1, -2})), expected);
+  EXPECT_EQ(value("F16", make_bytes<std::uint16_t>({0x3C00, 0xC000})), expected);
+  EXPECT_EQ(value("BF16", make_bytes<std::uint16_t>({0x3F80, 0xC000})), expected);
+  EXPECT_EQ(value("I64", make_bytes<std::int64_t>({1, -2})), expected);
+  EXPECT_EQ(value("I32", make_bytes<std::int32_t>({1, -2})), expected);
 }
 
 TEST(Safetensors, MetadataIsNoTensor) {
-  EXPECT_TRUE(parse_safetensors(file_of(R"({"__metadata__":{"format":"pt"}})"), "x").empty());
+  EXPECT_TRUE(parse_safetensors(resolve_file(R"({"__metadata__":{"format":"pt"}})"), "x").empty());
 }
 
 TEST(Safetensors, HostileFiles) {
@@ -75,31 +75,32 @@ TEST(Safetensors, HostileFiles) {
   expect_bad("", "too short");
   expect_bad("1234567", "too short");
   expect_bad(std::string(8, '\xff') + "{}", "length of its header");
-  expect_bad(file_of(one("F32", "[2]", 8), eight).substr(0, 20), "cut short");
-  expect_bad(file_of("{"), "not JSON");
-  expect_bad(file_of("[]"), "no JSON object");
-  expect_bad(file_of(R"({"a":1})"), "no dtype, shape and data_offsets");
-  expect_bad(file_of(one("F32", "[2]", 8), "1234"), "cut short or damaged");
-  expect_bad(file_of(one("F32", "[3]", 8), eight), "8 bytes for 3 values");
-  expect_bad(file_of(one("F8_E5M2", "[8]", 8), eight), "F8_E5M2");
-  expect_bad(file_of(one("U8", "[8]", 8), eight),
+  expect_bad(resolve_file(one("F32", "[2]", 8), eight).substr(0, 20), "cut short");
+  expect_bad(resolve_file("{"), "not JSON");
+  expect_bad(resolve_file("[]"), "no JSON object");
+  expect_bad(resolve_file(R"({"a":1})"), "no dtype, shape and data_offsets");
+  expect_bad(resolve_file(one("F32", "[2]", 8), "1234"), "cut short or damaged");
+  expect_bad(resolve_file(one("F32", "[3]", 8), eight), "8 bytes for 3 values");
+  expect_bad(resolve_file(one("F8_E5M2", "[8]", 8), eight), "F8_E5M2");
+  expect_bad(resolve_file(one("U8", "[8]", 8), eight),
              "x.safetensors: tensor a has the unsupported type U8; convert it to F32");
-  expect_bad(file_of(one("F32", "[-2]", 8), eight), "a dimension that is none");
-  expect_bad(file_of(one("F32", "[4294967296,4294967296]", 8), eight), "a dimension that is none");
-  expect_bad(file_of(one("F32", "[2147483647,2147483647,2147483647]", 8), eight), "too large");
-  expect_bad(file_of(one("F32", "[1,1,1,1,1,1,1,1,1]", 4), "1234"), "too many dimensions");
-  expect_bad(file_of(one("F32", "[1]", 4), eight), "4 bytes of data behind the last");
-  expect_bad(file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", eight),
+  expect_bad(resolve_file(one("F32", "[-2]", 8), eight), "a dimension that is none");
+  expect_bad(resolve_file(one("F32", "[4294967296,4294967296]", 8), eight),
+             "a dimension that is none");
+  expect_bad(resolve_file(one("F32", "[2147483647,2147483647,2147483647]", 8), eight), "too large");
+  expect_bad(resolve_file(one("F32", "[1,1,1,1,1,1,1,1,1]", 4), "1234"), "too many dimensions");
+  expect_bad(resolve_file(one("F32", "[1]", 4), eight), "4 bytes of data behind the last");
+  expect_bad(resolve_file(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", eight),
              "begins at byte 4");
   const auto two = [](const char* offsets) {
     return R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
            R"("b":{"dtype":"F32","shape":[1],"data_offsets":)" +
            std::string(offsets) + "}}";
   };
-  EXPECT_EQ(parse_safetensors(file_of(two("[4,8]"), eight), "x").size(), 2U);
-  expect_bad(file_of(two("[2,6]"), eight), "tensor b begins at byte 2 of the data, not at 4");
-  expect_bad(file_of(two("[5,9]"), eight + "1"), "tensor b begins at byte 5");
-  expect_bad(file_of(R"({"a":{},"a":{}})"), "given twice");
+  EXPECT_EQ(parse_safetensors(resolve_file(two("[4,8]"), eight), "x").size(), 2U);
+  expect_bad(resolve_file(two("[2,6]"), eight), "tensor b begins at byte 2 of the data, not at 4");
+  expect_bad(resolve_file(two("[5,9]"), eight + "1"), "tensor b begins at byte 5");
+  expect_bad(resolve_file(R"({"a":{},"a":{}})"), "given twice");
 }
 
 TEST(Safetensors, AFileOfThePythonLibrary) {

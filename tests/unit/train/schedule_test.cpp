@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-TrainConfig config_of(RateRule rule) {
+TrainConfig make_config(RateRule rule) {
   TrainConfig config;
   config.replicas = 8;
   config.learning_rate = 0.1;
@@ -20,9 +20,9 @@ TrainConfig config_of(RateRule rule) {
 
 // Horovod: lr / N at the first step, lr after the warm-up, a straight line between.
 TEST(Schedule, WarmsUpAsHorovodDoes) {
-  TrainConfig config = config_of(RateRule::linear);
+  TrainConfig config = make_config(RateRule::linear);
   config.schedule.warmup_epochs = 5;
-  const Schedule schedule = schedule_of(config, 100);
+  const Schedule schedule = make_schedule(config, 100);
   for (const double epoch : {0.0, 0.5, 1.0, 2.5, 4.99}) {
     const double horovod = 0.8 * (1.0 / 8) * (epoch * (8 - 1) / 5 + 1);
     EXPECT_NEAR(schedule.rate(epoch), horovod, 1e-15) << epoch;
@@ -30,23 +30,23 @@ TEST(Schedule, WarmsUpAsHorovodDoes) {
   EXPECT_DOUBLE_EQ(schedule.rate(5), 0.8);
   EXPECT_DOUBLE_EQ(schedule.rate(70), 0.8);
   config.replicas = 1;  // nothing to grow
-  EXPECT_DOUBLE_EQ(schedule_of(config, 100).rate(0), 0.1);
+  EXPECT_DOUBLE_EQ(make_schedule(config, 100).rate(0), 0.1);
 }
 
 TEST(Schedule, WarmsUpFromNothingWhereTheRateDoesNotGrow) {
-  TrainConfig config = config_of(RateRule::none);
+  TrainConfig config = make_config(RateRule::none);
   config.schedule.warmup_epochs = 0.5;
-  const Schedule schedule = schedule_of(config, 100);
+  const Schedule schedule = make_schedule(config, 100);
   EXPECT_EQ(schedule.rate(0), 0);
   EXPECT_DOUBLE_EQ(schedule.rate(0.25), 0.05);
   EXPECT_DOUBLE_EQ(schedule.rate(0.5), 0.1);
 }
 
 TEST(Schedule, FallsInSteps) {
-  TrainConfig config = config_of(RateRule::linear);
+  TrainConfig config = make_config(RateRule::linear);
   config.schedule = {
       .decay = Decay::step, .warmup_epochs = 5, .decay_epochs = {30, 60, 80}, .decay_factor = 0.1};
-  const Schedule schedule = schedule_of(config, 100);
+  const Schedule schedule = make_schedule(config, 100);
   EXPECT_DOUBLE_EQ(schedule.rate(29.99), 0.8);
   EXPECT_DOUBLE_EQ(schedule.rate(30), 0.08);
   EXPECT_NEAR(schedule.rate(79), 0.008, 1e-15);
@@ -55,9 +55,9 @@ TEST(Schedule, FallsInSteps) {
 
 // PyTorch's CosineAnnealingLR(T_max=80, eta_min=0.08) at 0, 20, 40 and 80 of its epochs.
 TEST(Schedule, FallsAsACosine) {
-  TrainConfig config = config_of(RateRule::linear);
+  TrainConfig config = make_config(RateRule::linear);
   config.schedule = {.decay = Decay::cosine, .warmup_epochs = 10, .end_rate = 0.01};
-  const Schedule schedule = schedule_of(config, 100);
+  const Schedule schedule = make_schedule(config, 100);
   EXPECT_DOUBLE_EQ(schedule.rate(10), 0.8);
   EXPECT_NEAR(schedule.rate(30), 0.6945584412271571, 1e-14);
   EXPECT_NEAR(schedule.rate(50), 0.44, 1e-15);
@@ -67,24 +67,24 @@ TEST(Schedule, FallsAsACosine) {
 
 // Keras' PolynomialDecay(0.1, 90, end_learning_rate=0.01, power=2).
 TEST(Schedule, FallsAsAPolynomial) {
-  TrainConfig config = config_of(RateRule::none);
+  TrainConfig config = make_config(RateRule::none);
   config.schedule = {.decay = Decay::polynomial, .end_rate = 0.01, .power = 2};
-  const Schedule schedule = schedule_of(config, 100);
+  const Schedule schedule = make_schedule(config, 100);
   EXPECT_DOUBLE_EQ(schedule.rate(0), 0.1);
   EXPECT_NEAR(schedule.rate(30), 0.01 + 0.09 * 4 / 9, 1e-15);
   EXPECT_DOUBLE_EQ(schedule.rate(90), 0.01);
 }
 
 TEST(Schedule, LastsAsLongAsTheRunEvenIfItsStepsEndBefore) {
-  TrainConfig config = config_of(RateRule::none);
+  TrainConfig config = make_config(RateRule::none);
   config.schedule.decay = Decay::polynomial;
   config.step_limit = 10;
-  EXPECT_DOUBLE_EQ(schedule_of(config, 100).rate(45), 0.05);
+  EXPECT_DOUBLE_EQ(make_schedule(config, 100).rate(45), 0.05);
   config.epochs = kManyEpochs;  // only steps were given: a tenth of an epoch
-  EXPECT_DOUBLE_EQ(schedule_of(config, 100).rate(0.05), 0.05);
+  EXPECT_DOUBLE_EQ(make_schedule(config, 100).rate(0.05), 0.05);
 }
 
-EpochQuality quality_of(double test_loss, double test_accuracy = -1) {
+EpochQuality collect_quality(double test_loss, double test_accuracy = -1) {
   EpochQuality quality;
   quality.test_loss = test_loss;
   quality.test_accuracy = test_accuracy;
@@ -116,41 +116,41 @@ TEST(Schedule, FallsOnAPlateauAsKerasDoes) {
                                      {0.60, 0.25},                // 1
                                      {0.60, 0.2},                 // 0.125 would be below the least
                                      {0.60, 0.2},  {0.60, 0.2},  {0.60, 0.2}, {0.60, 0.2}};
-  Schedule schedule = schedule_of(config, 100);
+  Schedule schedule = make_schedule(config, 100);
   EXPECT_EQ(schedule.rate(0), 1);
   double before = 1;
   for (std::size_t i = 0; i < epochs.size(); ++i) {
     EXPECT_FALSE(schedule.end_epoch(EpochQuality{})) << "not evaluated";
-    EXPECT_EQ(schedule.end_epoch(quality_of(epochs[i].loss)), epochs[i].rate < before) << i;
+    EXPECT_EQ(schedule.end_epoch(collect_quality(epochs[i].loss)), epochs[i].rate < before) << i;
     EXPECT_EQ(schedule.rate(static_cast<double>(i) + 1), epochs[i].rate) << i;
     before = epochs[i].rate;
   }
 }
 
 TEST(Schedule, APlateauOfAnAccuracyIsBelowItsBest) {
-  TrainConfig config = config_of(RateRule::linear);
+  TrainConfig config = make_config(RateRule::linear);
   config.schedule = {.decay = Decay::plateau,
                      .warmup_epochs = 2,
                      .decay_factor = 0.1,
                      .metric = Metric::test_accuracy,
                      .patience = 1,
                      .min_delta = 0.05};
-  Schedule schedule = schedule_of(config, 100);
-  EXPECT_FALSE(schedule.end_epoch(quality_of(1, 0.5)));
-  EXPECT_FALSE(schedule.end_epoch(quality_of(2, 0.56))) << "the loss is not looked at";
+  Schedule schedule = make_schedule(config, 100);
+  EXPECT_FALSE(schedule.end_epoch(collect_quality(1, 0.5)));
+  EXPECT_FALSE(schedule.end_epoch(collect_quality(2, 0.56))) << "the loss is not looked at";
   EXPECT_DOUBLE_EQ(schedule.rate(2), 0.8);
-  EXPECT_TRUE(schedule.end_epoch(quality_of(1, 0.6)));
+  EXPECT_TRUE(schedule.end_epoch(collect_quality(1, 0.6)));
   EXPECT_DOUBLE_EQ(schedule.rate(3), 0.08);
   EXPECT_DOUBLE_EQ(schedule.rate(1), 0.1 * (1 + 0.5 * 7)) << "a warm-up is not changed";
 }
 
 TEST(Schedule, NamesAndEpochsAreChecked) {
-  EXPECT_EQ(decay_of("cosine"), Decay::cosine);
-  expect_error(ErrorKind::usage, {"linear", "polynomial"}, [] { decay_of("linear"); });
-  EXPECT_EQ(decay_epochs_of("30,60,80.5"), (std::vector<double>{30, 60, 80.5}));
+  EXPECT_EQ(parse_decay("cosine"), Decay::cosine);
+  expect_error(ErrorKind::usage, {"linear", "polynomial"}, [] { parse_decay("linear"); });
+  EXPECT_EQ(parse_decay_epochs("30,60,80.5"), (std::vector<double>{30, 60, 80.5}));
   for (const char* text : {"", "a", "30,", "30,30", "60,30", "0,1", "-1", "nan", "1e999"}) {
     expect_error(ErrorKind::usage, {"decay_epochs cannot be", "30,60,80"},
-                 [&] { decay_epochs_of(text); });
+                 [&] { parse_decay_epochs(text); });
   }
 }
 

@@ -27,7 +27,7 @@ TrainingOutcome run_of_steps(float warm, double between, std::size_t steps = 100
 }
 
 TEST(Throughput, LeavesOutWarmUpAndTheChoiceOfAlgorithms) {
-  EXPECT_EQ(warmup_of(run_of_steps(1, 0)), kWarmupSteps);
+  EXPECT_EQ(count_warmup(run_of_steps(1, 0)), kWarmupSteps);
   EXPECT_NEAR(samples_per_second(run_of_steps(0.01F, 0)), 800, 0.01);
   EXPECT_NEAR(samples_per_second(run_of_steps(5, 0)), 800, 0.01);
 }
@@ -45,7 +45,7 @@ TEST(Throughput, IsOfTheRankThatWasWarmFirst) {
 
 TEST(Throughput, OfAShortRunIsThatOfAllSteps) {
   const TrainingOutcome outcome = run_of_steps(0.03F, 0, 40);
-  EXPECT_EQ(warmup_of(outcome), 0U);
+  EXPECT_EQ(count_warmup(outcome), 0U);
   EXPECT_NEAR(samples_per_second(outcome), 320 / 0.6, 0.01);
 }
 

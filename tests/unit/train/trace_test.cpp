@@ -90,18 +90,18 @@ TEST(Overlap, OfAHandMadeStep) {
                                           span("update", 14, 15), span("step", 0, 15)};
   const std::vector<TraceSpell> sums = {span("bucket 0", 4, 8), span("bucket 1", 9, 14),
                                         span("bucket 0", 20, 21)};
-  const Overlap overlap = overlap_of(sums, phases);
+  const Overlap overlap = compute_overlap(sums, phases);
   EXPECT_DOUBLE_EQ(overlap.communication, 4 + 5 + 1);
   EXPECT_DOUBLE_EQ(overlap.hidden, 4 + 1);
   EXPECT_DOUBLE_EQ(overlap.share(), 0.5);
-  EXPECT_EQ(overlap_of({}, phases).share(), 0);
+  EXPECT_EQ(compute_overlap({}, phases).share(), 0);
 }
 
 TEST(Overlap, LeavesOutWhatOneRingHasForgotten) {
   const std::vector<TraceSpell> phases = {span("forward", 10, 12)};
   const std::vector<TraceSpell> sums = {span("bucket 0", 4, 8), span("bucket 0", 11, 13)};
-  EXPECT_DOUBLE_EQ(overlap_of(sums, phases).communication, 2);
-  EXPECT_DOUBLE_EQ(overlap_of(sums, phases).hidden, 1);
+  EXPECT_DOUBLE_EQ(compute_overlap(sums, phases).communication, 2);
+  EXPECT_DOUBLE_EQ(compute_overlap(sums, phases).hidden, 1);
 }
 
 TEST(PhaseClockTrace, NotesPhasesInsideTheirStep) {

@@ -41,7 +41,7 @@ class FakeProgram : public Program {
   std::map<int, std::vector<double>> written, averages;
 };
 
-Plan plan_of(std::vector<std::pair<std::string, std::vector<int>>> parameters) {
+Plan make_plan(std::vector<std::pair<std::string, std::vector<int>>> parameters) {
   Plan plan;
   for (auto& [name, shape] : parameters) {
     ParameterInfo info;
@@ -81,10 +81,10 @@ TEST_F(WeightsFile, OtherFilesAreCalledWhatTheyAre) {
 }
 
 TEST_F(WeightsFile, ParametersAreWritten) {
-  const Plan plan = plan_of({{"dense/bias", {3}},
-                             {"conv1_conv/kernel", {1, 1, 2, 2}},
-                             {"conv1_conv/bias", {2}},
-                             {"dense/kernel", {2, 3}}});
+  const Plan plan = make_plan({{"dense/bias", {3}},
+                               {"conv1_conv/kernel", {1, 1, 2, 2}},
+                               {"conv1_conv/bias", {2}},
+                               {"dense/kernel", {2, 3}}});
   write_safetensors(folder() / "w", {{"conv1.weight", {2, 2, 1, 1}, {1, 2, 3, 4}}});
   FakeProgram program;
   std::vector<std::string> notes;
@@ -96,9 +96,9 @@ TEST_F(WeightsFile, ParametersAreWritten) {
 }
 
 TEST_F(WeightsFile, RunningAveragesAreWritten) {
-  Plan plan = plan_of({{"conv1_bn/beta", {2}}, {"conv1_bn/gamma", {2}}});
+  Plan plan = make_plan({{"conv1_bn/beta", {2}}, {"conv1_bn/gamma", {2}}});
   plan.statistics =
-      plan_of({{"conv1_bn/moving_mean", {2}}, {"conv1_bn/moving_variance", {2}}}).parameters;
+      make_plan({{"conv1_bn/moving_mean", {2}}, {"conv1_bn/moving_variance", {2}}}).parameters;
   std::vector<NamedTensor> tensors = {{"bn1.weight", {2}, {1, 2}},
                                       {"bn1.bias", {2}, {3, 4}},
                                       {"bn1.running_mean", {2}, {5, 6}},
@@ -120,8 +120,8 @@ TEST_F(WeightsFile, RunningAveragesAreWritten) {
 TEST_F(WeightsFile, ValuesThatAreNoNumbersAreRefused) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
-  Plan plan = plan_of({{"conv1_conv/kernel", {1, 1, 2, 2}}});
-  plan.statistics = plan_of({{"conv1_bn/moving_mean", {2}}}).parameters;
+  Plan plan = make_plan({{"conv1_conv/kernel", {1, 1, 2, 2}}});
+  plan.statistics = make_plan({{"conv1_bn/moving_mean", {2}}}).parameters;
   const auto refuse = [&](const std::vector<NamedTensor>& tensors, const std::string& part) {
     write_safetensors(folder() / "w", tensors);
     FakeProgram program;
@@ -138,7 +138,7 @@ TEST_F(WeightsFile, ValuesThatAreNoNumbersAreRefused) {
 }
 
 TEST_F(WeightsFile, NothingIsWrittenWhereOneDoesNotFit) {
-  const Plan plan = plan_of({{"conv1_conv/kernel", {1, 1, 2, 2}}, {"conv1_bn/gamma", {2}}});
+  const Plan plan = make_plan({{"conv1_conv/kernel", {1, 1, 2, 2}}, {"conv1_bn/gamma", {2}}});
   write_safetensors(folder() / "w", {{"conv1.weight", {2, 2, 1, 1}, {1, 2, 3, 4}}});
   FakeProgram program;
   std::vector<std::string> notes;

@@ -68,7 +68,7 @@ std::vector<NamedTensor> without(std::vector<NamedTensor> tensors, const std::st
   return tensors;
 }
 
-const std::vector<float>& value_of(const MappedWeights& mapped, const std::string& name) {
+const std::vector<float>& environment_value(const MappedWeights& mapped, const std::string& name) {
   const auto wanted = wanted_resnet();
   const auto at = std::find_if(wanted.begin(), wanted.end(),
                                [&](const WantedTensor& w) { return w.name == name; });
@@ -100,7 +100,7 @@ TEST(WeightsMap, TorchKernelsAreTransposed) {
   const MappedWeights mapped = map_weights(file, wanted_resnet(), "x.safetensors");
   const NamedTensor& theirs = file[0];  // conv1.weight: out 4, in 3, rows 3, columns 2
   ASSERT_EQ(theirs.name, "conv1.weight");
-  const std::vector<float> ours = value_of(mapped, "conv1_conv/kernel");
+  const std::vector<float> ours = environment_value(mapped, "conv1_conv/kernel");
   ASSERT_EQ(ours.size(), theirs.values.size());
   for (int out = 0; out < 4; ++out)
     for (int in = 0; in < 3; ++in)
@@ -109,7 +109,7 @@ TEST(WeightsMap, TorchKernelsAreTransposed) {
           EXPECT_EQ(ours[static_cast<std::size_t>(((y * 2 + x) * 3 + in) * 4 + out)],
                     theirs.values[static_cast<std::size_t>(((out * 3 + in) * 3 + y) * 2 + x)]);
         }
-  const std::vector<float> dense = value_of(mapped, "dense/kernel");  // in 5, out 3
+  const std::vector<float> dense = environment_value(mapped, "dense/kernel");  // in 5, out 3
   const NamedTensor fc = counted("fc.weight", {3, 5});
   for (std::size_t in = 0; in < 5; ++in)
     for (std::size_t out = 0; out < 3; ++out)
@@ -120,12 +120,12 @@ TEST(WeightsMap, TorchHasNoBiasesOfConvolutions) {
   auto file = torch_file();
   for (NamedTensor& tensor : file) tensor.name.insert(0, "module.");
   const MappedWeights mapped = map_weights(file, wanted_resnet(), "x.safetensors");
-  EXPECT_EQ(value_of(mapped, "conv2_block1_0_conv/bias"), std::vector<float>(5, 0.0F));
+  EXPECT_EQ(environment_value(mapped, "conv2_block1_0_conv/bias"), std::vector<float>(5, 0.0F));
   const auto mean = std::find_if(file.begin(), file.end(), [](const NamedTensor& tensor) {
     return tensor.name == "module.layer1.0.downsample.1.running_mean";
   });
   ASSERT_NE(mean, file.end());
-  EXPECT_EQ(value_of(mapped, "conv2_block1_0_bn/moving_mean"), mean->values);
+  EXPECT_EQ(environment_value(mapped, "conv2_block1_0_bn/moving_mean"), mean->values);
   ASSERT_EQ(mapped.notes.size(), 2U);
   EXPECT_NE(mapped.notes[0].find("3 biases"), std::string::npos) << mapped.notes[0];
   EXPECT_NE(mapped.notes[1].find("v1.5"), std::string::npos) << mapped.notes[1];
@@ -133,7 +133,8 @@ TEST(WeightsMap, TorchHasNoBiasesOfConvolutions) {
 
 TEST(WeightsMap, AHeadMayBeMissingOrAnother) {
   const MappedWeights none = map_weights(without(keras_file(), "dense"), wanted_resnet(), "x.h5");
-  EXPECT_TRUE(value_of(none, "dense/kernel").empty() && value_of(none, "dense/bias").empty());
+  EXPECT_TRUE(environment_value(none, "dense/kernel").empty() &&
+              environment_value(none, "dense/bias").empty());
   ASSERT_EQ(none.notes.size(), 1U);
   EXPECT_NE(none.notes[0].find("dense is initialised afresh"), std::string::npos);
 
@@ -141,7 +142,7 @@ TEST(WeightsMap, AHeadMayBeMissingOrAnother) {
   file.push_back(counted("fc.weight", {1000, 5}));
   file.push_back(counted("fc.bias", {1000}));
   const MappedWeights other = map_weights(file, wanted_resnet(), "x.safetensors");
-  EXPECT_TRUE(value_of(other, "dense/kernel").empty());
+  EXPECT_TRUE(environment_value(other, "dense/kernel").empty());
   EXPECT_NE(other.notes[1].find("another shape, [1000, 5]"), std::string::npos) << other.notes[1];
 
   auto keras = without(keras_file(), "dense");

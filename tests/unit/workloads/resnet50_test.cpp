@@ -12,13 +12,13 @@
 namespace paceline {
 namespace {
 
-Plan plan_of(const Network& network, bool fuse = false) {
+Plan plan_network(const Network& network, bool fuse = false) {
   return make_plan(network, 1, DType::f32, [&](const Operation& op) {
     return fuse || !op.fused() ? Support::yes() : Support::no("layer by layer");
   });
 }
 
-std::size_t statistics_of(const Plan& plan) {
+std::size_t count_statistics(const Plan& plan) {
   std::size_t count = 0;
   for (const ParameterInfo& info : plan.statistics) count += info.elements;
   return count;
@@ -33,58 +33,58 @@ Workload workload(const std::string& name) {
 
 // Keras' model.count_params() counts the running averages, its non-trainable weights.
 TEST(ResNet50, HasKerasParameters) {
-  const Plan imagenet = plan_of(workload("resnet50-imagenet").network);
-  EXPECT_EQ(imagenet.parameter_count + statistics_of(imagenet), 25636712U);
-  EXPECT_EQ(statistics_of(imagenet), 53120U);
-  const Plan cassava = plan_of(workload("resnet50-cassava").network);
+  const Plan imagenet = plan_network(workload("resnet50-imagenet").network);
+  EXPECT_EQ(imagenet.parameter_count + count_statistics(imagenet), 25636712U);
+  EXPECT_EQ(count_statistics(imagenet), 53120U);
+  const Plan cassava = plan_network(workload("resnet50-cassava").network);
   const std::size_t head = (2048 + 1) * 1016 + (1016 + 1) * 5;
-  EXPECT_EQ(cassava.parameter_count + statistics_of(cassava) - head, 23587712U);
-  EXPECT_EQ(statistics_of(cassava), 53120U);
+  EXPECT_EQ(cassava.parameter_count + count_statistics(cassava) - head, 23587712U);
+  EXPECT_EQ(count_statistics(cassava), 53120U);
 }
 
 TEST(ResNet50, HasKerasNames) {
-  const Plan plan = plan_of(workload("resnet50-cassava").network);
-  const auto shape_of = [](const std::vector<ParameterInfo>& arrays, const std::string& name) {
+  const Plan plan = plan_network(workload("resnet50-cassava").network);
+  const auto make_shape = [](const std::vector<ParameterInfo>& arrays, const std::string& name) {
     const auto it = std::find_if(arrays.begin(), arrays.end(),
                                  [&](const ParameterInfo& info) { return info.name == name; });
     return it == arrays.end() ? std::vector<int>{} : it->shape;
   };
   using Extents = std::vector<int>;
-  EXPECT_EQ(shape_of(plan.parameters, "conv1_conv/kernel"), (Extents{7, 7, 3, 64}));
-  EXPECT_EQ(shape_of(plan.parameters, "conv1_conv/bias"), (Extents{64}));
-  EXPECT_EQ(shape_of(plan.parameters, "conv2_block1_0_conv/kernel"), (Extents{1, 1, 64, 256}));
-  EXPECT_EQ(shape_of(plan.parameters, "conv3_block1_1_conv/kernel"), (Extents{1, 1, 256, 128}));
-  EXPECT_EQ(shape_of(plan.parameters, "conv4_block6_2_conv/kernel"), (Extents{3, 3, 256, 256}));
-  EXPECT_EQ(shape_of(plan.parameters, "conv5_block3_3_bn/gamma"), (Extents{2048}));
-  EXPECT_EQ(shape_of(plan.statistics, "conv5_block1_0_bn/moving_variance"), (Extents{2048}));
-  EXPECT_EQ(shape_of(plan.parameters, "dense/kernel"), (Extents{2048, 1016}));
-  EXPECT_EQ(shape_of(plan.parameters, "dense_1/kernel"), (Extents{1016, 5}));
+  EXPECT_EQ(make_shape(plan.parameters, "conv1_conv/kernel"), (Extents{7, 7, 3, 64}));
+  EXPECT_EQ(make_shape(plan.parameters, "conv1_conv/bias"), (Extents{64}));
+  EXPECT_EQ(make_shape(plan.parameters, "conv2_block1_0_conv/kernel"), (Extents{1, 1, 64, 256}));
+  EXPECT_EQ(make_shape(plan.parameters, "conv3_block1_1_conv/kernel"), (Extents{1, 1, 256, 128}));
+  EXPECT_EQ(make_shape(plan.parameters, "conv4_block6_2_conv/kernel"), (Extents{3, 3, 256, 256}));
+  EXPECT_EQ(make_shape(plan.parameters, "conv5_block3_3_bn/gamma"), (Extents{2048}));
+  EXPECT_EQ(make_shape(plan.statistics, "conv5_block1_0_bn/moving_variance"), (Extents{2048}));
+  EXPECT_EQ(make_shape(plan.parameters, "dense/kernel"), (Extents{2048, 1016}));
+  EXPECT_EQ(make_shape(plan.parameters, "dense_1/kernel"), (Extents{1016, 5}));
   EXPECT_EQ(plan.parameters.size(), 53U * 4 + 4);
   EXPECT_EQ(plan.statistics.size(), 53U * 2);
 }
 
-Shape output_of(const Plan& plan, const std::string& name) {
+Shape capture_output(const Plan& plan, const std::string& name) {
   const auto it = std::find_if(plan.operations.begin(), plan.operations.end(),
                                [&](const Operation& op) { return op.name == name; });
   return it == plan.operations.end() ? Shape{} : it->out;
 }
 
 TEST(ResNet50, ShapesOf300) {
-  const Plan plan = plan_of(workload("resnet50-cassava").network);
-  EXPECT_EQ(output_of(plan, "conv1_conv"), (Shape{150, 150, 64}));
-  EXPECT_EQ(output_of(plan, "pool1_pool"), (Shape{75, 75, 64}));
-  EXPECT_EQ(output_of(plan, "conv3_block4_out"), (Shape{38, 38, 512}));
-  EXPECT_EQ(output_of(plan, "conv4_block1_out"), (Shape{19, 19, 1024}));
-  EXPECT_EQ(output_of(plan, "conv5_block3_out"), (Shape{10, 10, 2048}));
-  EXPECT_EQ(output_of(plan, "avg_pool"), (Shape{1, 1, 2048}));
+  const Plan plan = plan_network(workload("resnet50-cassava").network);
+  EXPECT_EQ(capture_output(plan, "conv1_conv"), (Shape{150, 150, 64}));
+  EXPECT_EQ(capture_output(plan, "pool1_pool"), (Shape{75, 75, 64}));
+  EXPECT_EQ(capture_output(plan, "conv3_block4_out"), (Shape{38, 38, 512}));
+  EXPECT_EQ(capture_output(plan, "conv4_block1_out"), (Shape{19, 19, 1024}));
+  EXPECT_EQ(capture_output(plan, "conv5_block3_out"), (Shape{10, 10, 2048}));
+  EXPECT_EQ(capture_output(plan, "avg_pool"), (Shape{1, 1, 2048}));
 }
 
 TEST(ResNet50, VariantsStrideInTheFirstOrTheSecondConvolution) {
   const Workload cassava = workload("resnet50-cassava");
-  const Plan v1 = plan_of(cassava.variant("v1")), v15 = plan_of(cassava.variant("v1.5"));
-  EXPECT_EQ(output_of(v1, "conv3_block1_1_conv"), (Shape{38, 38, 128}));
-  EXPECT_EQ(output_of(v15, "conv3_block1_1_conv"), (Shape{75, 75, 128}));
-  EXPECT_EQ(output_of(v15, "conv3_block1_2_conv"), (Shape{38, 38, 128}));
+  const Plan v1 = plan_network(cassava.variant("v1")), v15 = plan_network(cassava.variant("v1.5"));
+  EXPECT_EQ(capture_output(v1, "conv3_block1_1_conv"), (Shape{38, 38, 128}));
+  EXPECT_EQ(capture_output(v15, "conv3_block1_1_conv"), (Shape{75, 75, 128}));
+  EXPECT_EQ(capture_output(v15, "conv3_block1_2_conv"), (Shape{38, 38, 128}));
   EXPECT_EQ(v1.parameter_count, v15.parameter_count);
   EXPECT_NEAR(v15.flops_per_sample / 1e9, 45.3, 0.1);
   // Three 1 x 1 convolutions run before the stride instead of behind it, in three passes.
@@ -92,20 +92,20 @@ TEST(ResNet50, VariantsStrideInTheFirstOrTheSecondConvolution) {
                       (19.0 * 19 - 10 * 10) * 1024 * 512;
   EXPECT_DOUBLE_EQ(v15.flops_per_sample - v1.flops_per_sample, 3 * 2 * more);
   Point parameters;
-  EXPECT_EQ(plan_of(network_of(cassava, parameters)).flops_per_sample, v1.flops_per_sample);
+  EXPECT_EQ(plan_network(make_network(cassava, parameters)).flops_per_sample, v1.flops_per_sample);
   parameters.set("variant", std::string("v1.5"));
-  EXPECT_EQ(plan_of(network_of(cassava, parameters)).flops_per_sample, v15.flops_per_sample);
+  EXPECT_EQ(plan_network(make_network(cassava, parameters)).flops_per_sample, v15.flops_per_sample);
   expect_error(ErrorKind::usage, {"v2", "known: v1, v1.5"}, [&] {
     resnet50_without_top("n", {64, 64, 3}, 5, "v2");
   });
   expect_error(ErrorKind::usage, {"mnist-cnn has no variants"},
-               [&] { network_of(workload("mnist-cnn"), parameters); });
+               [&] { make_network(workload("mnist-cnn"), parameters); });
 }
 
 // 53 normalisations: 33 with a ReLU, 12 with a sum and a ReLU, 4 with a down-sampling branch too,
 // whose own normalisation is inside.
 TEST(ResNet50, EveryNormalisationIsFused) {
-  const Plan plan = plan_of(workload("resnet50-cassava").network, true);
+  const Plan plan = plan_network(workload("resnet50-cassava").network, true);
   int plain = 0, with_add = 0, with_branch = 0, alone = 0;
   for (const Operation& op : plan.operations) {
     EXPECT_NE(op.kind, OpKind::add) << op.name;

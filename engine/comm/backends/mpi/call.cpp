@@ -24,14 +24,14 @@ bool may_be_lost_peer(int error_class) {
 
 constexpr double kSecondsToBlame = 2;
 
-std::string name_of(const Awaited& who) {
+std::string describe(const Awaited& who) {
   return who.rank < 0 ? "another rank" : fmt::format("rank {}", who.rank);
 }
 
 [[noreturn]] void throw_stall(double seconds, std::string_view label, const Awaited& who) {
   const std::string what =
-      who.came ? fmt::format("{} came but did not continue within {:g} s", name_of(who), seconds)
-               : fmt::format("{} did not come within {:g} s", name_of(who), seconds);
+      who.came ? fmt::format("{} came but did not continue within {:g} s", describe(who), seconds)
+               : fmt::format("{} did not come within {:g} s", describe(who), seconds);
   throw Error(ErrorKind::stall, what, std::string(label),
               who.came ? "see which rank it waited for" : "see what it was doing");
 }
@@ -63,7 +63,7 @@ void wait_for(MPI_Request& request, const Patience& patience, std::string_view l
     const double limit = patience.deadlines.limit_seconds() + (who.came ? kSecondsToBlame : 0);
     if (waited > limit) throw_stall(limit, label, who);
     if (waited > patience.deadlines.warn_seconds && !warned) {
-      log::warning("waited {} for {} at {}", format_seconds(waited), name_of(who), label);
+      log::warning("waited {} for {} at {}", format_seconds(waited), describe(who), label);
       warned = true;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(waited < 0.1 ? 20 : 500));

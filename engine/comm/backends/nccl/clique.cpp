@@ -43,7 +43,7 @@ ncclDataType_t nccl_type(DType type) {
     case DType::f64:
       return ncclFloat64;
     default:
-      throw Error(ErrorKind::internal, fmt::format("no sum of {}", name_of(type)));
+      throw Error(ErrorKind::internal, fmt::format("no sum of {}", to_string(type)));
   }
 }
 
@@ -107,7 +107,7 @@ void Clique::join(const Setup& setup) {
   }
   const ncclResult_t ended = library_->group_end();
   if (!is_error(result)) result = ended;
-  if (is_error(result)) throw error_of(*members_.front(), result, "joining");
+  if (is_error(result)) throw make_error(*members_.front(), result, "joining");
 }
 
 void Clique::await_join(const std::function<void()>& check_others) {
@@ -115,7 +115,7 @@ void Clique::await_join(const std::function<void()>& check_others) {
   bool warned = false;
   for (auto& member : members_) {
     ncclResult_t state = ncclInProgress;
-    while ((state = state_of(*member)) == ncclInProgress) {
+    while ((state = poll_state(*member)) == ncclInProgress) {
       if (check_others) check_others();
       const double waited = now_seconds() - start;
       if (!warned && waited > membership_.deadlines.warn_seconds) {
@@ -133,7 +133,7 @@ void Clique::await_join(const std::function<void()>& check_others) {
       }
       std::this_thread::sleep_for(kPause);
     }
-    if (is_error(state)) throw error_of(*member, state, "joining");
+    if (is_error(state)) throw make_error(*member, state, "joining");
   }
 }
 
@@ -152,15 +152,15 @@ void Clique::settle(Member& member, ncclResult_t result, std::string_view label)
     if (waited > kSpinSeconds) std::this_thread::sleep_for(kPause);
     const std::lock_guard lock(member.mutex);
     if (member.comm == nullptr) throw_why();
-    result = state_of(member);
+    result = poll_state(member);
   }
   if (!is_error(result)) return;
-  end(error_of(member, result, label));
+  end(make_error(member, result, label));
   throw_why();
 }
 
 Memory Clique::allocate(int replica, std::size_t bytes) {
-  Member& member = member_of(replica);
+  Member& member = member_at(replica);
   gpus_.select(replica);
   void* data = nullptr;
   if (const ncclResult_t result = library_->allocate(&data, bytes); result != ncclSuccess) {
@@ -206,7 +206,7 @@ void Clique::release(Member& member, void* data, void* handle) noexcept {
 void Clique::all_reduce(int replica, void* data, std::size_t count, DType type, void* stream,
                         std::string_view label) {
   if (count == 0) return;
-  Member& member = member_of(replica);
+  Member& member = member_at(replica);
   const ncclDataType_t as = nccl_type(type);
   note_progress(member);
   ncclResult_t result = ncclSuccess;
@@ -220,7 +220,7 @@ void Clique::all_reduce(int replica, void* data, std::size_t count, DType type, 
 }
 
 void Clique::note_replay(int replica) {
-  note_progress(member_of(replica));
+  note_progress(member_at(replica));
   throw_if_ended();
 }
 
@@ -229,7 +229,7 @@ void Clique::throw_if_ended() {
 }
 
 void Clique::begin_wait(int replica, std::string_view label) noexcept {
-  Member& member = member_of(replica);
+  Member& member = member_at(replica);
   note_progress(member);
   const std::lock_guard lock(mutex_);
   member.waits_at = label;
@@ -239,7 +239,7 @@ void Clique::begin_wait(int replica, std::string_view label) noexcept {
 
 void Clique::end_wait(int replica) noexcept {
   const std::lock_guard lock(mutex_);
-  member_of(replica).waits_since = 0;
+  member_at(replica).waits_since = 0;
 }
 
 // The task is as far as the last of its replicas.
@@ -298,9 +298,9 @@ void Clique::look_for_errors() {
     ncclResult_t state = ncclSuccess;
     {
       const std::lock_guard lock(member->mutex);
-      state = state_of(*member);
+      state = poll_state(*member);
     }
-    if (is_error(state)) end(error_of(*member, state, "found by NCCL"));
+    if (is_error(state)) end(make_error(*member, state, "found by NCCL"));
   }
 }
 
@@ -360,7 +360,7 @@ void Clique::await_call(Member& member) noexcept {
     ncclResult_t state = ncclSuccess;
     {
       const std::lock_guard lock(member.mutex);
-      if (member.comm != nullptr) state = state_of(member);
+      if (member.comm != nullptr) state = poll_state(member);
     }
     if (state != ncclInProgress) return;
     std::this_thread::sleep_for(kPause);
@@ -394,7 +394,7 @@ void Clique::finalize_members() noexcept {
   const double start = now_seconds();
   for (auto& member : members_) {
     ncclResult_t state = result;
-    while (!is_error(result) && (state = state_of(*member)) == ncclInProgress) {
+    while (!is_error(result) && (state = poll_state(*member)) == ncclInProgress) {
       if (now_seconds() - start > kLeaveSeconds) break;
       std::this_thread::sleep_for(kPause);
     }
@@ -407,13 +407,13 @@ void Clique::finalize_members() noexcept {
 }
 
 // The call itself fails on a communicator that is none.
-ncclResult_t Clique::state_of(const Member& member) const {
+ncclResult_t Clique::poll_state(const Member& member) const {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = library_->async_error(member.comm, &state);
   return is_error(asked) ? asked : state;
 }
 
-Error Clique::error_of(const Member& member, ncclResult_t result, std::string_view label) const {
+Error Clique::make_error(const Member& member, ncclResult_t result, std::string_view label) const {
   const bool others = result == ncclRemoteError || result == ncclSystemError;
   std::string what = fmt::format("NCCL: {}", library_->error_string(result));
   const std::string detail = one_line(library_->last_error(member.comm));

@@ -90,9 +90,9 @@ class Clique : public std::enable_shared_from_this<Clique> {
   void abort_members() noexcept;
   void finalize_members() noexcept;
 
-  ncclResult_t state_of(const Member& member) const;
-  Error error_of(const Member& member, ncclResult_t result, std::string_view label) const;
-  Member& member_of(int replica) { return *members_[static_cast<std::size_t>(replica)]; }
+  ncclResult_t poll_state(const Member& member) const;
+  Error make_error(const Member& member, ncclResult_t result, std::string_view label) const;
+  Member& member_at(int replica) { return *members_[static_cast<std::size_t>(replica)]; }
 
   std::function<std::string()> warnings_;
   std::shared_ptr<const Library> library_;

@@ -23,7 +23,7 @@ constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // thousands of ranks
 
 // "NET/IB/0/GDRDMA" and "NET/IB/1(3)/GDRDMA" are "NET/IB/GDRDMA": which of several adapters, and
 // through whose, does not matter here.
-std::string kind_of(std::string_view transport) {
+std::string transport_kind(std::string_view transport) {
   std::vector<std::string> kept;
   for (const std::string& part : split(transport, '/')) {
     if (!part.empty() && part.find_first_of("0123456789") != 0) kept.push_back(part);
@@ -100,7 +100,7 @@ std::string transports_in(std::string_view log) {
     const std::size_t via = line.find(" via ");
     if (via == std::string::npos || line.find("Channel ") == std::string::npos) continue;
     const std::string_view rest = std::string_view(line).substr(via + 5);
-    ++counts[kind_of(rest.substr(0, rest.find(' ')))];
+    ++counts[transport_kind(rest.substr(0, rest.find(' ')))];
   }
   std::vector<std::string> parts;
   for (const auto& [kind, count] : counts) {
@@ -138,7 +138,7 @@ std::string detour_in(std::string_view log, const std::vector<std::string>& host
     const auto to = std::strtoul(line.c_str() + arrow + 5, nullptr, 10);
     if (from >= hosts.size() || to >= hosts.size() || hosts[from] != hosts[to]) continue;
     const std::string_view rest = std::string_view(line).substr(via + 5);
-    const std::string kind = kind_of(rest.substr(0, rest.find(' ')));
+    const std::string kind = transport_kind(rest.substr(0, rest.find(' ')));
     if (kind.rfind("P2P", 0) == 0) continue;
     return fmt::format("ranks {} and {} by {}", from, to, kind);
   }

@@ -11,14 +11,14 @@ namespace {
 
 constexpr char kCure[] = "load the module that has it, or name its folder in PACELINE_CUDA_LIBS";
 
-std::string text_of(int version) {
+std::string format_version(int version) {
   return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 }  // namespace
 
 std::string Library::version_text() const {
-  return text_of(version);
+  return format_version(version);
 }
 
 std::shared_ptr<const Library> open_library() {
@@ -30,10 +30,10 @@ std::shared_ptr<const Library> open_library() {
   opened.find("ncclGetVersion", get_version);
   get_version(&library->version);
   if (library->version < kLeastVersion) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("{} is too old: {} is needed", library->version_text(), text_of(kLeastVersion)),
-        library->path, kCure);
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is too old: {} is needed", library->version_text(),
+                            format_version(kLeastVersion)),
+                library->path, kCure);
   }
   opened.find("ncclGetErrorString", library->error_string);
   opened.find("ncclGetLastError", library->last_error);

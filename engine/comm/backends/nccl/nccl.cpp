@@ -27,7 +27,7 @@ using nccl::Clique;
 
 std::vector<GpuCard> gather_cards(const Membership& membership, Communicator* between) {
   std::vector<GpuCard> mine;
-  for (const Gpu& gpu : membership.gpus->gpus) mine.push_back(card_of(gpu, host_name()));
+  for (const Gpu& gpu : membership.gpus->gpus) mine.push_back(describe_card(gpu, host_name()));
   if (between == nullptr) return mine;
   std::vector<GpuCard> all(mine.size() * static_cast<std::size_t>(between->size()));
   between->all_gather(mine.data(), mine.size() * sizeof(GpuCard), all.data());
@@ -41,7 +41,7 @@ bool asked_to_block() {
   return asked != environment.end() && asked->second == "1";
 }
 
-std::size_t hosts_of(const std::vector<GpuCard>& cards) {
+std::size_t count_hosts(const std::vector<GpuCard>& cards) {
   std::set<std::string> hosts;
   for (const GpuCard& card : cards) hosts.insert(card.host.data());
   return hosts.size();
@@ -52,7 +52,8 @@ std::shared_ptr<SocketCommunicator> connect_tasks(const Membership& membership) 
   if (membership.store == nullptr) {
     throw Error(ErrorKind::internal, "backend nccl was given no bootstrap store");
   }
-  const Membership leader = membership.replicas_here == 1 ? membership : leader_of(membership);
+  const Membership leader =
+      membership.replicas_here == 1 ? membership : leader_membership(membership);
   const RankGroup tasks = leader.group();
   return std::make_shared<SocketCommunicator>(
       connect_mesh(*membership.store, tasks, leader.deadlines), tasks, leader.deadlines);
@@ -82,7 +83,7 @@ class NcclBackend final : public Backend {
     const std::vector<GpuCard> cards = gather_cards(membership, tasks.get());
     check_distinct(cards, environment_of_process());
     gpus_ = cards.size();
-    hosts_ = hosts_of(cards);
+    hosts_ = count_hosts(cards);
 
     auto control = connect_control(membership, tasks);
     if (gpus_ == 1) return control;

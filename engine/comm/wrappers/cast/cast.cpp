@@ -40,7 +40,7 @@ class CastBackend final : public Backend {
   std::string library() const override { return inner_->library(); }
   std::string description() const override {
     return fmt::format("{}; fp32 travels as {}", inner_->description(),
-                       paceline::name_of(travels_as_));
+                       paceline::to_string(travels_as_));
   }
 
  private:

@@ -23,7 +23,7 @@ constexpr std::uint32_t kAlignment = 16;  // bytes, of all operands
 template <typename Handle>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, std::function<void(Handle)>>;
 
-cublasLtEpilogue_t epilogue_of(const BlasProduct& product) {
+cublasLtEpilogue_t choose_epilogue(const BlasProduct& product) {
   switch (product.epilogue) {
     case Epilogue::none:
       return CUBLASLT_EPILOGUE_DEFAULT;
@@ -57,7 +57,7 @@ Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const BlasPr
   library.check(library.set_operation(raw, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
                 "transposition");
   if (product.epilogue == Epilogue::none) return made;
-  const cublasLtEpilogue_t epilogue = epilogue_of(product);
+  const cublasLtEpilogue_t epilogue = choose_epilogue(product);
   library.check(
       library.set_operation(raw, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
       "epilogue");
@@ -171,7 +171,7 @@ void refuse_tensor_cores(const CublasLt& library, const BlasProduct& product,
   }
 }
 
-Recipe recipe_of(const CublasLt& library, const cublasLtMatmulAlgo_t& algorithm) {
+Recipe make_recipe(const CublasLt& library, const cublasLtMatmulAlgo_t& algorithm) {
   std::int32_t id = 0;
   std::size_t written = 0;
   library.check(
@@ -184,7 +184,7 @@ Recipe recipe_of(const CublasLt& library, const cublasLtMatmulAlgo_t& algorithm)
   return recipe;
 }
 
-cublasLtMatmulAlgo_t algorithm_of(const Recipe& recipe) {
+cublasLtMatmulAlgo_t make_algorithm(const Recipe& recipe) {
   cublasLtMatmulAlgo_t algorithm{};
   if (recipe.library != Recipe::Library::cublas_lt || recipe.algorithm.size() != 128) {
     throw Error(ErrorKind::input, "not an algorithm of cuBLASLt", recipe.text(),
@@ -200,7 +200,7 @@ cublasLtMatmulAlgo_t algorithm_of(const Recipe& recipe) {
 
 }  // namespace
 
-std::optional<BlasProduct> product_of(const ConvRequest& request) {
+std::optional<BlasProduct> find_product(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
   if (shape.kernel != 1 || shape.stride != 1 || shape.padding != 0) return std::nullopt;
   const std::int64_t pixels = std::int64_t{shape.batch} * shape.height * shape.width;
@@ -290,7 +290,7 @@ Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const BlasProduct
     if (result.state != CUBLAS_STATUS_SUCCESS) continue;
     ++found.count;
     found.candidates.push_back(
-        {recipe_of(*library, result.algo), product.math != Math::fp32, false, [problem, result] {
+        {make_recipe(*library, result.algo), product.math != Math::fp32, false, [problem, result] {
            refuse_tensor_cores(*problem->library, problem->product, result.algo);
            return std::make_shared<BlasImplementation>(problem, result.algo, result.workspaceSize);
          }});
@@ -301,7 +301,7 @@ Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const BlasProduct
 std::shared_ptr<Implementation> build_product(const std::shared_ptr<CublasLt>& library,
                                               const BlasProduct& product, const Recipe& recipe) {
   const auto problem = std::make_shared<const Problem>(library, product);
-  const cublasLtMatmulAlgo_t algorithm = algorithm_of(recipe);
+  const cublasLtMatmulAlgo_t algorithm = make_algorithm(recipe);
   cublasLtMatmulHeuristicResult_t result{};
   library->check(library->check_algorithm(library->handle(), problem->operation.get(),
                                           problem->b.get(), problem->a.get(), problem->out.get(),

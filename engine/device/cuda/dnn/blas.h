@@ -24,8 +24,8 @@ struct BlasProduct {
 };
 
 // A 1x1 convolution of all pixels as a matrix product with one row per pixel. Its operands are
-// those of operands_of (convolution.h).
-std::optional<BlasProduct> product_of(const ConvRequest& request);
+// those of make_operands (convolution.h).
+std::optional<BlasProduct> find_product(const ConvRequest& request);
 
 // The library and its handle. The handle needs a GPU, so it is created for the first product. Not
 // thread-safe.

@@ -15,7 +15,7 @@ namespace paceline::cuda {
 struct Choice {
   enum class Origin { heuristic, measured, file };
 
-  std::string request;  // text_of(request)
+  std::string request;  // to_text(request)
   Recipe recipe;
   bool tensor_cores = false;
   std::size_t workspace_bytes = 0;

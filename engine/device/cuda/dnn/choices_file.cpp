@@ -122,15 +122,15 @@ ChoicesFile::Content ChoicesFile::read() {
     const int version = root.at(kFormat).get<int>();
     expect(version <= kVersion, "a newer version of Paceline wrote it");
     expect(version == kVersion, "its version is unknown");
-    const auto key_of = [](const Json& entry) {
+    const auto make_key = [](const Json& entry) {
       return Key{entry.at("circumstances").get<std::string>(),
                  entry.at("request").get<std::string>()};
     };
     for (const Json& entry : root.at("choices")) {
-      content.choices[key_of(entry)] = choice_from_json(entry);
+      content.choices[make_key(entry)] = choice_from_json(entry);
     }
     for (const Json& entry : root.value("excluded", Json::array())) {
-      content.excluded[key_of(entry)].push_back(recipe_from_json(entry));
+      content.excluded[make_key(entry)].push_back(recipe_from_json(entry));
     }
     return content;
   } catch (const nlohmann::json::exception& error) {

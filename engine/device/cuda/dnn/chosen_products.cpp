@@ -29,7 +29,7 @@ class ConvByChoice : public ConvPlan {
 
   std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
   void run(const ConvOperands& operands, Stream stream) override {
-    implementation_->run(operands_of(pass_, operands), stream);
+    implementation_->run(make_operands(pass_, operands), stream);
   }
   std::string implementation() const override { return text_; }
 
@@ -47,7 +47,7 @@ class FusedByChoice : public FusedPlan {
 
   std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
   void run(const FusedOperands& operands, Stream stream) override {
-    implementation_->run(operands_of(request_, operands), stream);
+    implementation_->run(make_operands(request_, operands), stream);
   }
   std::string implementation() const override { return text_; }
 
@@ -77,7 +77,7 @@ class MatmulByChoice : public MatmulPlan {
   std::string text_;
 };
 
-std::vector<TensorSize> sizes_of(const ConvRequest& request) {
+std::vector<TensorSize> list_sizes(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
   const DType type = stored_as(shape.math);
   const auto tensor = [&](auto... sides) {
@@ -117,11 +117,11 @@ class LibraryProducts : public ChosenProducts {
     check(request);
     const EngineRules rules{request.shape.math, options_.deterministic,
                             options_.compiled_convolutions};
-    const std::string name = text_of(request);
+    const std::string name = to_text(request);
     const Chosen& chosen = decide(
-        name, sizes_of(request), [&] { return conv_offer(request, rules); },
+        name, list_sizes(request), [&] { return conv_offer(request, rules); },
         [&](const Recipe& recipe) {
-          const std::optional<BlasProduct> product = product_of(request);
+          const std::optional<BlasProduct> product = find_product(request);
           return product && recipe.library == Recipe::Library::cublas_lt
                      ? build_product(blas_, *product, recipe)
                      : build_convolution(session_, request, rules, recipe);
@@ -131,10 +131,10 @@ class LibraryProducts : public ChosenProducts {
 
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
     if (shape.m < 1 || shape.k < 1 || shape.n < 1 || stored_as(shape.math) != DType::f32) {
-      throw Error(ErrorKind::internal, "not a product of fp32 matrices", text_of(shape));
+      throw Error(ErrorKind::internal, "not a product of fp32 matrices", to_text(shape));
     }
     if (!session_->runs()) {
-      throw Error(ErrorKind::usage, "cuBLASLt cannot check a product without a GPU", text_of(shape),
+      throw Error(ErrorKind::usage, "cuBLASLt cannot check a product without a GPU", to_text(shape),
                   "run where the GPU is");
     }
     const BlasProduct product{
@@ -148,7 +148,7 @@ class LibraryProducts : public ChosenProducts {
                                   matrix(shape.m, shape.n)};
     if (shape.epilogue != Epilogue::none) sizes.push_back(matrix(1, shape.n));
     const Chosen& chosen = decide(
-        text_of(shape), sizes,
+        to_text(shape), sizes,
         [&] { return cublas_offer(blas_, product, options_.workspace_limit); },
         [&](const Recipe& recipe) { return build_product(blas_, product, recipe); });
     return std::make_unique<MatmulByChoice>(chosen.implementation, text(chosen));
@@ -158,7 +158,7 @@ class LibraryProducts : public ChosenProducts {
     if (!fuses()) return;
     std::map<std::string, EarlyBuild> distinct;
     for (const FusedRequest& request : requests) {
-      const std::string name = text_of(request);
+      const std::string name = to_text(request);
       const std::optional<Choice> kept = kept_beside_baseline(name);
       if (chosen_.count(name) != 0 || (kept && !beats_baseline(*kept))) continue;
       distinct.emplace(
@@ -176,7 +176,7 @@ class LibraryProducts : public ChosenProducts {
           return std::make_shared<Session>(libraries_.cudnn, options_.card_description);
         },
         ChoiceRules{}.most_compiled);
-    for (EarlyBuild& build : builds) early_.emplace(text_of(build.request), std::move(build));
+    for (EarlyBuild& build : builds) early_.emplace(to_text(build.request), std::move(build));
   }
 
   std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
@@ -185,15 +185,15 @@ class LibraryProducts : public ChosenProducts {
     const EngineRules rules{request.shape.math, false, true};
     const auto named = [&request](const FusedBaseline::Work& work) {
       return [&request, &work](const Operands& operands, Stream stream) {
-        work(operands_of(request, operands), stream);
+        work(make_operands(request, operands), stream);
       };
     };
     const Baseline baseline{named(fused_baseline.apart), named(fused_baseline.behind)};
-    const auto node = early_.extract(text_of(request));
+    const auto node = early_.extract(to_text(request));
     const EarlyBuild early = node ? node.mapped() : EarlyBuild{request, std::nullopt};
     try {
       const Chosen& chosen = decide(
-          text_of(request), sizes_of(request),
+          to_text(request), list_sizes(request),
           [&] { return early.offered ? *early.offered : fused_offer(session_, request, rules); },
           [&](const Recipe& recipe) {
             return early.implementation ? early.implementation
@@ -208,7 +208,7 @@ class LibraryProducts : public ChosenProducts {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::usage) throw;
       log::debug("{}", error.what());
-      chosen_.try_emplace(text_of(request));  // is not tried again
+      chosen_.try_emplace(to_text(request));  // is not tried again
       return nullptr;
     }
   }
@@ -227,12 +227,12 @@ class LibraryProducts : public ChosenProducts {
                       shape.stride > 0 && shape.padding >= 0 && shape.out_height() > 0 &&
                       shape.out_width() > 0 &&
                       (!request.accumulates || request.pass == ConvPass::backward_data);
-    if (!good) throw Error(ErrorKind::internal, "not a convolution", text_of(request));
+    if (!good) throw Error(ErrorKind::internal, "not a convolution", to_text(request));
   }
 
   Offered conv_offer(const ConvRequest& request, const EngineRules& rules) {
     Offered found = cudnn_offer(session_, request, rules);
-    const std::optional<BlasProduct> product = product_of(request);
+    const std::optional<BlasProduct> product = find_product(request);
     if (!product || !session_->runs()) return found;
     Offered more = cublas_offer(blas_, *product, options_.workspace_limit);
     found.count += more.count;

@@ -7,8 +7,8 @@ namespace paceline::cuda {
 
 namespace {
 
-std::shared_ptr<const OperationGraph> graph_of(const std::shared_ptr<Session>& session,
-                                               const ConvRequest& request) {
+std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>& session,
+                                                 const ConvRequest& request) {
   const ConvShape& shape = request.shape;
   GraphBuilder builder(session);
   const auto tensor = [&](int n, int channels, int height, int width) {
@@ -19,7 +19,7 @@ std::shared_ptr<const OperationGraph> graph_of(const std::shared_ptr<Session>& s
   const auto y = [&] {
     return tensor(shape.batch, shape.out, shape.out_height(), shape.out_width());
   };
-  // Made in the order of operands_of.
+  // Made in the order of make_operands.
   GraphBuilder::Tensor of_x{}, of_w{}, of_y{};
   switch (request.pass) {
     case ConvPass::forward:
@@ -38,7 +38,7 @@ std::shared_ptr<const OperationGraph> graph_of(const std::shared_ptr<Session>& s
 
 }  // namespace
 
-Operands operands_of(ConvPass pass, const ConvOperands& operands) {
+Operands make_operands(ConvPass pass, const ConvOperands& operands) {
   switch (pass) {
     case ConvPass::forward:
       return {{operands.x, operands.w, operands.y}, operands.workspace};
@@ -52,13 +52,13 @@ Operands operands_of(ConvPass pass, const ConvOperands& operands) {
 
 Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,
                     const EngineRules& rules) {
-  return offered_engines(graph_of(session, request), rules);
+  return offered_engines(make_graph(session, request), rules);
 }
 
 std::shared_ptr<Implementation> build_convolution(const std::shared_ptr<Session>& session,
                                                   const ConvRequest& request,
                                                   const EngineRules& rules, const Recipe& recipe) {
-  return build_engine(graph_of(session, request), rules, recipe);
+  return build_engine(make_graph(session, request), rules, recipe);
 }
 
 }  // namespace paceline::cuda

@@ -12,7 +12,7 @@ namespace paceline::cuda {
 
 // Maps a request's tensors to a product's operands: the first and second input of the pass, and its
 // output.
-Operands operands_of(ConvPass pass, const ConvOperands& operands);
+Operands make_operands(ConvPass pass, const ConvOperands& operands);
 
 // Heuristics mode A, then the fallback list. Throws cuDNN's error if it rejects the graph.
 Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,

@@ -53,7 +53,7 @@ void build_early(std::vector<EarlyBuild>& builds, int threads, const MakeSession
         try {
           build(session, builds[at], most_compiled);
         } catch (const std::exception& error) {
-          log::debug("{}: {}", text_of(builds[at].request), error.what());
+          log::debug("{}: {}", to_text(builds[at].request), error.what());
         }
       }
     } catch (const std::exception& error) {

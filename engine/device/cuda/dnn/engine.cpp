@@ -21,18 +21,18 @@ struct Engine {
 
 // At most as many as this program knows; a newer library may know more.
 template <typename Note, std::size_t kKnown>
-std::vector<Note> notes_of(const Descriptor& engine, cudnnBackendAttributeName_t name,
-                           cudnnBackendAttributeType_t type) {
+std::vector<Note> read_notes(const Descriptor& engine, cudnnBackendAttributeName_t name,
+                             cudnnBackendAttributeType_t type) {
   std::vector<Note> notes(kKnown);
   const std::int64_t count = engine.get(name, type, kKnown, notes.data());
   notes.resize(std::min(kKnown, static_cast<std::size_t>(count)));
   return notes;
 }
 
-EngineNotes notes_of(const Descriptor& engine) {
-  const auto numerical = notes_of<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT>(
+EngineNotes read_notes(const Descriptor& engine) {
+  const auto numerical = read_notes<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT>(
       engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
-  const auto behavior = notes_of<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT>(
+  const auto behavior = read_notes<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT>(
       engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
   const auto numerically = [&](cudnnBackendNumericalNote_t note) {
     return std::find(numerical.begin(), numerical.end(), note) != numerical.end();
@@ -57,7 +57,7 @@ EngineNotes notes_of(const Descriptor& engine) {
   return notes;
 }
 
-std::vector<Recipe::Knob> knobs_of(const Descriptor& config) {
+std::vector<Recipe::Knob> read_knobs(const Descriptor& config) {
   std::vector<Recipe::Knob> knobs;
   for (const Descriptor& choice :
        config.get_all(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_KNOB_TYPE_COUNTS,
@@ -74,8 +74,8 @@ Engine describe(const Session& session, Descriptor config) {
   config.get(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
   Engine found;
   found.recipe.engine = engine.integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
-  found.recipe.knobs = knobs_of(config);
-  found.notes = notes_of(engine);
+  found.recipe.knobs = read_knobs(config);
+  found.notes = read_notes(engine);
   found.config = std::make_shared<Descriptor>(std::move(config));
   return found;
 }
@@ -145,7 +145,7 @@ std::vector<Engine> ask(const OperationGraph& graph, cudnnBackendHeurMode_t mode
   return engines;
 }
 
-Engine engine_of(const OperationGraph& graph, const Recipe& recipe) {
+Engine make_engine(const OperationGraph& graph, const Recipe& recipe) {
   const Session& session = graph.session();
   Descriptor engine = session.make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
   session.name_card(engine, std::nullopt, kCardOfEngine);
@@ -166,7 +166,7 @@ Engine engine_of(const OperationGraph& graph, const Recipe& recipe) {
   config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
   if (!choices.empty()) config.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
   config.finalize();
-  return {recipe, notes_of(engine), std::make_shared<Descriptor>(std::move(config))};
+  return {recipe, read_notes(engine), std::make_shared<Descriptor>(std::move(config))};
 }
 
 }  // namespace
@@ -198,7 +198,7 @@ std::shared_ptr<Implementation> build_engine(const std::shared_ptr<const Operati
     throw Error(ErrorKind::input, "not an engine of cuDNN", recipe.text(),
                 "remove it from the file of choices");
   }
-  const Engine engine = engine_of(*graph, recipe);
+  const Engine engine = make_engine(*graph, recipe);
   if (const Support admitted = admits(rules, engine.notes); !admitted) {
     throw Error(ErrorKind::usage, recipe.text() + " " + admitted.because(), "",
                 "remove it from the file of choices");

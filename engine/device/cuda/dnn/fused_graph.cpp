@@ -24,7 +24,7 @@ struct Role {
   enum { kX, kW, kY, kMask, kOfX, kOfY } size;
 };
 
-std::vector<Role> roles_of(const FusedRequest& request) {
+std::vector<Role> list_roles(const FusedRequest& request) {
   using Fused = FusedOperands;
   std::vector<Role> roles{{&Fused::x, Role::kX}, {&Fused::w, Role::kW}, {&Fused::y, Role::kY}};
   if (reads_scale(request.kind)) {
@@ -44,7 +44,7 @@ std::vector<Role> roles_of(const FusedRequest& request) {
 void check(const FusedRequest& request) {
   const bool good = (!request.adds_branch || !is_forward(request.kind)) &&
                     (!request.stores_activation || request.kind == FusedKind::backward_relu_sums);
-  if (!good) throw Error(ErrorKind::internal, "not a fused convolution", text_of(request));
+  if (!good) throw Error(ErrorKind::internal, "not a fused convolution", to_text(request));
 }
 
 class FusedGraph {
@@ -56,7 +56,7 @@ class FusedGraph {
         builder_(std::move(session)) {}
 
   std::shared_ptr<const OperationGraph> build() {
-    const std::vector<Role> roles = roles_of(request_);
+    const std::vector<Role> roles = list_roles(request_);
     for (const Role& role : roles) {
       const bool of_channels = role.size == Role::kOfX || role.size == Role::kOfY;
       at_.push_back({role.address, builder_.tensor(role.size == Role::kMask ? CUDNN_DATA_BOOLEAN
@@ -90,7 +90,7 @@ class FusedGraph {
     for (const auto& [role, tensor] : at_) {
       if (role == address) return tensor;
     }
-    throw Error(ErrorKind::internal, "a fused convolution lacks a tensor", text_of(request_));
+    throw Error(ErrorKind::internal, "a fused convolution lacks a tensor", to_text(request_));
   }
 
   Tensor between(cudnnDataType_t type) { return builder_.between(type, size_of(Role::kX)); }
@@ -149,48 +149,48 @@ class FusedGraph {
   std::vector<std::pair<void * FusedOperands::*, Tensor>> at_;
 };
 
-std::shared_ptr<const OperationGraph> graph_of(const std::shared_ptr<Session>& session,
-                                               const FusedRequest& request) {
+std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>& session,
+                                                 const FusedRequest& request) {
   check(request);
   return FusedGraph(session, request).build();
 }
 
 }  // namespace
 
-std::string text_of(const FusedRequest& request) {
+std::string to_text(const FusedRequest& request) {
   const char* kind = request.kind == FusedKind::forward_sums              ? "and sums"
                      : request.kind == FusedKind::normalized_forward_sums ? "normalized, and sums"
                      : request.kind == FusedKind::backward_relu_sums      ? "relu, and sums"
                                                                           : "mask, and sums";
   const ConvPass pass = is_forward(request.kind) ? ConvPass::forward : ConvPass::backward_data;
-  return fmt::format("{} {}{}{}", text_of(ConvRequest{request.shape, pass}), kind,
+  return fmt::format("{} {}{}{}", to_text(ConvRequest{request.shape, pass}), kind,
                      request.adds_branch ? ", of two branches" : "",
                      request.stores_activation ? ", and activation" : "");
 }
 
-Operands operands_of(const FusedRequest& request, const FusedOperands& operands) {
+Operands make_operands(const FusedRequest& request, const FusedOperands& operands) {
   Operands placed;
   std::size_t next = 0;
-  for (const Role& role : roles_of(request)) placed.tensors[next++] = operands.*role.address;
+  for (const Role& role : list_roles(request)) placed.tensors[next++] = operands.*role.address;
   placed.workspace = operands.workspace;
   return placed;
 }
 
-FusedOperands operands_of(const FusedRequest& request, const Operands& operands) {
+FusedOperands make_operands(const FusedRequest& request, const Operands& operands) {
   FusedOperands named;
   std::size_t next = 0;
-  for (const Role& role : roles_of(request)) named.*role.address = operands.tensors[next++];
+  for (const Role& role : list_roles(request)) named.*role.address = operands.tensors[next++];
   named.workspace = operands.workspace;
   return named;
 }
 
-std::vector<TensorSize> sizes_of(const FusedRequest& request) {
+std::vector<TensorSize> list_sizes(const FusedRequest& request) {
   const ConvShape& shape = request.shape;
   const auto count = [](auto... sides) { return (std::size_t{1} * ... * std::size_t(sides)); };
   const DType type = stored_as(shape.math);
   const std::size_t x = count(shape.batch, shape.height, shape.width, shape.in);
   std::vector<TensorSize> sizes;
-  for (const Role& role : roles_of(request)) {
+  for (const Role& role : list_roles(request)) {
     switch (role.size) {
       case Role::kX:
         sizes.push_back({x, type});
@@ -218,7 +218,7 @@ std::vector<TensorSize> sizes_of(const FusedRequest& request) {
 
 Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,
                     const EngineRules& rules) {
-  Offered found = offered_engines(graph_of(session, request), rules);
+  Offered found = offered_engines(make_graph(session, request), rules);
   // Seen with 9.19: eight kernels are offered for these, and the compiler refuses all of them.
   if (!is_forward(request.kind) && request.shape.stride > 1) {
     found.candidates.clear();
@@ -230,7 +230,7 @@ Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest&
 std::shared_ptr<Implementation> build_fused(const std::shared_ptr<Session>& session,
                                             const FusedRequest& request, const EngineRules& rules,
                                             const Recipe& recipe) {
-  return build_engine(graph_of(session, request), rules, recipe);
+  return build_engine(make_graph(session, request), rules, recipe);
 }
 
 }  // namespace paceline::cuda

@@ -12,9 +12,9 @@
 
 namespace paceline::cuda {
 
-Operands operands_of(const FusedRequest& request, const FusedOperands& operands);
-FusedOperands operands_of(const FusedRequest& request, const Operands& operands);
-std::vector<TensorSize> sizes_of(const FusedRequest& request);
+Operands make_operands(const FusedRequest& request, const FusedOperands& operands);
+FusedOperands make_operands(const FusedRequest& request, const Operands& operands);
+std::vector<TensorSize> list_sizes(const FusedRequest& request);
 
 // As for convolutions (convolution.h). Both throw internal for a meaningless request.
 Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,

@@ -14,7 +14,7 @@ struct PassNames {
   cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
 };
 
-const PassNames& names_of(ConvPass pass) {
+const PassNames& point_names(ConvPass pass) {
   static constexpr PassNames kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
                                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
@@ -114,7 +114,7 @@ Descriptor& GraphBuilder::add_operation(cudnnBackendDescriptorType_t type, const
 void GraphBuilder::convolution(ConvPass pass, const ConvShape& shape, Tensor x, Tensor w, Tensor y,
                                bool accumulates) {
   const std::size_t at = add_part(window(*session_, shape));
-  const PassNames& names = names_of(pass);
+  const PassNames& names = point_names(pass);
   add_operation(names.operation, "operation of a convolution")
       .set(names.x, parts_[x])
       .set(names.w, parts_[w])

@@ -17,7 +17,7 @@ struct Row {
   std::string request, columns;
 };
 
-std::string columns_of(const Choice& choice) {
+std::string format_columns(const Choice& choice) {
   std::string columns =
       fmt::format("{:7}  {:6}  {:>9}  {}", choice.offered, choice.usable,
                   format_bytes(static_cast<double>(choice.workspace_bytes)), choice.recipe.text());
@@ -42,15 +42,15 @@ std::string lay_out(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::vector<ConvOffer> offers_of(ChosenProducts& products,
-                                 const std::vector<ConvRequest>& requests) {
+std::vector<ConvOffer> list_offers(ChosenProducts& products,
+                                   const std::vector<ConvRequest>& requests) {
   std::vector<ConvOffer> offers;
   for (const ConvRequest& request : requests) {
     ConvOffer offer{request, std::nullopt, ""};
     try {
       products.conv(request);
       const auto& choices = products.choices();
-      const std::string name = text_of(request);
+      const std::string name = to_text(request);
       offer.choice = *std::find_if(choices.begin(), choices.end(),
                                    [&](const Choice& one) { return one.request == name; });
     } catch (const Error& error) {
@@ -61,18 +61,18 @@ std::vector<ConvOffer> offers_of(ChosenProducts& products,
   return offers;
 }
 
-std::string table_of(const std::vector<ConvOffer>& offers) {
+std::string format_table(const std::vector<ConvOffer>& offers) {
   std::vector<Row> rows;
   for (const ConvOffer& offer : offers) {
     rows.push_back(
-        {text_of(offer.request), offer.choice ? columns_of(*offer.choice) : offer.problem});
+        {to_text(offer.request), offer.choice ? format_columns(*offer.choice) : offer.problem});
   }
   return lay_out(rows);
 }
 
-std::string table_of(const std::vector<Choice>& choices) {
+std::string format_table(const std::vector<Choice>& choices) {
   std::vector<Row> rows;
-  for (const Choice& choice : choices) rows.push_back({choice.request, columns_of(choice)});
+  for (const Choice& choice : choices) rows.push_back({choice.request, format_columns(choice)});
   return lay_out(rows);
 }
 

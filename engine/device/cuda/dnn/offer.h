@@ -15,12 +15,12 @@ struct ConvOffer {
   std::string problem;
 };
 
-std::vector<ConvOffer> offers_of(ChosenProducts& products,
-                                 const std::vector<ConvRequest>& requests);
+std::vector<ConvOffer> list_offers(ChosenProducts& products,
+                                   const std::vector<ConvRequest>& requests);
 
 // One line per request: offered, usable, workspace, the choice, and, if measured, its time and the
 // runner-up's.
-std::string table_of(const std::vector<ConvOffer>& offers);
-std::string table_of(const std::vector<Choice>& choices);
+std::string format_table(const std::vector<ConvOffer>& offers);
+std::string format_table(const std::vector<Choice>& choices);
 
 }  // namespace paceline::cuda

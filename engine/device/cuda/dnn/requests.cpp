@@ -7,7 +7,7 @@
 
 namespace paceline::cuda {
 
-const char* name_of(Math math) {
+const char* to_string(Math math) {
   switch (math) {
     case Math::fp32:
       return "fp32";
@@ -21,7 +21,7 @@ const char* name_of(Math math) {
   return "?";
 }
 
-const char* name_of(ConvPass pass) {
+const char* to_string(ConvPass pass) {
   switch (pass) {
     case ConvPass::forward:
       return "forward";
@@ -33,23 +33,23 @@ const char* name_of(ConvPass pass) {
   return "?";
 }
 
-std::string text_of(const ConvRequest& request) {
+std::string to_text(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
   const std::string window = shape.kernel == 1 && shape.stride == 1 && shape.padding == 0
                                  ? ""
                                  : fmt::format(" {}x{} / {} + {}", shape.kernel, shape.kernel,
                                                shape.stride, shape.padding);
-  return fmt::format("{} {}x{}x{}x{} to {}{} {}{}", name_of(request.pass), shape.batch,
-                     shape.height, shape.width, shape.in, shape.out, window, name_of(shape.math),
+  return fmt::format("{} {}x{}x{}x{} to {}{} {}{}", to_string(request.pass), shape.batch,
+                     shape.height, shape.width, shape.in, shape.out, window, to_string(shape.math),
                      request.accumulates ? " adds" : "");
 }
 
-std::string text_of(const MatmulShape& shape) {
+std::string to_text(const MatmulShape& shape) {
   constexpr std::array<const char*, 4> kEpilogues = {"", " + bias", " + bias + relu",
                                                      " with bias gradient"};
   return fmt::format("product {}x{}x{}{}{} {}{}{}", shape.m, shape.k, shape.n,
                      shape.left_transposed ? " left transposed" : "",
-                     shape.right_transposed ? " right transposed" : "", name_of(shape.math),
+                     shape.right_transposed ? " right transposed" : "", to_string(shape.math),
                      shape.accumulates ? " adds" : "",
                      kEpilogues.at(static_cast<std::size_t>(shape.epilogue)));
 }

@@ -11,10 +11,10 @@ namespace paceline::cuda {
 
 // "forward 32x75x75x64 to 256 bf16", "backward_data 32x75x75x64 to 64, 3x3 / 2 + 1, bf16, adds".
 // Unique per request; also used in files.
-std::string text_of(const ConvRequest& request);
-std::string text_of(const MatmulShape& shape);
-const char* name_of(Math math);
-const char* name_of(ConvPass pass);
+std::string to_text(const ConvRequest& request);
+std::string to_text(const MatmulShape& shape);
+const char* to_string(Math math);
+const char* to_string(ConvPass pass);
 
 // Every convolution of a step, without duplicates.
 std::vector<ConvRequest> conv_requests(const Plan& plan, Math math);

@@ -14,7 +14,7 @@ namespace paceline::cuda {
 
 // Calls Visit::visit<Kernel>() for those that exist for each element type of planes.
 template <typename T, typename Visit>
-void for_each_kernel_of(Visit& visit) {
+void for_each_kernel_in(Visit& visit) {
   visit.template visit<CastInput<T>>();
   visit.template visit<AddBias<T>>();
   visit.template visit<Relu<T>>();
@@ -46,9 +46,9 @@ void for_each_kernel_of(Visit& visit) {
 
 template <typename Visit>
 void for_each_kernel(Visit visit) {
-  for_each_kernel_of<float>(visit);
-  for_each_kernel_of<Bf16>(visit);
-  for_each_kernel_of<Half>(visit);
+  for_each_kernel_in<float>(visit);
+  for_each_kernel_in<Bf16>(visit);
+  for_each_kernel_in<Half>(visit);
   visit.template visit<Convert<float, Bf16>>();
   visit.template visit<Convert<Bf16, float>>();
   visit.template visit<Convert<float, Half>>();

@@ -132,7 +132,7 @@ struct ChannelSums {
     for (int q = 0; q < kSums; ++q) {
       const float* partial =
           partials + static_cast<std::size_t>(q) * t.splits * t.channels + channel;
-      shared[c.thread()] = has_channel && slice < slices ? sum_of(partial, slice, slices) : 0;
+      shared[c.thread()] = has_channel && slice < slices ? sum_partials(partial, slice, slices) : 0;
       c.sync();
       if (slice == 0) {
         for (unsigned s = 0; s < slices; ++s)
@@ -144,7 +144,7 @@ struct ChannelSums {
   }
 
   // Sums every n-th split, in order, fetching several at once.
-  PACELINE_KERNEL double sum_of(const float* partial, unsigned split, unsigned stride) const {
+  PACELINE_KERNEL double sum_partials(const float* partial, unsigned split, unsigned stride) const {
     constexpr unsigned kAhead = 8;
     const auto at = [&](unsigned s) {
       return partial[static_cast<std::size_t>(s) * static_cast<std::size_t>(t.channels)];

@@ -44,7 +44,7 @@ struct SoftmaxLoss {
       out[j] = e;
       sum += e;
     }
-    const float total = total_of(c, sum, shared);
+    const float total = compute_total(c, sum, shared);
     for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
       out[j] /= total;
     }
@@ -55,9 +55,9 @@ struct SoftmaxLoss {
       if (stands_before(values[j], j, own, label)) before += 1;
       wanted += values[j] - top;
     }
-    before = total_of(c, before, shared);
-    if (smoothing > 0) wanted = total_of(c, wanted, shared) * (smoothing / classes);
-    const float again = twice ? total_of(c, exponentials(c, out), shared) : 0;
+    before = compute_total(c, before, shared);
+    if (smoothing > 0) wanted = compute_total(c, wanted, shared) * (smoothing / classes);
+    const float again = twice ? compute_total(c, exponentials(c, out), shared) : 0;
     if (c.thread() == 0) {
       const float at_label = own - top;
       row_loss[row] = twice           ? logf(again) - expf(at_label) / total
@@ -110,7 +110,7 @@ struct SoftmaxLoss {
   }
 
   template <typename Context, typename Number>
-  PACELINE_KERNEL Number total_of(Context& c, Number mine, Number* shared) const {
+  PACELINE_KERNEL Number compute_total(Context& c, Number mine, Number* shared) const {
     shared[c.thread()] = mine;
     for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
       c.sync();
@@ -139,8 +139,8 @@ struct SoftmaxLoss {
       counts += std::uint64_t{row_correct[r] & kFirst ? 1U : 0U} |
                 std::uint64_t{row_correct[r] & kAmongFive ? 1U : 0U} << 32;
     }
-    loss = total_of(c, loss, c.template shared<double>());
-    counts = total_of(c, counts, c.template shared<std::uint64_t>());
+    loss = compute_total(c, loss, c.template shared<double>());
+    counts = compute_total(c, counts, c.template shared<std::uint64_t>());
     if (c.thread() != 0) return;
     *finished = 0;
     sums[0] += loss;

@@ -218,7 +218,8 @@ struct NormApply {
 // One bit per element of the vector at `first`, set if it passed. `kAligned`: `first` is a multiple
 // of kVector.
 template <bool kAligned>
-PACELINE_KERNEL inline unsigned passes_of(const std::uint8_t* signs, std::size_t first, int count) {
+PACELINE_KERNEL inline unsigned passing_bits(const std::uint8_t* signs, std::size_t first,
+                                             int count) {
   if (!signs) return 0xFF;
   if (kAligned) return signs[first / kVector];
   unsigned bits = 0;
@@ -326,7 +327,7 @@ struct NormGradientSums {
     fetched.dy = packed_row<kWhole>(dy + at, count);
     fetched.x = packed_row<kWhole>(x + at, count);
     if constexpr (kBranch) fetched.x2 = packed_row<kWhole>(x2 + at, count);
-    fetched.passes = passes_of<kWhole>(signs, at, count);
+    fetched.passes = passing_bits<kWhole>(signs, at, count);
     return fetched;
   }
   PACELINE_KERNEL void add(const Fetched& fetched, const Start& start,
@@ -417,7 +418,7 @@ struct NormGradient {
       fetched.dy = packed_at(k.dy + first);
       fetched.x = packed_at(k.x + first);
       if constexpr (kBranch && kSkip) fetched.x2 = packed_at(k.x2 + first);
-      fetched.passes = passes_of<true>(k.signs, first, kVector);
+      fetched.passes = passing_bits<true>(k.signs, first, kVector);
       return fetched;
     }
     PACELINE_KERNEL void finish(const Fetched& fetched, std::size_t first) const {
@@ -438,7 +439,7 @@ struct NormGradient {
                       : count - first < kVector ? static_cast<int>(count - first)
                                                 : kVector;
     float dz[kVector], v[kVector] = {}, v2[kVector] = {};
-    unpack_passed(packed_vector(dy + first, n), passes_of<true>(signs, first, n), dz);
+    unpack_passed(packed_vector(dy + first, n), passing_bits<true>(signs, first, n), dz);
     if (dx) load_at(x, first, n, v);
     if (kBranch && skip) load_at(x2, first, n, v2);
     if (dx) {

@@ -71,7 +71,7 @@ struct NormPool {
  private:
   template <typename Context, typename OfWindow>
   PACELINE_KERNEL void run(Context& c, const OfWindow& w) const {
-    over(c, groups_of(samples, w.out_height, w.out_width, w.channels), [&](std::size_t item) {
+    over(c, count_groups(samples, w.out_height, w.out_width, w.channels), [&](std::size_t item) {
       const PlacedGroup g(item, w.out_height, w.out_width, w.channels);
       float scale[kVector], shift[kVector], largest[kVector];
       load_channels(state.scale, g.channel, w.channels, scale);

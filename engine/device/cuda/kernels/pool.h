@@ -88,8 +88,8 @@ PACELINE_KERNEL inline std::size_t output_at(const OfWindow& w, const PlacedGrou
          g.channel;
 }
 
-PACELINE_KERNEL inline std::size_t groups_of(std::size_t samples, int height, int width,
-                                             int channels) {
+PACELINE_KERNEL inline std::size_t count_groups(std::size_t samples, int height, int width,
+                                                int channels) {
   return samples * height * width * ((channels + kVector - 1) / kVector);
 }
 
@@ -226,15 +226,16 @@ PACELINE_KERNEL inline void over_inputs(const Context& c, const Window& w, std::
                                         const T* dy, const std::uint8_t* chosen, Start start,
                                         Finish finish) {
   if (!ThreeByTwo::fits(w)) {
-    return over(c, groups_of(samples, w.in_height, w.in_width, w.channels), [&](std::size_t item) {
-      const PlacedGroup g(item, w.in_height, w.in_width, w.channels);
-      float gradient[kVector] = {};
-      start(g);
-      add_pooled(w, dy, chosen, g, gradient);
-      finish(g, input_at(w, g, static_cast<int>(g.row), static_cast<int>(g.column)), gradient);
-    });
+    return over(
+        c, count_groups(samples, w.in_height, w.in_width, w.channels), [&](std::size_t item) {
+          const PlacedGroup g(item, w.in_height, w.in_width, w.channels);
+          float gradient[kVector] = {};
+          start(g);
+          add_pooled(w, dy, chosen, g, gradient);
+          finish(g, input_at(w, g, static_cast<int>(g.row), static_cast<int>(g.column)), gradient);
+        });
   }
-  over(c, groups_of(samples, w.out_height, w.out_width, w.channels), [&](std::size_t item) {
+  over(c, count_groups(samples, w.out_height, w.out_width, w.channels), [&](std::size_t item) {
     const PlacedGroup g(item, w.out_height, w.out_width, w.channels);
     float gradient[4][kVector];
     start(g);
@@ -272,7 +273,7 @@ struct MaxPool {
  private:
   template <typename Context, typename OfWindow>
   PACELINE_KERNEL void run(Context& c, const OfWindow& w) const {
-    over(c, groups_of(samples, w.out_height, w.out_width, w.channels), [&](std::size_t item) {
+    over(c, count_groups(samples, w.out_height, w.out_width, w.channels), [&](std::size_t item) {
       const PlacedGroup g(item, w.out_height, w.out_width, w.channels);
       float largest[kVector] = {};
       int best[kVector];
