@@ -184,7 +184,7 @@ class Report {
     }
   }
 
-  void throw_what_was_refused() const {
+  void rethrow_plot_error() const {
     if (refused_) throw *refused_;
   }
 
@@ -228,7 +228,7 @@ class Report {
       try {
         const auto explanations = explain(content, base, {studies[i]});
         results_[i].explanation =
-            without_what_the_table_says(make_view(explanations.front()), results_[i].table);
+            drop_duplicate_sentences(make_view(explanations.front()), results_[i].table);
         add_losses(explanations.front(), results_[i].plots);
       } catch (const Error&) {
         results_[i].explanation = {};
@@ -237,8 +237,7 @@ class Report {
   }
 
   // A page has the findings and the legend of the table above.
-  static HtmlExplanation without_what_the_table_says(const ExplanationView& view,
-                                                     const Table& table) {
+  static HtmlExplanation drop_duplicate_sentences(const ExplanationView& view, const Table& table) {
     HtmlExplanation explanation;
     const auto append = [](const std::vector<std::string>& sentences,
                            const std::vector<std::string>& said, std::vector<std::string>& to) {
@@ -375,7 +374,7 @@ ReportFiles write_report(const std::vector<fs::path>& studies, const ReportOptio
     report.write(files);
     if (options.format == Format::text) print_files(files, options.style.width, stream);
   }
-  report.throw_what_was_refused();
+  report.rethrow_plot_error();
   return files;
 }
 

@@ -41,10 +41,10 @@ struct BestArguments {
 };
 
 // Null: fewest replicas and CPUs.
-const Expense* find_cost_metric(const std::string& name) {
+const CostMetric* find_cost_metric(const std::string& name) {
   if (name.empty()) return nullptr;
   std::vector<std::string> known;
-  for (const Expense& amount : expenses()) {
+  for (const CostMetric& amount : expenses()) {
     if (amount.name == name) return &amount;
     known.push_back(amount.name);
   }
@@ -76,7 +76,7 @@ std::string select_study(const Study& first, const Study& second) {
 int best(const BestArguments& arguments) {
   const double within = parse_threshold(arguments.within, "--within", "percentage",
                                         {.most = kMostWithin, .zero = true});
-  const Expense* least = find_cost_metric(arguments.least);
+  const CostMetric* least = find_cost_metric(arguments.least);
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),

@@ -44,7 +44,7 @@ struct ElementOptions {
 
 // The run of a line of a points file.
 struct LineOfRun {
-  UnfinishedRun what;  // as a record would tell it
+  UnfinishedRun what;  // as a record would decide it
   fs::path store;
 };
 
@@ -193,7 +193,7 @@ int become_run(const ElementOptions& options) {
 }
 
 // The last line of ours in the log, without our name; else the last error of the launcher.
-std::string last_words(const std::string& log) {
+std::string last_error_line(const std::string& log) {
   constexpr std::string_view kOwnName = "paceline: ";
   constexpr std::size_t kTail = 16384, kMaxLine = 500;
   std::ifstream stream(log, std::ios::binary | std::ios::ate);
@@ -246,7 +246,7 @@ int end_run(int code, const std::string& log, const ElementOptions& options) {
   LineOfRun run = read_run(options);
   if (is_done(run)) return 0;
   run.what.status = code == 75 ? "preempted" : "failed";
-  run.what.reason = find_reason(code, last_words(log));
+  run.what.reason = find_reason(code, last_error_line(log));
   write_unfinished(run.store, run.what);
   return code == 0 ? exit_code(ErrorKind::internal) : code;
 }

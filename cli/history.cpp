@@ -127,7 +127,7 @@ class Pages {
     }
   }
 
-  void throw_what_was_refused() const {
+  void rethrow_plot_error() const {
     if (refused_) throw *refused_;
   }
 
@@ -181,7 +181,7 @@ int history(const HistoryArguments& arguments) {
     }
   }
   const bool fails = arguments.fail_on_shift && found.has_worse();
-  if (!fails) pages.throw_what_was_refused();
+  if (!fails) pages.rethrow_plot_error();
   return fails ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -27,7 +27,7 @@ constexpr char kPlanFooter[] = R"(Examples:
   paceline plan sweeps/nyu-cassava.json --detect 5% --noise 1.5%
   paceline plan sweeps/quick.json --detect 3% --noise 1% --rounds 10 --threshold 1.5%
 
-A pilot is a study of the same points, or of some of them: 5 repeats tell how runs vary, 3 days how
+A pilot is a study of the same points, or of some of them: 5 repeats notify how runs vary, 3 days how
 sessions do. Nothing is run and nothing is sent. What the plan rests on: docs/plan.md)";
 
 struct PlanArguments {
@@ -89,7 +89,7 @@ int plan(const PlanArguments& arguments) {
   Noise noise = estimate_noise(arguments, notes);
   if (!noise.level("run").sd) {
     throw Error(ErrorKind::input,
-                "the pilot does not tell how runs vary: no point has two runs in a "
+                "the pilot does not show how runs vary: no point has two runs in a "
                 "session",
                 "--pilot", "run it with --repeats 5, or state the noise with --noise");
   }
@@ -119,7 +119,7 @@ void add_plan(CLI::App& app, Action& action) {
   verb->add_option("--detect", arguments->detect, "the change of time to find")
       ->type_name("PERCENT")
       ->required();
-  verb->add_option("--pilot", arguments->pilot, "studies that tell the noise (repeatable)")
+  verb->add_option("--pilot", arguments->pilot, "studies that show the noise (repeatable)")
       ->type_name("STUDY")
       ->allow_extra_args(false);
   verb->add_option("--noise", arguments->noise,

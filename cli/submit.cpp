@@ -153,7 +153,7 @@ class Submitter {
       need_data();
       if (!is_affordable()) return false;
       slurm_.need("sbatch");
-      leave_wanted(plan_);
+      save_expected_runs(plan_);
     }
     if (submission_.arrays.empty()) return true;
     // In a container there are no commands of Slurm for the collector.

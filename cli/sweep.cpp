@@ -73,8 +73,8 @@ StudyPlan make_plan(const SweepOptions& options) {
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
   plan.spec.control = plan.spec.control || options.control;
   if (options.timeout > 0) plan.spec.timeout_seconds = options.timeout;
-  const TargetMachine machine{topology_of_machine().usable_cores(), true, hindrance_here};
-  plan.expansion = expand(plan.spec, machine, runs_here ? Unbuilt::leave_out : Unbuilt::keep);
+  const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
+  plan.expansion = expand(plan.spec, machine, runs_here ? Unbuilt::drop : Unbuilt::keep);
   plan.study = fs::path(options.results) / plan.spec.name;
   return plan;
 }
@@ -140,7 +140,7 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
   } else {
     look_at(plan, resolved, options);
   }
-  leave_wanted(plan);
+  save_expected_runs(plan);
   Screen screen;
   for (const std::string& line : resume_lines(plan)) screen.line(line);
   RunnerSetup setup;

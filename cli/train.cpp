@@ -86,7 +86,7 @@ void place_status(const std::string& run) {
 // The last line is the last that is printed.
 int start(const RunRequest& request, const LaunchSpec& launch) {
   const RunVerdict verdict = spawn(launch, request.command);
-  leave_failed_record(request, verdict.exit_code, verdict.line);
+  write_failed_record(request, verdict.exit_code, verdict.line);
   if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
   return verdict.exit_code;
 }
@@ -139,7 +139,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   try {
     return run_rank(environment, process, [&] { return run_training(request); });
   } catch (const Error& error) {  // of ranks that a starter of ours did not start
-    if (process.rank == 0) leave_failed_record(request, exit_code(error.kind()), error.what());
+    if (process.rank == 0) write_failed_record(request, exit_code(error.kind()), error.what());
     throw;
   }
 }

@@ -58,7 +58,7 @@ const Json& Record::json() const {
 Record read_record(const std::filesystem::path& file, RecordParts parts) {
   const std::string text = read_text(file, kRecordLimitBytes), where = file.string();
   if (parts == RecordParts::outcome) {
-    const std::string outcome = skimmed(text, kOutcome);
+    const std::string outcome = extract_fields(text, kOutcome);
     // Without positions, which cost as much as the rest: where it is no JSON the whole text says
     // so.
     const Json json = Json::parse(outcome, nullptr, false);

@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-void tell_lost_records(const DatasetPair& data, RunFacts& facts) {
+void log_lost_records(const DatasetPair& data, RunFacts& facts) {
   std::vector<std::string> texts;
   for (const Dataset* set : {&data.train, &data.test}) {
     for (const LostRecords& lost : set->store->lost()) {
@@ -53,7 +53,7 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload,
   DatasetPair data = workload.load(folder, facts.input);
   facts.decodes = data.train.store != nullptr;
   if (facts.decodes) {
-    tell_lost_records(data, facts);
+    log_lost_records(data, facts);
   } else {
     check_samples_in_memory(request.config.input, places);
   }

@@ -217,7 +217,7 @@ std::vector<Problem> check_environment(const Environment& environment) {
     for (const Warning& remark : remarks) problems.push_back({remark.what, remark.cure, false});
   };
   add(remarks_on_modules(build().modules, modules == environment.end() ? "" : modules->second));
-  add(remarks_on(environment, look_around(environment)));
+  add(find_remarks(environment, read_node_facts(environment)));
   return problems;
 }
 

@@ -111,8 +111,9 @@ MeterFacts collect_facts(const EnergyMeter& meter, std::size_t i) {
   facts.evaluation_joules = joules(RunPart::evaluation);
   facts.checkpoint_joules = joules(RunPart::checkpoint);
   const EnergyReading idle = meter.reading(i, kIdle);
-  const bool is_told = counter.is_power || idle.seconds > kFewestOfAGlance * counter.update_seconds;
-  if (is_told && idle.joules > 0) facts.idle_watts = idle.watts();
+  const bool is_known =
+      counter.is_power || idle.seconds > kFewestOfAGlance * counter.update_seconds;
+  if (is_known && idle.joules > 0) facts.idle_watts = idle.watts();
   return facts;
 }
 

@@ -27,7 +27,7 @@ std::string gpus_of_this_machine(const std::string&) {
   return "";
 }
 
-std::string hindrance_here(const PlannedPoint&) {
+std::string reason_not_runnable(const PlannedPoint&) {
   return "";
 }
 

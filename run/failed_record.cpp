@@ -35,7 +35,7 @@ std::filesystem::path failed_record_name(const std::filesystem::path& record) {
   return name;
 }
 
-void leave_failed_record(const RunRequest& request, int code, const std::string& line) noexcept {
+void write_failed_record(const RunRequest& request, int code, const std::string& line) noexcept {
   const std::filesystem::path& record = request.target.file;
   const bool by_request = code == exit_code(ErrorKind::preempted) || code >= 128;
   if (record.empty() || code == 0 || by_request || code == exit_code(ErrorKind::usage)) return;

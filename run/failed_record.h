@@ -15,6 +15,6 @@ std::filesystem::path failed_record_name(const std::filesystem::path& record);
 // With --record, writes a record of status failed with `line` as reason. Not for wrong usage or
 // runs stopped by request (`code` 64, 75, 128 and above), nor if a record could not have been
 // written there. A failure to write it is only a warning, because the original error matters more.
-void leave_failed_record(const RunRequest& request, int code, const std::string& line) noexcept;
+void write_failed_record(const RunRequest& request, int code, const std::string& line) noexcept;
 
 }  // namespace paceline

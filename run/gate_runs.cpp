@@ -178,9 +178,9 @@ InterleavedRuns make_plan(const fs::path& old_program, const fs::path& new_progr
   Spec spec = read_spec(file);
   spec.control = false;  // --control and --aa are the gate's own
   for (const std::string& assignment : runs.set) override_axis(spec, assignment);
-  const TargetMachine machine{topology_of_machine().usable_cores(), true, hindrance_here};
+  const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
   const Expansion expansion =
-      expand(spec, machine, engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
+      expand(spec, machine, engine_is_here() ? Unbuilt::drop : Unbuilt::keep);
   if (engine_is_here()) {  // else it cannot know what the two builds have
     for (const std::string& note : expansion.notes) print_note("note: {}\n", note);
   }

@@ -16,7 +16,7 @@ namespace paceline {
 
 namespace {
 
-std::string hindrance_of_cores(const Layout& layout, bool oversubscribe) {
+std::string reason_without_cores(const Layout& layout, bool oversubscribe) {
   static const int cpus = static_cast<int>(usable_cpus().size());
   const int replicas = layout.gpus / layout.nodes;
   if (layout.cpus_per_replica > cpus) {
@@ -31,7 +31,8 @@ std::string hindrance_of_cores(const Layout& layout, bool oversubscribe) {
 }
 
 // Asking takes long, and a study may have 100,000 points.
-std::string hindrance_of_gpus(const std::string& device, const std::string& backend, int replicas) {
+std::string reason_without_gpus(const std::string& device, const std::string& backend,
+                                int replicas) {
   struct Seen {
     std::size_t gpus = 0;
     std::string why;
@@ -49,7 +50,7 @@ std::string hindrance_of_gpus(const std::string& device, const std::string& back
   return fmt::format("{} replicas on {} GPU{}", replicas, here.gpus, here.gpus == 1 ? "" : "s");
 }
 
-std::string hindrance_of_backend(const std::string& name) {
+std::string reason_without_backend(const std::string& name) {
   static const std::set<std::string> need_gpus = [] {
     std::set<std::string> names;
     for (const auto& row : backend_table()) {
@@ -63,15 +64,15 @@ std::string hindrance_of_backend(const std::string& name) {
 
 }  // namespace
 
-std::string hindrance_here(const PlannedPoint& planned) {
+std::string reason_not_runnable(const PlannedPoint& planned) {
   const Point& p = planned.parameters;
   const Layout& layout = planned.layout;
   const std::string device = Settings(p).text("device");
   const std::string backend = p.text("backend").value_or(lone_backend());
   if (!layout.replicas_are_cores) {
-    const std::string why = hindrance_of_gpus(device, backend, layout.gpus / layout.nodes);
+    const std::string why = reason_without_gpus(device, backend, layout.gpus / layout.nodes);
     if (!why.empty()) return why;
-  } else if (const std::string why = hindrance_of_backend(split_stack(backend).between);
+  } else if (const std::string why = reason_without_backend(split_stack(backend).between);
              !why.empty()) {
     return why;
   }
@@ -79,7 +80,7 @@ std::string hindrance_here(const PlannedPoint& planned) {
   if (layout.nodes > 1 && !launched) {
     return fmt::format("{} nodes, and a sweep runs on one: paceline submit", layout.nodes);
   }
-  return hindrance_of_cores(layout, Settings(p).flag("oversubscribe"));
+  return reason_without_cores(layout, Settings(p).flag("oversubscribe"));
 }
 
 }  // namespace paceline

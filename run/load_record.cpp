@@ -106,14 +106,14 @@ LoadFacts summarize(std::vector<MachineLoad> processes) {
                    [](const MachineLoad& a, const MachineLoad& b) {
                      return a.other_share.value_or(0) > b.other_share.value_or(0);
                    });
-  bool tells = true;
+  bool is_known = true;
   double seconds = 0;
   for (const MachineLoad& load : processes) {
     if (facts.why.empty()) facts.why = busy_because(load);
     seconds = std::max(seconds, load.seconds);
-    tells = tells && tells_busy(load);
+    is_known = is_known && shows_busy(load);
   }
-  if (!facts.why.empty() || tells) facts.busy = !facts.why.empty();
+  if (!facts.why.empty() || is_known) facts.busy = !facts.why.empty();
   facts.seconds = seconds;
   facts.other_cpu_share = overall_share(processes);
   facts.worst_other_cpu_share = most(processes, &MachineLoad::other_share);

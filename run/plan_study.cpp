@@ -123,7 +123,7 @@ OtherMachine unlike_this_machine(const StudyPlan& plan) {
   };
 }
 
-void leave_wanted(const StudyPlan& plan) {
+void save_expected_runs(const StudyPlan& plan) {
   ExpectedRuns wanted{plan.spec.name, plan.spec.workload, plan.spec.repeats, {}};
   for (const PlannedPoint& point : plan.expansion.points) {
     if (!point.parameters.find(kControl)) wanted.points.push_back(point.parameters);

@@ -15,7 +15,7 @@ bool engine_is_here();
 
 // Why a point cannot run alone on this machine: cores, GPUs, backends that need GPUs, nodes. Empty:
 // it can, or this build lacks the engine. Ignores what is not built.
-std::string hindrance_here(const PlannedPoint& planned);
+std::string reason_not_runnable(const PlannedPoint& planned);
 
 // A study, and command-line changes of its spec.
 struct StudyOptions {
@@ -55,6 +55,6 @@ StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolve
 OtherMachine unlike_this_machine(const StudyPlan& plan);
 
 // Stores the expected points in the study's folder, for its reports, and the spec.
-void leave_wanted(const StudyPlan& plan);
+void save_expected_runs(const StudyPlan& plan);
 
 }  // namespace paceline

@@ -58,11 +58,11 @@ struct Finding {
   std::vector<int> running;
 };
 
-Finding find(const std::filesystem::path& folder, const RunArtifacts& remains) {
+Finding find(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
   Finding finding;
-  finding.running = still_running(remains);
+  finding.running = still_running(artifacts);
   if (finding.running.empty()) {
-    finding.verdict = post_mortem(folder, remains);
+    finding.verdict = post_mortem(folder, artifacts);
   } else {
     finding.verdict = {
         kUndecided,
@@ -74,14 +74,14 @@ Finding find(const std::filesystem::path& folder, const RunArtifacts& remains) {
   return finding;
 }
 
-void print_remains(const RunArtifacts& remains, const Finding& finding) {
-  print("a run of {} rank{}\n", remains.ranks, remains.ranks == 1 ? "" : "s");
-  for (const RankStatus& status : remains.statuses) {
+void print_remains(const RunArtifacts& artifacts, const Finding& finding) {
+  print("a run of {} rank{}\n", artifacts.ranks, artifacts.ranks == 1 ? "" : "s");
+  for (const RankStatus& status : artifacts.statuses) {
     print("  rank {} on {}, process {}: {} at {}{}{}\n", status.rank, status.host, status.pid,
           describe_state(status, is_among(finding.running, status.rank)), time_text(status.time),
           status.message.empty() ? "" : ": ", status.message);
   }
-  for (const Flight& flight : remains.flights) {
+  for (const Flight& flight : artifacts.flights) {
     print("  replica {} on {}: {}, {} collectives{}{}\n", flight.rank, flight.host,
           place_text(flight), flight.entered, flight.waits_at.empty() ? "" : ", waiting for ",
           flight.waits_at);
@@ -97,13 +97,13 @@ Json to_json(const Collective& collective) {
           {"ended", collective.ended}};
 }
 
-void print_json(const RunArtifacts& remains, const Finding& finding) {
+void print_json(const RunArtifacts& artifacts, const Finding& finding) {
   Json json = {{"exit_code", finding.verdict.exit_code},
                {"line", finding.verdict.line},
-               {"attempt", remains.attempt},
+               {"attempt", artifacts.attempt},
                {"ranks", Json::array()},
                {"replicas", Json::array()}};
-  for (const RankStatus& status : remains.statuses) {
+  for (const RankStatus& status : artifacts.statuses) {
     json["ranks"].push_back(
         {{"rank", status.rank},
          {"host", status.host},
@@ -113,7 +113,7 @@ void print_json(const RunArtifacts& remains, const Finding& finding) {
          {"message", status.message},
          {"time", status.time}});
   }
-  for (const Flight& flight : remains.flights) {
+  for (const Flight& flight : artifacts.flights) {
     Json collectives = Json::array();
     for (const Collective& collective : flight.recent) collectives.push_back(to_json(collective));
     json["replicas"].push_back({{"rank", flight.rank},
@@ -132,12 +132,12 @@ void print_json(const RunArtifacts& remains, const Finding& finding) {
 }  // namespace
 
 int print_post_mortem(const std::filesystem::path& folder, bool json) {
-  const RunArtifacts remains = remains_of_latest(folder);
-  const Finding finding = find(folder, remains);
+  const RunArtifacts artifacts = remains_of_latest(folder);
+  const Finding finding = find(folder, artifacts);
   if (json) {
-    print_json(remains, finding);
+    print_json(artifacts, finding);
   } else {
-    print_remains(remains, finding);
+    print_remains(artifacts, finding);
   }
   return finding.verdict.exit_code;
 }

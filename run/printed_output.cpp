@@ -40,7 +40,7 @@ bool PrintedOutput::spill(std::string_view text) {
     return true;
   }
   if (!file_) {
-    file_ = std::make_unique<NamelessFile>(folder_);
+    file_ = std::make_unique<UnlinkedFile>(folder_);
     if (!file_->write(0, memory_.data(), memory_.size())) return false;
     std::string().swap(memory_);
   }

@@ -30,7 +30,7 @@ class PrintedOutput {
 
   std::filesystem::path folder_;
   std::string memory_;
-  std::unique_ptr<NamelessFile> file_;
+  std::unique_ptr<UnlinkedFile> file_;
   std::size_t bytes_ = 0;
   bool is_lost_ = false;
   void* mapped_ = nullptr;

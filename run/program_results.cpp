@@ -263,7 +263,7 @@ void check_results(const UserProgram& program) {
 
 ProgramResults::~ProgramResults() = default;
 
-void ProgramResults::hear(std::string_view text) {
+void ProgramResults::append(std::string_view text) {
   if (keeps_output_) output_->add(text);
 }
 

@@ -35,7 +35,7 @@ class ProgramResults {
   ProgramResults& operator=(const ProgramResults&) = delete;
 
   // What the program prints, in any pieces. Only keeps it, as the program waits meanwhile.
-  void hear(std::string_view text);
+  void append(std::string_view text);
   // After its end, searches what it printed and its files. `resolve_file` turns a source's file
   // into a path. Throws input naming the result: it is not there, more than once, not a number, not
   // finite.

@@ -67,8 +67,8 @@ class PassedOutput {
  public:
   explicit PassedOutput(ProgramResults& results) : results_(results) {}
 
-  void hear(std::string_view text) {
-    results_.hear(text);
+  void append(std::string_view text) {
+    results_.append(text);
     const std::size_t passed = std::min(text.size(), kMostLog - std::min(kMostLog, bytes_));
     print_text(text.substr(0, passed));
     flush_output();
@@ -260,7 +260,7 @@ class ProgramRun {
     PassedOutput output(part == "run" ? results_ : ignored);
     const std::vector<ChildSetup> children = make_children(part);
     const WatchOfMany watch =
-        watch_children(children, [&](std::size_t, std::string_view text) { output.hear(text); });
+        watch_children(children, [&](std::size_t, std::string_view text) { output.append(text); });
     ended_ = watch.ended_at;
     output.end();
     const int left = end_orphans();
@@ -284,7 +284,7 @@ class ProgramRun {
                  const PassedOutput& output) const {
     const ChildEnd& end = watch.ends[i];
     const auto is_cause = [](const ChildEnd& one) {
-      return (one.exit_code != 0 || one.signal != 0) && !one.told_to_stop;
+      return (one.exit_code != 0 || one.signal != 0) && !one.asked_to_stop;
     };
     const bool some_cause = std::any_of(watch.ends.begin(), watch.ends.end(), is_cause);
     if ((end.exit_code == 0 && end.signal == 0) || (some_cause && !is_cause(end))) return;

@@ -45,9 +45,9 @@ CpuSet slice_cpus(const CpuSet& cpus, int from, int count) {
 }
 
 // One training run of this process, from parameters to a record.
-class ThisRun {
+class TrainingRun {
  public:
-  explicit ThisRun(const RunRequest& request)
+  explicit TrainingRun(const RunRequest& request)
       : request_(request),
         started_(now_seconds()),
         workload_(make_workload(request.workload)),
@@ -61,13 +61,13 @@ class ThisRun {
     launch_.deadlines = request.deadlines;
     launch_.recorded = true;
     if (process_.rank == 0 && environment_of_process().count(kStarterVariable) == 0) {
-      launch_.last_words = [this](const Error& error) {
-        leave_failed_record(request_, exit_code(error.kind()), error.what());
+      launch_.on_fatal_error = [this](const Error& error) {
+        write_failed_record(request_, exit_code(error.kind()), error.what());
       };
     }
   }
 
-  int go() {
+  int run() {
     check_tasks(launch_, process_);
     check_target();
     set_up_log();
@@ -79,12 +79,12 @@ class ThisRun {
     facts_.cpu_model = assignment.cpu_model;
     facts_.machine_cpus = assignment.machine_cpus;
     facts_.memory_bytes = assignment.memory_bytes;
-    find_events();
+    set_up_event_files();
     find_weights();
     data_ = load_run_data(request_, workload_, network_, process_, facts_);
     fit_head_to_data();
     warn_of_large_batch();
-    find_state();
+    set_up_checkpoints();
     const std::size_t stopped_after = train_in_world(assignment);
     if (!trace_failure_.empty()) {
       throw Error(ErrorKind::input,
@@ -119,7 +119,7 @@ class ThisRun {
     energy.measure_idle(world);
     const LoadReport load(cpus_);
     TrainingOutcome outcome = train(world, energy);
-    if (process_.rank == 0 && outcome.trace) tell_trace(*outcome.trace);
+    if (process_.rank == 0 && outcome.trace) log_trace(*outcome.trace);
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
     facts_.energy = energy.collect(world, layout_.nodes);
@@ -151,7 +151,7 @@ class ThisRun {
   }
 
   // A sweep's run starts afresh, whatever an attempt before it left.
-  void find_state() {
+  void set_up_checkpoints() {
     StatePlaces places = request_.state;
     const RecordTarget& target = request_.target;
     if (!target.store.empty() && places.run.empty()) {
@@ -187,7 +187,7 @@ class ThisRun {
   }
 
   // A folder that cannot be made is known before the data are read.
-  void find_events() {
+  void set_up_event_files() {
     if (process_.rank != 0 || request_.events.folder.empty()) return;
     events_ = event_setup(request_.events);
     log::info("TensorBoard: {}", events_.folder.string());
@@ -293,7 +293,7 @@ class ThisRun {
     };
     session.entered = [&energy](RunPart part) { energy.enter(part); };
     session.note = [](const std::string& line) { log::debug("{}", line); };
-    session.tell = [](const std::string& line) { log::info("{}", line); };
+    session.notify = [](const std::string& line) { log::info("{}", line); };
     if (!events_.folder.empty()) session.events = &events_;
     trace_.file = request_.trace;
     if (!trace_.file.empty()) session.trace = &trace_;
@@ -301,7 +301,7 @@ class ThisRun {
       session.report = [this](const Progress& progress) { print_progress(progress); };
     }
     session.failed = [this, &world](const Error& error) {
-      write_down_end(environment_of_process(), process_, error);
+      write_exit_status(environment_of_process(), process_, error);
       world.expect_end(error);
     };
     setup_seconds_ = now_seconds() - started_;
@@ -340,7 +340,7 @@ class ThisRun {
     }
     outcome.setup_seconds = setup_seconds_;
     outcome.straggler = find_straggler(outcome.ranks, count_warmup(outcome));
-    if (outcome.straggler) tell_straggler(*outcome.straggler);
+    if (outcome.straggler) log_straggler(*outcome.straggler);
     facts_.layout = layout_;
     facts_.threads = threads_;
     facts_.other_jobs = std::max(facts_.other_jobs, count_other_jobs());
@@ -360,7 +360,7 @@ class ThisRun {
     print_summary(outcome, written);
   }
 
-  void tell_trace(const TraceOutcome& trace) {
+  void log_trace(const TraceOutcome& trace) {
     trace_failure_ = trace.failure;
     if (!trace.failure.empty()) return;
     const Overlap all = trace.all();
@@ -374,7 +374,7 @@ class ThisRun {
         format_seconds(trace.overhead_seconds));
   }
 
-  void tell_straggler(const Straggler& straggler) const {
+  void log_straggler(const Straggler& straggler) const {
     const auto rank = static_cast<std::size_t>(straggler.rank);
     log::info("rank {} on {} delayed the others by {} per step ({:.0f} %), mostly in {}",
               straggler.rank, facts_.hosts[rank], format_seconds(straggler.excess_seconds_per_step),
@@ -392,11 +392,11 @@ class ThisRun {
               counted(outcome.steps, "step"), counted(outcome.global_batch, "sample"),
               format_seconds(outcome.fit_seconds), format_rate(samples_per_second(outcome)),
               warmup == 0 ? "" : " after " + counted(warmup, "step"), last.train_loss, accuracy);
-    if (config_.until) tell_goal(outcome);
+    if (config_.until) log_goal(outcome);
     if (!written.empty()) log::info("record: {}", written);
   }
 
-  void tell_goal(const TrainingOutcome& outcome) const {
+  void log_goal(const TrainingOutcome& outcome) const {
     const std::string goal = config_.until->text();
     if (!outcome.goal_reached) {
       return log::warning("{} was not reached in {} epochs", goal, outcome.epochs.size());
@@ -452,7 +452,7 @@ void check_new_record(const std::filesystem::path& file) {
 }
 
 int run_training(const RunRequest& request) {
-  return ThisRun(request).go();
+  return TrainingRun(request).run();
 }
 
 }  // namespace paceline

@@ -58,8 +58,8 @@ PointPrecision UntilPrecise::look_at(const std::vector<const RunStatus*>& runs,
   }
   point.counted = costs.size();
   const auto first = static_cast<std::size_t>(plan_->spec.repeats);
-  point.is_hopeless = costs.empty() && point.done + point.failed >= first;
-  if (point.is_hopeless) return point;
+  point.cannot_be_precise = costs.empty() && point.done + point.failed >= first;
+  if (point.cannot_be_precise) return point;
   if (costs.size() < first) {
     point.wanted = first - costs.size();
     return point;
@@ -145,12 +145,13 @@ std::vector<std::string> UntilPrecise::lines() const {
     precise += point.is_precise ? 1 : 0;
     runs += point.counted;
     most = std::max(most, point.counted);
-    if (precision_.in_waves && point.counted == 0 && !point.is_hopeless) continue;  // just sent
+    if (precision_.in_waves && point.counted == 0 && !point.cannot_be_precise)
+      continue;  // just sent
     if (point.is_precise || !plan_->expansion.points[i].cannot_run.empty()) continue;
     others.push_back(fmt::format(
         "not precise: {}: {} after {}{}", plan_->expansion.points[i].point.text(),
         point.reached ? percent(*point.reached) : "no interval", counted(point.counted, "run"),
-        point.is_hopeless ? ", as none of its runs counts" : ""));
+        point.cannot_be_precise ? ", as none of its runs counts" : ""));
   }
   lines.push_back(fmt::format("precision: {} of {} within {} (95 %, anytime-valid) after {}",
                               precise, counted(points_.size(), "point"), percent(precision_.share),

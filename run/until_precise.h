@@ -29,8 +29,8 @@ struct PointPrecision {
   std::size_t counted = 0, done = 0;  // completed runs; counted: neither disturbed nor timeless
   std::size_t failed = 0;             // of this call
   std::optional<double> reached;      // as TargetPrecision::share; empty: no interval yet
-  bool is_precise = false, is_hopeless = false;  // hopeless: no run of several counts
-  std::size_t wanted = 0;                        // runs to make next
+  bool is_precise = false, cannot_be_precise = false;  // hopeless: no run of several counts
+  std::size_t wanted = 0;                              // runs to make next
 };
 
 class UntilPrecise {

@@ -206,13 +206,13 @@ World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssi
   membership.process = process;
   membership.replicas_here = launch.layout.gpus / launch.layout.ntasks;
   membership.deadlines = launch.deadlines;
-  membership.last_words = [process, more = launch.last_words](const Error& error) {
-    leave_last_words(environment_of_process(), process, error);
+  membership.on_fatal_error = [process, more = launch.on_fatal_error](const Error& error) {
+    write_fatal_status(environment_of_process(), process, error);
     if (more) more(error);
   };
   parts_->stall_monitor = std::make_unique<StallMonitor>(
       StallMonitor::Setup{membership.deadlines, process.rank * membership.replicas_here,
-                          membership.replicas_here, membership.last_words});
+                          membership.replicas_here, membership.on_fatal_error});
   membership.stall_monitor = parts_->stall_monitor.get();
   if (launch.recorded && flight_is_on(environment_of_process())) {
     parts_->open_rings(process, membership.replicas_here);

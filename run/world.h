@@ -24,7 +24,7 @@ struct LaunchSpec {
   Deadlines deadlines = {};
   bool recorded = false;  // records steps and collectives in flight rings
   // Called before a process is ended by force; see StallMonitor.
-  std::function<void(const Error&)> last_words = {};
+  std::function<void(const Error&)> on_fatal_error = {};
 };
 
 // Whether Paceline must start the ranks: the backend has several processes, and no launcher started

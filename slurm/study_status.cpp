@@ -96,8 +96,8 @@ std::string point_line(Runs runs, std::size_t width) {
 std::string waiting_for(const Runs& runs) {
   std::set<std::string> reasons;
   for (const RunView* run : runs) {
-    const bool told = !run->why.empty() && run->why != "None";
-    if (run->phase == RunPhase::pending && told) reasons.insert(run->why);
+    const bool has_reason = !run->why.empty() && run->why != "None";
+    if (run->phase == RunPhase::pending && has_reason) reasons.insert(run->why);
   }
   return reasons.empty() ? "" : "; pending for " + join({reasons.begin(), reasons.end()}, ", ");
 }

@@ -38,8 +38,8 @@ bool is_in_queue(const RunView& view) {
 // Slurm knows what a run without a record came to.
 std::string why_again(const RunStatus& status, const RunView* view) {
   if (status.state == RunState::elsewhere) return kNoRecord;  // told as a sum
-  const bool told = view && view->phase == RunPhase::failed && !view->why.empty();
-  return status.state == RunState::missing && told ? view->why : status.why;
+  const bool has_reason = view && view->phase == RunPhase::failed && !view->why.empty();
+  return status.state == RunState::missing && has_reason ? view->why : status.why;
 }
 
 // "6 runs are"
@@ -139,7 +139,7 @@ std::string advice(const Site& site) {
 // It is no part of the study: a queue that is full by now must not hide that all was sent.
 void send_collector(const Submission& submission, const Site& site,
                     const std::set<std::int64_t>& jobs, const SlurmCommands& slurm,
-                    const std::function<void(const std::string&)>& tell) {
+                    const std::function<void(const std::string&)>& notify) {
   const ScriptSetup& setup = submission.setup;
   const fs::path script = setup.folder / file_of_array(setup.session, "collect", ".sbatch");
   replace_file(script, collect_script_text(site, setup));
@@ -147,15 +147,15 @@ void send_collector(const Submission& submission, const Site& site,
   const SbatchAnswer answer =
       slurm.submit(script, setup.folder, {after}, job_name("collect", setup));
   if (answer.job > 0) {
-    tell(fmt::format("job {} collects the study after them", answer.job));
+    notify(fmt::format("job {} collects the study after them", answer.job));
   } else if (!answer.is_refused) {
-    tell(
+    notify(
         fmt::format("whether a job collects the study is not known (sbatch: {}): call paceline "
                     "collect {}",
                     answer.why, setup.folder.string()));
   } else if (is_refused_for_now(answer.why)) {
-    tell(fmt::format("no job collects the study, as the queue is full: call paceline collect {}",
-                     setup.folder.string()));
+    notify(fmt::format("no job collects the study, as the queue is full: call paceline collect {}",
+                       setup.folder.string()));
   } else {
     throw_no_job(answer, script, site);
   }
@@ -284,7 +284,7 @@ std::vector<Element> list_elements(const StudyPlan& plan, const std::vector<Reso
 std::size_t send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
                             const std::vector<Resolved>& resolved, Journal& journal,
                             const SlurmCommands& slurm, bool collect,
-                            const std::function<void(const std::string&)>& tell) {
+                            const std::function<void(const std::string&)>& notify) {
   const ScriptSetup& setup = submission.setup;
   make_folder(setup.folder / "slurm" / setup.session);
   std::vector<std::string> scripts;  // all of them first: what cannot be asked for stops it here
@@ -318,19 +318,19 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
       if (!answer.is_refused || jobs.empty() || !is_refused_for_now(answer.why)) {
         throw_no_job(answer, script, site);
       }
-      tell(fmt::format("Slurm takes no more now: {} left for a later call ({})",
-                       runs_are(elements_in(submission.arrays) - sent + submission.left()),
-                       answer.why));
+      notify(fmt::format("Slurm takes no more now: {} left for a later call ({})",
+                         runs_are(elements_in(submission.arrays) - sent + submission.left()),
+                         answer.why));
       return sent;
     }
     journal.sent(setup.session, array.name, answer.job);
     jobs.insert(answer.job);
     sent += array.runs.size();
-    tell(fmt::format("job {}: {} ({}), {}", answer.job, array.name, array.shape.text(),
-                     counted(array.runs.size(), "element")));
+    notify(fmt::format("job {}: {} ({}), {}", answer.job, array.name, array.shape.text(),
+                       counted(array.runs.size(), "element")));
   }
   if (collect && sent > 0 && submission.left() == 0) {
-    send_collector(submission, site, jobs, slurm, tell);
+    send_collector(submission, site, jobs, slurm, notify);
   }
   return sent;
 }
@@ -361,9 +361,9 @@ std::string again_lines(const Submission& submission, const StudyPlan& plan) {
     }
   }
   std::string text;
-  std::size_t told = 0;
+  std::size_t has_reason = 0;
   for (const auto& [point, why] : reasons) {
-    if (++told > kShownPoints) break;
+    if (++has_reason > kShownPoints) break;
     text += fmt::format("again: {} {}\n", plan.expansion.points[point].point.text(), to_text(why));
   }
   if (reasons.size() > kShownPoints) {

@@ -75,10 +75,10 @@ std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const Sc
 
 // The runs as array elements.
 std::vector<Element> list_elements(const StudyPlan& plan, const std::vector<Resolved>& resolved,
-                                    const JobArray& array);
+                                   const JobArray& array);
 
 // Writes each array's files and submits it. The journal is updated before sbatch is called. Calls
-// `tell` for each accepted array. With `collect`, a collecting job follows the last wave. Throws
+// `notify` for each accepted array. With `collect`, a collecting job follows the last wave. Throws
 // usage with Slurm's message if an array is rejected, or its fate is unknown (the next submission
 // then looks for it before it sends anything); earlier ones stay in the queue. If only the queue
 // is full, and holds runs of this study, the rest becomes the next wave. Returns the number of runs
@@ -86,7 +86,7 @@ std::vector<Element> list_elements(const StudyPlan& plan, const std::vector<Reso
 std::size_t send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
                             const std::vector<Resolved>& resolved, Journal& journal,
                             const SlurmCommands& slurm, bool collect,
-                            const std::function<void(const std::string&)>& tell);
+                            const std::function<void(const std::string&)>& notify);
 
 // For arrays of which a submission did not learn what became of them: finds their jobs by name.
 void find_unanswered(Journal& journal, const SlurmCommands& slurm);

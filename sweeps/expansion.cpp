@@ -90,7 +90,7 @@ class Expander {
     check_names();
     set_nodes();
     hold_cpus();
-    find_hindrances();
+    check_points();
     if (spec_.control) add_control();
     tag_programs();
     return std::move(expansion_);
@@ -229,12 +229,12 @@ class Expander {
     return planned.parameters.find("gpus_per_task") ? layout.gpus / layout.ntasks : most;
   }
 
-  void find_hindrances() {
-    if (!machine_.hindrance) return;
+  void check_points() {
+    if (!machine_.check) return;
     std::vector<std::pair<std::string, std::vector<std::string>>> hindered;  // why -> points
     for (PlannedPoint& planned : expansion_.points) {
       if (!planned.cannot_run.empty()) continue;  // there is a note on it
-      planned.cannot_run = machine_.hindrance(planned);
+      planned.cannot_run = machine_.check(planned);
       if (planned.cannot_run.empty()) continue;
       const auto known = std::find_if(hindered.begin(), hindered.end(), [&](const auto& entry) {
         return entry.first == planned.cannot_run;

@@ -27,10 +27,10 @@ struct Expansion {
 
 // What to do with a point that cannot run here: its backend or device is not built, or the machine
 // is too small.
-enum class Unbuilt { leave_out, keep };
+enum class Unbuilt { drop, keep };
 
 // Why a point cannot run on this machine. Empty: it can.
-using Hindrance = std::function<std::string(const PlannedPoint&)>;
+using RunnableCheck = std::function<std::string(const PlannedPoint&)>;
 
 // What one node of a cluster holds. 0: unknown, and nothing is refused for it.
 struct NodeSize {
@@ -43,7 +43,7 @@ struct NodeSize {
 struct TargetMachine {
   int cores = 1;             // value of the name "cores" in expressions
   bool shares_cores = true;  // replicas without given CPUs divide the cores, instead of one each
-  Hindrance hindrance = {};
+  RunnableCheck check = {};
   std::optional<NodeSize> node = {};  // of a cluster; empty: all points run on one machine
 };
 
@@ -52,8 +52,7 @@ struct TargetMachine {
 // without given nodes get the fewest that hold them. `where` and `exclude` also apply to included
 // points. Throws input with file and line for an empty product, two equal points, more than 100,000
 // combinations or 1,000,000 runs; usage for an impossible layout, or a point that no node holds.
-Expansion expand(const Spec& spec, const TargetMachine& machine,
-                 Unbuilt unbuilt = Unbuilt::leave_out);
-Expansion expand(const Spec& spec, int cores, Unbuilt unbuilt = Unbuilt::leave_out);
+Expansion expand(const Spec& spec, const TargetMachine& machine, Unbuilt unbuilt = Unbuilt::drop);
+Expansion expand(const Spec& spec, int cores, Unbuilt unbuilt = Unbuilt::drop);
 
 }  // namespace paceline

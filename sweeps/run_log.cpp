@@ -7,7 +7,7 @@ namespace paceline {
 RunLog::RunLog(std::filesystem::path file)
     : file_(std::move(file)), stream_(file_, std::ios::binary | std::ios::trunc) {}
 
-void RunLog::hear(std::string_view text) {
+void RunLog::append(std::string_view text) {
   stream_.write(text.data(), static_cast<std::streamsize>(text.size()));
   stream_.flush();
   constexpr std::size_t kTail = 4096;

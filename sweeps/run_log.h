@@ -12,7 +12,7 @@ class RunLog {
  public:
   explicit RunLog(std::filesystem::path file);  // replaces an older file
 
-  void hear(std::string_view text);
+  void append(std::string_view text);
   std::string last_line() const;  // without "paceline: "; may be empty
   const std::filesystem::path& file() const { return file_; }
 

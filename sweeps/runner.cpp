@@ -139,7 +139,7 @@ class StudyRunner {
                fmt::format("{}.{}.log", point_at(run).point.folder(), name));
     const double start = now_seconds();
     const Watch watch = watch_child(
-        make_child(run), [&](std::string_view text) { log.hear(text); }, setup_.grace_seconds,
+        make_child(run), [&](std::string_view text) { log.append(text); }, setup_.grace_seconds,
         setup_.spec->timeout_seconds);
     const double seconds = now_seconds() - start;
     is_running_ = false;

@@ -59,8 +59,8 @@ std::vector<std::string> warnings(const StudyPlan& plan) {
 
 struct PointState {
   std::size_t done = 0, to_make = 0;
-  std::string text;      // "2 of 3 done; repeat 2: rank 1 was killed"
-  bool is_told = false;  // there is more to say than what is done
+  std::string text;       // "2 of 3 done; repeat 2: rank 1 was killed"
+  bool is_known = false;  // there is more to say than what is done
 };
 
 PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStatus*>& runs,
@@ -77,8 +77,8 @@ PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStat
   if (!can_run) state.to_make = 0;
   state.text = fmt::format("{} of {} done", state.done, plan.spec.repeats);
   if (!can_run) state.text += "; cannot run here";
-  state.is_told = !reasons.empty();
-  if (state.is_told) state.text += "; " + to_text(std::move(reasons));
+  state.is_known = !reasons.empty();
+  if (state.is_known) state.text += "; " + to_text(std::move(reasons));
   return state;
 }
 
@@ -106,7 +106,7 @@ std::string point_rows(const StudyPlan& plan, std::size_t most) {
   }
   if (points.size() > most) {
     std::stable_partition(order.begin(), order.end(),
-                          [&](std::size_t i) { return states[i].is_told; });
+                          [&](std::size_t i) { return states[i].is_known; });
   }
   const std::size_t shown = std::min(most, points.size());
   std::size_t width = 5;
@@ -246,9 +246,9 @@ std::vector<std::string> resume_lines(const StudyPlan& plan) {
     if (status.state == RunState::done || status.state == RunState::elsewhere) continue;
     reasons[status.run.point].push_back({status.run.repeat, status.why});
   }
-  std::size_t told = 0;
+  std::size_t listed = 0;
   for (const auto& [point, why] : reasons) {
-    if (++told > kShownPoints) break;
+    if (++listed > kShownPoints) break;
     lines.push_back(
         fmt::format("to run: {} {}", plan.expansion.points[point].point.text(), to_text(why)));
   }

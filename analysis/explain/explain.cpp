@@ -43,7 +43,7 @@ std::string compute_text(const LossParts& parts) {
                return fmt::format("{:.2f} [{:.2f}, {:.2f}]", ratio.value, ratio.interval.low,
                                   ratio.interval.high);
              },
-             [](double ratio, const Doubt&) { return fmt::format("{:.2f}", ratio); }) +
+             [](double ratio, const WeakEvidence&) { return fmt::format("{:.2f}", ratio); }) +
          " times as long as in the base";
 }
 
@@ -74,9 +74,9 @@ std::string loss_text(const LossParts& parts) {
         const std::string with_interval =
             fmt::format("{} [{:.1f}, {:.1f}]", text, std::min(a, b), std::max(a, b));
         if (all.is_above(0) || all.is_below(0)) return with_interval + ": " + list;
-        return with_interval + ", which cannot be told from noise" + certain_parts_text(parts);
+        return with_interval + ", which cannot be distinguished from noise" + certain_parts_text(parts);
       },
-      [&](double, const Doubt& why) {
+      [&](double, const WeakEvidence& why) {
         return fmt::format("{}: {}; {}, so how much of it is noise is not known", text, list,
                            why.text());
       });

@@ -21,7 +21,7 @@ struct PointExplanation {
   const RowFacts* facts = nullptr;
   std::string name;  // see point_names()
   // The largest cost beyond the noise of the runs, whether or not others give back what it takes.
-  // Costs that cannot be told apart are joined by "or". Empty: all costs are within the noise, or
+  // Costs that cannot be distinguished are joined by "or". Empty: all costs are within the noise, or
   // there are no phases.
   std::string label;
   std::string by_means;  // the label that the means alone would give, for points with too few runs
@@ -40,7 +40,7 @@ struct SeriesExplanation {
   std::string name;
   std::optional<Fitted> amdahl, gustafson;  // gustafson for weak scaling, amdahl otherwise
   std::optional<UslFit> usl;
-  Doubt unfitted;         // why no law is fitted
+  WeakEvidence unfitted;  // why no law is fitted
   std::size_t sizes = 0;  // with several replicas
   std::vector<Finding> verdict;
 };

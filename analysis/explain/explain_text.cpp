@@ -65,7 +65,7 @@ std::string counterfactual_text(const Counterfactual& what) {
         const std::string with = fmt::format("{}{:.3f} times as fast [{:.3f}, {:.3f}]", text,
                                              known.value, known.interval.low, known.interval.high);
         if (!ratio.is_above(1) && !ratio.is_below(1)) {
-          return with + ", which cannot be told from no difference";
+          return with + ", which cannot be distinguished from no difference";
         }
         if (!saves && ratio.is_below(1)) return with + ": it is no cost here";
         return share.match(
@@ -74,9 +74,9 @@ std::string counterfactual_text(const Counterfactual& what) {
                                  saves ? "saves" : "costs", points.value, points.interval.low,
                                  points.interval.high);
             },
-            [&](double, const Doubt&) { return with; });
+            [&](double, const WeakEvidence&) { return with; });
       },
-      [&](double value, const Doubt& why) {
+      [&](double value, const WeakEvidence& why) {
         return fmt::format("{}{:.3f} times as fast; {}, so how much of it is noise is not known",
                            text, value, why.text());
       });
@@ -164,7 +164,7 @@ std::vector<std::string> legend(const Explanation& explanation) {
                   is_bound ? " (≥, ≤: only a bound, as the samples of the steps are not beside "
                              "the records)"
                            : ""),
-      "a loss is labelled where it can be told from noise (95 %); \"?\" marks what only the means "
+      "a loss is labelled where it can be distinguished from noise (95 %); \"?\" marks what only the means "
       "of too few or disturbed runs say"};
   const bool has_laws =
       std::ranges::any_of(explanation.series, [](const SeriesExplanation& series) {
@@ -197,7 +197,7 @@ Json to_json(const Judged& judged, const char* name, const std::string& prefix =
       [&](const Known& known) {
         return made(known.value, known.interval.low, known.interval.high);
       },
-      [&](double value, const Doubt&) { return made(value, nullptr, nullptr); });
+      [&](double value, const WeakEvidence&) { return made(value, nullptr, nullptr); });
 }
 
 Json to_json(const std::vector<Finding>& findings) {

@@ -116,7 +116,7 @@ std::optional<Known> fitted(const SpeedUpRows& rows, const Coefficient& found,
             }
             return Known{found.value, {found.value - half, found.value + half}};
           },
-          [](double, const Doubt&) -> std::optional<Known> { return std::nullopt; });
+          [](double, const WeakEvidence&) -> std::optional<Known> { return std::nullopt; });
 }
 
 }  // namespace

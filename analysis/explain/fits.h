@@ -32,7 +32,7 @@ struct SpeedUpRows {
   };
   std::vector<RowValues> rows;  // logarithms, each row once
   std::vector<Size> sizes;
-  Doubt doubt;  // of any row
+  WeakEvidence doubt;  // of any row
 
   std::vector<SpeedPoint> points(const RowMeans& means) const;
   std::size_t count_sizes() const;  // different ones

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostBars = 16;
 constexpr double kSeen = 0.001;  // a part of less is no wider than a line
-constexpr char kNoise[] = "cannot be told from noise";
+constexpr char kNoise[] = "cannot be distinguished from noise";
 
 std::string drawn_name(const Loss& loss) {
   return loss.share.is_above(0) || loss.share.is_below(0) ? loss.label : kNoise;

@@ -18,23 +18,23 @@ namespace paceline {
 
 namespace {
 
-Nearness judge_limit(const Estimate& over_best, double within) {
+LimitVerdict judge_limit(const Estimate& over_best, double within) {
   const auto& interval = over_best.interval;
-  if (!interval || over_best.count < kFewestRuns) return Nearness::undecided;
-  if (interval->high <= 1 + within) return Nearness::within;
-  return interval->low > 1 + within ? Nearness::beyond : Nearness::undecided;
+  if (!interval || over_best.count < kFewestRuns) return LimitVerdict::undecided;
+  if (interval->high <= 1 + within) return LimitVerdict::within;
+  return interval->low > 1 + within ? LimitVerdict::beyond : LimitVerdict::undecided;
 }
 
 // By means, or where they leave it open, by trimmed means.
 void judge_nearness(NearPoint& point, const Row& row, const Row& fastest, const Best& best) {
   point.over_best = compute_ratio(row, fastest, best.rates);
-  point.nearness = judge_limit(point.over_best.estimate, best.within);
-  if (point.nearness != Nearness::undecided || find_weak_evidence(fastest, row)) return;
+  point.limit_verdict = judge_limit(point.over_best.estimate, best.within);
+  if (point.limit_verdict != LimitVerdict::undecided || find_weak_evidence(fastest, row)) return;
   const Estimate trimmed =
       as_factor(trimmed_contrast(log_costs(fastest, best.rates), log_costs(row, best.rates)),
                 1 - kTrimmedShare * (1 - kConfidence));
-  point.nearness = judge_limit(trimmed, best.within);
-  if (point.nearness != Nearness::undecided) point.trimmed_over_best = trimmed;
+  point.limit_verdict = judge_limit(trimmed, best.within);
+  if (point.limit_verdict != LimitVerdict::undecided) point.trimmed_over_best = trimmed;
 }
 
 double count_cpus(const Run& run) {
@@ -45,7 +45,7 @@ double count_cpus(const Run& run) {
 // The rows that can be compared, and why the others cannot.
 class Candidates {
  public:
-  Candidates(const Study& study, const Expense* least) : study_(study) {
+  Candidates(const Study& study, const CostMetric* least) : study_(study) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) rows.push_back(i);
     keep("whose runs did not all reach their goal",
          [&](std::size_t i) { return reached_goal(study.rows[i]); });
@@ -89,7 +89,7 @@ class Candidates {
     if (std::any_of(rows.begin(), rows.end(), which)) keep(why, which);
   }
 
-  void keep_with(const Expense& least) {
+  void keep_with(const CostMetric& least) {
     const auto has_it = [&](std::size_t i) {
       return std::ranges::all_of(study_.rows[i].runs,
                                  [&](const Run& run) { return least.of(run).value_or(0) > 0; });
@@ -138,7 +138,7 @@ class Candidates {
   const Study& study_;
 };
 
-// Which points cannot be told from the fastest.
+// Which points cannot be distinguished from the fastest.
 void find_alike(const Study& study, Best& best) {
   const Row& best_row = study.rows[best.best.row];
   const RowValues fastest = log_costs(best_row, best.rates);
@@ -150,7 +150,7 @@ void find_alike(const Study& study, Best& best) {
     const RowValues costs = log_costs(row, best.rates);
     const Difference slower =
         contrast({fastest, costs}, [](const RowMeans& means) { return means[1][0] - means[0][0]; });
-    if (const Doubt doubt = judged(slower, find_weak_evidence(best_row, row)).doubt()) {
+    if (const WeakEvidence doubt = judged(slower, find_weak_evidence(best_row, row)).doubt()) {
       best.unjudged.push_back(point.name);
       best.doubt.add(doubt);
       continue;
@@ -174,16 +174,16 @@ void find_alike(const Study& study, Best& best) {
 
 }  // namespace
 
-const std::vector<Expense>& expenses() {
+const std::vector<CostMetric>& expenses() {
   constexpr double kKilo = 1000;
-  static const std::vector<Expense> all = {{"energy", "Wh", kWattHour, energy_joules, true},
-                                           {"edp", "kJ s", kKilo, energy_delay, true},
-                                           {"gpu-hours", "GPU-hours", 1, gpu_hours},
-                                           {"core-hours", "core-hours", 1, core_hours}};
+  static const std::vector<CostMetric> all = {{"energy", "Wh", kWattHour, energy_joules, true},
+                                              {"edp", "kJ s", kKilo, energy_delay, true},
+                                              {"gpu-hours", "GPU-hours", 1, gpu_hours},
+                                              {"core-hours", "core-hours", 1, core_hours}};
   return all;
 }
 
-Best find_best(const Study& study, double within, const Expense* least) {
+Best find_best(const Study& study, double within, const CostMetric* least) {
   Best best;
   best.within = within;
   best.least = least;
@@ -209,7 +209,7 @@ Best find_best(const Study& study, double within, const Expense* least) {
     point.cpus = count_cpus(study.rows[rows[k]].first());
     if (rows[k] == fastest) {
       point.over_best.estimate = {1, std::nullopt, study.rows[fastest].runs.size()};
-      point.nearness = Nearness::within;
+      point.limit_verdict = LimitVerdict::within;
       best.best = point;
     } else {
       judge_nearness(point, study.rows[rows[k]], study.rows[fastest], best);
@@ -230,15 +230,16 @@ Best find_best(const Study& study, double within, const Expense* least) {
                      return std::tuple(left.gpus, a.cpus, a.over_best.estimate.value) <
                             std::tuple(right.gpus, b.cpus, b.over_best.estimate.value);
                    });
-  const auto smallest =
-      std::find_if(best.points.begin(), best.points.end(),
-                   [](const NearPoint& point) { return point.nearness == Nearness::within; });
+  const auto smallest = std::find_if(
+      best.points.begin(), best.points.end(),
+      [](const NearPoint& point) { return point.limit_verdict == LimitVerdict::within; });
   best.smallest = *smallest;
   best.by_mean = *std::find_if(best.points.begin(), best.points.end(), [&](const NearPoint& point) {
     return point.over_best.estimate.value <= 1 + within;
   });
-  std::copy_if(best.points.begin(), smallest, std::back_inserter(best.undecided),
-               [](const NearPoint& point) { return point.nearness == Nearness::undecided; });
+  std::copy_if(
+      best.points.begin(), smallest, std::back_inserter(best.undecided),
+      [](const NearPoint& point) { return point.limit_verdict == LimitVerdict::undecided; });
   find_alike(study, best);
   return best;
 }

@@ -11,21 +11,21 @@
 
 namespace paceline {
 
-enum class Nearness {
+enum class LimitVerdict {
   within,     // the whole interval of its time over the best's lies below the limit
   beyond,     // the whole interval lies above the limit
   undecided,  // the interval contains the limit, or there are fewer than three runs
 };
 
 // What `smallest` is least in, if not in replicas and CPUs.
-struct Expense {
+struct CostMetric {
   std::string name;  // "energy", as --least takes it
   std::string unit;  // "Wh"
   double scale = 1;  // of the fact's unit
   RunFact of;
   bool is_metered = false;  // rows are only comparable where the same meters cover them
 };
-const std::vector<Expense>& expenses();
+const std::vector<CostMetric>& expenses();
 
 struct NearPoint {
   std::size_t row = 0;  // index into the study's rows
@@ -37,7 +37,7 @@ struct NearPoint {
   bool faster_but_for_outliers = false;  // than the best, by trimmed means
   std::optional<Estimate> amount;        // of Best::least
   Ratio amount_over_best;
-  Nearness nearness = Nearness::undecided;
+  LimitVerdict limit_verdict = LimitVerdict::undecided;
 };
 
 // A row that is excluded from the comparison.
@@ -49,16 +49,16 @@ struct LeftAside {
 };
 
 struct Best {
-  double within = 0;               // 0.05
-  const Expense* least = nullptr;  // null: replicas, then CPUs
-  bool rates = false;              // compares times per sample
-  NearPoint by_mean;               // the smallest whose mean is within the limit, decided or not
+  double within = 0;                  // 0.05
+  const CostMetric* least = nullptr;  // null: replicas, then CPUs
+  bool rates = false;                 // compares times per sample
+  NearPoint by_mean;                  // the smallest whose mean is within the limit, decided or not
   NearPoint best, smallest;  // smallest: among those within; the best itself if there is no other
   std::vector<NearPoint> points;     // all, by replicas, CPUs and time
   std::vector<NearPoint> undecided;  // smaller than the smallest, and possibly within the limit
   std::vector<NearPoint> alike;  // three runs or more, and not significantly slower than the best
   std::vector<std::string> unjudged;  // fewer than three runs, or disturbed ones
-  Doubt doubt;                        // why some cannot be judged, theirs and the best's
+  WeakEvidence doubt;                 // why some cannot be judged, theirs and the best's
   std::vector<LeftAside> left_aside;
 };
 
@@ -70,9 +70,9 @@ struct Best {
 // interval of the means leaves open whether a point is within the limit, that of the trimmed means
 // at 99 % may tell: near the limit, each verdict errs in at most 3 %. Throws input if no row has
 // that amount.
-Best find_best(const Study& study, double within, const Expense* least = nullptr);
+Best find_best(const Study& study, double within, const CostMetric* least = nullptr);
 
-// "fastest: bucket_mb 4: 2.2 s", or which points cannot be told from it.
+// "fastest: bucket_mb 4: 2.2 s", or which points cannot be distinguished from it.
 std::string fastest_sentence(const Study& study, const Best& best);
 
 // The same for each system that has several rows: "A CPU: bucket_mb: fastest: ..."

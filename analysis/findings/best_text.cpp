@@ -14,13 +14,13 @@ namespace paceline {
 
 namespace {
 
-const char* to_string(Nearness nearness) {
-  switch (nearness) {
-    case Nearness::within:
+const char* to_string(LimitVerdict limit_verdict) {
+  switch (limit_verdict) {
+    case LimitVerdict::within:
       return "within";
-    case Nearness::beyond:
+    case LimitVerdict::beyond:
       return "beyond";
-    case Nearness::undecided:
+    case LimitVerdict::undecided:
       return "undecided";
   }
   return "?";
@@ -57,9 +57,9 @@ std::string amount_text(const Best& best, const NearPoint& point) {
   if (point.row == best.best.row) return text;
   const Estimate& ratio = point.amount_over_best.estimate;
   text += percent_text(ratio) + " against the best's";
-  const bool is_told = ratio.interval && ratio.count >= kFewestRuns &&
-                       (ratio.interval->high < 1 || ratio.interval->low > 1);
-  return text + (is_told ? ", " : " (the runs cannot tell them apart), ");
+  const bool is_distinct = ratio.interval && ratio.count >= kFewestRuns &&
+                           (ratio.interval->high < 1 || ratio.interval->low > 1);
+  return text + (is_distinct ? ", " : " (the runs cannot distinguish them), ");
 }
 
 std::string format_line(const Study& study, const Best& best, const NearPoint& point) {
@@ -71,7 +71,7 @@ std::string format_line(const Study& study, const Best& best, const NearPoint& p
   return fmt::format("  {}: {}{}, {} over the best, {}, {}\n", point.name, amount_text(best, point),
                      cost_text(study, best, point), over,
                      counted(units_in(row), row.pooled ? "session" : "run"),
-                     to_string(point.nearness));
+                     to_string(point.limit_verdict));
 }
 
 Json to_json(const Study& study, const Best& best, const NearPoint& point) {
@@ -106,7 +106,7 @@ Json to_json(const Study& study, const Best& best, const NearPoint& point) {
                                                                         : "welch"},
                {"trimmed_over_best",
                 point.trimmed_over_best ? Json(point.trimmed_over_best->value) : Json(nullptr)},
-               {"verdict", to_string(point.nearness)}};
+               {"verdict", to_string(point.limit_verdict)}};
   if (!best.least || !point.amount) return json;
   const Estimate& ratio = point.amount_over_best.estimate;
   json["amount"] = point.amount->value / best.least->scale;
@@ -130,14 +130,14 @@ std::string costs_text(const Study& study, const Best& best) {
   return fmt::format("{:.4g} to {:.4g} {}", low, high, best.rates ? "samples/s" : "s");
 }
 
-// "; not judged, as rows of fewer than 3 runs cannot tell: ring, 2 replicas"
+// "; not judged, as rows of fewer than 3 runs are not enough: ring, 2 replicas"
 std::string unjudged_text(const Best& best) {
   constexpr std::size_t kMostNames = 5;
   if (best.unjudged.empty()) return "";
   const std::size_t shown = std::min(kMostNames, best.unjudged.size());
   const auto end = best.unjudged.begin() + static_cast<std::ptrdiff_t>(shown);
   std::string text = "; not judged, as rows of " + best.doubt.text() +
-                     " cannot tell: " + join({best.unjudged.begin(), end}, "; ");
+                     " are not enough: " + join({best.unjudged.begin(), end}, "; ");
   if (shown < best.unjudged.size()) {
     text += fmt::format("; {} more", best.unjudged.size() - shown);
   }
@@ -183,7 +183,7 @@ std::string fastest_sentence(const Study& study, const Best& best) {
                          std::ranges::none_of(best.alike, &NearPoint::faster_but_for_outliers);
   if (all_alike) {
     return fmt::format(
-               "the {} points{} cannot be told apart at 95 %, tested together ({}); fastest by "
+               "the {} points{} cannot be distinguished at 95 %, tested together ({}); fastest by "
                "its mean: {}",
                others + 1, scope, costs_text(study, best), fastest) +
            aside;
@@ -197,7 +197,7 @@ std::string fastest_sentence(const Study& study, const Best& best) {
                                         : ""));
     }
     return fmt::format(
-               "{} by its mean: {}; cannot be told apart from it at 95 %, tested together ({}): {}",
+               "{} by its mean: {}; cannot be distinguished from it at 95 %, tested together ({}): {}",
                word, fastest, costs_text(study, best), join(names, "; ")) +
            unjudged + aside;
   }
@@ -248,11 +248,12 @@ std::string best_answer(const Study& study, const Best& best) {
                 ? fmt::format("no point{} takes less {}\n", scope_text(best), best.least->name)
                 : "no point is smaller\n";
   } else if (best.smallest.row == best.best.row) {
-    const bool is_told = best.alike.empty() && best.unjudged.empty();
+    const bool is_distinct = best.alike.empty() && best.unjudged.empty();
     text += fmt::format(
         "no {}{} is certainly within {:g} %: {}\n", noun, of_less, 100 * best.within,
-        is_told ? "use the fastest"
-                : "until more repeats decide, " + best.best.name + " is the fastest by its mean");
+        is_distinct
+            ? "use the fastest"
+            : "until more repeats decide, " + best.best.name + " is the fastest by its mean");
   } else {
     text += (best.least ? "least " + best.least->name + ", by the means:\n" : "smallest:\n") +
             format_line(study, best, best.smallest);

@@ -199,13 +199,13 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
     return row.first().gpus > 1 && is_without_communication(row.first());
   });
   if (!has_null) {
-    advice.emplace_back("runs with backend null tell communication from the rest");
+    advice.emplace_back("runs with backend null separate communication from the rest");
   }
   if (of_fixed_steps) {
     advice.emplace_back(
-        "runs of one number of steps at every size tell a fixed time per run from the rest");
+        "runs of one number of steps at every size separate a fixed time per run from the rest");
   }
-  return {{FindingKind::causes_alike, causes + ", and these numbers cannot tell them apart" +
+  return {{FindingKind::causes_alike, causes + ", and these numbers cannot distinguish them" +
                                           (advice.empty() ? "" : "; " + join(advice, ", "))}};
 }
 

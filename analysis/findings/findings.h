@@ -16,7 +16,7 @@ enum class FindingKind {
   own_nodes,    // rows ran on nodes on which no other row did; so for sessions
   own_session,
   sessions_differ,  // a session differs from the first; see run_order.h for this and the next ones
-  sessions_alike,   // it cannot be told from the first
+  sessions_alike,   // it cannot be distinguished from the first
   rounds_trend,     // times rise or fall from round to round
   slow_first_round,
   rounds_resemble,  // runs resemble those of the round before
@@ -33,11 +33,11 @@ enum class FindingKind {
   unclear,
   unjudged,
   phases,          // what the phases say the loss of the largest size consists of
-  causes_alike,    // possible causes of a steady fraction, where no phases tell them apart
+  causes_alike,    // possible causes of a steady fraction, where no phases distinguish them
   too_few_sizes,   // too few sizes to see whether the loss grows
   speed_up_bound,  // upper bound of the speed-up if the fraction stays the same
   peak,            // the fastest number of replicas according to a fit
-  settings,  // for a study of one size: the fastest setting, or those that cannot be told from it
+  settings,  // for a study of one size: the fastest setting, or those that cannot be distinguished from it
   lower_quality,    // rows that trained worse than their base
   left_out,         // what a published table omits
   implied_samples,  // published rows whose time and rate contradict each other

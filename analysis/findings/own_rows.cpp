@@ -97,13 +97,13 @@ std::vector<Finding> own_places(const std::vector<PlacedRow>& placed, Places Pla
     found.push_back(
         {kind.finding,
          fmt::format("{} ran only {} {}, no other row did: what is due to it cannot "
-                     "be told from what is due to the row{}",
+                     "be distinguished from what is due to the row{}",
                      name_list(of_rows), kind.on, name_list({where.begin(), where.end()}),
                      rows.size() == 1 ? "" : "s")});
   }
   if (found.size() <= kMostListed) return found;
   return {{kind.finding,
-           fmt::format("rows ran {}: what these differ in cannot be told from what rows do",
+           fmt::format("rows ran {}: what these differ in cannot be distinguished from what rows do",
                        kind.own)}};
 }
 

@@ -28,7 +28,7 @@ void Hull::add(const Judged& judged) {
         intervals.add(known.interval.low);
         intervals.add(known.interval.high);
       },
-      [&](double, const Doubt&) { is_known = false; });
+      [&](double, const WeakEvidence&) { is_known = false; });
 }
 
 std::string range_text(const Range& range, int digits, double scale) {

@@ -182,7 +182,7 @@ class Checker {
   }
 
   void check_comparisons() {
-    Doubt doubt;
+    WeakEvidence doubt;
     std::size_t doubted = 0;
     for (std::size_t i = 0; i < facts_.size(); ++i) {
       if (!facts_[i].speed_up || facts_[i].speed_up->base == i) continue;

@@ -91,7 +91,7 @@ std::string rest_text(const SessionShift& shift, double level) {
   const std::string rest = shift.rest_rows == 1 ? "the other row" : "the other rows";
   return differs(shift.rest, level)
              ? fmt::format("{} {}{}", rest, slower_text(shift.rest.mean), interval_text(shift.rest))
-             : fmt::format("{} cannot be told from session 1", rest);
+             : fmt::format("{} cannot be distinguished from session 1", rest);
 }
 
 Finding describe_session(const SessionDifference& difference, double level,
@@ -116,7 +116,7 @@ Finding describe_session(const SessionDifference& difference, double level,
                                              : fmt::format("over {} rows", shift.rest_rows))};
   }
   return {FindingKind::sessions_alike,
-          fmt::format("{} cannot be told from session 1: {} over {} row{}{}", session,
+          fmt::format("{} cannot be distinguished from session 1: {} over {} row{}{}", session,
                       slower_text(shift.rest.mean), shift.rest_rows,
                       shift.rest_rows == 1 ? "" : "s", interval_text(shift.rest))};
 }

@@ -122,7 +122,7 @@ class Series {
     const RowFacts& first = *rows_.begin()->second;
     const Difference whole = change(first, *rows_.rbegin()->second);
     trend.change = judged(whole, {});
-    if (const Doubt doubt = trend.change.doubt()) {
+    if (const WeakEvidence doubt = trend.change.doubt()) {
       trend.doubt = doubt;
       return TrendKind::unjudged;
     }

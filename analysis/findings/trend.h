@@ -46,7 +46,7 @@ struct SizeOfTrend {
 // Rows with the same base; one row for each size with several replicas.
 struct Trend {
   TrendKind kind = TrendKind::one_size;
-  Doubt doubt;                     // empty: the noise of every row is known
+  WeakEvidence doubt;              // empty: the noise of every row is known
   std::string cpus;                // "1 CPU per replica"; empty: unknown
   std::vector<SizeOfTrend> sizes;  // ascending; not empty
   Judged change;                   // of e, from the smallest size to the largest

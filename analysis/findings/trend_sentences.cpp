@@ -65,7 +65,7 @@ class TrendSentence {
       case TrendKind::slower_than_one:
         return "several replicas are slower than one: no law of scaling applies";
       case TrendKind::no_loss:
-        return "no loss that can be told from noise" + bounds();
+        return "no loss that can be distinguished from noise" + bounds();
       case TrendKind::hidden_loss:
         return hidden_loss();
       case TrendKind::above_ideal:
@@ -139,7 +139,7 @@ class TrendSentence {
     const std::string text = fmt::format("{} costs {} points of efficiency on {} replicas",
                                          loss.label, points_text(loss.share), replicas);
     if (gains.empty()) {
-      return text + "; a loss in all cannot be told from noise" + bounds();
+      return text + "; a loss in all cannot be distinguished from noise" + bounds();
     }
     const Loss& gain = gains.front();
     if (gain.label != "compute") {
@@ -155,7 +155,7 @@ class TrendSentence {
                      "long hides it",
                      ratio.value, ratio.interval.low, ratio.interval.high);
                },
-               [](double, const Doubt&) { return std::string(); }) +
+               [](double, const WeakEvidence&) { return std::string(); }) +
            above_ideal();
   }
 
@@ -218,7 +218,7 @@ class TrendSentence {
     std::vector<std::string> values;
     for (std::size_t i = 0; i <= last_; ++i) values.push_back(at(i));
     return fmt::format(
-        "{} changes with the replicas, but not in one direction that can be told from noise: {} on "
+        "{} changes with the replicas, but not in one direction that can be distinguished from noise: {} on "
         "{} replicas",
         what_, join(values, " / "), sizes());
   }
@@ -235,13 +235,13 @@ class TrendSentence {
                      : fmt::format(", a change of {:+.{}f} to {:+.{}f}", low, digits, high, digits);
     }
     return fmt::format(
-        "whether {} changes with the replicas cannot be told from noise: {} on {}, {} on {}{}",
+        "whether {} changes with the replicas cannot be distinguished from noise: {} on {}, {} on {}{}",
         what_, at(0), gpus(0), at(last_), gpus(last_), interval);
   }
 
   // The numbers, and nothing of what they mean.
   std::string unjudged() const {
-    const std::string rows = "rows of " + first_.doubt.text() + " cannot tell whether that is ";
+    const std::string rows = "rows of " + first_.doubt.text() + " cannot show whether that is ";
     if (first_.looks_steady && std::ranges::all_of(trends_, &Trend::looks_steady)) {
       const Hull hull = find_hull(trends_, &SizeOfTrend::fraction);
       const std::string share = percent_text(hull);
@@ -318,10 +318,10 @@ std::vector<Finding> phases_findings(const ScalingSeries& series,
   std::vector<Finding> found;
   for (const Trend& trend : trends) {
     if (trend.kind == TrendKind::hidden_loss) continue;
-    const auto is_told = [](const SizeOfTrend& size) {
+    const auto is_distinct = [](const SizeOfTrend& size) {
       return size.parts && (size.parts->all().is_above(0) || size.parts->all().is_below(0));
     };
-    const auto largest = std::find_if(trend.sizes.rbegin(), trend.sizes.rend(), is_told);
+    const auto largest = std::find_if(trend.sizes.rbegin(), trend.sizes.rend(), is_distinct);
     if (largest == trend.sizes.rend()) continue;
     const LossParts& parts = *largest->parts;
     const bool gained = parts.all().value() < 0;

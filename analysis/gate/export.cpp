@@ -69,16 +69,16 @@ struct Gauges {
   }
 };
 
-std::string family(const std::string& name, const std::string& help, const std::string& samples) {
+std::string group(const std::string& name, const std::string& help, const std::string& samples) {
   return samples.empty()
              ? ""
              : fmt::format("# TYPE {0} gauge\n# HELP {0} {1}\n{2}", name, help, samples);
 }
 
 std::string families(const std::string& name, const std::string& help, const Gauges& gauges) {
-  return family(name, help, gauges.mean) +
-         family(name + "_low", "95 % interval, low end", gauges.low) +
-         family(name + "_high", "95 % interval, high end", gauges.high);
+  return group(name, help, gauges.mean) +
+         group(name + "_low", "95 % interval, low end", gauges.low) +
+         group(name + "_high", "95 % interval, high end", gauges.high);
 }
 
 std::string format_document(const Json& document) {
@@ -113,13 +113,13 @@ std::string google_benchmark_json(const Side& side) {
     return join({names.begin(), names.end()}, ", ");
   };
   return format_document({{"context",
-                   {{"date", side.started_at},
-                    {"executable", kExecutable},
-                    {"host_name", all(side.hosts)},
-                    {"machine", all(side.machines)},
-                    {"sessions", all(side.sessions)},
-                    {"library_build_type", "release"}}},
-                  {"benchmarks", benchmarks}});
+                           {{"date", side.started_at},
+                            {"executable", kExecutable},
+                            {"host_name", all(side.hosts)},
+                            {"machine", all(side.machines)},
+                            {"sessions", all(side.sessions)},
+                            {"library_build_type", "release"}}},
+                          {"benchmarks", benchmarks}});
 }
 
 std::string github_action_json(const Side& side) {
@@ -153,7 +153,7 @@ std::string open_metrics(const Side& side) {
   }
   return families(run, "mean seconds of a run", of_run) +
          families(sample, "mean seconds of a sample, of runs that state their rate", of_sample) +
-         family("paceline_runs", "runs", runs) + kEndOfMetrics;
+         group("paceline_runs", "runs", runs) + kEndOfMetrics;
 }
 
 bool is_export(std::string_view text) {

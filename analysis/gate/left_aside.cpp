@@ -53,9 +53,9 @@ std::string share_text(std::size_t busy, std::size_t runs, const std::string& si
 
 void find_one_sided(Compared& compared, const RoundSet& only_before, const RoundSet& only_now,
                     const SideNames& names) {
-  constexpr double kTelling = 0.3;  // 3 rounds of one side, none of the other
+  constexpr double kReportedP = 0.3;  // 3 rounds of one side, none of the other
   const double p = sign_test(only_before.size(), only_now.size());
-  if (p >= kTelling) return;
+  if (p >= kReportedP) return;
   const bool is_now = only_now.size() > only_before.size();
   const Samples& more = is_now ? compared.current : compared.baseline;
   const Samples& less = is_now ? compared.baseline : compared.current;
@@ -86,7 +86,7 @@ std::size_t keep_rounds(Compared& compared, const RoundSet& rounds) {
   return before - compared.baseline.size() - compared.current.size();
 }
 
-void leave_busy_rounds(Compared& compared, const SideNames& names) {
+void exclude_busy_rounds(Compared& compared, const SideNames& names) {
   const RoundSet all = list_rounds(compared.baseline), before = busy_rounds(compared.baseline),
                  now = busy_rounds(compared.current);
   const RoundSet only_before = without(before, now), only_now = without(now, before);
@@ -95,7 +95,7 @@ void leave_busy_rounds(Compared& compared, const SideNames& names) {
   find_one_sided(compared, only_before, only_now, names);
   const bool is_enough = quiet.size() >= kFewestRuns;
   if (!is_enough && alike.size() < kFewestRuns) {
-    compared.hindrance =
+    compared.why_undecidable =
         compared.one_sided.empty() ? uneven_text(compared, names) : compared.one_sided;
     return;
   }
@@ -107,7 +107,7 @@ void leave_busy_rounds(Compared& compared, const SideNames& names) {
                   all.size() - kept.size(), all.size(), is_enough ? "" : " on one side"));
 }
 
-void leave_busy_runs(Compared& compared, const SideNames& names) {
+void exclude_busy_runs(Compared& compared, const SideNames& names) {
   constexpr double kEven = 0.1;  // shares of busy runs that differ by less
   const auto quiet_samples = [](const Samples& samples) {
     Samples quiet;
@@ -133,7 +133,7 @@ void leave_busy_runs(Compared& compared, const SideNames& names) {
     compared.baseline = before;
     compared.current = now;
   } else if (std::abs(share(compared.baseline) - share(compared.current)) >= kEven) {
-    compared.hindrance = uneven_text(compared, names);
+    compared.why_undecidable = uneven_text(compared, names);
   }
 }
 
@@ -149,7 +149,7 @@ std::string outlying_text(const std::string& what, double furthest, const Quanti
                      : fmt::format(" (by {:.3f} at most)", furthest));
 }
 
-void leave_outlying_rounds(Compared& compared, const QuantityInfo& info) {
+void exclude_outlying_rounds(Compared& compared, const QuantityInfo& info) {
   const auto before = means_of_rounds(compared.baseline, info),
              now = means_of_rounds(compared.current, info);
   std::vector<double> differences;
@@ -192,8 +192,8 @@ std::vector<double> deviations_in_sessions(const Samples& samples, const Quantit
   return deviations;
 }
 
-std::size_t leave_outlying_runs(Samples& samples, const QuantityInfo& info, const std::string& side,
-                                std::vector<std::string>& notes) {
+std::size_t exclude_outlying_runs(Samples& samples, const QuantityInfo& info,
+                                  const std::string& side, std::vector<std::string>& notes) {
   const std::vector<double> deviations = deviations_in_sessions(samples, info);
   std::vector<double> known;
   std::vector<std::size_t> places;
@@ -229,14 +229,14 @@ Compared samples_to_compare(const Samples& baseline, const Samples& current,
   }
   if (!info.is_of_machine) return compared;
   if (count_busy(compared.baseline) + count_busy(compared.current) > 0) {
-    (compared.is_paired ? leave_busy_rounds : leave_busy_runs)(compared, names);
+    (compared.is_paired ? exclude_busy_rounds : exclude_busy_runs)(compared, names);
   }
   if (compared.is_paired) {
-    leave_outlying_rounds(compared, info);
+    exclude_outlying_rounds(compared, info);
   } else {
     compared.outlying = {
-        leave_outlying_runs(compared.baseline, info, names.baseline, compared.notes),
-        leave_outlying_runs(compared.current, info, names.current, compared.notes)};
+        exclude_outlying_runs(compared.baseline, info, names.baseline, compared.notes),
+        exclude_outlying_runs(compared.current, info, names.current, compared.notes)};
   }
   return compared;
 }

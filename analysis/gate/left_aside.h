@@ -31,7 +31,7 @@ struct Compared {
   std::size_t busy = 0;            // runs left aside for it, with those of the other side's rounds
   RunsOfSides outlying;            // runs that stand out, left aside
   std::vector<std::string> notes;  // on what was left aside: "7 of 10 rounds left aside, ..."
-  std::string hindrance;           // why these runs decide nothing; empty: they may
+  std::string why_undecidable;     // why these runs decide nothing; empty: they may
   std::string one_sided;           // a sentence on business of one side; empty: there was none
   bool is_surely_the_current = false;
 };

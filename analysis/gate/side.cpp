@@ -24,13 +24,13 @@ bool differs_by_size(std::string_view name) {
          find_parameter(name)->follows_size;
 }
 
-enum class Of { point, series };  // a series: points that are alike but for their size
+enum class Scope { point, series };  // a series: points that are alike but for their size
 
-std::string parameters_text(const Point& parameters, Of what) {
+std::string parameters_text(const Point& parameters, Scope what) {
   std::string text;
   for (const auto& [name, value] : parameters.values()) {
     if (has_role(name, Role::replication) || !find_parameter(name)->identity()) continue;
-    if (what == Of::series && differs_by_size(name)) continue;
+    if (what == Scope::series && differs_by_size(name)) continue;
     text += name + '=' + to_text(value) + ',';
   }
   return text;
@@ -178,7 +178,7 @@ class SideMaker {
   Group& find_group(const Record& record) {
     const Point parameters = record->parameters;
     const std::string key =
-        record->workload + '|' + record->kind + '|' + parameters_text(parameters, Of::point);
+        record->workload + '|' + record->kind + '|' + parameters_text(parameters, Scope::point);
     const auto [it, first] = index_.emplace(key, groups_.size());
     if (first) {
       groups_.emplace_back();
@@ -218,7 +218,7 @@ class SideMaker {
     subject.lost =
         static_cast<std::size_t>(std::count_if(group.failed.begin(), group.failed.end(),
                                                [&](const Run& run) { return group.is_lost(run); }));
-    const bool all_told = std::all_of(
+    const bool all_known = std::all_of(
         group.members.begin(), group.members.end(),
         [](const Member& member) { return member.run.samples && member.run.goal.empty(); });
     add_times(group);
@@ -229,7 +229,7 @@ class SideMaker {
         ++subject.busy;
         subject.busy_why = run.busy_why;
       }
-      if (all_told) {
+      if (all_known) {
         subject.work += *run.samples / static_cast<double>(group.members.size());
       }
       if (const std::string data = data_name(run); !data.empty()) subject.data.insert(data);
@@ -269,7 +269,7 @@ class SideMaker {
     const double cpus = run.replicas_are_cores ? run.cpus_per_replica().value_or(0)
                                                : static_cast<double>(run.cpus_per_task.value_or(0));
     return fmt::format("{}|{}|{:g}|{}", run.workload, run.kind, cpus,
-                       parameters_text(run.parameters, Of::series));
+                       parameters_text(run.parameters, Scope::series));
   }
 
   static bool is_base_run(const Run& single, const Run& run) {

@@ -69,7 +69,7 @@ std::string describe_cover(Evidence evidence) {
   }
   return fmt::format(
       "interval from runs: it covers how runs within these sessions differ, not how sessions do, "
-      "which may be more; {} sessions or more of the first study would tell",
+      "which may be more; {} sessions or more of the first study would decide",
       kFewestSessions);
 }
 
@@ -237,7 +237,7 @@ class SideTable {
     }
     table_.findings.push_back(fmt::format(
         "of {}, {} differ{} by more than runs of one session do ({} slower, {} faster); whether by "
-        "more than sessions do is not known: {} sessions of the first would tell",
+        "more than sessions do is not known: {} sessions of the first would decide",
         of, differing, differing == 1 ? "s" : "", apart_.slower, apart_.faster, kFewestSessions));
   }
 

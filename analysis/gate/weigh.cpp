@@ -83,7 +83,7 @@ double widening(const Weighed& weighed) {
   return (wide->high - wide->low) / (usual->high - usual->low);
 }
 
-// How many rounds, sessions or runs of each side would tell a change of the threshold from none at
+// How many rounds, sessions or runs of each side would decide a change of the threshold from none at
 // this noise; 0: more than 100.
 int units_needed(const Weighed& weighed, const QuantityInfo& info) {
   constexpr int kMost = 100;
@@ -101,18 +101,18 @@ int units_needed(const Weighed& weighed, const QuantityInfo& info) {
   return 0;
 }
 
-// "; about 12 rounds would tell". No number of runs tells what sessions differ in.
-std::string what_would_tell(const Weighed& weighed, const QuantityInfo& info) {
+// "; about 12 rounds would decide". No number of runs tells what sessions differ in.
+std::string sample_size_hint(const Weighed& weighed, const QuantityInfo& info) {
   const int units = units_needed(weighed, info);
   if (weighed.check.evidence == Evidence::sessions) {
     return units == 0 ? "; fresh runs of both sides (--rerun) leave out how sessions differ"
                       : fmt::format(
-                            "; about {} sessions of each side would tell, or fresh runs of "
+                            "; about {} sessions of each side would decide, or fresh runs of "
                             "both (--rerun)",
                             units);
   }
   if (units == 0) return "";
-  return fmt::format("; about {} {} would tell", units,
+  return fmt::format("; about {} {} would decide", units,
                      weighed.check.evidence == Evidence::paired ? "rounds" : "runs of each side");
 }
 
@@ -142,7 +142,7 @@ void decide_worse(Weighed& weighed, std::size_t checks) {
                                p_phrase(check.adjusted_p), together);
   }
   if (check.verdict == Verdict::undecided) {
-    check.reason += what_would_tell(weighed, quantity_info(check.quantity));
+    check.reason += sample_size_hint(weighed, quantity_info(check.quantity));
   }
 }
 
@@ -214,8 +214,8 @@ void fill_in(Weighed& weighed) {
 void decide(Weighed& weighed, std::size_t checks) {
   Check& check = weighed.check;
   const QuantityInfo& info = quantity_info(check.quantity);
-  if (!weighed.compared.hindrance.empty()) {
-    check.reason = weighed.compared.hindrance;
+  if (!weighed.compared.why_undecidable.empty()) {
+    check.reason = weighed.compared.why_undecidable;
     check.more_rounds_help = !weighed.compared.is_surely_the_current;
     return;
   }
@@ -233,8 +233,8 @@ void decide(Weighed& weighed, std::size_t checks) {
   }
   if (weighed.rounds && weighed.rounds->resemblance() > kMostResemblance) {
     check.reason = fmt::format(
-        "rounds resemble their neighbours too much to tell (correlation of about {:.1f}, of at "
-        "most {} are told)",
+        "rounds resemble their neighbours too much to decide (their correlation is about {:.1f}; at "
+        "most {} is allowed for)",
         weighed.rounds->resemblance(), kMostResemblance);
     return;
   }
@@ -250,7 +250,7 @@ void decide(Weighed& weighed, std::size_t checks) {
   if (bound >= 2 * check.threshold) {
     check.reason = fmt::format("too noisy: {} by up to {} cannot be excluded", worse_word(info),
                                change_text(bound, info)) +
-                   what_would_tell(weighed, info);
+                   sample_size_hint(weighed, info);
   } else if (weighed.compared.is_surely_the_current) {
     check.reason = weighed.compared.one_sided;
     check.more_rounds_help = false;

@@ -149,7 +149,7 @@ std::vector<std::string> make_sentences(const Changes& changes) {
   }
   std::vector<std::string> sentences;
   for (const ChangedFact& fact : changes.facts) {
-    std::string text = fmt::format("{}: {} -> {} (tells {:.0f} % of the sessions apart", fact.name,
+    std::string text = fmt::format("{}: {} -> {} (separates {:.0f} % of the sessions", fact.name,
                                    fact.before, fact.after, 100 * fact.separation);
     if (fact.elsewhere > 0) {
       text += fmt::format("; it also changed {} within these levels",

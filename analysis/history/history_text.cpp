@@ -261,7 +261,7 @@ void add_few(const StudyHistory& study, std::vector<HistoryStatement>& all) {
   HistoryStatement statement{
       fmt::format("{}: {}; the largest change between neighbours of each",
                   is_tested ? "a last session that differs may be one odd session"
-                            : "too few sessions to tell a shift from noise or from one odd session",
+                            : "too few sessions to distinguish a shift from noise or from one odd session",
                   few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
       {}};
   for (std::size_t i = 0; i < few.size() && i < kMostFew; ++i) {

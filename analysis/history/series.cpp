@@ -20,38 +20,39 @@ namespace {
 
 using Runs = std::vector<const Run*>;
 using ByUnit = std::map<std::string, Runs>;  // runs of one session and software
-using Of = std::optional<double>;
+using OptionalValue = std::optional<double>;
 
-Of compute_mean(const Runs& runs, const RunFact& fact) {
+OptionalValue compute_mean(const Runs& runs, const RunFact& fact) {
   std::vector<double> values;
   for (const Run* run : runs) {
-    if (const Of value = fact(*run); value && *value > 0) values.push_back(*value);
+    if (const OptionalValue value = fact(*run); value && *value > 0) values.push_back(*value);
   }
-  return values.empty() ? Of() : geometric_mean(values).value;
+  return values.empty() ? OptionalValue() : geometric_mean(values).value;
 }
 
-Of mean_accuracy(const Runs& runs) {
+OptionalValue mean_accuracy(const Runs& runs) {
   double sum = 0, count = 0;
   for (const Run* run : runs) {
     if (!run->test_accuracy) continue;
     sum += *run->test_accuracy;
     ++count;
   }
-  return count > 0 ? Of(sum / count) : Of();
+  return count > 0 ? OptionalValue(sum / count) : OptionalValue();
 }
 
-Of exposed_share(const Runs& runs) {
+OptionalValue exposed_share(const Runs& runs) {
   double waits = 0, steps = 0;
   for (const Run* run : runs) {
     waits += run->phase_communication;
     steps += run->phase_step;
   }
-  return steps > 0 && runs.front()->gpus > 1 ? Of(waits / steps) : Of();
+  return steps > 0 && runs.front()->gpus > 1 ? OptionalValue(waits / steps) : OptionalValue();
 }
 
-Of measure_cost(const Runs& runs, bool rates) {
-  const Of mean = compute_mean(runs, rates ? &Run::samples_per_second : &Run::fit_seconds);
-  return rates && mean ? Of(1 / *mean) : mean;
+OptionalValue measure_cost(const Runs& runs, bool rates) {
+  const OptionalValue mean =
+      compute_mean(runs, rates ? &Run::samples_per_second : &Run::fit_seconds);
+  return rates && mean ? OptionalValue(1 / *mean) : mean;
 }
 
 bool counts(const Run& run) {
@@ -71,10 +72,10 @@ ByUnit units_of_row(const Row& row) {
   return units;
 }
 
-Of day_of_unit(const Runs& runs) {
-  Of first;
+OptionalValue day_of_unit(const Runs& runs) {
+  OptionalValue first;
   for (const Run* run : runs) {
-    Of day = parse_day(run->started_at);
+    OptionalValue day = parse_day(run->started_at);
     if (!day) day = parse_day(run->session);
     if (day) first = std::min(first.value_or(*day), *day);
   }
@@ -138,17 +139,18 @@ class SeriesMaker {
     return all;
   }
 
-  Of compute_speed_up(std::size_t i, const ByUnit::value_type& unit) const {
+  OptionalValue compute_speed_up(std::size_t i, const ByUnit::value_type& unit) const {
     if (!comparison_.speed_ups[i] || study_.rows[i].first().gpus == 1) return {};
     const ByUnit& bases = units_[comparison_.speed_ups[i]->base];
     const auto base = bases.find(unit.first);
     if (base == bases.end()) return {};
-    const Of above = measure_cost(base->second, comparison_.rates);
-    const Of below = measure_cost(unit.second, comparison_.rates);
-    return above && below ? Of(*above / *below) : Of();
+    const OptionalValue above = measure_cost(base->second, comparison_.rates);
+    const OptionalValue below = measure_cost(unit.second, comparison_.rates);
+    return above && below ? OptionalValue(*above / *below) : OptionalValue();
   }
 
-  Of measure_value(std::size_t i, HistoryMetric metric, const ByUnit::value_type& unit) const {
+  OptionalValue measure_value(std::size_t i, HistoryMetric metric,
+                              const ByUnit::value_type& unit) const {
     const Runs& runs = unit.second;
     switch (metric) {
       case HistoryMetric::time:
@@ -167,23 +169,23 @@ class SeriesMaker {
       case HistoryMetric::serial_fraction:
         break;
     }
-    const Of speed_up = compute_speed_up(i, unit);
+    const OptionalValue speed_up = compute_speed_up(i, unit);
     if (!speed_up) return {};
     if (metric == HistoryMetric::speed_up) return speed_up;
     const SpeedUp& known = *comparison_.speed_ups[i];
     const double gpus = study_.rows[i].first().gpus;
     const double base_gpus = study_.rows[known.base].first().gpus;
     if (metric == HistoryMetric::efficiency) return *speed_up * base_gpus / gpus;
-    return known.karp_flatt ? Of(karp_flatt(*speed_up, gpus)) : Of();
+    return known.karp_flatt ? OptionalValue(karp_flatt(*speed_up, gpus)) : OptionalValue();
   }
 
   void add(std::size_t i, HistoryMetric metric, const std::string& name) {
     const Run& first = study_.rows[i].first();
     HistorySeries series{name, metric, first.gpus, first.nodes, {}};
     for (const auto& unit : units_[i]) {
-      const Of value = measure_value(i, metric, unit);
+      const OptionalValue value = measure_value(i, metric, unit);
       if (!value) continue;
-      const Of day = day_of_unit(unit.second);
+      const OptionalValue day = day_of_unit(unit.second);
       undated_ += day ? 0 : 1;
       if (!day || (options_.since && *day < *options_.since)) continue;
       series.sessions.push_back(make_session(unit.second, *day, *value));

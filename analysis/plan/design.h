@@ -47,7 +47,7 @@ struct Design {
   int rounds = 0, rounds_as_estimated = 0;  // 0: more than kMostRounds
   // Of these rounds, where 5 % of runs stand out and the plan has none that do.
   std::optional<double> power_if_some_stand_out;
-  Sequel equal, slower;                   // of a gate that goes on until it is decided
+  SequentialOutcome equal, slower;        // of a gate that goes on until it is decided
   std::size_t runs = 0;                   // of both builds, in these rounds
   std::optional<double> hours_per_round;  // of both builds; empty: not known
   std::size_t points_without_hours = 0;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kChance = 0.8;  // that noise is no more than planned with
 
-struct One {
+struct PilotRun {
   std::string name, point, session, node;  // point: its name, and what tells apart two of one name
   int round = 0;
   double value = 0;     // logarithm of the time
@@ -36,24 +36,24 @@ struct Sum {
   double mean() const { return sum / count; }
 };
 
-std::string round_name(const One& one) {
+std::string round_name(const PilotRun& one) {
   return one.session + "|" + std::to_string(one.round);
 }
 
 // Takes the means over `key` out of the residuals.
 template <typename KeyOf>
-std::size_t take_out(std::vector<One>& all, KeyOf make_key) {
+std::size_t take_out(std::vector<PilotRun>& all, KeyOf make_key) {
   std::map<Key, Sum> sums;
-  for (const One& one : all) {
+  for (const PilotRun& one : all) {
     Sum& sum = sums[make_key(one)];
     sum.sum += one.residual;
     ++sum.count;
   }
-  for (One& one : all) one.residual -= sums[make_key(one)].mean();
+  for (PilotRun& one : all) one.residual -= sums[make_key(one)].mean();
   return sums.size();
 }
 
-Key point_key(const One& one) {
+Key point_key(const PilotRun& one) {
   return {one.point, one.session};
 }
 
@@ -64,10 +64,10 @@ struct Between {
 };
 
 template <typename KeyOf, typename ParentOf>
-Between between(const std::vector<One>& all, double One::*value, KeyOf make_key,
+Between between(const std::vector<PilotRun>& all, double PilotRun::*value, KeyOf make_key,
                 ParentOf parent_key) {
   std::map<std::string, std::map<Key, Sum>> parents;
-  for (const One& one : all) {
+  for (const PilotRun& one : all) {
     Sum& sum = parents[parent_key(one)][make_key(one)];
     sum.sum += one.*value;
     ++sum.count;
@@ -100,8 +100,8 @@ class NoiseMaker {
   explicit NoiseMaker(const StoreContent& content) {
     const Side side = load_side("pilot", content);
     for (const Record& record : content.records) add(record, side);
-    leave_outlying_aside();
-    std::erase_if(all_, [&](const One& one) { return noise_.points[one.name].runs < 2; });
+    exclude_outlying();
+    std::erase_if(all_, [&](const PilotRun& one) { return noise_.points[one.name].runs < 2; });
     if (all_.empty()) {
       throw Error(ErrorKind::input, "no point of the pilot has 2 runs that count", "--pilot",
                   "run it with --repeats 5, or state the noise with --noise");
@@ -132,17 +132,18 @@ class NoiseMaker {
       point.hours = (point.hours.value_or(0) * n + *hours) / (n + 1);
     }
     ++point.runs;
-    One one{name, name + "|" + record->identity, run.session, record->hosts(), run.round, 0, 0};
+    PilotRun one{name, name + "|" + record->identity, run.session, record->hosts(), run.round, 0,
+                 0};
     one.value = std::log(run.fit_seconds ? *run.fit_seconds : 1 / *run.samples_per_second);
     all_.push_back(one);
     add_scatter(run);
   }
 
   // From the median of its point in its session.
-  void leave_outlying_aside() {
+  void exclude_outlying() {
     constexpr double kLeast = 0.1;  // as the gate's
     std::map<Key, std::vector<double>> values;
-    for (const One& one : all_) values[point_key(one)].push_back(one.value);
+    for (const PilotRun& one : all_) values[point_key(one)].push_back(one.value);
     std::vector<double> deviations;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < all_.size(); ++i) {
@@ -174,22 +175,22 @@ class NoiseMaker {
   }
 
   bool has_rounds() const {
-    return std::all_of(all_.begin(), all_.end(), [](const One& one) { return one.round > 0; });
+    return std::all_of(all_.begin(), all_.end(), [](const PilotRun& one) { return one.round > 0; });
   }
 
   // Alternating means converge to the least squares of point and round, also with gaps.
   void add_runs() {
-    for (One& one : all_) one.residual = one.value;
+    for (PilotRun& one : all_) one.residual = one.value;
     const std::size_t points = take_out(all_, point_key);
-    const auto round_key = [](const One& one) { return Key{round_name(one), ""}; };
+    const auto round_key = [](const PilotRun& one) { return Key{round_name(one), ""}; };
     std::map<std::string, std::set<std::string>> points_of_round;
-    for (const One& one : all_) points_of_round[round_name(one)].insert(one.point);
+    for (const PilotRun& one : all_) points_of_round[round_name(one)].insert(one.point);
     are_rounds_shared_ =
         has_rounds() && std::all_of(points_of_round.begin(), points_of_round.end(),
                                     [](const auto& e) { return e.second.size() > 1; });
     double freedom = static_cast<double>(all_.size() - points);
     std::set<std::string> sessions;
-    for (const One& one : all_) sessions.insert(one.session);
+    for (const PilotRun& one : all_) sessions.insert(one.session);
     if (are_rounds_shared_) {
       before_rounds_ = all_;
       std::size_t rounds = 0;
@@ -200,7 +201,7 @@ class NoiseMaker {
       freedom -= static_cast<double>(rounds - sessions.size());
     }
     double squares = 0;
-    for (const One& one : all_) squares += one.residual * one.residual;
+    for (const PilotRun& one : all_) squares += one.residual * one.residual;
     Level level{"run", std::nullopt, freedom, ""};
     if (freedom > 0) level.sd = std::sqrt(squares / freedom);
     level.remark = freedom <= 0         ? "each point has one run a session"
@@ -216,7 +217,7 @@ class NoiseMaker {
     if (freedom <= 0) return;
     const double share = freedom / static_cast<double>(all_.size());  // of each value
     std::map<std::string, Sum> squares;
-    for (const One& one : all_) {
+    for (const PilotRun& one : all_) {
       squares[one.name].sum += one.residual * one.residual;
       ++squares[one.name].count;
     }
@@ -250,11 +251,11 @@ class NoiseMaker {
   void add_rounds() {
     const bool known = are_rounds_shared_ && freedom_ > 0;
     const Between found = known ? between(
-                                      before_rounds_, &One::residual,
-                                      [](const One& one) {
+                                      before_rounds_, &PilotRun::residual,
+                                      [](const PilotRun& one) {
                                         return Key{round_name(one), ""};
                                       },
-                                      [](const One& one) { return one.session; })
+                                      [](const PilotRun& one) { return one.session; })
                                 : Between{};
     push("round", found, known ? variance_ / found.count : 0,
          known ? "" : "points share no rounds: it is in the run's",
@@ -263,16 +264,16 @@ class NoiseMaker {
 
   void add_sessions() {
     const Between found = between(
-        all_, &One::value,
-        [](const One& one) {
+        all_, &PilotRun::value,
+        [](const PilotRun& one) {
           return Key{one.session, ""};
         },
-        [](const One& one) { return one.point; });
+        [](const PilotRun& one) { return one.point; });
     const Level& round = noise_.levels.back();
     const double within = variance_ + round.sd.value_or(0) * round.sd.value_or(0);
     std::set<std::string> sessions, nodes;
     std::set<Key> pairs;
-    for (const One& one : all_) {
+    for (const PilotRun& one : all_) {
       sessions.insert(one.session);
       nodes.insert(one.node);
       pairs.emplace(one.session, one.node);
@@ -290,13 +291,13 @@ class NoiseMaker {
 
   void add_nodes() {
     std::set<std::string> nodes;
-    for (const One& one : all_) nodes.insert(one.node);
+    for (const PilotRun& one : all_) nodes.insert(one.node);
     const Between found = between(
-        all_, &One::residual,
-        [](const One& one) {
+        all_, &PilotRun::residual,
+        [](const PilotRun& one) {
           return Key{one.node, ""};
         },
-        [](const One& one) { return one.session; });
+        [](const PilotRun& one) { return one.session; });
     const std::string why = nodes.size() < 2 ? "one node"
                             : found.degrees_of_freedom <= 0
                                 ? "no session has runs of several nodes: it is in the session's"
@@ -324,7 +325,7 @@ class NoiseMaker {
   }
 
   Noise noise_;
-  std::vector<One> all_, before_rounds_;
+  std::vector<PilotRun> all_, before_rounds_;
   bool are_rounds_shared_ = false;
   double variance_ = 0, freedom_ = 0;
   Sum scatter_, of_run_;

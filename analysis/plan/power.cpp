@@ -153,11 +153,11 @@ double smallest_seen(const std::function<double(double effect)>& chance, double 
   return high;
 }
 
-Sequel until_decided(const Limits& limits, const Rounds& rounds, double effect, std::size_t tests,
-                     int most, int gates) {
+SequentialOutcome until_decided(const Limits& limits, const Rounds& rounds, double effect,
+                                std::size_t tests, int most, int gates) {
   const double limit = static_cast<double>(tests) / kSignificance;
   RandomSequence random(1, Stream::synthetic, 0);
-  Sequel sequel;
+  SequentialOutcome sequel;
   for (int gate = 0; gate < gates; ++gate) {
     std::vector<double> differences;
     double sum = 0;
@@ -171,9 +171,9 @@ Sequel until_decided(const Limits& limits, const Rounds& rounds, double effect, 
       bool red = false, passed = false;
       if (is_enough) {
         const AnytimeRounds test(differences);
-        const bool is_told = test.resemblance() <= kMostResemblance;
-        red = is_told && mean > limits.threshold && test.evidence_against(0) > limit;
-        passed = is_told && mean < limits.threshold &&
+        const bool is_distinct = test.resemblance() <= kMostResemblance;
+        red = is_distinct && mean > limits.threshold && test.evidence_against(0) > limit;
+        passed = is_distinct && mean < limits.threshold &&
                  test.evidence_against(limits.twice_threshold) > 1 / (1 - kConfidence);
       }
       if (!red && !passed && n < most) continue;

@@ -75,10 +75,10 @@ double smallest_seen(const std::function<double(double effect)>& chance, double 
 // Mean number of rounds of a point in a gate that goes on until it is decided, and how often it is
 // decided within `most` rounds. Of simulated gates with a fixed seed. `rounds`: its sd and share
 // left aside.
-struct Sequel {
+struct SequentialOutcome {
   double rounds = 0, decided = 0, regression = 0;
 };
-Sequel until_decided(const Limits& limits, const Rounds& rounds, double effect, std::size_t tests,
-                     int most, int gates = 4000);
+SequentialOutcome until_decided(const Limits& limits, const Rounds& rounds, double effect,
+                                std::size_t tests, int most, int gates = 4000);
 
 }  // namespace paceline

@@ -117,7 +117,7 @@ std::string sequel(const Design& design) {
 std::string sessions_text(const Design& design, std::size_t width) {
   if (design.sessions.empty()) {
     return wrapped("stored sessions: not planned, as how sessions differ is not known (" +
-                       design.noise.level("session").remark + "); a pilot on 3 days or more tells",
+                       design.noise.level("session").remark + "); a pilot on 3 days or more shows",
                    width);
   }
   std::vector<std::vector<std::string>> rows = {
@@ -136,7 +136,7 @@ std::string sessions_text(const Design& design, std::size_t width) {
          aligned(rows, 0, width);
 }
 
-Json to_json(const Sequel& sequel) {
+Json to_json(const SequentialOutcome& sequel) {
   return {{"mean_rounds", sequel.rounds},
           {"decided", sequel.decided},
           {"regression", sequel.regression}};

@@ -21,13 +21,13 @@ constexpr std::size_t kMostMessages = 2048;
 // env finds it on PATH, without a shell, and ends with 127 where there is none.
 void run_gnuplot(const fs::path& script, const fs::path& picture, const std::string& name) {
   std::string said;
-  const auto hear = [&](std::string_view text) {
+  const auto collect = [&](std::string_view text) {
     if (said.size() < kMostMessages) said += text.substr(0, kMostMessages - said.size());
   };
   const Watch watch =
       watch_child({{"/usr/bin/env", "gnuplot", "-c", script.string(), picture.string()},
                    environment_of_process()},
-                  hear, kGraceSeconds, kDeadlineSeconds);
+                  collect, kGraceSeconds, kDeadlineSeconds);
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorKind::usage, "the plot cannot be drawn: gnuplot " + why, name,
                 "mend gnuplot, or pass --no-plots");

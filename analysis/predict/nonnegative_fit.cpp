@@ -58,7 +58,7 @@ class Relative {
   std::size_t terms() const { return columns_.size(); }
   double length(std::size_t term) const { return lengths_[term]; }
 
-  // With these terms only. Empty: they cannot be told apart, or one is not above zero.
+  // With these terms only. Empty: they cannot be distinguished, or one is not above zero.
   std::optional<std::vector<double>> fit(const std::vector<std::size_t>& used) const {
     Matrix a(used.size(), std::vector<double>(used.size()));
     std::vector<double> b(used.size());

@@ -117,10 +117,10 @@ class SeriesPrediction {
   }
 
   HeldOut held_out(double error) const {
-    std::vector<int> told = list_sizes(rows_);
-    const int last = told.back();
-    told.pop_back();
-    return {told, last, error};
+    std::vector<int> fitted = list_sizes(rows_);
+    const int last = fitted.back();
+    fitted.pop_back();
+    return {fitted, last, error};
   }
 
   PredictorResult laws() {
@@ -139,7 +139,7 @@ class SeriesPrediction {
     it_.laws = forecast_->laws();
     if (costs_.size() == 2) {
       result.notes.push_back(
-          "two sizes: no law can be told from another, so they weigh the same, and the held-out "
+          "two sizes: no law can be distinguished from another, so they weigh the same, and the held-out "
           "error is that of ideal scaling");
     }
     return result;

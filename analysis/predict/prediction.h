@@ -29,7 +29,7 @@ struct PredictOptions {
 
 // How a predictor did at the largest measured size, told only the smaller ones.
 struct HeldOut {
-  std::vector<int> told;
+  std::vector<int> fitted;
   int gpus = 1;
   double error = 0;  // predicted over measured value, minus 1
 };

@@ -97,9 +97,9 @@ std::string held_out_text(const Prediction& prediction, const PredictorResult& e
   }
   const HeldOut& held_out = *each.held_out;
   const char* noun = prediction.replicas_are_cores ? "replica" : "GPU";
-  const bool is_one = held_out.told.size() == 1 && held_out.told.front() == 1;
+  const bool is_one = held_out.fitted.size() == 1 && held_out.fitted.front() == 1;
   return fmt::format("{}: fitted to {} {}{}, off by {} at {} ({})", each.name,
-                     sizes_text(held_out.told), noun, is_one ? "" : "s",
+                     sizes_text(held_out.fitted), noun, is_one ? "" : "s",
                      signed_percent(held_out.error), held_out.gpus, unit_name(prediction));
 }
 

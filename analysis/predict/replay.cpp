@@ -32,7 +32,7 @@ double mean(const std::vector<double>& values) {
 }
 
 // What is replayed of a size: the buckets, and how computing follows from the batch.
-struct Scene {
+struct StepModel {
   int gpus = 1;
   std::vector<BucketEvent> buckets;
   bool overlap = false, joint = false;
@@ -46,7 +46,7 @@ struct Scene {
   }
 };
 
-StepCost mean_step(const RunSteps& steps, const Scene& scene, std::uint64_t seed) {
+StepCost mean_step(const RunSteps& steps, const StepModel& scene, std::uint64_t seed) {
   const auto ranks = static_cast<std::size_t>(scene.gpus);
   const auto count =
       static_cast<int>(std::clamp(kDraws / static_cast<double>(ranks), kFewestSteps, kMostSteps));
@@ -91,7 +91,7 @@ struct Replay::Facts {
   std::vector<std::string> notes;
   std::map<int, MeasuredSize> sizes;
   std::optional<FittedLinks> links;
-  Rest rest;
+  ReplayResidual rest;
   std::vector<double> off;  // logarithms: the measured sizes over their replays with the rest
 
   explicit Facts(ReplaySources given) : sources(std::move(given)) {
@@ -99,7 +99,7 @@ struct Replay::Facts {
     if (!why_not.empty()) return;
     find_links();
     if (!why_not.empty()) return;
-    tell();
+    describe_sources();
     compare_with_measured();
   }
 
@@ -154,7 +154,7 @@ struct Replay::Facts {
     links = fit_links(samples, replicas_per_node());
     if (!links) {
       why_not =
-          "nothing tells what an all-reduce costs: there is no run of two or more replicas, "
+          "nothing shows what an all-reduce costs: there is no run of two or more replicas, "
           "no record of `paceline bench allreduce` and no network";
       return;
     }
@@ -163,7 +163,7 @@ struct Replay::Facts {
         "--record` measures them.");
   }
 
-  void tell() {
+  void describe_sources() {
     const BucketPlan plan = plan_buckets(record());
     if (plan.ready == ReadyTimes::by_operations) {
       notes.push_back(
@@ -181,7 +181,7 @@ struct Replay::Facts {
     }
     if (!sources.network && !links->form_is_known && links->most_replicas < 3) {
       notes.push_back(
-          fmt::format("All-reduces of one size do not tell their form apart; a {} is assumed.",
+          fmt::format("All-reduces of one size do not show their form; a {} is assumed.",
                       to_string(links->network.form)));
     }
     if (sources.scaling == Scaling::strong && sizes.size() == 1) {
@@ -220,7 +220,7 @@ struct Replay::Facts {
     std::vector<ComparedSize> compared;
     for (const auto& [gpus, size] : sizes) {
       if (gpus < 2) continue;
-      const Scene scene = scene_at(gpus, {}, size);
+      const StepModel scene = scene_at(gpus, {}, size);
       ComparedSize one{0, 0, scene.sum_seconds()};
       for (const MeasuredRun& each : size.runs) {
         const auto runs = static_cast<double>(size.runs.size());
@@ -298,7 +298,7 @@ struct Replay::Facts {
   }
 
   // With the computing of a measured size.
-  Scene scene_at(int gpus, const WhatIf& what_if, const MeasuredSize& from) const {
+  StepModel scene_at(int gpus, const WhatIf& what_if, const MeasuredSize& from) const {
     const RunRecord& of = record();
     const BucketPlan plan = plan_buckets(of, what_if.bucket_mb);
     if (plan.buckets.empty()) {
@@ -314,7 +314,7 @@ struct Replay::Facts {
     const double wire = wire_factor(of, what_if.wire);
     double all = 0;
     for (const BucketFacts& bucket : plan.buckets) all += bucket.bytes;
-    Scene scene;
+    StepModel scene;
     scene.gpus = gpus;
     for (const BucketFacts& bucket : plan.buckets) {
       scene.buckets.push_back(
@@ -343,7 +343,7 @@ const std::vector<std::string>& Replay::notes() const {
 ReplayedStep Replay::at(int gpus, const WhatIf& what_if) const {
   const Facts& facts = *facts_;
   const Facts::MeasuredSize& from = facts.largest();
-  const Scene scene = facts.scene_at(gpus, what_if, from);
+  const StepModel scene = facts.scene_at(gpus, what_if, from);
   const auto runs = static_cast<double>(from.runs.size());
   ReplayedStep result;
   result.gpus = gpus;

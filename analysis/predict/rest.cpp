@@ -4,13 +4,13 @@
 
 namespace paceline {
 
-double Rest::with_rest(double replayed, double sums) const {
+double ReplayResidual::with_rest(double replayed, double sums) const {
   return std::max(replayed + seconds(sums), replayed / 10);
 }
 
 namespace {
 
-double squares_missed(const Rest& rest, const std::vector<ComparedSize>& sizes) {
+double squares_missed(const ReplayResidual& rest, const std::vector<ComparedSize>& sizes) {
   double missed = 0;
   for (const ComparedSize& size : sizes) {
     const double by = size.measured - size.replayed - rest.seconds(size.sums);
@@ -21,7 +21,7 @@ double squares_missed(const Rest& rest, const std::vector<ComparedSize>& sizes) 
 
 }  // namespace
 
-Rest fit_residual(const std::vector<ComparedSize>& sizes) {
+ReplayResidual fit_residual(const std::vector<ComparedSize>& sizes) {
   if (sizes.empty()) return {};
   double lacks = 0, products = 0, squares = 0;
   for (const ComparedSize& size : sizes) {
@@ -29,9 +29,9 @@ Rest fit_residual(const std::vector<ComparedSize>& sizes) {
     products += (size.measured - size.replayed) * size.sums;
     squares += size.sums * size.sums;
   }
-  const Rest fixed{lacks / static_cast<double>(sizes.size()), 0};
+  const ReplayResidual fixed{lacks / static_cast<double>(sizes.size()), 0};
   if (sizes.size() == 1 || squares == 0) return fixed;
-  const Rest share{0, products / squares};
+  const ReplayResidual share{0, products / squares};
   return squares_missed(share, sizes) < squares_missed(fixed, sizes) ? share : fixed;
 }
 

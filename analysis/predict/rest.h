@@ -12,7 +12,7 @@ struct ComparedSize {
 };
 
 // Seconds that a replay lacks: of each step alike, or a share of its all-reduces. One of them is 0.
-struct Rest {
+struct ReplayResidual {
   double fixed = 0, share_of_sums = 0;
 
   double seconds(double sums) const { return fixed + share_of_sums * sums; }
@@ -23,6 +23,6 @@ struct Rest {
 // Ranks that disturb each other in computing leave a fixed rest. Links that a benchmark alone found
 // faster or slower than steps do leave a share. Of the two, the one that fits the sizes better by
 // least squares; fixed where one size cannot tell.
-Rest fit_residual(const std::vector<ComparedSize>& sizes);
+ReplayResidual fit_residual(const std::vector<ComparedSize>& sizes);
 
 }  // namespace paceline

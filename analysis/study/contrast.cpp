@@ -169,20 +169,20 @@ bool is_below(const Difference& difference, double limit) {
   return is_judged(difference) && lies_below(*difference.interval(), limit);
 }
 
-void Doubt::add(const Row& row) {
+void WeakEvidence::add(const Row& row) {
   few = few || units_in(row) < kFewestRuns;
   disturbed = disturbed || row.tainted;
   pooled = pooled || row.pooled;
 }
 
-void Doubt::add(const Doubt& other) {
+void WeakEvidence::add(const WeakEvidence& other) {
   few = few || other.few;
   disturbed = disturbed || other.disturbed;
   pooled = pooled || other.pooled;
   unbounded = unbounded || other.unbounded;
 }
 
-std::string Doubt::text() const {
+std::string WeakEvidence::text() const {
   std::vector<std::string> reasons;
   if (few)
     reasons.push_back(fmt::format("fewer than {} {}", kFewestRuns, pooled ? "sessions" : "runs"));
@@ -191,8 +191,8 @@ std::string Doubt::text() const {
   return join(reasons, " or ");
 }
 
-Doubt find_weak_evidence(const Row& base, const Row& row) {
-  Doubt doubt;
+WeakEvidence find_weak_evidence(const Row& base, const Row& row) {
+  WeakEvidence doubt;
   doubt.add(base);
   doubt.add(row);
   return doubt;
@@ -208,16 +208,16 @@ bool Judged::is_below(double limit) const {
   return interval != nullptr && lies_below(*interval, limit);
 }
 
-Judged judged(const Estimate& estimate, const Doubt& doubt) {
+Judged judged(const Estimate& estimate, const WeakEvidence& doubt) {
   if (doubt) return {estimate.value, doubt};
   if (estimate.interval && estimate.count >= kFewestRuns) {
     return {estimate.value, *estimate.interval};
   }
-  return {estimate.value,
-          Doubt{.few = estimate.count < kFewestRuns, .unbounded = estimate.count >= kFewestRuns}};
+  return {estimate.value, WeakEvidence{.few = estimate.count < kFewestRuns,
+                                       .unbounded = estimate.count >= kFewestRuns}};
 }
 
-Judged judged(const Difference& difference, const Doubt& doubt) {
+Judged judged(const Difference& difference, const WeakEvidence& doubt) {
   return judged(Estimate{difference.mean, difference.interval(), difference.count}, doubt);
 }
 

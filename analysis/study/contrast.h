@@ -22,7 +22,7 @@ struct RowValues {
 };
 
 RowValues collect_values(const Row& row,
-                      const std::function<std::vector<double>(const Run&)>& quantities);
+                         const std::function<std::vector<double>(const Run&)>& quantities);
 
 // Log seconds, or log seconds per sample if rates are compared. Means and ratios are computed on
 // these.
@@ -56,7 +56,7 @@ bool is_below(const Difference& difference, double limit);
 bool is_judged(const Difference& difference);  // enough runs for a decision
 
 // Why rows cannot be judged. All false: they can.
-struct Doubt {
+struct WeakEvidence {
   bool few = false;        // fewer than kFewestRuns units
   bool disturbed = false;  // only tainted runs
   bool pooled = false;     // the units are sessions
@@ -65,14 +65,14 @@ struct Doubt {
   bool unbounded = false;
 
   void add(const Row& row);
-  void add(const Doubt& other);
+  void add(const WeakEvidence& other);
   explicit operator bool() const { return few || disturbed || unbounded; }
-  bool operator==(const Doubt&) const = default;
+  bool operator==(const WeakEvidence&) const = default;
   // Describes the rows: "fewer than 3 runs", "only disturbed runs".
   std::string text() const;
 };
 
-Doubt find_weak_evidence(const Row& base, const Row& row);
+WeakEvidence find_weak_evidence(const Row& base, const Row& row);
 
 struct Known {
   double value = 0;
@@ -85,12 +85,14 @@ class Judged {
  public:
   Judged() = default;  // not judged, for no reason
   Judged(double value, const Interval& interval) : value_(value), of_it_(interval) {}
-  Judged(double value, const Doubt& why) : value_(value), of_it_(why) {}
+  Judged(double value, const WeakEvidence& why) : value_(value), of_it_(why) {}
 
   double value() const { return value_; }
   bool is_known() const { return std::holds_alternative<Interval>(of_it_); }
   // False if it is known.
-  Doubt doubt() const { return is_known() ? Doubt{} : std::get<Doubt>(of_it_); }
+  WeakEvidence doubt() const {
+    return is_known() ? WeakEvidence{} : std::get<WeakEvidence>(of_it_);
+  }
   // With its whole interval, so never if it is not known.
   bool is_above(double limit) const;
   bool is_below(double limit) const;
@@ -101,7 +103,7 @@ class Judged {
     if (const auto* interval = std::get_if<Interval>(&of_it_)) {
       return if_known(Known{value_, *interval});
     }
-    return if_not(value_, std::get<Doubt>(of_it_));
+    return if_not(value_, std::get<WeakEvidence>(of_it_));
   }
   // Of a function that only grows, or only falls.
   template <typename Function>
@@ -111,16 +113,16 @@ class Judged {
           const double a = function(known.interval.low), b = function(known.interval.high);
           return Judged(function(known.value), Interval{std::min(a, b), std::max(a, b)});
         },
-        [&](double value, const Doubt& why) { return Judged(function(value), why); });
+        [&](double value, const WeakEvidence& why) { return Judged(function(value), why); });
   }
 
  private:
   double value_ = 0;
-  std::variant<Doubt, Interval> of_it_;
+  std::variant<WeakEvidence, Interval> of_it_;
 };
 
 // `doubt` is that of the rows.
-Judged judged(const Difference& difference, const Doubt& doubt);
-Judged judged(const Estimate& estimate, const Doubt& doubt);
+Judged judged(const Difference& difference, const WeakEvidence& doubt);
+Judged judged(const Estimate& estimate, const WeakEvidence& doubt);
 
 }  // namespace paceline

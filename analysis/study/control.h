@@ -15,7 +15,7 @@ struct ControlCheck {
   std::string point;  // its name among the rows
   Ratio ratio;        // mean cost of the control over that of the point; ideally 1
   std::size_t of_control = 0, of_point = 0;  // numbers of runs, or of sessions if pooled
-  Doubt doubt;
+  WeakEvidence doubt;
 
   // Whether the control is slower or faster beyond the noise. Never true for fewer than
   // kFewestRuns.

@@ -104,7 +104,7 @@ std::string points_text(const Judged& share, bool as_gain) {
         return fmt::format("{:.1f} [{:.1f}, {:.1f}]", known.value, known.interval.low,
                            known.interval.high);
       },
-      [](double value, const Doubt&) { return fmt::format("{:.1f}", value); });
+      [](double value, const WeakEvidence&) { return fmt::format("{:.1f}", value); });
 }
 
 std::string parts_text(const std::vector<Loss>& parts, double all, bool as_gain) {

@@ -27,7 +27,7 @@ struct Costs {
   double total() const { return in_steps() + outside; }
 };
 
-// Of totals of ranks, of which communication and stragglers cannot be told apart.
+// Of totals of ranks, of which communication and stragglers cannot be distinguished.
 constexpr char kWaiting[] = "communication or straggler";
 
 // One entry for each run, of the sums in its record. Empty if a run has no phases, or if rates
@@ -61,7 +61,7 @@ class LossParts {
   std::vector<Loss> certain_losses(std::size_t points = 1) const;
   std::vector<Loss> certain_gains(std::size_t points = 1) const;
 
-  // The largest part, and all that are losses beyond the noise and cannot be told from it. Empty:
+  // The largest part, and all that are losses beyond the noise and cannot be distinguished from it. Empty:
   // the largest is within the noise.
   std::vector<std::string> largest() const;
 
@@ -81,7 +81,7 @@ class LossParts {
   std::vector<Loss> certain(std::size_t points, double sign) const;
 
   std::vector<RowValues> rows_;
-  Doubt doubt_;
+  WeakEvidence doubt_;
   std::vector<Indices> costs_;  // of each part
   Judged all_;
   std::vector<Loss> parts_;

@@ -100,7 +100,7 @@ void compare_work(std::vector<Row>& rows) {
 
 std::vector<std::string> work_notes(const std::vector<Row>& rows) {
   std::map<std::string, std::set<std::string>> silent;  // fact, programs
-  std::set<std::string> told;
+  std::set<std::string> stated;
   bool several = false, unequal = false;
   for (const std::vector<std::size_t>& contest : contests(rows)) {
     several = true;
@@ -108,7 +108,7 @@ std::vector<std::string> work_notes(const std::vector<Row>& rows) {
       unequal = unequal || !rows[i].work.empty();
       for (const WorkFact& fact : kFacts) {
         if (!matters(fact, rows[i])) continue;
-        told.insert(fact.name);
+        stated.insert(fact.name);
         if (fact.text(rows[i].first()).empty()) silent[fact.name].insert(describe_program(rows[i]));
       }
     }
@@ -116,7 +116,7 @@ std::vector<std::string> work_notes(const std::vector<Row>& rows) {
   if (!several) return {};
   std::vector<std::string> compared, notes;
   for (const WorkFact& fact : kFacts) {
-    if (told.contains(fact.name) && !silent.contains(fact.name)) compared.emplace_back(fact.name);
+    if (stated.contains(fact.name) && !silent.contains(fact.name)) compared.emplace_back(fact.name);
   }
   if (unequal) {
     notes.emplace_back("UNEQUAL WORK: programs differ in what they trained, see the rows");

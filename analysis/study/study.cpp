@@ -334,7 +334,7 @@ Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans,
 }
 
 // Runs of before a spec was edited, once there are runs of what it says now. How many.
-std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans) {
+std::size_t drop_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans) {
   if (plans.empty()) return 0;
   std::set<std::string> begun;  // studies that have runs of what their plan says now
   std::vector<PointsOfPlan> plan_points(plans.begin(), plans.end());
@@ -399,15 +399,15 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
                std::size_t superseded) {
   for (Study& study : studies) {
     const bool is_first = &study == &studies.front();
-    const std::vector<Run> told = chosen(lost, [&](const Run& run) {
+    const std::vector<Run> reported = chosen(lost, [&](const Run& run) {
       return belongs_to(run, study) || (is_first && !is_of_any(run, studies));
     });
     const StoreContent none;
-    study.left_out = left_out(is_first ? content : none, told);
+    study.left_out = left_out(is_first ? content : none, reported);
     study.warnings = row_warnings(study);
     study.notes = row_notes(study);
     if (own_plans(study, wanted).empty()) add_note(study, open_ends_note(study));
-    for (const std::string& note : left_out_notes(is_first ? content : none, told)) {
+    for (const std::string& note : left_out_notes(is_first ? content : none, reported)) {
       add_note(study, note);
     }
     if (!is_first) continue;
@@ -458,7 +458,7 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<ExpectedRuns>& plans, Pooling pooling) {
   std::vector<Run> runs = selected_runs(content, selections);
   const std::vector<Run> controls = taken(runs, [](const Run& run) { return run.control; });
-  const std::size_t superseded = leave_out_superseded(runs, plans);
+  const std::size_t superseded = drop_superseded(runs, plans);
   std::vector<ExpectedRuns> wanted = selected(plans, selections);
   shorten_programs(runs, wanted);
   const std::vector<Run> unfinished =

@@ -50,7 +50,7 @@ struct Membership {
   // Set if gradients are in GPU memory. Null: they are in host memory.
   const ReplicaGpus* gpus = nullptr;
   // Records why this process ends, for cases where it cannot return. May be empty.
-  std::function<void(const Error&)> last_words = {};
+  std::function<void(const Error&)> on_fatal_error = {};
 
   // The processes that are connected.
   RankGroup group() const {

@@ -122,10 +122,10 @@ bool asks_to_stop(int number) {
 
 // False at end of file.
 template <typename Hear>
-bool hear_some(int pipe, const Hear& hear) {
+bool read_available(int pipe, const Hear& on_text) {
   std::array<char, 4096> buffer;
   const ssize_t got = read(pipe, buffer.data(), buffer.size());
-  if (got > 0) hear({buffer.data(), static_cast<std::size_t>(got)});
+  if (got > 0) on_text({buffer.data(), static_cast<std::size_t>(got)});
   return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
@@ -190,24 +190,25 @@ bool Child::ended(ChildEnd& end) {
 namespace {
 
 // Children with what is still to be done to them.
-class Family {
+class ProcessGroup {
  public:
-  Family(const std::vector<ChildSetup>& setups, const ChildLimits& limits, const HearChild& hear,
-         const HearChild& hear_output, const std::vector<MoreOutput>& more)
+  ProcessGroup(const std::vector<ChildSetup>& setups, const ChildLimits& limits,
+               const OnChildOutput& on_text, const OnChildOutput& on_output,
+               const std::vector<MoreOutput>& more)
       : limits_(limits) {
-    const auto of_child = [](const HearChild& to, std::size_t child) {
+    const auto of_child = [](const OnChildOutput& to, std::size_t child) {
       return [&to, child](std::string_view text) {
         if (to) to(child, text);
       };
     };
     for (std::size_t i = 0; i < setups.size(); ++i) {
       const auto& child = *children_.emplace_back(std::make_unique<Child>(setups[i]));
-      voices_.push_back({child.pipe(), of_child(hear, i)});
+      sources_.push_back({child.pipe(), of_child(on_text, i)});
       if (child.output_pipe() >= 0)
-        voices_.push_back({child.output_pipe(), of_child(hear_output, i)});
+        sources_.push_back({child.output_pipe(), of_child(on_output, i)});
     }
     for (const MoreOutput& each : more) {
-      if (each.descriptor >= 0) voices_.push_back({each.descriptor, each.hear, 0});
+      if (each.descriptor >= 0) sources_.push_back({each.descriptor, each.on_text, 0});
     }
     ends_.resize(setups.size());
     ended_.resize(setups.size());
@@ -228,25 +229,25 @@ class Family {
   }
 
   // Until somebody says something, a signal comes, or half a second has passed.
-  void listen(int signals) {
+  void wait_and_read(int signals) {
     std::vector<pollfd> entries = {{signals, POLLIN, 0}};
-    for (const Voice& voice : voices_) {
-      entries.push_back({voice.speaking ? voice.pipe : -1, POLLIN, 0});
+    for (const Source& source : sources_) {
+      entries.push_back({source.is_open ? source.pipe : -1, POLLIN, 0});
     }
     poll(entries.data(), entries.size(), 500);
-    for (std::size_t i = 0; i < voices_.size(); ++i) {
-      if (entries[i + 1].revents != 0) hear_from(voices_[i]);
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (entries[i + 1].revents != 0) read_from(sources_[i]);
     }
   }
 
   // What was said before the end is there already. A grandchild may hold the pipe open, or go on
   // for ever.
-  void last_words() {
+  void read_rest() {
     constexpr double kMostSeconds = 1;
     const double until = now_seconds() + kMostSeconds;
-    for (Voice& voice : voices_) {
-      while (voice.speaking && now_seconds() < until && readable(voice.pipe, voice.last_wait))
-        hear_from(voice);
+    for (Source& source : sources_) {
+      while (source.is_open && now_seconds() < until && readable(source.pipe, source.last_wait))
+        read_from(source);
     }
   }
 
@@ -260,7 +261,7 @@ class Family {
   void stop(int number, double grace) {
     signal(number);
     for (std::size_t i = 0; i < ends_.size(); ++i) {
-      if (!ended_[i]) ends_[i].told_to_stop = true;
+      if (!ended_[i]) ends_[i].asked_to_stop = true;
     }
     kill_at_ = std::min(kill_at_, now_seconds() + grace);
   }
@@ -271,8 +272,8 @@ class Family {
     const bool timed_out = now > limit_at_, survivors_late = now > survivors_at_;
     if (timed_out) limit_at_ = kNever;
     if (survivors_late) survivors_at_ = kNever;
-    if (!hopeless_ && limits_.hopeless && limits_.hopeless()) {
-      hopeless_ = true;
+    if (!gave_up_ && limits_.should_give_up && limits_.should_give_up()) {
+      gave_up_ = true;
       stop(SIGTERM, limits_.survivors_grace);
     }
     if (survivors_late) stop(SIGTERM, limits_.survivors_grace);
@@ -282,27 +283,29 @@ class Family {
   }
 
   const std::vector<ChildEnd>& ends() const { return ends_; }
-  bool hopeless() const { return hopeless_; }
+  bool gave_up() const { return gave_up_; }
 
  private:
-  struct Voice {
+  struct Source {
     int pipe;
-    std::function<void(std::string_view)> hear;
+    std::function<void(std::string_view)> on_text;
     int last_wait = 100;  // milliseconds, after the end of all children
-    bool speaking = true;
+    bool is_open = true;
   };
 
-  static void hear_from(Voice& voice) { voice.speaking = hear_some(voice.pipe, voice.hear); }
+  static void read_from(Source& source) {
+    source.is_open = read_available(source.pipe, source.on_text);
+  }
 
   ChildLimits limits_;
   std::vector<std::unique_ptr<Child>> children_;
-  std::vector<Voice> voices_;
+  std::vector<Source> sources_;
   std::vector<ChildEnd> ends_;
   std::vector<bool> ended_;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   double limit_at_ = kNever, survivors_at_ = kNever;  // SIGTERM
   double kill_at_ = kNever;
-  bool hopeless_ = false;
+  bool gave_up_ = false;
 };
 
 }  // namespace
@@ -329,15 +332,15 @@ bool NamedPipe::redirect(int descriptor, const std::filesystem::path& path) {
   return redirected;
 }
 
-WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChild& hear,
-                           const ChildLimits& limits, const HearChild& hear_output,
+WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const OnChildOutput& on_text,
+                           const ChildLimits& limits, const OnChildOutput& on_output,
                            const std::vector<MoreOutput>& more) {
   const BlockedSignals signals;
-  Family family(setups, limits, hear, hear_output, more);
+  ProcessGroup group(setups, limits, on_text, on_output, more);
   WatchOfMany watch;
   bool asked = false;
-  while (!family.all_ended()) {
-    family.listen(signals.descriptor());
+  while (!group.all_ended()) {
+    group.wait_and_read(signals.descriptor());
     while (const int number = signals.next()) {
       if (number == SIGCHLD) continue;
       if (limits.ask_to_stop && !asked && (number == SIGTERM || number == SIGUSR1)) {
@@ -347,25 +350,25 @@ WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChil
       }
       if (asks_to_stop(number) && watch.stopped_by == 0) {
         watch.stopped_by = number;
-        family.stop(number);
+        group.stop(number);
       } else {
-        family.signal(number);
+        group.signal(number);
       }
     }
-    if (family.enforce()) watch.timed_out = true;
+    if (group.enforce()) watch.timed_out = true;
   }
   watch.ended_at = now_seconds();
-  family.last_words();
-  watch.ends = family.ends();
-  watch.hopeless = family.hopeless();
+  group.read_rest();
+  watch.ends = group.ends();
+  watch.gave_up = group.gave_up();
   return watch;
 }
 
-Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
+Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& on_text,
                   double grace_seconds, double limit_seconds) {
   const ChildLimits limits{grace_seconds, limit_seconds};
   const auto watch = watch_children(
-      {setup}, [&](std::size_t, std::string_view text) { hear(text); }, limits);
+      {setup}, [&](std::size_t, std::string_view text) { on_text(text); }, limits);
   return {watch.ends.front(), watch.stopped_by, watch.timed_out};
 }
 

@@ -25,7 +25,7 @@ struct ChildSetup {
 struct ChildEnd {
   int exit_code = 0;
   int signal = 0;
-  bool told_to_stop = false;  // we had asked it to stop, so the end is a consequence, not a cause
+  bool asked_to_stop = false;  // we had asked it to stop, so the end is a consequence, not a cause
 };
 
 class Child {
@@ -55,7 +55,7 @@ struct ChildLimits {
   double run = 0;        // until SIGTERM; 0: no limit
   double survivors = 5;  // until SIGTERM for the others, after one child failed
   // Polled regularly. True: there is no hope, so send SIGTERM. Must not throw.
-  std::function<bool()> hopeless = {};
+  std::function<bool()> should_give_up = {};
   double survivors_grace = 5;  // from that SIGTERM to SIGKILL; short, because they wait for nothing
   // Called for the first SIGTERM or SIGUSR1 instead of passing it on, so that children can end at a
   // suitable moment. The next signal is passed on. Empty: all are passed on.
@@ -73,10 +73,10 @@ struct WatchOfMany {
   double ended_at = 0;  // when the last child ended; pipes may have been read for longer
   int stopped_by = 0;
   bool timed_out = false;
-  bool hopeless = false;  // see the limits
+  bool gave_up = false;  // ChildLimits::should_give_up was true
 };
 
-using HearChild = std::function<void(std::size_t child, std::string_view text)>;
+using OnChildOutput = std::function<void(std::size_t child, std::string_view text)>;
 
 // Carries what descendants on this host write past the programs between us, which may cut lines.
 class NamedPipe {
@@ -101,19 +101,19 @@ class NamedPipe {
 // What is read beside the output of children.
 struct MoreOutput {
   int descriptor = -1;  // -1: none
-  std::function<void(std::string_view text)> hear;
+  std::function<void(std::string_view text)> on_text;
 };
 
-// Waits for children. Passes their output to `hear` (separate standard output to `hear_output`),
+// Waits for children. Passes their output to `on_text` (separate standard output to `on_output`),
 // and forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 to them. After SIGINT, SIGTERM or
 // SIGHUP, children have the grace period to end; then they are killed. Call it from the main thread
 // before starting other threads: signals delivered to other threads cannot be forwarded.
-WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChild& hear,
-                           const ChildLimits& limits = {}, const HearChild& hear_output = {},
+WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const OnChildOutput& on_text,
+                           const ChildLimits& limits = {}, const OnChildOutput& on_output = {},
                            const std::vector<MoreOutput>& more = {});
 
 // The same for one child.
-Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
+Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& on_text,
                   double grace_seconds = 15, double limit_seconds = 0);
 
 // From now on, descendants that lose their parent become children of this process. Call it before

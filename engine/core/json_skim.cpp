@@ -11,14 +11,14 @@ class Skimmer {
   explicit Skimmer(std::string_view text) : text_(text) {}
 
   // Each returns false where the text is not as it should be.
-  bool document(const std::vector<Wanted>& wanted, std::string& out) {
+  bool document(const std::vector<FieldFilter>& wanted, std::string& out) {
     if (!object(wanted, out)) return false;
     skip_space();
     return at_ == text_.size();
   }
 
  private:
-  bool object(const std::vector<Wanted>& wanted, std::string& out) {
+  bool object(const std::vector<FieldFilter>& wanted, std::string& out) {
     if (!take('{')) return false;
     out += '{';
     if (!take('}')) {
@@ -32,7 +32,7 @@ class Skimmer {
     return true;
   }
 
-  bool member(const std::vector<Wanted>& wanted, bool& is_first, std::string& out) {
+  bool member(const std::vector<FieldFilter>& wanted, bool& is_first, std::string& out) {
     skip_space();
     const std::size_t key_at = at_;
     if (!string()) return false;
@@ -41,7 +41,7 @@ class Skimmer {
     skip_space();
     const std::string_view key = quoted.substr(1, quoted.size() - 2);
     const auto found = std::find_if(wanted.begin(), wanted.end(),
-                                    [&](const Wanted& each) { return each.key == key; });
+                                    [&](const FieldFilter& each) { return each.key == key; });
     if (found == wanted.end()) return value();
     if (!is_first) out += ',';
     is_first = false;
@@ -115,7 +115,7 @@ class Skimmer {
 
 }  // namespace
 
-std::string skimmed(std::string_view text, const std::vector<Wanted>& wanted) {
+std::string extract_fields(std::string_view text, const std::vector<FieldFilter>& wanted) {
   std::string out;
   return Skimmer(text).document(wanted, out) ? out : "";
 }

@@ -7,13 +7,13 @@
 
 namespace paceline {
 
-struct Wanted {
+struct FieldFilter {
   std::string_view key;
-  std::vector<Wanted> members = {};  // if the value is an object; empty: the whole value
+  std::vector<FieldFilter> members = {};  // if the value is an object; empty: the whole value
 };
 
 // The text of the object with only these members. Does not validate the others. Empty if `text` is
 // not an object or is cut short; parse the whole text for the reason.
-std::string skimmed(std::string_view text, const std::vector<Wanted>& wanted);
+std::string extract_fields(std::string_view text, const std::vector<FieldFilter>& wanted);
 
 }  // namespace paceline

@@ -12,7 +12,7 @@
 namespace paceline {
 
 // From `begin` to `end`, as now_seconds(). Trivially copyable, because it is sent between ranks.
-struct TraceSpell {
+struct TraceSpan {
   double begin = 0, end = 0;
   std::uint64_t number = 0;  // a step, or the sequence number of a collective
   std::uint64_t bytes = 0;   // that were moved; 0: unknown
@@ -32,13 +32,13 @@ class TraceRing {
   void note(std::string_view name, double begin, double end, std::uint64_t number = 0,
             std::uint64_t bytes = 0, std::uint32_t part = 0) noexcept;
 
-  std::vector<TraceSpell> spans() const;  // oldest first
-  std::uint64_t noted() const;            // in total
-  std::uint64_t dropped() const;          // overwritten
+  std::vector<TraceSpan> spans() const;  // oldest first
+  std::uint64_t noted() const;           // in total
+  std::uint64_t dropped() const;         // overwritten
 
  private:
   mutable std::mutex mutex_;
-  std::vector<TraceSpell> ring_;
+  std::vector<TraceSpan> ring_;
   std::uint64_t noted_ = 0;
 };
 

@@ -49,7 +49,7 @@ std::string encode_error(const std::function<void()>& work) {
 }
 
 // False: not within the time.
-bool hear(int pipe, double seconds, std::string& words) {
+bool read_reply(int pipe, double seconds, std::string& words) {
   const double end = now_seconds() + seconds;
   for (double left = seconds; left > 0; left = end - now_seconds()) {
     pollfd entry{pipe, POLLIN, 0};
@@ -80,7 +80,7 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
                 fmt::format("no process could be started: {}", std::strerror(errno)));
   }
   std::string words;
-  const bool in_time = hear(ends[0], seconds, words);
+  const bool in_time = read_reply(ends[0], seconds, words);
   close(ends[0]);
   if (!in_time) kill(child, SIGKILL);
   int status = 0;

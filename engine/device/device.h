@@ -128,13 +128,13 @@ class Program {
   // It still calls `queue` in each step for its bookkeeping, so `queue` must not wait for the work
   // that it queues. `rule` is the rule of all updates in the step; null: no updates. The captured
   // work depends only on what all ranks share: the number of steps, their global batch, slot and
-  // rule. A rank's own share of the batch follows from these. `forget`, if not empty, permits a
+  // rule. A rank's own share of the batch follows from these. `undo_bookkeeping`, if not empty, permits a
   // device that could not capture the step to call `queue` a second time: it first takes back what
   // the caller noted. Only for a lone replica, as others have to capture the same.
   virtual void run_step(const UpdateRule* rule, const std::function<void()>& queue,
-                        const std::function<void()>& forget = {}) {
+                        const std::function<void()>& undo_bookkeeping = {}) {
     static_cast<void>(rule);
-    static_cast<void>(forget);
+    static_cast<void>(undo_bookkeeping);
     queue();
   }
 

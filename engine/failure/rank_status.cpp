@@ -65,12 +65,12 @@ RankStatus make_status(const Environment& environment, const ProcessRank& proces
 
 // False where it could not be written: no reason to end a run.
 bool try_to_write(const std::filesystem::path& folder, const RankStatus& status) noexcept {
-  const bool told_before = status.state != RankState::running;
+  const bool had_ended = status.state != RankState::running;
   try {
     write_status(folder, status);
     return true;
   } catch (const std::exception& error) {
-    if (!told_before) {
+    if (!had_ended) {
       log::warning("a post-mortem will have nothing from rank {}: {}", status.rank, error.what());
     }
     return false;
@@ -207,8 +207,8 @@ int run_rank(const Environment& environment, const ProcessRank& process,
   return status.exit_code;
 }
 
-bool write_down_end(const Environment& environment, const ProcessRank& process,
-                    const Error& error) {
+bool write_exit_status(const Environment& environment, const ProcessRank& process,
+                       const Error& error) {
   const auto folder = status_folder(environment);
   if (!folder) return false;
   RankStatus status = make_status(environment, process);
@@ -217,9 +217,9 @@ bool write_down_end(const Environment& environment, const ProcessRank& process,
   return written && !environment_value(environment, kStarterVariable).empty();
 }
 
-void leave_last_words(const Environment& environment, const ProcessRank& process,
-                      const Error& error) {
-  if (!write_down_end(environment, process, error)) print_note("paceline: {}\n", error.what());
+void write_fatal_status(const Environment& environment, const ProcessRank& process,
+                        const Error& error) {
+  if (!write_exit_status(environment, process, error)) print_note("paceline: {}\n", error.what());
 }
 
 }  // namespace paceline

@@ -24,7 +24,7 @@ inline constexpr char kStarterVariable[] = "PACELINE_STARTER";
 std::optional<std::filesystem::path> status_folder(const Environment& environment);
 
 // Identifies the ranks of one start, by the starter or the launcher, so that files of earlier
-// attempts in the same folder can be told apart.
+// attempts in the same folder can be distinguished.
 std::string find_attempt(const Environment& environment);
 
 // Where the starter reads what rank 0 writes to standard output or standard error
@@ -78,10 +78,11 @@ int run_rank(const Environment& environment, const ProcessRank& process,
 
 // Writes this rank's end like run_rank(), for cases where it cannot return because another thread
 // is stuck. False if no Paceline starter reads it.
-bool write_down_end(const Environment& environment, const ProcessRank& process, const Error& error);
+bool write_exit_status(const Environment& environment, const ProcessRank& process,
+                       const Error& error);
 
 // For a rank that will never return: the same, or else prints the error.
-void leave_last_words(const Environment& environment, const ProcessRank& process,
-                      const Error& error);
+void write_fatal_status(const Environment& environment, const ProcessRank& process,
+                        const Error& error);
 
 }  // namespace paceline

@@ -46,26 +46,26 @@ bool lives(const RankStatus& status, const std::vector<Flight>& flights) {
 
 }  // namespace
 
-FailureSnapshot latest_snapshot(const RunArtifacts& remains) {
+FailureSnapshot latest_snapshot(const RunArtifacts& artifacts) {
   double when = std::numeric_limits<double>::infinity();
-  for (const RankStatus& status : remains.statuses) {
+  for (const RankStatus& status : artifacts.statuses) {
     if (status.state == RankState::failed) when = std::min(when, status.time);
   }
-  return FailureSnapshot(remains.flights, when);
+  return FailureSnapshot(artifacts.flights, when);
 }
 
 RunArtifacts load_run_artifacts(const std::filesystem::path& folder, const std::string& attempt) {
-  RunArtifacts remains;
-  remains.attempt = attempt;
+  RunArtifacts artifacts;
+  artifacts.attempt = attempt;
   for (const RankStatus& status : read_statuses(folder)) {
     if (status.attempt != attempt || status.rank < 0) continue;
-    remains.statuses.push_back(status);
-    remains.ranks = std::max({remains.ranks, status.size, status.rank + 1});
+    artifacts.statuses.push_back(status);
+    artifacts.ranks = std::max({artifacts.ranks, status.size, status.rank + 1});
   }
   for (Flight& flight : read_flights(folder)) {
-    if (flight.attempt == attempt) remains.flights.push_back(std::move(flight));
+    if (flight.attempt == attempt) artifacts.flights.push_back(std::move(flight));
   }
-  return remains;
+  return artifacts;
 }
 
 RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
@@ -84,10 +84,10 @@ RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
   return load_run_artifacts(folder, latest->attempt);
 }
 
-std::vector<int> still_running(const RunArtifacts& remains) {
+std::vector<int> still_running(const RunArtifacts& artifacts) {
   std::vector<int> ranks;
-  for (const RankStatus& status : remains.statuses) {
-    if (status.state == RankState::running && lives(status, remains.flights)) {
+  for (const RankStatus& status : artifacts.statuses) {
+    if (status.state == RankState::running && lives(status, artifacts.flights)) {
       ranks.push_back(status.rank);
     }
   }
@@ -103,9 +103,9 @@ void write_verdict(const std::filesystem::path& folder, const std::string& attem
   replace_file(folder / kVerdictFile, json_text(json, 2) + "\n");
 }
 
-RunVerdict post_mortem(const std::filesystem::path& folder, const RunArtifacts& remains) {
-  if (const auto left = verdict_left(folder, remains.attempt)) return *left;
-  return judge_remains(remains.ranks, remains.statuses, latest_snapshot(remains));
+RunVerdict post_mortem(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
+  if (const auto left = verdict_left(folder, artifacts.attempt)) return *left;
+  return judge_remains(artifacts.ranks, artifacts.statuses, latest_snapshot(artifacts));
 }
 
 }  // namespace paceline

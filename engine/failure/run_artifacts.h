@@ -20,7 +20,7 @@ struct RunArtifacts {
 };
 
 // The state of the replicas when the first of them gave up, else at the end.
-FailureSnapshot latest_snapshot(const RunArtifacts& remains);
+FailureSnapshot latest_snapshot(const RunArtifacts& artifacts);
 
 RunArtifacts load_run_artifacts(const std::filesystem::path& folder, const std::string& attempt);
 // Of the most recent attempt. Throws input naming the folder if no rank wrote anything.
@@ -28,13 +28,13 @@ RunArtifacts remains_of_latest(const std::filesystem::path& folder);
 
 // Processes that have not reported their end and may still run: certain on this host; elsewhere
 // judged by their ring's last beat.
-std::vector<int> still_running(const RunArtifacts& remains);
+std::vector<int> still_running(const RunArtifacts& artifacts);
 
 // Stores the starter's verdict for a later post-mortem: "verdict.json".
 void write_verdict(const std::filesystem::path& folder, const std::string& attempt,
                    const RunVerdict& verdict);
 
 // The starter's verdict if there is one, else judge_remains().
-RunVerdict post_mortem(const std::filesystem::path& folder, const RunArtifacts& remains);
+RunVerdict post_mortem(const std::filesystem::path& folder, const RunArtifacts& artifacts);
 
 }  // namespace paceline

@@ -43,14 +43,14 @@ std::optional<Death> death_by_open_mpi(std::string words) {
 }
 
 // Ranks that did not write down how they ended.
-std::vector<int> unheard(int ranks, const std::vector<RankStatus>& statuses) {
-  std::set<int> told;
+std::vector<int> ranks_without_status(int ranks, const std::vector<RankStatus>& statuses) {
+  std::set<int> reported;
   for (const RankStatus& status : statuses) {
-    if (status.state != RankState::running) told.insert(status.rank);
+    if (status.state != RankState::running) reported.insert(status.rank);
   }
   std::vector<int> gone;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (told.count(rank) == 0) gone.push_back(rank);
+    if (reported.count(rank) == 0) gone.push_back(rank);
   }
   return gone;
 }
@@ -69,7 +69,7 @@ std::optional<Death> death_by_hydra(int ranks, std::string_view words,
                                   [&](const RankStatus& status) { return status.pid == pid; });
   if (!pid || !signal || named == statuses.end()) return std::nullopt;
   Death death{{named->rank}, *signal};
-  for (const int rank : unheard(ranks, statuses)) {
+  for (const int rank : ranks_without_status(ranks, statuses)) {
     if (rank > named->rank) death.ranks.push_back(rank);
   }
   return death;
@@ -102,7 +102,8 @@ const RankStatus* earliest_failure(const std::vector<RankStatus>& statuses, Cond
 }
 
 // Names the rank, unless its message does or all ranks say the same.
-RunVerdict told_by(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses) {
+RunVerdict verdict_from(const RankStatus& status, int ranks,
+                        const std::vector<RankStatus>& statuses) {
   const auto same = std::count_if(statuses.begin(), statuses.end(), [&](const RankStatus& other) {
     return other.message == status.message;
   });
@@ -169,11 +170,11 @@ RunVerdict stalled(const RankStatus& status, int ranks, const std::vector<RankSt
                    const FailureSnapshot& snapshot) {
   const std::vector<int> late = snapshot.late();
   const bool all_waited = status.message.find(kFirstSum) != std::string::npos;
-  if (late.empty() || all_waited) return told_by(status, ranks, statuses);
-  const Error error(ErrorKind::stall,
-                    fmt::format("{} stopped{}", snapshot.format_ranks(late), snapshot.words_on(late)),
-                    "",
-                    "see what it was doing: stopped, out of memory, in a file system that hangs");
+  if (late.empty() || all_waited) return verdict_from(status, ranks, statuses);
+  const Error error(
+      ErrorKind::stall,
+      fmt::format("{} stopped{}", snapshot.format_ranks(late), snapshot.words_on(late)), "",
+      "see what it was doing: stopped, out of memory, in a file system that hangs");
   return {exit_code(error.kind()), error.what(), ""};
 }
 
@@ -208,13 +209,13 @@ struct Sight {
 RunVerdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stopped_by,
                        const Sight& sight) {
   if (const RankStatus* own = earliest_failure(statuses, is_own)) {
-    return told_by(*own, ranks, statuses);
+    return verdict_from(*own, ranks, statuses);
   }
   // A rank that ended with a code said what there was to say; a launcher then stops the others,
   // wherever they are.
   if (const int code = worst_code_of_done(statuses); code != 0) return {code, "", ""};
   const RankStatus* failed = earliest_failure(statuses, [](const RankStatus&) { return true; });
-  const bool complete = failed == nullptr && unheard(ranks, statuses).empty();
+  const bool complete = failed == nullptr && ranks_without_status(ranks, statuses).empty();
   if (stopped_by != 0 && !complete) {
     return {128 + stopped_by,
             fmt::format("stopped by signal {} ({})", stopped_by, strsignal(stopped_by)), ""};
@@ -225,7 +226,7 @@ RunVerdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int s
   if (is_cause) return killed(*sight.death, statuses, *sight.snapshot);
   if (stall != nullptr) return stalled(*stall, ranks, statuses, *sight.snapshot);
   if (!sight.vanished.empty()) return sight.of_vanished;
-  if (failed != nullptr) return told_by(*failed, ranks, statuses);
+  if (failed != nullptr) return verdict_from(*failed, ranks, statuses);
   return stopped_by != 0 ? RunVerdict{} : sight.of_bad_end;
 }
 
@@ -263,7 +264,7 @@ RunVerdict launcher_failed(const Watch& launcher, const std::string& when,
 // Of the children that a signal ended unasked, the first in rank order.
 std::optional<Death> death_of_child(const std::vector<ChildEnd>& ends) {
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-    if (ends[rank].signal == 0 || ends[rank].told_to_stop) continue;
+    if (ends[rank].signal == 0 || ends[rank].asked_to_stop) continue;
     return Death{{static_cast<int>(rank)}, ends[rank].signal};
   }
   return std::nullopt;
@@ -289,7 +290,7 @@ RunVerdict of_vanished_children(const std::vector<int>& vanished,
 
 RunVerdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-    if (ends[rank].exit_code == 0 || ends[rank].told_to_stop) continue;
+    if (ends[rank].exit_code == 0 || ends[rank].asked_to_stop) continue;
     return ended_with(fmt::format("rank {}", rank), ends[rank].exit_code, "after its work was done",
                       "", "see its words above");
   }
@@ -303,7 +304,7 @@ RunVerdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch
   Sight sight;
   sight.snapshot = &snapshot;
   sight.death = death_in(ranks, words, statuses);
-  sight.vanished = unheard(ranks, statuses);
+  sight.vanished = ranks_without_status(ranks, statuses);
   sight.of_vanished = statuses.empty()
                           ? launcher_failed(launcher, "before any rank began", words.errors)
                           : silent(sight.vanished, statuses, snapshot,
@@ -320,8 +321,8 @@ RunVerdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& wat
   Sight sight;
   sight.snapshot = &snapshot;
   sight.death = death_of_child(watch.ends);
-  for (const int rank : unheard(ranks, statuses)) {
-    if (!watch.ends[static_cast<std::size_t>(rank)].told_to_stop) sight.vanished.push_back(rank);
+  for (const int rank : ranks_without_status(ranks, statuses)) {
+    if (!watch.ends[static_cast<std::size_t>(rank)].asked_to_stop) sight.vanished.push_back(rank);
   }
   sight.of_vanished = of_vanished_children(sight.vanished, statuses, watch.ends, program);
   sight.of_bad_end = of_badly_ended_child(watch.ends);
@@ -332,7 +333,7 @@ RunVerdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
                          const FailureSnapshot& snapshot) {
   Sight sight;
   sight.snapshot = &snapshot;
-  sight.vanished = unheard(ranks, statuses);
+  sight.vanished = ranks_without_status(ranks, statuses);
   if (!sight.vanished.empty()) {
     sight.of_vanished =
         silent(sight.vanished, statuses, snapshot, "the scheduler's and the kernel's logs", "");

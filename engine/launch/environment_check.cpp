@@ -70,7 +70,7 @@ void remark_on_fabric(const Environment& environment, const std::vector<std::str
   }
   if (environment_value(environment, "NCCL_IB_DISABLE") == "1" ||
       environment_value(environment, "NCCL_NET") == "Socket") {
-    remarks.push_back({fmt::format("NCCL is told to use sockets beside a fast network ({})", fast),
+    remarks.push_back({fmt::format("NCCL is set to use sockets beside a fast network ({})", fast),
                        "unset NCCL_IB_DISABLE and NCCL_NET"});
   }
 }
@@ -138,8 +138,8 @@ std::optional<std::set<std::string>> jobs_here(const Environment& environment,
   return jobs;
 }
 
-Surroundings look_around(const Environment& environment, const fs::path& root) {
-  Surroundings found;
+NodeFacts read_node_facts(const Environment& environment, const fs::path& root) {
+  NodeFacts found;
   for (const char* kind : {"infiniband", "cxi"}) {
     const auto devices = names_in(root / "sys/class" / kind);
     found.fabrics.insert(found.fabrics.end(), devices.begin(), devices.end());
@@ -152,12 +152,12 @@ Surroundings look_around(const Environment& environment, const fs::path& root) {
   return found;
 }
 
-std::vector<Warning> remarks_on(const Environment& environment, const Surroundings& surroundings) {
+std::vector<Warning> find_remarks(const Environment& environment, const NodeFacts& node_facts) {
   std::vector<Warning> remarks;
   remark_on_proxies(environment, remarks);
-  remark_on_fabric(environment, surroundings.fabrics, remarks);
-  remark_on_gpus(environment, surroundings.gpus_of_node, remarks);
-  remark_on_jobs(surroundings.other_jobs, remarks);
+  remark_on_fabric(environment, node_facts.fabrics, remarks);
+  remark_on_gpus(environment, node_facts.gpus_of_node, remarks);
+  remark_on_jobs(node_facts.other_jobs, remarks);
   return remarks;
 }
 

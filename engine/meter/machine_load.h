@@ -37,7 +37,7 @@ constexpr double kLeastBusySeconds = 0.05;  // five ticks
 std::string busy_because(const MachineLoad& load);
 
 // Whether the load tells if the machine was busy.
-inline bool tells_busy(const MachineLoad& load) {
+inline bool shows_busy(const MachineLoad& load) {
   return load.other_share.has_value();
 }
 

@@ -25,9 +25,9 @@ namespace paceline {
 namespace {
 
 // Passes text on to a descriptor of ours, and remembers the first failure.
-class Outlet {
+class FdWriter {
  public:
-  explicit Outlet(int descriptor) : descriptor_(descriptor) {}
+  explicit FdWriter(int descriptor) : descriptor_(descriptor) {}
 
   void write(std::string_view text) {
     while (!text.empty() && failure_ == 0) {
@@ -72,12 +72,12 @@ void forget_launchers(Environment& environment) {
 }
 
 // Where the ranks of this start write to, and how they are told.
-class Quill {
+class RankStatusFolder {
  public:
-  explicit Quill(const Environment& environment)
+  explicit RankStatusFolder(const Environment& environment)
       : folder_(environment), attempt_(new_session_id()) {}
 
-  void tell(Environment& environment) const {
+  void export_to(Environment& environment) const {
     environment[kStatusFolderVariable] = folder_.path().string();
     environment[kStarterVariable] = attempt_;
   }
@@ -87,7 +87,7 @@ class Quill {
     if (!request.stops_between_steps) return limits;
     limits.ask_to_stop = [file = request_file(folder_.path(), attempt_)](int signal) {
       try {
-        leave_request(file, signal);
+        write_stop_request(file, signal);
       } catch (const Error& error) {
         log::warning("the ranks cannot be asked to stop: {}", error.what());
       }
@@ -99,7 +99,7 @@ class Quill {
     return pipe_of_rank_0(folder_.path(), attempt_, descriptor);
   }
   const std::filesystem::path& folder() const { return folder_.path(); }
-  RunArtifacts remains() const { return load_run_artifacts(folder_.path(), attempt_); }
+  RunArtifacts artifacts() const { return load_run_artifacts(folder_.path(), attempt_); }
 
   // For a post-mortem, where the folder stays.
   RunVerdict kept(RunVerdict verdict) const {
@@ -118,13 +118,13 @@ class Quill {
 };
 
 // Looks for signs of life. By our own steady clock: one that a suspended machine does not advance.
-class Vigil {
+class SilenceDetector {
  public:
-  Vigil(const Quill& quill, const SpawnRequest& request)
-      : quill_(quill),
+  SilenceDetector(const RankStatusFolder& status_folder, const SpawnRequest& request)
+      : status_folder_(status_folder),
         silence_(request.silence_seconds),
         looked_(now_seconds()),
-        heard_(looked_),
+        last_beat_(looked_),
         has_begun_(ranks_may_be_elsewhere(request.environment)) {}
 
   // Some rank has printed something.
@@ -134,14 +134,14 @@ class Vigil {
     const double now = now_seconds();
     if (silence_ <= 0 || now - looked_ < silence_ / kLooks) return false;
     looked_ = now;
-    const RunArtifacts found = quill_.remains();
+    const RunArtifacts found = status_folder_.artifacts();
     has_begun_ = has_begun_ || has_some_rank_begun(found);
     double newest = 0;
     for (const Flight& flight : found.flights) newest = std::max(newest, flight.beat);
     // Ranks whose steps are not recorded are never silent.
-    if ((has_begun_ && newest == 0) || newest != beat_) heard_ = now;
+    if ((has_begun_ && newest == 0) || newest != beat_) last_beat_ = now;
     beat_ = newest;
-    return now - heard_ > silence_;
+    return now - last_beat_ > silence_;
   }
 
   Error error() const {
@@ -167,22 +167,22 @@ class Vigil {
   bool has_some_rank_begun(const RunArtifacts& found) const {
     if (!found.statuses.empty() || !found.flights.empty()) return true;
     try {
-      check_writable(quill_.folder() / "probe");
+      check_writable(status_folder_.folder() / "probe");
       return false;
     } catch (const Error&) {
       return true;
     }
   }
 
-  const Quill& quill_;
-  double silence_, looked_, heard_, beat_ = 0;
+  const RankStatusFolder& status_folder_;
+  double silence_, looked_, last_beat_, beat_ = 0;
   bool has_begun_;
 };
 
-ChildLimits with_hope(ChildLimits limits, Vigil& vigil) {
-  limits.hopeless = [&vigil] {
+ChildLimits watch_for_silence(ChildLimits limits, SilenceDetector& silence) {
+  limits.should_give_up = [&silence] {
     try {
-      return vigil.is_over();
+      return silence.is_over();
     } catch (const std::exception&) {
       return false;  // what cannot be read now may be at the next look
     }
@@ -191,15 +191,16 @@ ChildLimits with_hope(ChildLimits limits, Vigil& vigil) {
 }
 
 // Where some rank said why it ended, that is why.
-RunVerdict with_silence(RunVerdict judged, const RunArtifacts& remains, const Error& error) {
-  const bool told =
-      std::any_of(remains.statuses.begin(), remains.statuses.end(),
+RunVerdict with_silence(RunVerdict judged, const RunArtifacts& artifacts, const Error& error) {
+  const bool rank_failed =
+      std::any_of(artifacts.statuses.begin(), artifacts.statuses.end(),
                   [](const RankStatus& status) { return status.state == RankState::failed; });
-  if (told) return judged;
+  if (rank_failed) return judged;
   return {exit_code(error.kind()), error.what(), ""};
 }
 
-ChildSetup make_rank_setup(const SpawnRequest& request, int rank, const Quill& quill) {
+ChildSetup make_rank_setup(const SpawnRequest& request, int rank,
+                           const RankStatusFolder& status_folder) {
   ChildSetup setup;
   setup.command = request.command;
   setup.environment = request.environment;
@@ -208,7 +209,7 @@ ChildSetup make_rank_setup(const SpawnRequest& request, int rank, const Quill& q
   for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) {
     setup.environment[name] = std::to_string(request.ranks);
   }
-  quill.tell(setup.environment);
+  status_folder.export_to(setup.environment);
   return setup;
 }
 
@@ -223,25 +224,25 @@ RunVerdict unwritten(int cause) {
 }  // namespace
 
 RunVerdict spawn_direct(const SpawnRequest& request) {
-  const Quill quill(request.environment);
+  const RankStatusFolder status_folder(request.environment);
   std::vector<ChildSetup> setups;
   for (int rank = 0; rank < request.ranks; ++rank) {
-    setups.push_back(make_rank_setup(request, rank, quill));
+    setups.push_back(make_rank_setup(request, rank, status_folder));
   }
   log::debug("starting {} times {}", request.ranks, quoted(request.command));
-  Outlet errors(STDERR_FILENO);
+  FdWriter errors(STDERR_FILENO);
   RankLines lines(static_cast<std::size_t>(request.ranks),
                   [&](std::string_view text) { errors.write(text); });
-  Vigil vigil(quill, request);
+  SilenceDetector silence(status_folder, request);
   const WatchOfMany watch = watch_children(
       setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); },
-      with_hope(quill.limits(request), vigil));
+      watch_for_silence(status_folder.limits(request), silence));
   lines.finish();
-  const RunArtifacts remains = quill.remains();
+  const RunArtifacts artifacts = status_folder.artifacts();
   RunVerdict verdict =
-      judge(remains.statuses, watch, request.command.front(), latest_snapshot(remains));
-  if (watch.hopeless) verdict = with_silence(verdict, remains, vigil.error());
-  return quill.kept(verdict);
+      judge(artifacts.statuses, watch, request.command.front(), latest_snapshot(artifacts));
+  if (watch.gave_up) verdict = with_silence(verdict, artifacts, silence.error());
+  return status_folder.kept(verdict);
 }
 
 RunVerdict spawn_ranks(const SpawnRequest& request) {
@@ -251,29 +252,30 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
                 "install Open MPI (Debian: openmpi-bin; module load openmpi; spack install "
                 "openmpi; conda install -c conda-forge openmpi)");
   }
-  const Quill quill(request.environment);
+  const RankStatusFolder status_folder(request.environment);
   ChildSetup setup;
   setup.command = launch_command(*launcher, request.ranks, request.command);
   setup.environment = request.environment;
-  quill.tell(setup.environment);
+  status_folder.export_to(setup.environment);
   setup.separate_output = true;
   prepare_environment(*launcher, setup.environment);
   log::debug("starting {}", quoted(setup.command));
 
-  Outlet errors(STDERR_FILENO), output(STDOUT_FILENO);
-  Vigil vigil(quill, request);
+  FdWriter errors(STDERR_FILENO), output(STDOUT_FILENO);
+  SilenceDetector silence(status_folder, request);
   RankLines lines(2, [&](std::string_view text) {
-    vigil.begin();
+    silence.begin();
     errors.write(text);
   });
   bool direct = false;  // rank 0 writes to us, so all that mpirun passes on is of others
   NoiseFilter of_rank_0([&](std::string_view text) { lines.feed(0, text); });
   NoiseFilter of_launcher([&](std::string_view text) { lines.feed(direct ? 1 : 0, text); });
   std::string end_of_output;
-  const NamedPipe output_pipe(quill.pipe(STDOUT_FILENO)), error_pipe(quill.pipe(STDERR_FILENO));
+  const NamedPipe output_pipe(status_folder.pipe(STDOUT_FILENO)),
+      error_pipe(status_folder.pipe(STDERR_FILENO));
   const WatchOfMany watch = watch_children(
       {setup}, [&](std::size_t, std::string_view text) { of_launcher.feed(text); },
-      with_hope(quill.limits(request), vigil),
+      watch_for_silence(status_folder.limits(request), silence),
       [&](std::size_t, std::string_view text) {
         output.write(text);
         keep_end(end_of_output, text);
@@ -286,13 +288,13 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
   of_launcher.finish();
   of_rank_0.finish();
   lines.finish();
-  const RunArtifacts remains = quill.remains();
+  const RunArtifacts artifacts = status_folder.artifacts();
   RunVerdict verdict = judge(
-      request.ranks, remains.statuses, {watch.ends.front(), watch.stopped_by, watch.timed_out},
-      {of_launcher.noise() + of_rank_0.noise(), end_of_output}, latest_snapshot(remains));
-  if (watch.hopeless) verdict = with_silence(verdict, remains, vigil.error());
+      request.ranks, artifacts.statuses, {watch.ends.front(), watch.stopped_by, watch.timed_out},
+      {of_launcher.noise() + of_rank_0.noise(), end_of_output}, latest_snapshot(artifacts));
+  if (watch.gave_up) verdict = with_silence(verdict, artifacts, silence.error());
   if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
-  return quill.kept(verdict);
+  return status_folder.kept(verdict);
 }
 
 }  // namespace paceline

@@ -70,7 +70,7 @@ std::filesystem::path request_file(const Environment& environment) {
   return request_file(*folder, attempt->second);
 }
 
-void leave_request(const std::filesystem::path& file, int signal) {
+void write_stop_request(const std::filesystem::path& file, int signal) {
   replace_file(file, std::to_string(signal));
 }
 

@@ -35,6 +35,6 @@ class StopRequests {
 std::filesystem::path request_file(const std::filesystem::path& folder, const std::string& attempt);
 // For this rank. Empty without a Paceline starter.
 std::filesystem::path request_file(const Environment& environment);
-void leave_request(const std::filesystem::path& file, int signal);
+void write_stop_request(const std::filesystem::path& file, int signal);
 
 }  // namespace paceline

@@ -17,11 +17,11 @@ namespace paceline {
 namespace {
 
 // What a rank tells the others.
-struct Word {
+struct CacheMessage {
   std::uint64_t node = 0;
   std::int32_t replicas = 0;  // of its process; 0: another rank speaks for that
   std::int32_t failed = 0;    // to make or open the node's cache
-  CacheArea::Address address;
+  CacheRegion::Address address;
   std::array<char, 160> why{};
 };
 
@@ -85,15 +85,15 @@ class Sharing {
   }
 
   void make() {
-    area_ = std::make_shared<CacheArea>(cache_size(*data_, options_, budget()),
-                                        CacheArea::Reach::node, options_.cache_folder);
+    area_ = std::make_shared<CacheRegion>(cache_size(*data_, options_, budget()),
+                                          CacheRegion::Reach::node, options_.cache_folder);
     mine_.address = area_->address();
   }
 
   void open() {
-    const Word& leader = words_[find_leader(mine_.node)];
+    const CacheMessage& leader = words_[find_leader(mine_.node)];
     if (leader.failed) return;
-    area_ = std::make_shared<CacheArea>(leader.address, cache_size(*data_, options_, 0).samples);
+    area_ = std::make_shared<CacheRegion>(leader.address, cache_size(*data_, options_, 0).samples);
   }
 
   void attempt(void (Sharing::*step)()) try {
@@ -105,30 +105,33 @@ class Sharing {
     std::copy(why.begin(), why.end(), mine_.why.begin());
   }
 
-  bool is_first_on(const Word& word, std::uint64_t node) const {
+  bool is_first_on(const CacheMessage& word, std::uint64_t node) const {
     return word.replicas > 0 && word.node == node;
   }
   std::size_t count_tasks(std::uint64_t node) const {
-    return static_cast<std::size_t>(std::count_if(
-        words_.begin(), words_.end(), [&](const Word& word) { return is_first_on(word, node); }));
+    return static_cast<std::size_t>(
+        std::count_if(words_.begin(), words_.end(),
+                      [&](const CacheMessage& word) { return is_first_on(word, node); }));
   }
   std::size_t find_leader(std::uint64_t node) const {
-    const auto leader = std::find_if(words_.begin(), words_.end(),
-                                     [&](const Word& word) { return is_first_on(word, node); });
+    const auto leader = std::find_if(words_.begin(), words_.end(), [&](const CacheMessage& word) {
+      return is_first_on(word, node);
+    });
     return static_cast<std::size_t>(leader - words_.begin());
   }
   bool is_shared(std::uint64_t node) const {
     return count_tasks(node) > 1 &&
            std::none_of(words_.begin(), words_.end(),
-                        [&](const Word& word) { return word.node == node && word.failed; });
+                        [&](const CacheMessage& word) { return word.node == node && word.failed; });
   }
 
   int least_ranks() const {
     int least = communicator_.size();
-    for (const Word& word : words_) {
+    for (const CacheMessage& word : words_) {
       if (word.replicas == 0) continue;
       int ranks = 0;
-      for (const Word& other : words_) ranks += other.node == word.node ? other.replicas : 0;
+      for (const CacheMessage& other : words_)
+        ranks += other.node == word.node ? other.replicas : 0;
       least = std::min(least, is_shared(word.node) ? ranks : word.replicas);
     }
     return least;
@@ -136,16 +139,16 @@ class Sharing {
 
   std::string first_refusal() const {
     const auto found = std::find_if(words_.begin(), words_.end(),
-                                    [](const Word& word) { return word.failed != 0; });
+                                    [](const CacheMessage& word) { return word.failed != 0; });
     return found == words_.end() ? "" : found->why.data();
   }
 
   Communicator& communicator_;
   DatasetPair* data_;
   const InputOptions& options_;
-  Word mine_;
-  std::vector<Word> words_;  // of all ranks
-  std::shared_ptr<CacheArea> area_;
+  CacheMessage mine_;
+  std::vector<CacheMessage> words_;  // of all ranks
+  std::shared_ptr<CacheRegion> area_;
 };
 
 }  // namespace

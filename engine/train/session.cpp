@@ -53,7 +53,7 @@ std::unique_ptr<Trainer> make_trainer(const SessionSetup& setup, Communicator& c
     trainer.events = setup.events;
     trainer.report = setup.report;
     trainer.note = setup.note;
-    trainer.tell = setup.tell;
+    trainer.notify = setup.notify;
   }
   return std::make_unique<Trainer>(std::move(trainer));
 }

@@ -26,8 +26,8 @@ struct SessionSetup {
   const TraceSetup* trace = nullptr;             // null: no trace
   bool counts_caches = true;  // false: another process reports the cache that this one shares
   std::function<void(const Progress&)> report;
-  std::function<void(const std::string&)> note, tell;  // see Trainer::Setup
-  RunPartListener entered;                             // by the first replica of this process
+  std::function<void(const std::string&)> note, notify;  // see Trainer::Setup
+  RunPartListener entered;                               // by the first replica of this process
   // Called immediately with a replica's own error, on its thread; must not throw. run_session()
   // returns only when all replicas have ended, and one may be stuck.
   std::function<void(const Error&)> failed;

@@ -100,8 +100,8 @@ Trainer::Trainer(Setup setup)
     for (const std::string& note : notes) setup_.note(note);
     for (const std::string& line : program_->implementations()) setup_.note(line);
   }
-  if (setup_.tell) {
-    setup_.tell("memory of a replica " + memory_.text());
+  if (setup_.notify) {
+    setup_.notify("memory of a replica " + memory_.text());
     if (const std::string warning = program_->warning(); !warning.empty()) {
       log::warning("{}", warning);
     }
@@ -149,7 +149,7 @@ void Trainer::resume() {
   run.optimizer = config_.optimizer;
   run.global_batch = stream_.global_batch;
   run.cpus = setup_.checkpoint_cpus;
-  run.tell = setup_.tell;
+  run.notify = setup_.notify;
   checkpoints_ = std::make_unique<CheckpointManager>(*setup_.checkpoints, std::move(run));
   if (checkpoints_->saves() && communicator_.rank() == 0) {
     memory_.checkpoint = memory_.state();
@@ -157,10 +157,10 @@ void Trainer::resume() {
       memory_.checkpoint -= memory_.moments;
     }
   }
-  if (const auto before = checkpoints_->resume()) go_on_from(*before);
+  if (const auto before = checkpoints_->resume()) restore_progress(*before);
 }
 
-void Trainer::go_on_from(const TrainingProgress& before) {
+void Trainer::restore_progress(const TrainingProgress& before) {
   progress_ = before;
   stream_.start = progress_.position;
   stream_.start_in_epoch = progress_.position_in_epoch;
@@ -210,7 +210,7 @@ void Trainer::start_weights() {
   std::vector<std::string> notes;
   load_weights(*program_, plan_, config_.weights, notes);
   for (const std::string& note : notes) {
-    if (setup_.tell) setup_.tell("weights: " + note);
+    if (setup_.notify) setup_.notify("weights: " + note);
   }
 }
 
@@ -244,11 +244,11 @@ void Trainer::step(const Batch& batch) {
   if (setup_.device->memory_kind() == MemoryKind::device) {
     launch.emplace(communicator_, "the launch of a step");
   }
-  std::function<void()> forget;
+  std::function<void()> undo_bookkeeping;
   if (communicator_.size() == 1) {
-    forget = [this, ended = clock_->ended()] { clock_->take_back(ended); };
+    undo_bookkeeping = [this, ended = clock_->ended()] { clock_->take_back(ended); };
   }
-  program_->run_step(config_.update ? &rule : nullptr, queue, forget);
+  program_->run_step(config_.update ? &rule : nullptr, queue, undo_bookkeeping);
 }
 
 // The batches of a step, whose gradients are added here and reduced once; returns the last one.

@@ -35,13 +35,13 @@ class Trainer {
     std::vector<int> input_cpus, checkpoint_cpus;  // empty: any
     double first_sum_seconds = 0;                  // see check_first_sum()
     bool counts_caches = true;  // false: another replica reports the shared caches
-    const CheckpointSetup* checkpoints = nullptr;  // null: no checkpoints, no resume
-    const EventSetup* events = nullptr;            // rank 0; null: no TensorBoard files
-    const TraceSetup* trace = nullptr;             // on every rank; null: no trace
-    std::function<void(const Progress&)> report;   // rank 0; may be empty
-    std::function<void(const std::string&)> note;  // details for the log; may be empty
-    std::function<void(const std::string&)> tell;  // information for users; may be empty
-    RunPartListener entered;                       // may be empty
+    const CheckpointSetup* checkpoints = nullptr;    // null: no checkpoints, no resume
+    const EventSetup* events = nullptr;              // rank 0; null: no TensorBoard files
+    const TraceSetup* trace = nullptr;               // on every rank; null: no trace
+    std::function<void(const Progress&)> report;     // rank 0; may be empty
+    std::function<void(const std::string&)> note;    // details for the log; may be empty
+    std::function<void(const std::string&)> notify;  // information for users; may be empty
+    RunPartListener entered;                         // may be empty
   };
 
   // Plans, allocates, compiles and initialises. Collective. Steps allocate nothing afterwards.
@@ -64,7 +64,7 @@ class Trainer {
   void start_weights();
   void sum_once();
   void resume();
-  void go_on_from(const TrainingProgress& before);
+  void restore_progress(const TrainingProgress& before);
   void make_observers();
   TrainingState state();
   void train_epochs(TrainingState& run, Feeder& feeder);

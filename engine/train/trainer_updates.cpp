@@ -36,10 +36,10 @@ void Trainer::measure_gradients(const UpdateRule& rule) {
 
 // Every rank has the same sums of an epoch, so the rate falls on all of them.
 void Trainer::lower_rate_on_plateau() {
-  if (!schedule_->end_epoch(outcome_.epochs.back()) || !setup_.tell) return;
-  setup_.tell(fmt::format("{} did not improve: the learning rate falls to {:.4g} after epoch {}",
-                          to_string(config_.schedule.metric), schedule_->rate(progress_.epoch),
-                          progress_.epoch));
+  if (!schedule_->end_epoch(outcome_.epochs.back()) || !setup_.notify) return;
+  setup_.notify(fmt::format("{} did not improve: the learning rate falls to {:.4g} after epoch {}",
+                            to_string(config_.schedule.metric), schedule_->rate(progress_.epoch),
+                            progress_.epoch));
 }
 
 bool Trainer::evaluates_after_epoch() const {

@@ -266,8 +266,8 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   const std::string prefix = result.summary.study + "/";
   writer.add(prefix + kManifestFile, result.manifest);
   Json written = Json::array();
-  std::vector<std::string> told_before;
-  each_file(study, store.records, told_before,
+  std::vector<std::string> reported_before;
+  each_file(study, store.records, reported_before,
             [&](const std::string& name, const std::string& content) {
               add_file(written, name, content);
               writer.add(prefix + name, content);

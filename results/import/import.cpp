@@ -139,7 +139,7 @@ struct Import::Source {
     std::string folder, content;  // content: a hash of all that an equal import would give
     std::size_t line = 1;
   };
-  ImportedFile told;
+  ImportedFile reported;
   std::vector<Entry> entries;
 };
 
@@ -181,7 +181,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
         name, "split it");
   }
   Source source;
-  source.told = {name, content.tool, {}, content.notes};
+  source.reported = {name, content.tool, {}, content.notes};
   const std::string hash = hash_hex(text), now = utc_time_stamp();
   std::set<std::string> notes;
   for (ImportedRun& run : content.runs) {
@@ -218,7 +218,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
     }
     source.entries.push_back({json, record_folder(checked), canonical_content(json), run.line});
   }
-  source.told.notes.insert(source.told.notes.end(), notes.begin(), notes.end());
+  source.reported.notes.insert(source.reported.notes.end(), notes.begin(), notes.end());
   return source;
 }
 
@@ -249,23 +249,23 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
     }
   }
   const Store store(study_);
-  std::vector<ImportedFile> told;
+  std::vector<ImportedFile> reported;
   for (const Source& source : sources_) {
-    told.push_back(source.told);
+    reported.push_back(source.reported);
     for (const Source::Entry& entry : source.entries) {
       const auto found = known.find(entry.content);
       if (found != known.end()) {
-        told.back().records.push_back({found->second, entry.line, false});
+        reported.back().records.push_back({found->second, entry.line, false});
         continue;
       }
       const int repeat = ++repeats[entry.folder];
       const fs::path file = dry_run ? study_ / entry.folder / fmt::format("{}.1.json", repeat)
                                     : store.write(entry.folder, repeat, entry.json, "");
       known.emplace(entry.content, file);  // the same file may be named twice
-      told.back().records.push_back({file, entry.line, true});
+      reported.back().records.push_back({file, entry.line, true});
     }
   }
-  return told;
+  return reported;
 }
 
 }  // namespace paceline

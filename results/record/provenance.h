@@ -95,7 +95,7 @@ struct ProgramFacts {
   // Its commit, dirty flag and files; empty if none is known.
   std::string build() const;
   // Whether `other` is the same program before or after a change. What one of them does not know
-  // does not tell them apart.
+  // does not distinguish them.
   bool differs_from(const ProgramFacts& other) const;
 
   template <typename Each>

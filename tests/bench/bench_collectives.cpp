@@ -25,7 +25,7 @@ Membership membership(int ranks) {
   return membership;
 }
 
-bool told(Communicator& communicator, bool go) {
+bool reported(Communicator& communicator, bool go) {
   communicator.broadcast(&go, sizeof go, 0);
   return go;
 }
@@ -33,7 +33,7 @@ bool told(Communicator& communicator, bool go) {
 // What ranks other than 0 do: measure as often as rank 0 does.
 void follow(Communicator& communicator, std::size_t count, const BenchOptions& options) {
   AllReduceBench bench(communicator, count, options);
-  while (told(communicator, true)) bench.measure(count);
+  while (reported(communicator, true)) bench.measure(count);
 }
 
 // Rank 0 runs the benchmark's loop. A measurement is an iteration for each of its calls.
@@ -43,13 +43,13 @@ void lead(benchmark::State& state, Communicator& communicator, std::size_t count
   std::vector<double> ratios;
   BenchRow row;
   while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(options.iterations))) {
-    told(communicator, true);
+    reported(communicator, true);
     row = bench.measure(count);
     state.SetIterationTime(row.all_reduce.median * static_cast<double>(options.iterations));
     if (row.copy) ratios.push_back(row.copy->median / row.all_reduce.median);
     if (reduces && row.wrong > 0) state.SkipWithError(row.first_wrong.c_str());
   }
-  told(communicator, false);
+  reported(communicator, false);
   if (ratios.empty()) return;
   std::sort(ratios.begin(), ratios.end());
   state.counters["memcpy"] = ratios[ratios.size() / 2];

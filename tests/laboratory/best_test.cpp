@@ -47,10 +47,10 @@ TEST(LaboratoryBest, OneOutlierHidesNothing) {
     const Page page =
         read_page(make_content(ideal_law(), {}, noise, 500U + static_cast<std::uint32_t>(i)));
     hidden.add(page.best.empty() ||
-               page.best.front().find("cannot be told apart") != std::string::npos);
+               page.best.front().find("cannot be distinguished") != std::string::npos);
     bounds.add(page.says("one of up to [2-9][0-9].* points of efficiency cannot be excluded"));
   }
-  EXPECT_TRUE(at_most(hidden, 0.05, "a point of four times the time cannot be told from the best"));
+  EXPECT_TRUE(at_most(hidden, 0.05, "a point of four times the time cannot be distinguished from the best"));
   EXPECT_TRUE(at_most(bounds, 0.05, "a bound of one point's outlier is given for a series"));
 }
 
@@ -67,7 +67,7 @@ TEST(LaboratoryBest, APointWithoutAMeterIsNotForgotten) {
                         {"idle_watts", 40}};
   }
   const Study study = make_studies(make_content(records)).at(0);
-  const auto energy = std::ranges::find(expenses(), "energy", &Expense::name);
+  const auto energy = std::ranges::find(expenses(), "energy", &CostMetric::name);
   const std::string answer = best_answer(study, find_best(study, 0.05, &*energy));
   EXPECT_FALSE(answer.starts_with("fastest: ")) << answer;  // a dominated point is not the fastest
   EXPECT_NE(answer.find("4 replicas"), std::string::npos) << answer;

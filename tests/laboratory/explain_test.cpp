@@ -81,7 +81,7 @@ bool is_true(FindingKind kind, const Trial& trial) {
       return all([&](int n) {
         return n == sizes.front() || n == sizes.back() || std::abs(law.fraction(n) - first) > 0;
       });
-    case FindingKind::unclear:  // without noise everything can be told from it
+    case FindingKind::unclear:  // without noise everything can be distinguished from it
       return trial.is_noisy();
     case FindingKind::peak:
       return slows_down_again(trial);
@@ -110,7 +110,7 @@ void add_held(Rate& rate, const Judged& judged, double truth) {
       [&](const Known& known) {
         rate.add(known.interval.low - 1e-9 <= truth && truth <= known.interval.high + 1e-9);
       },
-      [](double, const Doubt&) {});
+      [](double, const WeakEvidence&) {});
 }
 
 // What is said of one point in several places is one thing, however wide the noise.
@@ -132,7 +132,7 @@ void expect_no_contradiction(const Explanation& explanation) {
     if (!known) continue;
     const double highest = 1 - known->low / point.facts->run().gpus;
     point.lost->match([&](const Known& lost) { EXPECT_NEAR(lost.interval.high, highest, 1e-9); },
-                      [](double, const Doubt&) {});
+                      [](double, const WeakEvidence&) {});
   }
   for (const ScalingSeries& series :
        make_scaling_series(explanation.study, explanation.comparison, explanation.facts, false)) {

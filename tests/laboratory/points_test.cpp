@@ -76,7 +76,7 @@ TEST(LaboratoryPoints, IntervalsOfOneSessionSaySo) {
   EXPECT_TRUE(at_least(one.warned, 1, "intervals of one session say so"));
   const Covered two = measure(ideal_law(), {.runs = 5, .sessions = 2}, noise, studies(200),
                               "^sessions_(differ|alike): ", 42000);
-  EXPECT_TRUE(at_least(two.warned, 1, "two sessions in one folder are told apart"));
+  EXPECT_TRUE(at_least(two.warned, 1, "two sessions in one folder are distinguished"));
   for (const int sessions : {3, 5}) {
     const Covered pooled =
         measure(ideal_law(), {.runs = 3, .sessions = sessions}, noise, studies(400), "", 44000);
@@ -104,7 +104,7 @@ TEST(LaboratoryPoints, PartsHoldTheTruth) {
           if (it == point.losses.end()) continue;
           it->share.match(
               [&](const Known& known) { parts.add(holds(known.interval, lost.points)); },
-              [](double, const Doubt&) {});
+              [](double, const WeakEvidence&) {});
         }
       }
     }

@@ -67,7 +67,7 @@ Noise with_event(double run, std::function<double(const Place&)> event) {
   return noise;
 }
 
-const char* const kApart = "cannot tell them apart";
+const char* const kApart = "cannot distinguish them";
 const char* const kBound = "cannot exceed";
 const char* const kPerReplica = "each added replica adds";
 
@@ -148,7 +148,7 @@ void add_laws(std::vector<NamedSet>& all) {
                  }}),
                  {"communication( or straggler costs)? [0-9]",
                   "base.*1\\.[12][0-9]? times as long|slow base|base is slow"},
-                 {"^no_loss: ", "cannot be told from noise$"}});
+                 {"^no_loss: ", "cannot be distinguished from noise$"}});
   all.push_back({"37 shared memory",
                  "computing takes longer the more compute",
                  made({[](double n) {
@@ -218,8 +218,8 @@ void add_few_runs(std::vector<NamedSet>& all) {
 
 void add_noise(std::vector<NamedSet>& all) {
   const std::vector<std::string> no_claims = {
-      "points of efficiency are gained \\[[^\\]]*\\](?!, which cannot be told from noise)",
-      "points of efficiency are lost \\[[^\\]]*\\](?!, which cannot be told from noise)"};
+      "points of efficiency are gained \\[[^\\]]*\\](?!, which cannot be distinguished from noise)",
+      "points of efficiency are lost \\[[^\\]]*\\](?!, which cannot be distinguished from noise)"};
   for (const int runs : {3, 5}) {
     all.push_back(
         {(runs == 3 ? "09" : "10") + (" ideal, noise 5 %, " + std::to_string(runs)) + " runs",
@@ -279,7 +279,7 @@ void add_noise(std::vector<NamedSet>& all) {
                 {communicating([](double) { return 0.05; }),
                  {.sizes = {2, 4}, .backend = "gloo"},
                  {.run = 0.02}}),
-       {"cannot be told apart"},
+       {"cannot be distinguished"},
        {}});
 }
 

@@ -65,15 +65,15 @@ std::vector<ConfigGroup> group_digests(const std::vector<Digest>& digests) {
 void share_rows(Communicator& communicator, std::vector<ConfigGroup>& groups,
                 const std::string& mine, const std::vector<Digest>& digests) {
   for (ConfigGroup& group : groups) {
-    const int teller = group.ranks.front();
-    const std::uint64_t bytes = digests[static_cast<std::size_t>(teller)].bytes;
+    const int sender = group.ranks.front();
+    const std::uint64_t bytes = digests[static_cast<std::size_t>(sender)].bytes;
     if (bytes > kMostBytes) {
       throw Error(ErrorKind::mismatch,
                   "ranks cannot be compared: their configurations are too large", "",
                   "start all ranks with the same program");
     }
-    std::string text = teller == communicator.rank() ? mine : std::string(bytes, kEnd);
-    communicator.broadcast(text.data(), text.size(), teller);
+    std::string text = sender == communicator.rank() ? mine : std::string(bytes, kEnd);
+    communicator.broadcast(text.data(), text.size(), sender);
     group.rows = decoded(text);
   }
 }

@@ -202,7 +202,7 @@ void StallMonitor::end_process(const Error& why) {
     bool said = false;
   };
   const auto words = std::make_shared<Words>();
-  std::thread([words, why, say = setup_.last_words] {
+  std::thread([words, why, say = setup_.on_fatal_error] {
     if (say) say(why);
     const std::lock_guard lock(words->mutex);
     words->said = true;

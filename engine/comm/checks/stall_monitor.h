@@ -36,7 +36,7 @@ class StallMonitor {
     Deadlines deadlines;
     int rank = 0;           // of this process's first replica
     int replicas_here = 1;  // late tasks are named by their first replica
-    std::function<void(const Error&)> last_words = {};
+    std::function<void(const Error&)> on_fatal_error = {};
     double grace_seconds = kGraceSeconds;
     std::function<void(int code)> exit = {};  // for tests; empty: _exit
   };

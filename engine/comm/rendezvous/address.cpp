@@ -125,11 +125,11 @@ BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& e
   BootstrapAddress address;
   address.token = checked_token(environment);
   address.across_nodes = process.local_size != process.size;
-  const HostPort told = split_address(environment_value(environment, kStoreVariable));
-  if (!told.port.empty()) {
-    const auto port = to_port(told.port);
+  const HostPort given = split_address(environment_value(environment, kStoreVariable));
+  if (!given.port.empty()) {
+    const auto port = to_port(given.port);
     if (!port) {
-      throw wrong(fmt::format("\"{}\" is no port", told.port), kStoreVariable,
+      throw wrong(fmt::format("\"{}\" is no port", given.port), kStoreVariable,
                   "use a number from 1 to 65535");
     }
     if (address.token.empty()) {
@@ -137,7 +137,7 @@ BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& e
                   "set PACELINE_TOKEN too, or leave the port out of PACELINE_STORE: then rank 0 "
                   "hosts the store");
     }
-    address.host = told.host;
+    address.host = given.host;
     address.ports = {*port};
     return address;
   }

@@ -144,7 +144,7 @@ class StoreServer::Loop {
 
  private:
   void turn() {
-    for (const epoll_event& event : watcher_.wait(patience())) {
+    for (const epoll_event& event : watcher_.wait(wait_limit())) {
       const int name = event.data.fd;
       if (name == kListener) accept_waiting();
       if (name >= kFirstName && connections_.count(name) != 0) serve(name, event.events);
@@ -172,7 +172,7 @@ class StoreServer::Loop {
     watcher_.change(connection.socket, name, events);
   }
 
-  int patience() const {
+  int wait_limit() const {
     Deadline next(3600);
     if (!accept_again_.passed()) next = earlier(next, accept_again_);
     if (const auto tick = state_.next_tick()) next = earlier(next, Deadline(*tick - now_seconds()));
@@ -221,7 +221,7 @@ class StoreServer::Loop {
         if (!answers_.empty() && answers_.back().then_close) break;
       }
     } catch (const Error& error) {
-      if (!std::exchange(told_, true)) {
+      if (!std::exchange(reported_, true)) {
         log::warning("bootstrap store: a connection from {} was dropped: {}",
                      find_peer_host(connection.socket), error.what());
       }
@@ -297,7 +297,7 @@ class StoreServer::Loop {
   int next_name_ = kFirstName;
   std::vector<StoreState::Answer> answers_;
   Deadline accept_again_{0};
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 StoreServer::StoreServer(const BootstrapAddress& where, int ranks) {

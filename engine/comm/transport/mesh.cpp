@@ -36,7 +36,7 @@ std::string greeting(const std::string& word, int rank) {
   return fmt::format("{}{:08x}", word, rank);
 }
 
-struct Meeting {
+struct MeshHandshake {
   StoreClient& store;
   std::string_view name;
   const RankGroup& group;
@@ -70,11 +70,11 @@ struct Meeting {
 
   // Nothing where it was a stranger.
   int rank_behind(const Descriptor& socket, const std::string& word) const {
-    const Deadline patience = earlier(end, Deadline(kGreetingSeconds));
+    const Deadline deadline = earlier(end, Deadline(kGreetingSeconds));
     // No byte more: what follows is the peer's first message.
     std::string bytes(kGreetingBytes, '\0');
     for (std::size_t have = 0; have < bytes.size();) {
-      if (!wait_for(socket, POLLIN, patience)) return -1;
+      if (!wait_for(socket, POLLIN, deadline)) return -1;
       const ssize_t got = recv(socket.number(), bytes.data() + have, bytes.size() - have, 0);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (got <= 0) return -1;
@@ -89,7 +89,7 @@ struct Meeting {
   std::set<int> peers = {};  // that have yet to come
 };
 
-[[noreturn]] void throw_missing(const Meeting& meeting) {
+[[noreturn]] void throw_missing(const MeshHandshake& meeting) {
   std::vector<int> ranks;
   for (const int peer : meeting.peers) ranks.push_back(meeting.name_of_member(peer));
   throw Error(
@@ -112,7 +112,7 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& grou
     throw Error(ErrorKind::internal, "this rank cannot listen for the others", host,
                 "raise the limit on open files (ulimit -n)");
   }
-  Meeting meeting{store, name, group, deadlines};
+  MeshHandshake meeting{store, name, group, deadlines};
   store.set(meeting.make_key(group.rank),
             fmt::format("{} {} {} {}", host, find_local_port(listener), word, local_name));
 

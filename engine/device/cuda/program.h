@@ -73,7 +73,7 @@ class CudaProgram final : public Program {
   void measure_gradients(const UpdateRule& rule) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
   void run_step(const UpdateRule* rule, const std::function<void()>& queue,
-                const std::function<void()>& forget) override;
+                const std::function<void()>& undo_bookkeeping) override;
   void wait_for_input() override { staging_.wait_until_copied(); }
   LossSums take_sums() override;
 

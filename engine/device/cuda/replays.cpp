@@ -50,7 +50,7 @@ void Replays::run(const char* what, const Key& key, const std::function<void()>&
 }
 
 void Replays::run_step(const Key& key, const std::function<void()>& queue,
-                       const std::function<void()>& forget) {
+                       const std::function<void()>& undo_bookkeeping) {
   if (!options_.parts || !options_.steps) return queue();
   Replayed& step = replayed_[key];
   try {
@@ -60,12 +60,12 @@ void Replays::run_step(const Key& key, const std::function<void()>& queue,
     return step.graph->launch(lane_.stream());
   } catch (const Error& error) {
     const bool queued_nothing = step.plain_runs > kPlainRuns && !step.graph;
-    if (!forget || !queued_nothing || error.kind() != ErrorKind::internal) throw;
+    if (!undo_bookkeeping || !queued_nothing || error.kind() != ErrorKind::internal) throw;
     log::warning("{}, as this run does from now on", error.what());
   }
   options_.steps = false;
   gave_up_steps_ = true;
-  forget();
+  undo_bookkeeping();
   queue();
 }
 

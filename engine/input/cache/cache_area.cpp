@@ -18,7 +18,7 @@
 
 namespace paceline {
 
-struct CacheArea::Header {
+struct CacheRegion::Header {
   std::uint64_t token, data_bytes;
   std::array<std::uint64_t, kMostSets> samples;
   alignas(64) std::atomic<std::uint64_t> used;
@@ -27,7 +27,7 @@ struct CacheArea::Header {
 };
 
 // Closes and unmaps what it holds.
-class CacheArea::Mapping {
+class CacheRegion::Mapping {
  public:
   explicit Mapping(int descriptor) : descriptor_(descriptor) {}
   ~Mapping() {
@@ -63,7 +63,7 @@ std::uint64_t new_token() {
 }
 
 std::size_t count_all(const std::vector<std::size_t>& samples) {
-  if (samples.size() > CacheArea::kMostSets) {
+  if (samples.size() > CacheRegion::kMostSets) {
     throw Error(ErrorKind::internal, fmt::format("a cache of {} sets", samples.size()));
   }
   return std::accumulate(samples.begin(), samples.end(), std::size_t{0});
@@ -89,7 +89,7 @@ int open_of_process(std::int32_t process, int descriptor) {
 
 }  // namespace
 
-CacheArea::CacheArea(const Size& size, Reach reach, const std::filesystem::path& folder)
+CacheRegion::CacheRegion(const Size& size, Reach reach, const std::filesystem::path& folder)
     : samples_(size.samples) {
   const std::size_t bytes = sizeof(Header) + count_all(samples_) * sizeof(CacheEntry) + size.bytes;
   int descriptor = -1;
@@ -102,14 +102,14 @@ CacheArea::CacheArea(const Size& size, Reach reach, const std::filesystem::path&
       !mapping_->map(bytes)) {
     throw no_memory(bytes, errno);
   }
-  if (!folder.empty()) file_ = std::make_unique<NamelessFile>(folder);
+  if (!folder.empty()) file_ = std::make_unique<UnlinkedFile>(folder);
   header().token = new_token();
   header().data_bytes = size.bytes;
   std::copy(samples_.begin(), samples_.end(), header().samples.begin());
   find_parts();
 }
 
-CacheArea::CacheArea(const Address& address, const std::vector<std::size_t>& samples)
+CacheRegion::CacheRegion(const Address& address, const std::vector<std::size_t>& samples)
     : samples_(samples) {
   mapping_ = std::make_unique<Mapping>(open_of_process(address.process, address.memory));
   struct stat status {};
@@ -128,41 +128,41 @@ CacheArea::CacheArea(const Address& address, const std::vector<std::size_t>& sam
                 "start the run again");
   }
   if (address.file >= 0) {
-    file_ = std::make_unique<NamelessFile>(open_of_process(address.process, address.file),
+    file_ = std::make_unique<UnlinkedFile>(open_of_process(address.process, address.file),
                                            "the file of the node's cache");
   }
   find_parts();
 }
 
-CacheArea::~CacheArea() = default;
+CacheRegion::~CacheRegion() = default;
 
-CacheArea::Header& CacheArea::header() const {
+CacheRegion::Header& CacheRegion::header() const {
   return *reinterpret_cast<Header*>(mapping_->base());
 }
 
-void CacheArea::find_parts() {
+void CacheRegion::find_parts() {
   data_ = mapping_->base() + sizeof(Header) + count_all(samples_) * sizeof(CacheEntry);
 }
 
-CacheArea::Address CacheArea::address() const {
+CacheRegion::Address CacheRegion::address() const {
   return {getpid(), mapping_->descriptor(), file_ ? file_->descriptor() : -1, header().token};
 }
 
-std::size_t CacheArea::bytes() const {
+std::size_t CacheRegion::bytes() const {
   return header().data_bytes;
 }
 
-CacheEntry* CacheArea::entries(std::size_t set) {
+CacheEntry* CacheRegion::entries(std::size_t set) {
   const std::size_t before = std::accumulate(
       samples_.begin(), samples_.begin() + static_cast<std::ptrdiff_t>(set), std::size_t{0});
   return reinterpret_cast<CacheEntry*>(mapping_->base() + sizeof(Header)) + before;
 }
 
-CacheArea::SetCounts& CacheArea::counts(std::size_t set) {
+CacheRegion::SetCounts& CacheRegion::counts(std::size_t set) {
   return header().counts[set];
 }
 
-std::optional<std::int64_t> CacheArea::take(std::size_t count) {
+std::optional<std::int64_t> CacheRegion::take(std::size_t count) {
   const std::uint64_t all = header().data_bytes;
   std::atomic<std::uint64_t>& used = header().used;
   std::uint64_t offset = used.load();
@@ -172,7 +172,7 @@ std::optional<std::int64_t> CacheArea::take(std::size_t count) {
   return static_cast<std::int64_t>(offset);
 }
 
-std::int64_t CacheArea::take_of_file(std::size_t count) {
+std::int64_t CacheRegion::take_of_file(std::size_t count) {
   return header().file_end.fetch_add(static_cast<std::int64_t>(count));
 }
 

@@ -29,7 +29,7 @@ struct CacheEntry {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-class CacheArea {
+class CacheRegion {
  public:
   static constexpr std::size_t kMostSets = 4;
 
@@ -48,15 +48,15 @@ class CacheArea {
   enum class Reach { process, node };
 
   // Throws usage if the mapping fails, and input if `folder` (empty: no file) cannot hold the file.
-  CacheArea(const Size& size, Reach reach, const std::filesystem::path& folder);
+  CacheRegion(const Size& size, Reach reach, const std::filesystem::path& folder);
 
   // Opens an area that another, still running process of this node created. Its creator determines
   // the sizes; the samples must be the same. Throws input with the reason if it cannot be opened.
-  CacheArea(const Address& address, const std::vector<std::size_t>& samples);
+  CacheRegion(const Address& address, const std::vector<std::size_t>& samples);
 
-  ~CacheArea();
-  CacheArea(const CacheArea&) = delete;
-  CacheArea& operator=(const CacheArea&) = delete;
+  ~CacheRegion();
+  CacheRegion(const CacheRegion&) = delete;
+  CacheRegion& operator=(const CacheRegion&) = delete;
 
   Address address() const;  // for areas with reach `node`
   std::size_t bytes() const;
@@ -71,7 +71,7 @@ class CacheArea {
   // allocates; an offset in data(); empty: full.
   std::optional<std::int64_t> take(std::size_t count);
   char* data() { return data_; }
-  NamelessFile* file() { return file_.get(); }
+  UnlinkedFile* file() { return file_.get(); }
   std::int64_t take_of_file(std::size_t count);  // allocates; an offset in the file
 
  private:
@@ -83,7 +83,7 @@ class CacheArea {
 
   std::vector<std::size_t> samples_;
   std::unique_ptr<Mapping> mapping_;
-  std::unique_ptr<NamelessFile> file_;
+  std::unique_ptr<UnlinkedFile> file_;
   char* data_ = nullptr;
 };
 

@@ -57,7 +57,7 @@ ImageStore::ImageStore(std::shared_ptr<const SampleSource> source, Size size,
       samples_(source_->samples()),
       reads_(std::max(1, options.parallel_reads)) {}
 
-void ImageStore::keep_in(std::shared_ptr<CacheArea> area, std::size_t set) {
+void ImageStore::keep_in(std::shared_ptr<CacheRegion> area, std::size_t set) {
   if (options_.cache == CacheKind::decoded && !area->file() && image_bytes() > area->bytes()) {
     throw Error(ErrorKind::usage,
                 fmt::format("a cache of {} cannot hold one decoded image of {}",

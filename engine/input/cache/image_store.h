@@ -64,7 +64,7 @@ class ImageStore {
 
   // Keeps samples in `area`, as its set number `set`. Call before the first fetch. Throws usage if
   // not even one image fits.
-  void keep_in(std::shared_ptr<CacheArea> area, std::size_t set);
+  void keep_in(std::shared_ptr<CacheRegion> area, std::size_t set);
 
   std::size_t samples() const { return samples_; }
   void limit(std::size_t samples) { samples_ = samples; }  // before the first fetch

@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-NamelessFile::NamelessFile(const std::filesystem::path& folder) : place_(folder) {
+UnlinkedFile::UnlinkedFile(const std::filesystem::path& folder) : place_(folder) {
   descriptor_ = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor_ >= 0) return;
   std::string name = (folder / "paceline-cache-XXXXXX").string();  // where O_TMPFILE is unknown
@@ -26,14 +26,14 @@ NamelessFile::NamelessFile(const std::filesystem::path& folder) : place_(folder)
   unlink(name.c_str());
 }
 
-NamelessFile::NamelessFile(int descriptor, std::filesystem::path name)
+UnlinkedFile::UnlinkedFile(int descriptor, std::filesystem::path name)
     : place_(std::move(name)), descriptor_(descriptor) {}
 
-NamelessFile::~NamelessFile() {
+UnlinkedFile::~UnlinkedFile() {
   close(descriptor_);
 }
 
-bool NamelessFile::write(std::int64_t offset, const char* data, std::size_t count) {
+bool UnlinkedFile::write(std::int64_t offset, const char* data, std::size_t count) {
   while (count > 0) {
     const ssize_t n = pwrite(descriptor_, data, count, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
@@ -45,7 +45,7 @@ bool NamelessFile::write(std::int64_t offset, const char* data, std::size_t coun
   return true;
 }
 
-void NamelessFile::read(std::int64_t offset, std::size_t count, char* out) const {
+void UnlinkedFile::read(std::int64_t offset, std::size_t count, char* out) const {
   while (count > 0) {
     const ssize_t n = pread(descriptor_, out, count, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;

@@ -7,15 +7,15 @@
 
 namespace paceline {
 
-class NamelessFile {
+class UnlinkedFile {
  public:
   // Throws input if it cannot be created in `folder`.
-  explicit NamelessFile(const std::filesystem::path& folder);
+  explicit UnlinkedFile(const std::filesystem::path& folder);
   // Takes ownership of an open file. `name` is for error messages.
-  NamelessFile(int descriptor, std::filesystem::path name);
-  ~NamelessFile();
-  NamelessFile(const NamelessFile&) = delete;
-  NamelessFile& operator=(const NamelessFile&) = delete;
+  UnlinkedFile(int descriptor, std::filesystem::path name);
+  ~UnlinkedFile();
+  UnlinkedFile(const UnlinkedFile&) = delete;
+  UnlinkedFile& operator=(const UnlinkedFile&) = delete;
 
   int descriptor() const { return descriptor_; }
 

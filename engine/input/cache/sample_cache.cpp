@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-SampleCache::SampleCache(std::shared_ptr<CacheArea> area, std::size_t set)
+SampleCache::SampleCache(std::shared_ptr<CacheRegion> area, std::size_t set)
     : area_(std::move(area)), entries_(area_->entries(set)), counts_(area_->counts(set)) {}
 
 std::size_t SampleCache::size(std::size_t i) const {
@@ -39,7 +39,7 @@ CacheEntry::State SampleCache::keep(CacheEntry& entry, const char* data, std::si
     counts_.memory_bytes += count;
     return CacheEntry::in_memory;
   }
-  if (NamelessFile* file = area_->file()) {
+  if (UnlinkedFile* file = area_->file()) {
     entry.offset = area_->take_of_file(count);
     if (!file->write(entry.offset, data, count)) return CacheEntry::no_room;
     counts_.file_bytes += count;

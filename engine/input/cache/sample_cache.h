@@ -12,7 +12,7 @@ namespace paceline {
 // Safe for concurrent calls from threads, and from the processes that share the area.
 class SampleCache {
  public:
-  SampleCache(std::shared_ptr<CacheArea> area, std::size_t set);
+  SampleCache(std::shared_ptr<CacheRegion> area, std::size_t set);
 
   // Size of sample i in bytes, or 0 if it is not cached.
   std::size_t size(std::size_t i) const;
@@ -22,7 +22,7 @@ class SampleCache {
   // Does nothing if sample i is cached, is being cached, or did not fit earlier.
   void put(std::size_t i, std::int32_t label, const char* data, std::size_t count);
 
-  const CacheArea& area() const { return *area_; }
+  const CacheRegion& area() const { return *area_; }
 
   // Of this set, by all processes that share the area.
   std::size_t memory_bytes() const { return counts_.memory_bytes; }
@@ -31,9 +31,9 @@ class SampleCache {
  private:
   CacheEntry::State keep(CacheEntry& entry, const char* data, std::size_t count);
 
-  std::shared_ptr<CacheArea> area_;
+  std::shared_ptr<CacheRegion> area_;
   CacheEntry* entries_;
-  CacheArea::SetCounts& counts_;
+  CacheRegion::SetCounts& counts_;
 };
 
 }  // namespace paceline

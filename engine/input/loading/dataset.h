@@ -74,10 +74,11 @@ DatasetPair load_images(const ImageSet& set, const std::string& train_split,
                         const std::string& test_split, ImageStore::Size size,
                         const InputOptions& options);
 // The size of a cache for both sets (with stores) in `bytes` of memory.
-CacheArea::Size cache_size(const DatasetPair& pair, const InputOptions& options, std::size_t bytes);
+CacheRegion::Size cache_size(const DatasetPair& pair, const InputOptions& options,
+                             std::size_t bytes);
 // Caches the samples of both sets in `area`. Throws usage if not even one image fits.
-void keep_in(DatasetPair& pair, const std::shared_ptr<CacheArea>& area);
-// Caches them in this process's share of the node's budget. Throws as CacheArea and keep_in().
+void keep_in(DatasetPair& pair, const std::shared_ptr<CacheRegion>& area);
+// Caches them in this process's share of the node's budget. Throws as CacheRegion and keep_in().
 void keep_apart(DatasetPair& pair, const InputOptions& options);
 // CIFAR-10's binary files, loaded into memory.
 DatasetPair load_cifar10(const std::filesystem::path& folder);

@@ -54,9 +54,9 @@ DatasetPair load_images(const ImageSet& set, const std::string& train_split,
   return pair;
 }
 
-CacheArea::Size cache_size(const DatasetPair& pair, const InputOptions& options,
-                           std::size_t bytes) {
-  CacheArea::Size size;
+CacheRegion::Size cache_size(const DatasetPair& pair, const InputOptions& options,
+                             std::size_t bytes) {
+  CacheRegion::Size size;
   std::size_t all = 0;
   for (const Dataset* data : {&pair.train, &pair.test}) {
     size.samples.push_back(data->samples);
@@ -66,15 +66,15 @@ CacheArea::Size cache_size(const DatasetPair& pair, const InputOptions& options,
   return size;
 }
 
-void keep_in(DatasetPair& pair, const std::shared_ptr<CacheArea>& area) {
+void keep_in(DatasetPair& pair, const std::shared_ptr<CacheRegion>& area) {
   pair.train.store->keep_in(area, 0);
   pair.test.store->keep_in(area, 1);
 }
 
 void keep_apart(DatasetPair& pair, const InputOptions& options) {
   const std::size_t bytes = options.cache_bytes / static_cast<std::size_t>(options.tasks_of_node);
-  keep_in(pair, std::make_shared<CacheArea>(cache_size(pair, options, bytes),
-                                            CacheArea::Reach::process, options.cache_folder));
+  keep_in(pair, std::make_shared<CacheRegion>(cache_size(pair, options, bytes),
+                                              CacheRegion::Reach::process, options.cache_folder));
 }
 
 DatasetPair load_cifar10(const std::filesystem::path& folder) {

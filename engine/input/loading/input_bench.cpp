@@ -42,8 +42,8 @@ InputBench bench_input(const std::shared_ptr<const SampleSource>& source,
     store->limit(bench.samples);
     if (cache != CacheKind::off) {
       store->keep_in(
-          std::make_shared<CacheArea>(CacheArea::Size{{bench.samples}, input.cache_bytes},
-                                      CacheArea::Reach::process, input.cache_folder),
+          std::make_shared<CacheRegion>(CacheRegion::Size{{bench.samples}, input.cache_bytes},
+                                        CacheRegion::Reach::process, input.cache_folder),
           0);
     }
     return store;

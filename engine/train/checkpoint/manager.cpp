@@ -128,8 +128,8 @@ void CheckpointManager::check_goes_on(const CheckpointManifest& manifest) const 
     }
     changed.push_back(fmt::format("{} {} (was {})", name, is, was));
   }
-  tell(fmt::format("resuming after step {} of {}", manifest.progress.step, where));
-  if (!changed.empty()) tell("resuming with changed settings: " + join(changed, ", "));
+  notify(fmt::format("resuming after step {} of {}", manifest.progress.step, where));
+  if (!changed.empty()) notify("resuming with changed settings: " + join(changed, ", "));
 }
 
 // `from`, on rank 0, to the same place of every rank's program, in pieces through the host.
@@ -188,9 +188,9 @@ PendingRequests CheckpointManager::after_step(std::size_t step) {
   const int signal = setup_.stop_signal ? setup_.stop_signal() : 0;
   mine.stop = signal != 0;
   mine.save = is_first() && setup_.schedule.after_seconds(now_seconds() - saved_at_);
-  const PendingRequests heard = vote_.ask(step, mine);
-  requests.stop = heard.stop;
-  requests.save = requests.save || heard.save;
+  const PendingRequests voted = vote_.ask(step, mine);
+  requests.stop = voted.stop;
+  requests.save = requests.save || voted.save;
   return requests;
 }
 
@@ -300,7 +300,7 @@ void CheckpointManager::save_model(TrainingProgress progress) {
     make_folder(setup_.run);
     write_checkpoint(folder, snapshot_, *run_.program, *run_.plan, manifest,
                      CheckpointContent::model);
-    tell("model: " + folder.string());
+    notify("model: " + folder.string());
   }
   run_.communicator->barrier();
 }

@@ -62,8 +62,8 @@ class CheckpointManager {
     const Plan* plan;
     Optimizer optimizer;
     std::size_t global_batch;
-    std::vector<int> cpus;                         // CPUs of this replica, for writing
-    std::function<void(const std::string&)> tell;  // rank 0; may be empty
+    std::vector<int> cpus;                           // CPUs of this replica, for writing
+    std::function<void(const std::string&)> notify;  // rank 0; may be empty
   };
   CheckpointManager(const CheckpointSetup& setup, Run run);
 
@@ -101,8 +101,8 @@ class CheckpointManager {
   void hand_out_statistics(std::span<std::byte> to, int ranks_then);
   bool keeps_moments() const { return setup_.content == CheckpointContent::everything; }
   bool is_first() const { return run_.communicator->rank() == 0; }
-  void tell(const std::string& line) const {
-    if (run_.tell) run_.tell(line);
+  void notify(const std::string& line) const {
+    if (run_.notify) run_.notify(line);
   }
 
   const CheckpointSetup& setup_;

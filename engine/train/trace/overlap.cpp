@@ -18,16 +18,16 @@ bool computes(std::string_view phase) {
   return false;
 }
 
-double first_begin(const std::vector<TraceSpell>& spans) {
+double first_begin(const std::vector<TraceSpan>& spans) {
   double first = spans.front().begin;
-  for (const TraceSpell& span : spans) first = std::min(first, span.begin);
+  for (const TraceSpan& span : spans) first = std::min(first, span.begin);
   return first;
 }
 
 // Of one rank they do not overlap each other, but for those of lanes that count twice.
-std::vector<Interval> busy_intervals(const std::vector<TraceSpell>& phases) {
+std::vector<Interval> busy_intervals(const std::vector<TraceSpan>& phases) {
   std::vector<Interval> busy;
-  for (const TraceSpell& span : phases) {
+  for (const TraceSpan& span : phases) {
     if (computes(span.text())) busy.emplace_back(span.begin, span.end);
   }
   std::sort(busy.begin(), busy.end());
@@ -36,14 +36,14 @@ std::vector<Interval> busy_intervals(const std::vector<TraceSpell>& phases) {
 
 }  // namespace
 
-Overlap compute_overlap(const std::vector<TraceSpell>& communication,
-                        const std::vector<TraceSpell>& phases) {
+Overlap compute_overlap(const std::vector<TraceSpan>& communication,
+                        const std::vector<TraceSpan>& phases) {
   Overlap overlap;
   if (communication.empty() || phases.empty()) return overlap;
   const double from = std::max(first_begin(communication), first_begin(phases));
   const std::vector<Interval> busy = busy_intervals(phases);
   std::vector<Interval> sums;
-  for (const TraceSpell& span : communication) {
+  for (const TraceSpan& span : communication) {
     if (span.begin >= from) sums.emplace_back(span.begin, span.end);
   }
   std::sort(sums.begin(), sums.end());

@@ -16,7 +16,7 @@ struct Overlap {
 // For one rank, on its own clock. The phases forward, backward and update count as computing;
 // waiting for communication or input does not. If rings dropped old spans, covers only the time
 // that both still have. Both must be sorted by end.
-Overlap compute_overlap(const std::vector<TraceSpell>& communication,
-                        const std::vector<TraceSpell>& phases);
+Overlap compute_overlap(const std::vector<TraceSpan>& communication,
+                        const std::vector<TraceSpan>& phases);
 
 }  // namespace paceline

@@ -47,7 +47,7 @@ std::string metadata(int rank, int thread, const char* what, const std::string& 
       rank, thread, what, json_text(name), order);
 }
 
-std::string arguments(TraceLane lane, const TraceSpell& span) {
+std::string arguments(TraceLane lane, const TraceSpan& span) {
   switch (lane) {
     case TraceLane::phases:
     case TraceLane::input:
@@ -88,14 +88,14 @@ void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
                        fmt::format("rank {} on {}", trace.rank, trace.host), trace.rank));
   for (std::size_t lane = 0; lane < kTraceLanes; ++lane) {
     std::uint32_t parts = 0;
-    for (const TraceSpell& span : trace.lanes[lane]) parts = std::max(parts, span.part + 1);
+    for (const TraceSpan& span : trace.lanes[lane]) parts = std::max(parts, span.part + 1);
     for (std::uint32_t part = 0; part < parts; ++part) {
       const std::string name =
           parts == 1 ? kLaneNames[lane] : fmt::format("{} {}", kLaneNames[lane], part);
       const int thread = thread_id(lane, part);
       write_event(metadata(trace.rank, thread, "thread", name, thread));
     }
-    for (const TraceSpell& span : trace.lanes[lane]) {
+    for (const TraceSpan& span : trace.lanes[lane]) {
       const double begin = clock.on_first(span.begin), end = clock.on_first(span.end);
       // Rounded as points of time: spans that touch must not overlap, or viewers drop one.
       const std::int64_t from = nanoseconds(begin), to = nanoseconds(end);

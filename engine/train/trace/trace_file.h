@@ -22,7 +22,7 @@ constexpr std::size_t kTraceLanes = 4;
 struct RankTrace {
   int rank = 0;
   std::string host;
-  std::vector<TraceSpell> lanes[kTraceLanes];
+  std::vector<TraceSpan> lanes[kTraceLanes];
   std::uint64_t dropped = 0;
 };
 

@@ -25,15 +25,15 @@ struct Header {
 };
 
 // From `root` to rank 0; the others take part and forget it, a piece at a time.
-std::vector<TraceSpell> sent(Communicator& communicator, int root, std::vector<TraceSpell> spans,
-                             std::size_t count) {
+std::vector<TraceSpan> sent(Communicator& communicator, int root, std::vector<TraceSpan> spans,
+                            std::size_t count) {
   const bool keeps = communicator.rank() == 0;
-  constexpr std::size_t kAtOnce = kPiece / sizeof(TraceSpell);
+  constexpr std::size_t kAtOnce = kPiece / sizeof(TraceSpan);
   if (communicator.rank() != root) spans.resize(keeps ? count : std::min(count, kAtOnce));
   for (std::size_t at = 0; at < count; at += kAtOnce) {
     const bool whole = keeps || communicator.rank() == root;
     communicator.broadcast(spans.data() + (whole ? at : 0),
-                           std::min(kAtOnce, count - at) * sizeof(TraceSpell), root);
+                           std::min(kAtOnce, count - at) * sizeof(TraceSpan), root);
   }
   return spans;
 }
@@ -143,7 +143,7 @@ void Tracer::gather(Communicator& communicator, const std::vector<RankClock>& cl
     trace.rank = r;
     trace.host = theirs.host.data();
     for (std::size_t lane = 0; lane < kTraceLanes; ++lane) {
-      std::vector<TraceSpell> spans;
+      std::vector<TraceSpan> spans;
       if (r == rank) spans = std::move(own.lanes[lane]);
       trace.lanes[lane] =
           r == 0 ? std::move(spans) : sent(communicator, r, std::move(spans), theirs.counts[lane]);

@@ -213,7 +213,7 @@ class Hearing {
       : control_(where, rank, seconds, [this](int, const std::string& why) { lose(why); }) {}
 
   LivenessConnection& control() { return control_; }
-  void tell(std::vector<std::unique_ptr<Communicator>>* communicators) {
+  void notify(std::vector<std::unique_ptr<Communicator>>* communicators) {
     const std::lock_guard lock(mutex_);
     communicators_ = communicators;
   }
@@ -241,8 +241,8 @@ int run(const std::string& text, int replicas, const std::string& what, bool gpu
   if (gpus) membership.gpus = &played;
   const auto largest = to_integer(what);
   membership.deadlines = largest ? Deadlines{20, 60} : Deadlines{1, 2};
-  membership.last_words = [process](const Error& error) {
-    leave_last_words(environment_of_process(), process, error);
+  membership.on_fatal_error = [process](const Error& error) {
+    write_fatal_status(environment_of_process(), process, error);
   };
   std::unique_ptr<StoreClient> store;
   std::unique_ptr<Hearing> hearing;
@@ -258,7 +258,7 @@ int run(const std::string& text, int replicas, const std::string& what, bool gpu
   const Support support = backend->serves(membership);
   if (!support) throw Error(ErrorKind::usage, support.because());
   auto communicators = backend->connect(membership);
-  if (hearing) hearing->tell(&communicators);
+  if (hearing) hearing->notify(&communicators);
   const BackendStack stack = split_stack(text);
   const bool casts = !stack.wrappers.empty();
   std::exception_ptr first;
@@ -272,7 +272,7 @@ int run(const std::string& text, int replicas, const std::string& what, bool gpu
         run_replica(*communicator, gpus, what, casts);
       } catch (const Error& error) {
         const bool consequence = error.kind() == ErrorKind::peer_lost;
-        if (!consequence) write_down_end(environment_of_process(), process, error);
+        if (!consequence) write_exit_status(environment_of_process(), process, error);
         if (hearing) hearing->control().abort(error.what());
         communicator->abort(error.what());
         std::lock_guard lock(mutex);

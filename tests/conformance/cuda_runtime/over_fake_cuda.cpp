@@ -31,7 +31,7 @@ const std::vector<Factory<WorkloadFactory>>& workload_table() {
 
 namespace cuda {
 
-// Each on a card of its own, by which its calls are told apart.
+// Each on a card of its own, by which its calls are distinguished.
 std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts) {
   constexpr std::size_t kCards = 16;
   static std::vector<HostCounts*> parse_counts(kCards);

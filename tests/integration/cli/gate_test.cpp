@@ -369,7 +369,7 @@ TEST_F(CliGate, ExplainRefusesWhatItCannotRead) {
   expect_refused("explain " + cassava + " --only backend", 64, {"not KEY=VALUE"});
   const Ran ran = paceline("explain " + cassava + " --base best");
   EXPECT_EQ(ran.code, 0);
-  EXPECT_TRUE(contains(ran.out, "these numbers cannot tell them apart")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "these numbers cannot distinguish them")) << ran.out;
   EXPECT_TRUE(nlohmann::json::accept(paceline("explain --json " + cassava).out));
 }
 

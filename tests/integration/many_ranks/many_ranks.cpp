@@ -40,7 +40,7 @@ class Limits {
 int run(int ranks, double most_seconds) {
   Limits limits;
   const int victim = ranks * 7 / 10;
-  const RemainsFigures remains = judge_remains_of(ranks, victim);
+  const RemainsFigures artifacts = judge_remains_of(ranks, victim);
   const WorldFigures world = run_world(ranks);
   fmt::print("{} ranks\n", ranks);
   limits.check("all have joined the store", world.joined, "s", most_seconds);
@@ -52,11 +52,11 @@ int run(int ranks, double most_seconds) {
   limits.check("its open files", world.rank0_descriptors, "", 2.0 * ranks + 100);
   limits.check("a killed rank is named by all, after", world.heard, "s", most_seconds);
   limits.check("cards of all ranks compared", check_cards_of(ranks), "s", most_seconds / 10);
-  limits.check("verdict from the files of all ranks", remains.judged, "s", most_seconds);
-  limits.check("memory for it", remains.peak_mb, "MB", kMostMegabytes);
+  limits.check("verdict from the files of all ranks", artifacts.judged, "s", most_seconds);
+  limits.check("memory for it", artifacts.peak_mb, "MB", kMostMegabytes);
   const std::string named = fmt::format("rank {} on n{:04} ", victim, victim / 8);
-  if (remains.line.find(named) == std::string::npos)
-    limits.fault("the verdict is: " + remains.line);
+  if (artifacts.line.find(named) == std::string::npos)
+    limits.fault("the verdict is: " + artifacts.line);
   for (std::size_t i = 0; i < std::min(kMostFaults, world.faults.size()); ++i) {
     limits.fault(world.faults[i]);
   }

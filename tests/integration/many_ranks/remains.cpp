@@ -77,9 +77,9 @@ RemainsFigures judge_remains_of(int ranks, int victim) {
   const pid_t pid = fork();
   if (pid == 0) {
     const double start = now_seconds();
-    const RunArtifacts remains = remains_of_latest(scratch.path());
-    still_running(remains);
-    const RunVerdict verdict = post_mortem(scratch.path(), remains);
+    const RunArtifacts artifacts = remains_of_latest(scratch.path());
+    still_running(artifacts);
+    const RunVerdict verdict = post_mortem(scratch.path(), artifacts);
     shared.judged = now_seconds() - start;
     shared.peak = peak_mb();
     verdict.line.copy(shared.line.data(), shared.line.size() - 1);

@@ -89,7 +89,7 @@ struct Ends {
   std::string lost;
 };
 
-void hear(Ends& ends, Seat& seat, const std::string& why) {
+void append(Ends& ends, Seat& seat, const std::string& why) {
   seat.heard = clock_seconds();
   note(seat.line, why);
   const std::lock_guard lock(ends.mutex);
@@ -112,7 +112,7 @@ void is_a_rank(const BootstrapAddress& where, int rank, const Seats& seats, int 
     Ends ends;
     StoreClient client(where, rank, kPatience);
     LivenessConnection control(where, rank, kPatience,
-                               [&](int, const std::string& why) { hear(ends, seat, why); });
+                               [&](int, const std::string& why) { append(ends, seat, why); });
     seat.joined = clock_seconds();
 
     const Deadlines deadlines{kPatience, kPatience, kPatience};

@@ -112,7 +112,7 @@ TEST_F(PlayedFaults, DISABLED_EveryCallOfTheGpuFails) {
 TEST_F(PlayedFaults, AStepOfALoneReplicaThatIsNotCaptured) {
   run_.config.replicas = 1;
   run_.backend = "self";
-  const auto told = [](const End& end) {
+  const auto reported = [](const End& end) {
     const std::vector<std::string>& lines = end.result->outcome.implementations;
     return std::count(lines.begin(), lines.end(),
                       "a step: graphs of its parts, as it was not captured");
@@ -122,8 +122,8 @@ TEST_F(PlayedFaults, AStepOfALoneReplicaThatIsNotCaptured) {
   ASSERT_TRUE(end.result) << end.error;
   EXPECT_EQ(end.failed, "end_capture");
   EXPECT_EQ(largest_difference(*end.result, *expected_.result), 0);
-  EXPECT_EQ(told(expected_), 0);
-  EXPECT_EQ(told(end), 1);
+  EXPECT_EQ(reported(expected_), 0);
+  EXPECT_EQ(reported(end), 1);
 }
 
 TEST_F(PlayedFaults, ACallOfNcclFails) {

@@ -97,17 +97,17 @@ TEST_F(Recipe, SchedulesGoOnExactly) {
 TEST_F(Recipe, APlateauLowersTheRateOfAllRanks) {
   for (const int replicas : {1, 3}) {
     TrainingRun run = make_run(replicas, 24 / replicas, "cpu");
-    std::vector<std::string> told;
-    run.told = &told;
+    std::vector<std::string> reported;
+    run.reported = &reported;
     run.config.step_limit = 0;
     run.config.evaluate = Evaluate::epoch;
     run.config.schedule = {
         .decay = Decay::plateau, .decay_factor = 0.5, .patience = 1, .min_delta = 1000};
     const Result whole = train(run, digits());
-    EXPECT_NE(std::find(told.begin(), told.end(),
+    EXPECT_NE(std::find(reported.begin(), reported.end(),
                         "test_loss did not improve: the learning rate falls to 0.00025 after "
                         "epoch 3"),
-              told.end());
+              reported.end());
     CheckpointSetup saving, going_on;
     saving.schedule = parse_checkpoint_schedule("1 epoch", "");
     saving.run = scratch_.path() / std::to_string(replicas);

@@ -41,7 +41,7 @@ class Resume : public ::testing::Test {
     run.config.step_limit = steps;
     run.config.epochs = 1000;
     run.config.evaluate = Evaluate::none;
-    run.told = &told_;
+    run.reported = &reported_;
     return run;
   }
   CheckpointSetup every(const std::string& schedule) const {
@@ -89,7 +89,7 @@ class Resume : public ::testing::Test {
 
   Scratch scratch_;
   Network network_ = network();
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
 };
 
 TEST_F(Resume, IsBitForBitTheUninterruptedRun) {
@@ -297,12 +297,12 @@ TEST_F(Resume, RefusesWhatWouldNotGoOnAsItBegan) {
                     {"learning_rate", {"0.01"}},
                     {"schedule", {"cosine", OnChange::announced, true}},
                     {"epochs", {"9", OnChange::ignored}}};
-  told_.clear();
+  reported_.clear();
   train(run, data());
-  EXPECT_NE(std::find(told_.begin(), told_.end(),
+  EXPECT_NE(std::find(reported_.begin(), reported_.end(),
                       "resuming with changed settings: learning_rate 0.01 (was 0.001), "
                       "schedule cosine (was not given)"),
-            told_.end());
+            reported_.end());
   going_on.workload = "large";
   expect_error(ErrorKind::usage, {"the checkpoint is for workload small", "not for large"},
                [&] { train(run, data()); });

@@ -37,7 +37,8 @@ Trainer::Setup setup_of(const Run& run, const Network& network, const DatasetPai
   setup.trace = run.trace;
   if (communicator.rank() != 0) return setup;
   setup.report = run.report;
-  if (run.told) setup.tell = [&run](const std::string& line) { run.told->push_back(line); };
+  if (run.reported)
+    setup.notify = [&run](const std::string& line) { run.reported->push_back(line); };
   return setup;
 }
 

@@ -25,7 +25,7 @@ struct Run {
   const Network* network = nullptr;             // instead of the workload's
   const CheckpointSetup* checkpoints = nullptr;
   const TraceSetup* trace = nullptr;
-  std::vector<std::string>* told = nullptr;             // what rank 0 told the user
+  std::vector<std::string>* reported = nullptr;         // what rank 0 told the user
   std::function<TrainConfig(int rank)> config_of_rank;  // instead of `config`
   // Of every rank, where not empty; called as `report` is, and may change what it is given.
   std::function<void(int rank, Program& program, const Progress&)> meddle;

@@ -55,7 +55,7 @@ TEST(Best, TheSmallestThatIsSurelyNear) {
   EXPECT_EQ(best.best.name, "4 replicas, 1 CPU each");
   EXPECT_EQ(best.smallest.name, "2 replicas, 1 CPU each");
   EXPECT_TRUE(best.undecided.empty());
-  EXPECT_EQ(best.points.front().nearness, Nearness::beyond);
+  EXPECT_EQ(best.points.front().limit_verdict, LimitVerdict::beyond);
   EXPECT_EQ(best.points[1].over_best.kind, RatioKind::paired);
   EXPECT_NEAR(best.points[1].over_best.estimate.value, 1.03, 1e-3);
   EXPECT_LT(best.points[1].over_best.estimate.interval->high, 1.05);
@@ -97,7 +97,7 @@ TEST(Best, WhatCannotBeToldApartIsSaidSo) {
   const auto [study, best] = found(records, 0.05);
   EXPECT_EQ(best.alike.size(), 4U);
   const std::string text = best_text(study, best);
-  EXPECT_NE(text.find("the 5 points cannot be told apart at 95 %, tested together (2.2"),
+  EXPECT_NE(text.find("the 5 points cannot be distinguished at 95 %, tested together (2.2"),
             std::string::npos)
       << text;
   EXPECT_EQ(best_json(study, best)["alike"].size(), 4U);
@@ -127,7 +127,7 @@ TEST(Best, OneOutlierLeavesTheLimitDecided) {
   EXPECT_LT(best.points[0].over_best.estimate.interval->low, 1.05);
   ASSERT_TRUE(best.points[0].trimmed_over_best);
   EXPECT_NEAR(best.points[0].trimmed_over_best->value, 1.1, 0.002);
-  EXPECT_EQ(best.points[0].nearness, Nearness::beyond);
+  EXPECT_EQ(best.points[0].limit_verdict, LimitVerdict::beyond);
 }
 
 // The outlier is a run of the faster point, so that its mean is not the least.
@@ -190,7 +190,7 @@ TEST(Best, FewerThanThreeRunsNeverDecide) {
   add(records, 1, 1, 50.1, {1, 1.0001});
   add(records, 2, 1, 50, {1, 1.0001});
   const auto [study, best] = found(records, 0.05);
-  EXPECT_EQ(best.points[0].nearness, Nearness::undecided);
+  EXPECT_EQ(best.points[0].limit_verdict, LimitVerdict::undecided);
   EXPECT_TRUE(best.points[0].over_best.estimate.interval);
 }
 
@@ -266,7 +266,7 @@ TEST(Best, DisturbedPointsAreLeftAside) {
   const std::string all = format_sentence(records);
   EXPECT_EQ(all.find("fewer"), std::string::npos) << all;
   EXPECT_NE(all.find("fastest by its mean: 4 replicas"), std::string::npos) << all;
-  EXPECT_NE(all.find("not judged, as rows of only disturbed runs cannot tell"), std::string::npos)
+  EXPECT_NE(all.find("not judged, as rows of only disturbed runs are not enough"), std::string::npos)
       << all;
 }
 
@@ -301,7 +301,7 @@ TEST(Best, PointsOfFewRunsAreNamed) {
   add(records, 8, 1, 50.5, {1});
   const auto [study, best] = found(records, 0.05);
   EXPECT_NE(fastest_sentence(study, best)
-                .find("not judged, as rows of fewer than 3 runs cannot tell: 8 replicas"),
+                .find("not judged, as rows of fewer than 3 runs are not enough: 8 replicas"),
             std::string::npos)
       << fastest_sentence(study, best);
   const Json json = best_json(study, best);
@@ -313,7 +313,7 @@ TEST(Best, TimesThatAreAlikeToTheLastDigitAreAlike) {
   std::vector<Json> records;
   add(records, 1, 1, 7.3, {1, 1, 1});
   add(records, 2, 1, 7.3, {1, 1, 1, 1, 1, 1, 1});
-  EXPECT_NE(format_sentence(records).find("the 2 points cannot be told apart"), std::string::npos)
+  EXPECT_NE(format_sentence(records).find("the 2 points cannot be distinguished"), std::string::npos)
       << format_sentence(records);
 }
 

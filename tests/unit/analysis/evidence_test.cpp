@@ -59,7 +59,7 @@ TEST(Evidence, AMissingIntervalMakesNoVerdict) {
   const Said said = collect_statements(content);
   EXPECT_FALSE(said.has(FindingKind::no_loss) || said.has(FindingKind::hidden_loss)) << said.report;
   EXPECT_TRUE(said.has(FindingKind::unjudged));
-  EXPECT_TRUE(holds(said.report, "rows of too few runs for an anytime-valid interval cannot tell"))
+  EXPECT_TRUE(holds(said.report, "rows of too few runs for an anytime-valid interval cannot show"))
       << said.report;
   EXPECT_FALSE(holds(said.explain, "[0.0, 0.0]")) << said.explain;
   EXPECT_TRUE(holds(said.explain,
@@ -87,7 +87,7 @@ TEST(Evidence, PartsThatCancelAreEachSaid) {
       << said.report;
   EXPECT_TRUE(holds(said.report, "hides it: 2, 4 replicas are above ideal")) << said.report;
   EXPECT_TRUE(holds(said.explain,
-                    "which cannot be told from noise, but parts of it can: "
+                    "which cannot be distinguished from noise, but parts of it can: "
                     "communication or straggler costs 17."))
       << said.explain;
   EXPECT_TRUE(holds(said.explain, "compute gives 17.")) << said.explain;
@@ -125,7 +125,7 @@ TEST(Evidence, PhasesSpeakBeforeCauses) {
     const Said all = collect_statements(study_of(law));
     EXPECT_TRUE(all.has(FindingKind::steady)) << all.report;
     EXPECT_FALSE(all.has(FindingKind::causes_alike)) << all.report;
-    EXPECT_FALSE(holds(all.explain, "cannot tell them apart")) << all.explain;
+    EXPECT_FALSE(holds(all.explain, "cannot distinguish them")) << all.explain;
     EXPECT_TRUE(holds(all.report, "the loss grows as if each added replica cost ")) << all.report;
     return all.report;
   };

@@ -43,10 +43,10 @@ TEST(Explain, CassavaBestHasCausesThatTimesCannotTellApart) {
   EXPECT_TRUE(
       holds(text,
             "the Karp-Flatt fraction is 0.165 to 0.181, as if each added replica cost 16 to "
-            "18 % of a step; rows of fewer than 3 runs cannot tell whether that is so"))
+            "18 % of a step; rows of fewer than 3 runs cannot show whether that is so"))
       << text;
   EXPECT_TRUE(holds(
-      text, "these numbers cannot tell them apart; runs with backend null tell communication"));
+      text, "these numbers cannot distinguish them; runs with backend null tell communication"));
   EXPECT_TRUE(holds(text, "no law is fitted, as the noise of rows of fewer than 3 runs is not"));
   EXPECT_FALSE(holds(text, "cannot exceed")) << text;
   EXPECT_FALSE(holds(text, "each added replica adds")) << text;
@@ -178,7 +178,7 @@ TEST(Explain, WhatIsNoiseHasNoLabel) {
   EXPECT_EQ(point.by_means, "");
   EXPECT_TRUE(point.lost->is_known());
   EXPECT_FALSE(point.lost->is_above(0));
-  EXPECT_TRUE(holds(point.because, "which cannot be told from noise")) << point.because;
+  EXPECT_TRUE(holds(point.because, "which cannot be distinguished from noise")) << point.because;
 }
 
 TEST(Explain, WhatTooFewRunsSayIsMarked) {
@@ -290,7 +290,7 @@ TEST(Explain, RunsWithoutACostSayWhatItIs) {
   EXPECT_TRUE(holds(text, "without input (input synthetic): 1.496 times as fast [1.")) << text;
   EXPECT_TRUE(holds(text, "(overlap false): 0.798 times as fast [0.7")) << text;
   EXPECT_TRUE(holds(text, ": it saves 20.2 % of the time [")) << text;
-  EXPECT_TRUE(holds(text, "which cannot be told from no difference")) << text;
+  EXPECT_TRUE(holds(text, "which cannot be distinguished from no difference")) << text;
   EXPECT_FALSE(holds(text, "it costs 0.")) << text;
   const std::string once = all_text(canonical_content(points));
   EXPECT_TRUE(holds(once, "1.200 times as fast; fewer than 3 runs, so how much of it is noise"))
@@ -306,7 +306,7 @@ TEST(Explain, AGrowingCostIsSeen) {
         {.gpus = gpus, .fit_seconds = 10 * (1 + 0.02 * (n - 1) + 0.02 * n * (n - 1)) / n}));
   }
   const std::string text = all_text(canonical_content(records));
-  EXPECT_TRUE(holds(text, "rows of fewer than 3 runs cannot tell whether that is more than noise"))
+  EXPECT_TRUE(holds(text, "rows of fewer than 3 runs cannot show whether that is more than noise"))
       << text;
   EXPECT_FALSE(holds(text, "cannot exceed")) << text;
   std::vector<Json> repeats;
@@ -410,7 +410,7 @@ TEST(Explain, OtherCpusAreNoTrend) {
 // Two sizes and one run each know no noise.
 TEST(Explain, TwoSizesDenyNoCost) {
   const std::string text = all_text(canonical_content(with_speed_ups({{64, 40}, {128, 38}})));
-  EXPECT_TRUE(holds(text, "cannot tell whether that is more than noise")) << text;
+  EXPECT_TRUE(holds(text, "cannot show whether that is more than noise")) << text;
   EXPECT_FALSE(holds(text, "cannot exceed")) << text;
 }
 

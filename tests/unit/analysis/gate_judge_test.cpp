@@ -70,7 +70,7 @@ TEST(Gate, NeedsAnEffectAndATest) {
   const Check noisy = only_check(Quantity::time, {10, 10, 10}, {10, 10, 11});
   EXPECT_EQ(noisy.verdict, Verdict::undecided);
   EXPECT_NE(noisy.reason.find("within the noise"), std::string::npos) << noisy.reason;
-  EXPECT_NE(noisy.reason.find("rounds would tell"), std::string::npos) << noisy.reason;
+  EXPECT_NE(noisy.reason.find("rounds would decide"), std::string::npos) << noisy.reason;
   // No effect, but so noisy that a large one could hide.
   const Check blind = only_check(Quantity::time, {10, 11, 9}, {9, 10, 11});
   EXPECT_EQ(blind.verdict, Verdict::undecided);
@@ -280,7 +280,7 @@ TEST(Gate, SessionsTellWhatRunsCannot) {
         side_with("current", Quantity::time, std::vector<double>(runs, 5.15), "today");
     const std::string reason = judge(baseline, current, {}).checks.at(0).reason;
     EXPECT_TRUE(
-        reason.ends_with("; about 8 sessions of each side would tell, or fresh runs of "
+        reason.ends_with("; about 8 sessions of each side would decide, or fresh runs of "
                          "both (--rerun)"))
         << reason;
   }

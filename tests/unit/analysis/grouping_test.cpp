@@ -230,11 +230,11 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
   EXPECT_NE(read_notes(studies[1]).find("out of memory at 128"), std::string::npos);
   EXPECT_EQ(read_notes(studies[0]).find("out of memory at 128"), std::string::npos);
   // Without a table they are told once, with the first.
-  for (const char* told : {"out of memory at 512",
-                           "1 planned point is without a table, as no run of "
-                           "their like completed: mnist-cnn, batch_per_replica 512"}) {
-    EXPECT_NE(read_notes(studies[0]).find(told), std::string::npos) << read_notes(studies[0]);
-    EXPECT_EQ(read_notes(studies[1]).find(told), std::string::npos);
+  for (const char* reported : {"out of memory at 512",
+                               "1 planned point is without a table, as no run of "
+                               "their like completed: mnist-cnn, batch_per_replica 512"}) {
+    EXPECT_NE(read_notes(studies[0]).find(reported), std::string::npos) << read_notes(studies[0]);
+    EXPECT_EQ(read_notes(studies[1]).find(reported), std::string::npos);
   }
 }
 

@@ -13,7 +13,7 @@ Judged known(double value, double low, double high) {
   return {value, Interval{low, high}};
 }
 Judged unknown(double value) {
-  return {value, Doubt{.few = true}};
+  return {value, WeakEvidence{.few = true}};
 }
 
 PointExplanation point(const std::string& name, const Judged& lost, std::vector<Loss> losses) {
@@ -57,14 +57,14 @@ TEST(LossPlot, NamesOnlyCausesBeyondTheNoise) {
   EXPECT_EQ(bars.notes, (std::vector<std::string>{"32.0 - 2.0 = 30.0 [25.0, 35.0]", "5.0",
                                                   "-5.0 [-6.0, -4.0]"}));
   ASSERT_EQ(bars.series.size(), 4U);
-  EXPECT_EQ(bars.series.back().name, "cannot be told from noise");
+  EXPECT_EQ(bars.series.back().name, "cannot be distinguished from noise");
   EXPECT_DOUBLE_EQ(environment_value(bars, "communication", 0), 20);
   EXPECT_DOUBLE_EQ(environment_value(bars, "communication", 1), 0);
   EXPECT_DOUBLE_EQ(environment_value(bars, "compute", 0), 0);
   EXPECT_DOUBLE_EQ(environment_value(bars, "compute", 1), 5);
   EXPECT_DOUBLE_EQ(environment_value(bars, "compute", 2), -5);
   EXPECT_DOUBLE_EQ(environment_value(bars, "launch", 0), -2);
-  EXPECT_DOUBLE_EQ(environment_value(bars, "cannot be told from noise", 0), 12);
+  EXPECT_DOUBLE_EQ(environment_value(bars, "cannot be distinguished from noise", 0), 12);
 }
 
 TEST(LossPlot, EachCauseAndTheNoiseHaveTheirColours) {

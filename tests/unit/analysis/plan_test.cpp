@@ -165,10 +165,10 @@ TEST(Plan, APassSaysWhatItWouldHaveSeen) {
 TEST(Plan, AGateUntilDecidedSavesRounds) {
   const Limits limits = make_limits(0.025, true);
   const double pair = std::sqrt(2.0) * 0.01;
-  const Sequel equal = until_decided(limits, {0, pair}, 0, 7, 40);
+  const SequentialOutcome equal = until_decided(limits, {0, pair}, 0, 7, 40);
   EXPECT_GT(equal.decided, 0.99);
   EXPECT_LT(equal.regression, 0.01);
-  const Sequel slower = until_decided(limits, {0, pair}, std::log1p(0.05), 7, 40);
+  const SequentialOutcome slower = until_decided(limits, {0, pair}, std::log1p(0.05), 7, 40);
   EXPECT_GT(slower.regression, 0.95);
   EXPECT_LT(until_decided(limits, {0, pair / 4}, 0, 7, 40).rounds, equal.rounds);
 }

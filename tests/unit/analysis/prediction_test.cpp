@@ -92,7 +92,7 @@ TEST(Prediction, TheHeldOutErrorStandsBesideEveryPredictedRow) {
   const Prediction one = predicted(study_of(Scaling::weak, {1, 2, 4, 8}), {16, 8, 64}).at(0);
   const HeldOut& held_out = *one.predictor().held_out;
   EXPECT_EQ(held_out.gpus, 8);
-  EXPECT_EQ(held_out.told, (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(held_out.reported, (std::vector<int>{1, 2, 4}));
   // The same procedure with the smaller sizes alone.
   const Prediction smaller = predicted(study_of(Scaling::weak, {1, 2, 4}), {8}).at(0);
   EXPECT_NEAR(held_out.error, smaller.sizes.back().value.value / one.sizes[3].value.value - 1,
@@ -170,9 +170,9 @@ TEST(Prediction, WhatWasRunStaysAsItIs) {
 
 TEST(Prediction, TwoSizesAreToldApartFromMore) {
   const Prediction one = predicted(study_of(Scaling::weak, {1, 2}), {4}).at(0);
-  EXPECT_EQ(one.predictor().held_out->told, std::vector<int>{1});
+  EXPECT_EQ(one.predictor().held_out->reported, std::vector<int>{1});
   ASSERT_FALSE(one.predictor().notes.empty());
-  EXPECT_NE(one.predictor().notes[0].find("no law can be told from another"), std::string::npos);
+  EXPECT_NE(one.predictor().notes[0].find("no law can be distinguished from another"), std::string::npos);
 }
 
 TEST(Prediction, WhatCannotBePredictedSaysWhy) {

@@ -102,14 +102,14 @@ TEST(PublishedForecast, TheCommandOnSixteenHeldOutPointsOfNineSeries) {
       if (size.gpus > asked.told_up_to && !size.is_predicted) options.gpus.push_back(size.gpus);
     }
     options.up_to = asked.told_up_to;
-    const Prediction told = prediction_of(asked, options);
-    for (const SizeValue& size : told.sizes) {
+    const Prediction reported = prediction_of(asked, options);
+    for (const SizeValue& size : reported.sizes) {
       if (!size.is_predicted) continue;
       const SizeValue& truth = *std::ranges::find(published.sizes, size.gpus, &SizeValue::gpus);
-      const double error = 100 * catch_error(told, size, truth);
+      const double error = 100 * catch_error(reported, size, truth);
       const Interval& interval = *size.value.interval;
       errors.add(error, interval.low <= truth.value.value && truth.value.value <= interval.high);
-      std::cout << fmt::format("{}: {} GPUs {:+.1f} %\n", told.title, size.gpus, error);
+      std::cout << fmt::format("{}: {} GPUs {:+.1f} %\n", reported.title, size.gpus, error);
     }
   }
   std::cout << errors.text("nine series");
@@ -123,10 +123,11 @@ TEST(PublishedForecast, TheCommandOnSixteenHeldOutPointsOfNineSeries) {
 Errors errors_of_all(const std::string& folder, Scaling scaling, std::size_t fewest) {
   Errors errors;
   for (const auto& [name, points] : series_in(folder)) {
-    for (std::size_t told = fewest; told < points.size(); ++told) {
-      const Forecast forecast({points.begin(), points.begin() + static_cast<int>(told)}, scaling);
-      for (std::size_t i = told; i < points.size(); ++i) {
-        if (points[i].replicas <= 8 * points[told - 1].replicas) {
+    for (std::size_t reported = fewest; reported < points.size(); ++reported) {
+      const Forecast forecast({points.begin(), points.begin() + static_cast<int>(reported)},
+                              scaling);
+      for (std::size_t i = reported; i < points.size(); ++i) {
+        if (points[i].replicas <= 8 * points[reported - 1].replicas) {
           errors.add(forecast, points[i]);
         }
       }
@@ -154,7 +155,8 @@ TEST(PublishedForecast, SeriesOfCscToldTwoSizesOrMore) {
 
 // Costs that follow one law exactly, with runs that vary by 1 % and five a size. Each overhead is
 // 0.3 to 10 % of the cost of one replica, and the last is that times `scale`.
-Errors errors_of_law(const Law& law, const std::vector<double>& told, double times, double scale) {
+Errors errors_of_law(const Law& law, const std::vector<double>& reported, double times,
+                     double scale) {
   constexpr int kTrials = 1000;
   const double noise = 0.01 / std::sqrt(5);
   std::mt19937_64 engine(31);
@@ -175,8 +177,8 @@ Errors errors_of_law(const Law& law, const std::vector<double>& told, double tim
       return sum;
     };
     std::vector<SizedCost> points;
-    for (const double p : told) points.push_back({p, cost(p) * std::exp(normal(engine))});
-    const double size = times * told.back();
+    for (const double p : reported) points.push_back({p, cost(p) * std::exp(normal(engine))});
+    const double size = times * reported.back();
     errors.add(Forecast(points, Scaling::weak, noise), {size, cost(size)});
   }
   return errors;
@@ -185,11 +187,11 @@ Errors errors_of_law(const Law& law, const std::vector<double>& told, double tim
 // The least coverage of a law over the sizes told and predicted.
 double least_coverage(const std::string& name, const Law& law, double scale = 1) {
   double least = 1;
-  for (const std::vector<double>& told : {std::vector<double>{1, 2, 4}, {1, 2, 4, 8}}) {
+  for (const std::vector<double>& reported : {std::vector<double>{1, 2, 4}, {1, 2, 4, 8}}) {
     for (const double times : {2.0, 4.0, 8.0}) {
-      const Errors errors = errors_of_law(law, told, times, scale);
+      const Errors errors = errors_of_law(law, reported, times, scale);
       std::cout << errors.text(
-          fmt::format("{}, told 1 to {:g}, {:g} times", name, told.back(), times));
+          fmt::format("{}, told 1 to {:g}, {:g} times", name, reported.back(), times));
       least = std::min(least, errors.coverage());
     }
   }

@@ -157,7 +157,7 @@ TEST(RunOrder, ASecondSessionThatIsSlowerThroughoutIsNamed) {
 
 TEST(RunOrder, SessionsThatCannotBeToldApartAreSaidSo) {
   const std::string said = sentence(found_in(study(2, 5, same)), FindingKind::sessions_alike);
-  EXPECT_TRUE(said.starts_with("session 2 (20261122) cannot be told from session 1: ")) << said;
+  EXPECT_TRUE(said.starts_with("session 2 (20261122) cannot be distinguished from session 1: ")) << said;
 }
 
 // Then a session is the unit, and two are too few for any claim about the point.
@@ -173,7 +173,7 @@ TEST(RunOrder, ARowThatIsSlowerInOneSessionIsNoLossOfTheRow) {
                   "replicas 2") ||
               has(said, "8 replicas 19"))
       << said;
-  EXPECT_TRUE(has(said, "the other rows cannot be told from session 1")) << said;
+  EXPECT_TRUE(has(said, "the other rows cannot be distinguished from session 1")) << said;
   EXPECT_TRUE(make_studies(canonical_content(records)).at(0).rows[0].pooled);
   EXPECT_EQ(sentence(found, FindingKind::grows), "");
 }

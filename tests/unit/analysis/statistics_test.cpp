@@ -123,7 +123,7 @@ TEST(Statistics, HolmKeepsFamiliesOfNoiseQuiet) {
   std::mt19937_64 engine(11);
   std::uniform_real_distribution<double> uniform;
   int red = 0, red_without = 0;
-  for (int family = 0; family < kFamilies; ++family) {
+  for (int group = 0; group < kFamilies; ++group) {
     std::vector<double> p(kTests);
     std::generate(p.begin(), p.end(), [&] { return uniform(engine); });
     const auto below = [](const std::vector<double>& all) {

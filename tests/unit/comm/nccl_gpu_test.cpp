@@ -28,7 +28,7 @@ class NcclOnCard : public testing::TestWithParam<bool> {
       require(cudaMemset(data, 0, bytes));
       require(cudaDeviceSynchronize());
     };
-    Clique::Setup setup;
+    NcclGroup::Setup setup;
     try {
       setup.library = open_library();
     } catch (const Error& error) {
@@ -39,7 +39,7 @@ class NcclOnCard : public testing::TestWithParam<bool> {
     setup.blocking = GetParam();
     ASSERT_EQ(setup.library->get_unique_id(&setup.id), ncclSuccess);
     const double start = now_seconds();
-    clique_ = std::make_shared<Clique>(setup);
+    group_ = std::make_shared<NcclGroup>(setup);
     std::printf("%s joined in %.3f s\n", setup.library->version_text().c_str(),
                 now_seconds() - start);
     require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
@@ -61,51 +61,51 @@ class NcclOnCard : public testing::TestWithParam<bool> {
 
   static constexpr std::size_t kCount = 1 << 20;
   ReplicaGpus gpus_;
-  std::shared_ptr<Clique> clique_;
+  std::shared_ptr<NcclGroup> group_;
   cudaStream_t stream_ = nullptr;
 };
 
 TEST_P(NcclOnCard, SumsInItsOwnMemory) {
-  const Memory memory = clique_->allocate(0, kCount * sizeof(float));
+  const Memory memory = group_->allocate(0, kCount * sizeof(float));
   EXPECT_EQ(read(memory.data()), std::vector<float>(kCount, 0.0F));
   write(memory.data(), 2.5F);
   const double start = now_seconds();
   constexpr int kSums = 20;
   for (int i = 0; i < kSums; ++i) {
-    clique_->all_reduce(0, memory.data(), kCount, DType::f32, stream_, "test");
+    group_->all_reduce(0, memory.data(), kCount, DType::f32, stream_, "test");
   }
   std::printf("%.1f us a queued sum\n", (now_seconds() - start) / kSums * 1e6);
   require(cudaStreamSynchronize(stream_));
-  clique_->throw_if_ended();
+  group_->throw_if_ended();
   EXPECT_EQ(read(memory.data()), std::vector<float>(kCount, 2.5F));
 }
 
 TEST_P(NcclOnCard, ASumIsCapturedAndReplayed) {
-  const Memory memory = clique_->allocate(0, kCount * sizeof(float));
+  const Memory memory = group_->allocate(0, kCount * sizeof(float));
   write(memory.data(), 3.0F);
-  clique_->all_reduce(0, memory.data(), kCount, DType::f32, stream_, "first, to connect");
+  group_->all_reduce(0, memory.data(), kCount, DType::f32, stream_, "first, to connect");
   require(cudaStreamSynchronize(stream_));
   require(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  clique_->all_reduce(0, memory.data(), kCount, DType::f32, stream_, "captured");
+  group_->all_reduce(0, memory.data(), kCount, DType::f32, stream_, "captured");
   cudaGraph_t graph = nullptr;
   require(cudaStreamEndCapture(stream_, &graph));
   cudaGraphExec_t replayed = nullptr;
   require(cudaGraphInstantiate(&replayed, graph, 0));
-  clique_->begin_wait(0, "replay");
+  group_->begin_wait(0, "replay");
   for (int i = 0; i < 3; ++i) require(cudaGraphLaunch(replayed, stream_));
   require(cudaStreamSynchronize(stream_));
-  clique_->end_wait(0);
-  clique_->throw_if_ended();
+  group_->end_wait(0);
+  group_->throw_if_ended();
   EXPECT_EQ(read(memory.data()), std::vector<float>(kCount, 3.0F));
   require(cudaGraphExecDestroy(replayed));
   require(cudaGraphDestroy(graph));
 }
 
 TEST_P(NcclOnCard, MayBeAborted) {
-  const Memory memory = clique_->allocate(0, kCount * sizeof(float));
-  clique_->abort("enough");
-  EXPECT_THROW(clique_->throw_if_ended(), Error);
-  EXPECT_THROW(clique_->all_reduce(0, memory.data(), kCount, DType::f32, stream_, "test"), Error);
+  const Memory memory = group_->allocate(0, kCount * sizeof(float));
+  group_->abort("enough");
+  EXPECT_THROW(group_->throw_if_ended(), Error);
+  EXPECT_THROW(group_->all_reduce(0, memory.data(), kCount, DType::f32, stream_, "test"), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, NcclOnCard, testing::Values(false, true),

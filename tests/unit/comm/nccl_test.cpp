@@ -206,7 +206,7 @@ TEST_F(Nccl, JoiningThatDoesNotReturnEndsTheProcessWithTheCure) {
   StallMonitor::Setup setup;
   setup.deadlines = {0.1, 0.2};
   setup.grace_seconds = 0.1;
-  setup.last_words = [&](const Error& error) { words = error.what(); };
+  setup.on_fatal_error = [&](const Error& error) { words = error.what(); };
   setup.exit = [&](int with) {
     code = with;
     std::filesystem::remove(block);  // here the process goes on

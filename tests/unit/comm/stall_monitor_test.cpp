@@ -27,7 +27,7 @@ class Watched : public testing::Test {
     setup.deadlines.warn_seconds = warn;
     setup.deadlines.abort_seconds = abort;
     setup.grace_seconds = grace;
-    setup.last_words = [this](const Error& error) { words_ = error.what(); };
+    setup.on_fatal_error = [this](const Error& error) { words_ = error.what(); };
     setup.exit = [this](int code) { code_ = code; };
     return setup;
   }
@@ -93,7 +93,7 @@ TEST_F(Watched, LastWordsThatStickAreLeftUnsaid) {
   // The thread that says them is detached, and may outlive this test.
   const auto free = std::make_shared<std::atomic<bool>>(false);
   auto stuck = setup(10, 20, 0.1);
-  stuck.last_words = [free](const Error&) {
+  stuck.on_fatal_error = [free](const Error&) {
     while (!*free) std::this_thread::sleep_for(5ms);
   };
   {

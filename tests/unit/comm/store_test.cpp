@@ -280,7 +280,8 @@ Message hello(int rank) {
   return message;
 }
 
-std::vector<StoreState::Answer> told(StoreState& state, int connection, const Message& message) {
+std::vector<StoreState::Answer> reported(StoreState& state, int connection,
+                                         const Message& message) {
   std::vector<StoreState::Answer> answers;
   state.receive(connection, message, 0, answers);
   return answers;
@@ -289,14 +290,14 @@ std::vector<StoreState::Answer> told(StoreState& state, int connection, const Me
 // A rank that waited too long for a busy store's welcome comes again; the store reads both.
 TEST(StoreState, AnAttemptThatWasGivenUpIsNoRankThatDied) {
   StoreState state("token", 2);
-  told(state, 1, hello(0));
-  told(state, 2, hello(1));
-  EXPECT_EQ(told(state, 3, hello(1)).front().message.type, MessageType::welcome);
-  told(state, 3, Message{MessageType::progress});
+  reported(state, 1, hello(0));
+  reported(state, 2, hello(1));
+  EXPECT_EQ(reported(state, 3, hello(1)).front().message.type, MessageType::welcome);
+  reported(state, 3, Message{MessageType::progress});
   std::vector<StoreState::Answer> answers;
   state.end(2, answers);
   EXPECT_TRUE(answers.empty());
-  EXPECT_EQ(told(state, 4, hello(1)).front().message.type, MessageType::refused);
+  EXPECT_EQ(reported(state, 4, hello(1)).front().message.type, MessageType::refused);
   state.end(3, answers);
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_EQ(answers[0].connection, 1);
@@ -307,7 +308,7 @@ TEST(StoreState, AnAttemptThatWasGivenUpIsNoRankThatDied) {
 TEST(StoreState, QuestionsOfManyRanksAreAnsweredTogether) {
   constexpr int kRanks = 100;
   StoreState state("token", kRanks);
-  for (int rank = 0; rank < kRanks; ++rank) told(state, rank, hello(rank));
+  for (int rank = 0; rank < kRanks; ++rank) reported(state, rank, hello(rank));
   std::vector<StoreState::Answer> answers;
   for (int rank = 0; rank < kRanks; ++rank) {
     state.receive(rank, Message{MessageType::ask_late, 7}, 0, answers);

@@ -132,8 +132,8 @@ TEST(WatchChildren, SurvivorsOfAFailureAreStopped) {
       {shell("exit 1"), shell("trap '' TERM; while :; do sleep 0.05; done")},
       [](std::size_t, std::string_view) {}, limits);
   EXPECT_EQ(watch.ends[1].signal, SIGKILL);
-  EXPECT_TRUE(watch.ends[1].told_to_stop);
-  EXPECT_FALSE(watch.ends[0].told_to_stop);
+  EXPECT_TRUE(watch.ends[1].asked_to_stop);
+  EXPECT_FALSE(watch.ends[0].asked_to_stop);
   EXPECT_FALSE(watch.timed_out);
   EXPECT_LT(now_seconds() - start, 10);
 }

@@ -31,7 +31,7 @@ std::string loader() {
 }
 
 // What a program started by `command` takes for its file; see Told below.
-bool tells(const std::string& command, const fs::path& expected) {
+bool distinguishes(const std::string& command, const fs::path& expected) {
   const std::string run =
       "PACELINE_EXPECTED=" + expected.string() + " " + command +
       " --gtest_also_run_disabled_tests --gtest_filter=ProgramFile.DISABLED_Told > /dev/null";
@@ -44,7 +44,7 @@ TEST(ProgramFile, IsTheExecutable) {
 
 TEST(ProgramFile, IsNotTheLoader) {
   ASSERT_NE(loader(), "");
-  EXPECT_TRUE(tells(loader() + " " + executable().string(), executable()));
+  EXPECT_TRUE(distinguishes(loader() + " " + executable().string(), executable()));
 }
 
 TEST(ProgramFile, OfABundleIsItsScript) {
@@ -52,12 +52,12 @@ TEST(ProgramFile, OfABundleIsItsScript) {
   const fs::path program = scratch.path() / "libexec" / "tool";
   fs::create_directories(program.parent_path());
   fs::copy_file(executable(), program);
-  EXPECT_TRUE(tells(program.string(), program)) << "without a script";
+  EXPECT_TRUE(distinguishes(program.string(), program)) << "without a script";
   const fs::path starter = scratch.path() / "bin" / "tool";
   fs::create_directories(starter.parent_path());
   std::ofstream(starter) << "#!/bin/sh\n";
-  EXPECT_TRUE(tells(program.string(), starter));
-  EXPECT_TRUE(tells(loader() + " " + program.string(), starter));
+  EXPECT_TRUE(distinguishes(program.string(), starter));
+  EXPECT_TRUE(distinguishes(loader() + " " + program.string(), starter));
 }
 
 // Run by the tests above.

@@ -152,11 +152,11 @@ TEST_F(Folder, AnEarlierAttemptIsNotMistakenForThisOne) {
   status(1, RankState::failed, 65, "an old error", 1e9, "old");
   const auto zero = ring(0, 2, 0);
   status(0, RankState::done, 0, "", 2e9);
-  const RunArtifacts remains = remains_of_latest(path());
-  EXPECT_EQ(remains.attempt, "a");
-  EXPECT_EQ(remains.ranks, 2);
-  EXPECT_EQ(remains.statuses.size(), 1U);
-  EXPECT_EQ(remains.flights.size(), 1U);
+  const RunArtifacts artifacts = remains_of_latest(path());
+  EXPECT_EQ(artifacts.attempt, "a");
+  EXPECT_EQ(artifacts.ranks, 2);
+  EXPECT_EQ(artifacts.statuses.size(), 1U);
+  EXPECT_EQ(artifacts.flights.size(), 1U);
   EXPECT_TRUE(verdict().line.starts_with("rank 1 ended without reporting an error"))
       << verdict().line;
 }

@@ -37,9 +37,9 @@ void put(SampleCache& cache, std::size_t i) {
   cache.put(i, static_cast<std::int32_t>(10 * i), sample(i).data(), kBytes);
 }
 
-std::shared_ptr<CacheArea> make(std::size_t bytes, const fs::path& folder = {}) {
-  return std::make_shared<CacheArea>(CacheArea::Size{kSamples, bytes}, CacheArea::Reach::node,
-                                     folder);
+std::shared_ptr<CacheRegion> make(std::size_t bytes, const fs::path& folder = {}) {
+  return std::make_shared<CacheRegion>(CacheRegion::Size{kSamples, bytes}, CacheRegion::Reach::node,
+                                       folder);
 }
 
 // Runs `work` in a process of its own, without core files; returns how it ended, as waitpid() has
@@ -56,14 +56,14 @@ int in_child(const std::function<bool()>& work) {
   return status;
 }
 
-TEST(CacheArea, IsFilledAndReadByTwoProcesses) {
+TEST(CacheRegion, IsFilledAndReadByTwoProcesses) {
   const Scratch scratch;
   const auto area = make(3 * kBytes, scratch.path());
-  const CacheArea::Address address = area->address();
+  const CacheRegion::Address address = area->address();
   SampleCache first(area, 0), second(area, 1);
   put(first, 0);
   const int status = in_child([&] {
-    const auto opened = std::make_shared<CacheArea>(address, kSamples);
+    const auto opened = std::make_shared<CacheRegion>(address, kSamples);
     SampleCache theirs(opened, 0), others(opened, 1);
     for (const std::size_t i : {1, 3}) put(theirs, i);
     put(others, 2);  // no memory is left
@@ -82,12 +82,12 @@ TEST(CacheArea, IsFilledAndReadByTwoProcesses) {
 }
 
 // The data of its second sample cannot be read: the kernel kills it in the middle of filling.
-TEST(CacheArea, AProcessKilledWhileItFillsHarmsNoOther) {
+TEST(CacheRegion, AProcessKilledWhileItFillsHarmsNoOther) {
   const auto area = make(4 * kBytes);
-  const CacheArea::Address address = area->address();
+  const CacheRegion::Address address = area->address();
   const int status = in_child([&] {
     std::signal(SIGSEGV, SIG_DFL);
-    SampleCache theirs(std::make_shared<CacheArea>(address, kSamples), 0);
+    SampleCache theirs(std::make_shared<CacheRegion>(address, kSamples), 0);
     put(theirs, 0);
     const void* forbidden = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     theirs.put(1, 7, static_cast<const char*>(forbidden), kBytes);
@@ -103,11 +103,11 @@ TEST(CacheArea, AProcessKilledWhileItFillsHarmsNoOther) {
   EXPECT_EQ(kept(cache, 2), sample(2));
 }
 
-TEST(CacheArea, ProcessesThatFillTheSameAtOnce) {
+TEST(CacheRegion, ProcessesThatFillTheSameAtOnce) {
   constexpr std::size_t kMany = 5000;
-  const auto area = std::make_shared<CacheArea>(CacheArea::Size{{kMany}, kMany * kBytes},
-                                                CacheArea::Reach::node, fs::path());
-  const CacheArea::Address address = area->address();
+  const auto area = std::make_shared<CacheRegion>(CacheRegion::Size{{kMany}, kMany * kBytes},
+                                                  CacheRegion::Reach::node, fs::path());
+  const CacheRegion::Address address = area->address();
   const auto fill = [&](SampleCache cache) {
     bool sound = true;
     for (std::size_t i = 0; i < kMany; ++i) {
@@ -120,7 +120,7 @@ TEST(CacheArea, ProcessesThatFillTheSameAtOnce) {
   };
   const pid_t child = fork();
   if (child == 0) {
-    _exit(fill(SampleCache(std::make_shared<CacheArea>(address, std::vector{kMany}), 0)) ? 0 : 1);
+    _exit(fill(SampleCache(std::make_shared<CacheRegion>(address, std::vector{kMany}), 0)) ? 0 : 1);
   }
   EXPECT_TRUE(fill(SampleCache(area, 0)));
   int status = -1;
@@ -133,28 +133,28 @@ TEST(CacheArea, ProcessesThatFillTheSameAtOnce) {
   EXPECT_EQ(cache.memory_bytes(), kMany * kBytes);
 }
 
-TEST(CacheArea, TheWrongProcessIsNoticed) {
+TEST(CacheRegion, TheWrongProcessIsNoticed) {
   const auto area = make(kBytes), other = make(kBytes);
-  CacheArea::Address wrong = area->address();
+  CacheRegion::Address wrong = area->address();
   wrong.memory = other->address().memory;
-  expect_error(ErrorKind::input, {"another one"}, [&] { CacheArea(wrong, kSamples); });
+  expect_error(ErrorKind::input, {"another one"}, [&] { CacheRegion(wrong, kSamples); });
   expect_error(ErrorKind::input, {"another one"}, [&] {
-    CacheArea(area->address(), {kSamples[0], kSamples[1] + 1});
+    CacheRegion(area->address(), {kSamples[0], kSamples[1] + 1});
   });
   wrong = area->address();
   wrong.memory = 1 << 20;
   expect_error(ErrorKind::input, {"the cache of process", "No such file"},
-               [&] { CacheArea(wrong, kSamples); });
+               [&] { CacheRegion(wrong, kSamples); });
   wrong = area->address();
   wrong.process = 0;
-  expect_error(ErrorKind::input, {"cannot be opened"}, [&] { CacheArea(wrong, kSamples); });
-  CacheArea(area->address(), kSamples);
+  expect_error(ErrorKind::input, {"cannot be opened"}, [&] { CacheRegion(wrong, kSamples); });
+  CacheRegion(area->address(), kSamples);
 }
 
-TEST(CacheArea, WhatCannotBeMappedSaysWhatToLower) {
-  for (const auto reach : {CacheArea::Reach::process, CacheArea::Reach::node}) {
+TEST(CacheRegion, WhatCannotBeMappedSaysWhatToLower) {
+  for (const auto reach : {CacheRegion::Reach::process, CacheRegion::Reach::node}) {
     expect_error(ErrorKind::usage, {"cannot be mapped", "--cache-mb"}, [&] {
-      CacheArea({kSamples, std::size_t{1} << 60}, reach, {});
+      CacheRegion({kSamples, std::size_t{1} << 60}, reach, {});
     });
   }
 }

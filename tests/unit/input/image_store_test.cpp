@@ -54,8 +54,8 @@ class StoreTest : public testing::Test {
  protected:
   void keep(ImageStore& store, const InputOptions& options) const {
     if (options.cache == CacheKind::off) return;
-    store.keep_in(std::make_shared<CacheArea>(CacheArea::Size{{kStored}, options.cache_bytes},
-                                              CacheArea::Reach::process, options.cache_folder),
+    store.keep_in(std::make_shared<CacheRegion>(CacheRegion::Size{{kStored}, options.cache_bytes},
+                                                CacheRegion::Reach::process, options.cache_folder),
                   0);
   }
   // Sample i as it should be.

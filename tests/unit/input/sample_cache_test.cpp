@@ -23,8 +23,8 @@ void put(SampleCache& cache, std::size_t i, const std::string& data) {
 }
 
 SampleCache cache_of(std::size_t samples, std::size_t bytes, const fs::path& folder = {}) {
-  return {std::make_shared<CacheArea>(CacheArea::Size{{samples}, bytes}, CacheArea::Reach::process,
-                                      folder),
+  return {std::make_shared<CacheRegion>(CacheRegion::Size{{samples}, bytes},
+                                        CacheRegion::Reach::process, folder),
           0};
 }
 
@@ -54,8 +54,8 @@ TEST(SampleCache, TheRestGoesToAFile) {
 }
 
 TEST(SampleCache, TwoSetsShareABudgetAndCountApart) {
-  const auto area = std::make_shared<CacheArea>(CacheArea::Size{{2, 3}, 25},
-                                                CacheArea::Reach::process, fs::path());
+  const auto area = std::make_shared<CacheRegion>(CacheRegion::Size{{2, 3}, 25},
+                                                  CacheRegion::Reach::process, fs::path());
   SampleCache first(area, 0), second(area, 1);
   put(first, 1, "ten bytes.");
   put(second, 0, "ten others");
@@ -87,7 +87,7 @@ TEST(SampleCache, ThreadsThatPutTheSame) {
 
 TEST(SampleCache, AFolderThatCannotHoldIt) {
   expect_error(ErrorKind::input, {"cannot hold the cache", "no-such-folder", "--cache-dir"},
-               [] { NamelessFile("no-such-folder"); });
+               [] { UnlinkedFile("no-such-folder"); });
 }
 
 }  // namespace

@@ -39,48 +39,48 @@ TEST_F(Root, JobsOfThisNodeAreThoseWithAStepHere) {
   add_process(root_, "self", "slurmstepd: [98.0]");
   const Environment job = {{"SLURM_JOB_ID", "17"}};
   EXPECT_EQ(jobs_here(job, root_), (std::set<std::string>{"17", "23"}));
-  EXPECT_EQ(look_around(job, root_).other_jobs, (std::set<std::string>{"23"}));
+  EXPECT_EQ(read_node_facts(job, root_).other_jobs, (std::set<std::string>{"23"}));
 }
 
 TEST_F(Root, WhereProcessesAreHiddenNothingIsSaid) {
   add_process(root_, "12", "slurmstepd: [23.extern]");
   EXPECT_FALSE(jobs_here({{"SLURM_JOB_ID", "17"}}, root_));
   EXPECT_FALSE(jobs_here({}, root_));
-  EXPECT_TRUE(look_around({}, root_).other_jobs.empty());
+  EXPECT_TRUE(read_node_facts({}, root_).other_jobs.empty());
 }
 
 TEST_F(Root, AFastNetworkIsSeen) {
   fs::create_directories(root_ / "sys/class/infiniband/mlx5_0");
   fs::create_directories(root_ / "sys/class/cxi/cxi0");
-  EXPECT_EQ(look_around({}, root_).fabrics, (std::vector<std::string>{"mlx5_0", "cxi0"}));
+  EXPECT_EQ(read_node_facts({}, root_).fabrics, (std::vector<std::string>{"mlx5_0", "cxi0"}));
 }
 
 TEST(Remarks, NothingUnusualNothingSaid) {
-  EXPECT_TRUE(remarks_on({}, {}).empty());
+  EXPECT_TRUE(find_remarks({}, {}).empty());
   EXPECT_TRUE(
-      remarks_on({{"OMPI_MCA_pml", "ucx"}, {"http_proxy", ""}}, {{"mlx5_0"}, 4, {}}).empty());
+      find_remarks({{"OMPI_MCA_pml", "ucx"}, {"http_proxy", ""}}, {{"mlx5_0"}, 4, {}}).empty());
   // Without a fast network TCP is as good as it gets.
-  EXPECT_TRUE(remarks_on({{"OMPI_MCA_pml", "ob1"}, {"NCCL_IB_DISABLE", "1"}}, {}).empty());
+  EXPECT_TRUE(find_remarks({{"OMPI_MCA_pml", "ob1"}, {"NCCL_IB_DISABLE", "1"}}, {}).empty());
 }
 
 TEST(Remarks, SettingsThatLeaveAFastNetworkUnused) {
-  const Surroundings fast = {{"mlx5_0"}, 0, {}};
-  EXPECT_TRUE(says(remarks_on({{"OMPI_MCA_pml", "ob1"}}, fast), "MPI talks TCP"));
+  const NodeFacts fast = {{"mlx5_0"}, 0, {}};
+  EXPECT_TRUE(says(find_remarks({{"OMPI_MCA_pml", "ob1"}}, fast), "MPI talks TCP"));
   EXPECT_TRUE(
-      says(remarks_on({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,tcp"}}, fast), "mlx5_0"));
+      says(find_remarks({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,tcp"}}, fast), "mlx5_0"));
   EXPECT_FALSE(
-      says(remarks_on({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader"}}, fast), "TCP"));
-  EXPECT_TRUE(says(remarks_on({{"NCCL_NET", "Socket"}}, fast), "sockets"));
+      says(find_remarks({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader"}}, fast), "TCP"));
+  EXPECT_TRUE(says(find_remarks({{"NCCL_NET", "Socket"}}, fast), "sockets"));
 }
 
 TEST(Remarks, ProxiesGpusAndNeighbours) {
   EXPECT_TRUE(
-      says(remarks_on({{"https_proxy", "http://user:word@p:1"}}, {}), "https_proxy is set"));
-  EXPECT_FALSE(says(remarks_on({{"https_proxy", "http://user:word@p:1"}}, {}), "word"));
+      says(find_remarks({{"https_proxy", "http://user:word@p:1"}}, {}), "https_proxy is set"));
+  EXPECT_FALSE(says(find_remarks({{"https_proxy", "http://user:word@p:1"}}, {}), "word"));
   const Environment isolated = {{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}};
-  EXPECT_TRUE(says(remarks_on(isolated, {{}, 4, {}}), "P2P"));
-  EXPECT_FALSE(says(remarks_on(isolated, {{}, 1, {}}), "P2P"));
-  EXPECT_TRUE(says(remarks_on({}, {{}, 0, {"23", "24"}}), "2 other jobs"));
+  EXPECT_TRUE(says(find_remarks(isolated, {{}, 4, {}}), "P2P"));
+  EXPECT_FALSE(says(find_remarks(isolated, {{}, 1, {}}), "P2P"));
+  EXPECT_TRUE(says(find_remarks({}, {{}, 0, {"23", "24"}}), "2 other jobs"));
 }
 
 TEST(Remarks, ModulesOfTheBuildThatAreMissing) {

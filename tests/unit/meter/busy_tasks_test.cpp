@@ -50,15 +50,15 @@ TEST_F(BusyTasks, AreNamedByWhatTheyUse) {
 }
 
 TEST_F(BusyTasks, AreNotThisRunsOwn) {
-  const auto family = [&](long ticks) {
+  const auto group = [&](long ticks) {
     task(100001, "sh", 1, ticks, 0);
     task(me_, "paceline", 100001, ticks, 0);
     task(100003, "paceline", 100001, ticks, 0);  // another rank
     task(100004, "python3", 100001, ticks, 0);
     task(100005, "paceline", 1, ticks, 0);  // another run
   };
-  family(500);
-  EXPECT_EQ(to_text(found([&] { family(505); })), "paceline (0.2 CPUs), python3 (0.2 CPUs)");
+  group(500);
+  EXPECT_EQ(to_text(found([&] { group(505); })), "paceline (0.2 CPUs), python3 (0.2 CPUs)");
 }
 
 TEST_F(BusyTasks, ManyAreCut) {

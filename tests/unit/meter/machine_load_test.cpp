@@ -41,7 +41,7 @@ TEST_F(MachineLoadTest, FivePercentOfOthersAreBusyAndFourAreNot) {
   const LoadMeter meter = this->meter();
   pass(1000, 9.6);
   EXPECT_EQ(busy_because(meter.read()), "");
-  EXPECT_TRUE(tells_busy(meter.read()));
+  EXPECT_TRUE(shows_busy(meter.read()));
   pass(1000, 9.4);
   EXPECT_NE(busy_because(meter.read()), "");
 }
@@ -71,7 +71,7 @@ TEST_F(MachineLoadTest, AFewTicksSayNothing) {
 TEST_F(MachineLoadTest, AKernelThatDoesNotTellIsNotCalledQuiet) {
   const LoadMeter meter({0}, kernel_.roots(), [] { return OwnUse{}; });
   const MachineLoad load = meter.read();
-  EXPECT_FALSE(tells_busy(load));
+  EXPECT_FALSE(shows_busy(load));
   EXPECT_FALSE(load.load_average || load.pressure_share || load.steal_share || load.mhz);
   EXPECT_EQ(busy_because(load), "");
 }

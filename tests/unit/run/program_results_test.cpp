@@ -24,7 +24,7 @@ ResultSource line(const std::string& pattern, Pick pick = Pick::only,
 ProgramReport report_of(const ResultSource& source, std::string_view output) {
   ProgramResults results({source}, std::filesystem::temp_directory_path());
   while (!output.empty()) {  // in pieces, as pipes give it
-    results.hear(output.substr(0, 65536));
+    results.append(output.substr(0, 65536));
     output.remove_prefix(std::min<std::size_t>(output.size(), 65536));
   }
   return results.finish([](const std::string& file) { return std::filesystem::path(file); });

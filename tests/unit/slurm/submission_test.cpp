@@ -19,11 +19,11 @@ class SubmissionTest : public ::testing::Test {
   std::vector<std::string> send(const Site& site, bool collect = false) {
     const Submission submission = testing::submission_of(plan_, site);
     Journal journal(plan_.study);
-    std::vector<std::string> told;
+    std::vector<std::string> reported;
     send_submission(submission, site, plan_, testing::resolved_of(plan_), journal,
                     testing::commands_in(scratch_.path()), collect,
-                    [&](const std::string& line) { told.push_back(line); });
-    return told;
+                    [&](const std::string& line) { reported.push_back(line); });
+    return reported;
   }
 
   // Answers 1, 2, ... and keeps what it was told.
@@ -43,10 +43,10 @@ class SubmissionTest : public ::testing::Test {
 
 TEST_F(SubmissionTest, SendsEveryArrayWithItsFiles) {
   play_sbatch();
-  const auto told = send(testing::site_with(""), true);
-  ASSERT_EQ(told.size(), 3U);
-  EXPECT_EQ(told[0], "job 1: 1n1t2c (1 node, 1 task of 2 CPUs), 6 elements");
-  EXPECT_EQ(told[2], "job 3 collects the study after them");
+  const auto reported = send(testing::site_with(""), true);
+  ASSERT_EQ(reported.size(), 3U);
+  EXPECT_EQ(reported[0], "job 1: 1n1t2c (1 node, 1 task of 2 CPUs), 6 elements");
+  EXPECT_EQ(reported[2], "job 3 collects the study after them");
   const auto folder = plan_.study / "slurm" / "S";
   for (const char* name : {"1n1t2c", "1n2t2c"}) {
     const std::string points = to_text(folder / (std::string(name) + ".points"));
@@ -61,10 +61,10 @@ TEST_F(SubmissionTest, SendsEveryArrayWithItsFiles) {
 
 TEST_F(SubmissionTest, AFullQueueIsNoRefusalOfTheStudy) {
   play_sbatch(1);
-  const auto told = send(testing::site_with(""), true);
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_TRUE(contains(told[1], "6 runs are left for a later call")) << told[1];
-  EXPECT_TRUE(contains(told[1], "QOSMaxSubmitJobPerUserLimit")) << told[1];
+  const auto reported = send(testing::site_with(""), true);
+  ASSERT_EQ(reported.size(), 2U);
+  EXPECT_TRUE(contains(reported[1], "6 runs are left for a later call")) << reported[1];
+  EXPECT_TRUE(contains(reported[1], "QOSMaxSubmitJobPerUserLimit")) << reported[1];
   const Journal journal(plan_.study);
   EXPECT_EQ(journal.jobs(), std::vector<std::int64_t>{1});
   const auto runs = view_study(journal, {}, parse_squeue("1_[0-5]|PENDING|Priority\n"), {});

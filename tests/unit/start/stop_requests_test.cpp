@@ -26,9 +26,9 @@ TEST(StopRequests, TheStarterMayLeaveOne) {
   const Environment environment = {{kStatusFolderVariable, folder.path()},
                                    {kStarterVariable, "a7"}};
   StopRequests requests(request_file(environment));
-  leave_request(request_file(folder.path(), "a6"), SIGTERM);  // of an attempt before
+  write_stop_request(request_file(folder.path(), "a6"), SIGTERM);  // of an attempt before
   EXPECT_EQ(requests.pending(), 0);
-  leave_request(request_file(folder.path(), "a7"), SIGUSR1);
+  write_stop_request(request_file(folder.path(), "a7"), SIGUSR1);
   EXPECT_EQ(requests.pending(), SIGUSR1);
 }
 

@@ -20,7 +20,7 @@
 namespace paceline {
 namespace {
 
-TraceSpell span(const char* name, double begin, double end, std::uint64_t number = 0) {
+TraceSpan span(const char* name, double begin, double end, std::uint64_t number = 0) {
   TraceRing ring(1);
   ring.note(name, begin, end, number, 1024);
   return ring.spans().at(0);
@@ -86,10 +86,10 @@ TEST(RankClock, IsLinearWhereTheOffsetMoved) {
 
 // Backward from 0 to 10, waiting to 14, update to 15; sums of 4..8, 9..14 and 20..21.
 TEST(Overlap, OfAHandMadeStep) {
-  const std::vector<TraceSpell> phases = {span("backward", 0, 10), span("communication", 10, 14),
-                                          span("update", 14, 15), span("step", 0, 15)};
-  const std::vector<TraceSpell> sums = {span("bucket 0", 4, 8), span("bucket 1", 9, 14),
-                                        span("bucket 0", 20, 21)};
+  const std::vector<TraceSpan> phases = {span("backward", 0, 10), span("communication", 10, 14),
+                                         span("update", 14, 15), span("step", 0, 15)};
+  const std::vector<TraceSpan> sums = {span("bucket 0", 4, 8), span("bucket 1", 9, 14),
+                                       span("bucket 0", 20, 21)};
   const Overlap overlap = compute_overlap(sums, phases);
   EXPECT_DOUBLE_EQ(overlap.communication, 4 + 5 + 1);
   EXPECT_DOUBLE_EQ(overlap.hidden, 4 + 1);
@@ -98,8 +98,8 @@ TEST(Overlap, OfAHandMadeStep) {
 }
 
 TEST(Overlap, LeavesOutWhatOneRingHasForgotten) {
-  const std::vector<TraceSpell> phases = {span("forward", 10, 12)};
-  const std::vector<TraceSpell> sums = {span("bucket 0", 4, 8), span("bucket 0", 11, 13)};
+  const std::vector<TraceSpan> phases = {span("forward", 10, 12)};
+  const std::vector<TraceSpan> sums = {span("bucket 0", 4, 8), span("bucket 0", 11, 13)};
   EXPECT_DOUBLE_EQ(compute_overlap(sums, phases).communication, 2);
   EXPECT_DOUBLE_EQ(compute_overlap(sums, phases).hidden, 1);
 }
@@ -172,7 +172,7 @@ class TraceFileTest : public testing::Test {
  protected:
   Scratch scratch_;
   const std::filesystem::path file_ = scratch_.path() / "trace.json";
-  static RankTrace trace(int rank, std::vector<TraceSpell> sums) {
+  static RankTrace trace(int rank, std::vector<TraceSpan> sums) {
     RankTrace trace;
     trace.rank = rank;
     trace.host = "n\"1";
@@ -214,7 +214,7 @@ TEST_F(TraceFileTest, LinksTheLastToComeWithThoseThatWaited) {
 
 // Perfetto drops a slice that overlaps another by a nanosecond.
 TEST_F(TraceFileTest, SpansThatTouchDoNotOverlap) {
-  std::vector<TraceSpell> sums;
+  std::vector<TraceSpan> sums;
   double at = 209.0;
   for (int i = 0; i < 1000; ++i) {
     const double end = at + 5.813e-7 * (1 + i % 7);

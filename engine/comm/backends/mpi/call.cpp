@@ -50,7 +50,8 @@ void check(int code, const char* call) {
               lost ? "see the other ranks' errors" : "please report it with the command");
 }
 
-void wait_for(MPI_Request& request, const Patience& patience, std::string_view label, Awaited who) {
+void wait_for(MPI_Request& request, const WaitDeadline& deadline, std::string_view label,
+              Awaited who) {
   const double start = now_seconds();
   bool warned = false;
   while (true) {
@@ -58,11 +59,11 @@ void wait_for(MPI_Request& request, const Patience& patience, std::string_view l
     check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) return;
     const double waited = now_seconds() - start;
-    if (waited < patience.spin_seconds) continue;
-    if (patience.interrupt) patience.interrupt();
-    const double limit = patience.deadlines.limit_seconds() + (who.came ? kSecondsToBlame : 0);
+    if (waited < deadline.spin_seconds) continue;
+    if (deadline.interrupt) deadline.interrupt();
+    const double limit = deadline.deadlines.limit_seconds() + (who.came ? kSecondsToBlame : 0);
     if (waited > limit) throw_stall(limit, label, who);
-    if (waited > patience.deadlines.warn_seconds && !warned) {
+    if (waited > deadline.deadlines.warn_seconds && !warned) {
       log::warning("waited {} for {} at {}", format_seconds(waited), describe(who), label);
       warned = true;
     }

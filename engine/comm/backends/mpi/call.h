@@ -18,7 +18,7 @@ void check(int code, const char* call);
 // How wait_for() waits: polls for `spin_seconds`, then sleeps between polls. Throws stall past the
 // deadline, and whatever `interrupt` throws, which it calls repeatedly. After an error, the request
 // is abandoned and MPI must not be used.
-struct Patience {
+struct WaitDeadline {
   Deadlines deadlines;
   double spin_seconds = 0;
   std::function<void()> interrupt;
@@ -30,7 +30,7 @@ struct Awaited {
   int rank = -1;
   bool came = false;
 };
-void wait_for(MPI_Request& request, const Patience& patience, std::string_view label,
+void wait_for(MPI_Request& request, const WaitDeadline& deadline, std::string_view label,
               Awaited who = {});
 
 }  // namespace paceline::mpi

@@ -55,7 +55,7 @@ OnTimeout abort_job(const World& world, const Membership& membership) {
   return [&world, membership](const std::string& label) {
     Error error = timeout_error("MPI_Allreduce", membership.deadlines, membership.control, label);
     error.on_rank(world.name());
-    if (membership.last_words) membership.last_words(error);
+    if (membership.on_fatal_error) membership.on_fatal_error(error);
     MPI_Abort(MPI_COMM_WORLD, exit_code(error.kind()));
     std::abort();
   };

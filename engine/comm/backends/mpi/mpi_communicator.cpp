@@ -18,7 +18,7 @@ MpiCommunicator::MpiCommunicator(World& world, MPI_Comm ranks, const Deadlines& 
                                  OnTimeout on_timeout)
     : world_(world),
       ranks_(ranks),
-      patience_{deadlines, world.spin_seconds(), {}},
+      deadline_{deadlines, world.spin_seconds(), {}},
       all_reduce_(ranks, deadlines, std::move(on_timeout)) {
   check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
@@ -38,7 +38,7 @@ void MpiCommunicator::broadcast(void* data, std::size_t bytes, int root) {
     const auto n = static_cast<int>(std::min(kMostBytes, bytes - at));
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibcast(to + at, n, MPI_BYTE, root, ranks_, &request), "MPI_Ibcast");
-    wait_for(request, patience_, "broadcast");
+    wait_for(request, deadline_, "broadcast");
   }
 }
 
@@ -47,13 +47,13 @@ void MpiCommunicator::all_gather(const void* mine, std::size_t bytes, void* all)
   const auto n = static_cast<int>(bytes);
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, ranks_, &request), "MPI_Iallgather");
-  wait_for(request, patience_, "all-gather");
+  wait_for(request, deadline_, "all-gather");
 }
 
 void MpiCommunicator::barrier() {
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(ranks_, &request), "MPI_Ibarrier");
-  wait_for(request, patience_, "barrier");
+  wait_for(request, deadline_, "barrier");
 }
 
 }  // namespace paceline::mpi

@@ -30,7 +30,7 @@ class MpiCommunicator final : public Communicator {
   World& world_;
   MPI_Comm ranks_;
   int rank_ = 0, size_ = 1;
-  Patience patience_;
+  WaitDeadline deadline_;
   AllReduce all_reduce_;
 };
 

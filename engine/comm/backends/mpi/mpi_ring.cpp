@@ -21,8 +21,8 @@ class MpiRing final : public WireCommunicator {
   MpiRing(mpi::World& world, MPI_Comm members, const Deadlines& deadlines, std::vector<int> names)
       : WireCommunicator(wire_),
         world_(world),
-        patience_{deadlines, world.spin_seconds(), [this] { throw_if_aborted(); }},
-        wire_(members, patience_, std::move(names)) {}
+        deadline_{deadlines, world.spin_seconds(), [this] { throw_if_aborted(); }},
+        wire_(members, deadline_, std::move(names)) {}
 
   void abort(std::string_view) noexcept override {
     world_.fail();
@@ -38,7 +38,7 @@ class MpiRing final : public WireCommunicator {
 
   mpi::World& world_;
   std::atomic<bool> aborted_{false};
-  mpi::Patience patience_;
+  mpi::WaitDeadline deadline_;
   mpi::MpiWire wire_;
 };
 

@@ -14,9 +14,9 @@ constexpr int kTag = 1;  // collectives of one communicator follow each other: o
 
 }  // namespace
 
-MpiWire::MpiWire(MPI_Comm members, const Patience& patience, std::vector<int> names)
+MpiWire::MpiWire(MPI_Comm members, const WaitDeadline& deadline, std::vector<int> names)
     : members_(members),
-      patience_(patience),
+      deadline_(deadline),
       names_(std::move(names)),
       scratch_(kMessages.bytes * kMessages.window) {
   check(MPI_Comm_rank(members_, &rank_), "MPI_Comm_rank");
@@ -64,7 +64,7 @@ void MpiWire::wait_for_next(Queue& queue) {
   // come. What cannot be sent says nothing of who is late.
   const bool came = &queue == &sent_ || received_.waited > 1;
   const Awaited who{names_[static_cast<std::size_t>(queue.peer)], came};
-  wait_for(request, patience_, label_, who);
+  wait_for(request, deadline_, label_, who);
 }
 
 void MpiWire::wait_received() {

@@ -12,8 +12,8 @@ namespace paceline::mpi {
 
 class MpiWire final : public Wire {
  public:
-  // `patience` outlives the wire. `names[member]` is its rank in the world, for error messages.
-  MpiWire(MPI_Comm members, const Patience& patience, std::vector<int> names);
+  // `deadline` outlives the wire. `names[member]` is its rank in the world, for error messages.
+  MpiWire(MPI_Comm members, const WaitDeadline& deadline, std::vector<int> names);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -35,7 +35,7 @@ class MpiWire final : public Wire {
   void wait_for_next(Queue& queue);
 
   MPI_Comm members_;
-  const Patience& patience_;
+  const WaitDeadline& deadline_;
   std::vector<int> names_;
   int rank_ = 0, size_ = 1;
   std::vector<std::byte> scratch_;

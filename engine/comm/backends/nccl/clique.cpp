@@ -61,7 +61,7 @@ void block_signals() {
 
 }  // namespace
 
-Clique::Clique(Setup setup)
+NcclGroup::NcclGroup(Setup setup)
     : warnings_(std::move(setup.warnings)),
       library_(std::move(setup.library)),
       membership_(std::move(setup.membership)),
@@ -85,7 +85,7 @@ Clique::Clique(Setup setup)
   watcher_ = std::thread([this] { watch(); });
 }
 
-Clique::~Clique() {
+NcclGroup::~NcclGroup() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -95,7 +95,7 @@ Clique::~Clique() {
   if (!ended_) finalize_members();
 }
 
-void Clique::join(const Setup& setup) {
+void NcclGroup::join(const Setup& setup) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = setup.blocking ? 1 : 0;
   library_->group_start();
@@ -110,7 +110,7 @@ void Clique::join(const Setup& setup) {
   if (is_error(result)) throw make_error(*members_.front(), result, "joining");
 }
 
-void Clique::await_join(const std::function<void()>& check_others) {
+void NcclGroup::await_join(const std::function<void()>& check_others) {
   const double start = now_seconds();
   bool warned = false;
   for (auto& member : members_) {
@@ -137,7 +137,7 @@ void Clique::await_join(const std::function<void()>& check_others) {
   }
 }
 
-void Clique::settle(Member& member, ncclResult_t result, std::string_view label) {
+void NcclGroup::settle(Member& member, ncclResult_t result, std::string_view label) {
   const double start = now_seconds();
   while (result == ncclInProgress) {
     const double waited = now_seconds() - start;
@@ -159,7 +159,7 @@ void Clique::settle(Member& member, ncclResult_t result, std::string_view label)
   throw_why();
 }
 
-Memory Clique::allocate(int replica, std::size_t bytes) {
+Memory NcclGroup::allocate(int replica, std::size_t bytes) {
   Member& member = member_at(replica);
   gpus_.select(replica);
   void* data = nullptr;
@@ -192,7 +192,7 @@ Memory Clique::allocate(int replica, std::size_t bytes) {
 }
 
 // Graphs that sum in this memory are gone.
-void Clique::release(Member& member, void* data, void* handle) noexcept {
+void NcclGroup::release(Member& member, void* data, void* handle) noexcept {
   {
     const std::lock_guard aborting(member.aborting);
     const std::lock_guard lock(member.mutex);
@@ -203,8 +203,8 @@ void Clique::release(Member& member, void* data, void* handle) noexcept {
   library_->release(data);
 }
 
-void Clique::all_reduce(int replica, void* data, std::size_t count, DType type, void* stream,
-                        std::string_view label) {
+void NcclGroup::all_reduce(int replica, void* data, std::size_t count, DType type, void* stream,
+                           std::string_view label) {
   if (count == 0) return;
   Member& member = member_at(replica);
   const ncclDataType_t as = nccl_type(type);
@@ -219,16 +219,16 @@ void Clique::all_reduce(int replica, void* data, std::size_t count, DType type, 
   settle(member, result, label);
 }
 
-void Clique::note_replay(int replica) {
+void NcclGroup::note_replay(int replica) {
   note_progress(member_at(replica));
   throw_if_ended();
 }
 
-void Clique::throw_if_ended() {
+void NcclGroup::throw_if_ended() {
   if (ended_) throw_why();
 }
 
-void Clique::begin_wait(int replica, std::string_view label) noexcept {
+void NcclGroup::begin_wait(int replica, std::string_view label) noexcept {
   Member& member = member_at(replica);
   note_progress(member);
   const std::lock_guard lock(mutex_);
@@ -237,13 +237,13 @@ void Clique::begin_wait(int replica, std::string_view label) noexcept {
   member.warned = false;
 }
 
-void Clique::end_wait(int replica) noexcept {
+void NcclGroup::end_wait(int replica) noexcept {
   const std::lock_guard lock(mutex_);
   member_at(replica).waits_since = 0;
 }
 
 // The task is as far as the last of its replicas.
-void Clique::note_progress(Member& member) noexcept {
+void NcclGroup::note_progress(Member& member) noexcept {
   ++member.progress;
   if (membership_.control == nullptr || membership_.progress_is_noted) return;
   std::uint64_t least = member.progress;
@@ -251,7 +251,7 @@ void Clique::note_progress(Member& member) noexcept {
   membership_.control->note_progress(least);
 }
 
-void Clique::abort(std::string_view why) noexcept {
+void NcclGroup::abort(std::string_view why) noexcept {
   try {
     end(Error(ErrorKind::peer_lost, std::string(why), "", "see that rank's error"));
   } catch (const std::exception&) {
@@ -260,7 +260,7 @@ void Clique::abort(std::string_view why) noexcept {
   }
 }
 
-void Clique::end(const Error& error) noexcept {
+void NcclGroup::end(const Error& error) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!why_) why_ = error;
@@ -269,13 +269,13 @@ void Clique::end(const Error& error) noexcept {
   changed_.notify_all();
 }
 
-void Clique::throw_why() {
+void NcclGroup::throw_why() {
   const std::lock_guard lock(mutex_);
   if (why_) throw *why_;
   throw Error(ErrorKind::peer_lost, "another rank gave up");
 }
 
-void Clique::watch() noexcept {
+void NcclGroup::watch() noexcept {
   block_signals();
   std::unique_lock lock(mutex_);
   while (!stop_ && !ended_) {
@@ -293,7 +293,7 @@ void Clique::watch() noexcept {
   if (ended_) abort_members();
 }
 
-void Clique::look_for_errors() {
+void NcclGroup::look_for_errors() {
   for (auto& member : members_) {
     ncclResult_t state = ncclSuccess;
     {
@@ -304,7 +304,7 @@ void Clique::look_for_errors() {
   }
 }
 
-void Clique::look_for_stalls() {
+void NcclGroup::look_for_stalls() {
   const Deadlines& deadlines = membership_.deadlines;
   for (auto& member : members_) {
     std::unique_lock lock(mutex_);
@@ -331,7 +331,7 @@ void Clique::look_for_stalls() {
 }
 
 // "rank 3", "ranks 3, 5"; empty where all are equally far.
-std::string Clique::late_ranks() const {
+std::string NcclGroup::late_ranks() const {
   std::uint64_t least = members_.front()->progress, most = least;
   for (const auto& member : members_) {
     least = std::min(least, member->progress.load());
@@ -354,7 +354,7 @@ std::string Clique::late_ranks() const {
 }
 
 // A thread of NCCL's may be queuing a sum into a capture, which must not end under it.
-void Clique::await_call(Member& member) noexcept {
+void NcclGroup::await_call(Member& member) noexcept {
   const double start = now_seconds();
   while (now_seconds() - start < kCallSeconds) {
     ncclResult_t state = ncclSuccess;
@@ -369,7 +369,7 @@ void Clique::await_call(Member& member) noexcept {
 
 // NCCL aborts a communicator once no graph has its sums any more: whoever has such graphs must not
 // be held up meanwhile.
-void Clique::abort_members() noexcept {
+void NcclGroup::abort_members() noexcept {
   for (auto& member : members_) {
     const std::lock_guard aborting(member->aborting);
     await_call(*member);
@@ -383,7 +383,7 @@ void Clique::abort_members() noexcept {
 }
 
 // Where one cannot leave in order, the others need not wait for it.
-void Clique::finalize_members() noexcept {
+void NcclGroup::finalize_members() noexcept {
   library_->group_start();
   ncclResult_t result = ncclSuccess;
   for (auto& member : members_) {
@@ -407,13 +407,14 @@ void Clique::finalize_members() noexcept {
 }
 
 // The call itself fails on a communicator that is none.
-ncclResult_t Clique::poll_state(const Member& member) const {
+ncclResult_t NcclGroup::poll_state(const Member& member) const {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = library_->async_error(member.comm, &state);
   return is_error(asked) ? asked : state;
 }
 
-Error Clique::make_error(const Member& member, ncclResult_t result, std::string_view label) const {
+Error NcclGroup::make_error(const Member& member, ncclResult_t result,
+                            std::string_view label) const {
   const bool others = result == ncclRemoteError || result == ncclSystemError;
   std::string what = fmt::format("NCCL: {}", library_->error_string(result));
   const std::string detail = one_line(library_->last_error(member.comm));

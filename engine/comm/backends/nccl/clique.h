@@ -26,7 +26,7 @@
 
 namespace paceline::nccl {
 
-class Clique : public std::enable_shared_from_this<Clique> {
+class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
  public:
   struct Setup {
     std::shared_ptr<const Library> library;
@@ -39,11 +39,11 @@ class Clique : public std::enable_shared_from_this<Clique> {
     std::function<std::string()> warnings = {};
   };
   // Joins. Collective over all tasks. Throws stall past the deadline, with a cure.
-  explicit Clique(Setup setup);
+  explicit NcclGroup(Setup setup);
   // Waits a few seconds for the other ranks to leave.
-  ~Clique();
-  Clique(const Clique&) = delete;
-  Clique& operator=(const Clique&) = delete;
+  ~NcclGroup();
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
 
   int size() const { return size_; }
 

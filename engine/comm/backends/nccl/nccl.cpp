@@ -23,7 +23,7 @@ namespace paceline {
 
 namespace {
 
-using nccl::Clique;
+using nccl::NcclGroup;
 
 std::vector<GpuCard> gather_cards(const Membership& membership, Communicator* between) {
   std::vector<GpuCard> mine;
@@ -89,17 +89,17 @@ class NcclBackend final : public Backend {
     if (gpus_ == 1) return control;
     for (const GpuCard& card : cards) hosts_of_ranks_.emplace_back(card.host.data());
     log_ = std::make_shared<nccl::DebugLog>(environment_of_process());
-    const auto clique = std::make_shared<Clique>(
-        Clique::Setup{library_, membership, share_id(membership, tasks.get()), asked_to_block(),
-                      [tasks] {
-                        if (tasks) tasks->check_connections();
-                      },
-                      [log = log_] { return log->warnings(); }});
+    const auto nccl_group = std::make_shared<NcclGroup>(
+        NcclGroup::Setup{library_, membership, share_id(membership, tasks.get()), asked_to_block(),
+                         [tasks] {
+                           if (tasks) tasks->check_connections();
+                         },
+                         [log = log_] { return log->warnings(); }});
     log_->take();
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (auto& replica : control) {
       communicators.push_back(std::make_unique<nccl::NcclCommunicator>(
-          clique, static_cast<int>(communicators.size()), std::move(replica)));
+          nccl_group, static_cast<int>(communicators.size()), std::move(replica)));
     }
     return communicators;
   }
@@ -110,8 +110,8 @@ class NcclBackend final : public Backend {
     if (!library_) return "NCCL";
     const std::string what = fmt::format("{} ({})", library_->version_text(), library_->path);
     if (!log_) return what;
-    if (const std::string detour = log_->detour(hosts_of_ranks_); !detour.empty() && !told_) {
-      told_ = true;
+    if (const std::string detour = log_->detour(hosts_of_ranks_); !detour.empty() && !reported_) {
+      reported_ = true;
       log::warning(
           "NCCL connects {} of one node instead of copying between their GPUs directly; let each "
           "task see all GPUs of its node (--gres=gpu:N --gpu-bind=none), unless the cards cannot",
@@ -141,7 +141,7 @@ class NcclBackend final : public Backend {
   std::shared_ptr<const nccl::Library> library_;
   std::shared_ptr<nccl::DebugLog> log_;
   std::vector<std::string> hosts_of_ranks_;
-  mutable bool told_ = false;  // of a detour
+  mutable bool reported_ = false;  // of a detour
   std::size_t gpus_ = 0, hosts_ = 0;
 };
 

@@ -11,8 +11,8 @@ void NcclCommunicator::all_reduce(void* data, std::size_t count, DType type, Lan
     throw Error(ErrorKind::usage, "backend nccl sums on a GPU's stream only", std::string(label),
                 "choose --device cuda, or another backend");
   }
-  if (lane.replays()) return clique_->note_replay(replica_);
-  clique_->all_reduce(replica_, data, count, type, stream, label);
+  if (lane.replays()) return group_->note_replay(replica_);
+  group_->all_reduce(replica_, data, count, type, stream, label);
 }
 
 }  // namespace paceline::nccl

@@ -12,13 +12,13 @@ namespace paceline::nccl {
 class NcclCommunicator final : public Communicator, private Supervision {
  public:
   // `control` defines the ranks. `replica` is an index within this process.
-  NcclCommunicator(std::shared_ptr<Clique> clique, int replica,
+  NcclCommunicator(std::shared_ptr<NcclGroup> group, int replica,
                    std::unique_ptr<Communicator> control)
-      : clique_(std::move(clique)), replica_(replica), control_(std::move(control)) {}
+      : group_(std::move(group)), replica_(replica), control_(std::move(control)) {}
 
   int rank() const override { return control_->rank(); }
   int size() const override { return control_->size(); }
-  Memory allocate(std::size_t bytes) override { return clique_->allocate(replica_, bytes); }
+  Memory allocate(std::size_t bytes) override { return group_->allocate(replica_, bytes); }
   bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
@@ -31,18 +31,16 @@ class NcclCommunicator final : public Communicator, private Supervision {
   }
   void barrier() override { control_->barrier(); }
   void abort(std::string_view why) noexcept override {
-    clique_->abort(why);
+    group_->abort(why);
     control_->abort(why);
   }
 
  private:
-  void throw_if_ended() override { clique_->throw_if_ended(); }
-  void begin_wait(std::string_view label) noexcept override {
-    clique_->begin_wait(replica_, label);
-  }
-  void end_wait() noexcept override { clique_->end_wait(replica_); }
+  void throw_if_ended() override { group_->throw_if_ended(); }
+  void begin_wait(std::string_view label) noexcept override { group_->begin_wait(replica_, label); }
+  void end_wait() noexcept override { group_->end_wait(replica_); }
 
-  std::shared_ptr<Clique> clique_;
+  std::shared_ptr<NcclGroup> group_;
   int replica_;
   std::unique_ptr<Communicator> control_;
 };

@@ -17,7 +17,7 @@ namespace {
 constexpr int kWarmUps = 3, kRuns = 10, kTurns = 2;
 // A way that takes so many times the best one's median in a first run is not worth more runs; one
 // that takes so many in the run before, which may load libraries for half a second, not even that.
-constexpr double kHopeless = 3, kFarTooSlow = 30, kLoadingSeconds = 0.5;
+constexpr double kFarSlower = 3, kFarTooSlow = 30, kLoadingSeconds = 0.5;
 
 struct Usable {
   const Candidate* candidate;
@@ -174,8 +174,8 @@ class Chooser {
     }
     if (!rules_.measures) return 0;
     const double first = tuner.time(work, 0, 1).front();
-    const bool hopeless = best > 0 && first >= kHopeless * best;
-    return hopeless ? first : median(tuner.time(work, kWarmUps, kRuns));
+    const bool is_far_slower = best > 0 && first >= kFarSlower * best;
+    return is_far_slower ? first : median(tuner.time(work, kWarmUps, kRuns));
   }
 
   // What a kernel broke stays broken for this process, and all that follow would be blamed for it.
