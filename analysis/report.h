@@ -21,7 +21,7 @@ struct ReportOptions {
   std::filesystem::path out;
   // always: all studies in one table, with nested sessions; else they are compared.
   Pooling pooling = Pooling::by_sessions;
-  bool anonymous = false;  // removes hosts, users, accounts and paths (anonymous.h)
+  bool anonymous = false;  // removes hosts, users, accounts and paths (study.h)
   std::vector<std::string> plots = {"svg", "png"};
   std::vector<Selection> only;
   std::vector<std::string> columns;  // see choose_columns(); empty: the usual ones
@@ -34,7 +34,7 @@ struct ReportFiles {
 };
 
 // Prints the report to `stream` and writes the files, replacing only those of an older report
-// (report_files.h). With text format, prints the paths of the files last. Throws input or usage
+// (render.h). With text format, prints the paths of the files last. Throws input or usage
 // before printing if the records cannot be reported. Throws usage at the end if plots were
 // requested and gnuplot is missing.
 ReportFiles write_report(const std::vector<std::filesystem::path>& studies,

@@ -8,27 +8,26 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "analysis/render/collective.h"
-#include "cli/deadlines.h"
+#include "analysis/render/render.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/comm/allreduce_bench.h"
-#include "engine/core/available_memory.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/log.h"
+#include "engine/core/memory.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/failure/rank_status.h"
-#include "engine/launch/affinity.h"
+#include "engine/launch/topology.h"
 #include "engine/train/reducer.h"
 #include "results/names.h"
 #include "results/store.h"
 #include "run/bench_backends.h"
-#include "run/bench_record.h"
-#include "run/preflight.h"
+#include "run/resolve.h"
 #include "run/training_run.h"
 #include "run/world.h"
 
@@ -347,7 +346,7 @@ int bench_several(const BenchArguments& arguments, const std::vector<std::string
     const Json json = to_json(record);
     if (!arguments.record.empty()) {
       Point point;
-      point.set("backend", record.provenance.backend_asked);
+      point.set("backend", record.provenance.backend_requested);
       const auto file = Store(arguments.record).write(point.folder(), 1, json, "");
       log::info("record: {}", file.string());
     }

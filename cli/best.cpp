@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/gate/quantity.h"
-#include "analysis/gate/sides.h"
+#include "analysis/gate/side.h"
 #include "analysis/study/labels.h"
-#include "cli/report_options.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 
@@ -48,7 +48,7 @@ const CostMetric* find_cost_metric(const std::string& name) {
     if (amount.name == name) return &amount;
     known.push_back(amount.name);
   }
-  throw Error(ErrorKind::usage, "\"" + name + "\" is nothing that --least knows", "--least",
+  throw Error(ErrorKind::usage, "unknown metric \"" + name + "\"", "--least",
               "give " + join(known, ", "));
 }
 
@@ -116,8 +116,8 @@ int best(const BestArguments& arguments) {
 
 void add_best(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BestArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "best", "Find the fewest GPUs and CPUs that are nearly as fast as the fastest");
+  CLI::App* verb =
+      app.add_subcommand("best", "Find the smallest configuration that is nearly the fastest");
   verb->footer(kBestFooter);
   verb->add_option("STUDY", arguments->studies,
                    "folders of run records, records, or published tables")

@@ -8,15 +8,13 @@
 
 #include "cli/verb.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/output.h"
-#include "engine/core/output_file.h"
 #include "engine/core/text.h"
 #include "engine/train/checkpoint/folder.h"
 #include "engine/train/checkpoint/format.h"
-#include "engine/train/safetensors.h"
-#include "engine/train/weights_map.h"
+#include "engine/train/weights.h"
 
 namespace paceline {
 

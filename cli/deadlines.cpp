@@ -1,5 +1,3 @@
-#include "cli/deadlines.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +5,7 @@
 #include <optional>
 
 #include "cli/help.h"
+#include "cli/study_options.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 

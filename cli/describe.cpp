@@ -6,16 +6,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/report_options.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
-#include "engine/device/table.h"
+#include "engine/device/device.h"
 #include "engine/plan/plan.h"
-#include "engine/train/memory_use.h"
-#include "run/planned_memory.h"
+#include "engine/train/outcome.h"
+#include "run/resolve.h"
 #include "run/training_run.h"
 
 namespace paceline {

@@ -6,16 +6,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/report_options.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/output.h"
 #include "run/diagnosis.h"
-#include "run/frameworks.h"
-#include "run/post_mortem.h"
-#include "run/support_bundle.h"
-#include "slurm/site_check.h"
+#include "run/program_facts.h"
+#include "slurm/site.h"
 
 namespace paceline {
 

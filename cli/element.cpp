@@ -17,17 +17,17 @@
 #include "engine/core/file.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
-#include "engine/failure/run_artifacts.h"
-#include "engine/launch/affinity.h"
+#include "engine/failure/verdict.h"
 #include "engine/launch/program.h"
-#include "results/layout.h"
+#include "engine/launch/topology.h"
 #include "results/names.h"
+#include "results/parameters.h"
 #include "results/store.h"
 #include "run/diagnosis.h"
+#include "slurm/job_array.h"
 #include "slurm/job_check.h"
-#include "slurm/points_file.h"
-#include "sweeps/run_context.h"
-#include "sweeps/unfinished.h"
+#include "sweeps/inventory.h"
+#include "sweeps/program.h"
 
 namespace paceline {
 

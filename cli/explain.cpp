@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "analysis/gate/sides.h"
-#include "cli/report_options.h"
+#include "analysis/gate/side.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/output.h"
 

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "analysis/gate/render.h"
-#include "analysis/plan/thresholds.h"
-#include "cli/report_options.h"
+#include "analysis/plan/design.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/output.h"
-#include "engine/core/output_file.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "run/gate_runs.h"

@@ -3,10 +3,16 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
 }
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
 
 namespace paceline {
 
@@ -19,5 +25,11 @@ inline constexpr char kMostUsed[] = "Most used";
 std::string rarely_used(std::string_view title);
 // Adds --help-all to the verb.
 void add_help_all(CLI::App& verb);
+
+// Turns command-line errors into one line. The only place that uses the parser's messages.
+
+// Names the first unknown word and the nearest known one; otherwise returns the parser's message.
+std::string complaint(const CLI::App& app, const CLI::ParseError& error,
+                      const std::vector<std::string>& command);
 
 }  // namespace paceline

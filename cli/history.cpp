@@ -4,10 +4,9 @@
 #include <memory>
 
 #include "analysis/history/history_text.h"
-#include "analysis/plots/draw.h"
-#include "analysis/render/render_html.h"
-#include "analysis/render/report_files.h"
-#include "cli/report_options.h"
+#include "analysis/plots/script.h"
+#include "analysis/render/render.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -57,7 +56,7 @@ HistoryOptions make_options(const HistoryArguments& arguments) {
   return options;
 }
 
-Format choose_format(const HistoryArguments& arguments) {
+Format choose_page_format(const HistoryArguments& arguments) {
   if (arguments.json) return Format::json;
   const Format format = parse_format(arguments.format);
   if (format == Format::latex) {
@@ -164,7 +163,7 @@ class Pages {
 };
 
 int history(const HistoryArguments& arguments) {
-  const Format format = choose_format(arguments);
+  const Format format = choose_page_format(arguments);
   const HistoryOptions options = make_options(arguments);
   const std::vector<std::string> formats = plot_formats(arguments.plots, arguments.out);
   StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});

@@ -6,11 +6,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/report_options.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "results/names.h"

@@ -4,12 +4,11 @@
 #include <exception>
 #include <sstream>
 
-#include "cli/complaint.h"
 #include "cli/help.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
-#include "engine/core/utf8.h"
+#include "engine/core/text.h"
 #include "run/version.h"
 
 namespace {
@@ -45,8 +44,8 @@ void refuse_empty_words(const std::vector<std::string>& command) {
   }
 }
 
-// --record "$FILE" of a variable that is not set is no run without a record. (An option whose value
-// may be left out has an empty one then.)
+// --record "$FILE" of a variable that is not set is not a run without a record. (An option whose
+// value may be left out has an empty one then.)
 void refuse_empty_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 0) continue;  // a flag

@@ -15,14 +15,12 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
-#include "engine/core/terminal.h"
 #include "engine/core/text.h"
-#include "engine/launch/affinity.h"
 #include "engine/launch/program.h"
+#include "engine/launch/topology.h"
 #include "results/names.h"
 #include "run/diagnosis.h"
 #include "run/program_results.h"
-#include "sweeps/new_spec.h"
 #include "sweeps/spec.h"
 
 namespace paceline {
@@ -249,7 +247,7 @@ int write_new(NewArguments given) {
 }  // namespace
 
 void add_new(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("new", "Write a first spec of a study, by five questions");
+  CLI::App* verb = app.add_subcommand("new", "Create a study spec interactively");
   auto given = std::make_shared<NewArguments>();
   verb->add_option("name", given->name, "of the study, and of the file")->required();
   verb->add_option("--program", given->program, "a workload, or your own command line")

@@ -8,7 +8,7 @@
 #include "analysis/gate/quantity.h"
 #include "analysis/gate/side.h"
 #include "analysis/plan/design.h"
-#include "cli/report_options.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "analysis/gate/sides.h"
+#include "analysis/gate/side.h"
 #include "analysis/predict/prediction.h"
-#include "analysis/predict/prediction_files.h"
-#include "analysis/predict/prediction_table.h"
 #include "analysis/render/render.h"
-#include "cli/report_options.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -94,8 +92,7 @@ int predict_sizes(const PredictArguments& arguments) {
 void add_predict(CLI::App& app, Action& action) {
   constexpr int kMostReplicas = 1 << 20;
   auto arguments = std::make_shared<PredictArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "predict", "Predict sizes that were not run, with the error on a size that was");
+  CLI::App* verb = app.add_subcommand("predict", "Predict larger sizes, with a hold-out error");
   verb->footer(kPredictFooter);
   verb->add_option("STUDY", arguments->studies,
                    "folders of run records, records, or published tables; bench records, too")

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "cli/report_options.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"

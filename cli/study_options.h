@@ -2,9 +2,26 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "analysis/render/render.h"
+#include "analysis/study/comparison.h"
+#include "engine/comm/communicator.h"
+#include "engine/core/environment.h"
 #include "run/plan_study.h"
+#include "run/until_precise.h"
+#include "slurm/site.h"
+#include "sweeps/study_plan.h"
+
+namespace CLI {
+class App;
+}
+
+namespace CLI {
+class App;
+}
 
 namespace CLI {
 class App;
@@ -19,5 +36,66 @@ std::string leading_variable(const std::string& text);
 std::optional<std::string> filled_in(const std::string& text);
 
 void add_study_options(CLI::App& verb, StudyOptions& options);
+
+// Options that several verbs on studies share.
+
+Base parse_base(const std::string& name);             // "matched" or "best"; throws usage
+Base parse_base_or_setting(const std::string& text);  // or "bucket_mb=8"
+// A name and its description, wrapped to the width of the output.
+std::string name_and_text(std::string_view name, std::size_t column, const std::string& text);
+
+TextStyle style_of_output();  // colours and line width of standard output
+
+struct PlotOptions {
+  std::vector<std::string> formats = {"svg", "png"};
+  bool none = false, asked = false;
+};
+
+// Adds --plots and --no-plots, which exclude each other.
+void add_plot_options(CLI::App& verb, PlotOptions& plots);
+
+// Adds --pool and --no-pool, which exclude each other.
+void add_pool_options(CLI::App& verb, Pooling& pooling);
+
+// The formats to write to the folder `out`. Throws usage on plots that were asked for but have no
+// folder, and on an unknown format.
+std::vector<std::string> plot_formats(const PlotOptions& plots, const std::string& out);
+
+// How long ranks wait for each other: options of `train` and `bench`, and environment variables for
+// runs that others start (a sweep).
+
+// As typed. Empty: not given.
+struct DeadlineTexts {
+  std::string warn, abort, start, first_sum;
+};
+// `start`: the verb has steps, so it has the start deadline too.
+void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start);
+
+// An option wins over its variable (PACELINE_WARN_SECONDS, ..._ABORT_..., ..._START_...,
+// ..._FIRST_SUM_...), and the variable over the default. Defaults: warn at 30 s; abort at 120 s;
+// until the end of the first step abort at five times that, at least 600 s; 30 s for the first sum.
+// A shorter abort deadline reduces a default warning to a quarter of it. Throws usage.
+Deadlines parse_deadlines(const DeadlineTexts& texts, const Environment& environment);
+
+// What paceline submit is asked for, as a plan of runs on the nodes of a site.
+
+struct SubmitOptions : StudyOptions {
+  std::string site, fallback;
+  double max_gpu_hours = -1;
+  std::string scripts;
+  bool dry_run = false, smoke = false, yes = false, no_container = false, no_collect = false;
+  bool data_elsewhere = false, wait = false;
+  int every = 60;
+};
+
+// The site profile, as the options change it.
+Site load_site(const SubmitOptions& options);
+
+// Where another program than this one runs, it may have what this one was built without.
+bool is_run_by_this_program(const Site& site);
+
+// `services` are told those that a smoke test on CPUs replaces.
+StudyPlan make_plan(const SubmitOptions& options, Site& site, std::set<std::string>& services,
+                    std::string& warning, TargetPrecision& precision);
 
 }  // namespace paceline

@@ -12,25 +12,24 @@
 #include <optional>
 #include <set>
 
-#include "cli/submit_plan.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
-#include "engine/core/terminal.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "results/names.h"
 #include "results/shipped.h"
 #include "results/store.h"
 #include "run/resolve.h"
-#include "slurm/nodes.h"
+#include "slurm/cluster_facts.h"
 #include "slurm/submission.h"
-#include "sweeps/bases.h"
-#include "sweeps/run_context.h"
-#include "sweeps/study_lock.h"
+#include "sweeps/expansion.h"
+#include "sweeps/inventory.h"
+#include "sweeps/program.h"
 
 namespace paceline {
 
@@ -380,8 +379,7 @@ int submit(SubmitOptions options) {
 }  // namespace
 
 void add_submit(CLI::App& app, Action& action) {
-  CLI::App* verb =
-      app.add_subcommand("submit", "Submit a study to Slurm, or what is missing of it");
+  CLI::App* verb = app.add_subcommand("submit", "Submit the missing runs of a study to Slurm");
   auto options = std::make_shared<SubmitOptions>();
   add_study_options(*verb, *options);
   verb->add_option("--site", options->site, "a site profile: a file, or the name of one that ships")

@@ -1,10 +1,9 @@
-#include "cli/submit_plan.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/study_options.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"

@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/report.h"
-#include "cli/report_options.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
@@ -195,8 +194,7 @@ int sweep(const SweepOptions& options) {
 }  // namespace
 
 void add_sweep(CLI::App& app, Action& action) {
-  CLI::App* verb =
-      app.add_subcommand("sweep", "Run a study on this machine, or what is missing of it");
+  CLI::App* verb = app.add_subcommand("sweep", "Run the missing runs of a study on this machine");
   auto options = std::make_shared<SweepOptions>();
   add_study_options(*verb, *options);
   verb->add_option("--timeout", options->timeout, "limit of one run")

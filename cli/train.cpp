@@ -8,8 +8,8 @@
 #include <map>
 #include <memory>
 
-#include "cli/deadlines.h"
 #include "cli/help.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -18,10 +18,10 @@
 #include "engine/core/output.h"
 #include "engine/failure/rank_status.h"
 #include "results/names.h"
-#include "run/failed_record.h"
+#include "run/outcome_record.h"
 #include "run/program_run.h"
 #include "run/training_run.h"
-#include "sweeps/run_context.h"
+#include "sweeps/program.h"
 
 namespace paceline {
 

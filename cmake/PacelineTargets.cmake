@@ -5,7 +5,7 @@
 #   A test that is a program of its own.
 # paceline_tests(unit.results NOUNS record store [SOURCES made.cpp] [LINKS results] [PROGRAM unit.results])
 #   One program of record_test.cpp, store_test.cpp and so on, and a test for each of these files
-#   (unit.results.record), which runs it with that noun: `test_unit_results record`.
+#   (unit.results.record), which runs it with that noun: `test_unit_results record`. A noun may be in a folder: gate/judge.
 # paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
 #                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [SUMS_NODE] [ALONE] [DRIFTS] [GPU_EACH]
 #                   [STAND_IN ring] [WAS gloo] [GPUS] [SERIAL] [PRECISIONS "fp32|bf16"] [BACKENDS "mpi|mirrored"])
@@ -111,6 +111,17 @@ function(paceline_library name)
   target_link_libraries(paceline_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_HIDDEN_LINKS})
 endfunction()
 
+# paceline_compile_for(avx2 device_cpu engine/device/cpu/kernels_body.h -O3 -march=x86-64-v3)
+#   Compiles a file of loops once more, for an instruction set that is chosen at run time.
+function(paceline_compile_for isa library body)
+  get_filename_component(stem ${body} NAME_WE)
+  set(source ${PROJECT_BINARY_DIR}/generated/${stem}_${isa}.cpp)
+  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT
+    "#define PACELINE_ISA ${isa}\n#define PACELINE_ISA_NAME \"${isa}\"\n#include \"${body}\"\n")
+  target_sources(paceline_${library} PRIVATE ${source})
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ARGN}" SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # What tests may take, for set_tests_properties(... TIMEOUT); sanitizers make it six times as long, an
 # emulated processor thirty times.
 function(paceline_timeout seconds)
@@ -181,7 +192,8 @@ function(paceline_tests name)
   string(REPLACE "." "_" target test_${ARG_PROGRAM})
   paceline_together(${target})
   foreach(noun IN LISTS ARG_NOUNS)
-    paceline_add_test(${name}.${noun} ${target} ARGUMENTS ${noun} TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABELS})
+    string(REPLACE "/" "." test ${noun})
+    paceline_add_test(${name}.${test} ${target} ARGUMENTS ${noun} TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABELS})
   endforeach()
 endfunction()
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "engine/core/error.h"
-#include "engine/core/foreign_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -8,7 +8,6 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -59,22 +58,22 @@ ExpectedRuns parse_expected_runs(const JsonDocument& document) {
     throw Error(ErrorKind::input, what, document.name() + ", key " + key, "run the sweep again");
   };
   if (!json.is_object() || json.value("schema", 0) != kSchema) {
-    refuse("is no plan that this build reads", "/schema");
+    refuse("is not a plan that this build reads", "/schema");
   }
-  if (!json.contains("points") || !json["points"].is_array()) refuse("is no list", "/points");
+  if (!json.contains("points") || !json["points"].is_array()) refuse("is not a list", "/points");
   ExpectedRuns plan;
   plan.study = json.value("study", "");
   plan.workload = json.value("workload", "");
   const Json repeats = json.value("repeats", Json(1));
   if (!repeats.is_number_integer() || repeats < 1 || repeats > kMostRepeats) {
-    refuse("is no whole number from 1 to 1000", "/repeats");
+    refuse("is not a whole number from 1 to 1000", "/repeats");
   }
   plan.repeats = repeats.get<int>();
   if (static_cast<std::int64_t>(json["points"].size()) * plan.repeats > kMostRuns) {
     refuse("are more runs than a study may have", "/points");
   }
   for (std::size_t i = 0; i < json["points"].size(); ++i) {
-    if (!json["points"][i].is_object()) refuse("is no list of objects", "/points");
+    if (!json["points"][i].is_object()) refuse("is not a list of objects", "/points");
     plan.points.push_back(parse_point(document, i));
   }
   return plan;

@@ -58,7 +58,7 @@ std::vector<std::string> candidate_names(const Machine& machine) {
 std::string Machine::text() const {
   std::vector<std::string> parts;
   if (!cpu_model.empty()) parts.push_back(cpu_model);
-  if (cpus > 0) parts.push_back(fmt::format("{} CPU{}", cpus, cpus == 1 ? "" : "s"));
+  if (cpus > 0) parts.push_back(counted(cpus, "CPU"));
   if (memory_bytes > 0) parts.push_back(fmt::format("{:.0f} GB", memory_bytes / 1e9));
   if (!gpu.empty()) parts.push_back(gpu);
   return parts.empty() ? "an unknown machine" : join(parts, ", ");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "results/record.h"
+#include "results/store.h"
 
 namespace paceline {
 

@@ -1,6 +1,7 @@
 // Every backend, device and workload in the source tree, built or not.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,5 +44,15 @@ const std::string& lone_backend();
 // Throws usage suggesting the nearest name. `kind` is "backend", "device" or "workload". A backend
 // may be a stack ("mirrored/mpi+bf16"), whose traits are derived from its parts.
 Name find_name(std::string_view kind, std::string_view name, const std::string& where = "");
+
+// Terms of other tools (Horovod, PyTorch, TensorFlow) and their equivalents in Paceline.
+
+// What to use instead of `word`, to append to an error after "; ": "use gpus". Empty if nothing is
+// known. `kind` is "axis" (spelled as in specs), "option" ("--batch-size"), "backend", "device" or
+// "command".
+std::optional<std::string> find_replacement(std::string_view kind, std::string_view word);
+
+// Paceline's name if `word` is an exact synonym ("gpu" is the device cuda), else `word`.
+std::string our_name(std::string_view kind, std::string_view word);
 
 }  // namespace paceline

@@ -1,5 +1,3 @@
-#include "results/rank_lists.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "results/quantiles.h"
+#include "results/run_record.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 

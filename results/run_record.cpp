@@ -10,9 +10,8 @@
 #include <type_traits>
 
 #include "engine/core/error.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "results/record/schema_1.h"
 
 namespace paceline {
 
@@ -20,7 +19,7 @@ namespace {
 
 constexpr double kMostOfAnInt = 10'000'000;  // ranks, repeats, threads
 constexpr double kMostOfACount = 9e15;       // what a double counts exactly
-constexpr double kLeastQuantity = 1e-290;    // a rate of less is no number any more
+constexpr double kLeastQuantity = 1e-290;    // a rate of less is not a number any more
 
 [[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& key) {
   std::error_code ignored;
@@ -378,10 +377,7 @@ Json to_json(const EnergyFacts& energy) {
 RunRecord parse_run_record(const Json& given, const std::string& where) {
   check_schema(given, where);
   Json upgraded;
-  if (given.at("schema") == Json(1)) {
-    upgraded = given;
-    rename_backend_of_schema_1(upgraded);
-  }
+  if (given.at("schema") != Json(kRecordSchema)) upgraded = upgrade_record(given);
   const Json& json = upgraded.is_null() ? given : upgraded;
   RunRecord record;
   record.kind.clear();

@@ -5,12 +5,12 @@
 // unknown or do not apply.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/core/json.h"
-#include "results/layout.h"
 #include "results/parameters.h"
 #include "results/record/collective.h"
 #include "results/record/energy.h"
@@ -23,7 +23,7 @@
 
 namespace paceline {
 
-constexpr int kRecordSchema = 2;
+constexpr int kRecordSchema = 3;
 
 struct LayoutFacts {
   std::optional<int> nodes, ntasks, cpus_per_task;
@@ -171,5 +171,23 @@ Json to_json(const EnergyFacts& energy);
 RunRecord parse_run_record(const Json& json, const std::string& where);
 GpuFacts parse_gpu_facts(const Json& json, const std::string& where);
 EnergyFacts parse_energy_facts(const Json& json, const std::string& where);
+
+// Moves the facts of many ranks from the record to its sidecar.
+
+// Size in bytes, by `size_of`, of the record's lists with one entry per rank. 0 if there are none,
+// or so few ranks that the lists stay.
+std::size_t size_of_rank_lists(const Json& record, std::size_t (*size_of)(const Json&));
+
+// Replaces the lists by "ranks" (record/ranks.h). Returns them as lines for the sidecar, one JSON
+// object per rank.
+std::string fold_rank_lists(Json& record);
+
+// The beginning of a rank's line; other lines hold steps.
+inline constexpr char kRankLine[] = "{\"facts_of_rank\":";
+
+// A record of schema 1 or 2 as one of today's. Schema 3 has other names for five keys. Until schema
+// 1, backends `mpi` and `gloo` were Paceline's own sums: such a record gets the name of what ran,
+// and "renamed_backend", the name in the file.
+Json upgrade_record(Json record);
 
 }  // namespace paceline

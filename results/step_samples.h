@@ -1,13 +1,16 @@
 // Samples of each step and rank, stored next to a measured record (N.M.steps.gz), after the facts
-// of each rank if those are too large for the record (rank_lists.h).
+// of each rank if those are too large for the record (run_record.h).
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "results/record.h"
+#include "engine/core/json.h"
+#include "results/run_record.h"
+#include "results/store.h"
 
 namespace paceline {
 
@@ -38,5 +41,26 @@ std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup = 
 
 // A part of such a file, which is as many parts as it was written in.
 std::string gzip(std::string_view lines);
+
+// Bounds the size of records of long runs with many ranks.
+
+// Removes entries from the longest lists until the record, measured with `size_of`, has at most
+// `limit` bytes, or nothing more can be removed. Replaces lists over ranks by "ranks"
+// (run_record.h), and returns them as lines for the sidecar. From other lists it removes every
+// second entry, repeatedly, and always keeps the last one. `thinned` in the record has the original
+// length of each list, and rows of quality.epochs then have their number as `epoch`. Always thins
+// more than 96 epochs.
+std::string thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&));
+
+// Quantiles of a run's samples.
+
+// Linear interpolation between order statistics (type 7 of Hyndman and Fan, 1996, the default of R
+// and NumPy). `sorted` is not empty, `share` is 0 to 1.
+double quantile(const std::vector<double>& sorted, double share);
+
+double median(std::vector<double> values);  // of at least one
+
+// Of the steps of one rank, in seconds, of which there is at least one.
+StepQuantiles step_quantiles(std::vector<double> seconds);
 
 }  // namespace paceline

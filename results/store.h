@@ -2,12 +2,46 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "results/record.h"
+#include "results/run_record.h"
 
 namespace paceline {
+
+// A record as it was read: the typed facts, the JSON, and the file.
+
+constexpr std::size_t kRecordLimitBytes = 32 << 10;
+
+class Record {
+ public:
+  // Throws input with `where` and the key, as parse_run_record().
+  Record(const Json& json, std::string where);
+  // Of a file, whose JSON is read again where somebody asks for it: it takes several times the
+  // memory of the facts, and a store may hold 100,000 records.
+  Record(RunRecord facts, const std::filesystem::path& file);
+
+  const RunRecord* operator->() const { return facts_.get(); }
+  const RunRecord& operator*() const { return *facts_; }
+  const std::shared_ptr<const RunRecord>& facts() const { return facts_; }
+  // Includes keys that this build does not know. Throws input if the file is gone by now.
+  const Json& json() const;
+  const std::string& where() const { return where_; }  // its file
+
+ private:
+  mutable std::shared_ptr<const Json> json_;  // null: not read yet
+  std::string where_;
+  std::shared_ptr<const RunRecord> facts_;
+};
+
+// What is read of records: all, or only what tells what became of a run, of which program, data and
+// machine it was, and how long it took. Other facts are left as if the record gave none: reading
+// takes a third of the time.
+enum class RecordParts { all, outcome };
+
+// Throws input: unreadable, over 32 KB, cut short, not a record, a newer schema.
+Record read_record(const std::filesystem::path& file, RecordParts parts = RecordParts::all);
 
 struct Rejected {
   std::filesystem::path file;  // or a folder that cannot be read
@@ -21,7 +55,7 @@ struct StoreContent {
 
 // Reads every record in `folder` (a study, a folder of studies, or a single record file). Follows
 // links to folders, and reads only files named like records. A folder with a table.json is a
-// published table (published.h). Throws input if `folder` does not exist.
+// published table (shipped.h). Throws input if `folder` does not exist.
 StoreContent load_store(const std::filesystem::path& folder, RecordParts parts = RecordParts::all);
 // Several folders at once: reads a file only once, and rejects a copy of a run.
 StoreContent load_stores(const std::vector<std::filesystem::path>& folders,

@@ -1,11 +1,19 @@
 #include "run/checkpoints.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <vector>
 
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/log.h"
-#include "engine/launch/run_directory.h"
+#include "engine/input/loading/dataset.h"
+#include "engine/launch/process_rank.h"
+#include "engine/train/checkpoint/format.h"
 #include "run/version.h"
 
 namespace paceline {
@@ -86,6 +94,84 @@ CheckpointSetup checkpoint_setup(const std::string& workload, const Point& param
     check_nothing_in_the_way(run);
   }
   return setup;
+}
+
+namespace {
+
+constexpr std::size_t kLongestName = 200;  // of 255 bytes that file systems take
+
+}  // namespace
+
+EventPlaces event_places(const EventConfig& config, const std::string& workload,
+                         const Point& given) {
+  EventPlaces places;
+  if (config.folder.empty()) return places;
+  places.folder = config.folder;
+  places.histogram_every = config.histogram_every;
+  Point naming;
+  for (const auto& [name, value] : given.values()) {
+    const Parameter& parameter = *find_parameter(name);
+    if (parameter.identity() && !parameter.is_file) naming.set(name, value);
+  }
+  places.name = naming.empty() ? workload : workload + ',' + naming.folder();
+  return places;
+}
+
+EventSetup event_setup(const EventPlaces& places) {
+  const std::string name =
+      fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::gmtime(std::time(nullptr)), places.name)
+          .substr(0, kLongestName);
+  EventSetup setup;
+  setup.folder = places.folder / name;
+  make_folder(places.folder);
+  std::error_code error;
+  for (int number = 2; !std::filesystem::create_directory(setup.folder, error); ++number) {
+    if (error) make_folder(setup.folder);  // throws the reason
+    setup.folder = places.folder / fmt::format("{}-{}", name, number);
+  }
+  setup.histogram_every = places.histogram_every;
+  return setup;
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kBothWays =
+    "get them by: paceline data fetch resnet50-imagenet, or give --weights none or a file";
+
+// The first by name of the weight files in the folder.
+fs::path imagenet_file() {
+  fs::path folder;
+  try {
+    folder = find_data_folder("resnet50-imagenet", {});
+  } catch (const Error&) {
+    throw Error(ErrorKind::input, "the start weights resnet50-imagenet were not found", "weights",
+                kBothWays);
+  }
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string ending = entry.path().extension().string();
+    if (ending == ".h5" || ending == ".safetensors") files.push_back(entry.path());
+  }
+  if (files.empty()) {
+    throw Error(ErrorKind::input, "the folder holds no .h5 and no .safetensors file",
+                folder.string(), kBothWays);
+  }
+  return *std::min_element(files.begin(), files.end());
+}
+
+}  // namespace
+
+fs::path weights_file(const std::string& parameter) {
+  if (parameter == "none") return {};
+  if (parameter == "imagenet") return imagenet_file();
+  if (fs::is_regular_file(parameter)) return parameter;
+  if (fs::exists(fs::path(parameter) / kManifestFile)) {
+    return fs::path(parameter) / kParametersFile;
+  }
+  throw Error(ErrorKind::input, "there is no such weights file", parameter,
+              "give a file, a checkpoint's folder, imagenet or none");
 }
 
 }  // namespace paceline

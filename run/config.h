@@ -2,16 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/device/device.h"
 #include "engine/input/cache/image_store.h"
-#include "engine/launch/threads.h"
-#include "engine/train/checkpoint/schedule.h"
+#include "engine/launch/topology.h"
+#include "engine/train/checkpoint/manifest.h"
 #include "engine/train/config.h"
-#include "results/layout.h"
 #include "results/parameters.h"
 
 namespace paceline {
@@ -72,5 +72,24 @@ std::size_t count_steps_per_epoch(const Point& parameters);
 
 // Replicas train independently, as with backend null.
 bool lets_replicas_drift(const std::string& backend);
+
+// Converts configuration and flags to the engine's input options.
+
+// Flags of `train` that are not parameters, because they are local paths.
+struct InputPlaces {
+  std::filesystem::path data;   // --data; empty: find it
+  std::filesystem::path stage;  // --stage; empty: read files in place
+  std::filesystem::path cache;  // --cache-dir; empty: decode again what does not fit
+};
+
+// Throws usage for contradictions. Accesses no files.
+void check_places(const InputConfig& config, const InputPlaces& places);
+
+// Options for one process. Throws usage if the cache is larger than the free memory.
+InputOptions input_options(const InputConfig& config, const InputPlaces& places,
+                           const Layout& layout);
+
+// Throws usage for parameters or flags that only apply to encoded images.
+void check_samples_in_memory(const InputConfig& config, const InputPlaces& places);
 
 }  // namespace paceline

@@ -1,12 +1,10 @@
-#include "run/data.h"
-
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
-#include "engine/input/formats/synthetic_mark.h"
-#include "engine/input/loading/page_cache.h"
-#include "engine/input/loading/stage.h"
+#include "engine/input/formats/source.h"
+#include "engine/input/loading/dataset.h"
+#include "run/outcome_record.h"
 
 namespace paceline {
 

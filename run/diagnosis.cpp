@@ -10,12 +10,11 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/launch/affinity.h"
 #include "engine/launch/environment_check.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "engine/meter/energy_meter.h"
-#include "engine/start/launcher.h"
+#include "engine/start/spawn.h"
 #include "results/names.h"
 #include "run/version.h"
 
@@ -217,7 +216,7 @@ std::vector<Problem> check_environment(const Environment& environment) {
     for (const Warning& remark : remarks) problems.push_back({remark.what, remark.cure, false});
   };
   add(remarks_on_modules(build().modules, modules == environment.end() ? "" : modules->second));
-  add(find_remarks(environment, read_node_facts(environment)));
+  add(find_remarks(environment, scan_node(environment)));
   return problems;
 }
 

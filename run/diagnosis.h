@@ -1,6 +1,7 @@
 // Describes this machine, this build and the launcher in use, with their problems.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -47,5 +48,24 @@ std::string describe_cards(const std::string& device);
 // How the energy of each visible GPU is measured. None without a driver.
 std::vector<Fact> gpu_meters();
 int count_gpus(const std::string& device);  // that it can use here
+
+// An archive for support: this machine, this program, and the files of a study or run, without
+// secrets.
+
+struct SupportBundle {
+  std::filesystem::path file;   // NAME.tar.gz; must not exist
+  std::filesystem::path about;  // a folder of a study or run; may be empty
+};
+
+// `doctor_text` and its JSON are the output of `paceline doctor`. Prints the archive's contents.
+// Throws input.
+void write_support_bundle(const SupportBundle& bundle, const std::string& doctor_text,
+                          const std::string& doctor_json);
+
+// Prints the post-mortem of a failed run from its status folder.
+
+// The last line has the reason. Returns the run's exit code, or 2 if some rank still runs. Throws
+// input if the folder has no files of a run.
+int print_post_mortem(const std::filesystem::path& folder, bool json);
 
 }  // namespace paceline

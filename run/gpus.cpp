@@ -6,8 +6,7 @@
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
-#include "engine/core/find_factory.h"
-#include "engine/device/table.h"
+#include "engine/device/device.h"
 #include "results/names.h"
 #include "run/resolve.h"
 

@@ -4,17 +4,20 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/core/log.h"
 #include "engine/core/text.h"
-#include "engine/train/goal.h"
-#include "engine/train/throughput.h"
-#include "results/quantiles.h"
+#include "engine/train/config.h"
+#include "engine/train/outcome.h"
 #include "results/step_samples.h"
-#include "run/input_record.h"
-#include "run/record_parts.h"
+#include "results/store.h"
+#include "run/plan_study.h"
+#include "run/version.h"
 
 namespace paceline {
 
@@ -34,7 +37,7 @@ Provenance collect_provenance(const RunRequest& request, const RunFacts& facts,
   made.data_set = facts.data_set;
   made.data_hash = facts.data_hash;
   made.weights_hash = facts.weights_hash;
-  made.backend_asked = request.config.place.backend;
+  made.backend_requested = request.config.place.backend;
   made.backend_used = facts.backend_used;
   made.implementations = outcome.implementations;
   made.started_at = facts.started_at;
@@ -181,7 +184,7 @@ PlanFacts collect_plan(const TrainingOutcome& outcome) {
   PlanFacts plan;
   plan.parameter_count = outcome.parameter_count;
   plan.flops_per_sample = outcome.flops_per_sample;
-  plan.buckets_bytes.assign(outcome.bucket_bytes.begin(), outcome.bucket_bytes.end());
+  plan.bucket_bytes.assign(outcome.bucket_bytes.begin(), outcome.bucket_bytes.end());
   for (const ReadyGradients& ready : outcome.gradients) {
     plan.gradients.push_back({static_cast<std::int64_t>(ready.bytes), if_known(ready.seconds)});
   }
@@ -245,6 +248,167 @@ std::string compressed_samples(const TrainingOutcome& outcome) {
     lines.clear();
   }
   return parts;
+}
+
+namespace {
+
+constexpr double kColdBelow = 0.5;  // share of the files in the page cache
+
+const char* to_string(CacheKind kind) {
+  return kind == CacheKind::off ? "off" : kind == CacheKind::raw ? "raw" : "decoded";
+}
+
+InputCountFacts collect_counts(const InputCounts& counts) {
+  InputCountFacts facts;
+  facts.fetched = counts.fetched;
+  facts.from_cache = counts.from_cache;
+  facts.decoded = counts.decoded;
+  facts.read_bytes = counts.read_bytes;
+  facts.decoded_bytes = counts.decoded_bytes;
+  facts.read_seconds = counts.read_seconds;
+  facts.decode_seconds = counts.decode_seconds;
+  facts.resize_seconds = counts.resize_seconds;
+  return facts;
+}
+
+void add_decoding(InputFacts& input, const RunFacts& facts, const InputOutcome& outcome) {
+  input.cache = to_string(facts.input.cache);
+  input.pixels = facts.input.type == DType::f32 ? "fp32" : "uint8";
+  input.cache_shared = facts.input.cache == CacheKind::off ? 0 : facts.cache.ranks;
+  input.cache_budget_bytes = facts.cache.bytes;  // of the ranks that share it
+  input.cached_bytes = outcome.cached_in_memory;
+  input.cached_in_file_bytes = outcome.cached_in_file;
+  input.counts = collect_counts(outcome.counts);
+  input.first_epoch = collect_counts(outcome.first_epoch);
+  input.evaluation = collect_counts(outcome.evaluation);
+  input.bad_samples = outcome.bad_samples;
+  input.bad_places = outcome.bad_places;
+  const LostSummary lost = summarize(facts.lost);
+  input.lost_records = lost.records;
+  input.lost_places = lost.places;
+}
+
+}  // namespace
+
+InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome) {
+  InputFacts input;
+  for (const RankTimes& rank : outcome.ranks) input.ready_batches.push_back(rank.input_ready);
+  if (facts.resident_share) {
+    input.cold = *facts.resident_share < kColdBelow;
+    input.resident_share = facts.resident_share;
+  }
+  if (facts.staged_bytes > 0) {
+    input.stage_seconds = facts.stage_seconds;
+    input.staged_bytes = facts.staged_bytes;
+    input.staged_before = facts.staged_before;
+  }
+  if (facts.decodes) add_decoding(input, facts, outcome.input);
+  return input;
+}
+
+namespace {
+
+// Nothing outside of a job.
+std::optional<Allocation> find_allocation(const Environment& environment) {
+  constexpr std::size_t kMostText = 2000;  // of a module list; a record is small
+  if (environment.count("SLURM_JOB_ID") == 0) return std::nullopt;
+  Allocation given;
+  for (const auto& [member, variable] : {std::pair{&Allocation::job, "SLURM_JOB_ID"},
+                                         {&Allocation::array_job, "SLURM_ARRAY_JOB_ID"},
+                                         {&Allocation::array_task, "SLURM_ARRAY_TASK_ID"},
+                                         {&Allocation::restarts, "SLURM_RESTART_COUNT"},
+                                         {&Allocation::cluster, "SLURM_CLUSTER_NAME"},
+                                         {&Allocation::partition, "SLURM_JOB_PARTITION"},
+                                         {&Allocation::nodes, "SLURM_JOB_NODELIST"},
+                                         {&Allocation::node, "SLURMD_NODENAME"},
+                                         {&Allocation::tasks_per_node, "SLURM_TASKS_PER_NODE"},
+                                         {&Allocation::cpus_per_node, "SLURM_JOB_CPUS_PER_NODE"},
+                                         {&Allocation::cpus_per_task, "SLURM_CPUS_PER_TASK"},
+                                         {&Allocation::memory_mb_per_node, "SLURM_MEM_PER_NODE"},
+                                         {&Allocation::memory_mb_per_cpu, "SLURM_MEM_PER_CPU"},
+                                         {&Allocation::gpus, "SLURM_JOB_GPUS"},
+                                         {&Allocation::modules, "LOADEDMODULES"}}) {
+    const auto found = environment.find(variable);
+    if (found != environment.end()) given.*member = found->second.substr(0, kMostText);
+  }
+  return given;
+}
+
+}  // namespace
+
+RunRecord record_beginning(const RecordTarget& target, const std::string& workload,
+                           const Point& parameters) {
+  RunRecord record;
+  record.study = target.study;
+  record.point = target.point;
+  record.repeat = target.repeat;
+  record.session = target.session;
+  record.round = target.round;
+  record.flags.sequential = target.sequential;
+  record.workload = workload;
+  record.parameters = parameters;
+  record.identity = identity_hash(workload, parameters);
+  return record;
+}
+
+LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads) {
+  LayoutFacts facts = layout_facts(layout);
+  facts.compute_threads = threads.compute;
+  facts.input_threads = threads.input;
+  facts.comm_threads = threads.comm;
+  return facts;
+}
+
+Provenance build_facts(const std::vector<std::string>& command) {
+  const Build made = build();
+  std::vector<std::string> words;
+  for (const std::string& word : command) words.push_back(shell_quote(word));
+  Provenance facts;
+  facts.version = made.version;
+  facts.commit = made.commit;
+  facts.dirty = made.dirty;
+  facts.compiler = made.compiler;
+  facts.compiler_flags = made.compiler_flags;
+  facts.command = join(words, " ");
+  facts.allocation = find_allocation(environment_of_process());
+  return facts;
+}
+
+namespace {
+
+RunRecord record_of_failure(const RunRequest& request, const std::string& line) {
+  RunRecord record = record_beginning(request.target, request.workload, request.parameters);
+  record.status = "failed";
+  record.reason = line;
+  record.layout = layout_facts(request.config.place.layout, request.config.threads);
+  record.provenance = build_facts(request.command);
+  return record;
+}
+
+}  // namespace
+
+std::filesystem::path failed_record_name(const std::filesystem::path& record) {
+  std::filesystem::path name = record;
+  name.replace_extension(".failed.json");
+  std::error_code ignored;
+  for (int attempt = 2; std::filesystem::exists(name, ignored); ++attempt) {
+    name = record;
+    name.replace_extension(fmt::format(".failed.{}.json", attempt));
+  }
+  return name;
+}
+
+void write_failed_record(const RunRequest& request, int code, const std::string& line) noexcept {
+  const std::filesystem::path& record = request.target.file;
+  const bool by_request = code == exit_code(ErrorKind::preempted) || code >= 128;
+  if (record.empty() || code == 0 || by_request || code == exit_code(ErrorKind::usage)) return;
+  try {
+    const auto folder = record.has_parent_path() ? record.parent_path() : ".";
+    if (std::filesystem::exists(record) || !std::filesystem::is_directory(folder)) return;
+    write_record_file(failed_record_name(record), to_json(record_of_failure(request, line)), "");
+  } catch (const std::exception& error) {
+    log::warning("the record of the failure could not be written: {}", error.what());
+  }
 }
 
 }  // namespace paceline

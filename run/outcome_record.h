@@ -1,13 +1,17 @@
 // Converts an outcome to a record and its sidecar of step samples.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "engine/train/cache_sharing.h"
+#include "engine/launch/process_rank.h"
+#include "engine/launch/topology.h"
 #include "engine/train/outcome.h"
+#include "engine/train/session.h"
 #include "results/run_record.h"
-#include "run/gpu_record.h"
+#include "run/meter_record.h"
 #include "run/training_run.h"
 
 namespace paceline {
@@ -44,5 +48,37 @@ RunRecord make_record(const RunRequest& request, const RunFacts& facts,
 
 // Gzipped JSON lines {"rank":0,"step":0,"input":..,...}, in seconds.
 std::string compressed_samples(const TrainingOutcome& outcome);
+
+// The record's section about input.
+
+InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome);
+
+// Shared parts of records of runs and of collectives.
+
+// The first part of every record of a run, schema to identity. Status is "completed".
+RunRecord record_beginning(const RecordTarget& target, const std::string& workload,
+                           const Point& parameters);
+
+LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads);
+
+// Version, commit, compiler and command; Slurm's allocation, and the loaded modules.
+Provenance build_facts(const std::vector<std::string>& command);
+
+// Finds, stages, reads and limits the samples of a run, and collects facts for the record.
+
+// Throws as the readers do, naming the file. Fills in the facts about data and input.
+DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
+                          const Network& network, const ProcessRank& process, RunFacts& facts);
+
+// Records failed training runs: what was requested, and why it ended.
+
+// "run.failed.json" next to "run.json" (reserved for a later success), or the first free one of
+// "run.failed.2.json", ...
+std::filesystem::path failed_record_name(const std::filesystem::path& record);
+
+// With --record, writes a record of status failed with `line` as reason. Not for wrong usage or
+// runs stopped by request (`code` 64, 75, 128 and above), nor if a record could not have been
+// written there. A failure to write it is only a warning, because the original error matters more.
+void write_failed_record(const RunRequest& request, int code, const std::string& line) noexcept;
 
 }  // namespace paceline

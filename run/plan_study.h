@@ -1,10 +1,12 @@
 // Shared by the verbs on a study: resolves its points and reads its records.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "engine/input/formats/source.h"
 #include "run/resolve.h"
 #include "run/until_precise.h"
 #include "sweeps/study_plan.h"
@@ -56,5 +58,14 @@ OtherMachine unlike_this_machine(const StudyPlan& plan);
 
 // Stores the expected points in the study's folder, for its reports, and the spec.
 void save_expected_runs(const StudyPlan& plan);
+
+// Describes records that are lost in a damaged data set.
+
+struct LostSummary {
+  std::int64_t records = 0;         // of places with a known number
+  std::vector<std::string> places;  // the first few
+};
+
+LostSummary summarize(const std::vector<LostRecords>& lost);
 
 }  // namespace paceline

@@ -1,5 +1,3 @@
-#include "run/post_mortem.h"
-
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -8,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
-#include "engine/core/list_text.h"
 #include "engine/core/output.h"
-#include "engine/failure/run_artifacts.h"
+#include "engine/core/text.h"
+#include "engine/failure/verdict.h"
 #include "engine/launch/program.h"
+#include "run/diagnosis.h"
 
 namespace paceline {
 
@@ -53,13 +51,13 @@ std::string place_text(const Flight& flight) {
   return fmt::format("step {}, {} ({})", last->step, last->label, to_string(last->state));
 }
 
-struct Finding {
+struct Traces {
   RunVerdict verdict;
   std::vector<int> running;
 };
 
-Finding find(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
-  Finding finding;
+Traces find(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
+  Traces finding;
   finding.running = still_running(artifacts);
   if (finding.running.empty()) {
     finding.verdict = post_mortem(folder, artifacts);
@@ -74,8 +72,8 @@ Finding find(const std::filesystem::path& folder, const RunArtifacts& artifacts)
   return finding;
 }
 
-void print_remains(const RunArtifacts& artifacts, const Finding& finding) {
-  print("a run of {} rank{}\n", artifacts.ranks, artifacts.ranks == 1 ? "" : "s");
+void print_remains(const RunArtifacts& artifacts, const Traces& finding) {
+  print("a run of {}\n", counted(artifacts.ranks, "rank"));
   for (const RankStatus& status : artifacts.statuses) {
     print("  rank {} on {}, process {}: {} at {}{}{}\n", status.rank, status.host, status.pid,
           describe_state(status, is_among(finding.running, status.rank)), time_text(status.time),
@@ -97,7 +95,7 @@ Json to_json(const Collective& collective) {
           {"ended", collective.ended}};
 }
 
-void print_json(const RunArtifacts& artifacts, const Finding& finding) {
+void print_json(const RunArtifacts& artifacts, const Traces& finding) {
   Json json = {{"exit_code", finding.verdict.exit_code},
                {"line", finding.verdict.line},
                {"attempt", artifacts.attempt},
@@ -133,7 +131,7 @@ void print_json(const RunArtifacts& artifacts, const Finding& finding) {
 
 int print_post_mortem(const std::filesystem::path& folder, bool json) {
   const RunArtifacts artifacts = remains_of_latest(folder);
-  const Finding finding = find(folder, artifacts);
+  const Traces finding = find(folder, artifacts);
   if (json) {
     print_json(artifacts, finding);
   } else {

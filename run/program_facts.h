@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "engine/core/environment.h"
 #include "results/run_record.h"
+#include "run/diagnosis.h"
 #include "run/program_results.h"
 #include "sweeps/program.h"
 
@@ -19,5 +21,11 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
 
 // Gzipped JSON lines {"rank":0,"step":0,"total":..}; empty: no times of steps.
 std::string compressed_steps(const ProgramReport& report);
+
+// The frameworks of the user's Python, for studies of programs (workload command).
+
+// Imports each in the python3 of the PATH, which takes seconds. A framework that is missing or
+// cannot be imported is a fact with its reason, not a problem: Paceline needs none.
+Section frameworks_here(const Environment& environment);
 
 }  // namespace paceline

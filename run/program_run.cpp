@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "engine/comm/rendezvous/address.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -25,19 +25,16 @@
 #include "engine/core/log.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
-#include "engine/launch/affinity.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
 #include "results/store.h"
-#include "run/energy_record.h"
-#include "run/gpu_record.h"
-#include "run/load_record.h"
-#include "run/preflight.h"
+#include "run/meter_record.h"
+#include "run/outcome_record.h"
 #include "run/program_facts.h"
 #include "run/program_process.h"
 #include "run/program_results.h"
-#include "run/record_parts.h"
+#include "run/resolve.h"
 #include "run/world.h"
 
 namespace paceline {

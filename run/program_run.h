@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "results/layout.h"
 #include "results/parameters.h"
 #include "run/training_run.h"
 #include "sweeps/program.h"

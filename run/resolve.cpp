@@ -6,7 +6,6 @@
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
-#include "engine/core/find_factory.h"
 #include "engine/core/text.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
@@ -14,7 +13,7 @@
 #include "run/gpus.h"
 #include "run/program_run.h"
 #include "run/version.h"
-#include "workloads/table.h"
+#include "workloads/workload.h"
 
 namespace paceline {
 
@@ -330,8 +329,8 @@ void check_input(const InputConfig& input, const ThreadPlan& threads) {
   const int most = std::max(1, threads.input);
   if (input.parallel_reads > most) {
     throw Error(ErrorKind::usage,
-                fmt::format("{} parallel reads with {} input thread{}", input.parallel_reads,
-                            threads.input, threads.input == 1 ? "" : "s"),
+                fmt::format("{} parallel reads with {}", input.parallel_reads,
+                            counted(threads.input, "input thread")),
                 "", fmt::format("read {} at once, or give more --input-threads", most));
   }
   if (input.cache == CacheKind::off && input.cache_bytes) {

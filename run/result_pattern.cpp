@@ -1,11 +1,12 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "run/result_pattern.h"
 
 #include <fmt/format.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -283,6 +284,147 @@ std::optional<PatternMatch> ResultPattern::next(std::string_view line, std::size
   if (is_cut) match.whole = line.substr(begin, end - begin);
   match.unit = unit_at(line, found->end);
   return match;
+}
+
+namespace {
+
+constexpr std::size_t kMostKept = 50'000'000, kShownPlaces = 3, kShownText = 60;
+constexpr double kLeastAmount = 1e-290;  // a rate of less is not a number in a record
+constexpr double kMostCounted = 9e15;    // what a double counts exactly
+
+const ResultName& find_result_name(const ResultSource& source) {
+  const auto& names = result_names();
+  return *std::find_if(names.begin(), names.end(),
+                       [&](const ResultName& one) { return one.name == source.name; });
+}
+
+std::string describe_source(const ResultSource& source) {
+  const char* kinds[] = {"line", "json", "json_line", "csv", "key", "events"};
+  return fmt::format("{} \"{}\"", kinds[static_cast<std::size_t>(source.from)], source.what);
+}
+
+std::string cut_text(std::string_view text) {
+  return std::string(text.substr(0, kShownText)) + (text.size() > kShownText ? ".." : "");
+}
+
+}  // namespace
+
+ResultNumbers::ResultNumbers(const ResultSource& source)
+    : source_(source), name_(find_result_name(source)) {}
+
+void ResultNumbers::fail(const std::string& what, const std::string& fix) const {
+  throw Error(ErrorKind::input, fmt::format("result {} {}", source_.name, what),
+              describe_source(source_), fix);
+}
+
+double ResultNumbers::checked(std::string_view text,
+                              const std::function<std::string()>& place) const {
+  std::string_view plain = trim(text);
+  if (plain.starts_with('+')) plain.remove_prefix(1);
+  const std::string shown = cut_text(trim(text));
+  const auto number = to_real(plain);
+  if (!number) {
+    const std::string lower = to_lower(text);
+    const bool infinite = lower.find("nan") != lower.npos || lower.find("inf") != lower.npos;
+    const bool separated = plain.find_first_of(",'_") != plain.npos;
+    fail(fmt::format("is \"{}\" ({}), {}", shown, place(),
+                     infinite ? "which is not finite" : "which is not a number"),
+         separated ? "print it as 1234.5" : "see the run's log");
+  }
+  const bool is_amount = source_.name != "test_accuracy" && source_.name != "train_loss";
+  if (is_amount && *number <= 0) {
+    fail(fmt::format("is {} ({}), and must be above 0", shown, place()), "see the run's log");
+  }
+  const double scaled = *number * source_.scale;
+  if (!std::isfinite(scaled) || (is_amount && scaled < kLeastAmount)) {
+    fail(fmt::format("is {} ({}), times scale {:g}, which no record can hold", shown, place(),
+                     source_.scale),
+         "see the run's log");
+  }
+  if (source_.name == "parameter_count" && scaled > kMostCounted) {
+    fail(fmt::format("is {} ({}), more than can be counted", shown, place()), "see the run's log");
+  }
+  if (source_.name == "test_accuracy" && (scaled < 0 || scaled > 1)) {
+    fail(fmt::format("is {} ({}), and must be from 0 to 1", shown, place()),
+         "of percent, add \"scale\": 0.01");
+  }
+  return scaled;
+}
+
+void ResultNumbers::add(std::string_view text, const std::function<std::string()>& place) {
+  if (is_word()) return add_word(text, place());
+  const double number = checked(text, place);
+  if (count_ == 0) first_ = least_ = most_ = number;
+  last_ = number;
+  sum_ += number;
+  least_ = std::min(least_, number);
+  most_ = std::max(most_, number);
+  if (++count_ <= kShownPlaces) places_.push_back(place());
+  if (!name_.is_list && source_.pick != Pick::median) return;
+  if (all_.size() == kMostKept) {
+    fail(fmt::format("has more than {} numbers, too many to keep", kMostKept),
+         "print fewer, or pick first, last, mean, min or max");
+  }
+  all_.push_back(number);
+}
+
+void ResultNumbers::add_word(std::string_view text, const std::string& place) {
+  const std::string word = to_lower(trim(text));
+  const std::vector<std::string> known = split(name_.words, '|');
+  if (std::find(known.begin(), known.end(), word) == known.end()) {
+    fail(fmt::format("is \"{}\" ({})", cut_text(word), place), "known: " + join(known, ", "));
+  }
+  if (++count_ <= kShownPlaces) places_.push_back(place);
+  if (count_ == 1) word_ = word;
+  // Printed by each rank, perhaps, but the same.
+  if (word != word_) {
+    places_.push_back(place);
+    fail(fmt::format("was found with different values ({})", first_places()), "see the run's log");
+  }
+}
+
+std::string ResultNumbers::first_places() const {
+  return join(each_once(places_), ", ") + (count_ > kShownPlaces ? ", ..." : "");
+}
+
+double ResultNumbers::picked() const {
+  switch (source_.pick) {
+    case Pick::only:
+    case Pick::first:
+      return first_;
+    case Pick::last:
+      return last_;
+    case Pick::mean:
+      return sum_ / static_cast<double>(count_);
+    case Pick::least:
+      return least_;
+    case Pick::most:
+      return most_;
+    case Pick::median:
+      break;
+  }
+  std::vector<double> sorted = all_;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+std::vector<double> ResultNumbers::numbers() const {
+  if (count_ == 0) {
+    fail(source_.file.empty() ? "was not printed" : "is not in " + source_.file,
+         "see the run's log");
+  }
+  if (name_.is_list) return all_;
+  if (count_ > 1 && source_.pick == Pick::only) {
+    fail(fmt::format("was found {} times ({})", count_, first_places()),
+         "add \"pick\": \"last\", or first, mean, median, min, max");
+  }
+  return {picked()};
+}
+
+std::string ResultNumbers::word() const {
+  if (count_ == 0) numbers();  // throws
+  return word_;
 }
 
 }  // namespace paceline

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/core/terminal.h"
+#include "engine/core/output.h"
 
 namespace paceline {
 

@@ -1,5 +1,3 @@
-#include "run/support_bundle.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,10 +12,9 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
-#include "engine/core/output_file.h"
-#include "engine/core/secrets.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
+#include "run/diagnosis.h"
 
 namespace paceline {
 
@@ -27,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 200, kMostOfFile = 256 << 10, kMostInAll = 16 << 20;
 
-// Variables that say how a run was started and tuned; others are nobody's business.
+// Variables that say how a run was started and tuned; others are left out for privacy.
 constexpr std::array<std::string_view, 22> kBeginnings = {
     "SLURM_", "OMPI_", "PMIX_",         "PMI_",       "PALS_", "MPICH_", "UCX_",  "FI_",
     "NCCL_",  "CUDA_", "PACELINE_",     "OMP_",       "GOMP_", "KMP_",   "DNNL_", "GLOO_",

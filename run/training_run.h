@@ -8,8 +8,6 @@
 #include "results/parameters.h"
 #include "run/checkpoints.h"
 #include "run/config.h"
-#include "run/event_files.h"
-#include "run/input_setup.h"
 #include "run/world.h"
 #include "workloads/workload.h"
 

@@ -10,22 +10,21 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
+#include "engine/comm/backend.h"
 #include "engine/comm/checks/stall_monitor.h"
-#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/comm/rendezvous/liveness.h"
 #include "engine/comm/rendezvous/server.h"
-#include "engine/comm/stack.h"
-#include "engine/comm/table.h"
 #include "engine/comm/wrappers/recorded/recorded_communicator.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
 #include "engine/failure/rank_status.h"
-#include "engine/launch/affinity.h"
 #include "engine/launch/program.h"
-#include "engine/launch/threads.h"
+#include "engine/launch/topology.h"
 #include "engine/start/spawn.h"
 #include "results/names.h"
 
@@ -70,7 +69,7 @@ bool flight_is_on(const Environment& environment) {
   const auto entry = environment.find(kFlightVariable);
   if (entry == environment.end() || entry->second.empty() || entry->second == "on") return true;
   if (entry->second == "off") return false;
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is neither on nor off", entry->second),
+  throw Error(ErrorKind::usage, fmt::format("expected on or off, got \"{}\"", entry->second),
               kFlightVariable, "unset it, or set it to off");
 }
 
@@ -317,6 +316,21 @@ void on_every_replica(std::vector<std::unique_ptr<Communicator>>& communicators,
   guarded(0);
   for (std::thread& thread : threads) thread.join();
   first.rethrow();
+}
+
+std::vector<std::string> gather_texts(World& world, const std::vector<std::string>& mine,
+                                      std::size_t most) {
+  std::string all;
+  on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
+    std::string text = mine[i].size() > most ? "{}" : mine[i];
+    text.resize(most, ' ');
+    std::string gathered(most * static_cast<std::size_t>(communicator.size()), ' ');
+    communicator.all_gather(text.data(), most, gathered.data());
+    if (i == 0) all = std::move(gathered);
+  });
+  std::vector<std::string> texts;
+  for (std::size_t at = 0; at < all.size(); at += most) texts.push_back(all.substr(at, most));
+  return texts;
 }
 
 }  // namespace paceline

@@ -9,7 +9,7 @@
 #include "engine/comm/backend.h"
 #include "engine/failure/verdict.h"
 #include "engine/launch/topology.h"
-#include "results/layout.h"
+#include "results/parameters.h"
 #include "run/gpus.h"
 
 namespace paceline {
@@ -78,5 +78,12 @@ class World {
 // error of one releases the others, and is thrown when all have returned.
 void on_every_replica(std::vector<std::unique_ptr<Communicator>>& communicators,
                       const std::function<void(Communicator&, std::size_t index)>& work);
+
+// Texts of all ranks.
+
+// JSON texts in rank order, from one for each replica of this process. A text longer than `most`
+// bytes becomes "{}". The same on every rank. Collective.
+std::vector<std::string> gather_texts(World& world, const std::vector<std::string>& mine,
+                                      std::size_t most);
 
 }  // namespace paceline

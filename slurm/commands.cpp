@@ -15,7 +15,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "slurm/array_id.h"
+#include "slurm/job_array.h"
 
 namespace paceline {
 

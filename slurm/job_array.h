@@ -1,15 +1,19 @@
 // Groups the runs of a study into job arrays by resource request, of which an array has only one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
-#include "results/layout.h"
+#include "results/parameters.h"
 #include "slurm/needs.h"
 #include "sweeps/expansion.h"
-#include "sweeps/schedule.h"
+#include "sweeps/inventory.h"
 
 namespace paceline {
 
@@ -48,5 +52,35 @@ struct JobArray {
 std::vector<JobArray> group_runs(const std::vector<PlannedPoint>& points,
                                  const std::vector<ScheduledRun>& runs,
                                  const std::vector<Need>& needs, int most_elements);
+
+// Parses job ids of arrays and plain jobs, as Slurm prints them.
+
+// The array elements in a text: "5" (none), "5_3", "5_[2-7%2]", "5_[1,4,6-8]", "5_[0-20:4]".
+struct ArrayId {
+  std::int64_t job = 0;
+  std::vector<int> elements;  // in the text's order; empty: a plain job, or the whole array
+  int throttle = 0;           // "%2"; 0: none
+  bool cut_short = false;     // "...": Slurm truncated the list
+};
+
+// Empty if the text is not a job id. Steps ("5_3.batch", "5.0") are not job ids.
+std::optional<ArrayId> parse_array_id(std::string_view text);
+
+// Parses the elements alone: "0-7%2", "1,4,6-8", "0-20:4", "3", as in sbatch --array and scontrol's
+// ArrayTaskId.
+bool parse_elements(std::string_view text, ArrayId& into);
+
+// "0-3,7": the shortest form.
+std::string elements_text(const std::vector<int>& elements);
+
+// A points file: what the elements of an array run, one JSON list of words per line. Only paceline
+// reads it, never a shell, so no text of a study can become a shell command.
+
+// Without a line break. Throws usage for words that are not UTF-8.
+std::string line_of_words(const std::vector<std::string>& words);
+
+// The words of element `index`, in line index + 1. Throws input naming file and line if it does not
+// exist or is not a list of words.
+std::vector<std::string> words_of_element(const std::filesystem::path& file, std::size_t index);
 
 }  // namespace paceline

@@ -6,20 +6,21 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "results/layout.h"
+#include "results/parameters.h"
+#include "slurm/job_array.h"
 
 namespace paceline {
 
 namespace {
 
-std::string read_text(const Environment& environment, const char* name) {
+std::string variable(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? "" : found->second;
 }
 
 // 0 where it is not set, or no count.
 int read_count(const Environment& environment, const char* name) {
-  const auto value = to_integer(read_text(environment, name));
+  const auto value = to_integer(variable(environment, name));
   return value && *value > 0 && *value < 10'000'000 ? static_cast<int>(*value) : 0;
 }
 
@@ -80,11 +81,11 @@ std::string JobGrant::text() const {
 
 JobGrant read_grant(const Environment& environment, int cpus_in_mask) {
   JobGrant grant;
-  const std::string array = read_text(environment, "SLURM_ARRAY_JOB_ID");
-  grant.job = array.empty() ? read_text(environment, "SLURM_JOB_ID")
-                            : array + "_" + read_text(environment, "SLURM_ARRAY_TASK_ID");
-  grant.nodes = read_text(environment, "SLURM_JOB_NODELIST");
-  grant.node = read_text(environment, "SLURMD_NODENAME");
+  const std::string array = variable(environment, "SLURM_ARRAY_JOB_ID");
+  grant.job = array.empty() ? variable(environment, "SLURM_JOB_ID")
+                            : array + "_" + variable(environment, "SLURM_ARRAY_TASK_ID");
+  grant.nodes = variable(environment, "SLURM_JOB_NODELIST");
+  grant.node = variable(environment, "SLURMD_NODENAME");
   grant.node_count = read_count(environment, "SLURM_JOB_NUM_NODES");
   grant.tasks = read_count(environment, "SLURM_NTASKS");
   grant.cpus_on_node = read_count(environment, "SLURM_CPUS_ON_NODE");
@@ -110,6 +111,48 @@ void check_grant(const JobGrant& grant, const Point& parameters) {
   const Value* oversubscribe = parameters.find("oversubscribe");
   check_cpus(grant, layout, oversubscribe && std::get<bool>(*oversubscribe));
   check_gpus(grant, layout);
+}
+
+namespace {
+
+constexpr double kWattHour = 3600;
+// Slurm's word for "not known" in 32 and 64 bits, which accounting shows as a number.
+constexpr double kUnknown = 4294967294, kUnknown64 = 1.8e19;
+
+// "pm_counters" of "acct_gather_energy/pm_counters"; empty: none.
+std::string find_plugin(const std::string& type) {
+  const auto slash = type.rfind('/');
+  const std::string name = slash == std::string::npos ? type : type.substr(slash + 1);
+  return name == "none" || name == "(null)" ? "" : name;
+}
+
+}  // namespace
+
+std::string JobEnergy::text() const {
+  return fmt::format(
+      "energy by Slurm ({}): {:.4g} Wh of {}, with setup, and with other jobs on shared nodes",
+      plugin, joules / kWattHour, counted(elements, "job"));
+}
+
+std::optional<JobEnergy> ask_energy(const SlurmCommands& slurm,
+                                    const std::vector<std::int64_t>& jobs) {
+  if (jobs.empty()) return std::nullopt;
+  JobEnergy energy;
+  energy.plugin = find_plugin(slurm.configured("AcctGatherEnergyType"));
+  if (energy.plugin.empty()) return std::nullopt;
+  std::vector<std::string> ids;
+  for (const std::int64_t job : jobs) ids.push_back(std::to_string(job));
+  const CommandResult result =
+      slurm.run({"sacct", "-n", "-P", "-X", "-j", join(ids, ","), "-o", "JobID,ConsumedEnergyRaw"});
+  for (const std::string& line : split(result.out, '\n')) {
+    const auto columns = split(line, '|');
+    if (columns.size() != 2 || !parse_array_id(columns[0])) continue;
+    const double joules = to_real(columns[1]).value_or(0);
+    if (joules <= 0 || joules == kUnknown || joules >= kUnknown64) continue;
+    energy.joules += joules;
+    ++energy.elements;
+  }
+  return energy.elements > 0 ? std::optional(energy) : std::nullopt;
 }
 
 }  // namespace paceline

@@ -1,10 +1,14 @@
 // Compares a job's actual allocation with what its run needs, inside the job before the run.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/core/environment.h"
 #include "results/parameters.h"
+#include "slurm/commands.h"
 
 namespace paceline {
 
@@ -30,5 +34,21 @@ JobGrant read_grant(const Environment& environment, int cpus_in_mask);
 // of nodes or tasks, too few CPUs on this node (according to Slurm or the affinity mask), too few
 // GPUs. Outside of a job, the run itself checks.
 void check_grant(const JobGrant& grant, const Point& parameters);
+
+// Energy that Slurm's accounting has of jobs.
+
+struct JobEnergy {
+  std::string plugin;        // AcctGatherEnergyType: "pm_counters", "rapl", "ipmi"
+  double joules = 0;         // ConsumedEnergyRaw
+  std::size_t elements = 0;  // that have it
+
+  // "energy by Slurm (pm_counters): 12.3 Wh of 4 jobs, ..." and what it covers.
+  std::string text() const;
+};
+
+// Of whole jobs: their nodes, with setup and all runs of an element, and with other jobs on shared
+// nodes. Empty without such a plugin, accounting, or figures.
+std::optional<JobEnergy> ask_energy(const SlurmCommands& slurm,
+                                    const std::vector<std::int64_t>& jobs);
 
 }  // namespace paceline

@@ -12,7 +12,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "slurm/script.h"
 

@@ -12,7 +12,7 @@
 #include "results/store.h"
 #include "slurm/site.h"
 #include "sweeps/expansion.h"
-#include "sweeps/schedule.h"
+#include "sweeps/inventory.h"
 
 namespace paceline {
 

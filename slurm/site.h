@@ -8,9 +8,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "results/machine.h"
+#include "slurm/commands.h"
 
 namespace paceline {
 
@@ -85,5 +87,21 @@ std::vector<std::string> list_placeholders(const Site& site);
 // The form's Slurm option.
 std::string_view to_string(GpuForm form);
 std::string_view to_string(MemoryForm form);
+
+// Checks whether a site profile matches the cluster, for paceline doctor.
+
+struct SiteFinding {
+  std::string what, cure;
+  bool blocks = false;  // submissions would be rejected, or jobs would fail
+};
+
+struct SiteReport {
+  std::vector<std::pair<std::string, std::string>> facts;  // name, text
+  std::vector<SiteFinding> findings;
+};
+
+// Asks Slurm for its version, limits, partitions, GPUs and MPI types, and checks the files in the
+// profile (those without variables). Submits no job.
+SiteReport check_site(const Site& site, const SlurmCommands& slurm);
 
 }  // namespace paceline

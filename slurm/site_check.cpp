@@ -1,5 +1,3 @@
-#include "slurm/site_check.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "engine/core/text.h"
 #include "slurm/cluster_facts.h"
+#include "slurm/site.h"
 
 namespace paceline {
 

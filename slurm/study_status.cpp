@@ -1,5 +1,3 @@
-#include "slurm/study_status.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,7 +8,8 @@
 
 #include "engine/core/text.h"
 #include "results/machine.h"
-#include "sweeps/repeat_reasons.h"
+#include "slurm/study_view.h"
+#include "sweeps/study_plan.h"
 
 namespace paceline {
 
@@ -88,7 +87,7 @@ std::string point_line(Runs runs, std::size_t width) {
                        fmt::format("{}: {}", phase_style(run->phase).text, run->why),
                        run->slurm.job > 0 ? run->slurm.text() : ""});
   }
-  if (!reasons.empty()) text += "; " + to_text(std::move(reasons), " ");
+  if (!reasons.empty()) text += "; " + summarize_reasons(std::move(reasons), " ");
   return text + "\n";
 }
 

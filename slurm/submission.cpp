@@ -10,10 +10,10 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
-#include "slurm/directives.h"
-#include "slurm/points_file.h"
-#include "sweeps/repeat_reasons.h"
+#include "slurm/job_array.h"
+#include "slurm/script.h"
 #include "sweeps/runner.h"
+#include "sweeps/study_plan.h"
 
 namespace paceline {
 
@@ -364,7 +364,8 @@ std::string again_lines(const Submission& submission, const StudyPlan& plan) {
   std::size_t has_reason = 0;
   for (const auto& [point, why] : reasons) {
     if (++has_reason > kShownPoints) break;
-    text += fmt::format("again: {} {}\n", plan.expansion.points[point].point.text(), to_text(why));
+    text += fmt::format("again: {} {}\n", plan.expansion.points[point].point.text(),
+                        summarize_reasons(why));
   }
   if (reasons.size() > kShownPoints) {
     text += fmt::format("again: {}\n", counted(reasons.size() - kShownPoints, "more point"));

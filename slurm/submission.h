@@ -69,7 +69,7 @@ int max_array_size(const Site& site, const SlurmCommands& slurm);
 // indices from 0.
 Submission prepare_submission(const SubmissionInput& input);
 
-// The words of one element: a line of a points file (points_file.h). A run with checkpoints resumes
+// The words of one element: a line of a points file (job_array.h). A run with checkpoints resumes
 // from its newest one, in its own folder, in whatever job.
 std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const ScriptSetup& setup);
 

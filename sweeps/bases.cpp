@@ -1,5 +1,3 @@
-#include "sweeps/bases.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "results/names.h"
 #include "results/parameters.h"
+#include "sweeps/expansion.h"
 
 namespace paceline {
 

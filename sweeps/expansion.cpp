@@ -7,7 +7,7 @@
 
 #include "engine/core/error.h"
 #include "results/names.h"
-#include "sweeps/expression_parser.h"
+#include "sweeps/expression.h"
 
 namespace paceline {
 
@@ -268,7 +268,7 @@ class Expander {
   // cpus_per_replica is a way to say cpus_per_task; points are named by the latter.
   void add(const SpecPoint& candidate) {
     if (candidate.point.find(kControl)) {
-      throw Error(ErrorKind::usage, "control is no parameter of a point", candidate.where,
+      throw Error(ErrorKind::usage, "control is not a parameter of a point", candidate.where,
                   "write \"control\": true beside the axes, or give --control");
     }
     PlannedPoint planned;

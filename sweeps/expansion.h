@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "results/layout.h"
+#include "results/parameters.h"
 #include "sweeps/spec.h"
 
 namespace paceline {
@@ -54,5 +54,13 @@ struct TargetMachine {
 // combinations or 1,000,000 runs; usage for an impossible layout, or a point that no node holds.
 Expansion expand(const Spec& spec, const TargetMachine& machine, Unbuilt unbuilt = Unbuilt::drop);
 Expansion expand(const Spec& spec, int cores, Unbuilt unbuilt = Unbuilt::drop);
+
+// Checks that the rows of a study will have a base for their speed-up.
+
+// One line for each reason why points with several replicas lack a one-replica point to compare
+// with. Matches like the report: by CPUs and everything that the spec varies except the amount of
+// work. Ignores points that the machine cannot run. Empty: all have a base, or there is only one
+// size.
+std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points);
 
 }  // namespace paceline

@@ -8,11 +8,13 @@
 // Integers stay integers if the result is exact: 4 / 2 is 2, 3 / 2 is 1.5.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "results/parameters.h"
 
@@ -44,5 +46,24 @@ class Expression {
   std::string text_, where_;
   std::unique_ptr<ExpressionNode> root_;
 };
+
+// Parses an expression to its tree.
+
+// A name in expressions that is not a parameter: the number of usable cores.
+constexpr char kCoresName[] = "cores";
+
+// An operator with operands, a literal, or a name. `column` is its position, from 1.
+struct ExpressionNode {
+  enum class Kind { literal, name, unary, binary, choice, call } kind;
+  std::string token;  // operator, name or function
+  Value value;        // for literals
+  std::vector<std::unique_ptr<ExpressionNode>> parts;
+  std::size_t column = 0;
+};
+
+// "FILE:LINE, column 7 of "gpus * "".
+std::string expression_place(const std::string& where, std::size_t column, const std::string& text);
+
+std::unique_ptr<ExpressionNode> parse_expression(const std::string& text, const std::string& where);
 
 }  // namespace paceline

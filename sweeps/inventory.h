@@ -1,15 +1,54 @@
 // Determines which runs of a study exist, and why the others must be made.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "results/parameters.h"
 #include "results/store.h"
 #include "sweeps/expansion.h"
-#include "sweeps/schedule.h"
 
 namespace paceline {
+
+// The order of the runs of a study.
+
+struct ScheduledRun {
+  std::size_t point = 0;  // index into the expansion
+  int repeat = 1;         // from 1; also its round if runs are interleaved
+  std::size_t side = 0;   // index of the program, if several are compared
+};
+
+// Interleaved: each round runs every point once, in an order shuffled by seed and round, so that
+// drift of the machine affects all points equally. Sequential: all repeats of a point, then the
+// next point.
+std::vector<ScheduledRun> schedule(std::size_t points, int repeats, bool interleaved,
+                                   std::uint64_t seed);
+
+// Interleaved. In each round, all sides run a point directly after each other, in shuffled order,
+// so that disturbances affect all sides equally.
+std::vector<ScheduledRun> schedule_sides(std::size_t points, std::size_t sides, int rounds,
+                                         std::uint64_t seed);
+
+// Estimates the remaining time of a study: medians of finished runs of the same point, else of all.
+
+class Eta {
+ public:
+  void add(std::size_t point, double seconds);
+  // The total for one run of each of these points. Empty until a run has finished.
+  std::optional<double> remaining(const std::vector<std::size_t>& points) const;
+
+ private:
+  std::map<std::size_t, std::vector<double>> seconds_;
+};
+
+// "about 18 s", "about 1 min 10 s", without fractions.
+std::string about(double seconds);
 
 // A run with all defaults filled in. The caller knows the workloads.
 struct Resolved {
@@ -48,5 +87,40 @@ std::vector<RunStatus> take_inventory(const std::vector<PlannedPoint>& points,
                                       const StoreContent& store,
                                       const std::vector<Resolved>& resolved, bool new_build,
                                       const OtherMachine& other_machine = {});
+
+// Lets only one sweep, submit or merge at a time work on a study.
+
+class StudyLock {
+ public:
+  // Creates the study's folder if necessary. Throws input if it cannot be written, or naming the
+  // process that holds the lock. The lock is released when the process ends, however it ends.
+  explicit StudyLock(const std::filesystem::path& study);
+  ~StudyLock();
+  StudyLock(const StudyLock&) = delete;
+  StudyLock& operator=(const StudyLock&) = delete;
+
+  const std::filesystem::path& study() const { return study_; }
+
+ private:
+  std::filesystem::path study_;
+  int descriptor_;
+};
+
+// Writes the record of a run that ended without one. The process that watched it knows the reason.
+
+struct UnfinishedRun {
+  std::string study, workload;
+  std::string point, point_folder;
+  Point parameters;  // as given in the spec
+  int repeat = 1;    // also its round
+  std::string session;
+  std::string status;  // failed, timeout, preempted
+  std::string reason;
+};
+
+// Writes it as the next attempt of its repeat. Returns the record's path. Throws input if that
+// fails.
+std::filesystem::path write_unfinished(const std::filesystem::path& study,
+                                       const UnfinishedRun& run);
 
 }  // namespace paceline

@@ -1,11 +1,9 @@
-#include "sweeps/new_spec.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "sweeps/expansion.h"
 #include "sweeps/spec.h"
@@ -18,7 +16,7 @@ std::string quoted(const std::string& text) {
   return json_text(Json(text));
 }
 
-std::string format_list(const std::vector<std::string>& words) {
+std::string json_list(const std::vector<std::string>& words) {
   std::vector<std::string> each;
   each.reserve(words.size());
   for (const std::string& word : words) each.push_back(quoted(word));
@@ -37,7 +35,7 @@ std::string program_lines(const NewSpec& spec) {
     text +=
         "  // Words; no shell reads them. Placeholders have the point's values: {gpus}, "
         "{cpus_per_replica}, {port} ...\n  \"command\": " +
-        format_list(words) + ",\n";
+        json_list(words) + ",\n";
   }
   text +=
       "  // How often it is started: \"one\" starts its others itself, as torchrun does;\n"
@@ -80,7 +78,7 @@ std::string to_text(const NewSpec& spec) {
       "  // Every combination of these is a point. All replicas get the same number of CPUs.\n"
       "  \"axes\": {{\n    \"gpus\": [{}]",
       quoted(spec.device), fmt::join(spec.gpus, ", "));
-  if (!spec.backends.empty()) text += ",\n    \"backend\": " + format_list(spec.backends);
+  if (!spec.backends.empty()) text += ",\n    \"backend\": " + json_list(spec.backends);
   text += fmt::format("\n  }},\n  // Intervals need at least 3.\n  \"repeats\": {}\n}}\n",
                       spec.repeats);
   expand(parse_spec(spec.name + ".json", text), 1 << 20, Unbuilt::keep);

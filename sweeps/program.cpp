@@ -10,7 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "sweeps/spec.h"
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "engine/core/json.h"
-#include "results/layout.h"
 #include "results/parameters.h"
 
 namespace paceline {
@@ -93,5 +92,28 @@ void check_placeholders(const UserProgram& program, const Point& parameters, con
 
 // Whether the program can see the value of a parameter: by a placeholder, or as its place.
 bool can_see(const UserProgram& program, std::string_view parameter);
+
+// Fills placeholders into the text of a shell command, so that no value runs as a command.
+
+// Outside of quotes, a value is one word, whatever it holds. Inside the text's own quotes it stays
+// as it is; throws usage there if it holds what a shell, or one that this one starts, would read.
+std::string fill_shell_command(std::string_view text, const PlaceholderValue& value);
+
+// A run's place in its study, passed to the program through the hidden --context of train.
+
+// The session in scripts of a dry run. Whoever sends them by hand makes it one of his own.
+constexpr char kDryRunSession[] = "DRY-RUN";
+
+struct RunContext {
+  std::string study, point, point_folder, session;
+  int repeat = 1, round = 1;
+  bool sequential = false;   // RunFlags::sequential
+  std::string program = {};  // UserProgram::definition, of workload command
+
+  std::string json() const;
+};
+
+// Throws input if it is not JSON, usage if something is missing.
+RunContext parse_run_context(const std::string& text);
 
 }  // namespace paceline

@@ -1,14 +1,16 @@
 // Runs the missing runs of a study on this machine, each in a fresh process.
 #pragma once
 
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sweeps/inventory.h"
 #include "sweeps/spec.h"
-#include "sweeps/study_lock.h"
 
 namespace paceline {
 
@@ -61,5 +63,46 @@ RunnerResult run_sides(const RunnerSetup& setup, const std::vector<RunnerSide>& 
 std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
                                    const ScheduledRun& run, const std::filesystem::path& study,
                                    const std::string& session);
+
+// The log of one run: everything in a file, and its last line for people.
+
+class RunLog {
+ public:
+  explicit RunLog(std::filesystem::path file);  // replaces an older file
+
+  void append(std::string_view text);
+  std::string last_line() const;  // without "paceline: "; may be empty
+  const std::filesystem::path& file() const { return file_; }
+
+ private:
+  std::filesystem::path file_;
+  std::ofstream stream_;  // write errors are ignored
+  std::string tail_;
+};
+
+// While it exists, SIGINT, SIGTERM and SIGHUP are blocked until polled: between two runs they must
+// not end this process in the middle of a record.
+
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigemptyset(&set_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, number);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  // Removes and returns a pending one. 0: none.
+  int take() {
+    const timespec now{0, 0};
+    const int number = sigtimedwait(&set_, nullptr, &now);
+    return number > 0 ? number : 0;
+  }
+
+ private:
+  sigset_t set_, before_;
+};
 
 }  // namespace paceline

@@ -1,8 +1,13 @@
-#include "sweeps/schedule.h"
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/core/random.h"
+#include "engine/core/text.h"
+#include "results/step_samples.h"
+#include "sweeps/inventory.h"
 
 namespace paceline {
 
@@ -39,6 +44,29 @@ std::vector<ScheduledRun> schedule_sides(std::size_t points, std::size_t sides, 
     }
   }
   return runs;
+}
+
+void Eta::add(std::size_t point, double seconds) {
+  seconds_[point].push_back(seconds);
+}
+
+std::optional<double> Eta::remaining(const std::vector<std::size_t>& points) const {
+  if (seconds_.empty()) return std::nullopt;
+  std::vector<double> all;
+  for (const auto& [point, seconds] : seconds_)
+    all.insert(all.end(), seconds.begin(), seconds.end());
+  const double any = median(all);
+  double total = 0;
+  for (const std::size_t point : points) {
+    const auto found = seconds_.find(point);
+    total += found == seconds_.end() ? any : median(found->second);
+  }
+  return total;
+}
+
+std::string about(double seconds) {
+  if (seconds >= 59.5) return "about " + format_seconds(seconds);
+  return fmt::format("about {:.0f} s", std::max(1.0, std::round(seconds)));
 }
 
 }  // namespace paceline

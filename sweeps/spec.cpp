@@ -9,7 +9,6 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 #include "results/shipped.h"

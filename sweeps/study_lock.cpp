@@ -1,5 +1,3 @@
-#include "sweeps/study_lock.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -8,11 +6,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "results/store.h"
+#include "sweeps/inventory.h"
 
 namespace paceline {
 
@@ -46,7 +47,7 @@ std::string this_process() {
   }
   if (descriptor >= 0) close(descriptor);
   if (code == ELOOP) {
-    throw Error(ErrorKind::input, "the study's lock is no plain file, but a link or the like",
+    throw Error(ErrorKind::input, "the study's lock is not a plain file, but a link or the like",
                 (study / kLock).string(), "remove it");
   }
   throw Error(ErrorKind::input, fmt::format("the study cannot be locked: {}", std::strerror(code)),
@@ -69,6 +70,21 @@ StudyLock::StudyLock(const fs::path& study) : study_(study) {
 
 StudyLock::~StudyLock() {
   close(descriptor_);
+}
+
+std::filesystem::path write_unfinished(const std::filesystem::path& study,
+                                       const UnfinishedRun& run) {
+  RunRecord record;
+  record.study = run.study;
+  record.point = run.point;
+  record.session = run.session;
+  record.round = run.repeat;
+  record.status = run.status;
+  record.reason = run.reason;
+  record.workload = run.workload;
+  record.parameters = run.parameters;
+  record.layout = layout_facts(make_layout(run.parameters));
+  return Store(study).write(run.point_folder, run.repeat, to_json(record), "");
 }
 
 }  // namespace paceline

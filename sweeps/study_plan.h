@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/json.h"
@@ -49,5 +50,17 @@ Json plan_json(const StudyPlan& plan);
 // Shown before runs are made: notes, rows without a base, ignored records, and, if some records
 // exist, why each run is made.
 std::vector<std::string> resume_lines(const StudyPlan& plan);
+
+// Says why repeats of a point are not done: a reason once, whatever number of repeats have it.
+
+struct RepeatReason {
+  int repeat = 1;
+  std::string why;
+  std::string element = {};  // its own number within `why` ("12_3"), which makes no other reason
+};
+
+// "repeats 1 to 4: steps was 200, is 300; repeat 6: rank 1 was killed", in the order of repeats,
+// with `colon` behind the numbers.
+std::string summarize_reasons(std::vector<RepeatReason> reasons, std::string_view colon = ": ");
 
 }  // namespace paceline

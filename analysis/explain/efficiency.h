@@ -30,7 +30,8 @@
 #include <vector>
 
 #include "analysis/study/loss_parts.h"
-#include "analysis/study/row_facts.h"
+#include "analysis/study/scaling_series.h"
+#include "analysis/study/study.h"
 #include "results/store.h"
 
 namespace paceline {
@@ -75,5 +76,12 @@ class StepRecords {
   std::map<std::string, const Record*> records_;                         // in the content
   mutable std::map<std::string, std::shared_ptr<const Phases>> phases_;  // read on demand
 };
+
+// Whether communication waits for a CPU: what a sweep over CPUs per task and backends can show.
+
+// One sentence for each backend and number of replicas whose exposed communication per step is, at
+// 95 %, more than twice as long with the fewest CPUs a replica as with more, and at least a tenth
+// of a step there. Only rows of three runs or more, on as many nodes, that differ in nothing else.
+std::vector<std::string> cpu_for_communication(const Study& study);
 
 }  // namespace paceline

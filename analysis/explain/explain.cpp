@@ -6,12 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "analysis/explain/cpu_for_communication.h"
+#include "analysis/explain/efficiency.h"
 #include "analysis/findings/findings.h"
-#include "analysis/findings/lower_quality.h"
-#include "analysis/findings/run_order.h"
 #include "analysis/study/contrast.h"
-#include "analysis/study/point_names.h"
+#include "analysis/study/labels.h"
 #include "analysis/study/scaling_series.h"
 #include "analysis/table/table.h"
 #include "engine/core/text.h"
@@ -74,7 +72,8 @@ std::string loss_text(const LossParts& parts) {
         const std::string with_interval =
             fmt::format("{} [{:.1f}, {:.1f}]", text, std::min(a, b), std::max(a, b));
         if (all.is_above(0) || all.is_below(0)) return with_interval + ": " + list;
-        return with_interval + ", which cannot be distinguished from noise" + certain_parts_text(parts);
+        return with_interval + ", which cannot be distinguished from noise" +
+               certain_parts_text(parts);
       },
       [&](double, const WeakEvidence& why) {
         return fmt::format("{}: {}; {}, so how much of it is noise is not known", text, list,

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/explain/counterfactual.h"
 #include "analysis/explain/efficiency.h"
 #include "analysis/explain/fits.h"
 #include "analysis/findings/findings.h"
+#include "analysis/plots/plot.h"
 #include "analysis/study/study.h"
 
 namespace paceline {
@@ -21,8 +21,8 @@ struct PointExplanation {
   const RowFacts* facts = nullptr;
   std::string name;  // see point_names()
   // The largest cost beyond the noise of the runs, whether or not others give back what it takes.
-  // Costs that cannot be distinguished are joined by "or". Empty: all costs are within the noise, or
-  // there are no phases.
+  // Costs that cannot be distinguished are joined by "or". Empty: all costs are within the noise,
+  // or there are no phases.
   std::string label;
   std::string by_means;  // the label that the means alone would give, for points with too few runs
   std::string because;   // the numbers behind the label
@@ -87,5 +87,12 @@ std::string explanation_text(const Explanation& explanation, std::size_t width =
 // {"schema": 2, "explanations": [{"title", "base", "points": [..], "series": [..], "warnings":
 // [..], "unlike_runs", "causes", "cpu_for_communication", "notes"}]}
 std::string explanations_json(const std::vector<Explanation>& explanations);
+
+// Plots each point's loss of efficiency as one stacked bar.
+
+// Points with a base, in percentage points; parts that are gains are drawn left of 0, so the
+// lengths make the number behind the bar. A part whose interval contains 0, or that has no
+// interval, is drawn as noise. Empty if no point has a part that would be seen.
+std::vector<Plot> loss_plots(const Explanation& explanation);
 
 }  // namespace paceline

@@ -5,9 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/explain/explain.h"
-#include "engine/core/aligned.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -67,7 +65,7 @@ std::string counterfactual_text(const Counterfactual& what) {
         if (!ratio.is_above(1) && !ratio.is_below(1)) {
           return with + ", which cannot be distinguished from no difference";
         }
-        if (!saves && ratio.is_below(1)) return with + ": it is no cost here";
+        if (!saves && ratio.is_below(1)) return with + ": it is not a cost here";
         return share.match(
             [&](const Known& points) {
               return fmt::format("{}: it {} {:.1f} % of the time [{:.1f}, {:.1f}]", with,
@@ -164,7 +162,8 @@ std::vector<std::string> legend(const Explanation& explanation) {
                   is_bound ? " (≥, ≤: only a bound, as the samples of the steps are not beside "
                              "the records)"
                            : ""),
-      "a loss is labelled where it can be distinguished from noise (95 %); \"?\" marks what only the means "
+      "a loss is labelled where it can be distinguished from noise (95 %); \"?\" marks what only "
+      "the means "
       "of too few or disturbed runs say"};
   const bool has_laws =
       std::ranges::any_of(explanation.series, [](const SeriesExplanation& series) {

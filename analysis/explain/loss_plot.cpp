@@ -1,12 +1,11 @@
-#include "analysis/explain/loss_plot.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "analysis/plots/part_colours.h"
+#include "analysis/explain/explain.h"
+#include "analysis/plots/plot.h"
 
 namespace paceline {
 

@@ -6,12 +6,10 @@
 #include <tuple>
 
 #include "analysis/statistics/robust.h"
-#include "analysis/study/amounts.h"
 #include "analysis/study/cost.h"
-#include "analysis/study/energy.h"
-#include "analysis/study/point_names.h"
+#include "analysis/study/labels.h"
+#include "analysis/study/rounds.h"
 #include "analysis/study/switches.h"
-#include "analysis/study/trimmed.h"
 #include "engine/core/error.h"
 
 namespace paceline {

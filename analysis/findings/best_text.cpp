@@ -7,7 +7,6 @@
 
 #include "analysis/findings/best.h"
 #include "analysis/study/labels.h"
-#include "engine/core/aligned.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -197,7 +196,8 @@ std::string fastest_sentence(const Study& study, const Best& best) {
                                         : ""));
     }
     return fmt::format(
-               "{} by its mean: {}; cannot be distinguished from it at 95 %, tested together ({}): {}",
+               "{} by its mean: {}; cannot be distinguished from it at 95 %, tested together ({}): "
+               "{}",
                word, fastest, costs_text(study, best), join(names, "; ")) +
            unjudged + aside;
   }

@@ -2,11 +2,16 @@
 // tests/laboratory/explain_test.cpp checks the conditions against data of known laws.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/findings/trend.h"
+#include "analysis/study/rounds.h"
+#include "analysis/study/scaling_series.h"
+#include "analysis/study/study.h"
 
 namespace paceline {
 
@@ -37,7 +42,8 @@ enum class FindingKind {
   too_few_sizes,   // too few sizes to see whether the loss grows
   speed_up_bound,  // upper bound of the speed-up if the fraction stays the same
   peak,            // the fastest number of replicas according to a fit
-  settings,  // for a study of one size: the fastest setting, or those that cannot be distinguished from it
+  settings,  // for a study of one size: the fastest setting, or those that cannot be distinguished
+             // from it
   lower_quality,    // rows that trained worse than their base
   left_out,         // what a published table omits
   implied_samples,  // published rows whose time and rate contradict each other
@@ -78,5 +84,104 @@ std::vector<Finding> phases_findings(const ScalingSeries& series, const std::vec
 // Of all series of the study. Empty if none without phases is steady.
 std::vector<Finding> causes_finding(const Study& study, const Comparison& comparison,
                                     const std::vector<Trend>& trends);
+
+// Whether the rows of a published table agree with themselves: its time times its rate are the
+// samples of a run.
+
+// "time x rate of 16 GPUs is 2.34 million samples, of the other 4 rows 3.12 to 3.17 million". Of
+// rows that give both and differ by more than a tenth from the median of three rows or more. Empty:
+// they agree, or there is nothing to compare.
+std::string implied_samples_line(const Study& study);
+
+// The finding on rows that trained worse than their base: "2 rows have lower accuracy than their
+// base: 32 GPUs (70.10 % beside 75.40 %), ...". Empty: there are none.
+std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& facts);
+
+// Speed-ups by trimmed means, where an outlier makes the intervals of the others wide.
+
+// "without the fastest and the slowest runs of each row (trimmed means): 2 replicas: speed-up 2.00
+// [1.95, 2.05]". Of speed-ups whose interval is at most half as wide so, where the runs of the row
+// or of its base differ by more than `spread`. May be empty.
+std::string trimmed_ratios_line(const Study& study, const Comparison& comparison,
+                                const std::vector<RowFacts>& facts, double spread);
+
+// Origin of the numbers (machines, builds, libraries, transports, data), and the command that
+// reproduces a row.
+
+struct ProvenanceFact {
+  std::string name;                                         // "machine", "build", ...
+  std::vector<std::pair<std::string, std::size_t>> values;  // each with the number of its runs
+};
+
+// In a fixed order; only facts that some record states. The last one is when the first and the last
+// run started.
+std::vector<ProvenanceFact> provenance(const Study& study);
+
+// "machine: A CPU (18 runs), Another (3 runs)".
+std::string format_sentence(const ProvenanceFact& fact);
+
+// A recorded command as a user would type it: without the program's folder and without the paths of
+// record, logs and state. Empty unless it is a `paceline train` or `bench`.
+std::string typed_command(const std::string& recorded);
+
+// The command that runs the row once more: the recorded one without the paths of record and logs,
+// or, without a recorded command, the record's parameters as options. Empty if the row is not a run
+// of Paceline.
+std::string find_command(const Row& row);
+
+// Checks a study against the twelve rules of Hoefler and Belli, "Scientific benchmarking of
+// parallel computing systems", SC15. What the table itself guarantees (ratios of means, never means
+// of ratios; a stated base and clock) is checked only where records can still break it. Rule 3 asks
+// for arithmetic means of costs: hours and joules have them. Times and rates have geometric ones,
+// as their noise is a factor, and a breach is where the arithmetic mean is another.
+
+constexpr int kRules = 12;
+
+struct BrokenRule {
+  int rule = 0;      // 1 to 12
+  std::string what;  // the violation, with numbers
+  std::string fix;   // an imperative
+};
+
+// Sorted by rule. One rule may be violated in several ways.
+std::vector<BrokenRule> broken_rules(const Study& study, const Comparison& comparison,
+                                     const std::vector<RowFacts>& facts);
+
+// "rule 5: 2 of 9 rows have one run, so no interval; run 3 repeats or more".
+std::string format_sentence(const BrokenRule& broken);
+
+// "Rules of Hoefler and Belli (SC15): 2 of 12 broken", or that no breach was found.
+std::string summarize(const std::vector<BrokenRule>& broken);
+
+// p-value of the hypothesis that values are normally distributed: Shapiro and Francia's W', with
+// the distribution of Royston, "A toolkit for testing for non-normality", The Statistician 42,
+// 1993. For 5 to 5,000 values. Returns 1 if all values are equal
+// but for rounding.
+double normality(std::vector<double> values);
+
+// Findings about the runs themselves: on which nodes, in which sessions and in which order they
+// were made. Their levels (statistics/run_order.h) make at most one table of independent runs in
+// twenty have any of the tested findings.
+
+// In this order: rows whose runs differ widely, that lost runs, or that have nodes or a session to
+// themselves; how sessions differ; trends and resemblance over rounds; whether there is but one
+// session.
+std::vector<Finding> findings_about_runs(const Study& study, const Comparison& comparison,
+                                         const std::vector<RowFacts>& facts);
+
+// Rows that lost runs, or ran where or when no other did (own_rows.cpp).
+std::vector<Finding> survivor_findings(const Study& study, const std::vector<std::string>& names);
+std::vector<Finding> own_rows_findings(const Study& study, const std::vector<std::string>& names);
+
+std::vector<Finding> session_findings(const Study& study,
+                                      const std::vector<SessionRounds>& sessions,
+                                      const std::vector<std::string>& names);
+
+// A trend, else a slow first round, else resemblance: one of them would show in the tests of the
+// others.
+std::vector<Finding> round_findings(const std::vector<SessionRounds>& sessions);
+
+// What the record says of why runs of a row differ widely; else the question.
+std::string why_unlike(const Row& row);
 
 }  // namespace paceline

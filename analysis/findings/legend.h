@@ -1,10 +1,14 @@
 // What readers must know to interpret the table, one sentence each.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
-#include "analysis/study/row_facts.h"
+#include "analysis/study/contrast.h"
+#include "analysis/study/scaling_series.h"
 
 namespace paceline {
 
@@ -16,5 +20,32 @@ inline constexpr double kWideMargin = 0.25;
 std::vector<std::string> legend(const Study& study, const Comparison& comparison,
                                 const std::vector<RowFacts>& facts,
                                 const std::string& interval_kinds);
+
+// Texts of several values and of their intervals.
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  double width() const { return high - low; }
+};
+
+// Values and the hull of their intervals, which is only known if each has one.
+struct Hull {
+  Range values, intervals;
+  bool is_known = true;
+  void add(const Judged& judged);
+  double largest() const { return std::max(std::abs(values.low), std::abs(values.high)); }
+};
+
+// "0.165 to 0.181".
+std::string range_text(const Range& range, int digits, double scale = 1);
+// Of Karp-Flatt fractions, "0.165 to 0.181 [0.15, 0.20]": no more digits than the intervals bear.
+std::string fractions_text(const Hull& hull);
+// "16 to 18 % [15, 20]".
+std::string percent_text(const Hull& hull);
 
 }  // namespace paceline

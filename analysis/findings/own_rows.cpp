@@ -1,13 +1,19 @@
 // Rows that lost runs, or that ran where or when no other row did.
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
-#include "analysis/findings/run_order.h"
+#include "analysis/findings/findings.h"
 #include "analysis/study/labels.h"
+#include "analysis/study/rounds.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -102,9 +108,10 @@ std::vector<Finding> own_places(const std::vector<PlacedRow>& placed, Places Pla
                      rows.size() == 1 ? "" : "s")});
   }
   if (found.size() <= kMostListed) return found;
-  return {{kind.finding,
-           fmt::format("rows ran {}: what these differ in cannot be distinguished from what rows do",
-                       kind.own)}};
+  return {
+      {kind.finding,
+       fmt::format("rows ran {}: what these differ in cannot be distinguished from what rows do",
+                   kind.own)}};
 }
 
 }  // namespace
@@ -152,6 +159,128 @@ std::vector<Finding> own_rows_findings(const Study& study, const std::vector<std
     }
   }
   return found;
+}
+
+namespace {
+
+constexpr std::size_t kFewestRows = 3, kMostNamed = 3;
+constexpr double kDeviation = 0.1;
+
+std::string samples_text(double samples) {
+  return samples >= 1e6 ? fmt::format("{:.3g} million", samples / 1e6)
+                        : fmt::format("{:.0f}", samples);
+}
+
+}  // namespace
+
+std::string implied_samples_line(const Study& study) {
+  std::vector<std::pair<const Row*, double>> implied;
+  std::vector<const Row*> rows;
+  for (const Row& row : study.rows) {
+    rows.push_back(&row);
+    const Run& run = row.first();
+    if (!run.made_elsewhere() || !run.fit_seconds || !run.rate_is_given) continue;
+    implied.emplace_back(&row, *run.fit_seconds * *run.samples_per_second);
+  }
+  if (implied.size() < kFewestRows) return "";
+  std::vector<double> sorted;
+  for (const auto& [row, samples] : implied) sorted.push_back(samples);
+  std::sort(sorted.begin(), sorted.end());
+  const double median = sorted[sorted.size() / 2];
+  std::vector<std::string> named;
+  std::vector<double> others;
+  const std::vector<std::string> names = point_names(study, rows);
+  std::size_t deviating = 0;
+  for (const auto& [row, samples] : implied) {
+    if (std::abs(samples / median - 1) <= kDeviation) {
+      others.push_back(samples);
+    } else if (++deviating <= kMostNamed) {
+      named.push_back(fmt::format("of {} is {} samples",
+                                  names[static_cast<std::size_t>(row - study.rows.data())],
+                                  samples_text(samples)));
+    }
+  }
+  if (deviating == 0) return "";
+  const auto [low, high] = std::minmax_element(others.begin(), others.end());
+  return fmt::format("time x rate {}{}, of the other {} {} to {}: these rows do not agree",
+                     join(named, ", "), deviating > kMostNamed ? ", ..." : "",
+                     counted(others.size(), "row"), samples_text(*low), samples_text(*high));
+}
+
+std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& facts) {
+  constexpr std::size_t kMostNamed = 3;
+  const bool any = std::any_of(facts.begin(), facts.end(), [](const RowFacts& row) {
+    return row.speed_up && row.speed_up->lost;
+  });
+  if (!any) return "";
+  std::vector<const Row*> rows;
+  for (const Row& row : study.rows) rows.push_back(&row);
+  const std::vector<std::string> names = point_names(study, rows);
+  std::vector<std::string> named;
+  std::set<std::string> labels;
+  std::size_t count = 0;
+  for (const RowFacts& row : facts) {
+    if (!row.speed_up || !row.speed_up->lost) continue;
+    const QualityLoss& lost = *row.speed_up->lost;
+    labels.insert(lost.label());
+    if (++count > kMostNamed) continue;
+    named.push_back(fmt::format(
+        "{} ({})", names[static_cast<std::size_t>(row.row - study.rows.data())], lost.text()));
+  }
+  return fmt::format("{} {} {} than {} base: {}{}; speed-ups in brackets are of worse networks",
+                     counted(count, "row"), count == 1 ? "has" : "have",
+                     join({labels.begin(), labels.end()}, " or "), count == 1 ? "its" : "their",
+                     join(named, ", "), count > kMostNamed ? ", ..." : "");
+}
+
+namespace {
+
+constexpr double kMuchNarrower = 0.5;
+constexpr std::size_t kMostTrimmed = 4;
+
+bool is_spread_out(const RowValues& costs, double spread) {
+  const auto [least, most] = std::ranges::minmax(
+      costs.values, {}, [](const std::vector<double>& unit) { return unit.front(); });
+  return most.front() - least.front() > std::log(spread);
+}
+
+double log_width(const Interval& interval) {
+  return std::log(interval.high / interval.low);
+}
+
+std::optional<Estimate> trimmed_speed_up(const Row& base, const RowFacts& facts, bool rates,
+                                         double spread) {
+  const RowValues before = log_costs(base, rates), after = log_costs(*facts.row, rates);
+  if (!is_spread_out(before, spread) && !is_spread_out(after, spread)) return std::nullopt;
+  const Estimate trimmed = as_factor(trimmed_contrast(after, before));
+  const auto& known = facts.speed_up->ratio.estimate.interval;
+  const bool is_narrower = known && trimmed.interval &&
+                           log_width(*trimmed.interval) <= kMuchNarrower * log_width(*known);
+  return is_narrower ? std::optional(trimmed) : std::nullopt;
+}
+
+}  // namespace
+
+std::string trimmed_ratios_line(const Study& study, const Comparison& comparison,
+                                const std::vector<RowFacts>& facts, double spread) {
+  std::vector<const Row*> rows;
+  for (const RowFacts& each : facts) rows.push_back(each.row);
+  const std::vector<std::string> names = point_names(study, rows);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (!facts[i].speed_up || facts[i].speed_up->base == i) continue;
+    const Row& base = study.rows[facts[i].speed_up->base];
+    const auto ratio = trimmed_speed_up(base, facts[i], comparison.rates, spread);
+    if (!ratio) continue;
+    texts.push_back(fmt::format("{}: speed-up {:.2f} [{:.2f}, {:.2f}]", names[i], ratio->value,
+                                ratio->interval->low, ratio->interval->high));
+  }
+  if (texts.empty()) return "";
+  const std::size_t all = texts.size();
+  texts.resize(std::min(all, kMostTrimmed));
+  if (all > texts.size()) texts.push_back(fmt::format("{} more", all - texts.size()));
+  return "without the fastest and the slowest runs of each row (trimmed means): " +
+         join(texts, "; ");
 }
 
 }  // namespace paceline

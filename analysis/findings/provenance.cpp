@@ -1,11 +1,10 @@
-#include "analysis/findings/provenance.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "analysis/findings/findings.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 
@@ -121,7 +120,7 @@ std::vector<ProvenanceFact> provenance(const Study& study) {
 std::string format_sentence(const ProvenanceFact& fact) {
   std::vector<std::string> parts;
   for (const auto& [value, runs] : fact.values) {
-    parts.push_back(fmt::format("{} ({} run{})", value, runs, runs == 1 ? "" : "s"));
+    parts.push_back(fmt::format("{} ({})", value, counted(runs, "run")));
   }
   return fact.name + ": " + join(parts, "; ");
 }

@@ -1,5 +1,3 @@
-#include "analysis/findings/rules.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +5,9 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/findings/findings.h"
 #include "analysis/study/contrast.h"
-#include "analysis/study/point_names.h"
+#include "analysis/study/labels.h"
 #include "analysis/study/scaling_series.h"
 #include "engine/core/text.h"
 

@@ -1,5 +1,3 @@
-#include "analysis/findings/run_order.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/findings/findings.h"
 #include "analysis/study/labels.h"
-#include "analysis/study/point_names.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -116,9 +114,9 @@ Finding describe_session(const SessionDifference& difference, double level,
                                              : fmt::format("over {} rows", shift.rest_rows))};
   }
   return {FindingKind::sessions_alike,
-          fmt::format("{} cannot be distinguished from session 1: {} over {} row{}{}", session,
-                      slower_text(shift.rest.mean), shift.rest_rows,
-                      shift.rest_rows == 1 ? "" : "s", interval_text(shift.rest))};
+          fmt::format("{} cannot be distinguished from session 1: {} over {}{}", session,
+                      slower_text(shift.rest.mean), counted(shift.rest_rows, "row"),
+                      interval_text(shift.rest))};
 }
 
 bool is_of_one_session(const Study& study) {

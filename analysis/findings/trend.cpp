@@ -7,6 +7,7 @@
 #include <map>
 
 #include "analysis/study/contrast.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -18,8 +19,7 @@ double fraction(double log_cost_over_base, double replicas) {
 
 std::string cpus_of_series(const Run& run) {
   if (run.replicas_are_cores && run.cpus_per_replica()) {
-    return fmt::format("{:g} CPU{} per replica", *run.cpus_per_replica(),
-                       *run.cpus_per_replica() == 1 ? "" : "s");
+    return counted(*run.cpus_per_replica(), "CPU") + " per replica";
   }
   return run.cpus_per_task ? fmt::format("cpus-per-task {}", *run.cpus_per_task) : "";
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analysis/findings/findings.h"
-#include "analysis/findings/ranges.h"
+#include "analysis/findings/legend.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -218,7 +218,8 @@ class TrendSentence {
     std::vector<std::string> values;
     for (std::size_t i = 0; i <= last_; ++i) values.push_back(at(i));
     return fmt::format(
-        "{} changes with the replicas, but not in one direction that can be distinguished from noise: {} on "
+        "{} changes with the replicas, but not in one direction that can be distinguished from "
+        "noise: {} on "
         "{} replicas",
         what_, join(values, " / "), sizes());
   }
@@ -235,7 +236,8 @@ class TrendSentence {
                      : fmt::format(", a change of {:+.{}f} to {:+.{}f}", low, digits, high, digits);
     }
     return fmt::format(
-        "whether {} changes with the replicas cannot be distinguished from noise: {} on {}, {} on {}{}",
+        "whether {} changes with the replicas cannot be distinguished from noise: {} on {}, {} on "
+        "{}{}",
         what_, at(0), gpus(0), at(last_), gpus(last_), interval);
   }
 

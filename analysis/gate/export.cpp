@@ -1,13 +1,11 @@
-#include "analysis/gate/export.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/gate/render.h"
 #include "analysis/statistics/statistics.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -134,7 +132,7 @@ std::string github_action_json(const Side& side) {
           std::max(mean.interval->high - mean.value, mean.value - mean.interval->low);
       row["range"] = fmt::format("± {:.3g}", half_width);
     }
-    row["extra"] = fmt::format("{} run{}", seconds.size(), seconds.size() == 1 ? "" : "s");
+    row["extra"] = counted(seconds.size(), "run");
     rows.push_back(row);
   }
   return format_document(rows);

@@ -1,13 +1,12 @@
-#include "analysis/gate/google_benchmark.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
+#include "analysis/gate/render.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
-#include "results/import/google_benchmark.h"
+#include "results/import/formats.h"
 
 namespace paceline {
 

@@ -7,10 +7,9 @@
 #include <map>
 #include <span>
 
-#include "analysis/gate/match.h"
-#include "analysis/gate/variance_shrinkage.h"
+#include "analysis/gate/quantity.h"
+#include "analysis/gate/side.h"
 #include "analysis/gate/weigh.h"
-#include "analysis/gate/wording.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -117,8 +116,8 @@ std::string busy_warning(const Side& side) {
     if (why.empty()) why = subject.busy_why;
   }
   if (busy == 0) return "";
-  return fmt::format("the machine was busy in {} of {} run{} of the {}, e.g. {}", busy, runs,
-                     runs == 1 ? "" : "s", side.name, why);
+  return fmt::format("the machine was busy in {} of {} of the {}, e.g. {}", busy,
+                     counted(runs, "run"), side.name, why);
 }
 
 class Judge {
@@ -167,8 +166,7 @@ class Judge {
                        const char* what) {
     if (subjects.empty()) return;
     const std::size_t more = subjects.size() - 1;
-    const std::string others =
-        more > 0 ? fmt::format(" and {} more point{}", more, more == 1 ? "" : "s") : "";
+    const std::string others = more > 0 ? fmt::format(" and {}", counted(more, "more point")) : "";
     judgement.notes.push_back(fmt::format("{}{}: {}", subjects.front(), others, what));
   }
 

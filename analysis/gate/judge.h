@@ -11,7 +11,7 @@
 //   sides
 //         where the baseline has fewer than 3 sessions.
 // Of the machine's quantities, runs on a busy machine and runs that stand out are left aside
-// (left_aside.h).
+// (weigh.h).
 //
 // Checks that did not pass are measured again with fresh runs of both sides, interleaved in one
 // session (settle). Only the fresh runs decide, so selecting suspects causes no bias. Holm's
@@ -19,7 +19,7 @@
 //
 // A gate that goes on until it is decided looks after every round, at all rounds so far. Intervals
 // and p of paired rounds are then anytime-valid, of the machine's quantities also where rounds
-// resemble their neighbours (statistics/anytime_rounds.h), and variances are not moderated. p is
+// resemble their neighbours (statistics/anytime.h), and variances are not moderated. p is
 // below 0.05 at any look with probability 5 % at most, and Holm's adjustment keeps that for all
 // checks together: it holds for any dependence, and for the smallest p of all looks.
 #pragma once

@@ -1,14 +1,13 @@
-#include "analysis/gate/left_aside.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 
-#include "analysis/statistics/outliers.h"
+#include "analysis/gate/weigh.h"
+#include "analysis/statistics/robust.h"
 #include "analysis/statistics/statistics.h"
-#include "results/quantiles.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 

@@ -8,15 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/gate/wording.h"
-#include "analysis/render/markup.h"
-#include "analysis/statistics/anytime_rounds.h"
-#include "engine/core/aligned.h"
+#include "analysis/gate/quantity.h"
+#include "analysis/render/render.h"
+#include "analysis/statistics/anytime.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 
 namespace paceline {
 
@@ -192,8 +189,7 @@ std::vector<std::string> legend(const Judgement& judgement) {
   notes.push_back("regression: worse by the threshold or more (" + join(parts, ", ") +
                   ") and p < 0.05; pass: less, and twice the threshold is excluded");
   if (hidden > 0) {
-    notes.push_back(
-        fmt::format("{} check{} of other quantities passed", hidden, hidden == 1 ? "" : "s"));
+    notes.push_back(fmt::format("{} of other quantities passed", counted(hidden, "check")));
   }
   const bool unconfirmed =
       std::any_of(judgement.checks.begin(), judgement.checks.end(), [](const Check& check) {

@@ -1,10 +1,13 @@
 // Renders a verdict for people and for programs. All formats have the same content.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analysis/gate/judge.h"
+#include "analysis/gate/side.h"
 #include "analysis/render/render.h"
 
 namespace paceline {
@@ -41,5 +44,37 @@ std::string gate_annotations(const Judgement& judgement);
 // For a build compared with itself: whether this machine is steady enough to detect changes of time
 // at the thresholds, in one line. Empty if no check of time has an interval.
 std::string steadiness_text(const Judgement& judgement);
+
+// Exports a study for other tools.
+
+// Google Benchmark's JSON, with one repetition per run, for its compare.py and for dashboards. A
+// run's time is in both real_time and cpu_time, because tools read either. render.h reads
+// the same times back.
+std::string google_benchmark_json(const Side& side);
+
+// github-action-benchmark's customSmallerIsBetter: mean seconds of each point, or of a sample where
+// runs state only their rate. The range is the half-width of its 95 % interval.
+std::string github_action_json(const Side& side);
+
+// OpenMetrics text, for GitLab's metrics reports and Prometheus: gauges
+// paceline_seconds{study="...",name="..."} with the mean of each point, paceline_seconds_low and
+// _high with its 95 % interval, and paceline_runs. Points whose runs state only their rate are
+// paceline_seconds_per_sample instead.
+std::string open_metrics(const Side& side);
+
+// Whether one of the functions above made this text.
+bool is_export(std::string_view text);
+
+// Reads Google Benchmark's JSON (--benchmark_out_format=json): a benchmark is a subject, a
+// repetition a run, a file a session.
+
+// The file itself, or the files of a folder, that contain such JSON. May be empty.
+std::vector<std::filesystem::path> google_benchmark_files(const std::filesystem::path& place);
+
+// Skips aggregates, which can be recomputed (also those of versions before 1.4, recognised by
+// name), and, with a note, benchmarks that took no time. Benchmarks that ended in an error count as
+// failed runs. Throws input naming file and benchmark: only aggregates, no time, a negative time,
+// an unknown unit, another tool's file.
+Side read_google_benchmark(const std::string& side, const std::filesystem::path& file);
 
 }  // namespace paceline

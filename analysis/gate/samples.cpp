@@ -1,10 +1,14 @@
-#include "analysis/gate/samples.h"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <tuple>
+#include <unordered_map>
 
+#include "analysis/gate/side.h"
 #include "analysis/statistics/statistics.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -74,6 +78,157 @@ std::map<RoundKey, double> means_of_rounds(const Samples& samples, const Quantit
 
 std::map<std::string, double> means_of_sessions(const Samples& samples, const QuantityInfo& info) {
   return means_by<std::string>(samples, info, [](const Sample& sample) { return sample.session; });
+}
+
+namespace {
+
+// How two points differ. Parameters that only one side has are those that its build knows.
+struct Distance {
+  std::vector<std::string> unlike;  // "epochs was 5, is 10"
+  std::size_t one_sided = 0;
+};
+
+// Of each parameter that makes a point what it is, its value; in the order of all of them.
+using Values = std::vector<std::optional<std::string>>;
+
+bool counts(const Parameter& parameter) {
+  return parameter.identity() && parameter.role != Role::replication;
+}
+
+Values list_values(const Subject& subject) {
+  Values values;
+  for (const Parameter& parameter : parameters()) {
+    if (counts(parameter)) values.push_back(subject.parameters.text(parameter.name));
+  }
+  return values;
+}
+
+Distance distance(const Values& baseline, const Values& current) {
+  Distance result;
+  std::size_t at = 0;
+  for (const Parameter& parameter : parameters()) {
+    if (!counts(parameter)) continue;
+    const auto &was = baseline[at], &is = current[at];
+    ++at;
+    if (was == is) continue;
+    if (was && is) {
+      result.unlike.push_back(fmt::format("{} was {}, is {}", parameter.name, *was, *is));
+    } else {
+      ++result.one_sided;
+    }
+  }
+  return result;
+}
+
+std::string make_key(const Subject& subject) {
+  if (subject.workload.empty()) return subject.name;
+  std::string key = subject.workload + '|';
+  for (const auto& [name, value] : subject.parameters.values()) {
+    if (!has_role(name, Role::replication) && find_parameter(name)->identity())
+      key += name + '=' + to_text(value) + ',';
+  }
+  return key;
+}
+
+class Matcher {
+ public:
+  Matcher(const Side& baseline, const Side& current, bool one_spec)
+      : baseline_(baseline),
+        current_(current),
+        one_spec_(one_spec),
+        taken_(current.subjects.size()) {
+    result_.of_baseline.resize(baseline.subjects.size());
+  }
+
+  Matches match() {
+    match_equal();
+    for (const Subject& subject : current_.subjects) values_.push_back(list_values(subject));
+    for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
+      if (!result_.of_baseline[i]) match_nearest(i);
+    }
+    std::vector<std::string> fresh;
+    for (std::size_t k = 0; k < taken_.size(); ++k) {
+      if (!taken_[k]) fresh.push_back(current_.subjects[k].name);
+    }
+    if (!fresh.empty()) {
+      constexpr std::size_t kShown = 5;
+      const std::size_t count = fresh.size();
+      if (count > kShown) fresh.resize(kShown);
+      result_.notes.push_back(
+          fmt::format("not in the baseline, so not judged: {}{}", join(fresh, "; "),
+                      count > kShown ? fmt::format("; {} more", count - kShown) : ""));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void take(std::size_t i, std::size_t k) {
+    result_.of_baseline[i] = k;
+    taken_[k] = true;
+  }
+
+  void match_equal() {
+    std::unordered_map<std::string, std::size_t> keys;
+    for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
+      keys.emplace(make_key(current_.subjects[k]), k);
+    }
+    for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
+      const auto it = keys.find(make_key(baseline_.subjects[i]));
+      if (it != keys.end() && !taken_[it->second]) take(i, it->second);
+    }
+  }
+
+  void match_nearest(std::size_t i) {
+    const Subject& mine = baseline_.subjects[i];
+    if (mine.workload.empty()) return;
+    using Rank = std::tuple<bool, std::size_t, bool, std::size_t>;
+    std::optional<std::size_t> best, equal;  // equal: one that is as near
+    Distance nearest;
+    Rank nearest_rank;
+    const Values values = list_values(mine);
+    for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
+      if (taken_[k] || current_.subjects[k].workload != mine.workload) continue;
+      const Distance d = distance(values, values_[k]);
+      const bool other_name = current_.subjects[k].name != mine.name;
+      const Rank rank(one_spec_ && other_name, d.unlike.size(), other_name, d.one_sided);
+      if (best && nearest_rank == rank) equal = k;
+      if (best && nearest_rank <= rank) continue;
+      best = k;
+      equal.reset();
+      nearest = d;
+      nearest_rank = rank;
+    }
+    if (!best) return;
+    const bool same_name = current_.subjects[*best].name == mine.name;
+    const std::string unlike = join(nearest.unlike, ", ");
+    if (nearest.unlike.empty() && equal) {
+      result_.notes.push_back(fmt::format("{} cannot be compared: it may be {} or {}", mine.name,
+                                          current_.subjects[*best].name,
+                                          current_.subjects[*equal].name));
+    } else if (nearest.unlike.empty()) {
+      take(i, *best);
+      result_.notes.push_back(
+          fmt::format("{}: parameters that only one side knows: {}", mine.name, nearest.one_sided));
+    } else if (same_name && one_spec_) {
+      take(i, *best);
+      result_.notes.push_back(fmt::format("{}: defaults differ: {}", mine.name, unlike));
+    } else if (same_name) {
+      result_.notes.push_back(fmt::format("{} cannot be compared: {}", mine.name, unlike));
+    }
+  }
+
+  const Side& baseline_;
+  const Side& current_;
+  bool one_spec_;
+  std::vector<bool> taken_;
+  std::vector<Values> values_;  // of the current side's points
+  Matches result_;
+};
+
+}  // namespace
+
+Matches match_subjects(const Side& baseline, const Side& current, bool one_spec) {
+  return Matcher(baseline, current, one_spec).match();
 }
 
 }  // namespace paceline

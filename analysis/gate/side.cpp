@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "analysis/gate/google_benchmark.h"
+#include "analysis/gate/render.h"
 #include "analysis/study/comparison.h"
 #include "analysis/study/run.h"
 #include "engine/core/error.h"
@@ -36,7 +36,7 @@ std::string parameters_text(const Point& parameters, Scope what) {
   return text;
 }
 
-// Losses of all epochs as one number; nothing where there are none, NaN where one is no number.
+// Losses of all epochs as one number; nothing where there are none, NaN where one is not a number.
 std::optional<double> trajectory(const std::vector<EpochFacts>& epochs) {
   double sum = 0;
   std::size_t count = 0;
@@ -74,7 +74,7 @@ struct Member {
 std::string describe_failure(const Member& member) {
   const Run& run = member.run;
   if (run.status != "completed") return run.reason.empty() ? run.status : run.reason;
-  if (member.diverged()) return "its loss is no number";
+  if (member.diverged()) return "its loss is not a number";
   if (!run.goal.empty() && !run.goal_reached) return "it did not reach its goal, " + run.goal;
   return "";
 }
@@ -114,7 +114,7 @@ std::string run_id(const Run& run) {
 }
 
 std::string counted_runs(std::size_t count) {
-  return fmt::format("{} run{}", count, count == 1 ? "" : "s");
+  return counted(count, "run");
 }
 
 std::string shared_note(const Side& side, const Side& other, const std::string& what) {

@@ -1,14 +1,18 @@
 // One side of a gate: its measurements by point and run.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/gate/quantity.h"
+#include "analysis/study/study.h"
+#include "analysis/table/table.h"
 #include "results/parameters.h"
 #include "results/store.h"
 
@@ -65,7 +69,7 @@ struct Side {
 // failed.
 Side load_side(const std::string& name, const StoreContent& content, const Side& other = {});
 
-// Reads studies, records, or Google Benchmark's JSON files (google_benchmark.h). Excludes, with a
+// Reads studies, records, or Google Benchmark's JSON files (render.h). Excludes, with a
 // note, what `other` contains too: a folder of all nights includes the last one. Throws input if
 // nothing can be compared, usage if `other` contains everything.
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
@@ -76,5 +80,67 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
 std::string subject_name(const std::string& workload, const Point& parameters,
                          const std::string& point);
 std::string subject_name(const Record& record);
+
+// Compares studies of different dates, sessions or clusters: how the time of each point differs,
+// with the gate's statistics. The session is the unit of replication.
+
+struct ReportSide {
+  std::string name;  // as the user named it
+  StoreContent content;
+  std::vector<Study> studies;  // made from it
+  std::vector<ExpectedRuns> plans{};
+};
+
+// One row for each point that both have: the time of `second` over that of `first`, with its
+// interval and what the interval covers. A row without valid runs on one side is a gap. Empty if
+// they share no measured point.
+std::optional<Table> compare_sides(const ReportSide& first, const ReportSide& second);
+
+struct Sides {
+  std::vector<ReportSide> sides;
+  std::vector<Table> comparisons;  // the first side with measured runs against each of the others
+  bool has_collectives = false;    // records of kind collective exist, and are excluded
+};
+
+// Each folder is a side; individually named records form one side together. Empty if fewer than two
+// sides are named, or if one has no table. `anonymous` removes hosts, users, accounts and paths.
+Sides load_sides(const std::vector<std::filesystem::path>& studies,
+                 const std::vector<Selection>& only, bool anonymous = false);
+
+// The values of a quantity on one side, by rounds and sessions.
+
+using Samples = std::vector<Sample>;
+using RoundKey = std::pair<std::string, int>;  // session, round
+
+// On the scale on which values are compared, more being worse: logarithms of factors.
+double scaled(double value, const QuantityInfo& info);
+
+bool is_in_round(const Sample& sample);
+RoundKey round_key(const Sample& sample);
+std::set<RoundKey> list_rounds(const Samples& samples);
+Samples samples_in(const Samples& samples, const std::set<RoundKey>& rounds);
+
+// The rounds that both sides have; fewer than decide count only where these are all of the smaller
+// side.
+std::set<RoundKey> shared_rounds(const Samples& baseline, const Samples& current);
+
+std::size_t count_sessions(const Samples& samples);
+
+// Means of scaled values.
+std::map<RoundKey, double> means_of_rounds(const Samples& samples, const QuantityInfo& info);
+std::map<std::string, double> means_of_sessions(const Samples& samples, const QuantityInfo& info);
+
+// Matches the points of two sides.
+
+struct Matches {
+  std::vector<std::optional<std::size_t>> of_baseline;  // index of the current side's subject
+  std::vector<std::string> notes;                       // unmatched, changed and new points
+};
+
+// Points match if they have the same workload and no identity parameter (except the seed) with
+// different values on the two sides. Among several matches, the one with the fewest one-sided
+// parameters wins. Benchmarks match by name. With `one_spec` both sides ran the same spec: points
+// then match by name too, and differences are due to the builds' defaults.
+Matches match_subjects(const Side& baseline, const Side& current, bool one_spec = false);
 
 }  // namespace paceline

@@ -1,5 +1,3 @@
-#include "analysis/gate/sides.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +5,8 @@
 #include <set>
 
 #include "analysis/gate/judge.h"
-#include "analysis/gate/match.h"
-#include "analysis/study/anonymous.h"
+#include "analysis/gate/side.h"
+#include "analysis/study/study.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/expected_runs.h"
@@ -241,9 +239,7 @@ class SideTable {
         of, differing, differing == 1 ? "s" : "", apart_.slower, apart_.faster, kFewestSessions));
   }
 
-  static std::string points_text(std::size_t points) {
-    return fmt::format("{} point{}", points, points == 1 ? "" : "s");
-  }
+  static std::string points_text(std::size_t points) { return counted(points, "point"); }
 
   struct Counts {
     std::size_t points = 0, slower = 0, faster = 0;

@@ -1,12 +1,11 @@
-#include "analysis/history/changed.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "analysis/study/point_names.h"
+#include "analysis/history/history.h"
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {

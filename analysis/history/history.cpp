@@ -6,8 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/gate/variance_shrinkage.h"
-#include "analysis/study/point_names.h"
+#include "analysis/gate/weigh.h"
+#include "analysis/study/labels.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -132,7 +133,7 @@ std::string touched_text(const std::vector<const HistorySeries*>& touched,
     text += most->gpus == 1 ? ", all those of one replica"
                             : fmt::format(", all those of at most {} replicas", most->gpus);
   } else if (most->gpus == least->gpus && touched.size() > 1) {
-    text += fmt::format(", each of {} replica{}", most->gpus, most->gpus == 1 ? "" : "s");
+    text += fmt::format(", each of {}", counted(most->gpus, "replica"));
   }
   return text;
 }

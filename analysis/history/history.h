@@ -3,7 +3,7 @@
 // A series of kFewestInSeries sessions or more is tested by itself (statistics/level_shifts.h). In
 // a series of 4 or more, one shift is looked for: Student's t for its best split into two levels of
 // at least two sessions, times the number of splits, with the variances of all such series of a
-// metric moderated (gate/variance_shrinkage.h), and divided by what 8 sessions or more may resemble
+// metric moderated (gate/weigh.h), and divided by what 8 sessions or more may resemble
 // their neighbours. All series of the call share kFalseShifts: those tested by
 // themselves get kFalseShifts over the number of series each (Bonferroni); the others are judged
 // together by Benjamini and Hochberg's procedure, so that several shifts support each other.
@@ -13,12 +13,37 @@
 #include <string>
 #include <vector>
 
-#include "analysis/history/changed.h"
 #include "analysis/history/series.h"
-#include "analysis/statistics/best_split.h"
 #include "analysis/statistics/level_shifts.h"
 
 namespace paceline {
+
+// What records state differently before and after a shift. It may have come with the shift by
+// chance: nothing here speaks of causes.
+
+struct ChangedFact {
+  std::string name;           // "library", "modules", "host n17"
+  std::string before, after;  // the values, as far as they differ
+  bool is_software = false;
+  // How well the value tells before from after: the mean of the shares of sessions on both sides
+  // that have a value which is more frequent on their side. 1: always, 0.5: not at all.
+  double separation = 0;
+  std::size_t elsewhere = 0;  // changes between sessions of one level
+  bool at_shift = false;      // the sessions on both sides of the shift differ
+};
+
+struct Changes {
+  std::vector<ChangedFact> facts;  // the best separating first
+  bool knows_software = false;     // some session on each side states software
+  bool knows_anything = false;
+};
+
+// Compares the sessions [begin, earliest) with [latest, end).
+Changes changes_across(const HistorySeries& series, std::size_t begin, std::size_t earliest,
+                       std::size_t latest, std::size_t end);
+
+// "Software changed with it: library A -> B. ..." or what else is known.
+std::vector<std::string> make_sentences(const Changes& changes);
 
 // The probability that a call names any shift where nothing changed.
 constexpr double kFalseShifts = 0.05;

@@ -7,10 +7,8 @@
 #include <map>
 #include <set>
 
-#include "analysis/history/history_wording.h"
 #include "analysis/study/comparison.h"
-#include "analysis/study/point_names.h"
-#include "engine/core/aligned.h"
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -142,7 +140,7 @@ HistoryStatement outlying_statement(const StudyHistory& study) {
     }
   }
   statement.text = count == 1
-                       ? "1 outlying session value, which is no shift"
+                       ? "1 outlying session value, which is not a shift"
                        : fmt::format("{} outlying session values, which are no shifts", count);
   if (runs > kMostOutlying) {
     statement.details.push_back(fmt::format("and {} more (--json has all)", runs - kMostOutlying));
@@ -190,7 +188,7 @@ std::string noise_text(const SeriesHistory& series) {
 }
 
 void add_patterns(const StudyHistory& study, std::vector<HistoryStatement>& all) {
-  HistoryStatement noises{"noise that changes, which is no shift (standard deviations)", {}};
+  HistoryStatement noises{"noise that changes, which is not a shift (standard deviations)", {}};
   HistoryStatement drifts{"drifts within levels, which are no shifts", {}};
   HistoryStatement weeks{"patterns of weekdays, removed before shifts are looked for", {}};
   HistoryStatement alike{"neighbouring sessions resemble each other, so shifts need more evidence",
@@ -259,10 +257,11 @@ void add_few(const StudyHistory& study, std::vector<HistoryStatement>& all) {
   const bool is_tested =
       std::ranges::any_of(few, [](const auto* each) { return each->test != HistoryTest::none; });
   HistoryStatement statement{
-      fmt::format("{}: {}; the largest change between neighbours of each",
-                  is_tested ? "a last session that differs may be one odd session"
-                            : "too few sessions to distinguish a shift from noise or from one odd session",
-                  few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
+      fmt::format(
+          "{}: {}; the largest change between neighbours of each",
+          is_tested ? "a last session that differs may be one odd session"
+                    : "too few sessions to distinguish a shift from noise or from one odd session",
+          few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
       {}};
   for (std::size_t i = 0; i < few.size() && i < kMostFew; ++i) {
     statement.details.push_back(few_text(*few[i]));

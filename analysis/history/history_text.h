@@ -1,6 +1,7 @@
 // What a history says, for people and for programs. All formats have the same shifts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,5 +41,16 @@ std::string history_json(const History& history);
 // One picture for each series that shows a shift first, at most six; without shifts, of the series
 // with the most sessions.
 std::vector<Plot> history_plots(const StudyHistory& study, std::size_t first_number);
+
+// Values and changes of a metric, as people read them.
+
+// "+3.2", "+0.0081"; with its unit: "+3.2 %", "+1.2 points".
+std::string change_number(double change, HistoryMetric metric);
+std::string unit_of_change(HistoryMetric metric);
+// With its interval. Both are on the scale of the series.
+std::string change_text(const SeriesHistory& series, double size,
+                        const std::optional<Interval>& interval);
+// "1.24 s", "868.8 samples/s", "89.7 %"
+std::string history_value_text(double value, HistoryMetric metric);
 
 }  // namespace paceline

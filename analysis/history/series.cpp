@@ -8,9 +8,8 @@
 #include <map>
 
 #include "analysis/study/comparison.h"
-#include "analysis/study/energy.h"
+#include "analysis/study/cost.h"
 #include "analysis/study/labels.h"
-#include "analysis/study/point_names.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 

@@ -9,12 +9,12 @@
 #include <set>
 
 #include "analysis/gate/side.h"
-#include "analysis/gate/variance_shrinkage.h"
-#include "analysis/statistics/outliers.h"
+#include "analysis/gate/weigh.h"
+#include "analysis/statistics/robust.h"
 #include "analysis/study/cost.h"
 #include "analysis/study/run.h"
 #include "engine/core/error.h"
-#include "results/quantiles.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 

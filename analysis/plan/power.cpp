@@ -9,8 +9,8 @@
 #include <map>
 
 #include "analysis/gate/judge.h"
-#include "analysis/statistics/anytime_rounds.h"
-#include "analysis/statistics/outliers.h"
+#include "analysis/statistics/anytime.h"
+#include "analysis/statistics/robust.h"
 #include "analysis/statistics/statistics.h"
 #include "engine/core/random.h"
 

@@ -10,7 +10,7 @@
 // A gate with fresh runs finds a regression if the first runs do not pass, and the fresh ones are
 // red. Holm's adjustment covers the suspects, to which equal points contribute by chance.
 //
-// Rounds in which a run stands out are left aside, as the gate does (gate/left_aside.h): each with
+// Rounds in which a run stands out are left aside, as the gate does (gate/weigh.h): each with
 // the same probability, independently. Where too many do, nothing is decided.
 //
 // Variances are not moderated here as the gate moderates those of 4 points or more, which finds

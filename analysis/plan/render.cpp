@@ -3,11 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/plan/design.h"
-#include "engine/core/aligned.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 
 namespace paceline {
 

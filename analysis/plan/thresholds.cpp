@@ -1,14 +1,12 @@
-#include "analysis/plan/thresholds.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/gate/wording.h"
+#include "analysis/gate/quantity.h"
+#include "analysis/plan/design.h"
 #include "analysis/plan/noise.h"
 #include "analysis/plan/power.h"
-#include "engine/core/aligned.h"
 #include "engine/core/text.h"
 
 namespace paceline {

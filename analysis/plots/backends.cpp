@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/plots/study_plots.h"
-#include "analysis/study/point_names.h"
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -69,7 +69,7 @@ std::string series_name(const PlotSource& source, const Setting& setting) {
   if (!setting.system.empty()) parts.insert(parts.begin(), setting.system);
   parts.push_back(counted_replicas(source.study, setting.gpus));
   if (setting.cpus > 0) {
-    parts.push_back(fmt::format("{:g} CPU{} each", setting.cpus, setting.cpus == 1 ? "" : "s"));
+    parts.push_back(counted(setting.cpus, "CPU") + " each");
   }
   if (setting.nodes > 1) parts.push_back(fmt::format("{} nodes", setting.nodes));
   return join(parts, ", ");

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/plots/script_parts.h"
-#include "engine/core/aligned.h"
+#include "analysis/plots/script.h"
 #include "engine/core/text.h"
 
 namespace paceline {

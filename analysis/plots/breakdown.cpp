@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/plots/part_colours.h"
+#include "analysis/plots/plot.h"
 #include "analysis/plots/study_plots.h"
-#include "analysis/study/point_names.h"
+#include "analysis/study/labels.h"
 
 namespace paceline {
 

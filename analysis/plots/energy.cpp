@@ -1,12 +1,10 @@
 // Energy efficiency over replicas, and energy over time.
-#include "analysis/study/energy.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "analysis/plots/study_plots.h"
-#include "analysis/study/amounts.h"
+#include "analysis/study/cost.h"
 
 namespace paceline {
 

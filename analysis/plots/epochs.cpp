@@ -5,7 +5,7 @@
 
 #include "analysis/plots/study_plots.h"
 #include "analysis/study/contrast.h"
-#include "analysis/study/point_names.h"
+#include "analysis/study/labels.h"
 
 namespace paceline {
 

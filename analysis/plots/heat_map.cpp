@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "analysis/plots/script_parts.h"
+#include "analysis/plots/script.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "analysis/plots/script_parts.h"
+#include "analysis/plots/script.h"
 #include "engine/core/text.h"
 
 namespace paceline {

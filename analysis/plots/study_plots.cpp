@@ -1,7 +1,13 @@
 #include "analysis/plots/study_plots.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <map>
+
+#include "analysis/study/labels.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -20,6 +26,111 @@ std::vector<Plot> study_plots(const PlotSource& source) {
     std::move(plots.begin(), plots.end(), std::back_inserter(all));
   }
   return all;
+}
+
+// What a setting brings: the time over its values, all else being equal.
+
+namespace {
+
+constexpr std::size_t kMostSeries = 8, kFewestPoints = 3;
+constexpr double kMostTimesOnALinearAxis = 8;  // the largest value over the smallest
+
+using AxisValue = std::pair<double, std::string>;  // by size; words by their place
+
+// The values of one axis, by size where all are numbers.
+std::vector<AxisValue> list_values(const PlotSource& source, const std::string& axis) {
+  std::vector<std::string> texts;
+  for (const RowFacts& row : source.facts) {
+    const auto text = row.run().parameters.text(axis);
+    if (text && std::find(texts.begin(), texts.end(), *text) == texts.end()) texts.push_back(*text);
+  }
+  std::vector<AxisValue> values;
+  for (const std::string& text : texts) {
+    const auto number = to_real(text);
+    if (!number) {
+      values.clear();
+      break;
+    }
+    values.emplace_back(*number, text);
+  }
+  if (values.empty()) {
+    for (const std::string& text : texts) values.emplace_back(values.size() + 1.0, text);
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+bool are_places(const std::vector<AxisValue>& values) {
+  return std::any_of(values.begin(), values.end(),
+                     [](const AxisValue& value) { return !to_real(value.second); });
+}
+
+// Seconds, or samples per second where only rates compare.
+const std::optional<Estimate>& find_measure(const PlotSource& source, const RowFacts& row) {
+  return source.comparison.rates ? row.samples_per_second : row.fit_seconds;
+}
+
+// A line for rows that differ in the axis alone.
+std::vector<PlotSeries> series_over(const PlotSource& source, const std::string& axis,
+                                    const std::vector<AxisValue>& values) {
+  Study others = source.study;
+  std::erase(others.axes, axis);
+  std::vector<const Row*> rows;
+  for (const RowFacts& row : source.facts) rows.push_back(row.row);
+  const std::vector<std::string> names = point_names(others, rows);
+  std::map<std::string, PlotSeries> lines;
+  for (std::size_t i = 0; i < source.facts.size(); ++i) {
+    const RowFacts& row = source.facts[i];
+    const auto text = row.run().parameters.text(axis);
+    const auto& measure = find_measure(source, row);
+    const auto value = std::find_if(values.begin(), values.end(),
+                                    [&](const AxisValue& each) { return text == each.second; });
+    if (!measure || value == values.end()) continue;
+    PlotSeries& line = lines[names[i]];
+    line.name = names[i];
+    line.points.push_back({value->first, measure->value, measure->interval});
+  }
+  std::vector<PlotSeries> series;
+  for (auto& [name, line] : lines) {
+    if (line.points.size() < kFewestPoints) continue;
+    std::sort(line.points.begin(), line.points.end(),
+              [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+    series.push_back(std::move(line));
+  }
+  return series;
+}
+
+}  // namespace
+
+std::vector<Plot> settings_plots(const PlotSource& source) {
+  std::vector<Plot> plots;
+  for (const std::string& axis : source.study.axes) {
+    const std::vector<AxisValue> values = list_values(source, axis);
+    if (values.size() < kFewestPoints) continue;
+    Lines lines;
+    lines.series = series_over(source, axis, values);
+    if (lines.series.empty()) continue;
+    const std::size_t left_out = lines.series.size() - std::min(kMostSeries, lines.series.size());
+    lines.series.resize(lines.series.size() - left_out);
+    const double least = values.front().first, most = values.back().first;
+    lines.log_x = !are_places(values) && least > 0 && most > kMostTimesOnALinearAxis * least;
+    for (const auto& [at, text] : values) lines.x_tics.push_back({at, text});
+    const bool bars = has_bars(lines.series);
+    lines.aside = bars && lines.series.size() > 1;
+    Plot plot;
+    plot.name = "setting-" + axis;
+    plot.title = "Settings: " + source.title;
+    plot.subtitle =
+        fmt::format("{} over {}, the rest being equal{}{}",
+                    source.comparison.rates ? "samples per second" : "fit seconds", axis,
+                    bars ? "; bars: 95 % intervals" : "",
+                    left_out > 0 ? fmt::format("; {} more lines are left out", left_out) : "");
+    plot.x_label = axis;
+    plot.y_label = source.comparison.rates ? "samples per second" : "fit seconds";
+    plot.body = std::move(lines);
+    plots.push_back(std::move(plot));
+  }
+  return plots;
 }
 
 }  // namespace paceline

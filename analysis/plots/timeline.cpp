@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/plots/script_parts.h"
+#include "analysis/plots/script.h"
 #include "engine/core/text.h"
 
 namespace paceline {

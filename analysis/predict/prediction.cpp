@@ -71,7 +71,7 @@ class SeriesPrediction {
     it_.predictors.push_back(laws());
     try {
       it_.predictors.push_back(replay());
-    } catch (const Error& error) {  // of the sizes measured: a batch that is no whole number
+    } catch (const Error& error) {  // of the sizes measured: a batch that is not a whole number
       it_.predictors.push_back({"replay", error.what(), {}, "", {}});
     }
     it_.used = chosen();
@@ -97,10 +97,9 @@ class SeriesPrediction {
       if (quality_lost(*rows_.front(), *row)) worse.push_back(std::to_string(row->first().gpus));
     }
     if (worse.empty()) return;
-    it_.warnings.push_back(fmt::format(
-        "measured sizes that trained worse than {} replica{}: {}; larger sizes may, too",
-        rows_.front()->first().gpus, rows_.front()->first().gpus == 1 ? "" : "s",
-        join(worse, ", ")));
+    it_.warnings.push_back(
+        fmt::format("measured sizes that trained worse than {}: {}; larger sizes may, too",
+                    counted(rows_.front()->first().gpus, "replica"), join(worse, ", ")));
   }
 
   // A cost is the seconds of the run, or of a sample.
@@ -139,7 +138,8 @@ class SeriesPrediction {
     it_.laws = forecast_->laws();
     if (costs_.size() == 2) {
       result.notes.push_back(
-          "two sizes: no law can be distinguished from another, so they weigh the same, and the held-out "
+          "two sizes: no law can be distinguished from another, so they weigh the same, and the "
+          "held-out "
           "error is that of ideal scaling");
     }
     return result;

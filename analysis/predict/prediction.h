@@ -1,18 +1,21 @@
 // Predicts sizes that were not run, for each series of a study: one machine, one backend, one set
 // of parameters.
 //
-// There are two predictors: laws of scaling (forecast.h) and the replay of a step (replay.h). Each
+// There are two predictors: laws of scaling (laws.h) and the replay of a step (replay.h). Each
 // predicts the largest measured size from the smaller ones. The one that misses it by less predicts
 // the sizes asked for; a what-if is the replay's alone.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "analysis/predict/forecast.h"
+#include "analysis/plots/plot.h"
+#include "analysis/predict/laws.h"
 #include "analysis/predict/network.h"
 #include "analysis/study/study.h"
+#include "analysis/table/table.h"
 
 namespace paceline {
 
@@ -73,5 +76,23 @@ struct Prediction {
 // One for each series with enough sizes. Throws input if there is none, saying why, and usage for a
 // what-if that cannot be parsed or that only laws could predict.
 std::vector<Prediction> predict(const StoreContent& content, const PredictOptions& options);
+
+// A prediction as a table and a plot. Each row and each series says whether it was measured.
+
+// Columns for programs: kind (measured, predicted), gpus, nodes, fit_seconds or samples_per_second
+// with its interval, speed_up and efficiency (against the smallest size that was run), predictor,
+// held_out_error (of what is predicted, a share), held_out_gpus, beyond.
+Table prediction_table(const Prediction& prediction);
+
+// Seconds or rate over replicas on logarithmic axes: measured, predicted (dashed), ideal.
+Plot prediction_plot(const Prediction& prediction);
+
+// Writes predictions as files: prediction.json, .csv, .md, .html and the plots.
+
+// Replaces only files of an older report or prediction (render.h). Returns the paths written.
+// Plots are left out where `formats` is empty. Throws usage at the end if gnuplot is missing.
+std::vector<std::filesystem::path> write_predictions(const std::vector<Prediction>& predictions,
+                                                     const std::filesystem::path& folder,
+                                                     const std::vector<std::string>& formats);
 
 }  // namespace paceline

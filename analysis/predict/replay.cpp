@@ -7,11 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "analysis/predict/link_fit.h"
-#include "analysis/predict/nonnegative_fit.h"
-#include "analysis/predict/rank_draws.h"
+#include "analysis/predict/laws.h"
+#include "analysis/predict/network.h"
 #include "analysis/predict/replay_facts.h"
-#include "analysis/predict/rest.h"
 #include "analysis/predict/step_replay.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -121,7 +119,7 @@ struct Replay::Facts {
     if (sizes.empty()) {
       why_not = "the records have no phases of steps to replay";
     } else if (plan_buckets(record()).buckets.empty()) {
-      why_not = "the records do not say what gradients are summed (plan.buckets_bytes)";
+      why_not = "the records do not say what gradients are summed (plan.bucket_bytes)";
     }
   }
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "analysis/predict/network.h"
-#include "analysis/predict/what_if.h"
+#include "analysis/predict/replay_facts.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/study/study.h"
 
@@ -53,7 +53,7 @@ class Replay {
   // What was estimated for lack of records, one sentence each.
   const std::vector<std::string>& notes() const;
   // Throws usage for what the runs cannot tell: another size of buckets where sizes of gradients
-  // are unknown, a batch that is no whole number.
+  // are unknown, a batch that is not a whole number.
   ReplayedStep at(int gpus, const WhatIf& what_if = {}) const;
 
  private:

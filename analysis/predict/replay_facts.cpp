@@ -1,14 +1,18 @@
 #include "analysis/predict/replay_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/bucket_cuts.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -138,8 +142,8 @@ BucketPlan plan_buckets(const RunRecord& record, std::optional<double> cap_mb) {
   if (plan.gradients.empty()) {
     result.ready = ReadyTimes::by_buckets;
     if (cut) return result;
-    const auto count = static_cast<double>(plan.buckets_bytes.size());
-    for (const std::int64_t bytes : plan.buckets_bytes) {
+    const auto count = static_cast<double>(plan.bucket_bytes.size());
+    for (const std::int64_t bytes : plan.bucket_bytes) {
       const auto so_far = static_cast<double>(result.buckets.size() + 1);
       result.buckets.push_back({static_cast<double>(bytes), so_far / count});
     }
@@ -207,6 +211,89 @@ std::optional<SumSample> sums_of_steps(const Run& run) {
   }
   sample.seconds = least / *steps;
   return sample.bytes > 0 && sample.seconds > 0 ? std::optional(sample) : std::nullopt;
+}
+
+namespace {
+
+const std::vector<std::string> kNames = {"precision-on-the-wire", "bucket_mb", "links"};
+const std::vector<std::string> kPrecisions = {"bf16", "fp16", "fp32"};
+
+[[noreturn]] void complain(const std::string& what, const std::string& hint) {
+  throw Error(ErrorKind::usage, what, "--what-if", hint);
+}
+
+double above_zero(const std::string& name, std::string_view text, const char* example) {
+  const auto value = to_real(text);
+  if (!value || *value <= 0 || *value > 1e6) {
+    complain(fmt::format("{} cannot be \"{}\"", name, text), example);
+  }
+  return *value;
+}
+
+void set(WhatIf& what_if, const std::string& name, const std::string& value) {
+  if (name == "links") {
+    const std::string_view number(value.data(), value.size() - (value.ends_with('x') ? 1 : 0));
+    what_if.links = above_zero(name, number, "give links=2x for links of twice the bandwidth");
+  } else if (name == "bucket_mb") {
+    what_if.bucket_mb = above_zero(name, value, "give a size in MiB, as bucket_mb=32");
+  } else {
+    if (std::find(kPrecisions.begin(), kPrecisions.end(), value) == kPrecisions.end()) {
+      complain(fmt::format("gradients are not sent as \"{}\"", value),
+               "give " + join(kPrecisions, ", "));
+    }
+    what_if.wire = value;
+  }
+}
+
+}  // namespace
+
+WhatIf parse_what_if(const std::string& text) {
+  WhatIf what_if;
+  std::vector<std::string> given;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t at = part.find('=');
+    const std::string name(trim(part.substr(0, at)));
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+      complain(fmt::format("unknown change \"{}\"", name), suggestion(name, kNames));
+    }
+    if (std::find(given.begin(), given.end(), name) != given.end()) {
+      complain(fmt::format("{} is given twice", name), "give it once");
+    }
+    given.push_back(name);
+    set(what_if, name, at == std::string::npos ? "" : std::string(trim(part.substr(at + 1))));
+  }
+  return what_if;
+}
+
+double ReplayResidual::with_rest(double replayed, double sums) const {
+  return std::max(replayed + seconds(sums), replayed / 10);
+}
+
+namespace {
+
+double squares_missed(const ReplayResidual& rest, const std::vector<ComparedSize>& sizes) {
+  double missed = 0;
+  for (const ComparedSize& size : sizes) {
+    const double by = size.measured - size.replayed - rest.seconds(size.sums);
+    missed += by * by;
+  }
+  return missed;
+}
+
+}  // namespace
+
+ReplayResidual fit_residual(const std::vector<ComparedSize>& sizes) {
+  if (sizes.empty()) return {};
+  double lacks = 0, products = 0, squares = 0;
+  for (const ComparedSize& size : sizes) {
+    lacks += size.measured - size.replayed;
+    products += (size.measured - size.replayed) * size.sums;
+    squares += size.sums * size.sums;
+  }
+  const ReplayResidual fixed{lacks / static_cast<double>(sizes.size()), 0};
+  if (sizes.size() == 1 || squares == 0) return fixed;
+  const ReplayResidual share{0, products / squares};
+  return squares_missed(share, sizes) < squares_missed(fixed, sizes) ? share : fixed;
 }
 
 }  // namespace paceline

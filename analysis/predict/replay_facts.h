@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/predict/link_fit.h"
+#include "analysis/predict/network.h"
 #include "analysis/study/run.h"
 #include "results/step_samples.h"
 
@@ -48,5 +48,40 @@ double wire_factor(const RunRecord& record, const std::string& precision);
 std::vector<SumSample> sums_in(const Run& run);
 // Those of a training run: the least time that a rank spent in them, which has the fewest waits.
 std::optional<SumSample> sums_of_steps(const Run& run);
+
+// What a prediction changes against the measured runs.
+
+struct WhatIf {
+  std::string wire;                 // precision on the wire: bf16, fp16, fp32; empty: as it was
+  std::optional<double> bucket_mb;  // the cap of buckets, MiB
+  double links = 1;                 // links that are so many times as fast
+
+  bool nothing() const { return wire.empty() && !bucket_mb && links == 1; }
+};
+
+// Parses "precision-on-the-wire=bf16,bucket_mb=32,links=2x". Throws usage.
+WhatIf parse_what_if(const std::string& text);
+
+// What measured steps took and their replay lacks.
+
+// A measured size of several replicas. All are seconds of a step.
+struct ComparedSize {
+  double measured = 0, replayed = 0;
+  double sums = 0;  // of all its all-reduces, as replayed
+};
+
+// Seconds that a replay lacks: of each step alike, or a share of its all-reduces. One of them is 0.
+struct ReplayResidual {
+  double fixed = 0, share_of_sums = 0;
+
+  double seconds(double sums) const { return fixed + share_of_sums * sums; }
+  // A replayed step with its rest. A rest may be negative; at least a tenth of the step stays.
+  double with_rest(double replayed, double sums) const;
+};
+
+// Ranks that disturb each other in computing leave a fixed rest. Links that a benchmark alone found
+// faster or slower than steps do leave a share. Of the two, the one that fits the sizes better by
+// least squares; fixed where one size cannot tell.
+ReplayResidual fit_residual(const std::vector<ComparedSize>& sizes);
 
 }  // namespace paceline

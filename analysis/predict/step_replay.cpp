@@ -1,6 +1,8 @@
 #include "analysis/predict/step_replay.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <limits>
 
 namespace paceline {
@@ -46,6 +48,72 @@ StepCost StepReplay::step(const std::vector<StepSeconds>& ranks) {
   cost.step = end - end_;
   end_ = end;
   return cost;
+}
+
+namespace {
+
+double mean_work(const std::vector<StepSeconds>& steps) {
+  double sum = 0;
+  for (const StepSeconds& step : steps) sum += compute_work(step);
+  return sum / static_cast<double>(steps.size());
+}
+
+}  // namespace
+
+double compute_work(const StepSeconds& step) {
+  return step.input + step.forward + step.backward + step.update + step.other;
+}
+
+// Of the ranks' deviations d: the variance of their sum is that of each, summed, plus all
+// covariances.
+double common_share(const std::vector<std::vector<StepSeconds>>& ranks) {
+  const auto count = static_cast<double>(ranks.size());
+  if (ranks.size() < 2) return 0;
+  std::vector<double> sums(ranks.front().size());
+  double own = 0;
+  for (const auto& steps : ranks) {
+    const double mean = mean_work(steps);
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const double off = compute_work(steps[s]) - mean;
+      sums[s] += off;
+      own += off * off;
+    }
+  }
+  double of_sums = 0;
+  for (const double sum : sums) of_sums += sum * sum;
+  return own > 0 ? std::clamp((of_sums / own - 1) / (count - 1), 0.0, 1.0) : 0;
+}
+
+RankDraws::RankDraws(const std::vector<std::vector<StepSeconds>>& measured, std::uint64_t seed)
+    : measured_(measured), common_(common_share(measured)), random_(seed, Stream::synthetic, 0) {
+  for (const auto& steps : measured) means_.push_back(mean_work(steps));
+  const auto count = static_cast<double>(measured.size());
+  const double scale = std::sqrt(count * (1 + (count - 1) * common_));
+  together_.resize(measured.front().size());
+  for (std::size_t r = 0; r < measured.size(); ++r) {
+    for (std::size_t s = 0; s < together_.size(); ++s) {
+      together_[s] += (compute_work(measured[r][s]) - means_[r]) / scale;
+    }
+  }
+}
+
+void RankDraws::next(std::vector<StepSeconds>& ranks) {
+  const auto steps = static_cast<std::uint32_t>(measured_.front().size());
+  const std::uint32_t common = random_.below(steps);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const std::size_t from = r % measured_.size();
+    const double mean = means_[from];
+    StepSeconds& step = ranks[r];
+    step = measured_[from][random_.below(steps)];
+    const double own = compute_work(step);
+    if (common_ <= 0 || own <= 0) continue;
+    const double work =
+        mean + std::sqrt(common_) * together_[common] + std::sqrt(1 - common_) * (own - mean);
+    const double factor = std::max(0.0, work / own);
+    for (double* part : {&step.input, &step.forward, &step.backward, &step.update, &step.other}) {
+      *part *= factor;
+    }
+  }
 }
 
 }  // namespace paceline

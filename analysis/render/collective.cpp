@@ -1,5 +1,3 @@
-#include "analysis/render/collective.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,12 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "analysis/findings/provenance.h"
-#include "analysis/render/markup.h"
-#include "analysis/study/point_names.h"
-#include "engine/core/json_text.h"
+#include "analysis/findings/findings.h"
+#include "analysis/render/render.h"
+#include "analysis/study/labels.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 
 namespace paceline {
 
@@ -110,7 +107,7 @@ std::string heading(const RunRecord& record) {
   }
   const std::string hosts = record.hosts();
   if (!imported || !hosts.empty()) text += " on " + (hosts.empty() ? "an unknown host" : hosts);
-  text += ", backend " + record.provenance.backend_asked;
+  text += ", backend " + record.provenance.backend_requested;
   if (imported) text += ", imported from " + imported->tool + " (" + imported->file + ")";
   return text;
 }
@@ -246,7 +243,7 @@ std::vector<BenchColumn> side_by_side(const std::vector<const RunRecord*>& recor
   std::vector<BenchColumn> reused;
   for (const RunRecord* record : records) {
     const CollectiveFacts& block = *record->collective;
-    const std::string& backend = record->provenance.backend_asked;
+    const std::string& backend = record->provenance.backend_requested;
     columns.push_back(make_column(
         block, backend, "(us)", [](const CollectiveRow& r) { return in_unit(r.seconds, kMicro); }));
     if (std::any_of(block.rows.begin(), block.rows.end(), reuse_differs)) {
@@ -278,7 +275,7 @@ std::vector<std::string> heading_lines(const std::vector<const RunRecord*>& reco
                   counted(first.layout.gpus, "rank"), first.hosts()),
       first.collective->note};
   for (const RunRecord* record : records) {
-    lines.push_back(record->provenance.backend_asked + ": " + record->provenance.backend_used);
+    lines.push_back(record->provenance.backend_requested + ": " + record->provenance.backend_used);
   }
   return lines;
 }
@@ -298,7 +295,7 @@ std::string render_together(const std::vector<const RunRecord*>& records, Format
   text += aligned(columns, rows);
   for (const RunRecord* record : records) {
     for (const std::string& line : foot_lines(record->collective->rows)) {
-      text += "# " + record->provenance.backend_asked + ": " + line + "\n";
+      text += "# " + record->provenance.backend_requested + ": " + line + "\n";
     }
   }
   return text;

@@ -1,11 +1,9 @@
-#include "analysis/render/markup.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "analysis/render/render.h"
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 
 namespace paceline {
 

@@ -1,11 +1,10 @@
-#include "analysis/render/render_html.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "analysis/render/markup.h"
 #include "analysis/render/page_script.h"
+#include "analysis/render/render.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -169,8 +168,8 @@ std::string facts(const Table& table, bool below_title) {
   for (const ProvenanceFact& fact : table.provenance) {
     std::string values;
     for (const auto& [value, runs] : fact.values) {
-      values += fmt::format("{}{} <small>({} run{})</small>", values.empty() ? "" : "<br/>",
-                            html_text(value), runs, runs == 1 ? "" : "s");
+      values += fmt::format("{}{} <small>({})</small>", values.empty() ? "" : "<br/>",
+                            html_text(value), counted(runs, "run"));
     }
     text += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", html_text(fact.name), values);
   }

@@ -2,7 +2,6 @@
 
 #include "analysis/render/render.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 
 namespace paceline {
 

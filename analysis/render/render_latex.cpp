@@ -2,7 +2,6 @@
 // caption.
 #include <fmt/format.h>
 
-#include "analysis/render/markup.h"
 #include "analysis/render/render.h"
 
 namespace paceline {

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/statistics/resemblance.h"
-#include "analysis/statistics/segmentation.h"
-#include "results/quantiles.h"
+#include "analysis/statistics/statistics.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 

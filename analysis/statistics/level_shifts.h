@@ -78,4 +78,47 @@ struct LevelShifts {
 LevelShifts find_level_shifts(std::span<const double> days, std::span<const double> values,
                               double level);
 
+// Changes of level by binary segmentation: each part is tested by itself (stretches.h).
+
+class Segmentation {
+ public:
+  Segmentation(const ScaledSeries& series, double resemblance, double level);
+
+  std::vector<std::size_t> changes;  // first sessions of new levels, in order
+  std::vector<std::size_t> spikes;   // sessions
+
+ private:
+  void split(std::vector<std::size_t> sessions);
+
+  const ScaledSeries& series_;
+  const double resemblance_, level_;
+};
+
+// Noise by session as a multiple of the usual one: where the ranks of differences of pairs of
+// neighbours change. `level`: that of shifts.
+// Close to a change the larger noise counts.
+std::vector<double> estimate_scales(std::span<const double> values, double level);
+
+// The split of a few values into two levels of at least two that explains them best, for series too
+// short for permutations.
+
+constexpr std::size_t kFewestForResemblance = 8;
+
+struct BestSplit {
+  std::size_t at = 0;
+  std::size_t splits = 1;            // how many were tried
+  Difference difference;             // after - before, with pooled variance
+  double plausible_resemblance = 0;  // from kFewestForResemblance values on
+
+  // Times the number of splits; of independent sessions, or as far as they may resemble each other.
+  double p_if_independent() const;
+  double p_value() const;
+  std::size_t sessions() const { return splits + 3; }
+};
+// Needs 4 values.
+BestSplit best_split(std::span<const double> values);
+// The least size of a shift in the middle of as many values that is found, at p < level, with a
+// probability of kDetectablePower.
+double detectable_split(const BestSplit& split, double level);
+
 }  // namespace paceline

@@ -22,7 +22,9 @@
 // 4 values have an interval that is true, but wide; fewer have none.
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <vector>
 
 #include "analysis/statistics/statistics.h"
 
@@ -52,5 +54,16 @@ Estimate trimmed_mean(std::span<const double> values);
 // The same ratios as paired_ratio() and independent_ratio().
 Ratio trimmed_paired_ratio(std::span<const double> log_ratios);
 Ratio trimmed_independent_ratio(std::span<const double> above, std::span<const double> below);
+
+// Values that stand out of the others: runs that something else held up.
+
+// Indices of the values that are further from the median than `least`, and than six times the
+// usual deviation (1.4826 times the median one, Hampel's). None of fewer than 4 values. None if
+// they are more than a third (or, of 4 or 5 values, more than one): then they are no outliers, but
+// another mode.
+std::vector<std::size_t> outlying(std::span<const double> values, double least);
+
+// Of so many values.
+std::size_t most_outlying(std::size_t count);
 
 }  // namespace paceline

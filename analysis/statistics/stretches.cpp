@@ -101,7 +101,7 @@ class Redraws {
 
 // The values, those that are outlying moved to where they are not.
 ScaledSeries clip(ScaledSeries series) {
-  const double limit = kOutlying * neighbour_noise(series);
+  const double limit = kHampelLimit * neighbour_noise(series);
   const std::vector<double> values = series.values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double middle = local_median(values, i), most = limit * series.scales[i];
@@ -138,7 +138,7 @@ double neighbour_noise(const ScaledSeries& series) {
 
 std::vector<std::size_t> find_outlying(const ScaledSeries& series) {
   const auto& [values, scales] = series;
-  const double limit = kOutlying * neighbour_noise(series);
+  const double limit = kHampelLimit * neighbour_noise(series);
   std::vector<std::size_t> outlying;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double far = limit * scales[i] + kRounding;

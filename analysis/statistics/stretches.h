@@ -1,8 +1,8 @@
 // The stretch of a series that stands out most from the rest of it, and whether that is chance.
 //
-// Sessions far from their neighbours (Hampel's filter: more than kOutlying times the noise from the
-// median of seven) are left out inside the statistic, so a shuffled series is filtered as the one
-// that was observed. Where sessions are exchangeable, chance gives a stretch with at most the
+// Sessions far from their neighbours (Hampel's filter: more than kHampelLimit times the noise from
+// the median of seven) are left out inside the statistic, so a shuffled series is filtered as the
+// one that was observed. Where sessions are exchangeable, chance gives a stretch with at most the
 // level's probability, whatever the distribution: also with two modes.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace paceline {
 
 constexpr std::size_t kFewestInLevel = 4;
-constexpr double kOutlying = 5;
+constexpr double kHampelLimit = 5;
 
 // `scales`: the noise of each value as a multiple of the usual one.
 struct ScaledSeries {

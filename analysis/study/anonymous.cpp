@@ -1,5 +1,3 @@
-#include "analysis/study/anonymous.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "analysis/study/study.h"
 #include "engine/core/text.h"
 
 namespace paceline {

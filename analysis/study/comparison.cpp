@@ -266,8 +266,8 @@ class Comparer {
       if (!is_base) continue;
       const auto missed = std::count_if(row.runs.begin(), row.runs.end(),
                                         [](const Run& each) { return !each.goal_reached; });
-      return fmt::format("the base did not reach its goal in {} of {} run{}", missed,
-                         row.runs.size(), row.runs.size() == 1 ? "" : "s");
+      return fmt::format("the base did not reach its goal in {} of {}", missed,
+                         counted(row.runs.size(), "run"));
     }
     return "";
   }

@@ -2,9 +2,13 @@
 // peak.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string>
 
+#include "analysis/statistics/statistics.h"
 #include "analysis/study/run.h"
+#include "analysis/study/study.h"
 
 namespace paceline {
 
@@ -34,5 +38,48 @@ std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view pre
 
 // 6 of "4(x1),2": Slurm's numbers by node. Empty: no such list.
 std::optional<double> sum_over_nodes(std::string_view folded);
+
+// What adds up over runs: hours, joules, operations. A mean is a sum over a sum, never a mean of
+// ratios, nor a geometric one as of times and rates: five runs of a budget take five times the
+// mean.
+
+// The sum of `above` over that of `below`, over the runs that know both. Empty if none does.
+std::optional<Estimate> ratio_of_sums(const Row& row, const RunFact& above, const RunFact& below);
+// The sum of `amount` over the number of runs that know it.
+std::optional<Estimate> mean_amount(const Row& row, const RunFact& amount);
+
+// That of `row` over that of `base`, where every run knows them. Paired as speed-ups are.
+Ratio compare_sums(const Row& base, const Row& row, const RunFact& above, const RunFact& below);
+Ratio compare_amounts(const Row& base, const Row& row, const RunFact& amount);
+
+std::size_t runs_with(const Row& row, const RunFact& fact);
+
+// What a run's energy says, and where rows can be compared by it.
+
+inline constexpr double kWattHour = 3600;  // joules
+
+// Of training, without evaluation and checkpoints; idle power is part of it. Empty: not known.
+std::optional<double> energy_joules(const Run& run);
+std::optional<double> joules_per_sample(const Run& run);
+std::optional<double> energy_seconds(const Run& run);  // for which the meters ran
+std::optional<double> idle_watts(const Run& run);
+std::optional<double> joules_beside_training(const Run& run);  // evaluation and checkpoints
+// Joules times seconds (energy-delay product).
+std::optional<double> energy_delay(const Run& run);
+
+// "GPUs + CPUs", "node, shared with other jobs". "unlike": not the same for all runs. Empty: no run
+// has an energy.
+std::string energy_covers(const Row& row);
+
+// Samples per joule of `row` over those of `base`. Empty unless the same meters cover both, and
+// nobody else.
+std::optional<Ratio> energy_efficiency(const Row& base, const Row& row);
+
+// Why runs have no figure: "12 runs without a meter". Empty: all have one.
+std::string missing_energy(const Study& study);
+
+// Meters of the same thing that differ by more than a tenth: "GPUs: GPU power counts 12 % more than
+// GPU counter (5 runs)". May be empty.
+std::string unlike_meters(const Study& study);
 
 }  // namespace paceline

@@ -1,5 +1,3 @@
-#include "analysis/study/energy.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "analysis/study/amounts.h"
-#include "analysis/study/point_names.h"
+#include "analysis/study/cost.h"
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {

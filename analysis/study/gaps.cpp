@@ -1,5 +1,3 @@
-#include "analysis/study/gaps.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "analysis/study/study.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/names.h"

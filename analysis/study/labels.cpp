@@ -8,7 +8,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "analysis/study/program_work.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -61,7 +60,7 @@ std::map<std::string, std::size_t> count_rows(const Study& study, Field field) {
 std::string listed(const std::map<std::string, std::size_t>& counts) {
   std::vector<std::string> parts;
   for (const auto& [value, count] : counts) {
-    parts.push_back(fmt::format("{} ({} run{})", value, count, count == 1 ? "" : "s"));
+    parts.push_back(fmt::format("{} ({})", value, counted(count, "run")));
   }
   return join(parts, ", ");
 }
@@ -256,14 +255,13 @@ std::string load_note(const Study& study) {
   std::string note;
   if (free > 0) {
     note = others_text(load) + " in " +
-           (free == load.measured
-                ? "all runs"
-                : fmt::format("{} of {} run{}", free, recorded, recorded == 1 ? "" : "s"));
+           (free == load.measured ? "all runs"
+                                  : fmt::format("{} of {}", free, counted(recorded, "run")));
   }
   if (load.not_recorded == 0) return note;
   return note + (note.empty() ? "" : "; ") +
-         fmt::format("of {} run{} it is not recorded what other processes took", load.not_recorded,
-                     load.not_recorded == 1 ? "" : "s");
+         fmt::format("of {} it is not recorded what other processes took",
+                     counted(load.not_recorded, "run"));
 }
 
 std::vector<std::string> row_warnings(const Study& study) {
@@ -277,9 +275,9 @@ std::vector<std::string> row_warnings(const Study& study) {
   }
   if (const Load load = count_load(study); load.busy > 0) {
     warnings.push_back(
-        fmt::format("the machine was busy: {} of {} run{}, e.g. {}; times and speed-ups of these "
-                    "are not those of an idle machine",
-                    load.busy, load.measured, load.measured == 1 ? "" : "s", load.example));
+        fmt::format("the machine was busy: {} of {}, e.g. {}; times and speed-ups of these are not "
+                    "those of an idle machine",
+                    load.busy, counted(load.measured, "run"), load.example));
   }
   return warnings;
 }
@@ -406,6 +404,50 @@ std::string study_title(const Study& study) {
   if (!study.goal.empty() && !sets_apart(study, "until")) title += ", to " + study.goal;
   if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
   return title;
+}
+
+namespace {
+
+constexpr std::size_t kReplicas = 3;  // the part that is always told
+
+std::string cpus_named(const Run& run) {
+  if (run.replicas_are_cores && run.cpus_per_replica()) {
+    return counted(*run.cpus_per_replica(), "CPU") + " each";
+  }
+  return run.cpus_per_task ? fmt::format("cpus-per-task {}", *run.cpus_per_task) : "";
+}
+
+std::vector<std::string> name_parts(const Study& study, const Row& row) {
+  const Run& run = row.first();
+  std::vector<std::string> parts = {run.kind == "measured" ? "" : run.kind, run.system, run.backend,
+                                    counted_replicas(study, run.gpus), cpus_named(run)};
+  for (const std::string& axis : study.axes) {
+    parts.push_back(fmt::format("{} {}", axis, run.parameters.text(axis).value_or("-")));
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string counted_replicas(const Study& study, int gpus) {
+  return counted(gpus, study.replicas_are_cores ? "replica" : "GPU");
+}
+
+std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows) {
+  std::vector<std::vector<std::string>> parts;
+  for (const Row* row : rows) parts.push_back(name_parts(study, *row));
+  std::vector<std::string> names(rows.size());
+  if (rows.empty()) return names;
+  for (std::size_t k = 0; k < parts.front().size(); ++k) {
+    std::set<std::string> seen;
+    for (const auto& row : parts) seen.insert(row[k]);
+    if (seen.size() < 2 && k != kReplicas && rows.size() > 1) continue;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (parts[i][k].empty()) continue;
+      names[i] += (names[i].empty() ? "" : ", ") + parts[i][k];
+    }
+  }
+  return names;
 }
 
 }  // namespace paceline

@@ -46,4 +46,22 @@ std::string study_title(const Study& study);
 // The label that all rows share, for the title. May be empty.
 std::string common_label(const Study& study);
 
+// Short names of a study's rows that distinguish them: "mpi, 2 replicas, 1 CPU each".
+
+// One name per row, made of what differs between them: kind, system, backend, axes, replicas, CPUs.
+// Always includes the replicas, and, for a single row, its backend.
+std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows);
+
+// "1 GPU", "2 replicas".
+std::string counted_replicas(const Study& study, int gpus);
+
+// Whether programs of the user's own (workload command) that share a table did the same work.
+
+// Compares what the programs report (parameters, precision, global batch, samples) point by point,
+// and says it in Row::work of each row that differs from another program's.
+void compare_work(std::vector<Row>& rows);
+
+// What differs, and what could not be compared because a program does not report it. May be empty.
+std::vector<std::string> work_notes(const std::vector<Row>& rows);
+
 }  // namespace paceline

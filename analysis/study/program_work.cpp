@@ -1,5 +1,3 @@
-#include "analysis/study/program_work.h"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -7,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {

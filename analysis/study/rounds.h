@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/statistics/run_order.h"
+#include "analysis/study/contrast.h"
 #include "analysis/study/study.h"
 
 namespace paceline {
@@ -32,5 +33,12 @@ std::vector<SessionDifference> session_differences(const std::vector<SessionRoun
 
 // Whether sessions, not runs, are the unit of the rows' intervals.
 bool should_pool(const std::vector<Row>& rows, Pooling pooling);
+
+// Rows compared by trimmed means, beside contrast(): see statistics/robust.h.
+
+// The trimmed mean of the first quantity of `row` less that of `base`. Paired as contrast() is. The
+// error is unknown for tainted rows, for fewer than kFewestTrimmed units, and where the number of
+// runs depended on their results.
+Difference trimmed_contrast(const RowValues& base, const RowValues& row);
 
 }  // namespace paceline

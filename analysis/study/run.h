@@ -8,11 +8,19 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/study/origin.h"
 #include "results/machine.h"
-#include "results/record.h"
+#include "results/run_record.h"
+#include "results/store.h"
 
 namespace paceline {
+
+// Where and how a record was made, as texts: see provenance.h.
+
+// All names that summarize_provenance() may return, in report order.
+const std::vector<std::string>& origin_names();
+
+// (name, text) pairs of what the record states.
+std::vector<std::pair<std::string, std::string>> summarize_provenance(const RunRecord& record);
 
 struct Run {
   std::string where;  // file, or file and line
@@ -24,7 +32,7 @@ struct Run {
   Machine machine;
   std::string cpu_model;                 // of the machine, if known
   std::string source, time_is, rate_is;  // published: the source, and the meaning of its numbers
-  std::vector<std::pair<std::string, std::string>> origin;  // see origin.h
+  std::vector<std::pair<std::string, std::string>> origin;  // see run.h
   std::string command, started_at;
   bool has_probe = false;       // the machine's speed was measured beside the run
   std::string renamed_backend;  // its backend's name in a record of an earlier version

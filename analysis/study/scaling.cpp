@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -78,7 +79,7 @@ bool samples_per_replica_fixed(const Runs& runs) {
 }
 
 std::string described(const Run& run) {
-  std::string text = fmt::format("{} replica{}", run.gpus, run.gpus == 1 ? "" : "s");
+  std::string text = counted(run.gpus, "replica");
   const auto add = [&](const char* what, std::optional<double> value) {
     if (value) text += fmt::format(", {} {:.0f}", what, *value);
   };

@@ -10,9 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "analysis/study/gaps.h"
 #include "analysis/study/labels.h"
-#include "analysis/study/program_work.h"
 #include "analysis/study/rounds.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -140,8 +138,7 @@ bool is_parameter(const std::string& key) {
   return find_parameter(key) != nullptr;
 }
 
-// What of the plans the selections leave. Which session or build would have run a point, nobody
-// knows: such a selection leaves no plan.
+// Planned points that match. Plans have no session and no build, so selecting one drops the plan.
 std::vector<ExpectedRuns> selected(std::vector<ExpectedRuns> plans,
                                    const std::vector<Selection>& selections) {
   for (const Selection& selection : selections) {
@@ -412,9 +409,10 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
     }
     if (!is_first) continue;
     if (superseded > 0) {
-      add_note(study, fmt::format("{} run{} of points that the study's plan now gives other "
-                                  "parameters are left out",
-                                  superseded, superseded == 1 ? "" : "s"));
+      add_note(
+          study,
+          fmt::format("{} of points that the study's plan now gives other parameters are left out",
+                      counted(superseded, "run")));
     }
     add_note(study, no_table_note(wanted, studies));
   }

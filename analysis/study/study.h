@@ -80,4 +80,41 @@ bool has_runs(const Study& study, const std::string& name);
 // The sort order of rows and gaps.
 bool stands_before(const Study& study, const Row& a, const Row& b);
 
+// Gaps: points that belong into a table but have no results. They are always shown.
+
+// Each gap is a row with one empty run, and its reason in Row::gap: points without a completed run
+// ("failed", "timeout", ...); planned points that were not run ("not run") or whose records cannot
+// be read ("unreadable"); and, without a plan, sizes that other series have and this one lacks
+// between its own ("not run"). Unordered. `unfinished` are runs of this study.
+std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
+                           const std::vector<ExpectedRuns>& plans);
+
+// Without a plan: a sentence on sizes that only other series have, beyond the end of a series. May
+// be empty.
+std::string open_ends_note(const Study& study);
+
+// A sentence on planned points without a table, because no run of their workload, precision or
+// amount of work completed. May be empty.
+std::string no_table_note(const std::vector<ExpectedRuns>& plans,
+                          const std::vector<Study>& studies);
+
+// Anonymizes records for reports that are published.
+
+// Hosts become host-1, host-2, ...; user names and mail addresses become "user"; paths keep only
+// their last part. Removes what Slurm provided (job, cluster, partition, nodes, modules), GPU
+// serial numbers and PCI addresses. Applies to all texts of a record, its path, and the reasons of
+// rejected records.
+// that were rejected.
+StoreContent anonymous(StoreContent content);
+
+// Finds names in records and replaces them in any text.
+class Disguise {
+ public:
+  explicit Disguise(const std::vector<Record>& records);
+  std::string operator()(const std::string& text) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> names_;  // longest first
+};
+
 }  // namespace paceline

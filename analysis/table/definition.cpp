@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "analysis/findings/legend.h"
-#include "analysis/study/amounts.h"
+#include "analysis/study/cost.h"
 #include "engine/core/text.h"
 
 namespace paceline {

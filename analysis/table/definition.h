@@ -47,4 +47,12 @@ void mark_fewer_runs(Cell& cell, const Row& row, const RunFact& of);
 void add_cost(std::vector<Definition>& all);
 void add_energy(std::vector<Definition>& all, const Study& study);
 
+// Which columns of a table are shown: --columns.
+
+// A choice is a list of keys ("gpu_hours") and groups ("cost"). With "+" in front they are added to
+// the columns that are shown without a choice, with "-" they are left out; others replace those
+// columns. Layout, axes and the number of runs always stay. Every format has the chosen columns
+// only. Throws usage, suggesting a name, if the table has no such column.
+void choose_columns(Table& table, const std::vector<std::string>& choice);
+
 }  // namespace paceline

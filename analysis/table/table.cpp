@@ -10,7 +10,6 @@
 #include "analysis/findings/findings.h"
 #include "analysis/findings/legend.h"
 #include "analysis/study/labels.h"
-#include "analysis/study/point_names.h"
 #include "analysis/study/switches.h"
 #include "analysis/table/definition.h"
 #include "engine/core/text.h"

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/findings/provenance.h"
-#include "analysis/findings/rules.h"
-#include "analysis/study/control.h"
-#include "analysis/study/row_facts.h"
+#include "analysis/findings/findings.h"
+#include "analysis/study/scaling_series.h"
+#include "analysis/study/switches.h"
 
 namespace paceline {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/comm/algorithms/sum_check.h"
+#include "engine/comm/algorithms/sum.h"
 #include "engine/core/clock.h"
 
 namespace paceline {

@@ -11,7 +11,7 @@
 // the other half and back. That reads and writes as many bytes as a rank's share of an in-place
 // all-reduce, which reads one n-th of n parts and writes it to n parts.
 //
-// The sums are checked after the timing (sum_check.h).
+// The sums are checked after the timing (sum.h).
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace paceline {
 
@@ -24,5 +25,15 @@ std::string set_aside_note();
 
 // Puts back the variables set aside. Call it before this process becomes another program (exec).
 void restore_environment();
+
+// Removes secrets from texts that are shown to others.
+
+// Whether the name of a variable or key suggests a secret: it contains the word TOKEN, SECRET,
+// PASSWORD, PASSWD, CREDENTIAL, KEY, COOKIE or AUTH, in any case.
+bool names_secret(std::string_view name);
+
+// Replaces with "[removed]": what follows = or : after such a name on a line; user and password in
+// URLs; what follows "Bearer" or "Basic"; private key blocks.
+std::string without_secrets(std::string_view text);
 
 }  // namespace paceline

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "engine/core/utf8.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,7 +26,7 @@ void check_writable(const std::filesystem::path& file);
 bool path_exists(const std::filesystem::path& path);
 
 // Opens a file for flock(), and creates it for all whom the umask allows. A file of another user
-// may be open for reading only. Returns -1 with errno; ELOOP: it is no plain file of one name,
+// may be open for reading only. Returns -1 with errno; ELOOP: it is not a plain file of one name,
 // which may be somebody else's.
 int open_lock_file(const std::filesystem::path& file) noexcept;
 
@@ -73,5 +74,40 @@ class ScratchFolder {
  private:
   std::filesystem::path path_;
 };
+
+// An output file with a user-given name. It never replaces a file of another kind, so that a typo
+// on the command line destroys no data.
+
+class OutputFile {
+ public:
+  using IsOurs = std::function<bool(std::string_view content)>;
+
+  // `option` is the user's option; `kind` completes "and is not a trace". An existing file may be
+  // replaced if it is empty or `is_ours` returns true. Without `is_ours` it may never be replaced.
+  OutputFile(std::filesystem::path file, std::string option, std::string kind, IsOurs is_ours = {});
+
+  // Call before the work. Throws input if another file exists.
+  void check_name() const;
+  // The same, and checks that the file can be written.
+  void check() const;
+
+  // Writes atomically. Checks the existing file again.
+  void write(std::string_view content) const;
+
+ private:
+  bool may_replace() const;
+
+  std::filesystem::path file_;
+  std::string option_, kind_;
+  IsOurs is_ours_;
+};
+
+// Where this program lies.
+
+// The file to start for another process like this one, and beside which what was installed with it
+// is looked for (../lib, ../share). A program started by the loader (ld.so PROGRAM) is the program,
+// not the loader. One in a bundle's libexec is started through the script of its name in ../bin,
+// which knows whether the system's C library will do. Empty if /proc does not tell.
+std::filesystem::path program_file();
 
 }  // namespace paceline

@@ -1,6 +1,6 @@
-#include "engine/core/half.h"
-
 #include <bit>
+
+#include "engine/core/dtype.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -17,9 +17,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/core/foreign_text.h"
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 
 namespace paceline {
 
@@ -111,7 +109,7 @@ std::string describe_cause(const nlohmann::detail::exception& error, std::string
   }
   if (says("invalid literal")) {
     const auto end = next.find_first_of(" \t\r\n,:[]{}");
-    return fmt::format("'{}' is no value", shown(next.substr(0, end)));
+    return fmt::format("'{}' is not a value", shown(next.substr(0, end)));
   }
   return fmt::format("'{}' is not expected here", shown(next.substr(0, 1)));
 }
@@ -411,6 +409,27 @@ std::string read_text(const std::filesystem::path& file, std::size_t limit) {
 
 JsonDocument read_json(const std::filesystem::path& file) {
   return JsonDocument(file.string(), read_text(file));
+}
+
+std::string json_text(const Json& json, int indent) {
+  const std::string dumped = json.dump(indent, ' ', false, Json::error_handler_t::replace);
+  std::string text;
+  text.reserve(dumped.size());
+  for (std::size_t at = 0; at < dumped.size();) {
+    const Character character = character_at(dumped, at);
+    // What is left of them stands within strings; line breaks are the indentation's.
+    if (is_control(character.code) && dumped[at] != '\n') {
+      text += fmt::format("\\u{:04x}", static_cast<unsigned>(character.code));
+    } else {
+      text.append(dumped, at, character.bytes);
+    }
+    at += character.bytes;
+  }
+  return text;
+}
+
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,5 +55,25 @@ std::string without_comments(std::string_view text);
 // Reads a regular file. Throws input if that fails or if it is larger than `limit`.
 std::string read_text(const std::filesystem::path& file, std::size_t limit = std::size_t{64} << 20);
 JsonDocument read_json(const std::filesystem::path& file);
+
+// Serializes JSON safely, whatever the strings contain.
+
+// Replaces bytes that are not UTF-8 with U+FFFD. Escapes all control characters, including those
+// that JSON permits (DEL, C1, text direction), so the text is safe for terminals. `indent` as for
+// nlohmann's dump: negative for one line.
+std::string json_text(const Json& json, int indent = -1);
+
+Json number_or_null(const std::optional<double>& value);
+
+// Extracts some members of a JSON object without parsing the others.
+
+struct FieldFilter {
+  std::string_view key;
+  std::vector<FieldFilter> members = {};  // if the value is an object; empty: the whole value
+};
+
+// The text of the object with only these members. Does not validate the others. Empty if `text` is
+// not an object or is cut short; parse the whole text for the reason.
+std::string extract_fields(std::string_view text, const std::vector<FieldFilter>& wanted);
 
 }  // namespace paceline

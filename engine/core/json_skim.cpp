@@ -1,6 +1,6 @@
-#include "engine/core/json_skim.h"
-
 #include <algorithm>
+
+#include "engine/core/json.h"
 
 namespace paceline {
 

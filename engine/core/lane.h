@@ -14,6 +14,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -123,5 +124,54 @@ class ThreadLane final : public Lane {
   std::exception_ptr error_;
   std::thread thread_;
 };
+
+// A counting semaphore.
+//
+// std::counting_semaphore of libstdc++ 12 occasionally loses a release, and waiters sleep forever
+// (GCC bug 104928).
+
+class Semaphore {
+ public:
+  explicit Semaphore(int count) : free_(count) {}
+
+  void acquire() {
+    std::unique_lock lock(mutex_);
+    freed_.wait(lock, [this] { return free_ > 0; });
+    --free_;
+  }
+  void release() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++free_;
+    }
+    freed_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  int free_;
+};
+
+// Holds one permit.
+class Permit {
+ public:
+  explicit Permit(Semaphore& permits) : permits_(permits) { permits_.acquire(); }
+  ~Permit() { permits_.release(); }
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
+
+ private:
+  Semaphore& permits_;
+};
+
+// Binds the calling thread to one CPU. Does nothing if that is not permitted.
+void bind_to(int cpu);
+
+// Binds it to several CPUs. Does nothing for an empty list.
+void bind_to_cpus(const std::vector<int>& cpus);
+
+// Names the calling thread for top, gdb and perf. Only the first 15 bytes count.
+void name_this_thread(const std::string& name);
 
 }  // namespace paceline

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "engine/core/output.h"
-#include "engine/core/terminal.h"
-#include "engine/core/utf8.h"
+#include "engine/core/text.h"
 
 namespace paceline::log {
 

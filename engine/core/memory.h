@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace paceline {
 
@@ -37,5 +39,15 @@ class Memory {
 // Host memory, first touched by the calling thread, so on its NUMA node. Throws usage if there is
 // too little.
 Memory host_memory(std::size_t bytes);
+
+// How much more memory this process can allocate.
+
+// The kernel's MemAvailable, which includes reclaimable file cache, limited by the control groups
+// of this process (e.g. a job's limit). Empty if neither is known.
+std::optional<std::size_t> available_memory();
+
+// The same with other roots for /proc and /sys/fs/cgroup, for tests.
+std::optional<std::size_t> available_memory(const std::filesystem::path& proc,
+                                            const std::filesystem::path& cgroups);
 
 }  // namespace paceline

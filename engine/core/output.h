@@ -1,12 +1,13 @@
 // All program output. Makes text safe for terminals: file names must not control them.
 //
 // Replaces control characters with spaces, except line breaks and tabs. Keeps bold and plain
-// sequences if colours are enabled. JSON documents (json_text.h) contain no control characters and
+// sequences if colours are enabled. JSON documents (json.h) contain no control characters and
 // pass unchanged.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <ostream>
 #include <sstream>
 #include <string_view>
@@ -53,5 +54,17 @@ class OutputStream : public std::ostream {
   };
   Buffer buffer_;
 };
+
+// Whether a stream supports colours and progress lines.
+
+// True for a terminal, unless NO_COLOR is set or TERM is "dumb".
+bool colours_welcome(int file_descriptor);
+bool is_terminal(int file_descriptor);
+// Whether somebody can answer on standard input; a dumb terminal will do.
+bool can_ask();
+// 0 if it is not a terminal or its width is unknown.
+std::size_t terminal_columns(int file_descriptor);
+// The width for tables: the terminal's, or $COLUMNS; else 80, which suits job logs.
+std::size_t columns_of_output(int file_descriptor);
 
 }  // namespace paceline

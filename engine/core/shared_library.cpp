@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "engine/core/error.h"
-#include "engine/core/program_file.h"
+#include "engine/core/file.h"
 
 #ifndef PACELINE_CUDA_LIBRARY_FOLDER
 #define PACELINE_CUDA_LIBRARY_FOLDER ""

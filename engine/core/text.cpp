@@ -6,6 +6,10 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
 
 namespace paceline {
 
@@ -179,14 +183,248 @@ std::string shell_quote(std::string_view word) {
   return quoted + "'";
 }
 
-std::string counted(std::int64_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+std::string counted(double number, std::string_view noun) {
+  const std::string text =
+      number == std::floor(number) ? fmt::format("{:.0f}", number) : fmt::format("{:g}", number);
+  return fmt::format("{} {}{}", text, noun, number == 1 ? "" : "s");
 }
 
 void add_to_key(std::string& key, std::string_view part) {
   key += std::to_string(part.size());
   key += ':';
   key += part;
+}
+
+namespace {
+
+// 0: nothing to show.
+std::size_t column_width(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
+  std::size_t width = 0;
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    width = std::max(width, display_width(rows[i][column]));
+  return width == 0 ? 0 : std::max(width, display_width(rows[0][column]));
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+}
+
+std::string wrapped(const std::string& sentence, std::size_t width, const std::string& first,
+                    std::size_t next) {
+  std::string text, line = first;
+  bool begun = false;
+  for (const std::string& word : split(printable(sentence), ' ')) {
+    if (begun && display_width(line) + 1 + display_width(word) > width) {
+      text += line + '\n';
+      line = std::string(next, ' ');
+      begun = false;
+    }
+    line += (begun ? " " : "") + word;
+    begun = true;
+  }
+  return text + line + '\n';
+}
+
+std::string aligned(std::vector<std::vector<std::string>> rows, std::size_t left,
+                    std::size_t width) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = printable(cell);
+  }
+  constexpr std::size_t kGap = 2;
+  std::vector<std::size_t> widths;
+  std::vector<std::vector<std::size_t>> blocks(1);
+  std::size_t used = 0;
+  for (std::size_t k = 0; k < rows[0].size(); ++k) {
+    widths.push_back(column_width(rows, k));
+    if (widths[k] == 0) continue;
+    if (width > 0 && used + widths[k] > width && blocks.back().size() > 1) {
+      blocks.push_back({0});
+      used = widths[0] + kGap;
+    }
+    blocks.back().push_back(k);
+    used += widths[k] + kGap;
+  }
+  std::string text;
+  for (const auto& block : blocks) {
+    if (&block != &blocks.front()) text += '\n';
+    for (const auto& row : rows) {
+      std::string line;
+      for (const std::size_t k : block) {
+        const std::string space(widths[k] - std::min(widths[k], display_width(row[k])), ' ');
+        const bool flush_left = k < left || k + 1 == row.size();
+        line += (flush_left ? row[k] + space : space + row[k]) + std::string(kGap, ' ');
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + '\n';
+    }
+  }
+  return text;
+}
+
+namespace {
+
+constexpr std::size_t kMostListed = 8;
+
+}  // namespace
+
+std::string names_text(const std::vector<std::string>& names) {
+  if (names.size() <= kMostListed) return join(names, ", ");
+  const std::vector<std::string> first(names.begin(), names.begin() + kMostListed);
+  return fmt::format("{} and {} more", join(first, ", "), names.size() - kMostListed);
+}
+
+std::string numbers_text(const std::vector<int>& numbers) {
+  const bool many = numbers.size() > kMostListed;
+  std::vector<std::string> runs;
+  for (std::size_t i = 0, last = 0; i < numbers.size(); i = last + 1) {
+    for (last = i; many && last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1;) {
+      ++last;
+    }
+    runs.push_back(last == i ? std::to_string(numbers[i])
+                             : fmt::format("{}-{}", numbers[i], numbers[last]));
+  }
+  return names_text(runs);
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + numbers_text(ranks);
+}
+
+std::vector<int> parse_numbers(const std::string& ranges) {
+  std::vector<int> numbers;
+  for (const std::string& range : split(ranges, ',')) {
+    const auto ends = split(range, '-');
+    const auto low = to_integer(ends.front()), high = to_integer(ends.back());
+    for (auto number = low.value_or(0); low && high && number <= *high; ++number) {
+      numbers.push_back(static_cast<int>(number));
+    }
+  }
+  return numbers;
+}
+
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+// How many bytes the first one announces, and the bits of the code that it holds.
+Character begun_by(unsigned char first) {
+  if (first < 0x80) return {first, 1};
+  if (first >= 0xc2 && first < 0xe0) return {first & 0x1fU, 2};
+  if (first >= 0xe0 && first < 0xf0) return {first & 0x0fU, 3};
+  if (first >= 0xf0 && first < 0xf5) return {first & 0x07U, 4};
+  return {};
+}
+
+}  // namespace
+
+Character character_at(std::string_view text, std::size_t at) {
+  Character character = begun_by(static_cast<unsigned char>(text[at]));
+  if (at + character.bytes > text.size()) return {};
+  for (std::size_t i = 1; i < character.bytes; ++i) {
+    const auto next = static_cast<unsigned char>(text[at + i]);
+    if ((next >> 6) != 2) return {};
+    character.code = (character.code << 6) | (next & 0x3fU);
+  }
+  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = character.code >= 0xd800 && character.code < 0xe000;
+  if (character.code < kLeast[character.bytes] || is_surrogate || character.code > 0x10ffff) {
+    return {};
+  }
+  return character;
+}
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    if (character.bytes == 0) return false;
+    at += character.bytes;
+  }
+  return true;
+}
+
+bool is_control(char32_t code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0xfffe || code == 0xffff;
+}
+
+std::string fault_of_text(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    if (character.bytes == 0) return "is not UTF-8";
+    if (is_control(character.code)) {
+      return fmt::format("has a control character (U+{:04X})",
+                         static_cast<std::uint32_t>(character.code));
+    }
+    at += character.bytes;
+  }
+  return "";
+}
+
+std::string printable(std::string_view text, std::string_view kept) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    if (character.bytes == 0) {
+      result += kReplacement;
+      ++at;
+      continue;
+    }
+    const bool is_kept = character.bytes == 1 && kept.find(text[at]) != std::string_view::npos;
+    if (is_control(character.code) && !is_kept) {
+      result += ' ';
+    } else {
+      result += text.substr(at, character.bytes);
+    }
+    at += character.bytes;
+  }
+  return result;
+}
+
+void refuse_utf16(std::string_view text, const std::string& name) {
+  if (text.size() < 2) return;
+  const bool marked = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+  if (marked || (text[0] == '\0') != (text[1] == '\0')) {
+    throw Error(ErrorKind::input, "the file is UTF-16, or not text", name, "save it as UTF-8");
+  }
+}
+
+void require_utf8(std::string_view text, const std::string& name) {
+  refuse_utf16(text, name);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const Character character = character_at(text, at);
+    if (character.bytes == 0) break;
+    at += character.bytes;
+  }
+  if (at >= text.size()) return;
+  const auto line =
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  throw Error(ErrorKind::input,
+              fmt::format("the text is not UTF-8 (byte 0x{:02X})",
+                          static_cast<unsigned>(static_cast<unsigned char>(text[at]))),
+              fmt::format("{}:{}", name, line),
+              "save it as UTF-8, as by: iconv -f WINDOWS-1252 -t UTF-8");
+}
+
+Json parse_json(std::string_view text) {
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMostJsonDepth) return Json(Json::value_t::discarded);
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return Json::parse(text, nullptr, false);
 }
 
 }  // namespace paceline

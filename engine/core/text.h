@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "engine/core/json.h"
 
 namespace paceline {
 
@@ -43,10 +46,74 @@ std::string decimal(double value, int digits);
 // The decimals that show so many digits of `value`, at most 9; none of what is not finite.
 int decimals_for(double value, int digits);
 
-std::string format_bytes(double bytes);      // "11.6 MB", powers of 1000
-std::string format_seconds(double seconds);  // "1.24 s", "3 min 20 s", "850 us"
-std::string format_rate(double per_second);  // "54,229", "2.31"
-std::string counted(std::int64_t number, std::string_view noun);  // "1 row", "2 rows"
+std::string format_bytes(double bytes);                     // "11.6 MB", powers of 1000
+std::string format_seconds(double seconds);                 // "1.24 s", "3 min 20 s", "850 us"
+std::string format_rate(double per_second);                 // "54,229", "2.31"
+std::string counted(double number, std::string_view noun);  // "1 row", "2 rows", "2.5 rows"
 std::string shell_quote(std::string_view word);
+
+// Formats rows of text as aligned columns, and wraps sentences.
+
+// The first row has the headings. All rows have the same length. The first `left` columns and the
+// last one are left-aligned, the others right-aligned. Omits columns with a heading but no content.
+// Splits tables wider than `width` (0: any) into blocks of lines, each of which repeats the first
+// column.
+std::string aligned(std::vector<std::vector<std::string>> rows, std::size_t left,
+                    std::size_t width = 0);
+
+// Wraps a sentence into lines of at most `width` columns (longer words get a line of their own),
+// each with a line break. The first line starts with `first`, the others with `next` spaces.
+std::string wrapped(const std::string& sentence, std::size_t width, const std::string& first = "",
+                    std::size_t next = 2);
+
+std::size_t display_width(std::string_view text);  // width on a terminal: characters, not bytes
+
+// Short text for long lists, for messages, and back.
+
+// "n1, n2"; if there are more than eight, the first eight "and 504 more".
+std::string names_text(const std::vector<std::string>& names);
+
+// "2, 3, 5" from sorted numbers; if there are more than eight, their ranges: "0-97, 99".
+std::string numbers_text(const std::vector<int>& numbers);
+
+std::string ranks_text(const std::vector<int>& ranks);  // "rank 3", "ranks 2, 3"
+
+// The numbers of such ranges, as the kernel writes lists of CPUs. Skips what is not a number.
+std::vector<int> parse_numbers(const std::string& ranges);
+
+// Checks UTF-8, and makes text safe for terminals.
+
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 0;  // 0: no UTF-8 character starts here
+};
+
+Character character_at(std::string_view text, std::size_t at);
+bool is_utf8(std::string_view text);
+
+// Whether a terminal or editor interprets it instead of showing it: the control characters C0, DEL
+// and C1 (U+009B starts a command, as ESC [ does), and characters that change the text direction.
+bool is_control(char32_t code);
+
+// Why `text` is not a valid line: "has a control character (U+000A)", "is not UTF-8". Empty: it is
+// valid.
+std::string fault_of_text(std::string_view text);
+
+// Replaces control characters, except those in `kept`, with spaces, and bytes that are not UTF-8
+// with U+FFFD.
+std::string printable(std::string_view text, std::string_view kept = {});
+
+// Texts that other programs wrote: their encoding, and JSON whose memory is bounded.
+
+// Throw input naming the file `name`, and the line, if its text is of another encoding: there,
+// names that differ could become the same.
+void refuse_utf16(std::string_view text, const std::string& name);
+void require_utf8(std::string_view text, const std::string& name);
+
+// Deeper ones would take memory out of proportion to their text.
+inline constexpr std::size_t kMostJsonDepth = 100;
+
+// The value; a discarded one where the text is not JSON, or is too deep.
+Json parse_json(std::string_view text);
 
 }  // namespace paceline

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/device/device.h"
-#include "engine/device/stretches.h"
+#include "engine/device/update.h"
 
 namespace paceline {
 

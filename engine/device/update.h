@@ -20,9 +20,13 @@
 // Loshchilov and Hutter, arXiv 1711.05101 (decay; their rate is r, without Adam's correction).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string_view>
+#include <vector>
+
+#include "engine/plan/plan.h"
 
 #ifdef __CUDACC__
 #define PACELINE_EVERYWHERE __host__ __device__
@@ -147,5 +151,89 @@ PACELINE_EVERYWHERE inline __attribute__((always_inline)) void apply_update(
                              static_cast<T>(rule.decay), static_cast<T>(rule.l2)},
            a, b, count);
 }
+
+// The loss of one sample: softmax cross-entropy with smoothed labels,
+//
+//   -sum_j t_j log p_j,  t_j = s / C + (1 - s) [j is the label],  C classes
+//
+// The gradient with respect to the outputs is p - t.
+
+// Targets of the classes, with label smoothing.
+struct Targets {
+  double at_label = 1, elsewhere = 0;
+};
+inline Targets make_targets(double smoothing, std::size_t classes) {
+  const double each = smoothing / static_cast<double>(classes);
+  return {1 - smoothing + each, each};
+}
+
+constexpr int kTop = 5;
+
+// Whether `other` at column `j` ranks above `own` at `label`: larger, or equal and earlier.
+template <typename T>
+PACELINE_EVERYWHERE inline bool stands_before(T other, int j, T own, int label) {
+  return other > own || (other == own && j < label);
+}
+
+// Whether fewer than five outputs rank above the label. False if the label's output is NaN.
+template <typename T>
+bool is_in_top(const T* row, std::size_t classes, std::size_t label) {
+  int before = 0;
+  for (std::size_t j = 0; j < classes; ++j) {
+    before += stands_before(row[j], static_cast<int>(j), row[label], static_cast<int>(label));
+  }
+  return row[label] == row[label] && before < kTop;
+}
+
+// log(total), total being the sum of exp(x - largest), minus the targets' share of x - largest.
+template <typename T>
+double smoothed_loss(const T* row, std::size_t classes, std::size_t label, T largest,
+                     double log_total, double smoothing) {
+  const double at_label = static_cast<double>(row[label] - largest);
+  if (smoothing == 0) return log_total - at_label;
+  double sum = 0;
+  for (std::size_t j = 0; j < classes; ++j) sum += static_cast<double>(row[j] - largest);
+  return log_total - (1 - smoothing) * at_label - smoothing / static_cast<double>(classes) * sum;
+}
+
+// Which elements of the parameter arena have weight decay: kernels of dense layers and
+// convolutions. Biases, gamma and beta have none (He et al., arXiv 1812.01187, section 3.1: "no
+// bias decay").
+
+inline bool decays(const ParameterInfo& parameter) {
+  return parameter.fan_in > 0;
+}
+
+// The arena as stretches with or without decay. Adjacent stretches of the same kind are merged.
+class Stretches {
+ public:
+  explicit Stretches(const Plan& plan) {
+    for (const ParameterInfo& parameter : plan.parameters) {
+      if (!ends_.empty() && ends_.back().decays == decays(parameter)) continue;
+      if (!ends_.empty()) ends_.back().end = parameter.offset;
+      ends_.push_back({plan.arena_elements, decays(parameter)});
+    }
+  }
+
+  // Calls body(begin, end, decays) for the parts of [begin, end), in order. Parts start at
+  // parameter boundaries.
+  template <typename Body>
+  void over(std::size_t begin, std::size_t end, Body body) const {
+    auto at = std::upper_bound(ends_.begin(), ends_.end(), begin,
+                               [](std::size_t place, const End& one) { return place < one.end; });
+    for (; begin < end; ++at) {
+      const std::size_t stop = std::min(end, at->end);
+      body(begin, stop, at->decays);
+      begin = stop;
+    }
+  }
+
+ private:
+  struct End {
+    std::size_t end;
+    bool decays;
+  };
+  std::vector<End> ends_;
+};
 
 }  // namespace paceline

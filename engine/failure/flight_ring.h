@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/failure/flight_file.h"
+#include "engine/failure/flight_reader.h"
 
 namespace paceline {
 

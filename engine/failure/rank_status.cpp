@@ -17,11 +17,10 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
-#include "engine/failure/flight_file.h"
-#include "engine/launch/run_directory.h"
+#include "engine/failure/flight_reader.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 

@@ -20,7 +20,7 @@ inline constexpr char kStatusFolderVariable[] = "PACELINE_STATUS_DIR";
 inline constexpr char kStarterVariable[] = "PACELINE_STARTER";
 
 // The folder in which ranks report: $PACELINE_STATUS_DIR, else "status" in the job's directory
-// (run_directory.h). Empty if neither exists.
+// (process_rank.h). Empty if neither exists.
 std::optional<std::filesystem::path> status_folder(const Environment& environment);
 
 // Identifies the ranks of one start, by the starter or the launcher, so that files of earlier

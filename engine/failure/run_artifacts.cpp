@@ -1,5 +1,3 @@
-#include "engine/failure/run_artifacts.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +9,8 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/log.h"
+#include "engine/failure/verdict.h"
 #include "engine/launch/program.h"
 
 namespace paceline {

@@ -98,9 +98,8 @@ void remark_on_gpus(const Environment& environment, int gpus_of_node,
 void remark_on_jobs(const std::set<std::string>& others, std::vector<Warning>& remarks) {
   if (others.empty()) return;
   remarks.push_back(
-      {fmt::format("{} other job{} on this node may disturb what is measured (job {})",
-                   others.size(), others.size() == 1 ? "" : "s",
-                   listed({others.begin(), others.end()})),
+      {fmt::format("{} on this node may disturb what is measured (job {})",
+                   counted(others.size(), "other job"), listed({others.begin(), others.end()})),
        "ask for whole nodes (\"exclusive\" in the site profile)"});
 }
 
@@ -138,8 +137,8 @@ std::optional<std::set<std::string>> jobs_here(const Environment& environment,
   return jobs;
 }
 
-NodeFacts read_node_facts(const Environment& environment, const fs::path& root) {
-  NodeFacts found;
+NodeScan scan_node(const Environment& environment, const fs::path& root) {
+  NodeScan found;
   for (const char* kind : {"infiniband", "cxi"}) {
     const auto devices = names_in(root / "sys/class" / kind);
     found.fabrics.insert(found.fabrics.end(), devices.begin(), devices.end());
@@ -152,12 +151,12 @@ NodeFacts read_node_facts(const Environment& environment, const fs::path& root) 
   return found;
 }
 
-std::vector<Warning> find_remarks(const Environment& environment, const NodeFacts& node_facts) {
+std::vector<Warning> find_remarks(const Environment& environment, const NodeScan& node) {
   std::vector<Warning> remarks;
   remark_on_proxies(environment, remarks);
-  remark_on_fabric(environment, node_facts.fabrics, remarks);
-  remark_on_gpus(environment, node_facts.gpus_of_node, remarks);
-  remark_on_jobs(node_facts.other_jobs, remarks);
+  remark_on_fabric(environment, node.fabrics, remarks);
+  remark_on_gpus(environment, node.gpus_of_node, remarks);
+  remark_on_jobs(node.other_jobs, remarks);
   return remarks;
 }
 

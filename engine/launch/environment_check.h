@@ -12,14 +12,14 @@
 
 namespace paceline {
 
-struct NodeFacts {
+struct NodeScan {
   std::vector<std::string> fabrics;  // fast network devices: "mlx5_0", "hfi1_0", "cxi0"
   int gpus_of_node = 0;              // known to the driver, usable or not
   std::set<std::string> other_jobs;  // Slurm jobs on this node; see jobs_here()
 };
 
 // Reads this node's state. `root` is a prefix of /sys, /dev and /proc, for tests.
-NodeFacts read_node_facts(const Environment& environment, const std::filesystem::path& root = "/");
+NodeScan scan_node(const Environment& environment, const std::filesystem::path& root = "/");
 
 // Slurm jobs that have a step on this node, from the process titles of Slurm's daemons. Empty
 // outside of a job, or if other users' processes are hidden.
@@ -32,7 +32,7 @@ struct Warning {
 
 // Warns of proxies, MPI and NCCL settings that bypass a fast network, GPUs hidden from each other,
 // and other jobs on this node.
-std::vector<Warning> find_remarks(const Environment& environment, const NodeFacts& node_facts);
+std::vector<Warning> find_remarks(const Environment& environment, const NodeScan& node);
 
 // Modules (colon-separated) that are loaded now and were missing or of another version at build
 // time, and the reverse. Empty if either list is unknown.

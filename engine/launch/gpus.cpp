@@ -1,5 +1,3 @@
-#include "engine/launch/gpus.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/launch/topology.h"
 
 namespace paceline {
 

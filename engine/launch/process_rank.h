@@ -1,6 +1,8 @@
 // This process's rank, world size and node, from the launcher's environment variables.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "engine/core/environment.h"
@@ -31,5 +33,12 @@ void check_against_mpi(const ProcessRank& process, int mpi_rank, int mpi_size);
 
 // This machine's host name, from the kernel.
 std::string host_name();
+
+// The run's own directory inside a job, which contains everything that belongs to the run.
+
+// Under Slurm $SLURM_SUBMIT_DIR/<SLURM_ARRAY_JOB_ID>_<SLURM_ARRAY_TASK_ID>, without an array
+// $SLURM_SUBMIT_DIR/<SLURM_JOB_ID>, which is the same after a requeue. Empty elsewhere, and if the
+// ids are not numbers. Does not create it.
+std::optional<std::filesystem::path> run_directory_of_job(const Environment& environment);
 
 }  // namespace paceline

@@ -12,7 +12,7 @@
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
-#include "engine/core/program_file.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 
 namespace paceline {

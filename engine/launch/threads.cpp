@@ -1,9 +1,13 @@
-#include "engine/launch/threads.h"
-
 #include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "engine/core/error.h"
-#include "engine/launch/affinity.h"
+#include "engine/core/text.h"
+#include "engine/launch/topology.h"
 
 namespace paceline {
 
@@ -29,11 +33,10 @@ ThreadPlan plan_threads(int cpus_per_replica, const ThreadRequest& request) {
   if (plan.compute >= 1 && plan.total() <= cpus_per_replica) return plan;
   const int compute = plan.compute >= 1 ? plan.compute : 1;
   const int wanted = compute + plan.input + plan.comm;
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("{} compute + {} input + {} communication threads on {} CPU{} a replica", compute,
-                  plan.input, plan.comm, cpus_per_replica, cpus_per_replica == 1 ? "" : "s"),
-      "", fmt::format("use fewer threads, or give each replica {} CPUs", wanted));
+  throw Error(ErrorKind::usage,
+              fmt::format("{} compute + {} input + {} communication threads on {} a replica",
+                          compute, plan.input, plan.comm, counted(cpus_per_replica, "CPU")),
+              "", fmt::format("use fewer threads, or give each replica {} CPUs", wanted));
 }
 
 void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool oversubscribe) {
@@ -48,11 +51,77 @@ void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool ove
                             cpus_per_replica));
   }
   if (replicas * cpus_per_replica <= cpus || oversubscribe) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("{} replicas of {} CPU{} each on {} usable CPU{} ({})", replicas,
-                          cpus_per_replica, cpus_per_replica == 1 ? "" : "s", cpus,
-                          cpus == 1 ? "" : "s", format_cpus(mask)),
-              "", "use fewer, or add --oversubscribe: such runs are excluded from statistics");
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{} replicas of {} each on {} ({})", replicas, counted(cpus_per_replica, "CPU"),
+                  counted(cpus, "usable CPU"), format_cpus(mask)),
+      "", "use fewer, or add --oversubscribe: such runs are excluded from statistics");
+}
+
+namespace {
+
+std::vector<Cpu> one_thread_a_core(const std::vector<Cpu>& cpus) {
+  std::vector<Cpu> firsts;
+  for (const Cpu& cpu : cpus) {
+    if (firsts.empty() || firsts.back().core != cpu.core) firsts.push_back(cpu);
+  }
+  return firsts;
+}
+
+}  // namespace
+
+std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each) {
+  if (cpus_each < 1 || static_cast<std::size_t>(cpus_each) > usable.size()) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("one task needs {} CPUs, but only {} are usable", cpus_each, usable.size()), "",
+        "use a smaller --cpus-per-task, or start with a wider affinity mask");
+  }
+  const auto each = static_cast<std::size_t>(cpus_each);
+  const std::vector<Cpu> firsts = one_thread_a_core(usable);
+  const bool cores_enough = static_cast<std::size_t>(parts) * each <= firsts.size();
+  const std::vector<Cpu>& order = cores_enough ? firsts : usable;
+  std::vector<CpuSet> sets(static_cast<std::size_t>(parts));
+  for (std::size_t part = 0; part < sets.size(); ++part) {
+    for (std::size_t i = 0; i < each; ++i) {
+      sets[part].push_back(order[(part * each + i) % order.size()].id);
+    }
+    std::sort(sets[part].begin(), sets[part].end());
+  }
+  return sets;
+}
+
+CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task) {
+  const auto sets = split_cpus(usable, process.local_size, cpus_per_task);
+  return sets[static_cast<std::size_t>(process.local_rank)];
+}
+
+void bind_this_thread(const CpuSet& cpus) {
+  const auto room = static_cast<std::size_t>(cpus.empty() ? 1 : cpus.back() + 1);
+  cpu_set_t* mask = CPU_ALLOC(room);
+  const std::size_t bytes = CPU_ALLOC_SIZE(room);
+  CPU_ZERO_S(bytes, mask);
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask);
+  const int result = sched_setaffinity(0, bytes, mask);
+  const int cause = errno;
+  CPU_FREE(mask);
+  if (result == 0) return;
+  throw Error(ErrorKind::internal,
+              fmt::format("the process cannot be bound to CPUs {}: {}", format_cpus(cpus),
+                          std::strerror(cause)),
+              "sched_setaffinity", "check the affinity mask with paceline doctor");
+}
+
+std::string format_cpus(const CpuSet& cpus) {
+  std::vector<std::string> ranges;
+  for (std::size_t first = 0; first < cpus.size();) {
+    std::size_t last = first;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    ranges.push_back(first == last ? fmt::format("{}", cpus[first])
+                                   : fmt::format("{}-{}", cpus[first], cpus[last]));
+    first = last + 1;
+  }
+  return join(ranges, ",");
 }
 
 }  // namespace paceline

@@ -13,7 +13,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/launch/affinity.h"
 
 namespace paceline {
 

@@ -1,9 +1,14 @@
 // This machine: usable CPUs, their topology, and memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "engine/core/environment.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -40,5 +45,87 @@ std::string arm_model(const std::string& implementer, const std::string& part);
 
 // "AMD EPYC; 2 of 2 CPUs usable (0-1), 2 cores, 1 NUMA node, 50.6 GB"
 std::string summary(const Topology& topology);
+
+// Divides a replica's CPUs among its threads, and checks the numbers before anything starts.
+
+// Threads of one replica. With 0 input or communication threads, the compute thread does that work
+// inline.
+struct ThreadPlan {
+  int compute = 1, input = 0, comm = 0;
+  int total() const { return compute + input + comm; }
+};
+
+// The user's request. Defaults: 0 input, 0 communication, and the rest for compute.
+struct ThreadRequest {
+  std::optional<int> compute, input, comm;
+};
+
+// Throws usage with a cure if the threads exceed `cpus_per_replica`.
+ThreadPlan plan_threads(int cpus_per_replica, const ThreadRequest& request);
+
+// Checks that `replicas` replicas of `cpus_per_replica` CPUs each fit in `mask`, the CPUs that this
+// task (or all tasks about to be started here) may use. Throws usage with a cure if not: always if
+// one replica alone needs more than the mask, else unless `oversubscribe`.
+void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool oversubscribe);
+
+// Assigns CPUs to replicas and tasks.
+
+// One set of `cpus_each` CPUs for each of `parts`. `usable` is in topology order, so sets are
+// contiguous. While there are enough cores, a set takes one hardware thread per core; beyond that,
+// all threads, those of a core together. Past the end it wraps around and sets share CPUs. That is
+// oversubscription, or the mask belongs to this task alone and any part of it is right. Throws
+// usage if one set does not fit into `usable`.
+std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each);
+
+// The CPUs of this task: the local_rank-th part of the mask. Correct for a mask that all tasks of
+// the node share (Paceline's mpirun, --bind-to none), and for one that belongs to this task alone
+// (srun, --bind-to core).
+CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task);
+
+// Binds the calling thread; threads started later inherit the binding. Throws internal.
+void bind_this_thread(const CpuSet& cpus);
+
+// "0-3,8"
+std::string format_cpus(const CpuSet& cpus);
+
+// Assigns GPUs to replicas. Pure logic on the list of visible GPUs, so that it can be tested
+// without a GPU.
+//
+// Launchers either show each task its own GPU (srun --gpus-per-task, CUDA_VISIBLE_DEVICES), or show
+// all GPUs of a node to every task, which then chooses by local rank. Only the numbers tell which.
+// So ranks compare PCI ids afterwards: two tasks with the same GPU would otherwise hang or fail
+// inside a library.
+
+struct Gpu {
+  int index = -1;    // among the visible ones, in the CUDA runtime's order
+  std::string pci;   // "0000:1b:00.0", of the card; MIG instances of a card share it
+  std::string uuid;  // "GPU-5c8b...", "MIG-..."
+  std::string name;  // "NVIDIA H200"
+};
+
+// Whether several replicas may use one GPU: possible through host memory, never through NCCL.
+enum class GpuSharing { refused, allowed };
+
+// The GPUs of this task's `replicas`: all visible ones if there are exactly that many, else its
+// share of those that all tasks of the node see. `environment` is used only for the cure. Throws
+// usage if there are too few.
+std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank& process,
+                             int replicas, const Environment& environment,
+                             GpuSharing sharing = GpuSharing::refused);
+
+// A replica's GPU, as sent to the other ranks with an all_gather. The uuid, if known, distinguishes
+// cards of hosts that have the same name, and parts of a card (MIG).
+struct GpuCard {
+  std::array<char, 64> host{};
+  std::array<char, 32> pci{};
+  std::array<char, 48> uuid{};
+};
+GpuCard describe_card(const Gpu& gpu, const std::string& host);
+
+// `cards` in rank order. Throws usage naming ranks and GPU if two ranks have the same one.
+void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment);
+
+// Normalizes PCI ids of CUDA, NVML and the kernel: "00000000:1B:00.0" becomes "0000:1b:00.0".
+std::string canonical_pci(std::string_view text);
 
 }  // namespace paceline

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/meter/kernel_files.h"
-#include "engine/meter/meter_roots.h"
+#include "engine/meter/meter_files.h"
 
 namespace paceline {
 
@@ -25,7 +24,7 @@ struct MachineLoad {
   // Tasks of the machine, excluding this process.
   std::optional<int> runnable_before, runnable_after;
   std::optional<std::int64_t> involuntary_switches;  // of all threads of this process
-  std::optional<std::int64_t> heat_slowdowns;        // of these CPUs
+  std::optional<std::int64_t> thermal_throttles;        // of these CPUs
   std::optional<double> mhz;                         // of these CPUs at the second reading, mean
   std::optional<std::int64_t> peak_memory;           // resident bytes of this process so far, most
 };
@@ -62,7 +61,7 @@ class LoadMeter {
     OwnUse own;
     std::optional<CpuTimes> times;
     std::optional<double> limited, pressure;  // seconds since an arbitrary time
-    std::optional<std::int64_t> heat_slowdowns;
+    std::optional<std::int64_t> thermal_throttles;
     std::optional<LoadAverage> load;
   };
   Reading take() const;
@@ -72,5 +71,21 @@ class LoadMeter {
   std::function<OwnUse()> own_;
   Reading first_;
 };
+
+// Finds other processes that use some CPUs right now.
+
+struct BusyTask {
+  std::string name;  // from the kernel: printable, at most 15 characters
+  double cpus = 0;   // number of CPUs it kept busy
+};
+
+// Processes that were on one of `cpus` after `pause` and kept at least a twentieth of a CPU busy
+// during it. Groups them by name, busiest first. Excludes this process, processes that wait for it,
+// and its peers (same name and parent). Cannot see other users' processes if those are hidden.
+std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::function<void()>& pause,
+                                 const MeterRoots& roots = {});
+
+// "python3 (1.0 CPUs), cc1plus (0.6 CPUs) and 2 more"
+std::string to_text(const std::vector<BusyTask>& tasks);
 
 }  // namespace paceline

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/backend_stack.h"
 #include "engine/core/dtype.h"
-#include "engine/core/support.h"
 #include "engine/plan/network.h"
 
 namespace paceline {
@@ -156,5 +156,31 @@ Plan make_plan(const Network& network, int batch, Precision precision, const Sup
 // FLOPs of forward; a multiply-add counts as two.
 double forward_flops(const Operation& operation);
 double backward_flops(const Operation& operation);
+
+// Places tensors with known lifetimes in one arena.
+
+// Assigns an offset to each tensor, so that tensors alive at the same time never overlap. Largest
+// first, each at the lowest offset that is free during its whole life. Returns the size of the
+// arena in bytes.
+std::size_t place_tensors(std::vector<TensorInfo>& tensors);
+
+// Converts layers to operations with shapes, one per layer, before fusion.
+
+// In layer order, between a cast_input and the loss. Throws usage if shapes do not match.
+std::vector<Operation> lower(const Network& network);
+
+// Fuses operations that can share one pass over memory.
+
+// Fuses an operation with the only reader of its output if the device supports the combination. The
+// longest supported fusion wins:
+//
+//   dense + ReLU + dropout             conv + ReLU + max pooling
+//   batch_norm + ReLU + max pooling    batch_norm + add + ReLU
+//   batch_norm + batch_norm of the other summand + add + ReLU
+//
+// Adds a line to `notes` for each rejected fusion. Throws usage for an operation that the device
+// does not support at all.
+std::vector<Operation> fuse(const std::vector<Operation>& operations, const Supports& supports,
+                            std::vector<std::string>* notes);
 
 }  // namespace paceline

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
 
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
@@ -14,11 +19,10 @@
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
-#include "engine/failure/run_artifacts.h"
-#include "engine/start/launcher.h"
+#include "engine/failure/rank_status.h"
+#include "engine/failure/verdict.h"
+#include "engine/launch/program.h"
 #include "engine/start/output_filter.h"
-#include "engine/start/rank_lines.h"
-#include "engine/start/stop_requests.h"
 
 namespace paceline {
 
@@ -295,6 +299,132 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
   if (watch.gave_up) verdict = with_silence(verdict, artifacts, silence.error());
   if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
   return status_folder.kept(verdict);
+}
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+LauncherMake identify_launcher(const std::string& version_text) {
+  for (const char* name : {"Open MPI", "OpenRTE", "PRRTE"}) {
+    if (contains(version_text, name)) return LauncherMake::open_mpi;
+  }
+  for (const char* name : {"HYDRA", "Hydra", "Intel(R) MPI"}) {
+    if (contains(version_text, name)) return LauncherMake::hydra;
+  }
+  return LauncherMake::unknown;
+}
+
+std::optional<Launcher> find_launcher(const Environment& environment) {
+  for (const char* name : {"mpirun", "mpiexec"}) {
+    const auto program = find_program(name, environment);
+    if (!program) continue;
+    const std::string text = capture_output({program->string(), "--version"});
+    const auto lines = split(text, '\n');
+    return Launcher{*program, identify_launcher(text),
+                    lines.empty() ? "" : std::string(trim(lines.front()))};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> launch_command(const Launcher& launcher, int ranks,
+                                        const std::vector<std::string>& command) {
+  std::vector<std::string> words{launcher.program.string()};
+  switch (launcher.make) {
+    case LauncherMake::open_mpi:
+      for (const char* word : {"--bind-to", "none", "--map-by", "slot:OVERSUBSCRIBE", "-x",
+                               kStatusFolderVariable, "-x", kStarterVariable}) {
+        words.emplace_back(word);
+      }
+      break;
+    case LauncherMake::hydra:
+      for (const char* word : {"-bind-to", "none"}) words.emplace_back(word);
+      break;
+    case LauncherMake::unknown:
+      throw Error(ErrorKind::usage,
+                  fmt::format("\"{}\" is neither Open MPI nor MPICH", launcher.version),
+                  launcher.program.string(),
+                  "start the ranks yourself with it, or put another mpirun first in PATH");
+  }
+  words.emplace_back("-n");
+  words.push_back(std::to_string(ranks));
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+void prepare_environment(const Launcher& launcher, Environment& environment) {
+  // Launchers fail where it is not a folder; without it they take /tmp, as this program does.
+  std::error_code ignored;
+  const auto temporary = environment.find("TMPDIR");
+  if (temporary != environment.end() &&
+      !std::filesystem::is_directory(temporary->second, ignored)) {
+    environment.erase(temporary);
+  }
+  if (launcher.make != LauncherMake::open_mpi || geteuid() != 0) return;
+  environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
+  environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
+}
+
+namespace {
+
+int left_request(const std::filesystem::path& file) {
+  if (file.empty()) return 0;
+  int signal = 0;
+  std::ifstream(file) >> signal;
+  return signal;
+}
+
+}  // namespace
+
+StopRequests::StopRequests(std::filesystem::path file) : file_(std::move(file)) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+  descriptor_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (descriptor_ < 0) {
+    const int code = errno;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    throw Error(ErrorKind::internal, fmt::format("signals cannot be watched: {}", strerror(code)),
+                "", "check the limit on open files (ulimit -n)");
+  }
+}
+
+StopRequests::~StopRequests() {
+  pending();  // takes what would end the process now
+  close(descriptor_);
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+int StopRequests::pending() {
+  std::lock_guard lock(mutex_);
+  signalfd_siginfo info;
+  while (read(descriptor_, &info, sizeof info) == sizeof info) {
+    if (signal_ == 0) signal_ = static_cast<int>(info.ssi_signo);
+  }
+  if (signal_ == 0) signal_ = left_request(file_);
+  return signal_;
+}
+
+std::filesystem::path request_file(const std::filesystem::path& folder,
+                                   const std::string& attempt) {
+  return folder / ("stop-" + attempt);
+}
+
+std::filesystem::path request_file(const Environment& environment) {
+  const auto folder = status_folder(environment);
+  const auto attempt = environment.find(kStarterVariable);
+  if (!folder || attempt == environment.end()) return {};
+  return request_file(*folder, attempt->second);
+}
+
+void write_stop_request(const std::filesystem::path& file, int signal) {
+  replace_file(file, std::to_string(signal));
 }
 
 }  // namespace paceline

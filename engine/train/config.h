@@ -5,13 +5,26 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/device/update.h"
-#include "engine/input/decode/augment.h"
-#include "engine/train/goal.h"
+#include "engine/input/decode/image.h"
 #include "engine/train/schedule.h"
 
 namespace paceline {
+
+// A goal that ends training before its last epoch: a good enough evaluation.
+
+struct Goal {
+  Metric metric = Metric::test_accuracy;  // of the test set
+  double value = 0;                       // minimum for shares of samples, maximum for the loss
+
+  bool met_by(const EpochQuality& quality) const;
+  std::string text() const;  // "test_accuracy>=0.98"
+};
+
+// Parses "test_accuracy=0.98" or ">="; "test_top5=0.9"; "test_loss=0.1" or "<=". Throws usage.
+Goal parse_goal(std::string_view text);
 
 enum class RateRule { none, linear, sqrt };
 RateRule parse_rate_rule(const std::string& name);  // throws usage

@@ -1,6 +1,8 @@
 // Loss and accuracy on a data set, in parallel over ranks. Counts real samples only.
 #pragma once
 
+#include <functional>
+
 #include "engine/comm/communicator.h"
 #include "engine/device/device.h"
 #include "engine/input/loading/dataset.h"
@@ -19,5 +21,13 @@ struct Evaluation {
 // are not in memory. Results do not depend on its threads. Collective.
 Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& communicator,
                     Feeder::Setup input);
+
+// Running averages of batch_norm. Each replica has its own.
+
+// Replaces every replica's running averages with their mean over replicas while `body` runs, and
+// restores them afterwards. TensorFlow's mirrored strategy does the same when it reads variables
+// with aggregation on read. Collective.
+void with_averaged_statistics(Program& program, const Plan& plan, Communicator& communicator,
+                              const std::function<void()>& body);
 
 }  // namespace paceline

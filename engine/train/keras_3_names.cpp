@@ -1,5 +1,3 @@
-#include "engine/train/keras_3_names.h"
-
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "engine/core/text.h"
+#include "engine/train/weights.h"
 
 namespace paceline {
 

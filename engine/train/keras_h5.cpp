@@ -1,11 +1,10 @@
-#include "engine/train/keras_h5.h"
-
 #include <hdf5.h>
 
 #include <cstdint>
 #include <string>
 
 #include "engine/core/error.h"
+#include "engine/train/weights.h"
 
 namespace paceline {
 

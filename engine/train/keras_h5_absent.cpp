@@ -1,6 +1,6 @@
 // For a build without HDF5.
 #include "engine/core/error.h"
-#include "engine/train/keras_h5.h"
+#include "engine/train/weights.h"
 
 namespace paceline {
 

@@ -1,17 +1,39 @@
 // The result of a training run. run/ turns it into the record.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/comm/communicator.h"
+#include "engine/device/update.h"
 #include "engine/input/cache/image_store.h"
-#include "engine/train/memory_use.h"
+#include "engine/input/loading/dataset.h"
+#include "engine/plan/plan.h"
 #include "engine/train/phase_clock.h"
 #include "engine/train/trace/tracer.h"
 
 namespace paceline {
+
+// The memory that training takes.
+
+// Peak bytes of one replica. Everything is allocated before the first step.
+struct MemoryUse {
+  std::size_t activations = 0;  // including their gradients
+  std::size_t parameters = 0;
+  std::size_t gradients = 0;
+  std::size_t moments = 0;  // of the optimizer
+  std::size_t statistics = 0;
+  std::size_t scratch = 0;     // of the device's libraries
+  std::size_t checkpoint = 0;  // on the host: rank 0's copy of the state while it is written
+  std::size_t state() const { return parameters + moments + statistics; }
+  std::size_t total() const { return activations + gradients + state() + scratch + checkpoint; }
+  std::string text() const;  // "2.3 GiB: activations 2.0 GiB, parameters 98 MiB, ..."
+};
+
+MemoryUse memory_use(const Plan& plan, Optimizer optimizer, std::size_t scratch_bytes);
 
 struct EpochQuality {
   double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples, during training
@@ -47,7 +69,7 @@ struct CheckpointTimes {
   double slowdown = 0;
 };
 
-// The rank that delayed the others; see straggler.h.
+// The rank that delayed the others; see outcome.h.
 struct Straggler {
   int rank = 0;
   Phase phase = Phase::input;  // the largest part of the excess
@@ -71,7 +93,7 @@ struct TrainingOutcome {
   double consistency_seconds = 0;      // comparing replicas, on this rank; not in fit_seconds
   std::vector<double> epoch_seconds;   // barrier to barrier, maximum over ranks
   std::size_t steps = 0, samples = 0;  // of this call, if resumed; samples of all replicas
-  std::size_t warmup_samples = 0;      // of the first kWarmupSteps, see throughput.h
+  std::size_t warmup_samples = 0;      // of the first kWarmupSteps, see outcome.h
   std::size_t resumed_after = 0;       // steps done by earlier calls
   bool resumed = false;
   bool stopped = false;  // by a signal, after a checkpoint that is complete on all ranks
@@ -97,5 +119,51 @@ struct TrainingOutcome {
   // Of one replica, with all running at once.
   double probe_flops_per_second = 0, probe_bytes_per_second = 0;
 };
+
+// Gathers what input did on all ranks.
+
+constexpr std::size_t kBadPlaces = 5;  // number of bad samples that are named
+
+// Collective. `mine` has this rank's counts. `counts_caches`: this rank reports the cache that it
+// shares with others of its process or node.
+InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
+                          const RunInputCounts& mine, bool counts_caches);
+
+// The step times of all ranks, on rank 0.
+
+// Collective. Each rank gives as many steps. Rank 0 gets those of every rank, in `ranks`, which has
+// an entry for each; the others get none. In pieces of about `piece_bytes`, since each rank of a
+// node holds one: 4,096 ranks of 1,000 steps have 115 MB.
+void gather_steps(Communicator& communicator, const std::vector<StepTimes>& mine,
+                  std::vector<RankTimes>& ranks, std::size_t piece_bytes = std::size_t{8} << 20);
+
+// Training throughput in samples per second, and the length of the warm-up.
+
+// Warm-up steps, which fill caches and start threads. Rates, step quantiles and the straggler
+// search exclude them.
+inline constexpr std::size_t kWarmupSteps = 10;
+
+// The number of excluded steps. Zero for short runs.
+std::size_t count_warmup(const TrainingOutcome& outcome);
+
+// Samples per second of all replicas, from the end of the warm-up on the rank that finished it
+// first to the end of the last epoch. Includes time between steps. Excludes what fit_seconds
+// excludes, and the choice of algorithms.
+double samples_per_second(const TrainingOutcome& outcome);
+
+// Finds the rank that delayed the others, and its slow phase, from the step times of all ranks.
+//
+// A rank's *work* is a step without its waits for communication: input, forward, backward and
+// update. Its *excess* is its work minus the median of the other ranks' work. Equal ranks take
+// turns at being slowest. So a rank is a straggler only if it was slower than that median in nine
+// of ten equal stretches of the run (by chance, once in a hundred runs) and its excess is at least
+// 3 % of a step.
+
+inline constexpr std::size_t kStragglerStretches = 10;
+inline constexpr std::size_t kStragglerLeastSteps = 20;  // fewer steps are not judged
+inline constexpr double kStragglerLeastShare = 0.03;
+
+// All ranks have the same number of steps. Ignores the first `warmup` steps.
+std::optional<Straggler> find_straggler(const std::vector<RankTimes>& ranks, std::size_t warmup);
 
 }  // namespace paceline

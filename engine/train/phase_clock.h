@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/clock.h"
 #include "engine/core/lane.h"
-#include "engine/core/trace.h"
-#include "engine/train/trace/lane_timeline.h"
+#include "engine/train/trace/trace_file.h"
 
 namespace paceline {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
-#include "engine/core/trace.h"
+#include "engine/core/clock.h"
 #include "engine/plan/plan.h"
-#include "engine/train/trace/lane_timeline.h"
+#include "engine/train/trace/trace_file.h"
 
 namespace paceline {
 

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
+#include "engine/comm/checks/call_timeout.h"
 #include "engine/comm/checks/config_check.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/core/text.h"
+#include "engine/failure/rank_status.h"
 #include "engine/train/weights.h"
 
 namespace paceline {
@@ -86,13 +90,74 @@ std::string who_differs(const std::vector<std::uint64_t>& hashes) {
     (hashes[r] == most ? with : against).push_back(static_cast<int>(r));
   }
   if (2 * with.size() > hashes.size()) {
-    return fmt::format("{} differ{} from {}", ranks_text(against), against.size() == 1 ? "s" : "",
-                       ranks_text(with));
+    return fmt::format("{} differ{} from {}", rank_ranges(against), against.size() == 1 ? "s" : "",
+                       rank_ranges(with));
   }
   if (hashes.size() == 2) return "ranks 0 and 1 differ";
   std::vector<int> all(hashes.size());
   std::iota(all.begin(), all.end(), 0);
-  return ranks_text(all) + " differ, none of them with a majority";
+  return rank_ranges(all) + " differ, none of them with a majority";
+}
+
+void check_first_sum(Communicator& communicator, double seconds, std::size_t bytes,
+                     const std::function<void()>& sum) {
+  if (communicator.size() == 1) return;
+  const std::string what =
+      fmt::format("{}{} over {} ranks did not end within {:g} s", kFirstSum,
+                  format_bytes(static_cast<double>(bytes)), communicator.size(), seconds);
+  std::unique_ptr<AbortTimer> limit;
+  if (seconds > 0) limit = std::make_unique<AbortTimer>(communicator, seconds, what);
+  const double begin = now_seconds();
+  // The thread that looks at the clock may be late.
+  const auto has_passed = [&] {
+    return limit && (limit->has_passed() || now_seconds() - begin > seconds);
+  };
+  try {
+    sum();
+  } catch (const Error&) {
+    if (!has_passed()) throw;
+  }
+  if (!has_passed()) return;
+  throw Error(ErrorKind::stall, what, "before the first step",
+              "see which network the backend chose and whether it joins all nodes, or try another "
+              "backend")
+      .on_rank(communicator.rank());
+}
+
+namespace {
+
+std::string hash_of_operations(const Plan& plan) {
+  Hash hash;
+  for (const Operation& op : plan.operations) {
+    hash.add(op.name).add(" ").add(op.text()).add(" ").add(op.in.text()).add(op.out.text());
+    const int numbers[] = {op.from, op.from2, op.weight, op.bias, op.kernel, op.stride, op.padding};
+    hash.add(numbers, sizeof numbers);
+  }
+  return hash.hex();
+}
+
+std::string hash_of_parameters(const Plan& plan) {
+  Hash hash;
+  for (const ParameterInfo& info : plan.parameters) {
+    hash.add(info.name).add(info.shape.data(), info.shape.size() * sizeof(int));
+    hash.add(&info.offset, sizeof info.offset);
+  }
+  return hash.hex();
+}
+
+}  // namespace
+
+void check_common_plan(Communicator& communicator, const Plan& plan, const Device& device) {
+  if (communicator.size() == 1) return;
+  check_same_config(communicator,
+                    {{"plan of", plan.network},
+                     {"samples of a step", std::to_string(plan.batch)},
+                     {"sample", plan.sample.text()},
+                     {"operations", hash_of_operations(plan)},
+                     {"parameters", hash_of_parameters(plan)},
+                     {"parameter arena", std::to_string(plan.arena_elements) + " elements"},
+                     {"device", std::string(device.name())},
+                     {"device libraries", device.libraries()}});
 }
 
 }  // namespace paceline

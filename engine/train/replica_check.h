@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -43,5 +44,19 @@ class ReplicaCheck {
 // "rank 2 differs from ranks 0-1, 3" or, without a majority, "ranks 0 and 1 differ". `hashes` of
 // all ranks must not be all equal.
 std::string who_differs(const std::vector<std::uint64_t>& hashes);
+
+// Tests that these ranks can sum before anything long starts. A firewall between nodes, or a
+// network that a node lacks, affects the first sum but not the small messages before it.
+
+// `sum` queues a sum of `bytes` over the communicator and waits for it; collective. Throws stall if
+// it takes longer than `seconds`; 0: no limit.
+void check_first_sum(Communicator& communicator, double seconds, std::size_t bytes,
+                     const std::function<void()>& sum);
+
+// The part of the preflight check that needs the compiled network.
+
+// Throws mismatch unless all ranks have the same plan (operations, shapes, parameter arena) and the
+// same versions of the device's libraries. Collective; call it before collective allocations.
+void check_common_plan(Communicator& communicator, const Plan& plan, const Device& device);
 
 }  // namespace paceline

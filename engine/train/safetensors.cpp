@@ -1,5 +1,3 @@
-#include "engine/train/safetensors.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/core/dtype.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/half.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
+#include "engine/train/weights.h"
 
 namespace paceline {
 
@@ -143,7 +141,7 @@ std::vector<TensorPlace> safetensors_places(std::string_view bytes, const std::s
   if (bytes.size() < kLengthBytes) throw bad("is too short for a safetensors file", where);
   std::memcpy(&header_bytes, bytes.data(), kLengthBytes);
   if (header_bytes > bytes.size() - kLengthBytes || header_bytes > kMostHeaderBytes) {
-    throw bad("is no safetensors file, or cut short: the length of its header is " +
+    throw bad("is not a safetensors file, or cut short: the length of its header is " +
                   std::to_string(header_bytes),
               where);
   }

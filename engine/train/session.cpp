@@ -1,10 +1,19 @@
 #include "engine/train/session.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/json.h"
 
 namespace paceline {
 
@@ -94,6 +103,150 @@ TrainingOutcome run_session(const SessionSetup& setup,
   for (std::thread& thread : threads) thread.join();
   cause.rethrow();
   return std::move(outcomes[0]);
+}
+
+namespace {
+
+// What a rank tells the others.
+struct CacheMessage {
+  std::uint64_t node = 0;
+  std::int32_t replicas = 0;  // of its process; 0: another rank speaks for that
+  std::int32_t failed = 0;    // to make or open the node's cache
+  CacheRegion::Address address;
+  std::array<char, 160> why{};
+};
+
+// Containers of one machine have one boot but names of their own; copies of a virtual machine may
+// have one boot. Ranks that are taken for one node and are not, are told so by the token.
+std::uint64_t this_node() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::string name = host.data();
+  try {
+    name += read_text("/proc/sys/kernel/random/boot_id");
+  } catch (const Error&) {  // then the name alone must do
+  }
+  return hash_value(name);
+}
+
+class Sharing {
+ public:
+  Sharing(Communicator& communicator, DatasetPair* data, const InputOptions& options,
+          int replicas_here)
+      : communicator_(communicator),
+        data_(data),
+        options_(options),
+        words_(static_cast<std::size_t>(communicator.size())) {
+    mine_.node = this_node();
+    mine_.replicas = data ? replicas_here : 0;
+  }
+
+  CacheSharing agree() {
+    exchange();
+    const bool shares = data_ && count_tasks(mine_.node) > 1;
+    const bool leads = find_leader(mine_.node) == rank();
+    if (shares && leads) attempt(&Sharing::make);
+    exchange();
+    if (shares && !leads) attempt(&Sharing::open);
+    exchange();
+    CacheSharing result;
+    result.ranks = least_ranks();
+    result.refusal = first_refusal();
+    if (!data_) return result;
+    if (!is_shared(mine_.node)) {
+      keep_apart(*data_, options_);
+      result.bytes = options_.cache_bytes / static_cast<std::size_t>(options_.tasks_of_node);
+      return result;
+    }
+    keep_in(*data_, area_);
+    result.bytes = budget();
+    result.speaks = leads;
+    return result;
+  }
+
+ private:
+  std::size_t rank() const { return static_cast<std::size_t>(communicator_.rank()); }
+
+  void exchange() { communicator_.all_gather(&mine_, sizeof mine_, words_.data()); }
+
+  // A part of it where not all of the node's tasks are seen as its own.
+  std::size_t budget() const {
+    const auto tasks = static_cast<std::size_t>(options_.tasks_of_node);
+    return options_.cache_bytes / tasks * std::min(count_tasks(mine_.node), tasks);
+  }
+
+  void make() {
+    area_ = std::make_shared<CacheRegion>(cache_size(*data_, options_, budget()),
+                                          CacheRegion::Reach::node, options_.cache_folder);
+    mine_.address = area_->address();
+  }
+
+  void open() {
+    const CacheMessage& leader = words_[find_leader(mine_.node)];
+    if (leader.failed) return;
+    area_ = std::make_shared<CacheRegion>(leader.address, cache_size(*data_, options_, 0).samples);
+  }
+
+  void attempt(void (Sharing::*step)()) try {
+    (this->*step)();
+  } catch (const std::exception& error) {
+    mine_.failed = 1;
+    std::string why = fmt::format("rank {}: {}", rank(), error.what());
+    why.resize(std::min(why.size(), mine_.why.size() - 1));
+    std::copy(why.begin(), why.end(), mine_.why.begin());
+  }
+
+  bool is_first_on(const CacheMessage& word, std::uint64_t node) const {
+    return word.replicas > 0 && word.node == node;
+  }
+  std::size_t count_tasks(std::uint64_t node) const {
+    return static_cast<std::size_t>(
+        std::count_if(words_.begin(), words_.end(),
+                      [&](const CacheMessage& word) { return is_first_on(word, node); }));
+  }
+  std::size_t find_leader(std::uint64_t node) const {
+    const auto leader = std::find_if(words_.begin(), words_.end(), [&](const CacheMessage& word) {
+      return is_first_on(word, node);
+    });
+    return static_cast<std::size_t>(leader - words_.begin());
+  }
+  bool is_shared(std::uint64_t node) const {
+    return count_tasks(node) > 1 &&
+           std::none_of(words_.begin(), words_.end(),
+                        [&](const CacheMessage& word) { return word.node == node && word.failed; });
+  }
+
+  int least_ranks() const {
+    int least = communicator_.size();
+    for (const CacheMessage& word : words_) {
+      if (word.replicas == 0) continue;
+      int ranks = 0;
+      for (const CacheMessage& other : words_)
+        ranks += other.node == word.node ? other.replicas : 0;
+      least = std::min(least, is_shared(word.node) ? ranks : word.replicas);
+    }
+    return least;
+  }
+
+  std::string first_refusal() const {
+    const auto found = std::find_if(words_.begin(), words_.end(),
+                                    [](const CacheMessage& word) { return word.failed != 0; });
+    return found == words_.end() ? "" : found->why.data();
+  }
+
+  Communicator& communicator_;
+  DatasetPair* data_;
+  const InputOptions& options_;
+  CacheMessage mine_;
+  std::vector<CacheMessage> words_;  // of all ranks
+  std::shared_ptr<CacheRegion> area_;
+};
+
+}  // namespace
+
+CacheSharing share_cache(Communicator& communicator, DatasetPair* data, const InputOptions& options,
+                         int replicas_here) {
+  return Sharing(communicator, data, options, replicas_here).agree();
 }
 
 }  // namespace paceline

@@ -3,10 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/comm/backend.h"
+#include "engine/comm/communicator.h"
 #include "engine/core/error.h"
+#include "engine/input/loading/dataset.h"
 #include "engine/train/trainer.h"
 
 namespace paceline {
@@ -38,5 +41,21 @@ struct SessionSetup {
 // which is complete on rank 0.
 TrainingOutcome run_session(const SessionSetup& setup,
                             std::vector<std::unique_ptr<Communicator>>& communicators);
+
+// Shares one sample cache among the processes of a node. The first process creates it, the others
+// open it. If one cannot, each process of that node uses its own part of the budget.
+
+struct CacheSharing {
+  int ranks = 1;          // number of ranks that share; the minimum over nodes
+  std::size_t bytes = 0;  // memory limit of this rank's cache
+  bool speaks = true;     // this rank reports the cache's fill level
+  std::string refusal;    // why some ranks do not share, the same on every rank; may be empty
+};
+
+// Sets the caches of `data`'s stores. Collective over all replicas: the first replica of each
+// process passes the data and the number of replicas in the process, its other replicas pass null.
+// Throws as keep_apart().
+CacheSharing share_cache(Communicator& communicator, DatasetPair* data, const InputOptions& options,
+                         int replicas_here);
 
 }  // namespace paceline

@@ -10,13 +10,9 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
-#include "engine/train/common_plan.h"
-#include "engine/train/first_sum.h"
-#include "engine/train/input_outcome.h"
-#include "engine/train/next_batch.h"
-#include "engine/train/throughput.h"
+#include "engine/train/outcome.h"
+#include "engine/train/replica_check.h"
 #include "engine/train/weights.h"
-#include "engine/train/weights_file.h"
 
 namespace paceline {
 
@@ -108,7 +104,7 @@ Trainer::Trainer(Setup setup)
   }
 }
 
-// Lanes outlive the memory that their work uses. Its errors were told, or follow from one that was.
+// Lanes outlive the memory that their work uses. Errors here were reported already.
 Trainer::~Trainer() {
   Device& device = *setup_.device;
   for (Lane* lane : {&device.comm_lane(), &device.host_comm_lane(), &device.compute_lane()}) {

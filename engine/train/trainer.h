@@ -1,6 +1,7 @@
 // Trains one replica: the loop that every rank runs.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,11 +15,10 @@
 #include "engine/input/loading/feeder.h"
 #include "engine/plan/plan.h"
 #include "engine/train/config.h"
-#include "engine/train/memory_use.h"
+#include "engine/train/observers/observer.h"
 #include "engine/train/observers/observers.h"
 #include "engine/train/outcome.h"
 #include "engine/train/reducer.h"
-#include "engine/train/run_part.h"
 #include "engine/train/schedule.h"
 
 namespace paceline {
@@ -122,6 +122,34 @@ class Trainer {
   double last_report_ = 0;
   std::size_t last_report_step_ = 0;
   TrainingOutcome outcome_;
+};
+
+// The feeder's next batch. The wait is watched: a hanging file system ends the run, even if no
+// other rank waits for this one.
+inline const StagedBatch& next_batch(Feeder& feeder, Communicator& communicator) {
+  const OwnWait wait(communicator, "its next batch");
+  return feeder.next();
+}
+
+// Declare it behind a feeder: where an error does away with both, a queued copy may yet have to
+// read the last batch.
+class BatchInUse {
+ public:
+  BatchInUse(Program& program, Communicator& communicator)
+      : program_(program), communicator_(communicator) {}
+  ~BatchInUse() {
+    try {
+      const StreamWait wait(communicator_, "the steps before");
+      program_.wait_for_input();
+    } catch (const std::exception&) {  // of a device that does nothing any more
+    }
+  }
+  BatchInUse(const BatchInUse&) = delete;
+  BatchInUse& operator=(const BatchInUse&) = delete;
+
+ private:
+  Program& program_;
+  Communicator& communicator_;
 };
 
 }  // namespace paceline

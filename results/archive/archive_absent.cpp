@@ -1,6 +1,6 @@
 // For a build without libarchive.
 #include "engine/core/error.h"
-#include "results/archive/merge.h"
+#include "results/archive/study_archive.h"
 
 namespace paceline {
 

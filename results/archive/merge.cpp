@@ -1,5 +1,3 @@
-#include "results/archive/merge.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,8 +7,9 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "results/archive/study_archive.h"
 
 namespace paceline {
 

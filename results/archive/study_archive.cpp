@@ -11,10 +11,10 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/archive/tar.h"
-#include "results/layout.h"
+#include "results/parameters.h"
 
 namespace paceline {
 

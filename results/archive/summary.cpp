@@ -1,5 +1,3 @@
-#include "results/archive/summary.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +7,8 @@
 #include <unordered_map>
 
 #include "engine/core/error.h"
-#include "engine/core/list_text.h"
 #include "engine/core/text.h"
+#include "results/archive/study_archive.h"
 #include "results/machine.h"
 
 namespace paceline {
@@ -194,7 +192,7 @@ Json to_json(const StudySummary& summary) {
 std::string to_text(const StudySummary& summary) {
   std::string text = missing_text(summary);
   for (const auto& [machine, runs] : summary.machines) {
-    text += fmt::format("{} completed run{} of {}\n", runs, runs == 1 ? "" : "s", machine);
+    text += fmt::format("{} of {}\n", counted(runs, "completed run"), machine);
   }
   return text;
 }

@@ -10,7 +10,6 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/import/formats.h"
-#include "results/import/keys.h"
 #include "results/import/lines.h"
 
 namespace paceline {

@@ -1,5 +1,3 @@
-#include "results/import/google_benchmark.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <set>
 
 #include "engine/core/error.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"

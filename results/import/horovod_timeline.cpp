@@ -9,12 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/core/foreign_text.h"
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
-#include "results/quantiles.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 
@@ -67,7 +65,7 @@ struct TensorSpans {
   ElementType type;
 };
 
-// "[3, 3, 64]" is 576 elements, "[]" one; 0: it is no shape.
+// "[3, 3, 64]" is 576 elements, "[]" one; 0: it is not a shape.
 std::int64_t count_elements(const std::string& shape) {
   if (shape.size() < 2 || shape.front() != '[' || shape.back() != ']') return 0;
   double product = 1;
@@ -164,7 +162,7 @@ class TimelineReader {
     row.count = tensor.elements;
     row.bytes = tensor.elements * tensor.type.bytes;
     row.samples = static_cast<std::int64_t>(tensor.reductions.size());
-    row.calls_a_sample = 1;
+    row.calls_per_sample = 1;
     row.seconds = seconds_at(tensor.reductions, 0.5);
     row.seconds_min = seconds_at(tensor.reductions, 0);
     row.seconds_p95 = seconds_at(tensor.reductions, 0.95);
@@ -206,7 +204,7 @@ class TimelineReader {
     RunRecord& record = run.record;
     if (ranks_ > 0) set_replicas(record, ranks_);
     record.layout.replicas_are = "gpus";
-    record.provenance.backend_asked = "Horovod";
+    record.provenance.backend_requested = "Horovod";
     CollectiveFacts& facts = record.collective.emplace();
     facts.operation = "all_reduce in training";
     facts.dtype = reduced.front()->type.name;

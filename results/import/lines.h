@@ -5,7 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "results/import/format.h"
+#include "results/import/formats.h"
+#include "results/shipped.h"
 
 namespace paceline {
 
@@ -50,5 +51,30 @@ struct ElementType {
   int bytes = 0;
 };
 ElementType element_type(std::string_view foreign);
+
+// What launchers and terminals add to the lines of a program's output.
+
+// The output as its program wrote it: without colours, a byte order mark, and labels that most
+// lines begin with, as of srun --label ("0: "), mpirun --tag-output ("[1,0]<stdout>:"), kubectl
+// logs --timestamps. `notes` get a sentence on labels that were taken off. Lines keep their
+// numbers.
+std::string without_labels(std::string_view text, std::vector<std::string>& notes);
+
+// The single values of a run record by name, for --set and --column: "gpus", "fit_seconds",
+// "hardware". Taken from the list of parameters and from the structs themselves.
+
+struct RecordKey {
+  std::string name;             // "samples_per_second"; "timing.warmup_steps_excluded" if several
+                                // sections have it
+  std::vector<std::string> to;  // JSON pointers: {"/layout/gpus", "/parameters/gpus"}
+  bool is_text = false;
+  bool is_result = false;  // a measurement, which only a file can give
+};
+
+// Throws usage with the nearest names.
+const RecordKey& record_key_named(std::string_view name, std::string_view option);
+
+// "hardware=A100" into `record`. Throws usage: no such key, a result, not a number.
+void set_value(Json& record, const std::string& assignment);
 
 }  // namespace paceline

@@ -9,10 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/core/foreign_text.h"
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
 

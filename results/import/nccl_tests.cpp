@@ -9,7 +9,6 @@
 #include <set>
 
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
 
@@ -221,7 +220,7 @@ class NcclReader {
     row.seconds = kMicro * positive_number(words.time, "time", file_, line.number);
     row.count = std::max<std::int64_t>(row.count, 1);
     row.samples = 1;
-    row.calls_a_sample = to_integer(test().iterations).value_or(1);
+    row.calls_per_sample = to_integer(test().iterations).value_or(1);
     const double algbw = static_cast<double>(row.bytes) / row.seconds;
     // Printed with two digits.
     const double printed = to_real(words.algbw).value_or(-1) * kGiga;
@@ -270,7 +269,7 @@ class NcclReader {
       record.layout.replicas_are = "gpus";
       record.provenance.hosts = each.hosts;
       record.provenance.hardware = join({each.gpus.begin(), each.gpus.end()}, ", ");
-      record.provenance.backend_asked = "NCCL";
+      record.provenance.backend_requested = "NCCL";
       CollectiveFacts& facts = record.collective.emplace();
       facts.operation = each.operation;
       facts.dtype = each.dtype;

@@ -140,7 +140,7 @@ class OsuReader {
       if (name == "Avg Latency(us)" || name == "Latency (us)") row.seconds = microseconds();
       if (name == "Min Latency(us)") row.seconds_min = microseconds();
       if (name.starts_with("P95 ")) row.seconds_p95 = microseconds();
-      if (name == "Iterations") row.calls_a_sample = to_integer(words[i]);
+      if (name == "Iterations") row.calls_per_sample = to_integer(words[i]);
       if (name == "Validation" && words[i] == "Pass") row.wrong = 0;
       if (name == "Validation" && words[i] != "Pass") row.first_wrong = words[i].substr(0, 40);
       if (name != "Bandwidth (MB/s)") continue;
@@ -169,7 +169,7 @@ class OsuReader {
     ImportedRun& run = content_.runs.emplace_back();
     run.line = each.line;
     RunRecord& record = run.record;
-    record.provenance.backend_asked = each.library;
+    record.provenance.backend_requested = each.library;
     CollectiveFacts& facts = record.collective.emplace();
     facts.operation = parse_operation(each.title);
     facts.dtype = element_type(each.datatype).name;

@@ -12,7 +12,7 @@ namespace paceline {
 
 struct CollectiveRow {
   std::int64_t bytes = 0, count = 0;
-  std::optional<std::int64_t> samples, calls_a_sample;
+  std::optional<std::int64_t> samples, calls_per_sample;
   double seconds = 0;
   std::optional<double> seconds_min, seconds_p95, algbw_bytes_per_second, busbw_bytes_per_second;
   std::optional<std::int64_t> wrong;
@@ -28,7 +28,7 @@ struct CollectiveRow {
     each("bytes", bytes, kRequiredPositive);
     each("count", count, kRequiredPositive);
     each("samples", samples);
-    each("calls_a_sample", calls_a_sample);
+    each("calls_per_sample", calls_per_sample);
     each("seconds", seconds, kRequiredPositive);
     each("seconds_min", seconds_min, kPositive);
     each("seconds_p95", seconds_p95, kPositive);

@@ -38,7 +38,7 @@ struct ReadyGradientsFacts {
 struct PlanFacts {
   std::optional<std::int64_t> parameter_count;
   std::optional<double> flops_per_sample;
-  std::vector<std::int64_t> buckets_bytes;
+  std::vector<std::int64_t> bucket_bytes;
   std::vector<ReadyGradientsFacts> gradients;  // in the order in which they become ready
   MemoryFacts memory_bytes;
   std::optional<bool> gradients_in_backend_memory, overlapped;
@@ -48,7 +48,7 @@ struct PlanFacts {
   void fields(Each& each) {
     each("parameter_count", parameter_count);
     each("flops_per_sample", flops_per_sample);
-    each("buckets_bytes", buckets_bytes);
+    each("bucket_bytes", bucket_bytes);
     each("gradients", gradients);
     each("memory_bytes", memory_bytes);
     each("gradients_in_backend_memory", gradients_in_backend_memory);

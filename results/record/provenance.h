@@ -12,7 +12,7 @@ namespace paceline {
 
 // From Slurm's environment variables.
 struct Allocation {
-  std::string job, array_job, array_element, restarts, cluster, partition, nodes;
+  std::string job, array_job, array_task, restarts, cluster, partition, nodes;
   std::string node;  // of the writing rank
   std::string tasks_per_node, cpus_per_node, cpus_per_task, memory_mb_per_node, memory_mb_per_cpu;
   std::string gpus, modules;
@@ -22,7 +22,7 @@ struct Allocation {
   void fields(Each& each) {
     each("job", job);
     each("array_job", array_job);
-    each("array_element", array_element);
+    each("array_task", array_task);
     each("restarts", restarts);
     each("cluster", cluster);
     each("partition", partition);
@@ -58,7 +58,7 @@ struct LoadFacts {
   std::optional<double> seconds, other_cpu_share, worst_other_cpu_share, steal_share;
   std::optional<double> cpu_limited_share, cpu_pressure_share, load_average;
   std::optional<std::int64_t> runnable_tasks_before, runnable_tasks_after, involuntary_switches;
-  std::optional<std::int64_t> heat_slowdowns;
+  std::optional<std::int64_t> thermal_throttles;
   std::optional<double> least_mhz, involuntary_switches_per_step;
   std::optional<std::int64_t> peak_memory_bytes;  // resident, summed over processes
 
@@ -76,7 +76,7 @@ struct LoadFacts {
     each("runnable_tasks_before", runnable_tasks_before);
     each("runnable_tasks_after", runnable_tasks_after);
     each("involuntary_switches", involuntary_switches);
-    each("heat_slowdowns", heat_slowdowns);
+    each("thermal_throttles", thermal_throttles);
     each("least_mhz", least_mhz);
     each("involuntary_switches_per_step", involuntary_switches_per_step);
     each("peak_memory_bytes", peak_memory_bytes);
@@ -141,7 +141,7 @@ struct Provenance {
   std::string cpu_model;
   NodeFacts machine;
   std::vector<std::string> affinity;  // one per rank: "0-3"
-  std::string data_set, data_hash, weights_hash, backend_asked, backend_used;
+  std::string data_set, data_hash, weights_hash, backend_requested, backend_used;
   std::vector<std::string> implementations;
   std::string started_at;
   LoadFacts machine_load;
@@ -168,7 +168,7 @@ struct Provenance {
     each("data_set", data_set);
     each("data_hash", data_hash);
     each("weights_hash", weights_hash);
-    each("backend_asked", backend_asked);
+    each("backend_requested", backend_requested);
     each("backend_used", backend_used);
     each("implementations", implementations);
     each("started_at", started_at);

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "engine/comm/allreduce_bench.h"
-#include "engine/comm/table.h"
+#include "engine/comm/backend.h"
 #include "engine/core/error.h"
 #include "results/names.h"
 #include "tests/bench/main.h"

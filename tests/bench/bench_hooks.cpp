@@ -13,7 +13,7 @@
 #include "tests/bench/main.h"
 #include "tests/conformance/device/cases.h"
 #include "tests/support/scratch.h"
-#include "workloads/table.h"
+#include "workloads/workload.h"
 
 namespace paceline::bench {
 

@@ -11,7 +11,7 @@
 #include "engine/core/random.h"
 #include "engine/input/decode/image.h"
 #include "engine/input/decode/resize.h"
-#include "engine/input/formats/idx.h"
+#include "engine/input/formats/formats.h"
 #include "engine/input/loading/feeder.h"
 #include "tests/bench/jpeg_bound.h"
 #include "tests/bench/main.h"

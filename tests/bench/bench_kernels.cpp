@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/device/table.h"
+#include "engine/device/device.h"
 #include "tests/bench/fma_bound.h"
 #include "tests/bench/main.h"
 #include "tests/bench/turns.h"
 #include "tests/conformance/device/cases.h"
-#include "workloads/table.h"
+#include "workloads/workload.h"
 
 namespace paceline::bench {
 

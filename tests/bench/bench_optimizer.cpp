@@ -2,7 +2,7 @@
 // in a name is the bytes of the parameters; gradients and moments come on top.
 #include <algorithm>
 
-#include "engine/device/table.h"
+#include "engine/device/device.h"
 #include "tests/bench/main.h"
 #include "tests/bench/turns.h"
 #include "tests/conformance/device/cases.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/comm/rendezvous/store_state.h"
+#include "engine/comm/rendezvous/server.h"
 #include "engine/core/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "engine/core/error.h"
-#include "engine/input/formats/example.h"
+#include "engine/input/formats/tfrecord.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kClasses = 5;

@@ -2,7 +2,7 @@
 // in one line, whatever the bytes are.
 #include <cstdlib>
 
-#include "engine/failure/run_artifacts.h"
+#include "engine/failure/verdict.h"
 #include "tests/fuzz/parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

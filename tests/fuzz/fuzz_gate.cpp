@@ -1,8 +1,6 @@
 // Google Benchmark's JSON and records from untrusted files, through the gate and the explanation:
 // the first part is a file of benchmarks, the others are records.
 #include "analysis/explain/explain.h"
-#include "analysis/gate/export.h"
-#include "analysis/gate/google_benchmark.h"
 #include "analysis/gate/render.h"
 #include "engine/core/error.h"
 #include "tests/fuzz/parts.h"

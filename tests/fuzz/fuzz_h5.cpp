@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "engine/core/error.h"
-#include "engine/train/keras_h5.h"
+#include "engine/train/weights.h"
 #include "tests/fuzz/parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

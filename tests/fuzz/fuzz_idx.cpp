@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "engine/core/error.h"
-#include "engine/input/formats/idx.h"
+#include "engine/input/formats/formats.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "engine/core/error.h"
-#include "engine/input/formats/npz.h"
+#include "engine/input/formats/formats.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

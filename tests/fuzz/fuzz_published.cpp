@@ -1,6 +1,6 @@
 // A published table from an untrusted folder: its description and its rows.
 #include "engine/core/error.h"
-#include "results/published.h"
+#include "results/shipped.h"
 #include "tests/fuzz/parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

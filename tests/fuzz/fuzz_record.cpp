@@ -4,7 +4,7 @@
 
 #include "analysis/study/run.h"
 #include "engine/core/error.h"
-#include "results/record.h"
+#include "results/store.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "engine/core/error.h"
-#include "engine/train/safetensors.h"
+#include "engine/train/weights.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -1,11 +1,10 @@
 // Two folders side by side where nothing changed, or something did.
-#include "analysis/gate/sides.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <regex>
 
+#include "analysis/gate/side.h"
 #include "tests/laboratory/rate.h"
 #include "tests/laboratory/records.h"
 

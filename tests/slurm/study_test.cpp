@@ -59,7 +59,7 @@ TEST_F(SlurmStudy, TwoShapesThreeRepeatsTwoBackendsToATable) {
   const Record record = load_store(study("two")).records.front();
   const Json& allocation = record.json().at("provenance").at("allocation");
   EXPECT_EQ(allocation.at("partition"), "main");
-  EXPECT_TRUE(allocation.contains("array_element"));
+  EXPECT_TRUE(allocation.contains("array_task"));
   EXPECT_GE(allocation.at("other_jobs"), 0);
 }
 

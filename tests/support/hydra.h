@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/core/environment.h"
-#include "engine/start/launcher.h"
+#include "engine/start/spawn.h"
 
 namespace paceline {
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "results/expected_runs.h"
 #include "slurm/journal.h"
 #include "sweeps/expansion.h"
-#include "sweeps/schedule.h"
+#include "sweeps/inventory.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline::testing {

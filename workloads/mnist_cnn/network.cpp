@@ -1,4 +1,4 @@
-#include "workloads/mnist.h"
+#include "workloads/networks.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "workloads/resnet50.h"
+#include "workloads/networks.h"
 #include "workloads/workload.h"
 
 namespace paceline {

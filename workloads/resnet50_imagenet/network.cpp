@@ -1,5 +1,5 @@
 #include "engine/core/error.h"
-#include "workloads/resnet50.h"
+#include "workloads/networks.h"
 #include "workloads/workload.h"
 
 namespace paceline {

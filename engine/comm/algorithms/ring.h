@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "engine/comm/transport/wire.h"
+#include "engine/comm/transport/socket_wire.h"
 #include "engine/core/dtype.h"
 
 namespace paceline {

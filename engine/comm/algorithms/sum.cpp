@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/core/dtype.h"
 #include "engine/core/error.h"
-#include "engine/core/half.h"
 
 namespace paceline {
 

@@ -1,5 +1,3 @@
-#include "engine/comm/algorithms/sum_check.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +6,7 @@
 #include <vector>
 
 #include "engine/comm/algorithms/sum.h"
-#include "engine/core/half.h"
+#include "engine/core/dtype.h"
 
 namespace paceline {
 

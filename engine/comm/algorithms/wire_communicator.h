@@ -1,9 +1,11 @@
 // All collectives over a wire: sums in a ring, the control plane in log2(ranks) rounds.
 #pragma once
 
+#include <utility>
+
 #include "engine/comm/algorithms/ring.h"
 #include "engine/comm/communicator.h"
-#include "engine/comm/transport/wire.h"
+#include "engine/comm/transport/socket_wire.h"
 
 namespace paceline {
 
@@ -34,5 +36,24 @@ void broadcast_over(Wire& wire, std::span<std::byte> data, int root);
 // All-gather over a wire, in log2(members) rounds between members whose distance is a power of two.
 // `all` has one block of equal size per member; this member's block is already filled in.
 void all_gather_over(Wire& wire, std::span<std::byte> all, std::string_view label);
+
+// Ranks that communicate over Paceline's own sockets.
+
+class SocketCommunicator : public WireCommunicator {
+ public:
+  // See SocketWire.
+  SocketCommunicator(std::map<int, Descriptor> connections, RankGroup group,
+                     const Deadlines& deadlines)
+      : WireCommunicator(wire_), wire_(std::move(connections), std::move(group), deadlines) {}
+
+  std::string description() const { return wire_.description(); }
+  bool is_local() const { return wire_.is_local(); }
+  // See SocketWire.
+  void check_connections(std::string_view label = {}) { wire_.check_connections(label); }
+  void abort(std::string_view why) noexcept override { wire_.abort(why); }
+
+ private:
+  SocketWire wire_;
+};
 
 }  // namespace paceline

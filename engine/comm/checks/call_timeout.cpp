@@ -8,7 +8,7 @@
 
 #include "engine/comm/rendezvous/liveness.h"
 #include "engine/core/clock.h"
-#include "engine/core/list_text.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -57,11 +57,28 @@ Error timeout_error(std::string_view call, const Deadlines& deadlines, LivenessC
   if (control != nullptr) {
     const std::vector<int> late = control->late_ranks();
     if (!late.empty()) {
-      what +=
-          fmt::format(": rank{} {} did not come", late.size() == 1 ? "" : "s", numbers_text(late));
+      what += ": " + ranks_text(late) + " did not come";
     }
   }
   return Error(ErrorKind::stall, what, std::string(label), "see what the other ranks were doing");
+}
+
+AbortTimer::AbortTimer(Communicator& communicator, double seconds, std::string why)
+    : thread_([this, &communicator, seconds, why = std::move(why)] {
+        std::unique_lock lock(mutex_);
+        const std::chrono::duration<double> limit(seconds);
+        if (changed_.wait_for(lock, limit, [this] { return done_; })) return;
+        passed_ = true;
+        communicator.abort(why);
+      }) {}
+
+AbortTimer::~AbortTimer() {
+  {
+    std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
 }
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // A timeout for calls that cannot be polled: a thread acts when a call exceeds the deadline.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -53,5 +54,25 @@ class LivenessConnection;
 // `control` (may be null) knows them. The library itself does not say.
 Error timeout_error(std::string_view call, const Deadlines& deadlines, LivenessConnection* control,
                     std::string_view label);
+
+// Aborts a communicator after some seconds, from a background thread.
+
+class AbortTimer {
+ public:
+  // Aborts `communicator` with `why`, unless destroyed within `seconds`.
+  AbortTimer(Communicator& communicator, double seconds, std::string why);
+  ~AbortTimer();
+  AbortTimer(const AbortTimer&) = delete;
+  AbortTimer& operator=(const AbortTimer&) = delete;
+
+  bool has_passed() const { return passed_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::atomic<bool> passed_{false};
+  std::thread thread_;
+};
 
 }  // namespace paceline

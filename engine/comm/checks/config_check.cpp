@@ -9,7 +9,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/core/list_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -111,7 +110,7 @@ std::string values_text(const std::vector<ConfigGroup>& groups, const std::strin
   std::sort(values.begin(), values.end(),
             [](const auto& a, const auto& b) { return a.second.front() < b.second.front(); });
   std::vector<std::string> parts;
-  for (const auto& [value, ranks] : values) parts.push_back(ranks_text(ranks) + " " + value);
+  for (const auto& [value, ranks] : values) parts.push_back(rank_ranges(ranks) + " " + value);
   return join(parts, ", ");
 }
 
@@ -136,7 +135,7 @@ std::vector<Digest> exchange_digests(Communicator& communicator, const std::vect
 
 }  // namespace
 
-std::string ranks_text(const std::vector<int>& ranks) {
+std::string rank_ranges(const std::vector<int>& ranks) {
   std::vector<std::string> runs;
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t last = i;

@@ -38,6 +38,6 @@ void wait_until_all_know(Communicator& communicator) noexcept;
 std::string differences(const std::vector<ConfigGroup>& groups);
 
 // "rank 3", "ranks 0-2, 5".
-std::string ranks_text(const std::vector<int>& ranks);
+std::string rank_ranges(const std::vector<int>& ranks);
 
 }  // namespace paceline

@@ -9,9 +9,8 @@
 #include <utility>
 
 #include "engine/comm/rendezvous/liveness.h"
-#include "engine/core/binding.h"
 #include "engine/core/clock.h"
-#include "engine/core/list_text.h"
+#include "engine/core/lane.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 
@@ -33,10 +32,6 @@ double poll_interval(const StallMonitor::Setup& setup) {
   const double shortest =
       std::min({deadlines.warn_seconds, deadlines.abort_seconds, setup.grace_seconds});
   return std::clamp(shortest / 8, 0.02, 1.0);
-}
-
-std::string named(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", numbers_text(ranks));
 }
 
 bool is_own(const Error& error) {
@@ -183,7 +178,7 @@ std::string StallMonitor::late_ranks(int waiting, int& first_waiting) {
   lock.unlock();
   first_waiting = setup_.rank;
   if (std::find(late.begin(), late.end(), waiting) != late.end()) return "";  // for itself
-  if (!late.empty()) return named(late);
+  if (!late.empty()) return ranks_text(late);
   const std::lock_guard control_lock(control_mutex_);
   if (control_ == nullptr) return "";
   for (const int task : control_->late_ranks()) late.push_back(task * setup_.replicas_here);
@@ -192,7 +187,7 @@ std::string StallMonitor::late_ranks(int waiting, int& first_waiting) {
   for (first_waiting = 0; std::binary_search(late.begin(), late.end(), first_waiting);) {
     first_waiting += setup_.replicas_here;
   }
-  return late.empty() ? "" : named(late);
+  return late.empty() ? "" : ranks_text(late);
 }
 
 void StallMonitor::end_process(const Error& why) {

@@ -8,8 +8,8 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/core/binding.h"
 #include "engine/core/error.h"
+#include "engine/core/lane.h"
 #include "engine/core/log.h"
 
 namespace paceline {

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "engine/comm/rendezvous/socket.h"
-#include "engine/comm/rendezvous/store_state.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
@@ -41,7 +40,7 @@ constexpr int kWakeUp = 0, kListener = 1, kFirstName = 2;
 
 Error no_port(const BootstrapAddress& where, int cause) {
   if (cause == EADDRNOTAVAIL) {
-    return {ErrorKind::usage, fmt::format("\"{}\" is no address of this machine", where.host),
+    return {ErrorKind::usage, fmt::format("\"{}\" is not a local address", where.host),
             "bootstrap store", "set PACELINE_STORE to an address of rank 0's node"};
   }
   return {ErrorKind::usage,

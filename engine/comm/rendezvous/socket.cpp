@@ -130,7 +130,7 @@ std::vector<Endpoint> resolve(const std::string& host) {
   return endpoints;
 }
 
-// The name is Linux's abstract one, which begins with a zero and is no file.
+// The name is Linux's abstract one, which begins with a zero and is not a file.
 Endpoint local_endpoint(std::string_view name) {
   Endpoint endpoint;
   auto& address = reinterpret_cast<sockaddr_un&>(endpoint.address);

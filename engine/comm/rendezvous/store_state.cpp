@@ -1,11 +1,10 @@
-#include "engine/comm/rendezvous/store_state.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "engine/comm/rendezvous/server.h"
 #include "engine/core/error.h"
 
 namespace paceline {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/device/cpu/share.h"
+#include "engine/device/cpu/parallel.h"
 
 namespace paceline::cpu {
 

@@ -19,6 +19,7 @@
 #include "engine/device/cpu/weight_gradient.h"
 #include "engine/device/cpu/winograd.h"
 #include "engine/device/cpu/winograd_fp32.h"
+#include "engine/plan/plan.h"
 
 namespace paceline::cpu {
 
@@ -90,5 +91,14 @@ class Conv {
   bool sums_ = false;        // data_ accumulates into dx itself
   std::size_t scratch_bytes_ = 0;
 };
+
+// The fusion with a loop of its own: 3x3 convolution of a one-channel sample, ReLU and 2x2 max
+// pooling.
+
+inline bool is_stem(const Operation& op) {
+  return op.kind == OpKind::conv && op.from == 0 && op.relu && op.pool == 2 &&
+         op.in.channels == 1 && op.kernel == 3 && op.stride == 1 && op.padding == 0 &&
+         op.out.channels % 16 == 0 && op.in.height % 2 == 0 && op.in.width % 2 == 0;
+}
 
 }  // namespace paceline::cpu

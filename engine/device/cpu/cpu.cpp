@@ -6,11 +6,11 @@
 #include <memory>
 #include <numeric>
 
-#include "engine/core/binding.h"
 #include "engine/core/error.h"
+#include "engine/core/lane.h"
 #include "engine/core/text.h"
 #include "engine/device/cpu/program.h"
-#include "engine/device/probe.h"
+#include "engine/device/device.h"
 
 namespace paceline {
 

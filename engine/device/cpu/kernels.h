@@ -10,15 +10,206 @@
 
 #include "engine/core/random.h"
 #include "engine/device/cpu/bf16.h"
-#include "engine/device/cpu/norm_kernels.h"
-#include "engine/device/cpu/plane_kernels.h"
-#include "engine/device/cpu/pointwise_kernels.h"
-#include "engine/device/cpu/product_kernels.h"
-#include "engine/device/cpu/winograd_fp32_kernels.h"
 #include "engine/device/cpu/winograd_kernels.h"
 #include "engine/device/update.h"
 
 namespace paceline::cpu {
+
+// The loops of batch normalisation: sums over rows, and the elementwise pass with the following
+// addition and ReLU. Rows are places of a plane, `channels` wide, without gaps. NHWC is a single
+// run of rows; a blocked layout has one run per block of 16 channels.
+//
+//   y  = a x + b                  a = gamma / sqrt(variance + epsilon), b = beta - a mean
+//   dx = a g + c1 x + c0          g = dy but 0 where y <= 0; see norm.cpp for c1 and c0
+//
+// Sums are of x - pivot, any value near the mean, to avoid cancellation in the variance.
+
+// Adds to s = sum of (x - pivot), q = sum of its square.
+template <typename T>
+struct NormSums {
+  const T* x;
+  std::size_t rows, channels;
+  const float* pivot;
+  float *s, *q;
+};
+
+// y = a x + b + skip, then ReLU. skip is absent, unmodified, or normalised as well (a2 skip + b2).
+template <typename T>
+struct NormApply {
+  const T* x;
+  T* y;
+  std::size_t rows, channels;
+  const float *a, *b;
+  const T* skip = nullptr;
+  const float *a2 = nullptr, *b2 = nullptr;
+  std::uint8_t* signs = nullptr;  // with ReLU: one bit per element, set if it passes
+  bool streams = false;           // writes y past the caches
+};
+
+// Adds to s = sum of g, q = sum of g (x - pivot), and q2, the same for x2.
+template <typename T>
+struct NormGradientSums {
+  const T *x, *dy;
+  std::size_t rows, channels;
+  const float* pivot;
+  float *s, *q;
+  const std::uint8_t* signs = nullptr;
+  const T* x2 = nullptr;
+  const float* pivot2 = nullptr;
+  float* q2 = nullptr;
+};
+
+template <typename T>
+struct NormBackward {
+  const T *x, *dy;
+  T* dx;
+  std::size_t rows, channels;
+  const float *a, *c1, *c0;
+  bool adds_dx = false;
+  const std::uint8_t* signs = nullptr;
+  T* residual = nullptr;  // receives g; may equal dy
+  bool adds_residual = false;
+  const T* x2 = nullptr;  // the normalised other summand
+  T* dx2 = nullptr;
+  const float *a2 = nullptr, *d1 = nullptr, *d0 = nullptr;
+  bool adds_dx2 = false;
+  bool streams = false;  // dx and dx2 are written past the caches, unless added to
+};
+
+template <typename T>
+struct NormKernels {
+  void (*sums)(const NormSums<T>& work);
+  void (*apply)(const NormApply<T>& work);
+  void (*gradient_sums)(const NormGradientSums<T>& work);
+  void (*backward)(const NormBackward<T>& work);
+};
+
+// Loops over planes: images of height x width places, `channels` wide, without gaps. NHWC has one
+// image per sample; a blocked layout has one per block of 16 channels.
+
+struct Window {
+  int height, width;          // of the input image
+  int out_height, out_width;  // of the pooled image
+  int kernel, stride, padding;
+  std::size_t channels;
+};
+
+template <typename T>
+struct PlaneKernels {
+  // `chosen` is the position of the largest element in its window, row by row; ties go to the
+  // first.
+  void (*max_pool)(const Window& window, const T* x, T* y, std::uint8_t* chosen);
+  // Sets dx, or adds to it.
+  void (*max_pool_backward)(const Window& window, const T* dy, const std::uint8_t* chosen, T* dx,
+                            bool adds);
+  // The mean of `rows` places, and its gradient distributed over them.
+  void (*average)(const T* x, float* y, std::size_t rows, std::size_t channels);
+  void (*average_backward)(const float* dy, T* dx, std::size_t rows, std::size_t channels,
+                           bool adds);
+  // y takes every stride-th place of x in both directions. The inverse sets dx to dy there and to
+  // zero elsewhere, or adds dy there.
+  void (*gather)(const Window& window, const T* x, T* y);
+  void (*scatter)(const Window& window, const T* dy, T* dx, bool adds);
+  void (*add)(const T* a, const T* b, T* y, std::size_t count);
+  void (*relu)(const T* x, T* y, std::size_t count);
+  // dx = y <= 0 ? 0 : dy, or dx += that
+  void (*relu_backward)(const T* y, const T* dy, T* dx, std::size_t count, bool adds);
+  // Pixels divided by 255.
+  void (*cast_u8)(const std::uint8_t* x, T* y, std::size_t count);
+  void (*cast_f32)(const float* x, T* y, std::size_t count);
+  // The same, from NHWC to one plane of `places` per channel.
+  void (*split_u8)(const std::uint8_t* x, T* y, std::size_t places, std::size_t channels);
+  void (*split_f32)(const float* x, T* y, std::size_t places, std::size_t channels);
+};
+
+// The inner loops of a 1x1 convolution in bf16 with fp32 sums. The input needs no packing: in NHWC
+// the channels of a place are adjacent, and so are the two values of a pair that one instruction
+// (vdpbf16ps) reads. A *panel* of weights has, for each pair of inputs, a 32-bit word for each of
+// 32 outputs.
+
+constexpr std::size_t kPointwiseRows = 8, kPointwisePanel = 32;
+
+// w[input * input_stride + output * output_stride] for all inputs (an even number) and 32 outputs.
+struct PointwiseWeightsWork {
+  const float* w;
+  std::size_t inputs, input_stride, output_stride;
+  std::uint32_t* panel;
+};
+
+// Sums over places for a batch_norm, computed in the same pass. For the written values:
+//   s += y - pivot,  q += (y - pivot)^2
+// For the gradient of the batch_norm's output (`x` is not null), with g = y where ReLU passes the
+// element:
+//   s += g,  q += g (x - pivot),  q2 += g (x2 - pivot2)
+struct PointwiseSums {
+  const float* pivot;
+  float *s, *q;
+  const Bf16* const* x = nullptr;              // of 8 places
+  const std::uint8_t* const* signs = nullptr;  // of 8 places, one bit per output; null: no ReLU
+  const Bf16* const* x2 = nullptr;             // the other summand's; may be null
+  const float* pivot2 = nullptr;
+  float* q2 = nullptr;
+};
+
+// y = x w + bias at 8 places for 32 outputs, starting at `output`. Arrays indexed by output,
+// including those of the sums, start at output 0.
+struct PointwiseWork {
+  const Bf16* const* x;  // of 8 places; unused ones may repeat others
+  const std::uint32_t* panel;
+  std::size_t pairs;
+  const float* bias;  // may be null
+  Bf16* const* y;     // of 8 places; null for unused ones
+  std::size_t output;
+  bool adds;                            // accumulates into y
+  bool streams = false;                 // writes y past the caches
+  const PointwiseSums* sums = nullptr;  // may be null
+  std::size_t counted = 0;              // number of leading places that enter the sums
+  const std::byte* ahead = nullptr;     // memory to prefetch, which is used later
+  std::size_t ahead_lines = 0;          // of 64 bytes
+};
+
+struct PointwiseKernels {
+  void (*weights)(const PointwiseWeightsWork& work) = nullptr;
+  void (*product)(const PointwiseWork& work) = nullptr;
+};
+
+// The inner loops of a sum over pairs of places, in bf16 with fp32 sums:
+//
+//   c[i][j] += sum over k of left[2k][i] right[2k][j] + left[2k + 1][i] right[2k + 1][j]
+//
+// One instruction (vdpbf16ps) computes sixteen such pairs if the two values of a pair are adjacent,
+// so both operands are packed first. A *panel* has, for each pair, 8 columns of the left or 32 of
+// the right operand, with a 32-bit word for each pair of values.
+
+constexpr std::size_t kLeftPanel = 8, kRightPanel = 32;  // columns
+
+struct PackWork {
+  const Bf16* row;           // of the first place
+  std::size_t step;          // distance between places, in elements
+  std::size_t places;        // an odd last one is paired with zeros
+  std::size_t columns;       // elements taken from each place; the last panel is zero-padded
+  std::uint32_t* panels;     // the word of the first pair in the first panel
+  std::size_t panel_stride;  // distance between panels, in words
+};
+
+struct TileWork {
+  const std::uint32_t *left, *right;  // one panel each
+  std::size_t pairs;
+  float* c;
+  std::size_t row_stride;            // elements
+  std::size_t rows;                  // columns of the left panel to compute, 1 to 8
+  bool adds;                         // accumulates into c; else sets it
+  const std::byte* ahead = nullptr;  // memory to prefetch, which is packed later
+  std::size_t ahead_lines = 0;       // of 64 bytes
+};
+
+struct ProductKernels {
+  void (*pack_left)(const PackWork& work) = nullptr;
+  void (*pack_right)(const PackWork& work) = nullptr;
+  void (*tile)(const TileWork& work) = nullptr;
+  // Products of pairs for the probe. Returns the number of operations.
+  double (*multiply_add)(std::size_t rounds) = nullptr;
+};
 
 // Random bits of one dropout layer in one step, with each row's position in the global order.
 struct DropoutBits {

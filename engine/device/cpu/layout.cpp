@@ -1,8 +1,7 @@
-#include "engine/device/cpu/layout.h"
-
 #include <algorithm>
 
-#include "engine/device/cpu/stem.h"
+#include "engine/device/cpu/conv.h"
+#include "engine/device/cpu/library.h"
 
 namespace paceline::cpu {
 

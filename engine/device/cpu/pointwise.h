@@ -2,9 +2,8 @@
 // stride skips places of the wider plane.
 #pragma once
 
-#include "engine/device/cpu/channel_sums.h"
-#include "engine/device/cpu/fetch_ahead.h"
 #include "engine/device/cpu/kernels.h"
+#include "engine/device/cpu/norm.h"
 #include "engine/device/cpu/parallel.h"
 #include "engine/plan/plan.h"
 

@@ -7,7 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/device/cpu/reference_code.h"
-#include "engine/device/loss.h"
+#include "engine/device/update.h"
 
 namespace paceline::cpu {
 

@@ -14,7 +14,6 @@
 #include "engine/device/cpu/library.h"
 #include "engine/device/cpu/norm.h"
 #include "engine/device/cpu/parallel.h"
-#include "engine/device/cpu/stem.h"
 #include "engine/device/host_program.h"
 
 namespace paceline::cpu {

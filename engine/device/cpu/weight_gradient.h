@@ -11,7 +11,6 @@
 #pragma once
 
 #include "engine/core/memory.h"
-#include "engine/device/cpu/fetch_ahead.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/parallel.h"
 #include "engine/plan/plan.h"

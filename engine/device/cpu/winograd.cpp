@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/device/cpu/share.h"
+#include "engine/device/cpu/parallel.h"
 
 namespace paceline::cpu {
 

@@ -1,8 +1,8 @@
-// A 3x3 convolution of stride 1 in fp32 with Winograd's F(4x4, 3x3); see winograd_fp32_kernels.h.
+// A 3x3 convolution of stride 1 in fp32 with Winograd's F(4x4, 3x3); see winograd_kernels.h.
 #pragma once
 
 #include "engine/device/cpu/kernels.h"
-#include "engine/device/cpu/layout.h"
+#include "engine/device/cpu/library.h"
 #include "engine/device/cpu/parallel.h"
 #include "engine/plan/plan.h"
 

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 
-#include "engine/core/binding.h"
 #include "engine/core/error.h"
+#include "engine/core/lane.h"
 #include "engine/core/log.h"
-#include "engine/device/cuda/cuda_device.h"
 #include "engine/device/cuda/dnn/chosen_products.h"
-#include "engine/device/cuda/fused.h"
 #include "engine/device/cuda/gpu_runtime.h"
-#include "engine/device/cuda/gpu_tuner.h"
+#include "engine/device/cuda/products.h"
 
 namespace paceline {
 

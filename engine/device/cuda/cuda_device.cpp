@@ -1,12 +1,11 @@
-#include "engine/device/cuda/cuda_device.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "engine/core/binding.h"
 #include "engine/core/error.h"
+#include "engine/core/lane.h"
 #include "engine/core/text.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/probe.h"
 #include "engine/device/cuda/program.h"
 

@@ -1,8 +1,8 @@
-#include "engine/device/cuda/fusions.h"
-
 #include <algorithm>
 
-#include "engine/device/cuda/conv_shape.h"
+#include "engine/core/log.h"
+#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/program.h"
 
 namespace paceline::cuda {
 
@@ -83,6 +83,166 @@ FusedRequest gradient_request(const Plan& plan, const Fusion& fusion, Math math)
   return {conv_shape(conv, plan.batch, math),
           adds ? FusedKind::backward_mask_sums : FusedKind::backward_relu_sums,
           conv.adds_input_grad};
+}
+
+// Which convolutions compute a normalization's sums beside their own work; see program.h.
+
+namespace {
+
+// A normalization whose every vector is one that may be written as anything.
+NormState any_state(void* vector) {
+  auto* at = static_cast<float*>(vector);
+  return {at, at, at, at, at, at, at};
+}
+
+NormParameters any_parameters(void* vector) {
+  auto* at = static_cast<float*>(vector);
+  return {.gamma = at,
+          .beta = at,
+          .bias = nullptr,
+          .running_mean = at,
+          .running_variance = at,
+          .gamma_gradient = at,
+          .beta_gradient = at,
+          .epsilon = 1,
+          .keep = 0};
+}
+
+}  // namespace
+
+std::size_t CudaProgram::count_rows(const Operation& norm) const {
+  return whole_batch() * static_cast<std::size_t>(norm.in.height * norm.in.width);
+}
+
+// What fused convolutions are weighed against needs the room for sums, so this comes last.
+void CudaProgram::fuse() {
+  const std::size_t before = workspace_bytes_;
+  const std::vector<Fusion> forward = statistics_fusions(plan_), backward = gradient_fusions(plan_);
+  std::vector<FusedRequest> requests;
+  for (const Fusion& one : forward) {
+    requests.push_back(statistics_request(plan_, one, options_.math));
+  }
+  for (const Fusion& one : backward) {
+    requests.push_back(gradient_request(plan_, one, options_.math));
+  }
+  products_.announce(requests);
+  std::size_t taken = 0;
+  for (const Fusion& fusion : forward) taken += fuse_statistics(fusion) ? 1 : 0;
+  for (const Fusion& fusion : backward) taken += fuse_gradient(fusion) ? 1 : 0;
+  log::info("{} of {} convolutions compute batch_norm's sums beside their own work", taken,
+            forward.size() + backward.size());
+  if (workspace_bytes_ == before) return;
+  own_bytes_ -= workspace_.bytes();
+  workspace_ = own(workspace_bytes_);
+}
+
+// `operands` lacks the workspace, and the sums, which get memory here.
+bool CudaProgram::take(std::unique_ptr<FusedPlan> plan, FusedConv& conv, int channels,
+                       const FusedOperands& operands) {
+  if (!plan) return false;
+  const auto count = static_cast<std::size_t>(channels);
+  conv.plan = std::move(plan);
+  conv.sums = own(2 * count * sizeof(float));
+  conv.operands = operands;
+  conv.operands.sum = floats(conv.sums);
+  conv.operands.sum_of_products = floats(conv.sums) + count;
+  need_workspace(conv.plan->workspace_bytes());
+  return true;
+}
+
+bool CudaProgram::fuse_statistics(const Fusion& fusion) {
+  const Operation &op = operation(fusion.conv), &norm = operation(fusion.norm);
+  Prepared& prepared = prepared_[static_cast<std::size_t>(fusion.conv)];
+  PreparedConv& conv = *prepared.conv;
+  const std::size_t rows = count_rows(norm);
+  const int channels = op.out.channels;
+  FusedBaseline baseline;
+  baseline.apart = [&](const FusedOperands& o, Stream stream) {
+    conv.forward->run({o.x, o.w, o.y, workspace_.data()}, stream);
+    with_type(plan_.activation, [&](auto type) {
+      using T = decltype(type);
+      run_sums_on(stream,
+                  NormStatistics<T>{static_cast<const T*>(o.y), rows, channels, any_state(o.sum),
+                                    any_parameters(o.sum)},
+                  rows, channels);
+    });
+  };
+  baseline.behind = [&](const FusedOperands& o, Stream stream) {
+    run_on(stream,
+           NormFromSums{static_cast<float*>(o.sum), static_cast<float*>(o.sum_of_products), rows,
+                        channels, any_state(o.sum), any_parameters(o.sum)},
+           static_cast<std::size_t>(channels));
+  };
+  FusedOperands operands;
+  operands.x = conv_input(op, conv);
+  operands.w = conv.w;
+  operands.y = tensor<std::byte>(op.output);
+  FusedConv& fused = conv.with_statistics;
+  if (!take(products_.fused(statistics_request(plan_, fusion, options_.math), baseline), fused,
+            channels, operands)) {
+    return false;
+  }
+  Prepared& of_norm = prepared_[static_cast<std::size_t>(fusion.norm)];
+  (fusion.branch ? of_norm.branch_statistics : of_norm.statistics) = &fused.operands;
+  prepared.implementation += "; with sums " + fused.plan->implementation();
+  return true;
+}
+
+bool CudaProgram::fuse_gradient(const Fusion& fusion) {
+  const Operation &op = operation(fusion.conv), &norm = operation(fusion.norm);
+  PreparedConv& conv = *prepared_[static_cast<std::size_t>(fusion.conv)].conv;
+  Prepared& of_norm = prepared_[static_cast<std::size_t>(fusion.norm)];
+  const std::size_t rows = count_rows(norm);
+  const int channels = op.in.channels;
+  FusedBaseline baseline;
+  baseline.apart = [&](const FusedOperands& o, Stream stream) {
+    conv.backward_data->run({o.x, o.w, o.y, workspace_.data()}, stream);
+    with_type(plan_.activation, [&](auto type) {
+      using T = decltype(type);
+      // Any bits will do for the signs; a plane holds more than enough of them.
+      const void* signs = o.mask ? o.mask : o.z;
+      run_sums_on(stream,
+                  NormGradientSums<T, false>{
+                      static_cast<const T*>(o.z), nullptr, static_cast<const T*>(o.x),
+                      static_cast<const std::uint8_t*>(signs), rows, channels, any_state(o.sum),
+                      NormState{}, any_parameters(o.sum), NormParameters{}},
+                  rows, channels);
+    });
+  };
+  baseline.behind = [&](const FusedOperands& o, Stream stream) {
+    run_on(stream,
+           NormFactorsFromSums{static_cast<float*>(o.sum), static_cast<float*>(o.sum_of_products),
+                               rows, channels, any_state(o.sum), any_parameters(o.sum)},
+           static_cast<std::size_t>(channels));
+  };
+  FusedOperands operands;
+  operands.x = tensor<std::byte>(op.input_grad);
+  operands.w = conv.w;
+  operands.y = tensor<std::byte>(op.output_grad);
+  operands.scale = of_norm.norm.scale;
+  operands.shift = of_norm.norm.shift;
+  operands.z = tensor<std::byte>(norm.input);
+  operands.mask = tensor<std::byte>(norm.saved);
+  operands.branch = operands.x;  // each element is read before it is written
+  FusedConv& fused = conv.with_gradient_sums;
+  if (!take(products_.fused(gradient_request(plan_, fusion, options_.math), baseline), fused,
+            channels, operands)) {
+    return false;
+  }
+  of_norm.gradient_sums = &fused.operands;
+  of_norm.implementation += "; gradient's sums " + fused.plan->implementation();
+  return true;
+}
+
+// Sums are over whole batches, and an evaluation takes none.
+bool CudaProgram::sums_are_fused() const {
+  return mode_ == Mode::train && samples_ == plan_.batch;
+}
+
+void CudaProgram::run_fused(const FusedConv& conv) {
+  FusedOperands operands = conv.operands;
+  operands.workspace = workspace_.data();
+  conv.plan->run(operands, compute_.stream());
 }
 
 }  // namespace paceline::cuda

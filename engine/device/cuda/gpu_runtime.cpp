@@ -9,7 +9,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/device/cuda/kernel_table.h"
 #include "engine/device/cuda/nvml/utilization.h"
 
 namespace paceline::cuda {

@@ -1,10 +1,16 @@
 // The CUDA runtime on one GPU.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
+#include <typeindex>
 #include <vector>
 
+#include "engine/device/cuda/dnn/choice.h"
+#include "engine/device/cuda/replays.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/device/device.h"
 #include "engine/device/gpu_driver.h"
 
 namespace paceline::cuda {
@@ -23,5 +29,31 @@ enum class HostWaits { spinning, asleep };
 // threads wait. Throws usage.
 std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu,
                                            HostWaits waits = HostWaits::spinning);
+
+// Tries algorithms on the card itself; see dnn/choice.h.
+
+// `runtime` outlives the tuner. `card` is the card's name.
+std::unique_ptr<Tuner> make_gpu_tuner(Runtime& runtime, std::string card);
+
+// The device `cuda`: one GPU per replica. Uses CUDA only through Runtime and Products.
+
+// Parses fp32, tf32, bf16 or fp16. Throws usage.
+Math parse_math(std::string_view precision);
+
+struct CudaDeviceOptions {
+  Math math = Math::fp32;
+  ReplayOptions replays = {};
+  int comm_cpu = -1;  // CPU of the host thread that reduces, if a host reduces; -1: any
+  bool fused_sums = false;
+};
+
+// Throws the errors of `runtime`.
+std::unique_ptr<Device> make_device_on(std::unique_ptr<Runtime> runtime,
+                                       std::unique_ptr<Products> products,
+                                       const CudaDeviceOptions& options);
+
+// The kernels of kernels/all.h as functions that the CUDA runtime launches.
+
+std::map<std::type_index, const void*> device_kernels();
 
 }  // namespace paceline::cuda

@@ -1,9 +1,8 @@
-#include "engine/device/cuda/gpu_tuner.h"
-
 #include <utility>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/probe.h"
 #include "engine/device/cuda/lane.h"
 

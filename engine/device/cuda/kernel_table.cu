@@ -1,4 +1,4 @@
-#include "engine/device/cuda/kernel_table.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/all.h"
 
 namespace paceline::cuda {

@@ -1,6 +1,4 @@
 // The program's operations, forward and backward.
-#include "engine/device/cuda/operations.h"
-
 #include "engine/device/cuda/kernels/loss.h"
 #include "engine/device/cuda/kernels/norm_pool.h"
 #include "engine/device/cuda/kernels/pool.h"

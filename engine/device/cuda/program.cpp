@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/conv_shape.h"
-#include "engine/device/cuda/operations.h"
+#include "engine/device/cuda/products.h"
 
 namespace paceline::cuda {
 

@@ -10,19 +10,68 @@
 // Samples missing in an incomplete batch are black images with zero loss gradient.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <vector>
 
-#include "engine/device/cuda/fused.h"
+#include "engine/core/error.h"
+#include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/kernels/norm.h"
 #include "engine/device/cuda/kernels/update.h"
+#include "engine/device/cuda/lane.h"
+#include "engine/device/cuda/products.h"
 #include "engine/device/cuda/replays.h"
-#include "engine/device/cuda/staging.h"
 #include "engine/device/device.h"
+#include "engine/plan/plan.h"
 
 namespace paceline::cuda {
+
+// Copies a step's input to the device, in two slots: the copy lane fills one while the program
+// computes on the other.
+
+class Staging {
+ public:
+  // Slots for `batch` samples of `elements`. Runtime and lanes outlive it.
+  Staging(Runtime& runtime, StreamLane& compute, StreamLane& copy, int batch, std::size_t elements);
+
+  // Queues the copy of a batch to its slot, after the slot's last use, and makes the compute lane
+  // wait for it.
+  void load(const Batch& batch);
+  // The slot and the content of the last batch.
+  int slot() const { return static_cast<int>(slot_); }
+  const std::uint8_t* images() const { return current().images; }
+  const std::int32_t* labels() const { return current().labels; }
+  const std::uint32_t* positions() const { return current().positions; }
+  const StepValues* step() const { return current().step; }
+
+  // Blocks until the last batch is copied, so the caller may overwrite it.
+  void wait_until_copied() const;
+
+  std::size_t bytes() const { return memory_.bytes(); }
+
+ private:
+  static constexpr std::size_t kSlots = 2;
+  struct Slot {
+    std::uint8_t* images;
+    std::int32_t* labels;
+    std::uint32_t* positions;
+    StepValues* step;
+    std::byte* host;  // pinned: labels, positions and step, as they lie on the device
+    Marker copied, used;
+  };
+  const Slot& current() const { return slots_[slot_]; }
+
+  Runtime& runtime_;
+  StreamLane &compute_, &copy_;
+  std::size_t elements_, numbers_;  // of a sample; bytes of all labels, or positions
+  Memory memory_, pinned_;
+  std::array<Slot, kSlots> slots_{};
+  std::size_t slot_ = 0;
+};
 
 struct ProgramOptions {
   Math math = Math::fp32;
@@ -261,5 +310,67 @@ class CudaProgram final : public Program {
   double sample_count_ = 0;
   Replays replays_;  // last, so that its graphs are destroyed before the memory that they use
 };
+
+// Finds convolutions in a plan that can compute the sums of a batch normalization, which saves
+// reading a plane.
+
+// Both are indices of operations in the plan.
+struct Fusion {
+  int conv, norm;
+  bool branch = false;  // for forward sums: those of the norm's branch
+};
+
+// Only the normalization reads the convolution's output.
+std::vector<Fusion> statistics_fusions(const Plan& plan);
+
+// After the convolution's backward, nothing writes to the gradient of the normalization's output.
+// So the sum is final and can be masked by the normalization's ReLU in the same pass.
+std::vector<Fusion> gradient_fusions(const Plan& plan);
+
+FusedRequest statistics_request(const Plan& plan, const Fusion& fusion, Math math);
+FusedRequest gradient_request(const Plan& plan, const Fusion& fusion, Math math);
+
+// Helpers for launching kernels.
+
+template <typename Body>
+void CudaProgram::with_type(DType type, Body body) const {
+  switch (type) {
+    case DType::f32:
+      return body(float{});
+    case DType::bf16:
+      return body(Bf16{});
+    case DType::f16:
+      return body(Half{});
+    default:
+      throw Error(ErrorKind::internal, "no planes of this type", std::string(to_string(type)));
+  }
+}
+
+// One thread per item, as far as the device can hold them.
+template <typename Kernel>
+void CudaProgram::run_on(Stream stream, const Kernel& kernel, std::size_t items) {
+  if (items == 0) return;
+  constexpr std::size_t kBlocksEach = 16;  // blocks per multiprocessor, in sequence
+  const std::size_t most = kBlocksEach * runtime_.multiprocessors();
+  const std::size_t blocks = std::min((items + kThreads - 1) / kThreads, most);
+  runtime_.launch(kernel, {static_cast<unsigned>(blocks), kThreads, 0}, stream);
+}
+
+template <typename Row>
+void CudaProgram::run_sums_on(Stream stream, const Row& row, std::size_t rows, int channels) {
+  const ChannelTiling t = tiling(rows, channels);
+  runtime_.launch(
+      ChannelSums<Row>{t, floats(partials_), reinterpret_cast<unsigned*>(counters_.data()), row},
+      {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()}, stream);
+}
+
+// Buffers for sums over a plane's channels, for a whole batch.
+template <typename Row>
+void CudaProgram::need_sums(const Shape& shape) {
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  const ChannelTiling t = tiling(whole_batch() * shape.elements() / channels, shape.channels);
+  partial_floats_ = std::max(partial_floats_, Row::kSums * t.splits * channels);
+  tiles_ = std::max<std::size_t>(tiles_, t.tiles());
+}
 
 }  // namespace paceline::cuda

@@ -1,6 +1,6 @@
-#include "engine/device/cuda/staging.h"
-
 #include <algorithm>
+
+#include "engine/device/cuda/program.h"
 
 namespace paceline::cuda {
 

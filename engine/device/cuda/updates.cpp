@@ -2,9 +2,8 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/operations.h"
 #include "engine/device/cuda/program.h"
-#include "engine/device/stretches.h"
+#include "engine/device/update.h"
 
 namespace paceline::cuda {
 

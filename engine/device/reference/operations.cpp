@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/device/loss.h"
+#include "engine/device/update.h"
 
 namespace paceline::reference {
 
@@ -208,6 +208,160 @@ double multiply_add_rounds(std::size_t rounds) {
       sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
   static_cast<void>(keep);
   return 2.0 * 8 * static_cast<double>(rounds);
+}
+
+namespace {
+
+// Mean and variance of one channel, around the mean.
+struct Moments {
+  double mean = 0, variance = 0;
+};
+
+template <typename Value>
+double mean_over_places(const NormShape& shape, std::size_t channel, Value value) {
+  double sum = 0;
+  for (std::size_t p = 0; p < shape.places; ++p) sum += value(p * shape.channels + channel);
+  return sum / static_cast<double>(shape.places);
+}
+
+Moments compute_moments(const NormShape& shape, std::size_t channel, const double* x) {
+  Moments moments;
+  moments.mean = mean_over_places(shape, channel, [&](std::size_t i) { return x[i]; });
+  moments.variance = mean_over_places(
+      shape, channel, [&](std::size_t i) { return (x[i] - moments.mean) * (x[i] - moments.mean); });
+  return moments;
+}
+
+void normalise(const NormShape& shape, std::size_t channel, const Moments& moments, double gamma,
+               double beta, const double* x, double* y) {
+  const double deviation = std::sqrt(moments.variance + shape.epsilon);
+  for (std::size_t p = 0; p < shape.places; ++p) {
+    const std::size_t i = p * shape.channels + channel;
+    y[i] = gamma * (x[i] - moments.mean) / deviation + beta;
+  }
+}
+
+}  // namespace
+
+void batch_norm_train(const NormShape& shape, const NormArrays& arrays, const double* x,
+                      double* y) {
+  if (shape.places == 0) return;
+  const auto n = static_cast<double>(shape.places);
+  const double keep = shape.momentum;
+  for (std::size_t c = 0; c < shape.channels; ++c) {
+    const Moments moments = compute_moments(shape, c, x);
+    normalise(shape, c, moments, arrays.gamma[c], arrays.beta[c], x, y);
+    const double unbiased = n > 1 ? moments.variance * n / (n - 1) : moments.variance;
+    arrays.mean[c] = keep * arrays.mean[c] + (1 - keep) * moments.mean;
+    arrays.variance[c] = keep * arrays.variance[c] + (1 - keep) * unbiased;
+  }
+}
+
+void batch_norm_evaluate(const NormShape& shape, const NormArrays& arrays, const double* x,
+                         double* y) {
+  for (std::size_t c = 0; c < shape.channels; ++c) {
+    normalise(shape, c, {arrays.mean[c], arrays.variance[c]}, arrays.gamma[c], arrays.beta[c], x,
+              y);
+  }
+}
+
+// With z = (x - mean) / deviation: dbeta = sum dy, dgamma = sum dy z,
+// dx = gamma / deviation (dy - mean of dy - z times mean of dy z); Ioffe and Szegedy, arXiv
+// 1502.03167, section 3.
+void batch_norm_backward(const NormShape& shape, const double* gamma, const double* x,
+                         const double* dy, double* dx, double* dgamma, double* dbeta) {
+  const auto n = static_cast<double>(shape.places);
+  for (std::size_t c = 0; c < shape.channels; ++c) {
+    dgamma[c] = dbeta[c] = 0;
+    if (shape.places == 0) continue;
+    const Moments moments = compute_moments(shape, c, x);
+    const double deviation = std::sqrt(moments.variance + shape.epsilon);
+    const auto z = [&](std::size_t i) { return (x[i] - moments.mean) / deviation; };
+    const double mean_dy = mean_over_places(shape, c, [&](std::size_t i) { return dy[i]; });
+    const double mean_dyz = mean_over_places(shape, c, [&](std::size_t i) { return dy[i] * z(i); });
+    dbeta[c] = n * mean_dy;
+    dgamma[c] = n * mean_dyz;
+    if (!dx) continue;
+    for (std::size_t p = 0; p < shape.places; ++p) {
+      const std::size_t i = p * shape.channels + c;
+      dx[i] = gamma[c] / deviation * (dy[i] - mean_dy - z(i) * mean_dyz);
+    }
+  }
+}
+
+namespace {
+
+constexpr int kOutside = -1;
+
+// Index within a sample of element `place` of the window of output (oh, ow), channel c; kOutside
+// in the padding.
+int window_element(const Geometry& g, int oh, int ow, int c, int place) {
+  const int ih = oh * g.stride + place / g.kernel - g.padding;
+  const int iw = ow * g.stride + place % g.kernel - g.padding;
+  if (ih < 0 || ih >= g.in.height || iw < 0 || iw >= g.in.width) return kOutside;
+  return (ih * g.in.width + iw) * g.in.channels + c;
+}
+
+// Calls visit(output index, oh, ow, c) for every output element of a sample.
+template <typename Visit>
+void for_each_output(const Geometry& g, Visit visit) {
+  std::size_t index = 0;
+  for (int oh = 0; oh < g.out.height; ++oh) {
+    for (int ow = 0; ow < g.out.width; ++ow) {
+      for (int c = 0; c < g.out.channels; ++c) visit(index++, oh, ow, c);
+    }
+  }
+}
+
+}  // namespace
+
+void max_pool_forward(const Geometry& g, const double* x, double* y, std::uint8_t* chosen,
+                      std::size_t samples) {
+  for (std::size_t n = 0; n < samples; ++n) {
+    const double* xn = x + n * g.in.elements();
+    const std::size_t base = n * g.out.elements();
+    for_each_output(g, [&](std::size_t i, int oh, int ow, int c) {
+      int best = kOutside;
+      for (int place = 0; place < g.kernel * g.kernel; ++place) {
+        const int at = window_element(g, oh, ow, c, place);
+        if (at == kOutside) continue;
+        const bool wins = best == kOutside || xn[at] > y[base + i] || std::isnan(xn[at]);
+        if (!wins) continue;
+        best = place;
+        y[base + i] = xn[at];
+      }
+      chosen[base + i] = static_cast<std::uint8_t>(best);
+    });
+  }
+}
+
+void max_pool_backward(const Geometry& g, const double* dy, const std::uint8_t* chosen, double* dx,
+                       std::size_t samples) {
+  std::fill_n(dx, samples * g.in.elements(), 0.0);
+  for (std::size_t n = 0; n < samples; ++n) {
+    const std::size_t base = n * g.out.elements();
+    double* dxn = dx + n * g.in.elements();
+    for_each_output(g, [&](std::size_t i, int oh, int ow, int c) {
+      dxn[window_element(g, oh, ow, c, chosen[base + i])] += dy[base + i];
+    });
+  }
+}
+
+void average_pool_forward(const Shape& in, const double* x, double* y, std::size_t samples) {
+  const auto channels = static_cast<std::size_t>(in.channels);
+  const std::size_t elements = in.elements(), places = elements / channels;
+  std::fill_n(y, samples * channels, 0.0);
+  for (std::size_t i = 0; i < samples * elements; ++i) {
+    y[i / elements * channels + i % channels] += x[i] / static_cast<double>(places);
+  }
+}
+
+void average_pool_backward(const Shape& in, const double* dy, double* dx, std::size_t samples) {
+  const auto channels = static_cast<std::size_t>(in.channels);
+  const std::size_t elements = in.elements(), places = elements / channels;
+  for (std::size_t i = 0; i < samples * elements; ++i) {
+    dx[i] = dy[i / elements * channels + i % channels] / static_cast<double>(places);
+  }
 }
 
 }  // namespace paceline::reference

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "engine/core/error.h"
+#include "engine/device/device.h"
 #include "engine/device/host_program.h"
-#include "engine/device/probe.h"
 #include "engine/device/reference/operations.h"
 
 namespace paceline {

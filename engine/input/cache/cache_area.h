@@ -15,9 +15,30 @@
 #include <optional>
 #include <vector>
 
-#include "engine/input/cache/nameless_file.h"
-
 namespace paceline {
+
+// An unlinked file, which disappears with the process.
+
+class UnlinkedFile {
+ public:
+  // Throws input if it cannot be created in `folder`.
+  explicit UnlinkedFile(const std::filesystem::path& folder);
+  // Takes ownership of an open file. `name` is for error messages.
+  UnlinkedFile(int descriptor, std::filesystem::path name);
+  ~UnlinkedFile();
+  UnlinkedFile(const UnlinkedFile&) = delete;
+  UnlinkedFile& operator=(const UnlinkedFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  // Thread-safe. False: no space left.
+  bool write(std::int64_t offset, const char* data, std::size_t count);
+  void read(std::int64_t offset, std::size_t count, char* out) const;  // throws input
+
+ private:
+  std::filesystem::path place_;
+  int descriptor_ = -1;
+};
 
 struct CacheEntry {
   enum State : std::uint32_t { empty, being_filled, in_memory, in_file, no_room };

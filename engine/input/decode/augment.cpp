@@ -1,5 +1,3 @@
-#include "engine/input/decode/augment.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/input/decode/image.h"
 
 namespace paceline {
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/core/error.h"
-#include "engine/input/decode/resize_loops.h"
 
 namespace paceline {
 

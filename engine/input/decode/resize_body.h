@@ -7,7 +7,7 @@
 #include <arm_neon.h>
 #endif
 
-#include "engine/input/decode/resize_loops.h"
+#include "engine/input/decode/resize.h"
 
 #define PACELINE_TEXT_OF(name) #name
 #define PACELINE_TEXT(name) PACELINE_TEXT_OF(name)

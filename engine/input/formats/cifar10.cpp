@@ -1,5 +1,3 @@
-#include "engine/input/formats/cifar10.h"
-
 #include <fmt/format.h>
 
 #include <set>
@@ -9,7 +7,8 @@
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "engine/input/formats/random_file.h"
+#include "engine/input/formats/formats.h"
+#include "engine/input/formats/source.h"
 
 namespace paceline {
 

@@ -1,5 +1,3 @@
-#include "engine/input/formats/npz.h"
-
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -11,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/input/formats/formats.h"
 
 namespace paceline {
 

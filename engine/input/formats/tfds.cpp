@@ -1,5 +1,3 @@
-#include "engine/input/formats/tfds.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "engine/input/formats/example.h"
+#include "engine/input/formats/formats.h"
 #include "engine/input/formats/tfrecord.h"
 
 namespace paceline {
@@ -21,7 +19,7 @@ namespace {
 
 constexpr char kInfoFile[] = "dataset_info.json", kFeaturesFile[] = "features.json",
                kLabelsSuffix[] = ".labels.txt";
-constexpr std::size_t kMostShards = 99999, kMostClasses = 1 << 20;
+constexpr std::size_t kMostShards = 99999;
 
 struct Shard {
   TfRecordFile file;
@@ -257,7 +255,7 @@ class TfdsFolder {
     std::vector<std::size_t> counts;
     for (const Json& length : *lengths) {
       const auto count = read_count(&length);
-      if (!count) throw bad("has a shardLength that is no number", path + "/shardLengths");
+      if (!count) throw bad("has a shardLength that is not a number", path + "/shardLengths");
       counts.push_back(*count);
     }
     return counts;

@@ -5,13 +5,21 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "engine/input/formats/crc32c.h"
-#include "engine/input/formats/idx.h"
+#include "engine/input/formats/example.pb.h"
+#include "engine/input/formats/formats.h"
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
+#endif
 
 namespace paceline {
 
@@ -177,6 +185,142 @@ std::string framed_record(std::string_view data) {
   record += data;
   append(record, masked(data));
   return record;
+}
+
+namespace {
+
+wire::Feature* find_feature(wire::Example& example, const std::string& key) {
+  auto& features = *example.mutable_features()->mutable_feature();
+  const auto found = features.find(key);
+  return found == features.end() ? nullptr : &found->second;
+}
+
+std::string list_keys(const wire::Example& example) {
+  std::vector<std::string> keys;
+  for (const auto& [key, feature] : example.features().feature()) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys.empty() ? "no feature at all" : join(keys, ", ");
+}
+
+}  // namespace
+
+void take_example(EncodedSample& sample, const ExampleKeys& keys, std::size_t classes,
+                  const std::function<std::string()>& where) {
+  const auto bad = [&](const std::string& what) {
+    return Error(ErrorKind::input, what, where(), "write the data set again");
+  };
+  wire::Example example;
+  if (!example.ParseFromString(sample.bytes)) throw bad("the record is not a tf.train.Example");
+  wire::Feature* image = find_feature(example, keys.image);
+  if (!image || image->bytes_list().value_size() != 1) {
+    throw bad(image ? fmt::format("feature \"{}\" does not hold one image", keys.image)
+                    : fmt::format("the Example has no image: it holds {}, not \"{}\"",
+                                  list_keys(example), keys.image));
+  }
+  wire::Feature* label = find_feature(example, keys.label);
+  if (!label || label->int64_list().value_size() != 1) {
+    throw bad(label ? fmt::format("feature \"{}\" is not one whole number", keys.label)
+                    : fmt::format("the Example has no label: it holds {}, not \"{}\"",
+                                  list_keys(example), keys.label));
+  }
+  const std::int64_t value = label->int64_list().value(0);
+  if (value < 0 || static_cast<std::uint64_t>(value) >= classes) {
+    throw bad(fmt::format("label {} is out of range: there are {} classes", value, classes));
+  }
+  sample.label = static_cast<std::int32_t>(value);
+  sample.bytes.swap(*image->mutable_bytes_list()->mutable_value(0));
+  sample.image = sample.bytes;
+  sample.height = sample.width = 0;
+}
+
+namespace {
+
+constexpr std::uint32_t kReversedPolynomial = 0x82F63B78;
+constexpr std::size_t kWord = 8;
+
+using Tables = std::array<std::array<std::uint32_t, 256>, kWord>;
+
+// tables[k][b]: what byte b does to the CRC when k more bytes follow it ("slicing by eight").
+constexpr Tables make_tables() {
+  Tables tables{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? kReversedPolynomial : 0);
+    tables[0][byte] = crc;
+  }
+  for (std::size_t k = 1; k < kWord; ++k) {
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const std::uint32_t before = tables[k - 1][byte];
+      tables[k][byte] = before >> 8 ^ tables[0][before & 255];
+    }
+  }
+  return tables;
+}
+
+constexpr Tables kTables = make_tables();
+
+std::uint64_t word_at(const std::byte* data) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, data, kWord);
+  return word;
+}
+
+#if defined(__x86_64__)
+#define PACELINE_WITH_CRC [[gnu::target("sse4.2")]]
+bool has_instruction() {
+  return __builtin_cpu_supports("sse4.2");
+}
+PACELINE_WITH_CRC std::uint64_t add_word(std::uint64_t crc, std::uint64_t word) {
+  return _mm_crc32_u64(crc, word);
+}
+PACELINE_WITH_CRC std::uint32_t add_byte(std::uint32_t crc, std::uint8_t byte) {
+  return _mm_crc32_u8(crc, byte);
+}
+#elif defined(__aarch64__)
+#define PACELINE_WITH_CRC [[gnu::target("+crc")]]
+bool has_instruction() {
+  return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+}
+PACELINE_WITH_CRC std::uint64_t add_word(std::uint64_t crc, std::uint64_t word) {
+  return __crc32cd(static_cast<std::uint32_t>(crc), word);
+}
+PACELINE_WITH_CRC std::uint32_t add_byte(std::uint32_t crc, std::uint8_t byte) {
+  return __crc32cb(crc, byte);
+}
+#endif
+
+#if defined(PACELINE_WITH_CRC)
+PACELINE_WITH_CRC std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes) {
+  std::uint64_t crc = 0xFFFFFFFF;
+  std::size_t at = 0;
+  for (; at + kWord <= bytes.size(); at += kWord) crc = add_word(crc, word_at(&bytes[at]));
+  auto rest = static_cast<std::uint32_t>(crc);
+  for (; at < bytes.size(); ++at) rest = add_byte(rest, std::to_integer<std::uint8_t>(bytes[at]));
+  return ~rest;
+}
+#endif
+
+}  // namespace
+
+std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) {
+  std::uint32_t crc = 0xFFFFFFFF;
+  std::size_t at = 0;
+  for (; at + kWord <= bytes.size(); at += kWord) {
+    std::uint64_t word = word_at(&bytes[at]) ^ crc;  // little-endian, as our machines are
+    crc = 0;
+    for (std::size_t k = kWord; k-- > 0; word >>= 8) crc ^= kTables[k][word & 255];
+  }
+  for (; at < bytes.size(); ++at) {
+    crc = crc >> 8 ^ kTables[0][(crc ^ std::to_integer<std::uint32_t>(bytes[at])) & 255];
+  }
+  return ~crc;
+}
+
+std::uint32_t crc32c(std::span<const std::byte> bytes) {
+#if defined(PACELINE_WITH_CRC)
+  if (has_instruction()) return crc32c_by_instruction(bytes);
+#endif
+  return crc32c_by_table(bytes);
 }
 
 }  // namespace paceline

@@ -3,13 +3,16 @@
 // Plain, or gzipped as a whole, which is then kept in memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/input/formats/random_file.h"
+#include "engine/input/formats/source.h"
 
 namespace paceline {
 
@@ -63,5 +66,34 @@ class TfRecordFile {
 
 // The bytes of a record: header, data, CRC.
 std::string framed_record(std::string_view data);
+
+// Reads the two features of a tf.train.Example that a labelled image needs.
+
+struct ExampleKeys {
+  std::string image = "image", label = "label";
+};
+
+// Parses `sample.bytes`, an Example in wire format, and sets image and label. Throws input naming
+// where(): not an Example, a missing feature, a wrong type, not exactly one value, a label outside
+// 0..classes - 1.
+void take_example(EncodedSample& sample, const ExampleKeys& keys, std::size_t classes,
+                  const std::function<std::string()>& where);
+
+// CRC-32C (Castagnoli, polynomial 0x1EDC6F41, RFC 3720), with the CPU's instruction if it has one,
+// and the masked form used in TFRecord files.
+
+std::uint32_t crc32c(std::span<const std::byte> bytes);
+
+// Rotates and offsets a CRC, so that the CRC of data that contains CRCs is not trivial
+// (TensorFlow's tensorflow/core/lib/hash/tfrecord.h).
+constexpr std::uint32_t mask_crc(std::uint32_t crc) {
+  return (crc >> 15 | crc << 17) + 0xA282EAD8U;
+}
+inline std::uint32_t masked_crc32c(std::span<const std::byte> bytes) {
+  return mask_crc(crc32c(bytes));
+}
+
+// The table-driven version, for CPUs without the instruction and for tests.
+std::uint32_t crc32c_by_table(std::span<const std::byte> bytes);
 
 }  // namespace paceline

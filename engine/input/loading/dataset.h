@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,5 +99,43 @@ void limit_samples(Dataset& dataset, std::size_t limit);
 // with `fix`.
 std::filesystem::path find_data_folder(const std::string& name, const std::filesystem::path& given,
                                        const std::string& fix = "give its folder by --data");
+
+// Copies a data set to fast node-local storage, once for all ranks and jobs of the node.
+
+struct StagedData {
+  std::filesystem::path folder;  // of the copy
+  std::uint64_t bytes = 0;
+  bool copied = false;  // false: a copy existed already
+};
+
+// Creates into/NAME-HASH. HASH covers names, sizes and times of the files, so that a changed set
+// gets a new copy. Other processes wait for a lock and then use the copy. Every file is read back
+// and compared by hash. An existing copy is compared by hash if `verify` is set (once per node is
+// enough), else by sizes. A copy is made under a temporary name and renamed when complete.
+// Leftovers of killed jobs are removed. The empty lock file remains.
+//
+// Throws input: too little space (with the required size), a copy that reads back differently, a
+// copy that was modified.
+StagedData stage_data(const std::filesystem::path& folder, const std::filesystem::path& into,
+                      bool verify);
+
+// Whether files are in memory already, i.e. whether the first epoch is cold or warm.
+
+// The share of evenly sampled positions in the files of `folder` that are in the page cache. Empty
+// if the file system does not report it, or without files. Reads only cached pages. Call it before
+// anything else reads the files.
+std::optional<double> resident_share(const std::filesystem::path& folder);
+
+// Lists the files of a data set.
+
+struct FolderFile {
+  std::filesystem::path path;  // relative to the folder
+  std::uint64_t size = 0;
+  std::int64_t changed = 0;  // modification time, in the file system's unit
+};
+
+// All files that belong to the data set in a folder (MNIST or an image set), i.e. those that
+// loading reads. Sorted by path. Empty if there is no set. Throws input.
+std::vector<FolderFile> files_of_set(const std::filesystem::path& folder);
 
 }  // namespace paceline

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/core/binding.h"
 #include "engine/core/clock.h"
+#include "engine/core/lane.h"
 
 namespace paceline {
 

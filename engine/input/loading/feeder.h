@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "engine/core/clock.h"
 #include "engine/core/memory.h"
-#include "engine/core/trace.h"
-#include "engine/input/decode/augment.h"
+#include "engine/input/decode/image.h"
 #include "engine/input/loading/dataset.h"
 #include "engine/input/loading/stream.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/input/decode/augment.h"
+#include "engine/input/decode/image.h"
 #include "engine/input/loading/dataset.h"
 
 namespace paceline {

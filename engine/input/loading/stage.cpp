@@ -1,10 +1,10 @@
-#include "engine/input/loading/stage.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -17,8 +17,9 @@
 #include "engine/core/json.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
-#include "engine/input/formats/random_file.h"
-#include "engine/input/loading/folder_files.h"
+#include "engine/input/formats/formats.h"
+#include "engine/input/formats/source.h"
+#include "engine/input/loading/dataset.h"
 
 namespace paceline {
 
@@ -220,6 +221,85 @@ StagedData stage_data(const fs::path& folder, const fs::path& into, bool verify)
   return Staging(folder, into).go(verify);
 } catch (const fs::filesystem_error& error) {
   throw failed("cannot be staged", error.code().value(), error.path1());
+}
+
+namespace {
+
+enum class Answer { resident, absent, unknown };
+
+Answer ask(int descriptor, std::uint64_t offset) {
+  char byte = 0;
+  iovec place{&byte, 1};
+  const ssize_t n = preadv2(descriptor, &place, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  if (n == 1) return Answer::resident;
+  return n < 0 && errno == EAGAIN ? Answer::absent : Answer::unknown;
+}
+
+}  // namespace
+
+std::optional<double> resident_share(const std::filesystem::path& folder) {
+  constexpr std::uint64_t kPlaces = 256;
+  const std::vector<FolderFile> files = files_of_set(folder);
+  std::uint64_t total = 0;
+  for (const FolderFile& file : files) total += file.size;
+  if (total == 0) return std::nullopt;
+  std::uint64_t before = 0, asked = 0, resident = 0, next = 0;
+  for (const FolderFile& file : files) {
+    const std::uint64_t end = before + file.size;
+    const int descriptor = next * total / kPlaces < end
+                               ? open((folder / file.path).c_str(), O_RDONLY | O_CLOEXEC)
+                               : -1;
+    for (; next < kPlaces && next * total / kPlaces < end; ++next) {
+      const Answer answer =
+          descriptor < 0 ? Answer::unknown : ask(descriptor, next * total / kPlaces - before);
+      asked += answer != Answer::unknown;
+      resident += answer == Answer::resident;
+    }
+    if (descriptor >= 0) close(descriptor);
+    before = end;
+  }
+  if (asked == 0) return std::nullopt;
+  return static_cast<double>(resident) / static_cast<double>(asked);
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<fs::path> paths_of_set(const fs::path& folder) {
+  std::vector<fs::path> paths = mnist_files(folder);
+  if (!is_image_set(folder)) return paths;
+  const auto take = [&paths](const std::vector<fs::path>& more) {
+    paths.insert(paths.end(), more.begin(), more.end());
+  };
+  // Opening shards takes a look at each of their records.
+  if (const fs::path tfds = find_tfds(folder); !tfds.empty()) {
+    take(tfds_files(tfds));
+    if (has_synthetic_mark(folder)) take({folder / kSyntheticMark});
+    return paths;
+  }
+  const ImageSet set = open_image_set(folder);
+  for (const auto& [name, source] : set.splits) take(source->files());
+  take(set.description_files);
+  return paths;
+}
+
+}  // namespace
+
+std::vector<FolderFile> files_of_set(const fs::path& folder) try {
+  std::vector<FolderFile> files;
+  for (const fs::path& path : paths_of_set(folder)) {
+    files.push_back({path.lexically_relative(folder), fs::file_size(path),
+                     fs::last_write_time(path).time_since_epoch().count()});
+  }
+  const auto before = [](const FolderFile& a, const FolderFile& b) { return a.path < b.path; };
+  const auto same = [](const FolderFile& a, const FolderFile& b) { return a.path == b.path; };
+  std::sort(files.begin(), files.end(), before);
+  files.erase(std::unique(files.begin(), files.end(), same), files.end());
+  return files;
+} catch (const fs::filesystem_error& error) {
+  throw Error(ErrorKind::input, "the folder cannot be read: " + error.code().message(),
+              error.path1().string(), "check the path and its permissions");
 }
 
 }  // namespace paceline

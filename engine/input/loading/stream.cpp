@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/random.h"
+#include "engine/input/loading/dataset.h"
 
 namespace paceline {
 
@@ -80,6 +85,66 @@ void SampleStream::draw(std::size_t step, int rank, int ranks, std::vector<Drawn
     drawn.push_back({sample_at(at), static_cast<std::uint32_t>(at % spec_.samples),
                      static_cast<std::uint32_t>(at / spec_.samples)});
   }
+}
+
+namespace {
+
+void shuffle_all(std::vector<std::uint32_t>& order, RandomSequence& random) {
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[random.below(static_cast<std::uint32_t>(i))]);
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, std::size_t samples,
+                                       std::size_t buffer) {
+  std::vector<std::uint32_t> order(samples);
+  std::iota(order.begin(), order.end(), 0U);
+  RandomSequence random(seed, Stream::order, epoch);
+  if (buffer == 0 || buffer >= samples) {
+    shuffle_all(order, random);
+    return order;
+  }
+  std::vector<std::uint32_t> held(order.begin(),
+                                  order.begin() + static_cast<std::ptrdiff_t>(buffer));
+  std::size_t next = buffer;
+  for (std::uint32_t& taken : order) {
+    const std::size_t place = random.below(static_cast<std::uint32_t>(held.size()));
+    taken = held[place];
+    if (next < samples) {
+      held[place] = static_cast<std::uint32_t>(next++);
+    } else {
+      held[place] = held.back();
+      held.pop_back();
+    }
+  }
+  return order;
+}
+
+Slice take_slice(std::size_t count, int rank, int ranks) {
+  const auto r = static_cast<std::size_t>(rank), n = static_cast<std::size_t>(ranks);
+  const std::size_t begin = count * r / n;
+  return {begin, count * (r + 1) / n - begin};
+}
+
+SampleFetcher::SampleFetcher(const Dataset& dataset)
+    : dataset_(dataset),
+      worker_(dataset.store ? std::make_unique<ImageStore::Worker>() : nullptr) {}
+
+std::int32_t SampleFetcher::fetch(std::size_t i, std::uint8_t* out) {
+  if (worker_) return dataset_.store->fetch(i, out, *worker_);
+  const std::size_t bytes = dataset_.sample_bytes();
+  const std::size_t place = dataset_.stored_index(i);
+  std::memcpy(out, dataset_.images.data() + place * bytes, bytes);
+  return dataset_.labels[place];
+}
+
+void SampleFetcher::expect(std::size_t i) const {
+  if (worker_) return;
+  const std::size_t bytes = dataset_.sample_bytes();
+  const std::uint8_t* sample = dataset_.images.data() + dataset_.stored_index(i) * bytes;
+  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(sample + line);
 }
 
 }  // namespace paceline

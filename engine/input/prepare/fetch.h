@@ -1,12 +1,36 @@
 // Downloads published data sets: resumable, verified, and atomic.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
-
-#include "engine/input/prepare/published_sets.h"
+#include <vector>
 
 namespace paceline {
+
+// The files that `paceline data fetch` knows: URLs, sizes, and published checksums. docs/data.md
+// has the source of each number.
+
+struct PublishedFile {
+  std::string name;  // also the last part of its URL
+  std::string base;  // the URL without the name and the slash
+  std::uint64_t bytes = 0;
+  std::string algorithm;  // "sha256" or "md5", as published
+  std::string digest;     // hexadecimal
+};
+
+struct PublishedSet {
+  std::string name, about;
+  std::vector<PublishedFile> files;
+  // For archives: the folder to keep, and its approximate size in bytes.
+  std::string folder;
+  std::uint64_t unpacked_bytes = 0;
+
+  std::uint64_t bytes() const;
+};
+
+const std::vector<PublishedSet>& published_sets();
+const PublishedSet* find_published(const std::string& name);  // null: unknown
 
 struct FetchOptions {
   std::filesystem::path out;
@@ -31,5 +55,14 @@ std::string describe_fetch(const PublishedSet& set, const FetchOptions& options)
 // URL or file: no space, no network, wrong size or checksum, an archive that writes elsewhere, an
 // existing file.
 std::string fetch_set(const PublishedSet& set, const FetchOptions& options);
+
+// Downloads one file over HTTP, with retries.
+
+// Resumes after the existing bytes of `partial` with an HTTP Range request, and leaves exactly
+// `bytes` bytes there. Restarts if the server does not support ranges. Uses the proxies of the
+// environment (https_proxy, no_proxy). Throws input naming the URL and the cause; the received data
+// is kept.
+void download(const std::string& url, const std::filesystem::path& partial, std::uint64_t bytes,
+              const FetchOptions& options);
 
 }  // namespace paceline

@@ -1,10 +1,16 @@
-#include "engine/input/prepare/leaf.h"
+#include <jpeglib.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
 #include <numbers>
 
-#include "engine/input/prepare/noise.h"
+#include "engine/core/error.h"
+#include "engine/input/prepare/make.h"
+
+// jpeglib.h needs what stands above it.
 
 namespace paceline {
 
@@ -164,6 +170,106 @@ Image paint_texture(int label, RandomSequence& random) {
     }
   }
   return image;
+}
+
+namespace {
+
+float smooth(float t) {
+  return t * t * (3 - 2 * t);
+}
+
+}  // namespace
+
+// The finaliser of MurmurHash3 (Appleby, public domain) over a sum of products with odd constants.
+std::uint32_t mixed_bits(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t h = a * 0x9E3779B1U + b * 0x85EBCA77U + c * 0xC2B2AE3DU;
+  h = (h ^ h >> 16) * 0x85EBCA6BU;
+  h = (h ^ h >> 13) * 0xC2B2AE35U;
+  return h ^ h >> 16;
+}
+
+NoiseField::NoiseField(std::uint32_t seed, int width, int cell)
+    : seed_(seed),
+      cell_(cell),
+      lattice_(static_cast<std::size_t>(width / cell + 2)),
+      row_(static_cast<std::size_t>(width)) {
+  for (int x = 0; x < width; ++x) {
+    left_.push_back(x / cell);
+    towards_.push_back(smooth(static_cast<float>(x % cell) / static_cast<float>(cell)));
+  }
+}
+
+const std::vector<float>& NoiseField::row(int y) {
+  const auto above = static_cast<std::uint32_t>(y / cell_);
+  const float t = smooth(static_cast<float>(y % cell_) / static_cast<float>(cell_));
+  for (std::size_t i = 0; i < lattice_.size(); ++i) {
+    const auto column = static_cast<std::uint32_t>(i);
+    const float a = mixed_unit(seed_, column, above), b = mixed_unit(seed_, column, above + 1);
+    lattice_[i] = a + (b - a) * t;
+  }
+  for (std::size_t x = 0; x < row_.size(); ++x) {
+    const auto left = static_cast<std::size_t>(left_[x]);
+    row_[x] = lattice_[left] + (lattice_[left + 1] - lattice_[left]) * towards_[x];
+  }
+  return row_;
+}
+
+namespace {
+
+struct Encoder {
+  jpeg_error_mgr errors{};
+  jpeg_compress_struct jpeg{};
+  std::jmp_buf leave{};
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  char message[JMSG_LENGTH_MAX] = "";
+
+  ~Encoder() {
+    jpeg_destroy_compress(&jpeg);
+    std::free(bytes);
+  }
+};
+
+// libjpeg's callback must not return; only frames without destructors are left.
+[[noreturn]] void leave(j_common_ptr common) {
+  auto* encoder = static_cast<Encoder*>(common->client_data);
+  common->err->format_message(common, encoder->message);
+  std::longjmp(encoder->leave, 1);
+}
+
+bool run(Encoder& encoder, const Image& image, int quality) {
+  jpeg_compress_struct& jpeg = encoder.jpeg;
+  jpeg.err = jpeg_std_error(&encoder.errors);
+  encoder.errors.error_exit = leave;
+  if (setjmp(encoder.leave) != 0) return false;
+  jpeg_create_compress(&jpeg);
+  jpeg.client_data = &encoder;
+  jpeg_mem_dest(&jpeg, &encoder.bytes, &encoder.size);
+  jpeg.image_width = static_cast<JDIMENSION>(image.width);
+  jpeg.image_height = static_cast<JDIMENSION>(image.height);
+  jpeg.input_components = 3;
+  jpeg.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_quality(&jpeg, quality, TRUE);
+  jpeg_start_compress(&jpeg, TRUE);
+  while (jpeg.next_scanline < jpeg.image_height) {
+    // libjpeg reads rows through pointers that are not const.
+    auto* row = const_cast<JSAMPLE*>(image.pixels.data() + jpeg.next_scanline * image.row_bytes());
+    jpeg_write_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&jpeg);
+  return true;
+}
+
+}  // namespace
+
+std::string encode_jpeg(const Image& image, int quality) {
+  Encoder encoder;
+  encoder.jpeg.client_data = &encoder;
+  if (!run(encoder, image, quality)) {
+    throw Error(ErrorKind::internal, std::string("libjpeg: ") + encoder.message);
+  }
+  return {reinterpret_cast<const char*>(encoder.bytes), encoder.size};
 }
 
 }  // namespace paceline

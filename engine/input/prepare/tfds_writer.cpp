@@ -1,16 +1,24 @@
 #include "engine/input/prepare/tfds_writer.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/text.h"
-#include "engine/input/prepare/tfrecord_writer.h"
-#include "engine/input/prepare/workers.h"
+#include "engine/input/formats/example.pb.h"
+#include "engine/input/formats/source.h"
+#include "engine/input/formats/tfrecord.h"
+#include "engine/input/prepare/staged_folder.h"
 
 namespace paceline {
 
@@ -87,6 +95,92 @@ void TfdsWriter::finish(const std::string& version, const std::string& descripti
   replace_file(folder_ / "dataset_info.json", json_text(info, 2) + "\n");
   replace_file(folder_ / "features.json", json_text(make_features(classes_.size()), 2) + "\n");
   replace_file(folder_ / "label.labels.txt", join(classes_, "\n") + "\n");
+}
+
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& file) {
+  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(errno),
+              file.string(), "free some space or choose another folder");
+}
+
+}  // namespace
+
+TfRecordWriter::TfRecordWriter(const std::filesystem::path& file)
+    : file_(file), stream_(file, std::ios::binary | std::ios::trunc) {
+  if (!stream_) fail(file_);
+}
+
+void TfRecordWriter::write(std::string_view data) {
+  stream_ << framed_record(data);
+  if (!stream_) fail(file_);
+  bytes_ += data.size();
+}
+
+void TfRecordWriter::close() {
+  stream_.close();
+  if (!stream_) fail(file_);
+}
+
+std::string image_example(std::string_view image, const std::string& filename, std::int64_t label) {
+  wire::Example example;
+  auto& features = *example.mutable_features()->mutable_feature();
+  features["image"].mutable_bytes_list()->add_value(image.data(), image.size());
+  features["image/filename"].mutable_bytes_list()->add_value(filename);
+  features["label"].mutable_int64_list()->add_value(label);
+  // The order of a map's entries is otherwise another each time.
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    example.SerializeToCodedStream(&coded);
+  }
+  return bytes;
+}
+
+namespace {
+
+constexpr std::uint64_t kShardBytes = std::uint64_t{64} << 20;
+constexpr std::size_t kMostShards = 512;
+
+std::size_t shards_for(const SampleSource& source) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : source.files()) bytes += std::filesystem::file_size(file);
+  std::size_t shards = 1;
+  while (2 * shards <= kMostShards && bytes / (2 * shards) >= kShardBytes) shards *= 2;
+  return shards;
+}
+
+}  // namespace
+
+void write_shards(const std::filesystem::path& from, const std::filesystem::path& to,
+                  const std::string& name, const std::string& version,
+                  const std::string& description, int threads, bool quiet) {
+  const ImageSet set = open_image_set(from);
+  std::size_t images = 0;
+  for (const auto& [split, source] : set.splits) images += source->samples();
+  PrepareProgress progress("writing shards", static_cast<double>(images),
+                           PrepareProgress::Unit::images, quiet);
+  TfdsWriter writer(to, name, set.classes);
+  for (const auto& entry : set.splits) {
+    const SampleSource& source = *entry.second;
+    std::vector<std::pair<std::uint64_t, std::size_t>> order;
+    for (std::size_t i = 0; i < source.samples(); ++i) {
+      const std::filesystem::path file = source.where(i);
+      order.emplace_back(hash_value(file.filename().string()), i);
+    }
+    std::sort(order.begin(), order.end());
+    writer.write_split(entry.first, order.size(), shards_for(source), threads, [&](std::size_t i) {
+      EncodedSample sample;
+      source.read(order[i].second, sample);
+      progress.add(1);
+      return WrittenSample{std::string(sample.image),
+                           std::filesystem::path(source.where(order[i].second)).filename().string(),
+                           sample.label};
+    });
+  }
+  writer.finish(version, description);
 }
 
 }  // namespace paceline

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace paceline {
@@ -45,5 +47,38 @@ class TfdsWriter {
   std::vector<Split> splits_;
   std::uint64_t bytes_ = 0;
 };
+
+// Writes TFRecord files (format: engine/input/formats/tfrecord.h).
+
+class TfRecordWriter {
+ public:
+  // Throws input if the file cannot be created.
+  explicit TfRecordWriter(const std::filesystem::path& file);
+
+  // Writes one record. Throws input if the disk is full.
+  void write(std::string_view data);
+
+  // Must be called. Throws input if anything could not be written.
+  void close();
+
+  std::uint64_t bytes() const { return bytes_; }  // of the data of all records
+
+ private:
+  std::filesystem::path file_;
+  std::ofstream stream_;
+  std::uint64_t bytes_ = 0;
+};
+
+// A labelled image as TensorFlow Datasets writes it: features image, image/filename and label.
+std::string image_example(std::string_view image, const std::string& filename, std::int64_t label);
+
+// Converts class folders to TFRecord shards, like TensorFlow Datasets.
+
+// `from` has class folders in train/ and other splits; `to` exists and is empty. Samples are
+// shuffled by a hash of their file names. The number of shards follows TensorFlow Datasets: the
+// largest power of two that leaves 64 MiB per shard.
+void write_shards(const std::filesystem::path& from, const std::filesystem::path& to,
+                  const std::string& name, const std::string& version,
+                  const std::string& description, int threads, bool quiet);
 
 }  // namespace paceline

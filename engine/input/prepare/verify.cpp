@@ -1,20 +1,23 @@
 #include "engine/input/prepare/verify.h"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/input/decode/image.h"
-#include "engine/input/formats/cifar10.h"
-#include "engine/input/formats/image_files.h"
+#include "engine/input/formats/formats.h"
 #include "engine/input/formats/source.h"
-#include "engine/input/formats/tfds.h"
 #include "engine/input/loading/dataset.h"
-#include "engine/input/prepare/progress.h"
-#include "engine/input/prepare/workers.h"
+#include "engine/input/prepare/staged_folder.h"
 
 namespace paceline {
 
@@ -22,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kBlock = 32;  // images that a thread takes at a time
+constexpr std::size_t kImagesAtATime = 32;  // images that a thread takes at a time
 
 class Verifier {
  public:
@@ -94,15 +97,16 @@ class Verifier {
       const SampleSource& source = *entry.second;
       VerifiedSplit split{entry.first, source.samples(),
                           std::vector<std::size_t>(set.classes.size()), 0};
-      work_on((source.samples() + kBlock - 1) / kBlock, threads_,
-              [&](std::size_t block) { check_block(source, block * kBlock, split, progress); });
+      work_on(
+          (source.samples() + kImagesAtATime - 1) / kImagesAtATime, threads_,
+          [&](std::size_t block) { check_block(source, block * kImagesAtATime, split, progress); });
       result_.splits.push_back(std::move(split));
     }
   }
 
   void check_block(const SampleSource& source, std::size_t first, VerifiedSplit& split,
                    PrepareProgress& progress) {
-    const std::size_t last = std::min(first + kBlock, source.samples());
+    const std::size_t last = std::min(first + kImagesAtATime, source.samples());
     ImageDecoder decoder;
     EncodedSample sample;
     Image image;
@@ -160,6 +164,38 @@ class Verifier {
 
 Verified verify_folder(const fs::path& folder, int threads, bool quiet) {
   return Verifier(folder, threads, quiet).run();
+}
+
+std::string file_digest(const std::filesystem::path& file, const std::string& algorithm,
+                        const std::function<void(double)>& progress) {
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorKind::input, "checksum cannot be computed: " + why, file.string(),
+                "check the file and its permissions");
+  };
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) fail(std::strerror(errno));
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                        EVP_MD_CTX_free);
+  const EVP_MD* kind = EVP_get_digestbyname(algorithm.c_str());
+  // A FIPS system may have no MD5.
+  if (!context || !kind || EVP_DigestInit_ex(context.get(), kind, nullptr) != 1) {
+    fail("this OpenSSL has no " + algorithm);
+  }
+  std::vector<char> buffer(std::size_t{1} << 20);
+  double done = 0;
+  while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
+         stream.gcount() > 0) {
+    EVP_DigestUpdate(context.get(), buffer.data(), static_cast<std::size_t>(stream.gcount()));
+    done += static_cast<double>(stream.gcount());
+    progress(done);
+  }
+  if (stream.bad()) fail("reading failed");
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned length = 0;
+  EVP_DigestFinal_ex(context.get(), digest, &length);
+  std::string text;
+  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
 }
 
 }  // namespace paceline

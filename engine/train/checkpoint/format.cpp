@@ -11,7 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
-#include "engine/train/safetensors.h"
+#include "engine/train/weights.h"
 
 namespace paceline {
 

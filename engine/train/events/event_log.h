@@ -8,16 +8,62 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "engine/train/events/event.h"
-
 namespace paceline {
+
+// What TensorBoard shows for one step, and its wire format: TensorFlow's Event, with values as
+// TensorFlow 2 writes them (tensors for the plugins "scalars" and "histograms").
+
+// The distribution of a parameter's values, in the buckets of TensorFlow's tf.summary.histogram
+// (tensorboard/plugins/histogram/summary_v2.py).
+
+// Values in [left, right). The last bucket includes its right edge.
+struct HistogramBucket {
+  double left = 0, right = 0, count = 0;
+  friend bool operator==(const HistogramBucket&, const HistogramBucket&) = default;
+};
+
+using Histogram = std::vector<HistogramBucket>;
+
+constexpr std::size_t kHistogramBuckets = 30;
+
+// kHistogramBuckets equal buckets from the minimum to the maximum. If all values are equal, all
+// edges are equal and the last bucket has the values. Without values everything is zero. Ignores
+// values that are not finite.
+Histogram make_histogram(std::span<const double> values);
+
+struct Event {
+  struct Scalar {
+    std::string tag;
+    double value = 0;  // stored as 32 bits, as in Keras
+  };
+  struct Distribution {
+    std::string tag;
+    Histogram histogram;
+  };
+
+  double wall_time = 0;  // seconds since 1970
+  std::int64_t step = 0;
+  std::string file_version;  // in a file's first event only
+  std::vector<Scalar> scalars;
+  std::vector<Distribution> histograms;
+};
+
+std::string encode(const Event& event);
+
+// Skips other kinds of values. Throws input for bytes that are not an event, or tensors of the
+// wrong shape.
+Event decode_event(std::string_view bytes, const std::string& where);
 
 // The caller's settings.
 struct EventSetup {
@@ -59,5 +105,37 @@ class EventLog {
   std::unique_ptr<Files> files_;
   std::thread thread_;
 };
+
+// A TensorBoard event file: a TFRecord file of events. The first event names the format.
+
+// append() writes complete records with a single system call. So a killed process leaves a valid
+// file, at worst with a torn last record, which readers skip.
+class EventFile {
+ public:
+  // Creates "events.out.tfevents.<time>.<host>.<pid>.<number>.v2", TensorFlow's naming, in the
+  // existing `folder`. `number` distinguishes files of one process. Throws input if that fails.
+  EventFile(const std::filesystem::path& folder, int number);
+  ~EventFile();
+  EventFile(const EventFile&) = delete;
+  EventFile& operator=(const EventFile&) = delete;
+
+  // Throws input if the write fails; a partial record is removed.
+  void append(const Event& event);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;  // size of complete records
+};
+
+struct EventsRead {
+  std::vector<Event> events;  // without the first one, which names the format
+  std::string damage;         // why reading stopped; empty: at the end of the file
+};
+
+// Also reads files that are being written. Throws input for other files.
+EventsRead read_events(const std::filesystem::path& file);
 
 }  // namespace paceline

@@ -14,9 +14,15 @@
 #include "engine/train/outcome.h"
 #include "engine/train/phase_clock.h"
 #include "engine/train/reducer.h"
-#include "engine/train/run_part.h"
 
 namespace paceline {
+
+// What a run does, for meters of the machine.
+
+enum class RunPart { other, training, evaluation, checkpoint };
+
+// Called whenever a replica enters a part; the work of the part before has ended on its device.
+using RunPartListener = std::function<void(RunPart)>;
 
 struct Progress {
   std::size_t step = 0, steps = 0;  // completed, in total

@@ -7,8 +7,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
+#include <utility>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/train/phase_clock.h"
 
 namespace paceline {
 
@@ -19,7 +23,7 @@ constexpr const char* kLaneNames[kTraceLanes] = {"compute: phases", "compute: op
                                                  "communication", "input"};
 constexpr int kPartsOfLane = 1000;  // threads of a lane have numbers of their own
 
-std::string json_text(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -44,7 +48,7 @@ std::string metadata(int rank, int thread, const char* what, const std::string& 
       R"({{"ph":"M","pid":{0},"tid":{1},"name":"{2}_name","args":{{"name":{3}}}}},)"
       "\n"
       R"({{"ph":"M","pid":{0},"tid":{1},"name":"{2}_sort_index","args":{{"sort_index":{4}}}}})",
-      rank, thread, what, json_text(name), order);
+      rank, thread, what, json_string(name), order);
 }
 
 std::string arguments(TraceLane lane, const TraceSpan& span) {
@@ -102,7 +106,7 @@ void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
       write_event(fmt::format(
           R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"args":{{{}}}}})", trace.rank,
           thread_id(lane, span.part), microseconds(from), microseconds(to - from),
-          json_text(span.text()), arguments(static_cast<TraceLane>(lane), span)));
+          json_string(span.text()), arguments(static_cast<TraceLane>(lane), span)));
       ++spans_;
       if (static_cast<TraceLane>(lane) == TraceLane::communication) {
         collectives_[span.number].push_back({trace.rank, begin, end});
@@ -135,8 +139,8 @@ void TraceFile::finish(const std::map<std::string, std::string>& facts) {
   }
   buffer_ += "\n],\"otherData\":{";
   for (auto it = facts.begin(); it != facts.end(); ++it) {
-    buffer_ += fmt::format("{}\n{}:{}", it == facts.begin() ? "" : ",", json_text(it->first),
-                           json_text(it->second));
+    buffer_ += fmt::format("{}\n{}:{}", it == facts.begin() ? "" : ",", json_string(it->first),
+                           json_string(it->second));
   }
   buffer_ += "}}\n";
   file_->write(buffer_.data(), buffer_.size());
@@ -145,6 +149,114 @@ void TraceFile::finish(const std::map<std::string, std::string>& facts) {
     throw Error(ErrorKind::input, "the file exists already", path_.string(),
                 "the trace is in " + partial_.string());
   }
+}
+
+namespace {
+
+constexpr std::size_t kRoundTrips = 32;
+
+}  // namespace
+
+ClockBounds clock_bounds(const std::vector<RoundTrip>& first, const std::vector<RoundTrip>& other) {
+  ClockBounds bounds{-std::numeric_limits<double>::infinity(),
+                     std::numeric_limits<double>::infinity()};
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    bounds.low = std::max(bounds.low, first[i].came - other[i].left);
+    bounds.high = std::min(bounds.high, first[i].left - other[i].came);
+  }
+  if (bounds.low > bounds.high) std::swap(bounds.low, bounds.high);
+  return bounds;
+}
+
+RankClock::RankClock(const ClockReading& start, const ClockReading& end) : start_(start.at) {
+  const ClockBounds both{std::max(start.bounds.low, end.bounds.low),
+                         std::min(start.bounds.high, end.bounds.high)};
+  if (both.low <= both.high || end.at <= start.at) {
+    const ClockBounds& bounds = both.low <= both.high ? both : start.bounds;
+    offset_ = bounds.middle();
+    uncertainty_ = (bounds.high - bounds.low) / 2;
+    return;
+  }
+  offset_ = start.bounds.middle();
+  drift_ = (end.bounds.middle() - offset_) / (end.at - start.at);
+  uncertainty_ =
+      std::max(start.bounds.high - start.bounds.low, end.bounds.high - end.bounds.low) / 2;
+}
+
+std::vector<ClockReading> compare_clocks(Communicator& communicator) {
+  const auto size = static_cast<std::size_t>(communicator.size());
+  std::vector<RoundTrip> mine(kRoundTrips);
+  for (RoundTrip& trip : mine) {
+    trip.came = now_seconds();
+    communicator.barrier();
+    trip.left = now_seconds();
+  }
+  std::vector<RoundTrip> all(kRoundTrips * size);
+  communicator.all_gather(mine.data(), kRoundTrips * sizeof(RoundTrip), all.data());
+  std::vector<ClockReading> readings(size);
+  const auto of = [&](std::size_t rank) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank * kRoundTrips);
+    return std::vector<RoundTrip>(begin, begin + kRoundTrips);
+  };
+  const std::vector<RoundTrip> first = of(0);
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    const std::vector<RoundTrip> theirs = of(rank);
+    readings[rank].at = theirs.back().left;
+    if (rank > 0) readings[rank].bounds = clock_bounds(first, theirs);
+  }
+  return readings;
+}
+
+namespace {
+
+using Interval = std::pair<double, double>;
+
+bool computes(std::string_view phase) {
+  for (const Phase busy : {Phase::forward, Phase::backward, Phase::update}) {
+    if (phase == kPhaseNames[static_cast<std::size_t>(busy)]) return true;
+  }
+  return false;
+}
+
+double first_begin(const std::vector<TraceSpan>& spans) {
+  double first = spans.front().begin;
+  for (const TraceSpan& span : spans) first = std::min(first, span.begin);
+  return first;
+}
+
+// Of one rank they do not overlap each other, but for those of lanes that count twice.
+std::vector<Interval> busy_intervals(const std::vector<TraceSpan>& phases) {
+  std::vector<Interval> busy;
+  for (const TraceSpan& span : phases) {
+    if (computes(span.text())) busy.emplace_back(span.begin, span.end);
+  }
+  std::sort(busy.begin(), busy.end());
+  return busy;
+}
+
+}  // namespace
+
+Overlap compute_overlap(const std::vector<TraceSpan>& communication,
+                        const std::vector<TraceSpan>& phases) {
+  Overlap overlap;
+  if (communication.empty() || phases.empty()) return overlap;
+  const double from = std::max(first_begin(communication), first_begin(phases));
+  const std::vector<Interval> busy = busy_intervals(phases);
+  std::vector<Interval> sums;
+  for (const TraceSpan& span : communication) {
+    if (span.begin >= from) sums.emplace_back(span.begin, span.end);
+  }
+  std::sort(sums.begin(), sums.end());
+  std::size_t first = 0;  // busy ones before it end before any sum that is left
+  for (const auto& [begin, end] : sums) {
+    overlap.communication += end - begin;
+    while (first < busy.size() && busy[first].second <= begin) ++first;
+    for (std::size_t i = first; i < busy.size() && busy[i].first < end; ++i) {
+      overlap.hidden +=
+          std::max(0.0, std::min(end, busy[i].second) - std::max(begin, busy[i].first));
+    }
+  }
+  return overlap;
 }
 
 }  // namespace paceline

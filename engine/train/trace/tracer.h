@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
-#include "engine/core/trace.h"
-#include "engine/train/trace/overlap.h"
-#include "engine/train/trace/rank_clock.h"
+#include "engine/core/clock.h"
 #include "engine/train/trace/trace_file.h"
 
 namespace paceline {

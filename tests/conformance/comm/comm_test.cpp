@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "engine/comm/table.h"
+#include "engine/comm/backend.h"
 #include "engine/core/error.h"
 #include "results/names.h"
 

@@ -15,11 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "engine/comm/algorithms/sum_check.h"
-#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/algorithms/sum.h"
+#include "engine/comm/backend.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/comm/rendezvous/liveness.h"
-#include "engine/comm/stack.h"
-#include "engine/comm/table.h"
 #include "engine/comm/wrappers/staged/staged_communicator.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/hash.h"

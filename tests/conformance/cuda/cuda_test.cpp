@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/cuda_device.h"
-#include "engine/device/table.h"
+#include "engine/device/cuda/gpu_runtime.h"
+#include "engine/device/device.h"
 #include "tests/conformance/cuda/networks.h"
 #include "tests/conformance/device/cases.h"
 #include "tests/conformance/device/recipe.h"

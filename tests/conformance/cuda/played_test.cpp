@@ -5,8 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/device/cuda/cuda_device.h"
-#include "engine/device/cuda/gpu_tuner.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/lane.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"

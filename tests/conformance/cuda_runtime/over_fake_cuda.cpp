@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "engine/device/cuda/gpu_runtime.h"
-#include "engine/device/table.h"
+#include "engine/device/device.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
 #include "tests/support/host_cuda/host_runtime.h"
-#include "workloads/table.h"
+#include "workloads/workload.h"
 
 namespace paceline {
 

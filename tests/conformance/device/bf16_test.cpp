@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "engine/core/error.h"
-#include "engine/device/table.h"
+#include "engine/device/device.h"
 #include "tests/conformance/device/cases.h"
 #include "tests/support/expect_error.h"
 

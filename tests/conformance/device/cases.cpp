@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "engine/core/hash.h"
-#include "engine/device/table.h"
-#include "workloads/table.h"
+#include "engine/device/device.h"
+#include "workloads/workload.h"
 
 namespace paceline::conformance {
 

@@ -1,5 +1,7 @@
 // Every device of this build against the reference, from equal weights and fresh inputs, for each
 // instruction set this CPU has and several numbers of threads.
+#include "engine/device/device.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <numeric>
 
 #include "engine/core/error.h"
-#include "engine/device/table.h"
 #include "tests/conformance/device/cases.h"
 #include "tests/conformance/device/recipe.h"
 
@@ -185,7 +186,7 @@ bool has_nan(const std::vector<double>& values) {
   return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
 }
 
-// The loss is no number, and no gradient that is none in the reference is one in the tested.
+// The loss is not a number, and no gradient that is none in the reference is one in the tested.
 void compare_broken_step(Replica& tested, Replica& reference, const Batch& batch) {
   const bool expected = std::isnan(reference.loss(batch)), found = std::isnan(tested.loss(batch));
   EXPECT_GE(found, expected);
@@ -200,7 +201,7 @@ void compare_broken_step(Replica& tested, Replica& reference, const Batch& batch
   }
 }
 
-// One parameter at a time of which one value is no number: no ReLU and no pooling hides it.
+// One parameter at a time of which one value is not a number: no ReLU and no pooling hides it.
 TEST_P(DeviceAgainstReference, WhatIsNoNumberReachesTheLoss) {
   if (GetParam().threads > 1) GTEST_SKIP() << "the loops are those of one thread";
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -229,7 +230,7 @@ TEST_P(DeviceAgainstReference, WhatIsNoNumberReachesTheLoss) {
   }
 }
 
-// A pixel that is no number, so that one element of a window of pooling is none.
+// A pixel that is not a number, so that one element of a window of pooling is none.
 TEST_P(DeviceAgainstReference, APixelThatIsNoNumberReachesTheLoss) {
   if (GetParam().threads > 1) GTEST_SKIP() << "the loops are those of one thread";
   for (const NetworkCase& one : network_cases()) {

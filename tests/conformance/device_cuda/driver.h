@@ -10,7 +10,6 @@
 #include "engine/core/error.h"
 #include "engine/core/shared_library.h"
 #include "engine/device/cuda/dnn/chosen_products.h"
-#include "engine/device/cuda/dnn/libraries.h"
 #include "engine/device/cuda/dnn/session.h"
 
 namespace paceline::cuda {

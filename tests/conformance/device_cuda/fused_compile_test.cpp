@@ -2,10 +2,8 @@
 #include <algorithm>
 
 #include "engine/core/text.h"
-#include "engine/device/cuda/dnn/convolution.h"
-#include "engine/device/cuda/dnn/early_builds.h"
-#include "engine/device/cuda/dnn/fused_graph.h"
-#include "engine/device/cuda/dnn/requests.h"
+#include "engine/device/cuda/dnn/chosen_products.h"
+#include "engine/device/cuda/dnn/graph.h"
 #include "tests/conformance/device_cuda/driver.h"
 
 namespace paceline::cuda {

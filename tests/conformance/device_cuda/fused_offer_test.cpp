@@ -2,10 +2,10 @@
 // normalization, on a described H200; they are not compiled here.
 #include <algorithm>
 
-#include "engine/device/cuda/dnn/fused_graph.h"
-#include "engine/device/cuda/fusions.h"
+#include "engine/device/cuda/dnn/graph.h"
+#include "engine/device/cuda/program.h"
 #include "tests/conformance/device_cuda/driver.h"
-#include "workloads/table.h"
+#include "workloads/workload.h"
 
 namespace paceline::cuda {
 namespace {

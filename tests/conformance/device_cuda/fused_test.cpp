@@ -1,14 +1,13 @@
-// Fused convolutions on a card against their definition (fused.h).
-#include "engine/device/cuda/fused.h"
-
+// Fused convolutions on a card against their definition (products.h).
 #include <gtest/gtest.h>
 
 #include <cctype>
 #include <map>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/dnn/fused_graph.h"
-#include "engine/device/cuda/dnn/libraries.h"
+#include "engine/device/cuda/dnn/graph.h"
+#include "engine/device/cuda/dnn/session.h"
+#include "engine/device/cuda/products.h"
 #include "tests/conformance/device_cuda/card.h"
 #include "tests/conformance/device_cuda/reference.h"
 

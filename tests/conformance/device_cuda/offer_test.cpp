@@ -1,8 +1,6 @@
 // cuDNN asked, without a GPU, what it has on a described card for every convolution of every
 // workload: in each precision and at small and large batches there must be a plan that is allowed.
 // Kernels that are compiled at run time are left out: they take a second each.
-#include "engine/device/cuda/dnn/offer.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/dnn/chosen_products.h"
-#include "engine/device/cuda/dnn/requests.h"
-#include "workloads/table.h"
+#include "workloads/workload.h"
 
 namespace paceline::cuda {
 namespace {

@@ -11,9 +11,8 @@
 #include "engine/core/error.h"
 #include "engine/device/cuda/dnn/blas.h"
 #include "engine/device/cuda/dnn/chosen_products.h"
-#include "engine/device/cuda/dnn/convolution.h"
-#include "engine/device/cuda/dnn/libraries.h"
-#include "engine/device/cuda/dnn/requests.h"
+#include "engine/device/cuda/dnn/graph.h"
+#include "engine/device/cuda/dnn/session.h"
 #include "tests/conformance/device_cuda/card.h"
 #include "tests/conformance/device_cuda/reference.h"
 

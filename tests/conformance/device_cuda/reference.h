@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/half.h"
+#include "engine/core/dtype.h"
 #include "engine/device/cuda/products.h"
 
 namespace paceline::cuda {

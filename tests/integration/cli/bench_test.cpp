@@ -39,7 +39,7 @@ TEST_F(CliBench, BackendsStandSideBySide) {
   const auto records = nlohmann::json::parse(json.out).at("collectives");
   ASSERT_EQ(records.size(), built.size());
   for (std::size_t i = 0; i < built.size(); ++i) {
-    EXPECT_EQ(records[i].at("provenance").at("backend_asked"), built[i]);
+    EXPECT_EQ(records[i].at("provenance").at("backend_requested"), built[i]);
     const std::string command = records[i].at("provenance").at("command");
     EXPECT_TRUE(contains(command, "--backends " + join(built, ","))) << command;
     EXPECT_FALSE(contains(command, "paceline-bench")) << "a round's own: " << command;
@@ -179,7 +179,7 @@ TEST_F(CliBench, RecordsThatAreBrokenAreNamedByKey) {
   };
   refused("/provenance", nullptr);
   refused("/provenance/hosts", {1});
-  refused("/provenance/backend_asked", 3);
+  refused("/provenance/backend_requested", 3);
   refused("/collective/rows/0/wrong", "many");
   auto nulls = whole;
   nulls["collective"]["library"] = nullptr;

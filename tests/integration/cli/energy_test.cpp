@@ -1,7 +1,7 @@
 // Energy by a meter that the test makes: a power of 100 W, as hwmon has it.
 #include <nlohmann/json.hpp>
 
-#include "engine/core/json_text.h"
+#include "engine/core/json.h"
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {

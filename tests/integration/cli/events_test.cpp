@@ -4,7 +4,7 @@
 #include <set>
 
 #include "engine/core/error.h"
-#include "engine/train/events/event_file.h"
+#include "engine/train/events/event_log.h"
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {

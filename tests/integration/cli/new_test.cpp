@@ -1,6 +1,5 @@
 // paceline new: a first spec, which passes a dry run.
 #include "engine/core/text.h"
-#include "sweeps/new_spec.h"
 #include "sweeps/spec.h"
 #include "tests/integration/cli/paceline.h"
 #include "tests/support/has_engine.h"

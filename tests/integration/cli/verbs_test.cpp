@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "engine/core/aligned.h"
 #include "engine/core/text.h"
 #include "tests/integration/cli/paceline.h"
 #include "tests/support/has_engine.h"

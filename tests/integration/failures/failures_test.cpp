@@ -211,7 +211,7 @@ TEST_F(Failures, DeadlinesAreTimes) {
   EXPECT_TRUE(contains(ran.err, "PACELINE_START_SECONDS: ")) << ran.err;
   const Ran flight = shell("PACELINE_FLIGHT=maybe paceline train mnist-mlp --input synthetic");
   EXPECT_EQ(flight.code, 64);
-  EXPECT_TRUE(contains(flight.err, "neither on nor off")) << flight.err;
+  EXPECT_TRUE(contains(flight.err, "expected on or off")) << flight.err;
 }
 
 TEST_F(Failures, APostMortemOfNothingIsRefused) {

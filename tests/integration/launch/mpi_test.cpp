@@ -12,7 +12,6 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
-#include "engine/start/launcher.h"
 #include "engine/start/spawn.h"
 #include "tests/support/hydra.h"
 #include "tests/support/scratch.h"

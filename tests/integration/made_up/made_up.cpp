@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/device/device.h"
 #include "engine/device/gpu_driver.h"
 

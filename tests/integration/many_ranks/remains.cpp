@@ -12,9 +12,9 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/failure/flight_ring.h"
-#include "engine/failure/run_artifacts.h"
-#include "engine/launch/gpus.h"
-#include "run/preflight.h"
+#include "engine/failure/verdict.h"
+#include "engine/launch/topology.h"
+#include "run/resolve.h"
 #include "tests/integration/many_ranks/world.h"
 #include "tests/support/scratch.h"
 

@@ -18,15 +18,15 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/comm/algorithms/socket_communicator.h"
+#include "engine/comm/algorithms/wire_communicator.h"
 #include "engine/comm/checks/config_check.h"
-#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/comm/rendezvous/liveness.h"
 #include "engine/comm/rendezvous/server.h"
 #include "engine/comm/transport/mesh.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "run/preflight.h"
+#include "run/resolve.h"
 
 namespace paceline {
 

@@ -9,10 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/backend.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/comm/rendezvous/server.h"
-#include "engine/comm/stack.h"
-#include "engine/comm/table.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/failure/rank_status.h"

@@ -8,13 +8,13 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/comm/table.h"
+#include "engine/comm/backend.h"
 #include "engine/core/json.h"
-#include "engine/device/table.h"
+#include "engine/device/device.h"
 #include "engine/input/loading/dataset.h"
 #include "engine/train/trainer.h"
 #include "tests/integration/parity/locked.h"
-#include "workloads/table.h"
+#include "workloads/workload.h"
 
 namespace paceline {
 namespace {

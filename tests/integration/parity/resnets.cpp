@@ -5,8 +5,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "engine/device/table.h"
-#include "workloads/resnet50.h"
+#include "engine/device/device.h"
+#include "workloads/networks.h"
 
 namespace paceline::parity {
 

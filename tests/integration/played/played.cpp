@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/clock.h"
-#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/gpu_driver.h"
 #include "tests/support/host_cuda/host_runtime.h"
 

@@ -23,7 +23,7 @@
 #include "engine/core/random.h"
 #include "engine/device/device.h"
 #include "engine/device/host_program.h"
-#include "workloads/mnist.h"
+#include "workloads/networks.h"
 
 namespace paceline {
 

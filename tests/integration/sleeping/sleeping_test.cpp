@@ -47,7 +47,7 @@ TEST_F(Sleeping, WithoutDurationsItComputesAndSaysWhenGradientsAreReady) {
   const Json& gradients = record["plan"]["gradients"];
   ASSERT_EQ(gradients.size(), 2U);
   EXPECT_LT(gradients[0]["bytes"], gradients[1]["bytes"]);
-  EXPECT_EQ(gradients[1]["bytes"], record["plan"]["buckets_bytes"][0]);
+  EXPECT_EQ(gradients[1]["bytes"], record["plan"]["bucket_bytes"][0]);
   EXPECT_GT(gradients[0]["backward_seconds"].get<double>(), 0);
   EXPECT_LT(gradients[0]["backward_seconds"], gradients[1]["backward_seconds"]);
 }

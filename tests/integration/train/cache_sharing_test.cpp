@@ -1,7 +1,5 @@
 // Two processes of a node and their cache: here two threads, each with its own data and
 // communicator.
-#include "engine/train/cache_sharing.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -10,8 +8,9 @@
 #include <functional>
 #include <thread>
 
-#include "engine/comm/table.h"
+#include "engine/comm/backend.h"
 #include "engine/core/error.h"
+#include "engine/train/session.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/made.h"

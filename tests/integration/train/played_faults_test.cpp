@@ -5,7 +5,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
-#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "tests/integration/train/played.h"
 #include "tests/support/host_cuda/host_runtime.h"
 

@@ -9,7 +9,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/json.h"
-#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "tests/integration/train/training.h"
 #include "tests/support/host_cuda/host_runtime.h"
 #include "tests/support/scratch.h"

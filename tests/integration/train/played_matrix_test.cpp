@@ -1,6 +1,6 @@
 // Precision, accumulation, clipping and graphs in all combinations, on GPUs that the host plays:
 // the same bits with graphs and without, and in fp32 what the CPU trains.
-#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "tests/integration/train/played.h"
 #include "tests/support/host_cuda/host_runtime.h"
 

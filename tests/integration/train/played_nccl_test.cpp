@@ -11,7 +11,7 @@
 #include <iterator>
 #include <thread>
 
-#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "tests/integration/train/training.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/train/checkpoint/manager.h"
 #include "tests/integration/train/training.h"
 #include "tests/support/expect_error.h"

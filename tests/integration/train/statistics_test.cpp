@@ -1,12 +1,11 @@
 // Running averages of replicas: apart in training, averaged or local in evaluation.
-#include "engine/train/statistics.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "engine/comm/table.h"
-#include "engine/device/table.h"
+#include "engine/comm/backend.h"
+#include "engine/device/device.h"
+#include "engine/train/evaluation.h"
 #include "engine/train/trainer.h"
 
 namespace paceline {

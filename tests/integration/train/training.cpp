@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/comm/table.h"
-#include "engine/device/table.h"
-#include "workloads/table.h"
+#include "engine/comm/backend.h"
+#include "engine/device/device.h"
+#include "workloads/workload.h"
 
 namespace paceline::training {
 

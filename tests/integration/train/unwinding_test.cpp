@@ -9,7 +9,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
-#include "engine/device/table.h"
+#include "engine/device/device.h"
 #include "engine/train/session.h"
 #include "tests/integration/train/training.h"
 

@@ -1,5 +1,5 @@
 // Our kernels, as functions that the imitated cudaLaunchKernel runs.
-#include "engine/device/cuda/kernel_table.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/all.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
 #include "tests/support/host_cuda/kernel_player.h"

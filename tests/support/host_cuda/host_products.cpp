@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/fused.h"
 #include "engine/device/cuda/kernels/number.h"
+#include "engine/device/cuda/products.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
 namespace paceline::cuda {
@@ -126,7 +126,7 @@ bool is_forward(const FusedRequest& request) {
   return request.kind == FusedKind::forward_sums;
 }
 
-// A convolution with sums beside it, as fused.h defines it.
+// A convolution with sums beside it, as products.h defines it.
 class HostFused final : public FusedPlan {
  public:
   HostFused(const FusedRequest& request, Runtime& runtime) : request_(request), queued_(runtime) {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/core/half.h"
+#include "engine/core/dtype.h"
 
 namespace paceline::ptx {
 

@@ -1,10 +1,9 @@
-#include "engine/comm/rendezvous/address.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "engine/comm/rendezvous/join.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

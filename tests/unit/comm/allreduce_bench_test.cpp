@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
 
 namespace paceline {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/core/error.h"
 
 namespace paceline {
@@ -21,9 +21,9 @@ std::string differences_of_ranks(const std::vector<Rows>& of_ranks) {
 }
 
 TEST(Agreement, RanksAreWrittenAsRanges) {
-  EXPECT_EQ(ranks_text({3}), "rank 3");
-  EXPECT_EQ(ranks_text({0, 1, 2, 5}), "ranks 0-2, 5");
-  EXPECT_EQ(ranks_text({0, 2, 4, 5}), "ranks 0, 2, 4-5");
+  EXPECT_EQ(rank_ranges({3}), "rank 3");
+  EXPECT_EQ(rank_ranges({0, 1, 2, 5}), "ranks 0-2, 5");
+  EXPECT_EQ(rank_ranges({0, 2, 4, 5}), "ranks 0, 2, 4-5");
 }
 
 TEST(Agreement, OnlyRowsThatDifferAreListed) {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/comm/transport/wire.h"
+#include "engine/comm/transport/socket_wire.h"
 
 namespace paceline {
 

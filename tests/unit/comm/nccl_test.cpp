@@ -11,10 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "engine/comm/backends/nccl/debug_log.h"
+#include "engine/comm/backend.h"
+#include "engine/comm/backends/nccl/library.h"
 #include "engine/comm/checks/stall_monitor.h"
-#include "engine/comm/stack.h"
-#include "engine/comm/table.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "tests/support/expect_error.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "engine/comm/algorithms/sum_check.h"
+#include "engine/comm/algorithms/sum.h"
 #include "engine/comm/algorithms/wire_communicator.h"
 #include "tests/unit/comm/local_wire.h"
 

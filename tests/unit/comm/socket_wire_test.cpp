@@ -10,8 +10,8 @@
 #include <thread>
 #include <tuple>
 
-#include "engine/comm/algorithms/socket_communicator.h"
-#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/algorithms/wire_communicator.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/comm/transport/mesh.h"
 #include "engine/core/error.h"
 #include "tests/support/expect_error.h"

@@ -1,10 +1,8 @@
-#include "engine/comm/stack.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "engine/comm/table.h"
+#include "engine/comm/backend.h"
 #include "engine/core/error.h"
 
 namespace paceline {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/comm/wrappers/staged/staged_communicator.h"
 #include "engine/core/error.h"
 #include "tests/support/expect_error.h"

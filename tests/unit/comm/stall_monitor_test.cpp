@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/comm/wrappers/recorded/recorded_communicator.h"
 #include "engine/failure/flight_reader.h"
 #include "tests/support/expect_error.h"

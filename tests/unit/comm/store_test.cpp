@@ -7,9 +7,8 @@
 #include <memory>
 #include <thread>
 
-#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/comm/rendezvous/server.h"
-#include "engine/comm/rendezvous/store_state.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/comm/worlds.h"
 
@@ -100,7 +99,7 @@ TEST(Store, BindsOnlyWhereTold) {
   expect_error(ErrorKind::usage, {"every interface"}, [] { StoreServer(any_port("0.0.0.0"), 1); });
   expect_error(ErrorKind::usage, {"every interface"}, [] { StoreServer(any_port("::"), 1); });
   // 192.0.2.0/24 is for documentation: no machine has it.
-  expect_error(ErrorKind::usage, {"192.0.2.1", "no address of this machine"},
+  expect_error(ErrorKind::usage, {"192.0.2.1", "not a local address"},
                [] { StoreServer(any_port("192.0.2.1"), 1); });
   BootstrapAddress across = any_port();
   across.across_nodes = true;

@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
+#include "engine/core/dtype.h"
 #include "engine/core/error.h"
-#include "engine/core/half.h"
 
 namespace paceline {
 namespace {

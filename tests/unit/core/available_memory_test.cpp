@@ -1,10 +1,9 @@
-#include "engine/core/available_memory.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "engine/core/file.h"
+#include "engine/core/memory.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "engine/core/utf8.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 namespace {

@@ -1,10 +1,9 @@
-#include "engine/core/foreign_text.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 namespace {

@@ -1,11 +1,11 @@
-#include "engine/core/half.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "engine/core/dtype.h"
 
 namespace paceline {
 namespace {

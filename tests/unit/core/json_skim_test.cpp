@@ -1,6 +1,6 @@
-#include "engine/core/json_skim.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/core/json.h"
 
 namespace paceline {
 namespace {

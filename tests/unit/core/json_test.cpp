@@ -35,11 +35,11 @@ TEST(Json, ErrorsNameLineAndColumn) {
 }
 
 TEST(Json, ErrorsSayWhatIsWrongInFewWords) {
-  refuse("# comment", {"spec.json:1:1: not JSON: '#' is no value"});
-  refuse("{\"a\": nan}", {"'nan' is no value"});
+  refuse("# comment", {"spec.json:1:1: not JSON: '#' is not a value"});
+  refuse("{\"a\": nan}", {"'nan' is not a value"});
   refuse("{\"a\": -Infinity}", {"not JSON: invalid number; expected digit after '-'"});
   refuse("{\"a\" 1}", {"not JSON: expected ':', not '1'"});
-  refuse("{\"a\": \xfe}", {"'\\xFE' is no value"});
+  refuse("{\"a\": \xfe}", {"'\\xFE' is not a value"});
   refuse("{\"schema\":", {"not JSON: it ends early; was it cut short?"});
   refuse("[" + std::string(30'000, '9') + "]",
          {"not JSON: a number is larger than any that is read", ":1:30001"});

@@ -1,8 +1,8 @@
-#include "engine/core/json_text.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+
+#include "engine/core/json.h"
 
 namespace paceline {
 namespace {

@@ -1,8 +1,8 @@
-#include "engine/core/list_text.h"
-
 #include <gtest/gtest.h>
 
 #include <numeric>
+
+#include "engine/core/text.h"
 
 namespace paceline {
 namespace {

@@ -1,10 +1,9 @@
-#include "engine/core/output_file.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "tests/support/scratch.h"
 

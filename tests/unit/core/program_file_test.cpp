@@ -1,5 +1,3 @@
-#include "engine/core/program_file.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -7,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "engine/core/file.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {

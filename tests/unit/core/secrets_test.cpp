@@ -1,6 +1,6 @@
-#include "engine/core/secrets.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/core/environment.h"
 
 namespace paceline {
 namespace {

@@ -1,11 +1,11 @@
-#include "engine/core/semaphore.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include "engine/core/lane.h"
 
 namespace paceline {
 namespace {

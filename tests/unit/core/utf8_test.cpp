@@ -1,6 +1,6 @@
-#include "engine/core/utf8.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/core/text.h"
 
 namespace paceline {
 namespace {

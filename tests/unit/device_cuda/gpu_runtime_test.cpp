@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/kernel_table.h"
 #include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/kernels/probe.h"
 #include "engine/device/cuda/lane.h"

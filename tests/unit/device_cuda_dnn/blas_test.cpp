@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "engine/device/cuda/dnn/convolution.h"
+#include "engine/device/cuda/dnn/graph.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline::cuda {

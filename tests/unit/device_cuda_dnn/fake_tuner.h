@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/dnn/tuning.h"
+#include "engine/device/cuda/dnn/choice.h"
 
 namespace paceline::cuda {
 

@@ -1,6 +1,6 @@
-#include "engine/device/cuda/dnn/filter.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/device/cuda/dnn/graph.h"
 
 namespace paceline::cuda {
 namespace {

@@ -1,5 +1,3 @@
-#include "engine/device/cuda/dnn/libraries.h"
-
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 

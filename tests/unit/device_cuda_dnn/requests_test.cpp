@@ -1,10 +1,9 @@
-#include "engine/device/cuda/dnn/requests.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "engine/device/cuda/fused.h"
+#include "engine/device/cuda/dnn/chosen_products.h"
+#include "engine/device/cuda/products.h"
 
 namespace paceline::cuda {
 namespace {

@@ -1,5 +1,3 @@
-#include "engine/failure/run_artifacts.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,8 +7,9 @@
 #include <thread>
 
 #include "engine/failure/flight_ring.h"
+#include "engine/failure/verdict.h"
+#include "engine/launch/process_rank.h"
 #include "engine/launch/program.h"
-#include "engine/launch/run_directory.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

@@ -1,11 +1,10 @@
-#include "engine/input/decode/augment.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 #include <vector>
 
+#include "engine/input/decode/image.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-#include "engine/input/cache/sample_cache.h"
+#include "engine/input/cache/image_store.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

@@ -1,8 +1,8 @@
-#include "engine/input/formats/crc32c.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "engine/input/formats/tfrecord.h"
 
 namespace paceline {
 namespace {

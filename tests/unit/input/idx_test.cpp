@@ -1,10 +1,9 @@
-#include "engine/input/formats/idx.h"
-
 #include <gtest/gtest.h>
 
 #include "engine/core/clock.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
+#include "engine/input/formats/formats.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/idx_files.h"

@@ -12,8 +12,8 @@
 #include <jpeglib.h>
 
 #include "engine/core/file.h"
-#include "engine/input/formats/crc32c.h"
 #include "engine/input/formats/example.pb.h"
+#include "engine/input/formats/tfrecord.h"
 
 namespace paceline {
 

@@ -1,10 +1,9 @@
 // Keras' mnist.npz: what is read, and what is wrong with files that are none.
-#include "engine/input/formats/npz.h"
-
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/input/formats/formats.h"
 #include "engine/input/loading/dataset.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"

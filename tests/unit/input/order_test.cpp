@@ -1,9 +1,9 @@
-#include "engine/input/loading/order.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
+
+#include "engine/input/loading/stream.h"
 
 namespace paceline {
 namespace {

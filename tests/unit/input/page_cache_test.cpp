@@ -1,7 +1,6 @@
-#include "engine/input/loading/page_cache.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/input/loading/dataset.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/made.h"
 

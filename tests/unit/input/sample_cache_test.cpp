@@ -1,9 +1,8 @@
-#include "engine/input/cache/sample_cache.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "engine/input/cache/image_store.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

@@ -1,11 +1,10 @@
-#include "engine/input/loading/stage.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 #include <thread>
 
 #include "engine/core/json.h"
+#include "engine/input/loading/dataset.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/made.h"

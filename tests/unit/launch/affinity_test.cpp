@@ -1,9 +1,8 @@
-#include "engine/launch/affinity.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "engine/launch/topology.h"
 #include "tests/unit/launch/expect_error.h"
 
 namespace paceline {

@@ -39,20 +39,20 @@ TEST_F(Root, JobsOfThisNodeAreThoseWithAStepHere) {
   add_process(root_, "self", "slurmstepd: [98.0]");
   const Environment job = {{"SLURM_JOB_ID", "17"}};
   EXPECT_EQ(jobs_here(job, root_), (std::set<std::string>{"17", "23"}));
-  EXPECT_EQ(read_node_facts(job, root_).other_jobs, (std::set<std::string>{"23"}));
+  EXPECT_EQ(scan_node(job, root_).other_jobs, (std::set<std::string>{"23"}));
 }
 
 TEST_F(Root, WhereProcessesAreHiddenNothingIsSaid) {
   add_process(root_, "12", "slurmstepd: [23.extern]");
   EXPECT_FALSE(jobs_here({{"SLURM_JOB_ID", "17"}}, root_));
   EXPECT_FALSE(jobs_here({}, root_));
-  EXPECT_TRUE(read_node_facts({}, root_).other_jobs.empty());
+  EXPECT_TRUE(scan_node({}, root_).other_jobs.empty());
 }
 
 TEST_F(Root, AFastNetworkIsSeen) {
   fs::create_directories(root_ / "sys/class/infiniband/mlx5_0");
   fs::create_directories(root_ / "sys/class/cxi/cxi0");
-  EXPECT_EQ(read_node_facts({}, root_).fabrics, (std::vector<std::string>{"mlx5_0", "cxi0"}));
+  EXPECT_EQ(scan_node({}, root_).fabrics, (std::vector<std::string>{"mlx5_0", "cxi0"}));
 }
 
 TEST(Remarks, NothingUnusualNothingSaid) {
@@ -64,7 +64,7 @@ TEST(Remarks, NothingUnusualNothingSaid) {
 }
 
 TEST(Remarks, SettingsThatLeaveAFastNetworkUnused) {
-  const NodeFacts fast = {{"mlx5_0"}, 0, {}};
+  const NodeScan fast = {{"mlx5_0"}, 0, {}};
   EXPECT_TRUE(says(find_remarks({{"OMPI_MCA_pml", "ob1"}}, fast), "MPI talks TCP"));
   EXPECT_TRUE(
       says(find_remarks({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,tcp"}}, fast), "mlx5_0"));

@@ -1,7 +1,6 @@
-#include "engine/launch/gpus.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/launch/topology.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

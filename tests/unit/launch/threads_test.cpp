@@ -1,7 +1,6 @@
-#include "engine/launch/threads.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/launch/topology.h"
 #include "tests/unit/launch/expect_error.h"
 
 namespace paceline {

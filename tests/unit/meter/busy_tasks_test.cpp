@@ -1,8 +1,7 @@
-#include "engine/meter/busy_tasks.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "engine/meter/machine_load.h"
 #include "tests/unit/meter/fake_kernel.h"
 
 namespace paceline {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/core/file.h"
-#include "engine/meter/meter_roots.h"
+#include "engine/meter/meter_files.h"
 #include "tests/support/scratch.h"
 
 namespace paceline::testing {

@@ -1,11 +1,10 @@
-#include "engine/plan/memory_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "engine/core/random.h"
-#include "workloads/table.h"
+#include "engine/plan/plan.h"
+#include "workloads/workload.h"
 
 namespace paceline {
 namespace {

@@ -9,10 +9,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "engine/input/prepare/digest.h"
-#include "engine/input/prepare/jpeg_writer.h"
-#include "engine/input/prepare/leaf.h"
-#include "engine/input/prepare/unpack.h"
+#include "engine/input/prepare/make.h"
+#include "engine/input/prepare/staged_folder.h"
 #include "engine/input/prepare/verify.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/http_server.h"

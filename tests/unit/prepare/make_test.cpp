@@ -11,9 +11,8 @@
 
 #include "engine/input/decode/image.h"
 #include "engine/input/formats/source.h"
-#include "engine/input/prepare/shards.h"
 #include "engine/input/prepare/staged_folder.h"
-#include "engine/input/prepare/workers.h"
+#include "engine/input/prepare/tfds_writer.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

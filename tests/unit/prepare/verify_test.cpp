@@ -8,7 +8,6 @@
 #include "engine/input/formats/tfrecord.h"
 #include "engine/input/prepare/make.h"
 #include "engine/input/prepare/tfds_writer.h"
-#include "engine/input/prepare/tfrecord_writer.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

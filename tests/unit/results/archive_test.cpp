@@ -7,7 +7,7 @@
 #include <map>
 
 #include "engine/core/hash.h"
-#include "results/archive/merge.h"
+#include "results/archive/study_archive.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 
@@ -329,7 +329,7 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
                  {"the record is of study other"});
   expect_refused(bent("gpus=1/1.1.json", "\"attempt\": 1", "\"attempt\": 2"),
                  {"another repeat or attempt"});
-  expect_refused(bent("gpus=1/1.1.json", "\"schema\": 2", "\"schema\": 9"),
+  expect_refused(bent("gpus=1/1.1.json", "\"schema\": 3", "\"schema\": 9"),
                  {"entry quick/gpus=1/1.1.json"});
   expect_refused(bent("gpus=1/1.1.steps.gz", "samples", "SAMPLES"),
                  {"step samples", "another hash"});

@@ -6,7 +6,7 @@
 
 #include "engine/core/error.h"
 #include "results/import/import.h"
-#include "results/import/labels.h"
+#include "results/import/lines.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "engine/core/error.h"
-#include "results/import/format.h"
+#include "results/import/formats.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {
@@ -98,7 +98,7 @@ TEST_F(Importing, NcclTestsGiveBothPlacements) {
   EXPECT_NEAR(last.seconds, 1907.8e-6, 1e-12);
   EXPECT_NEAR(*last.algbw_bytes_per_second / 1e9, 70.35, 0.01);
   EXPECT_NEAR(*last.busbw_bytes_per_second / 1e9, 123.11, 0.01);
-  EXPECT_EQ(last.calls_a_sample, 20);
+  EXPECT_EQ(last.calls_per_sample, 20);
   EXPECT_EQ(last.wrong, 0);
   // What nccl-tests prints itself is the mean of all its bus bandwidths.
   double sum = 0;
@@ -166,7 +166,7 @@ TEST_F(Importing, OsuTellsNoRanksButThoseOfTwo) {
   EXPECT_EQ(row.count, 262144);
   EXPECT_NEAR(row.seconds, 524.29e-6, 1e-12);
   EXPECT_NEAR(*row.seconds_min, 500e-6, 1e-12);
-  EXPECT_EQ(row.calls_a_sample, 100);
+  EXPECT_EQ(row.calls_per_sample, 100);
   EXPECT_EQ(records[1]->collective->operation, "point_to_point");
   EXPECT_EQ(records[1]->collective->rows.size(), 2U);  // none of 0 bytes
   EXPECT_EQ(records[1]->layout.gpus, 2);               // as the test says

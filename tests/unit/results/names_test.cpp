@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"
-#include "results/layout.h"
+#include "results/parameters.h"
 
 namespace paceline {
 namespace {

@@ -1,5 +1,3 @@
-#include "results/published.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -7,6 +5,7 @@
 
 #include "engine/core/error.h"
 #include "results/csv.h"
+#include "results/shipped.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {

@@ -1,5 +1,3 @@
-#include "results/record.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,6 +61,22 @@ Record record_of_schema_1(const std::string& backend, const std::string& used) {
   return Record(json, "file.json");
 }
 
+TEST(RecordOfSchema2, KeysHaveTheNamesOfToday) {
+  Json json = sample_record({.gpus = 2});
+  json["schema"] = 2;
+  json["provenance"].erase("backend_requested");
+  json["provenance"]["backend_asked"] = "mpi";
+  json["provenance"]["allocation"] = {{"array_element", "7"}};
+  json["plan"].erase("bucket_bytes");
+  json["plan"]["buckets_bytes"] = {64, 32};
+  const Record record(json, "file.json");
+  EXPECT_EQ(record->provenance.backend_requested, "mpi");
+  ASSERT_TRUE(record->provenance.allocation);
+  EXPECT_EQ(record->provenance.allocation->array_task, "7");
+
+  EXPECT_EQ(record->plan.bucket_bytes, (std::vector<std::int64_t>{64, 32}));
+}
+
 // Backends were named by how ranks were connected, not by what summed.
 TEST(RecordOfSchema1, BackendIsNamedByWhatRan) {
   struct Case {
@@ -79,7 +93,7 @@ TEST(RecordOfSchema1, BackendIsNamedByWhatRan) {
        }) {
     const Record record = record_of_schema_1(one.before, one.used);
     EXPECT_EQ(record->parameters.text("backend"), one.now) << one.before;
-    EXPECT_EQ(record->provenance.backend_asked, one.now);
+    EXPECT_EQ(record->provenance.backend_requested, one.now);
     EXPECT_EQ(record->point, std::string("gpus=2,backend=") + one.now + ",epochs=2");
     EXPECT_EQ(record->renamed_backend, one.before);
     EXPECT_TRUE(record->identity.empty());
@@ -232,7 +246,7 @@ TEST(Record, NamesFileAndKeyOfBadValues) {
 }
 
 TEST(Record, RefusesANewerSchema) {
-  EXPECT_NE(refusal(with("/schema", 3)).find("schema 3, newer than this build reads (2)"),
+  EXPECT_NE(refusal(with("/schema", 4)).find("schema 4, newer than this build reads (3)"),
             std::string::npos);
   EXPECT_NE(refusal(Json::array()).find("not a record"), std::string::npos);
   EXPECT_NE(refusal(Json::object()).find("no schema"), std::string::npos);

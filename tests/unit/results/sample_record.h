@@ -30,7 +30,7 @@ inline Json sample_record(const SampleRun& run = {}) {
                       {"communication_hidden", 0.1}});
   }
   return {
-      {"schema", 2},
+      {"schema", 3},
       {"kind", "measured"},
       {"study", "quick"},
       {"point", "gpus=" + std::to_string(run.gpus) +

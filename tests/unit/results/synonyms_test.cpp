@@ -1,5 +1,3 @@
-#include "results/synonyms.h"
-
 #include <gtest/gtest.h>
 
 #include "results/names.h"

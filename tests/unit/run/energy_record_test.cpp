@@ -1,6 +1,6 @@
-#include "run/energy_record.h"
-
 #include <gtest/gtest.h>
+
+#include "run/meter_record.h"
 
 namespace paceline {
 namespace {

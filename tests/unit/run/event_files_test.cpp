@@ -1,6 +1,6 @@
-#include "run/event_files.h"
-
 #include <gtest/gtest.h>
+
+#include "run/checkpoints.h"
 
 namespace paceline {
 namespace {

@@ -1,7 +1,6 @@
-#include "run/preflight.h"
-
 #include <gtest/gtest.h>
 
+#include "run/resolve.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

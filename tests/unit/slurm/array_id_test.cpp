@@ -1,6 +1,6 @@
-#include "slurm/array_id.h"
-
 #include <gtest/gtest.h>
+
+#include "slurm/job_array.h"
 
 namespace paceline {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "slurm/job_energy.h"
+#include "slurm/job_check.h"
 #include "slurm/job_states.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"

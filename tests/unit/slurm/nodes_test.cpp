@@ -1,10 +1,8 @@
-#include "slurm/nodes.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "slurm/study_status.h"
+#include "slurm/cluster_facts.h"
 #include "slurm/study_view.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/results/sample_record.h"

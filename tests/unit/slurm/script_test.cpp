@@ -7,8 +7,7 @@
 #include <cstdlib>
 
 #include "engine/core/text.h"
-#include "slurm/directives.h"
-#include "slurm/points_file.h"
+#include "slurm/job_array.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/slurm/samples.h"

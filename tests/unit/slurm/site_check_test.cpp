@@ -1,7 +1,6 @@
-#include "slurm/site_check.h"
-
 #include <gtest/gtest.h>
 
+#include "slurm/site.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/slurm/samples.h"
 

@@ -4,8 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "slurm/collection.h"
-#include "slurm/study_status.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/slurm/samples.h"

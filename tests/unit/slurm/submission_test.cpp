@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/core/text.h"
-#include "slurm/study_status.h"
+#include "slurm/study_view.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/slurm/samples.h"

@@ -4,7 +4,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/failure/rank_status.h"
-#include "engine/start/launcher.h"
+#include "engine/start/spawn.h"
 #include "tests/unit/launch/expect_error.h"
 
 namespace paceline {

@@ -1,6 +1,6 @@
-#include "engine/start/rank_lines.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/start/output_filter.h"
 
 namespace paceline {
 namespace {

@@ -1,10 +1,9 @@
-#include "engine/start/stop_requests.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "engine/failure/rank_status.h"
-#include "engine/launch/run_directory.h"
+#include "engine/launch/process_rank.h"
+#include "engine/start/spawn.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {

@@ -1,9 +1,8 @@
-#include "sweeps/bases.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "sweeps/expansion.h"
 #include "tests/unit/sweeps/samples.h"
 
 namespace paceline {

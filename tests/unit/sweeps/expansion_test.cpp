@@ -50,7 +50,7 @@ TEST(Expansion, AControlIsTheSmallestPointOnceMore) {
 
 TEST(Expansion, AControlIsNoParameterOfAPoint) {
   expect_parts(catch_error([] { expansion_of(R"("fixed": {"control": true})"); }),
-               {"control is no parameter of a point", "s.json", "--control"});
+               {"control is not a parameter of a point", "s.json", "--control"});
 }
 
 TEST(Expansion, TheLastAxisIsFastestThenZipsThenIncludedPoints) {

@@ -6,8 +6,8 @@
 #include <csignal>
 #include <fstream>
 
-#include "sweeps/held_signals.h"
-#include "sweeps/study_lock.h"
+#include "sweeps/inventory.h"
+#include "sweeps/runner.h"
 #include "tests/support/as_nobody.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/sweeps/samples.h"
@@ -69,7 +69,7 @@ TEST(StudyLock, FollowsNoLink) {
   const auto lock = folder / "study" / ".lock";
   fs::create_directories(folder / "study");
   std::ofstream(folder / "precious") << "precious";
-  const std::string refusal = "the study's lock is no plain file";
+  const std::string refusal = "the study's lock is not a plain file";
   fs::create_symlink(folder / "precious", lock);
   expect_parts(catch_error([&] { StudyLock study(folder / "study"); }), {refusal, lock.string()});
   fs::remove(lock);

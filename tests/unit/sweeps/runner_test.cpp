@@ -14,7 +14,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/json.h"
-#include "sweeps/schedule.h"
+#include "sweeps/inventory.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/sweeps/samples.h"
 

@@ -1,10 +1,8 @@
-#include "sweeps/schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "sweeps/eta.h"
+#include "sweeps/inventory.h"
 
 namespace paceline {
 namespace {

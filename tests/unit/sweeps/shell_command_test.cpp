@@ -1,8 +1,7 @@
-#include "sweeps/shell_command.h"
-
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"
+#include "sweeps/program.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

@@ -10,8 +10,8 @@
 
 #include "engine/train/checkpoint/folder.h"
 #include "engine/train/checkpoint/format.h"
-#include "engine/train/checkpoint/schedule.h"
-#include "engine/train/safetensors.h"
+#include "engine/train/checkpoint/manifest.h"
+#include "engine/train/weights.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "engine/input/formats/tfrecord.h"
-#include "engine/train/events/event_file.h"
 #include "engine/train/events/event_log.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"

@@ -1,11 +1,10 @@
-#include "engine/train/first_sum.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
 
 #include "engine/core/error.h"
+#include "engine/train/replica_check.h"
 
 namespace paceline {
 namespace {

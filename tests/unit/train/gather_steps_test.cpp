@@ -1,8 +1,8 @@
-#include "engine/train/gather_steps.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
+
+#include "engine/train/outcome.h"
 
 namespace paceline {
 namespace {

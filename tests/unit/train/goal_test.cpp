@@ -1,7 +1,6 @@
-#include "engine/train/goal.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/train/config.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

@@ -1,10 +1,9 @@
 // Weights files of Keras 3: layers by class and number, variables by number.
-#include "engine/train/keras_3_names.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "engine/train/weights.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

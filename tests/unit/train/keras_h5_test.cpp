@@ -1,6 +1,4 @@
 // Keras' HDF5 layout, in files made here with HDF5 itself.
-#include "engine/train/keras_h5.h"
-
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
@@ -8,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "engine/train/weights_file.h"
+#include "engine/train/weights.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

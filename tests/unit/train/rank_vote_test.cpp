@@ -1,12 +1,11 @@
-#include "engine/train/checkpoint/rank_vote.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
 #include <vector>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
+#include "engine/train/checkpoint/manager.h"
 
 namespace paceline {
 namespace {

@@ -1,6 +1,4 @@
 // safetensors written, read, and refused where lengths, offsets or types are wrong.
-#include "engine/train/safetensors.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <fstream>
 
 #include "engine/core/json.h"
+#include "engine/train/weights.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

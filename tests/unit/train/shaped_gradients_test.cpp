@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/device/stretches.h"
 #include "engine/device/update.h"
 
 namespace paceline {

@@ -1,9 +1,9 @@
-#include "engine/train/straggler.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <random>
+
+#include "engine/train/outcome.h"
 
 namespace paceline {
 namespace {

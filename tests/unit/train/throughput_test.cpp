@@ -1,6 +1,6 @@
-#include "engine/train/throughput.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/train/outcome.h"
 
 namespace paceline {
 namespace {

@@ -1,12 +1,11 @@
 // Weight files of all formats: recognised, refused for what they are, written into a program.
-#include "engine/train/weights_file.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <limits>
 #include <map>
 
+#include "engine/train/weights.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

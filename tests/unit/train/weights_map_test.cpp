@@ -1,11 +1,10 @@
 // Names and layouts of weight files mapped to ours, and what does not fit is named.
-#include "engine/train/weights_map.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "engine/train/weights.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

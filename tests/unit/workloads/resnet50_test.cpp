@@ -1,5 +1,3 @@
-#include "workloads/resnet50.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +5,8 @@
 #include "engine/input/loading/stream.h"
 #include "engine/plan/plan.h"
 #include "tests/support/expect_error.h"
-#include "workloads/table.h"
+#include "workloads/networks.h"
+#include "workloads/workload.h"
 
 namespace paceline {
 namespace {

@@ -1,19 +1,106 @@
 // One task a replica and no MPI: gloo::allreduce over Gloo's TCP transport.
+
 #include <fmt/format.h>
+#include <gloo/allreduce.h>
 #include <gloo/common/error.h>
+#include <gloo/context.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
+#include "engine/comm/algorithms/sum.h"
+#include "engine/comm/algorithms/wire_communicator.h"
 #include "engine/comm/backend.h"
-#include "engine/comm/backends/gloo/gloo_communicator.h"
-#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/checks/call_timeout.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/comm/transport/mesh.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+class LivenessConnection;
+}
+
+namespace paceline::gloo_backend {
+
+// gloo::allreduce over Gloo's own connections. The control plane is Paceline's.
+
+class GlooCommunicator final : public SocketCommunicator {
+ public:
+  // `connections` between the members of `group`, which are the ranks of `context`. `control` knows
+  // which ranks are late; may be null.
+  GlooCommunicator(std::shared_ptr<gloo::Context> context, std::map<int, Descriptor> connections,
+                   const RankGroup& group, const Deadlines& deadlines, LivenessConnection* control)
+      : SocketCommunicator(std::move(connections), group, deadlines),
+        context_(std::move(context)),
+        group_(group),
+        deadlines_(deadlines),
+        control_(control) {}
+
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+
+ private:
+  void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
+
+  std::shared_ptr<gloo::Context> context_;
+  RankGroup group_;
+  Deadlines deadlines_;
+  LivenessConnection* control_;
+};
+
+namespace {}  // namespace
+
+void GlooCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                                  std::string_view label) {
+  if (size() == 1 || count == 0) return;
+  lane.submit([this, data, count, type, label] {
+    reduce(static_cast<std::byte*>(data), count, type, label);
+  });
+}
+
+void GlooCommunicator::reduce(std::byte* data, std::size_t count, DType type,
+                              std::string_view label) {
+  check_summable(type);
+  gloo::AllreduceOptions options(context_);
+  switch (size_of(type)) {
+    case 2:
+      options.setOutput(reinterpret_cast<std::uint16_t*>(data), count);
+      break;
+    case 4:
+      options.setOutput(reinterpret_cast<float*>(data), count);
+      break;
+    default:
+      options.setOutput(reinterpret_cast<double*>(data), count);
+  }
+  options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+  options.setReduceFunction([type](void* sum, const void* a, const void* b, std::size_t n) {
+    if (sum != a) std::memcpy(sum, a, n * size_of(type));
+    add_to(static_cast<std::byte*>(sum), static_cast<const std::byte*>(b), n, type);
+  });
+  options.setTimeout(
+      std::chrono::milliseconds(static_cast<std::int64_t>(deadlines_.limit_seconds() * 1000)));
+  try {
+    gloo::allreduce(options);
+  } catch (const gloo::Exception& error) {
+    const std::string_view message = error.what();
+    if (message.find("imed out") != std::string_view::npos) {
+      throw timeout_error("gloo::allreduce", deadlines_, control_, label).on_rank(group_.name());
+    }
+    throw Error(ErrorKind::peer_lost, "a connection to another rank broke", std::string(label),
+                "see the other ranks' errors")
+        .on_rank(group_.name());
+  }
+}
+
+}  // namespace paceline::gloo_backend
 
 namespace paceline {
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/comm/algorithms/hierarchical.h"
-#include "engine/comm/algorithms/threads.h"
 
 namespace paceline {
 

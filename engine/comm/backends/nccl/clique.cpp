@@ -337,20 +337,19 @@ std::string NcclGroup::late_ranks() const {
     least = std::min(least, member->progress.load());
     most = std::max(most, member->progress.load());
   }
-  std::vector<std::string> names;
+  std::vector<int> late;
   if (least < most) {
     for (const auto& member : members_) {
-      if (member->progress == least) names.push_back(std::to_string(member->rank));
+      if (member->progress == least) late.push_back(member->rank);
     }
   } else if (membership_.control != nullptr) {
     const std::vector<int> tasks = membership_.control->late_ranks();
     if (static_cast<int>(tasks.size()) == membership_.process.size) return "";
     for (const int task : tasks) {
-      names.push_back(std::to_string(task * membership_.replicas_here));
+      late.push_back(task * membership_.replicas_here);
     }
   }
-  if (names.empty()) return "";
-  return fmt::format("rank{} {}", names.size() == 1 ? "" : "s", paceline::join(names, ", "));
+  return late.empty() ? "" : ranks_text(late);
 }
 
 // A thread of NCCL's may be queuing a sum into a capture, which must not end under it.

@@ -1,23 +1,78 @@
 // Replicas on GPUs that sum through NCCL: a task each, or several to a task ("mirrored" on GPUs).
+
 #include <fmt/format.h>
 
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/comm/algorithms/hierarchical.h"
-#include "engine/comm/algorithms/socket_communicator.h"
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/wire_communicator.h"
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/nccl/clique.h"
-#include "engine/comm/backends/nccl/debug_log.h"
 #include "engine/comm/backends/nccl/library.h"
-#include "engine/comm/backends/nccl/nccl_communicator.h"
+#include "engine/comm/communicator.h"
 #include "engine/comm/transport/mesh.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
-#include "engine/launch/gpus.h"
+#include "engine/launch/topology.h"
+
+namespace paceline::nccl {
+
+// A replica on a GPU: sums through NCCL on a stream, the control plane on the host.
+
+class NcclCommunicator final : public Communicator, private Supervision {
+ public:
+  // `control` defines the ranks. `replica` is an index within this process.
+  NcclCommunicator(std::shared_ptr<NcclGroup> group, int replica,
+                   std::unique_ptr<Communicator> control)
+      : group_(std::move(group)), replica_(replica), control_(std::move(control)) {}
+
+  int rank() const override { return control_->rank(); }
+  int size() const override { return control_->size(); }
+  Memory allocate(std::size_t bytes) override { return group_->allocate(replica_, bytes); }
+  bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+  Supervision& supervision() override { return *this; }
+  void broadcast(void* data, std::size_t bytes, int root) override {
+    control_->broadcast(data, bytes, root);
+  }
+  void all_gather(const void* mine, std::size_t bytes, void* all) override {
+    control_->all_gather(mine, bytes, all);
+  }
+  void barrier() override { control_->barrier(); }
+  void abort(std::string_view why) noexcept override {
+    group_->abort(why);
+    control_->abort(why);
+  }
+
+ private:
+  void throw_if_ended() override { group_->throw_if_ended(); }
+  void begin_wait(std::string_view label) noexcept override { group_->begin_wait(replica_, label); }
+  void end_wait() noexcept override { group_->end_wait(replica_); }
+
+  std::shared_ptr<NcclGroup> group_;
+  int replica_;
+  std::unique_ptr<Communicator> control_;
+};
+
+void NcclCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                                  std::string_view label) {
+  void* const stream = lane.native();
+  if (stream == nullptr) {
+    throw Error(ErrorKind::usage, "backend nccl sums on a GPU's stream only", std::string(label),
+                "choose --device cuda, or another backend");
+  }
+  if (lane.replays()) return group_->note_replay(replica_);
+  group_->all_reduce(replica_, data, count, type, stream, label);
+}
+
+}  // namespace paceline::nccl
+
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -117,7 +172,7 @@ class NcclBackend final : public Backend {
           "task see all GPUs of its node (--gres=gpu:N --gpu-bind=none), unless the cards cannot",
           detour);
     }
-    return fmt::format("{}, {} GPUs of {} node{}, {}", what, gpus_, hosts_, hosts_ == 1 ? "" : "s",
+    return fmt::format("{}, {} GPUs of {}, {}", what, gpus_, counted(hosts_, "node"),
                        log_->transports());
   }
 

@@ -2,7 +2,7 @@
 // itself. Not a way to train; the difference to `mirrored` is the cost of communication.
 #include <memory>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
 
 namespace paceline {
 

@@ -9,11 +9,9 @@
 
 #include "engine/comm/algorithms/hierarchical.h"
 #include "engine/comm/algorithms/node_communicator.h"
-#include "engine/comm/algorithms/node_groups.h"
-#include "engine/comm/algorithms/socket_communicator.h"
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/wire_communicator.h"
 #include "engine/comm/backend.h"
-#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/rendezvous/join.h"
 #include "engine/comm/transport/mesh.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"

@@ -1,7 +1,7 @@
 // One replica alone: every collective is over one rank.
 #include <memory>
 
-#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/algorithms/hierarchical.h"
 
 namespace paceline {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/core/shared_library.h"
-#include "engine/device/cuda/dnn/candidate.h"
+#include "engine/device/cuda/dnn/choice.h"
 
 namespace paceline::cuda {
 
@@ -24,7 +24,7 @@ struct BlasProduct {
 };
 
 // A 1x1 convolution of all pixels as a matrix product with one row per pixel. Its operands are
-// those of make_operands (convolution.h).
+// those of make_operands (graph.h).
 std::optional<BlasProduct> find_product(const ConvRequest& request);
 
 // The library and its handle. The handle needs a GPU, so it is created for the first product. Not

@@ -225,4 +225,12 @@ Chosen choose(const std::string& request, const Offered& offered,
   return chooser.result(offered.count);
 }
 
+std::string Recipe::text() const {
+  if (library == Library::cublas_lt) return fmt::format("cuBLASLt algorithm {}", engine);
+  std::vector<std::string> settings;
+  for (const Knob& knob : knobs) settings.push_back(fmt::format("{}={}", knob.type, knob.value));
+  return fmt::format("cuDNN engine {}{}", engine,
+                     settings.empty() ? "" : " (" + join(settings, " ") + ")");
+}
+
 }  // namespace paceline::cuda

@@ -1,16 +1,92 @@
 // Chooses one of several ways to compute a product.
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/device/cuda/dnn/candidate.h"
-#include "engine/device/cuda/dnn/tuning.h"
+#include "engine/core/backend_stack.h"
+#include "engine/core/dtype.h"
+#include "engine/device/cuda/products.h"
 
 namespace paceline::cuda {
+
+// One way to compute a product, with a name by which a later run can build it again.
+
+// For cuDNN an engine with its knobs; for cuBLASLt an algorithm, its 64 bytes in hexadecimal.
+struct Recipe {
+  enum class Library { cudnn, cublas_lt };
+  struct Knob {
+    std::int64_t type = 0, value = 0;
+    friend auto operator<=>(const Knob&, const Knob&) = default;
+  };
+
+  Library library = Library::cudnn;
+  std::int64_t engine = 0;
+  std::vector<Knob> knobs;
+  std::string algorithm;
+
+  std::string text() const;  // "cuDNN engine 47 (2=3 14=1)", "cuBLASLt algorithm 66"
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+// The addresses of a product's tensors, in the order of its kind: usually two factors and the
+// result.
+constexpr std::size_t kMostTensors = 10;
+struct Operands {
+  std::array<void*, kMostTensors> tensors{};
+  void* workspace = nullptr;
+  friend auto operator<=>(const Operands&, const Operands&) = default;
+};
+
+class Implementation {
+ public:
+  virtual ~Implementation() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void run(const Operands& operands, Stream stream) = 0;
+};
+
+struct Candidate {
+  Recipe recipe;
+  bool tensor_cores = false;
+  bool compiles = false;  // at build time, which takes up to seconds
+  // Throws if the library does not support it after all.
+  std::function<std::shared_ptr<Implementation>()> build;
+};
+
+// The libraries' candidates for a product, most promising first.
+struct Offered {
+  int count = 0;                      // before filtering
+  std::vector<Candidate> candidates;  // after filtering
+  std::string refused;                // why the first one was rejected, if any was
+};
+
+// What the choice of algorithms needs from a card. The CUDA device implements it.
+
+class Tuner {
+ public:
+  using Work = std::function<void(Stream)>;  // queues on the stream; may throw
+
+  virtual ~Tuner() = default;
+  virtual std::string card() const = 0;  // "NVIDIA H200": choices are stored under this name
+  // GPU memory, aligned to 256 bytes, as long as the result exists. Throws usage if there is too
+  // little.
+  virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
+  // Fills memory with uniform values in [-1, 1), or random bytes for u8, before anything queued
+  // later reads it.
+  virtual void randomize(void* memory, std::size_t elements, DType type) = 0;
+  // Captures the work into an executable graph, which is then destroyed. An Error of the work ends
+  // the capture and gives "no".
+  virtual Support capture(const Work& work) = 0;
+  // Seconds of each of `runs` runs, measured with events, after `warm_ups` additional runs.
+  // Overwrites the card's cache before each run. Returns when everything is done.
+  virtual std::vector<double> time(const Work& work, int warm_ups, int runs) = 0;
+};
 
 struct Choice {
   enum class Origin { heuristic, measured, file };

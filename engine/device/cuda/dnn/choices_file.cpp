@@ -9,7 +9,6 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
-#include "engine/core/json_text.h"
 #include "engine/core/log.h"
 
 namespace paceline::cuda {

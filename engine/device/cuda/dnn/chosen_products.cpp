@@ -13,10 +13,7 @@
 #include "engine/core/text.h"
 #include "engine/device/cuda/dnn/blas.h"
 #include "engine/device/cuda/dnn/choices_file.h"
-#include "engine/device/cuda/dnn/convolution.h"
-#include "engine/device/cuda/dnn/early_builds.h"
-#include "engine/device/cuda/dnn/fused_graph.h"
-#include "engine/device/cuda/dnn/requests.h"
+#include "engine/device/cuda/dnn/graph.h"
 
 namespace paceline::cuda {
 

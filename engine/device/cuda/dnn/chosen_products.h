@@ -5,13 +5,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/device/cuda/dnn/choice.h"
-#include "engine/device/cuda/dnn/libraries.h"
-#include "engine/device/cuda/dnn/tuning.h"
+#include "engine/device/cuda/dnn/session.h"
 #include "engine/device/cuda/products.h"
+#include "engine/plan/plan.h"
 
 namespace paceline::cuda {
 
@@ -53,5 +54,33 @@ std::unique_ptr<ChosenProducts> make_products(const ProductsOptions& options);
 // Cards with a shipped description: "h200".
 std::vector<std::string> described_cards();
 std::string card_description(const std::string& name);
+
+// The products that networks need, and their names.
+
+// "forward 32x75x75x64 to 256 bf16", "backward_data 32x75x75x64 to 64, 3x3 / 2 + 1, bf16, adds".
+// Unique per request; also used in files.
+std::string to_text(const ConvRequest& request);
+std::string to_text(const MatmulShape& shape);
+const char* to_string(Math math);
+const char* to_string(ConvPass pass);
+
+// Every convolution of a step, without duplicates.
+std::vector<ConvRequest> conv_requests(const Plan& plan, Math math);
+
+// What the libraries offer for a list of convolutions, for doctor and for CI.
+
+struct ConvOffer {
+  ConvRequest request;
+  std::optional<Choice> choice;  // empty: `problem` says why
+  std::string problem;
+};
+
+std::vector<ConvOffer> list_offers(ChosenProducts& products,
+                                   const std::vector<ConvRequest>& requests);
+
+// One line per request: offered, usable, workspace, the choice, and, if measured, its time and the
+// runner-up's.
+std::string format_table(const std::vector<ConvOffer>& offers);
+std::string format_table(const std::vector<Choice>& choices);
 
 }  // namespace paceline::cuda

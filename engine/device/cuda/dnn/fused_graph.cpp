@@ -1,10 +1,8 @@
-#include "engine/device/cuda/dnn/fused_graph.h"
-
 #include <fmt/format.h>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/dnn/engine.h"
-#include "engine/device/cuda/dnn/requests.h"
+#include "engine/device/cuda/dnn/chosen_products.h"
+#include "engine/device/cuda/dnn/graph.h"
 
 namespace paceline::cuda {
 

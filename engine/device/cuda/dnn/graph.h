@@ -2,9 +2,13 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "engine/core/backend_stack.h"
+#include "engine/device/cuda/dnn/choice.h"
 #include "engine/device/cuda/dnn/session.h"
 #include "engine/device/cuda/products.h"
 
@@ -66,5 +70,88 @@ class GraphBuilder {
   std::vector<Descriptor> parts_, operations_;
   std::size_t tensors_ = 0, between_ = 0;
 };
+
+// Decides which cuDNN engines may be used, from cuDNN's notes.
+
+struct EngineNotes {
+  bool tensor_cores = false;
+  bool converts_inputs = false;  // to a narrower type
+  bool narrow_sums = false;      // in less than fp32
+  bool fourier = false;
+  bool winograd = false;
+  bool large_winograd_tiles = false;  // 6 x 6 and more: errors grow with the tile
+  bool varies = false;                // the order of sums differs from run to run
+  bool compiles = false;              // compiles at run time, which takes up to seconds
+  bool reorders_filter = false;       // needs weights in its own order
+};
+
+struct EngineRules {
+  Math math = Math::fp32;
+  bool deterministic = false;
+  bool may_compile = false;
+};
+
+// fp32 admits no tensor cores and nothing narrower than fp32. 16-bit types and tf32 admit no
+// Winograd or Fourier transform, whose additional rounding exceeds the tolerances.
+Support admits(const EngineRules& rules, const EngineNotes& notes);
+
+// A convolution as a cuDNN graph, and cuDNN's engines for it.
+
+// Maps a request's tensors to a product's operands: the first and second input of the pass, and its
+// output.
+Operands make_operands(ConvPass pass, const ConvOperands& operands);
+
+// Heuristics mode A, then the fallback list. Throws cuDNN's error if it rejects the graph.
+Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,
+                    const EngineRules& rules);
+
+// The plan for a recipe of an earlier choice. Throws if it is not supported or not admitted here.
+std::shared_ptr<Implementation> build_convolution(const std::shared_ptr<Session>& session,
+                                                  const ConvRequest& request,
+                                                  const EngineRules& rules, const Recipe& recipe);
+
+// From an operation graph to engines and plans, the same for every graph.
+
+// The engines of cuDNN's heuristics (mode A, then the fallback list), each with its knobs, without
+// duplicates, filtered by the rules.
+Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
+                        const EngineRules& rules);
+
+// The plan for a recipe of an earlier choice. Throws if it is not supported or not admitted here.
+std::shared_ptr<Implementation> build_engine(const std::shared_ptr<const OperationGraph>& graph,
+                                             const EngineRules& rules, const Recipe& recipe);
+
+// Compiles kernels of fused convolutions on several threads, before one of them is chosen. Each
+// takes up to seconds.
+
+struct EarlyBuild {
+  FusedRequest request;
+  std::optional<Recipe> recipe;  // of an earlier choice; empty: the first few that are offered
+
+  // One of these is set, or neither after a failure; whoever needs it then gets the error.
+  std::shared_ptr<Implementation> implementation = nullptr;  // the recipe's
+  // Building a candidate returns what exists already.
+  std::optional<Offered> offered = std::nullopt;
+};
+
+// Creates a session on each thread, because concurrent work cannot share cuDNN's handles. Kernels
+// keep their handle, and later run on any one thread.
+using MakeSession = std::function<std::shared_ptr<Session>(int thread)>;
+
+void build_early(std::vector<EarlyBuild>& builds, int threads, const MakeSession& make_session,
+                 int most_compiled);
+
+// Fused convolutions (products.h) as cuDNN graphs.
+
+Operands make_operands(const FusedRequest& request, const FusedOperands& operands);
+FusedOperands make_operands(const FusedRequest& request, const Operands& operands);
+std::vector<TensorSize> list_sizes(const FusedRequest& request);
+
+// As for convolutions. Both throw internal for a meaningless request.
+Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,
+                    const EngineRules& rules);
+std::shared_ptr<Implementation> build_fused(const std::shared_ptr<Session>& session,
+                                            const FusedRequest& request, const EngineRules& rules,
+                                            const Recipe& recipe);
 
 }  // namespace paceline::cuda

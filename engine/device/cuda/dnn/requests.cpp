@@ -1,9 +1,12 @@
-#include "engine/device/cuda/dnn/requests.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/device/cuda/dnn/chosen_products.h"
 
 namespace paceline::cuda {
 
@@ -71,6 +74,71 @@ std::vector<ConvRequest> conv_requests(const Plan& plan, Math math) {
     add({shape, ConvPass::backward_weights});
   }
   return requests;
+}
+
+namespace {
+
+struct Row {
+  std::string request, columns;
+};
+
+std::string format_columns(const Choice& choice) {
+  std::string columns =
+      fmt::format("{:7}  {:6}  {:>9}  {}", choice.offered, choice.usable,
+                  format_bytes(static_cast<double>(choice.workspace_bytes)), choice.recipe.text());
+  if (choice.seconds > 0) columns += ", " + format_seconds(choice.seconds);
+  if (choice.runner_up_seconds > 0) {
+    columns +=
+        fmt::format("; then {}, {}", choice.runner_up, format_seconds(choice.runner_up_seconds));
+  }
+  if (choice.baseline_seconds > 0) {
+    columns += fmt::format("; apart {}", format_seconds(choice.baseline_seconds));
+  }
+  return columns;
+}
+
+std::string lay_out(const std::vector<Row>& rows) {
+  std::size_t width = std::string_view("request").size();
+  for (const Row& row : rows) width = std::max(width, row.request.size());
+  std::string table = fmt::format("{:{}}  offered  usable  workspace  chosen\n", "request", width);
+  for (const Row& row : rows) table += fmt::format("{:{}}  {}\n", row.request, width, row.columns);
+  return table;
+}
+
+}  // namespace
+
+std::vector<ConvOffer> list_offers(ChosenProducts& products,
+                                   const std::vector<ConvRequest>& requests) {
+  std::vector<ConvOffer> offers;
+  for (const ConvRequest& request : requests) {
+    ConvOffer offer{request, std::nullopt, ""};
+    try {
+      products.conv(request);
+      const auto& choices = products.choices();
+      const std::string name = to_text(request);
+      offer.choice = *std::find_if(choices.begin(), choices.end(),
+                                   [&](const Choice& one) { return one.request == name; });
+    } catch (const Error& error) {
+      offer.problem = error.what();
+    }
+    offers.push_back(std::move(offer));
+  }
+  return offers;
+}
+
+std::string format_table(const std::vector<ConvOffer>& offers) {
+  std::vector<Row> rows;
+  for (const ConvOffer& offer : offers) {
+    rows.push_back(
+        {to_text(offer.request), offer.choice ? format_columns(*offer.choice) : offer.problem});
+  }
+  return lay_out(rows);
+}
+
+std::string format_table(const std::vector<Choice>& choices) {
+  std::vector<Row> rows;
+  for (const Choice& choice : choices) rows.push_back({choice.request, format_columns(choice)});
+  return lay_out(rows);
 }
 
 }  // namespace paceline::cuda

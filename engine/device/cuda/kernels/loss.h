@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/device/cuda/kernels/context.h"
-#include "engine/device/loss.h"
+#include "engine/device/update.h"
 
 namespace paceline::cuda {
 

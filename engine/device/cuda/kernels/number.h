@@ -11,7 +11,7 @@
 // Before a loop over an array that is to stay in registers, where the compiler might not.
 #define PACELINE_UNROLL _Pragma("unroll")
 #else
-#include "engine/core/half.h"
+#include "engine/core/dtype.h"
 #define PACELINE_KERNEL
 #define PACELINE_UNROLL
 #endif

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/device/cuda/nvml/nvml.h"
-#include "engine/device/gpu_utilization.h"
+#include "engine/device/gpu_driver.h"
 
 namespace paceline::cuda {
 

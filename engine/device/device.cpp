@@ -1,0 +1,78 @@
+#include "engine/device/device.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/device/update.h"
+
+namespace paceline {
+
+Probe timed_probe(const std::function<double(std::size_t)>& multiply_add,
+                  const std::function<void(std::byte*, const std::byte*, std::size_t)>& copy) {
+  constexpr std::size_t kRounds = 200000, kBytes = std::size_t{32} << 20;
+  const Memory from = host_memory(kBytes), to = host_memory(kBytes);
+  Probe probe;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    double start = now_seconds();
+    const double operations = multiply_add(kRounds);
+    probe.flops_per_second = std::max(probe.flops_per_second, operations / (now_seconds() - start));
+    start = now_seconds();
+    copy(to.data(), from.data(), kBytes);
+    probe.bytes_per_second =
+        std::max(probe.bytes_per_second, static_cast<double>(kBytes) / (now_seconds() - start));
+  }
+  return probe;
+}
+
+Optimizer parse_optimizer(std::string_view name) {
+  if (name == "sgd") return Optimizer::sgd;
+  if (name == "momentum") return Optimizer::momentum;
+  if (name == "adagrad") return Optimizer::adagrad;
+  if (name == "adam") return Optimizer::adam;
+  throw Error(ErrorKind::usage, "unknown optimizer \"" + std::string(name) + "\"", "",
+              "known: sgd, momentum, adagrad, adam");
+}
+
+const char* to_string(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return "sgd";
+    case Optimizer::momentum:
+      return "momentum";
+    case Optimizer::adagrad:
+      return "adagrad";
+    case Optimizer::adam:
+      return "adam";
+  }
+  return "?";
+}
+
+int state_arenas(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return 0;
+    case Optimizer::momentum:
+    case Optimizer::adagrad:
+      return 1;
+    case Optimizer::adam:
+      return 2;
+  }
+  return 0;
+}
+
+double initial_state(Optimizer optimizer) {
+  return optimizer == Optimizer::adagrad ? 0.1 : 0;
+}
+
+UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step) {
+  UpdateRule rule{.optimizer = optimizer, .rate = rate, .momentum = momentum};
+  if (optimizer == Optimizer::adam) {
+    const auto t = static_cast<double>(step);
+    rule.rate *= std::sqrt(1 - std::pow(rule.beta2, t)) / (1 - std::pow(rule.beta1, t));
+  }
+  return rule;
+}
+
+}  // namespace paceline

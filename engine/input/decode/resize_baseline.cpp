@@ -1,2 +1,0 @@
-#define PACELINE_ISA baseline
-#include "engine/input/decode/resize_body.h"

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
+
+#include "engine/train/outcome.h"
+
+namespace paceline {
+
+void gather_steps(Communicator& communicator, const std::vector<StepTimes>& mine,
+                  std::vector<RankTimes>& ranks, std::size_t piece_bytes) {
+  const std::size_t most = std::max<std::size_t>(1, piece_bytes / sizeof(StepTimes) / ranks.size());
+  std::vector<StepTimes> piece(std::min(most, mine.size()) * ranks.size());
+  for (std::size_t first = 0; first < mine.size(); first += most) {
+    const std::size_t count = std::min(most, mine.size() - first);
+    communicator.all_gather(&mine[first], count * sizeof(StepTimes), piece.data());
+    if (communicator.rank() != 0) continue;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const StepTimes* steps = &piece[r * count];
+      ranks[r].steps.insert(ranks[r].steps.end(), steps, steps + count);
+    }
+  }
+}
+
+namespace {
+
+double compute_total(std::span<const StepTimes> steps) {
+  return std::accumulate(steps.begin(), steps.end(), 0.0,
+                         [](double sum, const StepTimes& step) { return sum + step.total; });
+}
+
+}  // namespace
+
+std::size_t count_warmup(const TrainingOutcome& outcome) {
+  return outcome.steps > 4 * kWarmupSteps ? kWarmupSteps : 0;
+}
+
+double samples_per_second(const TrainingOutcome& outcome) {
+  const double all =
+      std::accumulate(outcome.epoch_seconds.begin(), outcome.epoch_seconds.end(), 0.0);
+  const std::size_t warmup = count_warmup(outcome);
+  if (warmup == 0) return static_cast<double>(outcome.samples) / all;
+  double seconds = 0;
+  for (const RankTimes& rank : outcome.ranks) {
+    const std::span<const StepTimes> steps = rank.steps;
+    // Steps and epochs may be timed by unlike clocks: never less than the steps that count.
+    seconds = std::max(
+        {seconds, all - compute_total(steps.first(warmup)), compute_total(steps.subspan(warmup))});
+  }
+  return static_cast<double>(outcome.samples - outcome.warmup_samples) / seconds;
+}
+
+namespace {
+
+constexpr std::array<Phase, 4> kWork = {Phase::input, Phase::forward, Phase::backward,
+                                        Phase::update};
+
+using Steps = std::span<const StepTimes>;
+
+double compute_mean(Steps steps, Phase phase) {
+  double sum = 0;
+  for (const StepTimes& step : steps) {
+    sum += static_cast<double>(step.seconds[static_cast<std::size_t>(phase)]);
+  }
+  return sum / static_cast<double>(steps.size());
+}
+
+double mean_work(Steps steps) {
+  double sum = 0;
+  for (const Phase phase : kWork) sum += compute_mean(steps, phase);
+  return sum;
+}
+
+double mean_total(Steps steps) {
+  double sum = 0;
+  for (const StepTimes& step : steps) sum += static_cast<double>(step.total);
+  return sum / static_cast<double>(steps.size());
+}
+
+double median_without(std::vector<double> values, std::size_t left_out) {
+  values.erase(values.begin() + static_cast<std::ptrdiff_t>(left_out));
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// What `measure` gives for rank `rank` beyond the median of the others.
+template <typename Measure>
+double compute_excess(const std::vector<Steps>& ranks, std::size_t rank, const Measure& measure) {
+  std::vector<double> values;
+  for (const Steps steps : ranks) values.push_back(measure(steps));
+  return values[rank] - median_without(values, rank);
+}
+
+std::size_t slower_stretches(const std::vector<Steps>& ranks, std::size_t rank) {
+  std::size_t slower = 0;
+  const std::size_t steps = ranks.front().size();
+  for (std::size_t i = 0; i < kStragglerStretches; ++i) {
+    const std::size_t begin = steps * i / kStragglerStretches;
+    const std::size_t count = steps * (i + 1) / kStragglerStretches - begin;
+    const auto work = [&](Steps all) { return mean_work(all.subspan(begin, count)); };
+    if (compute_excess(ranks, rank, work) > 0) ++slower;
+  }
+  return slower;
+}
+
+}  // namespace
+
+std::optional<Straggler> find_straggler(const std::vector<RankTimes>& times, std::size_t warmup) {
+  if (times.size() < 2) return std::nullopt;
+  std::vector<Steps> ranks;
+  for (const RankTimes& rank : times) {
+    const Steps steps(rank.steps);
+    if (steps.size() != times.front().steps.size() ||
+        steps.size() < warmup + kStragglerLeastSteps) {
+      return std::nullopt;
+    }
+    ranks.push_back(steps.subspan(warmup));
+  }
+  std::vector<double> work;
+  for (const Steps steps : ranks) work.push_back(mean_work(steps));
+  const auto slowest =
+      static_cast<std::size_t>(std::max_element(work.begin(), work.end()) - work.begin());
+  Straggler straggler;
+  straggler.rank = static_cast<int>(slowest);
+  straggler.excess_seconds_per_step = compute_excess(ranks, slowest, mean_work);
+  straggler.share_of_step = straggler.excess_seconds_per_step / mean_total(ranks[slowest]);
+  if (!(straggler.share_of_step >= kStragglerLeastShare)) return std::nullopt;
+  if (slower_stretches(ranks, slowest) + 1 < kStragglerStretches) return std::nullopt;
+  double most = 0;
+  for (const Phase phase : kWork) {
+    const auto measure = [phase](Steps steps) { return compute_mean(steps, phase); };
+    const double excess = compute_excess(ranks, slowest, measure);
+    if (excess <= most) continue;
+    most = excess;
+    straggler.phase = phase;
+  }
+  return straggler;
+}
+
+}  // namespace paceline

@@ -1,0 +1,456 @@
+#include "run/meter_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <type_traits>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/launch/process_rank.h"
+#include "engine/meter/machine_load.h"
+#include "run/world.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kIdle = 4, kParts = 5;                   // after those of RunPart
+constexpr std::size_t kTextBytes = 4096;                       // of one process, gathered
+constexpr double kGpuUpdate = 0.1;                             // seconds
+constexpr double kShortestGlance = 0.2, kFewestOfAGlance = 9;  // seconds, updates
+
+// A counter and, beside it, the integrated power, which tell on each other.
+void add_gpu(const ChosenGpus& gpus, const Gpu& gpu, std::vector<EnergyCounter>& counters) {
+  const auto read = gpus.driver().power_reader(gpu.pci);
+  if (!read) return;
+  const GpuPower now = read();
+  if (now.joules) {
+    counters.push_back({"GPU counter", gpu.pci, Covered::gpus, false, 0, kGpuUpdate,
+                        [read] { return read().joules; }});
+  }
+  if (now.watts) {
+    counters.push_back({"GPU power", gpu.pci, Covered::gpus, true, 0, kGpuUpdate,
+                        [read] { return read().watts; }});
+  }
+}
+
+std::vector<EnergyCounter> find_counters(const ChosenGpus& gpus, bool is_first_of_node) {
+  std::vector<EnergyCounter> counters;
+  std::set<std::string> seen;  // replicas may share one
+  for (const Gpu& gpu : gpus.cards()) {
+    try {
+      if (seen.insert(gpu.pci).second) add_gpu(gpus, gpu, counters);
+    } catch (const Error& error) {
+      log::debug("energy of GPU {} is unknown: {}", gpu.pci, error.what());
+    }
+  }
+  if (!is_first_of_node) return counters;
+  EnergySources of_node = energy_sources();
+  std::move(of_node.counters.begin(), of_node.counters.end(), std::back_inserter(counters));
+  return counters;
+}
+
+template <typename T>
+void add_to(std::optional<T>& sum, const std::optional<T>& more) {
+  sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
+}
+
+void add(MeterFacts& sum, const MeterFacts& more) {
+  add_to(sum.counters, more.counters);
+  add_to(sum.joules, more.joules);
+  add_to(sum.evaluation_joules, more.evaluation_joules);
+  add_to(sum.checkpoint_joules, more.checkpoint_joules);
+  add_to(sum.idle_watts, more.idle_watts);
+  sum.seconds = std::max(sum.seconds.value_or(0), more.seconds.value_or(0));
+  if (sum.trouble.empty()) sum.trouble = more.trouble;
+}
+
+// The first element says how many of them were added.
+std::vector<std::pair<int, MeterFacts>> added_up(const std::vector<MeterFacts>& meters) {
+  std::vector<std::pair<int, MeterFacts>> sums;
+  for (const MeterFacts& meter : meters) {
+    const auto same = std::find_if(sums.begin(), sums.end(), [&](const auto& sum) {
+      return sum.second.meter == meter.meter && sum.second.covers == meter.covers;
+    });
+    if (same == sums.end()) {
+      sums.emplace_back(1, meter);
+    } else {
+      ++same->first;
+      add(same->second, meter);
+    }
+  }
+  return sums;
+}
+
+void give_up(MeterFacts& meter, const std::string& why) {
+  meter.joules = meter.evaluation_joules = meter.checkpoint_joules = meter.idle_watts = {};
+  meter.trouble = why;
+}
+
+MeterFacts collect_facts(const EnergyMeter& meter, std::size_t i) {
+  const EnergyCounter& counter = meter.counters()[i];
+  MeterFacts facts;
+  facts.meter = counter.meter;
+  facts.covers = to_string(counter.covered);
+  facts.sampled = counter.is_power;
+  facts.counters = 1;
+  const auto joules = [&](RunPart part) -> std::optional<double> {
+    const EnergyReading reading = meter.reading(i, static_cast<std::size_t>(part));
+    if (reading.seconds == 0) return 0;
+    return reading.trouble.empty() ? std::optional(reading.joules) : std::nullopt;
+  };
+  const EnergyReading training = meter.reading(i, static_cast<std::size_t>(RunPart::training));
+  facts.seconds = training.seconds;
+  facts.trouble = training.trouble;
+  if (training.trouble.empty()) facts.joules = training.joules;
+  facts.evaluation_joules = joules(RunPart::evaluation);
+  facts.checkpoint_joules = joules(RunPart::checkpoint);
+  const EnergyReading idle = meter.reading(i, kIdle);
+  const bool is_known =
+      counter.is_power || idle.seconds > kFewestOfAGlance * counter.update_seconds;
+  if (is_known && idle.joules > 0) facts.idle_watts = idle.watts();
+  return facts;
+}
+
+}  // namespace
+
+EnergyReport::EnergyReport(const ChosenGpus& gpus, bool is_first_of_node)
+    : gpus_(gpus.cards().size()),
+      watch_(std::make_unique<EnergyWatch>(find_counters(gpus, is_first_of_node), kParts)) {}
+
+void EnergyReport::measure_idle(World& world) {
+  double wanted = watch_->glance_seconds();
+  on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
+    std::vector<double> all(static_cast<std::size_t>(communicator.size()));
+    const double mine = i == 0 ? watch_->glance_seconds() : 0;
+    communicator.all_gather(&mine, sizeof mine, all.data());
+    if (i == 0) wanted = *std::max_element(all.begin(), all.end());
+  });
+  sleep_idle(wanted);
+}
+
+void EnergyReport::measure_idle_here() {
+  sleep_idle(watch_->glance_seconds());
+}
+
+void EnergyReport::sleep_idle(double seconds) {
+  if (seconds == 0) return;
+  watch_->enter(kIdle);
+  std::this_thread::sleep_for(std::chrono::duration<double>(std::max(seconds, kShortestGlance)));
+  enter(RunPart::other);
+}
+
+void EnergyReport::enter(RunPart part) {
+  watch_->enter(static_cast<std::size_t>(part));
+}
+
+std::vector<MeterFacts> EnergyReport::meters() {
+  const EnergyMeter& meter = watch_->stop();
+  std::vector<MeterFacts> all;
+  for (std::size_t i = 0; i < meter.counters().size(); ++i) all.push_back(collect_facts(meter, i));
+  std::vector<MeterFacts> sums;
+  for (auto& [count, sum] : added_up(all)) sums.push_back(std::move(sum));
+  return sums;
+}
+
+EnergyFacts EnergyReport::collect_here(int nodes) {
+  return collect_energy(meters(), nodes, static_cast<int>(gpus_) * nodes);
+}
+
+EnergyFacts EnergyReport::collect(World& world, int nodes) {
+  EnergyFacts here;
+  here.meters = meters();
+  std::vector<std::string> mine(world.communicators().size(), "{}");
+  mine.front() = json_text(to_json(here));
+  std::vector<MeterFacts> all;
+  for (const std::string& text : gather_texts(world, mine, kTextBytes)) {
+    const EnergyFacts facts = parse_energy_facts(Json::parse(text), "another rank");
+    all.insert(all.end(), facts.meters.begin(), facts.meters.end());
+  }
+  const auto size = world.communicators().front()->size();
+  return collect_energy(all, nodes, gpus_ == 0 ? 0 : size);
+}
+
+EnergyFacts collect_energy(const std::vector<MeterFacts>& of_processes, int nodes, int gpus) {
+  EnergyFacts energy;
+  for (auto& [processes, meter] : added_up(of_processes)) {
+    const bool of_gpus = meter.covers == to_string(Covered::gpus) && meter.meter.starts_with("GPU");
+    if (of_gpus && gpus > 0 && meter.counters != gpus) {
+      give_up(meter, fmt::format("it covers {} of {} GPUs", meter.counters.value_or(0), gpus));
+    } else if (!of_gpus && processes != nodes) {
+      give_up(meter, fmt::format("it is on {} of {} nodes only", processes, nodes));
+    }
+    energy.meters.push_back(std::move(meter));
+  }
+  const auto find = [&](Covered covered) -> const MeterFacts* {
+    const MeterFacts* found = nullptr;
+    for (const MeterFacts& meter : energy.meters) {
+      if (meter.covers != to_string(covered)) continue;
+      const bool is_better = !found || (!found->trouble.empty() && meter.trouble.empty()) ||
+                             (found->sampled.value_or(false) && !meter.sampled.value_or(false) &&
+                              meter.trouble.empty());
+      if (is_better) found = &meter;
+    }
+    return found;
+  };
+  std::vector<const MeterFacts*> chosen;
+  for (const Covered whole : {Covered::node, Covered::modules}) {
+    if (const MeterFacts* meter = find(whole); meter && chosen.empty()) chosen = {meter};
+  }
+  if (chosen.empty()) {
+    for (const Covered part : {Covered::gpus, Covered::cpus, Covered::memory}) {
+      if (const MeterFacts* meter = find(part)) chosen.push_back(meter);
+    }
+  }
+  if (chosen.empty()) return energy;
+  MeterFacts sum = *chosen.front();
+  std::vector<std::string> parts;
+  for (const MeterFacts* meter : chosen) {
+    parts.push_back(meter->covers);
+    if (meter != chosen.front()) add(sum, *meter);
+    if (energy.trouble.empty() && !meter->trouble.empty()) {
+      energy.trouble = meter->meter + ": " + meter->trouble;
+    }
+  }
+  energy.covers = join(parts, " + ");
+  energy.seconds = sum.seconds;
+  energy.joules = sum.joules;
+  energy.evaluation_joules = sum.evaluation_joules;
+  energy.checkpoint_joules = sum.checkpoint_joules;
+  energy.idle_watts = sum.idle_watts;
+  return energy;
+}
+
+namespace {
+
+constexpr std::size_t kGpuTextBytes = 2048;  // of one GPU, gathered
+constexpr std::size_t kFullyDescribed = 8;
+
+GpuFacts collect_facts(const GpuUtilization& gpu) {
+  GpuFacts facts;
+  facts.name = gpu.name;
+  facts.pci = gpu.pci;
+  facts.uuid = gpu.uuid;
+  facts.driver = gpu.driver;
+  facts.samples = gpu.samples;
+  facts.seconds = gpu.seconds;
+  facts.clock_limits = gpu.clock_limits;
+  facts.utilization = gpu.utilization;
+  facts.memory_utilization = gpu.memory_utilization;
+  facts.sm_mhz = gpu.sm_mhz;
+  facts.least_sm_mhz = gpu.least_sm_mhz;
+  facts.most_sm_mhz = gpu.most_sm_mhz;
+  facts.memory_mhz = gpu.memory_mhz;
+  facts.watts = gpu.watts;
+  facts.watts_limit = gpu.watts_limit;
+  facts.joules = gpu.joules;
+  facts.celsius = gpu.celsius;
+  facts.memory_bytes = gpu.memory_bytes;
+  facts.memory_bytes_total = gpu.memory_bytes_total;
+  facts.uncorrected_errors = gpu.uncorrected_errors;
+  facts.power_capped_share = gpu.power_capped_share;
+  facts.ecc = gpu.ecc;
+  facts.mig = gpu.mig;
+  facts.mps = gpu.mps;
+  facts.compute_mode = gpu.compute_mode.value_or("");
+  facts.throttled = gpu.throttled;
+  return facts;
+}
+
+// A record stays small: of many GPUs but the first only what differs from card to card.
+GpuFacts brief(const GpuFacts& gpu) {
+  GpuFacts facts;
+  facts.pci = gpu.pci;
+  facts.utilization = gpu.utilization;
+  facts.sm_mhz = gpu.sm_mhz;
+  facts.watts = gpu.watts;
+  facts.joules = gpu.joules;
+  facts.celsius = gpu.celsius;
+  facts.memory_bytes = gpu.memory_bytes;
+  facts.throttled = gpu.throttled;
+  return facts;
+}
+
+// As published tables give it.
+std::optional<double> mean_utilization(const std::vector<GpuFacts>& gpus) {
+  double sum = 0;
+  int known = 0;
+  for (const GpuFacts& gpu : gpus) {
+    if (!gpu.utilization) continue;
+    sum += *gpu.utilization;
+    ++known;
+  }
+  return known > 0 ? std::optional(sum / known) : std::nullopt;
+}
+
+void summarize(GpuUse& use) {
+  use.utilization = mean_utilization(use.each);
+  use.throttled = std::any_of(use.each.begin(), use.each.end(),
+                              [](const GpuFacts& gpu) { return gpu.throttled.value_or(false); });
+  if (use.each.size() > kFullyDescribed) {
+    std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1, brief);
+  }
+}
+
+}  // namespace
+
+GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
+  if (replicas_ == 0) return;
+  std::vector<std::string> pcis;
+  for (const Gpu& gpu : gpus.cards()) pcis.push_back(gpu.pci);
+  try {
+    watch_ = gpus.driver().watch(pcis);
+  } catch (const Error& error) {
+    log::warning("GPU utilization and clocks are unavailable: {}", error.what());
+  }
+}
+
+std::vector<GpuUtilization> GpuReport::stop() {
+  return watch_ ? watch_->stop() : std::vector<GpuUtilization>(replicas_);
+}
+
+GpuUse GpuReport::collect_here() {
+  GpuUse use;
+  for (const GpuUtilization& gpu : stop()) use.each.push_back(collect_facts(gpu));
+  summarize(use);
+  return use;
+}
+
+GpuUse GpuReport::collect(World& world) {
+  GpuUse use;
+  if (replicas_ == 0) return use;
+  std::vector<std::string> mine;
+  for (const GpuUtilization& gpu : stop()) mine.push_back(json_text(to_json(collect_facts(gpu))));
+  for (const std::string& text : gather_texts(world, mine, kGpuTextBytes)) {
+    use.each.push_back(parse_gpu_facts(Json::parse(text), "another rank"));
+  }
+  summarize(use);
+  return use;
+}
+
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(200);
+
+std::vector<int> all_cpus(const std::vector<CpuSet>& sets) {
+  std::set<int> all;
+  for (const CpuSet& cpus : sets) all.insert(cpus.begin(), cpus.end());
+  return {all.begin(), all.end()};
+}
+
+template <typename T>
+std::optional<T> most(const std::vector<MachineLoad>& loads, std::optional<T> MachineLoad::*fact) {
+  std::optional<T> result;
+  for (const MachineLoad& load : loads) {
+    if (load.*fact) result = std::max(result.value_or(*(load.*fact)), *(load.*fact));
+  }
+  return result;
+}
+
+template <typename T>
+std::optional<T> total(const std::vector<MachineLoad>& loads, std::optional<T> MachineLoad::*fact) {
+  std::optional<T> result;
+  for (const MachineLoad& load : loads) {
+    if (load.*fact) result = result.value_or(T{}) + *(load.*fact);
+  }
+  return result;
+}
+
+std::optional<double> least_mhz(const std::vector<MachineLoad>& loads) {
+  std::optional<double> least;
+  for (const MachineLoad& load : loads) {
+    if (load.mhz) least = std::min(least.value_or(*load.mhz), *load.mhz);
+  }
+  return least;
+}
+
+// Of all CPUs, weighted by what there was of them.
+std::optional<double> overall_share(const std::vector<MachineLoad>& loads) {
+  double others = 0, all = 0;
+  for (const MachineLoad& load : loads) {
+    if (!load.other_share) continue;
+    others += *load.other_share * load.cpu_seconds;
+    all += load.cpu_seconds;
+  }
+  return all > 0 ? std::optional(others / all) : std::nullopt;
+}
+
+}  // namespace
+
+void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
+  const auto load = load_average({});
+  if (!load || load->runnable <= ranks_here) return;
+  const std::string host = host_name();
+  std::set<int> cpus;
+  for (const RankCard& card : cards) {
+    if (card.host != host) continue;
+    for (const int cpu : list_cpus(card)) cpus.insert(cpu);
+  }
+  const auto tasks =
+      busy_tasks({cpus.begin(), cpus.end()}, [] { std::this_thread::sleep_for(kLook); });
+  if (tasks.empty()) return;
+  log::warning("other processes use the CPUs of this run: {}; expect slower and noisier times",
+               to_text(tasks));
+}
+
+LoadReport::LoadReport(const std::vector<CpuSet>& cpus) : meter_(all_cpus(cpus)) {}
+
+LoadFacts LoadReport::collect(World& world, bool ranks_share_cpus) const {
+  MachineLoad mine = meter_.read();
+  if (ranks_share_cpus) mine.other_share.reset();
+  auto& communicators = world.communicators();
+  const auto size = static_cast<std::size_t>(communicators.front()->size());
+  if (communicators.size() == size) return summarize({mine});
+  std::vector<MachineLoad> all;
+  static_assert(std::is_trivially_copyable_v<MachineLoad>);
+  on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
+    MachineLoad card = i == 0 ? mine : MachineLoad{};  // a process is told of once
+    std::vector<MachineLoad> gathered(size);
+    communicator.all_gather(&card, sizeof card, gathered.data());
+    if (i == 0) all = std::move(gathered);
+  });
+  return summarize(std::move(all));
+}
+
+LoadFacts summarize(std::vector<MachineLoad> processes) {
+  LoadFacts facts;
+  std::erase_if(processes, [](const MachineLoad& load) { return !(load.cpu_seconds > 0); });
+  if (processes.empty()) return facts;
+  std::stable_sort(processes.begin(), processes.end(),
+                   [](const MachineLoad& a, const MachineLoad& b) {
+                     return a.other_share.value_or(0) > b.other_share.value_or(0);
+                   });
+  bool is_known = true;
+  double seconds = 0;
+  for (const MachineLoad& load : processes) {
+    if (facts.why.empty()) facts.why = busy_because(load);
+    seconds = std::max(seconds, load.seconds);
+    is_known = is_known && shows_busy(load);
+  }
+  if (!facts.why.empty() || is_known) facts.busy = !facts.why.empty();
+  facts.seconds = seconds;
+  facts.other_cpu_share = overall_share(processes);
+  facts.worst_other_cpu_share = most(processes, &MachineLoad::other_share);
+  facts.steal_share = most(processes, &MachineLoad::steal_share);
+  facts.cpu_limited_share = most(processes, &MachineLoad::limited_share);
+  facts.cpu_pressure_share = most(processes, &MachineLoad::pressure_share);
+  facts.load_average = most(processes, &MachineLoad::load_average);
+  facts.runnable_tasks_before = most(processes, &MachineLoad::runnable_before);
+  facts.runnable_tasks_after = most(processes, &MachineLoad::runnable_after);
+  facts.involuntary_switches = total(processes, &MachineLoad::involuntary_switches);
+  facts.thermal_throttles = total(processes, &MachineLoad::thermal_throttles);
+  facts.least_mhz = least_mhz(processes);
+  facts.peak_memory_bytes = total(processes, &MachineLoad::peak_memory);
+  return facts;
+}
+
+}  // namespace paceline

@@ -1,0 +1,99 @@
+// The sections of a record that meters fill: energy, GPUs, the load of the machine.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/meter/energy_meter.h"
+#include "engine/meter/machine_load.h"
+#include "engine/train/observers/observer.h"
+#include "results/run_record.h"
+#include "run/resolve.h"
+#include "run/world.h"
+
+namespace paceline {
+
+// The record's section about energy.
+
+// Watches this process's GPUs and, on the first process of a node, the node's counters.
+class EnergyReport {
+ public:
+  EnergyReport(const ChosenGpus& gpus, bool is_first_of_node);
+
+  // Sleeps on all ranks as long as the slowest meter takes to tell the power before the first step.
+  // Collective.
+  void measure_idle(World& world);
+  void measure_idle_here();
+  void enter(RunPart part);
+
+  // Combines all nodes, and returns the same on every rank. Collective.
+  EnergyFacts collect(World& world, int nodes);
+  // Of this node. On several it tells nothing about the others.
+  EnergyFacts collect_here(int nodes);
+
+ private:
+  void sleep_idle(double seconds);
+  std::vector<MeterFacts> meters();
+
+  std::size_t gpus_;
+  std::unique_ptr<EnergyWatch> watch_;
+};
+
+// Adds up the meters of all processes, and chooses among them. A meter that is not on every node,
+// or not of each of `gpus` GPUs (0: replicas are on cores), has a trouble instead of joules. The
+// node's own meter comes first, then modules, then GPUs, CPUs and memory together, each by a
+// counter rather than by samples. A part that is measured, but tells nothing, leaves the sum
+// without joules.
+EnergyFacts collect_energy(const std::vector<MeterFacts>& of_processes, int nodes, int gpus);
+
+// The record's sections about GPUs.
+
+// GPU usage of all replicas, in rank order.
+struct GpuUse {
+  std::vector<GpuFacts> each;
+  std::optional<double> utilization;  // mean over GPUs that report it
+  bool throttled = false;             // any GPU, by heat or failing power
+};
+
+// Watches this process's GPUs from construction on. Does nothing without GPUs. An unavailable
+// driver causes a warning only.
+class GpuReport {
+ public:
+  explicit GpuReport(const ChosenGpus& gpus);
+
+  // The same on every rank. Collective.
+  GpuUse collect(World& world);
+  // Of this process's GPUs alone.
+  GpuUse collect_here();
+
+ private:
+  std::vector<GpuUtilization> stop();
+
+  std::size_t replicas_;
+  std::unique_ptr<GpuWatch> watch_;
+};
+
+// The record's section about the load of the machine.
+
+// If the machine looks busy, warns which other processes use the CPUs of this host's ranks. Call on
+// one rank per host, before the first step. Costs nothing if at most `ranks_here` tasks run.
+void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here);
+
+// Watches this process's CPUs from construction on.
+class LoadReport {
+ public:
+  explicit LoadReport(const std::vector<CpuSet>& cpus);
+
+  // Combines all ranks, and returns the same on every rank. Empty facts are unknown. If ranks share
+  // CPUs, the share of other processes is unknown. Collective.
+  LoadFacts collect(World& world, bool ranks_share_cpus) const;
+
+ private:
+  LoadMeter meter_;
+};
+
+// Combines one entry per process: sums, and the worst of shares, because a step waits for the
+// slowest rank.
+LoadFacts summarize(std::vector<MachineLoad> processes);
+
+}  // namespace paceline

@@ -1,0 +1,48 @@
+// Published rows whose time and rate contradict each other.
+#include <gtest/gtest.h>
+
+#include "analysis/findings/findings.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+// Rows of 1, 2, 4, ... GPUs of a run of a million samples, each off by its factor.
+Study published_study(const std::vector<double>& factors) {
+  std::vector<Json> records;
+  int gpus = 1;
+  for (const double factor : factors) {
+    Json record = testing::sample_record({.gpus = gpus, .fit_seconds = 1000.0 / gpus});
+    record["kind"] = "published";
+    record["throughput"] = {{"samples_per_second", 1000.0 * gpus * factor}};
+    records.push_back(record);
+    gpus *= 2;
+  }
+  return make_studies(testing::canonical_content(records)).at(0);
+}
+
+TEST(ImpliedSamples, ARowThatDoesNotAgreeIsNamed) {
+  EXPECT_EQ(implied_samples_line(published_study({1, 1.02, 0.75, 0.98})),
+            "time x rate of 4 replicas is 750000 samples, of the other 3 rows 980000 to 1.02 "
+            "million: these rows do not agree");
+  EXPECT_EQ(implied_samples_line(published_study({1, 1.09, 0.93, 0.98})), "");
+  EXPECT_EQ(implied_samples_line(published_study({1, 0.5})), "") << "two rows: which is wrong?";
+}
+
+TEST(ImpliedSamples, MeasuredRowsNeedNoSuchCheck) {
+  EXPECT_EQ(implied_samples_line(
+                make_studies(testing::canonical_content(testing::drifting_study())).at(0)),
+            "");
+}
+
+TEST(ImpliedSamples, OfTheShippedTableThatDoesNot) {
+  const auto folder = std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference";
+  const Study study = make_studies(load_stores({folder / "jsc-clip-vit-l14"})).at(0);
+  EXPECT_NE(implied_samples_line(study).find("of 16 GPUs is 2.34 million samples, of the other "
+                                             "4 rows 3.12 million to 3.17 million"),
+            std::string::npos)
+      << implied_samples_line(study);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "analysis/plots/script.h"
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TemporaryFolder;
+
+Plot sample_plot() {
+  Lines lines;
+  lines.series = {
+      {"mpi", {{1, 1, std::nullopt}, {2, 1.8, Interval{1.7, 1.9}}, {4, 3, Interval{2.5, 3.6}}}},
+      {"mirrored",
+       {{1, 1, std::nullopt}, {2, std::nullopt, std::nullopt}, {4, 2.5, std::nullopt}}}};
+  lines.ideal = PlotSeries{"ideal", {{1, 1, std::nullopt}, {4, 4, std::nullopt}}};
+  lines.x_tics = {{1, "1"}, {2, "2"}, {4, "4"}};
+  return {"speedup", "a title", "of tests", "GPUs", "speed-up", lines};
+}
+
+Lines& split_lines(Plot& plot) {
+  return std::get<Lines>(plot.body);
+}
+
+// PATH is put back when the test ends.
+class WithPath {
+ public:
+  explicit WithPath(const std::string& path) : before_(std::getenv("PATH")) {
+    setenv("PATH", path.c_str(), 1);
+  }
+  ~WithPath() { setenv("PATH", before_.c_str(), 1); }
+  WithPath(const WithPath&) = delete;
+  WithPath& operator=(const WithPath&) = delete;
+
+ private:
+  std::string before_;
+};
+
+void make_program(const fs::path& file, const std::string& body) {
+  std::ofstream(file) << "#!/bin/sh\n" << body << '\n';
+  fs::permissions(file, fs::perms::owner_all);
+}
+
+std::string plot_refusal(const fs::path& file) {
+  try {
+    draw_plot(sample_plot(), "svg", file);
+  } catch (const Error& error) {
+    return std::to_string(exit_code(error.kind())) + " " + error.what();
+  }
+  return "drawn";
+}
+
+// gnuplot writes names into CDATA of SVG as they are.
+TEST(PlotScript, NoNameEndsCdataOrSteersAnything) {
+  EXPECT_EQ(quoted("a]]>b'c\x1b\u202e"), "'a]] >b’c  '");
+}
+
+TEST(Plot, IsDrawnInEveryFormat) {
+  const TemporaryFolder folder;
+  const std::pair<const char*, const char*> starts[] = {
+      {"svg", "<?xml"}, {"png", "\x89PNG"}, {"pdf", "%PDF"}};
+  for (const auto& [format, start] : starts) {
+    const fs::path file = folder / (std::string("speedup.") + format);
+    draw_plot(sample_plot(), format, file);
+    EXPECT_TRUE(read_text(file).starts_with(start)) << format;
+  }
+  const std::string svg = read_text(folder / "speedup.svg");
+  for (const char* text : {"a title", "of tests", "ideal", "mirrored", "GPUs"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+  EXPECT_THROW(draw_plot(sample_plot(), "gif", folder / "x"), Error);
+}
+
+TEST(Plot, ALongTitleHasTwoLines) {
+  Plot plot = sample_plot();
+  plot.title =
+      "mnist-mlp, fp32, time-to-goal scaling, batch_per_replica 256, to test_accuracy>=0.95";
+  const std::string script = plot_script(plot, "svg");
+  EXPECT_NE(script.find("'mnist-mlp, fp32, time-to-goal scaling, batch_per_replica 256,'"),
+            std::string::npos);
+  EXPECT_NE(script.find("'to test_accuracy>=0.95'"), std::string::npos);
+  EXPECT_NE(script.find("set label 2 'of tests'"), std::string::npos);
+  EXPECT_NE(draw_plot(plot, "svg").find("of tests"), std::string::npos);
+}
+
+TEST(Plot, NamesFromRecordsRunNothing) {
+  const TemporaryFolder folder;
+  const fs::path victim = folder / "victim";
+  Plot plot = sample_plot();
+  plot.title = "'; system('touch " + victim.string() + "') #";
+  split_lines(plot).series[0].name = "`touch " + victim.string() + "`\nset output";
+  draw_plot(plot, "svg", folder / "a 'b' $(c).svg");
+  EXPECT_NE(read_text(folder / "a 'b' $(c).svg").find("’; system("), std::string::npos);
+  EXPECT_FALSE(fs::exists(victim));
+}
+
+TEST(Plot, BarsThatHaveNoIntervalAreNotDrawn) {
+  const std::string script = plot_script(sample_plot(), "svg");
+  EXPECT_NE(script.find("$series0 using 1:2:3:4 with yerrorbars"), std::string::npos);
+  EXPECT_EQ(script.find("$series1 using 1:2:3:4"), std::string::npos);
+  EXPECT_NE(script.find("set xtics ('1' 1, '2' 2, '4' 4)"), std::string::npos);
+}
+
+TEST(Plot, AGapBreaksTheLineAndHasNoPoint) {
+  const std::string script = plot_script(sample_plot(), "svg");
+  EXPECT_NE(script.find("$series1 << END\n1 1 1 1\n\n4 2.5 2.5 2.5\nEND"), std::string::npos);
+  EXPECT_EQ(script.find("pointtype 2 "), std::string::npos) << "a cross reads as a speed-up of 0";
+}
+
+TEST(Plot, BarsAndHeatMapsAreDrawnToo) {
+  Bars bars;
+  bars.groups = {"one", "two's"};
+  bars.series = {{"mpi", {Bar{2, Interval{1.5, 2.5}, "2"}, std::nullopt}},
+                 {"gloo", {Bar{1, std::nullopt, "1"}, Bar{3, std::nullopt, "3"}}}};
+  HeatMap map;
+  map.columns = {"2", "4"};
+  map.rows = {"1"};
+  map.cells = {{HeatCell{"5 s", "best", 0}, std::nullopt}};
+  for (const auto& body : {decltype(Plot::body)(bars), {map}}) {
+    const std::string svg = draw_plot({"x", "a title", "", "x", "", body}, "svg");
+    EXPECT_NE(svg.find("a title"), std::string::npos);
+    EXPECT_NE(svg.find(body.index() == 1 ? "two’s" : "no result"), std::string::npos);
+  }
+  bars.stacked = true;
+  bars.notes = {"3 ms", "not run"};
+  const std::string script = plot_script({"x", "", "", "", "", bars}, "svg");
+  EXPECT_NE(script.find("$bars1 << END\n3 0 2 3 "), std::string::npos) << script;  // on the first
+  EXPECT_EQ(script.find("$errors"), std::string::npos);
+}
+
+TEST(Plot, NegativePartsOfAStackAreLeftOfZero) {
+  Bars bars;
+  bars.groups = {"a", "b"};
+  bars.series = {{"lost", {Bar{13, std::nullopt, ""}, Bar{0, std::nullopt, ""}}},
+                 {"gained", {Bar{-4, std::nullopt, ""}, Bar{-2, std::nullopt, ""}}},
+                 {"noise", {Bar{-1, std::nullopt, ""}, Bar{1, std::nullopt, ""}}}};
+  bars.stacked = true;
+  bars.notes = {"13 - 5 = 8", "1 - 2 = -1"};
+  const Plot plot{"x", "", "", "", "", bars};
+  const std::string script = plot_script(plot, "svg");
+  EXPECT_NE(script.find("$bars1 << END\n-4 0 0 -4 "), std::string::npos) << script;
+  EXPECT_NE(script.find("$bars2 << END\n-5 0 -4 -5 "), std::string::npos) << script;
+  EXPECT_NE(script.find("set xrange [-5.25:"), std::string::npos) << script;
+  EXPECT_NE(draw_plot(plot, "svg").find("13 - 5 = 8"), std::string::npos);
+}
+
+TEST(Plot, BarsOfNoLengthHaveAnAxis) {
+  Bars bars;
+  bars.groups = {"a"};
+  bars.series = {{"lost", {Bar{0, std::nullopt, ""}}}};
+  bars.stacked = true;
+  bars.notes = {"0.0"};
+  EXPECT_NE(draw_plot({"x", "a title", "", "", "", bars}, "svg").find("a title"),
+            std::string::npos);
+}
+
+TEST(Plot, AMissingGnuplotIsNamedByItsPackage) {
+  const TemporaryFolder folder;
+  const WithPath path(folder.path().string());
+  const std::string said = plot_refusal(folder / "speedup.svg");
+  EXPECT_TRUE(said.starts_with("64 ")) << said;
+  EXPECT_NE(said.find("gnuplot-nox"), std::string::npos) << said;
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(Plot, AFailingGnuplotSaysWhy) {
+  const TemporaryFolder folder, programs;
+  make_program(programs / "gnuplot", "echo no such terminal >&2; exit 3");
+  const WithPath path(programs.path().string() + ":/usr/bin:/bin");
+  const std::string said = plot_refusal(folder / "speedup.svg");
+  EXPECT_TRUE(said.starts_with("64 ")) << said;
+  EXPECT_NE(said.find("exit code 3: no such terminal"), std::string::npos) << said;
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,249 @@
+#include "analysis/predict/prediction.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "analysis/plots/script.h"
+#include "analysis/render/render.h"
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "tests/unit/analysis/samples.h"
+#include "tests/unit/analysis/tables.h"
+
+namespace paceline {
+namespace {
+
+using testing::canonical_content;
+using testing::cell;
+using testing::sample_record;
+
+// A step takes 1 of a batch of one replica, and an overhead of 0.05 log2 p.
+Json make_record(Scaling scaling, int gpus) {
+  const double steps = 100, share = scaling == Scaling::strong ? 1.0 / gpus : 1.0;
+  const double taken = scaling == Scaling::fixed_epochs ? steps / gpus : steps;
+  const double seconds = taken * (share + 0.05 * std::log2(gpus));
+  Json record = sample_record({.gpus = gpus, .fit_seconds = seconds});
+  record.erase("phases");
+  Json& parameters = record["parameters"];
+  const double samples = taken * 64 * gpus * share;
+  record["throughput"] = {
+      {"samples", samples}, {"samples_per_second", samples / seconds}, {"steps", taken}};
+  if (scaling == Scaling::strong) {
+    parameters.erase("batch_per_replica");
+    parameters["global_batch"] = 64;
+  }
+  if (scaling == Scaling::weak) {
+    parameters.erase("epochs");
+    parameters["steps"] = static_cast<int>(steps);
+  }
+  return record;
+}
+
+std::vector<Json> study_of(Scaling scaling, const std::vector<int>& sizes) {
+  std::vector<Json> records;
+  for (const int gpus : sizes) records.push_back(make_record(scaling, gpus));
+  return records;
+}
+
+std::vector<Prediction> predicted(const std::vector<Json>& records, std::vector<int> gpus,
+                                  const std::string& what_if = "") {
+  PredictOptions options;
+  options.gpus = std::move(gpus);
+  options.what_if = what_if;
+  return predict(canonical_content(records), options);
+}
+
+void expect_error(const std::function<void()>& action, const std::string& part) {
+  try {
+    action();
+    FAIL() << "no error: " << part;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(Prediction, EachScalingTypeHasItsOwnQuantityAndLaw) {
+  for (const Scaling scaling : {Scaling::strong, Scaling::fixed_epochs, Scaling::weak}) {
+    const Prediction one = predicted(study_of(scaling, {1, 2, 4, 8}), {16}).at(0);
+    EXPECT_EQ(one.scaling, scaling);
+    EXPECT_EQ(one.rates, scaling == Scaling::weak);
+    ASSERT_EQ(one.sizes.size(), 5U);
+    const SizeValue& size = one.sizes.back();
+    EXPECT_TRUE(size.is_predicted);
+    const Json truth = make_record(scaling, 16);
+    const double value = one.rates ? truth["throughput"]["samples_per_second"].get<double>()
+                                   : truth["timing"]["fit_seconds"].get<double>();
+    // Laws are mixed, so not exact; the law that made the data is.
+    EXPECT_NEAR(size.value.value / value, 1, 0.1) << to_string(scaling);
+    EXPECT_LT(size.value.interval->low, value);
+    EXPECT_GT(size.value.interval->high, value);
+    const auto law = std::ranges::find_if(
+        one.laws, [](const LawWeight& each) { return std::string(each.law.name()) == "log p"; });
+    EXPECT_NEAR(law->error, 0, 1e-6) << to_string(scaling);
+  }
+}
+
+TEST(Prediction, TheHeldOutErrorStandsBesideEveryPredictedRow) {
+  const Prediction one = predicted(study_of(Scaling::weak, {1, 2, 4, 8}), {16, 8, 64}).at(0);
+  const HeldOut& held_out = *one.predictor().held_out;
+  EXPECT_EQ(held_out.gpus, 8);
+  EXPECT_EQ(held_out.fitted, (std::vector<int>{1, 2, 4}));
+  // The same procedure with the smaller sizes alone.
+  const Prediction smaller = predicted(study_of(Scaling::weak, {1, 2, 4}), {8}).at(0);
+  EXPECT_NEAR(held_out.error, smaller.sizes.back().value.value / one.sizes[3].value.value - 1,
+              1e-9);
+  const Table table = prediction_table(one);
+  ASSERT_EQ(table.rows.size(), 6U);  // 8 was measured
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const bool is_predicted = i >= 4;
+    EXPECT_EQ(cell(table, i, "kind").text, is_predicted ? "predicted" : "measured");
+    EXPECT_EQ(cell(table, i, "held_out_error").value.has_value(), is_predicted);
+    EXPECT_EQ(cell(table, i, "predictor").text, is_predicted ? "laws" : "");
+  }
+  EXPECT_NEAR(*cell(table, 5, "held_out_error").value, held_out.error, 1e-12);
+  EXPECT_NEAR(*cell(table, 3, "efficiency").value, 1 / 1.15, 1e-9);
+}
+
+TEST(Prediction, LargerSizesCanBeLeftOutToCompare) {
+  PredictOptions options;
+  options.gpus = {8};
+  options.up_to = 4;
+  const Prediction one =
+      predict(canonical_content(study_of(Scaling::weak, {1, 2, 4, 8})), options).at(0);
+  ASSERT_EQ(one.sizes.size(), 4U);
+  EXPECT_TRUE(one.sizes[3].is_predicted);
+  EXPECT_EQ(one.predictor().held_out->gpus, 4);
+}
+
+TEST(Prediction, TheBaseIsASizeThatWasRun) {
+  const Table table = prediction_table(predicted(study_of(Scaling::weak, {2, 4, 8}), {1}).at(0));
+  EXPECT_EQ(cell(table, 0, "kind").text, "predicted");
+  EXPECT_NEAR(*cell(table, 1, "speed_up").value, 1, 1e-12);
+  EXPECT_EQ(table.columns[4].heading, "speed-up\nover 2");
+}
+
+TEST(Prediction, ALineOfPredictionsDoesNotCrossSizesThatWereRun) {
+  const Plot plot =
+      prediction_plot(predicted(study_of(Scaling::weak, {2, 4, 8}), {1, 16, 32}).at(0));
+  const std::vector<PlotPoint>& points = std::get<Lines>(plot.body).series[1].points;
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_FALSE(points[0].begins_line);
+  EXPECT_TRUE(points[1].begins_line);
+  EXPECT_FALSE(points[2].begins_line);
+  EXPECT_NE(plot_script(plot, "svg").find("\n\n16 "), std::string::npos);
+}
+
+TEST(Prediction, EveryFormatSaysWhatWasPredicted) {
+  const Prediction one = predicted(study_of(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
+  const Table table = prediction_table(one);
+  const Json json = Json::parse(render({table}, Format::json));
+  const Json& rows = json["tables"][0]["rows"];
+  EXPECT_EQ(rows[0]["kind"], "measured");
+  EXPECT_EQ(rows[3]["kind"], "predicted");
+  EXPECT_TRUE(rows[3]["fit_seconds_low"].is_number());
+  EXPECT_EQ(rows[3]["laws_fit_seconds"], rows[3]["fit_seconds"]);
+  EXPECT_TRUE(rows[3]["law_log_p_fit_seconds"].is_number());
+  EXPECT_NE(render({table}, Format::csv).find("\npredicted,8,"), std::string::npos);
+  EXPECT_NE(render({table}, Format::markdown).find("| predicted | 8 |"), std::string::npos);
+  const std::string script = plot_script(prediction_plot(one), "svg");
+  EXPECT_NE(script.find("dashtype (3,3) title 'predicted'"), std::string::npos);
+  std::istringstream text(render({table}, Format::text, {false, 80, 80}));
+  for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 90U) << line;
+}
+
+TEST(Prediction, WhatWasRunStaysAsItIs) {
+  std::vector<Json> records = study_of(Scaling::weak, {1, 2, 4});
+  const Prediction one = predicted(records, {2, 8}).at(0);
+  ASSERT_EQ(one.sizes.size(), 4U);
+  EXPECT_FALSE(one.sizes[1].is_predicted);
+  EXPECT_EQ(one.notes, std::vector<std::string>{"2 was not predicted: it is there already"});
+  for (Json& record : records) record["kind"] = "published";
+  const Table table = prediction_table(predicted(records, {8}).at(0));
+  EXPECT_EQ(cell(table, 0, "kind").text, "published");
+  EXPECT_EQ(cell(table, 3, "kind").text, "predicted");
+}
+
+TEST(Prediction, TwoSizesAreToldApartFromMore) {
+  const Prediction one = predicted(study_of(Scaling::weak, {1, 2}), {4}).at(0);
+  EXPECT_EQ(one.predictor().held_out->fitted, std::vector<int>{1});
+  ASSERT_FALSE(one.predictor().notes.empty());
+  EXPECT_NE(one.predictor().notes[0].find("no law can be distinguished from another"),
+            std::string::npos);
+}
+
+TEST(Prediction, WhatCannotBePredictedSaysWhy) {
+  expect_error([] { predicted(study_of(Scaling::fixed_epochs, {2}), {4}); },
+               "one size was measured: a law needs two");
+  expect_error(
+      [] {
+        predicted(study_of(Scaling::weak, {1, 2, 4}), {8}, "links=2x");
+      },
+      "they know sizes only");
+  PredictOptions laws;
+  laws.gpus = {8};
+  laws.what_if = "links=2x";
+  laws.predictor = PredictorChoice::laws;
+  expect_error(
+      [&] {
+        predict(canonical_content(study_of(Scaling::weak, {1, 2, 4})), laws);
+      },
+      "they have no what-if");
+}
+
+TEST(Prediction, PredictedRecordsAreNoData) {
+  std::vector<Json> records = study_of(Scaling::weak, {1, 2, 4});
+  records.push_back(make_record(Scaling::weak, 8));
+  records.back()["kind"] = "predicted";
+  EXPECT_EQ(predicted(records, {16}).at(0).predictor().held_out->gpus, 4);
+}
+
+// Groups of cores: the CPUs of a node say how many it holds.
+TEST(Prediction, ALevelThatNoMeasuredSizeCrossesIsLabelled) {
+  std::vector<Json> records = study_of(Scaling::weak, {1, 2, 4});
+  for (Json& record : records) record["provenance"]["machine"] = {{"cpus", 8}};
+  const Prediction one = predicted(records, {8, 16}).at(0);
+  EXPECT_EQ(one.sizes[3].beyond, "");
+  EXPECT_EQ(one.sizes[4].beyond, "node");
+  EXPECT_EQ(one.sizes[4].nodes, 2);
+  for (Json& record : records) record["layout"]["replicas_are"] = "gpus";
+  EXPECT_EQ(predicted(records, {8}).at(0).sizes[3].beyond, "node?");
+  for (Json& record : records) {
+    const int gpus = record["layout"]["gpus"];
+    record["layout"]["nodes"] = std::max(gpus / 2, 1);
+  }
+  const SizeValue size = predicted(records, {8}).at(0).sizes[3];
+  EXPECT_EQ(size.beyond, "");
+  EXPECT_EQ(size.nodes, 4);
+}
+
+TEST(Prediction, BackendsAreSeriesOfTheirOwnAndShareOneReplica) {
+  std::vector<Json> records = study_of(Scaling::weak, {1});
+  records[0]["parameters"]["backend"] = "self";
+  for (const char* backend : {"mpi", "gloo"}) {
+    for (const int gpus : {2, 4}) {
+      records.push_back(make_record(Scaling::weak, gpus));
+      records.back()["parameters"]["backend"] = backend;
+    }
+  }
+  const std::vector<Prediction> all = predicted(records, {8});
+  ASSERT_EQ(all.size(), 2U);
+  for (const Prediction& one : all) EXPECT_EQ(one.sizes.size(), 4U) << one.title;
+}
+
+TEST(Prediction, FilesReplaceOnlyThoseOfOlderPredictions) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "paceline-prediction";
+  std::filesystem::remove_all(folder);
+  const auto all = predicted(study_of(Scaling::weak, {1, 2, 4}), {8});
+  EXPECT_EQ(write_predictions(all, folder, {}).size(), 4U);
+  EXPECT_EQ(write_predictions(all, folder, {}).size(), 4U);
+  const std::string page = read_text(folder / "prediction.html");
+  EXPECT_NE(page.find("predicted"), std::string::npos);
+  std::filesystem::remove(folder / "prediction.json");
+  expect_error([&] { write_predictions(all, folder, {}); }, "prediction.md");
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,258 @@
+// Sessions, nodes, rounds and lost runs, in tables whose truth is known.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "analysis/findings/findings.h"
+#include "engine/core/text.h"
+#include "tests/unit/analysis/tables.h"
+
+namespace paceline {
+namespace {
+
+using testing::canonical_content;
+using testing::cell;
+using testing::format_table;
+using testing::sample_record;
+
+constexpr int kReplicas[] = {1, 2, 4, 8};
+
+// Ideal scaling with a noise of 0.4 %, times a factor of session (from 1), size and round.
+std::vector<Json> study(int sessions, int rounds,
+                        const std::function<double(int, int, int)>& factor) {
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> normal;
+  std::vector<Json> records;
+  for (int session = 1; session <= sessions; ++session) {
+    for (int round = 1; round <= rounds; ++round) {
+      for (const int gpus : kReplicas) {
+        const double noise = std::exp(0.004 * normal(random));
+        records.push_back(
+            sample_record({.gpus = gpus,
+                           .repeat = round + 1000 * (session - 1),
+                           .round = round,
+                           .fit_seconds = 100.0 / gpus * factor(session, gpus, round) * noise,
+                           .session = "2026112" + std::to_string(session)}));
+        records.back()["provenance"]["hosts"] = {"node01"};
+      }
+    }
+  }
+  return records;
+}
+
+double same(int, int, int) {
+  return 1;
+}
+
+std::vector<Finding> found_in(const std::vector<Json>& records,
+                              Pooling pooling = Pooling::by_sessions) {
+  const Study made = make_studies(canonical_content(records), {}, {}, pooling).at(0);
+  const Comparison comparison = compare(made, Base::matched);
+  std::vector<RowFacts> facts;
+  for (std::size_t i = 0; i < made.rows.size(); ++i) {
+    facts.push_back(row_facts(made, comparison, i));
+  }
+  return findings(made, comparison, facts);
+}
+
+// Empty: there is none of the kind.
+std::string sentence(const std::vector<Finding>& found, FindingKind kind) {
+  const auto it = std::find_if(found.begin(), found.end(),
+                               [kind](const Finding& each) { return each.kind == kind; });
+  return it == found.end() ? "" : it->text;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr FindingKind kOfRuns[] = {FindingKind::survivors,       FindingKind::own_nodes,
+                                   FindingKind::own_session,     FindingKind::sessions_differ,
+                                   FindingKind::rounds_trend,    FindingKind::slow_first_round,
+                                   FindingKind::rounds_resemble, FindingKind::sessions_alike};
+
+TEST(RunOrder, IndependentRunsOfOneSessionHaveNoneOfTheFindings) {
+  const auto found = found_in(study(1, 5, same));
+  for (const FindingKind kind : kOfRuns) EXPECT_EQ(sentence(found, kind), "");
+  EXPECT_EQ(sentence(found, FindingKind::one_session),
+            "all runs are of one session: intervals are of this session, and another may differ "
+            "from it by more");
+}
+
+TEST(RunOrder, ATrendOverRoundsIsOneFinding) {
+  const auto found =
+      found_in(study(1, 8, [](int, int, int round) { return 1 + 0.03 * (round - 1); }));
+  const std::string said = sentence(found, FindingKind::rounds_trend);
+  EXPECT_TRUE(said.starts_with("times rise by 2.7 % a round [")) << said;
+  EXPECT_TRUE(has(said, "in all 4 rows")) << said;
+  EXPECT_EQ(sentence(found, FindingKind::slow_first_round), "");
+}
+
+TEST(RunOrder, TimesThatFallAreSaidAsAFall) {
+  const auto found =
+      found_in(study(1, 6, [](int, int, int round) { return std::exp(-0.02 * round); }));
+  EXPECT_TRUE(sentence(found, FindingKind::rounds_trend).starts_with("times fall by 2.0 % a round"))
+      << sentence(found, FindingKind::rounds_trend);
+}
+
+TEST(RunOrder, ASlowFirstRoundIsNamed) {
+  const auto found =
+      found_in(study(1, 5, [](int, int, int round) { return round == 1 ? 1.3 : 1; }));
+  const std::string said = sentence(found, FindingKind::slow_first_round);
+  EXPECT_TRUE(said.starts_with("the first round is the slow one in all 4 rows: 3")) << said;
+  EXPECT_EQ(sentence(found, FindingKind::rounds_trend), "");
+}
+
+// The record says that nothing else ran.
+TEST(RunOrder, OneColdRunIsNoBusyMachine) {
+  auto records =
+      study(1, 5, [](int, int gpus, int round) { return gpus == 1 && round == 1 ? 1.3 : 1; });
+  for (Json& json : records) {
+    json["provenance"]["machine_load"] = {{"busy", false}, {"worst_other_cpu_share", 0.0}};
+  }
+  const auto found = found_in(records);
+  const std::string said = sentence(found, FindingKind::runs_differ);
+  EXPECT_TRUE(has(said, "its first run is the slowest: are caches cold then?")) << said;
+  EXPECT_FALSE(has(said, "busy")) << said;
+  EXPECT_EQ(sentence(found, FindingKind::slow_first_round), "") << "one row is not all";
+  EXPECT_TRUE(has(join(format_table(records).notes, "\n"),
+                  "no other process was seen on its CPUs in all runs"));
+}
+
+TEST(RunOrder, WhatOthersTookIsTheRecordsNumber) {
+  auto records = study(1, 3, same);
+  for (Json& json : records) {
+    json["provenance"]["machine_load"] = {{"busy", false}, {"worst_other_cpu_share", 0.014}};
+  }
+  EXPECT_TRUE(has(join(format_table(records).notes, "\n"),
+                  "other processes had up to 1.4 % of the time of its CPUs in all runs"));
+}
+
+TEST(RunOrder, RunsThatResembleTheOneBeforeAreSaid) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  std::map<int, double> state;
+  const auto found = found_in(study(1, 12, [&](int, int gpus, int) {
+    state[gpus] = 0.9 * state[gpus] + 0.04 * std::sqrt(1 - 0.81) * normal(random);
+    return std::exp(state[gpus]);
+  }));
+  const std::string said = sentence(found, FindingKind::rounds_resemble);
+  EXPECT_TRUE(said.starts_with("runs resemble those of the round before (correlation 0.")) << said;
+  EXPECT_TRUE(has(said, "too narrow")) << said;
+}
+
+TEST(RunOrder, ASecondSessionThatIsSlowerThroughoutIsNamed) {
+  const auto found =
+      found_in(study(2, 5, [](int session, int, int) { return session == 2 ? 1.1 : 1; }));
+  const std::string said = sentence(found, FindingKind::sessions_differ);
+  EXPECT_TRUE(said.starts_with("session 2 (20261122) was 9.8 % slower")) << said;
+  EXPECT_TRUE(has(said, " % slower than session 1 throughout [")) << said;
+  EXPECT_EQ(sentence(found, FindingKind::one_session), "");
+}
+
+TEST(RunOrder, SessionsThatCannotBeToldApartAreSaidSo) {
+  const std::string said = sentence(found_in(study(2, 5, same)), FindingKind::sessions_alike);
+  EXPECT_TRUE(said.starts_with("session 2 (20261122) cannot be distinguished from session 1: "))
+      << said;
+}
+
+// Then a session is the unit, and two are too few for any claim about the point.
+TEST(RunOrder, ARowThatIsSlowerInOneSessionIsNoLossOfTheRow) {
+  const auto slow = [](int session, int gpus, int) {
+    return session == 2 && gpus == 8 ? 1.2 : 1.0;
+  };
+  const auto records = study(2, 5, slow);
+  const auto found = found_in(records);
+  const std::string said = sentence(found, FindingKind::sessions_differ);
+  EXPECT_TRUE(has(said,
+                  "in session 2 (20261122) rows differ from session 1 in unlike ways: 8 "
+                  "replicas 2") ||
+              has(said, "8 replicas 19"))
+      << said;
+  EXPECT_TRUE(has(said, "the other rows cannot be distinguished from session 1")) << said;
+  EXPECT_TRUE(make_studies(canonical_content(records)).at(0).rows[0].pooled);
+  EXPECT_EQ(sentence(found, FindingKind::grows), "");
+}
+
+TEST(RunOrder, ThreeSessionsAreTheUnit) {
+  const auto records = study(3, 4, [](int session, int, int) { return 1 + 0.05 * session; });
+  const Study pooled = make_studies(canonical_content(records)).at(0);
+  EXPECT_TRUE(pooled.rows[0].pooled);
+  EXPECT_EQ(units_in(pooled.rows[0]), 3U);
+  EXPECT_TRUE(has(join(pooled.notes, "\n"), "sessions are pooled, up to 3 a row"));
+  const Study runs = make_studies(canonical_content(records), {}, {}, Pooling::never).at(0);
+  EXPECT_EQ(units_in(runs.rows[0]), 12U);
+}
+
+// A sweep that was stopped and went on, or a few runs that were made again.
+TEST(RunOrder, AFewRowsOfThreeSessionsDoNotPoolATable) {
+  auto records = study(1, 5, same);
+  for (Json& json : records) {
+    const int round = json["round"];
+    if (json["layout"]["gpus"] == 8 && round > 3) json["session"] = "s" + std::to_string(round);
+  }
+  EXPECT_FALSE(make_studies(canonical_content(records)).at(0).rows[0].pooled);
+}
+
+TEST(RunOrder, ANodeThatOneRowHadToItselfIsNamed) {
+  auto records = study(1, 5, [](int, int gpus, int) { return gpus == 8 ? 1.3 : 1; });
+  for (Json& json : records) {
+    if (json["layout"]["gpus"] == 8) json["provenance"]["hosts"] = {"node07"};
+  }
+  EXPECT_EQ(sentence(found_in(records), FindingKind::own_nodes),
+            "8 replicas ran only on node07, no other row did: what is due to it cannot be told "
+            "from what is due to the row");
+  for (Json& json : records) {
+    if (json["layout"]["gpus"] == 8) json["provenance"]["hosts"] = {"node01", "node07"};
+  }
+  EXPECT_EQ(sentence(found_in(records), FindingKind::own_nodes), "") << "node01 has others, too";
+}
+
+TEST(RunOrder, ASessionThatOneRowHadToItselfIsNamed) {
+  auto records = study(1, 5, same);
+  for (Json& json : records) {
+    if (json["layout"]["gpus"] == 8) json["session"] = "20261128";
+  }
+  EXPECT_TRUE(sentence(found_in(records), FindingKind::own_session)
+                  .starts_with("8 replicas ran only in session 20261128, no other row did"));
+}
+
+TEST(RunOrder, LostRunsStandInTheirRow) {
+  auto records = study(1, 5, same);
+  for (Json& json : records) {
+    const int gpus = json["layout"]["gpus"], round = json["round"];
+    if (gpus != 4 && !(gpus == 8 && round % 2 == 0)) continue;
+    json["status"] = "failed";
+    json["reason"] = "rank 3 on vm: out of memory";
+    for (const char* key : {"timing", "throughput", "phases", "quality"}) json.erase(key);
+  }
+  EXPECT_EQ(sentence(found_in(records), FindingKind::survivors),
+            "8 replicas: 3 of 5 runs completed (rank 3 on vm: out of memory); its numbers are of "
+            "these alone");
+  const Table table = format_table(records);
+  EXPECT_EQ(cell(table, 3, "label").text, "3 of 5 runs completed");
+  EXPECT_EQ(cell(table, 0, "label").text, "");
+  EXPECT_TRUE(has(join(table.notes, "\n"), "7 runs of 2 points that ended as failed"));
+}
+
+TEST(RunOrder, RunsWithoutRoundsHaveNoOrder) {
+  auto records = study(1, 8, [](int, int, int round) { return 1 + 0.03 * (round - 1); });
+  for (Json& json : records) json["round"] = 0;
+  EXPECT_EQ(sentence(found_in(records), FindingKind::rounds_trend), "");
+}
+
+// No noise at all: differences of rounding are none.
+TEST(RunOrder, EqualRunsShowNothing) {
+  const RoundMatrix equal(3, std::vector<double>(6, std::log(12.34)));
+  EXPECT_EQ(trend_over_rounds({equal}).p_value(), 1);
+  EXPECT_EQ(first_round_excess({equal}).p_value(), 1);
+  EXPECT_EQ(resemblance_of_rounds({equal}).p, 1);
+  EXPECT_TRUE(session_shift(equal, equal, 0.05).apart.empty());
+}
+
+}  // namespace
+}  // namespace paceline

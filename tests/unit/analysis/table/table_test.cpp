@@ -1,0 +1,533 @@
+#include "analysis/table/table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "analysis/render/render.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/csv.h"
+#include "tests/unit/analysis/tables.h"
+
+namespace paceline {
+namespace {
+
+using testing::canonical_content;
+using testing::cell;
+using testing::drifting_study;
+using testing::format_table;
+using testing::sample_record;
+
+bool shown(const Table& table, const std::string& key) {
+  for (const Column& column : table.columns) {
+    if (column.key == key) return column.shown;
+  }
+  return false;
+}
+
+TEST(Table, HasWhatTheRecordsSay) {
+  const Table table = format_table(drifting_study());
+  EXPECT_EQ(table.title, "mnist-cnn, fp32, fixed-epochs scaling");
+  EXPECT_EQ(table.interval, "paired");
+  EXPECT_EQ(cell(table, 1, "ntasks").text, "2");
+  EXPECT_EQ(cell(table, 1, "speed_up").text, "1.80 ±0.05");
+  EXPECT_EQ(cell(table, 1, "efficiency").text, "90.0 ±2.3 %");
+  EXPECT_EQ(cell(table, 1, "karp_flatt").text, "0.111 [0.084, 0.139]");
+  EXPECT_TRUE(cell(table, 1, "karp_flatt").interval);
+  EXPECT_EQ(cell(table, 1, "input_stall").text, "2.0 %");
+  EXPECT_EQ(cell(table, 1, "exposed_communication").text, "8.0 %");
+  EXPECT_EQ(cell(table, 1, "test_accuracy").text, "98.40 %");
+  EXPECT_EQ(cell(table, 1, "step_seconds").text, "5.000");
+  EXPECT_DOUBLE_EQ(*cell(table, 1, "step_seconds").value, 0.005);
+  // Three runs that differ by 60 %: an interval as wide as this is not symmetric.
+  EXPECT_NE(cell(table, 0, "fit_seconds").text.find(" ["), std::string::npos);
+  EXPECT_FALSE(shown(table, "gpu_utilization"));
+  EXPECT_FALSE(shown(table, "label"));
+  EXPECT_TRUE(shown(table, "cpus_per_replica"));
+}
+
+// The larger side, not half: [94.3, 129.5] about 110.5. Beyond a quarter both ends are given.
+TEST(Table, AMarginIsTheLargerSide) {
+  EXPECT_EQ(estimate_cell({110.5, Interval{94.3, 129.5}, 5}, 1).text, "110.5 ±19.0");
+  EXPECT_EQ(estimate_cell({0.083, Interval{-0.04, 0.22}, 5}, 2).text, "0.08 [-0.04, 0.22]");
+  EXPECT_EQ(estimate_cell({-10, Interval{-11, -9}, 5}, 1).text, "-10.0 ±1.0");
+  EXPECT_EQ(estimate_cell({-0.004, Interval{-0.2, 0.2}, 5}, 2).text, "0.00 [-0.20, 0.20]");
+}
+
+TEST(Table, EqualRunsHaveNoMarginOfRounding) {
+  EXPECT_EQ(estimate_cell({32.5, Interval{32.5 - 1e-14, 32.5 + 1e-14}, 5}, 2).text, "32.50 ±0");
+  EXPECT_EQ(estimate_cell({32.5, Interval{32.4999, 32.5001}, 5}, 2).text, "32.50 ±0.0001");
+}
+
+// What all rows share is said below, then details go, and what is left out is named.
+TEST(Render, ANarrowTerminalGetsFewerColumns) {
+  const Table table = format_table(drifting_study());
+  const auto table_width = [](const std::string& text) {
+    std::size_t width = 0;
+    for (const std::string& line : split(text, '\n')) {
+      if (line.starts_with("---")) width = line.size();
+    }
+    return width;
+  };
+  const std::string all = render_text(table), narrow = render_text(table, {.terminal_width = 80});
+  EXPECT_GT(table_width(all), 120U);
+  EXPECT_LE(table_width(narrow), 80U);
+  EXPECT_GT(table_width(narrow), 60U) << "no more than has to go";
+  EXPECT_NE(narrow.find("of all rows: nodes 1"), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("not shown at 80 columns: samples/s per replica"), std::string::npos)
+      << narrow;
+  for (const char* kept : {"gpus", "speed-up", "efficiency", "ntasks"}) {
+    EXPECT_NE(narrow.find(kept), std::string::npos) << kept;  // tasks tell the rows apart
+  }
+  EXPECT_EQ(render_text(table, {.terminal_width = 1000}), all);
+}
+
+// A column that only one table has stands in its place; the last says whose a line is.
+TEST(Table, CsvOfSeveralTablesIsOneTable) {
+  auto records = drifting_study();
+  const Table plain = format_table(records);
+  for (Json& json : records) json["parameters"]["workload"] = "mnist-mlp";
+  Json other = records[1];
+  other["parameters"]["bucket_mb"] = 4.0;
+  records.push_back(other);
+  const Table with_axis = format_table(records);
+  const std::string text = render_csv({plain, with_axis});
+  const auto csv = parse_csv(text, "csv");
+  ASSERT_EQ(csv.size(), 6U) << text;
+  const auto& header = csv[0].cells;
+  const auto at = std::find(header.begin(), header.end(), "bucket_mb") - header.begin();
+  ASSERT_LT(at, std::ssize(header));
+  const auto bucket = static_cast<std::size_t>(at);
+  EXPECT_EQ(header[bucket - 1], "backend");
+  EXPECT_EQ(header.back(), "table");
+  EXPECT_EQ(csv[1].cells[bucket], "");
+  EXPECT_EQ(csv[4].cells[bucket], "");
+  EXPECT_EQ(csv[5].cells[bucket], "4");
+  EXPECT_EQ(csv[1].cells.back(), "mnist-cnn, fp32, fixed-epochs scaling");
+  EXPECT_EQ(csv[5].cells.back(), "mnist-mlp, fp32, fixed-epochs scaling");
+  EXPECT_EQ(render_csv({plain}).find("table"), std::string::npos);
+}
+
+TEST(Table, TellsWhichRunsReachedTheirGoal) {
+  auto records = drifting_study();
+  for (Json& json : records) {
+    const int gpus = json["layout"]["gpus"];
+    json["quality"]["test_top5"] = 0.999;
+    json["quality"]["until"] = {
+        {"goal", "test_accuracy>=0.98"}, {"reached", gpus == 1}, {"epochs", 3}};
+    if (gpus == 2) json["throughput"]["samples"] = 300000;  // it needed more
+  }
+  const Table table = format_table(records);
+  EXPECT_EQ(cell(table, 0, "epochs_to_goal").text, "3.0");
+  EXPECT_EQ(cell(table, 1, "epochs_to_goal").text, "");
+  EXPECT_EQ(cell(table, 1, "label").text, "goal not reached");
+  EXPECT_EQ(cell(table, 0, "test_top5").text, "99.90 %");
+  bool said = false;
+  for (const std::string& note : table.notes) {
+    said = said || note.find("first evaluation of test_accuracy>=0.98") != std::string::npos;
+  }
+  EXPECT_TRUE(said);
+  EXPECT_FALSE(shown(format_table(drifting_study()), "epochs_to_goal"));
+}
+
+bool says(const Table& table, const std::string& text) {
+  return join(table.notes, "\n").find(text) != std::string::npos;
+}
+
+Json load_of(bool busy) {
+  return {{"busy", busy},
+          {"why", busy ? "18 % of the time of its CPUs went to other processes" : ""}};
+}
+
+TEST(Table, AMachineThatWasAlwaysBusyIsNotCalledFree) {
+  auto records = drifting_study();
+  for (Json& json : records) json["provenance"]["machine_load"] = load_of(true);
+  EXPECT_FALSE(says(format_table(records), "other processes had"));
+  records[0]["provenance"].erase("machine_load");
+  EXPECT_TRUE(says(format_table(records), "of 1 run it is not recorded what other processes took"));
+  EXPECT_FALSE(says(format_table(records), "less than 5 %"));
+}
+
+TEST(Table, ARateThatAPageGivesIsNotLeftOut) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4}) {
+    Json json = sample_record({.gpus = gpus, .fit_seconds = 10.0 / gpus});
+    json["kind"] = "published";
+    json["provenance"] = {{"source", "a page"}, {"time_is", "time"}, {"rate_is", "rate"}};
+    json["throughput"] = {{"samples_per_second", 12000 * gpus}};
+    json.erase("phases");
+    json.erase("flags");
+    records.push_back(json);
+  }
+  const Table table = format_table(records);
+  EXPECT_EQ(table.scaling, "fixed-epochs");
+  const std::string said = join(table.findings, "\n");
+  EXPECT_NE(said.find("the published table leaves out efficiency"), std::string::npos) << said;
+}
+
+// Of 4096 replicas a fraction of 0.0001 halves the efficiency nearly.
+TEST(Table, SmallFractionsHaveThreeDigits) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 4096}) {
+    records.push_back(sample_record({.gpus = gpus, .fit_seconds = 10.0 / gpus}));
+  }
+  records[1]["throughput"]["steps"] = 1;
+  records[1]["timing"]["fit_seconds"] = 10.0 / 4096 * (1 + 4095 * 1.2e-4);
+  const Table table = format_table(records);
+  EXPECT_EQ(cell(table, 1, "karp_flatt").text, "0.000120");
+  EXPECT_NE(join(table.findings, " ").find("Karp-Flatt 0.000120"), std::string::npos);
+}
+
+TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
+  auto records = drifting_study();
+  EXPECT_TRUE(
+      says(format_table(records), "what other processes took of the machine is not recorded"));
+  for (Json& json : records) json["provenance"]["machine_load"] = load_of(false);
+  const Table free = format_table(records);
+  EXPECT_TRUE(free.warnings.empty());
+  EXPECT_TRUE(says(free, "other processes had less than 5 % of the time of its CPUs in all runs"));
+  EXPECT_EQ(cell(free, 0, "busy_runs").value, 0.0);
+  EXPECT_FALSE(shown(free, "busy_runs"));
+
+  records[1]["provenance"]["machine_load"] = load_of(true);  // of two replicas
+  records[0]["provenance"].erase("machine_load");
+  const Table busy = format_table(records);
+  ASSERT_EQ(busy.warnings.size(), 1U);
+  EXPECT_EQ(busy.warnings[0],
+            "the machine was busy: 1 of 6 runs, e.g. 18 % of the time of its CPUs went to other "
+            "processes; times and speed-ups of these are not those of an idle machine");
+  EXPECT_TRUE(says(busy, "in 4 of 5 runs; of 1 run it is not recorded"));
+  EXPECT_EQ(cell(busy, 1, "busy_runs").value, 1.0);
+  EXPECT_EQ(cell(busy, 1, "label").text, "busy machine in 1 of 3 runs");
+  EXPECT_EQ(cell(busy, 0, "label").text, "");
+  EXPECT_EQ(cell(busy, 1, "runs").value, 3.0);
+  const std::string first = "Warning: the machine was busy: 1 of 6 runs";
+  EXPECT_TRUE(render_text(busy).starts_with(first)) << render_text(busy);
+  EXPECT_TRUE(render_markdown(busy).starts_with("**" + first)) << render_markdown(busy);
+  EXPECT_EQ(Json::parse(render_json({busy}))["tables"][0]["warnings"][0], busy.warnings[0]);
+  EXPECT_NE(render_csv({busy}).find("busy_runs"), std::string::npos);
+  HtmlPage page;
+  page.sections.push_back({busy, {}});
+  EXPECT_NE(render_html(page).find("<p class=\"warning\">" + first), std::string::npos);
+}
+
+TEST(Table, SaysWhatItsClocksHold) {
+  auto records = drifting_study();
+  EXPECT_TRUE(says(format_table(records), "choice of algorithms and first epoch included"));
+  EXPECT_TRUE(says(format_table(records), "choice of algorithms and the first 10 steps"));
+  EXPECT_FALSE(says(format_table(records), "earlier versions"));
+  records[0]["throughput"].erase("warmup_steps_excluded");
+  EXPECT_TRUE(
+      says(format_table(records), "in records of earlier versions fit seconds are without"));
+  records[1]["throughput"]["warmup_steps_excluded"] = 0;
+  EXPECT_TRUE(says(format_table(records), "the first 0 to 10 steps"));
+  for (Json& json : records) {
+    json["throughput"]["warmup_steps_excluded"] = json["timing"]["warmup_steps_excluded"] = 0;
+  }
+  EXPECT_FALSE(says(format_table(records), "the first"));
+}
+
+TEST(Table, SaysWhichGpuRunsMeasuredTheirChoices) {
+  auto records = drifting_study();
+  records[0]["timing"]["compile_seconds"] = 4;
+  EXPECT_FALSE(says(format_table(records), "choosing algorithms took"));  // cores keep none
+  for (Json& json : records) json["layout"]["replicas_are"] = "gpus";
+  EXPECT_TRUE(
+      says(format_table(records), "up to 3.99 s more in some runs of 1 row than in others"));
+}
+
+TEST(Table, LabelsAreInTheTitleOrInAColumn) {
+  auto records = drifting_study();
+  for (Json& json : records) json["flags"]["synthetic"] = true;
+  EXPECT_NE(format_table(records).title.find("(synthetic)"), std::string::npos);
+  Json json = sample_record({.gpus = 4});
+  json["flags"]["oversubscribed"] = true;
+  records.push_back(json);
+  const Table table = format_table(records);
+  EXPECT_EQ(table.title.find("synthetic"), std::string::npos);
+  EXPECT_EQ(cell(table, 0, "label").text, "synthetic");
+  EXPECT_EQ(cell(table, 2, "label").text, "oversubscribed");
+  EXPECT_TRUE(shown(table, "label"));
+}
+
+TEST(Table, UnlikeIntervalsAreSaidRowByRow) {
+  auto records = drifting_study();
+  for (int repeat = 1; repeat <= 2; ++repeat) {
+    records.push_back(sample_record({.gpus = 4,
+                                     .repeat = repeat,
+                                     .round = repeat,
+                                     .fit_seconds = 5.0 + repeat,
+                                     .session = "s2"}));
+  }
+  const Table table = format_table(records);
+  EXPECT_EQ(table.interval, "mixed");
+  EXPECT_EQ(cell(table, 1, "interval").text, "paired");
+  EXPECT_EQ(cell(table, 2, "interval").text, "welch");
+}
+
+TEST(Table, AWholeNumberThatWasNotMeasuredFinerStaysWhole) {
+  EXPECT_EQ(cell(format_table({sample_record({.fit_seconds = 574})}), 0, "fit_seconds").text,
+            "574");
+  EXPECT_EQ(cell(format_table({sample_record({.fit_seconds = 5.5})}), 0, "fit_seconds").text,
+            "5.500");
+}
+
+TEST(Table, AMarginNeverReadsAsZero) {
+  auto records = drifting_study();
+  for (Json& json : records) {
+    const int round = json["round"].get<int>();
+    json["timing"]["fit_seconds"] = json["layout"]["gpus"] == 1 ? 20 : 10 + 1e-5 * round;
+  }
+  EXPECT_EQ(cell(format_table(records), 1, "speed_up").text, "2.00 ±0.000005");
+}
+
+TEST(Render, TextIsAligned) {
+  const std::string text = render_text(format_table(drifting_study()));
+  const auto lines = split(text, '\n');
+  const auto width = [](const std::string& line) {
+    return std::count_if(line.begin(), line.end(),
+                         [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+  };
+  ASSERT_GT(lines.size(), 7U);
+  EXPECT_EQ(lines[4].find_first_not_of('-'), std::string::npos);
+  for (const std::size_t i : {2, 3, 5, 6}) EXPECT_EQ(width(lines[i]), width(lines[4])) << lines[i];
+  for (std::size_t i = 7; i < lines.size(); ++i) EXPECT_LE(width(lines[i]), 140) << lines[i];
+  EXPECT_LE(width(lines[4]), 175);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_NE(render_text(format_table(drifting_study()), {.colours = true}).find("\x1b[1m"),
+            std::string::npos);
+}
+
+TEST(Render, RecordsCannotSteerTheTerminal) {
+  auto records = drifting_study();
+  for (Json& json : records) json["parameters"]["backend"] = "mpi\x1b[2J\n|<b>";
+  const Table table = format_table(records);
+  EXPECT_EQ(render_text(table).find('\x1b'), std::string::npos);
+  const std::string markdown = render_markdown(table);
+  EXPECT_NE(markdown.find("\\|\\<b\\>"), std::string::npos);
+  EXPECT_EQ(markdown.find("\x1b"), std::string::npos);
+  EXPECT_EQ(render_csv({table}).find("\x1b"), std::string::npos);
+}
+
+// To a spreadsheet, a cell that begins like one is a formula.
+TEST(Render, TextsOfCsvAreNoFormulas) {
+  for (const char* text : {"=cmd|' /C calc'!A0", "+1+1", "-x", "@SUM(A1)", " =1"}) {
+    EXPECT_EQ(csv_text(text), std::string("'") + text);
+  }
+  for (const char* text : {"-1.5", "+2", "1e-3", "a=b", ""}) EXPECT_EQ(csv_text(text), text);
+  EXPECT_EQ(csv_text("=a,\"b\"\r\n"), "\"'=a,\"\"b\"\"  \"");
+  auto records = drifting_study();
+  for (Json& json : records) json["parameters"]["backend"] = "=1+1";
+  EXPECT_NE(render_csv({format_table(records)}).find(",'=1+1,"), std::string::npos);
+}
+
+TEST(Render, NoNumberIsALineLong) {
+  auto records = drifting_study();
+  for (Json& json : records) json["timing"]["fit_seconds"] = 1e308;
+  for (const std::string& line : split(render_text(format_table(records)), '\n')) {
+    EXPECT_LT(line.size(), 300U) << line;
+  }
+}
+
+TEST(Render, JsonAndCsvHaveEveryKey) {
+  const Table table = format_table(drifting_study());
+  const Json json = Json::parse(render_json({table}));
+  EXPECT_EQ(json["schema"], 1);
+  const Json& row = json["tables"][0]["rows"][1];
+  EXPECT_EQ(row["gpus"], 2);
+  EXPECT_TRUE(row["gpus"].is_number_integer());
+  EXPECT_NEAR(row["speed_up"].get<double>(), 1.8, 1e-3);
+  EXPECT_LT(row["speed_up_low"], row["speed_up"]);
+  EXPECT_TRUE(row["gpu_utilization"].is_null());
+  EXPECT_NEAR(row["efficiency"].get<double>(), 0.9, 1e-3);
+  EXPECT_EQ(json["tables"][0]["scaling"], "fixed-epochs");
+
+  const auto csv = parse_csv(render_csv({table}), "csv");
+  ASSERT_EQ(csv.size(), 3U);
+  std::set<std::string> keys;
+  for (const auto& [key, value] : row.items()) keys.insert(key);
+  EXPECT_EQ(keys.erase("command"), 1U);
+  EXPECT_EQ(std::set<std::string>(csv[0].cells.begin(), csv[0].cells.end()), keys);
+  for (const CsvRow& line : csv) EXPECT_EQ(line.cells.size(), keys.size());
+}
+
+// Scripts that take columns by their place go on working: what came later stands at the end.
+TEST(Render, CsvKeepsThePlacesOfOldColumns) {
+  const std::string text = render_csv({format_table(drifting_study())});
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "system,nodes,ntasks,cpus_per_task,gpus,cpus_per_replica,backend,runs,"
+            "fit_seconds,fit_seconds_low,fit_seconds_high,first_epoch_seconds,step_seconds,"
+            "samples_per_second,samples_per_second_low,samples_per_second_high,"
+            "speed_up,speed_up_low,speed_up_high,efficiency,karp_flatt,input_stall,"
+            "exposed_communication,gpu_utilization,test_accuracy,label,"
+            "first_epoch_seconds_low,first_epoch_seconds_high,samples_per_second_per_replica,"
+            "samples_per_second_per_replica_low,samples_per_second_per_replica_high,"
+            "efficiency_low,efficiency_high,gpu_utilization_low,gpu_utilization_high,test_top5,"
+            "epochs_to_goal,busy_runs,quality,gpu_hours,gpu_hours_low,gpu_hours_high,core_hours,"
+            "core_hours_low,core_hours_high,gpu_memory_bytes,share_of_probe,share_of_data_sheet,"
+            "node_memory_bytes,energy_joules,energy_joules_low,energy_joules_high,"
+            "joules_per_sample,joules_per_sample_low,joules_per_sample_high,mean_watts,"
+            "mean_watts_low,mean_watts_high,idle_watts,energy_efficiency,"
+            "energy_efficiency_low,energy_efficiency_high,energy_delay_joule_seconds,"
+            "energy_delay_joule_seconds_low,energy_delay_joule_seconds_high,"
+            "joules_beside_training,energy_covers,energy_runs,karp_flatt_low,karp_flatt_high");
+}
+
+TEST(Table, EveryMeanOfSeveralRunsHasItsInterval) {
+  auto records = drifting_study();
+  for (Json& json : records) json["utilization"] = 0.7 + 0.1 * json["round"].get<int>();
+  const Table table = format_table(records);
+  for (const char* key :
+       {"fit_seconds", "first_epoch_seconds", "samples_per_second",
+        "samples_per_second_per_replica", "speed_up", "efficiency", "gpu_utilization"}) {
+    const Cell mean = cell(table, 1, key);
+    ASSERT_TRUE(mean.interval) << key;
+    EXPECT_LT(mean.interval->low, *mean.value) << key;
+    EXPECT_GT(mean.interval->high, *mean.value) << key;
+  }
+  EXPECT_NEAR(*cell(table, 1, "efficiency").value, *cell(table, 1, "speed_up").value / 2, 1e-12);
+  EXPECT_DOUBLE_EQ(*cell(table, 1, "samples_per_second_per_replica").value,
+                   *cell(table, 1, "samples_per_second").value / 2);
+  EXPECT_DOUBLE_EQ(*cell(table, 1, "gpu_utilization").value, 0.9);
+  EXPECT_EQ(cell(table, 1, "gpu_utilization").interval->high, 1);  // a share ends there
+}
+
+TEST(Table, GapsStandAmongTheRows) {
+  auto records = drifting_study();
+  Json failed = sample_record({.gpus = 4});
+  failed["status"] = "failed";
+  failed["reason"] = "out of memory";
+  records.push_back(failed);
+  ExpectedRuns wanted{"quick", "mnist-cnn", 3, {}};
+  for (const int gpus : {1, 2, 3, 4}) {
+    Point point;
+    point.set("gpus", std::int64_t{gpus});
+    point.set("cpus_per_task", std::int64_t{1});
+    point.set("backend", std::string("mpi"));
+    wanted.points.push_back(point);
+  }
+  const Table table = format_table(records, Base::matched, {wanted});
+  ASSERT_EQ(table.rows.size(), 4U);
+  EXPECT_EQ(cell(table, 2, "gpus").text, "3");
+  EXPECT_EQ(cell(table, 2, "ntasks").text, "3");
+  EXPECT_EQ(cell(table, 2, "runs").text, "0");
+  EXPECT_EQ(cell(table, 2, "label").text, "not run");
+  EXPECT_EQ(cell(table, 3, "label").text, "failed");
+  EXPECT_FALSE(cell(table, 3, "fit_seconds").value);
+  EXPECT_TRUE(shown(table, "label"));
+  const std::string csv = render_csv({table});
+  EXPECT_NE(csv.find("\n,1,3,1,3,1,mpi,0,,,"), std::string::npos) << csv;
+}
+
+ExpectedRuns make_plan(const std::vector<std::vector<std::pair<std::string, Value>>>& points) {
+  ExpectedRuns wanted{"quick", "mnist-cnn", 3, {}};
+  for (const auto& values : points) {
+    Point& point = wanted.points.emplace_back();
+    for (const auto& [name, value] : values) point.set(name, value);
+  }
+  return wanted;
+}
+
+// Backend and CPUs that a spec leaves to the program are whatever its runs had.
+TEST(Table, WhatASpecLeavesOpenIsNoGap) {
+  const std::vector<Json> records = {sample_record({.cpus_per_replica = 2})};
+  const auto plan = make_plan({{{"gpus", std::int64_t{1}}}});
+  EXPECT_EQ(format_table(records, Base::matched, {plan}).rows.size(), 1U);
+}
+
+TEST(Table, AFailedPointStandsOnceWithWhatItWas) {
+  Json failed = sample_record();
+  failed["status"] = "failed";
+  failed["parameters"] = {{"workload", "mnist-cnn"}, {"gpus", 1}, {"learning_rate", 1e30}};
+  const auto plan = make_plan({{{"gpus", std::int64_t{1}}, {"learning_rate", 0.001}},
+                               {{"gpus", std::int64_t{1}}, {"learning_rate", 1e30}}});
+  const Table table = format_table({sample_record(), failed}, Base::matched, {plan});
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(cell(table, 0, "learning_rate").text, "1e+30");
+  EXPECT_EQ(cell(table, 0, "label").text, "failed");
+  EXPECT_EQ(cell(table, 1, "learning_rate").text, "0.001");
+  EXPECT_TRUE(shown(table, "learning_rate"));
+}
+
+TEST(Table, NotToHaveAParameterTellsRowsApart) {
+  Json clipped = sample_record();
+  clipped["parameters"]["clip_norm"] = 1.0;
+  const Table table = format_table({sample_record(), clipped});
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_TRUE(shown(table, "clip_norm"));
+  EXPECT_NE(cell(table, 0, "clip_norm").text, cell(table, 1, "clip_norm").text);
+}
+
+// The spec was edited: the runs of before are no longer what its point says.
+TEST(Table, RunsOfEarlierParametersAreLeftOutAndCounted) {
+  Json before = sample_record(), now = sample_record();
+  before["point"] = now["point"] = "gpus=1";
+  before["parameters"]["epochs"] = 1;
+  const auto plan = make_plan({{{"gpus", std::int64_t{1}}, {"epochs", std::int64_t{2}}}});
+  const Table table = format_table({before, now}, Base::matched, {plan});
+  EXPECT_EQ(table.rows.size(), 1U);
+  EXPECT_TRUE(says(table, "1 run of points that the study's plan now gives other parameters"));
+  EXPECT_EQ(format_table({before, now}).rows.size(), 2U);
+}
+
+// Nobody planned it, but other series have that size, and this one has a smaller and a larger.
+TEST(Table, AHoleInTheMatrixIsAGap) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4}) {
+    records.push_back(sample_record({.gpus = gpus, .fit_seconds = 20.0 / gpus}));
+    if (gpus == 2) continue;
+    records.push_back(
+        sample_record({.gpus = gpus, .fit_seconds = 20.0 / gpus, .backend = "mirrored"}));
+  }
+  records.push_back(
+      sample_record({.gpus = 1, .cpus_per_replica = 2, .fit_seconds = 12, .backend = "mirrored"}));
+  const Table table = format_table(records);
+  ASSERT_EQ(table.rows.size(), 7U);
+  EXPECT_EQ(cell(table, 2, "label").text, "not run");
+  EXPECT_EQ(cell(table, 2, "backend").text, "mirrored");
+  EXPECT_EQ(cell(table, 2, "gpus").text, "2");
+  EXPECT_EQ(cell(table, 2, "cpus_per_task").text, "2");
+  EXPECT_NE(join(table.notes, "\n").find("2, 4 replicas (mirrored, CPUs per replica 2)"),
+            std::string::npos);
+}
+
+// A study that went on until its intervals were narrow: Student's would be too narrow for it.
+TEST(Table, RowsWhoseNumberOfRunsDependsOnThemHaveWiderIntervals) {
+  std::vector<Json> records;
+  for (int round = 1; round <= 5; ++round) {
+    for (const int gpus : {1, 2}) {
+      const double noise = 1 + 0.004 * ((round * 7 + gpus) % 5);
+      records.push_back(sample_record(
+          {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = 20.0 / gpus * noise}));
+    }
+  }
+  const Table fixed = format_table(records);
+  for (Json& record : records) record["flags"]["sequential"] = true;
+  const Table sequential = format_table(records);
+  for (const char* key : {"fit_seconds", "samples_per_second", "speed_up"}) {
+    const Interval narrow = *cell(fixed, 1, key).interval;
+    const Interval wide = *cell(sequential, 1, key).interval;
+    EXPECT_EQ(*cell(fixed, 1, key).value, *cell(sequential, 1, key).value);
+    const double ratio = std::log(wide.high / wide.low) / std::log(narrow.high / narrow.low);
+    EXPECT_NEAR(ratio, 1.95, 0.01) << key;
+  }
+  const std::string legend = join(sequential.notes, "\n");
+  EXPECT_NE(legend.find("sequential: the number of runs of 2 of 2 rows"), std::string::npos)
+      << legend;
+  EXPECT_EQ(legend.find("Student's t on"), std::string::npos) << legend;
+  EXPECT_EQ(join(fixed.notes, "\n").find("sequential"), std::string::npos);
+  // Rows of unlike numbers of runs: the sum of both intervals.
+  records.pop_back();
+  const Cell speed_up = cell(format_table(records), 1, "speed_up");
+  ASSERT_TRUE(speed_up.interval);
+  EXPECT_GT(speed_up.interval->high / speed_up.interval->low,
+            cell(sequential, 1, "speed_up").interval->high /
+                cell(sequential, 1, "speed_up").interval->low);
+}
+
+}  // namespace
+}  // namespace paceline
