@@ -86,11 +86,9 @@ std::string shown_headings(const std::vector<std::string>& headings) {
   constexpr std::size_t kMost = 20, kLongest = 40;
   std::vector<std::string> shown;
   for (const std::string& heading : headings) {
-    if (shown.size() == kMost) break;
     shown.push_back(heading.size() > kLongest ? heading.substr(0, kLongest) + ".." : heading);
   }
-  return "columns: " + join(shown, ", ") +
-         (headings.size() > kMost ? fmt::format(" and {} more", headings.size() - kMost) : "");
+  return "columns: " + join_first(kMost, shown);
 }
 
 }  // namespace paceline

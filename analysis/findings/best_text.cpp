@@ -133,14 +133,8 @@ std::string costs_text(const Study& study, const Best& best) {
 std::string unjudged_text(const Best& best) {
   constexpr std::size_t kMostNames = 5;
   if (best.unjudged.empty()) return "";
-  const std::size_t shown = std::min(kMostNames, best.unjudged.size());
-  const auto end = best.unjudged.begin() + static_cast<std::ptrdiff_t>(shown);
-  std::string text = "; not judged, as rows of " + best.doubt.text() +
-                     " are not enough: " + join({best.unjudged.begin(), end}, "; ");
-  if (shown < best.unjudged.size()) {
-    text += fmt::format("; {} more", best.unjudged.size() - shown);
-  }
-  return text;
+  return "; not judged, as rows of " + best.doubt.text() +
+         " are not enough: " + join_first(kMostNames, best.unjudged, "; ");
 }
 
 std::string left_aside_text(const Best& best) {

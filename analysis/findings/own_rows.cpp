@@ -24,15 +24,6 @@ constexpr std::size_t kMostListed = 4;
 
 using Places = std::set<std::string>;
 
-std::string name_list(std::vector<std::string> names) {
-  if (names.size() > kMostListed) {
-    const std::size_t more = names.size() - kMostListed;
-    names.resize(kMostListed);
-    names.push_back(fmt::format("{} more", more));
-  }
-  return join(names, ", ");
-}
-
 // Rows that share places, directly or by way of others.
 class PlaceGroups {
  public:
@@ -101,11 +92,11 @@ std::vector<Finding> own_places(const std::vector<PlacedRow>& placed, Places Pla
       where.insert(places[row].begin(), places[row].end());
     }
     found.push_back(
-        {kind.finding,
-         fmt::format("{} ran only {} {}, no other row did: what is due to it cannot "
-                     "be distinguished from what is due to the row{}",
-                     name_list(of_rows), kind.on, name_list({where.begin(), where.end()}),
-                     rows.size() == 1 ? "" : "s")});
+        {kind.finding, fmt::format("{} ran only {} {}, no other row did: what is due to it cannot "
+                                   "be distinguished from what is due to the row{}",
+                                   join_first(kMostListed, of_rows), kind.on,
+                                   join_first(kMostListed, {where.begin(), where.end()}),
+                                   rows.size() == 1 ? "" : "s")});
   }
   if (found.size() <= kMostListed) return found;
   return {
@@ -276,11 +267,8 @@ std::string trimmed_ratios_line(const Study& study, const Comparison& comparison
                                 ratio->interval->low, ratio->interval->high));
   }
   if (texts.empty()) return "";
-  const std::size_t all = texts.size();
-  texts.resize(std::min(all, kMostTrimmed));
-  if (all > texts.size()) texts.push_back(fmt::format("{} more", all - texts.size()));
   return "without the fastest and the slowest runs of each row (trimmed means): " +
-         join(texts, "; ");
+         join_first(kMostTrimmed, texts, "; ");
 }
 
 }  // namespace paceline

@@ -3,13 +3,14 @@
 // Each quantity of each point is one check. Its change is the mean over pairs of runs that shared a
 // round of a session. Without such pairs it is the change between means of sessions. Runs of one
 // session share the machine's state, so the session is then the unit of replication.
-//   regression: worse by the threshold or more, and p < 0.05 with Holm's adjustment over all
-//   checks; pass: worse by less than the threshold, and worse by twice the threshold excluded
-//   (one-sided,
-//         95 %), so that runs too few or too noisy to see anything never pass;
-//   undecided: the rest; always with fewer than 3 runs, and with sessions of their own on both
-//   sides
-//         where the baseline has fewer than 3 sessions.
+//
+//  - regression: worse by the threshold or more, and p < 0.05 with Holm's adjustment over all
+//    checks;
+//  - pass: worse by less than the threshold, and worse by twice the threshold is excluded (95 %,
+//    one-sided), so that runs too few or too noisy to see anything never pass;
+//  - undecided: the rest. Always with fewer than 3 runs, and where the sides share no session and
+//    the baseline has fewer than 3 sessions.
+//
 // Of the machine's quantities, runs on a busy machine and runs that stand out are left aside
 // (weigh.h).
 //

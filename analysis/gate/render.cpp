@@ -80,9 +80,7 @@ std::vector<Said> collect_statements(const Judgement& judgement) {
 
 std::string join_subjects(const Said& said) {
   constexpr std::size_t kShown = 3;
-  if (said.of.size() <= kShown) return join(said.of, "; ");
-  return fmt::format("{}; {} more", join({said.of.begin(), said.of.begin() + kShown}, "; "),
-                     said.of.size() - kShown);
+  return join_first(kShown, said.of, "; ");
 }
 
 const std::vector<std::string> kHeadings = {"quantity", "point",  "baseline",

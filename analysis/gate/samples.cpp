@@ -152,11 +152,8 @@ class Matcher {
     }
     if (!fresh.empty()) {
       constexpr std::size_t kShown = 5;
-      const std::size_t count = fresh.size();
-      if (count > kShown) fresh.resize(kShown);
-      result_.notes.push_back(
-          fmt::format("not in the baseline, so not judged: {}{}", join(fresh, "; "),
-                      count > kShown ? fmt::format("; {} more", count - kShown) : ""));
+      result_.notes.push_back("not in the baseline, so not judged: " +
+                              join_first(kShown, fresh, "; "));
     }
     return std::move(result_);
   }

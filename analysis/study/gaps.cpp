@@ -255,13 +255,9 @@ std::string no_table_note(const std::vector<ExpectedRuns>& plans,
     }
   }
   if (points == 0) return "";
-  std::vector<std::string> shown(names.begin(), names.end());
-  if (shown.size() > kMostSeries) {
-    shown.resize(kMostSeries);
-    shown.push_back(fmt::format("{} more", names.size() - kMostSeries));
-  }
   return fmt::format("{} planned point{} without a table, as no run of their like completed: {}",
-                     points, points == 1 ? " is" : "s are", join(shown, "; "));
+                     points, points == 1 ? " is" : "s are",
+                     join_first(kMostSeries, {names.begin(), names.end()}, "; "));
 }
 
 }  // namespace paceline

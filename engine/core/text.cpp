@@ -270,10 +270,17 @@ constexpr std::size_t kMostListed = 8;
 
 }  // namespace
 
+std::string join_first(std::size_t most, const std::vector<std::string>& parts,
+                       std::string_view separator) {
+  if (parts.size() <= most) return join(parts, separator);
+  const std::vector<std::string> first(parts.begin(),
+                                       parts.begin() + static_cast<std::ptrdiff_t>(most));
+  return fmt::format("{}{}{} more", join(first, separator), separator == ", " ? " and " : separator,
+                     parts.size() - most);
+}
+
 std::string names_text(const std::vector<std::string>& names) {
-  if (names.size() <= kMostListed) return join(names, ", ");
-  const std::vector<std::string> first(names.begin(), names.begin() + kMostListed);
-  return fmt::format("{} and {} more", join(first, ", "), names.size() - kMostListed);
+  return join_first(kMostListed, names);
 }
 
 std::string numbers_text(const std::vector<int>& numbers) {

@@ -70,6 +70,10 @@ std::size_t display_width(std::string_view text);  // width on a terminal: chara
 
 // Short text for long lists, for messages, and back.
 
+// The first `most` of them: "a, b, c and 4 more"; with "; " between them, "a; b; c; 4 more".
+std::string join_first(std::size_t most, const std::vector<std::string>& parts,
+                       std::string_view separator = ", ");
+
 // "n1, n2"; if there are more than eight, the first eight "and 504 more".
 std::string names_text(const std::vector<std::string>& names);
 

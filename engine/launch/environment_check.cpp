@@ -38,12 +38,7 @@ bool names(const std::string& list, std::string_view wanted) {
   return std::find(words.begin(), words.end(), wanted) != words.end();
 }
 
-std::string listed(const std::vector<std::string>& words) {
-  constexpr std::size_t kMost = 4;
-  if (words.size() <= kMost) return join(words, ", ");
-  return join({words.begin(), words.begin() + kMost}, ", ") +
-         fmt::format(" and {} more", words.size() - kMost);
-}
+constexpr std::size_t kMostNamed = 4;
 
 void remark_on_proxies(const Environment& environment, std::vector<Warning>& remarks) {
   std::vector<std::string> set;
@@ -60,7 +55,7 @@ void remark_on_proxies(const Environment& environment, std::vector<Warning>& rem
 void remark_on_fabric(const Environment& environment, const std::vector<std::string>& fabrics,
                       std::vector<Warning>& remarks) {
   if (fabrics.empty()) return;
-  const std::string fast = listed(fabrics);
+  const std::string fast = join_first(kMostNamed, fabrics);
   const std::string btl = environment_value(environment, "OMPI_MCA_btl");
   if (environment_value(environment, "OMPI_MCA_pml") == "ob1" &&
       (btl.empty() || names(btl, "tcp"))) {
@@ -97,10 +92,10 @@ void remark_on_gpus(const Environment& environment, int gpus_of_node,
 
 void remark_on_jobs(const std::set<std::string>& others, std::vector<Warning>& remarks) {
   if (others.empty()) return;
-  remarks.push_back(
-      {fmt::format("{} on this node may disturb what is measured (job {})",
-                   counted(others.size(), "other job"), listed({others.begin(), others.end()})),
-       "ask for whole nodes (\"exclusive\" in the site profile)"});
+  remarks.push_back({fmt::format("{} on this node may disturb what is measured (job {})",
+                                 counted(others.size(), "other job"),
+                                 join_first(kMostNamed, {others.begin(), others.end()})),
+                     "ask for whole nodes (\"exclusive\" in the site profile)"});
 }
 
 // Without those that modules of a site load for every session, under names of their own.
@@ -165,9 +160,10 @@ std::vector<Warning> remarks_on_modules(const std::string& at_build, const std::
   const auto then = modules_in(at_build), loaded = modules_in(now);
   const auto missing = without(then, loaded), added = without(loaded, then);
   if (missing.empty()) return {};  // more than at the build: a launcher's, an editor's
-  return {{fmt::format("built with modules that are not loaded: {}{}", listed(missing),
-                       added.empty() ? "" : "; loaded instead: " + listed(added)),
-           "load them (\"modules\" in the site profile), or build again with these"}};
+  return {
+      {fmt::format("built with modules that are not loaded: {}{}", join_first(kMostNamed, missing),
+                   added.empty() ? "" : "; loaded instead: " + join_first(kMostNamed, added)),
+       "load them (\"modules\" in the site profile), or build again with these"}};
 }
 
 }  // namespace paceline

@@ -75,7 +75,8 @@ fs::path folder_of_cpu(int cpu, const MeterRoots& roots) {
   return roots.sys / fmt::format("devices/system/cpu/cpu{}", cpu);
 }
 
-std::optional<std::int64_t> thermal_throttles(const std::vector<int>& cpus, const MeterRoots& roots) {
+std::optional<std::int64_t> thermal_throttles(const std::vector<int>& cpus,
+                                              const MeterRoots& roots) {
   std::optional<std::int64_t> sum;
   for (const int cpu : cpus) {
     const auto count =
@@ -280,12 +281,10 @@ std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::functi
 
 std::string to_text(const std::vector<BusyTask>& tasks) {
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(tasks.size(), kMostNamed); ++i) {
-    parts.push_back(fmt::format("{} ({:.1f} CPUs)", tasks[i].name, tasks[i].cpus));
+  for (const BusyTask& task : tasks) {
+    parts.push_back(fmt::format("{} ({:.1f} CPUs)", task.name, task.cpus));
   }
-  std::string text = join(parts, ", ");
-  if (tasks.size() > kMostNamed) text += fmt::format(" and {} more", tasks.size() - kMostNamed);
-  return text;
+  return join_first(kMostNamed, parts);
 }
 
 }  // namespace paceline

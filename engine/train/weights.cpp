@@ -167,15 +167,6 @@ std::string variable_name(const std::string& name) {
   return name.substr(name.rfind('/') + 1);
 }
 
-// "a, b, c and 4 more"
-std::string format_some(const std::vector<std::string>& names) {
-  const std::size_t shown = std::min(names.size(), kNamed);
-  std::string text =
-      join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ");
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
-
 // Calls visit(canonical position, position in a file that has the outputs first) of each value:
 // (out, in, rows, columns) for (rows, columns, in, out), and (out, in) for (in, out).
 template <typename Visit>
@@ -379,14 +370,14 @@ class Mapping {
         mapped_.notes.push_back("layer " + layer + " of the file is not used");
     }
     std::vector<std::string> faults;
-    if (!missing_.empty()) faults.push_back("missing " + format_some(missing_));
-    if (!misshapen_.empty()) faults.push_back(format_some(misshapen_));
-    if (!extra.empty()) faults.push_back("not wanted " + format_some(extra));
+    if (!missing_.empty()) faults.push_back("missing " + join_first(kNamed, missing_));
+    if (!misshapen_.empty()) faults.push_back(join_first(kNamed, misshapen_));
+    if (!extra.empty()) faults.push_back("not wanted " + join_first(kNamed, extra));
     const bool some = std::any_of(mapped_.values.begin(), mapped_.values.end(),
                                   [](const auto& values) { return !values.empty(); });
     if (!some) {
       faults.push_back(head_misfits_.empty() ? "no tensor of it is there"
-                                             : format_some(head_misfits_));
+                                             : join_first(kNamed, head_misfits_));
     }
     if (faults.empty()) return;
     throw Error(ErrorKind::input, "weights do not fit the network: " + join(faults, ", "), where_,

@@ -1,4 +1,4 @@
-#include "engine/device/cpu/library.h"
+#include "engine/device/cpu/descriptors.h"
 
 namespace paceline::cpu::descriptors {
 

@@ -7,6 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/log.h"
+#include "engine/device/cpu/descriptors.h"
 #include "engine/device/cpu/reference_code.h"
 
 namespace paceline::cpu {

@@ -1,13 +1,12 @@
 // A checkpoint is a folder that appears complete or not at all:
 //
-//   manifest.json             what it is of, how far it is, each file's size and checksum
-//   parameters.safetensors    parameters by canonical name and layout, and the mean over ranks of
-//   the
-//                             running averages of batch_norm: a whole model, for any reader
-//   optimizer.safetensors     "NAME/first" and "NAME/second": what the optimizer keeps of parameter
-//                             NAME (update.h: a and b); absent where it keeps nothing
-//   statistics.safetensors    "rank-0/NAME": each rank's own running averages; absent without
-//                             batch_norm
+//  - manifest.json: what it is of, how far it is, each file's size and checksum;
+//  - parameters.safetensors: parameters by canonical name and layout, and the mean over ranks of
+//    the running averages of batch_norm: a whole model, for any reader;
+//  - optimizer.safetensors: "NAME/first" and "NAME/second", what the optimizer keeps of parameter
+//    NAME (update.h: a and b); absent if it keeps nothing;
+//  - statistics.safetensors: "rank-0/NAME", each rank's own running averages; absent without
+//    batch_norm.
 //
 // Values have the device's real type (F32; F64 on the reference device), so nothing is rounded.
 #pragma once

@@ -91,7 +91,7 @@ TEST_P(Offer, EveryConvolutionHasAPlan) {
   }
 }
 
-TEST_P(Offer, EveryConvolutionHasAPlanThatRepeatsItsBits) {
+TEST_P(Offer, DeterminismLeavesEachConvolutionAPlan) {
   options_.deterministic = true;
   offers({32});
 }

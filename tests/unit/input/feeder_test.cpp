@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <stdexcept>
 
 namespace paceline {
@@ -151,10 +153,20 @@ TEST(Feeder, InOrderEverySampleOfAShareComesOnce) {
   }
 }
 
-TEST(Feeder, MayBeDroppedInTheMiddle) {
+long threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+TEST(Feeder, DroppedInTheMiddleEndsItsThreads) {
   const Dataset set = numbered(101);
-  Feeder feeder(set, {.seed = 3, .samples = 101, .global_batch = 4}, setup(0, 1, 2));
-  feeder.next();
+  const long before = threads_of_process();
+  {
+    Feeder feeder(set, {.seed = 3, .samples = 101, .global_batch = 4}, setup(0, 1, 2));
+    EXPECT_EQ(feeder.next().samples, 4U);
+    EXPECT_EQ(threads_of_process(), before + 2);
+  }
+  EXPECT_EQ(threads_of_process(), before);
 }
 
 TEST(Feeder, AnErrorInAThreadReachesNext) {

@@ -196,7 +196,7 @@ TEST_F(SourceTest, TfdsBadDescriptions) {
   describe(R"({"name": "pets", "splits": [{"name": "train"}]})");
   refuse({"shardLengths", "dataset_info.json:1"});
   describe(R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["x"]}]})");
-  refuse({"no number"});
+  refuse({"not a number"});
   describe(R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["7"],
                "filepathTemplate": "../{SPLIT}"}]})");
   refuse({"another folder"});

@@ -205,7 +205,7 @@ TEST_F(CheckpointFiles, BadManifestsAreNamed) {
   };
   expect(text.substr(0, text.size() / 2), "not JSON");
   expect("[]", "has no format");
-  expect(replaced("paceline checkpoint", "else"), "no manifest of a checkpoint");
+  expect(replaced("paceline checkpoint", "else"), "not a manifest of a checkpoint");
   expect(replaced("\"version\": 2", "\"version\": 3"), "use a newer paceline");
   expect(replaced("\"step\": 2", "\"step\": -2"), "progress.step is not a count");
   expect(replaced("\"ranks\": 2", "\"ranks\": 0"), "is of no ranks");

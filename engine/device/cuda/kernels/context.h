@@ -8,8 +8,7 @@
 //   sync()                                   all threads of the block have come here
 //   shared<T>()                              the block's shared memory, Grid::shared_bytes
 //   add_one(counter)                         atomic; the value before
-//   fence()                                  what was written before is seen before what is written
-//   next
+//   fence()                                  orders what was written before and after it
 #pragma once
 
 #include <cstddef>

@@ -46,7 +46,8 @@ TEST(Explain, CassavaBestHasCausesThatTimesCannotTellApart) {
             "18 % of a step; rows of fewer than 3 runs cannot show whether that is so"))
       << text;
   EXPECT_TRUE(holds(
-      text, "these numbers cannot distinguish them; runs with backend null tell communication"));
+      text,
+      "these numbers cannot distinguish them; runs with backend null separate communication"));
   EXPECT_TRUE(holds(text, "no law is fitted, as the noise of rows of fewer than 3 runs is not"));
   EXPECT_FALSE(holds(text, "cannot exceed")) << text;
   EXPECT_FALSE(holds(text, "each added replica adds")) << text;

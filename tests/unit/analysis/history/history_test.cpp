@@ -220,7 +220,7 @@ TEST(History, OfFewSessionsSaysSo) {
   const History history = history_of(nightly({.night = 2}, 3), only(HistoryMetric::time));
   EXPECT_EQ(history.tested, 0U);
   EXPECT_TRUE(history.studies[0].events.empty());
-  EXPECT_NE(to_text(history).find("too few sessions to tell"), std::string::npos);
+  EXPECT_NE(to_text(history).find("too few sessions to distinguish"), std::string::npos);
 }
 
 TEST(History, PublishedRowsOfOnePointAreOneSeries) {

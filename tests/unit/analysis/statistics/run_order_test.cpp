@@ -204,8 +204,8 @@ TEST(RunOrder, ANodeThatOneRowHadToItselfIsNamed) {
     if (json["layout"]["gpus"] == 8) json["provenance"]["hosts"] = {"node07"};
   }
   EXPECT_EQ(sentence(found_in(records), FindingKind::own_nodes),
-            "8 replicas ran only on node07, no other row did: what is due to it cannot be told "
-            "from what is due to the row");
+            "8 replicas ran only on node07, no other row did: what is due to it cannot be "
+            "distinguished from what is due to the row");
   for (Json& json : records) {
     if (json["layout"]["gpus"] == 8) json["provenance"]["hosts"] = {"node01", "node07"};
   }
