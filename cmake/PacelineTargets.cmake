@@ -32,7 +32,7 @@ if(PACELINE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endif()
 endif()
 
-# What they test is in libraries; -Og compiles a third faster than -O1. Jumps between the stacks of a played GPU's threads are what fortified
+# What they test is in libraries; -Og compiles a third faster than -O1. Jumps between the stacks of a emulated GPU's threads are what fortified
 # headers, some systems' default, take for an error.
 set(PACELINE_TEST_OPTIONS "$<$<CONFIG:Release>:-Og;-U_FORTIFY_SOURCE>")
 
@@ -262,7 +262,7 @@ endfunction()
 # paceline_write_tables(generated/without_cuda WITHOUT cuda nccl)
 #   Writes names.json, its embedded copy (names.inc), and the tables of factory functions (tables.cpp) that
 #   cli and the conformance programs link. WITHOUT: names that are taken for not built. WITH: a program whose
-#   own registrations (paceline_register(... PROGRAM made_up)) stand in it, too.
+#   own registrations (paceline_register(... PROGRAM sample_plugin)) stand in it, too.
 function(paceline_write_tables folder)
   cmake_parse_arguments(ARG "" "WITH" "WITHOUT" ${ARGN})
   set(generated ${PROJECT_BINARY_DIR}/${folder})

@@ -116,7 +116,7 @@ the median of {' to '.join(map(str, sorted({runs[0], runs[-1]})))} runs. Errors 
         file.write("""
 Repeat it, as root:
 
-    python3 tests/peers/replay_validation.py --paceline build/release/sleeping/paceline --out runs
+    python3 tests/peers/replay_validation.py --paceline build/release/replayed_compute/paceline --out runs
     python3 tests/peers/replay_report.py --paceline build/release/bin/paceline --runs runs --out results/comparisons/predict-replay
 """)
 

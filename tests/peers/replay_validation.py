@@ -3,7 +3,7 @@
 
 Makes network namespaces, each a node with one link of limited rate behind a switch. Ranks 0 and 1
 compute. The others sleep for durations that rank 1 had in a run of two (the program of
-tests/integration/sleeping), so all of them communicate for real and two cores hold ten replicas.
+tests/integration/replayed_compute), so all of them communicate for real and two cores hold ten replicas.
 There are no updates: those who sleep have no gradients, and all replicas must stay equal.
 
 A series is a backend, a workload and a rate. Its calibration runs have 2 to 4 replicas, with
@@ -143,7 +143,7 @@ class Point:
             return ["bench", "allreduce", "--cpus-per-task", "1", "--sizes",
                     "64K,512K,4M", "--rounds", "3", "--iterations", "2", "--no-baselines", "--record",
                     record]
-        return ["train", self.workload, "--device", "sleeping", "--cpus-per-task", "2",
+        return ["train", self.workload, "--device", "replayed_compute", "--cpus-per-task", "2",
                 "--compute-threads", "1", "--comm-threads", "1", "--input", "synthetic",
                 "--steps-per-epoch", str(STEPS), "--epochs", "1", "--batch-per-replica",
                 str(WORKLOADS[self.workload]["batch"]), "--evaluate", "none", "--no-update", "--bucket-mb",
@@ -174,7 +174,7 @@ def count_as(repeat, record_file):
 
 
 def recorded_of(record_file):
-    """Durations of rank 1 in a run of two, in the form that the sleeping program reads."""
+    """Durations of rank 1 in a run of two, in the form that this program reads."""
     with open(record_file) as file:
         record = json.load(file)
     ready = [row["backward_seconds"] for row in record["plan"]["gradients"]]
@@ -201,7 +201,7 @@ def recorded_file(out, point):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--paceline", required=True, help="build/release/sleeping/paceline")
+    parser.add_argument("--paceline", required=True, help="build/release/replayed_compute/paceline")
     parser.add_argument("--out", required=True, help="folder of the records")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=1e9, help="stop then; call again to go on")

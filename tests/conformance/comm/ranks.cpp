@@ -1,6 +1,6 @@
 // A task of a stack under test: comm_ranks STACK REPLICAS WHAT MEMORY, where WHAT is the largest
-// size in elements, or a way to fail, and MEMORY is "host", or "gpus" for gradients on GPUs played
-// by the host (fake_nccl). Started by stacks_test.cpp through the launcher of the stack.
+// size in elements, or a way to fail, and MEMORY is "host", or "gpus" for gradients on GPUs
+// emulated by the host (fake_nccl). Started by stacks_test.cpp through the launcher of the stack.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,14 +41,14 @@ std::byte* on_host(const void* device) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(device) - kOnDevice);
 }
 
-DeviceCopies played_copies() {
+DeviceCopies emulated_copies() {
   return {
       [](void* host, const void* device, std::size_t n) { std::memcpy(host, on_host(device), n); },
       [](void* device, const void* host, std::size_t n) { std::memcpy(on_host(device), host, n); },
       [](std::size_t bytes) { return host_memory(bytes); }};
 }
 
-ReplicaGpus played_gpus(const ProcessRank& process, int replicas) {
+ReplicaGpus emulated_gpus(const ProcessRank& process, int replicas) {
   ReplicaGpus gpus;
   for (int i = 0; i < replicas; ++i) {
     gpus.gpus.push_back({i, fmt::format("0000:{:02x}:00.0", process.rank * replicas + i), "", ""});
@@ -196,7 +196,7 @@ void run_replica(Communicator& base, bool gpus, const std::string& what, bool ca
   const bool staged = gpus && !base.reduces(MemoryKind::device);
   const bool streams = gpus && !staged;
   std::vector<float> data;
-  StagedCommunicator around(base, played_copies());
+  StagedCommunicator around(base, emulated_copies());
   Communicator& all = staged ? around : base;
   Lanes lanes{streams ? stream : static_cast<Lane&>(inline_lane),
               streams ? other_stream : static_cast<Lane&>(thread_lane)};
@@ -233,11 +233,11 @@ int run(const std::string& text, int replicas, const std::string& what, bool gpu
   const ProcessRank process = find_process_rank(environment_of_process());
   const auto backend = make_backend(text, backend_table(), wrapper_table(),
                                     gpus ? MemoryKind::device : MemoryKind::host);
-  const ReplicaGpus played = played_gpus(process, replicas);
+  const ReplicaGpus emulated = emulated_gpus(process, replicas);
   Membership membership;
   membership.process = process;
   membership.replicas_here = replicas;
-  if (gpus) membership.gpus = &played;
+  if (gpus) membership.gpus = &emulated;
   const auto largest = to_integer(what);
   membership.deadlines = largest ? Deadlines{20, 60} : Deadlines{1, 2};
   membership.on_fatal_error = [process](const Error& error) {

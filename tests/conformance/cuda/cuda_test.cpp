@@ -1,4 +1,4 @@
-// The CUDA device's program and kernels against the reference: played on the host, and on a card
+// The CUDA device's program and kernels against the reference: emulated on the host, and on a card
 // where there is one.
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@
 namespace paceline::conformance {
 namespace {
 
-std::unique_ptr<Device> make_played(const std::string& precision, bool replays = true,
-                                    cuda::HostCounts* counts = nullptr, bool epilogues = true,
-                                    bool fused_sums = false) {
+std::unique_ptr<Device> make_emulated(const std::string& precision, bool replays = true,
+                                      cuda::HostCounts* counts = nullptr, bool epilogues = true,
+                                      bool fused_sums = false) {
   auto runtime = cuda::make_host_runtime(counts);
   auto products = cuda::make_host_products(*runtime, epilogues);
   cuda::CudaDeviceOptions options;
@@ -35,7 +35,7 @@ std::unique_ptr<Device> make_played(const std::string& precision, bool replays =
 enum class On { host, card };
 
 std::unique_ptr<Device> make_gpu(On on, const std::string& precision, bool replays = true) {
-  if (on == On::host) return make_played(precision, replays);
+  if (on == On::host) return make_emulated(precision, replays);
   DeviceOptions options;
   options.precision = precision;
   options.graphs = replays;
@@ -154,7 +154,7 @@ TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
 
 std::unique_ptr<Device> make_fusing(const std::string& precision, bool replays = true,
                                     cuda::HostCounts* counts = nullptr) {
-  return make_played(precision, replays, counts, true, true);
+  return make_emulated(precision, replays, counts, true, true);
 }
 
 int lines_with(const std::vector<std::string>& lines, const std::string& text) {
@@ -165,7 +165,7 @@ int lines_with(const std::vector<std::string>& lines, const std::string& text) {
 
 // Of 13 ReLUs behind a batch_norm two stand where both branches are normalised, and one hands its
 // output to a convolution that strides.
-TEST(PlayedCuda, ConvolutionsLeaveTheSumsOfBatchNorm) {
+TEST(EmulatedCuda, ConvolutionsLeaveTheSumsOfBatchNorm) {
   const Network network = bottlenecks();
   for (const bool fuse : {true, false}) {
     follow_the_reference(make_fusing("fp32"), {"bottlenecks", network}, "fp32", fuse, 5, 1e-4);
@@ -177,13 +177,13 @@ TEST(PlayedCuda, ConvolutionsLeaveTheSumsOfBatchNorm) {
 }
 
 // In few layers, as the last bit of one plane moves many of the next.
-TEST(PlayedCuda, SumsInConvolutionsAreThoseApart) {
+TEST(EmulatedCuda, SumsInConvolutionsAreThoseApart) {
   const Network network = bottlenecks(false);
   for (const std::string precision : {"bf16", "fp16"}) {
     SCOPED_TRACE(precision);
     cuda::HostCounts with, without;
     Replica fused(make_fusing(precision, false, &with), network, 4, true);
-    Replica apart(make_played(precision, false, &without), network, 4, true);
+    Replica apart(make_emulated(precision, false, &without), network, 4, true);
     const std::size_t before = with.kernels;
     for (const int samples : {4, 3}) {
       const RandomBatch inputs(network, samples, 4, 1);
@@ -231,12 +231,12 @@ TEST_P(Cuda, DenseLayersReadSixteenBits) {
 
 // Bias, ReLU and the bias' gradient go with the products; where the library does not offer that,
 // kernels of ours do them.
-TEST(PlayedCuda, DenseLayersNeedNoEpilogue) {
+TEST(EmulatedCuda, DenseLayersNeedNoEpilogue) {
   Network network("mlp", {6, 5, 1}, 4);
   network.flatten().dense(16).relu().dropout(0.25).dense(4);
   cuda::HostCounts with, without;
-  Replica tested(make_played("fp32", true, &without, false), network, 4, true);
-  Replica expected(make_played("fp32", true, &with), network, 4, true);
+  Replica tested(make_emulated("fp32", true, &without, false), network, 4, true);
+  Replica expected(make_emulated("fp32", true, &with), network, 4, true);
   const RandomBatch inputs(network, 4, 4, 1);
   compare_step(tested, expected, inputs.batch(), 1e-6);
   compare_evaluation(tested, expected, inputs.batch(), 1e-6);
@@ -244,12 +244,12 @@ TEST(PlayedCuda, DenseLayersNeedNoEpilogue) {
 }
 
 // What a batch brings beside its samples is its own, however far the host runs ahead.
-TEST(PlayedCuda, ABatchKeepsItsEpochAndItsKey) {
+TEST(EmulatedCuda, ABatchKeepsItsEpochAndItsKey) {
   Network network("mlp", {6, 5, 1}, 4);
   network.flatten().dense(16).relu().dropout(0.5).dense(4);
   const RandomBatch inputs(network, 4, 4, 1);
   const auto loss_of = [&](bool waits) {
-    Replica replica(make_played("fp32", false), network, 4, true);
+    Replica replica(make_emulated("fp32", false), network, 4, true);
     Batch batch = inputs.batch();
     double loss = 0;
     for (std::uint32_t epoch = 0; epoch < 9; ++epoch) {
@@ -313,11 +313,11 @@ Trajectory train(std::unique_ptr<Device> device, Queued queued = Queued::parts,
   return trajectory;
 }
 
-TEST(PlayedCuda, GraphsGiveTheBitsOfTheSameWorkWithoutThem) {
+TEST(EmulatedCuda, GraphsGiveTheBitsOfTheSameWorkWithoutThem) {
   for (const std::string precision : {"fp32", "bf16", "fp16"}) {
     cuda::HostCounts with, without;
-    EXPECT_EQ(train(make_played(precision, true, &with)),
-              train(make_played(precision, false, &without)))
+    EXPECT_EQ(train(make_emulated(precision, true, &with)),
+              train(make_emulated(precision, false, &without)))
         << precision;
     // Forward, two parts of backward and two updates; those of a slot are its own.
     EXPECT_EQ(with.captures, 3U * 2 + 2) << precision;
@@ -327,11 +327,11 @@ TEST(PlayedCuda, GraphsGiveTheBitsOfTheSameWorkWithoutThem) {
   }
 }
 
-TEST(PlayedCuda, AStepOfEachSlotIsOneGraph) {
+TEST(EmulatedCuda, AStepOfEachSlotIsOneGraph) {
   for (const std::string precision : {"fp32", "bf16", "fp16"}) {
     cuda::HostCounts whole, without;
-    EXPECT_EQ(train(make_played(precision, true, &whole), Queued::steps),
-              train(make_played(precision, false, &without)))
+    EXPECT_EQ(train(make_emulated(precision, true, &whole), Queued::steps),
+              train(make_emulated(precision, false, &without)))
         << precision;
     EXPECT_EQ(whole.captures, 2U);
     EXPECT_EQ(whole.graph_launches, 4U);
@@ -339,7 +339,7 @@ TEST(PlayedCuda, AStepOfEachSlotIsOneGraph) {
   }
 }
 
-TEST(PlayedCuda, SumsInConvolutionsGoIntoGraphs) {
+TEST(EmulatedCuda, SumsInConvolutionsGoIntoGraphs) {
   const auto steps = [](bool replays, Queued queued) {
     return train(make_fusing("bf16", replays), queued, bottlenecks());
   };
@@ -356,10 +356,10 @@ TEST_P(Cuda, TrainsTheSameBitsTwiceAndLearns) {
   EXPECT_NE(first.losses.front(), first.losses.back());
 }
 
-TEST(PlayedCuda, NothingIsAllocatedAfterTheFirstStep) {
+TEST(EmulatedCuda, NothingIsAllocatedAfterTheFirstStep) {
   cuda::HostCounts counts;
   const Network network = small_resnet();
-  Replica replica(make_played("bf16", true, &counts), network, 4, true);
+  Replica replica(make_emulated("bf16", true, &counts), network, 4, true);
   const RandomBatch inputs(network, 4, 4, 1);
   std::size_t after_first = 0;
   for (int step = 1; step <= 6; ++step) {
@@ -373,10 +373,10 @@ TEST(PlayedCuda, NothingIsAllocatedAfterTheFirstStep) {
   EXPECT_EQ(counts.allocations, after_first);
 }
 
-TEST(PlayedCuda, UpdatesAllocateNothingOnceTheirMemoryIsReserved) {
+TEST(EmulatedCuda, UpdatesAllocateNothingOnceTheirMemoryIsReserved) {
   cuda::HostCounts counts;
   const Network network = small_resnet();
-  Replica replica(make_played("bf16", true, &counts), network, 4, true);
+  Replica replica(make_emulated("bf16", true, &counts), network, 4, true);
   const RandomBatch inputs(network, 4, 4, 1);
   Program& program = replica.program();
   const std::size_t all = replica.plan().arena_elements;
@@ -467,7 +467,7 @@ TEST_P(Cuda, AnInfiniteGradientSkipsTheStepInFp16) {
   EXPECT_LT(relative_error(second, first), 1e-3);  // the scale is taken out again
 }
 
-TEST(PlayedCuda, RefusesWhatItCannotCompute) {
+TEST(EmulatedCuda, RefusesWhatItCannotCompute) {
   expect_error(ErrorKind::usage, {"fp8", "bf16"}, [] { cuda::parse_math("fp8"); });
 }
 
@@ -477,7 +477,7 @@ TEST_P(Cuda, ProbesItself) {
   EXPECT_GT(probe.bytes_per_second, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Played, Cuda, testing::Values(On::host),
+INSTANTIATE_TEST_SUITE_P(Emulated, Cuda, testing::Values(On::host),
                          [](const auto&) { return "host"; });
 INSTANTIATE_TEST_SUITE_P(Card, Cuda, testing::Values(On::card), [](const auto&) { return "card"; });
 

@@ -40,8 +40,8 @@ class OnDevice {
   std::size_t count_;
 };
 
-// The played GPU itself: all threads of a block wait at a barrier, or none.
-TEST(PlayedKernels, ABarrierThatOnlySomeThreadsKnowIsAnError) {
+// The emulated GPU itself: all threads of a block wait at a barrier, or none.
+TEST(EmulatedKernels, ABarrierThatOnlySomeThreadsKnowIsAnError) {
   HostBlock block;
   std::vector<int> passed;
   block.run(3, [&](unsigned thread) {
@@ -58,7 +58,7 @@ TEST(PlayedKernels, ABarrierThatOnlySomeThreadsKnowIsAnError) {
 }
 
 // Rows and splits from fewer than are fetched at once to several times as many, with a rest.
-TEST(PlayedKernels, ChannelsAreSummedOverRowsAndSplitsOfEveryNumber) {
+TEST(EmulatedKernels, ChannelsAreSummedOverRowsAndSplitsOfEveryNumber) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();
   for (const int channels : {8, 12, 200}) {
@@ -87,7 +87,7 @@ TEST(PlayedKernels, ChannelsAreSummedOverRowsAndSplitsOfEveryNumber) {
 }
 
 // What is normalised and added to itself has one gradient, to which both ways add.
-TEST(PlayedKernels, APlaneNormalisedAndAddedToItselfHasOneGradient) {
+TEST(EmulatedKernels, APlaneNormalisedAndAddedToItselfHasOneGradient) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();
   const int channels = 8;
@@ -237,7 +237,7 @@ class PooledNorm {
   std::vector<std::uint8_t> chosen_;
 };
 
-TEST(PlayedKernels, PooledNormsAreThoseOfTheirWindows) {
+TEST(EmulatedKernels, PooledNormsAreThoseOfTheirWindows) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();
   const Window windows[] = {{8, 6, 4, 3, 3, 2, 1, 16}, {9, 5, 5, 3, 3, 2, 1, 8},
@@ -255,7 +255,7 @@ TEST(PlayedKernels, PooledNormsAreThoseOfTheirWindows) {
 
 // Of planes of any size: whole vectors, a rest, samples that are missing, gradients that are added
 // to; in the host's double.
-TEST(PlayedKernels, GradientsOfNormsAreThoseOfTheirFactors) {
+TEST(EmulatedKernels, GradientsOfNormsAreThoseOfTheirFactors) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();
   for (const int channels : {8, 24, 5}) {
@@ -304,7 +304,7 @@ TEST(PlayedKernels, GradientsOfNormsAreThoseOfTheirFactors) {
 }
 
 // Rows of a loss, from fewer than a block has threads to several times as many.
-TEST(PlayedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
+TEST(EmulatedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();
   for (const int rows : {1, 100, 300}) {

@@ -92,11 +92,11 @@ done
 
 # A program that plays one with a card. What is missing is named at once; a way to compute that breaks the
 # card's context is left out by the next run.
-played=$scratch/played
-mkdir -p "$played/bin" "$played/lib"
-cp -r "$bundle/gpu-run" "$bundle/share" "$played"
-sed -i 's/\.so\./-of-nobody.so./' "$played/share/paceline/gpu-libraries.tsv"  # this machine may have the real ones
-cat > "$played/bin/paceline" << 'TEXT'
+emulated=$scratch/emulated
+mkdir -p "$emulated/bin" "$emulated/lib"
+cp -r "$bundle/gpu-run" "$bundle/share" "$emulated"
+sed -i 's/\.so\./-of-nobody.so./' "$emulated/share/paceline/gpu-libraries.tsv"  # this machine may have the real ones
+cat > "$emulated/bin/paceline" << 'TEXT'
 #!/bin/sh
 here=$(dirname "$0")
 case $1 in
@@ -114,20 +114,20 @@ case $1 in
     echo '{"compile_seconds": 1.5}' > "$record" ;;
 esac
 TEXT
-chmod +x "$played/bin/paceline"
-ends_with 65 "${bare[@]}" "$played/gpu-run" --only choices --out "$scratch/played-results"
+chmod +x "$emulated/bin/paceline"
+ends_with 65 "${bare[@]}" "$emulated/gpu-run" --only choices --out "$scratch/emulated-results"
 holds "$scratch/output" "missing here: cuBLASLt of CUDA "
 holds "$scratch/output" "cuDNN 9 for CUDA "
-ends_with 77 "${bare[@]}" STATE="not here: no NVIDIA driver is loaded here" "$played/gpu-run" --only choices --out "$scratch/played-results"
+ends_with 77 "${bare[@]}" STATE="not here: no NVIDIA driver is loaded here" "$emulated/gpu-run" --only choices --out "$scratch/emulated-results"
 holds "$scratch/output" "no GPU here: no NVIDIA driver is loaded here; missing, too: cuBLASLt"
-cut -f 1 "$played/share/paceline/gpu-libraries.tsv" | grep -E 'cublasLt|cudnn' | while read -r file; do touch "$played/lib/$file"; done
-ends_with 65 "${bare[@]}" STATE="does not serve here: cuDNN is too old" "$played/gpu-run" --only choices --out "$scratch/played-results"
+cut -f 1 "$emulated/share/paceline/gpu-libraries.tsv" | grep -E 'cublasLt|cudnn' | while read -r file; do touch "$emulated/lib/$file"; done
+ends_with 65 "${bare[@]}" STATE="does not serve here: cuDNN is too old" "$emulated/gpu-run" --only choices --out "$scratch/emulated-results"
 holds "$scratch/output" "cuDNN is too old"
-ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$played/gpu-run" --only choices,peers --out "$scratch/played-results"
+ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$emulated/gpu-run" --only choices,peers --out "$scratch/emulated-results"
 holds "$scratch/output" "not here: NVRTC of CUDA "
 holds "$scratch/output" "torch of "
-holds "$scratch/played-results/summary.md" "| machine | left out, as it broke the card's context | error: cuDNN engine 7 broke"
-holds "$scratch/played-results/summary.md" "| choices | cassava 300/b32 bf16 | 0 choices kept, made in 1.5 s |"
+holds "$scratch/emulated-results/summary.md" "| machine | left out, as it broke the card's context | error: cuDNN engine 7 broke"
+holds "$scratch/emulated-results/summary.md" "| choices | cassava 300/b32 bf16 | 0 choices kept, made in 1.5 s |"
 
 # Results are not written over; what does not pass decides the exit code, and does not end the rest.
 ends_with 64 "${bare[@]}" "$run" --rehearse --out "$scratch/results"

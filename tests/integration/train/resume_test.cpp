@@ -160,7 +160,7 @@ TEST_F(Resume, OfAnEndlessStream) {
   expect_equal(run);
 }
 
-TEST_F(Resume, OnAPlayedGpuWithItsOwnLayoutsAndLossScale) {
+TEST_F(Resume, OnAEmulatedGpuWithItsOwnLayoutsAndLossScale) {
   for (const cuda::Math math : {cuda::Math::fp32, cuda::Math::fp16}) {
     TrainingRun run = make_run(2, 16, 40);
     run.make_device = [math] {

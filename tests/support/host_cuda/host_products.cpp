@@ -134,7 +134,7 @@ class HostFused final : public FusedPlan {
         is_forward(request) ||
         (request.kind == FusedKind::backward_relu_sums && !request.stores_activation) ||
         request.kind == FusedKind::backward_mask_sums;
-    if (!known) throw Error(ErrorKind::internal, "not played on the host");
+    if (!known) throw Error(ErrorKind::internal, "not emulated on the host");
   }
   std::size_t workspace_bytes() const override { return 128; }  // more than others
   std::string implementation() const override { return "naive, on the host, with sums"; }

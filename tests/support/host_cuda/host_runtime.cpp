@@ -296,7 +296,7 @@ std::unique_ptr<Runtime> make_host_runtime(const HostOptions& options) {
 std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts) {
   HostOptions options;
   options.counts = counts;
-  const char* threads = std::getenv("PACELINE_PLAYED_THREADS");
+  const char* threads = std::getenv("PACELINE_EMULATED_THREADS");
   options.threads = threads && *threads == '1';
   return make_host_runtime(options);
 }

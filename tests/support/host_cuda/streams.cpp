@@ -27,7 +27,7 @@ HostStreams::~HostStreams() {
   try {
     finish_all();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "the played GPU: %s\n", error.what());
+    std::fprintf(stderr, "the emulated GPU: %s\n", error.what());
   }
   {
     const std::lock_guard guard(mutex_);

@@ -76,7 +76,7 @@ inline std::string to_text(const std::filesystem::path& file) {
   return text.str();
 }
 
-// A program of Slurm, played by a shell script in `folder`.
+// A program of Slurm, emulated by a shell script in `folder`.
 inline void fake(const std::filesystem::path& folder, const std::string& program,
                  const std::string& script) {
   std::ofstream(folder / program) << "#!/bin/sh\n" << script << "\n";

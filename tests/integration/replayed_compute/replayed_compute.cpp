@@ -1,5 +1,6 @@
-// The device `sleeping`: `cpu`, or a stand-in that computes nothing and sleeps as long as a real
-// replica took. Sleeping needs no core, so a machine holds many replicas that communicate for real.
+// The device `replayed_compute`: `cpu`, or a stand-in that computes nothing and sleeps as long as a
+// real replica took. Sleeping needs no core, so a machine holds many replicas that communicate for
+// real.
 //
 // The workload `layers` gives overlap and buckets something to do.
 //
@@ -73,9 +74,9 @@ class Sleeper {
 };
 
 // Its gradients are zero, so the replicas that compute train alone.
-class SleepingProgram final : public HostProgram<float> {
+class ReplayedProgram final : public HostProgram<float> {
  public:
-  SleepingProgram(const Plan& plan, std::byte* gradients, Recorded recorded, std::uint32_t number)
+  ReplayedProgram(const Plan& plan, std::byte* gradients, Recorded recorded, std::uint32_t number)
       : HostProgram(plan, gradients),
         recorded_(std::move(recorded)),
         order_(1, Stream::order, number) {
@@ -132,11 +133,11 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-class SleepingDevice final : public Device {
+class ReplayedComputeDevice final : public Device {
  public:
-  explicit SleepingDevice(const DeviceOptions& options) : cpu_(make_cpu_device(options)) {}
+  explicit ReplayedComputeDevice(const DeviceOptions& options) : cpu_(make_cpu_device(options)) {}
 
-  std::string_view name() const override { return "sleeping"; }
+  std::string_view name() const override { return "replayed_compute"; }
   std::string description() const override { return cpu_->description() + ", or sleeps"; }
   std::string libraries() const override { return cpu_->libraries(); }
   DType real() const override { return cpu_->real(); }
@@ -151,7 +152,7 @@ class SleepingDevice final : public Device {
     const std::string recorded = variable("PACELINE_RECORDED");
     if (recorded.empty()) return cpu_->compile(plan, gradients);
     const auto number = static_cast<std::uint32_t>(std::atoi(variable("PACELINE_SLEEPER").c_str()));
-    return std::make_unique<SleepingProgram>(plan, gradients, read_recorded(recorded), number);
+    return std::make_unique<ReplayedProgram>(plan, gradients, read_recorded(recorded), number);
   }
 
  private:
@@ -160,14 +161,14 @@ class SleepingDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_sleeping_device(const DeviceOptions& options) {
+std::unique_ptr<Device> make_replayed_compute_device(const DeviceOptions& options) {
   DeviceOptions mine = options;
   const std::string cpu = variable("PACELINE_COMPUTE_CPU");
   if (!cpu.empty()) {
     mine.comm_cpus = mine.setup_cpus = {};
     mine.cpus = {std::atoi(cpu.c_str())};
   }
-  return std::make_unique<SleepingDevice>(mine);
+  return std::make_unique<ReplayedComputeDevice>(mine);
 }
 
 // Gradients in several pieces of 200 to 260 kB, which become ready one after another.

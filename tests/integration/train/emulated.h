@@ -1,4 +1,4 @@
-// What trainings on played GPUs share: the fake NCCL, and GPUs for its replicas.
+// What trainings on emulated GPUs share: the fake NCCL, and GPUs for its replicas.
 #pragma once
 
 #include <gtest/gtest.h>

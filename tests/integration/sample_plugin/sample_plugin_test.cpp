@@ -11,7 +11,7 @@ namespace {
 using testing::contains;
 using testing::Ran;
 
-class MadeUp : public testing::Cli {
+class SamplePlugin : public testing::Cli {
  protected:
   const std::string run_ =
       "train mnist-mlp --device abacus --steps 2 --batch-per-replica 4 --test-limit 10 --evaluate "
@@ -19,12 +19,12 @@ class MadeUp : public testing::Cli {
       "--quiet ";
 };
 
-TEST_F(MadeUp, TheyAreListed) {
+TEST_F(SamplePlugin, TheyAreListed) {
   EXPECT_TRUE(contains(paceline("list devices").out, "abacus"));
   EXPECT_TRUE(contains(paceline("list backends").out, "tincans"));
 }
 
-TEST_F(MadeUp, TheDeviceChoosesPrecisionAndBackendAndItsReplicasAreGpus) {
+TEST_F(SamplePlugin, TheDeviceChoosesPrecisionAndBackendAndItsReplicasAreGpus) {
   const Ran ran = paceline(run_ + "--gpus 2 --json");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const Json record = Json::parse(ran.out);
@@ -33,15 +33,15 @@ TEST_F(MadeUp, TheDeviceChoosesPrecisionAndBackendAndItsReplicasAreGpus) {
   EXPECT_EQ(record["layout"]["replicas_are"], "gpus");
   EXPECT_EQ(record["layout"]["ntasks"], 1);
   ASSERT_EQ(record["gpus"].size(), 2U);
-  EXPECT_EQ(record["gpus"][1]["name"], "Made-up GPU");
+  EXPECT_EQ(record["gpus"][1]["name"], "Sample GPU");
   EXPECT_EQ(record["utilization"], 0.5);
 }
 
-TEST_F(MadeUp, MoreReplicasThanGpusAreRefused) {
+TEST_F(SamplePlugin, MoreReplicasThanGpusAreRefused) {
   expect_refused(run_ + "--gpus 3 --oversubscribe", 64, {"3 GPUs", "2 are visible"});
 }
 
-TEST_F(MadeUp, AStudyOfThemHasATable) {
+TEST_F(SamplePlugin, AStudyOfThemHasATable) {
   std::ofstream(folder() / "s.json")
       << R"({"name": "s", "workload": "mnist-mlp", "repeats": 1, "control": false,
              "axes": {"gpus": [1, 2], "device": ["abacus"], "backend": ["tincans"]},

@@ -1,4 +1,4 @@
-// Whole runs of the program on GPUs that the host plays, over an NCCL that is played too: tasks,
+// Whole runs of the program on GPUs that the host plays, over an NCCL that is emulated too: tasks,
 // the choice of GPUs, records, checkpoints, killed ranks, sweeps and elements of arrays.
 #include <chrono>
 #include <csignal>
@@ -18,10 +18,10 @@ using namespace std::chrono_literals;
 using testing::contains;
 using testing::Ran;
 
-class PlayedProgram : public testing::Cli {
+class EmulatedProgram : public testing::Cli {
  protected:
-  PlayedProgram() { setenv("FAKE_NCCL_FOLDER", folder().c_str(), 1); }
-  ~PlayedProgram() override {
+  EmulatedProgram() { setenv("FAKE_NCCL_FOLDER", folder().c_str(), 1); }
+  ~EmulatedProgram() override {
     EXPECT_EQ(to_text(folder() / "misuse"), "");
     unsetenv("FAKE_NCCL_FOLDER");
   }
@@ -31,18 +31,18 @@ class PlayedProgram : public testing::Cli {
   }
 
   const std::string run_ =
-      "train mnist-mlp --device played --batch-per-replica 4 --train-limit 64 --test-limit 10 "
+      "train mnist-mlp --device emulated --batch-per-replica 4 --train-limit 64 --test-limit 10 "
       "--evaluate none --oversubscribe --quiet ";
 };
 
-TEST_F(PlayedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
+TEST_F(EmulatedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
   ASSERT_EQ(paceline(run_ + "--gpus 2 --backend nccl --steps 8 --record r.json").code, 0);
   const Json record = this->record("r.json");
   EXPECT_EQ(record["layout"]["ntasks"], 2);
   EXPECT_EQ(record["layout"]["replicas_are"], "gpus");
   ASSERT_EQ(record["gpus"].size(), 2U);
   EXPECT_NE(record["gpus"][0]["pci"], record["gpus"][1]["pci"]);
-  EXPECT_EQ(record["gpus"][0]["name"], "Played GPU");
+  EXPECT_EQ(record["gpus"][0]["name"], "Emulated GPU");
   // The same gradients, summed elsewhere.
   ASSERT_EQ(paceline(run_ + "--gpus 2 --backend mirrored/nccl --steps 8 --record one.json").code,
             0);
@@ -54,10 +54,10 @@ TEST_F(PlayedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
 }
 
 // Each process reads its own GPU; a second does not make ten updates of a hundred.
-TEST_F(PlayedProgram, EachGpusEnergyIsReadOnce) {
-  setenv("PACELINE_PLAYED_WATTS", "300", 1);
+TEST_F(EmulatedProgram, EachGpusEnergyIsReadOnce) {
+  setenv("PACELINE_EMULATED_WATTS", "300", 1);
   ASSERT_EQ(paceline(run_ + "--gpus 2 --backend nccl --steps 8 --record r.json").code, 0);
-  unsetenv("PACELINE_PLAYED_WATTS");
+  unsetenv("PACELINE_EMULATED_WATTS");
   const Json energy = record("r.json")["energy"];
   EXPECT_EQ(energy["covers"], "GPUs");
   EXPECT_NEAR(energy["idle_watts"], 600, 1);
@@ -69,16 +69,16 @@ TEST_F(PlayedProgram, EachGpusEnergyIsReadOnce) {
   EXPECT_EQ(energy["meters"][1]["sampled"], true);
 }
 
-TEST_F(PlayedProgram, TooFewGpusAreRefused) {
-  setenv("PACELINE_PLAYED_GPUS", "1", 1);
+TEST_F(EmulatedProgram, TooFewGpusAreRefused) {
+  setenv("PACELINE_EMULATED_GPUS", "1", 1);
   expect_refused(run_ + "--gpus 2 --backend mirrored/nccl --steps 1", 64,
                  {"2 GPUs", "1 is visible"});
-  setenv("PACELINE_PLAYED_GPUS", "0", 1);
+  setenv("PACELINE_EMULATED_GPUS", "0", 1);
   expect_refused(run_ + "--gpus 1 --steps 1", 64, {"nobody plays one"});
-  unsetenv("PACELINE_PLAYED_GPUS");
+  unsetenv("PACELINE_EMULATED_GPUS");
 }
 
-TEST_F(PlayedProgram, AResumedRunIsTheUninterruptedOne) {
+TEST_F(EmulatedProgram, AResumedRunIsTheUninterruptedOne) {
   const std::string run = run_ + "--gpus 2 --backend nccl --optimizer adam ";
   ASSERT_EQ(paceline(run + "--steps 12 --record whole.json").code, 0);
   ASSERT_EQ(paceline(run + "--steps 8 --checkpoint-every 4steps --run-dir run").code, 0);
@@ -88,7 +88,7 @@ TEST_F(PlayedProgram, AResumedRunIsTheUninterruptedOne) {
   EXPECT_EQ(checksum("r.json"), checksum("whole.json"));
 }
 
-TEST_F(PlayedProgram, AKilledRankIsNamed) {
+TEST_F(EmulatedProgram, AKilledRankIsNamed) {
   const auto status = folder() / "status";
   auto run = std::async(std::launch::async, [&] {
     return shell("PACELINE_STATUS_DIR=$PWD/status paceline " + run_ +
@@ -110,10 +110,10 @@ TEST_F(PlayedProgram, AKilledRankIsNamed) {
   EXPECT_TRUE(contains(ran.err, "died of signal 9")) << ran.err;
 }
 
-TEST_F(PlayedProgram, ASweepHasATable) {
+TEST_F(EmulatedProgram, ASweepHasATable) {
   std::ofstream(folder() / "s.json")
       << R"({"name": "s", "workload": "mnist-mlp", "repeats": 1, "control": false,
-             "axes": {"gpus": [1, 2], "device": ["played"], "backend": ["nccl"]},
+             "axes": {"gpus": [1, 2], "device": ["emulated"], "backend": ["nccl"]},
              "fixed": {"steps": 4, "batch_per_replica": 4, "evaluate": "none"}})";
   const Ran ran = paceline("sweep s.json --results r");
   ASSERT_EQ(ran.code, 0) << ran.err;
@@ -122,9 +122,9 @@ TEST_F(PlayedProgram, ASweepHasATable) {
   EXPECT_TRUE(contains(report.out, "nccl")) << report.out;
 }
 
-TEST_F(PlayedProgram, AnElementOfAnArrayRuns) {
+TEST_F(EmulatedProgram, AnElementOfAnArrayRuns) {
   std::ofstream(folder() / "points")
-      << R"(["train","mnist-mlp","--gpus=1","--backend=nccl","--device=played","--steps=2",)"
+      << R"(["train","mnist-mlp","--gpus=1","--backend=nccl","--device=emulated","--steps=2",)"
       << R"("--batch-per-replica=4","--evaluate=none","--quiet","--store=)"
       << (folder() / "study").string()
       << R"(","--context={\"study\": \"s\", \"point\": \"gpus=1\", )"
@@ -137,7 +137,7 @@ TEST_F(PlayedProgram, AnElementOfAnArrayRuns) {
   EXPECT_EQ(paceline("element end --exit-code 0 --log log" + element).code, 0);
   const Json record = this->record("study/gpus=1/1.1.json");
   EXPECT_EQ(record["status"], "completed");
-  EXPECT_EQ(record["gpus"][0]["name"], "Played GPU");
+  EXPECT_EQ(record["gpus"][0]["name"], "Emulated GPU");
   EXPECT_EQ(paceline("element begin" + element).out, "done\n");
 }
 

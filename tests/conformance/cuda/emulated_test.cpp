@@ -13,9 +13,9 @@
 namespace paceline::cuda {
 namespace {
 
-class Played : public testing::TestWithParam<bool> {
+class Emulated : public testing::TestWithParam<bool> {
  protected:
-  Played() {
+  Emulated() {
     options_.counts = &counts_;
     options_.threads = GetParam();
     runtime_ = make_host_runtime(options_);
@@ -23,7 +23,7 @@ class Played : public testing::TestWithParam<bool> {
     second_ = runtime_->make_stream();
     event_ = runtime_->make_event();
   }
-  ~Played() override {
+  ~Emulated() override {
     runtime_->destroy_event(event_);
     runtime_->destroy_stream(first_);
     runtime_->destroy_stream(second_);
@@ -39,10 +39,10 @@ class Played : public testing::TestWithParam<bool> {
   Event event_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Order, Played, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Order, Emulated, testing::Bool(),
                          [](const auto& info) { return info.param ? "early" : "late"; });
 
-TEST_P(Played, AStreamThatWaitsComesAfter) {
+TEST_P(Emulated, AStreamThatWaitsComesAfter) {
   int from = 1, between = 0, to = 0;
   for (int round = 2; round < 50; ++round) {
     from = round;
@@ -55,7 +55,7 @@ TEST_P(Played, AStreamThatWaitsComesAfter) {
   }
 }
 
-TEST_P(Played, WhoAsksOftenEnoughIsToldThatItIsDone) {
+TEST_P(Emulated, WhoAsksOftenEnoughIsToldThatItIsDone) {
   int from = 1, to = 0;
   EXPECT_TRUE(runtime_->done(event_)) << "it was never recorded";
   for (int i = 0; i < 5; ++i) copy(to, from, first_);
@@ -65,14 +65,14 @@ TEST_P(Played, WhoAsksOftenEnoughIsToldThatItIsDone) {
   EXPECT_EQ(to, 1);
 }
 
-TEST_P(Played, FreeingMemoryWaitsForAllStreams) {
+TEST_P(Emulated, FreeingMemoryWaitsForAllStreams) {
   int from = 1, to = 0;
   copy(to, from, first_);
   runtime_->device_memory(8);
   EXPECT_EQ(to, 1);
 }
 
-TEST_P(Played, TheWorkOfADestroyedStreamRemains) {
+TEST_P(Emulated, TheWorkOfADestroyedStreamRemains) {
   int from = 1, to = 0;
   const Stream stream = runtime_->make_stream();
   copy(to, from, stream);
@@ -84,7 +84,7 @@ TEST_P(Played, TheWorkOfADestroyedStreamRemains) {
   second_ = runtime_->make_stream();
 }
 
-TEST_P(Played, AHostFunctionMustNotCallCuda) {
+TEST_P(Emulated, AHostFunctionMustNotCallCuda) {
   struct Called {
     Runtime& runtime;
     Stream stream;
@@ -99,7 +99,7 @@ TEST_P(Played, AHostFunctionMustNotCallCuda) {
   runtime_->synchronize_stream(first_);
 }
 
-TEST_P(Played, FreeingMemorySpoilsACapture) {
+TEST_P(Emulated, FreeingMemorySpoilsACapture) {
   std::unique_ptr<Memory> memory = std::make_unique<Memory>(runtime_->device_memory(8));
   runtime_->begin_capture(first_);
   memory.reset();
@@ -108,7 +108,7 @@ TEST_P(Played, FreeingMemorySpoilsACapture) {
   runtime_->cancel_capture(first_);
 }
 
-class Late : public Played {};
+class Late : public Emulated {};
 INSTANTIATE_TEST_SUITE_P(Order, Late, testing::Values(false));
 
 TEST_P(Late, NothingRunsBeforeSomebodyWaits) {
@@ -203,7 +203,7 @@ std::unique_ptr<Device> device_on(const HostOptions& options) {
 }
 
 // Where the program left no room, what would be measured beside the run is not.
-TEST(PlayedDevice, ProbesOnlyWhereThereIsRoom) {
+TEST(EmulatedDevice, ProbesOnlyWhereThereIsRoom) {
   HostCounts counts;
   HostOptions options;
   options.counts = &counts;
@@ -217,7 +217,7 @@ TEST(PlayedDevice, ProbesOnlyWhereThereIsRoom) {
   EXPECT_EQ(counts.allocations, before);
 }
 
-TEST(PlayedDevice, MemoryThatDoesNotFitIsAnError) {
+TEST(EmulatedDevice, MemoryThatDoesNotFitIsAnError) {
   HostOptions options;
   options.memory_bytes = 1000;
   const auto runtime = make_host_runtime(options);
@@ -228,14 +228,14 @@ TEST(PlayedDevice, MemoryThatDoesNotFitIsAnError) {
 }
 
 // What other ranks or the next batch wait for goes first.
-TEST(PlayedDevice, CommunicationAndCopiesHavePriority) {
+TEST(EmulatedDevice, CommunicationAndCopiesHavePriority) {
   const auto device = device_on({});
   EXPECT_EQ(priority_of(device->comm_lane().native()), StreamPriority::high);
   EXPECT_EQ(priority_of(device->copy_lane().native()), StreamPriority::high);
   EXPECT_EQ(priority_of(device->compute_lane().native()), StreamPriority::normal);
 }
 
-TEST(PlayedDevice, TheTunerKeepsNoMemory) {
+TEST(EmulatedDevice, TheTunerKeepsNoMemory) {
   HostCounts counts;
   const auto runtime = make_host_runtime(&counts);
   const auto tuner = make_gpu_tuner(*runtime, "a card");

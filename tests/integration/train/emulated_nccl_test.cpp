@@ -20,18 +20,18 @@
 namespace paceline::training {
 namespace {
 
-std::unique_ptr<Device> played(cuda::ReplayOptions replays,
-                               std::unique_ptr<cuda::Runtime> runtime) {
+std::unique_ptr<Device> emulated(cuda::ReplayOptions replays,
+                                 std::unique_ptr<cuda::Runtime> runtime) {
   auto products = cuda::make_host_products(*runtime);
   return make_device_on(std::move(runtime), std::move(products), {cuda::Math::fp32, replays, -1});
 }
 
-std::unique_ptr<Device> played(cuda::ReplayOptions replays = {},
-                               cuda::HostCounts* counts = nullptr) {
-  return played(replays, cuda::make_host_runtime(counts));
+std::unique_ptr<Device> emulated(cuda::ReplayOptions replays = {},
+                                 cuda::HostCounts* counts = nullptr) {
+  return emulated(replays, cuda::make_host_runtime(counts));
 }
 
-ReplicaGpus played_gpus(int count) {
+ReplicaGpus emulated_gpus(int count) {
   ReplicaGpus gpus;
   for (int i = 0; i < count; ++i) gpus.gpus.push_back({i, "pci " + std::to_string(i), "", ""});
   gpus.select = [](int) {};
@@ -39,7 +39,7 @@ ReplicaGpus played_gpus(int count) {
   return gpus;
 }
 
-class PlayedNccl : public testing::Test {
+class EmulatedNccl : public testing::Test {
  protected:
   void SetUp() override {
     setenv("PACELINE_CUDA_LIBS", FAKE_NCCL, 1);
@@ -66,16 +66,16 @@ training::Run make_run(int replicas) {
   return run;
 }
 
-TEST_F(PlayedNccl, TrainsLikeReplicasOnTheCpu) {
+TEST_F(EmulatedNccl, TrainsLikeReplicasOnTheCpu) {
   const DatasetPair data = mnist(60, 20);
   for (const int replicas : {2, 3}) {
     training::Run run = make_run(replicas);
     run.config.step_limit = 6;
     const Result expected = train(run, data);
-    const ReplicaGpus gpus = played_gpus(replicas);
+    const ReplicaGpus gpus = emulated_gpus(replicas);
     run.gpus = &gpus;
     run.backend = "nccl";
-    run.make_device = [] { return played(); };
+    run.make_device = [] { return emulated(); };
     const Result result = train(run, data);
     EXPECT_TRUE(result.outcome.gradients_in_backend_memory);
     for (const auto& parameters : result.parameters) EXPECT_EQ(parameters, result.parameters[0]);
@@ -94,20 +94,20 @@ TEST_F(PlayedNccl, TrainsLikeReplicasOnTheCpu) {
 
 // With batches that are incomplete on some ranks, and evaluations that take rank 0 one batch more:
 // every rank must capture the same steps.
-TEST_F(PlayedNccl, SumsWithinAStepsGraph) {
+TEST_F(EmulatedNccl, SumsWithinAStepsGraph) {
   const DatasetPair data = mnist(60, 25);
   training::Run run = make_run(3);
   run.workload = "mnist-mlp";
   run.config.step_limit = 18;
   run.config.evaluate = Evaluate::epoch;
-  const ReplicaGpus gpus = played_gpus(3);
+  const ReplicaGpus gpus = emulated_gpus(3);
   run.gpus = &gpus;
   run.backend = "nccl";
   // What all replicas did together: threads make their devices in any order.
   const auto make_result = [&](cuda::ReplayOptions replays, cuda::HostCounts& all) {
     std::vector<cuda::HostCounts> counts(3);
     std::atomic<std::size_t> next{0};
-    run.make_device = [&, replays] { return played(replays, &counts[next++]); };
+    run.make_device = [&, replays] { return emulated(replays, &counts[next++]); };
     Result result = train(run, data);
     for (const cuda::HostCounts& one : counts) {
       all.kernels += one.kernels;
@@ -129,14 +129,14 @@ TEST_F(PlayedNccl, SumsWithinAStepsGraph) {
   }
 }
 
-TEST_F(PlayedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
+TEST_F(EmulatedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
   const DatasetPair data = mnist(64, 20);
   training::Run run = make_run(2);
   run.config.step_limit = 40;
-  const ReplicaGpus gpus = played_gpus(2);
+  const ReplicaGpus gpus = emulated_gpus(2);
   run.gpus = &gpus;
   run.backend = "nccl";
-  run.make_device = [] { return played(); };
+  run.make_device = [] { return emulated(); };
   setenv("FAKE_NCCL_FAIL", "1:60", 1);  // long after the last capture
   expect_error(ErrorKind::peer_lost, {"remote process exited"}, [&] { train(run, data); });
   EXPECT_EQ(misuse(), "");
@@ -144,24 +144,24 @@ TEST_F(PlayedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
 
 // Where a stream takes no more work, as CUDA's do after a thousand launches, the launch itself
 // waits.
-TEST_F(PlayedNccl, ALaunchThatBlocksIsWatched) {
+TEST_F(EmulatedNccl, ALaunchThatBlocksIsWatched) {
   const DatasetPair data = mnist(64, 20);
   training::Run run = make_run(2);
   run.config.step_limit = 20;
   run.config.log_every = 1;
 #ifdef __SANITIZE_ADDRESS__
-  constexpr int kSeconds = 20;  // a step of a played GPU takes longer than one
+  constexpr int kSeconds = 20;  // a step of a emulated GPU takes longer than one
 #else
   constexpr int kSeconds = 2;
 #endif
   run.deadlines.abort_seconds = kSeconds;
-  const ReplicaGpus gpus = played_gpus(2);
+  const ReplicaGpus gpus = emulated_gpus(2);
   run.gpus = &gpus;
   run.backend = "nccl";
   run.make_device = [] {
     cuda::HostOptions options;
     options.most_queued = 0;
-    return played({}, cuda::make_host_runtime(options));
+    return emulated({}, cuda::make_host_runtime(options));
   };
   run.meddle = [](int rank, Program&, const Progress& progress) {
     if (rank == 1 && progress.step == 13) {

@@ -15,7 +15,7 @@ std::unique_ptr<Device> make_reference_device(const DeviceOptions& options);
 
 namespace {
 
-class MadeUpBackend : public Backend {
+class SamplePluginBackend : public Backend {
  public:
   std::string_view name() const override { return "tincans"; }
   Support serves(const Membership& membership) const override {
@@ -27,11 +27,11 @@ class MadeUpBackend : public Backend {
   std::string description() const override { return "threads that hold a string"; }
 };
 
-class MadeUpWatch : public GpuWatch {
+class SamplePluginWatch : public GpuWatch {
  public:
-  explicit MadeUpWatch(const std::vector<std::string>& pcis) : all_(pcis.size()) {
+  explicit SamplePluginWatch(const std::vector<std::string>& pcis) : all_(pcis.size()) {
     for (std::size_t i = 0; i < pcis.size(); ++i) {
-      all_[i].name = "Made-up GPU";
+      all_[i].name = "Sample GPU";
       all_[i].pci = pcis[i];
       all_[i].utilization = 0.5;
     }
@@ -42,30 +42,30 @@ class MadeUpWatch : public GpuWatch {
   std::vector<GpuUtilization> all_;
 };
 
-class MadeUpDriver : public GpuDriver {
+class SamplePluginDriver : public GpuDriver {
  public:
   std::vector<VisibleGpu> visible(std::string&) const override {
-    return {{0, "Made-up GPU", "0000:01:00.0", "GPU-a", 1, 0, 1 << 30},
-            {1, "Made-up GPU", "0000:02:00.0", "GPU-b", 1, 0, 1 << 30}};
+    return {{0, "Sample GPU", "0000:01:00.0", "GPU-a", 1, 0, 1 << 30},
+            {1, "Sample GPU", "0000:02:00.0", "GPU-b", 1, 0, 1 << 30}};
   }
   Support runs_on(const VisibleGpu&) const override { return Support::yes(); }
   void select(int) const override {}
   std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const override {
-    return std::make_unique<MadeUpWatch>(pcis);
+    return std::make_unique<SamplePluginWatch>(pcis);
   }
   void clear(void* data, std::size_t bytes) const override { std::memset(data, 0, bytes); }
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_made_up_backend() {
-  return std::make_unique<MadeUpBackend>();
+std::unique_ptr<Backend> make_sample_plugin_backend() {
+  return std::make_unique<SamplePluginBackend>();
 }
-std::unique_ptr<Device> make_made_up_device(const DeviceOptions& options) {
+std::unique_ptr<Device> make_sample_plugin_device(const DeviceOptions& options) {
   return make_reference_device(options);
 }
-std::unique_ptr<GpuDriver> make_made_up_driver() {
-  return std::make_unique<MadeUpDriver>();
+std::unique_ptr<GpuDriver> make_sample_plugin_driver() {
+  return std::make_unique<SamplePluginDriver>();
 }
 
 }  // namespace paceline

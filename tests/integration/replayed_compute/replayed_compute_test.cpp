@@ -12,14 +12,14 @@ namespace {
 
 using testing::Ran;
 
-class Sleeping : public testing::Cli {
+class ReplayedCompute : public testing::Cli {
  protected:
   const std::string run_ =
-      "train mnist-mlp --device sleeping --steps 8 --batch-per-replica 4 --train-limit 64 "
+      "train mnist-mlp --device replayed_compute --steps 8 --batch-per-replica 4 --train-limit 64 "
       "--test-limit 10 --evaluate none --quiet --json ";
 };
 
-TEST_F(Sleeping, AReplicaTakesTheRecordedTime) {
+TEST_F(ReplayedCompute, AReplicaTakesTheRecordedTime) {
   std::ofstream(folder() / "recorded") << "ready 0.25 1\n0.004 0.008 0.002\n";
   setenv("PACELINE_RECORDED", (folder() / "recorded").c_str(), 1);
   const Ran ran = paceline(run_ + "--gpus 1");
@@ -32,7 +32,7 @@ TEST_F(Sleeping, AReplicaTakesTheRecordedTime) {
   EXPECT_GE(phases["update"].get<double>(), 8 * 0.002);
 }
 
-TEST_F(Sleeping, DurationsOfAnotherNetworkAreRefused) {
+TEST_F(ReplayedCompute, DurationsOfAnotherNetworkAreRefused) {
   std::ofstream(folder() / "recorded") << "ready 1\n0.004 0.008 0.002\n";
   setenv("PACELINE_RECORDED", (folder() / "recorded").c_str(), 1);
   const Ran ran = paceline(run_ + "--gpus 1");
@@ -40,7 +40,7 @@ TEST_F(Sleeping, DurationsOfAnotherNetworkAreRefused) {
   EXPECT_EQ(ran.code, 65) << ran.err;
 }
 
-TEST_F(Sleeping, WithoutDurationsItComputesAndSaysWhenGradientsAreReady) {
+TEST_F(ReplayedCompute, WithoutDurationsItComputesAndSaysWhenGradientsAreReady) {
   const Ran ran = paceline(run_ + "--gpus 1");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const Json record = Json::parse(ran.out);

@@ -1,5 +1,6 @@
-// The device `played`: the device `cuda` on a host that plays a GPU a replica.
-// PACELINE_PLAYED_GPUS: how many of them a process sees. PACELINE_PLAYED_WATTS: what each takes.
+// The device `emulated`: the device `cuda` on a host that plays a GPU a replica.
+// PACELINE_EMULATED_GPUS: how many of them a process sees. PACELINE_EMULATED_WATTS: what each
+// takes.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -15,11 +16,11 @@ namespace paceline {
 
 namespace {
 
-class PlayedWatch : public GpuWatch {
+class EmulatedWatch : public GpuWatch {
  public:
-  explicit PlayedWatch(const std::vector<std::string>& pcis) : all_(pcis.size()) {
+  explicit EmulatedWatch(const std::vector<std::string>& pcis) : all_(pcis.size()) {
     for (std::size_t i = 0; i < pcis.size(); ++i) {
-      all_[i].name = "Played GPU";
+      all_[i].name = "Emulated GPU";
       all_[i].pci = pcis[i];
     }
   }
@@ -29,16 +30,16 @@ class PlayedWatch : public GpuWatch {
   std::vector<GpuUtilization> all_;
 };
 
-class PlayedDriver : public GpuDriver {
+class EmulatedDriver : public GpuDriver {
  public:
   std::vector<VisibleGpu> visible(std::string& why) const override {
-    const char* given = std::getenv("PACELINE_PLAYED_GPUS");
+    const char* given = std::getenv("PACELINE_EMULATED_GPUS");
     const int count = given ? std::atoi(given) : 4;
     if (count == 0) why = "nobody plays one";
     std::vector<VisibleGpu> gpus;
     for (int i = 0; i < count; ++i) {
       const std::string number = std::to_string(i);
-      gpus.push_back({i, "Played GPU", "0000:0" + number + ":00.0", "GPU-" + number, 9, 0,
+      gpus.push_back({i, "Emulated GPU", "0000:0" + number + ":00.0", "GPU-" + number, 9, 0,
                       std::size_t{1} << 40});
     }
     return gpus;
@@ -46,10 +47,10 @@ class PlayedDriver : public GpuDriver {
   Support runs_on(const VisibleGpu&) const override { return Support::yes(); }
   void select(int) const override {}
   std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const override {
-    return std::make_unique<PlayedWatch>(pcis);
+    return std::make_unique<EmulatedWatch>(pcis);
   }
   std::function<GpuPower()> power_reader(const std::string&) const override {
-    const char* given = std::getenv("PACELINE_PLAYED_WATTS");
+    const char* given = std::getenv("PACELINE_EMULATED_WATTS");
     if (!given) return {};
     return [watts = std::atof(given)] { return GpuPower{watts * now_seconds(), watts}; };
   }
@@ -58,7 +59,7 @@ class PlayedDriver : public GpuDriver {
 
 }  // namespace
 
-std::unique_ptr<Device> make_played_device(const DeviceOptions& options) {
+std::unique_ptr<Device> make_emulated_device(const DeviceOptions& options) {
   auto runtime = cuda::make_host_runtime();
   auto products = cuda::make_host_products(*runtime);
   cuda::CudaDeviceOptions wanted;
@@ -67,8 +68,8 @@ std::unique_ptr<Device> make_played_device(const DeviceOptions& options) {
   wanted.fused_sums = options.fused_sums;
   return make_device_on(std::move(runtime), std::move(products), wanted);
 }
-std::unique_ptr<GpuDriver> make_played_driver() {
-  return std::make_unique<PlayedDriver>();
+std::unique_ptr<GpuDriver> make_emulated_driver() {
+  return std::make_unique<EmulatedDriver>();
 }
 
 }  // namespace paceline

@@ -6,7 +6,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/device/cuda/gpu_runtime.h"
-#include "tests/integration/train/played.h"
+#include "tests/integration/train/emulated.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
 namespace paceline::training {
@@ -20,9 +20,9 @@ Network small() {
   return network;
 }
 
-class PlayedFaults : public OnFakeNccl {
+class EmulatedFaults : public OnFakeNccl {
  protected:
-  PlayedFaults() {
+  EmulatedFaults() {
     run_.network = &network_;
     use_gpus(run_, kReplicas);
     run_.config.batch_per_replica = 2;
@@ -99,17 +99,17 @@ class PlayedFaults : public OnFakeNccl {
   const DatasetPair data_ = mnist(24, 4);
 };
 
-TEST_F(PlayedFaults, ACallOfTheGpuFails) {
+TEST_F(EmulatedFaults, ACallOfTheGpuFails) {
   fail_every(41);
 }
 
 // Minutes: too long for CI.
-TEST_F(PlayedFaults, DISABLED_EveryCallOfTheGpuFails) {
+TEST_F(EmulatedFaults, DISABLED_EveryCallOfTheGpuFails) {
   fail_every(1);
 }
 
 // Others would have to capture the same; a lone replica goes on, and its record says how.
-TEST_F(PlayedFaults, AStepOfALoneReplicaThatIsNotCaptured) {
+TEST_F(EmulatedFaults, AStepOfALoneReplicaThatIsNotCaptured) {
   run_.config.replicas = 1;
   run_.backend = "self";
   const auto reported = [](const End& end) {
@@ -126,7 +126,7 @@ TEST_F(PlayedFaults, AStepOfALoneReplicaThatIsNotCaptured) {
   EXPECT_EQ(reported(end), 1);
 }
 
-TEST_F(PlayedFaults, ACallOfNcclFails) {
+TEST_F(EmulatedFaults, ACallOfNcclFails) {
   expected_ = train_with(0);
   ASSERT_TRUE(expected_.result) << expected_.error;
   for (const std::string call :
@@ -141,7 +141,7 @@ TEST_F(PlayedFaults, ACallOfNcclFails) {
 }
 
 // The run is over by then.
-TEST_F(PlayedFaults, LeavingNcclFails) {
+TEST_F(EmulatedFaults, LeavingNcclFails) {
   expected_ = train_with(0);
   for (const std::string call : {"finalize:1", "finalize:2"}) {
     SCOPED_TRACE(call);

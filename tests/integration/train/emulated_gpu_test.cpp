@@ -17,8 +17,8 @@
 namespace paceline::training {
 namespace {
 
-std::unique_ptr<Device> played(cuda::Math math, cuda::ReplayOptions replays = {},
-                               cuda::HostCounts* counts = nullptr) {
+std::unique_ptr<Device> emulated(cuda::Math math, cuda::ReplayOptions replays = {},
+                                 cuda::HostCounts* counts = nullptr) {
   auto runtime = cuda::make_host_runtime(counts);
   auto products = cuda::make_host_products(*runtime);
   cuda::CudaDeviceOptions options;
@@ -59,7 +59,7 @@ void trains_like_the_cpu(const std::string& workload, int replicas, int input_th
   Run run = make_run(workload, replicas);
   run.input_threads = input_threads;
   const Result expected = train(run, data);
-  run.make_device = [] { return played(cuda::Math::fp32); };
+  run.make_device = [] { return emulated(cuda::Math::fp32); };
   const Result result = train(run, data);
   EXPECT_LT(distance(result, expected), 1e-4);
   for (const auto& parameters : result.parameters) EXPECT_EQ(parameters, result.parameters[0]);
@@ -86,7 +86,7 @@ void is_traced(int replicas) {
   const Scratch scratch;
   const TraceSetup trace{scratch.path() / "trace.json"};
   training::Run run = make_run("mnist-mlp", replicas);
-  run.make_device = [] { return played(cuda::Math::fp32); };
+  run.make_device = [] { return emulated(cuda::Math::fp32); };
   run.trace = &trace;
   const double before = now_seconds();
   const Result result = train(run, mnist(52, 20));
@@ -111,29 +111,29 @@ void is_traced(int replicas) {
   EXPECT_EQ(steps, static_cast<std::size_t>(replicas) * result.outcome.steps);
 }
 
-TEST(PlayedGpu, IsTraced) {
+TEST(EmulatedGpu, IsTraced) {
   is_traced(1);
   is_traced(2);
 }
 
-TEST(PlayedGpu, TrainsLikeTheCpu) {
+TEST(EmulatedGpu, TrainsLikeTheCpu) {
   trains_like_the_cpu("mnist-mlp", 1, 0);
   trains_like_the_cpu("mnist-cnn", 1, 2);
 }
 
-TEST(PlayedGpu, ReplicasReduceThroughTheHost) {
+TEST(EmulatedGpu, ReplicasReduceThroughTheHost) {
   trains_like_the_cpu("mnist-mlp", 2, 1);
   trains_like_the_cpu("mnist-cnn", 3, 0);
 }
 
 // Two steps a slot are queued as they are, the third is captured: one launch a step from then on.
-TEST(PlayedGpu, AStepIsOneGraph) {
+TEST(EmulatedGpu, AStepIsOneGraph) {
   const DatasetPair data = mnist(52, 20);
   training::Run run = make_run("mnist-mlp", 1);
   run.config.drop_last = true;
   run.config.evaluate = Evaluate::none;
   const auto outcome_of = [&](cuda::ReplayOptions replays, cuda::HostCounts& counts) {
-    run.make_device = [&] { return played(cuda::Math::fp32, replays, &counts); };
+    run.make_device = [&] { return emulated(cuda::Math::fp32, replays, &counts); };
     return train(run, data);
   };
   cuda::HostCounts whole, parts, none;
@@ -162,7 +162,7 @@ void follows_a_recipe(int replicas) {
   run.config.weight_decay = 0.1;
   run.config.clip_norm = 0.5;
   const Result expected = train(run, data);
-  run.make_device = [] { return played(cuda::Math::fp32); };
+  run.make_device = [] { return emulated(cuda::Math::fp32); };
   const Result result = train(run, data);
   EXPECT_LT(distance(result, expected), 1e-4);
   EXPECT_EQ(result.parameters[0], result.parameters.back());
@@ -171,15 +171,15 @@ void follows_a_recipe(int replicas) {
   EXPECT_GT(distance(train(run, data), expected), 1e-4);
 }
 
-TEST(PlayedGpu, FollowsARecipeLikeTheCpu) {
+TEST(EmulatedGpu, FollowsARecipeLikeTheCpu) {
   follows_a_recipe(1);
   follows_a_recipe(2);
 }
 
-TEST(PlayedGpu, SixteenBitsTrainTheSameOnAllReplicas) {
+TEST(EmulatedGpu, SixteenBitsTrainTheSameOnAllReplicas) {
   const DatasetPair data = mnist(52, 20);
   training::Run run = make_run("mnist-cnn", 2);
-  run.make_device = [] { return played(cuda::Math::bf16); };
+  run.make_device = [] { return emulated(cuda::Math::bf16); };
   const Result result = train(run, data);
   EXPECT_EQ(result.parameters[0], result.parameters[1]);
   EXPECT_TRUE(std::isfinite(result.outcome.epochs.back().train_loss));

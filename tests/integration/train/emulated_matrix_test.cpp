@@ -1,7 +1,7 @@
 // Precision, accumulation, clipping and graphs in all combinations, on GPUs that the host plays:
 // the same bits with graphs and without, and in fp32 what the CPU trains.
 #include "engine/device/cuda/gpu_runtime.h"
-#include "tests/integration/train/played.h"
+#include "tests/integration/train/emulated.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
 namespace paceline::training {
@@ -14,8 +14,8 @@ Network all_kinds() {
   return network;
 }
 
-std::function<std::unique_ptr<Device>()> played_maker(cuda::Math math,
-                                                      cuda::ReplayOptions replays) {
+std::function<std::unique_ptr<Device>()> emulated_maker(cuda::Math math,
+                                                        cuda::ReplayOptions replays) {
   return [=] {
     auto runtime = cuda::make_host_runtime();
     auto products = cuda::make_host_products(*runtime);
@@ -26,9 +26,9 @@ std::function<std::unique_ptr<Device>()> played_maker(cuda::Math math,
   };
 }
 
-class PlayedMatrix : public OnFakeNccl {
+class EmulatedMatrix : public OnFakeNccl {
  protected:
-  PlayedMatrix() {
+  EmulatedMatrix() {
     run_.network = &network_;
     run_.config.batch_per_replica = 3;
     run_.config.epochs = 2;
@@ -72,12 +72,12 @@ class PlayedMatrix : public OnFakeNccl {
   const DatasetPair data_ = mnist(60, 8);
 };
 
-TEST_F(PlayedMatrix, NcclSumsInEveryCombination) {
+TEST_F(EmulatedMatrix, NcclSumsInEveryCombination) {
   use_gpus(run_, 2);
   for (const cuda::Math math : {cuda::Math::fp32, cuda::Math::bf16, cuda::Math::fp16}) {
     vary([&] {
-      const Result plain = train_on(played_maker(math, {false, false}));
-      EXPECT_EQ(train_on(played_maker(math, {true, true})).parameters, plain.parameters);
+      const Result plain = train_on(emulated_maker(math, {false, false}));
+      EXPECT_EQ(train_on(emulated_maker(math, {true, true})).parameters, plain.parameters);
       if (math != cuda::Math::fp32) return;
       EXPECT_LT(largest_difference(plain, train_on_cpu()), 1e-4);
     });
@@ -85,19 +85,19 @@ TEST_F(PlayedMatrix, NcclSumsInEveryCombination) {
   EXPECT_EQ(misuse(), "");
 }
 
-TEST_F(PlayedMatrix, HostsSumInEveryCombination) {
+TEST_F(EmulatedMatrix, HostsSumInEveryCombination) {
   run_.config.replicas = 2;
   vary([&] {
-    const Result result = train_on(played_maker(cuda::Math::fp32, {}));
+    const Result result = train_on(emulated_maker(cuda::Math::fp32, {}));
     EXPECT_LT(largest_difference(result, train_on_cpu()), 1e-4);
   });
 }
 
 // Batches come from a thread that writes the next one over one that was copied.
-TEST_F(PlayedMatrix, ALoneGpuIsFedByAThread) {
+TEST_F(EmulatedMatrix, ALoneGpuIsFedByAThread) {
   run_.config.replicas = 1;
   run_.input_threads = 1;
-  const Result result = train_on(played_maker(cuda::Math::fp32, {}));
+  const Result result = train_on(emulated_maker(cuda::Math::fp32, {}));
   EXPECT_LT(largest_difference(result, train_on_cpu()), 1e-4);
 }
 
