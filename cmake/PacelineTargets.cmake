@@ -32,7 +32,7 @@ if(PACELINE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endif()
 endif()
 
-# What they test is in libraries; -Og compiles a third faster than -O1. Jumps between the stacks of a emulated GPU's threads are what fortified
+# What they test is in libraries; -Og compiles a third faster than -O1. Jumps between the stacks of an emulated GPU's threads are what fortified
 # headers, some systems' default, take for an error.
 set(PACELINE_TEST_OPTIONS "$<$<CONFIG:Release>:-Og;-U_FORTIFY_SOURCE>")
 

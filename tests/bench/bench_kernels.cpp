@@ -26,7 +26,7 @@ struct Subject {
   Direction direction;
 };
 
-conformance::Replica replica_of(const Subject& subject, int batch) {
+conformance::Replica make_replica(const Subject& subject, int batch) {
   return {conformance::make_device("cpu"), subject.workload().network, batch, subject.fused};
 }
 
@@ -51,7 +51,7 @@ std::size_t bytes_moved(const Plan& plan, const Operation& op, Direction directi
 // The step up to the operation is done, so that it finds the values that it would find in training.
 void run(benchmark::State& state, const Subject& subject) {
   const auto batch = static_cast<int>(state.range(0));
-  conformance::Replica replica = replica_of(subject, batch);
+  conformance::Replica replica = make_replica(subject, batch);
   const conformance::RandomBatch inputs(subject.workload().network, batch, batch, 1);
   const Plan& plan = replica.plan();
   Program& program = replica.program();
@@ -102,7 +102,7 @@ void register_benchmarks() {
     std::vector<std::string> seen;
     for (const bool fused : {true, false}) {
       Subject subject{row.make, fused, 0, Direction::forward};
-      const conformance::Replica replica = replica_of(subject, 1);
+      const conformance::Replica replica = make_replica(subject, 1);
       for (const Operation& op : replica.plan().operations) {
         if (std::find(seen.begin(), seen.end(), op.text()) == seen.end()) {
           seen.push_back(op.text());

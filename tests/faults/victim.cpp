@@ -70,7 +70,7 @@ int rank_in(const std::string& environment) {
   return -1;
 }
 
-std::string last_line_of(const std::string& text) {
+std::string read_last_line(const std::string& text) {
   std::string last;
   for (const std::string& line : split(text, '\n')) {
     if (!trim(line).empty()) last = line;
@@ -230,7 +230,7 @@ End Victim::wait(double seconds) {
   }
   end.code = code_.value_or(-1);
   end.err = errors();
-  end.last_line = last_line_of(end.err);
+  end.last_line = read_last_line(end.err);
   return end;
 }
 

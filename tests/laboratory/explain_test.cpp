@@ -30,8 +30,8 @@ struct Trial {
   }
 };
 
-Trial trial_of(const StepLaw& law, Scaling scaling, std::vector<int> sizes, int runs,
-               double noise = 0, bool rounds = true) {
+Trial run_trial(const StepLaw& law, Scaling scaling, std::vector<int> sizes, int runs,
+                double noise = 0, bool rounds = true) {
   sizes.insert(sizes.begin(), 1);
   return {law.law(scaling),
           {.sizes = std::move(sizes), .runs = runs, .rounds = rounds},
@@ -203,7 +203,7 @@ TEST(LaboratoryExplain, NoNoiseMakesTwoAnswersOfOne) {
     for (const Scaling scaling : kScalings) {
       for (const double noise : {0.1, 0.5}) {
         for (const bool rounds : {true, false}) {
-          const Trial trial = trial_of(law, scaling, {2, 4}, 5, noise, rounds);
+          const Trial trial = run_trial(law, scaling, {2, 4}, 5, noise, rounds);
           const StoreContent content = make_content(trial.law, trial.design, trial.noise, ++seed);
           expect_no_contradiction(explain(content, Base::matched).at(0));
         }
@@ -219,7 +219,7 @@ TEST(LaboratoryExplain, WithoutNoiseNoSentenceIsFalse) {
       for (const auto& sizes : kSizes) {
         for (const int runs : {1, 3}) {
           for (const bool phases : {true, false}) {
-            Trial trial = trial_of(law, scaling, sizes, runs);
+            Trial trial = run_trial(law, scaling, sizes, runs);
             trial.design.phases = phases;
             judge_trial(trial, 0, judged);
           }
@@ -246,8 +246,8 @@ TEST(LaboratoryExplain, NoiseMisleadsNoMoreOftenThanItsIntervalsSay) {
       for (int i = 0; i < trials; ++i) {
         const std::vector<int> sizes =
             i % 2 == 0 ? std::vector<int>{2, 4} : std::vector<int>{2, 4, 8};
-        judge_trial(trial_of(law, scaling, sizes, i / 8 % 2 == 0 ? 3 : 6,
-                             i / 2 % 2 == 0 ? 0.01 : 0.06, i / 4 % 2 == 0),
+        judge_trial(run_trial(law, scaling, sizes, i / 8 % 2 == 0 ? 3 : 6,
+                              i / 2 % 2 == 0 ? 0.01 : 0.06, i / 4 % 2 == 0),
                     ++seed, judged);
       }
       for (const auto& [kind, wrong] : judged.wrong) {
@@ -273,7 +273,7 @@ TEST(LaboratoryExplain, WhatAConstantFractionMeansDependsOnTheScalingType) {
   const auto kinds = [](const char* law) {
     Kinds found;
     for (const Scaling scaling : kScalings) {
-      const Trial trial = trial_of(step_law(law), scaling, {2, 4, 8, 16}, 3);
+      const Trial trial = run_trial(step_law(law), scaling, {2, 4, 8, 16}, 3);
       const Page page = read_page(make_content(trial.law, trial.design, trial.noise, 0));
       for (const char* kind : {"steady", "grows", "falls", "no_loss"}) {
         if (page.has(kind)) found[scaling] += kind;

@@ -29,7 +29,7 @@ struct Nights {
   std::string condition{};  // which the output must state where the rate does not hold
 };
 
-History history_of(const Nights& kind, int nights, std::uint32_t seed) {
+History make_history(const Nights& kind, int nights, std::uint32_t seed) {
   RandomSequence random(20301, Stream::synthetic, seed);
   HistorySeries series;
   series.point = "4 replicas";
@@ -73,7 +73,7 @@ bool has_shift(const History& history) {
 Rate false_calls(const Nights& kind, int nights, int count, std::uint32_t seed) {
   Rate rate;
   for (int i = 0; i < count; ++i) {
-    const History history = history_of(kind, nights, seed + static_cast<std::uint32_t>(i));
+    const History history = make_history(kind, nights, seed + static_cast<std::uint32_t>(i));
     bool is_false = has_shift(history);
     if (is_false && !kind.condition.empty()) {
       is_false = !std::regex_search(to_text(history), std::regex(kind.condition));
@@ -168,8 +168,8 @@ TEST(LaboratoryHistory, ShiftsAreFoundWithTheirDateAndSize) {
                                                {365, 355, 0.04, 0.9}}) {
     Rate found, sizes;
     for (int i = 0; i < studies(200); ++i) {
-      const History history = history_of(shifted(shift.from, shift.size), shift.nights,
-                                         950000U + static_cast<std::uint32_t>(i));
+      const History history = make_history(shifted(shift.from, shift.size), shift.nights,
+                                           950000U + static_cast<std::uint32_t>(i));
       const auto& shifts = found_in(history).shifts;
       const auto it = std::ranges::find_if(shifts, [&](const LevelShift& each) {
         return std::abs(static_cast<int>(each.at) - shift.from) <= 2 && each.size > 0;
@@ -189,7 +189,7 @@ TEST(LaboratoryHistory, ShiftsAreFoundWithTheirDateAndSize) {
 // What so few nights would have shown is said, instead of nothing.
 TEST(LaboratoryHistory, AQuietSeriesSaysWhatItWouldHaveShown) {
   for (const int nights : {8, 19, 40}) {
-    const std::string text = to_text(history_of({.name = "quiet"}, nights, 960000));
+    const std::string text = to_text(make_history({.name = "quiet"}, nights, 960000));
     EXPECT_TRUE(std::regex_search(text, std::regex("would (have shown|show)"))) << text;
     EXPECT_EQ(text.find("too few sessions to tell"), std::string::npos) << text;
   }

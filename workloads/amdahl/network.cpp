@@ -17,7 +17,6 @@ namespace paceline {
 constexpr std::size_t kSamplesOfGroup = 32;
 constexpr int kNapsOfSlowSample = 9;
 constexpr double kNapSeconds = 10e-3;
-constexpr double kSerialShare = 8.0 / 40.0;
 
 class TimedSource : public SampleSource {
  public:

@@ -1,8 +1,6 @@
 #include "engine/input/decode/image.h"
 
 #include <fmt/format.h>
-#include <jerror.h>
-#include <jpeglib.h>
 #include <png.h>
 
 #include <array>
@@ -14,6 +12,8 @@
 #include "engine/input/formats/source.h"
 
 // jpeglib.h needs stdio's types and does not include them.
+#include <jerror.h>
+#include <jpeglib.h>
 
 namespace paceline {
 

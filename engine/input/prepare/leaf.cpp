@@ -1,5 +1,3 @@
-#include <jpeglib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <csetjmp>
@@ -11,6 +9,7 @@
 #include "engine/input/prepare/make.h"
 
 // jpeglib.h needs what stands above it.
+#include <jpeglib.h>
 
 namespace paceline {
 

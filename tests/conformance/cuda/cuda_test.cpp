@@ -50,17 +50,18 @@ class Cuda : public testing::TestWithParam<On> {
  protected:
   void SetUp() override {
     if (GetParam() == On::host) return;
-    const std::string why = is_gpu("cuda") ? absence_of("cuda") : "device cuda is not built here";
+    const std::string why =
+        is_gpu("cuda") ? reason_absent("cuda") : "device cuda is not built here";
     if (!why.empty()) GTEST_SKIP() << why;
   }
 };
 
-double norm_of(const std::vector<double>& values) {
+double compute_norm(const std::vector<double>& values) {
   return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
 }
 
 std::vector<double> find_gradient(Replica& replica, const std::string& name) {
-  return replica.program().read_gradient(replica.index_of(name));
+  return replica.program().read_gradient(replica.parameter_index(name));
 }
 
 void compare_step(Replica& tested, Replica& reference, const Batch& batch, double bound) {
@@ -71,8 +72,9 @@ void compare_step(Replica& tested, Replica& reference, const Batch& batch, doubl
   for (const ParameterInfo& info : reference.plan().parameters) {
     const std::vector<double> a = find_gradient(tested, info.name),
                               b = find_gradient(reference, info.name);
-    if (reference.is_cancelled_bias(reference.index_of(info.name)) || norm_of(b) < 1e-9) {
-      EXPECT_LT(norm_of(a), 0.1 * bound) << info.name;
+    if (reference.is_cancelled_bias(reference.parameter_index(info.name)) ||
+        compute_norm(b) < 1e-9) {
+      EXPECT_LT(compute_norm(a), 0.1 * bound) << info.name;
     } else {
       EXPECT_LT(relative_error(a, b), bound) << info.name;
     }
@@ -195,7 +197,7 @@ TEST(EmulatedCuda, SumsInConvolutionsAreThoseApart) {
 }
 
 TEST(Card, SumsInConvolutionsAreThoseApart) {
-  const std::string why = is_gpu("cuda") ? absence_of("cuda") : "device cuda is not built here";
+  const std::string why = is_gpu("cuda") ? reason_absent("cuda") : "device cuda is not built here";
   if (!why.empty()) GTEST_SKIP() << why;
   const Network network = bottlenecks(false, 64, {56, 56, 3});
   const auto make = [](bool fused_sums) {
@@ -248,7 +250,7 @@ TEST(EmulatedCuda, ABatchKeepsItsEpochAndItsKey) {
   Network network("mlp", {6, 5, 1}, 4);
   network.flatten().dense(16).relu().dropout(0.5).dense(4);
   const RandomBatch inputs(network, 4, 4, 1);
-  const auto loss_of = [&](bool waits) {
+  const auto compute_loss = [&](bool waits) {
     Replica replica(make_emulated("fp32", false), network, 4, true);
     Batch batch = inputs.batch();
     double loss = 0;
@@ -259,7 +261,7 @@ TEST(EmulatedCuda, ABatchKeepsItsEpochAndItsKey) {
     }
     return loss + replica.program().take_sums().loss;
   };
-  EXPECT_NEAR(loss_of(false), loss_of(true), 1e-9);
+  EXPECT_NEAR(compute_loss(false), compute_loss(true), 1e-9);
 }
 
 struct Trajectory {

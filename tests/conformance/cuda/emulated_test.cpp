@@ -230,9 +230,9 @@ TEST(EmulatedDevice, MemoryThatDoesNotFitIsAnError) {
 // What other ranks or the next batch wait for goes first.
 TEST(EmulatedDevice, CommunicationAndCopiesHavePriority) {
   const auto device = device_on({});
-  EXPECT_EQ(priority_of(device->comm_lane().native()), StreamPriority::high);
-  EXPECT_EQ(priority_of(device->copy_lane().native()), StreamPriority::high);
-  EXPECT_EQ(priority_of(device->compute_lane().native()), StreamPriority::normal);
+  EXPECT_EQ(stream_priority(device->comm_lane().native()), StreamPriority::high);
+  EXPECT_EQ(stream_priority(device->copy_lane().native()), StreamPriority::high);
+  EXPECT_EQ(stream_priority(device->compute_lane().native()), StreamPriority::normal);
 }
 
 TEST(EmulatedDevice, TheTunerKeepsNoMemory) {

@@ -50,7 +50,7 @@ using Sums = cuda::ChannelSums<cuda::BiasGradient<float>>;
 
 // Runs a kernel of this text on 300 rows of 24 channels in 5 splits. Empty: its sums are right and
 // nothing was found.
-std::vector<std::string> faults_of(const PtxModule& module) {
+std::vector<std::string> list_faults(const PtxModule& module) {
   const std::size_t rows = 300, channels = 24;
   const unsigned splits = 5;
   std::vector<float> dy(rows * channels), db(channels), partials(splits * channels);
@@ -86,14 +86,14 @@ TEST(Ptx, ABarrierThatIsTakenOutIsMissed) {
   const std::string mark = "ChannelSumsINS0_12BiasGradientIf";
   const auto begin = text.rfind(".entry", text.find(mark));
   const std::string kernel = text.substr(begin, text.find("\n}", begin) + 2 - begin);
-  EXPECT_EQ(faults_of(PtxModule(kernel)), std::vector<std::string>{});
+  EXPECT_EQ(list_faults(PtxModule(kernel)), std::vector<std::string>{});
   const std::string barrier = "bar.sync \t0;";
   int barriers = 0, found = 0;
   for (auto at = kernel.find(barrier); at != std::string::npos;
        at = kernel.find(barrier, at + 1), ++barriers) {
     std::string without = kernel;
     without.replace(at, barrier.size(), "");
-    found += !faults_of(PtxModule(without)).empty();
+    found += !list_faults(PtxModule(without)).empty();
   }
   EXPECT_GE(found, barriers - 3);
   EXPECT_GE(found, 4);

@@ -1,4 +1,4 @@
-// What the tests of conformance.cuda take for a emulated GPU is here CUDA's own runtime, imitated.
+// What the tests of conformance.cuda take for an emulated GPU is here CUDA's own runtime, imitated.
 #include <gtest/gtest.h>
 
 #include <string>

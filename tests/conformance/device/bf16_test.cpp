@@ -107,11 +107,11 @@ TEST_P(Bf16, FollowsTheReference) {
         reference.backward();
         tested.backward();
         for (const ParameterInfo& info : reference.plan().parameters) {
-          const int index = reference.index_of(info.name);
+          const int index = reference.parameter_index(info.name);
           const std::vector<double> wanted = reference.program().read_gradient(index);
           if (is_nothing(wanted)) continue;
-          errors.push_back(
-              relative_error(tested.program().read_gradient(tested.index_of(info.name)), wanted));
+          errors.push_back(relative_error(
+              tested.program().read_gradient(tested.parameter_index(info.name)), wanted));
           EXPECT_LT(errors.back(), bound)
               << info.name << (fuse ? " fused, " : ", ") << samples << " samples";
         }

@@ -233,7 +233,7 @@ bool is_gpu(const std::string& device) {
                      [&](const auto& row) { return device == row.name; });
 }
 
-std::string absence_of(const std::string& device) {
+std::string reason_absent(const std::string& device) {
   for (const auto& row : driver_table()) {
     std::string why;
     if (device == row.name && row.make()->visible(why).empty()) return "no GPU: " + why;
@@ -304,7 +304,7 @@ void Replica::backward() {
   program_->take_sums();
 }
 
-int Replica::index_of(const std::string& parameter) const {
+int Replica::parameter_index(const std::string& parameter) const {
   return index_in(plan_.parameters, parameter);
 }
 

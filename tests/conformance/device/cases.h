@@ -26,7 +26,7 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads = 1);
 
 bool is_gpu(const std::string& device);
 // Why a device of GPUs cannot be tested here; empty: it can, or is none.
-std::string absence_of(const std::string& device);
+std::string reason_absent(const std::string& device);
 
 // Random samples with labels and positions, owned.
 class RandomBatch {
@@ -55,7 +55,7 @@ class Replica {
 
   const Plan& plan() const { return plan_; }
   Program& program() { return *program_; }
-  int index_of(const std::string& parameter) const;
+  int parameter_index(const std::string& parameter) const;
   int statistic_index(const std::string& name) const;
   // Its gradient is zero but for rounding: Operation::bias_cancels.
   bool is_cancelled_bias(int parameter) const;

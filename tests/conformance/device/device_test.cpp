@@ -60,12 +60,12 @@ std::vector<Variant> variants() {
 class DeviceAgainstReference : public testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
-    const std::string why = absence_of(GetParam().device);
+    const std::string why = reason_absent(GetParam().device);
     if (!why.empty()) GTEST_SKIP() << why;
   }
 };
 
-double norm_of(const std::vector<double>& values) {
+double compute_norm(const std::vector<double>& values) {
   return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
 }
 
@@ -85,11 +85,11 @@ void compare_step(Replica& tested, Replica& reference, const Batch& batch) {
   reference.backward();
   tested.backward();
   for (const ParameterInfo& info : reference.plan().parameters) {
-    const auto a = tested.program().read_gradient(tested.index_of(info.name));
-    const auto b = reference.program().read_gradient(reference.index_of(info.name));
-    const bool cancelled = reference.is_cancelled_bias(reference.index_of(info.name));
-    if (cancelled || norm_of(b) == 0) {
-      EXPECT_LT(norm_of(a), 1e-5) << info.name;
+    const auto a = tested.program().read_gradient(tested.parameter_index(info.name));
+    const auto b = reference.program().read_gradient(reference.parameter_index(info.name));
+    const bool cancelled = reference.is_cancelled_bias(reference.parameter_index(info.name));
+    if (cancelled || compute_norm(b) == 0) {
+      EXPECT_LT(compute_norm(a), 1e-5) << info.name;
     } else {
       EXPECT_LT(relative_error(a, b), 1e-4) << info.name;
     }
@@ -143,8 +143,8 @@ TEST_P(DeviceAgainstReference, UpdatesOfEveryOptimizer) {
       for (const ParameterInfo& info : reference.plan().parameters) {
         std::vector<double> g(info.elements);
         for (double& value : g) value = static_cast<float>(random.normal());
-        tested.program().write_gradient(tested.index_of(info.name), g);
-        reference.program().write_gradient(reference.index_of(info.name), g);
+        tested.program().write_gradient(tested.parameter_index(info.name), g);
+        reference.program().write_gradient(reference.parameter_index(info.name), g);
       }
       const UpdateRule rule = update_rule(optimizer, 0.01, 0.9, step);
       for (Replica* replica : {&tested, &reference}) {
@@ -154,8 +154,8 @@ TEST_P(DeviceAgainstReference, UpdatesOfEveryOptimizer) {
       }
     }
     for (const ParameterInfo& info : reference.plan().parameters) {
-      const auto a = tested.program().read_parameter(tested.index_of(info.name));
-      const auto b = reference.program().read_parameter(reference.index_of(info.name));
+      const auto a = tested.program().read_parameter(tested.parameter_index(info.name));
+      const auto b = reference.program().read_parameter(reference.parameter_index(info.name));
       EXPECT_LT(relative_error(a, b), 1e-6)
           << info.name << ", optimizer " << static_cast<int>(optimizer);
     }
@@ -193,9 +193,9 @@ void compare_broken_step(Replica& tested, Replica& reference, const Batch& batch
   reference.backward();
   tested.backward();
   for (const ParameterInfo& info : reference.plan().parameters) {
-    const auto a = tested.program().read_gradient(tested.index_of(info.name));
-    const auto b = reference.program().read_gradient(reference.index_of(info.name));
-    if (!reference.is_cancelled_bias(reference.index_of(info.name))) {
+    const auto a = tested.program().read_gradient(tested.parameter_index(info.name));
+    const auto b = reference.program().read_gradient(reference.parameter_index(info.name));
+    if (!reference.is_cancelled_bias(reference.parameter_index(info.name))) {
       EXPECT_GE(has_nan(a), has_nan(b)) << info.name;
     }
   }
@@ -213,17 +213,17 @@ TEST_P(DeviceAgainstReference, WhatIsNoNumberReachesTheLoss) {
       const RandomBatch inputs(one.network, 2, 2, 41);
       for (const ParameterInfo& info : reference.plan().parameters) {
         SCOPED_TRACE(info.name);
-        if (reference.is_cancelled_bias(reference.index_of(info.name))) continue;
+        if (reference.is_cancelled_bias(reference.parameter_index(info.name))) continue;
         for (Replica* replica : {&tested, &reference}) {
-          auto values = replica->program().read_parameter(replica->index_of(info.name));
+          auto values = replica->program().read_parameter(replica->parameter_index(info.name));
           values.front() = kNan;
-          replica->program().write_parameter(replica->index_of(info.name), values);
+          replica->program().write_parameter(replica->parameter_index(info.name), values);
         }
         compare_broken_step(tested, reference, inputs.batch());
         for (Replica* replica : {&tested, &reference}) {
-          auto values = replica->program().read_parameter(replica->index_of(info.name));
+          auto values = replica->program().read_parameter(replica->parameter_index(info.name));
           values.front() = 0.1F;
-          replica->program().write_parameter(replica->index_of(info.name), values);
+          replica->program().write_parameter(replica->parameter_index(info.name), values);
         }
       }
     }
@@ -259,13 +259,13 @@ TEST(Reference, HandsOnWhatIsNoNumber) {
   network.conv(4, 3, 1, 1).relu().max_pool(2).flatten().dense(5).relu().dense(3);
   for (const char* name : {"conv2d/kernel", "conv2d/bias", "dense/kernel", "dense/bias"}) {
     Replica replica(make_device("reference"), network, 2, false);
-    auto values = replica.program().read_parameter(replica.index_of(name));
+    auto values = replica.program().read_parameter(replica.parameter_index(name));
     values.back() = std::numeric_limits<double>::quiet_NaN();
-    replica.program().write_parameter(replica.index_of(name), values);
+    replica.program().write_parameter(replica.parameter_index(name), values);
     const RandomBatch inputs(network, 2, 2, 7);
     EXPECT_TRUE(std::isnan(replica.loss(inputs.batch()))) << name;
     replica.backward();
-    EXPECT_TRUE(has_nan(replica.program().read_gradient(replica.index_of("conv2d/kernel"))));
+    EXPECT_TRUE(has_nan(replica.program().read_gradient(replica.parameter_index("conv2d/kernel"))));
   }
 }
 
@@ -303,7 +303,7 @@ TEST(Device, SaysWhatItCannotBe) {
 
 TEST(Device, WrongNumberOfValuesIsRefused) {
   for (const auto& row : device_table()) {
-    if (!absence_of(row.name).empty()) continue;
+    if (!reason_absent(row.name).empty()) continue;
     Replica replica(make_device(row.name), network_cases().front().network, 2, true);
     EXPECT_THROW(replica.program().write_parameter(0, std::vector<double>(1000)), Error);
   }

@@ -67,9 +67,9 @@ TEST(Reference, SmoothsLabelsAsPyTorchDoes) {
   Network network("n", {1, 1, 1}, 4);
   network.smooth_labels(0.1).dense(4);
   Replica replica(make_device("reference"), network, 1, false);
-  replica.program().write_parameter(replica.index_of("dense/kernel"),
+  replica.program().write_parameter(replica.parameter_index("dense/kernel"),
                                     std::vector<double>{0, 0, 0, 0});
-  replica.program().write_parameter(replica.index_of("dense/bias"),
+  replica.program().write_parameter(replica.parameter_index("dense/bias"),
                                     std::vector<double>{1, 2, 3, 4});
   const RandomBatch random(network, 1, 1, 1);
   Batch batch = random.batch();
@@ -79,7 +79,7 @@ TEST(Reference, SmoothsLabelsAsPyTorchDoes) {
   replica.backward();
   const double softmax[] = {0.0320586033, 0.0871443187, 0.2368828181, 0.6439142599};
   const std::vector<double> gradient =
-      replica.program().read_gradient(replica.index_of("dense/bias"));
+      replica.program().read_gradient(replica.parameter_index("dense/bias"));
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(gradient[i], softmax[i] - (i == 2 ? 0.925 : 0.025), 1e-9);
   }

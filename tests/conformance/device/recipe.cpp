@@ -44,8 +44,8 @@ void write_gradients(Replica& tested, Replica& reference, RandomSequence& random
   for (const ParameterInfo& info : reference.plan().parameters) {
     std::vector<double> g(info.elements);
     for (double& value : g) value = static_cast<float>(random.normal());
-    tested.program().write_gradient(tested.index_of(info.name), g);
-    reference.program().write_gradient(reference.index_of(info.name), g);
+    tested.program().write_gradient(tested.parameter_index(info.name), g);
+    reference.program().write_gradient(reference.parameter_index(info.name), g);
   }
 }
 
@@ -60,8 +60,8 @@ void update(Replica& replica, const UpdateRule& rule) {
 
 void compare_parameters(Replica& tested, Replica& reference, double bound) {
   for (const ParameterInfo& info : reference.plan().parameters) {
-    const auto a = tested.program().read_parameter(tested.index_of(info.name));
-    const auto b = reference.program().read_parameter(reference.index_of(info.name));
+    const auto a = tested.program().read_parameter(tested.parameter_index(info.name));
+    const auto b = reference.program().read_parameter(reference.parameter_index(info.name));
     EXPECT_LT(relative_error(a, b), bound) << info.name;
   }
 }
@@ -70,13 +70,15 @@ void compare_parameters(Replica& tested, Replica& reference, double bound) {
 void write_equal_outputs(Replica& replica) {
   Program& program = replica.program();
   const auto elements = [&](const char* name) {
-    return replica.plan().parameters[static_cast<std::size_t>(replica.index_of(name))].elements;
+    return replica.plan()
+        .parameters[static_cast<std::size_t>(replica.parameter_index(name))]
+        .elements;
   };
-  program.write_parameter(replica.index_of("dense/kernel"),
+  program.write_parameter(replica.parameter_index("dense/kernel"),
                           std::vector<double>(elements("dense/kernel"), 0.0));
   std::vector<double> bias(elements("dense/bias"));
   for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<double>(i / 3 % 4);
-  program.write_parameter(replica.index_of("dense/bias"), bias);
+  program.write_parameter(replica.parameter_index("dense/bias"), bias);
 }
 
 }  // namespace
@@ -105,10 +107,10 @@ void follow_losses(const MakeReplica& make) {
         EXPECT_GE(b.top5, b.correct);
         tested.backward();
         reference.backward();
-        EXPECT_LT(
-            relative_error(tested.program().read_gradient(tested.index_of("dense/bias")),
-                           reference.program().read_gradient(reference.index_of("dense/bias"))),
-            1e-5);
+        EXPECT_LT(relative_error(
+                      tested.program().read_gradient(tested.parameter_index("dense/bias")),
+                      reference.program().read_gradient(reference.parameter_index("dense/bias"))),
+                  1e-5);
       }
     }
   }
@@ -159,9 +161,9 @@ void follow_accumulation(const MakeReplica& make, double bound) {
     put_together(reference);
     double norm = 0;
     for (const ParameterInfo& info : reference.plan().parameters) {
-      const auto a = tested.program().read_gradient(tested.index_of(info.name));
-      const auto b = reference.program().read_gradient(reference.index_of(info.name));
-      if (!reference.is_cancelled_bias(reference.index_of(info.name))) {
+      const auto a = tested.program().read_gradient(tested.parameter_index(info.name));
+      const auto b = reference.program().read_gradient(reference.parameter_index(info.name));
+      if (!reference.is_cancelled_bias(reference.parameter_index(info.name))) {
         EXPECT_LT(relative_error(a, b), bound) << info.name;
       }
       for (const double value : b) norm += value * value;

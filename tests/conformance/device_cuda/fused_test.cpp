@@ -15,7 +15,7 @@ namespace paceline::cuda {
 namespace {
 
 // Of each offer, as kernels take seconds to compile; fp16's are bf16's but for a type.
-std::size_t built_of(Math math) {
+std::size_t count_built(Math math) {
   return math == Math::bf16 ? 2 : 1;
 }
 constexpr int kRoundings = 3;  // of scale x, of its sum with shift, and of the result
@@ -185,7 +185,7 @@ TEST_P(FusedOnCard, IsRight) {
   std::size_t built = 0;
   std::string failed;
   for (const Candidate& candidate : offered.candidates) {
-    if (built == built_of(request.shape.math)) break;
+    if (built == count_built(request.shape.math)) break;
     SCOPED_TRACE(candidate.recipe.text());
     try {
       const auto kernel = candidate.build();

@@ -104,7 +104,7 @@ struct Tolerance {
   double norm, element;
 };
 
-inline Tolerance tolerance_of(Math math) {
+inline Tolerance find_tolerance(Math math) {
   switch (math) {
     case Math::fp32:
       return {1e-5, 1e-5};
@@ -121,7 +121,7 @@ inline Tolerance tolerance_of(Math math) {
 // Empty where a result is within the tolerance. `roundings`: how many times the way to it rounds.
 inline std::string difference(const std::vector<float>& found, const Reference& wanted, Math math,
                               int roundings = 1) {
-  Tolerance tolerance = tolerance_of(math);
+  Tolerance tolerance = find_tolerance(math);
   tolerance.norm *= roundings;
   tolerance.element *= roundings;
   double error = 0, norm = 0;

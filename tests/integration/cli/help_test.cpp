@@ -47,7 +47,7 @@ const std::vector<std::string> kCommands = {"",
 
 class CliHelp : public testing::Cli {
  protected:
-  std::string help_of(const std::string& command) const {
+  std::string read_help(const std::string& command) const {
     const Ran ran = paceline(command + (contains(command, "--help") ? "" : " --help"));
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_EQ(ran.err, "") << command;
@@ -61,7 +61,7 @@ TEST_F(CliHelp, IsAsTheFilesHaveIt) {
     std::string name = command.empty() ? "paceline" : command;
     for (char& c : name) c = c == ' ' ? '_' : c;
     const std::string file = PACELINE_SOURCE_DIR "/tests/integration/cli/help/" + name + ".txt";
-    const std::string help = help_of(command);
+    const std::string help = read_help(command);
     if (writes) std::ofstream(file) << help;
     EXPECT_EQ(help, to_text(file))
         << "if this is as it should be: PACELINE_WRITE_HELP=1 test_integration_cli help";
@@ -69,7 +69,7 @@ TEST_F(CliHelp, IsAsTheFilesHaveIt) {
 }
 
 TEST_F(CliHelp, EveryVerbStandsInTheList) {
-  const std::string help = help_of("");
+  const std::string help = read_help("");
   std::size_t listed = 0;
   for (const std::string& line : split(help.substr(0, help.find("\nOptions:")), '\n')) {
     if (!line.starts_with("  ") || line[2] == ' ') continue;
@@ -82,7 +82,7 @@ TEST_F(CliHelp, EveryVerbStandsInTheList) {
 
 TEST_F(CliHelp, SaysTypesChoicesAndDefaultsWithin100Columns) {
   for (const std::string& command : kCommands) {
-    const std::string help = help_of(command);
+    const std::string help = read_help(command);
     const std::string options = help.substr(0, help.find("\nExample"));
     for (const char* word : {" TEXT ", " INT ", " FLOAT ", "REQUIRED", "Excludes:", "{true}"}) {
       EXPECT_FALSE(contains(options, word)) << command << ":" << word << "\n" << options;
@@ -92,7 +92,7 @@ TEST_F(CliHelp, SaysTypesChoicesAndDefaultsWithin100Columns) {
 }
 
 TEST_F(CliHelp, TrainShowsWhatIsUsedMostFirstAndTheRestWhenAsked) {
-  const std::string usual = help_of("train"), all = help_of("train --help-all");
+  const std::string usual = read_help("train"), all = read_help("train --help-all");
   EXPECT_LT(usual.find("Most used:"), usual.find("Where it runs:"));
   EXPECT_TRUE(contains(usual, "paceline train --help-all shows all options"));
   EXPECT_FALSE(contains(usual, "rarely used") || contains(all, "rarely used"));
@@ -107,7 +107,7 @@ TEST_F(CliHelp, TrainShowsWhatIsUsedMostFirstAndTheRestWhenAsked) {
 }
 
 TEST_F(CliHelp, TitlesAreBoldOnATerminalOnly) {
-  EXPECT_FALSE(contains(help_of("train"), "\033"));
+  EXPECT_FALSE(contains(read_help("train"), "\033"));
   if (shell("command -v script").code != 0) GTEST_SKIP() << "no script(1): no terminal to test on";
   const std::string line = " script -qec \"'" PACELINE_BINARY "' train --help\" /dev/null";
   EXPECT_TRUE(contains(shell("env -u NO_COLOR TERM=xterm" + line).out, "\033[1mMost used:"));

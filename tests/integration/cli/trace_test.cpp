@@ -31,7 +31,7 @@ class Trace : public testing::Cli {
 // sequence -> rank -> begin and end, microseconds of rank 0's clock
 using Collectives = std::map<int, std::map<int, std::pair<double, double>>>;
 
-Collectives collectives_of(const json& trace) {
+Collectives count_collectives(const json& trace) {
   Collectives found;
   for (const json& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || !event["args"].contains("sequence")) continue;
@@ -54,7 +54,7 @@ void expect_arrows(const json& trace) {
 
 // Nobody's sum ends before everybody's has begun, as far as clocks are known.
 void expect_causality(const json& trace, double tolerance) {
-  const Collectives all = collectives_of(trace);
+  const Collectives all = count_collectives(trace);
   EXPECT_GE(all.size(), 20U);
   for (const auto& [sequence, ranks] : all) {
     ASSERT_EQ(ranks.size(), 2U) << sequence;

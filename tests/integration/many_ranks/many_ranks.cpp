@@ -40,7 +40,7 @@ class Limits {
 int run(int ranks, double most_seconds) {
   Limits limits;
   const int victim = ranks * 7 / 10;
-  const RemainsFigures artifacts = judge_remains_of(ranks, victim);
+  const RemainsFigures artifacts = judge_artifacts(ranks, victim);
   const WorldFigures world = run_world(ranks);
   fmt::print("{} ranks\n", ranks);
   limits.check("all have joined the store", world.joined, "s", most_seconds);
@@ -51,7 +51,7 @@ int run(int ranks, double most_seconds) {
   limits.check("memory of rank 0, which hosts the store", world.rank0_mb, "MB", kMostMegabytes);
   limits.check("its open files", world.rank0_descriptors, "", 2.0 * ranks + 100);
   limits.check("a killed rank is named by all, after", world.heard, "s", most_seconds);
-  limits.check("cards of all ranks compared", check_cards_of(ranks), "s", most_seconds / 10);
+  limits.check("cards of all ranks compared", check_cards(ranks), "s", most_seconds / 10);
   limits.check("verdict from the files of all ranks", artifacts.judged, "s", most_seconds);
   limits.check("memory for it", artifacts.peak_mb, "MB", kMostMegabytes);
   const std::string named = fmt::format("rank {} on n{:04} ", victim, victim / 8);

@@ -69,7 +69,7 @@ struct Shared {
 
 }  // namespace
 
-RemainsFigures judge_remains_of(int ranks, int victim) {
+RemainsFigures judge_artifacts(int ranks, int victim) {
   const Scratch scratch;
   leave_files(scratch.path(), ranks, victim);
   auto& shared = *static_cast<Shared*>(
@@ -89,7 +89,7 @@ RemainsFigures judge_remains_of(int ranks, int victim) {
   return {shared.judged, shared.peak, shared.line.data()};
 }
 
-double check_cards_of(int ranks) {
+double check_cards(int ranks) {
   std::vector<RankCard> cards(static_cast<std::size_t>(ranks));
   std::vector<GpuCard> gpus(cards.size());
   for (int rank = 0; rank < ranks; ++rank) {

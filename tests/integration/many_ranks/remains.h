@@ -12,9 +12,9 @@ struct RemainsFigures {
 };
 
 // Files of a run in which `victim` vanished and all others lost it. In a process of its own.
-RemainsFigures judge_remains_of(int ranks, int victim);
+RemainsFigures judge_artifacts(int ranks, int victim);
 
 // Seconds that the checks take which compare the cards of all ranks, on nodes of 8.
-double check_cards_of(int ranks);
+double check_cards(int ranks);
 
 }  // namespace paceline

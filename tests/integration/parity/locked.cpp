@@ -104,7 +104,7 @@ double Locked::step(std::size_t step) {
   return loss;
 }
 
-int Locked::index_of(const std::string& parameter) const {
+int Locked::parameter_index(const std::string& parameter) const {
   for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
     if (plan_.parameters[i].name == parameter) return static_cast<int>(i);
   }
@@ -113,14 +113,14 @@ int Locked::index_of(const std::string& parameter) const {
 
 void Locked::copy_weights(const Locked& other) {
   for (const ParameterInfo& info : other.plan().parameters) {
-    program_->write_parameter(index_of(info.name),
-                              other.program().read_parameter(other.index_of(info.name)));
+    program_->write_parameter(parameter_index(info.name),
+                              other.program().read_parameter(other.parameter_index(info.name)));
   }
 }
 
 double gradient_error(const Locked& tested, const Locked& expected, const std::string& parameter) {
-  const auto a = tested.program().read_gradient(tested.index_of(parameter));
-  const auto b = expected.program().read_gradient(expected.index_of(parameter));
+  const auto a = tested.program().read_gradient(tested.parameter_index(parameter));
+  const auto b = expected.program().read_gradient(expected.parameter_index(parameter));
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
     difference += (a[i] - b[i]) * (a[i] - b[i]);

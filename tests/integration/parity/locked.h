@@ -28,7 +28,7 @@ class Locked {
 
   void copy_weights(const Locked& other);
   const Plan& plan() const { return plan_; }
-  int index_of(const std::string& parameter) const;
+  int parameter_index(const std::string& parameter) const;
   const Program& program() const { return *program_; }
 
  private:

@@ -11,7 +11,7 @@
 namespace paceline::parity {
 namespace {
 
-double norm_of(const std::vector<double>& values) {
+double compute_norm(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value * value;
   return std::sqrt(sum);
@@ -22,7 +22,7 @@ void expect_digest(const std::string& name, const std::vector<double>& values, c
   constexpr double kBound = 1e-8;
   const double norm = stored.at(0);
   const double size = norm / std::sqrt(static_cast<double>(values.size()));
-  EXPECT_NEAR(norm_of(values), norm, kBound * norm) << name;
+  EXPECT_NEAR(compute_norm(values), norm, kBound * norm) << name;
   EXPECT_NEAR(values[values.size() / 2], stored.at(1).get<double>(), kBound * size) << name;
   EXPECT_NEAR(values.back(), stored.at(2).get<double>(), kBound * size) << name;
 }
@@ -38,7 +38,7 @@ void expect_step(const SteppedResNet& tested, const Json& stored, const Json& st
   }
   for (const ParameterInfo& info : tested.plan().parameters) {
     if (tested.is_cancelled_bias(info.name)) {
-      EXPECT_LT(norm_of(tested.gradient(info.name)), 1e-10) << info.name;
+      EXPECT_LT(compute_norm(tested.gradient(info.name)), 1e-10) << info.name;
     }
   }
 }
@@ -100,7 +100,7 @@ void cpu_follows_reference(const Subject& subject, const std::string& precision,
     EXPECT_NEAR(loss, expected, bounds.loss * expected);
     const auto difference = [](std::vector<double> a, const std::vector<double>& b) {
       for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
-      return norm_of(a) / norm_of(b);
+      return compute_norm(a) / compute_norm(b);
     };
     for (const ParameterInfo& info : reference.plan().parameters) {
       if (reference.is_cancelled_bias(info.name)) continue;

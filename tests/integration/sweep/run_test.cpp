@@ -181,7 +181,7 @@ TEST_F(Sweep, ATimeoutEndsARun) {
 }
 
 // Processes whose command line names this folder.
-std::vector<std::string> processes_of(const fs::path& folder) {
+std::vector<std::string> list_processes(const fs::path& folder) {
   std::vector<std::string> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string pid = entry.path().filename().string();
@@ -207,13 +207,13 @@ TEST_F(Sweep, InterruptedItLeavesNoProcessAndNoRecord) {
   write_spec(R"("axes": {"gpus": [2], "backend": [")" +
              std::string(is_built("mpi") ? "mpi" : "mirrored") + "\"]}");
   Child child(command({"--set", "steps=10000000", "--no-report"}));
-  ASSERT_TRUE(comes_true([&] { return processes_of(study()).size() >= 1; }, 20));
+  ASSERT_TRUE(comes_true([&] { return list_processes(study()).size() >= 1; }, 20));
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // let the ranks meet and train
   child.signal(SIGINT);
   ChildEnd end;
   ASSERT_TRUE(comes_true([&] { return child.ended(end); }, 30));
   EXPECT_EQ(end.exit_code, 128 + SIGINT);
-  EXPECT_TRUE(comes_true([&] { return processes_of(study()).empty(); }, 5));
+  EXPECT_TRUE(comes_true([&] { return list_processes(study()).empty(); }, 5));
   const StoreContent store = load_store(study());
   EXPECT_TRUE(store.records.empty());
   EXPECT_TRUE(store.rejected.empty());

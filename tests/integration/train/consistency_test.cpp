@@ -35,7 +35,7 @@ auto change_at(std::size_t step, int of_rank) {
   };
 }
 
-std::string refusal_of(const TrainingRun& run) {
+std::string catch_refusal(const TrainingRun& run) {
   try {
     training::train(run, small_mnist());
   } catch (const Error& error) {
@@ -54,16 +54,16 @@ void expect_part(const std::string& text, const std::string& part) {
 TEST(CheckEvery, FindsRanksThatDoNotReduce) {
   TrainingRun run = checked_run(2, 5);
   run.backend = "null";
-  const std::string line = refusal_of(run);
+  const std::string line = catch_refusal(run);
   expect_part(line, "different parameters after step 5");
   run.config.check_every = 0;  // without the check it would go unseen until the end
-  expect_part(refusal_of(run), "different parameters after step 20");
+  expect_part(catch_refusal(run), "different parameters after step 20");
 }
 
 TEST(CheckEvery, NamesStepRankAndParameter) {
   TrainingRun run = checked_run(3, 5);
   run.meddle = change_at(7, 1);
-  const std::string line = refusal_of(run);
+  const std::string line = catch_refusal(run);
   expect_part(line, "different parameters after step 10 (they were equal after step 5)");
   expect_part(line, "rank 1 differs from ranks 0, 2");
   expect_part(line, "first in ");
@@ -72,7 +72,7 @@ TEST(CheckEvery, NamesStepRankAndParameter) {
 TEST(CheckEvery, EveryStepNamesTheVeryStep) {
   TrainingRun run = checked_run(2, 1);
   run.meddle = change_at(7, 1);
-  const std::string line = refusal_of(run);
+  const std::string line = catch_refusal(run);
   expect_part(line, "after step 7 (they were equal after step 6)");
   expect_part(line, "ranks 0 and 1 differ");
 }
@@ -80,7 +80,7 @@ TEST(CheckEvery, EveryStepNamesTheVeryStep) {
 TEST(CheckEvery, WithoutItTheEndStillTells) {
   TrainingRun run = checked_run(3, 0);
   run.meddle = change_at(20, 2);
-  expect_part(refusal_of(run), "after step 20: rank 2 differs from ranks 0-1");
+  expect_part(catch_refusal(run), "after step 20: rank 2 differs from ranks 0-1");
 }
 
 TEST(CheckEvery, ChangesNoBitAndIsTimedApart) {
@@ -98,7 +98,7 @@ TEST(Plans, ThatDifferAreRefusedBeforeTheFirstStep) {
     if (rank == 1) config.batch_per_replica = 8;
     return config;
   };
-  const std::string line = refusal_of(run);
+  const std::string line = catch_refusal(run);
   expect_part(line, "samples of a step: rank 0 16, rank 1 8");
 }
 

@@ -132,14 +132,14 @@ TEST(EmulatedGpu, AStepIsOneGraph) {
   training::Run run = make_run("mnist-mlp", 1);
   run.config.drop_last = true;
   run.config.evaluate = Evaluate::none;
-  const auto outcome_of = [&](cuda::ReplayOptions replays, cuda::HostCounts& counts) {
+  const auto make_outcome = [&](cuda::ReplayOptions replays, cuda::HostCounts& counts) {
     run.make_device = [&] { return emulated(cuda::Math::fp32, replays, &counts); };
     return train(run, data);
   };
   cuda::HostCounts whole, parts, none;
-  const Result expected = outcome_of({false, false}, none);
-  EXPECT_EQ(outcome_of({true, true}, whole).parameters, expected.parameters);
-  EXPECT_EQ(outcome_of({true, false}, parts).parameters, expected.parameters);
+  const Result expected = make_outcome({false, false}, none);
+  EXPECT_EQ(make_outcome({true, true}, whole).parameters, expected.parameters);
+  EXPECT_EQ(make_outcome({true, false}, parts).parameters, expected.parameters);
   EXPECT_EQ(none.graph_launches, 0U);
   EXPECT_EQ(whole.captures, 2U);
   EXPECT_EQ(whole.graph_launches, run.config.step_limit - 4);

@@ -150,7 +150,7 @@ TEST_F(EmulatedNccl, ALaunchThatBlocksIsWatched) {
   run.config.step_limit = 20;
   run.config.log_every = 1;
 #ifdef __SANITIZE_ADDRESS__
-  constexpr int kSeconds = 20;  // a step of a emulated GPU takes longer than one
+  constexpr int kSeconds = 20;  // a step of an emulated GPU takes longer than one
 #else
   constexpr int kSeconds = 2;
 #endif

@@ -20,8 +20,8 @@ Function find(const std::vector<Factory<Function>>& table, const std::string& na
   throw std::runtime_error(name + " is not built here");
 }
 
-Trainer::Setup setup_of(const Run& run, const Network& network, const DatasetPair& data,
-                        Communicator& communicator) {
+Trainer::Setup make_setup(const Run& run, const Network& network, const DatasetPair& data,
+                          Communicator& communicator) {
   DeviceOptions options;
   options.precision = run.device == "reference" ? "fp64" : "fp32";
   options.threads = run.threads;
@@ -68,7 +68,7 @@ Result train(const Run& run, const DatasetPair& data) {
     std::unique_ptr<Trainer> trainer;  // outlives the abort
     try {
       Program* program = nullptr;
-      Trainer::Setup setup = setup_of(run, network, data, *communicators[rank]);
+      Trainer::Setup setup = make_setup(run, network, data, *communicators[rank]);
       TrainConfig config;
       if (run.config_of_rank) {
         config = run.config_of_rank(static_cast<int>(rank));

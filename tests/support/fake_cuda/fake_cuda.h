@@ -58,9 +58,9 @@ void observe(std::function<void(const std::string& function, int device)> observ
 // What CUDA would not report, and what may end in anything: "a copy of memory that is freed".
 std::vector<std::string> complaints();
 
-int priority_of(cudaStream_t stream);
-unsigned flags_of(cudaStream_t stream);
-unsigned flags_of(cudaEvent_t event);
+int stream_priority(cudaStream_t stream);
+unsigned find_flags(cudaStream_t stream);
+unsigned find_flags(cudaEvent_t event);
 unsigned device_flags(int device);
 bool is_registered(const void* data);
 

@@ -164,13 +164,13 @@ std::vector<std::string> complaints() {
   return state().complaints;
 }
 
-int priority_of(cudaStream_t stream) {
+int stream_priority(cudaStream_t stream) {
   return make_stream(stream)->priority;
 }
-unsigned flags_of(cudaStream_t stream) {
+unsigned find_flags(cudaStream_t stream) {
   return make_stream(stream)->flags;
 }
-unsigned flags_of(cudaEvent_t event) {
+unsigned find_flags(cudaEvent_t event) {
   return event_at(event)->flags;
 }
 unsigned device_flags(int device) {

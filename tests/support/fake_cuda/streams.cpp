@@ -12,7 +12,7 @@ constexpr unsigned char kGarbage = 0xA5, kFreed = 0xDB;
 constexpr int kGreatestPriority = -5;
 
 // The block that holds these bytes; null: ordinary memory of the host.
-const Block* block_of(const void* data, std::size_t bytes, const char* what) {
+const Block* find_block(const void* data, std::size_t bytes, const char* what) {
   auto* at = const_cast<char*>(static_cast<const char*>(data));
   auto next = state().blocks.upper_bound(at);
   if (next == state().blocks.begin()) return nullptr;
@@ -210,7 +210,7 @@ cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 cudaError_t CUDARTAPI cudaMemset(void* data, int value, std::size_t bytes) {
   ENTER("cudaMemset");
   if (const cudaError_t refused = refuse_while_capturing()) return leave(refused);
-  const Block* block = block_of(data, bytes, "cudaMemset");
+  const Block* block = find_block(data, bytes, "cudaMemset");
   if (block == nullptr || block->on_host) return leave(cudaErrorInvalidValue);
   return leave(queue(*make_stream(nullptr), cudaGraphNodeTypeMemset,
                      [=] { std::memset(data, value, bytes); }));
@@ -219,11 +219,11 @@ cudaError_t CUDARTAPI cudaMemsetAsync(void* data, int value, std::size_t bytes,
                                       cudaStream_t stream) {
   ENTER("cudaMemsetAsync");
   const StreamPtr on = make_stream(stream);
-  const Block* block = block_of(data, bytes, "cudaMemsetAsync");
+  const Block* block = find_block(data, bytes, "cudaMemsetAsync");
   if (!on || on->device != current_device()) return leave(cudaErrorInvalidResourceHandle);
   if (block == nullptr || block->on_host) return leave(cudaErrorInvalidValue);
   return leave(queue(*on, cudaGraphNodeTypeMemset, [=, number = block->number] {
-    const Block* still = block_of(data, bytes, "cudaMemsetAsync");
+    const Block* still = find_block(data, bytes, "cudaMemsetAsync");
     if (still == nullptr || still->number != number) return complain("clears memory that is freed");
     std::memset(data, value, bytes);
   }));
@@ -235,7 +235,7 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, const void* from, std::size_t by
   if (!on) return leave(cudaErrorInvalidResourceHandle);
   if (kind != cudaMemcpyDefault) return leave(cudaErrorInvalidMemcpyDirection);
   const auto number = [bytes](const void* data) {
-    const Block* block = block_of(data, bytes, "cudaMemcpyAsync");
+    const Block* block = find_block(data, bytes, "cudaMemcpyAsync");
     return block == nullptr ? 0 : block->number;
   };
   return leave(queue(*on, cudaGraphNodeTypeMemcpy, [=, reads = number(from), writes = number(to)] {

@@ -154,10 +154,10 @@ class HostRuntime final : public Runtime {
   }
   bool done(Event event) const override {
     called("done");
-    return gpu_->streams.done(recording_of(event));
+    return gpu_->streams.done(find_recording(event));
   }
   void synchronize_event(Event event) const override {
-    gpu_->streams.finish(recording_of(event));
+    gpu_->streams.finish(find_recording(event));
     called("synchronize_event");  // after which nothing runs
   }
   void synchronize_stream(Stream stream) override {
@@ -168,7 +168,7 @@ class HostRuntime final : public Runtime {
   }
   double seconds_between(Event begin, Event end) const override {
     called("seconds_between");
-    return gpu_->streams.seconds_between(recording_of(begin), recording_of(end));
+    return gpu_->streams.seconds_between(find_recording(begin), find_recording(end));
   }
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
     called("copy");
@@ -251,7 +251,7 @@ class HostRuntime final : public Runtime {
   bool is_captured(Stream stream) const {
     return captures_here() && gpu_->capture.covers(on(stream));
   }
-  Recording recording_of(Event event) const {
+  Recording find_recording(Event event) const {
     if (captures_here()) throw Error(ErrorKind::internal, "asks for an event while it captures");
     if (of(event).capture != 0) throw Error(ErrorKind::internal, "asks for a captured event");
     return of(event).last;
@@ -301,7 +301,7 @@ std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts) {
   return make_host_runtime(options);
 }
 
-StreamPriority priority_of(Stream stream) {
+StreamPriority stream_priority(Stream stream) {
   return static_cast<HostStream*>(static_cast<FakeStream*>(stream))->priority;
 }
 

@@ -45,7 +45,7 @@ std::unique_ptr<Runtime> make_host_runtime(const HostOptions& options);
 // With PACELINE_EMULATED_THREADS=1 in the environment, with threads.
 std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts = nullptr);
 
-StreamPriority priority_of(Stream stream);  // of a emulated one
+StreamPriority stream_priority(Stream stream);  // of an emulated one
 
 // Naive loops over the operands, rounded as a GPU's are: factors as they are stored, sums in fp32.
 // `runtime` outlives it. Without `epilogues` it refuses products that have one.

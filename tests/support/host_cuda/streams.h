@@ -1,4 +1,4 @@
-// The queues of a emulated GPU's streams. As CUDA permits, work runs as late as possible: when
+// The queues of an emulated GPU's streams. As CUDA permits, work runs as late as possible: when
 // somebody waits for it. Or, with threads, as early as possible: each stream has one.
 #pragma once
 

@@ -118,7 +118,7 @@ void permute_bytes(Thread& t, const Instruction& i) {
 }
 
 template <typename T>
-T mask_of(U32 length) {
+T make_mask(U32 length) {
   return length >= 8 * sizeof(T) ? static_cast<T>(-1) : static_cast<T>((T{1} << length) - 1);
 }
 template <typename T>
@@ -126,14 +126,14 @@ void insert_bits(Thread& t, const Instruction& i) {
   const U32 at = t.get<U32>(i.from[2]) & 0xFF, length = t.get<U32>(i.from[3]) & 0xFF;
   const T into = t.get<T>(i.from[1]);
   if (at >= 8 * sizeof(T)) return t.set(i.to[0], into);
-  const T mask = static_cast<T>(mask_of<T>(length) << at);
+  const T mask = static_cast<T>(make_mask<T>(length) << at);
   t.set(i.to[0], static_cast<T>((into & ~mask) | (t.get<T>(i.from[0]) << at & mask)));
 }
 template <typename T>
 void extract_bits(Thread& t, const Instruction& i) {
   const U32 at = t.get<U32>(i.from[1]) & 0xFF, length = t.get<U32>(i.from[2]) & 0xFF;
   const T value = at >= 8 * sizeof(T) ? T{0} : static_cast<T>(t.get<T>(i.from[0]) >> at);
-  t.set(i.to[0], static_cast<T>(value & mask_of<T>(length)));
+  t.set(i.to[0], static_cast<T>(value & make_mask<T>(length)));
 }
 
 void move(Thread& t, const Instruction& i) {
@@ -145,12 +145,12 @@ void move_parts(Thread& t, const Instruction& i) {
   const U32 width = 8 * sizeof(T) / (i.parts < 2 ? 1 : i.parts);
   if (i.to[1] != 0) {
     for (U32 k = 0; k < i.parts; ++k) {
-      t.slots[i.to[k]] = t.get<T>(i.from[0]) >> width * k & mask_of<U64>(width);
+      t.slots[i.to[k]] = t.get<T>(i.from[0]) >> width * k & make_mask<U64>(width);
     }
   } else {
     U64 whole = 0;
     for (U32 k = 0; k < i.parts; ++k) {
-      whole |= (t.slots[i.from[k]] & mask_of<U64>(width)) << width * k;
+      whole |= (t.slots[i.from[k]] & make_mask<U64>(width)) << width * k;
     }
     t.set(i.to[0], static_cast<T>(whole));
   }

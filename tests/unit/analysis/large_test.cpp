@@ -18,7 +18,7 @@ struct LargeStudy {
 
 // Rows of 1 and 4 replicas, half of them with synthetic input, in a study whose plan names them
 // all and as many more.
-LargeStudy study_of(int rows) {
+LargeStudy make_study(int rows) {
   LargeStudy study;
   ExpectedRuns plan{"quick", "mnist-cnn", 1, {}};
   for (int i = 0; i < 2 * rows; ++i) {
@@ -47,7 +47,7 @@ LargeStudy study_of(int rows) {
 }
 
 double seconds_for(int rows) {
-  const LargeStudy study = study_of(rows);
+  const LargeStudy study = make_study(rows);
   const std::clock_t start = std::clock();
   const auto all = explain(study.content, Base::matched, {}, study.plans);
   EXPECT_EQ(all.size(), 1U);

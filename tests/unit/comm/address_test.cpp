@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-ProcessRank place_of(int rank, int size, int local_size, const std::string& evidence) {
+ProcessRank make_process(int rank, int size, int local_size, const std::string& evidence) {
   ProcessRank process;
   process.rank = rank;
   process.size = size;
@@ -26,7 +26,7 @@ const Environment kSlurm{{"SLURM_JOB_ID", "17"},
 
 TEST(BootstrapAddress, OfOurStarter) {
   const auto address =
-      find_bootstrap(place_of(1, 2, 2, "Paceline"),
+      find_bootstrap(make_process(1, 2, 2, "Paceline"),
                      {{"PACELINE_STORE", "10.0.0.3:4711"}, {"PACELINE_TOKEN", "secret"}});
   EXPECT_EQ(address.host, "10.0.0.3");
   EXPECT_EQ(address.ports, std::vector<std::uint16_t>{4711});
@@ -36,14 +36,14 @@ TEST(BootstrapAddress, OfOurStarter) {
 
 TEST(BootstrapAddress, OfOurStarterOverIpv6) {
   const auto address =
-      find_bootstrap(place_of(1, 2, 2, "Paceline"),
+      find_bootstrap(make_process(1, 2, 2, "Paceline"),
                      {{"PACELINE_STORE", "[fe80::1]:4711"}, {"PACELINE_TOKEN", "t"}});
   EXPECT_EQ(address.host, "fe80::1");
   EXPECT_EQ(address.ports, std::vector<std::uint16_t>{4711});
 }
 
 TEST(BootstrapAddress, OfASlurmStep) {
-  const auto address = find_bootstrap(place_of(3, 4, 2, "Slurm step"), kSlurm);
+  const auto address = find_bootstrap(make_process(3, 4, 2, "Slurm step"), kSlurm);
   EXPECT_EQ(address.host, "n03");
   EXPECT_TRUE(address.rank0_hosts);
   EXPECT_TRUE(address.across_nodes);
@@ -54,14 +54,14 @@ TEST(BootstrapAddress, OfASlurmStep) {
 }
 
 TEST(BootstrapAddress, IsTheSameInAllRanksAndDiffersBetweenSteps) {
-  const auto mine = find_bootstrap(place_of(3, 4, 2, "Slurm step"), kSlurm);
+  const auto mine = find_bootstrap(make_process(3, 4, 2, "Slurm step"), kSlurm);
   Environment other = kSlurm;
   other["SLURM_PROCID"] = "0";
-  const auto theirs = find_bootstrap(place_of(0, 4, 2, "Slurm step"), other);
+  const auto theirs = find_bootstrap(make_process(0, 4, 2, "Slurm step"), other);
   EXPECT_EQ(mine.ports, theirs.ports);
   EXPECT_EQ(mine.token, theirs.token);
   other["SLURM_STEP_ID"] = "1";
-  EXPECT_NE(mine.token, find_bootstrap(place_of(0, 4, 2, "Slurm step"), other).token);
+  EXPECT_NE(mine.token, find_bootstrap(make_process(0, 4, 2, "Slurm step"), other).token);
 }
 
 // mpirun's helper on another node is a Slurm step of its own, whose list lacks the first node.
@@ -74,8 +74,8 @@ TEST(BootstrapAddress, OfMpirunInASlurmJob) {
   second["SLURM_STEP_ID"] = "0";
   second["SLURM_STEP_NODELIST"] = "n04";
   const std::string evidence = "Open MPI (OMPI_COMM_WORLD_RANK)";
-  const auto a = find_bootstrap(place_of(0, 4, 2, evidence), first);
-  const auto b = find_bootstrap(place_of(2, 4, 2, evidence), second);
+  const auto a = find_bootstrap(make_process(0, 4, 2, evidence), first);
+  const auto b = find_bootstrap(make_process(2, 4, 2, evidence), second);
   EXPECT_EQ(a.host, "n03");
   EXPECT_EQ(b.host, "n03");
   EXPECT_EQ(a.ports, b.ports);
@@ -84,7 +84,7 @@ TEST(BootstrapAddress, OfMpirunInASlurmJob) {
 
 TEST(BootstrapAddress, OfTorchrunNeverUsesItsPort) {
   const auto address = find_bootstrap(
-      place_of(0, 4, 2, "torchrun (RANK)"),
+      make_process(0, 4, 2, "torchrun (RANK)"),
       {{"MASTER_ADDR", "head"}, {"MASTER_PORT", "29400"}, {"PACELINE_PORTS", "5000-5001"}});
   EXPECT_EQ(address.host, "head");
   EXPECT_TRUE(address.rank0_hosts);
@@ -96,33 +96,33 @@ TEST(BootstrapAddress, TheHostThatTheUserNamesComesFirst) {
   Environment environment = kSlurm;
   environment["PACELINE_STORE"] = "10.1.0.3";
   environment["MASTER_ADDR"] = "head";
-  EXPECT_EQ(find_bootstrap(place_of(3, 4, 2, "Slurm step"), environment).host, "10.1.0.3");
+  EXPECT_EQ(find_bootstrap(make_process(3, 4, 2, "Slurm step"), environment).host, "10.1.0.3");
 }
 
 TEST(BootstrapAddress, OnOneNodeIsLoopback) {
-  const auto address = find_bootstrap(place_of(0, 2, 2, "PMI (PMI_RANK)"), {});
+  const auto address = find_bootstrap(make_process(0, 2, 2, "PMI (PMI_RANK)"), {});
   EXPECT_EQ(address.host, "127.0.0.1");
   EXPECT_FALSE(address.across_nodes);
 }
 
 TEST(BootstrapAddress, SaysWhatIsMissing) {
   expect_error(ErrorKind::usage, {"rank 0 of 4", "set PACELINE_STORE"},
-               [] { find_bootstrap(place_of(0, 4, 2, "PMI (PMI_RANK)"), {}); });
+               [] { find_bootstrap(make_process(0, 4, 2, "PMI (PMI_RANK)"), {}); });
   expect_error(ErrorKind::usage, {"PACELINE_TOKEN"}, [] {
-    find_bootstrap(place_of(0, 2, 2, "alone"), {{"PACELINE_STORE", "127.0.0.1:4711"}});
+    find_bootstrap(make_process(0, 2, 2, "alone"), {{"PACELINE_STORE", "127.0.0.1:4711"}});
   });
 }
 
 TEST(BootstrapAddress, RefusesWhatIsNoAddress) {
   for (const char* store : {"host:", ":4711", "host:x", "host:70000", "[::1", "[::1]x"}) {
     expect_error(ErrorKind::usage, {"PACELINE_STORE"}, [store] {
-      find_bootstrap(place_of(0, 2, 2, "alone"),
+      find_bootstrap(make_process(0, 2, 2, "alone"),
                      {{"PACELINE_STORE", store}, {"PACELINE_TOKEN", "t"}});
     });
   }
   for (const char* ports : {"x", "0-5", "9-5", "1-2-3", "1-65536", "-"}) {
     expect_error(ErrorKind::usage, {"PACELINE_PORTS", ports}, [ports] {
-      find_bootstrap(place_of(0, 2, 2, "alone"), {{"PACELINE_PORTS", ports}});
+      find_bootstrap(make_process(0, 2, 2, "alone"), {{"PACELINE_PORTS", ports}});
     });
   }
 }

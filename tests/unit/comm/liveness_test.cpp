@@ -110,7 +110,7 @@ TEST(LivenessConnection, AKilledRankIsNamedToTheOthersAtOnce) {
   RankProcess process;
   World world(3);
   Rank zero(world.where, 0), one(world.where, 1);
-  process.join(port_of(world.server));
+  process.join(parse_port(world.server));
   const double start = now_seconds();
   process.kill_it();
   const std::string line = "rank 2 on " + this_host() + " is gone";
@@ -124,7 +124,7 @@ TEST(LivenessConnection, ARankThatExitsWithoutGoodbyeIsGone) {
   RankProcess process;
   World world(3);
   Rank zero(world.where, 0);
-  process.join(port_of(world.server));
+  process.join(parse_port(world.server));
   process.exit();
   EXPECT_EQ(zero.heard(), "rank 2 on " + this_host() + " is gone");
 }
@@ -133,7 +133,7 @@ TEST(LivenessConnection, WhoJoinsAfterALossHearsOfIt) {
   RankProcess process;
   World world(3);
   Rank zero(world.where, 0);
-  process.join(port_of(world.server));
+  process.join(parse_port(world.server));
   process.exit();
   EXPECT_NE(zero.heard(), "");
   Rank one(world.where, 1);
@@ -185,7 +185,7 @@ TEST(LivenessConnection, ARankThatDoesNotAnswerIsLate) {
   RankProcess process;
   World world(4);
   Rank zero(world.where, 0), one(world.where, 1);
-  process.join(port_of(world.server));
+  process.join(parse_port(world.server));
   process.stop();
   zero.control().note_progress(17);
   one.control().note_progress(18);

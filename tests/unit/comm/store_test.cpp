@@ -78,7 +78,7 @@ TEST(Store, SpeaksIpv6) {
   if (const auto probe = listen_at(resolve("::1").front(), 0); !probe) GTEST_SKIP() << "no IPv6";
   StoreServer server(where, 1);
   EXPECT_TRUE(server.address().starts_with("[::1]:")) << server.address();
-  where.ports = {port_of(server)};
+  where.ports = {parse_port(server)};
   StoreClient client(where, 0, kPatience);
   client.set("key", "value");
   EXPECT_EQ(client.get("key", kPatience), "value");
@@ -88,9 +88,9 @@ TEST(Store, SpeaksIpv6) {
 TEST(Store, ATakenPortIsPassedOver) {
   World taken(1);
   BootstrapAddress where = any_port();
-  where.ports = {port_of(taken.server), 0};
+  where.ports = {parse_port(taken.server), 0};
   StoreServer server(where, 1);
-  EXPECT_NE(port_of(server), port_of(taken.server));
+  EXPECT_NE(parse_port(server), parse_port(taken.server));
   where.ports.pop_back();
   expect_error(ErrorKind::usage, {"127.0.0.1", "PACELINE_PORTS"}, [&] { StoreServer(where, 1); });
 }
@@ -142,7 +142,7 @@ TEST(Store, AStrangersServiceOnAPortIsPassedOver) {
   Stranger stranger("SSH-2.0-OpenSSH_9.2\r\n");
   World world(1);
   BootstrapAddress where = world.where;
-  where.ports = {stranger.port(), port_of(world.server)};
+  where.ports = {stranger.port(), parse_port(world.server)};
   StoreClient client(where, 0, kPatience);
   EXPECT_EQ(client.server(), world.server.address());
   EXPECT_EQ(stranger.met(), 1);
@@ -158,7 +158,7 @@ TEST(Store, AnotherRunsStoreOnAPortIsPassedOver) {
       1);
   World world(1);
   BootstrapAddress where = world.where;
-  where.ports = {port_of(other), port_of(world.server)};
+  where.ports = {parse_port(other), parse_port(world.server)};
   EXPECT_EQ(StoreClient(where, 0, kPatience).server(), world.server.address());
 }
 
@@ -169,7 +169,7 @@ TEST(Store, AWrongTokenIsRefusedAndTheUserHearsIt) {
   expect_error(ErrorKind::usage, {"wrong token", "PACELINE_TOKEN"},
                [&] { StoreClient(wrong, 0, kPatience); });
   // A set that follows a wrong token without waiting for the answer changes nothing.
-  const Descriptor socket = connect_to_port(port_of(world.server));
+  const Descriptor socket = connect_to_port(parse_port(world.server));
   Message hello{MessageType::hello_store, 0, 0, wrong.token, "here"};
   Message set{MessageType::set, 1, 0, "key", "theirs"};
   ASSERT_TRUE(send_all(socket, encode(hello) + encode(set), Deadline(kPatience)));
@@ -192,7 +192,7 @@ TEST(Store, RanksOutsideTheWorldAreRefused) {
 }
 
 TEST(Store, NobodyThere) {
-  const std::uint16_t port = port_of(World(1).server);
+  const std::uint16_t port = parse_port(World(1).server);
   BootstrapAddress where = any_port();
   where.ports = {port};
   expect_error(ErrorKind::stall, {"rank 0", "within 200 ms", std::to_string(port)},
@@ -228,7 +228,7 @@ TEST(Store, RubbishDoesNotDisturbOthers) {
                                  hello + encode(Message{MessageType::goodbye}),
                                  hello.substr(0, 20)};
   for (const std::string& bytes : rubbish) {
-    sockets.push_back(connect_to_port(port_of(world.server)));
+    sockets.push_back(connect_to_port(parse_port(world.server)));
     send_all(sockets.back(), bytes, Deadline(kPatience));
   }
   // All but the last, which may still become a greeting, are dropped.
@@ -246,7 +246,7 @@ TEST(Store, RubbishDoesNotDisturbOthers) {
 TEST(Store, SilentStrangersAreDroppedAndHoldNoSlotForLong) {
   World world(1);
   std::vector<Descriptor> silent;
-  for (int i = 0; i < 300; ++i) silent.push_back(connect_to_port(port_of(world.server)));
+  for (int i = 0; i < 300; ++i) silent.push_back(connect_to_port(parse_port(world.server)));
   StoreClient client(world.where, 0, kPatience);
   client.set("key", "value");
   EXPECT_TRUE(wait_for(silent.front(), POLLIN, Deadline(kPatience)));

@@ -17,14 +17,14 @@ inline BootstrapAddress any_port(const std::string& host = "127.0.0.1") {
   return address;
 }
 
-inline std::uint16_t port_of(const StoreServer& server) {
+inline std::uint16_t parse_port(const StoreServer& server) {
   return static_cast<std::uint16_t>(*to_integer(split(server.address(), ':').back()));
 }
 
 // A store with a port of its own, and what its clients are told.
 struct World {
   explicit World(int ranks) : server(any_port(), ranks), where(any_port()) {
-    where.ports = {port_of(server)};
+    where.ports = {parse_port(server)};
   }
   StoreServer server;
   BootstrapAddress where;

@@ -189,9 +189,9 @@ TEST_F(GpuRuntime, StreamsHavePrioritiesAndDoNotWaitForTheDefaultOne) {
   Runtime& runtime = make();
   StreamLane compute(runtime), comm(runtime, StreamPriority::high);
   const auto stream = [](StreamLane& lane) { return static_cast<cudaStream_t>(lane.stream()); };
-  EXPECT_EQ(fake_cuda::priority_of(stream(compute)), 0);
-  EXPECT_LT(fake_cuda::priority_of(stream(comm)), 0);
-  EXPECT_EQ(fake_cuda::flags_of(stream(compute)), unsigned{cudaStreamNonBlocking});
+  EXPECT_EQ(fake_cuda::stream_priority(stream(compute)), 0);
+  EXPECT_LT(fake_cuda::stream_priority(stream(comm)), 0);
+  EXPECT_EQ(fake_cuda::find_flags(stream(compute)), unsigned{cudaStreamNonBlocking});
 }
 
 TEST_F(GpuRuntime, EventsAreReachedWhenTheirWorkIsDone) {

@@ -24,7 +24,7 @@ Watch ended(int code, int stopped_by = 0) {
 const std::string kKilled =
     "mpirun noticed that process rank 1 with PID 0 on node n1 exited on signal 9 (Killed).\n";
 
-std::string mpich_of(int pid) {
+std::string mpich_line(int pid) {
   return "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID " +
          std::to_string(pid) +
          " RUNNING AT n1\n=   EXIT CODE: 11\n"
@@ -71,13 +71,13 @@ TEST(Judge, WhatAllSayIsSaidWithoutARank) {
 TEST(Judge, KilledRankIsNamed) {
   expect(judge(2, {failed(0, 71, "rank 0: lost", 9), running(1)}, ended(137), {kKilled, ""}), 71,
          "rank 1 on n1 died of signal 9 (Killed); see the kernel's log: most often memory ran out");
-  expect(judge(2, {running(0), running(1)}, ended(139), {"", mpich_of(101)}), 71,
+  expect(judge(2, {running(0), running(1)}, ended(139), {"", mpich_line(101)}), 71,
          "rank 1 on n1 died of signal 11 (Segmentation fault); please report it with the command");
   // Hydra names the first that ended badly, its own victims among them.
-  expect(judge(2, {running(0), running(1)}, ended(9), {"", mpich_of(100)}), 71,
+  expect(judge(2, {running(0), running(1)}, ended(9), {"", mpich_line(100)}), 71,
          "one of ranks 0, 1 died of signal 11 (Segmentation fault); please report it with the "
          "command");
-  expect(judge(2, {running(0), failed(1, 71, "rank 1: lost", 9)}, ended(9), {"", mpich_of(100)}),
+  expect(judge(2, {running(0), failed(1, 71, "rank 1: lost", 9)}, ended(9), {"", mpich_line(100)}),
          71,
          "rank 0 on n1 died of signal 11 (Segmentation fault); please report it with the command");
 }
@@ -96,7 +96,7 @@ TEST(Judge, AHungRankThatTheLauncherKilledIsAStall) {
   expect(judge(2, {gave_up, running(1)}, ended(9), {kKilled, ""}), 72,
          "rank 0: rank 1 did not come");
   // Nobody but itself ends by a signal that no launcher sends.
-  EXPECT_EQ(judge(2, {gave_up, running(1)}, ended(11), {"", mpich_of(101)}).exit_code, 71);
+  EXPECT_EQ(judge(2, {gave_up, running(1)}, ended(11), {"", mpich_line(101)}).exit_code, 71);
 }
 
 TEST(Judge, RequestedStopIsNoFailureOfARank) {

@@ -13,7 +13,7 @@ namespace {
 using paceline::house::sources;
 
 // Comments and characters are blank, so that a quote mark begins a text.
-std::string code_of(const std::string& text) {
+std::string strip_comments(const std::string& text) {
   static const std::regex kToken(
       "//[^\n]*|R\"\\([^]*?\\)\"|\"(?:[^\"\\\\\n]|\\\\.)*\"|'(?:[^'\\\\\n]|\\\\.)'");
   std::string code = text;
@@ -69,7 +69,7 @@ const std::vector<Thrown>& errors() {
     static const std::regex kCall("\\bError\\((?=\\s*ErrorKind)|\\bthrow Error\\(");
     std::vector<Thrown> found;
     for (const auto& source : sources()) {
-      const std::string code = code_of(source.text);
+      const std::string code = strip_comments(source.text);
       for (std::sregex_iterator it(code.begin(), code.end(), kCall), end; it != end; ++it) {
         const auto at = static_cast<std::size_t>(it->position() + it->length() - 1);
         const auto line = 1 + std::count(code.begin(), code.begin() + it->position(), '\n');

@@ -66,7 +66,7 @@ std::string record_folder(const std::string& path) {
 }
 
 // "engine/comm/backends/mpi" of a backend's, device's or workload's own folder; else empty.
-std::string inner_folder_of(const std::string& path) {
+std::string inner_folder(const std::string& path) {
   for (const char* shared : {"engine/comm/wrappers/recorded/", "engine/comm/wrappers/staged/"}) {
     if (path.starts_with(shared)) return "";  // for all backends, around any of them
   }
@@ -79,7 +79,7 @@ std::string inner_folder_of(const std::string& path) {
   return "";
 }
 
-std::vector<std::string> includes_of(const Source& source) {
+std::vector<std::string> list_includes(const Source& source) {
   static const std::regex kInclude("#include \"([^\"]+/[^\"]+)\"");
   std::vector<std::string> paths;
   for (std::sregex_iterator it(source.text.begin(), source.text.end(), kInclude), end; it != end;
@@ -95,7 +95,7 @@ TEST(House, ArrowsPointDownOnly) {
     const std::string from = record_folder(source.path);
     ASSERT_TRUE(kMayUse.count(from)) << source.path << ": folder without a row in the table";
     const auto& allowed = kMayUse.at(from);
-    for (const std::string& path : includes_of(source)) {
+    for (const std::string& path : list_includes(source)) {
       const std::string to = record_folder(path);
       const bool fine =
           to == from || std::find(allowed.begin(), allowed.end(), to) != allowed.end();
@@ -108,7 +108,7 @@ TEST(House, RoomsOfAFolderStandOnThoseBelow) {
   for (const auto& entry : kRooms) {
     const auto& folder = entry.first;
     const auto& rooms = entry.second;
-    const auto floor_of = [&folder, &rooms](const std::string& path) {
+    const auto find_floor = [&folder, &rooms](const std::string& path) {
       if (!path.starts_with(folder + "/")) return rooms.end();
       const auto end = path.find('/', folder.size() + 1);
       const std::size_t begin = folder.size() + 1;
@@ -120,10 +120,10 @@ TEST(House, RoomsOfAFolderStandOnThoseBelow) {
           << folder << " " << room;
     }
     for (const Source& source : sources()) {
-      const auto from = floor_of(source.path);
+      const auto from = find_floor(source.path);
       if (from == rooms.end()) continue;
-      for (const std::string& path : includes_of(source)) {
-        const auto to = floor_of(path);
+      for (const std::string& path : list_includes(source)) {
+        const auto to = find_floor(path);
         EXPECT_TRUE(to == rooms.end() || to <= from) << source.path << " includes " << path;
       }
     }
@@ -132,9 +132,9 @@ TEST(House, RoomsOfAFolderStandOnThoseBelow) {
 
 TEST(House, BackendsDevicesAndWorkloadsDoNotKnowEachOther) {
   for (const Source& source : sources()) {
-    const std::string mine = inner_folder_of(source.path);
-    for (const std::string& path : includes_of(source)) {
-      const std::string other = inner_folder_of(path);
+    const std::string mine = inner_folder(source.path);
+    for (const std::string& path : list_includes(source)) {
+      const std::string other = inner_folder(path);
       EXPECT_TRUE(other.empty() || other == mine) << source.path << " includes " << path;
     }
   }

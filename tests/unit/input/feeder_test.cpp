@@ -209,7 +209,7 @@ TEST(Feeder, SyntheticBatchesAreStagedOnceASlot) {
 // Whatever the CPUs: pinning memory takes time, and what is staged once needs little of it.
 TEST(Feeder, SyntheticSetsTakeFewSlots) {
   const DatasetPair pair = synthetic_images(2, 3, 1, 10, 100, 10, 1);
-  const auto slots_of = [&](const Dataset& set, int threads) {
+  const auto list_slots = [&](const Dataset& set, int threads) {
     std::size_t slots = 0;
     Feeder::Setup counted = setup(0, 1, threads);
     counted.allocate = [&slots](std::size_t bytes) {
@@ -220,10 +220,10 @@ TEST(Feeder, SyntheticSetsTakeFewSlots) {
     for (int step = 0; step < 10; ++step) EXPECT_EQ(feeder.next().samples, 4U);
     return slots;
   };
-  EXPECT_EQ(slots_of(pair.train, 8), slots_of(pair.train, 1));
+  EXPECT_EQ(list_slots(pair.train, 8), list_slots(pair.train, 1));
   Dataset real = pair.train;
   real.synthetic = false;
-  EXPECT_EQ(slots_of(real, 8), 8 * slots_of(real, 1));
+  EXPECT_EQ(list_slots(real, 8), 8 * list_slots(real, 1));
 }
 
 TEST(Feeder, CountsBatchesThatStoodReady) {

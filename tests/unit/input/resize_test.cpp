@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-Image image_of(int height, int width, int channels, const std::vector<std::uint8_t>& pixels) {
+Image make_image(int height, int width, int channels, const std::vector<std::uint8_t>& pixels) {
   Image image;
   image.resize(height, width, channels);
   std::copy(pixels.begin(), pixels.end(), image.pixels.begin());
@@ -61,14 +61,14 @@ std::vector<float> by_formula(const Image& image, int height, int width) {
 
 // tf.image.resize([[1, 2], [3, 4]], [4, 4])
 TEST(Resize, AsTensorFlowDoes) {
-  const std::vector<float> out = resized(image_of(2, 2, 1, {1, 2, 3, 4}), 4, 4);
+  const std::vector<float> out = resized(make_image(2, 2, 1, {1, 2, 3, 4}), 4, 4);
   EXPECT_EQ(out, (std::vector<float>{1, 1.25, 1.75, 2, 1.5, 1.75, 2.25, 2.5, 2.5, 2.75, 3.25, 3.5,
                                      3, 3.25, 3.75, 4}));
 }
 
 // Half the size without antialiasing: pixels 1 and 2 of 4 are mixed half and half.
 TEST(Resize, NoAntialias) {
-  EXPECT_EQ(resized(image_of(1, 6, 1, {0, 10, 255, 30, 40, 50}), 1, 2),
+  EXPECT_EQ(resized(make_image(1, 6, 1, {0, 10, 255, 30, 40, 50}), 1, 2),
             (std::vector<float>{10, 40}));
 }
 
@@ -78,7 +78,7 @@ TEST(Resize, BitForBitTheFormulaOnEveryInstructionSet) {
   for (const int channels : {1, 3}) {
     for (const auto& [height, width, new_height, new_width] : sizes) {
       const Image image =
-          image_of(height, width, channels, make_pixels(height, width, channels, 1));
+          make_image(height, width, channels, make_pixels(height, width, channels, 1));
       const std::vector<float> expected = by_formula(image, new_height, new_width);
       for (const char* isa : {"", "baseline"}) {
         const std::vector<float> out = resized(image, new_height, new_width, isa);
@@ -90,7 +90,7 @@ TEST(Resize, BitForBitTheFormulaOnEveryInstructionSet) {
 }
 
 TEST(Resize, BytesAreTheRoundedFloats) {
-  const Image image = image_of(60, 91, 3, make_pixels(60, 91, 3, 4));
+  const Image image = make_image(60, 91, 3, make_pixels(60, 91, 3, 4));
   const std::vector<float> exact = resized(image, 40, 50);
   for (const char* isa : {"", "baseline"}) {
     std::vector<std::uint8_t> bytes(exact.size());
@@ -105,7 +105,7 @@ TEST(Resize, OneResizerForImagesOfAllSizes) {
   Resizer resizer;
   std::vector<float> out(30 * 30 * 3);
   for (const int side : {50, 20, 50, 31}) {
-    const Image image = image_of(side, side + 3, 3, make_pixels(side, side + 3, 3, side));
+    const Image image = make_image(side, side + 3, 3, make_pixels(side, side + 3, 3, side));
     resizer.resize(image, 30, 30, out.data());
     EXPECT_EQ(out, by_formula(image, 30, 30)) << side;
   }

@@ -21,14 +21,14 @@ void put(SampleCache& cache, std::size_t i, const std::string& data) {
   cache.put(i, static_cast<std::int32_t>(i), data.data(), data.size());
 }
 
-SampleCache cache_of(std::size_t samples, std::size_t bytes, const fs::path& folder = {}) {
+SampleCache make_cache(std::size_t samples, std::size_t bytes, const fs::path& folder = {}) {
   return {std::make_shared<CacheRegion>(CacheRegion::Size{{samples}, bytes},
                                         CacheRegion::Reach::process, folder),
           0};
 }
 
 TEST(SampleCache, KeepsUpToItsBudget) {
-  SampleCache cache = cache_of(4, 25);
+  SampleCache cache = make_cache(4, 25);
   for (const std::size_t i : {2, 0, 1}) put(cache, i, std::string(10, static_cast<char>('a' + i)));
   EXPECT_EQ(kept_text(cache, 2), "cccccccccc");
   EXPECT_EQ(cache.label(2), 2);
@@ -41,7 +41,7 @@ TEST(SampleCache, KeepsUpToItsBudget) {
 
 TEST(SampleCache, TheRestGoesToAFile) {
   const Scratch scratch;
-  SampleCache cache = cache_of(4, 15, scratch.path());
+  SampleCache cache = make_cache(4, 15, scratch.path());
   for (std::size_t i = 0; i < 4; ++i) put(cache, i, std::string(10, static_cast<char>('a' + i)));
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(kept_text(cache, i), std::string(10, static_cast<char>('a' + i)));
@@ -69,7 +69,7 @@ TEST(SampleCache, TwoSetsShareABudgetAndCountApart) {
 
 TEST(SampleCache, ThreadsThatPutTheSame) {
   constexpr std::size_t kSamples = 500;
-  SampleCache cache = cache_of(kSamples, 1 << 20);
+  SampleCache cache = make_cache(kSamples, 1 << 20);
   const auto work = [&] {
     for (std::size_t i = 0; i < kSamples; ++i) {
       const std::string data(1 + i % 100, static_cast<char>(i));

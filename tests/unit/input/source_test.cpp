@@ -24,7 +24,7 @@ std::vector<std::string> examples(int first, int count) {
   return list;
 }
 
-EncodedSample sample_of(const SampleSource& source, std::size_t i) {
+EncodedSample read_sample(const SampleSource& source, std::size_t i) {
   EncodedSample sample;
   source.read(i, sample);
   return sample;
@@ -55,7 +55,7 @@ TEST_F(SourceTest, TfdsAcrossShards) {
   const SampleSource& train = *set.split("train");
   ASSERT_EQ(train.samples(), 7U);
   for (const std::size_t i : {6, 0, 3, 2, 5}) {
-    const EncodedSample sample = sample_of(train, i);
+    const EncodedSample sample = read_sample(train, i);
     EXPECT_EQ(sample.image, "image " + std::to_string(i));
     EXPECT_EQ(sample.label, static_cast<int>(i % 3));
     EXPECT_EQ(train.label(i), sample.label);
@@ -124,8 +124,8 @@ TEST_F(SourceTest, TfdsWithOnlyATrainSplitIsDivided) {
   const SampleSource &train = *set.split("train"), &test = *set.split("test");
   ASSERT_EQ(train.samples(), 9U);
   ASSERT_EQ(test.samples(), 2U);
-  EXPECT_EQ(sample_of(train, 8).image, "image 8");
-  EXPECT_EQ(sample_of(test, 0).image, "image 9");
+  EXPECT_EQ(read_sample(train, 8).image, "image 8");
+  EXPECT_EQ(read_sample(test, 0).image, "image 9");
   EXPECT_EQ(test.label(1), 10 % 3);
   EXPECT_NE(test.where(0).find("00001-of-00002, record 3"), std::string::npos) << test.where(0);
   EXPECT_NE(train.hash(), test.hash());
@@ -152,8 +152,8 @@ TEST_F(SourceTest, TfdsBehindADamagedHeaderRecordsAreLostAndCounted) {
   const ImageSet set = skipping();
   const SampleSource& train = *set.split("train");
   ASSERT_EQ(train.samples(), 5U);
-  EXPECT_EQ(sample_of(train, 0).image, "image 0");
-  EXPECT_EQ(sample_of(train, 1).image, "image 3");  // of the next shard
+  EXPECT_EQ(read_sample(train, 0).image, "image 0");
+  EXPECT_EQ(read_sample(train, 1).image, "image 3");  // of the next shard
   ASSERT_EQ(train.lost().size(), 1U);
   EXPECT_EQ(train.lost()[0].count, 2U);
   EXPECT_EQ(train.lost()[0].text(),
@@ -231,12 +231,12 @@ TEST_F(SourceTest, ClassFoldersAreSplitByName) {
   EXPECT_EQ(set.classes, (std::vector<std::string>{"a", "b"}));
   const SampleSource& train = *set.split("train");
   ASSERT_EQ(train.samples(), 9U);
-  EXPECT_EQ(sample_of(train, 0).image, "a");
-  EXPECT_EQ(sample_of(train, 8).image, "b7");
-  EXPECT_EQ(sample_of(train, 8).label, 1);
+  EXPECT_EQ(read_sample(train, 0).image, "a");
+  EXPECT_EQ(read_sample(train, 8).image, "b7");
+  EXPECT_EQ(read_sample(train, 8).label, 1);
   const SampleSource& test = *set.split("test");
   ASSERT_EQ(test.samples(), 2U);
-  EXPECT_EQ(sample_of(test, 0).image, "b8");
+  EXPECT_EQ(read_sample(test, 0).image, "b8");
   EXPECT_TRUE(test.where(0).ends_with("/b/8.jpg"));
 }
 
@@ -257,7 +257,7 @@ TEST_F(SourceTest, ClassFoldersBelowSplits) {
   write_file(folder() / "validation" / "b" / "3.jpg", "3");
   const ImageSet set = open_image_set(folder());
   EXPECT_EQ(set.split("train")->samples(), 2U);
-  EXPECT_EQ(sample_of(*set.split("validation"), 0).label, 1);
+  EXPECT_EQ(read_sample(*set.split("validation"), 0).label, 1);
   EXPECT_FALSE(set.splits.contains("test"));
   write_file(folder() / "validation" / "c" / "4.jpg", "4");
   refuse({"a class that train/ does not have"});
@@ -274,7 +274,7 @@ TEST_F(SourceTest, LabelsCsv) {
   const ImageSet set = open_image_set(folder());
   EXPECT_EQ(set.classes, (std::vector<std::string>{"0", "owl"}));
   EXPECT_EQ(set.split("train")->samples(), 4U);
-  EXPECT_EQ(sample_of(*set.split("test"), 0).image, "image 4");
+  EXPECT_EQ(read_sample(*set.split("test"), 0).image, "image 4");
   write_file(folder() / "labels.csv", "path,label\nx/1.jpg,owl\nx/2.jpg,cat\n");
   const ImageSet named = open_image_set(folder());
   write_file(folder() / "labels.csv", "\xef\xbb\xbfpath,label\r\nx/1.jpg,owl\r\n");
@@ -332,11 +332,11 @@ TEST_F(SourceTest, Cifar10) {
   EXPECT_EQ(set.classes[3], "cat");
   const SampleSource& train = *set.split("train");
   ASSERT_EQ(train.samples(), 6U);
-  const EncodedSample sample = sample_of(train, 2);
+  const EncodedSample sample = read_sample(train, 2);
   EXPECT_EQ(sample.height, 32);
   EXPECT_EQ(sample.image.size(), 3072U);
   EXPECT_EQ(sample.image.substr(0, 6), "\x07\x08\x09\x07\x08\x09");
-  EXPECT_EQ(sample_of(train, 1).label, 9);
+  EXPECT_EQ(read_sample(train, 1).label, 9);
   EXPECT_EQ(train.where(1), "data_batch_1.bin, record 1 at byte 3073");
 }
 

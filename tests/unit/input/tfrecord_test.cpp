@@ -19,7 +19,7 @@ std::string records() {
 }
 
 // Of record i in records().
-std::size_t offset_of(std::size_t i) {
+std::size_t find_offset(std::size_t i) {
   std::size_t offset = 0;
   for (std::size_t k = 0; k < i; ++k) offset += make_record(kData[k]).size();
   return offset;
@@ -43,7 +43,8 @@ TEST(TfRecord, AnyRecordIsReadInAnyOrder) {
     file.read(i, data);
     EXPECT_EQ(data, kData[i]);
   }
-  EXPECT_EQ(file.where(2), "pets-00000-of-00001, record 2 at byte " + std::to_string(offset_of(2)));
+  EXPECT_EQ(file.where(2),
+            "pets-00000-of-00001, record 2 at byte " + std::to_string(find_offset(2)));
 }
 
 TEST(TfRecord, FromDiskInSmallReads) {
@@ -91,25 +92,26 @@ TEST(TfRecord, AnEmptyFileHoldsNoRecords) {
 
 TEST(TfRecord, ADamagedLengthIsFoundAtOnce) {
   std::string bytes = records();
-  bytes[offset_of(2)] ^= 1;
-  refuse_records(bytes,
-                 {"CRC of a record's length", "record 2 at byte " + std::to_string(offset_of(2))});
+  bytes[find_offset(2)] ^= 1;
+  refuse_records(
+      bytes, {"CRC of a record's length", "record 2 at byte " + std::to_string(find_offset(2))});
   bytes = records();
   bytes[5] ^= 1;
   refuse_records(bytes, {"no TFRecord file", "record 0 at byte 0"});
 }
 
 TEST(TfRecord, WhatPrecedesADamagedHeaderMayBeKept) {
-  const auto kept_of = [](const std::string& bytes) {
+  const auto count_kept = [](const std::string& bytes) {
     return TfRecordFile(RandomFile("pets-00000-of-00001", bytes),
                         TfRecordFile::OnDamage::keep_what_precedes);
   };
-  EXPECT_EQ(kept_of(records()).damage(), "");
-  const std::string where = "pets-00000-of-00001, record 2 at byte " + std::to_string(offset_of(2));
+  EXPECT_EQ(count_kept(records()).damage(), "");
+  const std::string where =
+      "pets-00000-of-00001, record 2 at byte " + std::to_string(find_offset(2));
   for (const std::size_t byte : {0, 7, 8, 11}) {  // of the length, of its CRC
     std::string bytes = records();
-    bytes[offset_of(2) + byte] ^= 1;
-    const TfRecordFile file = kept_of(bytes);
+    bytes[find_offset(2) + byte] ^= 1;
+    const TfRecordFile file = count_kept(bytes);
     ASSERT_EQ(file.records(), 2U);
     std::string data;
     file.read(0, data);
@@ -117,24 +119,24 @@ TEST(TfRecord, WhatPrecedesADamagedHeaderMayBeKept) {
     EXPECT_EQ(file.damage(), "the CRC of a record's length is wrong");
     EXPECT_EQ(file.where_end(), where);
   }
-  const TfRecordFile cut = kept_of(records().substr(0, offset_of(2) + 500));
+  const TfRecordFile cut = count_kept(records().substr(0, find_offset(2) + 500));
   EXPECT_EQ(cut.records(), 2U);
   EXPECT_NE(cut.damage().find("cut short"), std::string::npos);
   EXPECT_EQ(cut.where_end(), where);
   std::string first = records();
   first[3] ^= 1;
-  EXPECT_EQ(kept_of(first).records(), 0U);
-  EXPECT_NE(kept_of(first).damage(), "");
+  EXPECT_EQ(count_kept(first).records(), 0U);
+  EXPECT_NE(count_kept(first).damage(), "");
 }
 
 TEST(TfRecord, DamagedDataAreFoundWhenRead) {
   std::string bytes = records();
-  bytes[offset_of(2) + 500] ^= 1;
+  bytes[find_offset(2) + 500] ^= 1;
   const TfRecordFile file = resolve_file(bytes);
   std::string data;
   file.read(3, data);
   expect_error(ErrorKind::input,
-               {"CRC of a record's data", "record 2 at byte " + std::to_string(offset_of(2))},
+               {"CRC of a record's data", "record 2 at byte " + std::to_string(find_offset(2))},
                [&] { file.read(2, data); });
 }
 

@@ -26,7 +26,7 @@ std::string to_text(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-std::string body_of(std::size_t bytes) {
+std::string make_body(std::size_t bytes) {
   std::string body;
   for (std::size_t i = 0; i < bytes; ++i) body += static_cast<char>(i * 7 + i / 256);
   return body;
@@ -45,7 +45,7 @@ class Fetch : public ::testing::Test {
   fs::path out() const { return folder() / "out"; }
 
   // A set of one file, published with the checksum of `content`.
-  PublishedSet set_of(const std::string& name, const std::string& content) const {
+  PublishedSet make_set(const std::string& name, const std::string& content) const {
     std::ofstream(folder() / "probe", std::ios::binary) << content;
     PublishedSet set;
     set.name = "numbers";
@@ -72,7 +72,7 @@ class Fetch : public ::testing::Test {
   }
 
   // As tar.gz or zip.
-  std::string archive_of(const std::vector<Entry>& entries, bool zip = false) const {
+  std::string make_archive(const std::vector<Entry>& entries, bool zip = false) const {
     const fs::path file = folder() / "made";
     archive* writer = archive_write_new();
     if (zip) {
@@ -109,84 +109,85 @@ TEST_F(Fetch, DigestsOfKnownText) {
 }
 
 TEST_F(Fetch, AFileComesAndNothingElseIsLeft) {
-  const std::string body = body_of(300'000);
+  const std::string body = make_body(300'000);
   HttpServer server({{"a.gz", {body}}});
-  EXPECT_NE(fetch(set_of("a.gz", body), server).find("checksums match"), std::string::npos);
+  EXPECT_NE(fetch(make_set("a.gz", body), server).find("checksums match"), std::string::npos);
   EXPECT_EQ(to_text(out() / "a.gz"), body);
   EXPECT_EQ(std::distance(fs::directory_iterator(out()), {}), 1);
-  fetch(set_of("a.gz", body), server);
+  fetch(make_set("a.gz", body), server);
   EXPECT_EQ(server.requests().size(), 1U) << "what is there is not fetched again";
 }
 
 TEST_F(Fetch, GoesOnWhereTheServerBrokeOff) {
-  const std::string body = body_of(200'000);
+  const std::string body = make_body(200'000);
   HttpServer server({{"a", {.body = body, .cuts = {70'000, 50'000}}}});
-  fetch(set_of("a", body), server);
+  fetch(make_set("a", body), server);
   EXPECT_EQ(to_text(out() / "a"), body);
   EXPECT_EQ(server.requests(),
             (std::vector<std::string>{"a from 0", "a from 70000", "a from 120000"}));
 }
 
 TEST_F(Fetch, GoesOnInTheNextCall) {
-  const std::string body = body_of(200'000);
+  const std::string body = make_body(200'000);
   HttpServer server({{"a", {.body = body, .cuts = {70'000}}}});
-  expect_bad(set_of("a", body), server, {"stopped after 70000 of 200000 bytes", server.url()});
+  expect_bad(make_set("a", body), server, {"stopped after 70000 of 200000 bytes", server.url()});
   EXPECT_FALSE(fs::exists(out() / "a"));
-  fetch(set_of("a", body), server);
+  fetch(make_set("a", body), server);
   EXPECT_EQ(to_text(out() / "a"), body);
   EXPECT_EQ(server.requests().back(), "a from 70000");
 }
 
 TEST_F(Fetch, AServerWithoutRangesBeginsAgain) {
-  const std::string body = body_of(200'000);
+  const std::string body = make_body(200'000);
   HttpServer server({{"a", {.body = body, .ranges = false, .cuts = {70'000}}}});
-  fetch(set_of("a", body), server);
+  fetch(make_set("a", body), server);
   EXPECT_EQ(to_text(out() / "a"), body);
 }
 
 TEST_F(Fetch, PassingFailuresAreTriedAgainOthersAreNot) {
-  const std::string body = body_of(1000);
+  const std::string body = make_body(1000);
   HttpServer server({{"a", {.body = body, .statuses = {503, 429}}}, {"b", {.statuses = {403}}}});
-  fetch(set_of("a", body), server);
+  fetch(make_set("a", body), server);
   EXPECT_EQ(server.requests().size(), 3U);
-  expect_error(ErrorKind::input, {"403", "/b"}, [&] { fetch(set_of("b", body), server); });
-  expect_error(ErrorKind::input, {"404", "/c"}, [&] { fetch(set_of("c", body), server); });
+  expect_error(ErrorKind::input, {"403", "/b"}, [&] { fetch(make_set("b", body), server); });
+  expect_error(ErrorKind::input, {"404", "/c"}, [&] { fetch(make_set("c", body), server); });
   EXPECT_EQ(server.requests().size(), 5U) << "no retries of what will stay";
 }
 
 TEST_F(Fetch, RedirectionsAreFollowedButNotToFiles) {
-  const std::string body = body_of(1000);
+  const std::string body = make_body(1000);
   HttpServer target({{"a", {body}}});
   HttpServer server({{"a", {.statuses = {302}, .location = target.url() + "/a"}},
                      {"b", {.statuses = {302}, .location = "file:///etc/hostname"}}});
-  fetch(set_of("a", body), server);
+  fetch(make_set("a", body), server);
   EXPECT_EQ(to_text(out() / "a"), body);
-  expect_bad(set_of("b", body), server, {"file", "/b"});
+  expect_bad(make_set("b", body), server, {"file", "/b"});
 }
 
 TEST_F(Fetch, AServerThatFallsSilent) {
-  HttpServer server({{"a", {.body = body_of(1000), .silent = true}}});
-  expect_bad(set_of("a", body_of(1000)), server, {"stopped after 0 of 1000 bytes", "call again"});
+  HttpServer server({{"a", {.body = make_body(1000), .silent = true}}});
+  expect_bad(make_set("a", make_body(1000)), server,
+             {"stopped after 0 of 1000 bytes", "call again"});
 }
 
 TEST_F(Fetch, WrongBytesNeverGetTheName) {
-  const std::string body = body_of(1000);
+  const std::string body = make_body(1000);
   std::string other = body;
   other[500] ^= 1;
   HttpServer server({{"a", {other}}, {"long", {body + "more"}}, {"short", {body.substr(1)}}});
-  expect_bad(set_of("a", body), server, {"sha256 differs", "/a"});
+  expect_bad(make_set("a", body), server, {"sha256 differs", "/a"});
   EXPECT_FALSE(fs::exists(out() / ".partial/a")) << "it would be resumed";
-  expect_bad(set_of("long", body), server, {"more than the published 1000 bytes"});
-  expect_bad(set_of("short", body), server, {"after 999 of 1000 bytes"});
+  expect_bad(make_set("long", body), server, {"more than the published 1000 bytes"});
+  expect_bad(make_set("short", body), server, {"after 999 of 1000 bytes"});
   for (const char* name : {"a", "long", "short"}) EXPECT_FALSE(fs::exists(out() / name)) << name;
 }
 
 TEST_F(Fetch, WhatIsThereIsNotOverwritten) {
-  const std::string body = body_of(1000);
+  const std::string body = make_body(1000);
   HttpServer server({{"a", {body}}});
   fs::create_directories(out());
   std::ofstream(out() / "a") << "mine";
-  expect_bad(set_of("a", body), server, {"differs from the published one", "out/a"});
+  expect_bad(make_set("a", body), server, {"differs from the published one", "out/a"});
   EXPECT_EQ(to_text(out() / "a"), "mine");
   EXPECT_TRUE(server.requests().empty());
 }
@@ -199,14 +200,14 @@ TEST_F(Fetch, NobodyListensOrNoSuchHost) {
   }
   FetchOptions options{.out = out(), .mirror = url, .quiet = true, .retries = 0};
   expect_error(ErrorKind::input, {url, "https_proxy"},
-               [&] { fetch_set(set_of("a", "text"), options); });
+               [&] { fetch_set(make_set("a", "text"), options); });
   options.mirror = "ftp://127.0.0.1";
   expect_error(ErrorKind::input, {"ftp", "http:// or https://"},
-               [&] { fetch_set(set_of("a", "text"), options); });
+               [&] { fetch_set(make_set("a", "text"), options); });
 }
 
 TEST_F(Fetch, TooLittleRoomIsSeenBefore) {
-  PublishedSet set = set_of("a", "text");
+  PublishedSet set = make_set("a", "text");
   set.files[0].bytes = std::uint64_t{1} << 60;
   HttpServer server(kNoFiles);
   expect_bad(set, server, {"too little space"});
@@ -215,15 +216,15 @@ TEST_F(Fetch, TooLittleRoomIsSeenBefore) {
 
 TEST_F(Fetch, ArchivesAreUnpacked) {
   for (const bool zip : {false, true}) {
-    const std::string archive =
-        archive_of({{"set/", "", AE_IFDIR}, {"set/x/a.bin", body_of(99'999)}, {"set/b", ""}}, zip);
-    PublishedSet set = set_of(zip ? "s.zip" : "s.tar.gz", archive);
+    const std::string archive = make_archive(
+        {{"set/", "", AE_IFDIR}, {"set/x/a.bin", make_body(99'999)}, {"set/b", ""}}, zip);
+    PublishedSet set = make_set(zip ? "s.zip" : "s.tar.gz", archive);
     set.folder = "set";
     set.unpacked_bytes = 100'000;
     const std::map<std::string, HttpServer::File> files = {{set.files[0].name, {archive}}};
     HttpServer server(files);
     EXPECT_NE(fetch(set, server).find("--data"), std::string::npos);
-    EXPECT_EQ(to_text(out() / "x/a.bin"), body_of(99'999));
+    EXPECT_EQ(to_text(out() / "x/a.bin"), make_body(99'999));
     EXPECT_EQ(fs::file_size(out() / "b"), 0U);
     EXPECT_EQ(std::distance(fs::directory_iterator(out()), {}), 2);
     expect_bad(set, server, {"not empty", "out"});
@@ -235,11 +236,11 @@ TEST_F(Fetch, ArchivesAreUnpacked) {
 TEST_F(Fetch, ClassFoldersBecomeShards) {
   RandomSequence random(1, Stream::synthetic, 0);
   const std::string jpeg = encode_jpeg(paint_leaf(0, 32, 32, random), 87);
-  const std::string archive = archive_of({{"set/train/a/1.jpg", jpeg},
-                                          {"set/train/b/2.jpg", jpeg},
-                                          {"set/test/a/3.jpg", jpeg},
-                                          {"set/test/b/4.jpg", jpeg}});
-  PublishedSet set = set_of("s.tar.gz", archive);
+  const std::string archive = make_archive({{"set/train/a/1.jpg", jpeg},
+                                            {"set/train/b/2.jpg", jpeg},
+                                            {"set/test/a/3.jpg", jpeg},
+                                            {"set/test/b/4.jpg", jpeg}});
+  PublishedSet set = make_set("s.tar.gz", archive);
   set.folder = "set";
   set.unpacked_bytes = 100'000;
   const std::map<std::string, HttpServer::File> files = {{"s.tar.gz", {archive}}};
@@ -256,7 +257,7 @@ TEST_F(Fetch, ClassFoldersBecomeShards) {
 TEST_F(Fetch, AnArchiveThatWouldWriteElsewhere) {
   const auto refused = [&](const Entry& entry, const std::string& part) {
     SCOPED_TRACE(entry.name);
-    std::ofstream(folder() / "evil", std::ios::binary) << archive_of({{"ok", "1"}, entry});
+    std::ofstream(folder() / "evil", std::ios::binary) << make_archive({{"ok", "1"}, entry});
     fs::remove_all(out());
     fs::create_directories(out());
     expect_error(ErrorKind::input, {part, "evil"},
@@ -268,12 +269,12 @@ TEST_F(Fetch, AnArchiveThatWouldWriteElsewhere) {
   refused({"link", "", AE_IFLNK}, "link or device");
   refused({"fifo", "", AE_IFIFO}, "link or device");
   refused({"ok", "again"}, "a name twice");
-  refused({"large", body_of(2000)}, "more than 1.0 kB");
+  refused({"large", make_body(2000)}, "more than 1.0 kB");
   EXPECT_FALSE(fs::exists(folder() / "out-of-it"));
 }
 
 TEST_F(Fetch, ADamagedArchive) {
-  std::string archive = archive_of({{"a", body_of(50'000)}});
+  std::string archive = make_archive({{"a", make_body(50'000)}});
   std::ofstream(folder() / "cut", std::ios::binary) << archive.substr(0, archive.size() / 2);
   fs::create_directories(out());
   expect_error(ErrorKind::input, {"damaged", "cut"},

@@ -89,7 +89,7 @@ class Archive : public ::testing::Test {
   // The archive of that study, as entries to bend.
   std::vector<TarFile> entries() const {
     std::vector<TarFile> made = {{"quick/manifest.json", ""}};
-    for (const auto& [name, content] : files_of(study("good")))
+    for (const auto& [name, content] : list_files(study("good")))
       made.push_back({"quick/" + name, content});
     // A sidecar stands before its record.
     for (std::size_t i = 1; i + 1 < made.size(); ++i) {
@@ -111,7 +111,7 @@ class Archive : public ::testing::Test {
     made[0].content = manifest.dump();
   }
 
-  static std::size_t index_of(const std::vector<TarFile>& made, const std::string& name) {
+  static std::size_t entry_index(const std::vector<TarFile>& made, const std::string& name) {
     for (std::size_t i = 0; i < made.size(); ++i) {
       if (made[i].name == "quick/" + name) return i;
     }
@@ -127,9 +127,9 @@ class Archive : public ::testing::Test {
   }
   void expect_file_refused(std::vector<std::string> parts) const {
     parts.push_back(at("bad.tar.gz").string());
-    const Files before = files_of(folder_.path());
+    const Files before = list_files(folder_.path());
     expect_error(ErrorKind::input, parts, [&] { merge({"bad.tar.gz"}, "target"); });
-    EXPECT_EQ(files_of(folder_.path()), before);
+    EXPECT_EQ(list_files(folder_.path()), before);
     EXPECT_FALSE(fs::exists(at("target")));
   }
 
@@ -142,7 +142,7 @@ class Archive : public ::testing::Test {
   }
 
   // By path.
-  static Files files_of(const fs::path& folder) {
+  static Files list_files(const fs::path& folder) {
     Files files;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (!entry.is_regular_file()) continue;
@@ -158,7 +158,7 @@ class Archive : public ::testing::Test {
 
 TEST_F(Archive, IsTheStudyAndNothingElse) {
   const fs::path source = study();
-  const Files files = files_of(source);
+  const Files files = list_files(source);
   for (const char* other : {".lock", "logs/gpus=1.1.1.log", "report/report.md",
                             "slurm/journal.jsonl", "gpus=1/core.123", "gpus=1/1.1.json.77.0.tmp"}) {
     fs::create_directories((source / other).parent_path());
@@ -178,7 +178,7 @@ TEST_F(Archive, IsTheStudyAndNothingElse) {
   EXPECT_EQ(manifest["missing"][0]["point"], "gpus=2");
 
   const MergedStudy merged = merge({"a.tar.zst"}, "new");
-  EXPECT_EQ(files_of(at("new")), files) << "byte for byte";
+  EXPECT_EQ(list_files(at("new")), files) << "byte for byte";
   EXPECT_EQ(merged.archives[0].runs, 4U);
   EXPECT_EQ(merged.archives[0].known, 0U);
   EXPECT_EQ(to_json(merged.summary), to_json(archived.summary));
@@ -220,7 +220,7 @@ TEST_F(Archive, IsNeverHalfWrittenAndReplacesNothing) {
   for (const auto& entry : fs::directory_iterator(folder_.path())) {
     EXPECT_FALSE(entry.path().filename().string().starts_with("b.tar")) << entry.path();
   }
-  EXPECT_EQ(files_of(folder_.path())["a.tar.gz"], "mine");
+  EXPECT_EQ(list_files(folder_.path())["a.tar.gz"], "mine");
 }
 
 TEST_F(Archive, LeavesOutWhatIsDamagedAndSaysSo) {
@@ -258,17 +258,17 @@ TEST_F(Archive, OfHostileNamesIsRefused) {
     expect_refused(made, {"has no place"});
   }
   auto made = good;
-  made[index_of(made, "plan.json")].name = "../plan.json";
+  made[entry_index(made, "plan.json")].name = "../plan.json";
   expect_refused(made, {"entry ../plan.json", "the manifest lists plan.json here"});
   made = good;
-  made[index_of(made, "gpus=2/2.1.json")].name = "other/gpus=2/2.1.json";
+  made[entry_index(made, "gpus=2/2.1.json")].name = "other/gpus=2/2.1.json";
   expect_refused(made, {"entry other/gpus=2/2.1.json", "the manifest lists"});
 }
 
 TEST_F(Archive, OfLinksAndFoldersIsRefused) {
   for (const unsigned type : {unsigned{AE_IFLNK}, unsigned{AE_IFDIR}, unsigned{AE_IFIFO}}) {
     auto made = entries();
-    TarFile& entry = made[index_of(made, "gpus=1/1.1.json")];
+    TarFile& entry = made[entry_index(made, "gpus=1/1.1.json")];
     entry.type = type;
     entry.content.clear();
     expect_refused(made, {"entry quick/gpus=1/1.1.json", "holds a link, a folder or a device"});
@@ -279,7 +279,7 @@ TEST_F(Archive, OfLinksAndFoldersIsRefused) {
 TEST_F(Archive, ThatIsDamagedIsRefusedBeforeAnythingIsWritten) {
   const std::vector<TarFile> good = entries();
   auto made = good;
-  std::string& record = made[index_of(made, "gpus=2/2.1.json")].content;
+  std::string& record = made[entry_index(made, "gpus=2/2.1.json")].content;
   record[record.find("killed")] = 'K';
   expect_refused(made, {"entry quick/gpus=2/2.1.json", "differs from its hash", "get it again"});
   made = good;
@@ -318,7 +318,7 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
   const std::vector<TarFile> good = entries();
   const auto bent = [&](const std::string& name, const std::string& from, const std::string& to) {
     auto made = good;
-    std::string& text = made[index_of(made, name)].content;
+    std::string& text = made[entry_index(made, name)].content;
     const auto place = text.find(from);
     EXPECT_NE(place, std::string::npos) << text;
     if (place != std::string::npos) text.replace(place, from.size(), to);
@@ -343,7 +343,7 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
   expect_refused(bent("plan.json", "\"study\": \"quick\"", "\"study\": \"slow\""),
                  {"entry plan.json", "the plan is of study slow, not quick"});
   auto made = good;
-  made.erase(made.begin() + static_cast<long>(index_of(made, "gpus=1/1.1.json")));
+  made.erase(made.begin() + static_cast<long>(entry_index(made, "gpus=1/1.1.json")));
   list(made);
   expect_refused(made, {"no record follows its step samples"});
 }
@@ -380,12 +380,12 @@ TEST_F(Archive, ThatUnpacksToFarTooMuchIsRefused) {
   const std::vector<TarFile> good = entries();
   auto made = good;
   const std::string zeros(100 << 20, '\0');
-  made[index_of(made, "gpus=1/1.1.steps.gz")].content = zeros;
+  made[entry_index(made, "gpus=1/1.1.steps.gz")].content = zeros;
   expect_refused(made, {"entry quick/gpus=1/1.1.steps.gz", "larger than 14 bytes"});
   list(made);
   expect_refused(made, {"would unpack to 105 MB"});
   made = good;
-  made[index_of(made, "gpus=1/1.1.json")].content = std::string(kRecordLimitBytes + 1, ' ');
+  made[entry_index(made, "gpus=1/1.1.json")].content = std::string(kRecordLimitBytes + 1, ' ');
   list(made);
   expect_refused(made, {"gpus=1/1.1.json is said to have 32769 bytes, over the limit of 32768"});
   made[0].content = zeros;
@@ -411,10 +411,10 @@ TEST_F(Archive, OfAnotherSiteAddsRunsAndChangesNone) {
     fs::copy(at("quick") / file, at("there") / file);
   write_wanted(at("there"), make_plan({1, 4}, 3));
   write_archive(at("there"), at("b.tar.zst"), kVersion);
-  const Files before = files_of(at("quick"));
+  const Files before = list_files(at("quick"));
 
   const MergedStudy said = merge({"b.tar.zst"}, "quick", true);
-  EXPECT_EQ(files_of(at("quick")), before) << "a dry run";
+  EXPECT_EQ(list_files(at("quick")), before) << "a dry run";
   const MergedStudy merged = merge({"b.tar.zst"}, "quick");
   EXPECT_EQ(to_json(said.summary), to_json(merged.summary));
   for (const MergedStudy* each : {&said, &merged}) {
@@ -422,7 +422,7 @@ TEST_F(Archive, OfAnotherSiteAddsRunsAndChangesNone) {
     EXPECT_EQ(each->archives[0].known, 1U) << "one run was in both";
     EXPECT_EQ(each->archives[0].renumbered, 2U);
   }
-  const Files after = files_of(at("quick"));
+  const Files after = list_files(at("quick"));
   for (const auto& [name, content] : before) {
     EXPECT_EQ(after.at(name) == content, name != "plan.json") << name;
   }
@@ -446,17 +446,17 @@ TEST_F(Archive, OfAnotherSiteAddsRunsAndChangesNone) {
   EXPECT_EQ(missing, (std::vector<std::string>{"gpus=1: 3", "gpus=2: 3", "gpus=4: 2"}));
 
   EXPECT_EQ(merge({"b.tar.zst"}, "quick").archives[0].known, 4U) << "repeated";
-  EXPECT_EQ(files_of(at("quick")), after);
+  EXPECT_EQ(list_files(at("quick")), after);
 }
 
 TEST_F(Archive, AMergeThatWasKilledIsCompletedByTheNext) {
   study();
   write_archive(at("quick"), at("a.tar.zst"), kVersion);
-  const Files all = files_of(at("quick"));
+  const Files all = list_files(at("quick"));
   fs::create_directories(at("new/gpus=1"));
   fs::copy(at("quick/gpus=1/1.1.steps.gz"), at("new/gpus=1"));  // its record was to follow
   EXPECT_EQ(merge({"a.tar.zst"}, "new").archives[0].renumbered, 0U);
-  EXPECT_EQ(files_of(at("new")), all);
+  EXPECT_EQ(list_files(at("new")), all);
   fs::create_directories(at("other/gpus=1"));
   std::ofstream(at("other/gpus=1/1.1.steps.gz")) << "of another run";
   EXPECT_EQ(merge({"a.tar.zst"}, "other").archives[0].renumbered, 1U);

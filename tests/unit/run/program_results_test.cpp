@@ -21,7 +21,7 @@ ResultSource line(const std::string& pattern, Pick pick = Pick::only,
   return {name, ResultFrom::line, pattern, "", pick, scale, "s.json:3"};
 }
 
-ProgramReport report_of(const ResultSource& source, std::string_view output) {
+ProgramReport make_report(const ResultSource& source, std::string_view output) {
   ProgramResults results({source}, std::filesystem::temp_directory_path());
   while (!output.empty()) {  // in pieces, as pipes give it
     results.append(output.substr(0, 65536));
@@ -31,10 +31,10 @@ ProgramReport report_of(const ResultSource& source, std::string_view output) {
 }
 
 double number_in(const ResultSource& source, std::string_view output) {
-  return report_of(source, output).numbers.at(source.name).front();
+  return make_report(source, output).numbers.at(source.name).front();
 }
 
-std::string refusal_of(const ResultSource& source, std::string_view output) {
+std::string catch_refusal(const ResultSource& source, std::string_view output) {
   try {
     return "read as " + std::to_string(number_in(source, output));
   } catch (const Error& error) {
@@ -44,7 +44,7 @@ std::string refusal_of(const ResultSource& source, std::string_view output) {
 
 void expect_part(const std::string& pattern, const std::string& output, const std::string& part,
                  const std::string& whole) {
-  const std::string refusal = refusal_of(line(pattern), output);
+  const std::string refusal = catch_refusal(line(pattern), output);
   EXPECT_NE(refusal.find("is \"" + part + "\" (line 1), which is only a part of \"" + whole + "\""),
             refusal.npos)
       << output << ": " << refusal;
@@ -91,7 +91,7 @@ TEST(ProgramResults, WhatAPatternInsistsOnIsMeant) {
 
 TEST(ProgramResults, ListsDatesAndWordsAreNoPartsOfNumbers) {
   const auto steps =
-      report_of(line("([0-9.]+)", Pick::only, "step_seconds"), "0.5,0.25,0.75\n1,2,3,4\n");
+      make_report(line("([0-9.]+)", Pick::only, "step_seconds"), "0.5,0.25,0.75\n1,2,3,4\n");
   EXPECT_EQ(steps.numbers.at("step_seconds").size(), 7U);
   EXPECT_EQ(number_in(line(kDigits), "2026-11-25 10:00:00 rate 8."), 8);
   EXPECT_EQ(number_in(line(kDigits), "rate 8, loss 2"), 8);
@@ -110,22 +110,23 @@ TEST(ProgramResults, TheNumberGroupReadsEveryNumber) {
   }
   EXPECT_EQ(number_in(line("loss {number}", Pick::last, "train_loss"), "loss 2\nloss -0.5\n"),
             -0.5);
-  EXPECT_NE(refusal_of(line("rate {number}", Pick::last), "rate 5\nrate nan\n").find("not finite"),
-            std::string::npos);
-  const std::string refusal = refusal_of(line("rate {number}"), "rate 1,234.5");
+  EXPECT_NE(
+      catch_refusal(line("rate {number}", Pick::last), "rate 5\nrate nan\n").find("not finite"),
+      std::string::npos);
+  const std::string refusal = catch_refusal(line("rate {number}"), "rate 1,234.5");
   EXPECT_NE(refusal.find("only a part of \"1,234.5\""), refusal.npos) << refusal;
   EXPECT_THROW(ProgramResults({line("{number} of {number} ([0-9])")}), Error);
 }
 
 TEST(ProgramResults, UnitsOfTimesAreNamed) {
   const auto took = [](const std::string& pattern, double scale, const std::string& output) {
-    return refusal_of(line(pattern, Pick::only, "fit_seconds", scale), output);
+    return catch_refusal(line(pattern, Pick::only, "fit_seconds", scale), output);
   };
   EXPECT_NE(took("took {number}", 1, "took 850 ms").find("\"850 ms\" (line 1), which is not in"),
             std::string::npos);
   EXPECT_EQ(took("took {number} ms", 0.001, "took 850 ms"), "read as 0.850000");
   EXPECT_EQ(took("took {number}", 1, "took 850 s"), "read as 850.000000");
-  EXPECT_NE(refusal_of(line("{number}", Pick::only, "test_accuracy"), "0.5 %").find("0.5 %"),
+  EXPECT_NE(catch_refusal(line("{number}", Pick::only, "test_accuracy"), "0.5 %").find("0.5 %"),
             std::string::npos);
 }
 
@@ -144,7 +145,7 @@ TEST(ProgramResults, ALimitOfTheLibraryIsAnError) {
   for (int i = 0; i < 40'000; ++i) deep += "xy";
   EXPECT_EQ(number_in(line("^(?:x|y|xy)* ?v ([0-9]+)", Pick::last), "v 1\n" + deep + " v 2\n"), 2);
   const std::string dear = "v 1\n" + std::string(300, 'a') + " 5\n";
-  const std::string refusal = refusal_of(line("(?:a+a+)+b|v ([0-9]+)", Pick::last), dear);
+  const std::string refusal = catch_refusal(line("(?:a+a+)+b|v ([0-9]+)", Pick::last), dear);
   EXPECT_NE(refusal.find("cannot be searched in line 2"), refusal.npos) << refusal;
   EXPECT_NE(refusal.find("match limit"), refusal.npos) << refusal;
   // No number can stand there.
@@ -152,11 +153,12 @@ TEST(ProgramResults, ALimitOfTheLibraryIsAnError) {
 }
 
 TEST(ProgramResults, NumbersThatNoRecordHolds) {
-  EXPECT_NE(refusal_of(line("{number}"), "4e-324").find("no record can hold"), std::string::npos);
-  EXPECT_NE(refusal_of(line("{number}", Pick::only, "train_loss", 1e10), "1e300")
+  EXPECT_NE(catch_refusal(line("{number}"), "4e-324").find("no record can hold"),
+            std::string::npos);
+  EXPECT_NE(catch_refusal(line("{number}", Pick::only, "train_loss", 1e10), "1e300")
                 .find("no record can hold"),
             std::string::npos);
-  EXPECT_NE(refusal_of(line("{number}", Pick::only, "parameter_count"), "1e300")
+  EXPECT_NE(catch_refusal(line("{number}", Pick::only, "parameter_count"), "1e300")
                 .find("more than can be counted"),
             std::string::npos);
 }
@@ -166,7 +168,7 @@ class ProgramFiles : public ::testing::Test {
   std::string refusal(const ResultFrom from, const std::string& what,
                       const std::string& text) const {
     std::ofstream(folder_ / "f", std::ios::binary) << text;
-    return refusal_of(
+    return catch_refusal(
         {"samples_per_second", from, what, (folder_ / "f").string(), Pick::last, 1, "s.json:3"},
         "");
   }
@@ -188,12 +190,14 @@ TEST_F(ProgramFiles, JsonIsNoDeeperThanADocument) {
   EXPECT_NE(refusal(ResultFrom::json, "$.r", deep).find("nested deeper"), std::string::npos);
   EXPECT_NE(refusal(ResultFrom::json, "$.r", "{\"r\": 1, \"r\": 2}").find("given twice"),
             std::string::npos);
-  EXPECT_EQ(refusal_of({"samples_per_second", ResultFrom::json_line, "$.r", "", Pick::only, 1, ""},
-                       "{\"r\": 4}\n{" + deep + "\n"),
-            "read as 4.000000");
+  EXPECT_EQ(
+      catch_refusal({"samples_per_second", ResultFrom::json_line, "$.r", "", Pick::only, 1, ""},
+                    "{\"r\": 4}\n{" + deep + "\n"),
+      "read as 4.000000");
   for (const ResultFrom from : {ResultFrom::json_line, ResultFrom::json}) {
     const ResultSource source{"samples_per_second", from, "$.r", "", Pick::only, 1, ""};
-    EXPECT_NE(refusal_of(source, "{\"r\": 1, \"r\": 2}\n").find("given twice"), std::string::npos);
+    EXPECT_NE(catch_refusal(source, "{\"r\": 1, \"r\": 2}\n").find("given twice"),
+              std::string::npos);
   }
 }
 

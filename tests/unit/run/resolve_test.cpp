@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-Point point_of(const std::vector<std::pair<std::string, std::string>>& given) {
+Point make_point(const std::vector<std::pair<std::string, std::string>>& given) {
   Point point;
   for (const auto& [name, text] : given) point.set(name, parsed_value(name, text, ""));
   return point;
@@ -17,7 +17,7 @@ Point point_of(const std::vector<std::pair<std::string, std::string>>& given) {
 
 Point resolved(const std::vector<std::pair<std::string, std::string>>& given,
                const std::string& workload = "mnist-mlp") {
-  return resolve_parameters(make_workload(workload), point_of(given));
+  return resolve_parameters(make_workload(workload), make_point(given));
 }
 
 void refused(const std::vector<std::pair<std::string, std::string>>& given,
@@ -109,7 +109,7 @@ TEST(Resolve, TheWorkloadsDefaultsComeBeforeTheTables) {
 // Built or not, a GPU's is tf32.
 TEST(Resolve, APrecisionThatIsNotGivenIsTheDevices) {
   const auto of = [](const char* device) {
-    return resolve_place(point_of({{"gpus", "1"}, {"backend", "self"}, {"device", device}}))
+    return resolve_place(make_point({{"gpus", "1"}, {"backend", "self"}, {"device", device}}))
         .text("precision");
   };
   EXPECT_EQ(of("cpu"), "fp32");
@@ -125,7 +125,7 @@ TEST(Resolve, AShortNameIsTheSameParameter) {
 }
 
 TEST(Resolve, ThePlaceAloneHasNoTraining) {
-  const Point p = resolve_place(point_of({{"gpus", "2"}, {"backend", "mirrored"}}));
+  const Point p = resolve_place(make_point({{"gpus", "2"}, {"backend", "mirrored"}}));
   EXPECT_EQ(p.text("precision"), "fp32");
   EXPECT_FALSE(p.find("optimizer"));
   EXPECT_EQ(make_place_config(p).layout.gpus, 2);

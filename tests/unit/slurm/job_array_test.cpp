@@ -12,8 +12,8 @@ namespace paceline {
 namespace {
 
 using testing::make_plan;
+using testing::make_submission;
 using testing::site_with;
-using testing::submission_of;
 
 const std::string kCassava = PACELINE_SOURCE_DIR "/sweeps/nyu-cassava.json";
 
@@ -36,7 +36,7 @@ StudyPlan cassava(const std::vector<std::string>& backends) {
 TEST(JobArray, FourteenShapesOfTwoBackendsAreFourteenArraysOfSix) {
   const StudyPlan plan = cassava({"mpi", "gloo"});
   ASSERT_EQ(plan.expansion.points.size(), 28U);
-  const Submission submission = submission_of(plan, site_with(R"("gpus": {"form": "gres"})"));
+  const Submission submission = make_submission(plan, site_with(R"("gpus": {"form": "gres"})"));
   ASSERT_EQ(submission.arrays.size(), 14U);
   std::set<JobShape> shapes;
   for (const JobArray& array : submission.arrays) {
@@ -52,8 +52,8 @@ TEST(JobArray, FourteenShapesOfTwoBackendsAreFourteenArraysOfSix) {
 
 // A mirrored task of 4 GPUs and 16 CPUs is another request than 4 tasks.
 TEST(JobArray, BackendsOfAnotherLayoutHaveShapesOfTheirOwn) {
-  const Submission submission =
-      submission_of(cassava({"mirrored", "mpi", "gloo"}), site_with(R"("gpus": {"form": "gres"})"));
+  const Submission submission = make_submission(cassava({"mirrored", "mpi", "gloo"}),
+                                                site_with(R"("gpus": {"form": "gres"})"));
   EXPECT_EQ(submission.arrays.size(), 24U) << "14 and 14, of which 4 of one GPU are the same";
   std::size_t elements = 0;
   for (const JobArray& array : submission.arrays) elements += array.runs.size();
@@ -62,7 +62,7 @@ TEST(JobArray, BackendsOfAnotherLayoutHaveShapesOfTheirOwn) {
 
 TEST(JobArray, SplitsAtMaxArraySizeWithoutLoss) {
   const StudyPlan plan = make_plan(parse_spec("s", testing::kFourPoints));
-  const Submission submission = submission_of(plan, site_with(""), {}, 5);
+  const Submission submission = make_submission(plan, site_with(""), {}, 5);
   ASSERT_EQ(submission.arrays.size(), 4U);
   std::multiset<std::pair<std::size_t, int>> sent;
   std::set<std::string> names;
@@ -76,7 +76,7 @@ TEST(JobArray, SplitsAtMaxArraySizeWithoutLoss) {
 }
 
 TEST(JobArray, GpuHours) {
-  const Submission submission = submission_of(
+  const Submission submission = make_submission(
       cassava({"mpi", "gloo"}), site_with(R"("gpus": {"form": "gres"}, "time": {"minutes": 30})"));
   // 6 elements of half an hour, on 1, 2, 3 and 4 GPUs: 4, 3, 3 and 4 shapes.
   EXPECT_DOUBLE_EQ(submission.gpu_hours(), 6 * 0.5 * (4 * 1 + 3 * 2 + 3 * 3 + 4 * 4));
@@ -100,7 +100,7 @@ class NeedsTest : public ::testing::Test {
     store_.records.emplace_back(json, "r.json");
   }
 
-  std::size_t index_of(const std::string& point) const {
+  std::size_t point_index(const std::string& point) const {
     for (std::size_t i = 0; i < points_.size(); ++i) {
       if (points_[i].point.text() == point) return i;
     }
@@ -117,11 +117,12 @@ TEST_F(NeedsTest, TheSlowestRecordWithAMargin) {
   add("gpus=2,backend=mpi", 300);
   add("gpus=2,backend=mpi", 600);
   const Needs needs(site, points_, store_);
-  EXPECT_EQ(needs.of(index_of("gpus=2,backend=mpi")).minutes, 22) << "2 x 10 min, and 2 to start";
-  EXPECT_EQ(needs.of(index_of("gpus=2,backend=gloo")).minutes, 22) << "of its shape";
-  EXPECT_EQ(needs.of(index_of("gpus=1,backend=gloo")).minutes, 45) << "no record: the profile's";
-  EXPECT_TRUE(needs.of(index_of("gpus=2,backend=mpi")).time_is_known);
-  EXPECT_FALSE(needs.of(index_of("gpus=1,backend=gloo")).time_is_known);
+  EXPECT_EQ(needs.of(point_index("gpus=2,backend=mpi")).minutes, 22)
+      << "2 x 10 min, and 2 to start";
+  EXPECT_EQ(needs.of(point_index("gpus=2,backend=gloo")).minutes, 22) << "of its shape";
+  EXPECT_EQ(needs.of(point_index("gpus=1,backend=gloo")).minutes, 45) << "no record: the profile's";
+  EXPECT_TRUE(needs.of(point_index("gpus=2,backend=mpi")).time_is_known);
+  EXPECT_FALSE(needs.of(point_index("gpus=1,backend=gloo")).time_is_known);
 }
 
 TEST_F(NeedsTest, ARunThatTimedOutGetsTwiceTheTimeUpToTheSitesLimit) {
@@ -140,13 +141,14 @@ TEST_F(NeedsTest, MemoryOfANodeFromThePlanOfARecord) {
   EXPECT_EQ(Needs(none, points_, store_).of(0).memory_mb, 0);
   const Site site = site_with(R"("memory": {"form": "mem", "gb_per_replica": 4})");
   const Needs needs(site, points_, store_);
-  EXPECT_EQ(needs.of(index_of("gpus=2,backend=mpi")).memory_mb, 3815)
+  EXPECT_EQ(needs.of(point_index("gpus=2,backend=mpi")).memory_mb, 3815)
       << "2 x (1.5 + 0.5) GB in MiB";
-  EXPECT_EQ(needs.of(index_of("gpus=2,backend=gloo")).memory_mb, 9146) << "2 x (4 GiB + 0.5 GB)";
+  EXPECT_EQ(needs.of(point_index("gpus=2,backend=gloo")).memory_mb, 9146) << "2 x (4 GiB + 0.5 GB)";
   const Needs planned(site, points_, store_, [](std::size_t) { return 2e9; });
-  EXPECT_EQ(planned.of(index_of("gpus=2,backend=gloo")).memory_mb, 6676)
+  EXPECT_EQ(planned.of(point_index("gpus=2,backend=gloo")).memory_mb, 6676)
       << "2 x (1.5 x 2 + 0.5) GB";
-  EXPECT_EQ(planned.of(index_of("gpus=2,backend=mpi")).memory_mb, 3815) << "a record knows better";
+  EXPECT_EQ(planned.of(point_index("gpus=2,backend=mpi")).memory_mb, 3815)
+      << "a record knows better";
 }
 
 }  // namespace

@@ -19,10 +19,10 @@ class NodesTest : public ::testing::Test {
       "fixed": {"device": "cpu", "cpus_per_task": 1, "gpus": 2},
       "axes": {"backend": ["mpi"]}, "order": "sequential"})");
     plan_ = testing::make_plan(std::move(spec), scratch_.path() / "s");
-    const Submission submission = testing::submission_of(plan_, testing::site_with(""));
+    const Submission submission = testing::make_submission(plan_, testing::site_with(""));
     Journal journal(plan_.study);
     const JobArray& array = submission.arrays.front();
-    journal.planned("J", array, list_elements(plan_, testing::resolved_of(plan_), array));
+    journal.planned("J", array, list_elements(plan_, testing::resolve_points(plan_), array));
     journal.sent("J", array.name, 5);
   }
 

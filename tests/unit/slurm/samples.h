@@ -33,7 +33,7 @@ inline StudyPlan make_plan(Spec given, const std::filesystem::path& study = "/r/
   return plan;
 }
 
-inline std::vector<Resolved> resolved_of(const StudyPlan& plan) {
+inline std::vector<Resolved> resolve_points(const StudyPlan& plan) {
   std::vector<Resolved> resolved;
   for (const PlannedPoint& planned : plan.expansion.points) {
     resolved.push_back({planned.parameters, "id-" + planned.point.text(), "data", "build"});
@@ -41,20 +41,20 @@ inline std::vector<Resolved> resolved_of(const StudyPlan& plan) {
   return resolved;
 }
 
-inline ScriptSetup setup_of(const StudyPlan& plan, const std::string& session = "S") {
+inline ScriptSetup make_setup(const StudyPlan& plan, const std::string& session = "S") {
   return {plan.spec.name, plan.study, session, "/bin/paceline", "cpu"};
 }
 
-inline Submission submission_of(const StudyPlan& plan, const Site& site,
-                                const std::vector<RunView>& submitted = {}, int max_array = 1001,
-                                const StoreContent* published = nullptr, QueueRoom room = {}) {
+inline Submission make_submission(const StudyPlan& plan, const Site& site,
+                                  const std::vector<RunView>& submitted = {}, int max_array = 1001,
+                                  const StoreContent* published = nullptr, QueueRoom room = {}) {
   const StoreContent store;
   SubmissionInput input;
   input.site = &site;
   input.plan = &plan;
   input.store = &store;
   input.submitted = &submitted;
-  input.setup = setup_of(plan);
+  input.setup = make_setup(plan);
   input.max_array_size = max_array;
   input.published = published;
   input.room = std::move(room);

@@ -23,7 +23,7 @@ JobShape shape(int nodes, int ntasks, int cpus, int gpus) {
   return {nodes, gpus, ntasks, cpus};
 }
 
-JobArray array_of(const JobShape& shape) {
+JobArray make_array(const JobShape& shape) {
   return {shape.name(), shape, {{0, 1}, {0, 2}}, {90, 8000, false}};
 }
 
@@ -72,7 +72,7 @@ TEST(Script, TheRequestOfAnArray) {
       site_with(R"("account": "abc", "partition": "gpu", "qos": "q", "constraint": "x&y",
     "hint": "nomultithread", "exclusive": true, "array": {"throttle": 3}, "requeue": true,
     "extra": ["#SBATCH --mail-type=FAIL"], "burst_buffer": ["#DW jobdw capacity=1GB"])");
-  const std::string text = script_text(site, array_of(shape(2, 4, 8, 0)), setup());
+  const std::string text = script_text(site, make_array(shape(2, 4, 8, 0)), setup());
   for (const char* line :
        {"#SBATCH --job-name=2n4t8c.study.S", "#SBATCH --array=0-1%3",
         "#SBATCH --output=slurm/S/2n4t8c.%A_%a.log", "#SBATCH --account=abc",
@@ -89,11 +89,11 @@ TEST(Script, TheRequestOfAnArray) {
 }
 
 TEST(Script, ErrorsHaveAFileOfTheirOwnWhereTheProfileSaysSo) {
-  const std::string one = script_text(site_with(""), array_of(shape(1, 2, 1, 0)), setup());
+  const std::string one = script_text(site_with(""), make_array(shape(1, 2, 1, 0)), setup());
   EXPECT_FALSE(contains(one, "--error"));
   EXPECT_TRUE(contains(one, "element end --exit-code \"$code\" --log \"$log\""));
   const Site site = site_with("\"error_file\": true");
-  const std::string two = script_text(site, array_of(shape(1, 2, 1, 0)), setup());
+  const std::string two = script_text(site, make_array(shape(1, 2, 1, 0)), setup());
   EXPECT_TRUE(contains(two, "#SBATCH --error=slurm/S/1n2t1c.%A_%a.err\n")) << two;
   EXPECT_TRUE(contains(two, "element end --exit-code \"$code\" --log \"${log%.log}.err\""))
       << "that is where a run says why it failed";
@@ -105,12 +105,12 @@ TEST(Script, ErrorsHaveAFileOfTheirOwnWhereTheProfileSaysSo) {
 TEST(Script, AProgramOfTheUsersOwnIsStartedOnce) {
   ScriptSetup own = setup();
   const Site site = site_with("");
-  EXPECT_TRUE(contains(script_text(site, array_of(shape(2, 4, 8, 0)), own),
+  EXPECT_TRUE(contains(script_text(site, make_array(shape(2, 4, 8, 0)), own),
                        "  \"${launch[@]}\" \"${paceline[@]}\" element run"));
   own.own_program = true;
-  EXPECT_TRUE(contains(script_text(site, array_of(shape(1, 4, 8, 0)), own),
+  EXPECT_TRUE(contains(script_text(site, make_array(shape(1, 4, 8, 0)), own),
                        "  \"${paceline[@]}\" element run"));
-  EXPECT_TRUE(contains(script_text(site, array_of(shape(2, 4, 8, 0)), own),
+  EXPECT_TRUE(contains(script_text(site, make_array(shape(2, 4, 8, 0)), own),
                        "  PACELINE_PROGRAM_LAUNCHER=$(printf '%s\\n' \"${launch[@]}\") "
                        "\"${paceline[@]}\" element run"));
 }
@@ -120,7 +120,7 @@ TEST(Script, WhatAJobLoadsAndSets) {
     "environment": {"A": "$SCRATCH/a b", "B": "x$(id)"}, "unset": ["http_proxy"],
     "setup": ["ulimit -c 0"], "data": "${DATA}", "launcher": "mpirun", "reference": false,
     "program": "$HOME/paceline")x");
-  const std::string text = script_text(site, array_of(shape(1, 2, 1, 0)), setup());
+  const std::string text = script_text(site, make_array(shape(1, 2, 1, 0)), setup());
   for (const char* line :
        {"module purge", "unset http_proxy",
         "export A=\"${SCRATCH:?is not set on this node}\"'/a b'", "export B='x$(id)'",
@@ -139,7 +139,7 @@ TEST(Script, AContainerSeesTheFoldersInUse) {
                   "cache": "/c"})";
   ScriptSetup reading = setup();
   reading.reads = {"/weights of all"};
-  const std::string text = script_text(site_with(keys), array_of(shape(1, 1, 4, 1)), reading);
+  const std::string text = script_text(site_with(keys), make_array(shape(1, 1, 4, 1)), reading);
   EXPECT_TRUE(contains(text,
                        "paceline=(apptainer exec --nv --overlay o.ext3:ro --bind /r --bind '/d a' "
                        "--bind \"${TMPDIR:?is not set on this node}\" --bind '/weights of all' "
@@ -149,13 +149,13 @@ TEST(Script, AContainerSeesTheFoldersInUse) {
   EXPECT_TRUE(contains(text, "export PMIX_MCA_gds=hash\n"));
   Site off = site_with(keys);
   off.container.on = false;
-  EXPECT_TRUE(
-      contains(script_text(off, array_of(shape(1, 1, 4, 1)), setup()), "paceline=(/bin/paceline)"));
-  EXPECT_FALSE(contains(script_text(off, array_of(shape(1, 1, 4, 1)), setup()), "PMIX_MCA_gds"));
+  EXPECT_TRUE(contains(script_text(off, make_array(shape(1, 1, 4, 1)), setup()),
+                       "paceline=(/bin/paceline)"));
+  EXPECT_FALSE(contains(script_text(off, make_array(shape(1, 1, 4, 1)), setup()), "PMIX_MCA_gds"));
   expect_error(ErrorKind::usage, {"comma", "/a,b"}, [&] {
     ScriptSetup odd = setup();
     odd.folder = "/a,b/study";
-    script_text(site_with(keys), array_of(shape(1, 1, 4, 1)), odd);
+    script_text(site_with(keys), make_array(shape(1, 1, 4, 1)), odd);
   });
 }
 
@@ -187,7 +187,7 @@ class Injection : public ::testing::Test {
     Spec spec = parse_spec("s", testing::kFourPoints);
     spec.fixed.set("weights", word);
     StudyPlan plan = testing::make_plan(std::move(spec), study);
-    const ScriptSetup setup = testing::setup_of(plan);
+    const ScriptSetup setup = testing::make_setup(plan);
     // A program that writes its arguments down, and says "run" at the start.
     site.program = (scratch_.path() / "program").string();
     std::ofstream(site.program) << "#!/bin/bash\n[ \"$2\" = begin ] && { echo run; exit; }\n"
@@ -197,7 +197,7 @@ class Injection : public ::testing::Test {
                                 << "printf '%s\\n' \"$VALUE\" > " << scratch_.path() / "value"
                                 << "\n";
     std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
-    const Submission submission = testing::submission_of(plan, site);
+    const Submission submission = testing::make_submission(plan, site);
     const JobArray& array = submission.arrays.front();
     std::ofstream(study / file_of_array("S", array.name, ".points"))
         << points_line(plan, array.runs.front(), setup) << "\n";
@@ -256,9 +256,9 @@ TEST_F(Injection, ALineBreakOfASpecSplitsNothing) {
     EXPECT_FALSE(std::filesystem::exists(mark));
   }
   const std::string script =
-      script_text(site, array_of(shape(1, 1, 1, 0)),
-                  testing::setup_of(testing::make_plan(parse_spec("s", testing::kFourPoints),
-                                                       scratch_.path() / "s")));
+      script_text(site, make_array(shape(1, 1, 1, 0)),
+                  testing::make_setup(testing::make_plan(parse_spec("s", testing::kFourPoints),
+                                                         scratch_.path() / "s")));
   EXPECT_FALSE(contains(script, "eval"));
 }
 
@@ -267,7 +267,7 @@ TEST_F(Injection, WhereAskedABackendThatCannotSumIsReplaced) {
   const std::filesystem::path study = scratch_.path() / "s";
   std::filesystem::create_directories(study / "slurm" / "S");
   StudyPlan plan = testing::make_plan(parse_spec("s", testing::kFourPoints), study);
-  ScriptSetup setup = testing::setup_of(plan);
+  ScriptSetup setup = testing::make_setup(plan);
   Site site = site_with("\"reference\": false, \"launcher_options\": []");
   site.program = (scratch_.path() / "program").string();
   std::ofstream(site.program) << R"(#!/bin/bash
@@ -282,7 +282,7 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
   std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
   const auto ran = [&](const std::string& fallback) {
     setup.fallback = fallback;
-    const Submission submission = testing::submission_of(plan, site);
+    const Submission submission = testing::make_submission(plan, site);
     const JobArray& array = submission.arrays.front();
     std::ofstream(study / file_of_array("S", array.name, ".points"))
         << points_line(plan, array.runs.front(), setup) << "\n";
@@ -305,7 +305,7 @@ TEST(Script, AFolderWithALineBreakIsRefused) {
   ScriptSetup odd = setup();
   odd.folder = "/a\nb";
   expect_error(ErrorKind::usage, {"control character (U+000A)", "--results"},
-               [&] { script_text(site_with(""), array_of(shape(1, 1, 1, 0)), odd); });
+               [&] { script_text(site_with(""), make_array(shape(1, 1, 1, 0)), odd); });
 }
 
 TEST(Script, EveryProfileThatWeShipMakesScripts) {
@@ -313,7 +313,7 @@ TEST(Script, EveryProfileThatWeShipMakesScripts) {
        std::filesystem::directory_iterator(PACELINE_SOURCE_DIR "/slurm/sites")) {
     const Site site = read_site(entry.path());
     const int count = site.device == "cuda" ? 2 : 0;
-    const std::string text = script_text(site, array_of(shape(1, 2, 4, count)), setup());
+    const std::string text = script_text(site, make_array(shape(1, 2, 4, count)), setup());
     EXPECT_EQ(contains(text, "#SBATCH --g"), count > 0) << text;
     EXPECT_FALSE(contains(text, "$HOME")) << "scratch folders are never in $HOME";
     EXPECT_EQ(std::system(("bash -n <<'END_OF_SCRIPT'\n" + text + "END_OF_SCRIPT\n").c_str()), 0);

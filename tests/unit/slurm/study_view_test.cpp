@@ -28,10 +28,10 @@ class StudyView : public ::testing::Test {
 
   // Job 0: Slurm did not answer; -1: it was not asked.
   void send(const std::string& session, std::int64_t job) {
-    const Submission submission = testing::submission_of(plan_, testing::site_with(""));
+    const Submission submission = testing::make_submission(plan_, testing::site_with(""));
     const JobArray& array = submission.arrays.front();
     Journal journal(plan_.study);
-    journal.planned(session, array, list_elements(plan_, testing::resolved_of(plan_), array));
+    journal.planned(session, array, list_elements(plan_, testing::resolve_points(plan_), array));
     if (job >= 0) journal.sending(session, array.name);
     if (job > 0) journal.sent(session, array.name, job);
   }
@@ -116,7 +116,7 @@ TEST_F(StudyView, WhatIsInTheQueueOrDoneIsNotSentAgain) {
   record("mpi", 1, "completed");
   const auto runs = view("5_[3-4]|PENDING|Resources\n5_2|RUNNING|None\n", "5_5|TIMEOUT|0:0|n2\n");
   plan_.runs[0].state = RunState::done;
-  const Submission again = testing::submission_of(plan_, testing::site_with(""), runs);
+  const Submission again = testing::make_submission(plan_, testing::site_with(""), runs);
   EXPECT_EQ(again.done, 1U);
   EXPECT_EQ(again.in_queue, 3U);
   ASSERT_EQ(again.runs.size(), 2U);
@@ -129,8 +129,8 @@ TEST_F(StudyView, WhatIsInTheQueueOrDoneIsNotSentAgain) {
 
 TEST_F(StudyView, NoMoreThanTheSiteTakes) {
   const auto runs = view("5_0|RUNNING|None\n", "");
-  const Submission submission = testing::submission_of(plan_, testing::site_with(""), runs, 1001,
-                                                       nullptr, {3, 4, "array.max_submit is 4"});
+  const Submission submission = testing::make_submission(plan_, testing::site_with(""), runs, 1001,
+                                                         nullptr, {3, 4, "array.max_submit is 4"});
   ASSERT_EQ(submission.arrays.size(), 1U);
   EXPECT_EQ(submission.arrays[0].runs.size(), 3U);
   ASSERT_EQ(submission.later.size(), 1U);
@@ -142,9 +142,9 @@ TEST_F(StudyView, NoMoreThanTheSiteTakes) {
 TEST_F(StudyView, WhatIsLeftForLaterIsToldAndForgotOnceItIsSent) {
   const fs::path study = scratch_.path() / "few";
   plan_.study = study;
-  const Submission submission = testing::submission_of(plan_, testing::site_with(""), {}, 1001,
-                                                       nullptr, {2, 2, "array.max_submit is 2"});
-  const auto resolved = testing::resolved_of(plan_);
+  const Submission submission = testing::make_submission(plan_, testing::site_with(""), {}, 1001,
+                                                         nullptr, {2, 2, "array.max_submit is 2"});
+  const auto resolved = testing::resolve_points(plan_);
   Journal journal(study);
   const JobArray& sent = submission.arrays.front();
   journal.planned("A", sent, list_elements(plan_, resolved, sent));

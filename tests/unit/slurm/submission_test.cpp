@@ -17,10 +17,10 @@ using testing::to_text;
 class SubmissionTest : public ::testing::Test {
  protected:
   std::vector<std::string> send(const Site& site, bool collect = false) {
-    const Submission submission = testing::submission_of(plan_, site);
+    const Submission submission = testing::make_submission(plan_, site);
     Journal journal(plan_.study);
     std::vector<std::string> reported;
-    send_submission(submission, site, plan_, testing::resolved_of(plan_), journal,
+    send_submission(submission, site, plan_, testing::resolve_points(plan_), journal,
                     testing::commands_in(scratch_.path()), collect,
                     [&](const std::string& line) { reported.push_back(line); });
     return reported;
@@ -71,7 +71,7 @@ TEST_F(SubmissionTest, AFullQueueIsNoRefusalOfTheStudy) {
   EXPECT_EQ(phases_text(runs), "0 of 12 runs done, 6 pending, 6 not submitted");
   EXPECT_TRUE(contains(status_text(runs), "note: 6 runs wait for the next paceline submit"));
   // The next wave is of those alone; its collector waits for the first, too.
-  const Submission next = testing::submission_of(plan_, testing::site_with(""), runs);
+  const Submission next = testing::make_submission(plan_, testing::site_with(""), runs);
   EXPECT_EQ(next.runs.size(), 6U);
   EXPECT_EQ(next.jobs_in_queue, std::set<std::int64_t>{1});
 }
@@ -85,12 +85,13 @@ TEST_F(SubmissionTest, WavesDescribeARunOnce) {
   std::set<std::pair<std::size_t, int>> sent;
   std::size_t waves = 0, described = 0;
   for (bool more = true; more; ++waves) {
-    input = {&site, &plan_, &store, &views, testing::setup_of(plan_, "S" + std::to_string(waves))};
+    input = {&site, &plan_, &store, &views,
+             testing::make_setup(plan_, "S" + std::to_string(waves))};
     input.room = {5, 5, "MaxSubmitJobs is 5"};
     input.sent_once = &sent;
     const Submission submission = prepare_submission(input);
     Journal journal(plan_.study);
-    send_submission(submission, site, plan_, testing::resolved_of(plan_), journal,
+    send_submission(submission, site, plan_, testing::resolve_points(plan_), journal,
                     testing::commands_in(scratch_.path()), true, [](const std::string&) {});
     for (const JobArray& array : submission.arrays) {
       for (const ScheduledRun& run : array.runs) {
@@ -171,10 +172,10 @@ TEST_F(SubmissionTest, WhatCannotBeAskedForStopsItBeforeAnythingIsSent) {
 
 TEST_F(SubmissionTest, AnArrayThatWasBeingSentIsFoundByItsName) {
   {
-    const Submission submission = testing::submission_of(plan_, testing::site_with(""));
+    const Submission submission = testing::make_submission(plan_, testing::site_with(""));
     Journal journal(plan_.study);
     const JobArray& array = submission.arrays[0];
-    journal.planned("S", array, list_elements(plan_, testing::resolved_of(plan_), array));
+    journal.planned("S", array, list_elements(plan_, testing::resolve_points(plan_), array));
     journal.sending("S", array.name);
   }
   testing::fake(scratch_.path(), "squeue",
@@ -221,7 +222,7 @@ TEST_F(SubmissionTest, ReasonsAreSaidOnceForAllRepeats) {
                        "; repeats 1 to 4 failed: 7_0, 7_1, 7_2, 7_3 left no record; repeat 5 "
                        "failed: TIMEOUT after 5 min (7_4)\n"))
       << status;
-  const Submission again = testing::submission_of(plan_, testing::site_with(""), runs);
+  const Submission again = testing::make_submission(plan_, testing::site_with(""), runs);
   const std::string text = submission_text(again, plan_);
   EXPECT_TRUE(contains(text,
                        "again: gpus=1,backend=mpi repeats 1, 2, 3: 7_0, 7_1, 7_2 left no "
@@ -230,7 +231,7 @@ TEST_F(SubmissionTest, ReasonsAreSaidOnceForAllRepeats) {
 }
 
 TEST_F(SubmissionTest, ARunThatWritesCheckpointsGoesOnFromThem) {
-  const ScriptSetup setup = testing::setup_of(plan_);
+  const ScriptSetup setup = testing::make_setup(plan_);
   EXPECT_FALSE(contains(points_line(plan_, {0, 2}, setup), "--resume"));
   Spec spec = parse_spec("s", testing::kFourPoints);
   spec.fixed.set("checkpoint_every", std::string("1epochs"));
@@ -240,7 +241,7 @@ TEST_F(SubmissionTest, ARunThatWritesCheckpointsGoesOnFromThem) {
 }
 
 TEST_F(SubmissionTest, TheTableOfCost) {
-  const Submission submission = testing::submission_of(plan_, testing::site_with(""));
+  const Submission submission = testing::make_submission(plan_, testing::site_with(""));
   const std::string text = submission_text(submission, plan_);
   EXPECT_TRUE(contains(text, "s: 2 arrays, 12 elements: at most 0.0 GPU-hours, 36.0 CPU-hours"))
       << text;
@@ -258,7 +259,7 @@ TEST_F(SubmissionTest, TheCostByPublishedTimes) {
                             std::to_string(gpus) + R"(}, "axes": {"cpus_per_task": [)" +
                             std::to_string(cpus) + "]}, \"repeats\": 3}"));
     const Site site = testing::site_with(R"("gpus": {"form": "gres"})");
-    return submission_text(testing::submission_of(plan_, site, {}, 1001, &published), plan_);
+    return submission_text(testing::make_submission(plan_, site, {}, 1001, &published), plan_);
   };
   const std::string one = text_of_study("resnet50-cassava", 1, 2);
   EXPECT_TRUE(contains(one,
@@ -272,8 +273,8 @@ TEST_F(SubmissionTest, TheCostByPublishedTimes) {
       "fixed": {"device": "cuda", "backend": "mirrored", "cpus_per_task": 8},
       "axes": {"gpus": [2, 5]}, "repeats": 3})"));
   const std::string mixed = submission_text(
-      testing::submission_of(plan_, testing::site_with(R"("gpus": {"form": "gres"})"), {}, 1001,
-                             &published),
+      testing::make_submission(plan_, testing::site_with(R"("gpus": {"form": "gres"})"), {}, 1001,
+                               &published),
       plan_);
   EXPECT_TRUE(contains(mixed,
                        "about 0.6 GPU-hours, 2.2 CPU-hours (by published times), and up to 15.0 "

@@ -8,11 +8,11 @@
 namespace paceline {
 namespace {
 
-using testing::expansion_of;
 using testing::expect_parts;
+using testing::make_expansion;
 
 std::vector<std::string> missing_in(const std::string& keys) {
-  return missing_bases(expansion_of(keys).points);
+  return missing_bases(make_expansion(keys).points);
 }
 
 TEST(Bases, OfAsManyCpus) {
@@ -71,7 +71,7 @@ TEST(Bases, OnGpusATasksCpusCount) {
   EXPECT_TRUE(missing_in(R"("fixed": {"backend": "mirrored", "device": "cuda"},
                             "axes": {"gpus": [1, 2], "cpus_per_task": [4]})")
                   .empty());
-  const Expansion held = expansion_of(R"("fixed": {"device": "cuda"},
+  const Expansion held = make_expansion(R"("fixed": {"device": "cuda"},
                                          "axes": {"gpus": [1, 4], "backend": ["mirrored", "mpi"]})");
   EXPECT_TRUE(missing_bases(held.points).empty()) << "held fixed for a task";
   EXPECT_EQ(held.points[0].layout.cpus_per_task, 8);

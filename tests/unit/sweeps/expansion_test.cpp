@@ -12,8 +12,8 @@ namespace paceline {
 namespace {
 
 using testing::catch_error;
-using testing::expansion_of;
 using testing::expect_parts;
+using testing::make_expansion;
 using testing::plan_points;
 using testing::spec_with;
 using Texts = std::vector<std::string>;
@@ -41,7 +41,7 @@ TEST(Expansion, AMatrixWithTwoExclusions) {
 
 TEST(Expansion, AControlIsTheSmallestPointOnceMore) {
   const std::string keys = R"("fixed": {"backend": "null"}, "axes": {"gpus": [4, 1, 2]})";
-  const Expansion expansion = expansion_of(keys + R"(, "control": true)");
+  const Expansion expansion = make_expansion(keys + R"(, "control": true)");
   EXPECT_EQ(plan_points(expansion), (Texts{"gpus=4", "gpus=1", "gpus=2", "gpus=1,control=true"}));
   EXPECT_EQ(expansion.points[3].layout.gpus, 1);
   EXPECT_EQ(expansion.points[3].parameters.text("control"), "true");
@@ -49,7 +49,7 @@ TEST(Expansion, AControlIsTheSmallestPointOnceMore) {
 }
 
 TEST(Expansion, AControlIsNoParameterOfAPoint) {
-  expect_parts(catch_error([] { expansion_of(R"("fixed": {"control": true})"); }),
+  expect_parts(catch_error([] { make_expansion(R"("fixed": {"control": true})"); }),
                {"control is not a parameter of a point", "s.json", "--control"});
 }
 
@@ -75,13 +75,13 @@ TEST(Expansion, IncludedPointsAloneHaveNoProduct) {
 }
 
 TEST(Expansion, ASpecOfOnePoint) {
-  const Expansion expansion = expansion_of(R"("fixed": {"steps": 5})");
+  const Expansion expansion = make_expansion(R"("fixed": {"steps": 5})");
   EXPECT_EQ(plan_points(expansion), Texts{"gpus=1"});
   EXPECT_EQ(expansion.points[0].parameters.text(), "cpus_per_task=8,steps=5");
 }
 
 TEST(Expansion, DerivedFromAxesAndFromEachOther) {
-  const Expansion expansion = expansion_of(R"("axes": {"gpus": [1, 4]},
+  const Expansion expansion = make_expansion(R"("axes": {"gpus": [1, 4]},
       "derived": {"backend": "gpus == 1 ? 'self' : 'null'", "cpus_per_task": "gpus * 2",
                   "global_batch": "cpus_per_task * 32", "learning_rate": "1 / gpus"})");
   EXPECT_EQ(expansion.points[1].parameters.text(),
@@ -91,7 +91,7 @@ TEST(Expansion, DerivedFromAxesAndFromEachOther) {
 }
 
 TEST(Expansion, AnIncludedPointMaySayOtherwiseThanDerived) {
-  const Expansion expansion = expansion_of(R"("axes": {"gpus": [1]},
+  const Expansion expansion = make_expansion(R"("axes": {"gpus": [1]},
       "derived": {"seed": "gpus + 1"}, "include": [{"gpus": 1, "seed": 9}])");
   EXPECT_EQ(plan_points(expansion), (Texts{"gpus=1,seed=2", "gpus=1,seed=9"}));
 }
@@ -114,7 +114,7 @@ TEST(Expansion, WhereHoldsForIncludedPointsToo) {
 }
 
 TEST(Expansion, CpusPerReplicaBecomesCpusPerTask) {
-  const Expansion expansion = expansion_of(R"("fixed": {"cpus_per_replica": 2},
+  const Expansion expansion = make_expansion(R"("fixed": {"cpus_per_replica": 2},
       "axes": {"gpus": [1, 4], "backend": ["mpi", "mirrored"]})");
   ASSERT_EQ(expansion.points.size(), 4u);
   const auto tasks_and_cpus = [&](std::size_t i) {
@@ -139,7 +139,7 @@ TEST(Expansion, ReorderedKeysGiveTheSamePoints) {
   std::sort(two.begin(), two.end());
   EXPECT_EQ(one, two);
   const auto identity = [](const std::string& keys) {
-    return identity_hash("mnist-mlp", expansion_of(keys).points.at(0).parameters);
+    return identity_hash("mnist-mlp", make_expansion(keys).points.at(0).parameters);
   };
   EXPECT_EQ(identity(R"("fixed": {"gpus": 1, "seed": 3, "bucket_mb": 8})"),
             identity(R"("fixed": {"bucket_mb": 8.0, "seed": 3, "gpus": 1})"));
@@ -177,10 +177,10 @@ TEST(Expansion, WithoutACpuKeyEachReplicaHasAsMany) {
   EXPECT_EQ(cpus(expand(spec, 1, Unbuilt::keep)), (std::vector<int>{1, 1, 1, 1}));
   EXPECT_EQ(cpus(expand(spec, TargetMachine{8, false, {}}, Unbuilt::keep)),
             (std::vector<int>{1, 1, 1, 1}));
-  EXPECT_EQ(cpus(expansion_of(R"("fixed": {"backend": "mpi"}, "axes": {"gpus": [1, 2, 16]})", 8)),
+  EXPECT_EQ(cpus(make_expansion(R"("fixed": {"backend": "mpi"}, "axes": {"gpus": [1, 2, 16]})", 8)),
             (std::vector<int>{4, 4, 4}))
       << "what does not fit takes nothing from the others";
-  EXPECT_FALSE(expansion_of(R"("fixed": {"gpus": 1, "device": "reference"})")
+  EXPECT_FALSE(make_expansion(R"("fixed": {"gpus": 1, "device": "reference"})")
                    .points[0]
                    .parameters.find("cpus_per_task"));
 }
@@ -213,7 +213,7 @@ TargetMachine cluster(int cpus, int gpus, bool cores_for_gpus = false) {
 }
 
 // "8 GPUs: 2 nodes, 8 tasks of 10 CPUs" of each point.
-Texts layouts_of(const std::string& keys, const TargetMachine& machine) {
+Texts list_layouts(const std::string& keys, const TargetMachine& machine) {
   Texts texts;
   for (const PlannedPoint& planned : expand(spec_with(keys), machine, Unbuilt::keep).points) {
     const Layout& layout = planned.layout;
@@ -226,32 +226,33 @@ Texts layouts_of(const std::string& keys, const TargetMachine& machine) {
 
 TEST(Expansion, OnAClusterPointsGetTheFewestNodesThatHoldThem) {
   const std::string gpus = R"("fixed": {"device": "cuda"}, "axes": {"backend": )";
-  EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [1, 4, 6, 8, 12]})", cluster(40, 4)),
+  EXPECT_EQ(list_layouts(gpus + R"(["nccl"], "gpus": [1, 4, 6, 8, 12]})", cluster(40, 4)),
             (Texts{"1 on 1: 1 of 10", "4 on 1: 4 of 10", "6 on 2: 6 of 10", "8 on 2: 8 of 10",
                    "12 on 3: 12 of 10"}));
-  EXPECT_EQ(layouts_of(gpus + R"(["mirrored/nccl"], "gpus": [8]})", cluster(40, 4)),
+  EXPECT_EQ(list_layouts(gpus + R"(["mirrored/nccl"], "gpus": [8]})", cluster(40, 4)),
             Texts{"8 on 2: 2 of 40"});
   EXPECT_EQ(
-      layouts_of(R"("fixed": {"device": "cuda", "gpus_per_task": 3, "backend": "mirrored/nccl"},
+      list_layouts(R"("fixed": {"device": "cuda", "gpus_per_task": 3, "backend": "mirrored/nccl"},
                     "axes": {"gpus": [3, 6, 12]})",
-                 cluster(40, 7)),
+                   cluster(40, 7)),
       (Texts{"3 on 1: 1 of 18", "6 on 1: 2 of 18", "12 on 2: 4 of 18"}));
-  EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [8], "cpus_per_task": [20]})", cluster(40, 4)),
+  EXPECT_EQ(list_layouts(gpus + R"(["nccl"], "gpus": [8], "cpus_per_task": [20]})", cluster(40, 4)),
             Texts{"8 on 4: 8 of 20"})
       << "of its CPUs";
-  EXPECT_EQ(layouts_of(gpus + R"(["mirrored/nccl"], "gpus": [8], "cpus_per_replica": [5]})",
-                       cluster(40, 4)),
+  EXPECT_EQ(list_layouts(gpus + R"(["mirrored/nccl"], "gpus": [8], "cpus_per_replica": [5]})",
+                         cluster(40, 4)),
             Texts{"8 on 2: 2 of 20"})
       << "of each task's CPUs";
-  EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [8], "nodes": [4]})", cluster(40, 4)),
+  EXPECT_EQ(list_layouts(gpus + R"(["nccl"], "gpus": [8], "nodes": [4]})", cluster(40, 4)),
             Texts{"8 on 4: 8 of 20"})
       << "as the spec says";
-  EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [8]})", cluster(40, 0)), Texts{"8 on 1: 8 of 5"})
+  EXPECT_EQ(list_layouts(gpus + R"(["nccl"], "gpus": [8]})", cluster(40, 0)),
+            Texts{"8 on 1: 8 of 5"})
       << "nobody knows how many a node has";
   const std::string cores = R"("fixed": {"backend": "mpi"}, "axes": {"gpus": [8]})";
-  EXPECT_EQ(layouts_of(cores, cluster(40, 4)), Texts{"8 on 1: 8 of 5"});
-  EXPECT_EQ(layouts_of(cores, cluster(40, 4, true)), Texts{"8 on 2: 8 of 10"}) << "a smoke test";
-  EXPECT_EQ(layouts_of(cores, cluster(4, 0)), Texts{"8 on 2: 8 of 1"});
+  EXPECT_EQ(list_layouts(cores, cluster(40, 4)), Texts{"8 on 1: 8 of 5"});
+  EXPECT_EQ(list_layouts(cores, cluster(40, 4, true)), Texts{"8 on 2: 8 of 10"}) << "a smoke test";
+  EXPECT_EQ(list_layouts(cores, cluster(4, 0)), Texts{"8 on 2: 8 of 1"});
   EXPECT_EQ(plan_points(expand(spec_with(cores), cluster(4, 0), Unbuilt::keep)), Texts{"gpus=8"})
       << "the same name on every cluster";
 }
@@ -276,7 +277,7 @@ TEST(Expansion, WhatNoNodeHoldsIsRefused) {
 }
 
 std::string error_in(const std::string& keys, int cores = 8) {
-  return catch_error([&] { expansion_of(keys, cores); });
+  return catch_error([&] { make_expansion(keys, cores); });
 }
 
 TEST(ExpansionErrors, AnEmptyProductSaysTheCores) {

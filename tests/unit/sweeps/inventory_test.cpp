@@ -22,7 +22,7 @@ using testing::TemporaryFolder;
 class Inventory : public ::testing::Test {
  protected:
   Inventory()
-      : points_(testing::expansion_of(R"("fixed": {"backend": "null"}, "axes": {"gpus": [1, 2]})")
+      : points_(testing::make_expansion(R"("fixed": {"backend": "null"}, "axes": {"gpus": [1, 2]})")
                     .points) {
     Point parameters;
     parameters.set("backend", std::string("mpi"));

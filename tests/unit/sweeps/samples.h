@@ -18,7 +18,7 @@ inline Spec spec_with(const std::string& keys) {
 }
 
 // Backends that are not built here are kept: these tests also pass without the engine.
-inline Expansion expansion_of(const std::string& keys, int cores = 8) {
+inline Expansion make_expansion(const std::string& keys, int cores = 8) {
   return expand(spec_with(keys), cores, Unbuilt::keep);
 }
 
@@ -29,7 +29,7 @@ inline std::vector<std::string> plan_points(const Expansion& expansion) {
 }
 
 inline std::vector<std::string> plan_points(const std::string& keys, int cores = 8) {
-  return plan_points(expansion_of(keys, cores));
+  return plan_points(make_expansion(keys, cores));
 }
 
 // The line a user would see; empty if nothing was thrown. Bad input and wrong usage only, and never

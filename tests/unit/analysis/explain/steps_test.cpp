@@ -113,7 +113,7 @@ Json rank_phases(int rank) {
           {"step", 10}};
 }
 
-std::vector<std::string> report_of(int gpus, bool with_steps, std::size_t& record_bytes) {
+std::vector<std::string> make_report(int gpus, bool with_steps, std::size_t& record_bytes) {
   Json json = sample_record({.gpus = gpus});
   json["throughput"]["steps"] = 2;
   json["phases"] = Json::array();
@@ -152,9 +152,9 @@ TEST(ExplainSteps, ManyRanksAreExplainedByTheirSpread) {
   const std::vector<std::string> expected{fmt::format("{:.4f}", (6 + 3.0 / 4096) / 9),
                                           fmt::format("{:.4f}", (3.5 - 3.0 / 4096) / 10),
                                           "4096 5.5"};
-  EXPECT_EQ(report_of(4096, false, bytes), expected);
+  EXPECT_EQ(make_report(4096, false, bytes), expected);
   EXPECT_LE(bytes, kRecordLimitBytes);
-  EXPECT_EQ(report_of(4096, true, bytes), expected);
+  EXPECT_EQ(make_report(4096, true, bytes), expected);
 }
 
 std::string point_label(double input, double launch, double compute) {

@@ -37,9 +37,9 @@ Said collect_statements(const StoreContent& content) {
   return said;
 }
 
-StoreContent study_of(const StepLaw& law, double noise = 0.005, int runs = 5,
-                      const std::vector<int>& sizes = {1, 2, 4, 8},
-                      Scaling scaling = Scaling::fixed_epochs) {
+StoreContent make_study(const StepLaw& law, double noise = 0.005, int runs = 5,
+                        const std::vector<int>& sizes = {1, 2, 4, 8},
+                        Scaling scaling = Scaling::fixed_epochs) {
   return laboratory::make_content(law.law(scaling), {.sizes = sizes, .runs = runs},
                                   laboratory::of_runs(noise), 11);
 }
@@ -79,7 +79,7 @@ TEST(Evidence, PartsThatCancelAreEachSaid) {
   StepLaw law;
   law.slow_base = 0.21;
   law.communication = [](double n) { return 0.03 * (n - 1); };
-  const Said said = collect_statements(study_of(law));
+  const Said said = collect_statements(make_study(law));
   EXPECT_TRUE(said.has(FindingKind::hidden_loss)) << said.report;
   EXPECT_FALSE(said.has(FindingKind::no_loss)) << said.report;
   EXPECT_TRUE(holds(said.report, "communication or straggler costs 17.")) << said.report;
@@ -97,12 +97,12 @@ TEST(Evidence, GainsListTheirPartsAndAreNoNegativeLosses) {
   StepLaw law;
   law.slow_base = 0.3;
   law.communication = [](double) { return 0.05; };
-  const Said said = collect_statements(study_of(law, 0.005, 5, {1, 2, 4}));
+  const Said said = collect_statements(make_study(law, 0.005, 5, {1, 2, 4}));
   EXPECT_TRUE(holds(said.explain, "points of efficiency are gained [")) << said.explain;
   EXPECT_TRUE(holds(said.explain, "]: compute ")) << said.explain;
   EXPECT_TRUE(holds(said.explain, "communication or straggler -")) << said.explain;
   EXPECT_FALSE(holds(said.explain, "-5")) << said.explain;
-  const Said noise = collect_statements(study_of(StepLaw{}, 0.05));
+  const Said noise = collect_statements(make_study(StepLaw{}, 0.05));
   EXPECT_FALSE(holds(noise.explain, ": -")) << noise.explain;
 }
 
@@ -122,7 +122,7 @@ TEST(Evidence, PhasesSpeakBeforeCauses) {
   const auto said = [](auto change) {
     StepLaw law;
     change(law);
-    const Said all = collect_statements(study_of(law));
+    const Said all = collect_statements(make_study(law));
     EXPECT_TRUE(all.has(FindingKind::steady)) << all.report;
     EXPECT_FALSE(all.has(FindingKind::causes_alike)) << all.report;
     EXPECT_FALSE(holds(all.explain, "cannot distinguish them")) << all.explain;
@@ -141,7 +141,7 @@ TEST(Evidence, PhasesSpeakBeforeCauses) {
 TEST(Evidence, ARingInStrongScalingIsNoWorkThatIsNotDivided) {
   StepLaw law;
   law.communication = [](double n) { return 0.1 * (n - 1) / n; };
-  const Said said = collect_statements(study_of(law, 0.002, 5, {1, 2, 4, 8}, Scaling::strong));
+  const Said said = collect_statements(make_study(law, 0.002, 5, {1, 2, 4, 8}, Scaling::strong));
   EXPECT_TRUE(holds(said.report, "the loss is as if 10")) << said.report;
   EXPECT_TRUE(holds(said.report, "of the base's time were not divided among replicas"))
       << said.report;
@@ -168,7 +168,7 @@ TEST(Evidence, ARemainingBoundNamesItsSize) {
 TEST(Evidence, KarpFlattHasItsInterval) {
   StepLaw law;
   law.communication = [](double n) { return 0.1 * (n - 1); };
-  const std::string report = collect_statements(study_of(law, 0.01)).report;
+  const std::string report = collect_statements(make_study(law, 0.01)).report;
   const auto at = report.find(", Karp-Flatt 0.");
   ASSERT_NE(at, std::string::npos) << report;
   EXPECT_TRUE(holds(report.substr(at, 60), " [0.0")) << report;

@@ -49,7 +49,7 @@ std::vector<Json> nightly(const Change& change, int nights = 40) {
   return records;
 }
 
-History history_of(const std::vector<Json>& records, const HistoryOptions& options = {}) {
+History load_history(const std::vector<Json>& records, const HistoryOptions& options = {}) {
   return find_history(make_history(canonical_content(records), options));
 }
 
@@ -71,7 +71,7 @@ std::string to_text(const History& history) {
 
 TEST(History, FindsTheNightAndWhatChangedWithIt) {
   const History history =
-      history_of(nightly({.library = "oneDNN 3.5.0"}), only(HistoryMetric::time));
+      load_history(nightly({.library = "oneDNN 3.5.0"}), only(HistoryMetric::time));
   ASSERT_EQ(history.studies.size(), 1U);
   const StudyHistory& study = history.studies[0];
   ASSERT_EQ(study.series.size(), 3U);
@@ -94,7 +94,7 @@ TEST(History, FindsTheNightAndWhatChangedWithIt) {
 }
 
 TEST(History, SaysWhichPointsAShiftTouches) {
-  const History history = history_of(nightly({.from_gpus = 4}), only(HistoryMetric::time));
+  const History history = load_history(nightly({.from_gpus = 4}), only(HistoryMetric::time));
   ASSERT_EQ(history.studies[0].events.size(), 1U);
   EXPECT_EQ(history.studies[0].events[0].touches, "1 of 3 points, all those of 4 replicas or more");
   EXPECT_NE(to_text(history).find("no software that the records state changed with it"),
@@ -102,7 +102,7 @@ TEST(History, SaysWhichPointsAShiftTouches) {
 }
 
 TEST(History, NamesAHostThatTellsTheLevelsApart) {
-  const History history = history_of(nightly({.host = "n17"}), only(HistoryMetric::time));
+  const History history = load_history(nightly({.host = "n17"}), only(HistoryMetric::time));
   const Changes& changes = history.studies[0].events.at(0).changes;
   ASSERT_EQ(changes.facts.size(), 2U);
   EXPECT_EQ(changes.facts[0].name, "host n1");
@@ -116,7 +116,7 @@ TEST(History, WhatChangesEveryNightSeparatesNothing) {
   for (Json& record : records) {
     record["provenance"]["commit"] = record["session"].get<std::string>();
   }
-  const History history = history_of(records, only(HistoryMetric::time));
+  const History history = load_history(records, only(HistoryMetric::time));
   for (const ChangedFact& fact : history.studies[0].events.at(0).changes.facts) {
     EXPECT_TRUE(fact.name == "build" && fact.elsewhere > 30) << fact.name;
   }
@@ -127,7 +127,7 @@ TEST(History, WithoutProvenanceNothingIsKnownOfIt) {
   for (Json& record : records) {
     record["provenance"] = {{"started_at", record["provenance"]["started_at"]}};
   }
-  const History history = history_of(records, only(HistoryMetric::time));
+  const History history = load_history(records, only(HistoryMetric::time));
   EXPECT_NE(to_text(history).find("the records state nothing of software and nodes"),
             std::string::npos)
       << to_text(history);
@@ -142,7 +142,7 @@ TEST(History, ASerialFractionThatGrowsIsFound) {
       record["timing"][key] = record["timing"][key].get<double>() * 0.95;
     }
   }
-  const History history = history_of(records);
+  const History history = load_history(records);
   bool fraction = false;
   for (const HistoryEvent& event : history.studies[0].events) {
     EXPECT_EQ(date_text(event.last_day), "2026-01-21");
@@ -155,7 +155,7 @@ TEST(History, ASerialFractionThatGrowsIsFound) {
 }
 
 TEST(History, ASeriesWithoutAShiftHasOneLevel) {
-  const History history = history_of(nightly({.factor = 1}));
+  const History history = load_history(nightly({.factor = 1}));
   for (const SeriesHistory& series : history.studies[0].series) {
     EXPECT_EQ(series.found.levels.size(), 1U) << series.series->point;
   }
@@ -164,11 +164,11 @@ TEST(History, ASeriesWithoutAShiftHasOneLevel) {
 }
 
 TEST(History, WithoutAShiftSaysWhatWouldHaveBeenFound) {
-  const std::string text = to_text(history_of(nightly({.factor = 1}), only(HistoryMetric::time)));
+  const std::string text = to_text(load_history(nightly({.factor = 1}), only(HistoryMetric::time)));
   EXPECT_NE(text.find("time: no level shift in 3 series, and 40 sessions would have shown one of"),
             std::string::npos)
       << text;
-  const History few = history_of(nightly({.factor = 1}, 19), only(HistoryMetric::time));
+  const History few = load_history(nightly({.factor = 1}, 19), only(HistoryMetric::time));
   EXPECT_EQ(to_text(few).find("too few sessions"), std::string::npos);
   const Json series = Json::parse(history_json(few))["history"][0]["series"][0];
   EXPECT_GT(series["detectable"], 0.01);
@@ -181,7 +181,7 @@ TEST(History, SessionsInARowThatAreOutlyingAreToldTogether) {
     if (record["session"] < "2026-01-21" || record["session"] >= "2026-01-24") continue;
     record["timing"]["fit_seconds"] = record["timing"]["fit_seconds"].get<double>() * 1.2;
   }
-  const History history = history_of(records, only(HistoryMetric::time));
+  const History history = load_history(records, only(HistoryMetric::time));
   EXPECT_TRUE(history.studies[0].events.empty());
   const std::string text = to_text(history);
   EXPECT_NE(text.find("3 sessions from 2026-01-21 to 2026-01-23: time +"), std::string::npos)
@@ -189,9 +189,9 @@ TEST(History, SessionsInARowThatAreOutlyingAreToldTogether) {
 }
 
 TEST(History, KnowsWhetherAShiftIsForTheWorse) {
-  EXPECT_TRUE(history_of(nightly({}), only(HistoryMetric::time)).has_worse());
-  EXPECT_FALSE(history_of(nightly({.factor = 0.9}), only(HistoryMetric::time)).has_worse());
-  EXPECT_FALSE(history_of(nightly({.factor = 1}), only(HistoryMetric::time)).has_worse());
+  EXPECT_TRUE(load_history(nightly({}), only(HistoryMetric::time)).has_worse());
+  EXPECT_FALSE(load_history(nightly({.factor = 0.9}), only(HistoryMetric::time)).has_worse());
+  EXPECT_FALSE(load_history(nightly({.factor = 1}), only(HistoryMetric::time)).has_worse());
 }
 
 TEST(History, DisturbedAndControlRunsAreInNoSession) {
@@ -200,7 +200,7 @@ TEST(History, DisturbedAndControlRunsAreInNoSession) {
     records[i]["flags"]["throttled"] = true;
     records[i]["timing"]["fit_seconds"] = 1000.0;
   }
-  const History history = history_of(records, only(HistoryMetric::time));
+  const History history = load_history(records, only(HistoryMetric::time));
   EXPECT_EQ(history.studies[0].series[0].series->sessions[0].runs, 2U);
   EXPECT_TRUE(history.studies[0].events.empty());
 }
@@ -211,13 +211,13 @@ TEST(History, UnlikeMachinesAreSeriesOfTheirOwn) {
     const bool is_after = record["session"] >= "2026-01-21";
     record["provenance"]["cpu_model"] = is_after ? "A slow CPU" : "A fast CPU";
   }
-  const History history = history_of(records, only(HistoryMetric::time));
+  const History history = load_history(records, only(HistoryMetric::time));
   EXPECT_EQ(history.studies[0].series.size(), 6U);
   EXPECT_TRUE(history.studies[0].events.empty());
 }
 
 TEST(History, OfFewSessionsSaysSo) {
-  const History history = history_of(nightly({.night = 2}, 3), only(HistoryMetric::time));
+  const History history = load_history(nightly({.night = 2}, 3), only(HistoryMetric::time));
   EXPECT_EQ(history.tested, 0U);
   EXPECT_TRUE(history.studies[0].events.empty());
   EXPECT_NE(to_text(history).find("too few sessions to distinguish"), std::string::npos);
@@ -267,7 +267,7 @@ TEST(History, OneSessionIsNoLevel) {
 }
 
 TEST(History, JsonHasEverySession) {
-  const History history = history_of(nightly({}), only(HistoryMetric::time));
+  const History history = load_history(nightly({}), only(HistoryMetric::time));
   const Json json = Json::parse(history_json(history));
   const Json& study = json["history"][0];
   EXPECT_EQ(json["series_tested"], 3);
@@ -281,7 +281,7 @@ TEST(History, JsonHasEverySession) {
 }
 
 TEST(History, APictureHasLevelsAndLabelledShifts) {
-  const History history = history_of(nightly({}), only(HistoryMetric::time));
+  const History history = load_history(nightly({}), only(HistoryMetric::time));
   const std::vector<Plot> plots = history_plots(history.studies[0], 3);
   ASSERT_FALSE(plots.empty());
   EXPECT_EQ(plots[0].name, "history-3");
@@ -307,10 +307,10 @@ TEST(History, DatesAreReadInTheFormsOfSessions) {
 }
 
 TEST(History, RefusesWhatHasNoSeries) {
-  EXPECT_THROW(history_of(nightly({}, 1)), Error);
+  EXPECT_THROW(load_history(nightly({}, 1)), Error);
   HistoryOptions options;
   options.since = 30000;
-  EXPECT_THROW(history_of(nightly({}), options), Error);
+  EXPECT_THROW(load_history(nightly({}), options), Error);
   EXPECT_THROW(parse_history_metric("tmie"), Error);
 }
 

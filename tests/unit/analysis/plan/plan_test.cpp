@@ -211,7 +211,7 @@ struct Pilot {
   int nodes = 1;
 };
 
-StoreContent pilot_of(const Pilot& pilot) {
+StoreContent make_pilot(const Pilot& pilot) {
   RandomSequence random(20261125, Stream::synthetic, 4);
   std::vector<Json> records;
   std::vector<double> node(static_cast<std::size_t>(pilot.nodes));
@@ -239,7 +239,7 @@ StoreContent pilot_of(const Pilot& pilot) {
 }
 
 TEST(Noise, EachLevelIsFound) {
-  const Noise noise = estimate_noise(pilot_of({}));
+  const Noise noise = estimate_noise(make_pilot({}));
   EXPECT_NEAR(*noise.level("run").sd, 0.01, 0.001);
   EXPECT_NEAR(*noise.level("round").sd, 0.02, 0.004);
   EXPECT_NEAR(*noise.level("session").sd, 0.03, 0.015);  // 7 degrees of freedom
@@ -255,23 +255,23 @@ TEST(Noise, EachLevelIsFound) {
 }
 
 TEST(Noise, WhatRecordsCannotTellApartIsSaid) {
-  const Noise one_session = estimate_noise(pilot_of({.sessions = 1}));
+  const Noise one_session = estimate_noise(make_pilot({.sessions = 1}));
   EXPECT_FALSE(one_session.level("session").sd);
   EXPECT_EQ(one_session.level("session").remark, "one session");
-  const Noise one_point = estimate_noise(pilot_of({.points = 1}));
+  const Noise one_point = estimate_noise(make_pilot({.points = 1}));
   EXPECT_FALSE(one_point.level("round").sd);
   EXPECT_NE(one_point.level("run").remark.find("share no rounds"), std::string::npos);
   EXPECT_NEAR(*one_point.level("run").sd, std::hypot(0.01, 0.02), 0.005);
-  const Noise nodes = estimate_noise(pilot_of({.node = 0.03, .nodes = 4}));
+  const Noise nodes = estimate_noise(make_pilot({.node = 0.03, .nodes = 4}));
   ASSERT_TRUE(nodes.level("node").sd);
   EXPECT_GT(*nodes.level("node").sd, 0.01);
-  EXPECT_THROW(estimate_noise(pilot_of({.rounds = 1, .sessions = 1})), Error);
-  EXPECT_FALSE(estimate_noise(pilot_of({.rounds = 1, .sessions = 3})).level("run").sd);
+  EXPECT_THROW(estimate_noise(make_pilot({.rounds = 1, .sessions = 1})), Error);
+  EXPECT_FALSE(estimate_noise(make_pilot({.rounds = 1, .sessions = 3})).level("run").sd);
 }
 
 // A gate leaves them aside, so they are none of its noise, and cost rounds.
 TEST(Noise, RunsThatStandOutAreCounted) {
-  StoreContent pilot = pilot_of({.points = 5, .rounds = 5, .sessions = 1, .round = 0.005});
+  StoreContent pilot = make_pilot({.points = 5, .rounds = 5, .sessions = 1, .round = 0.005});
   const Noise clean = estimate_noise(pilot);
   EXPECT_EQ(clean.runs, 25U);
   EXPECT_EQ(clean.outlying, 0U);
@@ -327,7 +327,7 @@ TEST(Design, SaysWhatTheGateSeesAndNeeds) {
 }
 
 TEST(Design, APilotGivesHoursAndSessions) {
-  const Noise noise = estimate_noise(pilot_of({.run = 0.01, .round = 0.005, .session = 0.01}));
+  const Noise noise = estimate_noise(make_pilot({.run = 0.01, .round = 0.005, .session = 0.01}));
   DesignRequest request;
   request.study = "quick";
   request.workload = "mnist-cnn";

@@ -42,7 +42,7 @@ Json make_record(Scaling scaling, int gpus) {
   return record;
 }
 
-std::vector<Json> study_of(Scaling scaling, const std::vector<int>& sizes) {
+std::vector<Json> make_study(Scaling scaling, const std::vector<int>& sizes) {
   std::vector<Json> records;
   for (const int gpus : sizes) records.push_back(make_record(scaling, gpus));
   return records;
@@ -67,7 +67,7 @@ void expect_error(const std::function<void()>& action, const std::string& part) 
 
 TEST(Prediction, EachScalingTypeHasItsOwnQuantityAndLaw) {
   for (const Scaling scaling : {Scaling::strong, Scaling::fixed_epochs, Scaling::weak}) {
-    const Prediction one = predicted(study_of(scaling, {1, 2, 4, 8}), {16}).at(0);
+    const Prediction one = predicted(make_study(scaling, {1, 2, 4, 8}), {16}).at(0);
     EXPECT_EQ(one.scaling, scaling);
     EXPECT_EQ(one.rates, scaling == Scaling::weak);
     ASSERT_EQ(one.sizes.size(), 5U);
@@ -87,12 +87,12 @@ TEST(Prediction, EachScalingTypeHasItsOwnQuantityAndLaw) {
 }
 
 TEST(Prediction, TheHeldOutErrorStandsBesideEveryPredictedRow) {
-  const Prediction one = predicted(study_of(Scaling::weak, {1, 2, 4, 8}), {16, 8, 64}).at(0);
+  const Prediction one = predicted(make_study(Scaling::weak, {1, 2, 4, 8}), {16, 8, 64}).at(0);
   const HeldOut& held_out = *one.predictor().held_out;
   EXPECT_EQ(held_out.gpus, 8);
   EXPECT_EQ(held_out.fitted, (std::vector<int>{1, 2, 4}));
   // The same procedure with the smaller sizes alone.
-  const Prediction smaller = predicted(study_of(Scaling::weak, {1, 2, 4}), {8}).at(0);
+  const Prediction smaller = predicted(make_study(Scaling::weak, {1, 2, 4}), {8}).at(0);
   EXPECT_NEAR(held_out.error, smaller.sizes.back().value.value / one.sizes[3].value.value - 1,
               1e-9);
   const Table table = prediction_table(one);
@@ -112,14 +112,14 @@ TEST(Prediction, LargerSizesCanBeLeftOutToCompare) {
   options.gpus = {8};
   options.up_to = 4;
   const Prediction one =
-      predict(canonical_content(study_of(Scaling::weak, {1, 2, 4, 8})), options).at(0);
+      predict(canonical_content(make_study(Scaling::weak, {1, 2, 4, 8})), options).at(0);
   ASSERT_EQ(one.sizes.size(), 4U);
   EXPECT_TRUE(one.sizes[3].is_predicted);
   EXPECT_EQ(one.predictor().held_out->gpus, 4);
 }
 
 TEST(Prediction, TheBaseIsASizeThatWasRun) {
-  const Table table = prediction_table(predicted(study_of(Scaling::weak, {2, 4, 8}), {1}).at(0));
+  const Table table = prediction_table(predicted(make_study(Scaling::weak, {2, 4, 8}), {1}).at(0));
   EXPECT_EQ(cell(table, 0, "kind").text, "predicted");
   EXPECT_NEAR(*cell(table, 1, "speed_up").value, 1, 1e-12);
   EXPECT_EQ(table.columns[4].heading, "speed-up\nover 2");
@@ -127,7 +127,7 @@ TEST(Prediction, TheBaseIsASizeThatWasRun) {
 
 TEST(Prediction, ALineOfPredictionsDoesNotCrossSizesThatWereRun) {
   const Plot plot =
-      prediction_plot(predicted(study_of(Scaling::weak, {2, 4, 8}), {1, 16, 32}).at(0));
+      prediction_plot(predicted(make_study(Scaling::weak, {2, 4, 8}), {1, 16, 32}).at(0));
   const std::vector<PlotPoint>& points = std::get<Lines>(plot.body).series[1].points;
   ASSERT_EQ(points.size(), 3U);
   EXPECT_FALSE(points[0].begins_line);
@@ -137,7 +137,7 @@ TEST(Prediction, ALineOfPredictionsDoesNotCrossSizesThatWereRun) {
 }
 
 TEST(Prediction, EveryFormatSaysWhatWasPredicted) {
-  const Prediction one = predicted(study_of(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
+  const Prediction one = predicted(make_study(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
   const Table table = prediction_table(one);
   const Json json = Json::parse(render({table}, Format::json));
   const Json& rows = json["tables"][0]["rows"];
@@ -155,7 +155,7 @@ TEST(Prediction, EveryFormatSaysWhatWasPredicted) {
 }
 
 TEST(Prediction, WhatWasRunStaysAsItIs) {
-  std::vector<Json> records = study_of(Scaling::weak, {1, 2, 4});
+  std::vector<Json> records = make_study(Scaling::weak, {1, 2, 4});
   const Prediction one = predicted(records, {2, 8}).at(0);
   ASSERT_EQ(one.sizes.size(), 4U);
   EXPECT_FALSE(one.sizes[1].is_predicted);
@@ -167,7 +167,7 @@ TEST(Prediction, WhatWasRunStaysAsItIs) {
 }
 
 TEST(Prediction, TwoSizesAreToldApartFromMore) {
-  const Prediction one = predicted(study_of(Scaling::weak, {1, 2}), {4}).at(0);
+  const Prediction one = predicted(make_study(Scaling::weak, {1, 2}), {4}).at(0);
   EXPECT_EQ(one.predictor().held_out->fitted, std::vector<int>{1});
   ASSERT_FALSE(one.predictor().notes.empty());
   EXPECT_NE(one.predictor().notes[0].find("no law can be distinguished from another"),
@@ -175,11 +175,11 @@ TEST(Prediction, TwoSizesAreToldApartFromMore) {
 }
 
 TEST(Prediction, WhatCannotBePredictedSaysWhy) {
-  expect_error([] { predicted(study_of(Scaling::fixed_epochs, {2}), {4}); },
+  expect_error([] { predicted(make_study(Scaling::fixed_epochs, {2}), {4}); },
                "one size was measured: a law needs two");
   expect_error(
       [] {
-        predicted(study_of(Scaling::weak, {1, 2, 4}), {8}, "links=2x");
+        predicted(make_study(Scaling::weak, {1, 2, 4}), {8}, "links=2x");
       },
       "they know sizes only");
   PredictOptions laws;
@@ -188,13 +188,13 @@ TEST(Prediction, WhatCannotBePredictedSaysWhy) {
   laws.predictor = PredictorChoice::laws;
   expect_error(
       [&] {
-        predict(canonical_content(study_of(Scaling::weak, {1, 2, 4})), laws);
+        predict(canonical_content(make_study(Scaling::weak, {1, 2, 4})), laws);
       },
       "they have no what-if");
 }
 
 TEST(Prediction, PredictedRecordsAreNoData) {
-  std::vector<Json> records = study_of(Scaling::weak, {1, 2, 4});
+  std::vector<Json> records = make_study(Scaling::weak, {1, 2, 4});
   records.push_back(make_record(Scaling::weak, 8));
   records.back()["kind"] = "predicted";
   EXPECT_EQ(predicted(records, {16}).at(0).predictor().held_out->gpus, 4);
@@ -202,7 +202,7 @@ TEST(Prediction, PredictedRecordsAreNoData) {
 
 // Groups of cores: the CPUs of a node say how many it holds.
 TEST(Prediction, ALevelThatNoMeasuredSizeCrossesIsLabelled) {
-  std::vector<Json> records = study_of(Scaling::weak, {1, 2, 4});
+  std::vector<Json> records = make_study(Scaling::weak, {1, 2, 4});
   for (Json& record : records) record["provenance"]["machine"] = {{"cpus", 8}};
   const Prediction one = predicted(records, {8, 16}).at(0);
   EXPECT_EQ(one.sizes[3].beyond, "");
@@ -220,7 +220,7 @@ TEST(Prediction, ALevelThatNoMeasuredSizeCrossesIsLabelled) {
 }
 
 TEST(Prediction, BackendsAreSeriesOfTheirOwnAndShareOneReplica) {
-  std::vector<Json> records = study_of(Scaling::weak, {1});
+  std::vector<Json> records = make_study(Scaling::weak, {1});
   records[0]["parameters"]["backend"] = "self";
   for (const char* backend : {"mpi", "gloo"}) {
     for (const int gpus : {2, 4}) {
@@ -236,7 +236,7 @@ TEST(Prediction, BackendsAreSeriesOfTheirOwnAndShareOneReplica) {
 TEST(Prediction, FilesReplaceOnlyThoseOfOlderPredictions) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / "paceline-prediction";
   std::filesystem::remove_all(folder);
-  const auto all = predicted(study_of(Scaling::weak, {1, 2, 4}), {8});
+  const auto all = predicted(make_study(Scaling::weak, {1, 2, 4}), {8});
   EXPECT_EQ(write_predictions(all, folder, {}).size(), 4U);
   EXPECT_EQ(write_predictions(all, folder, {}).size(), 4U);
   const std::string page = read_text(folder / "prediction.html");

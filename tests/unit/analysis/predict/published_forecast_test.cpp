@@ -65,7 +65,7 @@ struct PublishedSeries {
 };
 
 // What the command predicts of it.
-Prediction prediction_of(const PublishedSeries& series, const PredictOptions& options) {
+Prediction make_prediction(const PublishedSeries& series, const PredictOptions& options) {
   const auto path =
       std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference" / series.folder;
   for (Prediction& each : predict(load_stores({path}), options)) {
@@ -96,13 +96,13 @@ TEST(PublishedForecast, TheCommandOnSixteenHeldOutPointsOfNineSeries) {
   for (const PublishedSeries& asked : nine) {
     PredictOptions options;
     options.gpus = {1 << 20};
-    const Prediction published = prediction_of(asked, options);
+    const Prediction published = make_prediction(asked, options);
     options.gpus.clear();
     for (const SizeValue& size : published.sizes) {
       if (size.gpus > asked.told_up_to && !size.is_predicted) options.gpus.push_back(size.gpus);
     }
     options.up_to = asked.told_up_to;
-    const Prediction reported = prediction_of(asked, options);
+    const Prediction reported = make_prediction(asked, options);
     for (const SizeValue& size : reported.sizes) {
       if (!size.is_predicted) continue;
       const SizeValue& truth = *std::ranges::find(published.sizes, size.gpus, &SizeValue::gpus);

@@ -93,8 +93,8 @@ struct Made {
   ReplaySources sources;
 };
 
-Made made_of(const std::vector<Json>& records, const std::vector<Json>& collectives,
-             Scaling scaling = Scaling::weak) {
+Made make_replay(const std::vector<Json>& records, const std::vector<Json>& collectives,
+                 Scaling scaling = Scaling::weak) {
   Made made;
   made.study = make_studies(canonical_content(records)).at(0);
   for (const Row& row : made.study.rows) made.sources.rows.push_back(&row);
@@ -118,7 +118,7 @@ std::vector<Json> run_values(const StepLaw& law, const std::vector<int>& sizes) 
 
 TEST(Replay, LargerRingsTakeWhatTheLawSays) {
   const StepLaw law;
-  const Made made = made_of(run_values(law, {2, 4}), {bench_record(law, 2)});
+  const Made made = make_replay(run_values(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
   ASSERT_EQ(replay.why_not(), "");
   for (const int gpus : {8, 16, 64}) {
@@ -135,7 +135,7 @@ TEST(Replay, LargerRingsTakeWhatTheLawSays) {
 
 TEST(Replay, WhatIfMatchesTheLawWithThatChange) {
   const StepLaw law;
-  const Made made = made_of(run_values(law, {2, 4}), {bench_record(law, 2)});
+  const Made made = make_replay(run_values(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
   StepLaw other = law;
   other.bytes_per_second *= 2;
@@ -152,7 +152,7 @@ TEST(Replay, WhatIfMatchesTheLawWithThatChange) {
 
 TEST(Replay, WithoutCollectivesTheStepsTellAndANoteSaysSo) {
   const StepLaw law;
-  const Made made = made_of(run_values(law, {2, 4}), {});
+  const Made made = make_replay(run_values(law, {2, 4}), {});
   const Replay replay(made.sources);
   ASSERT_EQ(replay.why_not(), "");
   ASSERT_FALSE(replay.notes().empty());
@@ -161,7 +161,7 @@ TEST(Replay, WithoutCollectivesTheStepsTellAndANoteSaysSo) {
 
 TEST(Replay, ADescribedNetworkIsUsedAndTooManyReplicasForItAreRefused) {
   const StepLaw law;
-  Made made = made_of(run_values(law, {2, 4}), {bench_record(law, 2)});
+  Made made = make_replay(run_values(law, {2, 4}), {bench_record(law, 2)});
   made.sources.network = parse_network(
       R"({"levels": [{"level": "node", "units": 32, "latency_seconds": 1e-4,
                       "bytes_per_second": 1e8}]})",
@@ -191,7 +191,7 @@ TEST(Replay, StrongScalingDividesTheBatch) {
     }
     records.push_back(record);
   }
-  const Made made = made_of(records, {bench_record(law, 2)}, Scaling::strong);
+  const Made made = make_replay(records, {bench_record(law, 2)}, Scaling::strong);
   const Replay replay(made.sources);
   EXPECT_NEAR(replay.at(8).step_seconds / law.step(8, 8), 1, 0.02);
 }
@@ -199,15 +199,15 @@ TEST(Replay, StrongScalingDividesTheBatch) {
 TEST(Replay, SaysInOneSentenceWhyItCannot) {
   Json record = law_record(StepLaw(), 1, 1);
   record.erase("plan");
-  EXPECT_NE(Replay(made_of({record}, {}).sources).why_not(), "");
+  EXPECT_NE(Replay(make_replay({record}, {}).sources).why_not(), "");
   record = law_record(StepLaw(), 1, 1);
-  EXPECT_NE(Replay(made_of({record}, {}).sources).why_not().find("bench allreduce"),
+  EXPECT_NE(Replay(make_replay({record}, {}).sources).why_not().find("bench allreduce"),
             std::string::npos);
 }
 
 TEST(Replay, ALevelThatNoRunCrossedIsNamed) {
   const StepLaw law;
-  Made made = made_of(run_values(law, {2, 4}), {});
+  Made made = make_replay(run_values(law, {2, 4}), {});
   made.sources.network = parse_network(
       R"({"levels": [{"level": "node", "units": 8, "latency_seconds": 1e-4, "bytes_per_second": 1e8},
                      {"level": "switch", "latency_seconds": 1e-3, "bytes_per_second": 1e8}]})",
@@ -219,7 +219,7 @@ TEST(Replay, ALevelThatNoRunCrossedIsNamed) {
 
 TEST(Replay, AThousandReplicasTakeLessThanTenSeconds) {
   const StepLaw law;
-  const Made made = made_of(run_values(law, {2, 4}), {bench_record(law, 2)});
+  const Made made = make_replay(run_values(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
   const auto began = std::chrono::steady_clock::now();
   EXPECT_GT(replay.at(1024).step_seconds, law.step(64));

@@ -28,7 +28,7 @@ void store(const fs::path& study, const std::vector<Json>& records) {
   }
 }
 
-std::string page_of(const fs::path& study, const ReportOptions& wanted = {}) {
+std::string make_page(const fs::path& study, const ReportOptions& wanted = {}) {
   ReportOptions options = wanted;
   options.format = Format::html;
   std::ostringstream stream;
@@ -84,7 +84,7 @@ TEST(Html, PicturesInOnePageHaveTheirOwnIds) {
 TEST(Html, ThePageHasEveryRowAndPlotAndNeedsNothingElse) {
   const TemporaryFolder folder;
   store(folder / "quick", drifting_study());
-  const std::string page = page_of(folder / "quick");
+  const std::string page = make_page(folder / "quick");
   EXPECT_EQ(complaint(page), "");
   EXPECT_EQ(count(page, "<svg "), 4U);
   EXPECT_EQ(count(page, "speed-up 1.80 for 2 replicas"), 1U);  // said above, not by explain, too
@@ -118,7 +118,7 @@ TEST(Html, APageOfOneTableOrSeveralHasAnOutline) {
       }
     }
     store(folder / "quick", records);
-    const std::string page = page_of(folder / "quick");
+    const std::string page = make_page(folder / "quick");
     EXPECT_EQ(count(page, "<main>"), 1U);
     EXPECT_LT(page.find("<main>"), page.find("<h1>"));
     EXPECT_EQ(count(page, "<h1"), 1U);
@@ -144,7 +144,7 @@ TEST(Html, NamesFromRecordsAreOnlyText) {
     json["provenance"]["command"] = "paceline train x '--data=<i>' &amp;";
   }
   store(folder / "quick", records);
-  const std::string page = page_of(folder / "quick");
+  const std::string page = make_page(folder / "quick");
   EXPECT_EQ(complaint(page), "");
   EXPECT_EQ(count(page, "<script"), 1U);  // ours
   for (const char* raw : {"<script>alert", "<img", "<b>", "<i>", "onerror='"}) {
@@ -165,7 +165,7 @@ TEST(Html, GapsAndCommandsAreThere) {
   failed["status"] = "failed";
   records.push_back(failed);
   store(folder / "quick", records);
-  const std::string page = page_of(folder / "quick");
+  const std::string page = make_page(folder / "quick");
   EXPECT_EQ(count(page, "<tr class=\"gap\">"), 1U);
   EXPECT_NE(page.find("<code>paceline train mnist-cnn --gpus=2</code>"), std::string::npos);
 }
@@ -218,7 +218,7 @@ TEST(Html, WithoutPlotsItIsStillAPage) {
   store(folder / "quick", drifting_study());
   ReportOptions options;
   options.plots.clear();
-  const std::string page = page_of(folder / "quick", options);
+  const std::string page = make_page(folder / "quick", options);
   EXPECT_EQ(complaint(page), "");
   EXPECT_EQ(page.find("<svg"), std::string::npos);
 }
@@ -336,7 +336,7 @@ TEST(Html, ABrowserShowsIt) {
   if (program.empty()) GTEST_SKIP() << "no chromium or google-chrome is installed";
   const TemporaryFolder folder;
   store(folder / "quick", drifting_study());
-  std::ofstream(folder / "page.html") << page_of(folder / "quick");
+  std::ofstream(folder / "page.html") << make_page(folder / "quick");
   const std::string base = "cd '" + folder.path().string() + "' && HOME=. timeout 45 " + program +
                            " --headless --no-sandbox --disable-gpu --user-data-dir=profile "
                            "--hide-scrollbars ";

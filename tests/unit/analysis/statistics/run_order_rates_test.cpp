@@ -41,7 +41,7 @@ const Noise kIndependent[] = {{"normal"},
                               {"rows of unlike noise", normal, 0, 1.5},
                               {"rounds share heavy noise", heavy, 2, 1, 0, 3}};
 
-RoundMatrix matrix_of(const Noise& noise, int rows, int rounds, Random& random) {
+RoundMatrix make_matrix(const Noise& noise, int rows, int rounds, Random& random) {
   std::vector<double> shared;
   for (int k = 0; k < rounds; ++k) shared.push_back(noise.shared * noise.value(random));
   RoundMatrix matrix;
@@ -60,7 +60,7 @@ RoundMatrix matrix_of(const Noise& noise, int rows, int rounds, Random& random) 
 
 SessionRounds make_session(const Noise& noise, int rows, int rounds, Random& random,
                            const char* name = "s1") {
-  SessionRounds session{name, {}, matrix_of(noise, rows, rounds, random)};
+  SessionRounds session{name, {}, make_matrix(noise, rows, rounds, random)};
   for (int row = 0; row < rows; ++row) session.rows.push_back(static_cast<std::size_t>(row));
   return session;
 }
@@ -69,7 +69,7 @@ struct Rates {
   double trend = 0, first = 0, resemble = 0, sessions = 0, any = 0;
 };
 
-Rates rates_of(const Noise& noise, int rows, int rounds, int sessions, int tables) {
+Rates count_rates(const Noise& noise, int rows, int rounds, int sessions, int tables) {
   Random random(static_cast<unsigned>(1000 * rows + rounds));
   Rates rates;
   const double each = 1.0 / tables;
@@ -102,7 +102,7 @@ void check_false_alarms(int tables) {
   for (const Noise& noise : kIndependent) {
     for (const int rows : {1, 2, 4, 8}) {
       for (const int rounds : {3, 5, 10}) {
-        const Rates rates = rates_of(noise, rows, rounds, 2, tables);
+        const Rates rates = count_rates(noise, rows, rounds, 2, tables);
         const std::string of = fmt::format("{}, {} rows, {} rounds", noise.name, rows, rounds);
         if (tables == kLong) {
           fmt::print(

@@ -22,7 +22,7 @@ Json make_run(int gpus, double seconds, int round, const std::string& session = 
       {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = seconds, .session = session});
 }
 
-Study study_of(const std::vector<Json>& records, bool pool = false) {
+Study make_study(const std::vector<Json>& records, bool pool = false) {
   return make_studies(canonical_content(records), {}, {},
                       pool ? Pooling::always : Pooling::by_sessions)
       .at(0);
@@ -34,7 +34,7 @@ struct Compared {
   std::vector<RowFacts> facts;
 
   explicit Compared(const std::vector<Json>& records, bool pool = false)
-      : study(study_of(records, pool)), comparison(compare(study, Base::matched)) {
+      : study(make_study(records, pool)), comparison(compare(study, Base::matched)) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       facts.push_back(row_facts(study, comparison, i));
     }

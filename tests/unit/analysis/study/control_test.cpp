@@ -27,12 +27,12 @@ std::vector<Json> controlled_study(const std::vector<double>& factors) {
   return records;
 }
 
-Study study_of(const std::vector<Json>& records) {
+Study make_study(const std::vector<Json>& records) {
   return make_studies(canonical_content(records), {}, {}).at(0);
 }
 
 std::vector<ControlCheck> check_controls(const std::vector<Json>& records) {
-  const Study study = study_of(records);
+  const Study study = make_study(records);
   return check_controls(study, compare(study, Base::matched));
 }
 
@@ -80,7 +80,8 @@ TEST(Control, UnequalNumbersOfRunsAreBothSaid) {
 }
 
 TEST(Control, NeverEntersARow) {
-  const Study with = study_of(controlled_study({9, 9, 9})), without = study_of(drifting_study());
+  const Study with = make_study(controlled_study({9, 9, 9})),
+              without = make_study(drifting_study());
   ASSERT_EQ(with.rows.size(), without.rows.size());
   for (std::size_t i = 0; i < with.rows.size(); ++i) {
     EXPECT_EQ(with.rows[i].runs.size(), without.rows[i].runs.size());

@@ -42,7 +42,7 @@ std::vector<Json> load_records(const std::vector<RowShape>& shapes,
 }
 
 // "batch_per_replica 64 fixed-epochs: 1 2; ..." in the order of the tables, with the sizes.
-std::string tables_of(const std::vector<Study>& studies) {
+std::string make_tables(const std::vector<Study>& studies) {
   std::vector<std::string> tables;
   for (const Study& study : studies) {
     std::string text;
@@ -56,23 +56,24 @@ std::string tables_of(const std::vector<Study>& studies) {
   return join(tables, "; ");
 }
 
-std::string tables_of(const std::vector<Json>& records) {
-  return tables_of(make_studies(canonical_content(records)));
+std::string make_tables(const std::vector<Json>& records) {
+  return make_tables(make_studies(canonical_content(records)));
 }
 
 TEST(Grouping, EachBatchHasATableOfItsOwn) {
-  EXPECT_EQ(tables_of(load_records({{1, 128}, {1, 64}, {2, 64}, {2, 128}})),
+  EXPECT_EQ(make_tables(load_records({{1, 128}, {1, 64}, {2, 64}, {2, 128}})),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2");
-  EXPECT_EQ(tables_of(load_records({{1, 64}, {2, 64}}, "batch_per_replica")), "fixed-epochs: 1 2");
+  EXPECT_EQ(make_tables(load_records({{1, 64}, {2, 64}}, "batch_per_replica")),
+            "fixed-epochs: 1 2");
 }
 
 TEST(Grouping, SoHasEachGlobalBatchOfStrongScaling) {
-  EXPECT_EQ(tables_of(load_records({{1, 64}, {2, 32}, {1, 128}, {2, 64}})),
+  EXPECT_EQ(make_tables(load_records({{1, 64}, {2, 32}, {1, 128}, {2, 64}})),
             "global_batch 64 strong: 1 2; global_batch 128 strong: 1 2");
 }
 
 TEST(Grouping, SoHasEachNumberOfEpochs) {
-  EXPECT_EQ(tables_of(load_records({{1, 64, 1}, {2, 64, 1}, {1, 64, 8}, {2, 64, 8}})),
+  EXPECT_EQ(make_tables(load_records({{1, 64, 1}, {2, 64, 1}, {1, 64, 8}, {2, 64, 8}})),
             "epochs 1 fixed-epochs: 1 2; epochs 8 fixed-epochs: 1 2");
 }
 
@@ -96,9 +97,9 @@ TEST(Grouping, SoHasEachGoal) {
 // Where runs are missing, what is left may look like anything; the sweep says what it varied.
 TEST(Grouping, TheSweepSaysWhatSetsTablesApart) {
   const std::vector<RowShape> shapes = {{1, 64}, {2, 64}, {1, 512}};
-  EXPECT_EQ(tables_of(load_records(shapes, "batch_per_replica")),
+  EXPECT_EQ(make_tables(load_records(shapes, "batch_per_replica")),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 512 one size: 1");
-  EXPECT_THROW(tables_of(load_records(shapes)), Error);
+  EXPECT_THROW(make_tables(load_records(shapes)), Error);
 }
 
 TEST(Grouping, BothBatchAndEpochsMaySetApart) {
@@ -125,7 +126,7 @@ TEST(Grouping, SoHaveWorkloadsPrecisionsAndTypes) {
     json["parameters"]["workload"] = "mnist-mlp";
     records.push_back(json);
   }
-  EXPECT_EQ(tables_of(records), "fixed-epochs: 1 2; fixed-epochs: 1 2; strong: 1 2");
+  EXPECT_EQ(make_tables(records), "fixed-epochs: 1 2; fixed-epochs: 1 2; strong: 1 2");
 }
 
 Json published(const RowShape& shape) {
@@ -140,13 +141,13 @@ TEST(Grouping, ASystemOfOneBatchJoinsItsTable) {
   auto records = load_records({{1, 64}, {2, 64}, {1, 128}, {2, 128}});
   records.push_back(published({1, 128}));
   records.push_back(published({2, 128}));
-  EXPECT_EQ(tables_of(records),
+  EXPECT_EQ(make_tables(records),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2 1 2");
   records.pop_back();  // one size joins as well
-  EXPECT_EQ(tables_of(records),
+  EXPECT_EQ(make_tables(records),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2 1");
   records.push_back(published({2, 64}));  // strong: of both batches, and so of none
-  EXPECT_EQ(tables_of(records),
+  EXPECT_EQ(make_tables(records),
             "strong: 1 2; batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 "
             "fixed-epochs: 1 2");
 }
@@ -164,13 +165,13 @@ TEST(Grouping, StudiesThatNothingElseSetsApartStandAlone) {
 TEST(Grouping, ATrialRunBesideASweepIsATableMore) {
   auto records = load_records({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
   records.push_back(make_record({1, 32, 1}, ""));
-  EXPECT_EQ(tables_of(records),
+  EXPECT_EQ(make_tables(records),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2; "
             "batch_per_replica 32 one size: 1");
 }
 
 TEST(Grouping, BatchAndEpochsThatGoTogetherAreNoAmbiguity) {
-  EXPECT_EQ(tables_of(load_records({{1, 64, 1}, {2, 64, 1}, {1, 128, 8}, {2, 128, 8}})),
+  EXPECT_EQ(make_tables(load_records({{1, 64, 1}, {2, 64, 1}, {1, 128, 8}, {2, 128, 8}})),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2");
 }
 
@@ -179,16 +180,16 @@ TEST(Grouping, UnlikeRunsOfOneSizeStayApart) {
   const std::string own = "fixed-epochs: 1 2; one size: 1";
   auto records = load_records({{1, 64}, {2, 64}});
   records.push_back(published({1, 64, 90}));
-  EXPECT_EQ(tables_of(records), own) << "45 times the samples";
+  EXPECT_EQ(make_tables(records), own) << "45 times the samples";
   records.back() = published({1, 64});
-  EXPECT_EQ(tables_of(records), "fixed-epochs: 1 2 1");
+  EXPECT_EQ(make_tables(records), "fixed-epochs: 1 2 1");
   records.back()["timing"].erase("fit_seconds");
-  EXPECT_EQ(tables_of(records), own) << "only a rate";
+  EXPECT_EQ(make_tables(records), own) << "only a rate";
   records.back() = published({1, 64});
   for (std::size_t i = 0; i < 2; ++i) {
     records[i]["quality"]["until"] = {{"goal", "test_accuracy>=0.9"}, {"reached", true}};
   }
-  EXPECT_EQ(tables_of(records), "time-to-goal: 1 2; one size: 1") << "no goal";
+  EXPECT_EQ(make_tables(records), "time-to-goal: 1 2; one size: 1") << "no goal";
 }
 
 TEST(Grouping, CoresAndGpusHaveTablesOfTheirOwn) {
@@ -197,7 +198,7 @@ TEST(Grouping, CoresAndGpusHaveTablesOfTheirOwn) {
     records[i]["parameters"]["device"] = "cuda";
     records[i]["layout"]["replicas_are"] = "gpus";
   }
-  EXPECT_EQ(tables_of(records), "fixed-epochs: 1 2; fixed-epochs: 1 2");
+  EXPECT_EQ(make_tables(records), "fixed-epochs: 1 2; fixed-epochs: 1 2");
 }
 
 std::string read_notes(const Study& study) {
@@ -249,7 +250,7 @@ TEST(Grouping, GapsStandWhereTheirStudyHasRuns) {
   records.push_back(failed);
   const auto studies = make_studies(canonical_content(records));
   ASSERT_EQ(studies.size(), 2U);
-  EXPECT_EQ(tables_of(studies), "strong: 1 2; fixed-epochs: 1 2");
+  EXPECT_EQ(make_tables(studies), "strong: 1 2; fixed-epochs: 1 2");
   EXPECT_TRUE(studies[0].gaps.empty());
   ASSERT_EQ(studies[1].gaps.size(), 1U);
   EXPECT_EQ(studies[1].gaps[0].first().gpus, 4);
@@ -296,10 +297,10 @@ TEST(Grouping, MachinesOfOneSizeEachAreJudgedTogether) {
   Json one = make_record({1, 64}, ""), two = make_record({2, 64}, "");
   one["provenance"]["cpu_model"] = "A";
   two["provenance"]["cpu_model"] = "B";
-  EXPECT_EQ(tables_of({one, two}), "fixed-epochs: 1 2");
+  EXPECT_EQ(make_tables({one, two}), "fixed-epochs: 1 2");
   two = make_record({2, 64, 5}, "");
   two["provenance"]["cpu_model"] = "B";
-  EXPECT_EQ(tables_of({one, two}), "gpus 1 one size: 1; gpus 2 one size: 2");
+  EXPECT_EQ(make_tables({one, two}), "gpus 1 one size: 1; gpus 2 one size: 2");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST(QualityHeld, ATimeToAGoalNeedsNoOther) {
   EXPECT_FALSE(quality_lost(base, row));
 }
 
-std::string report_of(const std::string& table, Format format = Format::markdown) {
+std::string make_report(const std::string& table, Format format = Format::markdown) {
   ReportOptions options;
   options.format = format;
   std::ostringstream out;
@@ -67,13 +67,13 @@ std::string report_of(const std::string& table, Format format = Format::markdown
 
 // Kempner's page calls 64 GPUs 76.8 % efficient, where top-1 fell from 75.4 to 64.2 %.
 TEST(QualityHeld, APublishedTableSaysWhatItsSpeedUpsAreOf) {
-  const std::string report = report_of("kempner-resnet50");
+  const std::string report = make_report("kempner-resnet50");
   EXPECT_NE(report.find("| (49.12) | (76.8 %) |"), std::string::npos) << report;
   EXPECT_NE(report.find("| 1.97 | 98.6 % |"), std::string::npos) << report;
   EXPECT_NE(report.find("5 rows have lower accuracy than their base"), std::string::npos);
   EXPECT_EQ(report.find("Largest mean speed-up: 49"), std::string::npos) << report;
   EXPECT_EQ(report.find("for 2, 4, 8"), std::string::npos) << "findings leave them out" << report;
-  EXPECT_EQ(report_of("cassava-resnet50").find("lower accuracy"), std::string::npos);
+  EXPECT_EQ(make_report("cassava-resnet50").find("lower accuracy"), std::string::npos);
 }
 
 // Five runs of one and of four replicas, which are as accurate as `accuracy`.

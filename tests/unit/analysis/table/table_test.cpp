@@ -138,14 +138,14 @@ bool says(const Table& table, const std::string& text) {
   return join(table.notes, "\n").find(text) != std::string::npos;
 }
 
-Json load_of(bool busy) {
+Json make_load(bool busy) {
   return {{"busy", busy},
           {"why", busy ? "18 % of the time of its CPUs went to other processes" : ""}};
 }
 
 TEST(Table, AMachineThatWasAlwaysBusyIsNotCalledFree) {
   auto records = drifting_study();
-  for (Json& json : records) json["provenance"]["machine_load"] = load_of(true);
+  for (Json& json : records) json["provenance"]["machine_load"] = make_load(true);
   EXPECT_FALSE(says(format_table(records), "other processes had"));
   records[0]["provenance"].erase("machine_load");
   EXPECT_TRUE(says(format_table(records), "of 1 run it is not recorded what other processes took"));
@@ -186,14 +186,14 @@ TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
   auto records = drifting_study();
   EXPECT_TRUE(
       says(format_table(records), "what other processes took of the machine is not recorded"));
-  for (Json& json : records) json["provenance"]["machine_load"] = load_of(false);
+  for (Json& json : records) json["provenance"]["machine_load"] = make_load(false);
   const Table free = format_table(records);
   EXPECT_TRUE(free.warnings.empty());
   EXPECT_TRUE(says(free, "other processes had less than 5 % of the time of its CPUs in all runs"));
   EXPECT_EQ(cell(free, 0, "busy_runs").value, 0.0);
   EXPECT_FALSE(shown(free, "busy_runs"));
 
-  records[1]["provenance"]["machine_load"] = load_of(true);  // of two replicas
+  records[1]["provenance"]["machine_load"] = make_load(true);  // of two replicas
   records[0]["provenance"].erase("machine_load");
   const Table busy = format_table(records);
   ASSERT_EQ(busy.warnings.size(), 1U);
