@@ -51,32 +51,32 @@ std::string place_text(const Flight& flight) {
   return fmt::format("step {}, {} ({})", last->step, last->label, to_string(last->state));
 }
 
-struct Traces {
+struct PostMortemResult {
   RunVerdict verdict;
   std::vector<int> running;
 };
 
-Traces find(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
-  Traces finding;
-  finding.running = still_running(artifacts);
-  if (finding.running.empty()) {
-    finding.verdict = post_mortem(folder, artifacts);
+PostMortemResult examine(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
+  PostMortemResult result;
+  result.running = still_running(artifacts);
+  if (result.running.empty()) {
+    result.verdict = post_mortem(folder, artifacts);
   } else {
-    finding.verdict = {
+    result.verdict = {
         kUndecided,
-        fmt::format("the run still runs: rank {} did not end", numbers_text(finding.running)), ""};
+        fmt::format("the run still runs: rank {} did not end", numbers_text(result.running)), ""};
   }
-  if (finding.verdict.line.empty() && finding.verdict.exit_code == 0) {
-    finding.verdict.line = "all ranks ended well";
+  if (result.verdict.line.empty() && result.verdict.exit_code == 0) {
+    result.verdict.line = "all ranks ended well";
   }
-  return finding;
+  return result;
 }
 
-void print_remains(const RunArtifacts& artifacts, const Traces& finding) {
+void print_artifacts(const RunArtifacts& artifacts, const PostMortemResult& result) {
   print("a run of {}\n", counted(artifacts.ranks, "rank"));
   for (const RankStatus& status : artifacts.statuses) {
     print("  rank {} on {}, process {}: {} at {}{}{}\n", status.rank, status.host, status.pid,
-          describe_state(status, is_among(finding.running, status.rank)), time_text(status.time),
+          describe_state(status, is_among(result.running, status.rank)), time_text(status.time),
           status.message.empty() ? "" : ": ", status.message);
   }
   for (const Flight& flight : artifacts.flights) {
@@ -84,7 +84,7 @@ void print_remains(const RunArtifacts& artifacts, const Traces& finding) {
           place_text(flight), flight.entered, flight.waits_at.empty() ? "" : ", waiting for ",
           flight.waits_at);
   }
-  print("exit code {}\n{}\n", finding.verdict.exit_code, finding.verdict.line);
+  print("exit code {}\n{}\n", result.verdict.exit_code, result.verdict.line);
 }
 
 Json to_json(const Collective& collective) {
@@ -95,9 +95,9 @@ Json to_json(const Collective& collective) {
           {"ended", collective.ended}};
 }
 
-void print_json(const RunArtifacts& artifacts, const Traces& finding) {
-  Json json = {{"exit_code", finding.verdict.exit_code},
-               {"line", finding.verdict.line},
+void print_json(const RunArtifacts& artifacts, const PostMortemResult& result) {
+  Json json = {{"exit_code", result.verdict.exit_code},
+               {"line", result.verdict.line},
                {"attempt", artifacts.attempt},
                {"ranks", Json::array()},
                {"replicas", Json::array()}};
@@ -106,7 +106,7 @@ void print_json(const RunArtifacts& artifacts, const Traces& finding) {
         {{"rank", status.rank},
          {"host", status.host},
          {"pid", status.pid},
-         {"state", describe_state(status, is_among(finding.running, status.rank))},
+         {"state", describe_state(status, is_among(result.running, status.rank))},
          {"exit_code", status.exit_code},
          {"message", status.message},
          {"time", status.time}});
@@ -131,13 +131,13 @@ void print_json(const RunArtifacts& artifacts, const Traces& finding) {
 
 int print_post_mortem(const std::filesystem::path& folder, bool json) {
   const RunArtifacts artifacts = remains_of_latest(folder);
-  const Traces finding = find(folder, artifacts);
+  const PostMortemResult result = examine(folder, artifacts);
   if (json) {
-    print_json(artifacts, finding);
+    print_json(artifacts, result);
   } else {
-    print_remains(artifacts, finding);
+    print_artifacts(artifacts, result);
   }
-  return finding.verdict.exit_code;
+  return result.verdict.exit_code;
 }
 
 }  // namespace paceline
