@@ -44,7 +44,7 @@ struct ElementOptions {
 
 // The run of a line of a points file.
 struct LineOfRun {
-  UnfinishedRun what;  // as a record would decide it
+  UnfinishedRun what;  // as its record would say it
   fs::path store;
 };
 

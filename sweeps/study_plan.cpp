@@ -57,8 +57,8 @@ std::vector<std::string> warnings(const StudyPlan& plan) {
 
 struct PointState {
   std::size_t done = 0, to_make = 0;
-  std::string text;       // "2 of 3 done; repeat 2: rank 1 was killed"
-  bool is_known = false;  // there is more to say than what is done
+  std::string text;          // "2 of 3 done; repeat 2: rank 1 was killed"
+  bool has_reasons = false;  // there is more to say than what is done
 };
 
 PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStatus*>& runs,
@@ -75,8 +75,8 @@ PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStat
   if (!can_run) state.to_make = 0;
   state.text = fmt::format("{} of {} done", state.done, plan.spec.repeats);
   if (!can_run) state.text += "; cannot run here";
-  state.is_known = !reasons.empty();
-  if (state.is_known) state.text += "; " + summarize_reasons(std::move(reasons));
+  state.has_reasons = !reasons.empty();
+  if (state.has_reasons) state.text += "; " + summarize_reasons(std::move(reasons));
   return state;
 }
 
@@ -104,7 +104,7 @@ std::string point_rows(const StudyPlan& plan, std::size_t most) {
   }
   if (points.size() > most) {
     std::stable_partition(order.begin(), order.end(),
-                          [&](std::size_t i) { return states[i].is_known; });
+                          [&](std::size_t i) { return states[i].has_reasons; });
   }
   const std::size_t shown = std::min(most, points.size());
   std::size_t width = 5;

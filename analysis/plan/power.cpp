@@ -171,9 +171,9 @@ SequentialOutcome until_decided(const Limits& limits, const Rounds& rounds, doub
       bool red = false, passed = false;
       if (is_enough) {
         const AnytimeRounds test(differences);
-        const bool is_distinct = test.resemblance() <= kMostResemblance;
-        red = is_distinct && mean > limits.threshold && test.evidence_against(0) > limit;
-        passed = is_distinct && mean < limits.threshold &&
+        const bool may_decide = test.resemblance() <= kMostResemblance;
+        red = may_decide && mean > limits.threshold && test.evidence_against(0) > limit;
+        passed = may_decide && mean < limits.threshold &&
                  test.evidence_against(limits.twice_threshold) > 1 / (1 - kConfidence);
       }
       if (!red && !passed && n < most) continue;

@@ -56,7 +56,7 @@ class FittedLaw {
   std::vector<double> coefficients_;
 };
 
-// Predicts the cost of a size from the costs of others by laws of scaling (laws.h).
+// Predicts the cost of a size from the costs of others by laws of scaling.
 //
 // Each law is fitted to all sizes but the largest and judged by its error e there, in logarithms.
 // Then it is fitted to all sizes. The prediction is the weighted geometric mean of the laws, with

@@ -42,7 +42,7 @@ std::string render_csv(const std::vector<Table>& tables);
 // "broken_rules": [{"rule", "what", "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "notes"}]}
 std::string render_json(const std::vector<Table>& tables);
 
-// Every format except HTML, which has plots too: render.h.
+// Every format except HTML, which has plots, too: render_html().
 std::string render(const std::vector<Table>& tables, Format format, const TextStyle& style = {});
 
 // The folder of a report. Files are written atomically, and never replace other tools' files.

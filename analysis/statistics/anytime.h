@@ -44,7 +44,7 @@ double anytime_evidence(double t, std::size_t count);
 // for fewer values than can decide: 3 at 95 %.
 double anytime_quantile(std::size_t count, double confidence);
 
-// The anytime-valid test of anytime.h, for rounds that may resemble their neighbours.
+// The same test for rounds that may resemble their neighbours.
 //
 // The differences of rounds, in order, are a mean plus a normal process in which neighbours have
 // correlation r (AR(1)), of unknown variance and unknown r from 0 to kMostResemblance. For a known
@@ -53,7 +53,7 @@ double anytime_quantile(std::size_t count, double confidence);
 // is normal with variance g. The evidence against mean 0 is the density with a mean, averaged over
 // r, over the largest density without one, whatever r it needs. The latter is at least that of the
 // true r, so the evidence is at most a nonnegative martingale that starts at 1, and holds at any
-// time, as in anytime.h.
+// time, as above.
 //   Wasserman, Ramdas, Balakrishnan, "Universal inference", PNAS 117, 2020.
 //
 // The price: rounds that shift may also resemble each other, and only more of them tell these

@@ -61,8 +61,8 @@ class LossParts {
   std::vector<Loss> certain_losses(std::size_t points = 1) const;
   std::vector<Loss> certain_gains(std::size_t points = 1) const;
 
-  // The largest part, and all that are losses beyond the noise and cannot be distinguished from it. Empty:
-  // the largest is within the noise.
+  // The largest part, and all that are losses beyond the noise and cannot be distinguished from it.
+  // Empty: the largest is within the noise.
   std::vector<std::string> largest() const;
 
   // The cost of computing a sample, over the base's.

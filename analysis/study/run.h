@@ -32,7 +32,7 @@ struct Run {
   Machine machine;
   std::string cpu_model;                 // of the machine, if known
   std::string source, time_is, rate_is;  // published: the source, and the meaning of its numbers
-  std::vector<std::pair<std::string, std::string>> origin;  // see run.h
+  std::vector<std::pair<std::string, std::string>> origin;  // see summarize_provenance()
   std::string command, started_at;
   bool has_probe = false;       // the machine's speed was measured beside the run
   std::string renamed_backend;  // its backend's name in a record of an earlier version

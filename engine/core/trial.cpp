@@ -24,7 +24,7 @@ namespace {
 constexpr char kFix[] = "get the file again, or in another format";
 
 // What the child says: an ErrorKind as a letter from 'A', and the line. Silence: all is well.
-std::string encode_error(const std::function<void()>& work) {
+std::string run_and_encode_error(const std::function<void()>& work) {
   try {
     work();
     return "";
@@ -38,7 +38,7 @@ std::string encode_error(const std::function<void()>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  const std::string words = encode_error(work);
+  const std::string words = run_and_encode_error(work);
   std::size_t at = 0;
   while (at < words.size()) {
     const ssize_t written = write(pipe, words.data() + at, words.size() - at);

@@ -24,7 +24,7 @@ struct MachineLoad {
   // Tasks of the machine, excluding this process.
   std::optional<int> runnable_before, runnable_after;
   std::optional<std::int64_t> involuntary_switches;  // of all threads of this process
-  std::optional<std::int64_t> thermal_throttles;        // of these CPUs
+  std::optional<std::int64_t> thermal_throttles;     // of these CPUs
   std::optional<double> mhz;                         // of these CPUs at the second reading, mean
   std::optional<std::int64_t> peak_memory;           // resident bytes of this process so far, most
 };

@@ -69,7 +69,7 @@ struct CheckpointTimes {
   double slowdown = 0;
 };
 
-// The rank that delayed the others; see outcome.h.
+// The rank that delayed the others; see find_straggler().
 struct Straggler {
   int rank = 0;
   Phase phase = Phase::input;  // the largest part of the excess
@@ -93,7 +93,7 @@ struct TrainingOutcome {
   double consistency_seconds = 0;      // comparing replicas, on this rank; not in fit_seconds
   std::vector<double> epoch_seconds;   // barrier to barrier, maximum over ranks
   std::size_t steps = 0, samples = 0;  // of this call, if resumed; samples of all replicas
-  std::size_t warmup_samples = 0;      // of the first kWarmupSteps, see outcome.h
+  std::size_t warmup_samples = 0;      // of the first kWarmupSteps, see count_warmup()
   std::size_t resumed_after = 0;       // steps done by earlier calls
   bool resumed = false;
   bool stopped = false;  // by a signal, after a checkpoint that is complete on all ranks

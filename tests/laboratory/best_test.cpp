@@ -50,7 +50,8 @@ TEST(LaboratoryBest, OneOutlierHidesNothing) {
                page.best.front().find("cannot be distinguished") != std::string::npos);
     bounds.add(page.says("one of up to [2-9][0-9].* points of efficiency cannot be excluded"));
   }
-  EXPECT_TRUE(at_most(hidden, 0.05, "a point of four times the time cannot be distinguished from the best"));
+  EXPECT_TRUE(at_most(hidden, 0.05,
+                      "a point of four times the time cannot be distinguished from the best"));
   EXPECT_TRUE(at_most(bounds, 0.05, "a bound of one point's outlier is given for a series"));
 }
 

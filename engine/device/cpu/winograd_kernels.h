@@ -97,7 +97,7 @@ struct WinogradKernels {
 };
 
 // The inner loops of a 3x3 convolution of stride 1 in fp32 by Winograd's F(4x4, 3x3) (Lavin, Gray:
-// Fast Algorithms for Convolutional Neural Networks, 2015). As winograd_kernels.h, but a tile is
+// Fast Algorithms for Convolutional Neural Networks, 2015). As above, but a tile is
 // 4x4 output places and their 6x6 input places: 36 matrix products, i.e. 2.25 multiplications per
 // output place instead of 9. Its transforms round more than those of F(2x2, 3x3), which fp32
 // allows.

@@ -103,7 +103,7 @@ class MatmulPlan {
   virtual std::string implementation() const = 0;
 };
 
-struct FusedRequest;  // declared in products.h
+struct FusedRequest;  // below
 struct FusedBaseline;
 class FusedPlan;
 

@@ -25,5 +25,21 @@ TEST(ListText, ManyStayShort) {
   EXPECT_EQ(names_text(std::vector<std::string>(10, "n")), "n, n, n, n, n, n, n, n and 2 more");
 }
 
+TEST(ListText, AListNamesTheFirstAndCountsTheOthers) {
+  EXPECT_EQ(join_first(3, {"a", "b", "c"}), "a, b, c");
+  EXPECT_EQ(join_first(2, {"a", "b", "c"}), "a, b and 1 more");
+  EXPECT_EQ(join_first(2, {"a", "b", "c", "d"}, "; "), "a; b; 2 more");
+  EXPECT_EQ(join_first(2, {}), "");
+}
+
+TEST(ListText, NounsAgreeWithTheirNumber) {
+  EXPECT_EQ(counted(1, "row"), "1 row");
+  EXPECT_EQ(counted(0, "row"), "0 rows");
+  EXPECT_EQ(counted(1'000'000, "row"), "1000000 rows");
+  EXPECT_EQ(counted(2.5, "CPU"), "2.5 CPUs");
+  EXPECT_EQ(ranks_text({3}), "rank 3");
+  EXPECT_EQ(ranks_text({2, 3}), "ranks 2, 3");
+}
+
 }  // namespace
 }  // namespace paceline

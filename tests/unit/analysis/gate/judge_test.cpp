@@ -1,3 +1,5 @@
+#include "analysis/gate/judge.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <functional>
 #include <random>
 
-#include "analysis/gate/judge.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/made_sides.h"
 

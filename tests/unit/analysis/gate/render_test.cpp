@@ -1,8 +1,9 @@
+#include "analysis/gate/render.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/gate/render.h"
 #include "engine/core/json.h"
 
 namespace paceline {
