@@ -378,7 +378,7 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command) {
+void add_bench(CLI::App& app, Action& action) {
   CLI::App* bench_verb = app.add_subcommand("bench", "Benchmark all-reduce or the input pipeline");
   bench_verb->require_subcommand(1);
   bench_verb->footer(kVerbFooter);
@@ -447,7 +447,8 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_flag("--quiet", a->quiet, "no progress");
   add_deadlines(*verb, a->deadlines, false);
   verb->footer(kBenchFooter);
-  verb->callback([a, command, &action] { action = [a, command] { return bench(*a, command); }; });
+  verb->callback(
+      [a, &action] { action = [a, command = action.command] { return bench(*a, command); }; });
 }
 
 }  // namespace paceline

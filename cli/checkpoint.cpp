@@ -59,11 +59,10 @@ void print_manifest(const fs::path& folder, const CheckpointManifest& manifest) 
       progress.position_in_epoch > 0 ? " and " + counted(progress.position_in_epoch, "sample") : "",
       counted(manifest.ranks, "rank"), manifest.global_batch, manifest.optimizer, manifest.real);
   if (!progress.epochs.empty()) {
-    const EpochQuality& last = progress.epochs.back();
-    print("  training loss {:.4f}{}\n", last.train_loss,
-          last.test_accuracy < 0
-              ? ""
-              : fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy));
+    const EpochFacts& last = progress.epochs.back();
+    print("  training loss {:.4f}{}\n", last.train_loss.value_or(std::nan("")),
+          last.test_accuracy ? fmt::format(", test accuracy {:.2f} %", 100 * *last.test_accuracy)
+                             : "");
   }
   for (const CheckpointFile& file : manifest.files) {
     print("  {:<26} {:>10}  xxh3 {}\n", file.name, format_bytes(static_cast<double>(file.bytes)),

@@ -22,11 +22,11 @@ void add_absent(CLI::App& app, Action& action, const char* name, const char* sum
 
 }  // namespace
 
-void add_train(CLI::App& app, Action& action, const std::vector<std::string>&) {
+void add_train(CLI::App& app, Action& action) {
   add_absent(app, action, "train", "Train a workload (not in this build)");
 }
 
-void add_bench(CLI::App& app, Action& action, const std::vector<std::string>&) {
+void add_bench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "Measure input by itself");
   bench->require_subcommand(1);
   bench->footer("Examples:\n  paceline bench input --data cassava --cache raw");

@@ -1,4 +1,4 @@
-// paceline list workloads|backends|wrappers|devices|parameters
+// paceline list workloads|backends|wrappers|devices|parameters|record|findings
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analysis/findings/finding_kind.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -14,6 +15,7 @@
 #include "engine/core/text.h"
 #include "results/names.h"
 #include "results/parameters.h"
+#include "results/run_record.h"
 #include "run/diagnosis.h"
 
 namespace paceline {
@@ -75,8 +77,6 @@ std::string condition_text(const Parameter& parameter) {
       return "GPUs";
     case Requirement::batch_norm:
       return "networks with batch_norm";
-    case Requirement::gpu_batch_norm:
-      return "GPUs, networks with batch_norm";
     case Requirement::encoded_images:
       return "encoded images";
     case Requirement::own_program:
@@ -155,24 +155,37 @@ int print_parameters(bool json) {
 }  // namespace
 
 void add_list(CLI::App& app, Action& action) {
-  CLI::App* verb =
-      app.add_subcommand("list", "List workloads, backends, wrappers, devices or parameters");
+  CLI::App* verb = app.add_subcommand(
+      "list",
+      "List workloads, backends, wrappers, devices, parameters, keys of the record or findings");
   auto what = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  verb->add_option("what", *what, "workloads, backends, wrappers, devices or parameters")
+  verb->add_option("what", *what,
+                   "workloads, backends, wrappers, devices, parameters, record or findings")
       ->required()
-      ->check(CLI::IsMember({"workloads", "backends", "wrappers", "devices", "parameters"}));
+      ->check(CLI::IsMember(
+          {"workloads", "backends", "wrappers", "devices", "parameters", "record", "findings"}));
   auto markdown = std::make_shared<bool>(false);
   verb->add_flag("--json", *json, "print JSON");
-  verb->add_flag("--markdown", *markdown, "print parameters as Markdown (docs/options.md)");
+  verb->add_flag("--markdown", *markdown,
+                 "print Markdown: docs/options.md, docs/record.md or docs/findings.md");
   verb->footer(
       "Examples:\n  paceline list backends\n  paceline list workloads --json\n"
       "  paceline list parameters");
   verb->callback([what, json, markdown, &action] {
     action = [what, json, markdown] {
-      if (*markdown && *what != "parameters") {
-        throw Error(ErrorKind::usage, "this option is for parameters", "--markdown",
-                    "write: paceline list parameters --markdown");
+      const bool is_page = *what == "record" || *what == "findings";
+      if (*markdown && *what != "parameters" && !is_page) {
+        throw Error(ErrorKind::usage, "this option is for parameters, record and findings",
+                    "--markdown", "write: paceline list parameters --markdown");
+      }
+      if (is_page && *json) {
+        throw Error(ErrorKind::usage, *what + " is listed as Markdown only", "--json",
+                    fmt::format("write: paceline list {} --markdown", *what));
+      }
+      if (is_page) {
+        print_text(*what == "record" ? record_markdown() : findings_markdown());
+        return 0;
       }
       if (*what == "parameters") {
         return *markdown ? print_parameters_markdown() : print_parameters(*json);

@@ -11,6 +11,30 @@
 #include "engine/core/text.h"
 #include "run/version.h"
 
+namespace paceline {
+
+AddVerb add_archive, add_bench, add_best, add_cancel, add_checkpoint, add_collect, add_completion,
+    add_data, add_describe, add_doctor, add_element, add_explain, add_export, add_gate, add_history,
+    add_import, add_list, add_merge, add_new, add_plan, add_predict, add_report, add_status,
+    add_submit, add_sweep, add_train;
+
+namespace {
+
+// In the order of --help. `element` is for the scripts that submit writes, and hidden.
+const std::pair<const char*, AddVerb*> kVerbs[] = {
+    {"Study", add_new},          {"Study", add_plan},       {"Study", add_sweep},
+    {"Study", add_report},       {"Study", add_explain},    {"Study", add_best},
+    {"Study", add_gate},         {"Study", add_history},    {"Study", add_predict},
+    {"Study", add_export},       {"Study", add_import},     {"Study", add_archive},
+    {"Study", add_merge},        {"Train", add_train},      {"Train", add_describe},
+    {"Train", add_bench},        {"Train", add_checkpoint}, {"Train", add_data},
+    {"Slurm", add_submit},       {"Slurm", add_status},     {"Slurm", add_cancel},
+    {"Slurm", add_collect},      {"Look up", add_list},     {"Look up", add_doctor},
+    {"Look up", add_completion}, {"", add_element}};
+
+}  // namespace
+}  // namespace paceline
+
 namespace {
 
 constexpr char kMainFooter[] = R"(Examples:
@@ -98,20 +122,6 @@ void check_text(const std::vector<std::string>& command) {
   }
 }
 
-void group_verbs(CLI::App& app) {
-  const std::pair<const char*, std::vector<const char*>> groups[] = {
-      {"Study",
-       {"new", "plan", "sweep", "report", "explain", "best", "predict", "gate", "history", "export",
-        "import", "archive", "merge"}},
-      {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
-      {"Slurm", {"submit", "status", "cancel", "collect"}},
-      {"Look up", {"list", "doctor", "completion"}},
-  };
-  for (const auto& [title, verbs] : groups) {
-    for (const char* verb : verbs) app.get_subcommand(verb)->group(title);
-  }
-}
-
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
   paceline::set_help_format(app);
@@ -121,34 +131,11 @@ int run(int argc, char** argv) {
   check_text({argv, argv + argc});
   const std::vector<std::string> command =
       with_options_for_verbs(with_units_joined({argv, argv + argc}));
-  paceline::Action action;
-  paceline::add_new(app, action);
-  paceline::add_plan(app, action);
-  paceline::add_sweep(app, action);
-  paceline::add_report(app, action);
-  paceline::add_explain(app, action);
-  paceline::add_best(app, action);
-  paceline::add_gate(app, action);
-  paceline::add_history(app, action);
-  paceline::add_predict(app, action);
-  paceline::add_export(app, action);
-  paceline::add_import(app, action);
-  paceline::add_archive(app, action);
-  paceline::add_merge(app, action);
-  paceline::add_train(app, action, command);
-  paceline::add_describe(app, action);
-  paceline::add_bench(app, action, command);
-  paceline::add_checkpoint(app, action);
-  paceline::add_data(app, action);
-  paceline::add_submit(app, action);
-  paceline::add_status(app, action);
-  paceline::add_cancel(app, action);
-  paceline::add_collect(app, action);
-  paceline::add_list(app, action);
-  paceline::add_doctor(app, action);
-  paceline::add_completion(app, action);
-  paceline::add_element(app, action);
-  group_verbs(app);
+  paceline::Action action{.command = command, .run = {}};
+  for (const auto& [group, add] : paceline::kVerbs) {
+    add(app, action);
+    app.get_subcommands([](CLI::App*) { return true; }).back()->group(group);
+  }
   refuse_empty_values(app);
   refuse_empty_words(command);
   try {
@@ -164,7 +151,7 @@ int run(int argc, char** argv) {
     paceline::print_note("paceline: {}\n", paceline::complaint(app, error, command));
     return paceline::exit_code(paceline::ErrorKind::usage);
   }
-  const int code = action();
+  const int code = action.run();
   paceline::flush_output();
   return code;
 }

@@ -180,7 +180,7 @@ void add_parameters(CLI::App& verb, TrainOptions& options) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Action& action, const std::vector<std::string>& command) {
+void add_train(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("train", "Train a workload and write its record");
   auto options = std::make_shared<TrainOptions>();
   verb->add_option("workload", options->workload, "see paceline list workloads")->required();
@@ -231,8 +231,8 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
   add_deadlines(*verb, options->deadlines, true);
   add_help_all(*verb);
   verb->footer(kTrainFooter);
-  verb->callback([options, command, &action] {
-    action = [options, command] { return train(*options, command); };
+  verb->callback([options, &action] {
+    action = [options, command = action.command] { return train(*options, command); };
   });
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
@@ -23,32 +24,20 @@ const std::vector<Group>& groups() {
   return all;
 }
 
+constexpr EnumName<Group> kGroupTitles[] = {{Group::place, "Where it runs"},
+                                            {Group::precision, "Precision"},
+                                            {Group::model, "Model"},
+                                            {Group::batch, "Batch and length"},
+                                            {Group::schedule, "Optimizer and schedule"},
+                                            {Group::evaluation, "Evaluation"},
+                                            {Group::input, "Input"},
+                                            {Group::communication, "Communication"},
+                                            {Group::checkpoints, "Checkpoints"},
+                                            {Group::measurement, "Measurement"},
+                                            {Group::output, "Output"}};
+
 std::string_view group_title(Group group) {
-  switch (group) {
-    case Group::place:
-      return "Where it runs";
-    case Group::precision:
-      return "Precision";
-    case Group::model:
-      return "Model";
-    case Group::batch:
-      return "Batch and length";
-    case Group::schedule:
-      return "Optimizer and schedule";
-    case Group::evaluation:
-      return "Evaluation";
-    case Group::input:
-      return "Input";
-    case Group::communication:
-      return "Communication";
-    case Group::checkpoints:
-      return "Checkpoints";
-    case Group::measurement:
-      return "Measurement";
-    case Group::output:
-      return "Output";
-  }
-  return "";
+  return name_in(kGroupTitles, group);
 }
 
 bool has_role(std::string_view name, Role role) {

@@ -58,7 +58,7 @@ enum class OnResume {
 };
 
 // What a run needs for a parameter to have an effect.
-enum class Requirement { nothing, gpu, batch_norm, gpu_batch_norm, encoded_images, own_program };
+enum class Requirement { nothing, gpu, batch_norm, encoded_images, own_program };
 
 // Another parameter that must be given, with one of these values (any value if empty).
 struct With {
@@ -91,6 +91,9 @@ struct Parameter {
 
 // Marks an A/A control: a run that is compared with those of an equal point, and is not a result.
 inline constexpr char kControl[] = "control";
+
+// The workload of somebody's own program, which only a study runs.
+inline constexpr char kCommandWorkload[] = "command";
 
 // In canonical order, used for points and tables.
 const std::vector<Parameter>& parameters();

@@ -1,8 +1,5 @@
-// The run record, schema 2, as plain structs, used by all writers and readers. README.md in this
-// folder shows the JSON.
-//
-// Names include units. Seconds cover the whole run unless stated otherwise. Empty members are
-// unknown or do not apply.
+// The run record, schema 3: facts, the point, and the place in the study. docs/record.md lists its
+// keys. Seconds cover the whole run unless stated otherwise.
 #pragma once
 
 #include <cstddef>
@@ -11,106 +8,96 @@
 #include <vector>
 
 #include "engine/core/json.h"
+#include "engine/facts/collective.h"
+#include "engine/facts/fact.h"
+#include "engine/facts/hardware.h"
+#include "engine/facts/input.h"
+#include "engine/facts/provenance.h"
+#include "engine/facts/timing.h"
+#include "engine/facts/training.h"
 #include "results/parameters.h"
-#include "results/record/collective.h"
-#include "results/record/energy.h"
-#include "results/record/input.h"
-#include "results/record/plan.h"
-#include "results/record/provenance.h"
-#include "results/record/quality.h"
-#include "results/record/ranks.h"
-#include "results/record/timing.h"
 
 namespace paceline {
 
 constexpr int kRecordSchema = 3;
 
 struct LayoutFacts {
-  std::optional<int> nodes, ntasks, cpus_per_task;
-  int gpus = 1;  // number of replicas
-  std::optional<int> cpus_per_replica;
-  std::string replicas_are = "cores";  // or "gpus"
-  std::optional<int> compute_threads, input_threads, comm_threads;
-
-  template <typename Each>
-  void fields(Each& each) {
-    each("nodes", nodes, kCount);
-    each("ntasks", ntasks, kCount);
-    each("cpus_per_task", cpus_per_task, kCount);
-    each("gpus", gpus, kRequiredCount);
-    each("cpus_per_replica", cpus_per_replica);
-    each("replicas_are", replicas_are);
-    each("compute_threads", compute_threads);
-    each("input_threads", input_threads);
-    each("comm_threads", comm_threads);
-  }
+  PACELINE_FACT(std::optional<int>, nodes, "", kCount);
+  PACELINE_FACT(std::optional<int>, ntasks, "", kCount);
+  PACELINE_FACT(std::optional<int>, cpus_per_task, "", kCount);
+  PACELINE_FACT_FROM(1, int, gpus, "number of replicas", kRequiredCount);
+  PACELINE_FACT(std::optional<int>, cpus_per_replica, "");
+  PACELINE_FACT_FROM("cores", fact::Text, replicas_are, "cores or gpus");
+  PACELINE_FACT(std::optional<int>, compute_threads, "of a replica");
+  PACELINE_FACT(std::optional<int>, input_threads, "of a replica");
+  PACELINE_FACT(std::optional<int>, comm_threads, "of a replica");
+  PACELINE_END_FACTS
 };
 
 struct RunFlags {
-  bool resumed = false, oversubscribed = false, throttled = false, traced = false;
-  bool synthetic = false;
-  // The number of runs of its point depends on their results (sweep --until-precision, gate
-  // --until-decided), so intervals have to hold however often somebody looks.
-  bool sequential = false;
-
-  template <typename Each>
-  void fields(Each& each) {
-    each("resumed", resumed);
-    each("oversubscribed", oversubscribed);
-    each("throttled", throttled);
-    each("traced", traced);
-    each("synthetic", synthetic);
-    each("sequential", sequential);
-  }
+  PACELINE_FACT(bool, resumed, "");
+  PACELINE_FACT(bool, oversubscribed, "");
+  PACELINE_FACT(bool, throttled, "");
+  PACELINE_FACT(bool, traced, "");
+  PACELINE_FACT(bool, synthetic, "");
+  PACELINE_FACT(bool, sequential,
+                "the number of runs of its point depends on their results (sweep "
+                "--until-precision, gate --until-decided), so intervals have to hold however often "
+                "somebody looks");
+  PACELINE_END_FACTS
 };
 
 // The file with step samples next to the record.
 struct SamplesFile {
-  std::string file, xxh3;
-  std::int64_t bytes = 0;
-
-  template <typename Each>
-  void fields(Each& each) {
-    each("file", file);
-    each("xxh3", xxh3);
-    each("bytes", bytes);
-  }
+  PACELINE_FACT(fact::Text, file, "\"1.1.steps.gz\"");
+  PACELINE_FACT(fact::Text, xxh3, "hash of its bytes");
+  PACELINE_FACT(std::int64_t, bytes, "");
+  PACELINE_END_FACTS
 };
 
 struct RunRecord {
-  std::string kind = "measured";  // published, predicted, imported, collective
-  std::string study, point;       // Point::text() of the axes that vary
-  int repeat = 1, attempt = 1;
-  std::string session;
-  int round = 0;
-  std::string status = "completed";  // failed, timeout, preempted
-  std::string reason;
+  PACELINE_FACT_FROM("measured", fact::Text, kind,
+                     "measured, published, predicted, imported or collective", kWritten);
+  PACELINE_FACT(fact::Text, study, "", kWritten);
+  PACELINE_FACT(fact::Text, point, "the axes that vary: \"gpus=2,backend=mpi\"", kWritten);
+  PACELINE_FACT_FROM(1, int, repeat, "from 1", kRequiredCount);
+  PACELINE_FACT_FROM(1, int, attempt, "from 1", kRequiredCount);
+  PACELINE_FACT(fact::Text, session, "one call of sweep", kWritten);
+  PACELINE_FACT(int, round, "");
+  PACELINE_FACT_FROM("completed", fact::Text, status, "completed, failed, timeout or preempted",
+                     kWritten);
+  PACELINE_FACT(fact::Text, reason, "of a status that is not completed", kWritten);
+  PACELINE_FACT(Point, parameters, "all of the workload, with defaults", kRequired);
+  PACELINE_FACT(fact::Text, identity, "hash of workload and identity parameters", kWritten);
+  PACELINE_FACT(fact::Text, renamed_backend,
+                "its backend's name in a file of schema 1, if that is another");
+  PACELINE_FACT(LayoutFacts, layout, "", kRequired);
+  PACELINE_FACT(Provenance, provenance, "");
+  PACELINE_FACT(Timing, timing, "");
+  PACELINE_FACT(Throughput, throughput, "");
+  PACELINE_FACT(std::vector<PhaseSeconds>, phases, "one per rank: seconds of the whole fit");
+  PACELINE_FACT(std::optional<RanksFacts>, ranks,
+                "of many ranks: replaces phases, timing.step_seconds, input.ready_batches, hosts "
+                "and affinity of provenance");
+  PACELINE_FACT(std::optional<StragglerFacts>, straggler, "the rank that delayed the others");
+  PACELINE_FACT(InputFacts, input, "reading, over all ranks; seconds are summed over threads");
+  PACELINE_FACT(std::optional<CheckpointFacts>, checkpoints,
+                "if the run wrote checkpoints or resumed from one");
+  PACELINE_FACT(std::optional<TraceFacts>, trace, "of train --trace");
+  PACELINE_FACT(PlanFacts, plan, "what was trained");
+  PACELINE_FACT(fact::Real, utilization, "of GPUs: mean over time and GPUs", kShare);
+  PACELINE_FACT(std::vector<GpuFacts>, gpus, "one per GPU");
+  PACELINE_FACT(EnergyFacts, energy, "the meters that cover most without counting twice");
+  PACELINE_FACT(ProbeFacts, probe, "the machine's speed, measured beside the run");
+  PACELINE_FACT(QualityFacts, quality, "loss and accuracy");
+  PACELINE_FACT(std::optional<CollectiveFacts>, collective, "of bench, or imported");
+  PACELINE_FACT(RunFlags, flags, "");
+  PACELINE_FACT(std::optional<SamplesFile>, samples, "step samples, next to the record");
+  PACELINE_END_FACTS
+
+  // In the file these stand among the parameters.
   std::string workload;
-  Point parameters;      // all known parameters in the record
   bool control = false;  // an A/A control, never a result
-  std::string identity;
-  std::string renamed_backend;  // its backend's name in a file of schema 1, if that is another
-  LayoutFacts layout;
-  Provenance provenance;
-  Timing timing;
-  Throughput throughput;
-  std::vector<PhaseSeconds> phases;  // one per rank
-  // Of many ranks: replaces phases, timing.step_seconds, input.ready_batches and provenance's
-  // hosts and affinity.
-  std::optional<RanksFacts> ranks;
-  std::optional<StragglerFacts> straggler;
-  InputFacts input;
-  std::optional<CheckpointFacts> checkpoints;
-  std::optional<TraceFacts> trace;
-  PlanFacts plan;
-  std::optional<double> utilization;  // GPU utilization: mean over time and GPUs, 0 to 1
-  std::vector<GpuFacts> gpus;
-  EnergyFacts energy;
-  ProbeFacts probe;  // the machine's speed, measured beside the run
-  QualityFacts quality;
-  std::optional<CollectiveFacts> collective;
-  RunFlags flags;
-  std::optional<SamplesFile> samples;
 
   bool completed() const { return status == "completed"; }
   // Measurements of a collective, no training run: of `bench`, or imported.
@@ -119,58 +106,18 @@ struct RunRecord {
   std::string build() const;
   std::string hosts() const;  // "n1, n2", of many ranks "512 hosts"; empty: not known
   Layout task_layout() const;
-
-  // Schema, workload and parameters are written between these two.
-  template <typename Each>
-  void beginning(Each& each) {
-    each.always("kind", kind);
-    each.always("study", study);
-    each.always("point", point);
-    each("repeat", repeat, kRequiredCount);
-    each("attempt", attempt, kRequiredCount);
-    each.always("session", session);
-    each("round", round);
-    each.always("status", status);
-    each.always("reason", reason);
-  }
-  template <typename Each>
-  void sections(Each& each) {
-    each.always("identity", identity);
-    each("renamed_backend", renamed_backend);
-    each("layout", layout, kRequired);
-    each("provenance", provenance);
-    each("timing", timing);
-    each("throughput", throughput);
-    each("phases", phases);
-    each("ranks", ranks);
-    each("straggler", straggler);
-    each("input", input);
-    each("checkpoints", checkpoints);
-    each("trace", trace);
-    each("plan", plan);
-    each("utilization", utilization, kShare);
-    each("gpus", gpus);
-    each("energy", energy);
-    each("probe", probe);
-    each("quality", quality);
-    each("collective", collective);
-    each("flags", flags);
-    each("samples", samples);
-  }
 };
 
 LayoutFacts layout_facts(const Layout& layout);
 
-// Non-integer numbers have seven significant digits; more would be noise.
 Json to_json(const RunRecord& record);
-Json to_json(const GpuFacts& gpu);
-Json to_json(const EnergyFacts& energy);
 
 // Throws input with `where` and the key: a newer schema, a missing member, a wrong type, a value
 // out of range. Ignores unknown keys.
 RunRecord parse_run_record(const Json& json, const std::string& where);
-GpuFacts parse_gpu_facts(const Json& json, const std::string& where);
-EnergyFacts parse_energy_facts(const Json& json, const std::string& where);
+
+// docs/record.md: every key, with its values and meaning.
+std::string record_markdown();
 
 // Moves the facts of many ranks from the record to its sidecar.
 
@@ -178,7 +125,7 @@ EnergyFacts parse_energy_facts(const Json& json, const std::string& where);
 // or so few ranks that the lists stay.
 std::size_t size_of_rank_lists(const Json& record, std::size_t (*size_of)(const Json&));
 
-// Replaces the lists by "ranks" (record/ranks.h). Returns them as lines for the sidecar, one JSON
+// Replaces the lists by "ranks" (RanksFacts). Returns them as lines for the sidecar, one JSON
 // object per rank.
 std::string fold_rank_lists(Json& record);
 

@@ -66,17 +66,11 @@ EventConfig make_event_config(const Settings& given) {
 }
 
 DeviceOptions make_device_options(const Point& p) {
-  const auto flag = [&](std::string_view name, bool otherwise) {
-    const Value* value = p.find(name);
-    return value != nullptr ? std::get<bool>(*value) : otherwise;
-  };
   DeviceOptions options;
   options.precision = Settings(p).text("precision");
-  options.graphs = flag("graph", true);
-  options.step_graphs = flag("step_graph", true);
-  options.fused_sums = flag("fused_sums", false);
-  options.compiled_convolutions = flag("compiled_convolutions", false);
-  options.deterministic = flag("deterministic", false);
+  for (const auto& [name, value] : p.values()) {
+    if (find_parameter(name)->need == Requirement::gpu) options.settings[name] = to_text(value);
+  }
   return options;
 }
 

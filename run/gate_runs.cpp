@@ -177,9 +177,18 @@ int first_rounds(const GateRuns& runs) {
   return std::min(static_cast<int>(kFewestSequentialRuns), runs.max_rounds);
 }
 
+// Its binary is not what differs.
+[[noreturn]] void refuse_own_program(const char* option) {
+  throw Error(ErrorKind::usage,
+              "a program of your own (workload command) has no binary to exchange", option,
+              "sweep its two versions with --results OLD and --results NEW, then: paceline gate "
+              "--baseline OLD/STUDY --current NEW/STUDY");
+}
+
 InterleavedRuns make_plan(const fs::path& old_program, const fs::path& new_program,
                           const fs::path& file, const GateRuns& runs) {
   Spec spec = read_spec(file);
+  if (spec.workload == kCommandWorkload) refuse_own_program("--ab, --aa");
   spec.control = false;  // --control and --aa are the gate's own
   for (const std::string& assignment : runs.set) override_axis(spec, assignment);
   const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
@@ -221,9 +230,9 @@ PlannedPoint planned(const Subject& subject) {
 
 GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program,
                         const fs::path& spec, const GateRuns& runs, const GateOptions& options) {
+  InterleavedRuns plan = make_plan(old_program, new_program, spec, runs);
   const std::string old_version = version_of_program(old_program, "--ab");
   const std::string new_version = version_of_program(new_program, "--ab");
-  InterleavedRuns plan = make_plan(old_program, new_program, spec, runs);
   FreshRuns folder(runs.out);
   print_note("old: {}\nnew: {}\n", old_version, new_version);
   GateOptions one_spec = options;
@@ -264,6 +273,7 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
   for (const std::string& name : wanted) {
     const Subject *before = baseline.find(name), *now = current.find(name);
     if (!before || !now || before->workload.empty()) continue;
+    if (before->workload == kCommandWorkload) refuse_own_program("--rerun");
     auto& points = by_workload[before->workload];
     points[0].push_back(planned(*before));
     points[1].push_back(planned(*now));

@@ -15,6 +15,7 @@
 #include "engine/core/json.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
+#include "engine/facts/json.h"
 #include "engine/launch/process_rank.h"
 #include "engine/meter/machine_load.h"
 #include "run/world.h"
@@ -170,10 +171,10 @@ EnergyFacts EnergyReport::collect(World& world, int nodes) {
   EnergyFacts here;
   here.meters = meters();
   std::vector<std::string> mine(world.communicators().size(), "{}");
-  mine.front() = json_text(to_json(here));
+  mine.front() = json_text(facts_to_json(here));
   std::vector<MeterFacts> all;
   for (const std::string& text : gather_texts(world, mine, kTextBytes)) {
-    const EnergyFacts facts = parse_energy_facts(Json::parse(text), "another rank");
+    const EnergyFacts facts = parse_facts<EnergyFacts>(Json::parse(text), "another rank");
     all.insert(all.end(), facts.meters.begin(), facts.meters.end());
   }
   const auto size = world.communicators().front()->size();
@@ -235,37 +236,6 @@ namespace {
 constexpr std::size_t kGpuTextBytes = 2048;  // of one GPU, gathered
 constexpr std::size_t kFullyDescribed = 8;
 
-GpuFacts collect_facts(const GpuUtilization& gpu) {
-  GpuFacts facts;
-  facts.name = gpu.name;
-  facts.pci = gpu.pci;
-  facts.uuid = gpu.uuid;
-  facts.driver = gpu.driver;
-  facts.samples = gpu.samples;
-  facts.seconds = gpu.seconds;
-  facts.clock_limits = gpu.clock_limits;
-  facts.utilization = gpu.utilization;
-  facts.memory_utilization = gpu.memory_utilization;
-  facts.sm_mhz = gpu.sm_mhz;
-  facts.least_sm_mhz = gpu.least_sm_mhz;
-  facts.most_sm_mhz = gpu.most_sm_mhz;
-  facts.memory_mhz = gpu.memory_mhz;
-  facts.watts = gpu.watts;
-  facts.watts_limit = gpu.watts_limit;
-  facts.joules = gpu.joules;
-  facts.celsius = gpu.celsius;
-  facts.memory_bytes = gpu.memory_bytes;
-  facts.memory_bytes_total = gpu.memory_bytes_total;
-  facts.uncorrected_errors = gpu.uncorrected_errors;
-  facts.power_capped_share = gpu.power_capped_share;
-  facts.ecc = gpu.ecc;
-  facts.mig = gpu.mig;
-  facts.mps = gpu.mps;
-  facts.compute_mode = gpu.compute_mode.value_or("");
-  facts.throttled = gpu.throttled;
-  return facts;
-}
-
 // A record stays small: of many GPUs but the first only what differs from card to card.
 GpuFacts brief(const GpuFacts& gpu) {
   GpuFacts facts;
@@ -314,13 +284,13 @@ GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
   }
 }
 
-std::vector<GpuUtilization> GpuReport::stop() {
-  return watch_ ? watch_->stop() : std::vector<GpuUtilization>(replicas_);
+std::vector<GpuFacts> GpuReport::stop() {
+  return watch_ ? watch_->stop() : std::vector<GpuFacts>(replicas_);
 }
 
 GpuUse GpuReport::collect_here() {
   GpuUse use;
-  for (const GpuUtilization& gpu : stop()) use.each.push_back(collect_facts(gpu));
+  use.each = stop();
   summarize(use);
   return use;
 }
@@ -329,9 +299,9 @@ GpuUse GpuReport::collect(World& world) {
   GpuUse use;
   if (replicas_ == 0) return use;
   std::vector<std::string> mine;
-  for (const GpuUtilization& gpu : stop()) mine.push_back(json_text(to_json(collect_facts(gpu))));
+  for (const GpuFacts& gpu : stop()) mine.push_back(json_text(facts_to_json(gpu)));
   for (const std::string& text : gather_texts(world, mine, kGpuTextBytes)) {
-    use.each.push_back(parse_gpu_facts(Json::parse(text), "another rank"));
+    use.each.push_back(parse_facts<GpuFacts>(Json::parse(text), "another rank"));
   }
   summarize(use);
   return use;

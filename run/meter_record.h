@@ -67,7 +67,7 @@ class GpuReport {
   GpuUse collect_here();
 
  private:
-  std::vector<GpuUtilization> stop();
+  std::vector<GpuFacts> stop();
 
   std::size_t replicas_;
   std::unique_ptr<GpuWatch> watch_;

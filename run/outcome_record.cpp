@@ -82,38 +82,18 @@ PhaseSeconds collect_phases(const RankTimes& rank) {
 }
 
 Timing collect_timing(const TrainingOutcome& outcome) {
-  const std::size_t warmup = count_warmup(outcome);
-  Timing timing;
-  timing.fit_seconds = outcome.fit_seconds;
-  timing.first_epoch_seconds = outcome.epoch_seconds.front();
-  timing.epoch_seconds = outcome.epoch_seconds;
-  timing.evaluation_seconds = outcome.evaluation_seconds;
-  timing.checkpoint_seconds = outcome.checkpoints.blocked_seconds;
-  timing.events_seconds = outcome.events_seconds;
-  timing.consistency_seconds = outcome.consistency_seconds;
-  timing.setup_seconds = outcome.setup_seconds;
-  timing.compile_seconds = outcome.compile_seconds;
-  timing.warmup_steps_excluded = warmup;
+  Timing timing = outcome.timing;
   for (const RankTimes& rank : outcome.ranks) {
-    timing.step_seconds.push_back(quantiles_after(rank, warmup));
+    timing.step_seconds.push_back(quantiles_after(rank, count_warmup(outcome)));
   }
   return timing;
 }
 
 Throughput collect_throughput(const TrainingOutcome& outcome) {
-  Throughput rate;
-  rate.samples_per_second = samples_per_second(outcome);
-  rate.warmup_steps_excluded = count_warmup(outcome);
-  rate.samples = static_cast<double>(outcome.samples);
-  rate.steps = static_cast<double>(outcome.steps);
-  return rate;
-}
-
-StragglerFacts collect_straggler(const RunFacts& facts, const Straggler& straggler) {
-  const auto rank = static_cast<std::size_t>(straggler.rank);
-  return {straggler.rank, rank < facts.hosts.size() ? facts.hosts[rank] : "",
-          kPhaseNames[static_cast<std::size_t>(straggler.phase)], straggler.excess_seconds_per_step,
-          straggler.share_of_step};
+  return {.samples_per_second = samples_per_second(outcome),
+          .warmup_steps_excluded = count_warmup(outcome),
+          .samples = static_cast<double>(outcome.samples),
+          .steps = static_cast<double>(outcome.steps)};
 }
 
 std::optional<GoalFacts> collect_goal(const RunRequest& request, const TrainingOutcome& outcome) {
@@ -122,83 +102,46 @@ std::optional<GoalFacts> collect_goal(const RunRequest& request, const TrainingO
   GoalFacts goal;
   goal.goal = until->text();
   goal.reached = outcome.goal_reached;
-  goal.epochs = static_cast<double>(outcome.epochs.size());
+  goal.epochs = static_cast<double>(outcome.quality.epochs.size());
   goal.steps = static_cast<double>(outcome.resumed_after + outcome.steps);
   if (outcome.goal_reached && !outcome.resumed) {
-    goal.fit_seconds = outcome.fit_seconds;
-    goal.seconds_with_evaluation = outcome.fit_seconds + outcome.evaluation_seconds;
+    const Timing& timing = outcome.timing;
+    goal.fit_seconds = timing.fit_seconds;
+    goal.seconds_with_evaluation = *timing.fit_seconds + timing.evaluation_seconds.value_or(0);
   }
   return goal;
 }
 
-// Negative: not evaluated.
-std::optional<double> if_known(double value) {
-  return value < 0 ? std::nullopt : std::optional(value);
+constexpr double kColdBelow = 0.5;  // share of the files in the page cache
+
+const char* to_string(CacheKind kind) {
+  return kind == CacheKind::off ? "off" : kind == CacheKind::raw ? "raw" : "decoded";
 }
 
-QualityFacts collect_quality(const RunRequest& request, const TrainingOutcome& outcome) {
-  QualityFacts quality;
-  for (const EpochQuality& epoch : outcome.epochs) {
-    const bool evaluated = epoch.test_accuracy >= 0;
-    quality.epochs.push_back({epoch.train_loss, epoch.train_accuracy,
-                              evaluated ? std::optional(epoch.test_loss) : std::nullopt,
-                              if_known(epoch.test_accuracy), if_known(epoch.train_top5),
-                              if_known(epoch.test_top5), std::nullopt});
+// Of samples that are no encoded images there is nothing to count.
+InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome) {
+  InputFacts input;
+  if (facts.decodes) {
+    input = outcome.input;
+    input.cache = to_string(facts.input.cache);
+    input.pixels = facts.input.type == DType::f32 ? "fp32" : "uint8";
+    input.cache_shared = facts.input.cache == CacheKind::off ? 0 : facts.cache.ranks;
+    input.cache_budget_bytes = facts.cache.bytes;
+    const LostSummary lost = summarize(facts.lost);
+    input.lost_records = lost.records;
+    input.lost_places = lost.places;
   }
-  quality.parameter_checksum = to_hex(outcome.parameter_checksum);
-  quality.test_accuracy = if_known(outcome.epochs.back().test_accuracy);
-  quality.test_top5 = if_known(outcome.epochs.back().test_top5);
-  quality.until = collect_goal(request, outcome);
-  return quality;
-}
-
-// Nothing where the run neither wrote checkpoints nor went on from one.
-std::optional<CheckpointFacts> collect_checkpoints(const TrainingOutcome& outcome) {
-  const CheckpointTimes& times = outcome.checkpoints;
-  if (times.written + times.failed == 0 && !outcome.resumed) return std::nullopt;
-  CheckpointFacts facts;
-  facts.written = times.written;
-  facts.failed = times.failed;
-  facts.bytes = times.bytes;
-  facts.blocked_seconds = times.blocked_seconds;
-  facts.background_seconds = times.background_seconds;
-  if (times.slowdown > 0) facts.step_slowdown = times.slowdown;
-  facts.resumed_after_steps = outcome.resumed_after;
-  return facts;
-}
-
-TraceFacts collect_trace(const TraceOutcome& trace) {
-  const Overlap all = trace.all();
-  TraceFacts facts;
-  facts.spans = trace.spans;
-  facts.dropped = trace.dropped;
-  facts.communication_seconds = all.communication;
-  facts.hidden_seconds = all.hidden;
-  facts.overlap = all.share();
-  facts.clock_uncertainty_seconds = trace.clock_uncertainty;
-  facts.overhead_seconds = trace.overhead_seconds;
-  return facts;
-}
-
-PlanFacts collect_plan(const TrainingOutcome& outcome) {
-  PlanFacts plan;
-  plan.parameter_count = outcome.parameter_count;
-  plan.flops_per_sample = outcome.flops_per_sample;
-  plan.bucket_bytes.assign(outcome.bucket_bytes.begin(), outcome.bucket_bytes.end());
-  for (const ReadyGradients& ready : outcome.gradients) {
-    plan.gradients.push_back({static_cast<std::int64_t>(ready.bytes), if_known(ready.seconds)});
+  input.ready_batches = outcome.input.ready_batches;
+  if (facts.resident_share) {
+    input.cold = *facts.resident_share < kColdBelow;
+    input.resident_share = facts.resident_share;
   }
-  plan.memory_bytes.activations = outcome.memory.activations;
-  plan.memory_bytes.parameters_gradients_state =
-      outcome.memory.parameters + outcome.memory.gradients + outcome.memory.moments;
-  plan.memory_bytes.statistics = outcome.memory.statistics;
-  plan.memory_bytes.scratch = outcome.memory.scratch;
-  plan.memory_bytes.total = outcome.memory.total();
-  plan.gradients_in_backend_memory = outcome.gradients_in_backend_memory;
-  plan.overlapped = outcome.overlapped;
-  plan.global_batch = static_cast<double>(outcome.global_batch);
-  plan.learning_rate = outcome.learning_rate;
-  return plan;
+  if (facts.staged_bytes > 0) {
+    input.stage_seconds = facts.stage_seconds;
+    input.staged_bytes = facts.staged_bytes;
+    input.staged_before = facts.staged_before;
+  }
+  return input;
 }
 
 }  // namespace
@@ -211,18 +154,20 @@ RunRecord make_record(const RunRequest& request, const RunFacts& facts,
   record.timing = collect_timing(outcome);
   record.throughput = collect_throughput(outcome);
   for (const RankTimes& rank : outcome.ranks) record.phases.push_back(collect_phases(rank));
-  if (outcome.straggler) record.straggler = collect_straggler(facts, *outcome.straggler);
+  record.straggler = outcome.straggler;
   record.input = collect_input(facts, outcome);
-  record.checkpoints = collect_checkpoints(outcome);
-  if (outcome.trace) record.trace = collect_trace(*outcome.trace);
-  record.plan = collect_plan(outcome);
+  const CheckpointFacts& checkpoints = outcome.checkpoints;
+  if (checkpoints.written + checkpoints.failed > 0 || outcome.resumed) {
+    record.checkpoints = checkpoints;
+  }
+  if (outcome.trace) record.trace = outcome.trace->facts;
+  record.plan = outcome.plan;
   record.utilization = facts.gpus.utilization;
   record.gpus = facts.gpus.each;
   record.energy = facts.energy;
-  if (outcome.probe_flops_per_second > 0) {  // else the device had no room to measure it
-    record.probe = {outcome.probe_flops_per_second, outcome.probe_bytes_per_second};
-  }
-  record.quality = collect_quality(request, outcome);
+  record.probe = outcome.probe;
+  record.quality = outcome.quality;
+  record.quality.until = collect_goal(request, outcome);
   record.flags = {outcome.resumed,           facts.oversubscribed, facts.gpus.throttled,
                   outcome.trace.has_value(), facts.synthetic,      record.flags.sequential};
   return record;
@@ -248,62 +193,6 @@ std::string compressed_samples(const TrainingOutcome& outcome) {
     lines.clear();
   }
   return parts;
-}
-
-namespace {
-
-constexpr double kColdBelow = 0.5;  // share of the files in the page cache
-
-const char* to_string(CacheKind kind) {
-  return kind == CacheKind::off ? "off" : kind == CacheKind::raw ? "raw" : "decoded";
-}
-
-InputCountFacts collect_counts(const InputCounts& counts) {
-  InputCountFacts facts;
-  facts.fetched = counts.fetched;
-  facts.from_cache = counts.from_cache;
-  facts.decoded = counts.decoded;
-  facts.read_bytes = counts.read_bytes;
-  facts.decoded_bytes = counts.decoded_bytes;
-  facts.read_seconds = counts.read_seconds;
-  facts.decode_seconds = counts.decode_seconds;
-  facts.resize_seconds = counts.resize_seconds;
-  return facts;
-}
-
-void add_decoding(InputFacts& input, const RunFacts& facts, const InputOutcome& outcome) {
-  input.cache = to_string(facts.input.cache);
-  input.pixels = facts.input.type == DType::f32 ? "fp32" : "uint8";
-  input.cache_shared = facts.input.cache == CacheKind::off ? 0 : facts.cache.ranks;
-  input.cache_budget_bytes = facts.cache.bytes;  // of the ranks that share it
-  input.cached_bytes = outcome.cached_in_memory;
-  input.cached_in_file_bytes = outcome.cached_in_file;
-  input.counts = collect_counts(outcome.counts);
-  input.first_epoch = collect_counts(outcome.first_epoch);
-  input.evaluation = collect_counts(outcome.evaluation);
-  input.bad_samples = outcome.bad_samples;
-  input.bad_places = outcome.bad_places;
-  const LostSummary lost = summarize(facts.lost);
-  input.lost_records = lost.records;
-  input.lost_places = lost.places;
-}
-
-}  // namespace
-
-InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome) {
-  InputFacts input;
-  for (const RankTimes& rank : outcome.ranks) input.ready_batches.push_back(rank.input_ready);
-  if (facts.resident_share) {
-    input.cold = *facts.resident_share < kColdBelow;
-    input.resident_share = facts.resident_share;
-  }
-  if (facts.staged_bytes > 0) {
-    input.stage_seconds = facts.stage_seconds;
-    input.staged_bytes = facts.staged_bytes;
-    input.staged_before = facts.staged_before;
-  }
-  if (facts.decodes) add_decoding(input, facts, outcome.input);
-  return input;
 }
 
 namespace {

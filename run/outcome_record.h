@@ -49,10 +49,6 @@ RunRecord make_record(const RunRequest& request, const RunFacts& facts,
 // Gzipped JSON lines {"rank":0,"step":0,"input":..,...}, in seconds.
 std::string compressed_samples(const TrainingOutcome& outcome);
 
-// The record's section about input.
-
-InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome);
-
 // Shared parts of records of runs and of collectives.
 
 // The first part of every record of a run, schema to identity. Status is "completed".

@@ -67,8 +67,9 @@ fs::path python_environment(const UserProgram& program) {
   return stands_in_bin && fs::exists(folder / "pyvenv.cfg", ignored) ? folder : fs::path();
 }
 
-// Of the words of its commands that name files; empty: none does.
-std::string hash_of_files(const UserProgram& program) {
+// Of the words of its commands that name files, and of what git has as changed in tracked ones;
+// empty: there is neither.
+std::string hash_of_files(const UserProgram& program, const std::string& changes) {
   constexpr std::uintmax_t kLargest = std::uintmax_t{16} << 20;  // larger ones are data
   std::set<fs::path> files;
   for (const auto& command : {program.setup, program.command}) {
@@ -84,7 +85,8 @@ std::string hash_of_files(const UserProgram& program) {
   }
   Hash hash;
   for (const fs::path& file : files) hash.add(file.string()).add(hash_of_file(file));
-  return files.empty() ? "" : hash.hex();
+  if (!changes.empty()) hash.add(changes);
+  return files.empty() && changes.empty() ? "" : hash.hex();
 }
 
 std::optional<double> one(const ProgramReport& report, const char* name) {
@@ -99,6 +101,7 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
   facts.name = program.name;
   facts.directory = program.directory;
   facts.seconds = seconds;
+  std::string changes;
   const auto git = find_program("git", environment_of_process());
   if (git) {
     const auto ask = [&](const std::vector<std::string>& words) {
@@ -112,9 +115,10 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
     if (is_commit) {
       facts.commit = commit;
       facts.dirty = !ask({"status", "--porcelain", "--untracked-files=no"}).empty();
+      if (*facts.dirty) changes = ask({"diff", "HEAD", "--no-ext-diff", "--no-color"});
     }
   }
-  facts.files_hash = hash_of_files(program);
+  facts.files_hash = hash_of_files(program, changes);
   const fs::path environment = python_environment(program);
   if (!environment.empty()) {
     facts.python_environment = environment.string();

@@ -136,8 +136,6 @@ struct Offered {
         return gpu;
       case Requirement::batch_norm:
         return batch_norm;
-      case Requirement::gpu_batch_norm:
-        return gpu && batch_norm;
       case Requirement::own_program:
         return false;
       case Requirement::nothing:
@@ -188,27 +186,71 @@ void set_defaults(Point& p, const Offered& offered) {
   p.set_default("step_graph", Settings(p).flag("graph") && layout.gpus == layout.ntasks);
 }
 
-void check_gpu(const Point& p) {
+// Values that are good by themselves, and not together. Names in braces are replaced by the values.
+struct Conflict {
+  bool (*applies)(const Point& p, const Settings& given);
+  const char *what, *where, *cure;
+};
+
+constexpr std::int64_t kMostParts = 512;  // whose markers a stream of a GPU remembers
+
+const Conflict kConflicts[] = {
+    {[](const Point&, const Settings& given) {
+       return given.text("schedule") == "step" && !given.given("decay_epochs");
+     },
+     "schedule step needs the epochs at which the rate drops", "",
+     "give --decay-epochs, such as 30,60,80"},
+    {[](const Point& p, const Settings& given) {
+       return watches_test_set(p) && given.text("evaluate") != "epoch";
+     },
+     "schedule plateau watches {plateau_metric}, but evaluate is {evaluate}", "",
+     "give --evaluate epoch, or --plateau-metric train_loss"},
+    {[](const Point&, const Settings& given) {
+       return given.given("epochs") &&
+              given.real("warmup_epochs") > static_cast<double>(given.integer("epochs"));
+     },
+     "a warm-up of {warmup_epochs} epochs is longer than the training of {epochs}", "",
+     "warm up for fewer epochs, or train longer"},
+    {[](const Point&, const Settings& given) {
+       return given.real("clip_norm") > 0 && given.real("clip_value") > 0;
+     },
+     "clip_norm and clip_value cannot be combined", "", "give one of them"},
+    {[](const Point&, const Settings& given) {
+       return given.flag("double_softmax") && given.real("label_smoothing") > 0;
+     },
+     "label_smoothing cannot be combined with double_softmax", "", "leave one of them out"},
+    {[](const Point&, const Settings& given) {
+       return given.integer("check_every") > 0 && lets_replicas_drift(given.text("backend"));
+     },
+     "check_every compares replicas, and backend {backend} lets them drift apart", "",
+     "leave check_every out, or choose another backend"},
+    {[](const Point&, const Settings& given) {
+       return given.text("cache") == "off" && given.given("cache_mb");
+     },
+     "cache_mb is given, but cache is off", "", "leave one of them out"},
+    {[](const Point&, const Settings& given) {
+       return is_gpu_device(given.text("device")) &&
+              given.integer("gradient_accumulation_steps") > kMostParts;
+     },
+     "{gradient_accumulation_steps} batches per step are too many on a GPU",
+     "gradient_accumulation_steps", "use at most 512"},
+    {[](const Point&, const Settings& given) {
+       return is_gpu_device(given.text("device")) && given.flag("step_graph") &&
+              !given.flag("graph");
+     },
+     "step_graph needs graph", "step_graph, graph",
+     "leave one of --step-graph and --no-graph out"}};
+
+void check_conflicts(const Point& p) {
   const Settings given(p);
-  constexpr std::int64_t kMostParts = 512;  // whose markers a stream remembers
-  if (const std::int64_t parts = given.integer("gradient_accumulation_steps"); parts > kMostParts) {
-    throw Error(ErrorKind::usage, fmt::format("{} batches per step are too many on a GPU", parts),
-                "gradient_accumulation_steps", fmt::format("use at most {}", kMostParts));
-  }
-  if (given.flag("step_graph") && !given.flag("graph")) {
-    throw Error(ErrorKind::usage, "step_graph needs graph", "step_graph, graph",
-                "leave one of --step-graph and --no-graph out");
-  }
-  if (!given.flag("fused_sums")) return;
-  const std::string precision = given.text("precision");
-  if (precision != "bf16" && precision != "fp16") {
-    throw Error(ErrorKind::usage,
-                fmt::format("fused_sums needs a 16-bit precision, not {}", precision), "",
-                "leave it out, or give --precision bf16 or fp16");
-  }
-  if (given.flag("deterministic")) {
-    throw Error(ErrorKind::usage, "fused_sums is not deterministic", "fused_sums, deterministic",
-                "leave one of them out");
+  for (const Conflict& conflict : kConflicts) {
+    if (!conflict.applies(p, given)) continue;
+    std::string what = conflict.what;
+    for (auto begin = what.find('{'); begin != std::string::npos; begin = what.find('{')) {
+      const auto end = what.find('}', begin);
+      what.replace(begin, end - begin + 1, given.text(what.substr(begin + 1, end - begin - 1)));
+    }
+    throw Error(ErrorKind::usage, what, conflict.where, conflict.cure);
   }
 }
 
@@ -288,43 +330,6 @@ void default_augmentation(Point& p, const Shape& sample) {
   p.set("augment", to_text(augmentation));
 }
 
-void check_schedule(const Point& p) {
-  const Settings given(p);
-  if (given.text("schedule") == "step" && !given.given("decay_epochs")) {
-    throw Error(ErrorKind::usage, "schedule step needs the epochs at which the rate drops", "",
-                "give --decay-epochs, such as 30,60,80");
-  }
-  if (watches_test_set(p) && given.text("evaluate") != "epoch") {
-    throw Error(ErrorKind::usage,
-                fmt::format("schedule plateau watches {}, but evaluate is {}",
-                            given.text("plateau_metric"), given.text("evaluate")),
-                "", "give --evaluate epoch, or --plateau-metric train_loss");
-  }
-  const double warmup = given.real("warmup_epochs");
-  if (!given.given("epochs") || warmup <= static_cast<double>(given.integer("epochs"))) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("a warm-up of {} epochs is longer than the training of {}", warmup,
-                          given.integer("epochs")),
-              "", "warm up for fewer epochs, or train longer");
-}
-
-void check_clipping(const Point& p) {
-  const Settings given(p);
-  if (given.real("clip_norm") > 0 && given.real("clip_value") > 0) {
-    throw Error(ErrorKind::usage, "clip_norm and clip_value cannot be combined", "",
-                "give one of them");
-  }
-}
-
-void check_consistency_check(const Point& p) {
-  const Settings given(p);
-  if (given.integer("check_every") == 0 || !lets_replicas_drift(given.text("backend"))) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("check_every compares replicas, and backend {} lets them drift apart",
-                          given.text("backend")),
-              "", "leave check_every out, or choose another backend");
-}
-
 void check_input(const InputConfig& input, const ThreadPlan& threads) {
   const int most = std::max(1, threads.input);
   if (input.parallel_reads > most) {
@@ -332,10 +337,6 @@ void check_input(const InputConfig& input, const ThreadPlan& threads) {
                 fmt::format("{} parallel reads with {}", input.parallel_reads,
                             counted(threads.input, "input thread")),
                 "", fmt::format("read {} at once, or give more --input-threads", most));
-  }
-  if (input.cache == CacheKind::off && input.cache_bytes) {
-    throw Error(ErrorKind::usage, "cache_mb is given, but cache is off", "",
-                "leave one of them out");
   }
 }
 
@@ -357,11 +358,8 @@ Point with_defaults(const Workload& workload, const Point& given, NotBuilt not_b
   default_augmentation(p, workload.network.sample());
   set_defaults(p, offered);
   check_with(p);
-  check_schedule(p);
+  check_conflicts(p);
   set_threads(p);
-  if (offered.gpu) check_gpu(p);
-  check_clipping(p);
-  check_consistency_check(p);
   const RunConfig config = make_config(p);  // refuses texts that it cannot read
   check_input(config.input, config.threads);
   return p;

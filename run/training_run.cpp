@@ -332,9 +332,12 @@ class TrainingRun {
       log::info("already complete ({})", counted(outcome.resumed_after, "step"));
       return;
     }
-    outcome.setup_seconds = setup_seconds_;
+    outcome.timing.setup_seconds = setup_seconds_;
     outcome.straggler = find_straggler(outcome.ranks, count_warmup(outcome));
-    if (outcome.straggler) log_straggler(*outcome.straggler);
+    if (outcome.straggler) {
+      outcome.straggler->host = facts_.hosts[static_cast<std::size_t>(outcome.straggler->rank)];
+      log_straggler(*outcome.straggler);
+    }
     facts_.layout = layout_;
     facts_.threads = threads_;
     facts_.other_jobs = std::max(facts_.other_jobs, count_other_jobs());
@@ -357,47 +360,47 @@ class TrainingRun {
   void log_trace(const TraceOutcome& trace) {
     trace_failure_ = trace.failure;
     if (!trace.failure.empty()) return;
-    const Overlap all = trace.all();
-    log::info("trace: {}: {} spans, {} arrows between ranks{}", trace.file, trace.spans,
+    const TraceFacts& facts = trace.facts;
+    log::info("trace: {}: {} spans, {} arrows between ranks{}", trace.file, facts.spans,
               trace.arrows,
-              trace.dropped ? fmt::format(", without the {} oldest spans", trace.dropped) : "");
+              facts.dropped ? fmt::format(", without the {} oldest spans", facts.dropped) : "");
     log::info(
         "communication took {}, {:.0f} % of it hidden behind computation; clocks agree within "
         "{:.1f} us; tracing cost rank 0 about {}",
-        format_seconds(all.communication), 100 * all.share(), 1e6 * trace.clock_uncertainty,
-        format_seconds(trace.overhead_seconds));
+        format_seconds(facts.communication_seconds), 100 * facts.overlap,
+        1e6 * facts.clock_uncertainty_seconds, format_seconds(facts.overhead_seconds));
   }
 
-  void log_straggler(const Straggler& straggler) const {
-    const auto rank = static_cast<std::size_t>(straggler.rank);
+  static void log_straggler(const StragglerFacts& straggler) {
     log::info("rank {} on {} delayed the others by {} per step ({:.0f} %), mostly in {}",
-              straggler.rank, facts_.hosts[rank], format_seconds(straggler.excess_seconds_per_step),
-              100 * straggler.share_of_step,
-              kPhaseNames[static_cast<std::size_t>(straggler.phase)]);
+              straggler.rank, straggler.host, format_seconds(*straggler.excess_seconds_per_step),
+              100 * *straggler.share_of_step, straggler.phase);
   }
 
   void print_summary(const TrainingOutcome& outcome, const std::string& written) const {
-    const EpochQuality& last = outcome.epochs.back();
+    const EpochFacts& last = outcome.quality.epochs.back();
     const std::string accuracy =
-        last.test_accuracy >= 0 ? fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy)
-                                : "";
+        last.test_accuracy ? fmt::format(", test accuracy {:.2f} %", 100 * *last.test_accuracy)
+                           : "";
     const std::size_t warmup = count_warmup(outcome);
     log::info("{}: {} of {} in {} ({} samples/s{}), training loss {:.4f}{}", request_.workload,
-              counted(outcome.steps, "step"), counted(outcome.global_batch, "sample"),
-              format_seconds(outcome.fit_seconds), format_rate(samples_per_second(outcome)),
-              warmup == 0 ? "" : " after " + counted(warmup, "step"), last.train_loss, accuracy);
+              counted(outcome.steps, "step"), counted(*outcome.plan.global_batch, "sample"),
+              format_seconds(*outcome.timing.fit_seconds), format_rate(samples_per_second(outcome)),
+              warmup == 0 ? "" : " after " + counted(warmup, "step"), *last.train_loss, accuracy);
     if (config_.until) log_goal(outcome);
     if (!written.empty()) log::info("record: {}", written);
   }
 
   void log_goal(const TrainingOutcome& outcome) const {
     const std::string goal = config_.until->text();
+    const std::size_t epochs = outcome.quality.epochs.size();
     if (!outcome.goal_reached) {
-      return log::warning("{} was not reached in {} epochs", goal, outcome.epochs.size());
+      return log::warning("{} was not reached in {} epochs", goal, epochs);
     }
-    log::info("{} was reached after epoch {}: {} of training, {} with evaluation", goal,
-              outcome.epochs.size(), format_seconds(outcome.fit_seconds),
-              format_seconds(outcome.fit_seconds + outcome.evaluation_seconds));
+    const double fit = *outcome.timing.fit_seconds;
+    log::info("{} was reached after epoch {}: {} of training, {} with evaluation", goal, epochs,
+              format_seconds(fit),
+              format_seconds(fit + outcome.timing.evaluation_seconds.value_or(0)));
   }
 
   const RunRequest& request_;

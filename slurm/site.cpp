@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
@@ -21,27 +22,17 @@ namespace {
 constexpr std::size_t kMaxSiteBytes = 1 << 20;
 constexpr std::size_t kMaxText = 4000;
 
-const std::vector<std::pair<std::string_view, GpuForm>> kGpuForms = {
-    {"none", GpuForm::none},
-    {"gres", GpuForm::gres},
-    {"gpus", GpuForm::gpus},
-    {"gpus-per-task", GpuForm::gpus_per_task},
-    {"gpus-per-node", GpuForm::gpus_per_node}};
-const std::vector<std::pair<std::string_view, MemoryForm>> kMemoryForms = {
-    {"none", MemoryForm::none},
-    {"mem", MemoryForm::mem},
-    {"mem-per-cpu", MemoryForm::mem_per_cpu},
-    {"mem-per-gpu", MemoryForm::mem_per_gpu}};
-const std::vector<std::pair<std::string_view, JobLauncher>> kLaunchers = {
-    {"srun", JobLauncher::srun}, {"mpirun", JobLauncher::mpirun}};
-
-template <typename Kind>
-std::string_view name_in(const std::vector<std::pair<std::string_view, Kind>>& table, Kind kind) {
-  for (const auto& [name, value] : table) {
-    if (value == kind) return name;
-  }
-  return "none";
-}
+constexpr EnumName<GpuForm> kGpuForms[] = {{GpuForm::none, "none"},
+                                           {GpuForm::gres, "gres"},
+                                           {GpuForm::gpus, "gpus"},
+                                           {GpuForm::gpus_per_task, "gpus-per-task"},
+                                           {GpuForm::gpus_per_node, "gpus-per-node"}};
+constexpr EnumName<MemoryForm> kMemoryForms[] = {{MemoryForm::none, "none"},
+                                                 {MemoryForm::mem, "mem"},
+                                                 {MemoryForm::mem_per_cpu, "mem-per-cpu"},
+                                                 {MemoryForm::mem_per_gpu, "mem-per-gpu"}};
+constexpr EnumName<JobLauncher> kLaunchers[] = {{JobLauncher::srun, "srun"},
+                                                {JobLauncher::mpirun, "mpirun"}};
 
 bool is_variable_name(std::string_view name) {
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
@@ -323,19 +314,16 @@ class SiteReader {
     };
   }
 
-  template <typename Kind>
-  KeyReader choice_into(Kind& target,
-                        const std::vector<std::pair<std::string_view, Kind>>& table) const {
+  template <typename Kind, std::size_t N>
+  KeyReader choice_into(Kind& target, const EnumName<Kind> (&table)[N]) const {
     return [this, &target, &table](const Json& value, const std::string& path) {
       const std::string word = text(value, path);
-      std::vector<std::string> names;
-      for (const auto& [name, kind] : table) {
-        if (word == name) {
-          target = kind;
-          return;
-        }
-        names.emplace_back(name);
+      if (const auto found = value_in(table, word)) {
+        target = *found;
+        return;
       }
+      std::vector<std::string> names;
+      for (const auto& row : table) names.emplace_back(row.name);
       fail(fmt::format("{} cannot be \"{}\"", make_key(path), word), path, suggestion(word, names));
     };
   }

@@ -85,10 +85,12 @@ bool other_build(const RunRecord& record, const Resolved& resolved) {
   return record.build() != resolved.build;
 }
 
+// A record of this build is found also behind those of others.
 void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool new_build,
            const OtherMachine& other_machine) {
   if (known.rejected) status.why = "its record cannot be used";
   for (const Record* record : known.records) {
+    if (status.state == RunState::done && other_build(**record, resolved)) continue;
     std::string elsewhere;
     const bool same = same_parameters(*record, resolved) && same_data(*record, resolved);
     if (!(*record)->completed()) {
@@ -112,7 +114,7 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
                 (*record)->timing.whole_seconds(),
                 other_build(**record, resolved),
                 ""};
-      return;
+      if (!status.other_build) return;
     }
   }
 }

@@ -13,7 +13,6 @@
 
 namespace paceline {
 
-inline constexpr char kCommandWorkload[] = "command";
 // Of a job's environment: the words that start one process for each of its tasks, one a line.
 inline constexpr char kLauncherVariable[] = "PACELINE_PROGRAM_LAUNCHER";
 

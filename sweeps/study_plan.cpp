@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/enum_names.h"
 #include "engine/core/text.h"
 #include "results/machine.h"
 #include "sweeps/expansion.h"
@@ -15,20 +16,14 @@ namespace paceline {
 
 namespace {
 
+constexpr EnumName<RunState> kRunStateNames[] = {{RunState::done, "done"},
+                                                 {RunState::missing, "missing"},
+                                                 {RunState::failed, "failed"},
+                                                 {RunState::changed, "changed"},
+                                                 {RunState::elsewhere, "elsewhere"}};
+
 const char* to_string(RunState state) {
-  switch (state) {
-    case RunState::done:
-      return "done";
-    case RunState::missing:
-      return "missing";
-    case RunState::failed:
-      return "failed";
-    case RunState::changed:
-      return "changed";
-    case RunState::elsewhere:
-      return "elsewhere";
-  }
-  return "unknown";
+  return name_in(kRunStateNames, state);
 }
 
 std::size_t done_by_another_build(const StudyPlan& plan) {

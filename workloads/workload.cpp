@@ -20,16 +20,9 @@ Network find_variant(const Workload& workload, const Point& parameters) {
 
 Network make_network(const Workload& workload, const Point& parameters) {
   Network network = find_variant(workload, parameters);
-  const double smoothing = parameters.real("label_smoothing").value_or(0);
-  const Value* literal = parameters.find("double_softmax");
-  if (literal && std::get<bool>(*literal)) {
-    if (smoothing > 0) {
-      throw Error(ErrorKind::usage, "label_smoothing cannot be combined with double_softmax", "",
-                  "leave one of them out");
-    }
-    network.softmax_twice();
-  }
-  return network.smooth_labels(smoothing);
+  const Value* twice = parameters.find("double_softmax");
+  if (twice && std::get<bool>(*twice)) network.softmax_twice();
+  return network.smooth_labels(parameters.real("label_smoothing").value_or(0));
 }
 
 }  // namespace paceline

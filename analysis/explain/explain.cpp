@@ -253,20 +253,20 @@ class Explainer {
     return result;
   }
 
-  static bool all_are(const std::vector<Trend>& trends, TrendKind kind) {
+  static bool all_are(const std::vector<Trend>& trends, FindingKind kind) {
     return !trends.empty() && std::all_of(trends.begin(), trends.end(),
                                           [&](const Trend& trend) { return trend.kind == kind; });
   }
 
   // What a fit says of sizes that were not run: bounds of the fit, said as such, where it fits.
   void add_limits(SeriesExplanation& series, const std::vector<Trend>& trends) const {
-    if (all_are(trends, TrendKind::one_size)) {
+    if (all_are(trends, FindingKind::too_few_sizes)) {
       series.verdict.push_back(
           {FindingKind::too_few_sizes,
            "one size of several replicas: too few to see whether the loss grows"});
     }
     const auto& amdahl = series.amdahl;
-    if (all_are(trends, TrendKind::steady) && amdahl && amdahl->off < kFits &&
+    if (all_are(trends, FindingKind::steady) && amdahl && amdahl->off < kFits &&
         lies_above(amdahl->value.interval, 0) && amdahl->value.value > kNone &&
         amdahl->value.interval.high < 1) {
       const auto& [share, interval] = amdahl->value;
@@ -281,7 +281,7 @@ class Explainer {
       largest = std::max(largest, static_cast<double>(trend.sizes.back().gpus));
     }
     const auto& usl = series.usl;
-    if (all_are(trends, TrendKind::grows) && usl && usl->peak && usl->off < kFits &&
+    if (all_are(trends, FindingKind::grows) && usl && usl->peak && usl->off < kFits &&
         usl->peak->value < 2 * largest) {
       series.verdict.push_back(
           {FindingKind::peak,

@@ -7,22 +7,19 @@
 
 #include "analysis/findings/best.h"
 #include "analysis/study/labels.h"
+#include "engine/core/enum_names.h"
 #include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
 
+constexpr EnumName<LimitVerdict> kLimitVerdictNames[] = {{LimitVerdict::within, "within"},
+                                                         {LimitVerdict::beyond, "beyond"},
+                                                         {LimitVerdict::undecided, "undecided"}};
+
 const char* to_string(LimitVerdict limit_verdict) {
-  switch (limit_verdict) {
-    case LimitVerdict::within:
-      return "within";
-    case LimitVerdict::beyond:
-      return "beyond";
-    case LimitVerdict::undecided:
-      return "undecided";
-  }
-  return "?";
+  return name_in(kLimitVerdictNames, limit_verdict);
 }
 
 bool may_be_within(const NearPoint& point, double within) {

@@ -8,49 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/findings/finding_kind.h"
 #include "analysis/findings/trend.h"
 #include "analysis/study/rounds.h"
 #include "analysis/study/scaling_series.h"
 #include "analysis/study/study.h"
 
 namespace paceline {
-
-enum class FindingKind {
-  runs_differ,  // the slowest run of a row took more than 1.25 times as long as the fastest
-  survivors,    // runs of a row never completed
-  own_nodes,    // rows ran on nodes on which no other row did; so for sessions
-  own_session,
-  sessions_differ,  // a session differs from the first; see run_order.h for this and the next ones
-  sessions_alike,   // it cannot be distinguished from the first
-  rounds_trend,     // times rise or fall from round to round
-  slow_first_round,
-  rounds_resemble,  // runs resemble those of the round before
-  one_session,      // all runs are of one session, and so are the intervals
-  speed_ups,        // the speed-ups of a series
-  slower_than_one,  // for this kind and the next ones see TrendKind
-  no_loss,
-  hidden_loss,
-  above_ideal,
-  steady,
-  grows,
-  falls,
-  uneven,
-  unclear,
-  unjudged,
-  phases,          // what the phases say the loss of the largest size consists of
-  causes_alike,    // possible causes of a steady fraction, where no phases distinguish them
-  too_few_sizes,   // too few sizes to see whether the loss grows
-  speed_up_bound,  // upper bound of the speed-up if the fraction stays the same
-  peak,            // the fastest number of replicas according to a fit
-  settings,  // for a study of one size: the fastest setting, or those that cannot be distinguished
-             // from it
-  lower_quality,    // rows that trained worse than their base
-  left_out,         // what a published table omits
-  implied_samples,  // published rows whose time and rate contradict each other
-  control,          // how far a point differs from itself
-};
-
-std::string_view to_string(FindingKind kind);
 
 struct Finding {
   FindingKind kind = FindingKind::speed_ups;

@@ -57,7 +57,7 @@ class Series {
       size.efficiency = 1 - size.lost.value();
       size.parts = find_parts(*facts->row);
     }
-    trend.kind = trend.doubt ? TrendKind::unjudged : judged_kind(trend);
+    trend.kind = trend.doubt ? FindingKind::unjudged : judged_kind(trend);
     if (trend.doubt) judge_by_means(trend);
     return trend;
   }
@@ -104,27 +104,27 @@ class Series {
     return std::max(0.02 / rows_.rbegin()->first, 0.2 * std::abs(mean));
   }
 
-  TrendKind judged_kind(Trend& trend) const {
+  FindingKind judged_kind(Trend& trend) const {
     if (all([&](const RowFacts& facts) { return is_above(cost_over_base(facts), 0); })) {
-      return TrendKind::slower_than_one;
+      return FindingKind::slower_than_one;
     }
     if (all([&](const RowFacts& facts) {
           return is_below(cost_over_base(facts), ideal_cost(facts));
         })) {
-      return TrendKind::above_ideal;
+      return FindingKind::above_ideal;
     }
     if (all([&](const RowFacts& facts) {
           return !is_above(cost_over_base(facts), ideal_cost(facts));
         })) {
-      return has_hidden_loss(trend) ? TrendKind::hidden_loss : TrendKind::no_loss;
+      return has_hidden_loss(trend) ? FindingKind::hidden_loss : FindingKind::no_loss;
     }
-    if (rows_.size() < 2) return TrendKind::one_size;
+    if (rows_.size() < 2) return FindingKind::too_few_sizes;
     const RowFacts& first = *rows_.begin()->second;
     const Difference whole = change(first, *rows_.rbegin()->second);
     trend.change = judged(whole, {});
     if (const WeakEvidence doubt = trend.change.doubt()) {
       trend.doubt = doubt;
-      return TrendKind::unjudged;
+      return FindingKind::unjudged;
     }
     const double most = tolerance(trend);
     const auto alike = [&](const RowFacts& facts) {
@@ -132,10 +132,10 @@ class Series {
       const Difference part = change(first, facts);
       return is_above(part, -most) && is_below(part, most);
     };
-    if (all(alike)) return TrendKind::steady;
-    if (is_above(whole, 0)) return TrendKind::grows;
-    if (is_below(whole, 0)) return TrendKind::falls;
-    return changes_between() ? TrendKind::uneven : TrendKind::unclear;
+    if (all(alike)) return FindingKind::steady;
+    if (is_above(whole, 0)) return FindingKind::grows;
+    if (is_below(whole, 0)) return FindingKind::falls;
+    return changes_between() ? FindingKind::uneven : FindingKind::unclear;
   }
 
   // Whether a size between the smallest and the largest differs from the smallest, all tested
@@ -158,7 +158,7 @@ class Series {
   // What the numbers alone look like.
   void judge_by_means(Trend& trend) const {
     if (trend.sizes.size() < 2) {
-      trend.kind = TrendKind::one_size;
+      trend.kind = FindingKind::too_few_sizes;
       return;
     }
     const auto value = [](const SizeOfTrend& size) { return size.fraction.value(); };

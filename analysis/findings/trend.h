@@ -13,25 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "analysis/findings/finding_kind.h"
 #include "analysis/study/contrast.h"
 #include "analysis/study/loss_parts.h"
 #include "analysis/study/scaling_series.h"
 
 namespace paceline {
-
-enum class TrendKind {
-  slower_than_one,  // at every size
-  no_loss,          // no size has a loss beyond the noise
-  hidden_loss,      // the same, but a part of the cost is a loss beyond the noise
-  above_ideal,      // superlinear: at every size N replicas are more than N times as fast
-  one_size,         // there is a loss, but no second size
-  steady,           // e changes by less than a tolerance
-  grows,            // e of the largest size is above that of the smallest
-  falls,
-  uneven,    // e of an intermediate size differs from the smallest's, but the largest's does not
-  unclear,   // the noise hides whether e changes
-  unjudged,  // rows whose noise is not known
-};
 
 struct SizeOfTrend {
   int gpus = 2;
@@ -45,7 +32,8 @@ struct SizeOfTrend {
 
 // Rows with the same base; one row for each size with several replicas.
 struct Trend {
-  TrendKind kind = TrendKind::one_size;
+  // From slower_than_one to unjudged, or this.
+  FindingKind kind = FindingKind::too_few_sizes;
   WeakEvidence doubt;              // empty: the noise of every row is known
   std::string cpus;                // "1 CPU per replica"; empty: unknown
   std::vector<SizeOfTrend> sizes;  // ascending; not empty
@@ -53,7 +41,7 @@ struct Trend {
   bool has_phases = false;         // every row has
   bool looks_steady = false;       // by the means alone
 
-  bool is_steady() const { return kind == TrendKind::steady || looks_steady; }
+  bool is_steady() const { return kind == FindingKind::steady || looks_steady; }
 };
 
 // One for each base of the series. Empty if the sizes do different or unknown amounts of work: runs

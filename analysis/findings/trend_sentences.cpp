@@ -62,30 +62,29 @@ class TrendSentence {
 
   std::string text() const {
     switch (first_.kind) {
-      case TrendKind::slower_than_one:
+      case FindingKind::slower_than_one:
         return "several replicas are slower than one: no law of scaling applies";
-      case TrendKind::no_loss:
+      case FindingKind::no_loss:
         return "no loss that can be distinguished from noise" + bounds();
-      case TrendKind::hidden_loss:
+      case FindingKind::hidden_loss:
         return hidden_loss();
-      case TrendKind::above_ideal:
+      case FindingKind::above_ideal:
         return "N replicas are more than N times as fast as one: is the base slow, or does the "
                "share of each fit into its cache?";
-      case TrendKind::one_size:
-        return "";
-      case TrendKind::steady:
+      case FindingKind::steady:
         return steady();
-      case TrendKind::grows:
-      case TrendKind::falls:
+      case FindingKind::grows:
+      case FindingKind::falls:
         return changes();
-      case TrendKind::uneven:
+      case FindingKind::uneven:
         return uneven();
-      case TrendKind::unclear:
+      case FindingKind::unclear:
         return unclear();
-      case TrendKind::unjudged:
+      case FindingKind::unjudged:
         return unjudged();
+      default:  // one size
+        return "";
     }
-    return "";
   }
 
  private:
@@ -186,7 +185,7 @@ class TrendSentence {
   }
 
   std::string changes() const {
-    const bool grows = first_.kind == TrendKind::grows;
+    const bool grows = first_.kind == FindingKind::grows;
     std::string text;
     if (is_strong()) {
       const auto share = [&](std::size_t size) {
@@ -263,34 +262,6 @@ class TrendSentence {
   std::size_t last_;  // the index of the largest size
 };
 
-FindingKind finding_kind(TrendKind kind) {
-  switch (kind) {
-    case TrendKind::slower_than_one:
-      return FindingKind::slower_than_one;
-    case TrendKind::no_loss:
-      return FindingKind::no_loss;
-    case TrendKind::hidden_loss:
-      return FindingKind::hidden_loss;
-    case TrendKind::above_ideal:
-      return FindingKind::above_ideal;
-    case TrendKind::one_size:
-      return FindingKind::too_few_sizes;
-    case TrendKind::steady:
-      return FindingKind::steady;
-    case TrendKind::grows:
-      return FindingKind::grows;
-    case TrendKind::falls:
-      return FindingKind::falls;
-    case TrendKind::uneven:
-      return FindingKind::uneven;
-    case TrendKind::unclear:
-      return FindingKind::unclear;
-    case TrendKind::unjudged:
-      return FindingKind::unjudged;
-  }
-  return FindingKind::unjudged;
-}
-
 std::string cpus_of_group(const Alike& trends) {
   std::vector<std::string> cpus;
   for (const Trend* trend : trends) {
@@ -310,7 +281,7 @@ std::vector<Finding> trend_findings(const Study& study, const ScalingSeries& ser
     if (text.empty()) continue;
     std::string name = series.name + (groups.size() > 1 ? cpus_of_group(group) : "");
     if (!name.empty()) name += ": ";
-    found.push_back({finding_kind(group.front()->kind), name + text});
+    found.push_back({group.front()->kind, name + text});
   }
   return found;
 }
@@ -319,7 +290,7 @@ std::vector<Finding> phases_findings(const ScalingSeries& series,
                                      const std::vector<Trend>& trends) {
   std::vector<Finding> found;
   for (const Trend& trend : trends) {
-    if (trend.kind == TrendKind::hidden_loss) continue;
+    if (trend.kind == FindingKind::hidden_loss) continue;
     const auto is_distinct = [](const SizeOfTrend& size) {
       return size.parts && (size.parts->all().is_above(0) || size.parts->all().is_below(0));
     };

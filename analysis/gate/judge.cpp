@@ -10,6 +10,7 @@
 #include "analysis/gate/quantity.h"
 #include "analysis/gate/side.h"
 #include "analysis/gate/weigh.h"
+#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -296,6 +297,7 @@ class Judge {
     weighed_.push_back(weigh_samples(
         before.name, info, baseline, current, options_.thresholds.at(info.quantity),
         {baseline_.name, current_.name}, sequential ? Stopping::by_results : options_.stopping));
+    weighed_.back().can_rerun = before.workload != kCommandWorkload;
     if (rated && info.quantity == Quantity::time) rated_.push_back(before.name);
     note_left_aside(weighed_.back());
     const Check& check = weighed_.back().check;
@@ -361,20 +363,14 @@ int exit_code(Verdict verdict) {
   return verdict == Verdict::pass ? 0 : verdict == Verdict::regression ? 1 : 2;
 }
 
+constexpr EnumName<Evidence> kEvidenceNames[] = {{Evidence::paired, "paired"},
+                                                 {Evidence::sessions, "sessions"},
+                                                 {Evidence::runs, "runs"},
+                                                 {Evidence::apart, "apart"},
+                                                 {Evidence::none, "none"}};
+
 std::string_view to_string(Evidence evidence) {
-  switch (evidence) {
-    case Evidence::paired:
-      return "paired";
-    case Evidence::sessions:
-      return "sessions";
-    case Evidence::runs:
-      return "runs";
-    case Evidence::apart:
-      return "apart";
-    case Evidence::none:
-      return "none";
-  }
-  return "none";
+  return name_in(kEvidenceNames, evidence);
 }
 
 Verdict Judgement::verdict() const {

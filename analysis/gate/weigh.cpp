@@ -109,11 +109,12 @@ int units_needed(const Weighed& weighed, const QuantityInfo& info) {
 std::string sample_size_hint(const Weighed& weighed, const QuantityInfo& info) {
   const int units = units_needed(weighed, info);
   if (weighed.check.evidence == Evidence::sessions) {
-    return units == 0 ? "; fresh runs of both sides (--rerun) leave out how sessions differ"
-                      : fmt::format(
-                            "; about {} sessions of each side would decide, or fresh runs of "
-                            "both (--rerun)",
-                            units);
+    const char* rerun = weighed.can_rerun ? " (--rerun)" : " in turns";
+    return units == 0
+               ? fmt::format("; fresh runs of both sides{} leave out how sessions differ", rerun)
+               : fmt::format(
+                     "; about {} sessions of each side would decide, or fresh runs of both{}",
+                     units, rerun);
   }
   if (units == 0) return "";
   return fmt::format("; about {} {} would decide", units,
@@ -231,8 +232,8 @@ void decide(Weighed& weighed, std::size_t checks) {
   if (check.evidence == Evidence::apart) {
     check.reason = fmt::format(
         "the sides ran in sessions of their own, and the baseline has {} of them: {} decide, or "
-        "fresh runs of both (--rerun)",
-        check.baseline_sessions, kFewestSessions);
+        "fresh runs of both{}",
+        check.baseline_sessions, kFewestSessions, weighed.can_rerun ? " (--rerun)" : " in turns");
     return;
   }
   if (weighed.rounds && weighed.rounds->resemblance() > kMostResemblance) {

@@ -49,8 +49,9 @@ Compared samples_to_compare(const Samples& baseline, const Samples& current,
 struct Weighed {
   Check check;
   Difference difference;
-  double units = 0;     // rounds, sessions or runs per side, if both have equally many
-  Compared compared{};  // without its samples
+  bool can_rerun = true;  // `gate --rerun` runs the subject
+  double units = 0;       // rounds, sessions or runs per side, if both have equally many
+  Compared compared{};    // without its samples
   std::optional<AnytimeRounds> rounds{};  // of a gate that goes on until it is decided
 };
 

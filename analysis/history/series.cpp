@@ -280,7 +280,8 @@ std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOption
     if (record->kind == "published") record = without_session(record);
   }
   std::vector<HistoryStudy> all;
-  for (const Study& study : make_studies(content, options.points, {}, Pooling::always)) {
+  for (const Study& study :
+       make_studies(content, options.points, {}, Pooling::always, OlderBuilds::kept)) {
     HistoryStudy made{study_title(study), {}, study.warnings, {}};
     SeriesMaker(study, options, made).make();
     add_left_out(study.left_out, made.notes);

@@ -82,6 +82,7 @@ Bar make_bar(const RowFacts& row) {
 
 }  // namespace
 
+// Samples per second and replica of backends that ran the same sizes with the same CPUs.
 std::vector<Plot> backend_plots(const PlotSource& source) {
   BackendRows settings = group_settings(source);
   const std::size_t all = settings.size();

@@ -66,6 +66,7 @@ std::vector<const Row*> shown_rows(const PlotSource& source) {
 
 }  // namespace
 
+// The mean step of each point, stacked by phase: seconds summed over ranks and runs / their steps.
 std::vector<Plot> breakdown_plots(const PlotSource& source) {
   const std::vector<const Row*> rows = shown_rows(source);
   if (rows.empty()) return {};

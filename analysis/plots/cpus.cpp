@@ -77,6 +77,8 @@ HeatMap make_heat_map(const PlotSource& source, const Cells& cells) {
 
 }  // namespace
 
+// Points that differ in CPUs: seconds, coloured by how much slower they are than the best of their
+// size. One plot per backend and system. Needs two different numbers of CPUs at one size.
 std::vector<Plot> cpus_plots(const PlotSource& source) {
   std::vector<Plot> plots;
   for (const auto& [group, cells] : grouped(source)) {

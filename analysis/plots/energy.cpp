@@ -99,6 +99,8 @@ std::size_t count_points(const std::vector<PlotSeries>& all) {
 
 }  // namespace
 
+// Samples per joule over replicas against the base's; and, for equal work, energy over time. Needs
+// two rows whose energies can be compared.
 std::vector<Plot> energy_plots(const PlotSource& source) {
   constexpr std::size_t kFewest = 2;
   Lines efficiency, times;

@@ -54,6 +54,7 @@ double compute_spread(const Lines& lines) {
 
 }  // namespace
 
+// Seconds per epoch, for the fastest row of each size. Needs runs of at least two epochs.
 std::vector<Plot> epoch_plots(const PlotSource& source) {
   std::vector<const Row*> rows;
   for (std::size_t i = 0; i < source.study.rows.size(); ++i) {

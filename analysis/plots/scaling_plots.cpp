@@ -138,10 +138,13 @@ std::vector<Tic> size_tics(const std::vector<PlotSeries>& series, bool logarithm
   return result;
 }
 
+// Speed-up over replicas: one line per series, error bars, a dashed ideal line. Needs a row with
+// several replicas and a base. If a series has several rows of a size, draws the fastest.
 std::vector<Plot> speed_up_plots(const PlotSource& source) {
   return plots(source, false);
 }
 
+// Efficiency (speed-up / replicas) over replicas, against 100 %.
 std::vector<Plot> efficiency_plots(const PlotSource& source) {
   return plots(source, true);
 }

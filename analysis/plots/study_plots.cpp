@@ -18,6 +18,9 @@ bool has_bars(const std::vector<PlotSeries>& all) {
   });
 }
 
+PlotMaker speed_up_plots, efficiency_plots, breakdown_plots, energy_plots, cpus_plots,
+    settings_plots, backend_plots, epoch_plots;
+
 std::vector<Plot> study_plots(const PlotSource& source) {
   std::vector<Plot> all;
   for (const auto maker : {speed_up_plots, efficiency_plots, breakdown_plots, energy_plots,
@@ -102,6 +105,8 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
 
 }  // namespace
 
+// Time or rate over the values of each parameter in which the rows differ. One line for rows that
+// are otherwise equal. Needs three values.
 std::vector<Plot> settings_plots(const PlotSource& source) {
   std::vector<Plot> plots;
   for (const std::string& axis : source.study.axes) {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "analysis/predict/laws.h"
+#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
@@ -154,16 +155,11 @@ class Description {
 
 }  // namespace
 
+constexpr EnumName<SumForm> kSumFormNames[] = {
+    {SumForm::ring, "ring"}, {SumForm::tree, "tree"}, {SumForm::hierarchical, "hierarchical"}};
+
 const char* to_string(SumForm form) {
-  switch (form) {
-    case SumForm::ring:
-      return "ring";
-    case SumForm::tree:
-      return "tree";
-    case SumForm::hierarchical:
-      return "hierarchical";
-  }
-  return "";
+  return name_in(kSumFormNames, form);
 }
 
 std::vector<LevelTraffic> LinkNetwork::traffic(double bytes, int replicas) const {

@@ -11,6 +11,7 @@
 
 #include "analysis/study/run.h"
 #include "analysis/study/scaling.h"
+#include "results/expected_runs.h"
 
 namespace paceline {
 
@@ -39,5 +40,14 @@ bool may_have(const Run& run, const Work& work);
 
 // Splits "gpus=2,decay_epochs=30,60" into names and values.
 std::vector<std::pair<std::string, std::string>> named_values(std::string_view point);
+
+// Runs that later ones replace. Both return how many they removed.
+
+// Runs of before a spec was edited, once there are results of what it says now.
+std::size_t drop_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans);
+
+// Runs that `sweep --new-build` made again: the same repeat of the same point on a like machine, by
+// another build.
+std::size_t drop_older_builds(std::vector<Run>& runs);
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -197,22 +198,13 @@ Derivation judge(const Runs& runs) {
 
 }  // namespace
 
+constexpr EnumName<Scaling> kScalingNames[] = {
+    {Scaling::strong, "strong"},        {Scaling::fixed_epochs, "fixed-epochs"},
+    {Scaling::to_goal, "time-to-goal"}, {Scaling::weak, "weak"},
+    {Scaling::one_size, "one size"},    {Scaling::unknown, "unknown"}};
+
 std::string_view to_string(Scaling scaling) {
-  switch (scaling) {
-    case Scaling::strong:
-      return "strong";
-    case Scaling::fixed_epochs:
-      return "fixed-epochs";
-    case Scaling::to_goal:
-      return "time-to-goal";
-    case Scaling::weak:
-      return "weak";
-    case Scaling::one_size:
-      return "one size";
-    case Scaling::unknown:
-      return "unknown";
-  }
-  return "?";
+  return name_in(kScalingNames, scaling);
 }
 
 std::string_view describe_scaling(Scaling scaling) {

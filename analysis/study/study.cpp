@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "analysis/study/labels.h"
 #include "analysis/study/rounds.h"
@@ -268,84 +267,6 @@ bool is_of_any(const Run& run, const std::vector<Study>& studies) {
                      [&](const Study& study) { return belongs_to(run, study); });
 }
 
-enum class Planned { no, otherwise, yes };
-
-// The points of a plan by the values that they give to some axes: a plan may have 100,000, and as
-// many runs ask for theirs.
-class PointsOfPlan {
- public:
-  explicit PointsOfPlan(const ExpectedRuns& plan) : plan_(plan) {}
-
-  const std::vector<const Point*>& with(
-      const std::vector<std::pair<std::string, std::string>>& axes) {
-    std::vector<std::string> names;
-    std::string key;
-    for (const auto& [name, value] : axes) {
-      names.push_back(name);
-      add_to_key(key, value);
-    }
-    const auto [table, is_new] = by_names_.emplace(names, Table());
-    if (is_new) fill(names, table->second);
-    const auto found = table->second.find(key);
-    static const std::vector<const Point*> kNone;
-    return found == table->second.end() ? kNone : found->second;
-  }
-
- private:
-  using Table = std::unordered_map<std::string, std::vector<const Point*>>;
-
-  void fill(const std::vector<std::string>& names, Table& table) const {
-    for (const Point& point : plan_.points) {
-      std::string key;
-      const bool has_all = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-        const auto text = point.text(name);
-        add_to_key(key, text.value_or(""));
-        return text.has_value();
-      });
-      if (has_all) table[key].push_back(&point);
-    }
-  }
-
-  const ExpectedRuns& plan_;
-  std::map<std::vector<std::string>, Table> by_names_;
-};
-
-// Whether a study's plan names the run's point, and with the run's parameters.
-Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans,
-                std::vector<PointsOfPlan>& plan_points) {
-  const auto axes = named_values(run.point);
-  Planned result = Planned::no;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i].study != run.study || plans[i].workload != run.workload) continue;
-    for (const Point* point : plan_points[i].with(axes)) {
-      const auto& given = point->values();
-      const bool done = std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
-        return has_own_place(parameter.first) || !find_parameter(parameter.first)->identity() ||
-               run.parameters.text(parameter.first) == to_text(parameter.second);
-      });
-      if (done) return Planned::yes;
-      result = Planned::otherwise;
-    }
-  }
-  return result;
-}
-
-// Runs of before a spec was edited, once there are runs of what it says now. How many.
-std::size_t drop_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans) {
-  if (plans.empty()) return 0;
-  std::set<std::string> begun;  // studies that have runs of what their plan says now
-  std::vector<PointsOfPlan> plan_points(plans.begin(), plans.end());
-  std::vector<Planned> of_run;
-  for (const Run& run : runs) {
-    of_run.push_back(planned(run, plans, plan_points));
-    if (of_run.back() == Planned::yes) begun.insert(run.study);
-  }
-  std::size_t at = 0;
-  return std::erase_if(runs, [&](const Run& run) {
-    return of_run[at++] == Planned::otherwise && begun.contains(run.study);
-  });
-}
-
 // "train@3f9a12cd3f9a12cd" is shown as "train" unless there are several of that name.
 class ProgramNames {
  public:
@@ -393,7 +314,7 @@ void sort_rows(const Study& study, std::vector<Row>& rows) {
 // What belongs to no table is told with the first.
 void add_notes(std::vector<Study>& studies, const StoreContent& content,
                const std::vector<Run>& lost, const std::vector<ExpectedRuns>& wanted,
-               std::size_t superseded) {
+               std::size_t superseded, std::size_t older_builds) {
   for (Study& study : studies) {
     const bool is_first = &study == &studies.front();
     const std::vector<Run> reported = chosen(lost, [&](const Run& run) {
@@ -413,6 +334,12 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
           study,
           fmt::format("{} of points that the study's plan now gives other parameters are left out",
                       counted(superseded, "run")));
+    }
+    if (older_builds > 0) {
+      add_note(study,
+               fmt::format("{} of earlier builds are left out, which --new-build made again; "
+                           "--only build=... shows them",
+                           counted(older_builds, "run")));
     }
     add_note(study, no_table_note(wanted, studies));
   }
@@ -453,10 +380,12 @@ bool stands_before(const Study& study, const Row& a, const Row& b) {
 
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections,
-                                const std::vector<ExpectedRuns>& plans, Pooling pooling) {
+                                const std::vector<ExpectedRuns>& plans, Pooling pooling,
+                                OlderBuilds older) {
   std::vector<Run> runs = selected_runs(content, selections);
   const std::vector<Run> controls = taken(runs, [](const Run& run) { return run.control; });
   const std::size_t superseded = drop_superseded(runs, plans);
+  const std::size_t older_builds = older == OlderBuilds::left_out ? drop_older_builds(runs) : 0;
   std::vector<ExpectedRuns> wanted = selected(plans, selections);
   shorten_programs(runs, wanted);
   const std::vector<Run> unfinished =
@@ -492,7 +421,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.gaps = find_gaps(study, like, own);
     sort_rows(study, study.gaps);
   }
-  add_notes(studies, content, lost, wanted, superseded);
+  add_notes(studies, content, lost, wanted, superseded, older_builds);
   return studies;
 }
 

@@ -60,13 +60,17 @@ enum class Pooling {
   never,        // runs
 };
 
+// Runs that a later attempt of the same repeat made again with another build.
+enum class OlderBuilds { left_out, kept };
+
 // One study for each workload, precision, scaling type and amount of work. `plans` list the points
 // that should exist. Throws usage, naming records, if runs hold nothing fixed, and input if no
 // completed record remains.
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections = {},
                                 const std::vector<ExpectedRuns>& plans = {},
-                                Pooling pooling = Pooling::by_sessions);
+                                Pooling pooling = Pooling::by_sessions,
+                                OlderBuilds older = OlderBuilds::left_out);
 
 // Number of sessions in a row. Runs without a session count as one.
 std::size_t count_sessions(const Row& row);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "engine/core/enum_names.h"
+
 namespace paceline {
 
 enum class DType : std::uint8_t { u8, i32, f16, bf16, f32, f64 };
@@ -25,22 +27,12 @@ constexpr std::size_t size_of(DType type) {
   return 0;
 }
 
+inline constexpr EnumName<DType> kDTypeNames[] = {{DType::u8, "u8"},   {DType::i32, "i32"},
+                                                  {DType::f16, "f16"}, {DType::bf16, "bf16"},
+                                                  {DType::f32, "f32"}, {DType::f64, "f64"}};
+
 constexpr std::string_view to_string(DType type) {
-  switch (type) {
-    case DType::u8:
-      return "u8";
-    case DType::i32:
-      return "i32";
-    case DType::f16:
-      return "f16";
-    case DType::bf16:
-      return "bf16";
-    case DType::f32:
-      return "f32";
-    case DType::f64:
-      return "f64";
-  }
-  return "?";
+  return name_in(kDTypeNames, type);
 }
 
 // Converts arrays of 16-bit floats from and to fp32. Rounds to nearest, ties to even. NaN stays a

@@ -4,49 +4,47 @@
 #include <string>
 
 #include "engine/core/clock.h"
+#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/device/update.h"
 
 namespace paceline {
 
-Probe timed_probe(const std::function<double(std::size_t)>& multiply_add,
-                  const std::function<void(std::byte*, const std::byte*, std::size_t)>& copy) {
+ProbeFacts timed_probe(const std::function<double(std::size_t)>& multiply_add,
+                       const std::function<void(std::byte*, const std::byte*, std::size_t)>& copy) {
   constexpr std::size_t kRounds = 200000, kBytes = std::size_t{32} << 20;
   const Memory from = host_memory(kBytes), to = host_memory(kBytes);
-  Probe probe;
+  ProbeFacts probe;
   for (int repeat = 0; repeat < 3; ++repeat) {
     double start = now_seconds();
     const double operations = multiply_add(kRounds);
-    probe.flops_per_second = std::max(probe.flops_per_second, operations / (now_seconds() - start));
+    probe.flops_per_second =
+        std::max(probe.flops_per_second.value_or(0), operations / (now_seconds() - start));
     start = now_seconds();
     copy(to.data(), from.data(), kBytes);
-    probe.bytes_per_second =
-        std::max(probe.bytes_per_second, static_cast<double>(kBytes) / (now_seconds() - start));
+    probe.bytes_per_second = std::max(probe.bytes_per_second.value_or(0),
+                                      static_cast<double>(kBytes) / (now_seconds() - start));
   }
   return probe;
 }
 
+namespace {
+
+constexpr EnumName<Optimizer> kOptimizerNames[] = {{Optimizer::sgd, "sgd"},
+                                                   {Optimizer::momentum, "momentum"},
+                                                   {Optimizer::adagrad, "adagrad"},
+                                                   {Optimizer::adam, "adam"}};
+
+}  // namespace
+
 Optimizer parse_optimizer(std::string_view name) {
-  if (name == "sgd") return Optimizer::sgd;
-  if (name == "momentum") return Optimizer::momentum;
-  if (name == "adagrad") return Optimizer::adagrad;
-  if (name == "adam") return Optimizer::adam;
+  if (const auto found = value_in(kOptimizerNames, name)) return *found;
   throw Error(ErrorKind::usage, "unknown optimizer \"" + std::string(name) + "\"", "",
               "known: sgd, momentum, adagrad, adam");
 }
 
 const char* to_string(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::sgd:
-      return "sgd";
-    case Optimizer::momentum:
-      return "momentum";
-    case Optimizer::adagrad:
-      return "adagrad";
-    case Optimizer::adam:
-      return "adam";
-  }
-  return "?";
+  return name_in(kOptimizerNames, optimizer);
 }
 
 int state_arenas(Optimizer optimizer) {

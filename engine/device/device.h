@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,7 @@
 #include "engine/core/random.h"
 #include "engine/device/gpu_driver.h"
 #include "engine/device/update.h"
+#include "engine/facts/training.h"
 #include "engine/plan/plan.h"
 
 namespace paceline {
@@ -34,13 +36,18 @@ struct DeviceOptions {
   int comm_threads = 0;  // 1: the communication lane has a thread of its own
   std::vector<int> comm_cpus;
   // For GPU devices:
-  int gpu = 0;                              // index among the visible ones
-  bool graphs = true;                       // captures parts of a step as graphs
-  bool step_graphs = true;                  // captures whole steps too
-  bool fused_sums = false;                  // computes batch_norm's sums in convolutions, if faster
-  bool compiled_convolutions = false;       // tries kernels compiled at run time, too
-  bool deterministic = false;               // the same bits in every run, at a cost
+  int gpu = 0;  // index among the visible ones
+  // Parameters that only such devices have, by name: {"graph", "false"}, {"tune", "thorough"}.
+  std::map<std::string, std::string> settings = {};
   std::filesystem::path choices_file = {};  // where measured algorithm choices are stored
+
+  std::string setting(const std::string& name, const std::string& otherwise) const {
+    const auto found = settings.find(name);
+    return found == settings.end() ? otherwise : found->second;
+  }
+  bool is_on(const std::string& name, bool otherwise) const {
+    return setting(name, otherwise ? "true" : "false") == "true";
+  }
 };
 
 // A staging slot: the samples of one replica in one step. Pointers stay valid until the step is
@@ -205,14 +212,6 @@ class Program {
   virtual std::string warning() const { return {}; }
 };
 
-// The current speed of this replica's threads. Records of different machines are compared by it.
-struct Probe {
-  // Fused multiply-adds, counted as two: of bf16 pairs in a run in bf16 on a CPU that has such an
-  // instruction (but not of AMX's tiles), else of the real type.
-  double flops_per_second = 0;
-  double bytes_per_second = 0;  // copied bytes, counted once
-};
-
 class Device {
  public:
   virtual ~Device() = default;
@@ -242,7 +241,8 @@ class Device {
   virtual void copy_to_device(void* to, const void* host, std::size_t bytes) {
     std::memcpy(to, host, bytes);
   }
-  virtual Probe probe() = 0;  // takes about 30 ms
+  // The current speed of this replica's threads, which takes about 30 ms. Empty: no room.
+  virtual ProbeFacts probe() = 0;
   virtual Lane& compute_lane() = 0;
   virtual Lane& copy_lane() = 0;
   virtual Lane& comm_lane() = 0;
@@ -265,7 +265,7 @@ const std::vector<Factory<DriverFactory>>& driver_table();
 // `multiply_add(rounds)` computes on all of the replica's threads and returns its number of
 // floating-point operations. `copy(to, from, bytes)` copies with all threads. Uses the best of
 // three runs.
-Probe timed_probe(const std::function<double(std::size_t rounds)>& multiply_add,
-                  const std::function<void(std::byte*, const std::byte*, std::size_t)>& copy);
+ProbeFacts timed_probe(const std::function<double(std::size_t rounds)>& multiply_add,
+                       const std::function<void(std::byte*, const std::byte*, std::size_t)>& copy);
 
 }  // namespace paceline

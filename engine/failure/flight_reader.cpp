@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/log.h"
@@ -126,30 +127,21 @@ std::vector<Flight> read_flights(const std::filesystem::path& folder) {
   return flights;
 }
 
+constexpr EnumName<FlightKind> kFlightKindNames[] = {{FlightKind::all_reduce, "all-reduce"},
+                                                     {FlightKind::broadcast, "broadcast"},
+                                                     {FlightKind::all_gather, "all-gather"},
+                                                     {FlightKind::barrier, "barrier"}};
+
 const char* to_string(FlightKind kind) {
-  switch (kind) {
-    case FlightKind::all_reduce:
-      return "all-reduce";
-    case FlightKind::broadcast:
-      return "broadcast";
-    case FlightKind::all_gather:
-      return "all-gather";
-    case FlightKind::barrier:
-      return "barrier";
-  }
-  return "?";
+  return name_in(kFlightKindNames, kind);
 }
 
+constexpr EnumName<FlightState> kFlightStateNames[] = {{FlightState::queued, "queued"},
+                                                       {FlightState::started, "started"},
+                                                       {FlightState::ended, "ended"}};
+
 const char* to_string(FlightState state) {
-  switch (state) {
-    case FlightState::queued:
-      return "queued";
-    case FlightState::started:
-      return "started";
-    case FlightState::ended:
-      return "ended";
-  }
-  return "?";
+  return name_in(kFlightStateNames, state);
 }
 
 }  // namespace paceline

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <csignal>
 
+#include "engine/core/enum_names.h"
+
 namespace paceline {
 
 namespace {
@@ -33,22 +35,12 @@ std::optional<double> joules_between(const EnergyCounter& counter, double last, 
 
 }  // namespace
 
+constexpr EnumName<Covered> kCoveredNames[] = {
+    {Covered::node, "node"},     {Covered::modules, "modules"}, {Covered::cpus, "CPUs"},
+    {Covered::memory, "memory"}, {Covered::gpus, "GPUs"},       {Covered::platform, "platform"}};
+
 const char* to_string(Covered covered) {
-  switch (covered) {
-    case Covered::node:
-      return "node";
-    case Covered::modules:
-      return "modules";
-    case Covered::cpus:
-      return "CPUs";
-    case Covered::memory:
-      return "memory";
-    case Covered::gpus:
-      return "GPUs";
-    case Covered::platform:
-      return "platform";
-  }
-  return "?";
+  return name_in(kCoveredNames, covered);
 }
 
 EnergySources energy_sources(const MeterRoots& roots, const PerfOpener& perf) {

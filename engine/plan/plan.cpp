@@ -5,32 +5,24 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/core/enum_names.h"
+
 namespace paceline {
 
+constexpr EnumName<OpKind> kOpKindNames[] = {
+    {OpKind::cast_input, "cast_input"},
+    {OpKind::dense, "dense"},
+    {OpKind::conv, "conv"},
+    {OpKind::batch_norm, "batch_norm"},
+    {OpKind::relu, "relu"},
+    {OpKind::max_pool, "max_pool"},
+    {OpKind::average_pool, "average_pool"},
+    {OpKind::add, "add"},
+    {OpKind::dropout, "dropout"},
+    {OpKind::softmax_cross_entropy, "softmax_cross_entropy"}};
+
 const char* to_string(OpKind kind) {
-  switch (kind) {
-    case OpKind::cast_input:
-      return "cast_input";
-    case OpKind::dense:
-      return "dense";
-    case OpKind::conv:
-      return "conv";
-    case OpKind::batch_norm:
-      return "batch_norm";
-    case OpKind::relu:
-      return "relu";
-    case OpKind::max_pool:
-      return "max_pool";
-    case OpKind::average_pool:
-      return "average_pool";
-    case OpKind::add:
-      return "add";
-    case OpKind::dropout:
-      return "dropout";
-    case OpKind::softmax_cross_entropy:
-      return "softmax_cross_entropy";
-  }
-  return "?";
+  return name_in(kOpKindNames, kind);
 }
 
 std::string Operation::text() const {

@@ -54,9 +54,9 @@ namespace {
 
 }  // namespace
 
-bool Goal::met_by(const EpochQuality& quality) const {
-  const double reached = metric_at(quality, metric);
-  return is_loss(metric) ? reached >= 0 && reached <= value : reached >= value;
+bool Goal::met_by(const EpochFacts& quality) const {
+  const auto reached = metric_at(quality, metric);
+  return reached && (is_loss(metric) ? *reached <= value : *reached >= value);
 }
 
 std::string Goal::text() const {

@@ -19,7 +19,7 @@ struct Goal {
   Metric metric = Metric::test_accuracy;  // of the test set
   double value = 0;                       // minimum for shares of samples, maximum for the loss
 
-  bool met_by(const EpochQuality& quality) const;
+  bool met_by(const EpochFacts& quality) const;
   std::string text() const;  // "test_accuracy>=0.98"
 };
 

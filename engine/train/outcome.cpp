@@ -31,34 +31,22 @@ MemoryUse memory_use(const Plan& plan, Optimizer optimizer, std::size_t scratch_
           .scratch = scratch_bytes};
 }
 
-namespace {
-
-using Sums = std::array<double, 8>;
-
-Sums make_sums(const InputCounts& counts) {
-  return {counts.read_seconds,
-          counts.decode_seconds,
-          counts.resize_seconds,
-          static_cast<double>(counts.fetched),
-          static_cast<double>(counts.from_cache),
-          static_cast<double>(counts.decoded),
-          static_cast<double>(counts.read_bytes),
-          static_cast<double>(counts.decoded_bytes)};
+MemoryFacts MemoryUse::facts() const {
+  return {.activations = activations,
+          .parameters_gradients_state = parameters + gradients + moments,
+          .statistics = statistics,
+          .scratch = scratch,
+          .total = total()};
 }
 
+namespace {
+
+constexpr std::size_t kBadPlaces = 5;  // number of bad samples that are named
+
 InputCounts sum_counts(Communicator& communicator, const InputCounts& mine) {
-  Sums sums = make_sums(mine);
+  auto sums = to_numbers(mine);
   sum_over_ranks(communicator, sums);
-  InputCounts all;
-  all.read_seconds = sums[0];
-  all.decode_seconds = sums[1];
-  all.resize_seconds = sums[2];
-  all.fetched = static_cast<std::size_t>(sums[3]);
-  all.from_cache = static_cast<std::size_t>(sums[4]);
-  all.decoded = static_cast<std::size_t>(sums[5]);
-  all.read_bytes = static_cast<std::size_t>(sums[6]);
-  all.decoded_bytes = static_cast<std::size_t>(sums[7]);
-  return all;
+  return from_numbers<InputCounts>(sums);
 }
 
 // Ranks may have met the same bad samples.
@@ -82,13 +70,13 @@ std::set<std::size_t> gather_bad(Communicator& communicator, const std::vector<s
 
 }  // namespace
 
-InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
-                          const RunInputCounts& mine, bool counts_caches) {
-  InputOutcome outcome;
-  outcome.counts = sum_counts(communicator, mine.counts);
-  outcome.first_epoch = sum_counts(communicator, mine.first_epoch);
-  outcome.evaluation = sum_counts(communicator, mine.evaluation);
+void gather_input(Communicator& communicator, const DatasetPair& data, bool counts_caches,
+                  InputFacts& input) {
+  for (auto* counts : {&input.counts, &input.first_epoch, &input.evaluation}) {
+    *counts = sum_counts(communicator, counts->value_or(InputCounts{}));
+  }
   std::array<double, 2> kept{};
+  input.bad_samples = 0;
   for (const Dataset* set : {&data.train, &data.test}) {
     if (!set->store) continue;
     if (counts_caches) {
@@ -96,16 +84,14 @@ InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
       kept[1] += static_cast<double>(set->store->cached_bytes_in_file());
     }
     const auto bad = gather_bad(communicator, set->store->bad_samples());
-    outcome.bad_samples += bad.size();
+    *input.bad_samples += static_cast<std::int64_t>(bad.size());
     for (const std::size_t i : bad) {
-      if (outcome.bad_places.size() < kBadPlaces)
-        outcome.bad_places.push_back(set->store->where(i));
+      if (input.bad_places.size() < kBadPlaces) input.bad_places.push_back(set->store->where(i));
     }
   }
   sum_over_ranks(communicator, kept);
-  outcome.cached_in_memory = static_cast<std::size_t>(kept[0]);
-  outcome.cached_in_file = static_cast<std::size_t>(kept[1]);
-  return outcome;
+  input.cached_bytes = static_cast<std::int64_t>(kept[0]);
+  input.cached_in_file_bytes = static_cast<std::int64_t>(kept[1]);
 }
 
 }  // namespace paceline

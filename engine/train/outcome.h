@@ -9,6 +9,8 @@
 
 #include "engine/comm/communicator.h"
 #include "engine/device/update.h"
+#include "engine/facts/timing.h"
+#include "engine/facts/training.h"
 #include "engine/input/cache/image_store.h"
 #include "engine/input/loading/dataset.h"
 #include "engine/plan/plan.h"
@@ -31,27 +33,10 @@ struct MemoryUse {
   std::size_t state() const { return parameters + moments + statistics; }
   std::size_t total() const { return activations + gradients + state() + scratch + checkpoint; }
   std::string text() const;  // "2.3 GiB: activations 2.0 GiB, parameters 98 MiB, ..."
+  MemoryFacts facts() const;
 };
 
 MemoryUse memory_use(const Plan& plan, Optimizer optimizer, std::size_t scratch_bytes);
-
-struct EpochQuality {
-  double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples, during training
-  double test_loss = -1, test_accuracy = -1;  // negative: not evaluated
-  double train_top5 = -1, test_top5 = -1;     // negative: not evaluated, or five classes or fewer
-};
-
-// Separate counts for training, its first epoch, and evaluation.
-struct RunInputCounts {
-  InputCounts counts, first_epoch, evaluation;
-};
-
-// Input of all ranks.
-struct InputOutcome : RunInputCounts {
-  std::size_t cached_in_memory = 0, cached_in_file = 0;  // bytes, of all nodes
-  std::size_t bad_samples = 0;                           // skipped, of both splits
-  std::vector<std::string> bad_places;                   // the first few
-};
 
 struct RankTimes {
   std::vector<StepTimes> steps;
@@ -59,75 +44,31 @@ struct RankTimes {
   double input_ready = 0;         // ready batches, mean over batches
 };
 
-// Cost of saving the run's state, on rank 0.
-struct CheckpointTimes {
-  std::size_t written = 0, failed = 0;
-  std::size_t bytes = 0;          // of one
-  double blocked_seconds = 0;     // training waited; not in fit_seconds
-  double background_seconds = 0;  // written concurrently
-  // Mean step during a write over the mean of the other steps. 0: too few of either.
-  double slowdown = 0;
-};
-
-// The rank that delayed the others; see find_straggler().
-struct Straggler {
-  int rank = 0;
-  Phase phase = Phase::input;  // the largest part of the excess
-  double excess_seconds_per_step = 0, share_of_step = 0;
-};
-
-// From the start of a step's backward on.
-struct ReadyGradients {
-  std::size_t bytes = 0;  // of all gradients that are final by then
-  double seconds = -1;    // negative: not known
-};
-
 // Complete on rank 0, which gathers the other ranks' times.
 struct TrainingOutcome {
-  // compile_seconds + epoch_seconds. Excludes evaluation, checkpoints and event files.
-  double fit_seconds = 0;
-  double setup_seconds = 0, evaluation_seconds = 0;
-  // Making the program, including the choice of algorithms; maximum over ranks.
-  double compile_seconds = 0;
-  double events_seconds = 0;           // passing data to event files; not in fit_seconds
-  double consistency_seconds = 0;      // comparing replicas, on this rank; not in fit_seconds
-  std::vector<double> epoch_seconds;   // barrier to barrier, maximum over ranks
+  Timing timing{.evaluation_seconds = 0, .events_seconds = 0, .consistency_seconds = 0};
   std::size_t steps = 0, samples = 0;  // of this call, if resumed; samples of all replicas
   std::size_t warmup_samples = 0;      // of the first kWarmupSteps, see count_warmup()
   std::size_t resumed_after = 0;       // steps done by earlier calls
   bool resumed = false;
-  bool stopped = false;  // by a signal, after a checkpoint that is complete on all ranks
-  CheckpointTimes checkpoints;
-  std::size_t global_batch = 0;
-  double learning_rate = 0;
-  std::vector<EpochQuality> epochs;
-  bool goal_reached = false;             // an evaluation met TrainConfig::until
-  std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
-  std::vector<RankTimes> ranks;          // their steps on rank 0 only
-  std::optional<Straggler> straggler;
+  bool stopped = false;       // by a signal, after a checkpoint that is complete on all ranks
+  bool goal_reached = false;  // an evaluation met TrainConfig::until
+  QualityFacts quality;
+  PlanFacts plan;
+  ProbeFacts probe;
+  InputFacts input;
+  CheckpointFacts checkpoints;
+  std::vector<RankTimes> ranks;  // their steps on rank 0 only
+  std::optional<StragglerFacts> straggler;
   std::optional<TraceOutcome> trace;  // if requested
-  InputOutcome input;
-  std::vector<std::size_t> bucket_bytes;
-  std::vector<ReadyGradients> gradients;  // of rank 0, in the order in which they become ready
-  std::size_t parameter_count = 0;
-  double flops_per_sample = 0;
-  MemoryUse memory;
-  bool gradients_in_backend_memory = false;
-  bool overlapped = false;
   std::vector<std::string> implementations;
   std::string device_description;
-  // Of one replica, with all running at once.
-  double probe_flops_per_second = 0, probe_bytes_per_second = 0;
 };
 
-// Gathers what input did on all ranks.
-
-constexpr std::size_t kBadPlaces = 5;  // number of bad samples that are named
-
-// Collective. `mine` has this rank's counts. `counts_caches`: this rank reports the cache that it
-// shares with others of its process or node.
-InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
-                          const RunInputCounts& mine, bool counts_caches);
+// Adds to `input`, of this rank, what all ranks read, and the first bad samples. Collective.
+// `counts_caches`: this rank reports the cache that it shares with others of its process or node.
+void gather_input(Communicator& communicator, const DatasetPair& data, bool counts_caches,
+                  InputFacts& input);
 
 // The step times of all ranks, on rank 0.
 
@@ -163,7 +104,8 @@ inline constexpr std::size_t kStragglerStretches = 10;
 inline constexpr std::size_t kStragglerLeastSteps = 20;  // fewer steps are not judged
 inline constexpr double kStragglerLeastShare = 0.03;
 
-// All ranks have the same number of steps. Ignores the first `warmup` steps.
-std::optional<Straggler> find_straggler(const std::vector<RankTimes>& ranks, std::size_t warmup);
+// All ranks have the same number of steps. Ignores the first `warmup` steps. Leaves the host empty.
+std::optional<StragglerFacts> find_straggler(const std::vector<RankTimes>& ranks,
+                                             std::size_t warmup);
 
 }  // namespace paceline

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 
 #include "engine/comm/checks/call_timeout.h"
@@ -105,15 +104,17 @@ void check_first_sum(Communicator& communicator, double seconds, std::size_t byt
   const std::string what =
       fmt::format("{}{} over {} ranks did not end within {:g} s", kFirstSum,
                   format_bytes(static_cast<double>(bytes)), communicator.size(), seconds);
-  std::unique_ptr<AbortTimer> limit;
-  if (seconds > 0) limit = std::make_unique<AbortTimer>(communicator, seconds, what);
   const double begin = now_seconds();
-  // The thread that looks at the clock may be late.
-  const auto has_passed = [&] {
-    return limit && (limit->has_passed() || now_seconds() - begin > seconds);
-  };
+  const auto has_passed = [&] { return seconds > 0 && now_seconds() - begin >= seconds; };
   try {
-    sum();
+    if (seconds > 0) {
+      CallTimeout timeout({.abort_seconds = seconds},
+                          [&](const std::string&) { communicator.abort(what); });
+      const CallTimeout::Call watched(timeout, "the first sum");
+      sum();
+    } else {
+      sum();
+    }
   } catch (const Error&) {
     if (!has_passed()) throw;
   }

@@ -71,15 +71,15 @@ double Schedule::decayed(double epochs) const {
   return full_;
 }
 
-bool Schedule::end_epoch(const EpochQuality& quality) {
-  const double value = metric_at(quality, spec_.metric);
-  if (spec_.decay != Decay::plateau || value < 0) return false;
+bool Schedule::end_epoch(const EpochFacts& quality) {
+  const auto value = metric_at(quality, spec_.metric);
+  if (spec_.decay != Decay::plateau || !value) return false;
   if (resting_ > 0) {
     --resting_;
     waited_ = 0;
   }
-  const bool better = !best_ || (is_loss(spec_.metric) ? value < *best_ - spec_.min_delta
-                                                       : value > *best_ + spec_.min_delta);
+  const bool better = !best_ || (is_loss(spec_.metric) ? *value < *best_ - spec_.min_delta
+                                                       : *value > *best_ + spec_.min_delta);
   if (better) {
     best_ = value;
     waited_ = 0;
@@ -96,15 +96,15 @@ namespace {
 
 struct Row {
   std::string_view name;
-  double EpochQuality::*value;
+  fact::Real EpochFacts::*value;
 };
 
 // In the order of the enumeration.
-constexpr std::array<Row, 5> kRows = {{{"test_loss", &EpochQuality::test_loss},
-                                       {"test_accuracy", &EpochQuality::test_accuracy},
-                                       {"test_top5", &EpochQuality::test_top5},
-                                       {"train_loss", &EpochQuality::train_loss},
-                                       {"train_accuracy", &EpochQuality::train_accuracy}}};
+constexpr std::array<Row, 5> kRows = {{{"test_loss", &EpochFacts::test_loss},
+                                       {"test_accuracy", &EpochFacts::test_accuracy},
+                                       {"test_top5", &EpochFacts::test_top5},
+                                       {"train_loss", &EpochFacts::train_loss},
+                                       {"train_accuracy", &EpochFacts::train_accuracy}}};
 
 const Row& row_at(Metric metric) {
   return kRows.at(static_cast<std::size_t>(metric));
@@ -123,7 +123,7 @@ std::optional<Metric> find_metric(std::string_view name) {
   return std::nullopt;
 }
 
-double metric_at(const EpochQuality& quality, Metric metric) {
+std::optional<double> metric_at(const EpochFacts& quality, Metric metric) {
   return quality.*row_at(metric).value;
 }
 

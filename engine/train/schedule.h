@@ -42,7 +42,7 @@ std::string_view to_string(Metric metric);  // "test_loss"
 std::optional<Metric> find_metric(std::string_view name);
 
 // Negative: not measured in this epoch.
-double metric_at(const EpochQuality& quality, Metric metric);
+std::optional<double> metric_at(const EpochFacts& quality, Metric metric);
 
 bool is_loss(Metric metric);  // smaller is better; of the others, larger
 bool is_of_test(Metric metric);
@@ -76,7 +76,7 @@ class Schedule {
   double rate(double epochs) const;
   double full() const { return full_; }
   // Call after each epoch, and on resume for those before. Returns true if the rate falls now.
-  bool end_epoch(const EpochQuality& quality);
+  bool end_epoch(const EpochFacts& quality);
 
  private:
   double decayed(double epochs) const;

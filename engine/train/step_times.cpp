@@ -36,8 +36,8 @@ std::size_t count_warmup(const TrainingOutcome& outcome) {
 }
 
 double samples_per_second(const TrainingOutcome& outcome) {
-  const double all =
-      std::accumulate(outcome.epoch_seconds.begin(), outcome.epoch_seconds.end(), 0.0);
+  const std::vector<double>& epochs = outcome.timing.epoch_seconds;
+  const double all = std::accumulate(epochs.begin(), epochs.end(), 0.0);
   const std::size_t warmup = count_warmup(outcome);
   if (warmup == 0) return static_cast<double>(outcome.samples) / all;
   double seconds = 0;
@@ -106,7 +106,8 @@ std::size_t slower_stretches(const std::vector<Steps>& ranks, std::size_t rank) 
 
 }  // namespace
 
-std::optional<Straggler> find_straggler(const std::vector<RankTimes>& times, std::size_t warmup) {
+std::optional<StragglerFacts> find_straggler(const std::vector<RankTimes>& times,
+                                             std::size_t warmup) {
   if (times.size() < 2) return std::nullopt;
   std::vector<Steps> ranks;
   for (const RankTimes& rank : times) {
@@ -121,11 +122,12 @@ std::optional<Straggler> find_straggler(const std::vector<RankTimes>& times, std
   for (const Steps steps : ranks) work.push_back(mean_work(steps));
   const auto slowest =
       static_cast<std::size_t>(std::max_element(work.begin(), work.end()) - work.begin());
-  Straggler straggler;
+  StragglerFacts straggler;
   straggler.rank = static_cast<int>(slowest);
-  straggler.excess_seconds_per_step = compute_excess(ranks, slowest, mean_work);
-  straggler.share_of_step = straggler.excess_seconds_per_step / mean_total(ranks[slowest]);
-  if (!(straggler.share_of_step >= kStragglerLeastShare)) return std::nullopt;
+  const double all = compute_excess(ranks, slowest, mean_work);
+  straggler.excess_seconds_per_step = all;
+  straggler.share_of_step = all / mean_total(ranks[slowest]);
+  if (!(*straggler.share_of_step >= kStragglerLeastShare)) return std::nullopt;
   if (slower_stretches(ranks, slowest) + 1 < kStragglerStretches) return std::nullopt;
   double most = 0;
   for (const Phase phase : kWork) {
@@ -133,7 +135,7 @@ std::optional<Straggler> find_straggler(const std::vector<RankTimes>& times, std
     const double excess = compute_excess(ranks, slowest, measure);
     if (excess <= most) continue;
     most = excess;
-    straggler.phase = phase;
+    straggler.phase = kPhaseNames[static_cast<std::size_t>(phase)];
   }
   return straggler;
 }

@@ -62,7 +62,7 @@ Trainer::Trainer(Setup setup)
   const std::size_t bytes = plan_.arena_elements * size_of(plan_.real);
   Communicator& reducing = reducing_communicator();
   gradients_ = reducing.allocate(bytes);
-  outcome_.gradients_in_backend_memory = gradients_.data() != nullptr;
+  outcome_.plan.gradients_in_backend_memory = gradients_.data() != nullptr;
   if (!gradients_.data()) gradients_ = device.allocate(bytes);
   const double began = now_seconds();
   program_ = device.compile(plan_, gradients_.data());
@@ -165,8 +165,8 @@ void Trainer::restore_progress(const TrainingProgress& before) {
   progress_.step = static_cast<std::size_t>(progress_.epoch) * per_epoch + per_epoch -
                    stream.steps_of_first_epoch();
   epoch_totals_ = LossSums::of(progress_.sums);
-  outcome_.epochs = progress_.epochs;
-  for (const EpochQuality& epoch : outcome_.epochs) schedule_->end_epoch(epoch);
+  outcome_.quality.epochs = progress_.epochs;
+  for (const EpochFacts& epoch : progress_.epochs) schedule_->end_epoch(epoch);
   outcome_.resumed = true;
   outcome_.resumed_after = progress_.step;
   if (progress_.position_in_epoch == 0) end_if_goal_is_reached();
@@ -384,18 +384,18 @@ void Trainer::finish_epoch(double seconds) {
   std::array<double, 4> totals = std::exchange(epoch_totals_, {}).values();
   sum_over_ranks(communicator_, totals);
   const LossSums all = LossSums::of(totals);
-  EpochQuality quality;
+  EpochFacts quality;
   quality.train_loss = all.loss / all.samples;
   quality.train_accuracy = all.correct / all.samples;
   if (counts_top5()) quality.train_top5 = all.top5 / all.samples;
-  if (!std::isfinite(quality.train_loss)) {
+  if (!std::isfinite(*quality.train_loss)) {
     throw Error(ErrorKind::diverged,
                 fmt::format("the loss is not finite after epoch {}", progress_.epoch + 1),
                 fmt::format("learning rate {}", rate_), "lower the learning rate");
   }
   check_parameters();
-  outcome_.epochs.push_back(quality);
-  outcome_.epoch_seconds.push_back(seconds);
+  outcome_.quality.epochs.push_back(quality);
+  outcome_.timing.epoch_seconds.push_back(seconds);
   ++progress_.epoch;
   progress_.position_in_epoch = 0;
 }
@@ -424,9 +424,7 @@ TrainingOutcome Trainer::run() {
   Feeder feeder(setup_.data->train, stream_, feeding);
   const BatchInUse in_use(*program_, communicator_);
   communicator_.barrier();
-  const Probe probe = setup_.device->probe();
-  outcome_.probe_flops_per_second = probe.flops_per_second;
-  outcome_.probe_bytes_per_second = probe.bytes_per_second;
+  outcome_.probe = setup_.device->probe();
   for (const auto& observer : observers_) observer->before_run(run);
   drain();
   enter(RunPart::training);
@@ -434,13 +432,14 @@ TrainingOutcome Trainer::run() {
   enter(RunPart::other);
   std::for_each(observers_.rbegin(), observers_.rend(),
                 [&run](const auto& observer) { observer->after_run(run); });
-  outcome_.ranks.resize(1);
   const std::size_t batches = outcome_.steps * static_cast<std::size_t>(config_.accumulate);
-  outcome_.ranks[0].input_ready =
+  const double ready_batches =
       feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, batches));
-  outcome_.input = gather_input(communicator_, *setup_.data,
-                                {feeder.counts(), first_epoch_, evaluation_}, setup_.counts_caches);
-  gather(outcome_);
+  outcome_.input.counts = feeder.counts();
+  outcome_.input.first_epoch = first_epoch_;
+  outcome_.input.evaluation = evaluation_;
+  gather_input(communicator_, *setup_.data, setup_.counts_caches, outcome_.input);
+  gather(outcome_, ready_batches);
   return std::move(outcome_);
 }
 
@@ -457,11 +456,11 @@ void Trainer::train_epochs(TrainingState& run, Feeder& feeder) {
     const bool complete = run_epoch(run, feeder, steps);
     drain();
     communicator_.barrier();
-    if (outcome_.epoch_seconds.empty()) first_epoch_ = feeder.counts();
+    if (outcome_.timing.epoch_seconds.empty()) first_epoch_ = feeder.counts();
     const double seconds = now_seconds() - start - not_training_;
     clock_->settle();  // evaluation has a marker for each of its batches
     if (!complete) {
-      outcome_.epoch_seconds.push_back(seconds);
+      outcome_.timing.epoch_seconds.push_back(seconds);
       outcome_.stopped = true;
       return;
     }

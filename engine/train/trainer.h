@@ -90,8 +90,8 @@ class Trainer {
   void drain();
   RunPart enter(RunPart part);  // returns the part before
   void report_progress(TrainingState& run);
-  std::vector<ReadyGradients> ready_gradients() const;
-  void gather(TrainingOutcome& outcome);
+  std::vector<ReadyGradientsFacts> ready_gradients() const;
+  void gather(TrainingOutcome& outcome, double ready_batches);
   Batch make_batch(const StagedBatch& staged, int part) const;
 
   Setup setup_;

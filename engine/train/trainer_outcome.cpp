@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <vector>
 
 #include "engine/core/clock.h"
+#include "engine/core/hash.h"
 #include "engine/train/evaluation.h"
 #include "engine/train/outcome.h"
 #include "engine/train/trainer.h"
@@ -16,53 +16,78 @@
 namespace paceline {
 
 // When backward has finished each gradient, as far as the program has timed its operations.
-std::vector<ReadyGradients> Trainer::ready_gradients() const {
+std::vector<ReadyGradientsFacts> Trainer::ready_gradients() const {
   const std::vector<double> seconds = program_->backward_seconds();
-  std::vector<ReadyGradients> ready;
+  std::vector<ReadyGradientsFacts> ready;
   int operation = last_operation();
   double sum = 0;
   for (const ReadyPoint& point : plan_.ready) {
     for (; !seconds.empty() && operation >= point.operation; --operation) {
       sum += seconds[static_cast<std::size_t>(operation)];
     }
-    ready.push_back({point.elements * size_of(plan_.real), seconds.empty() ? -1 : sum});
+    ready.push_back({static_cast<std::int64_t>(point.elements * size_of(plan_.real)),
+                     seconds.empty() ? std::nullopt : fact::Real(sum)});
   }
   return ready;
 }
 
-void Trainer::gather(TrainingOutcome& outcome) {
+namespace {
+
+template <typename T>
+std::vector<T> gather_from_ranks(Communicator& communicator, const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(&mine, sizeof mine, all.data());
+  return all;
+}
+
+struct RankSums {
+  double communication_busy = 0, ready_batches = 0, compile_seconds = 0;
+};
+
+}  // namespace
+
+void Trainer::gather(TrainingOutcome& outcome, double ready_batches) {
   const auto size = static_cast<std::size_t>(communicator_.size());
-  const std::array<double, 3> sums = {reducer_->busy_seconds() - summed_before_,
-                                      outcome.ranks[0].input_ready, compile_seconds_};
-  std::vector<double> all_sums(sums.size() * size);
-  communicator_.all_gather(sums.data(), sizeof sums, all_sums.data());
+  Timing& timing = outcome.timing;
   outcome.ranks.resize(size);
   gather_steps(communicator_, clock_->steps(), outcome.ranks);
-  for (std::size_t r = 0; r < size; ++r) {
-    outcome.ranks[r].communication_busy = all_sums[sums.size() * r];
-    outcome.ranks[r].input_ready = all_sums[sums.size() * r + 1];
-    outcome.compile_seconds = std::max(outcome.compile_seconds, all_sums[sums.size() * r + 2]);
+  const RankSums mine{reducer_->busy_seconds() - summed_before_, ready_batches, compile_seconds_};
+  timing.compile_seconds = 0;
+  for (std::size_t r = 0; const RankSums& rank : gather_from_ranks(communicator_, mine)) {
+    outcome.ranks[r++].communication_busy = rank.communication_busy;
+    outcome.input.ready_batches.push_back(rank.ready_batches);
+    timing.compile_seconds = std::max(*timing.compile_seconds, rank.compile_seconds);
   }
-  std::vector<double> epochs(outcome.epoch_seconds.size() * size);
-  communicator_.all_gather(outcome.epoch_seconds.data(),
-                           outcome.epoch_seconds.size() * sizeof(double), epochs.data());
+  std::vector<double> epochs(timing.epoch_seconds.size() * size);
+  communicator_.all_gather(timing.epoch_seconds.data(),
+                           timing.epoch_seconds.size() * sizeof(double), epochs.data());
   for (std::size_t i = 0; i < epochs.size(); ++i) {
-    double& slowest = outcome.epoch_seconds[i % outcome.epoch_seconds.size()];
+    double& slowest = timing.epoch_seconds[i % timing.epoch_seconds.size()];
     slowest = std::max(slowest, epochs[i]);
   }
-  outcome.fit_seconds = std::accumulate(outcome.epoch_seconds.begin(), outcome.epoch_seconds.end(),
-                                        outcome.compile_seconds);
-  outcome.parameter_checksum = parameter_checksum(*program_, plan_);
-  outcome.global_batch = stream_.global_batch;
-  outcome.learning_rate = schedule_->full();
-  for (const Bucket& bucket : reducer_->buckets()) {
-    outcome.bucket_bytes.push_back((bucket.end - bucket.begin) * size_of(plan_.real));
+  timing.first_epoch_seconds = timing.epoch_seconds.front();
+  timing.fit_seconds = std::accumulate(timing.epoch_seconds.begin(), timing.epoch_seconds.end(),
+                                       *timing.compile_seconds);
+  timing.checkpoint_seconds = outcome.checkpoints.blocked_seconds;
+  timing.warmup_steps_excluded = count_warmup(outcome);
+  QualityFacts& quality = outcome.quality;
+  quality.parameter_checksum = to_hex(parameter_checksum(*program_, plan_));
+  if (!quality.epochs.empty()) {
+    quality.test_accuracy = quality.epochs.back().test_accuracy;
+    quality.test_top5 = quality.epochs.back().test_top5;
   }
-  outcome.gradients = ready_gradients();
-  outcome.parameter_count = plan_.parameter_count;
-  outcome.flops_per_sample = plan_.flops_per_sample;
-  outcome.memory = memory_;
-  outcome.overlapped = overlap_;
+  PlanFacts& plan = outcome.plan;
+  plan.global_batch = static_cast<double>(stream_.global_batch);
+  plan.learning_rate = schedule_->full();
+  for (const Bucket& bucket : reducer_->buckets()) {
+    plan.bucket_bytes.push_back(
+        static_cast<std::int64_t>((bucket.end - bucket.begin) * size_of(plan_.real)));
+  }
+  plan.gradients = ready_gradients();
+  plan.parameter_count = plan_.parameter_count;
+  plan.flops_per_sample = plan_.flops_per_sample;
+  plan.memory_bytes = memory_.facts();
+  plan.overlapped = overlap_;
   outcome.implementations = program_->implementations();
   outcome.device_description = setup_.device->description();
 }
@@ -97,7 +122,7 @@ void Trainer::measure_gradients(const UpdateRule& rule) {
 
 // Every rank has the same sums of an epoch, so the rate falls on all of them.
 void Trainer::lower_rate_on_plateau() {
-  if (!schedule_->end_epoch(outcome_.epochs.back()) || !setup_.notify) return;
+  if (!schedule_->end_epoch(outcome_.quality.epochs.back()) || !setup_.notify) return;
   setup_.notify(fmt::format("{} did not improve: the learning rate falls to {:.4g} after epoch {}",
                             to_string(config_.schedule.metric), schedule_->rate(progress_.epoch),
                             progress_.epoch));
@@ -123,17 +148,17 @@ void Trainer::evaluate_now() {
     measure();
   }
   evaluation_ += result.input;
-  outcome_.epochs.back().test_loss = result.loss;
-  outcome_.epochs.back().test_accuracy = result.accuracy;
-  if (counts_top5()) outcome_.epochs.back().test_top5 = result.top5;
+  outcome_.quality.epochs.back().test_loss = result.loss;
+  outcome_.quality.epochs.back().test_accuracy = result.accuracy;
+  if (counts_top5()) outcome_.quality.epochs.back().test_top5 = result.top5;
   enter(before);
-  outcome_.evaluation_seconds += now_seconds() - start;
+  *outcome_.timing.evaluation_seconds += now_seconds() - start;
 }
 
 // Every rank has the same sums of an evaluation, so all of them end with the same step.
 void Trainer::end_if_goal_is_reached() {
-  if (!config_.until || outcome_.epochs.empty()) return;
-  if (!config_.until->met_by(outcome_.epochs.back())) return;
+  if (!config_.until || outcome_.quality.epochs.empty()) return;
+  if (!config_.until->met_by(outcome_.quality.epochs.back())) return;
   outcome_.goal_reached = true;
   total_steps_ = progress_.step;
 }

@@ -179,29 +179,20 @@ const std::set<std::string> kStated = {"layout", "provenance", "plan", "collecti
 class KeyCollector {
  public:
   template <typename T>
-  void operator()(const char* key, T& member, Bounds = {}) {
+  void operator()(const FactInfo& fact, T& member) {
     if constexpr (std::is_same_v<T, std::string>) {
-      add(key, true);
+      add(fact.name, true);
     } else if constexpr (std::is_arithmetic_v<T>) {
-      add(key, false);
-    } else if constexpr (requires { member.fields(*this); }) {
-      if (!section_.empty() || !kSections.contains(key)) return;
-      section_ = key;
-      member.fields(*this);
+      add(fact.name, false);
+    } else if constexpr (HasFacts<T>) {
+      if (!section_.empty() || !kSections.contains(fact.name)) return;
+      section_ = fact.name;
+      visit_facts(member, *this);
       section_.clear();
     } else if constexpr (requires { member.emplace(); }) {
-      (*this)(key, member.emplace());
+      (*this)(fact, member.emplace());
     }  // else a list
   }
-  template <typename T>
-  void always(const char* key, T& member) {
-    (*this)(key, member);
-  }
-  template <typename T>
-  void beside(T& members) {
-    members.fields(*this);
-  }
-  void loss(const char*, std::optional<double>&) {}
 
   std::vector<RecordKey> all() const {
     std::vector<RecordKey> keys = {{"workload", {"/parameters/workload"}, true, false}};
@@ -252,7 +243,7 @@ const std::vector<RecordKey>& record_keys() {
   static const std::vector<RecordKey> keys = [] {
     KeyCollector collector;
     RunRecord record;
-    record.sections(collector);
+    visit_facts(record, collector);
     return collector.all();
   }();
   return keys;

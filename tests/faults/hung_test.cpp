@@ -85,7 +85,7 @@ TEST(HungInput, OfALoneReplicaEndsTheRun) {
   EXPECT_EQ(run.left(), std::vector<std::string>{});
 }
 
-TEST(HungInput, OfOneRankIsSaidToBeThat) {
+TEST(HungInput, OfOneRankIsReportedToBeThat) {
   Victim run(fed_by_a_thread("ring"));
   ASSERT_TRUE(run.trains()) << run.errors();
   const auto rank = run.rank(1);

@@ -39,7 +39,7 @@ std::string backend_name(const testing::TestParamInfo<const char*>& info) {
 // Of address space: what a cgroup or an administrator's ulimit takes away.
 using Memory = Limits;
 
-TEST_P(Memory, TheLineSaysMemory) {
+TEST_P(Memory, TheLineReportsMemory) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need all of the address space";
   Victim run(short_run(GetParam(), {"--batch-per-replica", "100000", "--record", "run.json"}), {},
              {{RLIMIT_AS, rlim_t{500} << 20}});

@@ -81,13 +81,13 @@ section_fused() {
   fused_training b400 "resnet50-imagenet 224/b400 bf16" resnet50-imagenet 400 50 "$mb_224" 7950
 }
 
-# fused_training NAME WHAT WORKLOAD BATCH STEPS MB [RECORD]: with batch_norm's sums in convolutions, beside
-# the same without, and again with the kernels that were chosen; then with convolutions that are compiled.
+# fused_training NAME WHAT WORKLOAD BATCH STEPS MB [RECORD]: with --tune thorough (batch_norm's sums in
+# convolutions, and convolutions that are compiled), beside the same without, and again with what was chosen.
 fused_training() {
   local name=$1 what=$2 workload=$3 batch=$4 steps=$5 taken apart fused
   local -a sizes=("${@:6}")
-  variant apart "" 60 && variant fused "sums in convolutions" 180 --fused-sums &&
-    variant fused-again "sums in convolutions, again" 60 --fused-sums || return
+  variant apart "" 60 && variant fused "thorough tuning" 240 --tune thorough &&
+    variant fused-again "thorough tuning, again" 60 --tune thorough || return
   taken=$(grep -oE "; with sums |; gradient's sums " "$records/fused-again-$name.json" | wc -l)
   row fused "$what: kernels" "$taken taken, chosen in $(value compile_seconds "fused-$name") s, made again in $(value compile_seconds "fused-again-$name") s" \
     "$(calc "%.3f times as fast" "$(value p50 "apart-$name") / $(value p50 "fused-again-$name")")" passed
@@ -98,11 +98,6 @@ fused_training() {
     row fused "$what: losses" "$fused, apart $apart" "" failed "they differ"
     tests_failed=1
   fi
-  variant compiled "compiled convolutions" 180 --compiled-convolutions &&
-    variant compiled-again "compiled convolutions, again" 60 --compiled-convolutions || return
-  row fused "$what: compiled convolutions" \
-    "chosen in $(value compile_seconds "compiled-$name") s, made again in $(value compile_seconds "compiled-again-$name") s" \
-    "$(calc "%.3f times as fast" "$(value p50 "apart-$name") / $(value p50 "compiled-again-$name")")" passed
 }
 
 # variant RUN LABEL SECONDS [OPTIONS...]: one run of fused_training, whose variables it reads.

@@ -137,7 +137,7 @@ void expect_no_contradiction(const Explanation& explanation) {
   for (const ScalingSeries& series :
        make_scaling_series(explanation.study, explanation.comparison, explanation.facts, false)) {
     for (const Trend& trend : fit_trends(explanation.study, explanation.comparison, series)) {
-      if (trend.kind != TrendKind::no_loss || trend.doubt) continue;
+      if (trend.kind != FindingKind::no_loss || trend.doubt) continue;
       for (const SizeGroup& group : series.groups) {
         if (group.gpus < 2) continue;
         EXPECT_GE(group.rows.front()->speed_up->ratio.estimate.interval->high, group.gpus - 1e-6)
@@ -235,7 +235,7 @@ TEST(LaboratoryExplain, WithoutNoiseNoSentenceIsFalse) {
 }
 
 // Intervals are of 95 %, so of twenty studies one may mislead; more may not.
-TEST(LaboratoryExplain, NoiseMisleadsNoMoreOftenThanItsIntervalsSay) {
+TEST(LaboratoryExplain, NoiseMisleadsNoMoreOftenThanItsIntervalsAllow) {
   constexpr double kMayMislead = 0.05;
   const int trials = studies(120);
   Score total;

@@ -240,7 +240,7 @@ TEST(LaboratoryGate, IntervalsAndReasonsAgree) {
 }
 
 // What is certain and too small to fail is said.
-TEST(LaboratoryGate, APassSaysWhatIsSlowerBeyondTheNoise) {
+TEST(LaboratoryGate, APassReportsWhatIsSlowerBeyondTheNoise) {
   Rate said;
   for (int i = 0; i < studies(100); ++i) {
     const Judgement judgement =

@@ -187,7 +187,7 @@ TEST(LaboratoryHistory, ShiftsAreFoundWithTheirDateAndSize) {
 }
 
 // What so few nights would have shown is said, instead of nothing.
-TEST(LaboratoryHistory, AQuietSeriesSaysWhatItWouldHaveShown) {
+TEST(LaboratoryHistory, AQuietSeriesReportsWhatItWouldHaveShown) {
   for (const int nights : {8, 19, 40}) {
     const std::string text = to_text(make_history({.name = "quiet"}, nights, 960000));
     EXPECT_TRUE(std::regex_search(text, std::regex("would (have shown|show)"))) << text;

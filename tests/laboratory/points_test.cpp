@@ -68,7 +68,7 @@ TEST(LaboratoryPoints, IntervalsOfSpeedUpsHoldTheTruth) {
 }
 
 // One session knows nothing of how sessions differ, and says so; three have it in their interval.
-TEST(LaboratoryPoints, IntervalsOfOneSessionSaySo) {
+TEST(LaboratoryPoints, IntervalsOfOneSessionAreMarked) {
   const Noise noise{.run = 0.01, .session = 0.02, .point_of_session = 0.01};
   const Covered one =
       measure(ideal_law(), {.runs = 10}, noise, studies(200), "^one_session: ", 40000);

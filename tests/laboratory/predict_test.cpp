@@ -11,7 +11,7 @@
 namespace paceline::laboratory {
 namespace {
 
-TEST(LaboratoryPredict, IntervalsHoldTheTruthOrSayOfWhatTheyAre) {
+TEST(LaboratoryPredict, IntervalsHoldTheTruthOrReportOfWhatTheyAre) {
   std::uint32_t seed = 1;
   for (const char* name :
        {"ideal", "serial part of the run", "communication grows with replicas",

@@ -19,7 +19,7 @@ TEST(LaboratorySets, AreFortyTwo) {
 class Sets : public ::testing::TestWithParam<std::size_t> {};
 
 // Noise may bring a false sentence in one of twenty sets, and hide a true one in one of ten.
-TEST_P(Sets, SayWhatIsTrueAndNothingElse) {
+TEST_P(Sets, ReportWhatIsTrueAndNothingElse) {
   const NamedSet& set = named_sets()[GetParam()];
   std::vector<Rate> must(set.must.size()), never(set.never.size());
   std::string example;

@@ -59,7 +59,7 @@ TEST(LaboratorySides, TwoFoldersOfWhichNothingChangedDoNotDiffer) {
   }
 }
 
-TEST(LaboratorySides, FoldersOfSeveralSessionsTellALargeChange) {
+TEST(LaboratorySides, FoldersOfSeveralSessionsShowALargeChange) {
   Rate found;
   for (int i = 0; i < studies(100); ++i) {
     const auto seed = static_cast<std::uint32_t>(20001 + 2 * i);

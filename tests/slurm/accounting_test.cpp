@@ -42,7 +42,7 @@ TEST_F(SlurmAccounting, MaxArraySizeSplitsWithoutLoss) {
   expect_all_once(study("split"), 7);
 }
 
-TEST_F(SlurmAccounting, SacctSaysWhatBecameOfARun) {
+TEST_F(SlurmAccounting, SacctReportsWhatBecameOfARun) {
   write_site("site.json", R"("account": "science", "reference": false)");
   write("long.json", R"({"name": "long", "workload": "mnist-mlp",
     "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "steps": 1000000,

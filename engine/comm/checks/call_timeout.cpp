@@ -63,22 +63,4 @@ Error timeout_error(std::string_view call, const Deadlines& deadlines, LivenessC
   return Error(ErrorKind::stall, what, std::string(label), "see what the other ranks were doing");
 }
 
-AbortTimer::AbortTimer(Communicator& communicator, double seconds, std::string why)
-    : thread_([this, &communicator, seconds, why = std::move(why)] {
-        std::unique_lock lock(mutex_);
-        const std::chrono::duration<double> limit(seconds);
-        if (changed_.wait_for(lock, limit, [this] { return done_; })) return;
-        passed_ = true;
-        communicator.abort(why);
-      }) {}
-
-AbortTimer::~AbortTimer() {
-  {
-    std::lock_guard lock(mutex_);
-    done_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
-
 }  // namespace paceline

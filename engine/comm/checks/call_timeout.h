@@ -1,7 +1,6 @@
 // A timeout for calls that cannot be polled: a thread acts when a call exceeds the deadline.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -17,7 +16,8 @@ namespace paceline {
 class CallTimeout {
  public:
   // When a call exceeds deadlines.limit_seconds(), `expired` runs once, on the timeout's thread,
-  // with the call's label. It must end the process, because the call cannot be interrupted.
+  // with the call's label. It must abort the communicator or, where that does not end the call, end
+  // the process.
   CallTimeout(const Deadlines& deadlines, std::function<void(const std::string& label)> expired);
   ~CallTimeout();
   CallTimeout(const CallTimeout&) = delete;
@@ -54,25 +54,5 @@ class LivenessConnection;
 // `control` (may be null) knows them. The library itself does not say.
 Error timeout_error(std::string_view call, const Deadlines& deadlines, LivenessConnection* control,
                     std::string_view label);
-
-// Aborts a communicator after some seconds, from a background thread.
-
-class AbortTimer {
- public:
-  // Aborts `communicator` with `why`, unless destroyed within `seconds`.
-  AbortTimer(Communicator& communicator, double seconds, std::string why);
-  ~AbortTimer();
-  AbortTimer(const AbortTimer&) = delete;
-  AbortTimer& operator=(const AbortTimer&) = delete;
-
-  bool has_passed() const { return passed_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  std::atomic<bool> passed_{false};
-  std::thread thread_;
-};
 
 }  // namespace paceline

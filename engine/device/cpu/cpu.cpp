@@ -54,7 +54,7 @@ class CpuDevice final : public Device {
   }
 
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
-  Probe probe() override {
+  ProbeFacts probe() override {
     std::vector<double> operations(static_cast<std::size_t>(parallel_.threads()));
     const bool pairs = activation_ == DType::bf16 && kernels_.product.multiply_add;
     const auto multiply_add = pairs ? kernels_.product.multiply_add : kernels_.multiply_add;

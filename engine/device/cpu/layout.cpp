@@ -1,20 +1,16 @@
 #include <algorithm>
 
+#include "engine/core/enum_names.h"
 #include "engine/device/cpu/conv.h"
 #include "engine/device/cpu/library.h"
 
 namespace paceline::cpu {
 
+constexpr EnumName<Layout> kLayoutNames[] = {
+    {Layout::nhwc, "nhwc"}, {Layout::nchw, "nchw"}, {Layout::blocked, "nChw16c"}};
+
 const char* to_string(Layout layout) {
-  switch (layout) {
-    case Layout::nhwc:
-      return "nhwc";
-    case Layout::nchw:
-      return "nchw";
-    case Layout::blocked:
-      return "nChw16c";
-  }
-  return "?";
+  return name_in(kLayoutNames, layout);
 }
 
 namespace {

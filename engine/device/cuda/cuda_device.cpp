@@ -56,16 +56,15 @@ class CudaDevice final : public Device {
   void copy_to_device(void* to, const void* host, std::size_t bytes) override {
     copy_by(to_device_, to, host, bytes);
   }
-  Probe probe() override;
+  ProbeFacts probe() override;
   Lane& compute_lane() override { return compute_; }
   Lane& copy_lane() override { return copy_; }
   Lane& comm_lane() override { return comm_; }
   Lane& host_comm_lane() override { return host_comm_; }
   std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) override {
     check_room(plan);
-    return std::make_unique<CudaProgram>(
-        plan, gradients, *runtime_, *products_, compute_, copy_, comm_,
-        ProgramOptions{options_.math, options_.replays, options_.fused_sums});
+    return std::make_unique<CudaProgram>(plan, gradients, *runtime_, *products_, compute_, copy_,
+                                         comm_, options_);
   }
 
  private:
@@ -115,7 +114,7 @@ double CudaDevice::best_seconds(Work work) {
   return best;
 }
 
-Probe CudaDevice::probe() {
+ProbeFacts CudaDevice::probe() {
   constexpr std::size_t kBlocksEach = 8, kCopied = std::size_t{256} << 20;
   const bool small = runtime_->multiprocessors() < 8;  // a host that plays a GPU, in tests
   const int rounds = small ? 8 : 20000;
@@ -150,6 +149,17 @@ Math parse_math(std::string_view precision) {
   throw Error(ErrorKind::usage,
               fmt::format("device cuda computes in fp32, tf32, bf16 or fp16, not {}", precision),
               "", "give one of them by --precision");
+}
+
+CudaDeviceOptions cuda_options(const DeviceOptions& options) {
+  CudaDeviceOptions wanted;
+  wanted.math = parse_math(options.precision);
+  wanted.replays = {options.is_on("graph", true), options.is_on("step_graph", true)};
+  wanted.fused_sums = options.setting("tune", "quick") == "thorough" &&
+                      !options.is_on("deterministic", false) &&
+                      (wanted.math == Math::bf16 || wanted.math == Math::fp16);
+  if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
+  return wanted;
 }
 
 std::unique_ptr<Device> make_device_on(std::unique_ptr<Runtime> runtime,

@@ -261,7 +261,7 @@ class CudaRuntime final : public Runtime {
 class NvmlWatch final : public GpuWatch {
  public:
   explicit NvmlWatch(const std::vector<std::string>& pcis) : sampler_(Nvml::open(), pcis) {}
-  std::vector<GpuUtilization> stop() override { return sampler_.stop(); }
+  std::vector<GpuFacts> stop() override { return sampler_.stop(); }
 
  private:
   UtilizationSampler sampler_;

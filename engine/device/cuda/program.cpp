@@ -36,7 +36,7 @@ void for_each_weight(const Operation& op, Visit visit) {
 
 CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime,
                          Products& products, StreamLane& compute, StreamLane& copy,
-                         StreamLane& comm, const ProgramOptions& options)
+                         StreamLane& comm, const CudaDeviceOptions& options)
     : plan_(plan),
       gradients_(gradients),
       runtime_(runtime),

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/kernels/norm.h"
 #include "engine/device/cuda/kernels/update.h"
@@ -73,12 +74,6 @@ class Staging {
   std::size_t slot_ = 0;
 };
 
-struct ProgramOptions {
-  Math math = Math::fp32;
-  ReplayOptions replays = {};
-  bool fused_sums = false;
-};
-
 // A convolution that also computes sums. Without a plan it does not.
 struct FusedConv {
   std::unique_ptr<FusedPlan> plan;
@@ -110,7 +105,7 @@ class CudaProgram final : public Program {
   // All references outlive the program.
   CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime, Products& products,
               StreamLane& compute, StreamLane& copy, StreamLane& comm,
-              const ProgramOptions& options);
+              const CudaDeviceOptions& options);
   ~CudaProgram() override;
 
   using Program::forward;
@@ -284,7 +279,7 @@ class CudaProgram final : public Program {
   Runtime& runtime_;
   Products& products_;
   StreamLane& compute_;
-  ProgramOptions options_;
+  CudaDeviceOptions options_;
   Staging staging_;
 
   int padded_to_ = 0;  // number of channels of padded_input_

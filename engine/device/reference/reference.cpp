@@ -152,7 +152,7 @@ class ReferenceDevice final : public Device {
     return Support::yes();
   }
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
-  Probe probe() override {
+  ProbeFacts probe() override {
     return timed_probe(multiply_add_rounds,
                        [](std::byte* to, const std::byte* from, std::size_t bytes) {
                          std::copy_n(from, bytes, to);

@@ -36,20 +36,6 @@ class Stopwatch {
 
 }  // namespace
 
-InputCounts& InputCounts::operator+=(const InputCounts& other) {
-  read_seconds += other.read_seconds;
-  decode_seconds += other.decode_seconds;
-  resize_seconds += other.resize_seconds;
-  fetched += other.fetched;
-  from_cache += other.from_cache;
-  decoded += other.decoded;
-  augmented += other.augmented;
-  source_pixels += other.source_pixels;
-  read_bytes += other.read_bytes;
-  decoded_bytes += other.decoded_bytes;
-  return *this;
-}
-
 ImageStore::ImageStore(std::shared_ptr<const SampleSource> source, Size size,
                        const InputOptions& options)
     : source_(std::move(source)),

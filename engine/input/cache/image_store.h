@@ -12,6 +12,7 @@
 
 #include "engine/core/dtype.h"
 #include "engine/core/lane.h"
+#include "engine/facts/input.h"
 #include "engine/input/cache/cache_area.h"
 #include "engine/input/decode/image.h"
 #include "engine/input/decode/resize.h"
@@ -59,16 +60,6 @@ struct InputOptions {
   int parallel_reads = 1;                // samples that this process reads concurrently
   bool skip_bad = false;                 // replace it with the next good sample
   ReadOptions reading{};
-};
-
-// Work of one thread, or summed over several.
-struct InputCounts {
-  double read_seconds = 0, decode_seconds = 0, resize_seconds = 0;  // summed over threads
-  std::size_t fetched = 0, from_cache = 0, decoded = 0;             // samples
-  std::size_t augmented = 0;                                        // changed by augmentation
-  std::size_t source_pixels = 0;                                    // before the resize
-  std::size_t read_bytes = 0, decoded_bytes = 0;  // read from files; after the resize
-  InputCounts& operator+=(const InputCounts& other);
 };
 
 class ImageStore {

@@ -306,11 +306,11 @@ void CheckpointManager::save_model(TrainingProgress progress) {
   run_.communicator->barrier();
 }
 
-CheckpointTimes CheckpointManager::times() const {
-  CheckpointTimes times = times_;
-  times.written = written_;
-  times.failed = failed_;
-  times.bytes = bytes_;
+CheckpointFacts CheckpointManager::times() const {
+  CheckpointFacts times = times_;
+  times.written = static_cast<std::int64_t>(written_);
+  times.failed = static_cast<std::int64_t>(failed_);
+  times.bytes = static_cast<std::int64_t>(bytes_);
   times.background_seconds = background_.seconds();
   return times;
 }

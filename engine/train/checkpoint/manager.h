@@ -113,7 +113,7 @@ class CheckpointManager {
   // Collective. Saves the final state as RUN/model.
   void save_model(TrainingProgress progress);
 
-  CheckpointTimes times() const;  // call after settle()
+  CheckpointFacts times() const;  // call after settle()
 
  private:
   CheckpointManifest make_manifest(const TrainingProgress& progress) const;
@@ -138,7 +138,7 @@ class CheckpointManager {
   std::string loss_scale_;
   std::optional<std::size_t> saved_step_, taken_step_;
   double saved_at_;
-  CheckpointTimes times_;
+  CheckpointFacts times_;
   std::mutex mutex_;            // protects the members below, which the background thread writes
   std::exception_ptr failure_;  // of the last checkpoint
   std::size_t written_ = 0, bytes_ = 0, failed_ = 0;

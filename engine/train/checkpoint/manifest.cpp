@@ -81,11 +81,17 @@ class Field {
   const std::string& where_;
 };
 
+// In the order of the manifest's rows.
+constexpr std::array kEpochMembers = {&EpochFacts::train_loss, &EpochFacts::train_accuracy,
+                                      &EpochFacts::test_loss,  &EpochFacts::test_accuracy,
+                                      &EpochFacts::train_top5, &EpochFacts::test_top5};
+constexpr double kNotKnown = -1;
+
 Json to_json(const TrainingProgress& progress) {
   Json epochs = Json::array();
-  for (const EpochQuality& epoch : progress.epochs) {
-    epochs.push_back({epoch.train_loss, epoch.train_accuracy, epoch.test_loss, epoch.test_accuracy,
-                      epoch.train_top5, epoch.test_top5});
+  for (const EpochFacts& epoch : progress.epochs) {
+    Json& row = epochs.emplace_back(Json::array());
+    for (const auto member : kEpochMembers) row.push_back((epoch.*member).value_or(kNotKnown));
   }
   return {{"step", progress.step},
           {"epoch", progress.epoch},
@@ -107,10 +113,12 @@ TrainingProgress parse_progress(const Field& field, int version) {
   for (std::size_t i = 0; i < sums.size(); ++i) progress.sums[i] = sums[i].number();
   for (const Field& row : field["epochs"].list()) {
     const auto values = row.list_at(version == 1 ? 4 : 6);
-    EpochQuality& epoch = progress.epochs.emplace_back();
-    epoch = {values[0].number(), values[1].number(), values[2].number(), values[3].number()};
-    if (version > 1) epoch.train_top5 = values[4].number();
-    if (version > 1) epoch.test_top5 = values[5].number();
+    EpochFacts& epoch = progress.epochs.emplace_back();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (const double value = values[i].number(); value != kNotKnown) {
+        epoch.*kEpochMembers[i] = value;
+      }
+    }
   }
   return progress;
 }

@@ -17,10 +17,10 @@ struct TrainingProgress {
   std::size_t step = 0;      // completed, in total
   int epoch = 0;             // complete ones
   std::size_t position = 0;  // samples used, in the endless sequence of passes (see stream.h)
-  std::size_t position_in_epoch = 0;   // of these, in the incomplete epoch
-  long updates = 0;                    // of the optimizer
-  std::array<double, 4> sums{};        // LossSums of that epoch so far, over all ranks
-  std::vector<EpochQuality> epochs{};  // completed ones
+  std::size_t position_in_epoch = 0;  // of these, in the incomplete epoch
+  long updates = 0;                   // of the optimizer
+  std::array<double, 4> sums{};       // LossSums of that epoch so far, over all ranks
+  std::vector<EpochFacts> epochs{};   // completed ones
 };
 
 struct CheckpointFile {

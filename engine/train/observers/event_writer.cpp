@@ -28,29 +28,29 @@ class EventWriter : public TrainingObserver {
     log_.add(EventSide::train, std::move(event));
     const double seconds = now_seconds() - start;
     run.not_training += seconds;
-    run.outcome.events_seconds += seconds;
+    *run.outcome.timing.events_seconds += seconds;
   }
 
   bool after_epoch(TrainingState& run, double seconds) override {
     const double start = now_seconds();
-    const EpochQuality& quality = run.outcome.epochs.back();
+    const EpochFacts& quality = run.outcome.quality.epochs.back();
     Event train = epoch_event(run, seconds);
-    if (quality.test_loss >= 0) {
+    if (quality.test_loss) {
       Event validation;
       validation.step = train.step;
-      validation.scalars = {{"epoch_loss", quality.test_loss},
-                            {"epoch_accuracy", quality.test_accuracy}};
+      validation.scalars = {{"epoch_loss", *quality.test_loss},
+                            {"epoch_accuracy", *quality.test_accuracy}};
       log_.add(EventSide::validation, std::move(validation));
       Event by_steps;
       by_steps.step = static_cast<std::int64_t>(run.progress.step);
-      by_steps.scalars = {{"evaluation_loss_vs_iterations", quality.test_loss},
-                          {"evaluation_accuracy_vs_iterations", quality.test_accuracy}};
+      by_steps.scalars = {{"evaluation_loss_vs_iterations", *quality.test_loss},
+                          {"evaluation_accuracy_vs_iterations", *quality.test_accuracy}};
       log_.add(EventSide::validation, std::move(by_steps));
     }
     const bool due = histogram_every_ > 0 && train.step % histogram_every_ == 0;
     log_.add(EventSide::train, std::move(train));
     if (due) log_.add(EventSide::train, histogram_event(run));
-    run.outcome.events_seconds += now_seconds() - start;
+    *run.outcome.timing.events_seconds += now_seconds() - start;
     return false;
   }
 
@@ -58,20 +58,20 @@ class EventWriter : public TrainingObserver {
   void after_run(TrainingState& run) override {
     const double start = now_seconds();
     const std::string failure = log_.settle();
-    run.outcome.events_seconds += now_seconds() - start;
+    *run.outcome.timing.events_seconds += now_seconds() - start;
     if (!failure.empty()) log::warning("TensorBoard will show only a part: {}", failure);
   }
 
  private:
   Event epoch_event(TrainingState& run, double seconds) {
-    const EpochQuality& quality = run.outcome.epochs.back();
+    const EpochFacts& quality = run.outcome.quality.epochs.back();
     const std::vector<StepTimes>& steps = run.clock.steps();
     const auto count = static_cast<double>(steps.size() - noted_steps_);
     Event event;
     event.step = run.progress.epoch - 1;
     event.scalars = {
-        {"epoch_loss", quality.train_loss},
-        {"epoch_accuracy", quality.train_accuracy},
+        {"epoch_loss", *quality.train_loss},
+        {"epoch_accuracy", *quality.train_accuracy},
         {"epoch_learning_rate", run.rate},
         {"epoch_seconds", seconds},
         {"epoch_steps_per_second", count / seconds},

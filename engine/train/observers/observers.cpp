@@ -44,9 +44,11 @@ class Checkpointer : public TrainingObserver {
     manager_.settle();
     if (!run.outcome.stopped) manager_.save_model(run.progress);
     run.outcome.checkpoints = manager_.times();
+    run.outcome.checkpoints.resumed_after_steps =
+        static_cast<std::int64_t>(run.outcome.resumed_after);
     constexpr std::size_t kFewest = 3;
     if (alone_.steps >= kFewest && beside_.steps >= kFewest) {
-      run.outcome.checkpoints.slowdown = beside_.mean() / alone_.mean();
+      run.outcome.checkpoints.step_slowdown = beside_.mean() / alone_.mean();
     }
   }
 
@@ -74,7 +76,7 @@ class Checkpointer : public TrainingObserver {
     const double start = now_seconds();
     run.epoch_totals += run.program.take_sums();
     run.progress.sums = run.epoch_totals.values();
-    run.progress.epochs = run.outcome.epochs;
+    run.progress.epochs = run.outcome.quality.epochs;
     manager_.save(run.progress);
     run.not_training += now_seconds() - start;
     run.enter(before);
@@ -109,7 +111,7 @@ class ReplicaWatch : public TrainingObserver {
   }
   void after_run(TrainingState& run) override {
     if (run.config.check_replicas) check_.check(run.progress.step);
-    run.outcome.consistency_seconds = check_.seconds();
+    run.outcome.timing.consistency_seconds = check_.seconds();
   }
 
  private:

@@ -39,26 +39,17 @@ std::vector<TraceSpan> sent(Communicator& communicator, int root, std::vector<Tr
 }
 
 std::map<std::string, std::string> collect_facts(const TraceOutcome& outcome) {
-  const Overlap all = outcome.all();
+  const TraceFacts& facts = outcome.facts;
   return {{"arrows", "from the rank that came to a collective last to those that waited for it"},
-          {"clock uncertainty", fmt::format("{:.1f} us", 1e6 * outcome.clock_uncertainty)},
-          {"communication hidden", fmt::format("{:.1f} %", 100 * all.share())},
+          {"clock uncertainty", fmt::format("{:.1f} us", 1e6 * facts.clock_uncertainty_seconds)},
+          {"communication hidden", fmt::format("{:.1f} %", 100 * facts.overlap)},
           {"operations", outcome.operations ? "noted" : "not noted: the device queues them"},
           {"overhead", fmt::format("{:.0f} ns a span, {:.3g} s on rank 0 in all",
-                                   1e9 * outcome.span_seconds, outcome.overhead_seconds)},
-          {"spans dropped", fmt::format("{} (the oldest)", outcome.dropped)}};
+                                   1e9 * outcome.span_seconds, facts.overhead_seconds)},
+          {"spans dropped", fmt::format("{} (the oldest)", facts.dropped)}};
 }
 
 }  // namespace
-
-Overlap TraceOutcome::all() const {
-  Overlap sum;
-  for (const Overlap& rank : overlap) {
-    sum.communication += rank.communication;
-    sum.hidden += rank.hidden;
-  }
-  return sum;
-}
 
 double measured_span_seconds() {
   constexpr int kTries = 10, kSpells = 500;
@@ -100,13 +91,14 @@ TraceOutcome Tracer::finish(Communicator& communicator, bool operations) {
   outcome.operations = operations;
   outcome.span_seconds = measured_span_seconds();
   for (const TraceRing& ring : rings_) {
-    outcome.overhead_seconds += static_cast<double>(ring.noted()) * outcome.span_seconds;
+    outcome.facts.overhead_seconds += static_cast<double>(ring.noted()) * outcome.span_seconds;
   }
   const std::vector<ClockReading> end = compare_clocks(communicator);
   std::vector<RankClock> clocks;
   for (std::size_t rank = 0; rank < end.size(); ++rank) {
     clocks.emplace_back(start_[rank], end[rank]);
-    outcome.clock_uncertainty = std::max(outcome.clock_uncertainty, clocks.back().uncertainty());
+    double& worst = outcome.facts.clock_uncertainty_seconds;
+    worst = std::max(worst, clocks.back().uncertainty());
   }
   gather(communicator, clocks, outcome);
   return outcome;
@@ -136,6 +128,8 @@ void Tracer::gather(Communicator& communicator, const std::vector<RankClock>& cl
       file.reset();
     }
   };
+  TraceFacts& facts = outcome.facts;
+  Overlap overlap;
   on_first([&] { file = std::make_unique<TraceFile>(setup_.file, start_[0].at); });
   for (int r = 0; r < communicator.size(); ++r) {
     const Header& theirs = headers[static_cast<std::size_t>(r)];
@@ -148,13 +142,17 @@ void Tracer::gather(Communicator& communicator, const std::vector<RankClock>& cl
       trace.lanes[lane] =
           r == 0 ? std::move(spans) : sent(communicator, r, std::move(spans), theirs.counts[lane]);
     }
-    outcome.dropped += theirs.dropped;
-    outcome.overlap.push_back(theirs.overlap);
+    facts.dropped += static_cast<std::int64_t>(theirs.dropped);
+    overlap.communication += theirs.overlap.communication;
+    overlap.hidden += theirs.overlap.hidden;
     on_first([&] { file->add(trace, clocks[static_cast<std::size_t>(r)]); });
   }
+  facts.communication_seconds = overlap.communication;
+  facts.hidden_seconds = overlap.hidden;
+  facts.overlap = overlap.share();
   on_first([&] { file->finish(collect_facts(outcome)); });
   if (!file) return;
-  outcome.spans = file->spans();
+  facts.spans = static_cast<std::int64_t>(file->spans());
   outcome.arrows = file->arrows();
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/comm/communicator.h"
 #include "engine/core/clock.h"
+#include "engine/facts/timing.h"
 #include "engine/train/trace/trace_file.h"
 
 namespace paceline {
@@ -20,15 +21,12 @@ struct TraceSetup {
 
 // Summary of a trace. Complete on rank 0.
 struct TraceOutcome {
+  TraceFacts facts;  // the overhead is spans times the measured cost of one
   std::string file;
   std::string failure;  // why the file could not be written; empty: success
-  std::uint64_t spans = 0, arrows = 0, dropped = 0;
-  std::vector<Overlap> overlap;  // one per rank
-  double clock_uncertainty = 0;  // seconds, of the worst rank
-  double overhead_seconds = 0;   // of recording, on rank 0: spans times the measured cost of one
-  double span_seconds = 0;       // cost of one span
-  bool operations = false;       // the device recorded operations
-  Overlap all() const;           // summed over ranks
+  std::uint64_t arrows = 0;
+  double span_seconds = 0;  // cost of one span
+  bool operations = false;  // the device recorded operations
 };
 
 class Tracer {

@@ -38,8 +38,7 @@ std::unique_ptr<Device> make_gpu(On on, const std::string& precision, bool repla
   if (on == On::host) return make_emulated(precision, replays);
   DeviceOptions options;
   options.precision = precision;
-  options.graphs = replays;
-  options.deterministic = true;
+  options.settings = {{"graph", replays ? "true" : "false"}, {"deterministic", "true"}};
   for (const auto& row : device_table()) {
     if (std::string(row.name) == "cuda") return row.make(options);
   }
@@ -200,10 +199,10 @@ TEST(Card, SumsInConvolutionsAreThoseApart) {
   const std::string why = is_gpu("cuda") ? reason_absent("cuda") : "device cuda is not built here";
   if (!why.empty()) GTEST_SKIP() << why;
   const Network network = bottlenecks(false, 64, {56, 56, 3});
-  const auto make = [](bool fused_sums) {
+  const auto make = [](bool thorough) {
     DeviceOptions options;
     options.precision = "bf16";
-    options.fused_sums = fused_sums;
+    if (thorough) options.settings["tune"] = "thorough";
     options.setup_cpus.resize(std::max(1U, std::thread::hardware_concurrency()));
     std::iota(options.setup_cpus.begin(), options.setup_cpus.end(), 0);
     for (const auto& row : device_table()) {
@@ -474,7 +473,7 @@ TEST(EmulatedCuda, RefusesWhatItCannotCompute) {
 }
 
 TEST_P(Cuda, ProbesItself) {
-  const Probe probe = make_gpu(GetParam(), "fp32")->probe();
+  const ProbeFacts probe = make_gpu(GetParam(), "fp32")->probe();
   EXPECT_GT(probe.flops_per_second, 0);
   EXPECT_GT(probe.bytes_per_second, 0);
 }

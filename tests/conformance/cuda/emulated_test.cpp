@@ -55,7 +55,7 @@ TEST_P(Emulated, AStreamThatWaitsComesAfter) {
   }
 }
 
-TEST_P(Emulated, WhoAsksOftenEnoughIsToldThatItIsDone) {
+TEST_P(Emulated, WhoAsksOftenEnoughIsReportedThatItIsDone) {
   int from = 1, to = 0;
   EXPECT_TRUE(runtime_->done(event_)) << "it was never recorded";
   for (int i = 0; i < 5; ++i) copy(to, from, first_);
@@ -202,6 +202,19 @@ std::unique_ptr<Device> device_on(const HostOptions& options) {
   return make_device_on(std::move(runtime), std::move(products), {});
 }
 
+TEST(EmulatedDevice, FusesSumsOfSixteenBitTypesThatMayDiffer) {
+  DeviceOptions options;
+  options.precision = "bf16";
+  EXPECT_FALSE(cuda_options(options).fused_sums);
+  options.settings["tune"] = "thorough";
+  EXPECT_TRUE(cuda_options(options).fused_sums);
+  options.settings["deterministic"] = "true";
+  EXPECT_FALSE(cuda_options(options).fused_sums);
+  options.settings["deterministic"] = "false";
+  options.precision = "tf32";
+  EXPECT_FALSE(cuda_options(options).fused_sums);
+}
+
 // Where the program left no room, what would be measured beside the run is not.
 TEST(EmulatedDevice, ProbesOnlyWhereThereIsRoom) {
   HostCounts counts;
@@ -211,9 +224,9 @@ TEST(EmulatedDevice, ProbesOnlyWhereThereIsRoom) {
   EXPECT_EQ(counts.device_bytes, 0U);
   options.memory_bytes = 100000;
   const std::size_t before = counts.allocations;
-  const Probe probe = device_on(options)->probe();
-  EXPECT_EQ(probe.flops_per_second, 0);
-  EXPECT_EQ(probe.bytes_per_second, 0);
+  const ProbeFacts probe = device_on(options)->probe();
+  EXPECT_FALSE(probe.flops_per_second);
+  EXPECT_FALSE(probe.bytes_per_second);
   EXPECT_EQ(counts.allocations, before);
 }
 

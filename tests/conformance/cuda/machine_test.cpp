@@ -179,7 +179,7 @@ TEST_F(Machine, FindsInstructionsItDoesNotKnow) {
   finds("vote.sync.all.pred %p, %q, -1;", "does not know");
 }
 
-TEST(Module, SaysWhereTextIsNotPtx) {
+TEST(Module, ReportsWhereTextIsNotPtx) {
   expect_error(ErrorKind::input, {"line", "in the middle of a kernel"},
                [] { PtxModule(".entry k()\n{ add.s32 %a, %b"); });
   expect_error(ErrorKind::input, {"no label $nowhere"},

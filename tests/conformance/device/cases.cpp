@@ -221,7 +221,8 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   DeviceOptions options;
   options.precision = name == "reference" ? "fp64" : "fp32";
   options.threads = threads;
-  options.deterministic = is_gpu(name);  // else the clock chooses, anew for every device
+  if (is_gpu(name))
+    options.settings["deterministic"] = "true";  // else the clock chooses, anew for every device
   for (const auto& row : device_table()) {
     if (name == row.name) return row.make(options);
   }

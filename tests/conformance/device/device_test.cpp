@@ -292,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, DeviceAgainstReference, testing::ValuesIn(vari
                                   std::to_string(info.param.threads);
                          });
 
-TEST(Device, SaysWhatItCannotBe) {
+TEST(Device, ReportsWhatItCannotBe) {
   EXPECT_THROW(make_device("reference", 2), Error);
   DeviceOptions options;
   options.precision = "fp8";

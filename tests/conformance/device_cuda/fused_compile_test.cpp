@@ -37,7 +37,7 @@ TEST_F(FusedCompile, OfEachKind) {
   }
 }
 
-// --compiled-convolutions: more ways compete, and these are the ones that compile.
+// --tune thorough: more ways compete, and these are the ones that compile.
 TEST_F(FusedCompile, OfPlainConvolutionsOnlyIfAsked) {
   for (const ConvPass pass :
        {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {

@@ -134,7 +134,7 @@ TEST_F(CliArchive, AnswersForScripts) {
   EXPECT_EQ(json.at("dry_run"), true);
 }
 
-TEST_F(CliArchive, WhatIsWrongIsSaidInALine) {
+TEST_F(CliArchive, WhatIsWrongIsReportedInALine) {
   run_at("a", "A CPU", 1, 10);
   expect_refused("archive a", 64, {"--out"});
   expect_refused("archive a --out a.zip", 64, {"a.zip", ".tar.zst, .tar.gz or .tar.xz"});

@@ -72,7 +72,7 @@ TEST_F(CliBench, BackendThatWasNamedAndDoesNotServeIsAnError) {
                  {"backend ring: ", "CPU"});
 }
 
-TEST_F(CliBench, InterruptionEndsAsItsSignalSays) {
+TEST_F(CliBench, InterruptionEndsByItsSignal) {
   const Ran ran =
       shell("timeout --preserve-status -s INT 1 '" PACELINE_BINARY
             "' bench allreduce --gpus 2 --backends ring,mirrored --sizes 4M --rounds 200 "

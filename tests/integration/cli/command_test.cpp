@@ -89,6 +89,16 @@ TEST_F(CliCommand, AnEditedProgramIsAnotherBuild) {
   const Ran made = paceline(again + "--new-build");
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_TRUE(contains(made.err + made.out, "1 to do")) << made.err << made.out;
+  EXPECT_FALSE(contains(paceline(again + "--dry-run").out, "another build"));
+  const Ran report = paceline("report r/s --format json");
+  EXPECT_EQ(Json::parse(report.out).at("tables")[0]["rows"][0]["runs"], 1) << report.out;
+  EXPECT_TRUE(contains(report.out, "1 run of earlier builds")) << report.out;
+}
+
+TEST_F(CliCommand, GateRunsNoProgramOfYourOwn) {
+  sweep(R"j(["echo", "rate 7"])j", R"j({"samples_per_second": {"line": "rate ([0-9]+)"}})j");
+  expect_refused("gate --aa s.json", 64,
+                 {"--ab, --aa", "program of your own", "--baseline OLD/STUDY"});
 }
 
 TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
@@ -107,7 +117,7 @@ TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
   EXPECT_FALSE(contains(paceline("report r/two --format csv").out, "fast@")) << "the hash is ours";
 }
 
-TEST_F(CliCommand, UnequalWorkIsSaid) {
+TEST_F(CliCommand, UnequalWorkIsReported) {
   const auto study = [&](const std::string& parameters, const std::string& precision) {
     fs::remove_all(folder() / "r");
     const std::string results = R"j({"samples_per_second": {"line": "rate (.+)", "pick": "first"},
@@ -244,7 +254,7 @@ TEST_F(CliCommand, ADearExpressionDoesNotSlowItDown) {
   EXPECT_LT(made["timing"]["fit_seconds"].get<double>(), 2);
 }
 
-TEST_F(CliCommand, SamplesGiveStepsAndUnseenValuesAreSaid) {
+TEST_F(CliCommand, SamplesGiveStepsAndUnseenValuesAreReported) {
   const Ran ran = sweep(R"j(["sh", "-c", "echo samples $(({gpus} * 640)); echo rate 100"])j",
                         R"j({"samples": {"line": "samples {number}"},
                              "samples_per_second": {"line": "rate {number}"}})j",
@@ -296,7 +306,7 @@ TEST_F(CliCommand, ReadsTensorBoardEventsAndRecords) {
               own["quality"]["epochs"][1]["train_loss"].get<double>(), 1e-5);
 }
 
-TEST_F(CliCommand, HowItEndsIsSaid) {
+TEST_F(CliCommand, HowItEndsIsReported) {
   expect_failed(sweep(R"j(["sh", "-c", "echo no memory; exit 3"])j", kRate),
                 {"s ended with exit code 3; its last line: no memory"});
   expect_failed(sweep(R"j(["sh", "-c", "kill -SEGV $$"])j", kRate), {"s was killed by SIGSEGV"});

@@ -154,7 +154,7 @@ TEST_F(CliData, NestedVerbsHaveHelpAndNearestNames) {
   EXPECT_EQ(offered.out, "verify\n");
 }
 
-TEST_F(CliData, ADryRunSaysWhatWouldCome) {
+TEST_F(CliData, ADryRunReportsWhatWouldCome) {
   const Ran ran = paceline("data fetch cassava --out x --dry-run --mirror http://mirror.site/");
   EXPECT_EQ(ran.code, 0) << ran.err;
   for (const char* part :

@@ -51,7 +51,7 @@ TEST_F(Examples, AreStudies) {
 }
 
 // Without site-packages Python has neither of them, whatever is installed.
-TEST_F(Examples, HorovodSaysWhatIsMissing) {
+TEST_F(Examples, HorovodReportsWhatIsMissing) {
   if (!has_python()) GTEST_SKIP() << "no python3 on the PATH";
   const Ran ran = shell("python3 -I -S '" + kExamples + "/horovod_mnist.py'");
   EXPECT_EQ(ran.code, 1);

@@ -163,7 +163,7 @@ TEST_F(CliGate, UnlikeMachinesOnlyByForce) {
   EXPECT_TRUE(contains(forced.out, "UNLIKE MACHINES: only the baseline ran on A CPU"));
 }
 
-TEST_F(CliGate, StoppedItSaysSoAndKeepsWhatItHas) {
+TEST_F(CliGate, StoppedItIsMarkedAndKeepsWhatItHas) {
   make("new.sleeps", "");
   const Ran ran = shell(
       "(until ls kept/first/new/logs/*.log > /dev/null 2>&1; do sleep 0.1; done; kill -INT $$) & "

@@ -80,7 +80,7 @@ TEST_F(CliHelp, EveryVerbStandsInTheList) {
   EXPECT_GT(listed, 15U);
 }
 
-TEST_F(CliHelp, SaysTypesChoicesAndDefaultsWithin100Columns) {
+TEST_F(CliHelp, ReportsTypesChoicesAndDefaultsWithin100Columns) {
   for (const std::string& command : kCommands) {
     const std::string help = read_help(command);
     const std::string options = help.substr(0, help.find("\nExample"));

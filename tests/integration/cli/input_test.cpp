@@ -231,7 +231,7 @@ TEST_F(CliInput, TheArchiveThatKerasCachesIsMnist) {
                  {"cut short", "keras/mnist.npz"});
 }
 
-TEST_F(CliInput, StagesOnceAndSaysHowLong) {
+TEST_F(CliInput, StagesOnceAndReportsHowLong) {
   const auto first = read_record("--stage fast");
   ASSERT_FALSE(first.is_null());
   EXPECT_GT(first.at("input").at("stage_seconds"), 0);
@@ -257,7 +257,7 @@ TEST_F(CliInput, ContradictionsAreRefused) {
                  {"for encoded images", "cache"});
 }
 
-TEST_F(CliInput, BenchTellsStagesAndEpochs) {
+TEST_F(CliInput, BenchReportsStagesAndEpochs) {
   const std::string on_digits = "bench input --data digits --epochs 2 ";
   const std::string bench = on_digits + "--size 40x50 ";
   const Ran table = paceline(bench);

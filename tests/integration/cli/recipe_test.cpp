@@ -47,6 +47,8 @@ TEST_F(CliRecipe, ContradictionsAreRefused) {
                  {"weight_decay_form", "--weight-decay"});
   expect_refused(kThreeSteps + "--weight-decay -1", 64, {"weight_decay", "at least 0"});
   expect_refused(kThreeSteps + "--label-smoothing 1.5", 64, {"label_smoothing", "at most 1"});
+  expect_refused(kThreeSteps + "--label-smoothing 0.1 --double-softmax", 64,
+                 {"label_smoothing cannot be combined with double_softmax"});
   expect_refused(kThreeSteps + "--until 0.98", 64,
                  {"until cannot be \"0.98\"", "test_accuracy=0.98"});
   expect_refused(kThreeSteps + "--until test_accuracy=98", 64, {"a share of the samples"});
@@ -135,7 +137,7 @@ TEST_F(CliRecipe, AGoalEndsTheRunAndIsTimed) {
   EXPECT_TRUE(contains(err_, "test_loss<=0.0001 was not reached in 2 epochs")) << err_;
 }
 
-TEST_F(CliRecipe, AnotherRecipeOnResumeIsSaid) {
+TEST_F(CliRecipe, AnotherRecipeOnResumeIsReported) {
   const std::string run =
       kWithMnist +
       "--train-limit 640 --test-limit 100 --epochs 4 --checkpoint-every 2steps --run-dir r ";

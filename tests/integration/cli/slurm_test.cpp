@@ -69,7 +69,7 @@ TEST_F(CliSlurm, TheScriptsOfADryRunCanBeSentByHand) {
       << unseen.err;
 }
 
-TEST_F(CliSlurm, VariablesOfTheShellAreSetAsideAndSaid) {
+TEST_F(CliSlurm, VariablesOfTheShellAreSetAsideAndReported) {
   const std::string submit = with(
       "play sbatch 'env | grep ^SBATCH_ > variables; echo 5'; play squeue :; "
       "export SBATCH_PARTITION=debug SBATCH_ACCOUNT=me SBATCH_REQUEUE=1");
@@ -152,7 +152,7 @@ TEST_F(CliSlurm, AMissingDataSetIsRefusedBeforeTheFirstCall) {
   EXPECT_FALSE(contains(planned.out, "warning: data set")) << planned.out;
 }
 
-TEST_F(CliSlurm, PointsTooLargeForTheNodesAreRefusedAndRowsWithoutABaseAreSaid) {
+TEST_F(CliSlurm, PointsTooLargeForTheNodesAreRefusedAndRowsWithoutABaseAreReported) {
   write("small.json", R"({"name": "x", "program": "/opt/paceline", "cores_per_node": 4,
                           "cpus_per_node": 8})");
   write("wide.json", R"({"name": "wide", "workload": "mnist-mlp", "fixed": {"device": "cpu",
@@ -191,7 +191,7 @@ TEST_F(CliSlurm, GpusOfANodeAreAskedOfSlurm) {
   EXPECT_TRUE(contains(all("smoke", ".points"), "\"--steps=2\""));
 }
 
-TEST_F(CliSlurm, AGpuProfileWithoutADeviceIsSaid) {
+TEST_F(CliSlurm, AGpuProfileWithoutADeviceIsReported) {
   write("gpus.json", R"({"name": "x", "program": "/opt/paceline", "gpus": {"form": "gres"}})");
   write("one.json", R"({"name": "one", "workload": "mnist-mlp", "axes": {"gpus": [1]}})");
   const Ran ran = paceline("submit one.json --site gpus.json --dry-run --scripts made");
@@ -359,7 +359,7 @@ TEST_F(CliSlurm, WhatIsForScriptsIsNotShownToPeople) {
   EXPECT_TRUE(contains(paceline("completion bash").out, "submit"));
 }
 
-TEST_F(CliSlurm, CoresThatTheProfileDoesNotTellAreThoseOfSlurmOrSaid) {
+TEST_F(CliSlurm, CoresThatTheProfileDoesNotReportAreThoseOfSlurmOrReported) {
   write("half.json", R"({"name": "half", "workload": "mnist-mlp", "fixed": {"device": "cpu",
       "backend": "self", "gpus": 1}, "derived": {"cpus_per_task": "cores / 2"}})");
   const std::string submit =

@@ -100,7 +100,7 @@ TEST_F(Trace, IsOffUnlessAskedFor) {
   EXPECT_FALSE(record.contains("trace"));
 }
 
-TEST_F(Trace, SaysWhatWasHidden) {
+TEST_F(Trace, ReportsWhatWasHidden) {
   const Ran ran =
       paceline(std::string(kTraced) +
                "--backend mirrored --cpus-per-replica 2 --comm-threads 1 --trace trace.json");

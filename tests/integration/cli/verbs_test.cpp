@@ -101,6 +101,16 @@ TEST_F(CliVerbs, VersionIsOneLine) {
   EXPECT_TRUE(std::regex_match(ran.out, line)) << ran.out;
 }
 
+TEST_F(CliVerbs, PagesOfTheDocsAreMadeOfTheTables) {
+  for (const std::string what : {"record", "findings"}) {
+    const Ran page = paceline("list " + what + " --markdown");
+    EXPECT_EQ(page.code, 0) << page.err;
+    EXPECT_EQ(page.out, to_text(PACELINE_SOURCE_DIR "/docs/" + what + ".md"))
+        << "write it anew: paceline list " << what << " --markdown > docs/" << what << ".md";
+    expect_refused("list " + what + " --json", 64, {"--json", "list " + what + " --markdown"});
+  }
+}
+
 TEST_F(CliVerbs, OptionsOfTheDocsAreThoseOfTheTable) {
   const Ran page = paceline("list parameters --markdown");
   EXPECT_EQ(page.code, 0) << page.err;

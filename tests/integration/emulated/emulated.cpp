@@ -24,10 +24,10 @@ class EmulatedWatch : public GpuWatch {
       all_[i].pci = pcis[i];
     }
   }
-  std::vector<GpuUtilization> stop() override { return all_; }
+  std::vector<GpuFacts> stop() override { return all_; }
 
  private:
-  std::vector<GpuUtilization> all_;
+  std::vector<GpuFacts> all_;
 };
 
 class EmulatedDriver : public GpuDriver {
@@ -62,11 +62,7 @@ class EmulatedDriver : public GpuDriver {
 std::unique_ptr<Device> make_emulated_device(const DeviceOptions& options) {
   auto runtime = cuda::make_host_runtime();
   auto products = cuda::make_host_products(*runtime);
-  cuda::CudaDeviceOptions wanted;
-  wanted.math = cuda::parse_math(options.precision);
-  wanted.replays = {options.graphs, options.step_graphs};
-  wanted.fused_sums = options.fused_sums;
-  return make_device_on(std::move(runtime), std::move(products), wanted);
+  return make_device_on(std::move(runtime), std::move(products), cuda::cuda_options(options));
 }
 std::unique_ptr<GpuDriver> make_emulated_driver() {
   return std::make_unique<EmulatedDriver>();

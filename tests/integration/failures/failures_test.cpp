@@ -219,7 +219,7 @@ TEST_F(Failures, APostMortemOfNothingIsRefused) {
   expect_refused("doctor --post-mortem .", 65, {"the folder has no files of a run"});
 }
 
-TEST_F(Failures, ABackendThatCannotSumIsSaidBeforeTheFirstStep) {
+TEST_F(Failures, ABackendThatCannotSumIsReportedBeforeTheFirstStep) {
   need("ring");
   const Ran ran =
       shell(std::string(kRun) +

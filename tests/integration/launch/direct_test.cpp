@@ -21,7 +21,7 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Direct, RanksKnowTheirPlaceAndAreHeard) {
+TEST(Direct, RanksKnowTheirPlaceAndTheirOutputArrives) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   // Also from within another launcher's job.
@@ -46,7 +46,7 @@ TEST(Direct, AKilledRankIsNamedAndTheOthersStopped) {
   EXPECT_LT(now_seconds() - start, 25);  // the other would sleep for 30 s
 }
 
-TEST(Direct, AHangingSurvivorIsStoppedAndTheStallTold) {
+TEST(Direct, AHangingSurvivorIsStoppedAndTheStallReported) {
   const double start = now_seconds();
   const RunVerdict verdict = spawn(2, "hangs");
   EXPECT_EQ(verdict.exit_code, 72);

@@ -29,7 +29,7 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Doctor, TellsMachineBackendsAndTools) {
+TEST(Doctor, ReportsMachineBackendsAndTools) {
   const Result run = doctor("", "");
   EXPECT_EQ(run.code, 0) << run.output;
   for (const char* part : {"affinity mask ", "NUMA nodes", "memory", "free in /dev/shm",

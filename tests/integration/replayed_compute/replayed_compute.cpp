@@ -144,7 +144,7 @@ class ReplayedComputeDevice final : public Device {
   DType activation() const override { return cpu_->activation(); }
   Support supports(const Operation& op) const override { return cpu_->supports(op); }
   Memory allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }
-  Probe probe() override { return cpu_->probe(); }
+  ProbeFacts probe() override { return cpu_->probe(); }
   Lane& compute_lane() override { return cpu_->compute_lane(); }
   Lane& copy_lane() override { return cpu_->copy_lane(); }
   Lane& comm_lane() override { return cpu_->comm_lane(); }

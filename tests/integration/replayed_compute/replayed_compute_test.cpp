@@ -40,7 +40,7 @@ TEST_F(ReplayedCompute, DurationsOfAnotherNetworkAreRefused) {
   EXPECT_EQ(ran.code, 65) << ran.err;
 }
 
-TEST_F(ReplayedCompute, WithoutDurationsItComputesAndSaysWhenGradientsAreReady) {
+TEST_F(ReplayedCompute, WithoutDurationsItComputesAndReportsWhenGradientsAreReady) {
   const Ran ran = paceline(run_ + "--gpus 1");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const Json record = Json::parse(ran.out);

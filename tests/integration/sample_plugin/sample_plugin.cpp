@@ -36,10 +36,10 @@ class SamplePluginWatch : public GpuWatch {
       all_[i].utilization = 0.5;
     }
   }
-  std::vector<GpuUtilization> stop() override { return all_; }
+  std::vector<GpuFacts> stop() override { return all_; }
 
  private:
-  std::vector<GpuUtilization> all_;
+  std::vector<GpuFacts> all_;
 };
 
 class SamplePluginDriver : public GpuDriver {

@@ -61,7 +61,7 @@ TEST_F(SweepPlan, OfManyPointsAHundredAreListed) {
 }
 
 // The plan is for another machine, maybe.
-TEST_F(SweepPlan, WhatCannotRunHereIsPlannedAndSaidSo) {
+TEST_F(SweepPlan, WhatCannotRunHereIsPlannedAndReported) {
   const Name self = find_name("backend", "self");
   if (!self.built) GTEST_SKIP() << "without the engine nothing is known of this machine";
   write_spec(R"("axes": {"gpus": [1, 4096], "backend": ["mirrored"]})");
@@ -77,7 +77,7 @@ TEST_F(SweepPlan, WhatCannotRunHereIsPlannedAndSaidSo) {
   expect_parts(nccl.out, {"backend nccl needs GPUs"});
 }
 
-TEST_F(SweepPlan, RowsWithoutABaseAreSaidBeforeTheFirstRun) {
+TEST_F(SweepPlan, RowsWithoutABaseAreReportedBeforeTheFirstRun) {
   write_spec(R"("axes": {"gpus": [2, 4], "backend": ["mirrored"]})");
   const Ran ran = sweep({"--dry-run"});
   EXPECT_EQ(ran.code, 0) << ran.err;

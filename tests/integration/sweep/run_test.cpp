@@ -116,7 +116,7 @@ TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
   EXPECT_EQ(report.at("tables").at(0).at("rows").size(), 2U);
 }
 
-TEST_F(Sweep, SetMakesOtherRunsAndSaysWhatChanged) {
+TEST_F(Sweep, SetMakesOtherRunsAndReportsWhatChanged) {
   write_spec(R"("axes": {"backend": ["self"]})");
   ASSERT_EQ(sweep({"--no-report"}).code, 0);
   const Ran ran = sweep({"--no-report", "--set", "steps=30"});

@@ -14,7 +14,7 @@ double accuracy_after(int epochs, std::uint64_t seed) {
   run.config.epochs = epochs;
   run.config.seed = seed;
   const auto result = train(run, training::mnist(0, 0));
-  return result.outcome.epochs.back().test_accuracy;
+  return result.outcome.quality.epochs.back().test_accuracy.value();
 }
 
 TEST(Accuracy, OneEpoch) {

@@ -154,7 +154,7 @@ TEST_F(CacheSharingTest, WhereOneCannotOpenItAllKeepTheirPart) {
   EXPECT_EQ(tasks[1].worker.counts.from_cache, 5U);
 }
 
-TEST_F(CacheSharingTest, ABadFolderIsToldAsAlways) {
+TEST_F(CacheSharingTest, ABadFolderIsReportedAsAlways) {
   options_.cache_folder = scratch_.path() / "no-such";
   expect_error(ErrorKind::input, {"no-such", "--cache-dir"}, [&] { share(); });
 }

@@ -63,8 +63,8 @@ void trains_like_the_cpu(const std::string& workload, int replicas, int input_th
   const Result result = train(run, data);
   EXPECT_LT(distance(result, expected), 1e-4);
   for (const auto& parameters : result.parameters) EXPECT_EQ(parameters, result.parameters[0]);
-  EXPECT_NEAR(result.outcome.epochs.back().test_loss, expected.outcome.epochs.back().test_loss,
-              1e-4);
+  EXPECT_NEAR(result.outcome.quality.epochs.back().test_loss.value(),
+              expected.outcome.quality.epochs.back().test_loss.value(), 1e-4);
   ASSERT_EQ(result.outcome.ranks.size(), static_cast<std::size_t>(replicas));
   for (const auto& rank : result.outcome.ranks) {
     ASSERT_EQ(rank.steps.size(), result.outcome.steps);
@@ -98,7 +98,7 @@ void is_traced(int replicas) {
   if (replicas > 1) {
     EXPECT_GT(traced.arrows, 0U);
   }
-  ASSERT_EQ(traced.overlap.size(), static_cast<std::size_t>(replicas));
+  EXPECT_GT(traced.facts.spans, 0);
   const JsonDocument document = read_json(trace.file);
   std::size_t steps = 0;
   for (const auto& event : document.value().at("traceEvents")) {
@@ -166,7 +166,8 @@ void follows_a_recipe(int replicas) {
   const Result result = train(run, data);
   EXPECT_LT(distance(result, expected), 1e-4);
   EXPECT_EQ(result.parameters[0], result.parameters.back());
-  EXPECT_EQ(result.outcome.epochs.back().test_top5, expected.outcome.epochs.back().test_top5);
+  EXPECT_EQ(result.outcome.quality.epochs.back().test_top5.value(),
+            expected.outcome.quality.epochs.back().test_top5.value());
   run.config.clip_norm = 0;
   EXPECT_GT(distance(train(run, data), expected), 1e-4);
 }
@@ -182,7 +183,7 @@ TEST(EmulatedGpu, SixteenBitsTrainTheSameOnAllReplicas) {
   run.make_device = [] { return emulated(cuda::Math::bf16); };
   const Result result = train(run, data);
   EXPECT_EQ(result.parameters[0], result.parameters[1]);
-  EXPECT_TRUE(std::isfinite(result.outcome.epochs.back().train_loss));
+  EXPECT_TRUE(std::isfinite(result.outcome.quality.epochs.back().train_loss.value()));
 }
 
 }  // namespace

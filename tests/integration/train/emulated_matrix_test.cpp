@@ -44,7 +44,7 @@ class EmulatedMatrix : public OnFakeNccl {
     run_.make_device = std::move(make_device);
     Result result = train(run_, data_);
     for (const auto& parameters : result.parameters) EXPECT_EQ(parameters, result.parameters[0]);
-    EXPECT_TRUE(std::isfinite(result.outcome.epochs.back().train_loss));
+    EXPECT_TRUE(std::isfinite(result.outcome.quality.epochs.back().train_loss.value()));
     return result;
   }
   Result train_on_cpu() {

@@ -23,7 +23,7 @@ namespace {
 std::unique_ptr<Device> emulated(cuda::ReplayOptions replays,
                                  std::unique_ptr<cuda::Runtime> runtime) {
   auto products = cuda::make_host_products(*runtime);
-  return make_device_on(std::move(runtime), std::move(products), {cuda::Math::fp32, replays, -1});
+  return make_device_on(std::move(runtime), std::move(products), {.replays = replays});
 }
 
 std::unique_ptr<Device> emulated(cuda::ReplayOptions replays = {},
@@ -77,7 +77,7 @@ TEST_F(EmulatedNccl, TrainsLikeReplicasOnTheCpu) {
     run.backend = "nccl";
     run.make_device = [] { return emulated(); };
     const Result result = train(run, data);
-    EXPECT_TRUE(result.outcome.gradients_in_backend_memory);
+    EXPECT_TRUE(result.outcome.plan.gradients_in_backend_memory);
     for (const auto& parameters : result.parameters) EXPECT_EQ(parameters, result.parameters[0]);
     double difference = 0, norm = 0;
     for (const auto& [name, values] : expected.parameters[0]) {

@@ -47,8 +47,9 @@ TEST(WorldSize, TwoReplicasOfHalfTheBatchEqualOneInDouble) {
     EXPECT_LT(relative_difference(b.parameters[0].at(name), values), 1e-10) << name;
     EXPECT_EQ(b.parameters[0].at(name), b.parameters[1].at(name)) << name;
   }
-  EXPECT_NEAR(b.outcome.epochs[0].train_loss, a.outcome.epochs[0].train_loss,
-              1e-10 * a.outcome.epochs[0].train_loss);
+  EXPECT_NEAR(b.outcome.quality.epochs[0].train_loss.value(),
+              a.outcome.quality.epochs[0].train_loss.value(),
+              1e-10 * a.outcome.quality.epochs[0].train_loss.value());
 }
 
 class Workloads : public testing::TestWithParam<const char*> {
@@ -64,16 +65,18 @@ TEST_P(Workloads, RanksEndWithTheSameBitsAndRunsRepeat) {
   const Result first = train(cpu_run(), data()), again = train(cpu_run(), data());
   EXPECT_EQ(first.parameters[0], first.parameters[1]);
   EXPECT_EQ(first.parameters, again.parameters);
-  EXPECT_EQ(first.outcome.parameter_checksum, again.outcome.parameter_checksum);
-  EXPECT_EQ(first.outcome.epochs[0].train_loss, again.outcome.epochs[0].train_loss);
+  EXPECT_EQ(first.outcome.quality.parameter_checksum, again.outcome.quality.parameter_checksum);
+  EXPECT_EQ(first.outcome.quality.epochs[0].train_loss.value(),
+            again.outcome.quality.epochs[0].train_loss.value());
   TrainingRun other = cpu_run();
   other.config.seed = 2;
-  EXPECT_NE(train(other, data()).outcome.parameter_checksum, first.outcome.parameter_checksum);
+  EXPECT_NE(train(other, data()).outcome.quality.parameter_checksum,
+            first.outcome.quality.parameter_checksum);
 }
 
 TEST_P(Workloads, OverlapBucketsAndInputThreadsChangeNoBit) {
   const Result plain = train(cpu_run(), data());
-  EXPECT_FALSE(plain.outcome.overlapped);
+  EXPECT_FALSE(plain.outcome.plan.overlapped);
   std::size_t buckets = 0;
   for (const double bucket_mb : {8.0, 0.05}) {
     for (const bool overlap : {false, true}) {
@@ -82,10 +85,10 @@ TEST_P(Workloads, OverlapBucketsAndInputThreadsChangeNoBit) {
       run.config.overlap = overlap;
       run.config.bucket_mb = run.config.last_bucket_mb = bucket_mb;
       const Result result = train(run, data());
-      EXPECT_EQ(result.outcome.overlapped, overlap);
+      EXPECT_EQ(result.outcome.plan.overlapped, overlap);
       EXPECT_EQ(result.parameters, plain.parameters)
           << "overlap " << overlap << ", buckets of " << bucket_mb << " MB";
-      buckets = result.outcome.bucket_bytes.size();
+      buckets = result.outcome.plan.bucket_bytes.size();
     }
   }
   EXPECT_GT(buckets, 1U) << "small buckets were not tried";
@@ -139,12 +142,13 @@ TEST(Outcome, CountsAreThoseOfTheRun) {
   const Result keep = train(run, small);
   EXPECT_EQ(keep.outcome.steps, 32U);  // twice 15 whole batches of 64 and one of 40
   EXPECT_EQ(keep.outcome.samples, 2000U);
-  ASSERT_EQ(keep.outcome.epochs.size(), 2U);
-  for (const EpochQuality& epoch : keep.outcome.epochs) {
+  ASSERT_EQ(keep.outcome.quality.epochs.size(), 2U);
+  for (const EpochFacts& epoch : keep.outcome.quality.epochs) {
     EXPECT_GT(epoch.test_accuracy, 0.3);
     EXPECT_LE(epoch.test_accuracy, 1);
   }
-  EXPECT_LT(keep.outcome.epochs[1].train_loss, keep.outcome.epochs[0].train_loss);
+  EXPECT_LT(keep.outcome.quality.epochs[1].train_loss.value(),
+            keep.outcome.quality.epochs[0].train_loss.value());
   ASSERT_EQ(keep.outcome.ranks.size(), 2U);
   for (const RankTimes& rank : keep.outcome.ranks) EXPECT_EQ(rank.steps.size(), 32U);
   run.config.drop_last = true;
@@ -164,8 +168,10 @@ TEST(Evaluation, DoesNotDependOnTheNumberOfReplicas) {
   run.config.replicas = 3;
   run.config.batch_per_replica = 20;
   const Result three = train(run, data());
-  EXPECT_EQ(one.outcome.epochs[0].test_accuracy, three.outcome.epochs[0].test_accuracy);
-  EXPECT_NEAR(one.outcome.epochs[0].test_loss, three.outcome.epochs[0].test_loss, 1e-6);
+  EXPECT_EQ(one.outcome.quality.epochs[0].test_accuracy.value(),
+            three.outcome.quality.epochs[0].test_accuracy.value());
+  EXPECT_NEAR(one.outcome.quality.epochs[0].test_loss.value(),
+              three.outcome.quality.epochs[0].test_loss.value(), 1e-6);
 }
 
 TEST(Samples, OfAnotherShapeThanTheNetworksAreRefused) {

@@ -47,19 +47,20 @@ TEST_F(EvaluationTest, DoesNotDependOnThreadsOrTheCache) {
   const InputOptions kept{.cache = CacheKind::decoded, .cache_bytes = 1 << 20};
   for (const int replicas : {1, 3}) {  // three have unequal shares
     const training::Result plain = train(replicas, 0, {});
-    ASSERT_EQ(plain.outcome.epochs.size(), 2U);
-    EXPECT_EQ(plain.outcome.input.evaluation.fetched, 2 * kTest);
-    EXPECT_EQ(plain.outcome.input.evaluation.decoded, 2 * kTest);
+    ASSERT_EQ(plain.outcome.quality.epochs.size(), 2U);
+    EXPECT_EQ(plain.outcome.input.evaluation->fetched, 2 * kTest);
+    EXPECT_EQ(plain.outcome.input.evaluation->decoded, 2 * kTest);
     for (const int threads : {0, 1, 3}) {
       const training::Result result = train(replicas, threads, kept);
       SCOPED_TRACE(std::to_string(replicas) + " replicas, " + std::to_string(threads) + " threads");
       for (std::size_t epoch = 0; epoch < 2; ++epoch) {
-        EXPECT_EQ(result.outcome.epochs[epoch].test_accuracy,
-                  plain.outcome.epochs[epoch].test_accuracy);
-        EXPECT_EQ(result.outcome.epochs[epoch].test_loss, plain.outcome.epochs[epoch].test_loss);
+        EXPECT_EQ(result.outcome.quality.epochs[epoch].test_accuracy.value(),
+                  plain.outcome.quality.epochs[epoch].test_accuracy.value());
+        EXPECT_EQ(result.outcome.quality.epochs[epoch].test_loss.value(),
+                  plain.outcome.quality.epochs[epoch].test_loss.value());
       }
-      EXPECT_EQ(result.outcome.input.evaluation.decoded, kTest);  // in the first epoch only
-      EXPECT_EQ(result.outcome.input.evaluation.from_cache, kTest);
+      EXPECT_EQ(result.outcome.input.evaluation->decoded, kTest);  // in the first epoch only
+      EXPECT_EQ(result.outcome.input.evaluation->from_cache, kTest);
     }
   }
 }
@@ -70,9 +71,10 @@ TEST_F(EvaluationTest, TakesWholeBatchesWhereStepsHaveSeveral) {
   run_.config.batch_per_replica = 8;
   run_.config.update = false;
   const training::Result parted = train(2, 1, {});
-  EXPECT_EQ(parted.outcome.input.evaluation.fetched, plain.outcome.input.evaluation.fetched);
+  EXPECT_EQ(parted.outcome.input.evaluation->fetched, plain.outcome.input.evaluation->fetched);
   run_.config.accumulate = 1;
-  EXPECT_EQ(train(2, 1, {}).outcome.epochs[0].test_loss, parted.outcome.epochs[0].test_loss);
+  EXPECT_EQ(train(2, 1, {}).outcome.quality.epochs[0].test_loss.value(),
+            parted.outcome.quality.epochs[0].test_loss.value());
 }
 
 // Tells which threads read.
@@ -130,8 +132,10 @@ TEST_F(EvaluationTest, EqualsThatOnSamplesInMemory) {
   run_.config.replicas = 2;
   run_.input_threads = 1;
   const training::Result a = training::train(run_, read), b = training::train(run_, held);
-  EXPECT_EQ(a.outcome.epochs[1].test_accuracy, b.outcome.epochs[1].test_accuracy);
-  EXPECT_NEAR(a.outcome.epochs[1].test_loss, b.outcome.epochs[1].test_loss, 1e-9);
+  EXPECT_EQ(a.outcome.quality.epochs[1].test_accuracy.value(),
+            b.outcome.quality.epochs[1].test_accuracy.value());
+  EXPECT_NEAR(a.outcome.quality.epochs[1].test_loss.value(),
+              b.outcome.quality.epochs[1].test_loss.value(), 1e-9);
 }
 
 // Replicas without a test sample of their own still take part.
@@ -141,8 +145,8 @@ TEST_F(EvaluationTest, MoreReplicasThanSamples) {
   run_.config.replicas = 3;
   run_.input_threads = 1;
   const training::Result three = training::train(run_, few);
-  EXPECT_EQ(three.outcome.input.evaluation.fetched, 2 * 2U);
-  EXPECT_GE(three.outcome.epochs[0].test_accuracy, 0);
+  EXPECT_EQ(three.outcome.input.evaluation->fetched, 2 * 2U);
+  EXPECT_GE(three.outcome.quality.epochs[0].test_accuracy.value(), 0);
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ TEST_F(Recipe, AccumulatedBatchesAreOneLargeOne) {
     one.config.bucket_mb = one.config.last_bucket_mb = 0.002;
     const Result whole = train(one, digits());
     EXPECT_EQ(whole.outcome.steps, 20U);
-    EXPECT_EQ(whole.outcome.bucket_bytes.size(), 1U) << "nothing is summed";
+    EXPECT_EQ(whole.outcome.plan.bucket_bytes.size(), 1U) << "nothing is summed";
     for (const auto& [replicas, batch, parts] :
          {std::tuple{1, 12, 4}, {2, 8, 3}, {3, 8, 2}, {2, 24, 1}}) {
       SCOPED_TRACE(std::to_string(replicas) + " x " + std::to_string(batch) + " x " +
@@ -148,12 +148,13 @@ TEST_F(Recipe, AccumulatedBatchesAreOneLargeOne) {
       other.config.accumulate = parts;
       const Result result = train(other, digits());
       EXPECT_EQ(result.outcome.steps, 20U);
-      EXPECT_EQ(result.outcome.global_batch, 48U);
+      EXPECT_EQ(result.outcome.plan.global_batch, 48U);
       EXPECT_EQ(result.outcome.samples, whole.outcome.samples);
       if (replicas > 1) {
-        EXPECT_GT(result.outcome.bucket_bytes.size(), 1U);
+        EXPECT_GT(result.outcome.plan.bucket_bytes.size(), 1U);
       }
-      EXPECT_NEAR(result.outcome.epochs[0].train_loss, whole.outcome.epochs[0].train_loss, 1e-10);
+      EXPECT_NEAR(result.outcome.quality.epochs[0].train_loss.value(),
+                  whole.outcome.quality.epochs[0].train_loss.value(), 1e-10);
       expect_near(result, whole, 1e-10);
     }
   }
@@ -238,25 +239,26 @@ TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
   run.config.epochs = 12;
   run.config.evaluate = Evaluate::epoch;
   const Result whole = train(run, digits());
-  ASSERT_EQ(whole.outcome.epochs.size(), 12U);
+  ASSERT_EQ(whole.outcome.quality.epochs.size(), 12U);
   EXPECT_FALSE(whole.outcome.goal_reached);
   double best = 0;
   std::size_t first = 0;  // epoch, from 0, whose accuracy is above half of the way
-  for (const EpochQuality& epoch : whole.outcome.epochs) best = std::max(best, epoch.test_accuracy);
+  for (const EpochFacts& epoch : whole.outcome.quality.epochs)
+    best = std::max(best, *epoch.test_accuracy);
   const double wanted = best / 2;
-  while (whole.outcome.epochs[first].test_accuracy < wanted) ++first;
+  while (whole.outcome.quality.epochs[first].test_accuracy.value() < wanted) ++first;
   run.config.until = Goal{Metric::test_accuracy, wanted};
   const Result ended = train(run, digits());
   EXPECT_TRUE(ended.outcome.goal_reached);
-  EXPECT_EQ(ended.outcome.epochs.size(), first + 1);
+  EXPECT_EQ(ended.outcome.quality.epochs.size(), first + 1);
   EXPECT_EQ(ended.outcome.steps, whole.outcome.steps / 12 * (first + 1));
   EXPECT_EQ(ended.parameters[0], ended.parameters[2]);
 
   run.config.evaluate_every = 5;
   const Result rarely = train(run, digits());
-  EXPECT_EQ(rarely.outcome.epochs.size(), (first / 5 + 1) * 5);
-  for (std::size_t i = 0; i < rarely.outcome.epochs.size(); ++i) {
-    EXPECT_EQ(rarely.outcome.epochs[i].test_accuracy >= 0, (i + 1) % 5 == 0) << i;
+  EXPECT_EQ(rarely.outcome.quality.epochs.size(), (first / 5 + 1) * 5);
+  for (std::size_t i = 0; i < rarely.outcome.quality.epochs.size(); ++i) {
+    EXPECT_EQ(rarely.outcome.quality.epochs[i].test_accuracy.has_value(), (i + 1) % 5 == 0) << i;
   }
   run.config.evaluate_every = 1;
   run.config.until = Goal{Metric::test_accuracy, 1};
@@ -276,19 +278,19 @@ TEST_F(Recipe, ARunThatReachedItsGoalIsDoneWhenResumed) {
   saving.run = scratch_.path() / "run";
   saving.workload = going_on.workload = "small";
   run.checkpoints = &saving;
-  EXPECT_EQ(train(run, digits()).outcome.epochs.size(), 1U);
+  EXPECT_EQ(train(run, digits()).outcome.quality.epochs.size(), 1U);
   going_on.resume = saving.run / "checkpoints" / "small-0001";
   run.checkpoints = &going_on;
   EXPECT_EQ(train(run, digits()).outcome.steps, 0U);
   run.config.until->value = 0.999;  // more is asked for
-  EXPECT_EQ(train(run, digits()).outcome.epochs.size(), 3U);
+  EXPECT_EQ(train(run, digits()).outcome.quality.epochs.size(), 3U);
 }
 
 TEST_F(Recipe, TopFiveIsCountedOverAllRanks) {
   TrainingRun run = make_run(1, 24, "cpu");
   run.config.evaluate = Evaluate::epoch;
   const Result one = train(run, digits());
-  for (const EpochQuality& epoch : one.outcome.epochs) {
+  for (const EpochFacts& epoch : one.outcome.quality.epochs) {
     EXPECT_GE(epoch.test_top5, epoch.test_accuracy);
     EXPECT_GE(epoch.train_top5, epoch.train_accuracy);
     EXPECT_LE(epoch.test_top5, 1);
@@ -298,9 +300,12 @@ TEST_F(Recipe, TopFiveIsCountedOverAllRanks) {
   run.config.replicas = 3;
   run.config.batch_per_replica = 8;
   const Result three = train(run, digits());
-  EXPECT_EQ(three.outcome.epochs[0].test_top5, still.outcome.epochs[0].test_top5);
-  EXPECT_EQ(three.outcome.epochs[0].train_top5, still.outcome.epochs[0].train_top5);
-  EXPECT_NE(still.outcome.epochs[0].test_top5, one.outcome.epochs.back().test_top5);
+  EXPECT_EQ(three.outcome.quality.epochs[0].test_top5.value(),
+            still.outcome.quality.epochs[0].test_top5.value());
+  EXPECT_EQ(three.outcome.quality.epochs[0].train_top5.value(),
+            still.outcome.quality.epochs[0].train_top5.value());
+  EXPECT_NE(still.outcome.quality.epochs[0].test_top5.value(),
+            one.outcome.quality.epochs.back().test_top5.value());
 }
 
 // A rate of zero moves nothing: the first step of a warm-up from it, and the end of a polynomial.

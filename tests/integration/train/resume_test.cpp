@@ -81,9 +81,10 @@ class Resume : public ::testing::Test {
     EXPECT_EQ(second.outcome.resumed_after, 17U);
     EXPECT_EQ(second.parameters, whole.parameters);
     EXPECT_EQ(second.statistics, whole.statistics);
-    ASSERT_EQ(second.outcome.epochs.size(), whole.outcome.epochs.size());
-    for (std::size_t i = 0; i < whole.outcome.epochs.size(); ++i) {
-      EXPECT_NEAR(second.outcome.epochs[i].train_loss, whole.outcome.epochs[i].train_loss, 1e-9);
+    ASSERT_EQ(second.outcome.quality.epochs.size(), whole.outcome.quality.epochs.size());
+    for (std::size_t i = 0; i < whole.outcome.quality.epochs.size(); ++i) {
+      EXPECT_NEAR(second.outcome.quality.epochs[i].train_loss.value(),
+                  whole.outcome.quality.epochs[i].train_loss.value(), 1e-9);
     }
   }
 
@@ -215,7 +216,7 @@ TEST_F(Resume, AtAnotherGlobalBatchTakesWhatIsLeftOfTheEpoch) {
   const Result result = train(other, data());
   EXPECT_EQ(result.outcome.samples, 400U - 200U - 2U * 32U);
   EXPECT_EQ(result.outcome.steps, 3U);  // 64, 64, 8
-  ASSERT_EQ(result.outcome.epochs.size(), 2U);
+  ASSERT_EQ(result.outcome.quality.epochs.size(), 2U);
 }
 
 TEST_F(Resume, AtAnotherWorldSizeTakesTheMeanOfRunningAverages) {
@@ -237,7 +238,7 @@ TEST_F(Resume, AtAnotherWorldSizeTakesTheMeanOfRunningAverages) {
   }
 }
 
-TEST_F(Resume, WritesWhatItIsTold) {
+TEST_F(Resume, WritesWhatItIsReported) {
   TrainingRun run = make_run(2, 25, 0);  // 4 steps an epoch
   run.config.epochs = 3;
   CheckpointSetup setup = every("1 epoch");
@@ -308,7 +309,7 @@ TEST_F(Resume, RefusesWhatWouldNotGoOnAsItBegan) {
                [&] { train(run, data()); });
 }
 
-TEST_F(Resume, ACheckpointThatCannotBeWrittenIsToldAndFailsTheRunAtItsEnd) {
+TEST_F(Resume, ACheckpointThatCannotBeWrittenIsReportedAndFailsTheRunAtItsEnd) {
   TrainingRun run = make_run(2, 16, 12);
   const CheckpointSetup setup = every("5 steps");
   run.checkpoints = &setup;

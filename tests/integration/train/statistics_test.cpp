@@ -103,7 +103,8 @@ class Statistics : public testing::Test {
 TEST_F(Statistics, OfReplicasDifferWhileParametersAgree) {
   const std::vector<Ended> ended = train(NormStatistics::averaged, data_);
   EXPECT_NE(ended[0].statistics, ended[1].statistics);
-  EXPECT_EQ(ended[0].outcome.parameter_checksum, ended[1].outcome.parameter_checksum);
+  EXPECT_EQ(ended[0].outcome.quality.parameter_checksum,
+            ended[1].outcome.quality.parameter_checksum);
 }
 
 TEST_F(Statistics, EvaluationTakesTheirMeanOrEachItsOwn) {
@@ -114,8 +115,8 @@ TEST_F(Statistics, EvaluationTakesTheirMeanOrEachItsOwn) {
   const double with_mean = (averaged[0].mean.loss + averaged[1].mean.loss) / samples;
   const double with_own = (local[0].own.loss + local[1].own.loss) / samples;
   EXPECT_NE(with_mean, with_own);
-  EXPECT_NEAR(averaged[0].outcome.epochs.back().test_loss, with_mean, 1e-12);
-  EXPECT_NEAR(local[0].outcome.epochs.back().test_loss, with_own, 1e-12);
+  EXPECT_NEAR(averaged[0].outcome.quality.epochs.back().test_loss.value(), with_mean, 1e-12);
+  EXPECT_NEAR(local[0].outcome.quality.epochs.back().test_loss.value(), with_own, 1e-12);
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_P(Step, PhasesSumToIt) {
       }
       step_seconds += step.total;
     }
-    EXPECT_LE(step_seconds, 1.01 * result.outcome.fit_seconds);
+    EXPECT_LE(step_seconds, 1.01 * *result.outcome.timing.fit_seconds);
     EXPECT_GT(rank.communication_busy, 0);
   }
 }

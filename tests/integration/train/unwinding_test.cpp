@@ -136,7 +136,7 @@ class SlowlyCopied final : public Device {
     std::memcpy(to, host, bytes);
     note_copy();
   }
-  Probe probe() override { return inner_->probe(); }
+  ProbeFacts probe() override { return inner_->probe(); }
   Lane& compute_lane() override { return inner_->compute_lane(); }
   Lane& copy_lane() override { return inner_->copy_lane(); }
   Lane& comm_lane() override { return inner_->comm_lane(); }

@@ -141,7 +141,7 @@ TEST(Report, PointsThatHaveNotRunHaveNoRecordsToLinkTo) {
   EXPECT_EQ(page.str().find("href=\"\""), std::string::npos);
 }
 
-TEST(Report, PointsWhoseRecordsCannotBeReadAreNotSaidToBeNotRun) {
+TEST(Report, PointsWhoseRecordsCannotBeReadAreNotReportedToBeNotRun) {
   const TemporaryFolder folder;
   const Store store(folder / "quick");
   int index = 0;

@@ -105,7 +105,7 @@ TEST(BootstrapAddress, OnOneNodeIsLoopback) {
   EXPECT_FALSE(address.across_nodes);
 }
 
-TEST(BootstrapAddress, SaysWhatIsMissing) {
+TEST(BootstrapAddress, ReportsWhatIsMissing) {
   expect_error(ErrorKind::usage, {"rank 0 of 4", "set PACELINE_STORE"},
                [] { find_bootstrap(make_process(0, 4, 2, "PMI (PMI_RANK)"), {}); });
   expect_error(ErrorKind::usage, {"PACELINE_TOKEN"}, [] {

@@ -75,7 +75,7 @@ std::vector<std::string> check_all(const std::vector<Rows>& of_ranks) {
 }
 
 // Every rank throws the same, so that none is left waiting.
-TEST(Agreement, AllRanksHearOfTheDifference) {
+TEST(Agreement, AllRanksReceiveTheDifference) {
   const Rows same{{"seed", "1"}};
   EXPECT_EQ(check_all({same, same, same}), std::vector<std::string>(3));
   for (const std::string& line : check_all({same, same, {{"seed", "1234567"}}})) {

@@ -129,7 +129,7 @@ TEST(LivenessConnection, ARankThatExitsWithoutGoodbyeIsGone) {
   EXPECT_EQ(zero.heard(), "rank 2 on " + this_host() + " is gone");
 }
 
-TEST(LivenessConnection, WhoJoinsAfterALossHearsOfIt) {
+TEST(LivenessConnection, WhoJoinsAfterALossIsInformed) {
   RankProcess process;
   World world(3);
   Rank zero(world.where, 0);
@@ -153,7 +153,7 @@ TEST(LivenessConnection, ACleanLeaveIsNotReported) {
   EXPECT_EQ(zero.calls(), 0);
 }
 
-TEST(LivenessConnection, AnAbortSaysWhyToAllOthersOnce) {
+TEST(LivenessConnection, AnAbortReportsWhyToAllOthersOnce) {
   World world(3);
   Rank zero(world.where, 0), one(world.where, 1), two(world.where, 2);
   one.control().abort("out of memory");

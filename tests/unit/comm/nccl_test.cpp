@@ -113,7 +113,7 @@ TEST_F(Nccl, MayBlock) {
   on_every(communicators, [](Communicator& all) { EXPECT_EQ(sum_partials(all, 2.0F), 4.0F); });
 }
 
-TEST_F(Nccl, SaysWhatIsInUse) {
+TEST_F(Nccl, ReportsWhatIsInUse) {
   const auto nccl = backend();
   auto communicators = nccl->connect(replicas(2));
   EXPECT_NE(nccl->description().find("transports not known"), std::string::npos);
@@ -274,7 +274,7 @@ TEST(NcclLog, TransportsAreCountedWithoutWhichAdapter) {
   EXPECT_EQ(nccl::transports_in("nothing of the kind"), "");
 }
 
-TEST(NcclLog, SaysWhatNcclWarnedOfLast) {
+TEST(NcclLog, ReportsWhatNcclWarnedOfLast) {
   EXPECT_EQ(nccl::warnings_in("n1:7:9 [0] NCCL INFO Bootstrap: Using eth0\n"), "");
   std::string log;
   for (const char* warning : {"one", "two", "two", "three", "four"}) {
@@ -283,7 +283,7 @@ TEST(NcclLog, SaysWhatNcclWarnedOfLast) {
   EXPECT_EQ(nccl::warnings_in(log), "two; three; four");
 }
 
-TEST(NcclLog, TellsRanksOfANodeThatDoNotCopyDirectly) {
+TEST(NcclLog, ReportsRanksOfANodeThatDoNotCopyDirectly) {
   const std::string
       within = "n1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read\n",
       between = "n1:7:9 [0] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0\n",
@@ -296,7 +296,7 @@ TEST(NcclLog, TellsRanksOfANodeThatDoNotCopyDirectly) {
   EXPECT_EQ(nccl::detour_in(network, hosts), "ranks 0 and 1 by NET/Socket");
 }
 
-TEST(NcclBackend, WithoutTheLibraryItSaysWhereItWouldLook) {
+TEST(NcclBackend, WithoutTheLibraryItReportsWhereItWouldLook) {
   Membership membership;
   const auto nccl = make_backend("nccl", backend_table(), wrapper_table());
   // Where the toolkit that this was built with has one, that it needs a GPU.

@@ -32,7 +32,7 @@ TEST(Stack, WhatDoesNotFitIsRefused) {
 }
 
 // One task has nothing to sum with others, whatever stands behind the slash.
-TEST(Stack, OneTaskSaysThatNothingIsBetween) {
+TEST(Stack, OneTaskReportsThatNothingIsBetween) {
   const auto backend = make_backend("mirrored/ring", backend_table(), wrapper_table());
   Membership membership;
   membership.replicas_here = 2;

@@ -104,7 +104,7 @@ TEST_F(Watched, LastWordsThatStickAreLeftUnsaid) {
   *free = true;
 }
 
-TEST_F(Watched, ACallThatDoesNotReturnSaysItsCure) {
+TEST_F(Watched, ACallThatDoesNotReturnReportsItsCure) {
   StallMonitor stall_monitor(setup(10, 0.1, 0.1));
   const StallMonitor::Call call(&stall_monitor, "connecting the ranks by NCCL",
                                 "set NCCL_SOCKET_IFNAME");

@@ -95,7 +95,7 @@ TEST(Store, ATakenPortIsPassedOver) {
   expect_error(ErrorKind::usage, {"127.0.0.1", "PACELINE_PORTS"}, [&] { StoreServer(where, 1); });
 }
 
-TEST(Store, BindsOnlyWhereTold) {
+TEST(Store, BindsToTheGivenAddressOnly) {
   expect_error(ErrorKind::usage, {"every interface"}, [] { StoreServer(any_port("0.0.0.0"), 1); });
   expect_error(ErrorKind::usage, {"every interface"}, [] { StoreServer(any_port("::"), 1); });
   // 192.0.2.0/24 is for documentation: no machine has it.
@@ -162,7 +162,7 @@ TEST(Store, AnotherRunsStoreOnAPortIsPassedOver) {
   EXPECT_EQ(StoreClient(where, 0, kPatience).server(), world.server.address());
 }
 
-TEST(Store, AWrongTokenIsRefusedAndTheUserHearsIt) {
+TEST(Store, AWrongTokenIsRefusedAndReported) {
   World world(2);
   BootstrapAddress wrong = world.where;
   wrong.token = "wrong token!";

@@ -55,7 +55,7 @@ TEST(Supervision, AWrapperHandsOnWhatItWraps) {
   EXPECT_EQ(&cast.supervision(), &noted);
 }
 
-TEST(Supervision, TheRecorderTellsItToo) {
+TEST(Supervision, TheRecorderNotesItToo) {
   Noted noted;
   auto recording = std::make_shared<Recording>();
   recording->rings.push_back(std::make_shared<FlightRing>(FlightRing::Identity{}, std::nullopt));

@@ -49,7 +49,7 @@ TEST(WatchChild, AGrandchildThatNeverStopsPrintingIsNotWaitedFor) {
   EXPECT_LT(now_seconds() - start, 15);
 }
 
-TEST(NamedPipe, IsHeardBesideTheChild) {
+TEST(NamedPipe, IsReadBesideTheChild) {
   const Scratch scratch;
   const auto file = scratch.path() / "pipe";
   std::string heard;
@@ -112,7 +112,7 @@ ChildSetup shell(const std::string& script) {
   return {{"/bin/sh", "-c", script}, environment_of_process()};
 }
 
-TEST(WatchChildren, EachIsHeardAndItsEndTold) {
+TEST(WatchChildren, OutputAndEndOfEachAreReported) {
   std::vector<std::string> said(2);
   const WatchOfMany watch =
       watch_children({shell("echo one >&2; exit 3"), shell("sleep 0.2; echo two >&2; kill -9 $$")},
@@ -138,7 +138,7 @@ TEST(WatchChildren, SurvivorsOfAFailureAreStopped) {
   EXPECT_LT(now_seconds() - start, 10);
 }
 
-TEST(WatchChildren, SeparateOutputIsHeardApart) {
+TEST(WatchChildren, SeparateOutputIsReadApart) {
   ChildSetup setup = shell("echo error >&2; echo output");
   setup.separate_output = true;
   std::string errors, output;

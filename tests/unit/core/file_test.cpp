@@ -106,7 +106,7 @@ TEST(File, FullTargetKeepsTheOldContentAndNoRemains) {
   EXPECT_EQ(scratch.files(), 1U);
 }
 
-TEST(File, FullDeviceSaysToFreeSpace) {
+TEST(File, FullDeviceReportsToFreeSpace) {
   const Scratch scratch;
   // The temporary name is made beside the file, so a full device is met through a tiny tmpfs.
   const std::string script =

@@ -76,7 +76,7 @@ TEST(Half, RoundsToNearestAndTiesToEven) {
   EXPECT_EQ(narrowed(1.0F + 3 * 0x1p-11F, to_f16), 0x3c02);
 }
 
-TEST(Half, RangeEndsAsIeeeSays) {
+TEST(Half, RangeEndsAsInIeee754) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(narrowed(65504.0F, to_f16), 0x7bff);
   EXPECT_EQ(narrowed(65519.9F, to_f16), 0x7bff);

@@ -34,7 +34,7 @@ TEST(Json, ErrorsNameLineAndColumn) {
   refuse("{\"a\": \"\xff\xfe\"}", {"not JSON: a text is not UTF-8"});
 }
 
-TEST(Json, ErrorsSayWhatIsWrongInFewWords) {
+TEST(Json, ErrorsReportWhatIsWrongInFewWords) {
   refuse("# comment", {"spec.json:1:1: not JSON: '#' is not a value"});
   refuse("{\"a\": nan}", {"'nan' is not a value"});
   refuse("{\"a\": -Infinity}", {"not JSON: invalid number; expected digit after '-'"});

@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-TEST(Utf8, TellsTextFromBytes) {
+TEST(Utf8, DistinguishesTextFromBytes) {
   for (const char* text : {"", "plain", "\u00b1", "\u20ac", "\U0001f680", "\xf4\x8f\xbf\xbf"}) {
     EXPECT_TRUE(is_utf8(text)) << text;
   }

@@ -26,12 +26,12 @@ TEST(NvmlOnCard, AnswersForTheCardThatCudaSees) {
   ASSERT_EQ(cudaDeviceGetPCIBusId(pci.data(), pci.size(), 0), cudaSuccess);
   UtilizationSampler sampler(Nvml::open(), {pci.data()});
   std::this_thread::sleep_for(std::chrono::milliseconds(550));
-  const GpuUtilization all = sampler.stop().front();
+  const GpuFacts all = sampler.stop().front();
   EXPECT_GE(all.samples, 3);
   EXPECT_NE(all.name, "unknown");
   EXPECT_TRUE(all.memory_bytes_total);
-  std::printf("%s %s, driver %s, %d samples\n", all.pci.c_str(), all.name.c_str(),
-              all.driver.c_str(), all.samples);
+  std::printf("%s %s, driver %s, %s samples\n", all.pci.c_str(), all.name.c_str(),
+              all.driver.c_str(), text(all.samples).c_str());
   std::printf("utilization %s, memory %s, SM %s of %s MHz, memory %s MHz\n",
               text(all.utilization).c_str(), text(all.memory_utilization).c_str(),
               text(all.sm_mhz).c_str(), text(all.most_sm_mhz).c_str(),
@@ -41,7 +41,7 @@ TEST(NvmlOnCard, AnswersForTheCardThatCudaSees) {
               text(all.throttled).c_str(), text(all.power_capped_share).c_str());
   std::printf("ECC %s (%s errors), MIG %s, MPS %s, compute mode %s\n", text(all.ecc).c_str(),
               text(all.uncorrected_errors).c_str(), text(all.mig).c_str(), text(all.mps).c_str(),
-              all.compute_mode.value_or("not known").c_str());
+              all.compute_mode.c_str());
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class NvmlTest : public testing::Test {
   static void set(const char* name, const char* value) { setenv(name, value, 1); }
 };
 
-TEST_F(NvmlTest, ACardTellsWhatItIs) {
+TEST_F(NvmlTest, ACardReportsWhatItIs) {
   const auto nvml = Nvml::open();
   EXPECT_EQ(nvml->driver_version(), "580.95.05");
   const NvmlGpu gpu(nvml, kPci);
@@ -63,7 +63,7 @@ TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
   EXPECT_FALSE(gpu.memory());
   EXPECT_FALSE(gpu.mps());
   EXPECT_FALSE(gpu.near_cpus());
-  const GpuUtilization all = UtilizationSampler(nvml, {kPci}).stop().front();
+  const GpuFacts all = UtilizationSampler(nvml, {kPci}).stop().front();
   EXPECT_EQ(all.name, "unknown");
   EXPECT_GE(all.samples, 1);
   EXPECT_FALSE(all.utilization);
@@ -71,7 +71,7 @@ TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
   EXPECT_FALSE(all.joules);
 }
 
-TEST_F(NvmlTest, WhatCannotBeAskedIsSaidWithTheCure) {
+TEST_F(NvmlTest, WhatCannotBeAskedIsReportedWithTheCure) {
   expect_error(ErrorKind::usage, {"Not Found", "GPU 0000:99:00.0", "nvidia-smi"},
                [] { NvmlGpu(Nvml::open(), "0000:99:00.0"); });
   set("FAKE_NVML_INIT", "9");
@@ -93,7 +93,7 @@ TEST_F(NvmlTest, ARunIsSampledByOneThreadThatIsNotOurs) {
     return lines;
   };
   while (count() < 6) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const GpuUtilization all = sampler.stop().front();
+  const GpuFacts all = sampler.stop().front();
   EXPECT_EQ(all.pci, kPci);
   EXPECT_EQ(all.driver, "580.95.05");
   EXPECT_GE(all.samples, 2);
@@ -111,7 +111,7 @@ TEST_F(NvmlTest, ARunIsSampledByOneThreadThatIsNotOurs) {
 
 TEST_F(NvmlTest, ACardThatSlowsDownMarksTheRun) {
   set("FAKE_NVML_LIMITS", "0x44");
-  const GpuUtilization hot = UtilizationSampler(Nvml::open(), {kPci}).stop().front();
+  const GpuFacts hot = UtilizationSampler(Nvml::open(), {kPci}).stop().front();
   EXPECT_EQ(hot.throttled, true);
   EXPECT_EQ(hot.clock_limits, (std::vector<std::string>{"power cap", "hardware thermal"}));
   EXPECT_EQ(hot.power_capped_share, 1.0);
@@ -121,7 +121,7 @@ TEST(Summary, APowerCapAndIdlenessAreNoThrottling) {
   GpuSample idle, capped;
   idle.clock_limits = static_cast<std::uint64_t>(ClockLimit::idle);
   capped.clock_limits = static_cast<std::uint64_t>(ClockLimit::power_cap);
-  const GpuUtilization all = summarise({idle, capped, idle, idle});
+  const GpuFacts all = summarise({idle, capped, idle, idle});
   EXPECT_EQ(all.throttled, false);
   EXPECT_EQ(all.power_capped_share, 0.25);
   EXPECT_EQ(all.clock_limits, std::vector<std::string>{"power cap"});
@@ -135,7 +135,7 @@ TEST(Summary, MeansAreOverTheSamplesThatKnow) {
   two.sm_mhz = 1500;
   two.celsius = 70;
   one.celsius = 80;
-  const GpuUtilization all = summarise({one, none, two});
+  const GpuFacts all = summarise({one, none, two});
   EXPECT_EQ(all.samples, 3);
   EXPECT_EQ(all.utilization, 0.75);
   EXPECT_EQ(all.sm_mhz, 1250);

@@ -75,7 +75,7 @@ TEST_F(GpuRuntime, TheDriverDescribesEachCard) {
   EXPECT_NE(runtime_->description().find("NVIDIA H200 at 0000:02:00.0"), std::string::npos);
 }
 
-TEST_F(GpuRuntime, WithoutAGpuItSaysWhy) {
+TEST_F(GpuRuntime, WithoutAGpuItReportsWhy) {
   std::string why;
   fake_cuda::reset({{}, 0, cudaErrorInsufficientDriver});
   EXPECT_TRUE(make_gpu_driver()->visible(why).empty());

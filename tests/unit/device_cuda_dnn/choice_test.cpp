@@ -191,7 +191,7 @@ TEST(Choice, WithoutMemoryIsTheFirst) {
   EXPECT_EQ(ways.tuner.captured, 0);
 }
 
-TEST(Choice, OfNothingSaysWhy) {
+TEST(Choice, OfNothingReportsWhy) {
   Ways ways(std::vector<Ways::Way>{{.builds = false}});
   expect_error(ErrorKind::usage, {"a product", "engine 99 varies"},
                [&] { ways.choose_by(kMeasured); });

@@ -175,7 +175,7 @@ TEST_F(Choices, WithoutAPathStayInMemory) {
   EXPECT_EQ(file.problem(), "");
 }
 
-TEST_F(Choices, ThatCannotBeWrittenSaySo) {
+TEST_F(Choices, ThatCannotBeWrittenAreMarked) {
   write(scratch_.path() / "file", "");
   ChoicesFile file(scratch_.path() / "file" / "choices.json");
   EXPECT_EQ(file.problem(), "");

@@ -33,14 +33,13 @@ class Products : public testing::Test {
     tuner_.seconds = [this] { return 1e-3 * ++calls_; };
     tuner_.name = "NVIDIA H200";
     kept_ = options_;
-    kept_.tuner = &tuner_;
+    kept_.tuner = {std::shared_ptr<void>(), &tuner_};  // not owned
     kept_.choices_file = scratch_.path() / "choices.json";
   }
 
   Choice choose(const ProductsOptions& options, const ConvRequest& request) {
     const auto products = make_products(options);
     products->conv(request);
-    products->save_choices();
     return products->choices().at(0);
   }
 
@@ -110,7 +109,7 @@ TEST_F(Products, OfOtherRulesOrCardsAreChosenAgain) {
   other.deterministic = true;
   EXPECT_EQ(choose(other, request).origin, Choice::Origin::measured);
   EXPECT_EQ(choose(other, request).origin, Choice::Origin::file);
-  other.compiled_convolutions = true;
+  other.thorough = true;
   EXPECT_EQ(choose(other, request).origin, Choice::Origin::measured);
   other.workspace_limit /= 2;
   EXPECT_EQ(choose(other, request).origin, Choice::Origin::measured);
@@ -165,7 +164,7 @@ TEST_F(Products, ThatAreDeterministicAreFewer) {
 }
 
 // Nothing that is compiled is offered for a described card where there is no driver.
-TEST_F(Products, ThatAreFusedNeedACardThatSaysTheyAreFaster) {
+TEST_F(Products, ThatAreFusedNeedACardThatReportsTheyAreFaster) {
   FusedRequest request{kShape, FusedKind::backward_relu_sums};
   request.shape.math = Math::bf16;
   const FusedBaseline baseline{[](const FusedOperands&, Stream) {},
@@ -229,7 +228,7 @@ TEST_F(Products, OutliveTheirMaker) {
   EXPECT_NE(plan->implementation().find("cuDNN engine"), std::string::npos);
 }
 
-TEST_F(Products, ThatNothingServesSayWhy) {
+TEST_F(Products, ThatNothingServesReportWhy) {
   ConvRequest huge{kShape, ConvPass::backward_data};
   huge.shape.in = std::numeric_limits<int>::max();
   const auto products = make_products(options_);

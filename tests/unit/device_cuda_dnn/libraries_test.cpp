@@ -17,7 +17,7 @@ TEST(ProductLibraries, ThatAreMissingAreNamedWithTheCure) {
                [&] { Libraries{names}; });
 }
 
-TEST(ProductLibraries, WithoutCudnnSaySo) {
+TEST(ProductLibraries, WithoutCudnnAreMarked) {
   LibraryNames names;
   // Something that opens in place of cuBLASLt, where that is missing too.
   names.cublas_lt = {"libc.so.6"};

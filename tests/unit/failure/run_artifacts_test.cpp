@@ -175,7 +175,7 @@ TEST_F(Folder, WhoLivesStillRuns) {
   EXPECT_EQ(still_running(remains_of_latest(path())), std::vector<int>{0});
 }
 
-TEST_F(Folder, NothingThereIsSaid) {
+TEST_F(Folder, NothingThereIsReported) {
   expect_error(ErrorKind::input, {"the folder has no files of a run", path().string()},
                [&] { remains_of_latest(path()); });
   expect_error(ErrorKind::input, {"not a folder"}, [&] { remains_of_latest(path() / "none"); });

@@ -63,7 +63,7 @@ TEST(Judge, OwnErrorWinsOverItsConsequences) {
   expect(judge(4, {lost, stall, cause, later}, ended(137), {kKilled, ""}), 65, "rank 2: bad file");
 }
 
-TEST(Judge, WhatAllSayIsSaidWithoutARank) {
+TEST(Judge, WhatAllReportHasNoRank) {
   expect(judge(2, {failed(0, 64, "too many", 2), failed(1, 64, "too many", 1)}, ended(64), {}), 64,
          "too many");
 }

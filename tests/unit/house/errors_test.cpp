@@ -99,7 +99,7 @@ TEST(Errors, HaveASubject) {
 
 // Who reads it cannot cure a defect of ours, nor that another rank died; a sentence that another
 // error or a reason brings has its own cure.
-TEST(Errors, SayWhatToDo) {
+TEST(Errors, ReportWhatToDo) {
   for (const Thrown& error : errors()) {
     if (!error.kind.ends_with("usage") && !error.kind.ends_with("input")) continue;
     const bool brings = error.call.find(".what()") != std::string::npos ||

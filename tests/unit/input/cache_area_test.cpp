@@ -151,7 +151,7 @@ TEST(CacheRegion, TheWrongProcessIsNoticed) {
   CacheRegion(area->address(), kSamples);
 }
 
-TEST(CacheRegion, WhatCannotBeMappedSaysWhatToLower) {
+TEST(CacheRegion, WhatCannotBeMappedReportsWhatToLower) {
   for (const auto reach : {CacheRegion::Reach::process, CacheRegion::Reach::node}) {
     expect_error(ErrorKind::usage, {"cannot be mapped", "--cache-mb"}, [&] {
       CacheRegion({kSamples, std::size_t{1} << 60}, reach, {});

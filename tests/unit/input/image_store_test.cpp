@@ -146,7 +146,7 @@ TEST_F(StoreTest, WhatDoesNotFitIsDecodedAgainOrKeptInAFile) {
   EXPECT_NE(with_file.description().find("kept in a file"), std::string::npos);
 }
 
-TEST_F(StoreTest, ABudgetThatHoldsNothingSaysWhatToChange) {
+TEST_F(StoreTest, ABudgetThatHoldsNothingReportsWhatToChange) {
   expect_error(
       ErrorKind::usage, {"cannot hold one decoded image", "--cache-mb", "--cache off"}, [&] {
         const InputOptions options{.cache = CacheKind::decoded, .cache_bytes = kValues - 1};

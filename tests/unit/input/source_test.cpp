@@ -357,7 +357,7 @@ TEST_F(SourceTest, BadCifar10) {
   refuse({"cut short", "data_batch_2.bin"});
 }
 
-TEST_F(SourceTest, SaysWhatItLookedFor) {
+TEST_F(SourceTest, ReportsWhatItLookedFor) {
   refuse({"holds no data set", "dataset_info.json", "data_batch_1.bin", "labels.csv", "train/"});
   expect_error(ErrorKind::input, {"not a folder"}, [] { open_image_set("no-such-folder"); });
 }

@@ -149,7 +149,7 @@ TEST(TfRecord, CutShortAnywhere) {
   }
 }
 
-TEST(TfRecord, SaysWhatAFileIsInstead) {
+TEST(TfRecord, ReportsWhatAFileIsInstead) {
   refuse_records("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 5\n",
                  {"git-lfs pointer"});
   refuse_records("<!DOCTYPE html><html></html>", {"web page"});

@@ -10,7 +10,7 @@ namespace {
 
 using Sets = std::vector<CpuSet>;
 
-TEST(Topology, CoresThreadsAndNodesAreTold) {
+TEST(Topology, CoresThreadsAndNodesAreReported) {
   const Topology machine = synthetic_topology("numa:2 core:2 pu:2");
   ASSERT_EQ(machine.cpus.size(), 8U);
   EXPECT_EQ(machine.machine_cores, 4);

@@ -42,7 +42,7 @@ TEST_F(Root, JobsOfThisNodeAreThoseWithAStepHere) {
   EXPECT_EQ(scan_node(job, root_).other_jobs, (std::set<std::string>{"23"}));
 }
 
-TEST_F(Root, WhereProcessesAreHiddenNothingIsSaid) {
+TEST_F(Root, WhereProcessesAreHiddenNothingIsReported) {
   add_process(root_, "12", "slurmstepd: [23.extern]");
   EXPECT_FALSE(jobs_here({{"SLURM_JOB_ID", "17"}}, root_));
   EXPECT_FALSE(jobs_here({}, root_));
@@ -55,7 +55,7 @@ TEST_F(Root, AFastNetworkIsSeen) {
   EXPECT_EQ(scan_node({}, root_).fabrics, (std::vector<std::string>{"mlx5_0", "cxi0"}));
 }
 
-TEST(Remarks, NothingUnusualNothingSaid) {
+TEST(Remarks, NothingUnusualHasNoRemark) {
   EXPECT_TRUE(find_remarks({}, {}).empty());
   EXPECT_TRUE(
       find_remarks({{"OMPI_MCA_pml", "ucx"}, {"http_proxy", ""}}, {{"mlx5_0"}, 4, {}}).empty());

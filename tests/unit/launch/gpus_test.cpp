@@ -80,7 +80,7 @@ TEST(Gpus, TwoRanksOnOneCardAreNamed) {
 }
 
 // Images of clouds call every host "localhost", and parts of a card (MIG) share its PCI id.
-TEST(Gpus, AreToldApartByTheirUuid) {
+TEST(Gpus, AreDistinguishedByTheirUuid) {
   const auto card = [](const char* uuid) {
     return describe_card({0, "0000:0a:00.0", uuid, ""}, "localhost");
   };

@@ -65,7 +65,7 @@ TEST_F(BusyTasks, ManyAreCut) {
             "a (1.0 CPUs), b (1.0 CPUs), c (0.5 CPUs) and 2 more");
 }
 
-TEST_F(BusyTasks, AKernelThatDoesNotTellNamesNone) {
+TEST_F(BusyTasks, AKernelThatDoesNotReportNamesNone) {
   EXPECT_TRUE(busy_tasks(
                   {0}, [] {}, kernel_.roots())
                   .empty());

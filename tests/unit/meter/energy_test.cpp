@@ -117,7 +117,7 @@ TEST_F(Energy, GracesPowerIsIntegrated) {
   EXPECT_NEAR(meter.reading(0, 0).joules, 3000, 1e-6);
 }
 
-TEST_F(Energy, WhatTellsNothingSaysWhy) {
+TEST_F(Energy, WhatReportsNothingReportsWhy) {
   EXPECT_TRUE(covered().empty());
   const std::string folder = "sys/cray/pm_counters/";
   kernel_.write(folder + "energy", "5 J 1 us\n");
@@ -133,7 +133,7 @@ TEST_F(Energy, WhatTellsNothingSaysWhy) {
 }
 
 // 1/2^32 joules a count, as the PMU says.
-TEST_F(Energy, RaplByPerfWherePowercapDoesNotTell) {
+TEST_F(Energy, RaplByPerfWherePowercapDoesNotReport) {
   power_pmu();
   std::vector<std::string> opened;
   double count = 0;

@@ -60,7 +60,7 @@ TEST_F(MachineLoadTest, StolenTimeIsBusy) {
   EXPECT_EQ(busy_because(meter.read()), "");
 }
 
-TEST_F(MachineLoadTest, AFewTicksSayNothing) {
+TEST_F(MachineLoadTest, AFewTicksReportNothing) {
   const LoadMeter meter = this->meter();
   kernel_.stat(1010, 1000);  // a tenth of a second, two ticks of it not ours
   own_.cpu_seconds += 0.08;
@@ -68,7 +68,7 @@ TEST_F(MachineLoadTest, AFewTicksSayNothing) {
   EXPECT_EQ(busy_because(meter.read()), "");
 }
 
-TEST_F(MachineLoadTest, AKernelThatDoesNotTellIsNotCalledQuiet) {
+TEST_F(MachineLoadTest, AKernelThatDoesNotReportIsNotCalledQuiet) {
   const LoadMeter meter({0}, kernel_.roots(), [] { return OwnUse{}; });
   const MachineLoad load = meter.read();
   EXPECT_FALSE(shows_busy(load));
@@ -111,7 +111,7 @@ TEST_F(MachineLoadTest, ControlGroupsOfVersion1) {
   EXPECT_NEAR(meter.read().limited_share.value(), 0.1, 1e-9);
 }
 
-TEST(MachineLoadHere, IsToldOfThisMachine) {
+TEST(MachineLoadHere, IsReportedOfThisMachine) {
   const LoadMeter meter({0, 1});
   double sum = 0;
   const double start = own_use().cpu_seconds;

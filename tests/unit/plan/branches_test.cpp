@@ -59,7 +59,7 @@ TEST(Branches, APoolingBehindANormKeepsItsWindow) {
   EXPECT_TRUE(named(plan, "c").bias_cancels);
 }
 
-TEST(Branches, EachLayerReadsWhatItWasToldTo) {
+TEST(Branches, EachLayerReadsItsInput) {
   const Plan plan = make_plan(resnet(), 2, DType::f32, fuse_nothing);
   EXPECT_EQ(texts(plan),
             (std::vector<std::string>{"input", "stem", "stem_bn", "stem_out", "a", "a_bn", "a_add",

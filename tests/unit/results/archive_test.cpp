@@ -223,7 +223,7 @@ TEST_F(Archive, IsNeverHalfWrittenAndReplacesNothing) {
   EXPECT_EQ(list_files(folder_.path())["a.tar.gz"], "mine");
 }
 
-TEST_F(Archive, LeavesOutWhatIsDamagedAndSaysSo) {
+TEST_F(Archive, LeavesOutWhatIsDamagedAndReportsIt) {
   const fs::path source = study();
   std::ofstream(source / "gpus=1/1.1.steps.gz") << "something else";
   fs::remove(source / "gpus=1/1.2.steps.gz");

@@ -108,7 +108,7 @@ TEST_F(Importing, NcclTestsGiveBothPlacements) {
   EXPECT_NEAR(sum / 50 / 1e9, 19.7866, 0.01);
 }
 
-TEST_F(Importing, RecordsSayWhereTheyAreFrom) {
+TEST_F(Importing, RecordsReportWhereTheyAreFrom) {
   const std::string file = sample("nccl-tests-all_reduce_perf.txt");
   const auto records = import(request("nccl-tests", {file}));
   const ImportFacts& facts = *records[0]->provenance.imported;
@@ -151,7 +151,7 @@ TEST_F(Importing, DamagedRowsOfNcclTestsAreRefused) {
   EXPECT_TRUE(has(cut[0]->collective->note, "the output has no end"));
 }
 
-TEST_F(Importing, OsuTellsNoRanksButThoseOfTwo) {
+TEST_F(Importing, OsuReportsNoRanksButThoseOfTwo) {
   const std::string file = sample("osu_allreduce.txt");
   EXPECT_TRUE(has(refusal(request("osu", {file})),
                   "osu_allreduce.txt:3: the file does not say how "
@@ -440,7 +440,7 @@ TEST_F(Importing, OneBadFileOfSeveralStopsAll) {
 }
 
 // Each sample is of its format alone.
-TEST_F(Importing, FormatsAreToldApart) {
+TEST_F(Importing, FormatsAreDistinguished) {
   const std::pair<const char*, const char*> samples[] = {
       {"nccl-tests", "nccl-tests-all_reduce_perf.txt"},
       {"osu", "osu_allreduce.txt"},

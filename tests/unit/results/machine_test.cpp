@@ -24,7 +24,7 @@ TEST(Machine, IsReadFromARecord) {
   EXPECT_FALSE(identify_machine(Record(json, "r")).is_known());
 }
 
-TEST(Machine, AreAlikeInAllThatBothTell) {
+TEST(Machine, AreAlikeInAllThatBothHave) {
   EXPECT_TRUE(alike(machine("A", 64, 256), machine("A", 64, 251)));
   EXPECT_FALSE(alike(machine("A"), machine("B")));
   EXPECT_FALSE(alike(machine("A", 64), machine("A", 2)));
@@ -42,7 +42,7 @@ TEST(Machine, KindsAreTheBestKnown) {
   EXPECT_EQ(kinds[1].text(), "A, 64 CPUs");
 }
 
-TEST(Machine, KindsHaveTheShortestNamesThatTellThemApart) {
+TEST(Machine, KindsHaveTheShortestDistinctNames) {
   using Names = std::vector<std::string>;
   const Machine xeon = machine("Intel(R) Xeon(R) CPU E5-2690 v4 @ 2.60GHz", 28, 256);
   const Machine epyc = machine("AMD EPYC 9654 96-Core Processor", 192, 768);
@@ -57,7 +57,7 @@ TEST(Machine, KindsHaveTheShortestNamesThatTellThemApart) {
             (Names{"A, 2 CPUs", "A, 4 CPUs"}));
 }
 
-TEST(Machine, WhatIsNotCountedIsTold) {
+TEST(Machine, WhatIsNotCountedIsReported) {
   EXPECT_EQ(not_counted_lines({"A", "", "B", "A"}),
             (std::vector<std::string>{"2 runs of another machine (A) are not counted",
                                       "1 run of another machine (B) is not counted"}));

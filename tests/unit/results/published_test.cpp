@@ -62,7 +62,7 @@ TEST(Published, ReadsTheTableShipped) {
   EXPECT_EQ(csc[0]->provenance.stack, "run_clm, synthetic, PyTorch 2.0.1+rocm5.4.2, 2023-09-28");
 }
 
-TEST(Published, ScalesNumbersAndLeavesOutWhatThePageDoesNotSay) {
+TEST(Published, ScalesNumbersAndLeavesOutWhatThePageDoesNotReport) {
   const auto records = read(kDescription, "gpus,minutes,who,remark\n2,1.5,\"a, b\",7\n4,1,,\n");
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[0]->timing.fit_seconds, 90);

@@ -285,7 +285,7 @@ TEST(Store, LoadsInOrderAndReportsWhatItIgnores) {
   EXPECT_NE(reasons[3].find("its name says otherwise"), std::string::npos) << reasons[3];
 }
 
-TEST(Store, WhatMayNotBeReadIsSaid) {
+TEST(Store, WhatMayNotBeReadIsReported) {
   const TemporaryFolder folder;
   const Store store(folder / "s");
   store.write("gpus=1", 1, sample_record(), "");

@@ -14,7 +14,7 @@ CheckpointSetup setup(const std::vector<std::pair<std::string, std::string>>& gi
   return checkpoint_setup("mnist-mlp", p, make_config(p).checkpoints, {}, "data", false);
 }
 
-TEST(RunCheckpoints, TheTableSaysWhatMustMatch) {
+TEST(RunCheckpoints, TheTableReportsWhatMustMatch) {
   const auto facts = setup({}).facts;
   EXPECT_EQ(facts.at("seed").on_change, OnChange::refused);
   EXPECT_EQ(facts.at("data_hash").on_change, OnChange::refused);

@@ -64,7 +64,7 @@ TEST(EnergyRecord, WhatIsNotMeasuredEverywhereIsNoFigure) {
   EXPECT_EQ(energy.trouble, "GPU counter: it covers 1 of 2 GPUs");
 }
 
-TEST(EnergyRecord, APartThatTellsNothingLeavesNoSum) {
+TEST(EnergyRecord, APartThatReportsNothingLeavesNoSum) {
   MeterFacts gpu = meter("GPU counter", "GPUs", 0);
   gpu.joules.reset();
   gpu.trouble = "2 s are too short: it takes 10 s";

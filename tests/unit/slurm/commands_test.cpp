@@ -40,7 +40,7 @@ TEST_F(Commands, SubmitReturnsTheIdAndPassesWordsAsTheyAre) {
   EXPECT_EQ(said("words"), "--parsable\n--chdir=/a 'b\n--dependency=afterany:1\n" + script + "\n");
 }
 
-TEST_F(Commands, ARefusalIsOneOnlyIfSlurmSaysSoAndTheJobIsNotThere) {
+TEST_F(Commands, ARefusalIsOneOnlyIfSlurmIsMarkedAndTheJobIsNotThere) {
   play("squeue", "exit 0");
   play("sacct", "exit 0");
   play("sbatch", "echo 'sbatch: error: Batch job submission failed: Invalid account' >&2\nexit 1");

@@ -76,7 +76,7 @@ TEST_F(NodesTest, JobsOfThisClusterAndPartitionCount) {
   EXPECT_EQ(nodes().other_machine(put(1, "K", 8, "saga", "gpu")), "") << "nothing else is known";
 }
 
-TEST_F(NodesTest, StatusSaysWhatIsNotCounted) {
+TEST_F(NodesTest, StatusReportsWhatIsNotCounted) {
   put(1, "L", 2);
   put(2, "J", 64);
   const auto runs = view_study(Journal(plan_.study), load_store(plan_.study),

@@ -88,7 +88,7 @@ TEST(Script, TheRequestOfAnArray) {
   EXPECT_FALSE(contains(text, "{{"));
 }
 
-TEST(Script, ErrorsHaveAFileOfTheirOwnWhereTheProfileSaysSo) {
+TEST(Script, ErrorsHaveAFileOfTheirOwnIfTheProfileAsksForIt) {
   const std::string one = script_text(site_with(""), make_array(shape(1, 2, 1, 0)), setup());
   EXPECT_FALSE(contains(one, "--error"));
   EXPECT_TRUE(contains(one, "element end --exit-code \"$code\" --log \"$log\""));

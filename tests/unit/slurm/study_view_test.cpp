@@ -139,7 +139,7 @@ TEST_F(StudyView, NoMoreThanTheSiteTakes) {
 }
 
 // Of six runs two were sent: the study is not done when these are.
-TEST_F(StudyView, WhatIsLeftForLaterIsToldAndForgotOnceItIsSent) {
+TEST_F(StudyView, WhatIsLeftForLaterIsReportedAndForgotOnceItIsSent) {
   const fs::path study = scratch_.path() / "few";
   plan_.study = study;
   const Submission submission = testing::make_submission(plan_, testing::site_with(""), {}, 1001,
@@ -179,7 +179,7 @@ TEST_F(StudyView, StatusHasALineAShapeAndABarAPoint) {
   EXPECT_EQ(json["runs"][2]["job"], "5_2");
 }
 
-TEST_F(StudyView, RunsThatLeftNoRecordGetOneThatSaysWhy) {
+TEST_F(StudyView, RunsThatLeftNoRecordGetOneThatReportsWhy) {
   record("mpi", 1, "completed");
   record("mpi", 2, "failed", "rank 1 was killed");
   const std::string history = "5_2|CANCELLED|0:15|n1\n5_3|TIMEOUT|0:0|n2\n5_4|NODE_FAIL|0:0|n1\n";

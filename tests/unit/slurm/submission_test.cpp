@@ -116,7 +116,7 @@ TEST_F(SubmissionTest, WavesDescribeARunOnce) {
   EXPECT_EQ(calls.find("--dependency", first + 1), std::string::npos) << "one collector, at last";
 }
 
-TEST_F(SubmissionTest, ALargeStudyIsToldInAFewLines) {
+TEST_F(SubmissionTest, ALargeStudyIsReportedInAFewLines) {
   std::vector<RunView> runs;
   for (int point = 0; point < 3000; ++point) {
     RunView run;
@@ -204,7 +204,7 @@ TEST_F(SubmissionTest, AnUnclearAnswerIsNoRefusalAndNothingIsSentTwice) {
   EXPECT_EQ(to_text(scratch_.path() / "calls"), "x\n");
 }
 
-TEST_F(SubmissionTest, ReasonsAreSaidOnceForAllRepeats) {
+TEST_F(SubmissionTest, ReasonsAreReportedOnceForAllRepeats) {
   std::vector<RunView> runs;
   for (int repeat = 1; repeat <= 5; ++repeat) {
     RunView run;

@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-TEST(StopRequests, SignalsAreHeardAndEndNothing) {
+TEST(StopRequests, SignalsAreNotedAndEndNothing) {
   for (const int signal : {SIGTERM, SIGUSR1}) {
     StopRequests requests("");
     EXPECT_EQ(requests.pending(), 0);

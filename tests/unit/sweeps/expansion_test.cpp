@@ -90,7 +90,7 @@ TEST(Expansion, DerivedFromAxesAndFromEachOther) {
   EXPECT_EQ(expansion.points[1].layout.cpus_per_task, 8);
 }
 
-TEST(Expansion, AnIncludedPointMaySayOtherwiseThanDerived) {
+TEST(Expansion, AnIncludedPointMayReportOtherwiseThanDerived) {
   const Expansion expansion = make_expansion(R"("axes": {"gpus": [1]},
       "derived": {"seed": "gpus + 1"}, "include": [{"gpus": 1, "seed": 9}])");
   EXPECT_EQ(plan_points(expansion), (Texts{"gpus=1,seed=2", "gpus=1,seed=9"}));
@@ -145,7 +145,7 @@ TEST(Expansion, ReorderedKeysGiveTheSamePoints) {
             identity(R"("fixed": {"bucket_mb": 8.0, "seed": 3, "gpus": 1})"));
 }
 
-TEST(Expansion, BackendsThatAreNotBuiltAreLeftOutAndSaidSo) {
+TEST(Expansion, BackendsThatAreNotBuiltAreLeftOutAndReported) {
   const auto& backends = known_names().backends;
   const auto absent = std::find_if(backends.begin(), backends.end(), [](const Name& name) {
     return !name.built && name.name != "self";
@@ -185,7 +185,7 @@ TEST(Expansion, WithoutACpuKeyEachReplicaHasAsMany) {
                    .parameters.find("cpus_per_task"));
 }
 
-TEST(Expansion, PointsThatCannotRunHereAreLeftOutAndSaidSo) {
+TEST(Expansion, PointsThatCannotRunHereAreLeftOutAndReported) {
   PACELINE_NEEDS_ENGINE();
   const Spec spec = spec_with(R"("fixed": {"backend": "mpi", "cpus_per_replica": 1},
                                  "axes": {"gpus": [1, 4], "seed": [1, 2]}, "control": true)");
@@ -280,7 +280,7 @@ std::string error_in(const std::string& keys, int cores = 8) {
   return catch_error([&] { make_expansion(keys, cores); });
 }
 
-TEST(ExpansionErrors, AnEmptyProductSaysTheCores) {
+TEST(ExpansionErrors, AnEmptyProductReportsTheCores) {
   expect_parts(error_in("\"axes\": {\"gpus\": [4, 8]},\n\"where\": \"gpus <= cores\"", 2),
                {"no points", "cores is 2", "s.json:2", "widen"});
   expect_parts(error_in(R"("axes": {"gpus": [1]}, "exclude": [{"gpus": 1}])"),

@@ -78,7 +78,7 @@ TEST_F(Inventory, ACompletedRecordIsDoneForItsRepeatOnly) {
   EXPECT_FALSE(runs[3].other_build);
 }
 
-TEST_F(Inventory, AFailedOneIsRunAgainAndSaysWhy) {
+TEST_F(Inventory, AFailedOneIsRunAgainAndReportsWhy) {
   Json json = record();
   json["status"] = "timeout";
   json["reason"] = "took longer than 3 s";
@@ -154,6 +154,18 @@ TEST_F(Inventory, AnEditedProgramIsAnotherBuild) {
   }
   resolved_[0].program = ProgramFacts{};
   EXPECT_FALSE(first().other_build) << "nothing is known of it";
+}
+
+TEST_F(Inventory, ARecordOfThisBuildIsFoundBehindAnother) {
+  Json old = record();
+  old["provenance"]["commit"] = "abc0000";
+  put(old);
+  Json now = record();
+  now["attempt"] = 2;
+  put(now);
+  resolved_[0].build = build_of_record();
+  EXPECT_FALSE(first().other_build);
+  EXPECT_EQ(first(true).state, RunState::done);
 }
 
 TEST_F(Inventory, ARecordOfAnotherMachineServesNoRun) {

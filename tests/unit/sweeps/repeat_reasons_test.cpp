@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-TEST(RepeatReasons, AReasonIsSaidOnce) {
+TEST(RepeatReasons, AReasonIsReportedOnce) {
   EXPECT_EQ(summarize_reasons({}), "");
   EXPECT_EQ(summarize_reasons({{2, "killed"}}), "repeat 2: killed");
   EXPECT_EQ(summarize_reasons({{3, "a"}, {1, "a"}, {2, "b"}}), "repeats 1, 3: a; repeat 2: b");

@@ -145,7 +145,7 @@ TEST(EventLog, MakesKerasFolders) {
 }
 
 // In a child process whose files may not grow: as on a full disk.
-TEST(EventLog, OnAFullDiskSaysSoAndLeavesWholeRecords) {
+TEST(EventLog, OnAFullDiskIsMarkedAndLeavesWholeRecords) {
   const Scratch scratch;
   const pid_t child = fork();
   ASSERT_GE(child, 0);

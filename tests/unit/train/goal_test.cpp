@@ -6,8 +6,8 @@
 namespace paceline {
 namespace {
 
-EpochQuality quality(double loss, double accuracy, double top5) {
-  EpochQuality quality;
+EpochFacts quality(double loss, double accuracy, double top5) {
+  EpochFacts quality;
   quality.test_loss = loss;
   quality.test_accuracy = accuracy;
   quality.test_top5 = top5;
@@ -32,14 +32,14 @@ TEST(Goal, IsReadAsPeopleWriteIt) {
 }
 
 TEST(Goal, IsMetByAnEvaluation) {
-  const EpochQuality good = quality(0.1, 0.98, 0.999);
+  const EpochFacts good = quality(0.1, 0.98, 0.999);
   EXPECT_TRUE(parse_goal("test_accuracy=0.98").met_by(good));
   EXPECT_FALSE(parse_goal("test_accuracy=0.9801").met_by(good));
   EXPECT_TRUE(parse_goal("test_top5=0.99").met_by(good));
   EXPECT_FALSE(parse_goal("test_top5=0.99").met_by(quality(0.1, 0.98, -1)));
   EXPECT_TRUE(parse_goal("test_loss=0.1").met_by(good));
   EXPECT_FALSE(parse_goal("test_loss=0.09").met_by(good));
-  EXPECT_FALSE(parse_goal("test_loss=0.1").met_by(EpochQuality{})) << "not evaluated";
+  EXPECT_FALSE(parse_goal("test_loss=0.1").met_by(EpochFacts{})) << "not evaluated";
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ std::vector<Heard> run(const std::vector<std::size_t>& stops, std::size_t save_o
   return heard;
 }
 
-TEST(RankVote, AWishOfOneIsHeardByAllAtOneStep) {
+TEST(RankVote, ARequestOfOneReachesAllAtOneStep) {
   const auto heard = run({1000, 150, 1000}, 70);
   EXPECT_GE(heard[0].stop, 150U);
   EXPECT_GE(heard[0].save, 70U);

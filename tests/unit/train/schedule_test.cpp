@@ -84,8 +84,8 @@ TEST(Schedule, LastsAsLongAsTheRunEvenIfItsStepsEndBefore) {
   EXPECT_DOUBLE_EQ(make_schedule(config, 100).rate(0.05), 0.05);
 }
 
-EpochQuality collect_quality(double test_loss, double test_accuracy = -1) {
-  EpochQuality quality;
+EpochFacts collect_quality(fact::Real test_loss, fact::Real test_accuracy = {}) {
+  EpochFacts quality;
   quality.test_loss = test_loss;
   quality.test_accuracy = test_accuracy;
   return quality;
@@ -120,7 +120,7 @@ TEST(Schedule, FallsOnAPlateauAsKerasDoes) {
   EXPECT_EQ(schedule.rate(0), 1);
   double before = 1;
   for (std::size_t i = 0; i < epochs.size(); ++i) {
-    EXPECT_FALSE(schedule.end_epoch(EpochQuality{})) << "not evaluated";
+    EXPECT_FALSE(schedule.end_epoch(EpochFacts{})) << "not evaluated";
     EXPECT_EQ(schedule.end_epoch(collect_quality(epochs[i].loss)), epochs[i].rate < before) << i;
     EXPECT_EQ(schedule.rate(static_cast<double>(i) + 1), epochs[i].rate) << i;
     before = epochs[i].rate;

@@ -20,9 +20,9 @@ TrainingOutcome run_of_steps(float warm, double between, std::size_t steps = 100
     all += times.total;
     for (RankTimes& rank : outcome.ranks) rank.steps.push_back(times);
   }
-  outcome.epoch_seconds = {0.25 * all, 0.75 * all};
-  outcome.fit_seconds = all + 60;
-  outcome.compile_seconds = 60;
+  outcome.timing.epoch_seconds = {0.25 * all, 0.75 * all};
+  outcome.timing.fit_seconds = all + 60;
+  outcome.timing.compile_seconds = 60;
   return outcome;
 }
 
@@ -51,7 +51,7 @@ TEST(Throughput, OfAShortRunIsThatOfAllSteps) {
 
 TEST(Throughput, NeverCountsLessTimeThanItsStepsTook) {
   TrainingOutcome outcome = run_of_steps(5, 0);
-  outcome.epoch_seconds = {50};
+  outcome.timing.epoch_seconds = {50};
   EXPECT_NEAR(samples_per_second(outcome), 800, 0.01);
 }
 

@@ -19,60 +19,38 @@ namespace paceline::cuda {
 
 namespace {
 
-class ConvByChoice : public ConvPlan {
+// A plan that runs the implementation that was chosen, with its operands in that one's order.
+template <typename Plan, typename Given>
+class ByChoice : public Plan {
  public:
-  ConvByChoice(ConvPass pass, std::shared_ptr<Implementation> implementation, std::string text)
-      : pass_(pass), implementation_(std::move(implementation)), text_(std::move(text)) {}
+  using Convert = std::function<Operands(const Given&)>;
+
+  ByChoice(std::shared_ptr<Implementation> implementation, std::string text, Convert convert)
+      : implementation_(std::move(implementation)),
+        text_(std::move(text)),
+        convert_(std::move(convert)) {}
 
   std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
-  void run(const ConvOperands& operands, Stream stream) override {
-    implementation_->run(make_operands(pass_, operands), stream);
-  }
-  std::string implementation() const override { return text_; }
-
- private:
-  ConvPass pass_;
-  std::shared_ptr<Implementation> implementation_;
-  std::string text_;
-};
-
-class FusedByChoice : public FusedPlan {
- public:
-  FusedByChoice(const FusedRequest& request, std::shared_ptr<Implementation> implementation,
-                std::string text)
-      : request_(request), implementation_(std::move(implementation)), text_(std::move(text)) {}
-
-  std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
-  void run(const FusedOperands& operands, Stream stream) override {
-    implementation_->run(make_operands(request_, operands), stream);
-  }
-  std::string implementation() const override { return text_; }
-
- private:
-  FusedRequest request_;
-  std::shared_ptr<Implementation> implementation_;
-  std::string text_;
-};
-
-class MatmulByChoice : public MatmulPlan {
- public:
-  MatmulByChoice(std::shared_ptr<Implementation> implementation, std::string text)
-      : implementation_(std::move(implementation)), text_(std::move(text)) {}
-
-  std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
-  void run(const MatmulOperands& operands, Stream stream) override {
-    // cuBLASLt reads its factors; only the struct that all implementations share is not const.
-    implementation_->run({{const_cast<float*>(operands.left), const_cast<float*>(operands.right),
-                           operands.out, operands.bias},
-                          operands.workspace},
-                         stream);
+  void run(const Given& operands, Stream stream) override {
+    implementation_->run(convert_(operands), stream);
   }
   std::string implementation() const override { return text_; }
 
  private:
   std::shared_ptr<Implementation> implementation_;
   std::string text_;
+  Convert convert_;
 };
+
+using ConvByChoice = ByChoice<ConvPlan, ConvOperands>;
+using FusedByChoice = ByChoice<FusedPlan, FusedOperands>;
+using MatmulByChoice = ByChoice<MatmulPlan, MatmulOperands>;
+
+// cuBLASLt reads its factors; only the struct that all implementations share is not const.
+Operands make_operands(const MatmulOperands& given) {
+  return {{const_cast<float*>(given.left), const_cast<float*>(given.right), given.out, given.bias},
+          given.workspace};
+}
 
 std::vector<TensorSize> list_sizes(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
@@ -106,14 +84,13 @@ class LibraryProducts : public ChosenProducts {
       circumstances_ =
           fmt::format("{}, {}, {} bytes of workspace{}{}", options.tuner->card(), description(),
                       options.workspace_limit, options.deterministic ? ", deterministic" : "",
-                      options.compiled_convolutions ? ", compiled convolutions" : "");
+                      options.thorough ? ", thorough" : "");
     }
   }
 
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
     check(request);
-    const EngineRules rules{request.shape.math, options_.deterministic,
-                            options_.compiled_convolutions};
+    const EngineRules rules{request.shape.math, options_.deterministic, options_.thorough};
     const std::string name = to_text(request);
     const Chosen& chosen = decide(
         name, list_sizes(request), [&] { return conv_offer(request, rules); },
@@ -123,7 +100,9 @@ class LibraryProducts : public ChosenProducts {
                      ? build_product(blas_, *product, recipe)
                      : build_convolution(session_, request, rules, recipe);
         });
-    return std::make_unique<ConvByChoice>(request.pass, chosen.implementation, text(chosen));
+    return std::make_unique<ConvByChoice>(
+        chosen.implementation, text(chosen),
+        [pass = request.pass](const ConvOperands& given) { return make_operands(pass, given); });
   }
 
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
@@ -148,7 +127,9 @@ class LibraryProducts : public ChosenProducts {
         to_text(shape), sizes,
         [&] { return cublas_offer(blas_, product, options_.workspace_limit); },
         [&](const Recipe& recipe) { return build_product(blas_, product, recipe); });
-    return std::make_unique<MatmulByChoice>(chosen.implementation, text(chosen));
+    return std::make_unique<MatmulByChoice>(
+        chosen.implementation, text(chosen),
+        [](const MatmulOperands& given) { return make_operands(given); });
   }
 
   void announce(const std::vector<FusedRequest>& requests) override {
@@ -200,8 +181,8 @@ class LibraryProducts : public ChosenProducts {
       if (!beats_baseline(chosen.choice)) return nullptr;
       // Knobs are in the file of choices: a record has room for so many lines.
       return std::make_unique<FusedByChoice>(
-          request, chosen.implementation,
-          fmt::format("cuDNN engine {}", chosen.choice.recipe.engine));
+          chosen.implementation, fmt::format("cuDNN engine {}", chosen.choice.recipe.engine),
+          [request](const FusedOperands& given) { return make_operands(request, given); });
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::usage) throw;
       log::debug("{}", error.what());
@@ -215,7 +196,14 @@ class LibraryProducts : public ChosenProducts {
   }
 
   const std::vector<Choice>& choices() const override { return choices_; }
-  void save_choices() override { file_.save(); }
+  // What was measured is worth keeping, and not worth failing for.
+  ~LibraryProducts() override {
+    try {
+      file_.save();
+    } catch (const Error& error) {
+      log::warning("{}", error.what());
+    }
+  }
 
  private:
   static void check(const ConvRequest& request) {
@@ -253,8 +241,8 @@ class LibraryProducts : public ChosenProducts {
       rules.measures =
           options_.tuner && (!options_.deterministic || !options_.choices_file.empty());
       rules.broke = [&](const Recipe& recipe) { return exclude(name, recipe); };
-      chosen =
-          choose(name, without_excluded(offer(), name), sizes, rules, options_.tuner, baseline);
+      chosen = choose(name, without_excluded(offer(), name), sizes, rules, options_.tuner.get(),
+                      baseline);
       const bool measured = chosen.choice.origin == Choice::Origin::measured;
       if (measured) {
         file_.put(circumstances_, chosen.choice);

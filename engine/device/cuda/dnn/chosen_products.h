@@ -22,13 +22,13 @@ struct ProductsOptions {
   // measured once and stored there.
   bool deterministic = false;
   // Lets convolutions that cuDNN compiles at run time compete: seconds for each, the first time.
-  bool compiled_convolutions = false;
+  bool thorough = false;
   // Bytes per product. Without tensor cores, cuDNN's fast kernels copy whole planes: ResNet-50 in
   // fp32 needs 279 MB at 300 x 300 and batch 32, 2.3 GB at batch 256. With less workspace, only
   // slow kernels remain.
   std::size_t workspace_limit = std::size_t{256} << 20;
   std::filesystem::path choices_file;  // see choices_file.h; may be empty
-  Tuner* tuner = nullptr;  // outlives the products; null: no trials, measurements or storage
+  std::shared_ptr<Tuner> tuner;        // null: no trials, measurements or storage
   // For a card that is absent (devices/*.json): plans are built and checked, but do not run. Empty:
   // the calling thread's current card.
   std::string card_description;
@@ -39,13 +39,11 @@ struct ProductsOptions {
   std::function<void(int)> enter_thread = [](int) {};
 };
 
-// Not thread-safe. Plans may outlive it.
+// Writes measured choices to choices_file at its end. Not thread-safe. Plans may outlive it.
 class ChosenProducts : public Products {
  public:
   // One for each distinct request so far, for the record.
   virtual const std::vector<Choice>& choices() const = 0;
-  // Writes measured choices to choices_file. Throws input if that fails.
-  virtual void save_choices() = 0;
 };
 
 // Opens the libraries. Throws usage if one of them or the card is missing.

@@ -4,36 +4,26 @@
 #include <array>
 #include <string_view>
 
+#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/device/cuda/dnn/chosen_products.h"
 
 namespace paceline::cuda {
 
+constexpr EnumName<Math> kMathNames[] = {
+    {Math::fp32, "fp32"}, {Math::tf32, "tf32"}, {Math::bf16, "bf16"}, {Math::fp16, "fp16"}};
+
 const char* to_string(Math math) {
-  switch (math) {
-    case Math::fp32:
-      return "fp32";
-    case Math::tf32:
-      return "tf32";
-    case Math::bf16:
-      return "bf16";
-    case Math::fp16:
-      return "fp16";
-  }
-  return "?";
+  return name_in(kMathNames, math);
 }
 
+constexpr EnumName<ConvPass> kConvPassNames[] = {{ConvPass::forward, "forward"},
+                                                 {ConvPass::backward_data, "backward_data"},
+                                                 {ConvPass::backward_weights, "backward_weights"}};
+
 const char* to_string(ConvPass pass) {
-  switch (pass) {
-    case ConvPass::forward:
-      return "forward";
-    case ConvPass::backward_data:
-      return "backward_data";
-    case ConvPass::backward_weights:
-      return "backward_weights";
-  }
-  return "?";
+  return name_in(kConvPassNames, pass);
 }
 
 std::string to_text(const ConvRequest& request) {

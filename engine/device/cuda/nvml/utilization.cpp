@@ -60,7 +60,7 @@ std::optional<T> least(const std::vector<T>& values) {
   return *std::min_element(values.begin(), values.end());
 }
 
-void summarise_limits(const std::vector<std::uint64_t>& limits, GpuUtilization& all) {
+void summarise_limits(const std::vector<std::uint64_t>& limits, GpuFacts& all) {
   if (limits.empty()) return;
   std::uint64_t seen = 0;
   double capped = 0;
@@ -97,9 +97,9 @@ std::optional<T> grown(std::optional<T> before, std::optional<T> after) {
 
 }  // namespace
 
-GpuUtilization summarise(const std::vector<GpuSample>& samples) {
-  GpuUtilization all;
-  all.samples = static_cast<int>(samples.size());
+GpuFacts summarise(const std::vector<GpuSample>& samples) {
+  GpuFacts all;
+  all.samples = static_cast<std::int64_t>(samples.size());
   all.utilization = mean(known(samples, &GpuSample::utilization));
   all.memory_utilization = mean(known(samples, &GpuSample::memory_utilization));
   all.sm_mhz = mean(known(samples, &GpuSample::sm_mhz));
@@ -155,17 +155,17 @@ void UtilizationSampler::end() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::vector<GpuUtilization> UtilizationSampler::stop() {
+std::vector<GpuFacts> UtilizationSampler::stop() {
   const double seconds = now_seconds() - start_;
   end();
-  std::vector<GpuUtilization> all;
+  std::vector<GpuFacts> all;
   for (const Watched& watched : watched_) all.push_back(describe(watched, seconds));
   return all;
 }
 
-GpuUtilization UtilizationSampler::describe(const Watched& watched, double seconds) const {
+GpuFacts UtilizationSampler::describe(const Watched& watched, double seconds) const {
   const NvmlGpu& gpu = watched.gpu;
-  GpuUtilization all = summarise(watched.samples);
+  GpuFacts all = summarise(watched.samples);
   all.pci = watched.pci;
   all.name = gpu.name().value_or("unknown");
   all.uuid = gpu.uuid().value_or("unknown");
@@ -179,7 +179,7 @@ GpuUtilization UtilizationSampler::describe(const Watched& watched, double secon
   all.ecc = gpu.ecc();
   all.mig = gpu.mig();
   all.mps = gpu.mps();
-  all.compute_mode = gpu.compute_mode();
+  all.compute_mode = gpu.compute_mode().value_or("");
   return all;
 }
 

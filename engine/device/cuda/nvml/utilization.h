@@ -24,7 +24,7 @@ struct GpuSample {
 };
 
 // The part of the summary that samples provide.
-GpuUtilization summarise(const std::vector<GpuSample>& samples);
+GpuFacts summarise(const std::vector<GpuSample>& samples);
 
 class UtilizationSampler {
  public:
@@ -38,7 +38,7 @@ class UtilizationSampler {
   UtilizationSampler& operator=(const UtilizationSampler&) = delete;
 
   // Stops sampling. Results are in the order of `pcis`. Call once.
-  std::vector<GpuUtilization> stop();
+  std::vector<GpuFacts> stop();
 
  private:
   struct Watched {
@@ -50,7 +50,7 @@ class UtilizationSampler {
   };
 
   void sample_until_stopped() noexcept;
-  GpuUtilization describe(const Watched& watched, double seconds) const;
+  GpuFacts describe(const Watched& watched, double seconds) const;
   void end();
 
   std::shared_ptr<const Nvml> nvml_;

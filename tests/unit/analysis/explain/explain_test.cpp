@@ -33,7 +33,7 @@ StoreContent reference_side(const std::string& name) {
 }
 
 // With fixed epochs a constant fraction is no proof of a fixed share: the steps fall as 1/N.
-TEST(Explain, CassavaBestHasCausesThatTimesCannotTellApart) {
+TEST(Explain, CassavaBestHasCausesThatTimesCannotDistinguish) {
   const auto explanations = explain(reference_side("cassava-resnet50"), Base::best);
   ASSERT_EQ(explanations.size(), 1U);
   ASSERT_EQ(explanations[0].series.size(), 1U);
@@ -182,7 +182,7 @@ TEST(Explain, WhatIsNoiseHasNoLabel) {
   EXPECT_TRUE(holds(point.because, "which cannot be distinguished from noise")) << point.because;
 }
 
-TEST(Explain, WhatTooFewRunsSayIsMarked) {
+TEST(Explain, WhatTooFewRunsReportIsMarked) {
   const PointExplanation point =
       explained(kIdealBase, record_with({{.compute = 8}, {.compute = 8}}));
   EXPECT_EQ(point.label, "");
@@ -190,7 +190,7 @@ TEST(Explain, WhatTooFewRunsSayIsMarked) {
 }
 
 // Two parts that cost the same are both named.
-TEST(Explain, PartsThatCannotBeToldApartAreBothNamed) {
+TEST(Explain, PartsThatAreIndistinguishableAreBothNamed) {
   Json first = record_with({{.input = 2, .compute = 7.1}, {.input = 2, .compute = 7.1}});
   Json second = record_with({{.input = 2.2, .compute = 6.9}, {.input = 2.2, .compute = 6.9}});
   Json third = record_with({{.input = 2.1, .compute = 7.2}, {.input = 2.1, .compute = 7.2}});
@@ -264,7 +264,7 @@ Json switched(const Json& like, const char* parameter, const Json& value, double
   return record;
 }
 
-TEST(Explain, RunsWithoutACostSayWhatItIs) {
+TEST(Explain, RunsWithoutACostReportWhatItIs) {
   Json two = sample_record({.gpus = 2, .fit_seconds = 6});
   two["parameters"]["input"] = "data";
   two["parameters"]["overlap"] = true;
@@ -452,7 +452,7 @@ TEST(Findings, RunsThatDifferWidelyAreNamedFirst) {
   EXPECT_LT(text.find(found.at(0).text), text.find("efficiency")) << text;
 }
 
-TEST(Explain, JsonSaysTheSame) {
+TEST(Explain, JsonHasTheSame) {
   const Json document = Json::parse(explanations_json(
       explain(canonical_content({kIdealBase, record_with({{1, 6.5, 2, 0.5}, {1, 7, 1.5, 0.5}})}),
               Base::matched)));

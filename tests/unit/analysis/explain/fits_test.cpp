@@ -79,7 +79,7 @@ TEST(Fits, WithoutTheNoiseOfEveryRowThereIsNone) {
 }
 
 // The base's noise is part of it: all speed-ups share its error.
-TEST(Fits, TheIntervalOfTheShareHoldsItAsOftenAsItSays) {
+TEST(Fits, TheIntervalOfTheShareHasItsCoverage) {
   constexpr int kStudies = 600;
   std::mt19937_64 random(3);
   for (const double spread : {0.01, 0.04}) {

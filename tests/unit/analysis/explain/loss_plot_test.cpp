@@ -83,7 +83,7 @@ TEST(LossPlot, EachCauseAndTheNoiseHaveTheirColours) {
   EXPECT_EQ(colours.size(), 8U);
 }
 
-TEST(LossPlot, SaysHowManyItLeavesOut) {
+TEST(LossPlot, ReportsHowManyItLeavesOut) {
   Explanation explanation;
   for (int i = 0; i < 20; ++i) {
     explanation.points.push_back(

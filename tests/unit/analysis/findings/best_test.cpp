@@ -80,7 +80,7 @@ TEST(Best, AnIntervalThatHoldsTheLimitDecidesNothing) {
 }
 
 // Five settings whose intervals overlap: none is the best.
-TEST(Best, WhatCannotBeToldApartIsSaidSo) {
+TEST(Best, WhatIsIndistinguishableIsReported) {
   std::vector<Json> records;
   const std::vector<double> noise = {1.1, 0.9, 1.05, 0.95};
   for (const int bucket : {1, 2, 4, 8, 16}) {
@@ -130,7 +130,7 @@ TEST(Best, OneOutlierLeavesTheLimitDecided) {
 }
 
 // The outlier is a run of the faster point, so that its mean is not the least.
-TEST(Best, AnOutlierOfTheFasterPointIsSaid) {
+TEST(Best, AnOutlierOfTheFasterPointIsReported) {
   std::vector<Json> records;
   add(records, 4, 1, 25, {1.002, 0.99, 1.01, 1.0, 0.997});
   add(records, 8, 1, 22, {1.0, 0.99, 20, 1.01, 1.003});
@@ -144,7 +144,7 @@ TEST(Best, AnOutlierOfTheFasterPointIsSaid) {
 }
 
 // A tuning study's report says the same, and misses no speed-up.
-TEST(Best, AReportOfSettingsSaysWhichIsTheFastest) {
+TEST(Best, AReportOfSettingsReportsWhichIsTheFastest) {
   std::vector<Json> records;
   for (const int bucket : {1, 4, 8}) {
     std::vector<Json> runs;
@@ -318,7 +318,7 @@ TEST(Best, TimesThatAreAlikeToTheLastDigitAreAlike) {
       << format_sentence(records);
 }
 
-TEST(Best, WhereSomeRunsReachedTheGoalItIsSaid) {
+TEST(Best, WhereSomeRunsReachedTheGoalItIsReported) {
   std::vector<Json> records;
   add(records, 1, 1, 100, kQuietRuns);
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -355,7 +355,7 @@ std::vector<Json> alike_points(std::mt19937_64& random, int points, int count, i
 }
 
 // The reference is the fastest of the sample, so tests of it are those of all pairs.
-TEST(Best, EqualPointsAreSeldomToldApart) {
+TEST(Best, EqualPointsAreSeldomDistinguished) {
   std::mt19937_64 random(8);
   constexpr int kStudies = 200, kPoints = 10;
   int wrong = 0;

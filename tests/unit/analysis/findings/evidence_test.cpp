@@ -75,7 +75,7 @@ TEST(Evidence, AMissingIntervalMakesNoVerdict) {
 }
 
 // A slow base gives what communication takes: all in all there is no loss.
-TEST(Evidence, PartsThatCancelAreEachSaid) {
+TEST(Evidence, PartsThatCancelAreEachReported) {
   StepLaw law;
   law.slow_base = 0.21;
   law.communication = [](double n) { return 0.03 * (n - 1); };

@@ -203,7 +203,7 @@ TEST(Rules, APublishedPageIsHeldToThemToo) {
   EXPECT_NE(stream.str().find(" of 12 broken:"), std::string::npos);
 }
 
-TEST(Rules, NormalityTellsNormalFromNot) {
+TEST(Rules, NormalityDistinguishesNormalValues) {
   RandomSequence random(7, Stream::order, 0);
   int normal_rejected = 0, bimodal_accepted = 0;
   constexpr int kTrials = 300;

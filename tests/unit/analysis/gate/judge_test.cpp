@@ -26,7 +26,7 @@ TEST(Gate, NeedsThreeRunsOfEach) {
             Verdict::regression);
 }
 
-TEST(Gate, ACertainSlowdownBelowTheThresholdIsSaid) {
+TEST(Gate, ACertainSlowdownBelowTheThresholdIsReported) {
   const Check check = only_check(Quantity::time, {10, 10, 10}, {10.22, 10.2201, 10.2199});
   EXPECT_EQ(check.verdict, Verdict::pass);
   EXPECT_TRUE(check.is_worse_below_threshold);
@@ -37,7 +37,7 @@ TEST(Gate, ACertainSlowdownBelowTheThresholdIsSaid) {
 }
 
 // The interval of one check and the p of all of them are not said as if they were of one family.
-TEST(Gate, OneCheckOfManySaysSo) {
+TEST(Gate, OneCheckOfManyIsMarked) {
   Side before, now;
   for (int point = 0; point < 13; ++point) {
     Side one = side_with("old", Quantity::time, {10, 10.1, 9.9}, "s");
@@ -191,7 +191,7 @@ TEST(Gate, RunsThatAreLeftOutAreNoFailures) {
 }
 
 // Whatever is looked at: runs that do not end well have no loss to compare.
-TEST(Gate, APointThatNoLongerRunsIsToldOfAnyQuantity) {
+TEST(Gate, APointThatNoLongerRunsIsReportedOfAnyQuantity) {
   const Side baseline = side_with("baseline", Quantity::loss, {0.1, 0.1, 0.1}, "s");
   Side current = side_with("current", Quantity::loss, {}, "s");
   current.subjects[0].runs = 0;
@@ -272,7 +272,7 @@ TEST(Gate, MeansOfSessionsAreShownWhereSessionsAreCompared) {
 }
 
 // More runs of one session say nothing about the others.
-TEST(Gate, SessionsTellWhatRunsCannot) {
+TEST(Gate, SessionsShowWhatRunsCannot) {
   Side baseline = side_with("baseline", Quantity::time, {4.9, 4.9, 4.9}, "n1");
   add_session(baseline, "n2", {5, 5, 5});
   add_session(baseline, "n3", {5.1, 5.1, 5.1});
@@ -314,7 +314,7 @@ TEST(Gate, RoundingMakesNoVerdict) {
   EXPECT_EQ(alike.p, 1);
 }
 
-TEST(Gate, APointWithoutABaselineIsSaid) {
+TEST(Gate, APointWithoutABaselineIsReported) {
   Side baseline = side_with("baseline", Quantity::time, {10, 10, 10}, "s"), current = baseline;
   baseline.subjects.push_back(baseline.subjects[0]);
   current.subjects.push_back(current.subjects[0]);

@@ -70,7 +70,7 @@ TEST(GateLeftAside, QuietRunsAreComparedWhereThereAreEnough) {
 }
 
 // Quiet rounds may convict a build that keeps its own machine busy, and do not acquit it.
-TEST(GateLeftAside, BusinessOfOneSideOfManyRoundsIsTold) {
+TEST(GateLeftAside, BusinessOfOneSideOfManyRoundsIsReported) {
   const std::vector<double> ten(10, 10.0), other = {15, 15, 15, 15, 15, 15, 15, 10, 10, 10};
   const Side before = side_with("old", Quantity::time, ten, "s");
   Side now = side_with("new", Quantity::time, other, "s");

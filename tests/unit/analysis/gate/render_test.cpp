@@ -49,7 +49,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(GateRender, TextSaysTheVerdictWhyAndHow) {
+TEST(GateRender, TextReportsTheVerdictWhyAndHow) {
   const std::string text = gate_text(mixed(), {"old", "new", "./a", "./b"}, {});
   EXPECT_TRUE(text.starts_with("gate: regression (3 checks: 1 passed, 1 undecided, 1 regression)"))
       << text;
@@ -97,7 +97,7 @@ TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
                   "over all checks, of fresh runs over those\n"));
 }
 
-TEST(GateRender, FreshRunsAreSaid) {
+TEST(GateRender, FreshRunsAreReported) {
   Judgement judgement = mixed();
   judgement.is_confirmed = true;
   judgement.checks.resize(1);
@@ -144,7 +144,7 @@ TEST(GateRender, JunitHasTimes) {
       << xml;
 }
 
-TEST(GateRender, ACertainSlowdownThatPassesIsSaidEverywhere) {
+TEST(GateRender, ACertainSlowdownThatPassesIsReportedEverywhere) {
   Judgement judgement = mixed();
   judgement.checks.resize(1);
   Check& check = judgement.checks[0];
@@ -181,7 +181,7 @@ TEST(GateRender, AnnotationsAreOneLineEach) {
   EXPECT_TRUE(has(text, "2 and 2 runs%0Aof each")) << text;
 }
 
-TEST(GateRender, ABuildAgainstItselfSaysWhetherTheMachineIsSteady) {
+TEST(GateRender, ABuildAgainstItselfReportsWhetherTheMachineIsSteady) {
   Judgement judgement;
   EXPECT_EQ(steadiness_text(judgement), "");
   Check check = slow();

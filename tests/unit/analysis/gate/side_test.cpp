@@ -364,7 +364,7 @@ TEST(GateGoogleBenchmark, OneThatTookNoTimeIsLeftOutWithANote) {
   EXPECT_NE(side.notes[0].find("\"BM_a\" took no time"), std::string::npos) << side.notes[0];
 }
 
-TEST(GateGoogleBenchmark, WhatIsAnotherFileIsSaidSo) {
+TEST(GateGoogleBenchmark, WhatIsAnotherFileIsReported) {
   const TemporaryFolder folder;
   const auto refusal = [&](const char* text) {
     std::ofstream(folder / "x.json") << text;

@@ -153,7 +153,7 @@ TEST_F(Sides, APointWithoutRunsThatCountIsAGap) {
 }
 
 // Both studies call their repeats 1, 2, 3.
-TEST_F(Sides, FailuresOfAnotherStudyAreTold) {
+TEST_F(Sides, FailuresOfAnotherStudyAreReported) {
   const fs::path good = study("good", {"m"}, 1);
   const Store bad(folder_ / "bad");
   for (Json json : drifting_study()) {
@@ -168,7 +168,7 @@ TEST_F(Sides, FailuresOfAnotherStudyAreTold) {
       << printed;
 }
 
-TEST_F(Sides, UnlikeMachinesAreSaidFirst) {
+TEST_F(Sides, UnlikeMachinesAreReportedFirst) {
   const std::string printed = text({study("one", {"m"}, 1), study("other", {"t"}, 1.1, 2)}, {});
   EXPECT_TRUE(
       printed.starts_with("Warning: the sides ran on different machines: A CPU, 64 CPUs, "
@@ -192,7 +192,7 @@ TEST_F(Sides, PoolingIsAskedForAndNestsSessions) {
               pooled[0]["rows"][0]["fit_seconds_high"].get<double>(), 1e-6);
 }
 
-TEST_F(Sides, SeveralSessionsInOneStudyAreSaid) {
+TEST_F(Sides, SeveralSessionsInOneStudyAreReported) {
   EXPECT_TRUE(
       says(tables({study("both", {"m", "t"}, 1)})[0], "rows have runs of up to 2 sessions"));
   const Json one = tables({study("one", {"m"}, 1)})[0];

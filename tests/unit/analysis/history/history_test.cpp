@@ -93,7 +93,7 @@ TEST(History, FindsTheNightAndWhatChangedWithIt) {
   EXPECT_NE(text.find("software changed with it"), std::string::npos) << text;
 }
 
-TEST(History, SaysWhichPointsAShiftTouches) {
+TEST(History, ReportsWhichPointsAShiftTouches) {
   const History history = load_history(nightly({.from_gpus = 4}), only(HistoryMetric::time));
   ASSERT_EQ(history.studies[0].events.size(), 1U);
   EXPECT_EQ(history.studies[0].events[0].touches, "1 of 3 points, all those of 4 replicas or more");
@@ -101,7 +101,7 @@ TEST(History, SaysWhichPointsAShiftTouches) {
             std::string::npos);
 }
 
-TEST(History, NamesAHostThatTellsTheLevelsApart) {
+TEST(History, NamesAHostThatSeparatesTheLevels) {
   const History history = load_history(nightly({.host = "n17"}), only(HistoryMetric::time));
   const Changes& changes = history.studies[0].events.at(0).changes;
   ASSERT_EQ(changes.facts.size(), 2U);
@@ -163,7 +163,7 @@ TEST(History, ASeriesWithoutAShiftHasOneLevel) {
   ASSERT_EQ(history_plots(history.studies[0], 1).size(), 1U);
 }
 
-TEST(History, WithoutAShiftSaysWhatWouldHaveBeenFound) {
+TEST(History, WithoutAShiftReportsWhatWouldHaveBeenFound) {
   const std::string text = to_text(load_history(nightly({.factor = 1}), only(HistoryMetric::time)));
   EXPECT_NE(text.find("time: no level shift in 3 series, and 40 sessions would have shown one of"),
             std::string::npos)
@@ -175,7 +175,7 @@ TEST(History, WithoutAShiftSaysWhatWouldHaveBeenFound) {
   EXPECT_LT(series["detectable"], 0.05);
 }
 
-TEST(History, SessionsInARowThatAreOutlyingAreToldTogether) {
+TEST(History, SessionsInARowThatAreOutlyingAreReportedTogether) {
   std::vector<Json> records = nightly({.night = 99});
   for (Json& record : records) {
     if (record["session"] < "2026-01-21" || record["session"] >= "2026-01-24") continue;
@@ -216,7 +216,7 @@ TEST(History, UnlikeMachinesAreSeriesOfTheirOwn) {
   EXPECT_TRUE(history.studies[0].events.empty());
 }
 
-TEST(History, OfFewSessionsSaysSo) {
+TEST(History, OfFewSessionsIsMarked) {
   const History history = load_history(nightly({.night = 2}, 3), only(HistoryMetric::time));
   EXPECT_EQ(history.tested, 0U);
   EXPECT_TRUE(history.studies[0].events.empty());

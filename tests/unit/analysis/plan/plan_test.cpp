@@ -90,7 +90,7 @@ TEST(Plan, ThePromisedPowerHolds) {
   }
 }
 
-TEST(Plan, WhatAGateIsSaidToSeeItSees) {
+TEST(Plan, AGateSeesWhatItPromises) {
   for (const double sd : {0.005, 0.02}) {
     const Limits limits = make_limits(0.025, true);
     const double pair = std::sqrt(2.0) * sd;
@@ -145,7 +145,7 @@ TEST(Plan, RoundsThatAreLeftAsideCostPower) {
             chance_confirmed(limits, Rounds{clean, pair}, effect, 4));
 }
 
-TEST(Plan, APassSaysWhatItWouldHaveSeen) {
+TEST(Plan, APassReportsWhatItWouldHaveSeen) {
   Gates gates;
   const Simulated itself{.points = 5, .rounds = 5, .sd = 0.01, .effect = 0, .threshold = 0.025};
   const Judgement judgement = gates.first_rounds(itself);
@@ -254,7 +254,7 @@ TEST(Noise, EachLevelIsFound) {
   ASSERT_TRUE(point.hours);
 }
 
-TEST(Noise, WhatRecordsCannotTellApartIsSaid) {
+TEST(Noise, WhatRecordsCannotDistinguishIsReported) {
   const Noise one_session = estimate_noise(make_pilot({.sessions = 1}));
   EXPECT_FALSE(one_session.level("session").sd);
   EXPECT_EQ(one_session.level("session").remark, "one session");
@@ -299,7 +299,7 @@ TEST(Noise, FewRunsLeaveMoreOpen) {
   EXPECT_LT(upper_sd(1, 40), 1.12);
 }
 
-TEST(Design, SaysWhatTheGateSeesAndNeeds) {
+TEST(Design, ReportsWhatTheGateSeesAndNeeds) {
   DesignRequest request;
   request.study = "quick";
   request.workload = "mnist-cnn";

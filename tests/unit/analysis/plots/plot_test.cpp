@@ -170,7 +170,7 @@ TEST(Plot, AMissingGnuplotIsNamedByItsPackage) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-TEST(Plot, AFailingGnuplotSaysWhy) {
+TEST(Plot, AFailingGnuplotReportsWhy) {
   const TemporaryFolder folder, programs;
   make_program(programs / "gnuplot", "echo no such terminal >&2; exit 3");
   const WithPath path(programs.path().string() + ":/usr/bin:/bin");

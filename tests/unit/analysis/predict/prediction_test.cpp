@@ -136,7 +136,7 @@ TEST(Prediction, ALineOfPredictionsDoesNotCrossSizesThatWereRun) {
   EXPECT_NE(plot_script(plot, "svg").find("\n\n16 "), std::string::npos);
 }
 
-TEST(Prediction, EveryFormatSaysWhatWasPredicted) {
+TEST(Prediction, EveryFormatReportsWhatWasPredicted) {
   const Prediction one = predicted(make_study(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
   const Table table = prediction_table(one);
   const Json json = Json::parse(render({table}, Format::json));
@@ -166,7 +166,7 @@ TEST(Prediction, WhatWasRunStaysAsItIs) {
   EXPECT_EQ(cell(table, 3, "kind").text, "predicted");
 }
 
-TEST(Prediction, TwoSizesAreToldApartFromMore) {
+TEST(Prediction, TwoSizesAreDistinguishedFromMore) {
   const Prediction one = predicted(make_study(Scaling::weak, {1, 2}), {4}).at(0);
   EXPECT_EQ(one.predictor().held_out->fitted, std::vector<int>{1});
   ASSERT_FALSE(one.predictor().notes.empty());
@@ -174,7 +174,7 @@ TEST(Prediction, TwoSizesAreToldApartFromMore) {
             std::string::npos);
 }
 
-TEST(Prediction, WhatCannotBePredictedSaysWhy) {
+TEST(Prediction, WhatCannotBePredictedReportsWhy) {
   expect_error([] { predicted(make_study(Scaling::fixed_epochs, {2}), {4}); },
                "one size was measured: a law needs two");
   expect_error(

@@ -136,7 +136,7 @@ Errors errors_of_all(const std::string& folder, Scaling scaling, std::size_t few
   return errors;
 }
 
-TEST(PublishedForecast, SeriesOfCscToldTwoSizesOrMore) {
+TEST(PublishedForecast, SeriesOfCscReportedTwoSizesOrMore) {
   const Errors two = errors_of_all("csc-resnet50", Scaling::weak, 2);
   const Errors three = errors_of_all("csc-resnet50", Scaling::weak, 3);
   // Its script holds the global batch.

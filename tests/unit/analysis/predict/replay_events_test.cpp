@@ -66,7 +66,7 @@ TEST(StepReplay, AllWaitForTheLateRankAndTheLateRankForNone) {
   EXPECT_DOUBLE_EQ(cost.straggler, 4);
 }
 
-TEST(LinkNetworks, FormsCostWhatTheirHeadersSay) {
+TEST(LinkNetworks, FormsCostWhatTheirHeadersDefine) {
   LinkNetwork network{SumForm::ring, 0, {{"node", 0, 1e-3, 1e6, 1}}};
   EXPECT_DOUBLE_EQ(network.seconds(1e6, 1), 0);
   EXPECT_DOUBLE_EQ(network.seconds(1e6, 2), 1e-3 + 1);
@@ -164,7 +164,7 @@ TEST(LinkFit, FindsLatencyAndBandwidthOfOneLevel) {
   EXPECT_NEAR(links->network.seconds(1e6, 64), truth.seconds(1e6, 64), 1e-6);
 }
 
-TEST(LinkFit, SeveralSizesTellTheForm) {
+TEST(LinkFit, SeveralSizesDetermineTheForm) {
   for (const SumForm form : kSumForms) {
     const LinkNetwork truth{form, 1e-5, {{"core", 4, 2e-6, 4e9, 1}, {"node", 0, 5e-5, 1e8, 1}}};
     const auto links = fit_links(made(truth, {{2, 1}, {4, 1}, {8, 2}, {16, 4}}), 4);

@@ -116,7 +116,7 @@ std::vector<Json> run_values(const StepLaw& law, const std::vector<int>& sizes) 
   return records;
 }
 
-TEST(Replay, LargerRingsTakeWhatTheLawSays) {
+TEST(Replay, LargerRingsFollowTheLaw) {
   const StepLaw law;
   const Made made = make_replay(run_values(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
@@ -150,7 +150,7 @@ TEST(Replay, WhatIfMatchesTheLawWithThatChange) {
   EXPECT_LT(one.step_seconds, joined * 1.1);
 }
 
-TEST(Replay, WithoutCollectivesTheStepsTellAndANoteSaysSo) {
+TEST(Replay, WithoutCollectivesTheStepsReportAndANoteIsMarked) {
   const StepLaw law;
   const Made made = make_replay(run_values(law, {2, 4}), {});
   const Replay replay(made.sources);
@@ -196,7 +196,7 @@ TEST(Replay, StrongScalingDividesTheBatch) {
   EXPECT_NEAR(replay.at(8).step_seconds / law.step(8, 8), 1, 0.02);
 }
 
-TEST(Replay, SaysInOneSentenceWhyItCannot) {
+TEST(Replay, ReportsInOneSentenceWhyItCannot) {
   Json record = law_record(StepLaw(), 1, 1);
   record.erase("plan");
   EXPECT_NE(Replay(make_replay({record}, {}).sources).why_not(), "");

@@ -14,7 +14,7 @@ using testing::drifting_study;
 using testing::format_table;
 using testing::sample_record;
 
-TEST(Render, LatexSetsWhatDiffersAndSaysTheRestOnce) {
+TEST(Render, LatexSetsWhatDiffersAndReportsTheRestOnce) {
   Table table = format_table(drifting_study());
   table.title = "a_b & 5 % of {x} \\input";
   const std::string latex = render_latex(table);

@@ -92,7 +92,7 @@ TEST(RunOrder, ATrendOverRoundsIsOneFinding) {
   EXPECT_EQ(sentence(found, FindingKind::slow_first_round), "");
 }
 
-TEST(RunOrder, TimesThatFallAreSaidAsAFall) {
+TEST(RunOrder, TimesThatFallAreReportedAsAFall) {
   const auto found =
       found_in(study(1, 6, [](int, int, int round) { return std::exp(-0.02 * round); }));
   EXPECT_TRUE(sentence(found, FindingKind::rounds_trend).starts_with("times fall by 2.0 % a round"))
@@ -132,7 +132,7 @@ TEST(RunOrder, WhatOthersTookIsTheRecordsNumber) {
                   "other processes had up to 1.4 % of the time of its CPUs in all runs"));
 }
 
-TEST(RunOrder, RunsThatResembleTheOneBeforeAreSaid) {
+TEST(RunOrder, RunsThatResembleTheOneBeforeAreReported) {
   std::mt19937_64 random(3);
   std::normal_distribution<double> normal;
   std::map<int, double> state;
@@ -154,7 +154,7 @@ TEST(RunOrder, ASecondSessionThatIsSlowerThroughoutIsNamed) {
   EXPECT_EQ(sentence(found, FindingKind::one_session), "");
 }
 
-TEST(RunOrder, SessionsThatCannotBeToldApartAreSaidSo) {
+TEST(RunOrder, SessionsThatAreIndistinguishableAreReported) {
   const std::string said = sentence(found_in(study(2, 5, same)), FindingKind::sessions_alike);
   EXPECT_TRUE(said.starts_with("session 2 (20261122) cannot be distinguished from session 1: "))
       << said;

@@ -166,7 +166,7 @@ Coverage coverage(double drift) {
   return covered;
 }
 
-TEST(Statistics, IntervalsCoverAsOftenAsTheySay) {
+TEST(Statistics, IntervalsHaveTheirCoverage) {
   for (const double drift : {0.0, 0.02, 0.1}) {
     const Coverage covered = coverage(drift);
     EXPECT_GE(covered.paired, 0.93) << drift;

@@ -45,7 +45,7 @@ std::vector<Json> telling_study() {
 const char* const kSecrets[] = {"alice", "gpu017", "gpu018",   "bigiron",    "proj42",
                                 "12345", "/home",  "/scratch", "cluster.org"};
 
-TEST(Anonymous, NoFormatTellsHostsUsersAccountsOrPaths) {
+TEST(Anonymous, NoFormatReportsHostsUsersAccountsOrPaths) {
   const TemporaryFolder folder;
   const fs::path study = folder / "home/alice/quick";
   const Store store(study);

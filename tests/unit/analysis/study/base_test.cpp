@@ -11,6 +11,9 @@
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
+
+PlotMaker settings_plots;
+
 namespace {
 
 using testing::canonical_content;

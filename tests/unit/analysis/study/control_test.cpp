@@ -72,7 +72,7 @@ TEST(Control, DisturbedRunsAreNotCalledFew) {
   EXPECT_NE(line.find("the point has only disturbed runs to judge by"), std::string::npos) << line;
 }
 
-TEST(Control, UnequalNumbersOfRunsAreBothSaid) {
+TEST(Control, UnequalNumbersOfRunsAreBothReported) {
   const auto controls = check_controls(controlled_study({1.01, 1.0}));
   ASSERT_EQ(controls.size(), 1U);
   EXPECT_NE(control_line(controls[0]).find("(3 runs, and 2 of the control)"), std::string::npos)

@@ -13,6 +13,9 @@
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
+
+PlotMaker energy_plots;
+
 namespace {
 
 using testing::canonical_content;
@@ -78,7 +81,7 @@ bool names_have(const std::vector<std::string>& names, const std::string& name) 
   return std::ranges::find(names, name) != names.end();
 }
 
-TEST(EnergyColumns, HaveIntervalsAndSayWhatTheyCover) {
+TEST(EnergyColumns, HaveIntervalsAndReportWhatTheyCover) {
   const Metered study(metered());
   const Table table = study.table();
   EXPECT_NEAR(*cell(table, 0, "energy_joules").value, 100 * 18 * (1 + 1.3 + 0.8) / 3, 1e-9);
@@ -101,7 +104,7 @@ TEST(EnergyColumns, HaveIntervalsAndSayWhatTheyCover) {
   EXPECT_FALSE(has_note(study.table({"time"}), "energy:")) << "only where they are shown";
 }
 
-TEST(EnergyColumns, AFigureOfFewerRunsThanItsRowSaysSo) {
+TEST(EnergyColumns, AFigureOfFewerRunsThanItsRowIsMarked) {
   std::vector<Json> records = metered();
   for (Json& record : records) {
     const bool is_other = record["layout"]["gpus"] == 2 && record["round"] != 2;
@@ -144,7 +147,7 @@ TEST(EnergyColumns, ASharedNodeIsNamedAndNotCompared) {
   EXPECT_EQ(cell(table, 1, "energy_efficiency").text, "");
 }
 
-TEST(EnergyColumns, WhatIsMissingSaysWhy) {
+TEST(EnergyColumns, WhatIsMissingReportsWhy) {
   EXPECT_TRUE(has_note(Metered(testing::drifting_study()).table(),
                        "without an energy: 6 runs: no meter (paceline doctor"));
   std::vector<Json> records = metered();

@@ -95,7 +95,7 @@ TEST(Grouping, SoHasEachGoal) {
 }
 
 // Where runs are missing, what is left may look like anything; the sweep says what it varied.
-TEST(Grouping, TheSweepSaysWhatSetsTablesApart) {
+TEST(Grouping, TheSweepReportsWhatSetsTablesApart) {
   const std::vector<RowShape> shapes = {{1, 64}, {2, 64}, {1, 512}};
   EXPECT_EQ(make_tables(load_records(shapes, "batch_per_replica")),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 512 one size: 1");

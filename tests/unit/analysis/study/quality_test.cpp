@@ -66,7 +66,7 @@ std::string make_report(const std::string& table, Format format = Format::markdo
 }
 
 // Kempner's page calls 64 GPUs 76.8 % efficient, where top-1 fell from 75.4 to 64.2 %.
-TEST(QualityHeld, APublishedTableSaysWhatItsSpeedUpsAreOf) {
+TEST(QualityHeld, APublishedTableReportsWhatItsSpeedUpsAreOf) {
   const std::string report = make_report("kempner-resnet50");
   EXPECT_NE(report.find("| (49.12) | (76.8 %) |"), std::string::npos) << report;
   EXPECT_NE(report.find("| 1.97 | 98.6 % |"), std::string::npos) << report;

@@ -105,7 +105,7 @@ TEST(Scaling, TheOddRowIsNamed) {
 }
 
 // Pages that give times and rates say what their runs hold fixed, within what they round.
-TEST(Scaling, PublishedTimesAndRatesSayTheirTotal) {
+TEST(Scaling, PublishedTimesAndRatesReportTheirTotal) {
   const auto of = [](const std::vector<std::pair<double, double>>& rates_and_times) {
     std::vector<paceline::Run> runs(rates_and_times.size());
     std::vector<const paceline::Run*> pointers;

@@ -82,7 +82,7 @@ TEST(Study, TaintedRunsStayOut) {
   EXPECT_FALSE(comparison.speed_ups[2]->ratio.estimate.interval);
 }
 
-TEST(Study, SaysWhatIsIgnoredUnlikeOrUnfinished) {
+TEST(Study, ReportsWhatIsIgnoredUnlikeOrUnfinished) {
   auto records = drifting_study();
   records[3]["provenance"]["cpu_model"] = "Another CPU";
   records[3]["provenance"]["commit"] = "def";
@@ -191,8 +191,35 @@ TEST(Study, OnceASpecIsRunAnewOldRunsAreNone) {
   EXPECT_EQ(rows(), (std::pair<std::size_t, std::size_t>(1, 1)));
 }
 
+TEST(Study, RunsThatAllFailedHideNoOlderResults) {
+  std::vector<Json> records = {sample_record(), sample_record({.gpus = 2})};
+  records.push_back(sample_record());
+  records.back()["parameters"]["epochs"] = 4;
+  records.back()["status"] = "failed";
+  const auto studies = make_studies(canonical_content(records), {}, {plan_of_epochs(4)});
+  EXPECT_EQ(studies.at(0).rows.size(), 2U);
+}
+
+TEST(Study, ARunThatANewBuildMadeAgainCountsOnce) {
+  auto records = drifting_study();
+  Json again = records[0];
+  again["attempt"] = 2;
+  again["provenance"]["commit"] = "0123456";
+  again["session"] = "later";
+  records.push_back(again);
+  const Study study = only_study(records);
+  EXPECT_EQ(study.rows[0].runs.size(), 3U);
+  EXPECT_TRUE(any_note(study, "1 run of earlier builds are left out") ||
+              any_note(study, "1 run of earlier builds is left out"));
+  const auto all =
+      make_studies(canonical_content(records), {}, {}, Pooling::by_sessions, OlderBuilds::kept);
+  EXPECT_EQ(all.at(0).rows[0].runs.size(), 4U);
+  records.back()["provenance"]["commit"] = records[0]["provenance"]["commit"];
+  EXPECT_EQ(only_study(records).rows[0].runs.size(), 4U) << "it is the same build";
+}
+
 // The record of a run that left none has only what its spec gives.
-TEST(Study, ARunThatWasRunAgainIsNotTold) {
+TEST(Study, ARunThatWasRunAgainIsNotReported) {
   auto records = drifting_study();
   Json lost = records[0];
   lost["status"] = "timeout";

@@ -58,7 +58,7 @@ TEST(Columns, AreChosenByNameAndGroup) {
   }
 }
 
-TEST(Columns, TheLegendSaysHowTheyAreMade) {
+TEST(Columns, TheLegendReportsHowTheyAreMade) {
   const auto notes = table_with({"+cost"}).notes;
   EXPECT_EQ(std::count_if(notes.begin(), notes.end(),
                           [](const std::string& note) { return note.starts_with("GPU-hours"); }),

@@ -29,7 +29,7 @@ bool shown(const Table& table, const std::string& key) {
   return false;
 }
 
-TEST(Table, HasWhatTheRecordsSay) {
+TEST(Table, HasTheNumbersOfTheRecords) {
   const Table table = format_table(drifting_study());
   EXPECT_EQ(table.title, "mnist-cnn, fp32, fixed-epochs scaling");
   EXPECT_EQ(table.interval, "paired");
@@ -112,7 +112,7 @@ TEST(Table, CsvOfSeveralTablesIsOneTable) {
   EXPECT_EQ(render_csv({plain}).find("table"), std::string::npos);
 }
 
-TEST(Table, TellsWhichRunsReachedTheirGoal) {
+TEST(Table, ReportsWhichRunsReachedTheirGoal) {
   auto records = drifting_study();
   for (Json& json : records) {
     const int gpus = json["layout"]["gpus"];
@@ -182,7 +182,7 @@ TEST(Table, SmallFractionsHaveThreeDigits) {
   EXPECT_NE(join(table.findings, " ").find("Karp-Flatt 0.000120"), std::string::npos);
 }
 
-TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
+TEST(Table, ABusyMachineIsReportedFirstAndExcludesNothing) {
   auto records = drifting_study();
   EXPECT_TRUE(
       says(format_table(records), "what other processes took of the machine is not recorded"));
@@ -215,7 +215,7 @@ TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
   EXPECT_NE(render_html(page).find("<p class=\"warning\">" + first), std::string::npos);
 }
 
-TEST(Table, SaysWhatItsClocksHold) {
+TEST(Table, ReportsWhatItsClocksHold) {
   auto records = drifting_study();
   EXPECT_TRUE(says(format_table(records), "choice of algorithms and first epoch included"));
   EXPECT_TRUE(says(format_table(records), "choice of algorithms and the first 10 steps"));
@@ -231,7 +231,7 @@ TEST(Table, SaysWhatItsClocksHold) {
   EXPECT_FALSE(says(format_table(records), "the first"));
 }
 
-TEST(Table, SaysWhichGpuRunsMeasuredTheirChoices) {
+TEST(Table, ReportsWhichGpuRunsMeasuredTheirChoices) {
   auto records = drifting_study();
   records[0]["timing"]["compile_seconds"] = 4;
   EXPECT_FALSE(says(format_table(records), "choosing algorithms took"));  // cores keep none
@@ -254,7 +254,7 @@ TEST(Table, LabelsAreInTheTitleOrInAColumn) {
   EXPECT_TRUE(shown(table, "label"));
 }
 
-TEST(Table, UnlikeIntervalsAreSaidRowByRow) {
+TEST(Table, UnlikeIntervalsAreReportedRowByRow) {
   auto records = drifting_study();
   for (int repeat = 1; repeat <= 2; ++repeat) {
     records.push_back(sample_record({.gpus = 4,
@@ -453,7 +453,7 @@ TEST(Table, AFailedPointStandsOnceWithWhatItWas) {
   EXPECT_TRUE(shown(table, "learning_rate"));
 }
 
-TEST(Table, NotToHaveAParameterTellsRowsApart) {
+TEST(Table, NotToHaveAParameterReportsRowsApart) {
   Json clipped = sample_record();
   clipped["parameters"]["clip_norm"] = 1.0;
   const Table table = format_table({sample_record(), clipped});

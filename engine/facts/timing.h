@@ -1,0 +1,136 @@
+// Duration, speed, and time by phase of a run.
+#pragma once
+
+#include "engine/facts/fact.h"
+
+namespace paceline {
+
+// Of one rank, without the warm-up.
+struct StepQuantiles {
+  PACELINE_FACT(fact::Real, p05, "5 % of the steps were shorter");
+  PACELINE_FACT(fact::Real, p50, "the median");
+  PACELINE_FACT(fact::Real, p95, "95 % of the steps were shorter");
+  PACELINE_FACT(fact::Real, p99, "99 % of the steps were shorter");
+  PACELINE_FACT(fact::Real, max, "the longest step");
+  PACELINE_END_FACTS
+};
+
+struct Timing {
+  PACELINE_FACT(fact::Real, fit_seconds,
+                "compile_seconds and epoch_seconds, from barrier to barrier, maximum over ranks; "
+                "without evaluation, checkpoints and event files",
+                kPositive);
+  PACELINE_FACT(fact::Real, first_epoch_seconds, "the first of epoch_seconds");
+  PACELINE_FACT(std::vector<double>, epoch_seconds, "one per epoch, maximum over ranks");
+  PACELINE_FACT(fact::Real, evaluation_seconds, "all evaluations");
+  PACELINE_FACT(fact::Real, checkpoint_seconds, "training waited for checkpoints");
+  PACELINE_FACT(fact::Real, events_seconds, "passing data to event files");
+  PACELINE_FACT(fact::Real, consistency_seconds, "comparing replicas");
+  PACELINE_FACT(fact::Real, setup_seconds, "before the first epoch");
+  PACELINE_FACT(fact::Real, compile_seconds,
+                "making the program, including the choice of algorithms; maximum over ranks");
+  PACELINE_FACT(fact::Count, warmup_steps_excluded, "that step_seconds leave out");
+  PACELINE_FACT(std::vector<StepQuantiles>, step_seconds, "one per rank");
+  PACELINE_END_FACTS
+
+  double whole_seconds() const {  // the fit and everything around it, as far as known
+    return fit_seconds.value_or(0) + setup_seconds.value_or(0) + evaluation_seconds.value_or(0);
+  }
+};
+
+struct Throughput {
+  PACELINE_FACT(fact::Real, samples_per_second, "of all replicas, after the warm-up", kPositive);
+  PACELINE_FACT(fact::Count, warmup_steps_excluded,
+                "that the rate leaves out: 10, or none of a run of at most 40 steps; records "
+                "without it give samples over fit_seconds");
+  PACELINE_FACT(fact::Real, samples, "of all replicas; a published mean need not be whole");
+  PACELINE_FACT(fact::Real, steps, "of the whole run");
+  PACELINE_END_FACTS
+};
+
+// Of one rank, in the whole fit.
+struct PhaseSeconds {
+  PACELINE_FACT(double, input, "waiting for a batch");
+  PACELINE_FACT(double, forward, "computing outputs and the loss");
+  PACELINE_FACT(double, backward, "computing gradients");
+  PACELINE_FACT(double, communication, "waiting for all-reduces");
+  PACELINE_FACT(double, update, "the optimizer");
+  PACELINE_FACT(double, other, "what is left of the step");
+  PACELINE_FACT(double, step, "the sum of these phases");
+  PACELINE_FACT(double, communication_hidden, "all-reduces while the rank computed");
+  PACELINE_END_FACTS
+};
+
+// The rank that delayed the others.
+struct StragglerFacts {
+  PACELINE_FACT(int, rank, "", kRequired);
+  PACELINE_FACT(fact::Text, host, "");
+  PACELINE_FACT(fact::Text, phase, "the largest part of the excess");
+  PACELINE_FACT(fact::Real, excess_seconds_per_step,
+                "its work in a step beyond the median of the others", kPositive);
+  PACELINE_FACT(fact::Real, share_of_step, "the excess over its step", kPositive);
+  PACELINE_END_FACTS
+};
+
+// The cost of saving the run's state, on rank 0.
+struct CheckpointFacts {
+  PACELINE_FACT(std::int64_t, written, "checkpoints");
+  PACELINE_FACT(std::int64_t, failed, "checkpoints that could not be written");
+  PACELINE_FACT(std::int64_t, bytes, "of one");
+  PACELINE_FACT(double, blocked_seconds, "training waited; not in fit_seconds");
+  PACELINE_FACT(double, background_seconds, "written while training went on");
+  PACELINE_FACT(fact::Real, step_slowdown,
+                "mean step during a write over the mean of the others; empty: too few of either");
+  PACELINE_FACT(std::int64_t, resumed_after_steps, "steps of earlier calls");
+  PACELINE_END_FACTS
+};
+
+// Of `train --trace`.
+struct TraceFacts {
+  PACELINE_FACT(std::int64_t, spans, "in the file");
+  PACELINE_FACT(std::int64_t, dropped, "the oldest, which had no room");
+  PACELINE_FACT(double, communication_seconds, "summed over ranks");
+  PACELINE_FACT(double, hidden_seconds, "of these, while the rank computed");
+  PACELINE_FACT(double, overlap, "hidden_seconds over communication_seconds");
+  PACELINE_FACT(double, clock_uncertainty_seconds, "of the worst rank");
+  PACELINE_FACT(double, overhead_seconds, "of recording, on rank 0");
+  PACELINE_END_FACTS
+};
+
+// Statistics over ranks, separately for each key.
+template <typename Facts>
+struct Spread {
+  PACELINE_FACT(Facts, mean, "over ranks");
+  PACELINE_FACT(Facts, min, "over ranks");
+  PACELINE_FACT(Facts, p05, "over ranks");
+  PACELINE_FACT(Facts, p50, "over ranks");
+  PACELINE_FACT(Facts, p95, "over ranks");
+  PACELINE_FACT(Facts, max, "over ranks");
+  PACELINE_END_FACTS
+};
+
+struct RankFacts {
+  PACELINE_FACT(int, rank, "", kRequired);
+  PACELINE_FACT(fact::Text, host, "");
+  PACELINE_FACT(fact::Text, affinity, "its CPUs: \"0-3\"");
+  PACELINE_FACT(std::optional<StepQuantiles>, step_seconds, "");
+  PACELINE_FACT(std::optional<PhaseSeconds>, phases, "");
+  PACELINE_FACT(fact::Real, ready_batches, "mean number of batches that waited for the rank");
+  PACELINE_END_FACTS
+};
+
+// Many ranks in a record of bounded size. Replaces the lists over ranks, which are then in the
+// sidecar.
+struct RanksFacts {
+  PACELINE_FACT(int, count, "number of ranks", kRequiredCount);
+  PACELINE_FACT(fact::Count, hosts, "number of hosts");
+  PACELINE_FACT(std::optional<Spread<StepQuantiles>>, step_seconds, "each key by itself");
+  PACELINE_FACT(std::optional<Spread<PhaseSeconds>>, phases, "each key by itself");
+  PACELINE_FACT(std::optional<Spread<double>>, ready_batches, "");
+  PACELINE_FACT(std::vector<RankFacts>, outliers,
+                "the four ranks each with the longest steps, that computed longest, that waited "
+                "longest for input, and that waited least for others");
+  PACELINE_END_FACTS
+};
+
+}  // namespace paceline
