@@ -52,12 +52,12 @@ void add_archive(CLI::App& app, Action& action) {
       ->required();
   verb->add_flag("--json", options->json, "print the archive's manifest");
   verb->footer(
-      "The file holds the spec, the plan, every record with its step samples, and a manifest: "
-      "hashes,\n"
-      "machines, and which planned runs are missing. It holds no logs, checkpoints or reports.\n"
-      "The same study gives the same bytes.\n"
-      "Examples:\n  paceline archive results/local/quick --out quick.tar.zst\n"
-      "  paceline archive results/local/quick --out quick.tar.gz --json");
+      R"(The file holds the spec, the plan, every record with its step samples, and a manifest: hashes,
+machines, and which planned runs are missing. It holds no logs, checkpoints or reports.
+The same study gives the same bytes.
+Examples:
+  paceline archive results/local/quick --out quick.tar.zst
+  paceline archive results/local/quick --out quick.tar.gz --json)");
   verb->callback([options, &action] { action = [options] { return archive_study(*options); }; });
 }
 
@@ -70,31 +70,6 @@ struct MergeOptions {
   bool json = false, dry_run = false;
 };
 
-std::string format_line(const MergedArchive& merged, bool dry_run) {
-  std::string text = fmt::format("{}: {}, {} {} added, {} there already\n", merged.file,
-                                 counted(merged.runs, "run"), merged.runs - merged.known,
-                                 dry_run ? "would be" : "were", merged.known);
-  if (merged.renumbered > 0) {
-    text += fmt::format("  {} of them as another attempt, as other runs have their numbers\n",
-                        merged.renumbered);
-  }
-  return text;
-}
-
-Json merge_json(const MergedStudy& merged, bool dry_run) {
-  Json json = to_json(merged.summary);
-  json["dry_run"] = dry_run;
-  json["archives"] = Json::array();
-  for (const MergedArchive& each : merged.archives) {
-    json["archives"].push_back({{"file", each.file},
-                                {"runs", each.runs},
-                                {"added", each.runs - each.known},
-                                {"known", each.known},
-                                {"renumbered", each.renumbered}});
-  }
-  return json;
-}
-
 int merge(const MergeOptions& options) {
   const std::filesystem::path study = options.names.back();
   std::error_code none;
@@ -105,19 +80,33 @@ int merge(const MergeOptions& options) {
   }
   std::vector<StudyArchive> archives;
   for (std::size_t i = 0; i + 1 < options.names.size(); ++i)
-    archives.emplace_back(options.names[i]);
-  check_study(archives, archives.front().manifest().study);
+    archives.push_back(read_archive(options.names[i]));
+  check_study(archives, archives.front().study);
   std::optional<StudyLock> lock;
   if (!options.dry_run) lock.emplace(study);
   const MergedStudy merged = merge_archives(archives, study, options.dry_run);
-  if (options.json) {
-    print("{}\n", json_text(merge_json(merged, options.dry_run), 2));
-    return 0;
+  Json json = to_json(merged.summary);
+  json["dry_run"] = options.dry_run;
+  std::string lines;
+  for (const auto& [file, runs, known, renumbered] : merged.archives) {
+    json["archives"].push_back({{"file", file},
+                                {"runs", runs},
+                                {"added", runs - known},
+                                {"known", known},
+                                {"renumbered", renumbered}});
+    lines += fmt::format("{}: {}, {} {} added, {} there already\n", file, counted(runs, "run"),
+                         runs - known, options.dry_run ? "would be" : "were", known);
+    if (renumbered == 0) continue;
+    lines += fmt::format("  {} of them as another attempt, as other runs have their numbers\n",
+                         renumbered);
   }
-  for (const MergedArchive& each : merged.archives) print("{}", format_line(each, options.dry_run));
-  print("{}: study {}, {} ({} completed)\n{}", study.string(), merged.summary.study,
-        counted(merged.summary.records, "record"), merged.summary.completed,
-        to_text(merged.summary));
+  if (options.json) {
+    print("{}\n", json_text(json, 2));
+  } else {
+    print("{}{}: study {}, {} ({} completed)\n{}", lines, study.string(), merged.summary.study,
+          counted(merged.summary.records, "record"), merged.summary.completed,
+          to_text(merged.summary));
+  }
   return 0;
 }
 
@@ -131,14 +120,12 @@ void add_merge(CLI::App& app, Action& action) {
   verb->add_flag("--dry-run", options->dry_run, "say what would be added, write nothing");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
-      "Every file is checked against its hash before anything is written. Runs that are there "
-      "already\n"
-      "are skipped; another run of the same point and repeat is another attempt. Nothing is "
-      "changed or\n"
-      "removed, so a merge can be repeated. Reports give the runs of unlike machines rows of their "
-      "own.\n"
-      "Examples:\n  paceline merge quick.tar.zst results/local/quick --dry-run\n"
-      "  paceline merge site-a.tar.zst site-b.tar.zst both");
+      R"(Every file is checked against its hash before anything is written. Runs that are there already
+are skipped; another run of the same point and repeat is another attempt. Nothing is changed or
+removed, so a merge can be repeated. Reports give the runs of unlike machines rows of their own.
+Examples:
+  paceline merge quick.tar.zst results/local/quick --dry-run
+  paceline merge site-a.tar.zst site-b.tar.zst both)");
   verb->callback([options, &action] { action = [options] { return merge(*options); }; });
 }
 

@@ -1,20 +1,22 @@
 #include "results/archive/study_archive.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <map>
+#include <cerrno>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <regex>
 #include <set>
-#include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "results/archive/tar.h"
-#include "results/parameters.h"
 
 namespace paceline {
 
@@ -30,25 +32,6 @@ constexpr std::size_t kMostOfManifest = 64 << 20, kMostOfPlan = 64 << 20, kMostO
 constexpr std::size_t kMostRatio = 500, kFreeOfRatio = 64 << 20;
 constexpr char kMistrust[] = "do not trust it: get it again from who made it";
 
-// The name's place in a study, as "2.1" of "gpus=1/2.1.json"; empty: it has none.
-std::string file_stem(const std::string& name, std::string_view ending) {
-  const auto slash = name.find('/');
-  if (slash == std::string::npos || !name.ends_with(ending)) return "";
-  const bool plain = std::all_of(name.begin(), name.begin() + static_cast<long>(slash), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) ||
-           std::string_view("=,._+%-").find(c) != std::string_view::npos;
-  });
-  if (!plain || slash == 0 || name.front() == '.' || slash > 255) return "";
-  const std::string stem = name.substr(slash + 1, name.size() - ending.size() - slash - 1);
-  const auto parts = split(stem, '.');
-  if (parts.size() != 2) return "";
-  for (const std::string& part : parts) {
-    const auto number = to_integer(part);
-    if (!number || *number < 1 || *number > 1000000 || part != std::to_string(*number)) return "";
-  }
-  return stem;
-}
-
 // Whether a folder of this name stays where an archive is unpacked.
 bool is_folder_name(const std::string& name) {
   constexpr std::size_t kMostBytes = 255;
@@ -57,182 +40,232 @@ bool is_folder_name(const std::string& name) {
                       [](unsigned char c) { return c < ' ' || c == 127 || c == '/' || c == '\\'; });
 }
 
-bool is_record(const std::string& name) {
-  return !file_stem(name, ".json").empty();
-}
-
 // The largest that a file of this name may be; 0: it has no place in a study.
 std::size_t size_limit(const std::string& name) {
+  constexpr std::size_t kLongestName = 280;
+  static const std::regex kRun(
+      "[A-Za-z0-9=,_+%-][A-Za-z0-9=,._+%-]*/[1-9][0-9]{0,6}\\.[1-9][0-9]{0,6}\\.(json|steps\\.gz)");
   if (name == kWantedFile) return kMostOfPlan;
   if (name == kSpecFile) return kMostOfSpec;
-  if (is_record(name)) return kRecordLimitBytes;
-  return file_stem(name, kSamplesEnding).empty() ? 0 : kMostOfSamples;
+  if (name.size() > kLongestName || !std::regex_match(name, kRun)) return 0;
+  return name.ends_with(kSamplesEnding) ? kMostOfSamples : kRecordLimitBytes;
 }
 
-void add_file(Json& files, const std::string& name, std::string_view content) {
-  files.push_back({{"name", name}, {"bytes", content.size()}, {"xxh3", hash_hex(content)}});
+using Tar = std::unique_ptr<archive, decltype(&archive_free)>;
+
+const char* filter_for(const std::string& file) {
+  for (const auto& [ending, filter] :
+       {std::pair{".tar.zst", "zstd"}, {".tar.gz", "gzip"}, {".tar.xz", "xz"}}) {
+    if (file.ends_with(ending)) return filter;
+  }
+  throw Error(ErrorKind::usage, "an archive's name must end in .tar.zst, .tar.gz or .tar.xz", file,
+              "give another name");
 }
 
-// The sidecar of a record, if it is there and is the one that the record names.
-std::string find_samples(const Record& record, const fs::path& file,
-                         std::vector<std::string>& notes) {
-  if (!record->samples) return "";
+// The same entries give the same bytes: there are no times and no owners.
+class TarWriter {
+ public:
+  explicit TarWriter(const fs::path& file)
+      : file_(file.string()),
+        filter_(filter_for(file_)),
+        temporary_(fmt::format("{}.{}.tmp", file_, getpid())),
+        output_(temporary_),
+        tar_(archive_write_new(), archive_free) {
+    if (path_exists(file)) refuse_existing();
+    // A warning: it would call a program, which may not be there.
+    if (archive_write_add_filter_by_name(tar_.get(), filter_) != ARCHIVE_OK) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("libarchive cannot write {} on this machine", filter_), file_,
+                  "give a name that ends otherwise (.tar.zst, .tar.gz, .tar.xz)");
+    }
+    archive_write_set_filter_option(tar_.get(), "gzip", "timestamp", nullptr);
+    check(archive_write_set_format_pax_restricted(tar_.get()));
+    check(archive_write_set_bytes_in_last_block(tar_.get(), 1));  // nothing after the last byte
+    check(archive_write_open_filename(tar_.get(), temporary_.c_str()));
+  }
+
+  void add(const std::string& name, const std::string& content) {
+    const std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry(archive_entry_new(),
+                                                                              archive_entry_free);
+    archive_entry_set_pathname(entry.get(), name.c_str());
+    archive_entry_set_filetype(entry.get(), AE_IFREG);
+    archive_entry_set_perm(entry.get(), 0644);
+    archive_entry_set_mtime(entry.get(), 0, 0);
+    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(content.size()));
+    check(archive_write_header(tar_.get(), entry.get()));
+    const auto written = archive_write_data(tar_.get(), content.data(), content.size());
+    check(written == static_cast<la_ssize_t>(content.size()) ? ARCHIVE_OK : ARCHIVE_FATAL);
+  }
+
+  // The file has its name only now.
+  void finish() {
+    check(archive_write_close(tar_.get()));
+    output_.finish();
+    if (give_name(temporary_, file_)) return;
+    fs::remove(temporary_);
+    refuse_existing();
+  }
+
+ private:
+  [[noreturn]] void refuse_existing() const {
+    throw Error(ErrorKind::input, "the file exists already", file_,
+                "an archive never replaces a file: give another name");
+  }
+
+  void check(int code) const {
+    if (code == ARCHIVE_OK) return;
+    const std::string why = std::generic_category().message(archive_errno(tar_.get()));
+    throw Error(ErrorKind::input, "the archive cannot be written: " + why, file_,
+                "choose another place");
+  }
+
+  std::string file_;
+  const char* filter_;
+  fs::path temporary_;
+  NewFile output_;  // creates, syncs and removes the file; libarchive writes it
+  Tar tar_;
+};
+
+// Reads the entries in their order. Its errors name the archive and the entry.
+class TarReader {
+ public:
+  explicit TarReader(const fs::path& file)
+      : file_(file.string()), where_(file_), tar_(archive_read_new(), archive_free) {
+    if (!path_exists(file)) refuse("no such file", "check the path");
+    if (!fs::is_regular_file(file)) {  // it is read twice
+      refuse("this is not a regular file", "name a file of paceline archive");
+    }
+    archive_read_support_filter_zstd(tar_.get());
+    archive_read_support_filter_gzip(tar_.get());
+    archive_read_support_filter_xz(tar_.get());
+    archive_read_support_format_tar(tar_.get());
+    check(archive_read_open_filename(tar_.get(), file_.c_str(), std::size_t{1} << 16));
+  }
+
+  // The name of the next entry, which is a plain file. Empty at the end.
+  std::optional<std::string> next() {
+    where_ = file_;
+    const int code = archive_read_next_header(tar_.get(), &entry_);
+    if (code == ARCHIVE_EOF) return std::nullopt;
+    check(code);
+    const char* name = archive_entry_pathname(entry_);
+    where_ += fmt::format(", entry {}", name ? name : "without a name");
+    if (!name || archive_entry_filetype(entry_) != AE_IFREG || archive_entry_hardlink(entry_)) {
+      refuse("the archive holds a link, a folder or a device");
+    }
+    return name;
+  }
+
+  std::string content(std::size_t limit) {
+    const auto bytes = static_cast<std::size_t>(archive_entry_size(entry_));
+    if (bytes > limit) refuse(fmt::format("the entry is larger than {} bytes", limit));
+    std::string text(bytes, '\0');
+    const la_ssize_t got = archive_read_data(tar_.get(), text.data(), bytes);
+    check(got == static_cast<la_ssize_t>(bytes) ? ARCHIVE_OK : ARCHIVE_FATAL);
+    return text;
+  }
+
+  [[noreturn]] void refuse(const std::string& what, const char* fix = kMistrust) const {
+    throw Error(ErrorKind::input, what, where_, fix);
+  }
+
+  const std::string& where() const { return where_; }  // "a.tar.zst", "a.tar.zst, entry x"
+
+ private:
+  void check(int code) const {
+    if (code == ARCHIVE_OK) return;
+    const char* why = archive_error_string(tar_.get());
+    refuse(std::string("the archive cannot be read: ") + (why ? why : "it ends too early"),
+           "check the path, or get it again");
+  }
+
+  std::string file_, where_;
+  Tar tar_;
+  archive_entry* entry_ = nullptr;
+};
+
+struct ManifestFile {
+  std::string name, xxh3;
+  std::size_t bytes = 0;
+};
+
+// The study's name, and its files in the archive's order.
+std::pair<std::string, std::vector<ManifestFile>> read_manifest(TarReader& tar) {
+  const std::string entry = tar.next().value_or("");
+  if (!entry.ends_with(std::string("/") + kManifestFile)) {
+    tar.refuse("the archive does not begin with a manifest", "name one of paceline archive");
+  }
+  const JsonDocument document(tar.where(), tar.content(kMostOfManifest));
+  const Json& json = document.value();
   try {
-    std::string samples = read_text(file, kMostOfSamples);
-    if (hash_hex(samples) == record->samples->xxh3) return samples;
-    notes.push_back(file.string() + ": the step samples differ from their hash in the record");
-  } catch (const Error& error) {
-    notes.emplace_back(error.what());
-  }
-  return "";
-}
-
-// Calls `take` with the name and content of each file of a study, in the archive's order.
-template <typename Take>
-void each_file(const fs::path& study, const std::vector<Record>& records,
-               std::vector<std::string>& notes, const Take& take) {
-  for (const char* name : {kWantedFile, kSpecFile}) {
-    std::error_code none;
-    if (fs::is_regular_file(study / name, none)) take(name, read_text(study / name));
-  }
-  for (const Record& record : records) {
-    const fs::path file = record.where(), sidecar = samples_file(file);
-    const std::string folder = file.parent_path().filename().string() + "/";
-    const std::string samples = find_samples(record, sidecar, notes);
-    if (!samples.empty()) take(folder + sidecar.filename().string(), samples);
-    take(folder + file.filename().string(), read_text(file, kRecordLimitBytes));
-  }
-}
-
-Manifest parse_manifest(const std::string& where, const std::string& text) {
-  const auto refuse = [&](const std::string& what, const char* fix = kMistrust) {
-    throw Error(ErrorKind::input, what, where, fix);
-  };
-  const JsonDocument document(where, text);
-  Manifest manifest;
-  try {
-    const Json& json = document.value();
     if (json.at("schema") != kArchiveSchema) {
-      refuse("the archive is of another version of paceline", "merge it with a newer one");
+      tar.refuse("the archive is of another version of paceline", "merge it with a newer one");
     }
-    manifest.study = json.at("study").get<std::string>();
-    if (!is_folder_name(manifest.study)) refuse("the study's name cannot be a folder's");
+    const auto study = json.at("study").get<std::string>();
+    if (!is_folder_name(study)) tar.refuse("the study's name cannot be a folder's");
+    if (entry != study + "/" + kManifestFile) tar.refuse("the manifest is of another study");
+    std::vector<ManifestFile> files;
     std::set<std::string> seen;
-    for (const Json& file : json.at("files")) {
-      const auto name = file.at("name").get<std::string>();
-      if (!file.at("bytes").is_number_integer()) {
-        refuse("the size of " + name + " is not a whole number of bytes");
+    for (const Json& listed : json.at("files")) {
+      ManifestFile& file = files.emplace_back();
+      listed.at("name").get_to(file.name);
+      listed.at("xxh3").get_to(file.xxh3);
+      const Json& bytes = listed.at("bytes");
+      const std::size_t limit = size_limit(file.name);
+      if (limit == 0) tar.refuse("the file " + file.name + " has no place in a study");
+      if (!seen.insert(file.name).second) tar.refuse("the file " + file.name + " is listed twice");
+      if (!bytes.is_number_unsigned() || bytes.get_to(file.bytes) > limit) {
+        tar.refuse(fmt::format("the file {} is said to have {} bytes, over the limit of {}",
+                               file.name, json_text(bytes), limit));
       }
-      const auto bytes = file.at("bytes").get<std::int64_t>();
-      const std::size_t limit = size_limit(name);
-      if (limit == 0) refuse("the file " + name + " has no place in a study");
-      if (!seen.insert(name).second) refuse("the file " + name + " is listed twice");
-      if (bytes < 0 || static_cast<std::size_t>(bytes) > limit) {
-        refuse(fmt::format("the file {} is said to have {} bytes, over the limit of {}", name,
-                           bytes, limit));
-      }
-      manifest.names.push_back(name);
-      manifest.sizes.push_back(static_cast<std::size_t>(bytes));
-      manifest.hashes.push_back(file.at("xxh3").get<std::string>());
     }
+    return {study, files};
   } catch (const Json::exception&) {
-    refuse("the manifest lacks something, or a value of it has the wrong type");
+    tar.refuse("the manifest lacks something, or a value of it has the wrong type");
   }
-  return manifest;
 }
 
 // Its points are those of a study, which reports lay out.
-ExpectedRuns parse_plan(const std::string& where, const std::string& text) {
-  ExpectedRuns plan = parse_wanted(where, text);
+ExpectedRuns parse_plan(const TarReader& tar, const std::string& text, const std::string& study) {
+  ExpectedRuns plan = parse_wanted(tar.where(), text);
+  if (plan.study != study) tar.refuse("the plan is of study " + plan.study + ", not " + study);
   try {
     for (const Point& point : plan.points) make_layout(point);
   } catch (const Error& error) {
-    throw Error(ErrorKind::input, error.what(), where);
+    throw Error(ErrorKind::input, error.what(), tar.where());
   }
   return plan;
 }
 
-// Reads an archive from its begin to its end.
-class ArchiveWalk {
- public:
-  explicit ArchiveWalk(const fs::path& file) : reader_(file) {
-    const std::string name = reader_.next().value_or("");
-    if (!name.ends_with(std::string("/") + kManifestFile)) {
-      refuse("the archive does not begin with a manifest", "name one of paceline archive");
-    }
-    manifest = parse_manifest(reader_.where(), reader_.content(kMostOfManifest));
-    if (name != manifest.study + "/" + kManifestFile) refuse("the manifest is of another study");
-    if (manifest.bytes() > kFreeOfRatio &&
-        manifest.bytes() / kMostRatio > static_cast<std::size_t>(fs::file_size(file))) {
-      refuse("the archive would unpack to " + format_bytes(static_cast<double>(manifest.bytes())));
-    }
+ArchivedRun parse_run(const TarReader& tar, const std::string& study, const std::string& name,
+                      std::string text, std::string samples) {
+  const Record record(JsonDocument(tar.where(), text).value(), tar.where());
+  const std::string folder = name.substr(0, name.find('/'));
+  if (name != fmt::format("{}/{}.{}.json", folder, record->repeat, record->attempt)) {
+    tar.refuse("the record is of another repeat or attempt than its name says");
   }
-
-  void run(const std::function<void(const std::string& name, std::string content)>& take_other,
-           const std::function<void(ArchivedRun)>& take_run) {
-    std::string samples, owner;  // of the record that must come next
-    for (std::size_t i = 0; i < manifest.names.size(); ++i) {
-      const std::string& name = manifest.names[i];
-      std::string content = next(i);
-      if (!owner.empty() && name != owner) refuse("no record follows its step samples");
-      if (const std::string stem = file_stem(name, kSamplesEnding); !stem.empty()) {
-        samples = std::move(content);
-        owner = name.substr(0, name.find('/') + 1) + stem + ".json";
-      } else if (is_record(name)) {
-        take_run(make_run(name, std::move(content), std::exchange(samples, "")));
-        owner.clear();
-      } else {
-        take_other(name, std::move(content));
-      }
-    }
-    if (!owner.empty()) refuse("no record follows its step samples");
-    if (reader_.next()) refuse("the entry is not in the manifest");
+  if (record->study != study) tar.refuse("the record is of study " + record->study);
+  if (!samples.empty() && (!record->samples || record->samples->xxh3 != hash_hex(samples))) {
+    tar.refuse("the record does not name its step samples, or with another hash");
   }
+  return {record, folder, std::move(text), std::move(samples)};
+}
 
-  Manifest manifest;
-
- private:
-  [[noreturn]] void refuse(const std::string& what, const char* fix = kMistrust) const {
-    throw Error(ErrorKind::input, what, reader_.where(), fix);
-  }
-
-  std::string next(std::size_t i) {
-    const std::string& name = manifest.names[i];
-    const auto entry = reader_.next();
-    if (!entry) refuse("the archive ends before " + name, "get it again");
-    if (*entry != manifest.study + "/" + name) refuse("the manifest lists " + name + " here");
-    std::string content = reader_.content(manifest.sizes[i]);
-    if (content.size() != manifest.sizes[i] || hash_hex(content) != manifest.hashes[i]) {
-      refuse("the content differs from its hash in the manifest", "get it again");
-    }
-    return content;
-  }
-
-  ArchivedRun make_run(const std::string& name, std::string text, std::string samples) const {
-    const Record record(JsonDocument(reader_.where(), text).value(), reader_.where());
-    const auto slash = name.find('/');
-    if (name.substr(slash + 1) != fmt::format("{}.{}.json", record->repeat, record->attempt)) {
-      refuse("the record is of another repeat or attempt than its name says");
-    }
-    if (record->study != manifest.study) refuse("the record is of study " + record->study);
-    if (!samples.empty() && (!record->samples || record->samples->xxh3 != hash_hex(samples))) {
-      refuse("the record does not name its step samples, or with another hash");
-    }
-    return {record, name.substr(0, slash), std::move(text), std::move(samples)};
-  }
-
-  TarReader reader_;
-};
+// Whether the sidecar of a record is there and is the one that the record names.
+bool has_samples(const Record& record, std::vector<std::string>& notes) {
+  if (!record->samples) return false;
+  const fs::path file = samples_file(record.where());
+  if (path_exists(file) && hash_of_file(file) == record->samples->xxh3) return true;
+  notes.push_back(file.string() +
+                  ": the step samples differ from their hash in the record, or are gone");
+  return false;
+}
 
 }  // namespace
 
-std::size_t Manifest::bytes() const {
-  return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-}
-
 ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
                             const std::string& version) {
-  TarWriter writer(file);
+  TarWriter tar(file);
   const fs::path study = study_path(folder);
   const StoreContent store = load_study(study);
   ArchivedStudy result;
@@ -244,63 +277,80 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
                     "\", which an archive cannot have as its folder",
                 study.string(), "remove the records that do; a study's name has no slash");
   }
-  Json manifest = {{"schema", kArchiveSchema}, {"version", version}};
+  Json manifest = {{"schema", kArchiveSchema}, {"version", version}}, files = Json::array();
   manifest.update(to_json(result.summary));
-  Json files = Json::array();
-  each_file(study, store.records, result.notes,
-            [&](const std::string& name, const std::string& content) {
-              if (size_limit(name) == 0) {
-                throw Error(ErrorKind::input, "a file of this name has no place in an archive",
-                            (study / name).string(), "rename its folder, or move it away");
-              }
-              add_file(files, name, content);
-            });
+  const auto list = [&](const fs::path& path) {
+    const std::string name = path.lexically_relative(study).string();
+    const std::size_t limit = size_limit(name);
+    if (limit == 0) {
+      throw Error(ErrorKind::input, "a file of this name has no place in an archive", path.string(),
+                  "rename its folder, or move it away");
+    }
+    const std::string content = read_text(path, limit);
+    files.push_back({{"name", name}, {"bytes", content.size()}, {"xxh3", hash_hex(content)}});
+  };
+  for (const char* name : {kWantedFile, kSpecFile}) {
+    if (path_exists(study / name)) list(study / name);
+  }
+  for (const Record& record : store.records) {
+    if (has_samples(record, result.notes)) list(samples_file(record.where()));
+    list(record.where());
+  }
   result.files = files.size();
   manifest["files"] = files;
   result.manifest = json_text(manifest, 1) + "\n";
-  if (result.manifest.size() > kMostOfManifest) {
-    throw Error(ErrorKind::input,
-                fmt::format("the study has {} files, too many for one archive", result.files),
-                study.string(), "split it");
-  }
   const std::string prefix = result.summary.study + "/";
-  writer.add(prefix + kManifestFile, result.manifest);
-  Json written = Json::array();
-  std::vector<std::string> reported_before;
-  each_file(study, store.records, reported_before,
-            [&](const std::string& name, const std::string& content) {
-              add_file(written, name, content);
-              writer.add(prefix + name, content);
-            });
-  if (written != files) {
-    throw Error(ErrorKind::input, "the study changed while it was archived", study.string(),
-                "repeat the command");
+  tar.add(prefix + kManifestFile, result.manifest);
+  for (const Json& listed : files) {
+    const auto name = listed["name"].get<std::string>();
+    const std::string content = read_text(study / name);
+    if (hash_hex(content) != listed["xxh3"]) {
+      throw Error(ErrorKind::input, "the study changed while it was archived", study.string(),
+                  "repeat the command");
+    }
+    tar.add(prefix + name, content);
   }
-  writer.finish();
+  tar.finish();
   return result;
 }
 
-StudyArchive::StudyArchive(fs::path file) : file_(std::move(file)) {
-  ArchiveWalk walk(file_);
-  walk.run(
-      [&](const std::string& name, std::string content) {
-        if (name == kSpecFile) {
-          spec_ = std::move(content);
-        } else {
-          plan_ = parse_plan(file_.string() + ", entry " + name, content);
-        }
-      },
-      [](const ArchivedRun&) {});
-  manifest_ = std::move(walk.manifest);
-  if (plan_ && plan_->study != manifest_.study) {
-    throw Error(ErrorKind::input,
-                "the plan is of study " + plan_->study + ", not " + manifest_.study,
-                file_.string() + ", entry " + kWantedFile, kMistrust);
+StudyArchive read_archive(const fs::path& file,
+                          const std::function<void(const ArchivedRun&)>& take_run) {
+  TarReader tar(file);
+  const auto [study, files] = read_manifest(tar);
+  std::size_t bytes = 0;
+  for (const ManifestFile& listed : files) bytes += listed.bytes;
+  if (bytes > kFreeOfRatio && bytes / kMostRatio > fs::file_size(file)) {
+    tar.refuse("the archive would unpack to " + format_bytes(static_cast<double>(bytes)));
   }
-}
-
-void StudyArchive::each_run(const std::function<void(ArchivedRun)>& take) const {
-  ArchiveWalk(file_).run([](const std::string&, const std::string&) {}, take);
+  StudyArchive archive{file, study, {}, {}};
+  std::string samples, owner;  // of the record that must come next
+  for (const auto& [name, xxh3, size] : files) {
+    if (tar.next() != study + "/" + name) {
+      tar.refuse("the manifest lists " + name + " here", "get it again");
+    }
+    std::string content = tar.content(size);
+    if (hash_hex(content) != xxh3) {
+      tar.refuse("the content differs from its hash in the manifest", "get it again");
+    }
+    if (!owner.empty() && name != owner) tar.refuse("no record follows its step samples");
+    owner.clear();
+    if (name == kWantedFile) {
+      archive.plan = parse_plan(tar, content, study);
+    } else if (name == kSpecFile) {
+      archive.spec = std::move(content);
+    } else if (name.ends_with(kSamplesEnding)) {
+      owner = name.substr(0, name.size() - std::string_view(kSamplesEnding).size()) + ".json";
+      samples = std::move(content);
+    } else {
+      const ArchivedRun run =
+          parse_run(tar, study, name, std::move(content), std::exchange(samples, ""));
+      if (take_run) take_run(run);
+    }
+  }
+  if (!owner.empty()) tar.refuse("no record follows its step samples");
+  if (tar.next()) tar.refuse("the entry is not in the manifest");
+  return archive;
 }
 
 }  // namespace paceline

@@ -42,13 +42,6 @@ Json to_json(const StudySummary& summary);
 // "60 runs planned, 2 missing", the missing ones, the machines: a line each.
 std::string to_text(const StudySummary& summary);
 
-struct Manifest {
-  std::string study;
-  std::vector<std::string> names, hashes;  // of the files, in their order
-  std::vector<std::size_t> sizes;
-  std::size_t bytes() const;
-};
-
 struct ArchivedStudy {
   std::string manifest;  // JSON: summary, version, files
   StudySummary summary;
@@ -57,7 +50,8 @@ struct ArchivedStudy {
 };
 
 // Writes `study`, all but logs, checkpoints, reports and Slurm's files. The same study gives the
-// same bytes. Throws usage and input as TarWriter does, and input if the folder is not a study.
+// same bytes. Throws usage if the name has another ending than .tar.zst, .tar.gz or .tar.xz, or
+// libarchive lacks this compression; input if the file exists or the folder is not a study.
 ArchivedStudy write_archive(const std::filesystem::path& study, const std::filesystem::path& file,
                             const std::string& version);
 
@@ -66,26 +60,17 @@ struct ArchivedRun {
   std::string folder, text, samples;  // samples: the content of its sidecar; empty: none
 };
 
-class StudyArchive {
- public:
-  // Reads and checks everything in it. Throws input naming the entry: one that has no place in a
-  // study, a link, a wrong hash or size, a record that is none, more than can be true.
-  explicit StudyArchive(std::filesystem::path file);
-
-  const Manifest& manifest() const { return manifest_; }
-  const std::optional<ExpectedRuns>& plan() const { return plan_; }
-  const std::string& spec() const { return spec_; }  // empty: there is none
-  const std::filesystem::path& file() const { return file_; }
-
-  // Reads and checks it again, a run at a time.
-  void each_run(const std::function<void(ArchivedRun)>& take) const;
-
- private:
-  std::filesystem::path file_;
-  Manifest manifest_;
-  std::optional<ExpectedRuns> plan_;
-  std::string spec_;
+struct StudyArchive {
+  std::filesystem::path file;
+  std::string study;
+  std::optional<ExpectedRuns> plan;
+  std::string spec;  // empty: there is none
 };
+
+// Reads and checks everything in it, a run at a time. Throws input naming the entry: one that has
+// no place in a study, a link, a wrong hash or size, a record that is none, more than can be true.
+StudyArchive read_archive(const std::filesystem::path& file,
+                          const std::function<void(const ArchivedRun&)>& take_run = {});
 
 // Archives of one study, merged into a folder: nothing that is there is changed or removed.
 
@@ -104,7 +89,7 @@ struct MergedStudy {
 void check_study(const std::vector<StudyArchive>& archives, const std::string& study);
 
 // `dry_run`: says the same and writes nothing. A merge that was interrupted can be repeated. Throws
-// input if the folder is of another study or there is no room. The caller holds the study's lock.
+// input if the folder is of another study. The caller holds the study's lock.
 MergedStudy merge_archives(const std::vector<StudyArchive>& archives,
                            const std::filesystem::path& target, bool dry_run);
 

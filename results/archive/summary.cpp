@@ -21,64 +21,52 @@ constexpr std::size_t kShownLines = 20;
 
 using Names = std::vector<std::string>;
 
-// The values of these parameters as a key.
-std::string make_key(const Point& point, const Names& names) {
-  std::string key;
-  for (const std::string& name : names) add_to_key(key, point.text(name).value_or(""));
-  return key;
-}
-
-// What a run is recognised by.
-Names point_names(const Point& planned) {
-  Names names;
-  for (const auto& [name, value] : planned.values()) {
-    if (find_parameter(name)->identity()) names.push_back(name);
+// What a point has of these parameters: "gpus=2,backend=mpi".
+std::string select(const Point& point, const Names& names) {
+  Point selected;
+  for (const std::string& name : names) {
+    if (const Value* value = point.find(name)) selected.set(name, *value);
   }
-  return names;
+  return selected.text();
 }
 
-Names varying_names(const std::vector<Point>& points) {
+Names find_varying(const std::vector<Point>& points) {
   Names names;
   for (const Parameter& parameter : parameters()) {
-    const std::string name(parameter.name);
-    const auto first = points.front().text(name);
-    if (std::any_of(points.begin(), points.end(),
-                    [&](const Point& point) { return point.text(name) != first; })) {
-      names.push_back(name);
-    }
+    const auto first = points.front().text(parameter.name);
+    const bool varies = std::any_of(points.begin(), points.end(), [&](const Point& point) {
+      return point.text(parameter.name) != first;
+    });
+    if (varies) names.emplace_back(parameter.name);
   }
   return names;
-}
-
-std::string point_label(const Point& point, const Names& varying) {
-  Point label;
-  for (const std::string& name : varying) {
-    if (const Value* value = point.find(name)) label.set(name, *value);
-  }
-  return label.empty() ? point.text() : label.text();
 }
 
 bool is_result(const Record& record) {
   return record->completed() && !record->control;
 }
 
-std::vector<MissingRuns> missing_runs(const ExpectedRuns& plan,
+// A run is one of a planned point if it has all that identifies the point.
+std::vector<MissingRuns> find_missing(const ExpectedRuns& plan,
                                       const std::vector<Record>& records) {
   if (plan.points.empty()) return {};
+  const Names varying = find_varying(plan.points);
   std::map<Names, std::unordered_map<std::string, std::set<int>>> done;
-  for (const Point& point : plan.points) done[point_names(point)];
-  for (auto& [names, repeats] : done) {
-    for (const Record& record : records) {
-      if (!is_result(record) || record->workload != plan.workload) continue;
-      repeats[make_key(record->parameters, names)].insert(record->repeat);
-    }
-  }
-  const Names varying = varying_names(plan.points);
   std::vector<MissingRuns> missing;
   for (const Point& point : plan.points) {
-    const Names names = point_names(point);
-    const std::set<int>& there = done[names][make_key(point, names)];
-    MissingRuns lacks{point_label(point, varying), {}};
+    Names names;
+    for (const auto& [name, value] : point.values()) {
+      if (find_parameter(name)->identity()) names.push_back(name);
+    }
+    const auto [repeats, is_new] = done.try_emplace(names);
+    for (std::size_t i = 0; is_new && i < records.size(); ++i) {
+      const RunRecord& run = *records[i];
+      if (!is_result(records[i]) || run.workload != plan.workload) continue;
+      repeats->second[select(run.parameters, names)].insert(run.repeat);
+    }
+    const std::set<int>& there = repeats->second[select(point, names)];
+    const std::string label = select(point, varying);
+    MissingRuns lacks{label.empty() ? point.text() : label, {}};
     for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
       if (!there.contains(repeat)) lacks.repeats.push_back(repeat);
     }
@@ -102,27 +90,6 @@ std::vector<std::pair<std::string, std::size_t>> count_machines(
     ++runs[kind == kinds.end() ? Machine().text() : kind->text()];
   }
   return {runs.begin(), runs.end()};
-}
-
-std::size_t count_missing(const std::vector<MissingRuns>& missing) {
-  std::size_t count = 0;
-  for (const MissingRuns& point : missing) count += point.repeats.size();
-  return count;
-}
-
-std::string missing_text(const StudySummary& summary) {
-  if (!summary.planned) return "the study has no plan, so nobody knows what is missing\n";
-  const std::size_t count = count_missing(summary.missing);
-  std::string text = fmt::format("{} planned, {}\n", counted(*summary.planned, "run"),
-                                 count == 0 ? "none missing" : fmt::format("{} missing:", count));
-  for (std::size_t i = 0; i < std::min(kShownLines, summary.missing.size()); ++i) {
-    const MissingRuns& lacks = summary.missing[i];
-    text += fmt::format("  {} repeat {}\n", lacks.point, numbers_text(lacks.repeats));
-  }
-  if (summary.missing.size() > kShownLines) {
-    text += fmt::format("  ... and {} more points\n", summary.missing.size() - kShownLines);
-  }
-  return text;
 }
 
 }  // namespace
@@ -166,7 +133,7 @@ StudySummary summarize(const std::optional<ExpectedRuns>& plan, const std::vecto
       std::count_if(records.begin(), records.end(), [](const Record& r) { return is_result(r); }));
   if (plan) {
     summary.planned = plan->points.size() * static_cast<std::size_t>(plan->repeats);
-    summary.missing = missing_runs(*plan, records);
+    summary.missing = find_missing(*plan, records);
   }
   summary.machines = count_machines(records);
   return summary;
@@ -190,7 +157,21 @@ Json to_json(const StudySummary& summary) {
 }
 
 std::string to_text(const StudySummary& summary) {
-  std::string text = missing_text(summary);
+  std::string text = "the study has no plan, so nobody knows what is missing\n";
+  if (summary.planned) {
+    std::size_t count = 0;
+    for (const MissingRuns& lacks : summary.missing) count += lacks.repeats.size();
+    text = fmt::format("{} planned, {}\n", counted(*summary.planned, "run"),
+                       count == 0 ? "none missing" : fmt::format("{} missing:", count));
+  }
+  const std::size_t shown = std::min(kShownLines, summary.missing.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const MissingRuns& lacks = summary.missing[i];
+    text += fmt::format("  {} repeat {}\n", lacks.point, numbers_text(lacks.repeats));
+  }
+  if (shown < summary.missing.size()) {
+    text += fmt::format("  ... and {} more points\n", summary.missing.size() - shown);
+  }
   for (const auto& [machine, runs] : summary.machines) {
     text += fmt::format("{} of {}\n", counted(runs, "completed run"), machine);
   }

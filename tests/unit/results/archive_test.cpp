@@ -136,8 +136,8 @@ class Archive : public ::testing::Test {
   MergedStudy merge(const std::vector<std::string>& names, const std::string& target,
                     bool dry_run = false) const {
     std::vector<StudyArchive> archives;
-    for (const std::string& name : names) archives.emplace_back(at(name));
-    check_study(archives, archives.front().manifest().study);
+    for (const std::string& name : names) archives.push_back(read_archive(at(name)));
+    check_study(archives, archives.front().study);
     return merge_archives(archives, at(target), dry_run);
   }
 
@@ -284,7 +284,7 @@ TEST_F(Archive, ThatIsDamagedIsRefusedBeforeAnythingIsWritten) {
   expect_refused(made, {"entry quick/gpus=2/2.1.json", "differs from its hash", "get it again"});
   made = good;
   made.pop_back();
-  expect_refused(made, {"the archive ends before spec.json"});
+  expect_refused(made, {"the manifest lists spec.json here", "get it again"});
   made = good;
   made[1].content += "x";
   expect_refused(made, {"larger than"});
@@ -333,15 +333,15 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
                  {"entry quick/gpus=1/1.1.json"});
   expect_refused(bent("gpus=1/1.1.steps.gz", "samples", "SAMPLES"),
                  {"step samples", "another hash"});
-  expect_refused(bent("plan.json", "\"points\"", "\"paints\""), {"entry plan.json", "/points"});
+  expect_refused(bent("plan.json", "\"points\"", "\"paints\""), {"entry quick/plan.json", "/points"});
   expect_refused(bent("plan.json", ",\"backend\":\"mpi\"}\n", "}\n"),
-                 {"entry plan.json", "2 replicas need a backend"});
+                 {"entry quick/plan.json", "2 replicas need a backend"});
   for (const char* repeats : {"2000000000", "-5", "0", "1e30", "2.5", "\"2\""}) {
     expect_refused(bent("plan.json", "\"repeats\": 2", std::string("\"repeats\": ") + repeats),
-                   {"entry plan.json", "whole number from 1 to 1000"});
+                   {"entry quick/plan.json", "whole number from 1 to 1000"});
   }
   expect_refused(bent("plan.json", "\"study\": \"quick\"", "\"study\": \"slow\""),
-                 {"entry plan.json", "the plan is of study slow, not quick"});
+                 {"entry quick/plan.json", "the plan is of study slow, not quick"});
   auto made = good;
   made.erase(made.begin() + static_cast<long>(entry_index(made, "gpus=1/1.1.json")));
   list(made);
