@@ -84,10 +84,9 @@ std::vector<std::pair<std::string, std::size_t>> count_machines(
   const std::vector<Machine> kinds = kinds_of_machines(all);
   std::map<std::string, std::size_t> runs;
   for (const Machine& machine : all) {
-    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Machine& each) {
-      return machine.is_known() && alike(each, machine);
-    });
-    ++runs[kind == kinds.end() ? Machine().text() : kind->text()];
+    const auto kind = std::find_if(kinds.begin(), kinds.end(),
+                                   [&](const Machine& each) { return alike(each, machine); });
+    ++runs[machine.is_known() && kind != kinds.end() ? kind->text() : Machine().text()];
   }
   return {runs.begin(), runs.end()};
 }
@@ -164,14 +163,11 @@ std::string to_text(const StudySummary& summary) {
     text = fmt::format("{} planned, {}\n", counted(*summary.planned, "run"),
                        count == 0 ? "none missing" : fmt::format("{} missing:", count));
   }
-  const std::size_t shown = std::min(kShownLines, summary.missing.size());
-  for (std::size_t i = 0; i < shown; ++i) {
-    const MissingRuns& lacks = summary.missing[i];
-    text += fmt::format("  {} repeat {}\n", lacks.point, numbers_text(lacks.repeats));
+  std::vector<std::string> points;
+  for (const MissingRuns& lacks : summary.missing) {
+    points.push_back(fmt::format("{} repeat {}", lacks.point, numbers_text(lacks.repeats)));
   }
-  if (shown < summary.missing.size()) {
-    text += fmt::format("  ... and {} more points\n", summary.missing.size() - shown);
-  }
+  if (!points.empty()) text += "  " + join_first(kShownLines, points, "\n  ") + "\n";
   for (const auto& [machine, runs] : summary.machines) {
     text += fmt::format("{} of {}\n", counted(runs, "completed run"), machine);
   }
