@@ -26,20 +26,18 @@ namespace paceline {
 
 namespace {
 
-constexpr char kImportFooter[] = R"(Examples:
-  paceline import nccl-tests all_reduce.txt --study links
-  paceline import osu osu_allreduce.txt --study links --set gpus=64 --set nodes=16
-  paceline import mlperf result_*.txt --study resnet --set gpus=16
-  paceline import jobstats job-*.txt --study jobs --set workload=resnet50
-  paceline import horovod-timeline timeline.json --study timeline
-  paceline import google-benchmark build.json --study micro
-  paceline import csv table.csv --study page --set workload=resnet50 \
-    --column gpus=GPUs --column samples_per_second=img/s \
-    --column "fit_seconds=time (min)*60"
-  paceline report results/local/links
+std::string import_footer() {
+  std::string formats = "Formats:\n", examples = "Examples:\n";
+  for (const ImportFormat& format : import_formats()) {
+    formats += fmt::format("  {:<18}{}\n", format.name, format.what);
+    examples += fmt::format("  paceline import {} {}\n", format.name, format.example);
+  }
+  return formats + "\n" + examples +
+         R"(  paceline report results/local/links
 
 Records are of kind imported, and tables label them so. Importing the same file again adds
 nothing. docs/import.md says what each format gives.)";
+}
 
 struct ImportArguments {
   ImportRequest request;
@@ -116,7 +114,7 @@ int import_files(const ImportArguments& arguments) {
 void add_import(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("import", "Read results of other tools");
   auto arguments = std::make_shared<ImportArguments>();
-  verb->footer(kImportFooter);
+  verb->footer(import_footer());
   std::vector<std::string> formats;
   for (const ImportFormat& format : import_formats()) formats.emplace_back(format.name);
   verb->add_option("FORMAT", arguments->request.format, "whose output the files are")

@@ -1,4 +1,4 @@
-// paceline list workloads|backends|wrappers|devices|parameters|record|findings
+// paceline list workloads|backends|wrappers|devices|importers|parameters|record|findings
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +13,7 @@
 #include "engine/core/json.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
+#include "results/import/formats.h"
 #include "results/names.h"
 #include "results/parameters.h"
 #include "results/run_record.h"
@@ -56,6 +57,16 @@ int print_backends(const Names& names, bool json) {
   print_text("\n" + name_and_text("stacks:", 8,
                                   "mirrored/mpi (threads in a task, MPI between tasks), mpi+bf16, "
                                   "mirrored/gloo+fp16"));
+  return 0;
+}
+
+int print_importers(bool json) {
+  Json rows = Json::array();
+  for (const ImportFormat& format : import_formats()) {
+    if (!json) print_text(name_and_text(format.name, 18, format.what));
+    rows.push_back({{"name", format.name}, {"about", format.what}});
+  }
+  if (json) print("{}\n", json_text(rows, 2));
   return 0;
 }
 
@@ -156,15 +167,15 @@ int print_parameters(bool json) {
 
 void add_list(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand(
-      "list",
-      "List workloads, backends, wrappers, devices, parameters, keys of the record or findings");
+      "list", "List workloads, backends, importers, parameters, keys of the record, findings");
   auto what = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  verb->add_option("what", *what,
-                   "workloads, backends, wrappers, devices, parameters, record or findings")
+  verb->add_option(
+          "what", *what,
+          "workloads, backends, wrappers, devices, importers, parameters, record, findings")
       ->required()
-      ->check(CLI::IsMember(
-          {"workloads", "backends", "wrappers", "devices", "parameters", "record", "findings"}));
+      ->check(CLI::IsMember({"workloads", "backends", "wrappers", "devices", "importers",
+                             "parameters", "record", "findings"}));
   auto markdown = std::make_shared<bool>(false);
   verb->add_flag("--json", *json, "print JSON");
   verb->add_flag("--markdown", *markdown,
@@ -190,6 +201,7 @@ void add_list(CLI::App& app, Action& action) {
       if (*what == "parameters") {
         return *markdown ? print_parameters_markdown() : print_parameters(*json);
       }
+      if (*what == "importers") return print_importers(*json);
       const Names& names = known_names();
       if (*what == "backends") return print_backends(names, *json);
       if (*what == "wrappers") return print_names(names.wrappers, *json);

@@ -1,4 +1,7 @@
-// The formats, a file each.
+// What importers give, and the list of them. An importer is a file in formats/, whose NAME_format()
+// CMakeLists.txt puts into the list. It turns the text of another tool's file into run records that
+// hold what the file says and nothing else. import.h adds what all have: kind, provenance, --set,
+// names in the store.
 #pragma once
 
 #include <optional>
@@ -10,12 +13,6 @@
 #include "results/run_record.h"
 
 namespace paceline {
-
-// What a format of another tool's output gives, and the list of formats.
-//
-// A format is a file in this folder and an entry of import.cpp. It turns the text of a file into
-// run records that hold what the file says and nothing else. import.h adds what all have: kind,
-// provenance, --set, names in the store.
 
 struct ForeignFile {
   std::string name;  // as the user gave it; for messages
@@ -35,13 +32,20 @@ struct ImportContent {
 };
 
 struct ImportFormat {
-  const char* name;
-  const char* what;  // "output of NVIDIA's nccl-tests"
+  const char* name;     // "nccl-tests"
+  const char* what;     // "output of nccl-tests or rccl-tests"
+  const char* example;  // for help, after its name: "all_reduce.txt --study links"
   bool (*is_one)(std::string_view text);
   // Throws input naming file and line. Never returns an empty list of runs.
   ImportContent (*read)(const ForeignFile& file);
+  bool is_table =
+      false;  // of columns that the user chooses: files of other formats may look like it
+  const char* if_too_large = "split it";
 };
 
+std::vector<ImportFormat> registered_formats();
+
+// The same in the order in which a file is tried: tables come last.
 const std::vector<ImportFormat>& import_formats();
 
 // Throws usage with the nearest name.
@@ -49,21 +53,6 @@ const ImportFormat& import_format_named(const std::string& name);
 
 // Throws input if the text is not of `format`, naming the format that it looks like.
 void check_format(const ImportFormat& format, const ForeignFile& file);
-
-bool is_nccl_tests(std::string_view text);
-ImportContent read_nccl_tests(const ForeignFile& file);
-bool is_osu(std::string_view text);
-ImportContent read_osu(const ForeignFile& file);
-bool is_jobstats(std::string_view text);
-ImportContent read_jobstats(const ForeignFile& file);
-bool is_horovod_timeline(std::string_view text);
-ImportContent read_horovod_timeline(const ForeignFile& file);
-bool is_google_benchmark(std::string_view text);
-ImportContent read_google_benchmark_file(const ForeignFile& file);
-bool is_mlperf(std::string_view text);
-ImportContent read_mlperf(const ForeignFile& file);
-bool is_csv_table(std::string_view text);
-ImportContent read_csv_table(const ForeignFile& file);
 
 // Google Benchmark's JSON (--benchmark_out_format=json), row by row. Read by the gate, too.
 

@@ -144,24 +144,22 @@ Import::~Import() = default;
 Import::Import(const ImportRequest& request) : study_(request.results / request.study) {
   check_study_name(request.study);
   const ImportFormat& format = import_format_named(request.format);
-  if (!request.columns.empty() && format.name != std::string_view("csv")) {
+  if (!request.columns.empty() && !format.is_table) {
     throw Error(ErrorKind::usage, "only a csv table has columns to choose", "--column",
                 "leave it out, or import csv");
   }
   Json scratch = Json::object();
   for (const std::string& each : request.set) set_value(scratch, each);
-  for (const std::string& name : request.files) sources_.push_back(read(name, request));
+  for (const std::string& name : request.files) sources_.push_back(read(name, request, format));
 }
 
-Import::Source Import::read(const std::string& name, const ImportRequest& request) const {
-  const ImportFormat& format = import_format_named(request.format);
+Import::Source Import::read(const std::string& name, const ImportRequest& request,
+                            const ImportFormat& format) {
   std::error_code unknown;
   if (fs::is_regular_file(name, unknown) && fs::file_size(name, unknown) > kLargestFile) {
     throw Error(ErrorKind::input,
                 "the file is larger than " + format_bytes(static_cast<double>(kLargestFile)), name,
-                request.format == "horovod-timeline"
-                    ? "import its beginning, as of: head -c 200M; a timeline needs no end"
-                    : "split it");
+                format.if_too_large);
   }
   const std::string text = read_text(name, kLargestFile);
   require_utf8(text, name);
@@ -264,17 +262,13 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
   return reported;
 }
 
-// In the order in which a file is tried: a table of anything comes last.
 const std::vector<ImportFormat>& import_formats() {
-  static const std::vector<ImportFormat> all = {
-      {"nccl-tests", "output of nccl-tests or rccl-tests", is_nccl_tests, read_nccl_tests},
-      {"osu", "output of the OSU Micro-Benchmarks", is_osu, read_osu},
-      {"jobstats", "a report of jobstats", is_jobstats, read_jobstats},
-      {"horovod-timeline", "a Horovod timeline", is_horovod_timeline, read_horovod_timeline},
-      {"google-benchmark", "JSON of Google Benchmark", is_google_benchmark,
-       read_google_benchmark_file},
-      {"mlperf", "a log of MLPerf Training", is_mlperf, read_mlperf},
-      {"csv", "a table of comma-separated values", is_csv_table, read_csv_table}};
+  static const std::vector<ImportFormat> all = [] {
+    std::vector<ImportFormat> formats = registered_formats();
+    std::stable_partition(formats.begin(), formats.end(),
+                          [](const ImportFormat& format) { return !format.is_table; });
+    return formats;
+  }();
   return all;
 }
 
@@ -292,21 +286,18 @@ void check_format(const ImportFormat& format, const ForeignFile& file) {
   if (file.text.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw Error(ErrorKind::input, "the file is empty", file.name, "name another file");
   }
-  // Any line with a comma may be of a table.
-  const bool is_sure = &format != &import_formats().back() && format.is_one(file.text);
+  // What looks like a table may be of another format.
+  const bool is_one = format.is_one(file.text);
+  if (is_one && !format.is_table) return;
   for (const ImportFormat& other : import_formats()) {
-    if (!other.is_one(file.text)) continue;
-    if (is_sure || &other == &format) return;
+    if (&other == &format || !other.is_one(file.text)) continue;
     throw Error(ErrorKind::input,
                 std::string("the file is not ") + format.what + ", but looks like " + other.what,
                 file.name, std::string("try: paceline import ") + other.name);
   }
-  const std::string_view head = std::string_view(file.text).substr(0, file.text.find('\n'));
-  const bool has_other_separator =
-      format.read == read_csv_table && head.find_first_of(";\t") != head.npos;
+  if (is_one) return;
   throw Error(ErrorKind::input, std::string("the file is not ") + format.what, file.name,
-              has_other_separator ? "its columns are separated by semicolons or tabs: write commas"
-                                  : "see docs/import.md for what each format looks like");
+              "see docs/import.md for what each format looks like");
 }
 
 }  // namespace paceline

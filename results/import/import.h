@@ -9,8 +9,10 @@
 
 namespace paceline {
 
+struct ImportFormat;
+
 struct ImportRequest {
-  std::string format;  // "nccl-tests", see format.h
+  std::string format;  // "nccl-tests", see formats.h
   std::vector<std::string> files;
   std::string study;                      // a folder's name
   std::filesystem::path results;          // the folder of studies
@@ -48,7 +50,8 @@ class Import {
 
  private:
   struct Source;  // a file and its records
-  Source read(const std::string& name, const ImportRequest& request) const;
+  static Source read(const std::string& name, const ImportRequest& request,
+                     const ImportFormat& format);
 
   std::filesystem::path study_;
   std::vector<Source> sources_;

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <set>
 #include <type_traits>
 
@@ -17,112 +17,39 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kLongestLabel = 160;
 constexpr int kMostLabels = 3;  // one before the other
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
+const std::vector<std::regex>& label_patterns() {
+  static const std::vector<std::regex> patterns = {
+      // "2026-03-01T10:00:00.123456789Z ", "2026-03-01 10:00:00,123 ", "Nov 25 21:00:00 "
+      std::regex(R"((?:\d{4}-\d\d-\d\d[T ]|[A-Za-z]{3} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,]\d*)?)"
+                 R"((?:Z|[+-]\d\d:?\d\d)?(?: |$))"),
+      std::regex(R"([^<{"]*<(?:stdout|stderr|stddiag)>:)"),  // "[1,0]<stdout>:"
+      std::regex(R"(\[[^\[\]{}"]+\](?::| |$))"),             // "[pod/train-0/main] ", "[default0]:"
+      std::regex(R"([^ |,#"{]+ *\|(?: |$))"),                // "train-1  | "
+      std::regex(R"((?: *\d+|[A-Za-z_.-][\w.-]*):(?: |$))")  // "0: ", " 12: ", "node-a: "
+  };
+  return patterns;
 }
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-// Where a text as "dddd-dd-dd" ends: d is a digit, other characters are themselves. 0: not there.
-std::size_t end_of_shape(std::string_view line, std::string_view shape, std::size_t at = 0) {
-  if (line.size() < at + shape.size()) return 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    const char c = line[at + i];
-    if (shape[i] == 'd' ? !is_digit(c) : shape[i] == 'l' ? !is_letter(c) : c != shape[i]) return 0;
-  }
-  return at + shape.size();
-}
-
-// A label is followed by a blank, or by nothing.
-std::size_t with_blank(std::string_view line, std::size_t end) {
-  if (end == 0 || end == line.size()) return end;
-  return line[end] == ' ' ? end + 1 : 0;
-}
-
-// "2026-03-01T10:00:00.123456789Z ", "2026-03-01 10:00:00,123 ", "Nov 25 21:00:00 "
-std::size_t end_of_time(std::string_view line) {
-  std::size_t end = 0;
-  for (const char* shape : {"dddd-dd-ddTdd:dd:dd", "dddd-dd-dd dd:dd:dd", "lll dd dd:dd:dd",
-                            "lll  d dd:dd:dd", "dd:dd:dd"}) {
-    if (end == 0) end = end_of_shape(line, shape);
-  }
-  if (end == 0) return 0;
-  if (end < line.size() && (line[end] == '.' || line[end] == ',')) {
-    do {
-      ++end;
-    } while (end < line.size() && is_digit(line[end]));
-  }
-  if (end < line.size() && line[end] == 'Z') {
-    ++end;
-  } else if (end < line.size() && (line[end] == '+' || line[end] == '-')) {
-    const std::size_t zone =
-        std::max(end_of_shape(line, "dd:dd", end + 1), end_of_shape(line, "dddd", end + 1));
-    end = zone;
-  }
-  return with_blank(line, end);
-}
-
-// "[1,0]<stdout>:", also with a time before it.
-std::size_t end_of_tag(std::string_view line) {
+std::size_t label_size(std::string_view line, const std::regex& pattern) {
+  constexpr std::size_t kLongestLabel = 160;
   line = line.substr(0, kLongestLabel);
-  for (const std::string_view tag : {"<stdout>:", "<stderr>:", "<stddiag>:"}) {
-    if (const std::size_t at = line.find(tag); at != line.npos) return at + tag.size();
-  }
-  return 0;
+  std::match_results<std::string_view::const_iterator> label;
+  constexpr auto kAtBegin = std::regex_constants::match_continuous;
+  const bool is_labelled = std::regex_search(line.begin(), line.end(), label, pattern, kAtBegin);
+  return is_labelled ? static_cast<std::size_t>(label.length()) : 0;
 }
 
-// "[pod/train-0/main] ", "[default0]:", "[0] "
-std::size_t end_of_bracket(std::string_view line) {
-  line = line.substr(0, kLongestLabel);
-  if (!line.starts_with('[')) return 0;
-  const std::size_t end = line.find_first_of("[]{}\"", 1);
-  if (end == line.npos || line[end] != ']' || end == 1) return 0;
-  if (end + 1 < line.size() && line[end + 1] == ':') return end + 2;
-  return with_blank(line, end + 1);
-}
-
-// "train-1  | "
-std::size_t end_of_bar(std::string_view line) {
-  const std::size_t end = line.substr(0, kLongestLabel).find_first_of(" |,#\"{");
-  if (end == line.npos || end == 0 || line[end] == ',') return 0;
-  const std::size_t bar = line.find_first_not_of(' ', end);
-  return bar == line.npos || line[bar] != '|' ? 0 : with_blank(line, bar + 1);
-}
-
-// "0: ", " 12: ", "node-a: "
-std::size_t end_of_name(std::string_view line) {
-  const std::size_t begin = line.find_first_not_of(' ');
-  if (begin == line.npos) return 0;
-  std::size_t end = begin;
-  const bool is_number = is_digit(line[begin]);
-  if (!is_number && begin > 0) return 0;
-  while (end < std::min(line.size(), kLongestLabel) &&
-         (is_digit(line[end]) ||
-          (!is_number && (is_letter(line[end]) ||
-                          std::string_view("-_.").find(line[end]) != std::string_view::npos)))) {
-    ++end;
-  }
-  if (end == begin || end >= line.size() || line[end] != ':') return 0;
-  return with_blank(line, end + 1);
-}
-
-using EndOfLabel = std::size_t (*)(std::string_view line);
-constexpr EndOfLabel kLabels[] = {end_of_time, end_of_tag, end_of_bracket, end_of_bar, end_of_name};
-
-// A banner of a launcher need not have it.
-bool is_common(const std::vector<TextLine>& lines, EndOfLabel end) {
-  std::size_t all = 0, labelled = 0;
+// Whether three quarters of the lines have it: a banner of a launcher need not.
+bool is_common(const std::vector<TextLine>& lines, const std::regex& pattern) {
+  std::size_t labelled = 0, others = 0;
   for (const TextLine& line : lines) {
-    if (line.text.find_first_not_of(" \t") == line.text.npos) continue;
-    ++all;
-    if (end(line.text) > 0) ++labelled;
+    if (trim(line.text).empty()) continue;
+    ++(label_size(line.text, pattern) > 0 ? labelled : others);
+    if (4 * others > lines.size()) return false;
   }
-  return labelled > 1 && labelled * 4 >= all * 3;
+  return labelled > 1 && labelled >= 3 * others;
 }
 
 std::string without_escapes(std::string_view text) {
@@ -148,13 +75,14 @@ std::string without_labels(std::string_view text, std::vector<std::string>& note
   std::string plain = text.find('\x1b') == text.npos ? std::string(text) : without_escapes(text);
   for (int round = 0; round < kMostLabels; ++round) {
     const std::vector<TextLine> lines = split_lines(plain);
-    const auto label = std::find_if(std::begin(kLabels), std::end(kLabels),
-                                    [&](EndOfLabel each) { return is_common(lines, each); });
-    if (label == std::end(kLabels)) break;
+    const auto& patterns = label_patterns();
+    const auto label = std::find_if(patterns.begin(), patterns.end(),
+                                    [&](const std::regex& each) { return is_common(lines, each); });
+    if (label == patterns.end()) break;
     std::string rest, first;
     rest.reserve(plain.size());
     for (const TextLine& line : lines) {
-      const std::size_t end = (*label)(line.text);
+      const std::size_t end = label_size(line.text, *label);
       if (first.empty()) first = line.text.substr(0, end);
       rest += line.text.substr(end);
       rest += '\n';

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -32,6 +33,48 @@ std::vector<std::string_view> split_words(std::string_view line) {
   return words;
 }
 
+const Json& find_member(const Json& json, const char* key) {
+  static const Json none;
+  const auto it = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && it != json.end() ? *it : none;
+}
+
+std::string text_or_empty(const Json& json) {
+  return json.is_string() ? json.get<std::string>() : "";
+}
+
+std::optional<double> number_or_empty(const Json& json) {
+  return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
+}
+
+ObjectText object_at_begin(std::string_view text) {
+  ObjectText object;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (depth == 0 && text[i] != '{' && text[i] != ' ') return {};
+    const std::size_t begin = i;
+    if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+    }
+    std::string_view part = text.substr(begin, i + 1 - begin);
+    for (const std::string_view word : {"NaN", "-Infinity", "Infinity"}) {
+      if (!text.substr(begin).starts_with(word)) continue;
+      object.has_not_finite = true;
+      part = "null";
+      i += word.size() - 1;
+      break;
+    }
+    object.text += part;
+    depth += part == "{" ? 1 : part == "}" ? -1 : 0;
+    if (depth > 0 || part == " ") continue;
+    object.bytes = i + 1;
+    return object;
+  }
+  return {};
+}
+
 std::string place_in(const ForeignFile& file, std::size_t line) {
   return fmt::format("{}:{}", file.name, line);
 }
@@ -48,6 +91,20 @@ double positive_number(std::string_view word, const std::string& what, const For
   refuse_line(file, line,
               fmt::format("the {} \"{}\" is not a positive number", what, word.substr(0, 40)),
               "remove the damaged line or import the complete file");
+}
+
+void check_width(const std::vector<std::string_view>& words,
+                 const std::vector<std::string>& headings, const ForeignFile& file,
+                 std::size_t line) {
+  if (words.size() == headings.size()) return;
+  refuse_line(
+      file, line,
+      fmt::format("the row has {} values, but there are {} columns", words.size(), headings.size()),
+      "import the complete output");
+}
+
+bool begins_with_count(const std::vector<std::string_view>& words) {
+  return !words.empty() && words[0].find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 void set_replicas(RunRecord& record, int count) {

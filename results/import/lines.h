@@ -22,6 +22,20 @@ std::vector<TextLine> split_lines(std::string_view text);
 // Separated by blanks.
 std::vector<std::string_view> split_words(std::string_view line);
 
+// A member of an object; null where it has none. Its value, where it is a text, where a number.
+const Json& find_member(const Json& json, const char* key);
+std::string text_or_empty(const Json& json);
+std::optional<double> number_or_empty(const Json& json);
+
+// The JSON object that a text begins with, as Python writes it: null stands for NaN and Infinity,
+// which JSON has not.
+struct ObjectText {
+  std::string text;       // empty: the text begins otherwise, or ends within the object
+  std::size_t bytes = 0;  // that it takes
+  bool has_not_finite = false;
+};
+ObjectText object_at_begin(std::string_view text);
+
 // "file.txt:12"
 std::string place_in(const ForeignFile& file, std::size_t line);
 
@@ -31,6 +45,13 @@ std::string place_in(const ForeignFile& file, std::size_t line);
 // A finite number above 0. Throws input naming the line and what the number is.
 double positive_number(std::string_view word, const std::string& what, const ForeignFile& file,
                        std::size_t line);
+
+// Whether it has as many words as there are headings; else throws input naming the line.
+void check_width(const std::vector<std::string_view>& words,
+                 const std::vector<std::string>& headings, const ForeignFile& file,
+                 std::size_t line);
+// Whether the line begins with digits alone, as rows of a size do.
+bool begins_with_count(const std::vector<std::string_view>& words);
 
 // Sets gpus in layout and parameters.
 void set_replicas(RunRecord& record, int count);

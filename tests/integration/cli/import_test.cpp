@@ -51,7 +51,7 @@ TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
 
 TEST_F(CliImport, ATimelineShowsNegotiation) {
   const Ran ran =
-      paceline("import horovod-timeline " + sample("horovod_timeline.json") + " --study t");
+      paceline("import horovod-timeline " + sample("horovod-timeline.json") + " --study t");
   EXPECT_TRUE(contains(ran.out, "  the file ends within an event, which is left out\n")) << ran.out;
   const Ran report = paceline("report results/local/t");
   EXPECT_TRUE(contains(report.out, "all-reduce in training, 2 ranks, backend Horovod, imported"))

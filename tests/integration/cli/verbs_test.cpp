@@ -122,6 +122,16 @@ TEST_F(CliVerbs, OptionsOfTheDocsAreThoseOfTheTable) {
   expect_refused("list backends --markdown", 64, {"--markdown", "list parameters --markdown"});
 }
 
+TEST_F(CliVerbs, ImportersAreListed) {
+  const auto rows = nlohmann::json::parse(paceline("list importers --json").out);
+  const std::string help = paceline("import --help").out;
+  EXPECT_GE(rows.size(), 7U);
+  for (const auto& row : rows) {
+    EXPECT_TRUE(contains(paceline("list importers").out, row.at("about"))) << row;
+    EXPECT_TRUE(contains(help, "  paceline import " + row.at("name").get<std::string>() + " "));
+  }
+}
+
 TEST_F(CliVerbs, NearestNamesAreSuggested) {
   expect_refused("swep", 64, {"unknown command swep", "did you mean sweep?"});
   expect_refused("zzzzzz", 64, {"unknown command zzzzzz", "see paceline --help"});

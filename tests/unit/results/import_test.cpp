@@ -5,7 +5,7 @@
 
 #include <cmath>
 #include <fstream>
-#include <functional>
+#include <map>
 
 #include "engine/core/error.h"
 #include "results/import/formats.h"
@@ -285,7 +285,7 @@ TEST_F(Importing, MlperfLogsThatAreCutOrFailed) {
 }
 
 TEST_F(Importing, HorovodTimelinesNeedNoEnd) {
-  Import import(request("horovod-timeline", {sample("horovod_timeline.json")}));
+  Import import(request("horovod-timeline", {sample("horovod-timeline.json")}));
   const auto files = import.write(false);
   ASSERT_EQ(files[0].notes.size(), 1U);
   EXPECT_TRUE(has(files[0].notes[0], "ends within an event"));
@@ -307,7 +307,7 @@ TEST_F(Importing, HorovodTimelinesNeedNoEnd) {
 }
 
 TEST_F(Importing, HorovodTimelinesInOneLine) {
-  std::string text = sample_text("horovod_timeline.json");
+  std::string text = sample_text("horovod-timeline.json");
   text = text.substr(0, text.rfind(",\n")) + "]";
   std::erase(text, '\n');
   const auto records = import_text("horovod-timeline", text);
@@ -390,9 +390,8 @@ TEST_F(Importing, CsvCellsThatAreNoNumbers) {
 
 TEST_F(Importing, TablesOfOtherFormsAreCalledWhatTheyAre) {
   const auto of = [&](const std::string& text) { return refusal("csv", text, {"workload=w"}); };
-  for (const char* text : {"gpus;fit_seconds\n1;2\n", "gpus\tfit_seconds\n1\t2\n"}) {
-    EXPECT_TRUE(has(of(text), "its columns are separated by semicolons or tabs: write commas"));
-  }
+  EXPECT_TRUE(has(of("gpus;fit_seconds\n1;2\n"), "separated by semicolons: write commas"));
+  EXPECT_TRUE(has(of("gpus\tfit_seconds\n1\t2\n"), "separated by tabs: write commas"));
   const std::string wide("\xff\xfeg\0p\0u\0s\0\n\0", 12);
   EXPECT_TRUE(has(of(wide), "UTF-16"));
 }
@@ -439,28 +438,44 @@ TEST_F(Importing, OneBadFileOfSeveralStopsAll) {
                   "looks like output of the OSU Micro-Benchmarks; try: paceline import osu"));
 }
 
-// Each sample is of its format alone.
-TEST_F(Importing, FormatsAreDistinguished) {
-  const std::pair<const char*, const char*> samples[] = {
-      {"nccl-tests", "nccl-tests-all_reduce_perf.txt"},
-      {"osu", "osu_allreduce.txt"},
-      {"jobstats", "jobstats.txt"},
-      {"horovod-timeline", "horovod_timeline.json"},
-      {"google-benchmark", "google-benchmark.json"},
-      {"mlperf", "mlperf-v1.1-HLS-1H-N2-resnet.txt"}};
-  for (const auto& [name, file] : samples) {
-    const std::string text = sample_text(file);
-    for (const ImportFormat& format : import_formats()) {
-      if (format.name == std::string("csv")) continue;
-      EXPECT_EQ(format.is_one(text), format.name == std::string(name))
-          << file << " " << format.name;
-    }
-    EXPECT_TRUE(
-        has(refusal(request("csv", {sample(file)})), std::string("try: paceline import ") + name))
-        << file;
+// The name of a sample begins with that of its format. It is of no other, but may look like a
+// table.
+TEST_F(Importing, EachFormatHasASampleAndItsPlaceInTheDocs) {
+  const std::string docs = read_text(fs::path(PACELINE_SOURCE_DIR) / "docs/import.md");
+  std::map<std::string, std::string> samples;
+  for (const auto& entry : fs::directory_iterator(sample(""))) {
+    samples[entry.path().filename().string()] = read_text(entry.path());
   }
+  ASSERT_GE(import_formats().size(), 7U);
+  std::size_t imported = 0;
+  for (const ImportFormat& format : import_formats()) {
+    const std::string name = format.name;
+    EXPECT_TRUE(has(docs, "\n- `" + name + "` reads ")) << name;
+    EXPECT_TRUE(has(docs, "\n### " + name + "\n")) << name;
+    std::size_t own = 0;
+    for (const auto& [file, text] : samples) {
+      const bool is_own = file.starts_with(name);
+      if (!format.is_table || is_own) {
+        EXPECT_EQ(format.is_one(text), is_own) << file << " " << name;
+      }
+      if (!is_own) continue;
+      ++own;
+      fs::remove_all(folder_.path() / "s");
+      EXPECT_EQ(refusal(request(name, {sample(file)}, {"gpus=2"})), "accepted") << file;
+      if (format.is_table) continue;
+      EXPECT_TRUE(has(refusal(request("csv", {sample(file)})), "try: paceline import " + name))
+          << file;
+    }
+    EXPECT_GE(own, 1U) << name << " has no sample in tests/data/import";
+    imported += own;
+  }
+  EXPECT_EQ(imported, samples.size()) << "a sample is of no format";
+}
+
+TEST_F(Importing, FormatsAreDistinguished) {
   EXPECT_TRUE(has(refusal("osu", "hello"), "see docs/import.md"));
   EXPECT_TRUE(has(refusal("osu", " \n"), "the file is empty"));
+  EXPECT_TRUE(has(refusal("osu", "a,b\n1,2\n"), "looks like a table of comma-separated values"));
   EXPECT_TRUE(has(refusal(request("ncl-tests", {})), "did you mean \"nccl-tests\"?"));
 }
 

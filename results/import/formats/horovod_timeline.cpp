@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "engine/core/text.h"
@@ -20,42 +21,6 @@ namespace {
 
 constexpr std::size_t kMostTensors = 80, kLongestName = 60;
 constexpr int kMostRanks = 1000000;
-
-// The objects of the outermost array, whatever comes after them.
-class TraceObjects {
- public:
-  explicit TraceObjects(std::string_view text) : text_(text), at_(text.find('[')) {}
-
-  // The text of the next object; empty at the end, or where the file ends within one.
-  std::string_view next() {
-    while (at_ < text_.size() && text_[at_] != '{') ++at_;
-    const std::size_t begin = at_;
-    int depth = 0;
-    bool in_text = false;
-    for (; at_ < text_.size(); ++at_) {
-      const char c = text_[at_];
-      if (in_text) {
-        if (c == '\\') ++at_;
-        in_text = c != '"';
-      } else if (c == '"') {
-        in_text = true;
-      } else if (c == '{') {
-        ++depth;
-      } else if (c == '}' && --depth == 0) {
-        return text_.substr(begin, ++at_ - begin);
-      }
-    }
-    is_cut_ = depth > 0;
-    return {};
-  }
-  bool is_cut() const { return is_cut_; }
-  std::size_t at() const { return std::min(at_, text_.size()); }
-
- private:
-  std::string_view text_;
-  std::size_t at_;
-  bool is_cut_ = false;
-};
 
 struct TensorSpans {
   std::string name;
@@ -83,14 +48,20 @@ class TimelineReader {
   explicit TimelineReader(const ForeignFile& file) : file_(file) {}
 
   ImportContent read() {
-    TraceObjects objects(file_.text);
-    for (auto text = objects.next(); !text.empty(); text = objects.next()) {
-      const Json event = parse_json(text);
-      if (event.is_discarded() || !event.is_object()) refuse(objects.at(), "an event is not JSON");
-      read_event(event, objects.at());
+    const std::string_view text = file_.text;
+    bool is_cut = false;
+    for (auto at = text.find('{', text.find('[')); at < text.size() && !is_cut;) {
+      const ObjectText object = object_at_begin(text.substr(at));
+      at += object.bytes;
+      is_cut = object.bytes == 0;
+      if (is_cut) break;
+      const Json event = parse_json(object.text);
+      if (!event.is_object()) refuse(at, "an event is not JSON");
+      read_event(event, at);
+      at = text.find('{', at);
     }
     content_.tool = "Horovod";
-    make_record(objects.is_cut());
+    make_record(is_cut);
     return std::move(content_);
   }
 
@@ -101,30 +72,23 @@ class TimelineReader {
     refuse_line(file_, static_cast<std::size_t>(line), what, "import the file as Horovod wrote it");
   }
 
-  static std::string text(const Json& json, const char* key) {
-    const auto it = json.find(key);
-    return it != json.end() && it->is_string() ? it->get<std::string>() : "";
-  }
-
   void read_event(const Json& event, std::size_t at) {
-    const auto pid = event.find("pid"), ts = event.find("ts");
-    if (pid == event.end() || !pid->is_number_integer()) return;  // a cycle's start
-    TensorSpans& tensor = tensors_[pid->get<std::int64_t>()];
-    const std::string phase = text(event, "ph"), name = text(event, "name");
-    const auto args = event.find("args");
+    const Json &pid = find_member(event, "pid"), &args = find_member(event, "args");
+    if (!pid.is_number_integer()) return;  // a cycle's start
+    TensorSpans& tensor = tensors_[pid.get<std::int64_t>()];
+    const std::string phase = text_or_empty(find_member(event, "ph")),
+                      name = text_or_empty(find_member(event, "name"));
     if (phase == "M") {
-      if (name == "process_name" && args != event.end() && args->is_object()) {
-        tensor.name = text(*args, "name");
-      }
+      if (name == "process_name") tensor.name = text_or_empty(find_member(args, "name"));
       return;
     }
-    if (ts == event.end() || !ts->is_number()) refuse(at, "an event has no ts");
-    const double time = ts->get<double>();
+    const auto time = number_or_empty(find_member(event, "ts"));
+    if (!time) refuse(at, "an event has no ts");
     if (phase == "B") {
-      tensor.open.emplace_back(name, time);
-      if (name == "NEGOTIATE_ALLREDUCE") tensor.starts.push_back(time);
+      tensor.open.emplace_back(name, *time);
+      if (name == "NEGOTIATE_ALLREDUCE") tensor.starts.push_back(*time);
     } else if (phase == "E") {
-      if (!tensor.open.empty()) end(tensor, time, args == event.end() ? Json() : *args, at);
+      if (!tensor.open.empty()) end(tensor, *time, args, at);
     } else if (const auto rank = to_integer(name); rank && *rank >= 0 && *rank < kMostRanks) {
       ranks_ = std::max(ranks_, static_cast<int>(*rank) + 1);  // it is ready
     }
@@ -138,14 +102,12 @@ class TimelineReader {
     if (name != "ALLREDUCE") return;
     tensor.reductions.push_back(time - begin);
     if (!args.is_object()) return;
-    tensor.elements = count_elements(text(args, "shape"));
-    tensor.type = element_type(text(args, "dtype"));
+    tensor.elements = count_elements(text_or_empty(find_member(args, "shape")));
+    tensor.type = element_type(text_or_empty(find_member(args, "dtype")));
   }
 
   static double total(const TensorSpans& tensor) {
-    double sum = 0;
-    for (const double span : tensor.reductions) sum += span;
-    return sum;
+    return std::accumulate(tensor.reductions.begin(), tensor.reductions.end(), 0.0);
   }
 
   static double seconds_at(std::vector<double> microseconds, double share) {
@@ -236,13 +198,18 @@ class TimelineReader {
 
 }  // namespace
 
-bool is_horovod_timeline(std::string_view text) {
-  return text.find("\"NEGOTIATE_") != text.npos ||
-         (text.find("\"CYCLE_START\"") != text.npos && text.find("\"ts\"") != text.npos);
-}
-
-ImportContent read_horovod_timeline(const ForeignFile& file) {
-  return TimelineReader(file).read();
+ImportFormat horovod_timeline_format() {
+  return {
+      .name = "horovod-timeline",
+      .what = "a Horovod timeline",
+      .example = "timeline.json --study timeline",
+      .is_one =
+          [](std::string_view text) {
+            return text.find("\"NEGOTIATE_") != text.npos ||
+                   (text.find("\"CYCLE_START\"") != text.npos && text.find("\"ts\"") != text.npos);
+          },
+      .read = [](const ForeignFile& file) { return TimelineReader(file).read(); },
+      .if_too_large = "import its beginning, as of: head -c 200M; a timeline needs no end"};
 }
 
 }  // namespace paceline

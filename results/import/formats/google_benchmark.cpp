@@ -19,7 +19,7 @@ namespace paceline {
 namespace {
 
 std::string text_in(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+  return text_or_empty(find_member(json, key));
 }
 
 // Rows of versions before 1.4 do not say what they are; their names do.
@@ -43,11 +43,12 @@ double read_seconds(const Json& row, const std::string& name, const std::string&
     return Error(ErrorKind::input, fmt::format("benchmark \"{}\" {}", name, what), where,
                  "run it again, or leave it out");
   };
-  if (!row.contains("real_time") || !row["real_time"].is_number()) throw fail("has no real_time");
+  const auto time = number_or_empty(find_member(row, "real_time"));
+  if (!time) throw fail("has no real_time");
   const auto unit = kUnits.find(text_in(row, "time_unit"));
   if (unit == kUnits.end() || (row.contains("time_unit") && !row["time_unit"].is_string()))
     throw fail("has unknown time_unit " + json_text(row["time_unit"]));
-  const double seconds = row["real_time"].get<double>() * unit->second;
+  const double seconds = *time * unit->second;
   if (!(seconds > 0) || !std::isfinite(seconds)) throw fail("has a real_time that is not positive");
   return seconds;
 }
@@ -56,20 +57,18 @@ BenchmarkRow make_row(const Json& row, const std::string& where) {
   BenchmarkRow result;
   result.where = where;
   result.name = text_in(row, text_in(row, "run_name").empty() ? "name" : "run_name");
-  if (row.contains("error_occurred") && row["error_occurred"] == Json(true)) {
+  if (find_member(row, "error_occurred") == Json(true)) {
     result.outcome = BenchmarkRow::Outcome::failed;
     result.error = text_in(row, "error_message");
     if (result.error.empty()) result.error = "it reported an error";
-  } else if (row.contains("skipped") && row["skipped"] == Json(true)) {
+  } else if (find_member(row, "skipped") == Json(true)) {
     result.outcome = BenchmarkRow::Outcome::skipped;
-  } else if (row.contains("real_time") && row["real_time"] == 0) {
+  } else if (find_member(row, "real_time") == 0) {
     result.outcome = BenchmarkRow::Outcome::took_no_time;
   } else {
     result.seconds = read_seconds(row, result.name, where);
-    const auto rate = row.find("items_per_second");
-    if (rate != row.end() && rate->is_number() && rate->get<double>() > 0) {
-      result.items_per_second = rate->get<double>();
-    }
+    const auto rate = number_or_empty(find_member(row, "items_per_second"));
+    if (rate && *rate > 0) result.items_per_second = rate;
   }
   return result;
 }
@@ -111,7 +110,7 @@ std::string take_parameters(const std::string& name, Point& parameters) {
 }  // namespace
 
 bool is_benchmark_json(const Json& json) {
-  return json.is_object() && json.contains("benchmarks") && json["benchmarks"].is_array();
+  return find_member(json, "benchmarks").is_array();
 }
 
 BenchmarkFile read_benchmark_file(const JsonDocument& document) {
@@ -121,16 +120,14 @@ BenchmarkFile read_benchmark_file(const JsonDocument& document) {
                 "make the file again with --benchmark_format=json");
   }
   BenchmarkFile file;
-  if (json.contains("context") && json["context"].is_object()) {
-    const Json& context = json["context"];
-    file.date = text_in(context, "date");
-    file.executable = text_in(context, "executable");
-    file.host = text_in(context, "host_name");
-    file.machine = text_in(context, "machine");
-    file.build_type = text_in(context, "library_build_type");
-    if (context.contains("num_cpus") && context["num_cpus"].is_number_integer()) {
-      file.cpus = context["num_cpus"].get<int>();
-    }
+  const Json& context = find_member(json, "context");
+  file.date = text_in(context, "date");
+  file.executable = text_in(context, "executable");
+  file.host = text_in(context, "host_name");
+  file.machine = text_in(context, "machine");
+  file.build_type = text_in(context, "library_build_type");
+  if (const Json& cpus = find_member(context, "num_cpus"); cpus.is_number_integer()) {
+    file.cpus = cpus.get<int>();
   }
   const Json& benchmarks = json["benchmarks"];
   std::set<std::string> names;
@@ -159,12 +156,9 @@ BenchmarkFile read_benchmark_file(const JsonDocument& document) {
   return file;
 }
 
-bool is_google_benchmark(std::string_view text) {
-  return text.find("\"benchmarks\"") != text.npos &&
-         text.find_first_not_of(" \t\r\n") == text.find('{');
-}
+namespace {
 
-ImportContent read_google_benchmark_file(const ForeignFile& foreign) {
+ImportContent read_google_benchmark_rows(const ForeignFile& foreign) {
   const JsonDocument document(foreign.name, foreign.text);
   const BenchmarkFile file = read_benchmark_file(document);
   ImportContent content;
@@ -205,6 +199,20 @@ ImportContent read_google_benchmark_file(const ForeignFile& foreign) {
     content.notes.push_back(fmt::format("{} skipped or timeless rows are left out", left_out));
   }
   return content;
+}
+
+}  // namespace
+
+ImportFormat google_benchmark_format() {
+  return {.name = "google-benchmark",
+          .what = "JSON of Google Benchmark",
+          .example = "build.json --study micro",
+          .is_one =
+              [](std::string_view text) {
+                return text.find("\"benchmarks\"") != text.npos &&
+                       text.find_first_not_of(" \t\r\n") == text.find('{');
+              },
+          .read = read_google_benchmark_rows};
 }
 
 }  // namespace paceline

@@ -71,8 +71,7 @@ class OsuReader {
       } else if (line.text.starts_with("# Size")) {
         test().header = parse_headings(line.text);
         check_header(line.number);
-      } else if (words[0].find_first_not_of("0123456789") == words[0].npos &&
-                 !test().header.empty()) {
+      } else if (begins_with_count(words) && !test().header.empty()) {
         read_row(line.number, words);
       }
     }
@@ -117,12 +116,7 @@ class OsuReader {
 
   void read_row(std::size_t line, const std::vector<std::string_view>& words) {
     const std::vector<std::string>& header = test().header;
-    if (words.size() != header.size()) {
-      refuse_line(file_, line,
-                  fmt::format("the row has {} values, but there are {} columns", words.size(),
-                              header.size()),
-                  "import the complete output");
-    }
+    check_width(words, header, file_, line);
     CollectiveRow row;
     row.bytes = to_integer(words[0]).value_or(0);
     if (row.bytes == 0) {
@@ -192,12 +186,12 @@ class OsuReader {
 
 }  // namespace
 
-bool is_osu(std::string_view text) {
-  return text.find("# OSU ") != text.npos;
-}
-
-ImportContent read_osu(const ForeignFile& file) {
-  return OsuReader(file).read();
+ImportFormat osu_format() {
+  return {.name = "osu",
+          .what = "output of the OSU Micro-Benchmarks",
+          .example = "osu_allreduce.txt --study links --set gpus=64 --set nodes=16",
+          .is_one = [](std::string_view text) { return text.find("# OSU ") != text.npos; },
+          .read = [](const ForeignFile& file) { return OsuReader(file).read(); }};
 }
 
 }  // namespace paceline

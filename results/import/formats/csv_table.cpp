@@ -168,13 +168,20 @@ class CsvTable {
 
 }  // namespace
 
-bool is_csv_table(std::string_view text) {
-  const std::string_view first = text.substr(0, text.find('\n'));
-  return first.find(',') != first.npos && trim(text).find_first_of("{[#") != 0;
-}
-
-ImportContent read_csv_table(const ForeignFile& file) {
-  return CsvTable(file).read();
+ImportFormat csv_table_format() {
+  return {.name = "csv",
+          .what = "a table of comma-separated values",
+          .example = R"(table.csv --study page --set workload=resnet50 \
+    --column gpus=GPUs --column samples_per_second=img/s \
+    --column "fit_seconds=time (min)*60")",
+          .is_one =
+              [](std::string_view text) {
+                const std::string_view first = text.substr(0, text.find('\n'));
+                return first.find_first_of(",;\t") != first.npos &&
+                       trim(text).find_first_of("{[#") != 0;
+              },
+          .read = [](const ForeignFile& file) { return CsvTable(file).read(); },
+          .is_table = true};
 }
 
 }  // namespace paceline

@@ -63,8 +63,7 @@ class NcclReader {
       if (words.empty()) continue;
       if (words[0].starts_with('#')) {
         read_comment(line, words);
-      } else if (words[0].find_first_not_of("0123456789") == words[0].npos && !tests_.empty() &&
-                 !test().header.empty()) {
+      } else if (begins_with_count(words) && !tests_.empty() && !test().header.empty()) {
         read_row(line, words);
       }
     }
@@ -167,12 +166,7 @@ class NcclReader {
 
   void read_row(const TextLine& line, const std::vector<std::string_view>& words) {
     const std::vector<std::string>& header = test().header;
-    if (words.size() != header.size()) {
-      refuse_line(file_, line.number,
-                  fmt::format("the row has {} values, but there are {} columns", words.size(),
-                              header.size()),
-                  "import the complete output");
-    }
+    check_width(words, header, file_, line.number);
     CollectiveRow common;
     std::size_t side = 0;
     ++test().sizes;
@@ -321,13 +315,17 @@ class NcclReader {
 
 }  // namespace
 
-bool is_nccl_tests(std::string_view text) {
-  return text.find("# Avg bus bandwidth") != text.npos || text.find("# nThread") != text.npos ||
-         (text.find("algbw") != text.npos && text.find("busbw") != text.npos);
-}
-
-ImportContent read_nccl_tests(const ForeignFile& file) {
-  return NcclReader(file).read();
+ImportFormat nccl_tests_format() {
+  return {.name = "nccl-tests",
+          .what = "output of nccl-tests or rccl-tests",
+          .example = "all_reduce.txt --study links",
+          .is_one =
+              [](std::string_view text) {
+                return text.find("# Avg bus bandwidth") != text.npos ||
+                       text.find("# nThread") != text.npos ||
+                       (text.find("algbw") != text.npos && text.find("busbw") != text.npos);
+              },
+          .read = [](const ForeignFile& file) { return NcclReader(file).read(); }};
 }
 
 }  // namespace paceline

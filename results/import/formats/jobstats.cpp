@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 
 #include "engine/core/text.h"
 #include "results/import/formats.h"
@@ -19,60 +21,38 @@ constexpr std::size_t kMostGpus = 128;  // that fit into a record
 constexpr char kTitle[] = "Slurm Job Statistics";
 
 // "1-02:03:04" or "18:41:56"; empty: it is none.
-std::optional<double> seconds_of_clock(std::string_view text) {
-  double days = 0;
-  if (const std::size_t dash = text.find('-'); dash != text.npos) {
-    const auto number = to_integer(text.substr(0, dash));
-    if (!number || *number < 0) return std::nullopt;
-    days = static_cast<double>(*number);
-    text.remove_prefix(dash + 1);
-  }
+std::optional<double> parse_clock(const std::string& text) {
+  static const std::regex kClock(R"((?:(\d{1,6})-)?(?:(\d{1,7}):)?(\d{1,7}):([0-5]?\d))");
+  std::smatch parts;
+  if (!std::regex_match(text, parts, kClock)) return std::nullopt;
   double seconds = 0;
-  const std::vector<std::string> parts = split(text, ':');
-  if (parts.size() < 2 || parts.size() > 3) return std::nullopt;
-  for (const std::string& part : parts) {
-    const auto number = to_integer(part);
-    if (!number || *number < 0 || *number > 59 + (&part == &parts.front() ? 1000000 : 0)) {
-      return std::nullopt;
-    }
-    seconds = 60 * seconds + static_cast<double>(*number);
+  for (const auto& [part, unit] : {std::pair{1, 86400}, {2, 3600}, {3, 60}, {4, 1}}) {
+    seconds += unit * to_real(parts.str(static_cast<std::size_t>(part))).value_or(0);
   }
-  return seconds + 86400 * days;
+  return seconds;
 }
 
 // "Fri Mar 4, 2022 at 1:56 AM" is "2022-03-04T01:56:00", the cluster's time; "" where it is not so.
-std::string parse_date(std::string_view text) {
-  static const std::vector<std::string> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                   "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const auto words = split_words(text);
-  if (words.size() != 7 || words[4] != "at") return "";
-  const auto month = std::find(kMonths.begin(), kMonths.end(), words[1]);
-  const auto day = to_integer(words[2].substr(0, words[2].find(','))), year = to_integer(words[3]);
-  const std::size_t colon = words[5].find(':');
-  const auto hour = to_integer(words[5].substr(0, colon));
-  const auto minute =
-      colon == words[5].npos ? std::nullopt : to_integer(words[5].substr(colon + 1));
-  if (month == kMonths.end() || !day || !year || !hour || !minute) return "";
-  return fmt::format("{}-{:02}-{:02}T{:02}:{:02}:00", *year, month - kMonths.begin() + 1, *day,
-                     *hour % 12 + (words[6] == "PM" ? 12 : 0), *minute);
+std::string parse_date(const std::string& text) {
+  std::tm time{};
+  char date[32] = "";
+  const char* rest = strptime(text.c_str(), "%a %b %d, %Y at %I:%M %p", &time);
+  if (rest != nullptr && *rest == '\0') strftime(date, sizeof date, "%FT%T", &time);
+  return date;
 }
 
 // "26.5GB" in bytes.
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto number = to_real(text.substr(0, end));
   double unit = 1;
-  for (const auto& [suffix, bytes] : {std::pair{"TB", 1099511627776.0},
-                                      {"GB", 1073741824.0},
-                                      {"MB", 1048576.0},
-                                      {"KB", 1024.0},
-                                      {"B", 1.0}}) {
-    if (!text.ends_with(suffix)) continue;
-    unit = bytes;
-    text.remove_suffix(std::string_view(suffix).size());
-    break;
+  for (const char* name : {"B", "KB", "MB", "GB", "TB"}) {
+    if (number && text.substr(end) == name && *number * unit <= 1e18) {
+      return static_cast<std::int64_t>(*number * unit);
+    }
+    unit *= 1024;
   }
-  const auto number = to_real(text);
-  if (!number || *number < 0 || *number * unit > 1e18) return std::nullopt;
-  return static_cast<std::int64_t>(*number * unit);
+  return std::nullopt;
 }
 
 std::optional<double> parse_share(std::string_view percent) {
@@ -165,9 +145,8 @@ class JobstatsReport {
       content_.runs.back().record.provenance.hosts.emplace_back(text.substr(0, open));
     }
     GpuFacts& gpu = gpus[it->second];
-    const std::string_view value = split_words(text.substr(end + 3)).empty()
-                                       ? std::string_view()
-                                       : split_words(text.substr(end + 3)).front();
+    const auto words = split_words(text.substr(end + 3));
+    const std::string_view value = words.empty() ? std::string_view() : words.front();
     if (section_.starts_with("GPU utilization")) {
       gpu.utilization = parse_share(value);
     } else if (const std::size_t slash = value.find('/'); slash != value.npos) {
@@ -190,7 +169,7 @@ class JobstatsReport {
       refuse_line(file_, run.line, "the report has no State or no Run Time",
                   "import the complete report");
     }
-    const auto seconds = seconds_of_clock(split_words(value("Run Time")).front());
+    const auto seconds = parse_clock(std::string(split_words(value("Run Time")).front()));
     if (!seconds) {
       refuse_line(file_, run.line, "the run time \"" + value("Run Time") + "\" is not a time",
                   "import the report as jobstats prints it");
@@ -219,15 +198,12 @@ class JobstatsReport {
     const std::string partition = value("QOS/Partition");
     allocation.partition = partition.substr(partition.find('/') + 1);
     record.provenance.started_at = parse_date(value("Start Time"));
-    if (record.gpus.empty()) {
-      const std::string overall = value_of_bar("GPU utilization");
-      record.utilization = parse_share(overall);
-    }
+    if (record.gpus.empty()) record.utilization = parse_share(find_in_bar("GPU utilization"));
     finish(content_, to_integer(value("CPU Cores")));
   }
 
   // "GPU utilization  [|||||   68%]"
-  std::string value_of_bar(std::string_view name) const {
+  std::string find_in_bar(std::string_view name) const {
     const std::size_t at = file_.text.find(name), end = file_.text.find("%]", at);
     if (at == std::string::npos || end == std::string::npos || end - at > 200) return "";
     const auto words = split_words(std::string_view(file_.text).substr(at, end + 1 - at));
@@ -241,20 +217,17 @@ class JobstatsReport {
   std::string section_;
 };
 
-std::optional<double> number_in(const Json& json, const std::string& key) {
-  const auto it = json.find(key);
-  if (!json.is_object() || it == json.end() || !it->is_number()) return std::nullopt;
-  return it->get<double>();
-}
-
-ImportContent read_summary(const ForeignFile& file) {
-  const JsonDocument document(file.name, file.text);
-  const Json& json = document.value();
+ImportContent read_summary(const ForeignFile& file, const Json& json) {
+  const Json& nodes = find_member(json, "nodes");
+  if (!nodes.is_object()) {
+    refuse_line(file, 1, "the summary has no object \"nodes\"",
+                "import the summary of jobstats -j");
+  }
   ImportContent content;
   content.tool = "jobstats";
   ImportedRun& run = content.runs.emplace_back();
   RunRecord& record = run.record;
-  const auto seconds = number_in(json, "total_time");
+  const auto seconds = number_or_empty(find_member(json, "total_time"));
   if (!seconds || !(*seconds > 0)) {
     refuse_line(file, 1, "the summary has no total_time above 0",
                 "import the summary of jobstats -j");
@@ -263,47 +236,51 @@ ImportContent read_summary(const ForeignFile& file) {
   record.timing.fit_seconds = *seconds;
   record.layout.replicas_are = "gpus";
   double cores = 0;
-  for (const auto& [host, node] : json.at("nodes").items()) {
-    cores += number_in(node, "cpus").value_or(0);
-    if (!node.contains("gpu_utilization") || !node["gpu_utilization"].is_object()) continue;
-    for (const auto& [index, percent] : node["gpu_utilization"].items()) {
+  for (const auto& [host, node] : nodes.items()) {
+    cores += number_or_empty(find_member(node, "cpus")).value_or(0);
+    const Json& utilization = find_member(node, "gpu_utilization");
+    if (!utilization.is_object()) continue;
+    for (const auto& [index, percent] : utilization.items()) {
       GpuFacts& gpu = record.gpus.emplace_back();
       record.provenance.hosts.push_back(host);
       if (percent.is_number())
         gpu.utilization = parse_share(fmt::format("{}%", percent.get<double>()));
       for (const auto& [key, member] : {std::pair{"gpu_used_memory", &GpuFacts::memory_bytes},
                                         {"gpu_total_memory", &GpuFacts::memory_bytes_total}}) {
-        const auto bytes = node.contains(key) ? number_in(node[key], index) : std::nullopt;
+        const auto bytes = number_or_empty(find_member(find_member(node, key), index.c_str()));
         if (bytes && *bytes >= 0 && *bytes < 1e18) gpu.*member = static_cast<std::int64_t>(*bytes);
       }
     }
   }
-  if (!json["nodes"].empty()) record.layout.nodes = static_cast<int>(json["nodes"].size());
+  if (!nodes.empty()) record.layout.nodes = static_cast<int>(nodes.size());
   // MIG instances are counted, but have no utilization.
-  const double stated = number_in(json, "gpus").value_or(0);
+  const double stated = number_or_empty(find_member(json, "gpus")).value_or(0);
   const double gpus = std::max(stated, static_cast<double>(record.gpus.size()));
   if (gpus >= 1 && gpus < 1e7) set_replicas(record, static_cast<int>(gpus));
   finish(content, static_cast<std::int64_t>(std::clamp(cores, 0.0, 1e9)));
   return content;
 }
 
-}  // namespace
-
-bool is_jobstats(std::string_view text) {
-  if (text.find(kTitle) != text.npos) return true;
-  return text.find("\"nodes\"") != text.npos && text.find("\"total_time\"") != text.npos &&
-         text.find("\"used_memory\"") != text.npos;
-}
-
-ImportContent read_jobstats(const ForeignFile& file) {
+ImportContent read_report_or_summary(const ForeignFile& file) {
   if (file.text.find(kTitle) != std::string::npos) return JobstatsReport(file).read();
   const JsonDocument document(file.name, file.text);
-  if (!document.value().is_object() || !document.value().contains("nodes") ||
-      !document.value()["nodes"].is_object()) {
-    refuse_line(file, 1, "the summary has no object \"nodes\"",
-                "import the summary of jobstats -j");
-  }
-  return read_summary(file);
+  return read_summary(file, document.value());
+}
+
+}  // namespace
+
+ImportFormat jobstats_format() {
+  return {.name = "jobstats",
+          .what = "a report of jobstats",
+          .example = "job-*.txt --study jobs --set workload=resnet50",
+          .is_one =
+              [](std::string_view text) {
+                return text.find(kTitle) != text.npos ||
+                       (text.find("\"nodes\"") != text.npos &&
+                        text.find("\"total_time\"") != text.npos &&
+                        text.find("\"used_memory\"") != text.npos);
+              },
+          .read = read_report_or_summary};
 }
 
 }  // namespace paceline

@@ -28,37 +28,6 @@ std::string utc_text(double unix_milliseconds) {
   return text;
 }
 
-// The object that `text` begins with, as Python writes it: with NaN and Infinity, which JSON has
-// not, as null. What follows it is left out. Empty: there is none, or it does not end.
-std::string object_at_begin(std::string_view text, bool& has_not_finite) {
-  std::string object;
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (depth == 0 && c != '{' && c != ' ') return "";
-    if (c == '"') {
-      const std::size_t begin = i;
-      for (++i; i < text.size() && text[i] != '"'; ++i) {
-        if (text[i] == '\\') ++i;
-      }
-      object += text.substr(begin, i + 1 - begin);
-      continue;
-    }
-    for (const std::string_view word : {"NaN", "-Infinity", "Infinity"}) {
-      if (!text.substr(i).starts_with(word)) continue;
-      has_not_finite = true;
-      object += json_text(Json());
-      i += word.size();
-      break;
-    }
-    if (i >= text.size()) return "";
-    object += text[i];
-    depth += text[i] == '{' ? 1 : text[i] == '}' ? -1 : 0;
-    if (depth == 0 && text[i] == '}') return object;
-  }
-  return "";
-}
-
 class MlperfReader {
  public:
   explicit MlperfReader(const ForeignFile& file) : file_(file) {}
@@ -84,26 +53,24 @@ class MlperfReader {
 
  private:
   void read_event(std::size_t line, std::string_view text) {
-    bool has_not_finite = false;
-    const std::string object = object_at_begin(text, has_not_finite);
-    if (object.empty()) {
+    const ObjectText object = object_at_begin(text);
+    if (object.text.empty()) {
       refuse_line(file_, line, "the entry is not JSON: it does not end, or other text breaks it",
                   "remove the line, or import the complete log");
     }
-    const Json event = parse_json(object);
-    const auto key = event.is_object() ? event.find("key") : event.end();
-    if (event.is_discarded() || key == event.end() || !key->is_string() ||
-        !event.contains("time_ms") || !event["time_ms"].is_number()) {
+    const Json event = parse_json(object.text);
+    const Json &key = find_member(event, "key"), &value = find_member(event, "value"),
+               &data = find_member(event, "metadata");
+    const auto stamp = number_or_empty(find_member(event, "time_ms"));
+    if (!key.is_string() || !stamp) {
       refuse_line(file_, line, "the entry is not JSON with a key and time_ms",
                   "import the complete log");
     }
-    if (has_not_finite) note_not_finite(line, key->get<std::string>());
+    const std::string name = text_or_empty(key);
+    if (object.has_not_finite) note_not_finite(line, name);
     // Of several processes that log the same, the first.
-    const std::string space =
-        event.value("namespace", Json()).is_string() ? event["namespace"].get<std::string>() : "";
-    const double time = event["time_ms"].get<double>();
-    const Json value = event.value("value", Json()), data = event.value("metadata", Json());
-    const std::string name = key->get<std::string>();
+    const std::string space = text_or_empty(find_member(event, "namespace"));
+    const double time = *stamp;
     if (name == "run_start") {
       if (started_ && space == space_) {
         refuse_line(file_, line, "the log has a second run", "split it into a file a run");
@@ -116,9 +83,7 @@ class MlperfReader {
     if (started_ && space != space_) return;
     if (name == "run_stop") {
       stopped_ = time;
-      status_ = data.is_object() && data.value("status", Json()).is_string()
-                    ? data["status"].get<std::string>()
-                    : "";
+      status_ = text_or_empty(find_member(data, "status"));
     } else if (name == "eval_start") {
       evaluating_since_ = time;
     } else if (name == "eval_stop" && evaluating_since_) {
@@ -126,13 +91,13 @@ class MlperfReader {
       evaluating_since_.reset();
     } else if (name == "eval_accuracy" && value.is_number()) {
       add_accuracy(value.get<double>(), data);
-    } else if (name == "tracked_stats" && value.is_object() && value.contains("throughput") &&
-               value["throughput"].is_number()) {
-      rates_.push_back(value["throughput"].get<double>());
+    } else if (const auto rate = number_or_empty(find_member(value, "throughput"));
+               name == "tracked_stats" && rate) {
+      rates_.push_back(*rate);
     } else {
       values_.emplace(name, value);
     }
-    if ((name == "block_start" || name == "epoch_start") && data.is_object()) count_epochs(data);
+    if (name == "block_start" || name == "epoch_start") count_epochs(data);
   }
 
   void note_not_finite(std::size_t line, const std::string& key) {
@@ -142,24 +107,17 @@ class MlperfReader {
         printable(key.substr(0, 60)), line));
   }
 
-  static std::optional<double> number(const Json& json, const char* key) {
-    const auto it = json.is_object() ? json.find(key) : json.end();
-    if (!json.is_object() || it == json.end() || !it->is_number()) return std::nullopt;
-    return it->get<double>();
-  }
-  std::optional<double> number(const char* key) const {
+  const Json& logged(const char* key) const {
+    static const Json none;
     const auto it = values_.find(key);
-    if (it == values_.end() || !it->second.is_number()) return std::nullopt;
-    return it->second.get<double>();
+    return it == values_.end() ? none : it->second;
   }
-  std::string text(const char* key) const {
-    const auto it = values_.find(key);
-    return it == values_.end() || !it->second.is_string() ? "" : it->second.get<std::string>();
-  }
+  std::optional<double> number(const char* key) const { return number_or_empty(logged(key)); }
+  std::string text(const char* key) const { return text_or_empty(logged(key)); }
 
   void add_accuracy(double accuracy, const Json& data) {
     accuracy_ = accuracy;
-    const auto epoch = number(data, "epoch_num");
+    const auto epoch = number_or_empty(find_member(data, "epoch_num"));
     if (!epoch || !(*epoch >= 1) || *epoch > 1e6 || *epoch != std::floor(*epoch)) return;
     EpochFacts facts;
     facts.test_accuracy = accuracy;
@@ -170,9 +128,11 @@ class MlperfReader {
 
   // Blocks say how many epochs they have; of the last one the whole may not have been needed.
   void count_epochs(const Json& data) {
-    const auto first = number(data, "first_epoch_num"), count = number(data, "epoch_count");
+    const auto first = number_or_empty(find_member(data, "first_epoch_num")),
+               count = number_or_empty(find_member(data, "epoch_count")),
+               epoch = number_or_empty(find_member(data, "epoch_num"));
     if (first && count) begun_ = std::max(begun_, *first + *count - 1);
-    if (const auto epoch = number(data, "epoch_num")) begun_ = std::max(begun_, *epoch);
+    if (epoch) begun_ = std::max(begun_, *epoch);
   }
 
   void make_record() {
@@ -259,12 +219,12 @@ class MlperfReader {
 
 }  // namespace
 
-bool is_mlperf(std::string_view text) {
-  return text.find(kMark) != text.npos;
-}
-
-ImportContent read_mlperf(const ForeignFile& file) {
-  return MlperfReader(file).read();
+ImportFormat mlperf_format() {
+  return {.name = "mlperf",
+          .what = "a log of MLPerf Training",
+          .example = "result_*.txt --study resnet --set gpus=16",
+          .is_one = [](std::string_view text) { return text.find(kMark) != text.npos; },
+          .read = [](const ForeignFile& file) { return MlperfReader(file).read(); }};
 }
 
 }  // namespace paceline
