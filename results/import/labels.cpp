@@ -191,10 +191,15 @@ std::string suggested_key(const std::string& name) {
 
 }  // namespace
 
+const RecordKey* find_record_key(std::string_view name) {
+  const auto& keys = record_keys();
+  const auto key = std::find_if(keys.begin(), keys.end(),
+                                [&](const RecordKey& each) { return each.name == name; });
+  return key == keys.end() ? nullptr : &*key;
+}
+
 const RecordKey& record_key_named(std::string_view name, std::string_view option) {
-  for (const RecordKey& key : record_keys()) {
-    if (key.name == name) return key;
-  }
+  if (const RecordKey* key = find_record_key(name)) return *key;
   throw Error(ErrorKind::usage, "records have no \"" + std::string(name) + "\"",
               std::string(option), suggested_key(std::string(name)));
 }

@@ -92,6 +92,7 @@ struct RecordKey {
   bool is_result = false;  // a measurement, which only a file can give
 };
 
+const RecordKey* find_record_key(std::string_view name);
 // Throws usage with the nearest names.
 const RecordKey& record_key_named(std::string_view name, std::string_view option);
 

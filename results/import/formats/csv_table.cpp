@@ -114,12 +114,7 @@ class CsvTable {
     for (std::size_t i = 0; i < headings_.size(); ++i) {
       const bool plain = headings_[i].find_first_of("=*\"") == std::string::npos;
       if (!columns_[i].to.empty() || !plain || given_.contains(headings_[i])) continue;
-      try {
-        record_key_named(headings_[i], "");
-      } catch (const Error&) {
-        continue;
-      }
-      choose(headings_[i] + "=" + headings_[i]);
+      if (find_record_key(headings_[i])) choose(headings_[i] + "=" + headings_[i]);
     }
   }
 
