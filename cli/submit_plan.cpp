@@ -49,7 +49,6 @@ void make_small(Spec& spec, Site& site) {
 bool names_device(const Spec& spec) {
   const auto is_device = [](const auto& axis) { return axis.name == "device"; };
   return spec.fixed.find("device") || std::any_of(spec.axes.begin(), spec.axes.end(), is_device) ||
-         std::any_of(spec.derived.begin(), spec.derived.end(), is_device) ||
          std::any_of(spec.zips.begin(), spec.zips.end(), [&](const Zip& zip) {
            return std::any_of(zip.begin(), zip.end(), is_device);
          });

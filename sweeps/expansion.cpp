@@ -83,7 +83,7 @@ class Expander {
       : spec_(spec), machine_(machine), cores_(machine.cores), unbuilt_(unbuilt) {}
 
   Expansion run() {
-    for (SpecPoint& candidate : list_candidates(spec_)) consider(candidate);
+    for (const SpecPoint& candidate : list_candidates(spec_)) consider(candidate);
     if (expansion_.points.empty()) fail_empty();
     check_runs();
     name_points();
@@ -97,18 +97,12 @@ class Expander {
   }
 
  private:
-  void consider(SpecPoint& candidate) {
+  void consider(const SpecPoint& candidate) {
     const Expression::Lookup lookup = [&](std::string_view name) -> std::optional<Value> {
       if (name == kCoresName) return std::int64_t{cores_};
       const Value* value = candidate.point.find(name);
       return value ? std::optional<Value>(*value) : std::nullopt;
     };
-    for (const Derived& derived : spec_.derived) {
-      if (candidate.point.find(derived.name)) continue;  // an included point may say otherwise
-      const Value value = derived.expression.evaluate(lookup);
-      candidate.point.set(derived.name,
-                          checked_value(derived.name, value, derived.expression.where()));
-    }
     if (spec_.condition && !spec_.condition->holds(lookup)) return;
     if (is_excluded(candidate.point, lookup) || !is_wanted_here(candidate)) return;
     add(candidate);

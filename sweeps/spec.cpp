@@ -62,14 +62,21 @@ class SpecReader {
 
   void read_key(const std::string& key, const Json& value) {
     static const std::map<std::string, Reader> kReaders = {
-        {"name", &SpecReader::read_name},         {"description", &SpecReader::read_description},
-        {"workload", &SpecReader::read_workload}, {"fixed", &SpecReader::read_fixed},
-        {"axes", &SpecReader::read_axes},         {"zip", &SpecReader::read_zips},
-        {"include", &SpecReader::read_include},   {"exclude", &SpecReader::read_exclude},
-        {"where", &SpecReader::read_where},       {"derived", &SpecReader::read_derived},
-        {"repeats", &SpecReader::read_repeats},   {"order", &SpecReader::read_order},
-        {"seed", &SpecReader::read_seed},         {"timeout_seconds", &SpecReader::read_timeout},
-        {"control", &SpecReader::read_control},   {"set", &SpecReader::read_set},
+        {"name", &SpecReader::read_name},
+        {"description", &SpecReader::read_description},
+        {"workload", &SpecReader::read_workload},
+        {"fixed", &SpecReader::read_fixed},
+        {"axes", &SpecReader::read_axes},
+        {"zip", &SpecReader::read_zips},
+        {"include", &SpecReader::read_include},
+        {"exclude", &SpecReader::read_exclude},
+        {"where", &SpecReader::read_where},
+        {"repeats", &SpecReader::read_repeats},
+        {"order", &SpecReader::read_order},
+        {"seed", &SpecReader::read_seed},
+        {"timeout_seconds", &SpecReader::read_timeout},
+        {"control", &SpecReader::read_control},
+        {"set", &SpecReader::read_set},
     };
     const auto reader = kReaders.find(key);
     if (reader == kReaders.end()) {
@@ -371,25 +378,14 @@ class SpecReader {
     }
   }
 
-  void read_derived(const Json& value, const std::string& path) {
-    if (!value.is_object()) fail("derived must be an object of axis names and expressions", path);
-    for (const auto& [name, expression] : value.items()) {
-      const std::string at = path + "/" + name;
-      check_axis_name(name, at);
-      claim(name, at);
-      spec_.derived.push_back({name, Expression(text(expression, at), document_.where(at))});
-    }
-  }
-
   const JsonDocument& document_;
   Spec spec_;
 };
 
-// True if it varied, by a zip or derived.
+// True if a zip varied it.
 bool forget_axis(Spec& spec, const std::string& name) {
   spec.fixed.erase(name);
-  std::size_t varied =
-      std::erase_if(spec.derived, [&](const Derived& derived) { return derived.name == name; });
+  std::size_t varied = 0;
   for (Zip& zip : spec.zips) {
     varied += std::erase_if(zip, [&](const Axis& axis) { return axis.name == name; });
   }

@@ -25,11 +25,6 @@ struct Axis {
 // Axes that advance together, by index.
 using Zip = std::vector<Axis>;
 
-struct Derived {
-  std::string name;
-  Expression expression;
-};
-
 // A point written in the file itself. May be partial.
 struct SpecPoint {
   Point point;
@@ -48,7 +43,6 @@ struct Spec {
   std::vector<SpecPoint> exclude;  // partial points
   std::vector<Expression> exclude_if;
   std::optional<Expression> condition;  // `where`
-  std::vector<Derived> derived;         // in order; may use earlier ones
   int repeats = 1;
   bool interleaved = true;
   bool control = false;               // runs the smallest point a second time in each round
@@ -73,7 +67,7 @@ Spec parse_spec(const std::string& name, std::string_view text);
 std::string to_text(const Spec& spec);
 
 // Applies "axis=value" or "axis=v1,v2,..." from --set. It replaces everything that the spec says
-// about that axis: fixed, varied, zipped or derived. Omits included points with another value, and
+// about that axis: fixed, varied or zipped. Omits included points with another value, and
 // those that the axis now produces anyway. The axis stays an axis even with a single value, so that
 // points keep their names and records. Throws usage.
 void override_axis(Spec& spec, const std::string& assignment);

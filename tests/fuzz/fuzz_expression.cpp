@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const paceline::Expression expression(text, "fuzz");
-    expression.evaluate([](std::string_view name) -> std::optional<paceline::Value> {
+    expression.holds([](std::string_view name) -> std::optional<paceline::Value> {
       if (name == "gpus") return std::int64_t{4};
       if (name == "learning_rate") return 0.001;
       if (name == "backend") return std::string("mpi");

@@ -361,7 +361,8 @@ TEST_F(CliSlurm, WhatIsForScriptsIsNotShownToPeople) {
 
 TEST_F(CliSlurm, CoresThatTheProfileDoesNotReportAreThoseOfSlurmOrReported) {
   write("half.json", R"({"name": "half", "workload": "mnist-mlp", "fixed": {"device": "cpu",
-      "backend": "self", "gpus": 1}, "derived": {"cpus_per_task": "cores / 2"}})");
+      "backend": "self", "gpus": 1}, "axes": {"cpus_per_task": [1, 48]},
+      "where": "cpus_per_task == 1 || cpus_per_task * 2 == cores"})");
   const std::string submit =
       "paceline submit half.json --site site.json --dry-run --scripts made; ls made";
   const Ran asked = shell(with("play sinfo 'echo \"main*|2|48\"'") + submit);

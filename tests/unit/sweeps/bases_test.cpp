@@ -19,7 +19,8 @@ TEST(Bases, OfAsManyCpus) {
   const std::string axes = R"("axes": {"gpus": [1, 2], "backend": ["mpi", "mirrored"])";
   EXPECT_TRUE(missing_in(axes + "}").empty()) << "held fixed where the spec says nothing";
   EXPECT_TRUE(missing_in(axes + R"(, "cpus_per_replica": [1, 2]})").empty());
-  const auto lines = missing_in(axes + R"(}, "derived": {"cpus_per_task": "gpus == 1 ? 4 : 2"})");
+  const auto lines = missing_in(
+      R"("axes": {"backend": ["mpi", "mirrored"]}, "zip": {"gpus": [1, 2], "cpus_per_task": [4, 2]})");
   ASSERT_EQ(lines.size(), 1U);
   expect_parts(lines[0], {"no speed-up for gpus=2,cpus_per_task=2,backend=mpi and 1 more",
                           "no point of one replica has as many CPUs", "cpus_per_replica"});

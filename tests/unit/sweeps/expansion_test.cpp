@@ -80,20 +80,11 @@ TEST(Expansion, ASpecOfOnePoint) {
   EXPECT_EQ(expansion.points[0].parameters.text(), "cpus_per_task=8,steps=5");
 }
 
-TEST(Expansion, DerivedFromAxesAndFromEachOther) {
-  const Expansion expansion = make_expansion(R"("axes": {"gpus": [1, 4]},
-      "derived": {"backend": "gpus == 1 ? 'self' : 'null'", "cpus_per_task": "gpus * 2",
-                  "global_batch": "cpus_per_task * 32", "learning_rate": "1 / gpus"})");
-  EXPECT_EQ(expansion.points[1].parameters.text(),
-            "gpus=4,cpus_per_task=8,backend=null,global_batch=256,learning_rate=0.25");
-  EXPECT_EQ(expansion.points[0].parameters.text("learning_rate"), "1");
-  EXPECT_EQ(expansion.points[1].layout.cpus_per_task, 8);
-}
-
-TEST(Expansion, AnIncludedPointMayReportOtherwiseThanDerived) {
-  const Expansion expansion = make_expansion(R"("axes": {"gpus": [1]},
-      "derived": {"seed": "gpus + 1"}, "include": [{"gpus": 1, "seed": 9}])");
-  EXPECT_EQ(plan_points(expansion), (Texts{"gpus=1,seed=2", "gpus=1,seed=9"}));
+TEST(Expansion, WhereKeepsThePairsOfTwoAxes) {
+  EXPECT_EQ(plan_points(R"("fixed": {"backend": "null"},
+      "axes": {"gpus": [1, 2], "cpus_per_task": [1, 2]},
+      "where": "cpus_per_task == gpus || gpus == 1")"),
+            (Texts{"gpus=1,cpus_per_task=1", "gpus=1,cpus_per_task=2", "gpus=2,cpus_per_task=2"}));
 }
 
 TEST(Expansion, WhereKnowsTheCores) {
@@ -333,13 +324,7 @@ TEST(ExpansionErrors, AbsurdNumbers) {
   }
 }
 
-TEST(ExpansionErrors, DerivedValuesAreChecked) {
-  expect_parts(error_in("\"axes\": {\"gpus\": [1, 2]},\n\"derived\": {\"seed\": \"gpus / 2\"}"),
-               {"seed cannot be \"0.5\"", "s.json:2"});
-  expect_parts(error_in("\"axes\": {\"gpus\": [1]},\n\"derived\": {\"backend\": \"'mirored'\"}"),
-               {"unknown backend \"mirored\"", "\"mirrored\""});
-  expect_parts(error_in("\"axes\": {\"gpus\": [1]},\n\"derived\": {\"epochs\": \"gpus - 1\"}"),
-               {"epochs cannot be \"0\"", "s.json:2"});
+TEST(ExpansionErrors, AConditionThatHasNoValue) {
   expect_parts(error_in("\"axes\": {\"gpus\": [1]},\n\"where\": \"gpus / 0 > 1\""),
                {"division by zero", "s.json:2"});
 }

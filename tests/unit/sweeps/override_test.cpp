@@ -33,15 +33,11 @@ TEST(Override, WhatWasFixedStaysFixedOrBecomesAnAxis) {
             (Texts{"gpus=1,steps=9", "gpus=1,steps=10"}));
 }
 
-TEST(Override, AZippedOrDerivedAxis) {
+TEST(Override, AZippedAxis) {
   const std::string zipped =
       R"("fixed": {"backend": "null"}, "zip": {"gpus": [1, 2], "cpus_per_task": [4, 8]})";
   EXPECT_EQ(points_with(zipped, {"cpus_per_task=6"}),
             (Texts{"gpus=1,cpus_per_task=6", "gpus=2,cpus_per_task=6"}));
-  const std::string derived =
-      R"("axes": {"gpus": [1, 2]}, "derived": {"backend": "gpus == 1 ? 'self' : 'mpi'"})";
-  EXPECT_EQ(points_with(derived, {"backend=null"}),
-            (Texts{"gpus=1,backend=null", "gpus=2,backend=null"}));
 }
 
 TEST(Override, IncludedPointsOfOtherValuesAreLeftOut) {

@@ -39,7 +39,7 @@ TEST(Spec, ReadsEveryKey) {
     "axes": {"gpus": [1, 2], "bucket_mb": [8, 16.5]},
     "zip": [{"cpus_per_task": [1, 2], "seed": [7, 8]}, {"input_threads": [0]}],
     "include": [{"gpus": 4}], "exclude": [{"gpus": 2, "seed": 8}, "gpus * cpus_per_task > 8"],
-    "where": "gpus <= cores", "derived": {"backend": "gpus == 1 ? 'self' : 'mirrored'"},
+    "where": "gpus <= cores",
     "repeats": 5, "order": "sequential", "seed": 42, "timeout_seconds": 1.5,
     "control": true})");
   EXPECT_EQ(spec.name, "all-keys_1.0");
@@ -54,7 +54,6 @@ TEST(Spec, ReadsEveryKey) {
   EXPECT_EQ(spec.exclude.at(0).point.text(), "gpus=2,seed=8");
   EXPECT_EQ(spec.exclude_if.at(0).text(), "gpus * cpus_per_task > 8");
   EXPECT_EQ(spec.condition.value().where(), "s.json:7");
-  EXPECT_EQ(spec.derived.at(0).name, "backend");
   EXPECT_EQ(spec.repeats, 5);
   EXPECT_FALSE(spec.interleaved);
   EXPECT_EQ(spec.seed, 42u);
@@ -109,7 +108,6 @@ TEST(SpecErrors, KeysAndNames) {
       {in_spec(R"("fixed": {"epoch": 1})"), {"\"epoch\"", "s.json:2", "\"epochs\""}},
       {in_spec(R"("include": [{"gpsu": 1}])"), {"\"gpsu\"", "s.json:2", "\"gpus\""}},
       {in_spec(R"("exclude": [{"gpsu": 1}])"), {"\"gpsu\"", "s.json:2", "\"gpus\""}},
-      {in_spec(R"("derived": {"gpsu": "1"})"), {"\"gpsu\"", "s.json:2", "\"gpus\""}},
       {in_spec("\"axes\": {\"backend\": [\"self\",\n\"mirored\"]}"),
        {"unknown backend \"mirored\"", "s.json:3", "did you mean \"mirrored\"?"}},
       {in_spec(R"("fixed": {"device": "cpus"})"),
@@ -136,8 +134,6 @@ TEST(SpecErrors, WrongTypes) {
       {in_spec(R"("exclude": {"gpus": 1})"), {"exclude must be a list", "s.json:2"}},
       {in_spec(R"("exclude": [{}])"), {"would exclude everything", "s.json:2"}},
       {in_spec(R"("where": true)"), {"where must be a text", "s.json:2"}},
-      {in_spec(R"("derived": ["gpus"])"), {"derived must be an object", "s.json:2"}},
-      {in_spec(R"("derived": {"gpus": 4})"), {"gpus must be a text", "s.json:2"}},
       {in_spec(R"("zip": {})"), {"a zip needs axes", "s.json:2"}},
       {in_spec(R"("description": "")"), {"description must be a text", "s.json:2"}},
       {in_spec(R"("control": 1)"), {"control must be true or false", "s.json:2"}},
@@ -172,8 +168,6 @@ TEST(SpecErrors, AxesThatContradict) {
       {in_spec("\"fixed\": {\"gpus\": 1},\n\"axes\": {\"gpus\": [1, 2]}"),
        {"axis gpus is given twice", "first at s.json:2", "s.json:3"}},
       {in_spec("\"axes\": {\"gpus\": [1]},\n\"zip\": {\"gpus\": [2]}"),
-       {"axis gpus is given twice", "first at s.json:2", "s.json:3"}},
-      {in_spec("\"axes\": {\"gpus\": [1]},\n\"derived\": {\"gpus\": \"2\"}"),
        {"axis gpus is given twice", "first at s.json:2", "s.json:3"}},
       {in_spec("\"zip\": {\"gpus\": [1, 2],\n\"cpus_per_task\": [1, 2, 3]}"),
        {"gpus and cpus_per_task have 2 and 3 values", "s.json:3"}},
