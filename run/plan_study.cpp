@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 #include "engine/launch/topology.h"
 #include "results/expected_runs.h"
 #include "results/machine.h"
@@ -28,6 +29,24 @@ bool engine_is_here() {
   return std::any_of(backends.begin(), backends.end(), [](const Name& n) { return n.built; });
 }
 
+namespace {
+
+// Whether its first command starts with a path to nothing. A shell's text may start with anything:
+// only a plain path is looked for.
+void report_absent_program(const UserProgram& program) {
+  const std::string& first = (program.setup.empty() ? program.command : program.setup).front();
+  const std::string word = program.shell ? split(trim(first), ' ').front() : first;
+  if (word.find('/') == std::string::npos ||
+      word.find_first_of("{$`'\"\\*?[~=;&|<>()") != std::string::npos ||
+      path_exists(fs::path(program.directory) / word)) {
+    return;
+  }
+  print_note("not here: {}, which program {} starts in {}; check its path\n", word, program.name,
+             program.directory);
+}
+
+}  // namespace
+
 std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
                                      std::string* not_here, const std::string& data_fix) {
   std::vector<Resolved> resolved;
@@ -40,7 +59,10 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
       print_note("not here: {}\n", error.what());
     }
   };
-  for (const UserProgram& program : plan.spec.programs) check_results(program);
+  for (const UserProgram& program : plan.spec.programs) {
+    check_results(program);
+    if (absent == AbsentData::unlike_any) report_absent_program(program);
+  }
   RunResolver resolver(plan.spec.workload,
                        absent == AbsentData::refused ? std::function<void(const Error&)>() : warn,
                        data_fix);

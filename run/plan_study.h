@@ -40,7 +40,8 @@ void check_data_root(const std::string& workload, const std::string& root);
 // accept all records (a login node need not see the compute nodes' data).
 enum class AbsentData { refused, unlike_any, like_any };
 
-// One entry per point. If the data set is absent, passes the error, with `data_fix` as its cure, to
+// One entry per point. With unlike_any, a user's program that is absent is named, too. If the data
+// set is absent, passes the error, with `data_fix` as its cure, to
 // `not_here`, or else to the user. Throws usage or input naming a point that cannot be resolved.
 std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
                                      std::string* not_here = nullptr,

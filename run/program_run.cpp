@@ -295,7 +295,7 @@ class ProgramRun {
     const std::string how = end.signal != 0
                                 ? fmt::format("was killed by SIG{}", sigabbrev_np(end.signal))
                                 : fmt::format("ended with exit code {}", end.exit_code);
-    throw Error(ErrorKind::internal,
+    throw Error(ErrorKind::failed,
                 fmt::format("{} {}{}{}", who, how, said.empty() ? "" : "; its last line: ", said));
   }
 

@@ -60,7 +60,7 @@ int exit_code(ErrorKind kind) {
       return 73;
     case ErrorKind::preempted:
       return 75;
-    case ErrorKind::diverged:
+    case ErrorKind::failed:
       return 1;
   }
   return 70;

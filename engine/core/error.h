@@ -15,11 +15,11 @@ enum class ErrorKind {
   stall,      // a deadline passed
   mismatch,   // ranks disagree
   preempted,  // stopped by request after a complete checkpoint
-  diverged,   // the training diverged: its loss is NaN or infinite
+  failed,     // the training diverged, or the user's own program failed
 };
 
 // Process exit code: 64 usage, 65 input, 70 internal, 71 peer lost, 72 stall, 73 mismatch,
-// 75 preempted. Success is 0, a failed check (diverged too) 1, an undecided gate 2.
+// 75 preempted. Success is 0, a failed check or run 1, an undecided gate 2.
 int exit_code(ErrorKind kind);
 ErrorKind kind_of_exit_code(int code);
 

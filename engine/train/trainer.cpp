@@ -389,7 +389,7 @@ void Trainer::finish_epoch(double seconds) {
   quality.train_accuracy = all.correct / all.samples;
   if (counts_top5()) quality.train_top5 = all.top5 / all.samples;
   if (!std::isfinite(*quality.train_loss)) {
-    throw Error(ErrorKind::diverged,
+    throw Error(ErrorKind::failed,
                 fmt::format("the loss is not finite after epoch {}", progress_.epoch + 1),
                 fmt::format("learning rate {}", rate_), "lower the learning rate");
   }
@@ -407,7 +407,7 @@ void Trainer::check_parameters() {
   std::array<double, 1> ranks = {found.empty() ? 0.0 : 1.0};
   sum_over_ranks(communicator_, ranks);
   if (ranks[0] == 0) return;
-  throw Error(ErrorKind::diverged,
+  throw Error(ErrorKind::failed,
               fmt::format("the network is not finite after epoch {}: {}", progress_.epoch + 1,
                           found.empty() ? "another rank's running averages" : found),
               fmt::format("learning rate {}", rate_), "lower the learning rate");

@@ -308,14 +308,36 @@ TEST_F(CliCommand, ReadsTensorBoardEventsAndRecords) {
 
 TEST_F(CliCommand, HowItEndsIsReported) {
   expect_failed(sweep(R"j(["sh", "-c", "echo no memory; exit 3"])j", kRate),
-                {"s ended with exit code 3; its last line: no memory"});
-  expect_failed(sweep(R"j(["sh", "-c", "kill -SEGV $$"])j", kRate), {"s was killed by SIGSEGV"});
+                {"s ended with exit code 3; its last line: no memory (exit code 1)"});
+  expect_failed(sweep(R"j(["sh", "-c", "kill -SEGV $$"])j", kRate),
+                {"s was killed by SIGSEGV (exit code 1)"});
   expect_failed(sweep(R"j(["no-such-program"])j", kRate), {"no-such-program: cannot be started"});
   expect_failed(sweep(R"j(["sleep", "100"])j", kRate, R"j("timeout_seconds": 1)j"),
                 {"took longer"});
   expect_failed(
       sweep(R"j(["true"])j", kRate, R"j("setup": ["sh", "-c", "echo no module; exit 9"])j"),
       {"setup of s ended with exit code 9", "no module"});
+}
+
+TEST_F(CliCommand, ADryRunNamesAnAbsentProgram) {
+  write("there.sh", "echo rate 5\n");
+  const auto plan = [&](const std::string& keys) {
+    write("s.json", R"j({"name": "s", "workload": "command", )j" + keys + "}");
+    const Ran ran = paceline("sweep s.json --dry-run");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.err;
+  };
+  const std::string absent = "not here: ./nothere.py, which program s starts";
+  EXPECT_TRUE(contains(plan(R"j("command": ["./nothere.py"])j"), absent));
+  EXPECT_TRUE(contains(plan(R"j("command": ["sh"], "setup": ["./nothere.py"])j"), absent));
+  EXPECT_TRUE(
+      contains(plan(R"j("shell": true, "command": "./nothere.py --fast | tee log")j"), absent));
+  for (const char* keys :
+       {R"j("command": ["./there.sh"])j", R"j("command": ["sh", "./nothere.py"])j",
+        R"j("command": ["{out}/made"])j", R"j("setup": ["make"], "command": ["./made"])j",
+        R"j("shell": true, "command": "A=./b ./there.sh")j"}) {
+    EXPECT_EQ(plan(keys), "") << keys;
+  }
 }
 
 // It prints for ever, from a session of its own: nobody waits for it, and its time is not the

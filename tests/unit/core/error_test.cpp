@@ -56,7 +56,7 @@ TEST(Error, ExitCodesAreThePromisedOnes) {
     EXPECT_EQ(kind_of_exit_code(code), kind);
   }
   EXPECT_EQ(kind_of_exit_code(139), ErrorKind::internal);
-  EXPECT_EQ(exit_code(ErrorKind::diverged), 1);
+  EXPECT_EQ(exit_code(ErrorKind::failed), 1);
   EXPECT_EQ(kind_of_exit_code(1), ErrorKind::internal);  // any program's
 }
 
