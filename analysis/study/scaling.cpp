@@ -102,14 +102,18 @@ struct Derivation {
 
 [[noreturn]] void refuse(const Derivation& found) {
   const Run &a = *found.a, &b = *found.b;
+  std::string fix = "report them apart, or choose with --only";
+  if (!a.batch_per_replica) {
+    constexpr char kCure[] = "in a spec under \"fixed\", of an import by --set";
+    fix = fmt::format("if each replica does the same work, state batch_per_replica ({}); else {}",
+                      kCure, fix);
+  } else if (a.batch_per_replica != b.batch_per_replica) {
+    fix += fmt::format(" batch_per_replica={:g}", *a.batch_per_replica);
+  }
   throw Error(ErrorKind::usage,
               fmt::format("records of different studies are mixed: {} ({}; {})", found.why,
                           described(a), described(b)),
-              a.where + " and " + b.where,
-              a.batch_per_replica && a.batch_per_replica != b.batch_per_replica
-                  ? fmt::format("report them apart, or choose with --only batch_per_replica={:g}",
-                                *a.batch_per_replica)
-                  : "report them apart, or choose with --only");
+              a.where + " and " + b.where, fix);
 }
 
 constexpr char kNoBatch[] = "neither the batch per replica nor the global batch is the same";

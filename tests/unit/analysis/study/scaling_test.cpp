@@ -89,6 +89,14 @@ TEST(Scaling, MixturesAreRefusedByRecord) {
   EXPECT_NE(refusal({{1, {}, {}, 64}, {2, {}, {}, 60}}).find("record 1"), std::string::npos);
 }
 
+TEST(Scaling, AMissingBatchIsTheCure) {
+  constexpr char kCure[] = "state batch_per_replica (in a spec under \"fixed\"";
+  const std::string said = refusal({{1, 6400, {}, {}}, {2, 12800, {}, {}}});
+  EXPECT_NE(said.find(kCure), std::string::npos) << said;
+  EXPECT_EQ(derived({{1, 6400, 100, 64}, {2, 12800, 100, 64}}), Scaling::weak) << "it cures";
+  EXPECT_EQ(refusal({{1, 6400, 100, 64}, {2, 64000, 500, 64}}).find(kCure), std::string::npos);
+}
+
 // Of four sizes one has another batch: that one is named, and what it breaks.
 TEST(Scaling, TheOddRowIsNamed) {
   const std::string said =
