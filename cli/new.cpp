@@ -10,7 +10,6 @@
 #include <memory>
 
 #include "cli/verb.h"
-#include "engine/core/backend_stack.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -45,22 +44,25 @@ struct NewArguments {
   bool yes = false;
 };
 
+constexpr char kAnswer[] = "the answer";
+
 class Questions {
  public:
   explicit Questions(bool asks) : asks_(asks) {}
 
   // What `parse` makes of the answer; nothing typed: of `otherwise`. Asks again if `parse` throws.
+  // It is told what it reads: of an option, its name.
   template <typename Parse>
   auto ask(const std::string& question, const std::string& otherwise, const Parse& parse) const {
     while (asks_) {
       const std::string answer = read_answer(question, otherwise);
       try {
-        return parse(answer);
+        return parse(answer, kAnswer);
       } catch (const Error& error) {
         print("  {}\n", error.what());
       }
     }
-    return parse(otherwise);
+    return parse(otherwise, kAnswer);
   }
 
  private:
@@ -79,13 +81,13 @@ class Questions {
   bool asks_;
 };
 
-std::vector<int> parse_counts(const std::string& text) {
+std::vector<int> parse_counts(const std::string& text, const std::string& where) {
   std::vector<int> counts;
   for (const std::string& part : split(text, ',')) {
     const auto count = to_integer(trim(part));
     if (!count || *count < 1 || *count > 1'000'000) {
       throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a list of numbers above 0", text),
-                  "", "write 1,2,4");
+                  where, "write 1,2,4");
     }
     counts.push_back(static_cast<int>(*count));
   }
@@ -127,50 +129,48 @@ void refuse_other(bool given, const char* option, const char* of) {
 }
 
 // A workload or a command line. A mistyped workload is no program.
-std::string parse_program_line(const std::string& text) {
+std::string parse_program_line(const std::string& text, const std::string& where) {
   std::vector<std::string> workloads;
   for (const Name& workload : known_names().workloads) workloads.push_back(workload.name);
   const bool is_word = text.find_first_of(" /") == std::string::npos;
   if (is_word && !is_workload(text) && nearest(text, workloads) &&
       !find_program(text, environment_of_process())) {
     throw Error(ErrorKind::usage,
-                fmt::format("\"{}\" is neither a workload nor a program here", text), "",
+                fmt::format("\"{}\" is neither a workload nor a program here", text), where,
                 suggestion(text, workloads));
   }
   return text;
 }
 
-std::string parse_device(const std::string& text) {
-  return find_name("device", text, "--device").name;
+std::string parse_device(const std::string& text, const std::string& where) {
+  return find_name("device", text, where).name;
 }
 
-std::vector<std::string> parse_backends(const std::string& text) {
+std::vector<std::string> parse_backends(const std::string& text, const std::string& where) {
   std::vector<std::string> backends;
   for (const std::string& part : split(text, ',')) {
     backends.emplace_back(trim(part));
-    find_name("backend", split_stack(backends.back()).between);
+    find_name("backend", backends.back(), where);
   }
   return backends;
 }
 
-int parse_repeats(const std::string& text) {
-  const std::vector<int> counts = parse_counts(text);
+int parse_repeats(const std::string& text, const std::string& where) {
+  const std::vector<int> counts = parse_counts(text, where);
   if (counts.size() == 1) return counts.front();
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is several numbers", text), "", "write one");
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is several numbers", text), where, "write one");
 }
 
 // Empty: none.
-std::string parse_throughput(const std::string& text) {
-  if (text.empty()) return text;
-  NewSpec spec;
-  spec.name = "x";
-  spec.command = "x";
-  spec.throughput = text;
-  spec.device = "cpu";
-  spec.gpus = {1};
-  spec.repeats = 1;
-  for (const UserProgram& program : parse_spec("the answer", to_text(spec)).programs)
-    check_results(program);
+std::string parse_throughput(const std::string& text, const std::string& where) {
+  UserProgram program;
+  if (!text.empty()) {
+    ResultSource& source = program.results.emplace_back();
+    source.name = "samples_per_second";
+    source.what = text;
+    source.where = where;
+  }
+  check_results(program);
   return text;
 }
 
@@ -180,7 +180,7 @@ NewSpec answers(const NewArguments& given, const Questions& questions) {
   const std::string program =
       given.program.empty()
           ? questions.ask("A workload, or your command line", "mnist-cnn", parse_program_line)
-          : parse_program_line(given.program);
+          : parse_program_line(given.program, "--program");
   const bool ours = is_workload(program) && program != kCommandWorkload;
   (ours ? spec.workload : spec.command) = program;
   refuse_other(ours && !given.throughput.empty(), "--throughput", "a program of your own");
@@ -189,19 +189,17 @@ NewSpec answers(const NewArguments& given, const Questions& questions) {
   if (!given.processes.empty()) spec.processes = given.processes;
   spec.device = given.device.empty()
                     ? questions.ask("Device (cpu, cuda)", device_here(), parse_device)
-                    : parse_device(given.device);
+                    : parse_device(given.device, "--device");
   if (ours) {
-    spec.backends = given.backends;
-    if (spec.backends.empty()) {
-      spec.backends = questions.ask("Backends (paceline list backends)", first_backend(spec.device),
-                                    parse_backends);
-    }
+    spec.backends = given.backends.empty()
+                        ? questions.ask("Backends (paceline list backends)",
+                                        first_backend(spec.device), parse_backends)
+                        : parse_backends(join(given.backends, ","), "--backend");
   } else {
-    spec.throughput = given.throughput;
-    if (spec.throughput.empty()) {
-      spec.throughput = questions.ask("Its throughput, as a regular expression with one group", "",
-                                      parse_throughput);
-    }
+    spec.throughput = given.throughput.empty()
+                          ? questions.ask("Its throughput, as a regular expression with one group",
+                                          "", parse_throughput)
+                          : parse_throughput(given.throughput, "--throughput");
   }
   spec.gpus = given.gpus;
   if (spec.gpus.empty()) {
@@ -230,8 +228,6 @@ int write_new(NewArguments given) {
   const Questions questions(asks);
   const NewSpec spec = answers(given, questions);
   const std::string text = to_text(spec);
-  for (const UserProgram& program : parse_spec(file.string(), text).programs)
-    check_results(program);
   if (!create_file(file, text)) {
     throw Error(ErrorKind::usage, "the file exists already", file.string(), "choose another name");
   }

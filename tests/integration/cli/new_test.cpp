@@ -71,7 +71,8 @@ TEST_F(CliNew, AsksAgainWhereAnAnswerCannotBeUsed) {
   ASSERT_EQ(ran.code, 0) << ran.out;
   for (const char* part :
        {"\"mnist-cnnn\" is neither a workload nor a program here; did you mean \"mnist-cnn\"?",
-        "unknown backend \"mpii\"", "\"1 2\" is not a list of numbers above 0; write 1,2,4",
+        "the answer: unknown backend \"mpii\"; did you mean \"mpi\"?",
+        "\"1 2\" is not a list of numbers above 0; write 1,2,4",
         "\"3,4\" is several numbers; write one"}) {
     EXPECT_TRUE(contains(ran.out, part)) << part << " is not in " << ran.out;
   }
@@ -91,10 +92,14 @@ TEST_F(CliNew, RefusesInOneLine) {
   const std::string before = read_text(folder() / "a.json");
   expect_refused("new a --yes", 64, {"a.json: the file exists already"});
   EXPECT_EQ(read_text(folder() / "a.json"), before);
-  expect_refused("new b --yes --program mnist-cnn --backend nope", 64, {"nope"});
+  expect_refused("new b --yes --program mnist-cnn --backend nope", 64,
+                 {"--backend: unknown backend \"nope\""});
+  expect_refused("new b --yes --program mnist-cnn --backend mpi,mpii", 64,
+                 {"--backend: unknown backend \"mpii\"; did you mean \"mpi\"?"});
   expect_refused("new b --yes --program mnist-cnn --device gpus", 64, {"gpus"});
   if (testing::has_engine()) {
-    expect_refused("new b --yes --program x --throughput 'rate'", 64, {"has 0 groups"});
+    expect_refused("new b --yes --program x --throughput 'rate'", 64,
+                   {"--throughput: ", "has 0 groups"});
   }
   expect_refused("new b --yes --program 'x {gpu}'", 65, {"{gpu}", "did you mean"});
   expect_refused("new b --yes --program mnist-cnn --throughput 'r (.)'", 64,
