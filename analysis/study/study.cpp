@@ -391,8 +391,17 @@ std::vector<Study> make_studies(const StoreContent& content,
   const std::vector<Run> unfinished =
       taken(runs, [](const Run& run) { return run.status != "completed"; });
   const std::vector<Run> lost = never_completed(unfinished, runs);
+  if (runs.empty() && !lost.empty()) {
+    const Run& last = lost.back();
+    const std::string who = lost.size() == 1
+                                ? "the only run"
+                                : fmt::format("none of {} runs completed; this one", lost.size());
+    const std::string why = last.reason.empty() ? "" : " (" + last.reason + ")";
+    throw Error(ErrorKind::input, fmt::format("{} ended as {}{}", who, last.status, why),
+                last.where, "see its log, and run the study again");
+  }
   if (runs.empty()) {
-    const auto why = left_out_notes(content, lost);
+    const auto why = left_out_notes(content, {});
     throw Error(ErrorKind::input, "no finished run found",
                 why.empty() ? "the folders named" : why.front(),
                 "run the study first, name its folder, or name files of train --record one by one");

@@ -164,6 +164,17 @@ TEST(Study, SelectionsNameWhatThereIs) {
   EXPECT_NE(study_refusal({}).find("no finished run found"), std::string::npos);
 }
 
+TEST(Study, WithoutACompletedRunAFailedOneIsNamed) {
+  std::vector<Json> records(2, sample_record());
+  for (Json& record : records) record["status"] = "failed";
+  records[1]["reason"] = "./train: cannot be started; check the command";
+  EXPECT_EQ(study_refusal(records),
+            "record 1: none of 2 runs completed; this one ended as failed (./train: cannot be "
+            "started; check the command); see its log, and run the study again");
+  EXPECT_EQ(study_refusal({records[0]}),
+            "record 0: the only run ended as failed; see its log, and run the study again");
+}
+
 ExpectedRuns plan_of_epochs(std::int64_t epochs) {
   ExpectedRuns plan{"quick", "mnist-cnn", 1, {}};
   for (const int gpus : {1, 2}) {
