@@ -6,11 +6,16 @@
 #include <cstdio>
 #include <memory>
 
+#include "analysis/findings/best.h"
+#include "analysis/gate/quantity.h"
+#include "analysis/history/series.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 #include "results/parameters.h"
+#include "results/shipped.h"
 
 namespace paceline {
 
@@ -47,12 +52,23 @@ std::vector<std::string> built(const std::vector<Name>& names) {
   return result;
 }
 
-// Of what is named: a workload, a backend, a device.
+// Of what an option, its value or a positional is named after.
 std::vector<std::string> names_of_kind(const std::string& kind) {
   if (kind == "workload") return built(known_names().workloads);
   if (kind == "backend") return built(known_names().backends);
   if (kind == "device") return built(known_names().devices);
-  return {};
+  if (kind == "spec" || kind == "SPEC") return shipped_names("sweeps");
+  if (kind == "site") return shipped_names("slurm/sites");
+  if (kind == "columns") return split(kColumnGroups, ',');
+  std::vector<std::string> keys;
+  if (kind == "QUANTITY") {
+    for (const QuantityInfo& info : quantities()) keys.emplace_back(info.key);
+  } else if (kind == "metric") {
+    for (const HistoryMetricInfo& info : history_metrics()) keys.emplace_back(info.key);
+  } else if (kind == "least") {
+    for (const CostMetric& metric : expenses()) keys.emplace_back(metric.name);
+  }
+  return keys;
 }
 
 std::vector<std::string> assignments() {
@@ -70,6 +86,7 @@ OptionWords option_words(const CLI::Option& option, const std::string& name) {
   std::string key = name;
   std::replace(key.begin(), key.end(), '-', '_');
   words.values = names_of_kind(key);
+  if (words.values.empty()) words.values = names_of_kind(option.get_type_name());
   if (option.get_type_name().ends_with("=VALUE")) words.values = assignments();
   const Parameter* parameter = find_parameter(key);
   if (parameter != nullptr && parameter->values.find('|') != std::string_view::npos) {

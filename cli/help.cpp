@@ -73,7 +73,8 @@ std::string option_names(const CLI::Option& option) {
 std::string option_text(const CLI::Option& option) {
   std::string text = option.get_description();
   if (option.get_required() && !option.get_positional()) text += " (required)";
-  const std::string initial = option.get_default_str();
+  std::string initial = option.get_default_str();
+  if (initial.starts_with('[')) initial = initial.substr(1, initial.size() - 2);  // of a list
   if (!initial.empty()) text += fmt::format(" [default: {}]", initial);
   return text;
 }

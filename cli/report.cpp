@@ -1,5 +1,7 @@
 #include "analysis/report.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <memory>
@@ -8,6 +10,7 @@
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -78,10 +81,10 @@ void add_report(CLI::App& app, Action& action) {
   verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  verb->add_option(
-          "--columns", arguments->columns,
-          "columns or groups (time, rate, scaling, phases, quality, cost, energy), separated by "
-          "commas; +NAME adds one, -NAME leaves one out")
+  verb->add_option("--columns", arguments->columns,
+                   fmt::format("columns or groups ({}), separated by commas; +NAME adds one, -NAME "
+                               "leaves one out",
+                               join(split(kColumnGroups, ','), ", ")))
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -37,6 +37,9 @@ std::optional<std::string> filled_in(const std::string& text);
 
 void add_study_options(CLI::App& verb, StudyOptions& options);
 
+// Of a report's columns, by which --columns names several.
+inline constexpr char kColumnGroups[] = "time,rate,scaling,phases,quality,cost,energy";
+
 // Options that several verbs on studies share.
 
 Base parse_base(const std::string& name);             // "matched" or "best"; throws usage

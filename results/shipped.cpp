@@ -50,6 +50,12 @@ fs::path shipped_path(const fs::path& relative) {
   return "";
 }
 
+std::vector<std::string> shipped_names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& [name, file] : shipped_in(folder)) names.push_back(name);
+  return names;
+}
+
 fs::path find_shipped(const fs::path& given, const std::string& folder) {
   if (path_exists(given)) return given;
   if (const fs::path found = shipped_path(given); !found.empty()) return found;
@@ -61,8 +67,7 @@ fs::path find_shipped(const fs::path& given, const std::string& folder) {
       return found->second;
     }
   }
-  std::vector<std::string> names;
-  for (const auto& [name, file] : files) names.push_back(name);
+  const std::vector<std::string> names = shipped_names(folder);
   const auto near = nearest(given.stem().string(), names);
   const std::string fix = near ? "did you mean " + folder + "/" + *near + ".json?"
                           : names.empty() || !is_name ? "check the path"

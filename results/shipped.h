@@ -15,6 +15,9 @@ namespace paceline {
 // an installation or in the source tree. Throws input suggesting the nearest shipped file.
 std::filesystem::path find_shipped(const std::filesystem::path& given, const std::string& folder);
 
+// The names of the shipped files of such a folder.
+std::vector<std::string> shipped_names(const std::string& folder);
+
 // The path of a shipped file or folder such as "results/reference" or "sweeps/quick.json". Empty if
 // it does not exist.
 std::filesystem::path shipped_path(const std::filesystem::path& relative);

@@ -222,6 +222,17 @@ TEST_F(CliVerbs, CompletionOffersVerbsOptionsAndChoices) {
   EXPECT_EQ(completed("report --format = ht", 4), "html\n");  // as bash splits --format=ht
   EXPECT_EQ(completed("report --only back", 3), "backend=\n");
   EXPECT_EQ(completed("sweep x --set precis", 4), "precision=\n");
+  EXPECT_EQ(completed("sweep qui", 2), "quick\n");
+  EXPECT_EQ(completed("submit x --site jea", 4), "jean-zay\n");
+  EXPECT_EQ(completed("gate --aa qui", 3), "quick\n");
+  EXPECT_EQ(completed("gate --only accu", 3), "accuracy\n");
+  EXPECT_EQ(completed("history --metric ser", 3), "serial-fraction\n");
+  EXPECT_EQ(completed("best --least gpu", 3), "gpu-hours\n");
+  const std::string groups = completed("report --columns ''", 3);
+  EXPECT_TRUE(contains(groups, "scaling")) << groups;
+  for (const std::string& group : split(trim(groups), ' ')) {
+    EXPECT_EQ(paceline("report '" + kStudy + "' --columns " + group).code, 0) << group;
+  }
   EXPECT_EQ(completed("report --out ''", 3), "\n");  // files, of which bash knows
   EXPECT_EQ(completed("report ''", 2), "\n");
   if (!is_absent("train")) {
