@@ -27,6 +27,7 @@
 #include "results/names.h"
 #include "results/store.h"
 #include "run/bench_backends.h"
+#include "run/meter_record.h"
 #include "run/resolve.h"
 #include "run/training_run.h"
 #include "run/world.h"
@@ -234,11 +235,15 @@ class Bench {
       facts_.hosts.push_back(card.host);
       facts_.affinity.push_back(card.cpus);
     }
+    if (process_.local_rank == 0) warn_of_busy_cpus(cards, process_.local_size);
+    const LoadReport load(assignment.replicas);
     on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
       bind_this_thread(assignment.replicas[i]);
       measure(communicator, i == 0 && process_.rank == 0);
     });
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
+    facts_.machine_load = load.collect(world, facts_.oversubscribed);
+    if (process_.rank == 0) warn_of_busy_machine(facts_.machine_load);
   }
 
   // All that decides which calls a rank makes: ranks that differ in it would wait in vain.

@@ -17,6 +17,7 @@
 #include "engine/launch/program.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "run/meter_record.h"
 #include "run/outcome_record.h"
 
 namespace paceline {
@@ -34,7 +35,8 @@ std::string last_line(std::string_view output) {
 
 struct Round {
   RunRecord record;
-  int stopped_by = 0;  // a signal: there is no record
+  int stopped_by = 0;     // a signal: there is no record
+  std::string busy = {};  // its warning of busy CPUs
 };
 
 // One round of one backend, whose own processes are started by the called program.
@@ -61,7 +63,8 @@ Round bench_once(const BackendsBench& bench, const std::string& backend,
                 last.empty() ? fmt::format("exit code {}", watch.end.exit_code) : last,
                 fmt::format("backend {}", backend), "leave it out of --backends");
   }
-  return {*read_record(file), 0};
+  const std::size_t busy = std::min(output.find(kBusyCpus), output.size());
+  return {*read_record(file), 0, output.substr(busy, output.find('\n', busy) - busy)};
 }
 
 }  // namespace
@@ -79,6 +82,7 @@ BackendsOutcome bench_backends(const BackendsBench& bench) {
   const ScratchFolder folder("paceline-bench");
   std::vector<std::string> backends = bench.backends;
   std::map<std::string, std::vector<RunRecord>> records;
+  bool has_warned = false;
   for (int round = 0; round < bench.rounds; ++round) {
     std::vector<std::string> left = backends;
     for (std::size_t i = 0; i < backends.size(); ++i) {
@@ -90,6 +94,7 @@ BackendsOutcome bench_backends(const BackendsBench& bench) {
         const Round one = bench_once(bench, backend, folder.path() / file);
         if (one.stopped_by != 0) return {{}, one.stopped_by};
         records[backend].push_back(one.record);
+        if (!one.busy.empty() && !std::exchange(has_warned, true)) log::warning("{}", one.busy);
       } catch (const Error& error) {
         if (!bench.may_skip || round > 0) throw;
         log::warning("{} is left out: {}", backend, error.what());
@@ -107,6 +112,10 @@ BackendsOutcome bench_backends(const BackendsBench& bench) {
     outcome.records.back().provenance.command =
         build_facts(bench.command).command;  // of all rounds
   }
+  const auto busy = std::find_if(
+      outcome.records.begin(), outcome.records.end(),
+      [](const RunRecord& each) { return each.provenance.machine_load.busy.value_or(false); });
+  if (busy != outcome.records.end()) warn_of_busy_machine(busy->provenance.machine_load);
   return outcome;
 }
 
@@ -167,6 +176,7 @@ RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& si
   record.provenance.backend_requested = facts.parameters.text("backend").value_or("");
   record.provenance.backend_used = facts.backend_used;
   record.provenance.started_at = facts.started_at;
+  record.provenance.machine_load = facts.machine_load;
   record.flags.oversubscribed = facts.oversubscribed;
   record.flags.synthetic = true;
   CollectiveFacts& block = record.collective.emplace();
@@ -182,6 +192,14 @@ RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& si
 
 RunRecord merge_rounds(const std::vector<RunRecord>& rounds) {
   RunRecord merged = rounds.front();
+  for (const RunRecord& round : rounds) {
+    LoadFacts& busiest = merged.provenance.machine_load;
+    const LoadFacts& load = round.provenance.machine_load;
+    const auto rank = [](const LoadFacts& each) {
+      return std::pair(each.busy.value_or(false), each.worst_other_cpu_share.value_or(0));
+    };
+    if (rank(load) > rank(busiest)) busiest = load;
+  }
   CollectiveFacts& block = *merged.collective;
   block.rounds = static_cast<std::int64_t>(rounds.size());
   block.note = note(*block.rounds);

@@ -45,12 +45,14 @@ struct BenchFacts {
   std::string backend_used, cpu_model, started_at;
   std::vector<std::string> hosts, affinity, command;
   bool oversubscribed = false;
+  LoadFacts machine_load;
 };
 
 RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,
                        const std::vector<BenchRow>& rows);
 
-// One record of several rounds of a backend, each with the same sizes: medians over rounds.
+// One record of several rounds of a backend, each with the same sizes: medians over rounds. The
+// load is that of the busiest.
 RunRecord merge_rounds(const std::vector<RunRecord>& rounds);
 
 }  // namespace paceline

@@ -368,8 +368,12 @@ void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
   const auto tasks =
       busy_tasks({cpus.begin(), cpus.end()}, [] { std::this_thread::sleep_for(kLook); });
   if (tasks.empty()) return;
-  log::warning("other processes use the CPUs of this run: {}; expect slower and noisier times",
-               to_text(tasks));
+  log::warning("{}{}; expect slower and noisier times", kBusyCpus, to_text(tasks));
+}
+
+void warn_of_busy_machine(const LoadFacts& load) {
+  if (!load.busy.value_or(false)) return;
+  log::warning("the machine was busy: {}; the times of this run are unreliable", load.why);
 }
 
 LoadReport::LoadReport(const std::vector<CpuSet>& cpus) : meter_(all_cpus(cpus)) {}

@@ -75,9 +75,14 @@ class GpuReport {
 
 // The record's section about the load of the machine.
 
+inline constexpr char kBusyCpus[] = "other processes use the CPUs of this run: ";
+
 // If the machine looks busy, warns which other processes use the CPUs of this host's ranks. Call on
 // one rank per host, before the first step. Costs nothing if at most `ranks_here` tasks run.
 void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here);
+
+// Afterwards: if it was busy, warns that the times are unreliable.
+void warn_of_busy_machine(const LoadFacts& load);
 
 // Watches this process's CPUs from construction on.
 class LoadReport {

@@ -117,7 +117,8 @@ class TrainingRun {
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
     facts_.energy = energy.collect(world, layout_.nodes);
-    note_load(load.collect(world, facts_.oversubscribed));
+    facts_.machine_load = load.collect(world, facts_.oversubscribed);
+    if (process_.rank == 0) warn_of_busy_machine(facts_.machine_load);
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
     if (process_.rank == 0) finish(outcome);
     return 0;
@@ -200,13 +201,6 @@ class TrainingRun {
       log::warning(
           "a GPU was slowed down by heat or failing power: this run is excluded from comparisons");
     }
-  }
-
-  void note_load(LoadFacts load) {
-    facts_.machine_load = std::move(load);
-    if (process_.rank != 0 || !facts_.machine_load.busy.value_or(false)) return;
-    log::warning("the machine was busy: {}; the times of this run are unreliable",
-                 facts_.machine_load.why);
   }
 
   // All that ranks must have in common; the plan is compared by the trainers, who make it.

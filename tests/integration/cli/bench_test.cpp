@@ -67,6 +67,30 @@ TEST_F(CliBench, BackendsStandSideBySide) {
   EXPECT_TRUE(contains(report.out, "memcpy")) << report.out;
 }
 
+TEST_F(CliBench, ABusyMachineIsNoticed) {
+  const Ran ran = shell(
+      "for i in $(seq $((2 * $(nproc)))); do bash -c 'while :; do :; done' & done\n"
+      "sleep 0.3\n"
+      "paceline bench allreduce --gpus 2 --backends ring,mirrored --sizes 1M --rounds 2 "
+      "--seconds 1 --quiet --record out\ncode=$?\nkill $(jobs -p)\nexit $code");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (auto at = ran.busy.find(part); at != std::string::npos; at = ran.busy.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("other processes use the CPUs of this run: "), 1U) << ran.busy;
+  EXPECT_EQ(count("the machine was busy: "), 1U) << ran.busy;
+  for (const char* record : {"out/backend=ring/1.1.json", "out/backend=mirrored/1.1.json"}) {
+    const auto load =
+        nlohmann::json::parse(std::ifstream(folder() / record)).at("provenance").at("machine_load");
+    EXPECT_EQ(load.at("busy"), true) << load;
+    EXPECT_GT(load.at("other_cpu_share").get<double>(), 0.2) << load;
+  }
+}
+
 TEST_F(CliBench, BackendThatWasNamedAndDoesNotServeIsAnError) {
   expect_refused(kShort + "--gpus 2 --cpus-per-task 64 --sizes 64 --backends ring,mirrored", 64,
                  {"backend ring: ", "CPU"});
