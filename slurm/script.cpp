@@ -244,11 +244,10 @@ std::string command_by_hand(const JobArray& array, const ScriptSetup& setup) {
 // these files: there it would be another one.
 std::string preparations_by_hand(const JobArray& array, const ScriptSetup& setup) {
   if (setup.by_hand.empty()) return "";
-  const std::string folder = shell_quote(setup.by_hand.string());
-  return "[ -r " + folder + "/" + array.name + ".points ] || refuse \"$(hostname) does not see \"" +
-         folder +
-         "\"; write the scripts to a folder that all nodes share, by --scripts\" 65\n"
-         "mkdir -p \"$study\"";
+  return fmt::format(
+      "[ -r \"$files/{}.points\" ] || refuse \"$(hostname) does not see $files; "
+      "write the scripts to a folder that all nodes share, by --scripts\" 65\nmkdir -p \"$study\"",
+      array.name);
 }
 
 }  // namespace

@@ -301,11 +301,29 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
                        "element fallback --to gloo --exit-code 72 --status "));
 }
 
+TEST(Script, AScriptSentByHandNamesItsFilesOnce) {
+  ScriptSetup by_hand = setup();
+  by_hand.by_hand = "/a b";
+  const std::string text = script_text(site_with(""), make_array(shape(1, 2, 1, 0)), by_hand);
+  EXPECT_TRUE(contains(text,
+                       "files='/a b'\n[ -r \"$files/1n2t1c.points\" ] || refuse \"$(hostname) "
+                       "does not see $files; write"))
+      << text;
+}
+
 TEST(Script, AFolderWithALineBreakIsRefused) {
   ScriptSetup odd = setup();
   odd.folder = "/a\nb";
   expect_error(ErrorKind::usage, {"control character (U+000A)", "--results"},
                [&] { script_text(site_with(""), make_array(shape(1, 1, 1, 0)), odd); });
+}
+
+// 0: bash can read it, and shellcheck, where it is installed, has nothing to say.
+int check_script(const std::string& text) {
+  const std::string script = " <<'END_OF_SCRIPT'\n" + text + "END_OF_SCRIPT\n";
+  const std::string shellcheck = "command -v shellcheck > /dev/null || exit 0\nshellcheck -";
+  const int unreadable = std::system(("bash -n" + script).c_str());
+  return unreadable != 0 ? unreadable : std::system((shellcheck + script).c_str());
 }
 
 TEST(Script, EveryProfileThatWeShipMakesScripts) {
@@ -316,7 +334,11 @@ TEST(Script, EveryProfileThatWeShipMakesScripts) {
     const std::string text = script_text(site, make_array(shape(1, 2, 4, count)), setup());
     EXPECT_EQ(contains(text, "#SBATCH --g"), count > 0) << text;
     EXPECT_FALSE(contains(text, "$HOME")) << "scratch folders are never in $HOME";
-    EXPECT_EQ(std::system(("bash -n <<'END_OF_SCRIPT'\n" + text + "END_OF_SCRIPT\n").c_str()), 0);
+    EXPECT_EQ(check_script(text), 0);
+    EXPECT_EQ(check_script(collect_script_text(site, setup())), 0);
+    ScriptSetup sent_by_hand = setup();
+    sent_by_hand.by_hand = "/a folder";
+    EXPECT_EQ(check_script(script_text(site, make_array(shape(1, 2, 4, count)), sent_by_hand)), 0);
   }
 }
 
