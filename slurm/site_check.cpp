@@ -65,7 +65,9 @@ class Checker {
 
   // "name|gres" of each partition that this user sees.
   void check_partition() {
-    const auto rows = split_lines(slurm_.run({"sinfo", "-h", "-o", "%R|%G"}).out);
+    const CommandResult result = slurm_.run({"sinfo", "-h", "-o", "%R|%G"});
+    if (!result.ok()) return fact("partitions", result.complaint());
+    const auto rows = split_lines(result.out);
     std::vector<std::string> names;
     std::string gres;
     for (const std::string& row : rows) {
@@ -119,6 +121,7 @@ class Checker {
     }
     if (!srun) return;
     const CommandResult result = slurm_.run({"srun", "--mpi=list"});
+    if (!result.ok()) return fact("kinds of MPI", result.complaint());
     const std::string kinds = join(split_lines(result.out + result.err), " ");
     fact("kinds of MPI", kinds);
     for (const std::string& option : site_.launcher_options) {

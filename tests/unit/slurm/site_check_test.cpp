@@ -68,6 +68,14 @@ TEST_F(SiteCheck, NodesThatHaveOtherSizes) {
             "Slurm is asked (blocks)\n");
 }
 
+TEST_F(SiteCheck, NothingFollowsFromAnAnswerThatDidNotCome) {
+  for (const char* program : {"scontrol", "sinfo", "srun"}) {
+    fake(scratch_.path(), program, "echo 'Unable to contact slurm controller' >&2; exit 1");
+  }
+  EXPECT_EQ(findings(R"("partition": "gpu", "gpus": {"form": "gres"}, "cores_per_node": 4)"),
+            "slurmctld does not answer; try again later (blocks)\n");
+}
+
 TEST_F(SiteCheck, WithoutSlurm) {
   std::filesystem::remove(scratch_.path() / "sbatch");
   const SlurmCommands none({{"PATH", scratch_.path().string()}});
