@@ -300,7 +300,8 @@ class Judge {
     weighed_.back().can_rerun = before.workload != kCommandWorkload;
     if (rated && info.quantity == Quantity::time) rated_.push_back(before.name);
     note_left_aside(weighed_.back());
-    const Check& check = weighed_.back().check;
+    Check& check = weighed_.back().check;
+    if (rated && info.quantity == Quantity::time) check.run_seconds = now.run_seconds;
     const std::size_t left_aside = check.busy_left_aside + check.outlying_left_aside;
     const bool all = check.baseline_runs == baseline.size() && check.current_runs == current.size();
     if (!all && left_aside == 0 && (aside_.empty() || aside_.back() != before.name)) {

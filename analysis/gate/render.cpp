@@ -272,7 +272,8 @@ Json to_json(const Check& check) {
 
 // What CI systems show as the duration of a test: the mean seconds of a run of the current side.
 double junit_seconds(const Check& check) {
-  return check.quantity == Quantity::time ? check.current.value_or(0) : 0;
+  if (check.quantity != Quantity::time) return 0;
+  return check.run_seconds ? *check.run_seconds : check.current.value_or(0);
 }
 
 // JUnit's schema wants 3 decimals at most.

@@ -244,6 +244,12 @@ class SideMaker {
 
   static void add_times(Group& group) {
     Subject& subject = group.subject;
+    for (const Member& member : group.members) {
+      const auto& program = member.run.record->provenance.program;
+      const double whole = program ? program->seconds.value_or(0) : 0;
+      subject.run_seconds +=
+          member.run.fit_seconds.value_or(whole) / static_cast<double>(group.members.size());
+    }
     subject.is_rated = !all_have(group.members, &Run::fit_seconds);
     if (all_have(group.members, &Run::samples_per_second)) {
       for (const Member& member : group.members) {

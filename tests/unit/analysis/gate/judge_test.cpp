@@ -301,6 +301,8 @@ TEST(Gate, SecondsAreNotComparedWithSecondsASample) {
   EXPECT_NEAR(*check().change, 0.25, 1e-3);
   EXPECT_TRUE(has_note(judge(timed, rated, {}),
                        "gpus=2: time is seconds a sample, since not all runs have fit seconds"));
+  rated.subjects[0].run_seconds = 8;
+  EXPECT_EQ(check().run_seconds, 8);
 }
 
 TEST(Gate, RoundingMakesNoVerdict) {

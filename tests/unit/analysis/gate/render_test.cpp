@@ -142,6 +142,12 @@ TEST(GateRender, JunitHasTimes) {
                   "paceline.gate.loss\" name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" "
                   "time=\"0.000\"/>"))
       << xml;
+  Judgement rated = mixed();
+  rated.checks[0].current = 5e-5;  // of a sample
+  rated.checks[0].run_seconds = 8;
+  const std::string whole = gate_junit(rated, {});
+  EXPECT_TRUE(has(whole, "skipped=\"0\" time=\"8.000\">")) << whole;
+  EXPECT_TRUE(has(whole, "backend=&lt;&amp;&quot;|&gt;\" time=\"8.000\">")) << whole;
 }
 
 TEST(GateRender, ACertainSlowdownThatPassesIsReportedEverywhere) {

@@ -185,6 +185,18 @@ TEST(GateSide, TimesOfAPointAreOfOneUnit) {
   EXPECT_NEAR(list_values(some.subjects[1], Quantity::serial_fraction).at(0), 2 / 1.8 - 1, 1e-9);
 }
 
+// A program of the user's own may report a rate alone.
+TEST(GateSide, ARunWithoutFitSecondsTakesAsLongAsItsProgram) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    for (Json& record : records) {
+      record["timing"] = Json::object();
+      record["provenance"]["program"] = {{"name", "mine"}, {"seconds", 8}};
+    }
+  });
+  EXPECT_TRUE(side.subjects[0].is_rated);
+  EXPECT_NEAR(side.subjects[0].run_seconds, 8, 1e-9);
+}
+
 TEST(GateSide, AControlIsNoRun) {
   const Side side = drifting_side([](std::vector<Json>& records) {
     Json control = sample_record({.repeat = 1, .round = 1, .fit_seconds = 99});
