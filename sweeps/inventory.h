@@ -95,6 +95,7 @@ class StudyLock {
   // Creates the study's folder if necessary. Throws input if it cannot be written, or naming the
   // process that holds the lock. The lock is released when the process ends, however it ends.
   explicit StudyLock(const std::filesystem::path& study);
+  // Folders that it created go again if nothing was written into them.
   ~StudyLock();
   StudyLock(const StudyLock&) = delete;
   StudyLock& operator=(const StudyLock&) = delete;
@@ -103,6 +104,7 @@ class StudyLock {
 
  private:
   std::filesystem::path study_;
+  std::vector<std::filesystem::path> created_;  // the study's folder first, then its parents
   int descriptor_;
 };
 

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -54,12 +55,27 @@ std::string this_process() {
               study.string(), "use another folder");
 }
 
+// Not so if its last holder has removed it meanwhile.
+bool is_there(int descriptor, const fs::path& file) {
+  struct stat ours {
+  }, there{};
+  return fstat(descriptor, &ours) == 0 && stat(file.c_str(), &there) == 0 &&
+         ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
 }  // namespace
 
-StudyLock::StudyLock(const fs::path& study) : study_(study) {
-  make_folder(study);
-  descriptor_ = open_lock_file(study / kLock);
-  if (descriptor_ < 0 || flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse(descriptor_, study);
+StudyLock::StudyLock(const fs::path& study) : study_(study), descriptor_(-1) {
+  for (fs::path folder = study; !folder.empty() && !path_exists(folder);
+       folder = folder.parent_path()) {
+    created_.push_back(folder);
+  }
+  do {
+    if (descriptor_ >= 0) close(descriptor_);
+    make_folder(study);
+    descriptor_ = open_lock_file(study / kLock);
+    if (descriptor_ < 0 || flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse(descriptor_, study);
+  } while (!is_there(descriptor_, study / kLock));
   if ((fcntl(descriptor_, F_GETFL) & O_ACCMODE) == O_RDONLY) return;  // nobody else's name
   const std::string name = this_process();
   const auto size = static_cast<ssize_t>(name.size());
@@ -69,7 +85,10 @@ StudyLock::StudyLock(const fs::path& study) : study_(study) {
 }
 
 StudyLock::~StudyLock() {
-  close(descriptor_);
+  std::error_code ignored;
+  if (!created_.empty()) fs::remove(study_ / kLock, ignored);
+  close(descriptor_);  // first: NFS keeps an open file in its folder
+  for (const fs::path& folder : created_) fs::remove(folder, ignored);  // only an empty one
 }
 
 std::filesystem::path write_unfinished(const std::filesystem::path& study,

@@ -73,6 +73,7 @@ TEST_F(CliSubmit, TheBudgetAndTheConfirmation) {
   EXPECT_EQ(nobody.code, 64);
   EXPECT_TRUE(contains(nobody.err, "there is no terminal to confirm the cost on; add --yes"))
       << nobody.err;
+  EXPECT_FALSE(std::filesystem::exists(folder() / "results")) << "nothing of it is left";
 }
 
 TEST_F(CliSubmit, SubmittedAgainOnlyWhatIsInNoQueue) {

@@ -33,6 +33,22 @@ TEST(StudyLock, MakesTheFolderAndRefusesASecondOne) {
   EXPECT_EQ(catch_error([&] { StudyLock again(study); }), "");
 }
 
+TEST(StudyLock, LeavesNothingWhereNothingWasWritten) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const auto study = folder / "results" / "local" / "study";
+  { const StudyLock lock(study); }
+  EXPECT_FALSE(fs::exists(folder / "results"));
+  fs::create_directory(folder / "results");
+  { const StudyLock lock(study); }
+  EXPECT_TRUE(fs::is_empty(folder / "results"));
+  {
+    const StudyLock lock(study);
+    std::ofstream(study / "plan.json") << "{}";
+  }
+  EXPECT_TRUE(fs::exists(study / "plan.json"));
+}
+
 TEST(StudyLock, GoesWithAProcessThatIsKilled) {
   const TemporaryFolder folder;
   int ready[2];
@@ -90,6 +106,7 @@ TEST(StudyLock, FollowsNoLink) {
 TEST(StudyLock, IsOfAllWhomTheUmaskAllows) {
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
+  fs::create_directory(folder / "study");
   const mode_t before = umask(002);
   { const StudyLock lock(folder / "study"); }
   umask(before);
