@@ -113,7 +113,8 @@ GateSides load_sides(const GateArguments& arguments) {
     return sides;
   }
   const std::string self = this_program().string();
-  return {"old", "new", arguments.ab.empty() ? self : arguments.ab[0],
+  return {arguments.runs.baseline, arguments.runs.current,
+          arguments.ab.empty() ? self : arguments.ab[0],
           arguments.ab.empty() ? self : arguments.ab[1]};
 }
 
@@ -315,6 +316,10 @@ void add_gate(CLI::App& app, Action& action) {
     arguments->most_given = most->count() > 0;
     arguments->runs.until_decided =
         until->count() > 0 || (!arguments->ab.empty() && !arguments->rounds_given);
+    if (!arguments->aa.empty()) {
+      arguments->runs.baseline = "first";
+      arguments->runs.current = "second";
+    }
     std::erase_if(arguments->thresholds, [](const auto& entry) { return entry.second.empty(); });
     action = [arguments] { return gate(*arguments); };
   });

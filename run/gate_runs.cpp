@@ -200,8 +200,8 @@ InterleavedRuns make_plan(const fs::path& old_program, const fs::path& new_progr
   InterleavedRuns plan;
   plan.name = spec.name;
   plan.workload = spec.workload;
-  plan.sides = {{"old", fs::absolute(old_program), expansion.points},
-                {"new", fs::absolute(new_program), expansion.points}};
+  plan.sides = {{runs.baseline, fs::absolute(old_program), expansion.points},
+                {runs.current, fs::absolute(new_program), expansion.points}};
   if (runs.control) plan.sides.push_back({"control", fs::absolute(old_program), expansion.points});
   plan.rounds = first_rounds(runs);
   plan.seed = spec.seed;
@@ -234,7 +234,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   const std::string old_version = version_of_program(old_program, "--ab");
   const std::string new_version = version_of_program(new_program, "--ab");
   FreshRuns folder(runs.out);
-  print_note("old: {}\nnew: {}\n", old_version, new_version);
+  print_note("{}: {}\n{}: {}\n", runs.baseline, old_version, runs.current, new_version);
   GateOptions one_spec = options;
   one_spec.one_spec = true;
   if (runs.until_decided) {
@@ -247,10 +247,10 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   GateOutcome outcome;
   outcome.stopped_by = result.stopped_by;
   if (outcome.stopped_by != 0) return outcome;
-  outcome.judgement = judge_runs(result, runs, one_spec, "old", "new");
+  outcome.judgement = judge_runs(result, runs, one_spec, runs.baseline, runs.current);
   if (runs.until_decided) outcome.judgement.rounds = result.rounds;
   if (runs.until_decided || outcome.judgement.verdict() == Verdict::pass) return outcome;
-  const auto wanted = needed_points(outcome.judgement, load_side("old", result.sides[0]));
+  const auto wanted = needed_points(outcome.judgement, load_side(runs.baseline, result.sides[0]));
   print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
   plan.sides = with_points(plan.sides, plan.workload, wanted);
   plan.folder = folder.path() / "fresh";
@@ -260,7 +260,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   outcome.stopped_by = result.stopped_by;
   if (outcome.stopped_by != 0) return outcome;
   const GateOptions suspects = find_suspects(outcome.judgement, one_spec);
-  settle(outcome.judgement, judge_runs(result, runs, suspects, "old", "new"));
+  settle(outcome.judgement, judge_runs(result, runs, suspects, runs.baseline, runs.current));
   return outcome;
 }
 

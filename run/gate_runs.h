@@ -19,6 +19,7 @@ namespace paceline {
 struct GateRuns {
   std::filesystem::path out;  // keeps the records of fresh runs; empty: deletes them at the end
   std::vector<std::string> set;
+  std::string baseline = "old", current = "new";  // what the sides of two builds are called
   int rounds = 5;
   // Goes on in rounds of what is undecided, up to `max_rounds`, and looks after each.
   bool until_decided = false;

@@ -425,7 +425,9 @@ void settle(Judgement& first, const Judgement& fresh) {
   }
   first.is_confirmed = true;
   first.is_sequential = first.is_sequential || fresh.is_sequential;
-  first.warnings.insert(first.warnings.end(), fresh.warnings.begin(), fresh.warnings.end());
+  for (const std::string& warning : fresh.warnings) {
+    first.warnings.push_back("fresh runs: " + warning);
+  }
   first.notes.insert(first.notes.end(), fresh.notes.begin(), fresh.notes.end());
 }
 

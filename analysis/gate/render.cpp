@@ -189,7 +189,10 @@ std::vector<std::string> legend(const Judgement& judgement) {
   if (hidden > 0) {
     notes.push_back(fmt::format("{} of other quantities passed", counted(hidden, "check")));
   }
+  // Until it was decided, every round was fresh.
+  const bool is_fresh = judgement.rounds > 0 && !judgement.is_confirmed;
   const bool unconfirmed =
+      !is_fresh &&
       std::any_of(judgement.checks.begin(), judgement.checks.end(), [](const Check& check) {
         return check.verdict == Verdict::regression && !check.is_fresh &&
                check.evidence != Evidence::none;

@@ -74,6 +74,9 @@ TEST_F(Amdahl, TheSameBuildIsNotSlowerThanItself) {
             "/sweeps/amdahl.json' --set gpus=2 --set steps=3 --rounds 3 --json --out aa "
             "--only time");
   ASSERT_TRUE(ran.code == 0 || ran.code == 2) << ran.out << ran.err;  // 2: a busy machine
+  for (const char* side : {"first: paceline ", "second: paceline "}) {
+    EXPECT_TRUE(testing::contains(ran.err, side)) << ran.err;
+  }
   const auto verdict = nlohmann::json::parse(ran.out);
   ASSERT_EQ(verdict["checks"].size(), 1U);
   EXPECT_EQ(verdict["checks"][0]["evidence"], "paired");

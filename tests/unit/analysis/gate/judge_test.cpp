@@ -152,9 +152,13 @@ TEST(Gate, AnInjectedSpikeIsSuspectThenPasses) {
   ASSERT_EQ(first.verdict(), Verdict::regression);
   const GateOptions suspects = find_suspects(first, {});
   EXPECT_EQ(suspects.only.size(), 1U);
-  settle(first, judge(side_with("baseline", Quantity::time, {10, 10, 10}, "t"),
-                      side_with("current", Quantity::time, {10, 10.01, 10}, "t"), suspects));
+  Side again = side_with("baseline", Quantity::time, {10, 10, 10}, "t");
+  again.subjects[0].busy = 1;
+  again.subjects[0].busy_why = "a build";
+  settle(first, judge(again, side_with("current", Quantity::time, {10, 10.01, 10}, "t"), suspects));
   EXPECT_EQ(first.verdict(), Verdict::pass);
+  EXPECT_EQ(first.warnings.back(),
+            "fresh runs: the machine was busy in 1 of 3 runs of the baseline, e.g. a build");
   EXPECT_TRUE(first.checks[0].is_fresh);
   EXPECT_NEAR(*first.checks[0].first_change, 0.1, 1e-3);
 }

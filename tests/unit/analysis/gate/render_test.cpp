@@ -97,6 +97,16 @@ TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
                   "over all checks, of fresh runs over those\n"));
 }
 
+// Of stored runs they may be made; rounds until the gate was decided are fresh.
+TEST(GateRender, FreshRunsAreMissedOnlyWhereThereAreNone) {
+  Judgement judgement = mixed();
+  EXPECT_TRUE(has(gate_text(judgement, {}, {.width = 300}), "no fresh runs confirm"));
+  judgement.rounds = 6;
+  EXPECT_FALSE(has(gate_text(judgement, {}, {.width = 300}), "no fresh runs confirm"));
+  judgement.is_confirmed = true;
+  EXPECT_TRUE(has(gate_text(judgement, {}, {.width = 300}), "no fresh runs confirm"));
+}
+
 TEST(GateRender, FreshRunsAreReported) {
   Judgement judgement = mixed();
   judgement.is_confirmed = true;
