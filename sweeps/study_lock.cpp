@@ -56,7 +56,7 @@ std::string this_process() {
 }
 
 // Not so if its last holder has removed it meanwhile.
-bool is_there(int descriptor, const fs::path& file) {
+bool is_at_path(int descriptor, const fs::path& file) {
   struct stat ours {
   }, there{};
   return fstat(descriptor, &ours) == 0 && stat(file.c_str(), &there) == 0 &&
@@ -75,7 +75,7 @@ StudyLock::StudyLock(const fs::path& study) : study_(study), descriptor_(-1) {
     make_folder(study);
     descriptor_ = open_lock_file(study / kLock);
     if (descriptor_ < 0 || flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse(descriptor_, study);
-  } while (!is_there(descriptor_, study / kLock));
+  } while (!is_at_path(descriptor_, study / kLock));
   if ((fcntl(descriptor_, F_GETFL) & O_ACCMODE) == O_RDONLY) return;  // nobody else's name
   const std::string name = this_process();
   const auto size = static_cast<ssize_t>(name.size());

@@ -74,10 +74,24 @@ double longest(const Bars& bars) {
   double most = 0;
   for (std::size_t s = 0; s < bars.series.size(); ++s) {
     for (std::size_t g = 0; g < bars.groups.size(); ++g) {
-      const auto& bar = bars.series[s].bars[g];
-      if (!bar) continue;
-      most = std::max(most, compute_box(bars, s, g).to);
-      if (bar->interval) most = std::max(most, std::min(bar->interval->high, 2 * bar->value));
+      if (bars.series[s].bars[g]) most = std::max(most, compute_box(bars, s, g).to);
+    }
+  }
+  return most;
+}
+
+// The interval's, or where it would leave the bars too short: it is cut there.
+double line_end(const Bar& bar, double longest_bar) {
+  constexpr double kReach = 3;
+  return bar.interval ? std::min(bar.interval->high, kReach * longest_bar) : bar.value;
+}
+
+double longest_line(const Bars& bars) {
+  const double longest_bar = longest(bars);
+  double most = longest_bar;
+  for (const BarSeries& series : bars.series) {
+    for (const auto& bar : series.bars) {
+      if (bar) most = std::max(most, line_end(*bar, longest_bar));
     }
   }
   return most;
@@ -105,17 +119,24 @@ std::string boxes(const Bars& bars, std::size_t series) {
   return block + "END\n";
 }
 
+// A line that is cut ends in an arrow.
 std::string error_bars(const Bars& bars) {
-  std::string block;
+  const double longest_bar = longest(bars);
+  std::string block, arrows;
   for (std::size_t s = 0; s < bars.series.size(); ++s) {
     for (std::size_t g = 0; g < bars.groups.size(); ++g) {
       const auto& bar = bars.series[s].bars[g];
       if (!bar || !bar->interval || bars.stacked) continue;
-      block += fmt::format("{} {} {} {}\n", bar->value, middle(compute_box(bars, s, g)),
-                           bar->interval->low, bar->interval->high);
+      const double at = middle(compute_box(bars, s, g)), end = line_end(*bar, longest_bar);
+      const bool is_cut = end < bar->interval->high;
+      block += fmt::format("{} {} {} {}\n", bar->value, at, bar->interval->low,
+                           is_cut ? bar->value : end);
+      if (!is_cut) continue;
+      arrows += fmt::format("set arrow from {},{} to {},{} linewidth 1.2 linecolor rgb '#000000'\n",
+                            bar->value, at, end, at);
     }
   }
-  return block.empty() ? block : "$errors << END\n" + block + "END\n";
+  return block.empty() ? block : arrows + "$errors << END\n" + block + "END\n";
 }
 
 // How far the axis reaches, so that the note behind each stack fits: in pixels, of a letter of a
@@ -154,8 +175,7 @@ std::string labels(const Bars& bars, double most) {
       is_empty = is_empty && bar->value == 0;
       const Box box = compute_box(bars, s, g);
       end = std::max(end, box.to);
-      const double high = bar->interval ? std::min(bar->interval->high, 2 * bar->value) : box.to;
-      put(bar->label, std::max(high, box.to), middle(box), "#000000");
+      put(bar->label, std::max(line_end(*bar, longest(bars)), box.to), middle(box), "#000000");
     }
     if (g < bars.notes.size()) {
       put(bars.notes[g], end, centre(bars, g), is_empty ? kFaint : "#000000");
@@ -204,7 +224,8 @@ std::size_t body_height(const Bars& bars) {
 
 std::string bars_script(const Bars& bars) {
   const double least = lowest(bars);
-  const double most = longest(bars) > 0 || least < 0 ? longest(bars) : 1;  // an axis has a length
+  const double line = longest_line(bars);
+  const double most = line > 0 || least < 0 ? line : 1;  // an axis has a length
   const double end = std::max(axis_end(bars, least, most), -0.2 * least);
   std::string script = group_names(bars);
   script += fmt::format("set xrange [{}:{}]\nset xtics {}{}\nset yrange [{}:0.6]\n", 1.05 * least,

@@ -136,7 +136,7 @@ LossParts::LossParts(const Row& base, const std::vector<Costs>& base_costs, cons
       doubt_(find_weak_evidence(base, row)) {
   const Judged whole = judged_by(growth_of_all);
   all_ = whole.transformed(lost_by);
-  // The parts share what is lost as they share the growth. No part is more than all of the cost.
+  // The parts share what is lost as they share the growth.
   const double scale =
       std::abs(whole.value()) < kRounding ? 1 : lost_by(whole.value()) / whole.value();
   for (std::size_t i = 0; i < kParts.size(); ++i) {
@@ -144,9 +144,11 @@ LossParts::LossParts(const Row& base, const std::vector<Costs>& base_costs, cons
     const bool waits = is_bound && kParts[i].cost == &Costs::communication;
     costs_.push_back(waits ? Indices{i, i + 1} : Indices{i});
     const Difference part = growth(costs_.back());
-    parts_.push_back({waits ? kWaiting : kParts[i].label,
-                      judged(part, doubt_).transformed([scale](double value) {
-                        return std::min(1.0, value * scale);
+    const Judged grown = judged(part, doubt_);
+    // No part is more than all of the cost, unless a record's phases contradict its whole.
+    const double most = std::max(1.0, grown.value() * scale);
+    parts_.push_back({waits ? kWaiting : kParts[i].label, grown.transformed([=](double value) {
+                        return std::min(most, value * scale);
                       }),
                       part.p_value()});
   }

@@ -117,6 +117,24 @@ TEST(Evidence, ListedPartsAddUp) {
             "others 0.2");
 }
 
+// Phases that are longer than the run they are of: a part is then more than all, and others less
+// than nothing.
+TEST(Evidence, PartsAddUpWherePhasesContradictTheWhole) {
+  const Study study = make_studies(make_study(StepLaw{})).at(0);
+  const Row &base = study.rows.at(0), &row = study.rows.at(1);
+  const std::vector<Costs> of_base(base.runs.size(), Costs{.compute = 1}),
+      of_row(row.runs.size(), Costs{.communication = 2, .compute = 0.5, .outside = -1});
+  const LossParts parts(base, of_base, row, of_row, true);
+  double sum = 0, most = 0;
+  for (const Loss& part : parts.parts()) {
+    sum += part.share.value();
+    most = std::max(most, part.share.value());
+  }
+  EXPECT_NEAR(sum, parts.all().value(), 1e-9);
+  EXPECT_NEAR(parts.all().value(), 1.0 / 3, 1e-9);
+  EXPECT_NEAR(most, 2 / 1.5, 1e-9);
+}
+
 // A fixed time a run, serial input and communication look alike in times; the phases do not.
 TEST(Evidence, PhasesSpeakBeforeCauses) {
   const auto said = [](auto change) {

@@ -135,6 +135,19 @@ TEST(Plot, BarsAndHeatMapsAreDrawnToo) {
   EXPECT_EQ(script.find("$errors"), std::string::npos);
 }
 
+TEST(Plot, NumbersStandBeyondTheirLines) {
+  Bars bars;
+  bars.groups = {"a"};
+  bars.series = {{"mpi", {Bar{100, Interval{60, 290}, "100"}}},
+                 {"gloo", {Bar{50, Interval{1, 5000}, "50"}}}};
+  const std::string script = plot_script({"x", "", "", "", "", bars}, "svg");
+  // The axis is 300 long, and a number stands a little right of its line.
+  EXPECT_NE(script.find("'100' at 293.6,"), std::string::npos) << script;
+  EXPECT_NE(script.find("'50' at 303.6,"), std::string::npos) << script;
+  EXPECT_NE(script.find("set arrow from 50,"), std::string::npos) << script;
+  EXPECT_NE(script.find(" to 300,"), std::string::npos) << script;
+}
+
 TEST(Plot, NegativePartsOfAStackAreLeftOfZero) {
   Bars bars;
   bars.groups = {"a", "b"};
