@@ -290,7 +290,8 @@ TEST(Gate, SessionsShowWhatRunsCannot) {
         << reason;
   }
   baseline.subjects[0].workload = kCommandWorkload;
-  const Side current = side_with("current", Quantity::time, {5.15, 5.15, 5.15}, "today");
+  Side current = side_with("current", Quantity::time, {5.15, 5.15, 5.15}, "today");
+  current.subjects[0].workload = kCommandWorkload;
   const std::string reason = judge(baseline, current, {}).checks.at(0).reason;
   EXPECT_TRUE(reason.ends_with("fresh runs of both in turns")) << reason;
 }
