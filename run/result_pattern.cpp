@@ -1,12 +1,10 @@
 #include "run/result_pattern.h"
 
 #include <fmt/format.h>
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <stdexcept>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -19,19 +17,9 @@ constexpr std::string_view kNumber = "{number}";
 // Not finite ones, too, so that they are refused instead of overlooked.
 constexpr std::string_view kNumberGroup =
     "([-+]?(?:(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[nN]a[nN]|[iI]nf(?:inity)?))";
-// Between digits, these make one number of them for a reader. No-break, thin and narrow spaces.
-// Beside ASCII: spaces, the typographic apostrophe, and the Arabic separators.
-constexpr std::string_view kSeparators[] = {"\xc2\xa0",     "\xe2\x80\x89", "\xe2\x80\xaf",
-                                            "\xe2\x80\x99", "\xd9\xab",     "\xd9\xac"};
-constexpr std::uint32_t kMatchLimit = 10'000'000;
 
 bool is_digit_at(std::string_view text, std::size_t at) {
   return at < text.size() && text[at] >= '0' && text[at] <= '9';
-}
-
-bool is_letter_at(std::string_view text, std::size_t at) {
-  return at < text.size() &&
-         ((text[at] >= 'a' && text[at] <= 'z') || (text[at] >= 'A' && text[at] <= 'Z'));
 }
 
 std::size_t end_of_digits(std::string_view text, std::size_t at) {
@@ -39,9 +27,11 @@ std::size_t end_of_digits(std::string_view text, std::size_t at) {
   return at;
 }
 
-// "1,234", "1,234,567.8" and "12,5" are numbers, "1,2,3" and "0.5,0.25" are lists.
+// "1,234", "1,234,567.8", "1.234,5" and "12,5" are numbers, "1,2,3" and "0.5,0.25" are lists.
 bool joins_by_comma(std::string_view text, std::size_t comma) {
   constexpr std::size_t kLongest = 40;
+  thread_local const Pattern number(
+      R"(^(?:[0-9]*(?:,[0-9]{3}(?:\.[0-9.]*)?)+|[0-9]*,[0-9]*|[0-9.]*\.[0-9]{3},[0-9]*)$)");
   const auto is_part = [&](std::size_t at) {
     return is_digit_at(text, at) || text[at] == ',' || text[at] == '.';
   };
@@ -53,94 +43,40 @@ bool joins_by_comma(std::string_view text, std::size_t comma) {
          (is_digit_at(text, end) || is_digit_at(text, end + 1))) {
     if (++end - comma > kLongest) return false;
   }
-  const std::vector<std::string> parts = split(text.substr(begin, end - begin), ',');
-  const auto is_three = [](const std::string& part) {
-    return part.size() == 3 || (part.size() > 3 && part[3] == '.');
-  };
-  const bool has_point = parts.front().find('.') != std::string::npos;
-  if (has_point) {  // "1.234,5"
-    return parts.size() == 2 && parts[0].size() - parts[0].rfind('.') == 4 &&
-           parts[1].find('.') == std::string::npos;
-  }
-  if (std::all_of(parts.begin() + 1, parts.end(), is_three)) return true;
-  return parts.size() == 2 && parts[1].find('.') == std::string::npos;
+  return number.find(text.substr(begin, end - begin)).has_value();
 }
 
 // The length of what joins the digits before `at` with those behind it; 0: nothing does.
 std::size_t joint_at(std::string_view text, std::size_t at) {
-  const auto before_digit = [&](std::size_t length) {
-    return is_digit_at(text, at + length) ? length : 0;
-  };
-  if (at >= text.size()) return 0;
-  for (const std::string_view separator : kSeparators) {
-    if (text.substr(at).starts_with(separator)) return before_digit(separator.size());
-  }
-  switch (text[at]) {
-    case '.':
-    case '_':
-    case '\'':
-    case '+':
-    case '-':
-      return before_digit(1);
-    case ',':
-      return joins_by_comma(text, at) ? before_digit(1) : 0;
-    case ':': {  // of a clock
-      const std::size_t end = end_of_digits(text, at + 1);
-      return end == at + 3 ? 1 : 0;
-    }
-    case 'e':
-    case 'E':
-    case 'd':
-    case 'D': {
-      const bool has_sign = at + 1 < text.size() && (text[at + 1] == '-' || text[at + 1] == '+');
-      return before_digit(has_sign ? 2 : 1);
-    }
-    default:
-      break;
-  }
-  // "5.8 x 10^7", "5.8*10**7"
-  std::size_t end = text.find_first_not_of(' ', at);
-  if (end == text.npos) return 0;
-  const std::string_view rest = text.substr(end);
-  if (rest.starts_with("\xc3\x97") || rest.starts_with("\xc2\xb7")) {
-    end += 2;
-  } else if (rest.starts_with('x') || rest.starts_with('X') || rest.starts_with('*')) {
-    ++end;
-  } else {
-    return 0;
-  }
-  end = std::min(text.find_first_not_of(' ', end), text.size());
-  for (const std::string_view power : {"10^", "10**", "10\xe2\x81", "10\xc2"}) {
-    if (text.substr(end).starts_with(power)) return end + power.size() - at;
-  }
-  return 0;
+  // No-break, thin and narrow spaces, the typographic apostrophe, the Arabic separators; a point,
+  // an exponent, the ':' of a clock; " x 10^", also in superscripts.
+  thread_local const Pattern joint(
+      "\\G(?:(?:\xc2\xa0|\xe2\x80\x89|\xe2\x80\xaf|\xe2\x80\x99|\xd9\xab|\xd9\xac|[._'+,-]"
+      "|[eEdD][-+]?|:(?=[0-9]{2}(?![0-9])))(?=[0-9])"
+      "| *(?:\xc3\x97|\xc2\xb7|[xX*]) *10(?:\\^|\\*\\*|\xe2\x81|\xc2))");
+  const auto found = joint.find(text, at);
+  if (!found || (text[at] == ',' && !joins_by_comma(text, at))) return 0;
+  return found->whole.end - at;
 }
 
 // "k" of "12.5k", of "12.5 k img/s" and of "12.5kimg/s"; also of a hexadecimal number what follows
 // its first digit.
 std::size_t end_of_multiplier(std::string_view text, std::size_t begin, std::size_t at) {
-  const bool is_hex = at == begin + 1 && text[begin] == '0' && at + 1 < text.size() &&
-                      (text[at] == 'x' || text[at] == 'X');
-  if (is_hex) {
-    const std::size_t end = text.find_first_not_of("0123456789abcdefABCDEF", at + 1);
-    return std::min(end, text.size());
-  }
-  const bool has_blank = at < text.size() && text[at] == ' ';
-  const std::size_t letter = at + (has_blank ? 1 : 0);
-  if (letter >= text.size() || std::string_view("kKMGT").find(text[letter]) == text.npos) return at;
-  return has_blank && is_letter_at(text, letter + 1) ? at : letter + 1;
+  thread_local const Pattern hex("\\G[xX](?s:(?=.))[0-9a-fA-F]*");
+  thread_local const Pattern letter("\\G(?:[kKMGT]| [kKMGT](?![A-Za-z]))");
+  const bool may_be_hex = at == begin + 1 && text[begin] == '0';
+  auto found = may_be_hex ? hex.find(text, at) : std::nullopt;
+  if (!found) found = letter.find(text, at);
+  return found ? found->whole.end : at;
 }
 
 // "ms" of "850 ms", "%"; empty: none that changes what the number means.
 std::string_view unit_at(std::string_view text, std::size_t at) {
-  constexpr std::string_view kUnits[] = {"%",  "ms",  "us",      "\xc2\xb5s", "\xce\xbcs",
-                                         "ns", "min", "minutes", "h",         "hours"};
-  at = std::min(text.find_first_not_of(' ', at), text.size());
-  for (const std::string_view unit : kUnits) {
-    const bool is_here = text.substr(at).starts_with(unit);
-    if (is_here && (unit == "%" || !is_letter_at(text, at + unit.size()))) return unit;
-  }
-  return {};
+  thread_local const Pattern unit(
+      "\\G *(%|(?:ms|us|\xc2\xb5s|\xce\xbcs|ns|min|minutes|h|hours)(?![A-Za-z]))");
+  const auto found = unit.find(text, at);
+  if (!found) return {};
+  return text.substr(found->group.begin, found->group.end - found->group.begin);
 }
 
 std::string expanded(const ResultSource& source) {
@@ -156,10 +92,12 @@ std::string expanded(const ResultSource& source) {
               "write \"throughput: {number}\"");
 }
 
-std::string error_message(int code) {
-  std::array<unsigned char, 256> text{};
-  pcre2_get_error_message(code, text.data(), text.size());
-  return reinterpret_cast<const char*>(text.data());
+Pattern compile(const ResultSource& source) {
+  try {
+    return Pattern(expanded(source), Pattern::Text::utf8);
+  } catch (const std::invalid_argument& fault) {
+    refuse_pattern(source, fmt::format("is not a regular expression: {}", fault.what()));
+  }
 }
 
 }  // namespace
@@ -203,86 +141,41 @@ std::size_t begin_of_number(std::string_view line, std::size_t at, std::size_t e
   return line[begin - 1] == '-' && is_alone(begin - 1) ? begin - 1 : begin;
 }
 
-struct ResultPattern::Engine {
-  struct Free {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-    void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
-  };
-  std::unique_ptr<pcre2_code, Free> code;
-  std::unique_ptr<pcre2_match_data, Free> match;
-  std::unique_ptr<pcre2_match_context, Free> context;
-  std::unique_ptr<pcre2_jit_stack, Free> stack;
-};
-
-ResultPattern::ResultPattern(const ResultSource& source) : engine_(std::make_unique<Engine>()) {
-  const std::string text = expanded(source);
-  int code = 0;
-  PCRE2_SIZE offset = 0;
-  Engine& engine = *engine_;
-  engine.code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                                  PCRE2_UTF | PCRE2_MATCH_INVALID_UTF, &code, &offset, nullptr));
-  if (!engine.code) {
-    refuse_pattern(source, fmt::format("is not a regular expression: {} at character {}",
-                                       error_message(code), offset + 1));
+ResultPattern::ResultPattern(const ResultSource& source) : pattern_(compile(source)) {
+  if (pattern_.groups() != 1) {
+    refuse_pattern(
+        source, fmt::format("has {} groups, and needs one around the number", pattern_.groups()));
   }
-  std::uint32_t groups = 0;
-  pcre2_pattern_info(engine.code.get(), PCRE2_INFO_CAPTURECOUNT, &groups);
-  if (groups != 1) {
-    refuse_pattern(source, fmt::format("has {} groups, and needs one around the number", groups));
-  }
-  pcre2_jit_compile(engine.code.get(), PCRE2_JIT_COMPLETE);
-  engine.match.reset(pcre2_match_data_create_from_pattern(engine.code.get(), nullptr));
-  // A line of megabytes needs more than the 32 KB of the machine's stack.
-  engine.stack.reset(
-      pcre2_jit_stack_create(std::size_t{32} << 10, std::size_t{256} << 20, nullptr));
-  engine.context.reset(pcre2_match_context_create(nullptr));
-  pcre2_jit_stack_assign(engine.context.get(), nullptr, engine.stack.get());
-}
-
-ResultPattern::~ResultPattern() = default;
-
-std::optional<ResultPattern::Span> ResultPattern::find(std::string_view line, std::size_t from) {
-  // Each place where a match could begin counts.
-  pcre2_set_match_limit(
-      engine_->context.get(),
-      kMatchLimit + static_cast<std::uint32_t>(std::min<std::size_t>(line.size(), 4'000'000'000)));
-  const int count = pcre2_match(engine_->code.get(), reinterpret_cast<PCRE2_SPTR>(line.data()),
-                                line.size(), from, 0, engine_->match.get(), engine_->context.get());
-  if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  if (count < 0) throw Error(ErrorKind::internal, error_message(count));
-  const PCRE2_SIZE* at = pcre2_get_ovector_pointer(engine_->match.get());
-  if (count < 2) return Span{at[0], at[0], at[0], at[1]};
-  return Span{at[0], at[2], at[3], at[1]};
 }
 
 // Whether the group would be another, or none, if the line lacked what stands in [begin, end).
-bool ResultPattern::insists_on(std::string_view line, std::size_t from, const Span& span,
+bool ResultPattern::insists_on(std::string_view line, std::size_t from, Pattern::Span group,
                                std::size_t begin, std::size_t end) {
   if (begin == end) return true;
   std::string without(line.substr(0, begin));
   without += line.substr(end);
-  const auto found = find(without, std::min(from, begin));
-  return !found || std::string_view(without).substr(found->begin, found->end - found->begin) !=
-                       line.substr(span.begin, span.end - span.begin);
+  const auto found = pattern_.find(without, std::min(from, begin));
+  return !found || std::string_view(without).substr(found->group.begin,
+                                                    found->group.end - found->group.begin) !=
+                       line.substr(group.begin, group.end - group.begin);
 }
 
 std::optional<PatternMatch> ResultPattern::next(std::string_view line, std::size_t from) {
-  const auto found = find(line, from);
+  const auto found = pattern_.find(line, from);
   if (!found) return std::nullopt;
+  const Pattern::Span group = found->group;
   PatternMatch match;
-  match.group = line.substr(found->begin, found->end - found->begin);
-  match.end = std::max(found->match_end, found->match + 1);
+  match.group = line.substr(group.begin, group.end - group.begin);
+  match.end = std::max(found->whole.end, found->whole.begin + 1);
   const bool is_number = !match.group.empty() && to_real(trim(match.group)).has_value() &&
                          trim(match.group).size() == match.group.size();
   if (!is_number) return match;
-  const std::size_t begin = std::max(begin_of_number(line, found->begin, found->end), from);
-  const std::size_t end = end_of_number(line, found->begin, found->end);
-  const bool is_cut = !insists_on(line, from, *found, begin, found->begin) ||
-                      !insists_on(line, from, *found, found->end, end);
+  const std::size_t begin = std::max(begin_of_number(line, group.begin, group.end), from);
+  const std::size_t end = end_of_number(line, group.begin, group.end);
+  const bool is_cut = !insists_on(line, from, group, begin, group.begin) ||
+                      !insists_on(line, from, group, group.end, end);
   if (is_cut) match.whole = line.substr(begin, end - begin);
-  match.unit = unit_at(line, found->end);
+  match.unit = unit_at(line, group.end);
   return match;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/pattern.h"
 #include "sweeps/program.h"
 
 namespace paceline {
@@ -22,30 +23,21 @@ struct PatternMatch {
   std::string_view unit;  // "ms", "%", if such a one follows the group
 };
 
-// Runs compiled to machine code where the library can, as a log may have gigabytes.
 class ResultPattern {
  public:
   // {number} in the source stands for a group that reads every number whole. Throws usage: not an
   // expression, or not exactly one group.
   explicit ResultPattern(const ResultSource& source);
-  ~ResultPattern();
-  ResultPattern(const ResultPattern&) = delete;
-  ResultPattern& operator=(const ResultPattern&) = delete;
 
   // Empty: none from `from` on. Throws Error of kind internal where the library gives up, so that
   // nobody knows.
   std::optional<PatternMatch> next(std::string_view line, std::size_t from);
 
  private:
-  struct Engine;
-  struct Span {
-    std::size_t match = 0, begin = 0, end = 0, match_end = 0;  // begin and end of the group
-  };
-  std::optional<Span> find(std::string_view line, std::size_t from);
-  bool insists_on(std::string_view line, std::size_t from, const Span& span, std::size_t begin,
+  bool insists_on(std::string_view line, std::size_t from, Pattern::Span group, std::size_t begin,
                   std::size_t end);
 
-  std::unique_ptr<Engine> engine_;
+  Pattern pattern_;
 };
 
 // Where the number ends that goes on at `at`, behind a group; `at`: it does not. "5.81|e+07 s",
