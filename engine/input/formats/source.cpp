@@ -181,7 +181,7 @@ std::string guess_content(std::string_view head) {
 
 void mark_synthetic(const std::filesystem::path& folder) {
   replace_file(folder / kSyntheticMark,
-               "The images of this folder were painted by paceline data make. No result on them is "
+               "The images of this folder were made by paceline data make. No result on them is "
                "one on the real data set; records of such runs say so.\n");
 }
 

@@ -235,7 +235,7 @@ TEST_F(Fetch, ArchivesAreUnpacked) {
 
 TEST_F(Fetch, ClassFoldersBecomeShards) {
   RandomSequence random(1, Stream::synthetic, 0);
-  const std::string jpeg = encode_jpeg(paint_leaf(0, 32, 32, random), 87);
+  const std::string jpeg = encode_jpeg(make_noise(0, 5, 32, 32, random), 87);
   const std::string archive = make_archive({{"set/train/a/1.jpg", jpeg},
                                             {"set/train/b/2.jpg", jpeg},
                                             {"set/test/a/3.jpg", jpeg},
