@@ -41,7 +41,6 @@ MemoryUse memory_use(const Plan& plan, Optimizer optimizer, std::size_t scratch_
 struct RankTimes {
   std::vector<StepTimes> steps;
   double communication_busy = 0;  // all-reduce time, hidden or not
-  double input_ready = 0;         // ready batches, mean over batches
 };
 
 // Complete on rank 0, which gathers the other ranks' times.
