@@ -102,17 +102,17 @@ Json to_json(const TrainingProgress& progress) {
           {"epochs", epochs}};
 }
 
-TrainingProgress parse_progress(const Field& field, int version) {
+TrainingProgress parse_progress(const Field& field) {
   TrainingProgress progress;
   progress.step = field["step"].count();
   progress.epoch = field["epoch"].small();
   progress.position = field["position"].count();
   progress.position_in_epoch = field["position_in_epoch"].count();
   progress.updates = static_cast<long>(field["updates"].count());
-  const auto sums = field["sums"].list_at(version == 1 ? 3 : progress.sums.size());
+  const auto sums = field["sums"].list_at(progress.sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) progress.sums[i] = sums[i].number();
   for (const Field& row : field["epochs"].list()) {
-    const auto values = row.list_at(version == 1 ? 4 : 6);
+    const auto values = row.list_at(kEpochMembers.size());
     EpochFacts& epoch = progress.epochs.emplace_back();
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (const double value = values[i].number(); value != kNotKnown) {
@@ -155,16 +155,16 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& wher
   const Field root(document.value(), "", where);
   if (root["format"].text() != kFormat) throw bad("is not a manifest of a checkpoint", where);
   const int version = root["version"].small();
-  if (version > kCheckpointVersion) {
+  if (version != kCheckpointVersion) {
     throw Error(ErrorKind::input,
                 fmt::format("the checkpoint is of version {}, and this program knows {}", version,
                             kCheckpointVersion),
-                where, "use a newer paceline");
+                where, "use the paceline that wrote it");
   }
   CheckpointManifest manifest;
   manifest.workload = root["workload"].text();
   manifest.network = root["network"].text();
-  manifest.progress = parse_progress(root["progress"], version);
+  manifest.progress = parse_progress(root["progress"]);
   manifest.ranks = root["ranks"].small();
   manifest.global_batch = root["global_batch"].count();
   if (manifest.ranks < 1 || manifest.global_batch < 1) throw bad("is of no ranks", where);

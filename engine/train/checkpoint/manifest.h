@@ -29,7 +29,7 @@ struct CheckpointFile {
   std::string hash;  // see core/hash.h
 };
 
-constexpr int kCheckpointVersion = 2;  // version 1 had no top-5 numbers
+constexpr int kCheckpointVersion = 2;
 
 struct CheckpointManifest {
   std::string workload, network;
