@@ -215,11 +215,10 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
               : fmt::format("; the first {} steps are left out", format_counts(warmups)));
 }
 
-// What fit seconds and samples/s of measured runs hold. Earlier versions timed the choice of
-// algorithms apart, and had warm-up in the rate.
+// What fit seconds and samples/s of measured runs hold.
 void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
   std::set<int> warmups;
-  bool measured = false, earlier = false;
+  bool measured = false;
   std::set<std::string> of_programs;
   for (const RowFacts& row : facts) {
     for (const Run& run : row.row->runs) {
@@ -232,7 +231,6 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
         continue;
       }
       measured = true;
-      earlier = earlier || !run.rate_warmup_steps;
       if (run.rate_warmup_steps) warmups.insert(static_cast<int>(*run.rate_warmup_steps));
     }
   }
@@ -246,11 +244,6 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
                     (*warmups.rbegin() == 0
                          ? std::string()
                          : fmt::format(" and the first {} steps", format_counts(warmups))));
-  }
-  if (earlier) {
-    notes.push_back(
-        "in records of earlier versions fit seconds are without the choice of algorithms, and "
-        "samples/s are of all steps");
   }
 }
 

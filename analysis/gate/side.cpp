@@ -61,11 +61,8 @@ struct Member {
   Run run;
   std::optional<double> loss;
 
-  // Of the fit, or of a sample. Fit seconds of earlier versions, whose rates have no warm-up left
-  // out, are without the choice of algorithms.
   double seconds(bool of_sample) const {
-    if (of_sample) return 1 / *run.samples_per_second;
-    return *run.fit_seconds + (run.rate_warmup_steps ? 0 : run.compile_seconds.value_or(0));
+    return of_sample ? 1 / *run.samples_per_second : *run.fit_seconds;
   }
   bool diverged() const { return loss && std::isnan(*loss); }
 };

@@ -211,20 +211,11 @@ struct CsvField {
 
 std::vector<CsvField> csv_fields(const Table& table) {
   using enum CsvField::Part;
-  std::vector<CsvField> fields, late, last;
+  std::vector<CsvField> fields;
   for (std::size_t k = 0; k < table.columns.size(); ++k) {
-    const Column& column = table.columns[k];
-    (column.is_late ? late : fields).push_back({k, value});
-    if (!column.has_interval) continue;
-    for (const auto part : {low, high}) {
-      (column.interval_is_last                     ? last
-       : column.is_late || column.interval_is_late ? late
-                                                   : fields)
-          .push_back({k, part});
-    }
+    fields.push_back({k, value});
+    if (table.columns[k].has_interval) fields.insert(fields.end(), {{k, low}, {k, high}});
   }
-  fields.insert(fields.end(), late.begin(), late.end());
-  fields.insert(fields.end(), last.begin(), last.end());
   return fields;
 }
 

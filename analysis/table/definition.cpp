@@ -97,18 +97,6 @@ Column interval_column(const char* key, const char* heading) {
   return {key, heading, false, false, true};
 }
 
-Column late_interval(const char* key, const char* heading) {
-  Column column = interval_column(key, heading);
-  column.interval_is_late = true;
-  return column;
-}
-
-Column last_interval(const char* key, const char* heading) {
-  Column column = interval_column(key, heading);
-  column.interval_is_last = true;
-  return column;
-}
-
 Column of_layout(Column column) {
   column.is_layout = true;
   return column;
@@ -130,14 +118,9 @@ Column in(const char* group, Column column) {
 }
 
 Column extra(const char* group, Column column, std::string note) {
-  column.is_extra = column.is_late = column.interval_is_late = true;
+  column.is_extra = true;
   column.note = std::move(note);
   return in(group, std::move(column));
-}
-
-Column late(Column column) {
-  column.is_late = true;
-  return column;
 }
 
 }  // namespace paceline

@@ -23,12 +23,9 @@ Column text_column(const char* key, const char* heading);
 Column whole_column(const char* key, const char* heading);
 Column real_column(const char* key, const char* heading);
 Column interval_column(const char* key, const char* heading);
-Column late_interval(const char* key, const char* heading);
-Column last_interval(const char* key, const char* heading);
 Column of_layout(Column column);
 Column detail(int rank, Column column);
 Column narrow(Column column);
-Column late(Column column);
 Column in(const char* group, Column column);
 Column extra(const char* group, Column column, std::string note);
 

@@ -97,7 +97,7 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                  &Run::fit_seconds});
   const auto first_epoch = [](const Run& run) { return run.record->timing.first_epoch_seconds; };
   all.push_back(
-      {in("time", detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s")))),
+      {in("time", detail(8, narrow(interval_column("first_epoch_seconds", "first\nepoch s")))),
        [=](const RowFacts& f) { return measured_cell(estimate(*f.row, first_epoch)); }, false,
        first_epoch});
   all.push_back({in("time", detail(6, real_column("step_seconds", "step\nms"))),
@@ -110,10 +110,10 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
   all.push_back({in("rate", detail(1, narrow(interval_column("samples_per_second", "samples/s")))),
                  [](const RowFacts& f) { return rate_cell(f.samples_per_second); }, false,
                  &Run::samples_per_second});
-  all.push_back({in("rate", detail(9, narrow(late(interval_column("samples_per_second_per_replica",
-                                                                  study.replicas_are_cores
-                                                                      ? "samples/s\nper replica"
-                                                                      : "samples/s\nper GPU"))))),
+  all.push_back({in("rate", detail(9, narrow(interval_column("samples_per_second_per_replica",
+                                                             study.replicas_are_cores
+                                                                 ? "samples/s\nper replica"
+                                                                 : "samples/s\nper GPU")))),
                  [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); },
                  false, &Run::samples_per_second});
   const bool compares = has_comparisons(comparison);
@@ -121,31 +121,31 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
       {in("scaling", interval_column("speed_up", "speed-up")),
        [compares](const RowFacts& f) { return compares ? bracketed(speed_up_cell(f), f) : Cell{}; },
        compares});
-  all.push_back({in("scaling", narrow(late_interval("efficiency", "efficiency"))),
+  all.push_back({in("scaling", narrow(interval_column("efficiency", "efficiency"))),
                  [compares](const RowFacts& f) {
                    return compares ? bracketed(percent_estimate(f.efficiency, 1), f) : Cell{};
                  },
                  compares && comparison.base.kind != Base::setting});
-  all.push_back({in("scaling", detail(4, narrow(last_interval("karp_flatt", "Karp-\nFlatt")))),
+  all.push_back({in("scaling", detail(4, narrow(interval_column("karp_flatt", "Karp-\nFlatt")))),
                  karp_flatt_cell});
   all.push_back({in("phases", detail(4, real_column("input_stall", "input\nstall"))),
                  [](const RowFacts& f) { return percent(f.input_stall); }, false, step_phases});
   all.push_back({in("phases", detail(3, real_column("exposed_communication", "exposed\ncomm."))),
                  [](const RowFacts& f) { return percent(f.exposed_communication); }, false,
                  step_phases});
-  all.push_back({in("cost", detail(5, late_interval("gpu_utilization", "GPU\nutil."))),
+  all.push_back({in("cost", detail(5, interval_column("gpu_utilization", "GPU\nutil."))),
                  [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }, false,
                  &Run::utilization});
   all.push_back({in("quality", detail(2, real_column("test_accuracy", "test\naccuracy"))),
                  [](const RowFacts& f) { return percent(mean(*f.row, &Run::test_accuracy), 2); },
                  false, &Run::test_accuracy});
   const auto top5 = [](const Run& run) { return run.record->quality.test_top5; };
-  all.push_back({in("quality", detail(7, late(real_column("test_top5", "test\ntop-5")))),
+  all.push_back({in("quality", detail(7, real_column("test_top5", "test\ntop-5"))),
                  [=](const RowFacts& f) { return percent(mean(*f.row, top5), 2); }, false, top5});
-  all.push_back({in("quality", detail(2, late(real_column("epochs_to_goal", "epochs\nto goal")))),
+  all.push_back({in("quality", detail(2, real_column("epochs_to_goal", "epochs\nto goal"))),
                  [](const RowFacts& f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); },
                  false, &Run::epochs_to_goal});
-  all.push_back({late(whole_column("busy_runs", "busy\nruns")), [](const RowFacts& f) {
+  all.push_back({whole_column("busy_runs", "busy\nruns"), [](const RowFacts& f) {
                    if (!f.row->gap.empty() || !f.run().busy) return Cell{};
                    // The label says it to people.
                    return Cell{"", static_cast<double>(busy_runs(*f.row)), {}};
@@ -153,7 +153,7 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
   all.push_back({text_column("label", "label"), [](const RowFacts& f) {
                    return Cell{row_label(*f.row), {}, {}};
                  }});
-  all.push_back({in("quality", late(text_column("quality", "quality"))), [](const RowFacts& f) {
+  all.push_back({in("quality", text_column("quality", "quality")), [](const RowFacts& f) {
                    return Cell{f.lower_quality(), {}, {}};
                  }});
 }

@@ -27,15 +27,11 @@ struct Column {
   bool has_data = false;
   bool is_layout = false;  // describes where a row ran; may be equal in all rows
   int detail = 0;  // narrow terminals omit columns with the largest value first; 0: never omitted
-  bool margin_is_long = false;  // the text format omits its margin
-  // In CSV, this column or its interval comes after those of older versions, whose positions stay
-  // the same.
-  bool is_late = false, interval_is_late = false;
-  bool interval_is_last = false;  // after those, too
-  std::string group = "layout";   // by which --columns names several
-  bool is_extra = false;          // only shown if it is chosen; programs get it
-  std::string note = {};          // of an extra column, for the legend
-  std::string absence = {};       // the same if it has no data: why not
+  bool margin_is_long = false;   // the text format omits its margin
+  std::string group = "layout";  // by which --columns names several
+  bool is_extra = false;         // only shown if it is chosen; programs get it
+  std::string note = {};         // of an extra column, for the legend
+  std::string absence = {};      // the same if it has no data: why not
 };
 
 struct Table {

@@ -77,7 +77,7 @@ TEST_F(EmulatedNccl, TrainsLikeReplicasOnTheCpu) {
     run.backend = "nccl";
     run.make_device = [] { return emulated(); };
     const Result result = train(run, data);
-    EXPECT_TRUE(result.outcome.plan.gradients_in_backend_memory);
+    EXPECT_EQ(result.outcome.plan.gradients_in_backend_memory, true);
     for (const auto& parameters : result.parameters) EXPECT_EQ(parameters, result.parameters[0]);
     double difference = 0, norm = 0;
     for (const auto& [name, values] : expected.parameters[0]) {

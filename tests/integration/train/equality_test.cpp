@@ -76,7 +76,7 @@ TEST_P(Workloads, RanksEndWithTheSameBitsAndRunsRepeat) {
 
 TEST_P(Workloads, OverlapBucketsAndInputThreadsChangeNoBit) {
   const Result plain = train(cpu_run(), data());
-  EXPECT_FALSE(plain.outcome.plan.overlapped);
+  EXPECT_EQ(plain.outcome.plan.overlapped, false);
   std::size_t buckets = 0;
   for (const double bucket_mb : {8.0, 0.05}) {
     for (const bool overlap : {false, true}) {

@@ -147,16 +147,6 @@ TEST(GateSide, PointsOfTwoStudiesHaveTwoNames) {
   EXPECT_EQ(side.subjects[2].name, side.subjects[0].name + " of evening");
 }
 
-// Their fit seconds are without the choice of algorithms.
-TEST(GateSide, ClocksOfEarlierVersionsAreBroughtTogether) {
-  const Side side = drifting_side([](std::vector<Json>& records) {
-    records[0]["timing"]["fit_seconds"] = 10.0;
-    records[0]["timing"]["compile_seconds"] = 0.5;
-    records[0]["throughput"].erase("warmup_steps_excluded");
-  });
-  EXPECT_DOUBLE_EQ(list_values(side.subjects[0], Quantity::time).at(0), 10.5);
-}
-
 // Fewer epochs have a higher mean loss, however good they were.
 TEST(GateSide, RunsThatEndWithTheirGoalHaveNoTrajectory) {
   const auto bend = [](bool goal) {
