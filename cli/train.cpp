@@ -167,10 +167,8 @@ void add_parameters(CLI::App& verb, TrainOptions& options) {
       const std::string help = fmt::format("{} {}", parameter.help, default_text(parameter));
       const bool is_switch = parameter.kind == ValueKind::boolean;
       const std::string both = name + "{true},--no-" + name.substr(2) + "{false}";
-      const std::string names =
-          parameter.also.empty() ? name : name + "," + option_name(parameter.also);
       CLI::Option* option =
-          is_switch ? verb.add_flag(both, text, help) : verb.add_option(names, text, help);
+          is_switch ? verb.add_flag(both, text, help) : verb.add_option(name, text, help);
       if (!is_switch) option->type_name(type_text(parameter));
       option->group(help_group(parameter));
       if (parameter.name == "tensorboard") options.tensorboard = option->expected(0, 1);

@@ -152,7 +152,6 @@ constexpr std::array kSimilar = {
     Synonym{"backend", "openmpi", "mpi"},
     Synonym{"backend", "mpich", "mpi"},
     Synonym{"backend", "tcp", "gloo, or ring for our own sums"},
-    Synonym{"wrapper", "flat", "mpi or gloo alone: both are the library's own all-reduce"},
     Synonym{"backend", "none", "self for one replica, null for several that do not communicate"},
     Synonym{"axis", "lr", "[learning_rate]"},
     Synonym{"axis", "batch_size", "[batch_per_replica], or [global_batch]"},

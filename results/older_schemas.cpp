@@ -54,11 +54,14 @@ void replace_in_point(Json& record, const std::string& before, const std::string
 
 void rename_keys(Json& json) {
   constexpr std::pair<const char*, const char*> kRenamed[] = {
+      {"accumulate", "gradient_accumulation_steps"},
       {"array_element", "array_task"},
       {"backend_asked", "backend_requested"},
       {"buckets_bytes", "bucket_bytes"},
       {"calls_a_sample", "calls_per_sample"},
-      {"heat_slowdowns", "thermal_throttles"}};
+      {"heat_slowdowns", "thermal_throttles"},
+      {"keep", "keep_checkpoints"},
+      {"literal_guide_loss", "double_softmax"}};
   if (json.is_object()) {
     for (const auto& [before, now] : kRenamed) {
       if (const auto found = json.find(before); found != json.end()) {

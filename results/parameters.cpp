@@ -75,10 +75,7 @@ std::string default_text(const Parameter& parameter) {
 const Parameter* find_parameter(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const Parameter*> rows;
-    for (const Parameter& parameter : parameters()) {
-      rows.emplace(parameter.name, &parameter);
-      if (!parameter.also.empty()) rows.emplace(parameter.also, &parameter);
-    }
+    for (const Parameter& parameter : parameters()) rows.emplace(parameter.name, &parameter);
     return rows;
   }();
   const auto found = index.find(name);
@@ -232,8 +229,7 @@ const Value* Point::find(std::string_view name) const {
   for (const auto& [key, value] : values_) {
     if (key == name) return &value;
   }
-  const Parameter* parameter = find_parameter(name);
-  return parameter != nullptr && parameter->also == name ? find(parameter->name) : nullptr;
+  return nullptr;
 }
 
 std::optional<std::int64_t> Point::integer(std::string_view name) const {

@@ -69,7 +69,6 @@ struct With {
 // resume rules, columns, grouping of tables and the gate's matching are derived from it.
 struct Parameter {
   std::string_view name = {};
-  std::string_view also = {};  // a short name, or the name in older records
   ValueKind kind = ValueKind::text;
   std::string_view values = {};     // "a|b|c" for a closed set, a range "1.." or "0..1", or empty
   std::string_view form = {};       // placeholder in help for other kinds of values: "NAME"

@@ -86,7 +86,8 @@ std::string fault_in(const Round& round) {
   std::vector<std::string> more = deadline(5);
   more.insert(more.end(), {"--record", "run.json"});
   if (round.checkpoints) {
-    more.insert(more.end(), {"--checkpoint-every", "20steps", "--keep", "3", "--run-dir", "run"});
+    more.insert(more.end(),
+                {"--checkpoint-every", "20steps", "--keep-checkpoints", "3", "--run-dir", "run"});
   }
   const auto command = training(round.backend, round.starter, more);
   const Scratch temporary;

@@ -174,7 +174,7 @@ TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
   const std::string run = "train mnist-mlp --cpus-per-task 1 --steps 3 --quiet ";
   expect_refused(run + "--checkpoint-every 5", 64,
                  {"checkpoint_every cannot be \"5\"", "500steps"});
-  expect_refused(run + "--keep 3", 64,
+  expect_refused(run + "--keep-checkpoints 3", 64,
                  {"keep_checkpoints is for checkpoint_every", "--checkpoint-every"});
   expect_refused(run + "--resume nowhere", 65, {"no checkpoint to resume", "nowhere"});
   ASSERT_EQ(paceline(run + "--checkpoint-every 3 steps --run-dir a").code, 0);

@@ -82,17 +82,19 @@ TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
   expect_refused(bad + "--global-batch 100 --batch-per-replica 64", 64,
                  {"global_batch 100 is not gpus 2 x batch_per_replica 64"});
   expect_refused(
-      bad + "--global-batch 96 --batch-per-replica 16 --accumulate 2", 64,
+      bad + "--global-batch 96 --batch-per-replica 16 --gradient-accumulation-steps 2", 64,
       {"global_batch 96 is not gpus 2 x batch_per_replica 16 x gradient_accumulation_steps 2"});
-  expect_refused(bad + "--batch-per-replica 1048576 --accumulate 1000000", 64, {"2^30"});
-  expect_refused(bad + "--accumulate 0", 64, {"gradient_accumulation_steps", "at least 1"});
+  expect_refused(bad + "--batch-per-replica 1048576 --gradient-accumulation-steps 1000000", 64,
+                 {"2^30"});
+  expect_refused(bad + "--gradient-accumulation-steps 0", 64,
+                 {"gradient_accumulation_steps", "at least 1"});
   std::string two_tasks = two;
   two_tasks.replace(two_tasks.find("--cpus-per-task 1 "), 18, "");
   const Json derived = make_record(two_tasks + "--global-batch 96 --batch-per-replica 16");
   EXPECT_EQ(derived["parameters"]["gradient_accumulation_steps"], 3);
   EXPECT_EQ(derived["plan"]["global_batch"], 96);
   EXPECT_EQ(derived["throughput"]["samples"], 3 * 96);
-  const Json batch = make_record(two_tasks + "--global-batch 96 --accumulate 2");
+  const Json batch = make_record(two_tasks + "--global-batch 96 --gradient-accumulation-steps 2");
   EXPECT_EQ(batch["parameters"]["batch_per_replica"], 24);
   const Json plain = make_record(two_tasks + "--global-batch 96");
   EXPECT_EQ(plain["parameters"]["batch_per_replica"], 48);

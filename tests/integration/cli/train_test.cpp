@@ -114,7 +114,7 @@ TEST_F(CliTrain, WhatOnlyGpusKnow) {
     expect_refused(kRun + "--device cuda --no-graph --step-graph", 64,
                    {"step_graph, graph", "leave one of --step-graph and --no-graph out"});
     expect_refused(kRun + "--device cuda --tune slow", 64, {"slow", "quick", "thorough"});
-    expect_refused(kRun + "--device cuda --accumulate 600", 64,
+    expect_refused(kRun + "--device cuda --gradient-accumulation-steps 600", 64,
                    {"600 batches per step are too many on a GPU", "use at most 512"});
     expect_refused(kRun + "--device cuda --precision fp64", 64,
                    {"device cuda computes in tf32, fp32, bf16, fp16, not in fp64"});
@@ -301,7 +301,7 @@ TEST_F(CliTrain, StacksThatDoNotFit) {
   const std::string mlp = "train mnist-mlp --steps 3 ";
   expect_refused(mlp + "--backend mpi+bf16 --device reference", 64,
                  {"casts fp32 gradients", "precision is fp64", "leave +bf16 out"});
-  expect_refused(mlp + "--backend mpi+flat", 64, {"unknown wrapper \"flat\"", "mpi or gloo alone"});
+  expect_refused(mlp + "--backend mpi+flat", 64, {"unknown wrapper \"flat\"", "bf16"});
   expect_refused(mlp + "--backend mirrored+bf16+fp16", 64, {"casts twice"});
   expect_refused(mlp + "--backend mirrored/", 64, {"\"mirrored/\" is not a backend"});
 }

@@ -39,7 +39,7 @@ TEST(RunCheckpoints, ALengthCountsWhereTheRateFallsUntilTheEnd) {
 
 TEST(RunCheckpoints, NothingIsWrittenUnlessAskedFor) {
   EXPECT_TRUE(setup({}).run.empty());
-  const CheckpointSetup some = setup({{"checkpoint_every", "3steps"}, {"keep", "2"}});
+  const CheckpointSetup some = setup({{"checkpoint_every", "3steps"}, {"keep_checkpoints", "2"}});
   EXPECT_EQ(some.run, "runs/mnist-mlp");
   EXPECT_EQ(some.keep, 2);
   EXPECT_EQ(some.schedule.every, 3);

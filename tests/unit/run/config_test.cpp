@@ -23,7 +23,7 @@ TEST(RunConfig, HasWhatWasGiven) {
                               {"train_limit", "640"},
                               {"steps_per_epoch", "7"},
                               {"last_batch", "drop"},
-                              {"accumulate", "2"},
+                              {"gradient_accumulation_steps", "2"},
                               {"bucket_mb", "3"},
                               {"overlap", "false"},
                               {"cache_mb", "2"},

@@ -12,9 +12,11 @@ Point given(const std::vector<std::pair<std::string, std::string>>& values) {
 }
 
 TEST(EventFiles, ARunIsNamedByWhatSetsItApart) {
-  const EventPlaces places = event_places(
-      {"logs", 2}, "mnist-mlp",
-      given({{"epochs", "3"}, {"weights", "/data/w.h5"}, {"tensorboard", "logs"}, {"keep", "1"}}));
+  const EventPlaces places = event_places({"logs", 2}, "mnist-mlp",
+                                          given({{"epochs", "3"},
+                                                 {"weights", "/data/w.h5"},
+                                                 {"tensorboard", "logs"},
+                                                 {"keep_checkpoints", "1"}}));
   EXPECT_EQ(places.folder, "logs");
   EXPECT_EQ(places.name, "mnist-mlp,epochs=3");
   EXPECT_EQ(places.histogram_every, 2);

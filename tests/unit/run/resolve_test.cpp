@@ -119,11 +119,6 @@ TEST(Resolve, APrecisionThatIsNotGivenIsTheDevices) {
   EXPECT_EQ(of("reference"), "fp64");
 }
 
-TEST(Resolve, AShortNameIsTheSameParameter) {
-  EXPECT_EQ(resolved({{"accumulate", "2"}}), resolved({{"gradient_accumulation_steps", "2"}}));
-  EXPECT_EQ(resolved({{"accumulate", "2"}}).integer("accumulate"), 2);
-}
-
 TEST(Resolve, ThePlaceAloneHasNoTraining) {
   const Point p = resolve_place(make_point({{"gpus", "2"}, {"backend", "mirrored"}}));
   EXPECT_EQ(p.text("precision"), "fp32");

@@ -263,7 +263,7 @@ TEST(Grouping, AccumulatedBatchesCount) {
   failed["status"] = "failed";
   failed["parameters"].erase("batch_per_replica");
   failed["parameters"]["global_batch"] = 512;
-  failed["parameters"]["accumulate"] = 2;
+  failed["parameters"]["gradient_accumulation_steps"] = 2;
   records.push_back(failed);
   const auto studies = make_studies(canonical_content(records));
   ASSERT_EQ(studies.size(), 2U);
