@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 struct ElementOptions {
   std::string points, backend;
   std::int64_t index = 0;
-  std::vector<std::string> words, built;
+  std::vector<std::string> built;
 };
 
 // The run of a line of a points file.
@@ -54,9 +54,6 @@ struct LineOfRun {
 
 // With the backend that the run fell back to, if it did.
 std::vector<std::string> words_of_run(const ElementOptions& options) {
-  if (options.points.empty() || !options.words.empty()) {
-    refuse_words("no points file is given: the script is from another version");
-  }
   auto words = words_of_element(options.points, static_cast<std::size_t>(options.index));
   if (words.size() < 2 || words[0] != "train") refuse_words("the line does not describe a run");
   for (std::string& word : words) {
@@ -260,11 +257,10 @@ void add_element(CLI::App& app, Action& action) {
   auto options = std::make_shared<ElementOptions>();
   const auto add = [&](const char* name, const char* help) {
     CLI::App* part = verb->add_subcommand(name, help);
-    part->add_option("--points", options->points, "the points file of the array");
+    part->add_option("--points", options->points, "the points file of the array")->required();
     part->add_option("--index", options->index, "of the element in its array")
         ->check(CLI::NonNegativeNumber);
     part->add_option("--backend", options->backend, "instead of the run's own");
-    part->add_option("words", options->words)->group("");  // of scripts of older versions
     return part;
   };
   auto code = std::make_shared<int>(0);

@@ -142,8 +142,7 @@ SentArray* Journal::find(const std::string& session, const std::string& array) {
 
 void Journal::apply(const Json& event) {
   const std::string kind = event.at("event");
-  // Older journals announced all arrays as "sending", with a shape, before the first call.
-  const bool describes = kind == "planned" || kind == "later" || event.contains("shape");
+  const bool describes = kind == "planned" || kind == "later";
   if (!describes && kind != "sending" && kind != "sent" && kind != "refused") return;
   const std::string session = event.at("session"), name = event.at("array");
   if (describes) {
@@ -152,7 +151,6 @@ void Journal::apply(const Json& event) {
     array.name = name;
     array.shape = event.at("shape");
     array.minutes = event.at("minutes");
-    array.called = kind == "sending";
     array.later = kind == "later";
     array.elements = read_elements(study_ / file_of_array(session, name, ".json"));
     arrays_.push_back(std::move(array));

@@ -326,8 +326,7 @@ TEST_F(CliSlurm, BadInputIsOneLine) {
   }
   expect_refused("status empty --every 1", 64, {"--every"});
   expect_refused("submit s.json --site site.json --every 60", 64, {"--every", "--wait"});
-  expect_refused("element begin -- train mnist-mlp --gpus=1", 64,
-                 {"no points file", "another version", "submit the study again"});
+  expect_refused("element begin", 64, {"--points is required"});
   write("points",
         "[\"nonsense\"]\ntrain mnist-mlp --gpus=1\n[\"train\", 1]\n"
         R"(["train", "mnist-mlp", "--store=s", "--context={}"])"
