@@ -68,11 +68,12 @@ TEST(RecordOfSchema2, KeysHaveTheNamesOfToday) {
   json["provenance"]["backend_asked"] = "mpi";
   json["provenance"]["allocation"] = {{"array_element", "7"}};
   json["plan"]["buckets_bytes"] = {64, 32};
+  json["parameters"]["accumulate"] = 2;
   const Record record(json, "file.json");
   EXPECT_EQ(record->provenance.backend_requested, "mpi");
   ASSERT_TRUE(record->provenance.allocation);
   EXPECT_EQ(record->provenance.allocation->array_task, "7");
-
+  EXPECT_EQ(record->parameters.integer("gradient_accumulation_steps"), 2);
   EXPECT_EQ(record->plan.bucket_bytes, (std::vector<std::int64_t>{64, 32}));
 }
 
