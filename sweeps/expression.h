@@ -24,7 +24,7 @@ class Expression {
   using Lookup = std::function<std::optional<Value>(std::string_view name)>;
 
   // Throws input with `where` and the column: syntax errors, an unknown name (with a suggestion),
-  // over 2000 characters, nested deeper than about 30.
+  // over 2000 characters, nested deeper than 60.
   Expression(std::string text, std::string where);
 
   // Throws input with the column: a name without a value, different types, division by zero, a
