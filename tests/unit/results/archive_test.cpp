@@ -333,7 +333,8 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
                  {"entry quick/gpus=1/1.1.json"});
   expect_refused(bent("gpus=1/1.1.steps.gz", "samples", "SAMPLES"),
                  {"step samples", "another hash"});
-  expect_refused(bent("plan.json", "\"points\"", "\"paints\""), {"entry quick/plan.json", "/points"});
+  expect_refused(bent("plan.json", "\"points\"", "\"paints\""),
+                 {"entry quick/plan.json", "/points"});
   expect_refused(bent("plan.json", ",\"backend\":\"mpi\"}\n", "}\n"),
                  {"entry quick/plan.json", "2 replicas need a backend"});
   for (const char* repeats : {"2000000000", "-5", "0", "1e30", "2.5", "\"2\""}) {
