@@ -55,7 +55,6 @@ TEST(Names, TheNearestPartIsSuggested) {
   EXPECT_TRUE(contains(backend_refusal("mirored/mpi"), "\"mirrored\"?"));
   EXPECT_TRUE(contains(backend_refusal("mpi+bf61"), "spec.json:3: unknown wrapper \"bf61\""));
   EXPECT_TRUE(contains(backend_refusal("gloo+bf16+bf16"), "twice"));
-  EXPECT_TRUE(contains(backend_refusal("mpi+flat"), "use mpi or gloo alone"));
 }
 
 TEST(Names, WhatCannotBeStackedIsRefused) {
