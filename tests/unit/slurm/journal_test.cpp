@@ -61,21 +61,6 @@ TEST_F(JournalTest, ALineThatWasCutOffSpoilsNoOther) {
   EXPECT_EQ(Journal(study()).jobs(), (std::vector<std::int64_t>{17, 18}));
 }
 
-// As they were written before: an array was described right before it was sent, or so it was said.
-TEST_F(JournalTest, AnOlderJournalIsRead) {
-  send_two();
-  std::string text = testing::to_text(file());
-  const std::string old = "\"event\":\"sending\"", now = "\"event\":\"planned\"";
-  for (auto at = text.find(now); at != std::string::npos; at = text.find(now)) {
-    text.replace(at, now.size(), old);
-  }
-  std::ofstream(file()) << text;
-  const Journal journal(study());
-  ASSERT_EQ(journal.arrays().size(), 2U);
-  EXPECT_EQ(journal.jobs(), std::vector<std::int64_t>{17});
-  EXPECT_TRUE(journal.arrays()[1].called) << "it is not known whether it was";
-}
-
 TEST_F(JournalTest, AForeignLineIsNamed) {
   send_two();
   std::ofstream(file(), std::ios::app) << "{\"event\": 7}\n";
