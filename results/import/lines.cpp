@@ -48,6 +48,7 @@ std::optional<double> number_or_empty(const Json& json) {
 }
 
 ObjectText object_at_begin(std::string_view text) {
+  static const std::string kNull = json_text(Json());
   ObjectText object;
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -62,7 +63,7 @@ ObjectText object_at_begin(std::string_view text) {
     for (const std::string_view word : {"NaN", "-Infinity", "Infinity"}) {
       if (!text.substr(begin).starts_with(word)) continue;
       object.has_not_finite = true;
-      part = "null";
+      part = kNull;
       i += word.size() - 1;
       break;
     }
