@@ -110,7 +110,7 @@ TEST_F(CliData, WhatCannotBeMade) {
 }
 
 TEST_F(CliData, AFullDisk) {
-  const Ran ran = shell("ulimit -f 20; trap '' XFSZ; paceline " + kMake + "set --shards 1");
+  const Ran ran = shell("ulimit -f 8; trap '' XFSZ; paceline " + kMake + "set --shards 1");
   EXPECT_EQ(ran.code, 65) << ran.err;
   EXPECT_TRUE(contains(ran.err, "cannot be written") && contains(ran.err, "cassava-train"))
       << ran.err;
