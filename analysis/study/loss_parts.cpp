@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "analysis/study/switches.h"
 #include "engine/core/text.h"
@@ -146,7 +147,7 @@ LossParts::LossParts(const Row& base, const std::vector<Costs>& base_costs, cons
     const Difference part = growth(costs_.back());
     const Judged grown = judged(part, doubt_);
     // No part is more than all of the cost, unless a record's phases contradict its whole.
-    const double most = std::max(1.0, grown.value() * scale);
+    const double most = grown.value() * scale > 1 ? std::numeric_limits<double>::infinity() : 1;
     parts_.push_back({waits ? kWaiting : kParts[i].label, grown.transformed([=](double value) {
                         return std::min(most, value * scale);
                       }),
