@@ -8,7 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "analysis/render/render.h"
+#include "analysis/table/table.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/comm/allreduce_bench.h"
@@ -294,8 +294,7 @@ class Bench {
     if (arguments_.json) {
       print("{}\n", json_text(json, 2));
     } else {
-      print_text(render_collectives(records, Format::text));
-      flush_output();
+      print_documents({collectives_document(records)}, {});
     }
     const bool wrong =
         std::any_of(rows_.begin(), rows_.end(), [](const BenchRow& row) { return row.wrong > 0; });
@@ -358,8 +357,7 @@ int bench_several(const BenchArguments& arguments, const std::vector<std::string
     records.emplace_back(json, "this run");
     for (const CollectiveRow& row : record.collective->rows) wrong |= row.wrong.value_or(0) > 0;
   }
-  print_text(render_collectives(records, arguments.json ? Format::json : Format::text));
-  flush_output();
+  print_documents({collectives_document(records)}, {.json = arguments.json});
   return wrong ? 1 : 0;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/document/columns.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -33,11 +35,6 @@ struct BenchedSet {
   std::vector<std::string> bad_places;
   std::vector<LostRecords> lost;
 };
-
-std::string input_table(const BenchedSet& set, const InputBenchOptions& options,
-                        const InputBench& bench);
-Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
-                      const InputBench& bench);
 
 namespace {
 
@@ -66,47 +63,62 @@ double rounded(double value) {
   return to_real(fmt::format("{:.5g}", value)).value_or(value);
 }
 
-}  // namespace
-
-std::string input_table(const BenchedSet& set, const InputBenchOptions& options,
-                        const InputBench& bench) {
-  std::string text = fmt::format(
-      "{} ({}), split {}: {} images, {} each, {:.2f} megapixels, to {} x {}{}\n\n", set.name,
-      set.format, set.split, bench.samples,
-      format_bytes(static_cast<double>(bench.encoded_bytes) / static_cast<double>(bench.samples)),
-      static_cast<double>(bench.pixels) / 1e6 / static_cast<double>(bench.samples),
-      options.size.height, options.size.width,
+Section stages_section(const BenchedSet& set, const InputBenchOptions& options,
+                       const InputBench& bench) {
+  const auto samples = static_cast<double>(bench.samples);
+  Section section{.title = "One thread"};
+  section.headline = fmt::format(
+      "{} images, {} each, {:.2f} megapixels, to {} x {}{}", bench.samples,
+      format_bytes(static_cast<double>(bench.encoded_bytes) / samples),
+      static_cast<double>(bench.pixels) / 1e6 / samples, options.size.height, options.size.width,
       !set.resident_share
           ? ""
           : fmt::format("; {:.0f} % in the page cache before", 100 * *set.resident_share));
-  text += "one thread          images/s   ms/image\n";
-  for (const auto& [name, seconds] : list_stages(bench)) {
-    text += fmt::format("  {:<16} {:>9.1f} {:>10.3f}\n", name, rate(bench.samples, seconds),
-                        1e3 * seconds / static_cast<double>(bench.samples));
-  }
-  text += fmt::format("\nfeeder, {}, cache {}, augment {}\n",
-                      options.threads ? counted(options.threads, "thread") : std::string("inline"),
-                      set.cache, to_text(options.augment));
-  text += "                    images/s  a core   from cache  queue level\n";
-  for (std::size_t e = 0; e < bench.epochs.size(); ++e) {
-    const InputEpoch& epoch = bench.epochs[e];
-    const double images = rate(bench.samples, epoch.seconds);
-    text += fmt::format("  epoch {:<10} {:>9.1f} {:>7.1f} {:>10.0f} % {:>12.2f}\n", e + 1, images,
-                        images / cores(options),
-                        100.0 * static_cast<double>(epoch.counts.from_cache) /
-                            static_cast<double>(epoch.counts.fetched),
-                        epoch.ready_batches);
-  }
-  if (!bench.bad_samples.empty()) {
-    text += fmt::format("\n{} bad samples, the first at {}\n", bench.bad_samples.size(),
-                        set.bad_places.front());
-  }
-  for (const LostRecords& lost : set.lost) text += fmt::format("\n{}\n", lost.text());
-  return text;
+  section.table =
+      ColumnsOf<Stage>()
+          .text("stage", "stage", &Stage::name)
+          .real("images_per_second", "images/s",
+                [&](const Stage& stage) { return number(rate(bench.samples, stage.seconds), 1); })
+          .real("ms_per_image", "ms/image",
+                [&](const Stage& stage) { return number(1e3 * stage.seconds / samples, 3); })
+          .table(list_stages(bench));
+  return section;
 }
 
-Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
-                      const InputBench& bench) {
+Section feeder_section(const BenchedSet& set, const InputBenchOptions& options,
+                       const InputBench& bench) {
+  Section section{.title = fmt::format(
+                      "Feeder, {}, cache {}, augment {}",
+                      options.threads ? counted(options.threads, "thread") : std::string("inline"),
+                      set.cache, to_text(options.augment))};
+  using Row = const InputEpoch&;
+  const auto images = [&](Row epoch) { return rate(bench.samples, epoch.seconds); };
+  section.table =
+      ColumnsOf<InputEpoch>()
+          .text("epoch", "epoch",
+                [&](Row epoch) { return fmt::format("{}", &epoch - bench.epochs.data() + 1); })
+          .real("images_per_second", "images/s",
+                [&](Row epoch) { return number(images(epoch), 1); })
+          .real("images_per_second_per_core", "a core",
+                [&](Row epoch) { return number(images(epoch) / cores(options), 1); })
+          .real("from_cache", "from cache",
+                [](Row epoch) {
+                  return percent(static_cast<double>(epoch.counts.from_cache) /
+                                     static_cast<double>(epoch.counts.fetched),
+                                 0);
+                })
+          .real("ready_batches", "queue level",
+                [](Row epoch) { return number(epoch.ready_batches, 2); })
+          .table(bench.epochs);
+  if (!bench.bad_samples.empty()) {
+    section.findings.emplace_back(fmt::format("{} bad samples, the first at {}",
+                                              bench.bad_samples.size(), set.bad_places.front()));
+  }
+  for (const LostRecords& lost : set.lost) section.findings.emplace_back(lost.text());
+  return section;
+}
+
+Json input_facts(const BenchedSet& set, const InputBenchOptions& options, const InputBench& bench) {
   Json stages = Json::object(), epochs = Json::array();
   for (const auto& [name, seconds] : list_stages(bench)) {
     stages[name] = {{"seconds", rounded(seconds)},
@@ -148,8 +160,6 @@ Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
   if (set.resident_share) json["resident_share"] = rounded(*set.resident_share);
   return json;
 }
-
-namespace {
 
 constexpr char kBenchInputFooter[] = R"(Examples:
   paceline bench input --data cassava
@@ -257,10 +267,14 @@ int bench(const InputArguments& a) {
     if (benched.bad_places.size() < kMostBadPlaces) benched.bad_places.push_back(source->where(i));
   }
   if (a.json) {
-    print("{}\n", json_text(input_bench_json(benched, options, result), 2));
-  } else {
-    print("{}", input_table(benched, options, result));
+    print("{}\n", json_text(input_facts(benched, options, result), 2));
+    return 0;
   }
+  print_documents(
+      {{.title = fmt::format("{} ({}), split {}", benched.name, benched.format, a.split),
+        .sections = {stages_section(benched, options, result),
+                     feeder_section(benched, options, result)}}},
+      {});
   return 0;
 }
 

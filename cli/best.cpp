@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "analysis/gate/quantity.h"
 #include "analysis/gate/side.h"
@@ -13,8 +12,6 @@
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/json.h"
-#include "engine/core/output.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -32,12 +29,10 @@ whose interval holds the limit, or that have fewer than 3 runs, are named as und
 
 constexpr double kMostWithin = 10;
 
-struct BestArguments {
-  std::vector<std::string> studies, only;
+struct BestArguments : StudyArguments {
   std::string within = "5%";
   std::string least;
-  Pooling pooling = Pooling::by_sessions;
-  bool json = false;
+  DocumentArguments output;
 };
 
 // Null: fewest replicas and CPUs.
@@ -77,22 +72,13 @@ int best(const BestArguments& arguments) {
   const double within = parse_threshold(arguments.within, "--within", "percentage",
                                         {.most = kMostWithin, .zero = true});
   const CostMetric* least = find_cost_metric(arguments.least);
-  std::vector<Selection> only;
-  for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
-  const std::vector<std::filesystem::path> places(arguments.studies.begin(),
-                                                  arguments.studies.end());
   if (arguments.pooling != Pooling::always) {
-    const Sides found = load_sides(places, only);
-    if (!found.comparisons.empty()) {
-      throw Error(ErrorKind::usage, "several studies have runs of the same points",
-                  join(arguments.studies, " and "),
-                  "name one of them, or nest their sessions with --pool; report compares them");
-    }
+    require_one_study(arguments,
+                      "name one of them, or nest their sessions with --pool; report compares them");
   }
-  StoreContent content = load_stores(places);
-  const std::vector<ExpectedRuns> plans = load_plans(places, content);
-  std::erase_if(content.records, [](const Record& record) { return record->is_collective(); });
-  const std::vector<Study> studies = make_studies(content, only, plans, arguments.pooling);
+  const auto [content, plans] = load_training_records(arguments);
+  const std::vector<Study> studies =
+      make_studies(content, arguments.selections(), plans, arguments.pooling);
   if (studies.size() > 1) {
     throw Error(
         ErrorKind::usage,
@@ -100,15 +86,9 @@ int best(const BestArguments& arguments) {
         studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
         select_study(studies[0], studies[1]));
   }
-  const Best found = find_best(studies[0], within, least);
-  if (arguments.json) {
-    print("{}\n", json_text(best_json(studies[0], found), 2));
-    return EXIT_SUCCESS;
-  }
-  print("{}", best_text(studies[0], found, style_of_output().width));
-  for (const Rejected& rejected : content.rejected) {
-    print("ignored record: {}\n", rejected.reason);
-  }
+  print_documents(
+      {best_document(studies[0], find_best(studies[0], within, least), notes_of_rejected(content))},
+      arguments.output);
   return EXIT_SUCCESS;
 }
 
@@ -119,9 +99,7 @@ void add_best(CLI::App& app, Action& action) {
   CLI::App* verb =
       app.add_subcommand("best", "Find the smallest configuration that is nearly the fastest");
   verb->footer(kBestFooter);
-  verb->add_option("STUDY", arguments->studies,
-                   "folders of run records, records, or published tables")
-      ->required();
+  add_studies(*verb, *arguments);
   verb->add_option("--within", arguments->within, "how much slower than the fastest is near enough")
       ->type_name("PERCENT")
       ->capture_default_str();
@@ -129,11 +107,8 @@ void add_best(CLI::App& app, Action& action) {
                    "of the points near enough, the one that takes least: energy, edp, gpu-hours, "
                    "core-hours")
       ->type_name("NAME");
-  verb->add_option("--only", arguments->only, "use only these records (repeatable)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  add_pool_options(*verb, arguments->pooling);
-  verb->add_flag("--json", arguments->json, "print JSON");
+  add_pool_options(*verb, *arguments);
+  add_format_options(*verb, arguments->output);
   verb->callback([arguments, &action] { action = [arguments] { return best(*arguments); }; });
 }
 

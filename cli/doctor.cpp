@@ -26,7 +26,7 @@ std::string make_key(std::string name) {
 
 std::string format_json(const Diagnosis& diagnosis) {
   Json json = Json::object();
-  for (const Section& section : diagnosis.sections) {
+  for (const DiagnosisSection& section : diagnosis.sections) {
     Json& facts = json[section.title] = Json::object();
     for (const Fact& fact : section.facts) facts[make_key(fact.name)] = fact.text;
   }
@@ -40,7 +40,7 @@ std::string format_json(const Diagnosis& diagnosis) {
 
 std::string format_diagnosis(const Diagnosis& diagnosis) {
   std::string text;
-  for (const Section& section : diagnosis.sections) {
+  for (const DiagnosisSection& section : diagnosis.sections) {
     text += section.title + "\n";
     for (const Fact& fact : section.facts) {
       text += name_and_text("  " + fact.name, 21, fact.text);
@@ -58,7 +58,7 @@ std::string format_diagnosis(const Diagnosis& diagnosis) {
 // What Slurm says here to a site profile, beside the rest.
 void add_site(Diagnosis& diagnosis, const std::string& file) {
   const SiteReport report = check_site(read_site(file), SlurmCommands(environment_of_process()));
-  Section section{"site", {}};
+  DiagnosisSection section{"site", {}};
   for (const auto& [name, text] : report.facts) section.facts.push_back({name, text});
   diagnosis.sections.push_back(std::move(section));
   for (const SiteFinding& finding : report.findings) {

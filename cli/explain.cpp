@@ -8,7 +8,6 @@
 #include "analysis/gate/side.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
-#include "engine/core/output.h"
 
 namespace paceline {
 
@@ -22,11 +21,9 @@ constexpr char kExplainFooter[] = R"(Examples:
 Several studies that have points in common are explained one after the other; --pool explains
 them as one. Efficiencies, labels and laws: docs/explain.md)";
 
-struct ExplainArguments {
-  std::vector<std::string> studies, only;
+struct ExplainArguments : StudyArguments {
   std::string base = "matched";
-  Pooling pooling = Pooling::by_sessions;
-  bool json = false;
+  DocumentArguments output;
 };
 
 // Studies that have points in common: each by itself.
@@ -43,31 +40,18 @@ std::vector<Explanation> explain_sides(const Sides& found, const Base& base,
 }
 
 std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
-  std::vector<Selection> only;
-  for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
-  const std::vector<std::filesystem::path> places(arguments.studies.begin(),
-                                                  arguments.studies.end());
+  const std::vector<Selection> only = arguments.selections();
   const Base base = parse_base(arguments.base);
   if (arguments.pooling != Pooling::always) {
-    const Sides found = load_sides(places, only);
+    const Sides found = load_sides(arguments.places(), only);
     if (!found.comparisons.empty()) return explain_sides(found, base, only);
   }
-  StoreContent content = load_stores(places);
-  const std::vector<ExpectedRuns> plans = load_plans(places, content);
-  std::erase_if(content.records, [](const Record& record) { return record->is_collective(); });
+  const auto [content, plans] = load_training_records(arguments);
   return explain(content, base, only, plans, arguments.pooling);
 }
 
 int run_explain(const ExplainArguments& arguments) {
-  const std::vector<Explanation> explanations = explain_all(arguments);
-  if (arguments.json) {
-    print_text(explanations_json(explanations));
-    return EXIT_SUCCESS;
-  }
-  for (const Explanation& explanation : explanations) {
-    if (&explanation != &explanations.front()) print_text("\n");
-    print_text(explanation_text(explanation, style_of_output().width));
-  }
+  print_documents({explanation_document(explain_all(arguments))}, arguments.output);
   return EXIT_SUCCESS;
 }
 
@@ -77,16 +61,14 @@ void add_explain(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* verb = app.add_subcommand("explain", "Say where the efficiency of a study went");
   verb->footer(kExplainFooter);
-  verb->add_option("STUDY", arguments->studies, "folders of run records, or published tables")
-      ->required();
+  add_studies(*verb, *arguments);
   verb->add_option("--base", arguments->base, "base of speed-ups")
       ->type_name("TEXT:{matched,best}")
       ->capture_default_str();
-  verb->add_option("--only", arguments->only, "use only these records (repeatable)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  add_pool_options(*verb, arguments->pooling);
-  verb->add_flag("--json", arguments->json, "print JSON");
+  add_pool_options(*verb, *arguments);
+  add_format_options(*verb, arguments->output);
+  verb->add_flag("--verbose", arguments->output.verbose,
+                 "also explain it point by point, and the columns");
   verb->callback(
       [arguments, &action] { action = [arguments] { return run_explain(*arguments); }; });
 }

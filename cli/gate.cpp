@@ -41,7 +41,8 @@ struct GateArguments {
   std::vector<std::string> only;
   std::string junit, markdown;
   GateRuns runs;
-  bool force = false, json = false, github = false;
+  DocumentArguments output;
+  bool force = false, github = false;
   bool rounds_given = false, most_given = false;
 };
 
@@ -127,19 +128,19 @@ OutputFile markdown_file(const GateArguments& arguments) {
 }
 
 void print_judgement(const Judgement& judgement, const GateArguments& arguments) {
-  const GateSides sides = load_sides(arguments);
-  const TextStyle style = style_of_output();
-  print_text(arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
-  if (!arguments.aa.empty() && !arguments.json) {
-    print_text(steadiness_text(judgement));
-    print_text(proposals_text(propose_thresholds(judgement, arguments.runs.rounds),
-                              make_options(arguments).thresholds, arguments.runs.rounds,
-                              style.width));
+  Document document = gate_document(judgement, load_sides(arguments));
+  if (!arguments.aa.empty()) {
+    const int rounds = arguments.runs.rounds;
+    document.sections.push_back(proposals_section(propose_thresholds(judgement, rounds),
+                                                  make_options(arguments).thresholds, rounds));
+    document.sections.back().headline = steadiness_text(judgement);
   }
+  print_documents({document}, arguments.output);
   const char* actions = std::getenv("GITHUB_ACTIONS");
   if (arguments.github || (actions && std::string(actions) == "true")) {
     // Standard output is one JSON document, where that was asked for.
-    (arguments.json ? print_note_text : print_text)(gate_annotations(judgement));
+    const bool is_text = output_options(arguments.output).format == Format::text;
+    (is_text ? print_text : print_note_text)(gate_annotations(judgement));
   }
   flush_output();
 }
@@ -148,7 +149,7 @@ void write_files(const Judgement& judgement, const GateArguments& arguments) {
   const GateSides sides = load_sides(arguments);
   if (!arguments.junit.empty()) junit_file(arguments).write(gate_junit(judgement, sides));
   if (!arguments.markdown.empty()) {
-    markdown_file(arguments).write(gate_markdown(judgement, sides));
+    markdown_file(arguments).write(to_markdown(gate_document(judgement, sides)));
   }
 }
 
@@ -215,6 +216,7 @@ GateKind choose_kind(const GateArguments& arguments) {
 
 int gate(const GateArguments& arguments) {
   check_arguments(arguments);
+  output_options(arguments.output);  // refuses them before hours of runs
   if (!arguments.data.empty()) setenv("PACELINE_DATA", fs::absolute(arguments.data).c_str(), 1);
   const GateOptions options = make_options(arguments);
   const bool stored = !arguments.baseline.empty();
@@ -305,7 +307,7 @@ void add_gate(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->allow_extra_args(false);
   verb->add_flag("--force", arguments->force, "compare runs of different machines, and say so");
-  verb->add_flag("--json", arguments->json, "print the verdict as JSON");
+  add_format_options(*verb, arguments->output);
   verb->add_option("--junit", arguments->junit, "write JUnit XML")->type_name("FILE");
   verb->add_option("--markdown", arguments->markdown, "write a Markdown summary")
       ->type_name("FILE");

@@ -4,20 +4,14 @@
 #include <memory>
 
 #include "analysis/history/history_text.h"
-#include "analysis/plots/script.h"
-#include "analysis/render/render.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/file.h"
 #include "engine/core/output.h"
-#include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kHistoryFooter[] = R"(Examples:
   paceline history nightly/quick
@@ -33,9 +27,9 @@ how often a shift is false: docs/history.md)";
 
 struct HistoryArguments {
   std::vector<std::string> studies, metrics, points;
-  PlotOptions plots;
-  std::string since, format = "text", out;
-  bool json = false, fail_on_shift = false;
+  DocumentArguments output;
+  std::string since;
+  bool fail_on_shift = false;
 };
 
 HistoryOptions make_options(const HistoryArguments& arguments) {
@@ -56,131 +50,18 @@ HistoryOptions make_options(const HistoryArguments& arguments) {
   return options;
 }
 
-Format choose_page_format(const HistoryArguments& arguments) {
-  if (arguments.json) return Format::json;
-  const Format format = parse_format(arguments.format);
-  if (format == Format::latex) {
-    throw Error(ErrorKind::usage, "a history cannot be printed as LaTeX", "--format",
-                "use text, md, csv, json or html");
-  }
-  return format;
-}
-
-// What is printed and written, in every format.
-class Pages {
- public:
-  Pages(const History& history, const std::vector<std::string>& formats)
-      : history_(history), formats_(formats) {
-    for (const StudyHistory& study : history.studies) {
-      tables_.push_back(history_table(history, study));
-      plots_.push_back(history_plots(study, number_));
-      number_ += plots_.back().size();
-    }
-  }
-
-  // Where pictures cannot be drawn, why is kept for the page and for the end.
-  void draw() {
-    if (formats_.empty()) return;
-    try {
-      for (const auto& plots : plots_) {
-        for (const Plot& plot : plots) svgs_.push_back(draw_plot(plot, "svg"));
-      }
-    } catch (const Error& error) {
-      svgs_.clear();
-      refused_ = error;
-    }
-  }
-
-  std::string text(Format format, const TextStyle& style) const {
-    if (format == Format::json) return history_json(history_);
-    if (format == Format::text) return history_text(history_, style);
-    return format == Format::html ? page() : render(tables_, format);
-  }
-
-  std::vector<std::string> file_names() const {
-    std::vector<std::string> names;
-    for (const Format format : kFileFormats) names.push_back(file_name(format));
-    for (const auto& plots : plots_) {
-      for (const Plot& plot : plots) {
-        for (const std::string& format : formats_) names.push_back(plot.name + "." + format);
-      }
-    }
-    return names;
-  }
-
-  void write(const fs::path& folder) const {
-    make_folder(folder);
-    for (const Format format : kFileFormats) {
-      report_file(folder, file_name(format)).write(text(format, {}));
-    }
-    std::size_t at = 0;
-    for (const auto& plots : plots_) {
-      for (const Plot& plot : plots) {
-        if (at >= svgs_.size()) return;
-        const std::string& svg = svgs_[at++];
-        for (const std::string& format : formats_) {
-          report_file(folder, plot.name + "." + format)
-              .write(format == "svg" ? svg : draw_plot(plot, format));
-        }
-      }
-    }
-  }
-
-  void rethrow_plot_error() const {
-    if (refused_) throw *refused_;
-  }
-
- private:
-  // JSON first: it says that the folder is ours, should we be stopped on the way.
-  static constexpr Format kFileFormats[] = {Format::json, Format::markdown, Format::csv,
-                                            Format::html};
-  static std::string file_name(Format format) {
-    return "history." + std::string(file_extension(format));
-  }
-
-  std::string page() const {
-    HtmlPage page;
-    if (refused_) page.missing = refused_->what();
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < tables_.size(); ++i) {
-      HtmlSection section{tables_[i], {}};
-      for (const Plot& plot : plots_[i]) {
-        if (at >= svgs_.size()) break;
-        section.pictures.push_back({plot.name, plot.title + ": " + plot.subtitle, svgs_[at++]});
-      }
-      page.sections.push_back(std::move(section));
-    }
-    return render_html(page);
-  }
-
-  const History& history_;
-  const std::vector<std::string>& formats_;
-  std::size_t number_ = 1;
-  std::vector<Table> tables_;
-  std::vector<std::vector<Plot>> plots_;  // per study
-  std::vector<std::string> svgs_;         // of all plots
-  std::optional<Error> refused_;
-};
-
 int history(const HistoryArguments& arguments) {
-  const Format format = choose_page_format(arguments);
+  output_options(arguments.output);  // refuses them before anything is read
   const HistoryOptions options = make_options(arguments);
-  const std::vector<std::string> formats = plot_formats(arguments.plots, arguments.out);
   StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
   const History found = find_history(make_history(std::move(content), options));
-  Pages pages(found, formats);
-  if (!arguments.out.empty()) check_report_folder(arguments.out, pages.file_names());
-  if (!arguments.out.empty() || format == Format::html) pages.draw();
-  print_text(pages.text(format, style_of_output()));
-  if (!arguments.out.empty()) {
-    pages.write(arguments.out);
-    if (format == Format::text) {
-      print("\nhistory: {} (open it in a browser)\n",
-            (fs::path(arguments.out) / "history.html").string());
-    }
-  }
   const bool fails = arguments.fail_on_shift && found.has_worse();
-  if (!fails) pages.rethrow_plot_error();
+  try {
+    print_documents({history_document(found)}, arguments.output);
+  } catch (const Error& error) {
+    if (!fails) throw;
+    print_note("paceline: {}\n", error.what());
+  }
   return fails ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -207,16 +88,10 @@ void add_history(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   verb->add_option("--since", arguments->since, "use only sessions from this day on")
       ->type_name("DATE");
-  verb->add_option("--format", arguments->format, "print the history as this")
-      ->type_name("TEXT:{text,md,csv,json,html}")
-      ->capture_default_str();
-  verb->add_flag("--json", arguments->json, "the same as --format json");
+  add_format_options(*verb, arguments->output);
   verb->add_flag("--fail-on-shift", arguments->fail_on_shift,
                  "exit with 1 if a level shift for the worse is found");
-  verb->add_option("--out", arguments->out,
-                   "write history.html, .md, .csv, .json and the plots into this folder")
-      ->type_name("FOLDER");
-  add_plot_options(*verb, arguments->plots);
+  add_folder_options(*verb, arguments->output, "history");
   verb->callback([arguments, &action] { action = [arguments] { return history(*arguments); }; });
 }
 

@@ -11,7 +11,6 @@
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/output.h"
 #include "engine/launch/topology.h"
 #include "results/store.h"
 #include "run/plan_study.h"
@@ -34,7 +33,7 @@ struct PlanArguments {
   std::string spec, detect, noise, power = "95%", threshold = "2.5%";
   std::vector<std::string> pilot, set;
   int rounds = 5;
-  bool json = false;
+  DocumentArguments output;
 };
 
 Noise estimate_noise(const PlanArguments& arguments, std::vector<std::string>& notes) {
@@ -52,9 +51,7 @@ Noise estimate_noise(const PlanArguments& arguments, std::vector<std::string>& n
   }
   const StoreContent content =
       load_stores(std::vector<fs::path>(arguments.pilot.begin(), arguments.pilot.end()));
-  for (const Rejected& rejected : content.rejected) {
-    notes.push_back("ignored record: " + rejected.reason);
-  }
+  notes = notes_of_rejected(content);
   return estimate_noise(content);
 }
 
@@ -102,8 +99,7 @@ int plan(const PlanArguments& arguments) {
         "{} of {} points have no runs in the pilot, and are planned as noisy as those that have",
         request.points.size() - known, request.points.size()));
   }
-  const Design design = make_design(request, noise);
-  print_text(arguments.json ? design_json(design) : design_text(design, style_of_output().width));
+  print_documents({design_document(make_design(request, noise))}, arguments.output);
   return EXIT_SUCCESS;
 }
 
@@ -139,7 +135,7 @@ void add_plan(CLI::App& app, Action& action) {
       ->type_name("AXIS=VALUE")
       ->expected(1)
       ->take_all();
-  verb->add_flag("--json", arguments->json, "print JSON");
+  add_format_options(*verb, arguments->output);
   verb->callback([arguments, &action] { action = [arguments] { return plan(*arguments); }; });
 }
 

@@ -5,7 +5,6 @@
 
 #include "analysis/gate/side.h"
 #include "analysis/predict/prediction.h"
-#include "analysis/render/render.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -28,13 +27,11 @@ constexpr char kPredictFooter[] = R"(Examples:
 Beside every predicted row stands how far the same procedure misses the largest measured size when
 it is reported only the smaller ones. How predictions are made: docs/predict.md)";
 
-struct PredictArguments {
-  std::vector<std::string> studies, only;
+struct PredictArguments : StudyArguments {
   std::vector<int> gpus;
   std::optional<int> up_to;
-  std::string by = "better", network, what_if, out;
-  PlotOptions plots;
-  bool json = false;
+  std::string by = "better", network, what_if;
+  DocumentArguments output;
 };
 
 PredictorChoice parse_predictor(const std::string& name) {
@@ -52,7 +49,7 @@ PredictOptions make_options(const PredictArguments& arguments) {
   options.gpus.erase(std::unique(options.gpus.begin(), options.gpus.end()), options.gpus.end());
   options.up_to = arguments.up_to;
   options.predictor = parse_predictor(arguments.by);
-  for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
+  options.only = arguments.selections();
   if (!arguments.network.empty()) {
     options.network = parse_network(read_text(arguments.network), arguments.network);
   }
@@ -61,29 +58,12 @@ PredictOptions make_options(const PredictArguments& arguments) {
 }
 
 int predict_sizes(const PredictArguments& arguments) {
-  const std::vector<std::string> formats = plot_formats(arguments.plots, arguments.out);
+  output_options(arguments.output);  // refuses them before anything is read
   const PredictOptions options = make_options(arguments);
-  const std::vector<std::filesystem::path> places(arguments.studies.begin(),
-                                                  arguments.studies.end());
-  if (!load_sides(places, options.only).comparisons.empty()) {
-    throw Error(ErrorKind::usage, "several studies have runs of the same points",
-                join(arguments.studies, " and "), "name one of them");
-  }
-  const StoreContent content = load_stores(places);
-  const std::vector<Prediction> predictions = predict(content, options);
-  std::vector<Table> tables;
-  for (const Prediction& each : predictions) tables.push_back(prediction_table(each));
-  for (Table& table : tables) {
-    for (const Rejected& rejected : content.rejected) {
-      table.notes.push_back("ignored record: " + rejected.reason);
-    }
-  }
-  print_text(render(tables, arguments.json ? Format::json : Format::text, style_of_output()));
-  flush_output();
-  if (arguments.out.empty()) return EXIT_SUCCESS;
-  for (const auto& file : write_predictions(predictions, arguments.out, formats)) {
-    if (!arguments.json) print("wrote {}\n", file.string());
-  }
+  require_one_study(arguments, "name one of them");
+  const StoreContent content = load_stores(arguments.places());
+  print_documents({prediction_document(predict(content, options), notes_of_rejected(content))},
+                  arguments.output);
   return EXIT_SUCCESS;
 }
 
@@ -94,9 +74,7 @@ void add_predict(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<PredictArguments>();
   CLI::App* verb = app.add_subcommand("predict", "Predict larger sizes, with a hold-out error");
   verb->footer(kPredictFooter);
-  verb->add_option("STUDY", arguments->studies,
-                   "folders of run records, records, or published tables; bench records, too")
-      ->required();
+  add_studies(*verb, *arguments);
   verb->add_option("--gpus", arguments->gpus, "sizes to predict, separated by commas")
       ->required()
       ->type_name("N")
@@ -117,14 +95,9 @@ void add_predict(CLI::App& app, Action& action) {
   verb->add_option("--what-if", arguments->what_if,
                    "change these for the replay: precision-on-the-wire, bucket_mb, links")
       ->type_name("KEY=VALUE,...");
-  verb->add_option("--only", arguments->only, "use only these records (repeatable)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  verb->add_flag("--json", arguments->json, "print JSON");
-  verb->add_option("--out", arguments->out,
-                   "write prediction.html, .md, .csv, .json and the plots into this folder")
-      ->type_name("FOLDER");
-  add_plot_options(*verb, arguments->plots);
+  add_format_options(*verb, arguments->output);
+  verb->add_flag("--verbose", arguments->output.verbose, "also explain the columns");
+  add_folder_options(*verb, arguments->output, "prediction");
   verb->callback(
       [arguments, &action] { action = [arguments] { return predict_sizes(*arguments); }; });
 }

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "analysis/gate/side.h"
 #include "analysis/plots/script.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
@@ -77,46 +78,104 @@ Base parse_base_or_setting(const std::string& text) {
 
 std::string name_and_text(std::string_view name, std::size_t column, const std::string& text) {
   const std::string_view gap = name.size() < column ? "" : " ";  // a name may be longer
-  return wrapped(text, style_of_output().terminal_width, fmt::format("{:<{}}{}", name, column, gap),
-                 column);
+  return wrapped(text, style_of_output().width, fmt::format("{:<{}}{}", name, column, gap), column);
 }
 
 TextStyle style_of_output() {
   TextStyle style;
   style.colours = colours_welcome(STDOUT_FILENO);
+  constexpr std::size_t kOfALog = 80;
   style.terminal_width = columns_of_output(STDOUT_FILENO);
-  style.width = std::min(style.width, style.terminal_width);
+  style.width = std::min(style.width, style.terminal_width > 0 ? style.terminal_width : kOfALog);
   return style;
 }
 
-void add_plot_options(CLI::App& verb, PlotOptions& plots) {
-  CLI::Option* formats = verb.add_option("--plots", plots.formats,
-                                         "formats of the plots: svg, png, pdf, separated by commas")
-                             ->type_name("FORMAT")
-                             ->delimiter(',')
-                             ->allow_extra_args(false)
-                             ->capture_default_str()
-                             ->each([&plots](const std::string&) { plots.asked = true; });
-  verb.add_flag("--no-plots", plots.none, "write no plots")->excludes(formats);
+std::vector<Selection> StudyArguments::selections() const {
+  std::vector<Selection> selections;
+  for (const std::string& text : only) selections.push_back(parsed_selection(text));
+  return selections;
 }
 
-void add_pool_options(CLI::App& verb, Pooling& pooling) {
+void add_studies(CLI::App& verb, StudyArguments& arguments) {
+  verb.add_option("STUDY", arguments.studies,
+                  "folders of run records, records, or published tables")
+      ->required();
+  verb.add_option("--only", arguments.only, "use only these records (repeatable)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_pool_options(CLI::App& verb, StudyArguments& arguments) {
   CLI::Option* pool = verb.add_flag_callback(
-      "--pool", [&pooling] { pooling = Pooling::always; },
+      "--pool", [&arguments] { arguments.pooling = Pooling::always; },
       "one table of all studies, with sessions as the unit of intervals, however few");
   verb.add_flag_callback(
-          "--no-pool", [&pooling] { pooling = Pooling::never; },
+          "--no-pool", [&arguments] { arguments.pooling = Pooling::never; },
           "runs as the unit of intervals, however many sessions")
       ->excludes(pool);
 }
 
-std::vector<std::string> plot_formats(const PlotOptions& plots, const std::string& out) {
-  if (out.empty() && plots.asked) {
+TrainingRecords load_training_records(const StudyArguments& arguments) {
+  TrainingRecords records{load_stores(arguments.places()), {}};
+  records.plans = load_plans(arguments.places(), records.content);
+  std::erase_if(records.content.records,
+                [](const Record& record) { return record->is_collective(); });
+  return records;
+}
+
+std::vector<std::string> notes_of_rejected(const StoreContent& content) {
+  std::vector<std::string> notes;
+  for (const Rejected& rejected : content.rejected) {
+    notes.push_back("ignored record: " + rejected.reason);
+  }
+  return notes;
+}
+
+void require_one_study(const StudyArguments& arguments, const std::string& cure) {
+  if (load_sides(arguments.places(), arguments.selections()).comparisons.empty()) return;
+  throw Error(ErrorKind::usage, "several studies have runs of the same points",
+              join(arguments.studies, " and "), cure);
+}
+
+void add_format_options(CLI::App& verb, DocumentArguments& arguments) {
+  verb.add_option("--format", arguments.format, "print it as this")
+      ->type_name("TEXT:{text,md,csv,json,html,latex,latex-tabular}")
+      ->capture_default_str();
+  verb.add_flag("--json", arguments.json, "the same as --format json");
+}
+
+void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std::string& name) {
+  verb.add_option(
+          "--out", arguments.out,
+          fmt::format("write {}.html, .md, .csv, .json and the plots into this folder", name))
+      ->type_name("FOLDER");
+  CLI::Option* formats =
+      verb.add_option("--plots", arguments.plots,
+                      "formats of the plots: svg, png, pdf, separated by commas")
+          ->type_name("FORMAT")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->capture_default_str()
+          ->each([&arguments](const std::string&) { arguments.plots_given = true; });
+  verb.add_flag("--no-plots", arguments.no_plots, "write no plots")->excludes(formats);
+}
+
+OutputOptions output_options(const DocumentArguments& arguments) {
+  OutputOptions options{.format = arguments.json ? Format::json : parse_format(arguments.format),
+                        .style = style_of_output(),
+                        .out = arguments.out};
+  if (arguments.out.empty() && arguments.plots_given) {
     throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");
   }
-  if (plots.none) return {};
-  for (const std::string& format : plots.formats) check_plot_format(format);
-  return plots.formats;
+  options.style.details = arguments.verbose;
+  options.plots = arguments.no_plots ? std::vector<std::string>() : arguments.plots;
+  for (const std::string& format : options.plots) check_plot_format(format);
+  return options;
+}
+
+void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments) {
+  OutputStream stream;
+  write_documents(documents, output_options(arguments), stream);
 }
 
 }  // namespace paceline

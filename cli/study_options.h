@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/render/render.h"
+#include "analysis/document/document.h"
 #include "analysis/study/comparison.h"
 #include "engine/comm/communicator.h"
 #include "engine/core/environment.h"
@@ -14,14 +14,6 @@
 #include "run/until_precise.h"
 #include "slurm/site.h"
 #include "sweeps/study_plan.h"
-
-namespace CLI {
-class App;
-}
-
-namespace CLI {
-class App;
-}
 
 namespace CLI {
 class App;
@@ -49,20 +41,45 @@ std::string name_and_text(std::string_view name, std::size_t column, const std::
 
 TextStyle style_of_output();  // colours and line width of standard output
 
-struct PlotOptions {
-  std::vector<std::string> formats = {"svg", "png"};
-  bool none = false, asked = false;
+// The studies of a verb, and which of their records it uses.
+struct StudyArguments {
+  std::vector<std::string> studies, only;
+  Pooling pooling = Pooling::by_sessions;
+
+  std::vector<std::filesystem::path> places() const { return {studies.begin(), studies.end()}; }
+  std::vector<Selection> selections() const;  // throws usage
 };
+// STUDY and --only.
+void add_studies(CLI::App& verb, StudyArguments& arguments);
+// --pool and --no-pool, which exclude each other.
+void add_pool_options(CLI::App& verb, StudyArguments& arguments);
 
-// Adds --plots and --no-plots, which exclude each other.
-void add_plot_options(CLI::App& verb, PlotOptions& plots);
+// Their records of training, and the points that should exist.
+struct TrainingRecords {
+  StoreContent content;
+  std::vector<ExpectedRuns> plans;
+};
+TrainingRecords load_training_records(const StudyArguments& arguments);
+// "ignored record: ...", for the legend.
+std::vector<std::string> notes_of_rejected(const StoreContent& content);
+// Throws usage if several studies have points in common, which only `report` compares.
+void require_one_study(const StudyArguments& arguments, const std::string& cure);
 
-// Adds --pool and --no-pool, which exclude each other.
-void add_pool_options(CLI::App& verb, Pooling& pooling);
+// How a verb's documents are printed and written.
+struct DocumentArguments {
+  std::string format = "text", out;
+  std::vector<std::string> plots = {"svg", "png"};
+  bool json = false, verbose = false, no_plots = false, plots_given = false;
+};
+// --format, and --json for the same as --format json.
+void add_format_options(CLI::App& verb, DocumentArguments& arguments);
+// --out for NAME.html and others, --plots and --no-plots.
+void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std::string& name);
+// Throws usage on plots that were asked for but have no folder, and on unknown formats.
+OutputOptions output_options(const DocumentArguments& arguments);
 
-// The formats to write to the folder `out`. Throws usage on plots that were asked for but have no
-// folder, and on an unknown format.
-std::vector<std::string> plot_formats(const PlotOptions& plots, const std::string& out);
+// Prints documents, and writes their files.
+void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments);
 
 // How long ranks wait for each other: options of `train` and `bench`, and environment variables for
 // runs that others start (a sweep).

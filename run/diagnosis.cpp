@@ -31,7 +31,7 @@ constexpr char kInstallGnuplot[] =
 // Two ranks of the largest workload of the quick study need less; Docker gives 64 MB by default.
 constexpr double kSmallSharedMemory = 128e6;
 
-Section about_build() {
+DiagnosisSection about_build() {
   const Build b = build();
   return {"build",
           {{"version", build_id()},
@@ -41,7 +41,7 @@ Section about_build() {
            {"modules", b.modules.empty() ? "none" : b.modules}}};
 }
 
-Section about_machine() {
+DiagnosisSection about_machine() {
   const Topology machine = topology_of_machine();
   CpuSet cpus;
   for (const Cpu& cpu : machine.cpus) cpus.push_back(cpu.id);
@@ -108,8 +108,8 @@ std::optional<double> free_bytes(const std::filesystem::path& folder) {
   return static_cast<double>(space.available);
 }
 
-Section about_launch(const Environment& environment, const std::string& evidence,
-                     const std::vector<Service>& asked, Diagnosis& diagnosis) {
+DiagnosisSection about_launch(const Environment& environment, const std::string& evidence,
+                              const std::vector<Service>& asked, Diagnosis& diagnosis) {
   const auto launcher = find_launcher(environment);
   check_launcher(launcher, asked, diagnosis);
   const std::string folder = "/dev/shm";
@@ -148,16 +148,17 @@ std::string service_text(const Name& name, std::string_view kind, const std::vec
   return "built";
 }
 
-Section about_names(std::string title, std::string_view kind, const std::vector<Name>& names,
-                    const std::vector<Service>& asked, Diagnosis& diagnosis) {
-  Section section{std::move(title), {}};
+DiagnosisSection about_names(std::string title, std::string_view kind,
+                             const std::vector<Name>& names, const std::vector<Service>& asked,
+                             Diagnosis& diagnosis) {
+  DiagnosisSection section{std::move(title), {}};
   for (const Name& name : names) {
     section.facts.push_back({name.name, service_text(name, kind, asked, diagnosis)});
   }
   return section;
 }
 
-Section about_tools(const Environment& environment, Diagnosis& diagnosis) {
+DiagnosisSection about_tools(const Environment& environment, Diagnosis& diagnosis) {
   const auto gnuplot = find_program("gnuplot", environment);
   std::string text = "not found";
   if (gnuplot) {
@@ -172,13 +173,13 @@ Section about_tools(const Environment& environment, Diagnosis& diagnosis) {
 }
 
 // A look at each counter, of a fifth of a second.
-Section about_energy(Diagnosis& diagnosis) {
+DiagnosisSection about_energy(Diagnosis& diagnosis) {
   constexpr auto kLook = std::chrono::milliseconds(200);
   EnergySources sources = energy_sources();
   for (const MeterTrouble& trouble : sources.troubles) {
     diagnosis.problems.push_back({trouble.what, trouble.cure, false});
   }
-  Section section{"energy", gpu_meters()};
+  DiagnosisSection section{"energy", gpu_meters()};
   if (sources.counters.empty()) {
     section.facts.push_back(
         {"CPUs and node", sources.troubles.empty()

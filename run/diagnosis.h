@@ -14,7 +14,7 @@ struct Fact {
   std::string name, text;
 };
 
-struct Section {
+struct DiagnosisSection {
   std::string title;
   std::vector<Fact> facts;
 };
@@ -25,7 +25,7 @@ struct Problem {
 };
 
 struct Diagnosis {
-  std::vector<Section> sections;
+  std::vector<DiagnosisSection> sections;
   std::vector<Problem> problems;
 };
 

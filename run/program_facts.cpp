@@ -237,8 +237,8 @@ std::string answer(const std::string& python, const Framework& framework) {
 
 }  // namespace
 
-Section frameworks_here(const Environment& environment) {
-  Section section{"frameworks", {}};
+DiagnosisSection frameworks_here(const Environment& environment) {
+  DiagnosisSection section{"frameworks", {}};
   const auto python = find_program("python3", environment);
   if (!python) {
     section.facts.push_back({"python3", "not on the PATH"});

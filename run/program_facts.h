@@ -26,6 +26,6 @@ std::string compressed_steps(const ProgramReport& report);
 
 // Imports each in the python3 of the PATH, which takes seconds. A framework that is missing or
 // cannot be imported is a fact with its reason, not a problem: Paceline needs none.
-Section frameworks_here(const Environment& environment);
+DiagnosisSection frameworks_here(const Environment& environment);
 
 }  // namespace paceline

@@ -11,7 +11,6 @@
 #include "analysis/study/contrast.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/scaling_series.h"
-#include "analysis/table/table.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -162,7 +161,7 @@ class Explainer {
     if (const std::string line = lower_quality_line(it_.study, it_.facts); !line.empty()) {
       it_.unlike.push_back({FindingKind::lower_quality, line});
     }
-    it_.title = make_table(it_.study, it_.comparison, it_.facts).title;
+    it_.title = study_title(it_.study);
     std::vector<const Row*> rows;
     for (const RowFacts& facts : it_.facts) rows.push_back(facts.row);
     const std::vector<std::string> names = point_names(it_.study, rows);

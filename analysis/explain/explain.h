@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/document/document.h"
 #include "analysis/explain/efficiency.h"
 #include "analysis/explain/fits.h"
 #include "analysis/findings/findings.h"
@@ -73,20 +74,13 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  std::vector<Study> studies);
 
-// The text to show, without the title.
-struct ExplanationView {
-  std::vector<std::string> warnings;               // problems with the runs
-  std::vector<std::string> first;                  // what to know before reading the points
-  std::vector<std::vector<std::string>> table;     // headings, then a row for each point
-  std::vector<std::string> points, series, notes;  // sentences
-};
-ExplanationView make_view(const Explanation& explanation);
+// A row for each point, what there is to say of them, and their losses as a picture. In plain text
+// only details say it point by point.
+Section explanation_section(const Explanation& explanation);
 
-// Lines have at most `width` columns, except for longer single words.
-std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
-// {"schema": 2, "explanations": [{"title", "base", "points": [..], "series": [..], "warnings":
-// [..], "unlike_runs", "causes", "cpu_for_communication", "notes"}]}
-std::string explanations_json(const std::vector<Explanation>& explanations);
+// {"schema": 2, "explanations": [{"title", "warnings", "findings", "notes", "base", "points": [..],
+// "series": [..], "unlike_runs", "causes", "cpu_for_communication"}]}
+Document explanation_document(const std::vector<Explanation>& explanations);
 
 // Plots each point's loss of efficiency as one stacked bar.
 

@@ -4,51 +4,83 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "analysis/document/columns.h"
 #include "analysis/explain/explain.h"
-#include "engine/core/json.h"
+#include "analysis/table/table.h"
 #include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
 
-std::string percent_if_known(const std::optional<double>& share) {
-  return share ? fmt::format("{:.1f} %", *share * 100) : "";
-}
-
-std::string signed_percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:+.1f} %", *share * 100) : "";
-}
-
 // In brackets, where the network is worse than the base's.
-std::string bracketed_efficiency(const SpeedUp* speed_up) {
-  if (speed_up == nullptr || !speed_up->efficiency) return "";
-  const std::string text = percent_if_known(speed_up->efficiency);
-  return speed_up->lost ? "(" + text + ")" : text;
+Cell efficiency_cell(const PointExplanation& point) {
+  const SpeedUp* speed_up = point.facts->speed_up;
+  Cell cell = percent(speed_up ? speed_up->efficiency : std::nullopt);
+  if (!cell.text.empty() && speed_up->lost) cell.text = "(" + cell.text + ")";
+  return cell;
 }
 
-std::vector<std::string> make_cells(const PointExplanation& point, bool to_goal) {
-  const SpeedUp* speed_up = point.facts->speed_up;
-  std::vector<std::string> cells = {point.name, bracketed_efficiency(speed_up),
-                                    percent_if_known(point.product),
-                                    signed_percent(point.residual)};
-  const auto factor = [&](double StepEfficiency::*member, const char* bound = "") {
-    const bool is_bound = point.step && point.step->is_bound;
-    cells.push_back(
-        point.step ? fmt::format("{}{:.3f}", is_bound ? bound : "", (*point.step).*member) : "");
-  };
-  factor(&StepEfficiency::input);
-  factor(&StepEfficiency::launch);
-  factor(&StepEfficiency::transfer, "≥");
-  factor(&StepEfficiency::serialization, "≤");
-  factor(&StepEfficiency::load_balance);
-  cells.push_back(point.computation_scaling ? fmt::format("{:.3f}", *point.computation_scaling)
-                                            : "");
-  if (to_goal) {
-    cells.push_back(point.samples_to_goal ? fmt::format("{:.3f}", *point.samples_to_goal) : "");
+std::string label_text(const PointExplanation& point) {
+  return point.by_means.empty() ? point.label : point.by_means + "?";
+}
+
+std::vector<PointExplanation> points_in_order(const Explanation& explanation) {
+  std::vector<PointExplanation> points;
+  for (const RowFacts& row :
+       reading_order(explanation.study, explanation.comparison, explanation.facts)) {
+    for (const PointExplanation& point : explanation.points) {
+      if (point.facts->row == row.row) points.push_back(point);
+    }
   }
-  cells.push_back(point.by_means.empty() ? point.label : point.by_means + "?");
-  return cells;
+  return points;
+}
+
+Table make_rows(const std::vector<PointExplanation>& points) {
+  using Row = const PointExplanation&;
+  ColumnsOf<PointExplanation> columns;
+  const auto add_factor = [&](const char* key, const char* heading, double StepEfficiency::*member,
+                              const char* bound = "") {
+    columns
+        .real(key, heading,
+              [=](Row point) {
+                if (!point.step) return Cell{};
+                Cell cell = number((*point.step).*member, 3);
+                if (point.step->is_bound) cell.text.insert(0, bound);
+                return cell;
+              })
+        .detail(1);
+  };
+  columns.text("point", "point", &PointExplanation::name)
+      .whole("gpus", "", [](Row point) { return point.facts->run().gpus; })
+      .programs()
+      .real("efficiency", "efficiency", efficiency_cell)
+      .text("held_back_by", "held back by", label_text)
+      .text("label", "", &PointExplanation::label)
+      .programs()
+      .text("label_by_means", "", &PointExplanation::by_means)
+      .programs()
+      .text("because", "", &PointExplanation::because)
+      .programs()
+      .real("product", "product", [](Row point) { return percent(point.product); })
+      .real("residual", "rest", [](Row point) {
+        if (!point.residual) return Cell{};
+        return Cell{fmt::format("{:+.1f} %", *point.residual * 100), point.residual};
+      });
+  add_factor("input", "input", &StepEfficiency::input);
+  add_factor("launch", "launch", &StepEfficiency::launch);
+  add_factor("transfer", "transfer", &StepEfficiency::transfer, "≥");
+  add_factor("serialization", "seriali-\nzation", &StepEfficiency::serialization, "≤");
+  add_factor("load_balance", "load\nbalance", &StepEfficiency::load_balance);
+  return columns
+      .real("computation_scaling", "computation\nscaling",
+            [](Row point) { return number(point.computation_scaling, 3); })
+      .detail(1)
+      .real("samples_to_goal", "samples\nto goal",
+            [](Row point) { return number(point.samples_to_goal, 3); })
+      .detail(1)
+      .flag("transfer_is_bound", [](Row point) { return point.step && point.step->is_bound; })
+      .table(points, "");  // JSON has more of the points
 }
 
 std::string counterfactual_text(const Counterfactual& what) {
@@ -133,7 +165,7 @@ std::vector<std::string> make_sentences(const SeriesExplanation& series) {
 std::vector<std::string> make_sentences(const PointExplanation& point) {
   std::vector<std::string> sentences;
   if (!point.because.empty()) {
-    const std::string label = point.by_means.empty() ? point.label : point.by_means + "?";
+    const std::string label = label_text(point);
     sentences.push_back(point.name + (label.empty() ? ": " : ": " + label + ": ") + point.because);
   }
   for (const Counterfactual& what : point.counterfactuals) {
@@ -213,34 +245,15 @@ Json to_json(const Counterfactual& what) {
   return json;
 }
 
-Json to_json(const PointExplanation& point) {
-  const SpeedUp* speed_up = point.facts->speed_up;
-  Json json = {{"point", point.name},
-               {"gpus", point.facts->run().gpus},
-               {"label", point.label.empty() ? Json(nullptr) : Json(point.label)},
-               {"label_by_means", point.by_means.empty() ? Json(nullptr) : Json(point.by_means)},
-               {"because", point.because},
-               {"efficiency", speed_up ? Json(*speed_up->efficiency) : Json(nullptr)},
-               {"product", number_or_null(point.product)},
-               {"residual", number_or_null(point.residual)},
-               {"computation_scaling", number_or_null(point.computation_scaling)},
-               {"samples_to_goal", number_or_null(point.samples_to_goal)},
-               {"lost", point.lost ? to_json(*point.lost, "share") : Json(nullptr)},
-               {"losses", Json::object()},
-               {"counterfactuals", Json::array()}};
-  for (const Loss& loss : point.losses) json["losses"][loss.label] = to_json(loss.share, "share");
-  if (point.step) {
-    json["transfer_is_bound"] = point.step->is_bound;
-    json["input"] = point.step->input;
-    json["launch"] = point.step->launch;
-    json["transfer"] = point.step->transfer;
-    json["serialization"] = point.step->serialization;
-    json["load_balance"] = point.step->load_balance;
-  }
+// What the row has no columns for.
+void add_losses(Json& row, const PointExplanation& point) {
+  row["lost"] = point.lost ? to_json(*point.lost, "share") : Json(nullptr);
+  row["losses"] = Json::object();
+  for (const Loss& loss : point.losses) row["losses"][loss.label] = to_json(loss.share, "share");
+  row["counterfactuals"] = Json::array();
   for (const Counterfactual& what : point.counterfactuals) {
-    json["counterfactuals"].push_back(to_json(what));
+    row["counterfactuals"].push_back(to_json(what));
   }
-  return json;
 }
 
 Json to_json(const SeriesExplanation& series) {
@@ -257,66 +270,50 @@ Json to_json(const SeriesExplanation& series) {
 
 }  // namespace
 
-ExplanationView make_view(const Explanation& explanation) {
-  ExplanationView view;
-  view.warnings = explanation.study.warnings;
-  for (const Finding& finding : explanation.unlike) view.first.push_back(finding.text);
-  view.table = {{"point", "efficiency", "product", "rest", "input", "launch", "transfer",
-                 "serialization", "load balance", "computation scaling"}};
-  const bool to_goal = !explanation.study.goal.empty();
-  if (to_goal) view.table.front().emplace_back("samples to goal");
-  view.table.front().emplace_back("label");
-  const auto append = [](std::vector<std::string>& all, const std::vector<std::string>& more) {
-    all.insert(all.end(), more.begin(), more.end());
-  };
-  for (const PointExplanation& point : explanation.points) {
-    view.table.push_back(make_cells(point, to_goal));
-    append(view.points, make_sentences(point));
+Section explanation_section(const Explanation& explanation) {
+  const std::vector<PointExplanation> ordered = points_in_order(explanation);
+  Section section{.title = fmt::format("{}; base {}", explanation.title, explanation.base),
+                  .warnings = explanation.study.warnings,
+                  .table = make_rows(ordered),
+                  .plots = loss_plots(explanation),
+                  .notes = legend(explanation)};
+  Json points = to_json(section.table), all_series = Json::array();
+  Section part{.title = "Point by point", .shown = Visibility::in_detail};
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    add_losses(points[i], ordered[i]);
+    for (std::string& each : make_sentences(ordered[i])) {
+      part.findings.emplace_back(std::move(each));
+    }
   }
+  std::vector<std::string> findings;
+  for (const Finding& finding : explanation.unlike) findings.push_back(finding.text);
   for (const SeriesExplanation& series : explanation.series) {
-    append(view.series, make_sentences(series));
+    all_series.push_back(to_json(series));
+    std::ranges::move(make_sentences(series), std::back_inserter(findings));
   }
-  append(view.series, explanation.lacks_cpu);
-  for (const Finding& cause : explanation.causes) view.series.push_back(cause.text);
-  view.notes = legend(explanation);
-  return view;
+  std::ranges::copy(explanation.lacks_cpu, std::back_inserter(findings));
+  for (const Finding& cause : explanation.causes) findings.push_back(cause.text);
+  for (std::string& each : each_once(findings)) section.findings.emplace_back(std::move(each));
+  if (!part.findings.empty()) section.parts.push_back(std::move(part));
+  section.facts = make_facts({{"base", explanation.base},
+                              {"points", points},
+                              {"series", all_series},
+                              {"unlike_runs", to_json(explanation.unlike)},
+                              {"causes", to_json(explanation.causes)},
+                              {"cpu_for_communication", explanation.lacks_cpu}});
+  return section;
 }
 
-std::string explanation_text(const Explanation& explanation, std::size_t width) {
-  const ExplanationView view = make_view(explanation);
-  std::string text =
-      wrapped(fmt::format("{}; base {}", explanation.title, explanation.base), width) + '\n';
-  for (const std::string& warning : view.warnings) text += wrapped("Warning: " + warning, width);
-  if (!view.warnings.empty()) text += '\n';
-  for (const std::string& sentence : view.first) text += wrapped(sentence, width) + '\n';
-  text += aligned(view.table, 1, width) + '\n';
-  for (const auto* sentences : {&view.points, &view.series}) {
-    for (const std::string& sentence : *sentences) text += wrapped(sentence, width);
-    if (!sentences->empty()) text += '\n';
-  }
-  for (const std::string& note : view.notes) text += wrapped(note, width, "- ");
-  return text;
-}
-
-std::string explanations_json(const std::vector<Explanation>& explanations) {
-  Json all = Json::array();
+Document explanation_document(const std::vector<Explanation>& explanations) {
+  Document document{.name = "explanation",
+                    .title = "Where the efficiency went",
+                    .is_brief = true,
+                    .list = "explanations",
+                    .schema = 2};
   for (const Explanation& explanation : explanations) {
-    Json points = Json::array(), all_series = Json::array();
-    for (const PointExplanation& point : explanation.points) points.push_back(to_json(point));
-    for (const SeriesExplanation& series : explanation.series)
-      all_series.push_back(to_json(series));
-    all.push_back({{"title", explanation.title},
-                   {"base", explanation.base},
-                   {"points", points},
-                   {"series", all_series},
-                   {"warnings", explanation.study.warnings},
-                   {"unlike_runs", to_json(explanation.unlike)},
-                   {"causes", to_json(explanation.causes)},
-                   {"cpu_for_communication", explanation.lacks_cpu},
-                   {"notes", explanation.notes}});
+    document.sections.push_back(explanation_section(explanation));
   }
-  const Json document = {{"schema", 2}, {"explanations", all}};
-  return json_text(document, 2) + '\n';
+  return document;
 }
 
 }  // namespace paceline

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/document/document.h"
 #include "analysis/study/comparison.h"
 #include "analysis/study/contrast.h"
-#include "engine/core/json.h"
 
 namespace paceline {
 
@@ -78,10 +78,7 @@ std::string fastest_sentence(const Study& study, const Best& best);
 // The same for each system that has several rows: "A CPU: bucket_mb: fastest: ..."
 std::vector<std::string> fastest_sentences(const Study& study);
 
-// The answer in one or two sentences, and the points nearby.
-std::string best_answer(const Study& study, const Best& best);
-// The same with a title and warnings about the runs, in lines of at most `width` columns.
-std::string best_text(const Study& study, const Best& best, std::size_t width = 300);
+// The answer in one or two sentences, and the points nearby. `notes`: about the records. JSON:
 // {"schema": 1, "within", "least", "compared", "decided", "best", "alike": [names], "smallest",
 // "smallest_by_mean", "undecided": [..], "warnings": [..],
 // "unjudged": [names], "left_aside": [{"name", "why"}], "points": [{"name", "nodes", "ntasks",
@@ -89,6 +86,7 @@ std::string best_text(const Study& study, const Best& best, std::size_t width = 
 // "over_best", "over_best_low", "over_best_high", "interval", "trimmed_over_best", "verdict", and
 // with "least" "amount",
 // "amount_over_best", "amount_over_best_low", "amount_over_best_high"}]}
-Json best_json(const Study& study, const Best& best);
+Document best_document(const Study& study, const Best& best,
+                       const std::vector<std::string>& notes = {});
 
 }  // namespace paceline

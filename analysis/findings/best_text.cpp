@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "analysis/document/columns.h"
 #include "analysis/findings/best.h"
 #include "analysis/study/labels.h"
 #include "engine/core/enum_names.h"
@@ -45,71 +46,80 @@ std::string percent_text(const Estimate& ratio) {
   return text;
 }
 
-// "12.3 Wh, -31.2 % [-33.0, -29.1] of the best's"; says so where the runs cannot tell.
-std::string amount_text(const Best& best, const NearPoint& point) {
-  if (!best.least || !point.amount) return "";
-  std::string text =
-      fmt::format("{:.4g} {}, ", point.amount->value / best.least->scale, best.least->unit);
-  if (point.row == best.best.row) return text;
-  const Estimate& ratio = point.amount_over_best.estimate;
-  text += percent_text(ratio) + " against the best's";
-  const bool is_distinct = ratio.interval && ratio.count >= kFewestRuns &&
-                           (ratio.interval->high < 1 || ratio.interval->low > 1);
-  return text + (is_distinct ? ", " : " (the runs cannot distinguish them), ");
+// In percent more than the best, for people; as a ratio for programs.
+Cell over_cell(const Estimate& ratio) {
+  return {percent_text(ratio), ratio.value, ratio.interval};
 }
 
-std::string format_line(const Study& study, const Best& best, const NearPoint& point) {
-  const Row& row = study.rows[point.row];
-  std::string over = percent_text(point.over_best.estimate);
-  if (point.trimmed_over_best) {
-    over += " (without the extreme runs " + percent_text(*point.trimmed_over_best) + ")";
+Table make_rows(const Study& study, const Best& best) {
+  using Row = const NearPoint&;
+  ColumnsOf<NearPoint> columns;
+  const auto row_of = [&](Row point) -> const auto& {
+    return study.rows[point.row];
+  };
+  const auto run_of = [=](Row point) -> const Run& { return row_of(point).first(); };
+  const auto mean = [&, row_of](const RunFact& fact) {
+    return [&, row_of, fact](Row point) {
+      std::vector<double> values;
+      for (const Run& run : row_of(point).runs) {
+        if (const auto value = fact(run)) values.push_back(*value);
+      }
+      if (values.empty()) return Cell{};
+      return Cell{cost_text(study, best, point), geometric_mean(values).value};
+    };
+  };
+  columns.text("name", "point", &NearPoint::name)
+      .real("fit_seconds", "time", mean(&Run::fit_seconds))
+      .set(&Column::shown, !best.rates)
+      .real("samples_per_second", "rate", mean(&Run::samples_per_second))
+      .set(&Column::shown, best.rates)
+      .interval("over_best", "time over\nthe best",
+                [](Row point) { return over_cell(point.over_best.estimate); })
+      .real("trimmed_over_best", "without the\nextreme runs", [](Row point) {
+        return point.trimmed_over_best ? over_cell(*point.trimmed_over_best) : Cell{};
+      });
+  if (best.least) {
+    columns
+        .real("amount", best.least->name,
+              [&](Row point) {
+                if (!point.amount) return Cell{};
+                const double amount = point.amount->value / best.least->scale;
+                return Cell{fmt::format("{:.4g} {}", amount, best.least->unit), amount};
+              })
+        .interval("amount_over_best", best.least->name + "\nover the best", [&](Row point) {
+          if (!point.amount) return Cell{};
+          if (point.row == best.best.row) return Cell{"", 1};
+          return over_cell(point.amount_over_best.estimate);
+        });
   }
-  return fmt::format("  {}: {}{}, {} over the best, {}, {}\n", point.name, amount_text(best, point),
-                     cost_text(study, best, point), over,
-                     counted(units_in(row), row.pooled ? "session" : "run"),
-                     to_string(point.limit_verdict));
-}
-
-Json to_json(const Study& study, const Best& best, const NearPoint& point) {
-  const Row& row = study.rows[point.row];
-  const Run& run = row.first();
-  const auto whole = [](const std::optional<int>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  const auto mean = [&](std::optional<double> Run::*quantity) {
-    std::vector<double> values;
-    for (const Run& each : row.runs) {
-      if (each.*quantity) values.push_back(*(each.*quantity));
-    }
-    return values.empty() ? Json(nullptr) : Json(geometric_mean(values).value);
-  };
-  const auto& interval = point.over_best.estimate.interval;
-  Json json = {{"name", point.name},
-               {"nodes", whole(run.nodes)},
-               {"ntasks", whole(run.ntasks)},
-               {"cpus_per_task", whole(run.cpus_per_task)},
-               {"gpus", run.gpus},
-               {"cpus", point.cpus > 0 ? Json(point.cpus) : Json(nullptr)},
-               {"backend", run.backend},
-               {"runs", row.runs.size()},
-               {"fit_seconds", mean(&Run::fit_seconds)},
-               {"samples_per_second", mean(&Run::samples_per_second)},
-               {"over_best", point.over_best.estimate.value},
-               {"over_best_low", interval ? Json(interval->low) : Json(nullptr)},
-               {"over_best_high", interval ? Json(interval->high) : Json(nullptr)},
-               {"interval", !interval                                   ? "none"
-                            : point.over_best.kind == RatioKind::paired ? "paired"
-                                                                        : "welch"},
-               {"trimmed_over_best",
-                point.trimmed_over_best ? Json(point.trimmed_over_best->value) : Json(nullptr)},
-               {"verdict", to_string(point.limit_verdict)}};
-  if (!best.least || !point.amount) return json;
-  const Estimate& ratio = point.amount_over_best.estimate;
-  json["amount"] = point.amount->value / best.least->scale;
-  json["amount_over_best"] = point.row == best.best.row ? 1 : ratio.value;
-  json["amount_over_best_low"] = ratio.interval ? Json(ratio.interval->low) : Json(nullptr);
-  json["amount_over_best_high"] = ratio.interval ? Json(ratio.interval->high) : Json(nullptr);
-  return json;
+  return columns
+      .text("verdict", "verdict", [](Row point) { return to_string(point.limit_verdict); })
+      .text("interval", "",
+            [](Row point) {
+              return !point.over_best.estimate.interval          ? "none"
+                     : point.over_best.kind == RatioKind::paired ? "paired"
+                                                                 : "welch";
+            })
+      .programs()
+      .whole("runs", "runs", [=](Row point) { return row_of(point).runs.size(); })
+      .layout()
+      .whole("gpus", "gpus", [=](Row point) { return run_of(point).gpus; })
+      .layout()
+      .real("cpus", "CPUs",
+            [](Row point) {
+              return number(point.cpus > 0 ? std::optional(point.cpus) : std::nullopt, 0);
+            })
+      .layout()
+      .whole("cpus_per_task", "cpus-\nper-task",
+             [=](Row point) { return run_of(point).cpus_per_task; })
+      .layout()
+      .whole("ntasks", "ntasks", [=](Row point) { return run_of(point).ntasks; })
+      .layout()
+      .whole("nodes", "nodes", [=](Row point) { return run_of(point).nodes; })
+      .layout()
+      .text("backend", "backend", [=](Row point) { return run_of(point).backend; })
+      .layout()
+      .table(best.points, "points");
 }
 
 // "2.23 to 2.53 s"
@@ -213,94 +223,93 @@ std::vector<std::string> fastest_sentences(const Study& study) {
   return sentences;
 }
 
-std::string best_text(const Study& study, const Best& best, std::size_t width) {
-  std::string text =
-      wrapped(fmt::format("{}: the {} within {:g} % of the best {}", study_title(study),
-                          best.least ? "point of least " + best.least->name : "smallest point",
-                          100 * best.within, best.rates ? "rate" : "time"),
-              width);
-  for (const std::string& warning : study.warnings) text += wrapped("Warning: " + warning, width);
-  text += '\n';
-  for (const std::string& line : split(best_answer(study, best), '\n')) {
-    if (line.empty()) continue;
-    const bool is_point = line.starts_with("  ");
-    text += is_point ? wrapped(line.substr(2), width, "  ", 4) : wrapped(line, width);
-  }
-  return text;
-}
+namespace {
 
-std::string best_answer(const Study& study, const Best& best) {
+// The answer in a few sentences.
+std::vector<Statement> make_answer(const Study& study, const Best& best) {
   const std::string of_less = best.least ? " of less " + best.least->name : "";
-  const char* noun = best.least ? "point" : "smaller point";
-  std::string text = fastest_sentence(study, best) + '\n';
-  if (best.least) text += "the fastest:\n" + format_line(study, best, best.best);
+  const std::string noun = best.least ? "point" : "smaller point";
+  const std::string smallest = best.least ? "least " + best.least->name : "smallest";
+  std::vector<Statement> answer = {fastest_sentence(study, best)};
   if (!has_smaller(best)) {
-    text += best.least
-                ? fmt::format("no point{} takes less {}\n", scope_text(best), best.least->name)
-                : "no point is smaller\n";
+    answer.emplace_back(
+        best.least ? fmt::format("no point{} takes less {}", scope_text(best), best.least->name)
+                   : "no point is smaller");
   } else if (best.smallest.row == best.best.row) {
     const bool is_distinct = best.alike.empty() && best.unjudged.empty();
-    text += fmt::format(
-        "no {}{} is certainly within {:g} %: {}\n", noun, of_less, 100 * best.within,
+    answer.emplace_back(fmt::format(
+        "no {}{} is certainly within {:g} %: {}", noun, of_less, 100 * best.within,
         is_distinct
             ? "use the fastest"
-            : "until more repeats decide, " + best.best.name + " is the fastest by its mean");
+            : "until more repeats decide, " + best.best.name + " is the fastest by its mean"));
   } else {
-    text += (best.least ? "least " + best.least->name + ", by the means:\n" : "smallest:\n") +
-            format_line(study, best, best.smallest);
+    answer.emplace_back(smallest + (best.least ? ", by the means: " : ": ") + best.smallest.name);
   }
-  if (best.undecided.empty()) return text;
+  if (best.undecided.empty()) return answer;
   if (best.by_mean.row != best.smallest.row) {
-    text += (best.least ? "least " + best.least->name : "smallest") +
-            " by the means alone, which decides nothing:\n" +
-            format_line(study, best, best.by_mean);
+    answer.emplace_back(smallest +
+                        " by the means alone, which decides nothing: " + best.by_mean.name);
   }
+  std::vector<std::string> near;
   std::size_t far = 0;
-  std::string near;
   for (const NearPoint& point : best.undecided) {
     if (!may_be_within(point, best.within)) {
       ++far;
     } else if (point.row != best.by_mean.row) {
-      near += format_line(study, best, point);
+      near.push_back(point.name);
     }
   }
-  if (!near.empty()) text += noun + ("s" + of_less) + " that may be within:\n" + near;
-  if (far > 0) {
-    text += fmt::format("{}{}, of {}, by their means beyond\n", counted(far, noun), of_less,
-                        best.doubt.text());
+  if (!near.empty()) {
+    answer.emplace_back(noun + "s" + of_less + " that may be within: " + join(near, "; "));
   }
-  return text + "run more repeats of these and of the best to decide\n";
+  if (far > 0) {
+    answer.emplace_back(fmt::format("{}{}, of {}, by their means beyond", counted(far, noun),
+                                    of_less, best.doubt.text()));
+  }
+  answer.emplace_back("run more repeats of these and of the best to decide");
+  return answer;
 }
 
-Json best_json(const Study& study, const Best& best) {
-  const auto point_names = [](const std::vector<NearPoint>& points) {
-    Json names = Json::array();
-    for (const NearPoint& point : points) names.push_back(point.name);
-    return names;
+Json best_facts(const Study& study, const Best& best, const Table& table) {
+  const Json rows = to_json(table);
+  const auto row = [&](const NearPoint& point) {
+    const auto it = std::ranges::find(best.points, point.row, &NearPoint::row);
+    return rows[static_cast<std::size_t>(it - best.points.begin())];
   };
-  const auto list = [&](const std::vector<NearPoint>& points) {
-    Json json = Json::array();
-    for (const NearPoint& point : points) json.push_back(to_json(study, best, point));
-    return json;
-  };
-  Json left_aside = Json::array();
+  Json left_aside = Json::array(), alike = Json::array(), undecided = Json::array();
+  for (const NearPoint& point : best.alike) alike.push_back(point.name);
+  for (const NearPoint& point : best.undecided) undecided.push_back(row(point));
   for (const LeftAside& each : best.left_aside) {
     left_aside.push_back({{"name", each.name}, {"why", each.why}});
   }
-  return {{"schema", 1},
-          {"within", best.within},
+  return {{"within", best.within},
           {"least", best.least ? Json(best.least->name) : Json(nullptr)},
           {"compared", best.rates ? "samples_per_second" : "fit_seconds"},
           {"decided", best.undecided.empty() && best.unjudged.empty()},
-          {"best", to_json(study, best, best.best)},
-          {"alike", point_names(best.alike)},
-          {"smallest", to_json(study, best, best.smallest)},
-          {"smallest_by_mean", to_json(study, best, best.by_mean)},
-          {"undecided", list(best.undecided)},
+          {"best", row(best.best)},
+          {"alike", std::move(alike)},
+          {"smallest", row(best.smallest)},
+          {"smallest_by_mean", row(best.by_mean)},
+          {"undecided", std::move(undecided)},
           {"unjudged", best.unjudged},
           {"warnings", study.warnings},
-          {"left_aside", std::move(left_aside)},
-          {"points", list(best.points)}};
+          {"left_aside", std::move(left_aside)}};
+}
+
+}  // namespace
+
+Document best_document(const Study& study, const Best& best,
+                       const std::vector<std::string>& notes) {
+  Document document{.name = "best", .warnings = study.warnings};
+  document.title = fmt::format("{}: the {} within {:g} % of the best {}", study_title(study),
+                               best.least ? "point of least " + best.least->name : "smallest point",
+                               100 * best.within, best.rates ? "rate" : "time");
+  Section& section = document.sections.emplace_back();
+  section.table = make_rows(study, best);
+  section.findings = make_answer(study, best);
+  section.notes = notes;
+  document.facts = make_facts(best_facts(study, best, section.table));
+  return document;
 }
 
 }  // namespace paceline

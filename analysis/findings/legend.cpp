@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "analysis/document/columns.h"
 #include "analysis/study/comparison.h"
 #include "analysis/study/contrast.h"
 #include "engine/core/text.h"

@@ -12,9 +12,6 @@
 
 namespace paceline {
 
-// A wider side of an interval, over the value, is no margin: the table gives both ends.
-inline constexpr double kWideMargin = 0.25;
-
 // Interval and its kind, fit seconds, base with its absolute value, scaling type, warm-up,
 // source of published rows; then the notes of the study.
 std::vector<std::string> legend(const Study& study, const Comparison& comparison,

@@ -40,12 +40,8 @@ std::string study_names(const Subject& subject) {
 
 // study="quick"
 std::string label(const char* name, const std::string& value) {
-  std::string text;
-  for (const char c : value) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c == '\n' ? ' ' : c;
-  }
-  return fmt::format("{}=\"{}\"", name, text);
+  return fmt::format("{}=\"{}\"", name,
+                     escaped(value, {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', " "}}));
 }
 
 std::string metric_labels(const Subject& subject) {

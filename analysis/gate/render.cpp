@@ -8,11 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/document/columns.h"
 #include "analysis/gate/quantity.h"
-#include "analysis/render/render.h"
 #include "analysis/statistics/anytime.h"
 #include "engine/core/json.h"
-#include "engine/core/output.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -20,21 +19,27 @@ namespace paceline {
 namespace {
 
 // What our own files begin with.
-constexpr char kMarkdownBeginning[] = "## gate: ";
+constexpr char kMarkdownBeginning[] = "# gate: ";
 constexpr char kJunitBeginning[] =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
     "<testsuites>\n"
     "<testsuite name=\"paceline gate: ";
 
-std::string one_value(const std::optional<double>& value, const QuantityInfo& info) {
-  return value ? value_text(*value, info) : "";
+Cell value_cell(const std::optional<double>& value, const QuantityInfo& info) {
+  return value ? Cell{value_text(*value, info), value} : Cell{};
 }
 
-std::string interval_text(const Check& check, const QuantityInfo& info) {
-  if (!check.interval) return "";
+// "+10.0 % [+9.0 %, +11.0 %]".
+Cell change_cell(const Check& check) {
+  const QuantityInfo& info = quantity_info(check.quantity);
+  if (!check.change) return {};
+  Cell cell{signed_change_text(*check.change, info), check.change, check.interval};
+  if (!check.interval) return cell;
   auto [low, high] = *check.interval;
   if (!info.more_is_worse) std::swap(low, high);
-  return fmt::format("[{}, {}]", signed_change_text(low, info), signed_change_text(high, info));
+  cell.text +=
+      fmt::format(" [{}, {}]", signed_change_text(low, info), signed_change_text(high, info));
+  return cell;
 }
 
 std::string sentence(const Check& check) {
@@ -52,52 +57,24 @@ std::string sentence(const Check& check) {
   return (was_suspect ? "confirmed by" : "seen in") + (" fresh runs: " + check.reason) + first;
 }
 
-// Checks of one verdict and reason, said once.
-struct Said {
-  Verdict verdict;
-  std::string text;
-  std::vector<std::string> of;  // "time of mnist-cnn gpus=2"
-};
-
-std::vector<Said> collect_statements(const Judgement& judgement) {
-  std::vector<Said> all;
-  for (const Check& check : judgement.checks) {
-    const std::string text = sentence(check);
-    if (text.empty()) continue;
-    const std::string of =
-        fmt::format("{} of {}", quantity_info(check.quantity).heading, check.subject);
-    const auto it = std::find_if(all.begin(), all.end(), [&](const Said& said) {
-      return said.verdict == check.verdict && said.text == text;
-    });
-    if (it == all.end()) {
-      all.push_back({check.verdict, text, {of}});
-    } else {
-      it->of.push_back(of);
-    }
-  }
-  return all;
-}
-
-std::string join_subjects(const Said& said) {
+// Checks of one verdict and reason, said once: "regression: time of mnist-cnn gpus=2: ...".
+std::vector<Statement> collect_statements(const Judgement& judgement) {
   constexpr std::size_t kShown = 3;
-  return join_first(kShown, said.of, "; ");
-}
-
-const std::vector<std::string> kHeadings = {"quantity", "point",  "baseline",
-                                            "current",  "change", "95 % interval",
-                                            "p (Holm)", "runs",   "verdict"};
-
-std::vector<std::string> make_cells(const Check& check) {
-  const QuantityInfo& info = quantity_info(check.quantity);
-  return {std::string(info.heading),
-          check.subject,
-          one_value(check.baseline, info),
-          one_value(check.current, info),
-          check.change ? signed_change_text(*check.change, info) : "",
-          interval_text(check, info),
-          check.evidence == Evidence::none ? "" : p_text(check.adjusted_p),
-          fmt::format("{} + {}", check.baseline_runs, check.current_runs),
-          std::string(to_string(check.verdict))};
+  std::vector<std::pair<std::pair<Verdict, std::string>, std::vector<std::string>>> all;
+  for (const Check& check : judgement.checks) {
+    const std::pair said(check.verdict, sentence(check));
+    if (said.second.empty()) continue;
+    const auto it = std::ranges::find(all, said, &decltype(all)::value_type::first);
+    (it == all.end() ? all.emplace_back(said, std::vector<std::string>()) : *it)
+        .second.push_back(
+            fmt::format("{} of {}", quantity_info(check.quantity).heading, check.subject));
+  }
+  std::vector<Statement> statements;
+  for (const auto& [said, checks] : all) {
+    statements.emplace_back(fmt::format("{}: {}: {}", to_string(said.first),
+                                        join_first(kShown, checks, "; "), said.second));
+  }
+  return statements;
 }
 
 // Time always; the rest where there is something to see.
@@ -106,12 +83,57 @@ bool is_shown(const Check& check) {
          check.is_worse_below_threshold;
 }
 
-std::vector<const Check*> shown(const Judgement& judgement) {
-  std::vector<const Check*> checks;
-  for (const Check& check : judgement.checks) {
-    if (is_shown(check)) checks.push_back(&check);
-  }
-  return checks;
+Table make_rows(const Judgement& judgement, const GateSides& sides) {
+  using Row = const Check&;
+  const auto info = [](Row check) -> const QuantityInfo& { return quantity_info(check.quantity); };
+  const auto number = [](std::optional<double> Check::*value) {
+    return [=](Row check) { return Cell{"", check.*value}; };
+  };
+  const auto share = [](double Check::*value) {
+    return [=](Row check) { return Cell{"", check.*value}; };
+  };
+  Table table =
+      ColumnsOf<Check>()
+          .text("subject", "point", &Check::subject)
+          .text("heading", "quantity", [=](Row check) { return std::string(info(check).heading); })
+          .text("quantity", "", [=](Row check) { return std::string(info(check).key); })
+          .programs()
+          .real("baseline", sides.baseline,
+                [=](Row check) { return value_cell(check.baseline, info(check)); })
+          .real("current", sides.current,
+                [=](Row check) { return value_cell(check.current, info(check)); })
+          .interval("change", "change\n[95 % interval]", change_cell)
+          .text("verdict", "verdict",
+                [](Row check) { return std::string(to_string(check.verdict)); })
+          .real("p_adjusted", "p\n(Holm)",
+                [](Row check) {
+                  const bool is_known = check.evidence != Evidence::none;
+                  return Cell{is_known ? p_text(check.adjusted_p) : "", check.adjusted_p};
+                })
+          .whole("baseline_runs", sides.baseline + "\nruns", &Check::baseline_runs)
+          .layout()
+          .whole("current_runs", sides.current + "\nruns", &Check::current_runs)
+          .layout()
+          .text("evidence", "", [](Row check) { return std::string(to_string(check.evidence)); })
+          .programs()
+          .text("reason", "", sentence)
+          .programs()
+          .real("threshold", "", share(&Check::threshold))
+          .programs()
+          .real("p", "", share(&Check::p))
+          .programs()
+          .flag("worse_below_threshold", &Check::is_worse_below_threshold)
+          .whole("busy_left_aside", "", &Check::busy_left_aside)
+          .programs()
+          .whole("outlying_left_aside", "", &Check::outlying_left_aside)
+          .programs()
+          .flag("fresh", &Check::is_fresh)
+          .real("first_change", "", number(&Check::first_change))
+          .programs()
+          .table(judgement.checks, "checks");
+  table.naming = 2;
+  for (const Check& check : judgement.checks) table.is_detail.push_back(!is_shown(check));
+  return table;
 }
 
 // "28 checks: 25 passed (3 certainly worse, below the threshold), 1 undecided, 2 regressions"
@@ -219,58 +241,15 @@ std::string headline(const Judgement& judgement, const GateSides& sides) {
                      called(sides.baseline, sides.baseline_place));
 }
 
-std::string wrap_sentence(const std::string& sentence, const TextStyle& style) {
-  return wrapped(printable(sentence), style.width);
-}
-
+// XML 1.0 has no other control characters.
 std::string xml(const std::string& text) {
-  std::string escaped;
-  for (const char c : printable(text, "\n\t")) {  // XML 1.0 has no other control characters
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
-    } else if (c == '"') {
-      escaped += "&quot;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
+  return escaped(printable(text, "\n\t"),
+                 {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
 }
 
 // Of a workflow command's message.
 std::string command_text(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    escaped += c == '%' ? "%25" : c == '\r' ? "%0D" : c == '\n' ? "%0A" : std::string(1, c);
-  }
-  return escaped;
-}
-
-Json to_json(const Check& check) {
-  return {{"subject", check.subject},
-          {"quantity", quantity_info(check.quantity).key},
-          {"verdict", to_string(check.verdict)},
-          {"evidence", to_string(check.evidence)},
-          {"reason", sentence(check)},
-          {"baseline", number_or_null(check.baseline)},
-          {"current", number_or_null(check.current)},
-          {"change", number_or_null(check.change)},
-          {"change_low", check.interval ? Json(check.interval->low) : Json(nullptr)},
-          {"change_high", check.interval ? Json(check.interval->high) : Json(nullptr)},
-          {"threshold", check.threshold},
-          {"p", check.p},
-          {"p_adjusted", check.adjusted_p},
-          {"baseline_runs", check.baseline_runs},
-          {"current_runs", check.current_runs},
-          {"worse_below_threshold", check.is_worse_below_threshold},
-          {"busy_left_aside", check.busy_left_aside},
-          {"outlying_left_aside", check.outlying_left_aside},
-          {"fresh", check.is_fresh},
-          {"first_change", number_or_null(check.first_change)}};
+  return escaped(text, {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}});
 }
 
 // What CI systems show as the duration of a test: the mean seconds of a run of the current side.
@@ -293,82 +272,32 @@ std::string junit_case(const Check& check) {
   return fmt::format(
       "{0}>\n    <{1} message=\"{2}\" type=\"{3}\">{4} against {5}: {2}</{1}>\n  </testcase>\n",
       begin, check.verdict == Verdict::regression ? "failure" : "error", reason,
-      to_string(check.verdict), xml(one_value(check.current, info)),
-      xml(one_value(check.baseline, info)));
+      to_string(check.verdict), xml(value_cell(check.current, info).text),
+      xml(value_cell(check.baseline, info).text));
 }
 
 }  // namespace
 
-std::string gate_text(const Judgement& judgement, const GateSides& sides, const TextStyle& style) {
-  const char* bold = style.colours ? kBold : "";
-  const char* plain = style.colours ? kPlain : "";
-  std::vector<std::vector<std::string>> rows = {kHeadings};
-  rows[0][2] = sides.baseline;
-  rows[0][3] = sides.current;
-  for (const Check* check : shown(judgement)) rows.push_back(make_cells(*check));
-  std::string text =
-      fmt::format("{}{}{}", bold, wrap_sentence(headline(judgement, sides), style), plain);
-  for (const std::string& warning : judgement.warnings) {
-    text += wrap_sentence("warning: " + warning, style);
-  }
-  text += '\n' + aligned(rows, 2, style.width) + '\n';
-  const std::vector<Said> all_said = collect_statements(judgement);
-  for (const Said& said : all_said) {
-    text += wrap_sentence(
-        fmt::format("{}: {}: {}", to_string(said.verdict), join_subjects(said), said.text), style);
-  }
-  if (!all_said.empty()) text += '\n';
-  for (const std::string& note : legend(judgement)) {
-    text += wrapped(printable(note), style.width, "- ");
-  }
-  return text;
-}
-
-std::string gate_markdown(const Judgement& judgement, const GateSides& sides) {
-  std::string text = fmt::format("## {}\n\n", markdown_text(headline(judgement, sides)));
-  for (const std::string& warning : judgement.warnings) {
-    text += fmt::format("**Warning**: {}\n\n", markdown_text(warning));
-  }
-  text += '|';
-  std::vector<std::string> headings = kHeadings;
-  headings[2] = sides.baseline;
-  headings[3] = sides.current;
-  for (const std::string& heading : headings) text += fmt::format(" {} |", markdown_text(heading));
-  text += "\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";
-  for (const Check* check : shown(judgement)) {
-    text += '|';
-    for (const std::string& value : make_cells(*check))
-      text += fmt::format(" {} |", markdown_text(value));
-    text += '\n';
-  }
-  text += '\n';
-  for (const Said& said : collect_statements(judgement)) {
-    text += fmt::format("- **{}**: {}: {}\n", to_string(said.verdict),
-                        markdown_text(join_subjects(said)), markdown_text(said.text));
-  }
-  for (const std::string& note : legend(judgement))
-    text += fmt::format("- {}\n", markdown_text(note));
-  return text;
-}
-
-std::string gate_json(const Judgement& judgement, const GateSides& sides) {
-  Json checks = Json::array();
-  for (const Check& check : judgement.checks) checks.push_back(to_json(check));
-  Json document = {{"schema", 1},
-                   {"verdict", to_string(judgement.verdict())},
-                   {"confirmed", judgement.is_confirmed},
-                   {"sequential", judgement.is_sequential},
-                   {"rounds", judgement.rounds > 0 ? Json(judgement.rounds) : Json(nullptr)},
-                   {"baseline", sides.baseline_place},
-                   {"current", sides.current_place},
-                   {"warnings", judgement.warnings},
-                   {"checks", checks},
-                   {"sees", number_or_null(judgement.sees)},
-                   {"notes", judgement.notes}};
+Document gate_document(const Judgement& judgement, const GateSides& sides) {
+  Document document{
+      .name = "gate", .title = headline(judgement, sides), .warnings = judgement.warnings};
+  document.sections = {{.table = make_rows(judgement, sides),
+                        .findings = collect_statements(judgement),
+                        .notes = legend(judgement)}};
+  Json facts = {{"verdict", to_string(judgement.verdict())},
+                {"confirmed", judgement.is_confirmed},
+                {"sequential", judgement.is_sequential},
+                {"rounds", judgement.rounds > 0 ? Json(judgement.rounds) : Json(nullptr)},
+                {"baseline", sides.baseline_place},
+                {"current", sides.current_place},
+                {"warnings", judgement.warnings},
+                {"sees", number_or_null(judgement.sees)},
+                {"notes", judgement.notes}};
   for (const auto& [quantity, threshold] : judgement.proposed) {
-    document["proposed_thresholds"][std::string(quantity_info(quantity).key)] = threshold;
+    facts["proposed_thresholds"][std::string(quantity_info(quantity).key)] = threshold;
   }
-  return json_text(document, 2) + '\n';
+  document.facts = make_facts(std::move(facts));
+  return document;
 }
 
 std::string gate_junit(const Judgement& judgement, const GateSides& sides) {
@@ -434,14 +363,13 @@ std::string steadiness_text(const Judgement& judgement) {
                                         change_text(most, quantity_info(Quantity::time)));
   switch (times.verdict()) {
     case Verdict::pass:
-      return "steady enough for these thresholds: " + reach + "\n";
+      return "steady enough for these thresholds: " + reach;
     case Verdict::undecided:
-      return "not steady enough for these thresholds with so many rounds: " + reach + "\n";
+      return "not steady enough for these thresholds with so many rounds: " + reach;
     case Verdict::regression:
       break;
   }
-  return "equal runs differ beyond the noise, so something else than the build does: " + reach +
-         "\n";
+  return "equal runs differ beyond the noise, so something else than the build does: " + reach;
 }
 
 }  // namespace paceline

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/document/document.h"
 #include "analysis/gate/judge.h"
 #include "analysis/gate/side.h"
-#include "analysis/render/render.h"
 
 namespace paceline {
 
@@ -18,18 +18,16 @@ struct GateSides {
   std::string baseline_place, current_place;
 };
 
-// The verdict, all checks of time, other checks that did not pass, then the notes.
-std::string gate_text(const Judgement& judgement, const GateSides& sides, const TextStyle& style);
-std::string gate_markdown(const Judgement& judgement, const GateSides& sides);
-bool is_gate_markdown(std::string_view text);
-
-// {"schema": 1, "verdict", "confirmed", "sequential", "rounds" (null unless it went on until it was
-// decided), "baseline", "current", "checks": [{"subject", "quantity",
-// "verdict", "evidence", "reason", "baseline", "current", "change", "change_low", "change_high",
+// The verdict, all checks of time, other checks that did not pass, then the notes. JSON: {"schema":
+// 1, "verdict", "confirmed", "sequential", "rounds" (null unless it went on until it was decided),
+// "baseline", "current", "warnings", "sees", "notes", "checks": [{"subject", "quantity",
+// "baseline", "current", "change", "change_low", "change_high", "verdict", "evidence", "reason",
 // "threshold", "p", "p_adjusted", "baseline_runs", "current_runs", "worse_below_threshold",
-// "busy_left_aside", "outlying_left_aside", "fresh", "first_change"}], "sees", "notes"}. Changes:
-// positive is worse; shares of the baseline for time and loss.
-std::string gate_json(const Judgement& judgement, const GateSides& sides);
+// "busy_left_aside", "outlying_left_aside", "fresh", "first_change"}]}. Changes: positive is worse;
+// shares of the baseline for time and loss.
+Document gate_document(const Judgement& judgement, const GateSides& sides);
+// Whether it is such a document as Markdown.
+bool is_gate_markdown(std::string_view text);
 
 // One test case per check, grouped by quantity. A regression is a failure and an undecided check an
 // error, so that CI systems show both. The seconds of a check of time are those of a run of the
@@ -42,7 +40,7 @@ bool is_gate_junit(std::string_view text);
 std::string gate_annotations(const Judgement& judgement);
 
 // For a build compared with itself: whether this machine is steady enough to detect changes of time
-// at the thresholds, in one line. Empty if no check of time has an interval.
+// at the thresholds, in one sentence. Empty if no check of time has an interval.
 std::string steadiness_text(const Judgement& judgement);
 
 // Exports a study for other tools.

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/document/document.h"
 #include "analysis/gate/quantity.h"
 #include "analysis/study/study.h"
-#include "analysis/table/table.h"
 #include "results/parameters.h"
 #include "results/store.h"
 
@@ -95,12 +95,12 @@ struct ReportSide {
 // One row for each point that both have: the time of `second` over that of `first`, with its
 // interval and what the interval covers. A row without valid runs on one side is a gap. Empty if
 // they share no measured point.
-std::optional<Table> compare_sides(const ReportSide& first, const ReportSide& second);
+std::optional<Section> compare_sides(const ReportSide& first, const ReportSide& second);
 
 struct Sides {
   std::vector<ReportSide> sides;
-  std::vector<Table> comparisons;  // the first side with measured runs against each of the others
-  bool has_collectives = false;    // records of kind collective exist, and are excluded
+  std::vector<Section> comparisons;  // the first side with measured runs against each of the others
+  bool has_collectives = false;      // records of kind collective exist, and are excluded
 };
 
 // Each folder is a side; individually named records form one side together. Empty if fewer than two

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/document/columns.h"
 #include "analysis/gate/judge.h"
 #include "analysis/gate/side.h"
 #include "analysis/study/study.h"
@@ -71,80 +73,150 @@ std::string describe_cover(Evidence evidence) {
       kFewestSessions);
 }
 
-class SideTable {
+// A point that both sides have; without a check, one side has no valid runs.
+struct SharedPoint {
+  const Subject* before = nullptr;
+  const Subject* now = nullptr;
+  const Check* check = nullptr;
+
+  std::optional<Estimate> ratio() const {
+    if (!check) return std::nullopt;
+    Estimate ratio{1 + *check->change, check->interval,
+                   std::min(check->baseline_runs, check->current_runs)};
+    if (ratio.interval) {
+      ratio.interval = Interval{1 + ratio.interval->low, 1 + ratio.interval->high};
+    }
+    return ratio;
+  }
+
+  std::string origin_of_interval() const {
+    if (!check || !check->interval) return "";
+    return check->evidence == Evidence::paired     ? "rounds"
+           : check->evidence == Evidence::sessions ? "sessions"
+                                                   : "runs";
+  }
+};
+
+// Runs of too few sessions do not tell.
+const char* beside_first(const Check* check) {
+  if (!check || !check->interval) return "";
+  if (check->evidence == Evidence::apart || check->adjusted_p >= kSignificance) {
+    return "cannot tell";
+  }
+  return *check->change > 0 ? "slower" : "faster";
+}
+
+Table make_rows(const std::vector<SharedPoint>& points) {
+  using Row = const SharedPoint&;
+  const auto seconds = [](std::optional<double> Check::*value) {
+    return [=](Row r) {
+      return r.check && r.check->*value ? measured_cell(Estimate{*(r.check->*value), {}, 2})
+                                        : Cell{};
+    };
+  };
+  const auto sessions = [](std::size_t Check::*count) {
+    return [=](Row r) {
+      return r.check ? std::optional<std::int64_t>(r.check->*count) : std::nullopt;
+    };
+  };
+  return ColumnsOf<SharedPoint>()
+      .text("point", "point", [](Row r) { return r.before->name; })
+      .real("first_seconds", "first\nseconds", seconds(&Check::baseline))
+      .real("second_seconds", "second\nseconds", seconds(&Check::current))
+      .interval("ratio", "ratio",
+                [](Row r) { return r.ratio() ? estimate_cell(*r.ratio(), 3) : Cell{}; })
+      .essential()
+      .text("verdict", "second is", [](Row r) { return beside_first(r.check); })
+      .text("interval_from", "interval\nfrom", &SharedPoint::origin_of_interval)
+      .whole("gpus", "gpus", [](Row r) { return r.before->parameters.integer("gpus"); })
+      .layout()
+      .whole("first_runs", "first\nruns",
+             [](Row r) { return r.check ? r.check->baseline_runs : r.before->runs; })
+      .layout()
+      .whole("second_runs", "second\nruns",
+             [](Row r) { return r.check ? r.check->current_runs : r.now->runs; })
+      .layout()
+      .whole("first_sessions", "first\nsessions", sessions(&Check::baseline_sessions))
+      .layout()
+      .whole("second_sessions", "second\nsessions", sessions(&Check::current_sessions))
+      .layout()
+      .table(points);
+}
+
+class SideComparison {
  public:
-  SideTable(const ReportSide& first, const ReportSide& second)
+  SideComparison(const ReportSide& first, const ReportSide& second)
       : first_(first),
         second_(second),
         before_(measured_side(first)),
         now_(measured_side(second, before_)) {}
 
-  std::optional<Table> make() {
-    find_points();
-    if (points_.empty()) return std::nullopt;
-    const Judgement judgement = judged();
-    describe();
+  std::optional<Section> make() {
+    std::map<std::string, SharedPoint> points = find_points();  // by the first's name
+    if (points.empty()) return std::nullopt;
+    const Judgement judgement = judged(points);
+    section_.title = fmt::format("{} (second) against {} (first)", second_.name, first_.name);
+    section_.facts = make_facts({{"base", first_.name}});
+    add_warnings();
     std::set<Evidence> evidence;
+    std::vector<std::string> without_ratio;
+    std::vector<SharedPoint> rows;
     for (const Check& check : judgement.checks) {
       if (check.evidence == Evidence::none) {
-        table_.notes.push_back(fmt::format("{}: {}", check.subject, check.reason));
+        without_ratio.push_back(fmt::format("{}: {}", check.subject, check.reason));
         continue;
       }
-      add(check);
+      SharedPoint& point = rows.emplace_back(points.at(check.subject));
+      point.check = &check;
+      points.erase(check.subject);
       if (check.interval) evidence.insert(check.evidence);
+      count(check);
     }
-    sum_up();
-    add_others();
-    std::vector<std::string> notes = {
+    sum_up(rows.empty());
+    std::vector<bool> is_gap(rows.size(), false);
+    for (const auto& [name, point] : points) rows.push_back(point);
+    is_gap.resize(rows.size(), true);
+    section_.table = make_rows(rows);
+    section_.table.is_gap = std::move(is_gap);
+    section_.notes = {
         "ratio: the time of the second over that of the first, of fit seconds or of seconds a "
         "sample; above 1 the second is slower"};
-    for (const Evidence each : evidence) notes.push_back(describe_cover(each));
-    notes.insert(notes.end(), judgement.notes.begin(), judgement.notes.end());
-    table_.notes.insert(table_.notes.begin(), notes.begin(), notes.end());
-    return std::move(table_);
+    for (const Evidence each : evidence) section_.notes.push_back(describe_cover(each));
+    std::ranges::copy(judgement.notes, std::back_inserter(section_.notes));
+    std::ranges::copy(without_ratio, std::back_inserter(section_.notes));
+    return std::move(section_);
   }
 
  private:
-  void find_points() {
-    if (before_.subjects.empty() || now_.subjects.empty()) return;
+  std::map<std::string, SharedPoint> find_points() const {
+    std::map<std::string, SharedPoint> points;
+    if (before_.subjects.empty() || now_.subjects.empty()) return points;
     const Matches matches = match_subjects(before_, now_);
     for (std::size_t i = 0; i < matches.of_baseline.size(); ++i) {
       if (!matches.of_baseline[i]) continue;
       const Subject &before = before_.subjects[i], &now = now_.subjects[*matches.of_baseline[i]];
-      points_[before.name] = {&before, &now};
+      points[before.name] = {&before, &now};
     }
+    return points;
   }
 
   // The gate takes it for an error that no point of the first has a run that counts.
-  Judgement judged() const {
+  Judgement judged(const std::map<std::string, SharedPoint>& points) const {
     GateOptions options;
     options.quantities = {Quantity::time};
-    const bool any = std::any_of(points_.begin(), points_.end(),
-                                 [](const auto& point) { return point.second.first->runs > 0; });
+    const bool any = std::any_of(points.begin(), points.end(),
+                                 [](const auto& point) { return point.second.before->runs > 0; });
     return any ? judge(before_, now_, options) : Judgement{};
   }
 
-  void describe() {
-    table_.is_comparison = true;
-    table_.title = fmt::format("{} (second) against {} (first)", second_.name, first_.name);
-    table_.base = first_.name;
-    table_.columns = {{"point", "point", true}, {"gpus", "gpus", false, true}};
-    for (const char* which : {"first", "second"}) {
-      for (const char* what : {"sessions", "runs", "seconds"}) {
-        Column column{fmt::format("{}_{}", which, what), fmt::format("{}\n{}", which, what)};
-        column.is_whole = column.key.find("seconds") == std::string::npos;
-        table_.columns.push_back(column);
-      }
-    }
-    table_.columns.push_back({"ratio", "ratio", false, false, true});
-    table_.columns.push_back({"interval_from", "interval\nfrom", true});
+  void add_warnings() {
     const auto before = kinds_in(first_), now = kinds_in(second_);
     const bool unlike = std::any_of(now.begin(), now.end(), [&](const Machine& machine) {
       return std::none_of(before.begin(), before.end(),
                           [&](const Machine& known) { return alike(known, machine); });
     });
     if (unlike && !before.empty()) {
-      table_.warnings.push_back(fmt::format(
+      section_.warnings.push_back(fmt::format(
           "the sides ran on different machines: {} (first), {} (second); the ratios are "
           "of the machines, too",
           machines_text(before), machines_text(now)));
@@ -152,94 +224,47 @@ class SideTable {
     for (const ReportSide* side : {&first_, &second_}) {
       for (const Study& study : side->studies) {
         for (const std::string& warning : study.warnings) {
-          table_.warnings.push_back(fmt::format("{}: {}", side->name, warning));
+          section_.warnings.push_back(fmt::format("{}: {}", side->name, warning));
         }
       }
     }
   }
 
-  void add(const Check& check) {
-    Estimate ratio{1 + *check.change, check.interval,
-                   std::min(check.baseline_runs, check.current_runs)};
-    if (ratio.interval) {
-      ratio.interval = Interval{1 + ratio.interval->low, 1 + ratio.interval->high};
-    }
-    add_row(
-        check.subject, false,
-        {count(check.baseline_sessions), count(check.baseline_runs),
-         measured_cell(Estimate{*check.baseline, {}, check.baseline_runs}),
-         count(check.current_sessions), count(check.current_runs),
-         measured_cell(Estimate{*check.current, {}, check.current_runs}), estimate_cell(ratio, 3),
-         Cell{!ratio.interval                        ? ""
-              : check.evidence == Evidence::paired   ? "rounds"
-              : check.evidence == Evidence::sessions ? "sessions"
-                                                     : "runs",
-              {},
-              {}}});
-    if (!ratio.interval) return;
-    ++with_interval_;
+  void count(const Check& check) {
+    if (!check.interval) return;
     Counts& counts = check.evidence == Evidence::apart ? apart_ : decided_;
     ++counts.points;
     if (check.adjusted_p < kSignificance) ++(*check.change > 0 ? counts.slower : counts.faster);
   }
 
-  static Cell count(std::size_t number) {
-    return {std::to_string(number), static_cast<double>(number), {}};
-  }
-
-  // `cells`: those after the point and its GPUs.
-  void add_row(const std::string& point, bool is_gap, const std::vector<Cell>& cells) {
-    const auto gpus = points_.at(point).first->parameters.real("gpus");
-    std::vector<Cell> row = {{point, {}, {}},
-                             gpus ? Cell{fmt::format("{}", *gpus), gpus, {}} : Cell{}};
-    row.insert(row.end(), cells.begin(), cells.end());
-    table_.rows.push_back(std::move(row));
-    table_.is_gap.push_back(is_gap);
-    table_.row_names.push_back(point);
-    table_.commands.emplace_back();
-    table_.records.emplace_back();
-  }
-
-  // Points that both have and of which no ratio can be given.
-  void add_others() {
-    const std::set<std::string> compared(table_.row_names.begin(), table_.row_names.end());
-    for (const auto& [name, sides] : points_) {
-      if (compared.contains(name)) continue;
-      const auto& [before, now] = sides;
-      add_row(name, true, {{}, count(before->runs), {}, {}, count(now->runs), {}, {}, {}});
-    }
-  }
-
-  void sum_up() {
-    if (table_.rows.empty()) {
-      table_.findings.push_back("no point has runs on both sides that can be compared");
+  void sum_up(bool has_no_ratio) {
+    if (has_no_ratio) {
+      section_.findings.emplace_back("no point has runs on both sides that can be compared");
       return;
     }
-    if (with_interval_ == 0) {
-      table_.findings.push_back("no ratio has an interval: run repeats on both sides");
+    if (decided_.points + apart_.points == 0) {
+      section_.findings.emplace_back("no ratio has an interval: run repeats on both sides");
       return;
     }
     if (decided_.points > 0) {
-      table_.findings.push_back(fmt::format(
+      section_.findings.emplace_back(fmt::format(
           "of {}, the second is slower beyond the noise in {}, faster in {} (p < {}, "
           "Holm-adjusted over all points)",
-          points_text(decided_.points), decided_.slower, decided_.faster, kSignificance));
+          counted(decided_.points, "point"), decided_.slower, decided_.faster, kSignificance));
     }
     if (apart_.points == 0) return;
     const std::size_t differing = apart_.slower + apart_.faster;
-    const std::string of = points_text(apart_.points);
+    const std::string of = counted(apart_.points, "point");
     if (differing == 0) {
-      table_.findings.push_back(
+      section_.findings.emplace_back(
           fmt::format("of {}, none differs by more than runs of one session do", of));
       return;
     }
-    table_.findings.push_back(fmt::format(
+    section_.findings.emplace_back(fmt::format(
         "of {}, {} differ{} by more than runs of one session do ({} slower, {} faster); whether by "
         "more than sessions do is not known: {} sessions of the first would decide",
         of, differing, differing == 1 ? "s" : "", apart_.slower, apart_.faster, kFewestSessions));
   }
-
-  static std::string points_text(std::size_t points) { return counted(points, "point"); }
 
   struct Counts {
     std::size_t points = 0, slower = 0, faster = 0;
@@ -248,10 +273,8 @@ class SideTable {
   const ReportSide& first_;
   const ReportSide& second_;
   const Side before_, now_;
-  std::map<std::string, std::pair<const Subject*, const Subject*>> points_;  // by the first's name
-  Table table_;
+  Section section_;
   Counts decided_, apart_;  // by sessions or shared rounds; of too few sessions to tell
-  std::size_t with_interval_ = 0;
 };
 
 bool is_measured(const ReportSide& side) {
@@ -311,14 +334,14 @@ Sides load_sides(const std::vector<fs::path>& studies, const std::vector<Selecti
   }
   const auto first = std::find_if(found.sides.begin(), found.sides.end(), is_measured);
   for (auto side = first; side != found.sides.end(); ++side) {
-    auto table = side == first ? std::nullopt : compare_sides(*first, *side);
-    if (table) found.comparisons.push_back(std::move(*table));
+    auto section = side == first ? std::nullopt : compare_sides(*first, *side);
+    if (section) found.comparisons.push_back(std::move(*section));
   }
   return found;
 }
 
-std::optional<Table> compare_sides(const ReportSide& first, const ReportSide& second) {
-  return SideTable(first, second).make();
+std::optional<Section> compare_sides(const ReportSide& first, const ReportSide& second) {
+  return SideComparison(first, second).make();
 }
 
 }  // namespace paceline

@@ -123,26 +123,11 @@ Json series_json(const SeriesHistory& each) {
 
 }  // namespace
 
-std::string history_json(const History& history) {
-  Json studies = Json::array();
-  for (const StudyHistory& study : history.studies) {
-    Json shifts = Json::array(), series = Json::array();
-    for (const HistoryEvent& event : study.events) shifts.push_back(event_json(study, event));
-    for (const SeriesHistory& each : study.series) series.push_back(series_json(each));
-    std::vector<std::string> notes = history_notes(history);
-    notes.insert(notes.end(), study.study.notes.begin(), study.study.notes.end());
-    studies.push_back({{"title", study.study.title},
-                       {"shifts", shifts},
-                       {"series", series},
-                       {"warnings", study.study.warnings},
-                       {"notes", notes}});
-  }
-  return json_text({{"schema", 1},
-                    {"false_shift_probability", kFalseShifts},
-                    {"series_tested", history.tested},
-                    {"history", studies}},
-                   2) +
-         '\n';
+Json history_facts(const StudyHistory& study) {
+  Json shifts = Json::array(), series = Json::array();
+  for (const HistoryEvent& event : study.events) shifts.push_back(event_json(study, event));
+  for (const SeriesHistory& each : study.series) series.push_back(series_json(each));
+  return {{"shifts", shifts}, {"series", series}};
 }
 
 namespace {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/document/columns.h"
 #include "analysis/study/comparison.h"
 #include "analysis/study/labels.h"
 #include "engine/core/text.h"
@@ -17,6 +19,13 @@ namespace {
 
 constexpr std::size_t kMostMembers = 8, kMostOutlying = 8, kMostFew = 8, kMostPatterns = 4;
 constexpr double kDaysOfMonth = 30;
+
+void shorten(std::vector<std::string>& details, std::size_t most) {
+  if (details.size() <= most) return;
+  const std::size_t more = details.size() - most;
+  details.resize(most);
+  details.push_back(fmt::format("and {} more (--json has all)", more));
+}
 
 const LevelShift& find_shift(const StudyHistory& study, const HistoryEvent::Member& member) {
   return study.series[member.series].found.shifts[member.shift];
@@ -50,21 +59,18 @@ std::string member_text(const StudyHistory& study, const HistoryEvent::Member& m
                      counted(before.end - before.begin, "session"), after.end - after.begin);
 }
 
-HistoryStatement event_statement(const StudyHistory& study, const HistoryEvent& event) {
+Statement event_statement(const StudyHistory& study, const HistoryEvent& event) {
   const HistoryEvent::Member& lead = event.members.front();
   const SeriesHistory& series = study.series[lead.series];
   const LevelShift& shift = find_shift(study, lead);
-  HistoryStatement statement;
-  statement.text = fmt::format(
+  Statement statement(fmt::format(
       "{}: {} {} ({}), {}", shift_date(series, shift), metric_info(event.metric).heading,
       change_text(series, shift.size, shift.interval),
-      is_worse(event.metric, shift.size) ? "worse" : "better", event.touches);
-  for (std::size_t i = 0; i < event.members.size() && i < kMostMembers; ++i) {
-    statement.details.push_back(member_text(study, event.members[i]));
+      is_worse(event.metric, shift.size) ? "worse" : "better", event.touches));
+  for (const HistoryEvent::Member& member : event.members) {
+    statement.details.push_back(member_text(study, member));
   }
-  if (event.members.size() > kMostMembers) {
-    statement.details.push_back(fmt::format("and {} more", event.members.size() - kMostMembers));
-  }
+  shorten(statement.details, kMostMembers);
   for (std::string& sentence : make_sentences(event.changes)) {
     statement.details.push_back(std::move(sentence));
   }
@@ -130,26 +136,23 @@ std::string outlying_text(const SeriesHistory& series, const OutlyingRun& run) {
   return text;
 }
 
-HistoryStatement outlying_statement(const StudyHistory& study) {
-  HistoryStatement statement;
-  std::size_t count = 0, runs = 0;
+Statement outlying_statement(const StudyHistory& study) {
+  std::vector<std::string> details;
+  std::size_t count = 0;
   for (const SeriesHistory& series : study.series) {
     count += series.found.outlying.size();
     for (const OutlyingRun& run : outlying_runs(series)) {
-      if (runs++ < kMostOutlying) statement.details.push_back(outlying_text(series, run));
+      details.push_back(outlying_text(series, run));
     }
   }
-  statement.text = count == 1
-                       ? "1 outlying session value, which is not a shift"
-                       : fmt::format("{} outlying session values, which are no shifts", count);
-  if (runs > kMostOutlying) {
-    statement.details.push_back(fmt::format("and {} more (--json has all)", runs - kMostOutlying));
-  }
-  return statement;
+  shorten(details, kMostOutlying);
+  return {count == 1 ? "1 outlying session value, which is not a shift"
+                     : fmt::format("{} outlying session values, which are no shifts", count),
+          std::move(details)};
 }
 
-HistoryStatement possible_statement(const StudyHistory& study) {
-  HistoryStatement statement{
+Statement possible_statement(const StudyHistory& study) {
+  Statement statement{
       "not judged: a level shift if sessions are independent, chance if they resemble their "
       "neighbours",
       {}};
@@ -187,12 +190,11 @@ std::string noise_text(const SeriesHistory& series) {
   return join(parts, ", ");
 }
 
-void add_patterns(const StudyHistory& study, std::vector<HistoryStatement>& all) {
-  HistoryStatement noises{"noise that changes, which is not a shift (standard deviations)", {}};
-  HistoryStatement drifts{"drifts within levels, which are no shifts", {}};
-  HistoryStatement weeks{"patterns of weekdays, removed before shifts are looked for", {}};
-  HistoryStatement alike{"neighbouring sessions resemble each other, so shifts need more evidence",
-                         {}};
+void add_patterns(const StudyHistory& study, std::vector<Statement>& all) {
+  Statement noises{"noise that changes, which is not a shift (standard deviations)", {}};
+  Statement drifts{"drifts within levels, which are no shifts", {}};
+  Statement weeks{"patterns of weekdays, removed before shifts are looked for", {}};
+  Statement alike{"neighbouring sessions resemble each other, so shifts need more evidence", {}};
   for (const SeriesHistory& each : study.series) {
     const std::string name =
         fmt::format("{}, {}", metric_info(each.series->metric).heading, each.series->point);
@@ -209,13 +211,9 @@ void add_patterns(const StudyHistory& study, std::vector<HistoryStatement>& all)
       alike.details.push_back(fmt::format("{}: correlation {:.2f}", name, each.found.resemblance));
     }
   }
-  for (HistoryStatement* each : {&noises, &drifts, &weeks, &alike}) {
+  for (Statement* each : {&noises, &drifts, &weeks, &alike}) {
     if (each->details.empty()) continue;
-    if (each->details.size() > kMostPatterns) {
-      const std::size_t more = each->details.size() - kMostPatterns;
-      each->details.resize(kMostPatterns);
-      each->details.push_back(fmt::format("and {} more (--json has all)", more));
-    }
+    shorten(each->details, kMostPatterns);
     all.push_back(std::move(*each));
   }
 }
@@ -245,7 +243,7 @@ std::string few_text(const SeriesHistory& series) {
   return text;
 }
 
-void add_few(const StudyHistory& study, std::vector<HistoryStatement>& all) {
+void add_few(const StudyHistory& study, std::vector<Statement>& all) {
   std::vector<const SeriesHistory*> few;
   for (const SeriesHistory& series : study.series) {
     if (series.largest_change) few.push_back(&series);
@@ -256,20 +254,15 @@ void add_few(const StudyHistory& study, std::vector<HistoryStatement>& all) {
   });
   const bool is_tested =
       std::ranges::any_of(few, [](const auto* each) { return each->test != HistoryTest::none; });
-  HistoryStatement statement{
+  Statement statement{
       fmt::format(
           "{}: {}; the largest change between neighbours of each",
           is_tested ? "a last session that differs may be one odd session"
                     : "too few sessions to distinguish a shift from noise or from one odd session",
           few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
       {}};
-  for (std::size_t i = 0; i < few.size() && i < kMostFew; ++i) {
-    statement.details.push_back(few_text(*few[i]));
-  }
-  if (few.size() > kMostFew) {
-    statement.details.push_back(
-        fmt::format("and {} more, with smaller changes (--json has all)", few.size() - kMostFew));
-  }
+  for (const SeriesHistory* series : few) statement.details.push_back(few_text(*series));
+  shorten(statement.details, kMostFew);
   all.push_back(std::move(statement));
 }
 
@@ -281,7 +274,7 @@ std::string range_text(const std::pair<double, double>& range, const Text& text)
 }
 
 // What series without a shift would have shown, by metric.
-void add_detectable(const StudyHistory& study, std::vector<HistoryStatement>& all) {
+void add_detectable(const StudyHistory& study, std::vector<Statement>& all) {
   struct Found {
     std::size_t series = 0;
     std::pair<double, double> sizes, sessions;
@@ -329,12 +322,12 @@ std::string summarize(const StudyHistory& study) {
       study.events.empty() ? "no level shift" : counted(study.events.size(), "level shift"));
 }
 
-}  // namespace
-
-std::vector<HistoryStatement> make_statements(const StudyHistory& study) {
-  std::vector<HistoryStatement> all;
+// Shifts, outlying sessions, drifts, patterns of weekdays, and the largest changes of series with
+// too few sessions.
+std::vector<Statement> make_statements(const StudyHistory& study) {
+  std::vector<Statement> all;
   for (const HistoryEvent& event : study.events) all.push_back(event_statement(study, event));
-  for (const HistoryStatement& each : {possible_statement(study), outlying_statement(study)}) {
+  for (const Statement& each : {possible_statement(study), outlying_statement(study)}) {
     if (!each.details.empty()) all.push_back(each);
   }
   add_detectable(study, all);
@@ -343,6 +336,7 @@ std::vector<HistoryStatement> make_statements(const StudyHistory& study) {
   return all;
 }
 
+// What was tested, and how to read it.
 std::vector<std::string> history_notes(const History& history) {
   std::vector<std::string> notes;
   bool any_long = false, any_split = false, any_shift = false;
@@ -379,78 +373,64 @@ std::vector<std::string> history_notes(const History& history) {
   return notes;
 }
 
-std::string history_text(const History& history, const TextStyle& style) {
-  std::string text;
-  for (const StudyHistory& study : history.studies) {
-    if (!text.empty()) text += '\n';
-    for (const std::string& warning : study.study.warnings) {
-      text += wrapped("Warning: " + warning, style.width);
-    }
-    text += wrapped(study.study.title, style.width) + wrapped(summarize(study), style.width);
-    for (const HistoryStatement& statement : make_statements(study)) {
-      text += '\n' + wrapped(statement.text, style.width);
-      for (const std::string& detail : statement.details) {
-        text += wrapped(detail, style.width, "  - ", 4);
-      }
-    }
+std::string shifts_text(const SeriesHistory& series) {
+  std::vector<std::string> shifts;
+  for (const LevelShift& shift : series.found.shifts) {
+    shifts.push_back(day_of_session(series, shift.at) + ' ' + change_text(series, shift.size, {}));
   }
-  std::vector<std::string> notes = history_notes(history);
-  for (const StudyHistory& study : history.studies) {
-    notes.insert(notes.end(), study.study.notes.begin(), study.study.notes.end());
-  }
-  if (!notes.empty()) text += '\n';
-  for (const std::string& note : each_once(notes)) text += wrapped(note, style.width, "  - ", 4);
-  return text;
+  if (!shifts.empty()) return join(shifts, ", ");
+  return series.test == HistoryTest::none ? "too few sessions" : "none found";
 }
 
-Table history_table(const History& history, const StudyHistory& study) {
-  Table table;
-  table.title = "History: " + study.study.title;
-  table.is_comparison = true;
-  table.warnings = study.study.warnings;
-  table.headline = summarize(study);
-  const auto column = [](const char* key, const char* heading, bool is_text) {
-    Column made;
-    made.key = key;
-    made.heading = heading;
-    made.is_text = is_text;
-    made.has_data = true;
-    return made;
+Table series_table(const std::vector<SeriesHistory>& series) {
+  using Row = const SeriesHistory&;
+  const auto level = [](Row r) {
+    const double level = r.value(r.found.levels.back().mean);
+    return Cell{history_value_text(level, r.series->metric), level};
   };
-  table.columns = {column("point", "point", true),        column("metric", "metric", true),
-                   column("sessions", "sessions", false), column("since", "level since", true),
-                   column("level", "level now", false),   column("noise", "noise", false),
-                   column("shifts", "shifts", true)};
-  for (const SeriesHistory& each : study.series) {
-    const SeriesLevel& now = each.found.levels.back();
-    const HistoryMetric metric = each.series->metric;
-    const auto sessions = static_cast<double>(each.series->sessions.size());
-    std::vector<std::string> shifts;
-    for (const LevelShift& shift : each.found.shifts) {
-      shifts.push_back(day_of_session(each, shift.at) + ' ' + change_text(each, shift.size, {}));
-    }
-    if (shifts.empty()) {
-      shifts.emplace_back(each.test == HistoryTest::none ? "too few sessions" : "none found");
-    }
-    std::string noise = change_number(each.change(each.found.noise), metric).substr(1);
-    table.rows.push_back(
-        {{each.series->point, {}, {}},
-         {metric_info(metric).heading, {}, {}},
-         {fmt::format("{:g}", sessions), sessions, {}},
-         {day_of_session(each, now.begin), {}, {}},
-         {history_value_text(each.value(now.mean), metric), each.value(now.mean), {}},
-         {noise + unit_of_change(metric), each.found.noise, {}},
-         {join(shifts, ", "), {}, {}}});
-    table.is_gap.push_back(false);
-    table.row_names.push_back(each.series->point);
-  }
-  for (const HistoryStatement& statement : make_statements(study)) {
-    table.findings.push_back(
-        statement.text + (statement.details.empty() ? "" : ": " + join(statement.details, "; ")));
-  }
-  table.notes = history_notes(history);
-  table.notes.insert(table.notes.end(), study.study.notes.begin(), study.study.notes.end());
+  const auto noise = [](Row r) {
+    const HistoryMetric metric = r.series->metric;
+    const std::string noise = change_number(r.change(r.found.noise), metric).substr(1);
+    return Cell{noise + unit_of_change(metric), r.found.noise};
+  };
+  Table table =
+      ColumnsOf<SeriesHistory>()
+          .text("point", "point", [](Row r) { return r.series->point; })
+          .text("metric", "metric", [](Row r) { return metric_info(r.series->metric).heading; })
+          .real("level", "level now", level)
+          .text("shifts", "shifts", shifts_text)
+          .real("noise", "noise", noise)
+          .text("since", "level since",
+                [](Row r) { return day_of_session(r, r.found.levels.back().begin); })
+          .whole("sessions", "sessions", [](Row r) { return r.series->sessions.size(); })
+          .table(series, "");  // JSON has the series
+  table.in_text = false;
   return table;
+}
+
+}  // namespace
+
+Document history_document(const History& history) {
+  Document document{.name = "history", .title = "History", .list = "history"};
+  const bool is_one = history.studies.size() == 1;
+  if (is_one) document.title += ": " + history.studies.front().study.title;
+  document.facts =
+      make_facts({{"false_shift_probability", kFalseShifts}, {"series_tested", history.tested}});
+  std::size_t plots = 0;
+  for (const StudyHistory& study : history.studies) {
+    Section& section = document.sections.emplace_back();
+    if (!is_one) section.title = study.study.title;
+    section.headline = summarize(study);
+    section.warnings = study.study.warnings;
+    section.table = series_table(study.series);
+    section.findings = make_statements(study);
+    section.notes = history_notes(history);
+    section.notes.insert(section.notes.end(), study.study.notes.begin(), study.study.notes.end());
+    section.plots = history_plots(study, plots + 1);
+    section.facts = make_facts(history_facts(study));
+    plots += section.plots.size();
+  }
+  return document;
 }
 
 }  // namespace paceline

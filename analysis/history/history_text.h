@@ -5,28 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "analysis/document/document.h"
 #include "analysis/history/history.h"
-#include "analysis/plots/plot.h"
-#include "analysis/render/render.h"
 
 namespace paceline {
 
-// A statement with its details, one sentence each.
-struct HistoryStatement {
-  std::string text;
-  std::vector<std::string> details;
-};
-
-// Shifts, outlying sessions, drifts, patterns of weekdays, and the largest changes of series with
-// too few sessions.
-std::vector<HistoryStatement> make_statements(const StudyHistory& study);
-// What was tested, and how to read it.
-std::vector<std::string> history_notes(const History& history);
-
-std::string history_text(const History& history, const TextStyle& style);
-// One row per series; its findings are the statements.
-Table history_table(const History& history, const StudyHistory& study);
-
+// A section for each study: in plain text its statements, else also a row per series. JSON:
 // {"schema": 1, "false_shift_probability", "series_tested", "history": [{"title", "shifts":
 // [{"metric", "date", "after", "by", "touches", "worse", "points": [{"point", "before", "after",
 // "change", "change_low", "change_high"}], "software", "changes": [{"name", "before", "after",
@@ -34,9 +18,12 @@ Table history_table(const History& history, const StudyHistory& study);
 // "sessions": [{"date", "session", "value", "runs", "busy", "outlying"}], "levels": [{"from", "to",
 // "value", "low", "high"}], "noise", "noise_levels": [{"from", "to", "noise"}], "drift_per_day",
 // "weekdays", "resemblance", "detectable", "possible_shifts": [{"date", "change", "change_low",
-// "change_high", "plausible_resemblance"}], "largest_change"}], "warnings", "notes"}]}. Changes are
-// shares of the level before, or differences of shares.
-std::string history_json(const History& history);
+// "change_high", "plausible_resemblance"}], "largest_change"}], "warnings", "findings", "notes"}]}.
+// Changes are shares of the level before, or differences of shares.
+Document history_document(const History& history);
+
+// The shifts and series of one study in JSON.
+Json history_facts(const StudyHistory& study);
 
 // One picture for each series that shows a shift first, at most six; without shifts, of the series
 // with the most sessions.

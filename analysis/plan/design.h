@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/document/document.h"
 #include "analysis/gate/judge.h"
 #include "analysis/plan/noise.h"
 #include "analysis/plan/power.h"
@@ -62,10 +63,9 @@ Noise stated_noise(double sd);
 
 Design make_design(const DesignRequest& request, const Noise& noise);
 
-std::string design_text(const Design& design, std::size_t width);
-// {"study", "points", "detect", "power", "levels": [{"level", "sd", ...}], "as_it_is": {...},
-// "rounds": {...}, "until_decided": {...}, "sessions": [...], "notes"}
-std::string design_json(const Design& design);
+// JSON: {"schema": 1, "study", "points", "detect", "power", "levels": [{"level", "sd", ...}],
+// "as_it_is": {...}, "needed": {...}, "until_decided": {...}, "sessions": [...], "notes"}.
+Document design_document(const Design& design);
 
 // Thresholds from a gate's own noise: what a build that was compared with itself says about each
 // quantity.
@@ -84,9 +84,9 @@ struct Proposal {
 // In the order of quantities(). Without checks that paired no rounds.
 std::vector<Proposal> propose_thresholds(const Judgement& of_itself, int rounds);
 
-// A table, and the options to paste. Empty if there is no proposal.
-std::string proposals_text(const std::vector<Proposal>& proposals, const Thresholds& now,
-                           int rounds, std::size_t width);
+// A table, and the options to paste.
+Section proposals_section(const std::vector<Proposal>& proposals, const Thresholds& now,
+                          int rounds);
 
 // How a gate came to its verdict.
 struct GateKind {

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/document/columns.h"
 #include "analysis/plan/design.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -30,19 +30,21 @@ std::string hours_text(const Design& design, int rounds) {
   return text;
 }
 
-std::string levels_text(const Design& design, std::size_t width) {
-  if (design.is_stated) {
-    return wrapped(
-        fmt::format("noise: equal runs of a session vary by {} (stated)", percent(design.assumed)),
-        width);
-  }
-  std::vector<std::vector<std::string>> rows = {{"level", "sd", "degrees of freedom", ""}};
-  for (const Level& level : design.noise.levels) {
-    const bool known = level.sd.has_value() && level.degrees_of_freedom > 0;
-    rows.push_back({level.name, level.sd ? percent(*level.sd) : "unknown",
-                    known ? fmt::format("{:.0f}", level.degrees_of_freedom) : "", level.remark});
-  }
-  return aligned(rows, 1, width);
+Table levels_table(const std::vector<Level>& levels) {
+  using Row = const Level&;
+  const auto degrees = [](Row r) {
+    const bool is_known = r.sd.has_value() && r.degrees_of_freedom > 0;
+    return Cell{is_known ? fmt::format("{:.0f}", r.degrees_of_freedom) : "", r.degrees_of_freedom};
+  };
+  return ColumnsOf<Level>()
+      .text("level", "level", &Level::name)
+      .real("sd", "sd",
+            [](Row r) {
+              return r.sd ? Cell{percent(*r.sd), r.sd} : Cell{"unknown"};
+            })
+      .real("degrees_of_freedom", "degrees of\nfreedom", degrees)
+      .text("remark", "remark", &Level::remark)
+      .table(levels, "levels");
 }
 
 std::string as_it_is(const Design& design) {
@@ -111,26 +113,33 @@ std::string sequel(const Design& design) {
       design.slower.rounds, percent(design.request.detect));
 }
 
-std::string sessions_text(const Design& design, std::size_t width) {
-  if (design.sessions.empty()) {
-    return wrapped("stored sessions: not planned, as how sessions differ is not known (" +
-                       design.noise.level("session").remark + "); a pilot on 3 days or more shows",
-                   width);
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"runs a session", "sessions a side", "runs in all",
-       design.request.on_cores ? "core-hours" : "GPU-hours"}};
-  for (const SessionDesign& each : design.sessions) {
-    const bool known = each.sessions > 0;
-    rows.push_back({std::to_string(each.repeats),
-                    known ? std::to_string(each.sessions) : fmt::format("> {}", kMostRounds),
-                    known ? std::to_string(each.runs) : "",
-                    known && each.hours ? fmt::format("{:.3g}", *each.hours) : ""});
-  }
-  return wrapped(fmt::format("stored sessions, --threshold {}: nights of each side",
-                             option_percent(design.threshold)),
-                 width) +
-         aligned(rows, 0, width);
+Section sessions_section(const Design& design) {
+  Section section;
+  using Row = const SessionDesign&;
+  const auto if_any = [](Row r, const Cell& cell) { return r.sessions > 0 ? cell : Cell{}; };
+  section.table =
+      ColumnsOf<SessionDesign>()
+          .whole("repeats", "runs a\nsession", &SessionDesign::repeats)
+          .real("sessions", "sessions\na side",
+                [](Row r) {
+                  return r.sessions > 0 ? whole(r.sessions)
+                                        : Cell{fmt::format("> {}", kMostRounds)};
+                })
+          .set(&Column::is_whole, true)
+          .real("runs", "runs\nin all", [=](Row r) { return if_any(r, whole(r.runs)); })
+          .set(&Column::is_whole, true)
+          .real("hours", design.request.on_cores ? "core-\nhours" : "GPU-\nhours",
+                [=](Row r) {
+                  return r.hours ? if_any(r, {fmt::format("{:.3g}", *r.hours), r.hours}) : Cell{};
+                })
+          .table(design.sessions, "sessions");
+  section.headline = design.sessions.empty()
+                         ? "stored sessions: not planned, as how sessions differ is not known (" +
+                               design.noise.level("session").remark +
+                               "); a pilot on 3 days or more shows"
+                         : fmt::format("stored sessions, --threshold {}: nights of each side",
+                                       option_percent(design.threshold));
+  return section;
 }
 
 Json to_json(const SequentialOutcome& sequel) {
@@ -141,87 +150,66 @@ Json to_json(const SequentialOutcome& sequel) {
 
 }  // namespace
 
-std::string design_text(const Design& design, std::size_t width) {
+Document design_document(const Design& design) {
   const DesignRequest& request = design.request;
-  std::string text = wrapped(
-      printable(fmt::format("plan for {}: {} of {}; a change of time of {} with {} power, by the "
-                            "gate's own tests",
-                            request.study, counted(request.points.size(), "point"),
-                            request.workload, percent(request.detect), percent(request.power))),
-      width);
-  text += '\n' + levels_text(design, width);
-  if (!design.is_stated) {
-    text += wrapped(printable(fmt::format(
-                        "planned with {} a run: the noisiest point, {}, has {}, and the pilot "
-                        "leaves open that much (80 %)",
-                        percent(design.assumed), design.noisiest, percent(design.sd))),
-                    width);
+  Document document{.name = "plan"};
+  document.title = fmt::format(
+      "plan for {}: {} of {}; a change of time of {} with {} power, by the gate's own tests",
+      request.study, counted(request.points.size(), "point"), request.workload,
+      percent(request.detect), percent(request.power));
+  Section noise{.table = levels_table(design.noise.levels), .notes = design.noise.notes};
+  noise.table.in_text = !design.is_stated;
+  if (design.is_stated) {
+    noise.findings.emplace_back(
+        fmt::format("noise: equal runs of a session vary by {} (stated)", percent(design.assumed)));
+  } else {
+    noise.findings.emplace_back(
+        fmt::format("planned with {} a run: the noisiest point, {}, has {}, and the pilot leaves "
+                    "open that much (80 %)",
+                    percent(design.assumed), design.noisiest, percent(design.sd)));
   }
   if (design.noise.is_of_published) {
-    text +=
-        wrapped("the pilot has published or imported records, whose rounds nobody recorded", width);
+    noise.findings.emplace_back(
+        "the pilot has published or imported records, whose rounds nobody recorded");
   }
-  text += wrapped(outlying_text(design), width);
-  for (const std::string& note : design.noise.notes) text += wrapped(note, width);
-  text += '\n' + wrapped(as_it_is(design), width, "as it is: ");
-  text += wrapped(needed(design), width, "needed: ");
-  text += wrapped(sequel(design), width, "or: ");
-  text += '\n' + sessions_text(design, width);
-  return text;
-}
-
-std::string design_json(const Design& design) {
-  const DesignRequest& request = design.request;
-  Json levels = Json::array(), sessions = Json::array();
-  for (const Level& level : design.noise.levels) {
-    levels.push_back({{"level", level.name},
-                      {"sd", number_or_null(level.sd)},
-                      {"degrees_of_freedom", level.degrees_of_freedom},
-                      {"remark", level.remark}});
-  }
-  for (const SessionDesign& each : design.sessions) {
-    const bool known = each.sessions > 0;
-    sessions.push_back({{"repeats", each.repeats},
-                        {"sessions", known ? Json(each.sessions) : Json(nullptr)},
-                        {"runs", known ? Json(each.runs) : Json(nullptr)},
-                        {"hours", known ? number_or_null(each.hours) : Json(nullptr)}});
-  }
+  noise.findings.emplace_back(outlying_text(design));
+  Section rounds;
+  rounds.findings = {"as it is: " + as_it_is(design), "needed: " + needed(design),
+                     "or: " + sequel(design)};
+  document.sections = {noise, rounds, sessions_section(design)};
   const bool known = design.rounds > 0;
   const Json hours = design.hours_per_round && known ? Json(*design.hours_per_round * design.rounds)
                                                      : Json(nullptr);
-  const Json document = {
-      {"schema", 1},
-      {"study", request.study},
-      {"points", request.points},
-      {"detect", request.detect},
-      {"power", request.power},
-      {"noise_is_stated", design.is_stated},
-      {"levels", levels},
-      {"sd", design.sd},
-      {"sd_planned_with", design.assumed},
-      {"noisiest", design.noisiest},
-      {"pilot_runs", design.noise.runs},
-      {"pilot_runs_outlying", design.noise.outlying},
-      {"outlying_planned_with", design.outlying},
-      {"power_if_5_percent_stand_out", number_or_null(design.power_if_some_stand_out)},
-      {"hours_are", request.on_cores ? "core-hours" : "GPU-hours"},
-      {"points_without_hours", design.points_without_hours},
-      {"as_it_is",
-       {{"rounds", request.rounds},
-        {"threshold", request.threshold},
-        {"sees", number_or_null(design.seen)}}},
-      {"needed",
-       {{"threshold", design.threshold},
-        {"rounds", known ? Json(design.rounds) : Json(nullptr)},
-        {"runs", known ? Json(design.runs) : Json(nullptr)},
-        {"hours", hours}}},
-      {"until_decided",
-       {{"max_rounds", kMostRoundsUntilDecided},
-        {"equal", to_json(design.equal)},
-        {"slower", to_json(design.slower)}}},
-      {"sessions", sessions},
-      {"notes", design.noise.notes}};
-  return json_text(document, 2) + '\n';
+  document.facts =
+      make_facts({{"study", request.study},
+                  {"points", request.points},
+                  {"detect", request.detect},
+                  {"power", request.power},
+                  {"noise_is_stated", design.is_stated},
+                  {"sd", design.sd},
+                  {"sd_planned_with", design.assumed},
+                  {"noisiest", design.noisiest},
+                  {"pilot_runs", design.noise.runs},
+                  {"pilot_runs_outlying", design.noise.outlying},
+                  {"outlying_planned_with", design.outlying},
+                  {"power_if_5_percent_stand_out", number_or_null(design.power_if_some_stand_out)},
+                  {"hours_are", request.on_cores ? "core-hours" : "GPU-hours"},
+                  {"points_without_hours", design.points_without_hours},
+                  {"as_it_is",
+                   {{"rounds", request.rounds},
+                    {"threshold", request.threshold},
+                    {"sees", number_or_null(design.seen)}}},
+                  {"needed",
+                   {{"threshold", design.threshold},
+                    {"rounds", known ? Json(design.rounds) : Json(nullptr)},
+                    {"runs", known ? Json(design.runs) : Json(nullptr)},
+                    {"hours", hours}}},
+                  {"until_decided",
+                   {{"max_rounds", kMostRoundsUntilDecided},
+                    {"equal", to_json(design.equal)},
+                    {"slower", to_json(design.slower)}}},
+                  {"notes", design.noise.notes}});
+  return document;
 }
 
 }  // namespace paceline

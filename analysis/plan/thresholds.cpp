@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/document/columns.h"
 #include "analysis/gate/quantity.h"
 #include "analysis/plan/design.h"
 #include "analysis/plan/noise.h"
@@ -119,35 +120,45 @@ std::vector<Proposal> propose_thresholds(const Judgement& of_itself, int rounds)
   return proposals;
 }
 
-std::string proposals_text(const std::vector<Proposal>& proposals, const Thresholds& now,
-                           int rounds, std::size_t width) {
-  if (proposals.empty()) return "";
-  std::vector<std::vector<std::string>> rows = {
-      {"quantity", "points", "noise of a pair", "threshold now", "from this noise"}};
+Section proposals_section(const std::vector<Proposal>& proposals, const Thresholds& now,
+                          int rounds) {
+  Section section;
+  if (proposals.empty()) return section;
   std::vector<std::string> options;
   for (const Proposal& proposal : proposals) {
+    if (!proposal.threshold) continue;
     const QuantityInfo& info = quantity_info(proposal.quantity);
-    const bool is_exact = proposal.noise <= kRounding;
-    rows.push_back({std::string(info.heading), std::to_string(proposal.points),
-                    is_exact ? "none" : noise_text(proposal.noise, info),
-                    threshold_text(now.at(proposal.quantity), info),
-                    is_exact             ? "as it is"
-                    : proposal.threshold ? threshold_text(*proposal.threshold, info)
-                                         : "too noisy"});
-    if (proposal.threshold) {
-      options.push_back(threshold_option(info) + " " + threshold_text(*proposal.threshold, info));
-    }
+    options.push_back(threshold_option(info) + " " + threshold_text(*proposal.threshold, info));
   }
-  std::string text = "\n" + aligned(rows, 1, width);
-  text += wrapped(
-      fmt::format(
-          "from this noise: with {} rounds a point that is worse by twice the threshold is "
-          "found in 95 % of cases; noise of the noisiest point, as high as the rounds leave "
-          "open (80 %)",
-          rounds),
-      width, "- ");
-  if (!options.empty()) text += "paste: " + join(options, " ") + "\n";
-  return text;
+  using Row = const Proposal&;
+  section.table =
+      ColumnsOf<Proposal>()
+          .text("quantity", "quantity",
+                [](Row r) { return std::string(quantity_info(r.quantity).heading); })
+          .real("proposed", "from\nthis noise",
+                [](Row r) {
+                  if (r.noise <= kRounding) return Cell{"as it is"};
+                  if (!r.threshold) return Cell{"too noisy"};
+                  return Cell{threshold_text(*r.threshold, quantity_info(r.quantity)), r.threshold};
+                })
+          .real("now", "threshold\nnow",
+                [&](Row r) {
+                  const double threshold = now.at(r.quantity);
+                  return Cell{threshold_text(threshold, quantity_info(r.quantity)), threshold};
+                })
+          .real("noise", "noise of\na pair",
+                [](Row r) {
+                  if (r.noise <= kRounding) return Cell{"none", 0};
+                  return Cell{noise_text(r.noise, quantity_info(r.quantity)), r.noise};
+                })
+          .whole("points", "points", &Proposal::points)
+          .table(proposals, "");
+  if (!options.empty()) section.findings.emplace_back("paste: " + join(options, " "));
+  section.notes.push_back(fmt::format(
+      "from this noise: with {} rounds a point that is worse by twice the threshold is found in 95 "
+      "% of cases; noise of the noisiest point, as high as the rounds leave open (80 %)",
+      rounds));
+  return section;
 }
 
 std::string threshold_option(const QuantityInfo& info) {

@@ -6,16 +6,14 @@
 // the sizes asked for; a what-if is the replay's alone.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "analysis/plots/plot.h"
+#include "analysis/document/document.h"
 #include "analysis/predict/laws.h"
 #include "analysis/predict/network.h"
 #include "analysis/study/study.h"
-#include "analysis/table/table.h"
 
 namespace paceline {
 
@@ -77,22 +75,14 @@ struct Prediction {
 // what-if that cannot be parsed or that only laws could predict.
 std::vector<Prediction> predict(const StoreContent& content, const PredictOptions& options);
 
-// A prediction as a table and a plot. Each row and each series says whether it was measured.
-
-// Columns for programs: kind (measured, predicted), gpus, nodes, fit_seconds or samples_per_second
-// with its interval, speed_up and efficiency (against the smallest size that was run), predictor,
-// held_out_error (of what is predicted, a share), held_out_gpus, beyond.
-Table prediction_table(const Prediction& prediction);
+// A table and a plot of each. A row says whether it was measured. Columns for programs: kind
+// (measured, predicted), gpus, nodes, fit_seconds or samples_per_second with its interval, speed_up
+// and efficiency (against the smallest size that was run), predictor, held_out_error (of what is
+// predicted, a share), held_out_gpus, beyond. `notes`: about the records.
+Document prediction_document(const std::vector<Prediction>& predictions,
+                             const std::vector<std::string>& notes = {});
 
 // Seconds or rate over replicas on logarithmic axes: measured, predicted (dashed), ideal.
 Plot prediction_plot(const Prediction& prediction);
-
-// Writes predictions as files: prediction.json, .csv, .md, .html and the plots.
-
-// Replaces only files of an older report or prediction (render.h). Returns the paths written.
-// Plots are left out where `formats` is empty. Throws usage at the end if gnuplot is missing.
-std::vector<std::filesystem::path> write_predictions(const std::vector<Prediction>& predictions,
-                                                     const std::filesystem::path& folder,
-                                                     const std::vector<std::string>& formats);
 
 }  // namespace paceline

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "analysis/study/cost.h"
-#include "analysis/table/definition.h"
+#include "analysis/table/table.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -43,8 +43,10 @@ void keep(Table& table, const std::vector<bool>& kept) {
 
 }  // namespace
 
-void choose_columns(Table& table, const std::vector<std::string>& choice) {
+void choose_columns(Section& section, const std::vector<std::string>& choice) {
   if (choice.empty()) return;
+  Table& table = section.table;
+  std::vector<std::string>& notes = section.notes;
   const auto is_change = [](const std::string& word) {
     return word.starts_with('+') || word.starts_with('-');
   };
@@ -67,9 +69,8 @@ void choose_columns(Table& table, const std::vector<std::string>& choice) {
   keep(table, kept);
   for (const Column& column : table.columns) {
     const std::string& note = column.has_data ? column.note : column.absence;
-    const bool is_known =
-        std::find(table.notes.begin(), table.notes.end(), note) != table.notes.end();
-    if (!note.empty() && !is_known) table.notes.push_back(note);
+    const bool is_known = std::find(notes.begin(), notes.end(), note) != notes.end();
+    if (!note.empty() && !is_known) notes.push_back(note);
   }
 }
 
@@ -96,29 +97,32 @@ Cell share_cell(const RowFacts& facts, RunQuantity possible) {
 
 }  // namespace
 
-void add_cost(std::vector<Definition>& all) {
+void add_cost(RowColumns& all) {
   constexpr char kHours[] =
       "GPU-hours, core-hours: what the job held, or else what the replicas had, times setup, "
       "training, evaluation and checkpoints of the run, without the job's start and what is "
       "between "
       "runs; arithmetic means, as hours add up";
-  const auto add = [&](Column column, std::string note, auto cell, RunQuantity of) {
-    all.push_back({extra("cost", std::move(column), std::move(note)),
-                   [=](const RowFacts& facts) { return cell(facts, of); }, false, of});
+  const auto add = [&](const char* key, const char* heading, const std::string& note, auto cell,
+                       RunQuantity of) -> RowColumns& {
+    return all
+        .real(key, heading, of_runs(of, [=](const RowFacts& facts) { return cell(facts, of); }))
+        .extra("cost", note);
   };
-  add(interval_column("gpu_hours", "GPU-\nhours"), kHours, hours_cell, gpu_hours);
-  add(interval_column("core_hours", "core-\nhours"), kHours, hours_cell, core_hours);
-  add(real_column("gpu_memory_bytes", "GPU\nmemory"),
+  add("gpu_hours", "GPU-\nhours", kHours, hours_cell, gpu_hours).set(&Column::has_interval, true);
+  add("core_hours", "core-\nhours", kHours, hours_cell, core_hours)
+      .set(&Column::has_interval, true);
+  add("gpu_memory_bytes", "GPU\nmemory",
       "GPU memory: the largest use of a GPU, by all processes; mean over runs", bytes_cell,
       gpu_memory);
-  add(real_column("share_of_probe", "of probe's\nFLOP/s"),
+  add("share_of_probe", "of probe's\nFLOP/s",
       "of probe's FLOP/s: the model's operations over those that matrix products could have done "
       "meanwhile, at their speed beside the run; over all runs together",
       share_cell, probe_operations);
-  add(real_column("share_of_data_sheet", "of data\nsheet"),
+  add("share_of_data_sheet", "of data\nsheet",
       "of data sheet: the same over the GPU's dense peak at this precision", share_cell,
       data_sheet_operations);
-  add(real_column("node_memory_bytes", "node\nmemory"),
+  add("node_memory_bytes", "node\nmemory",
       "node memory: largest resident memory of a node's processes, summed; what they share counts "
       "in each; mean over runs",
       bytes_cell, node_memory);
@@ -156,7 +160,7 @@ Cell efficiency_cell(const RowFacts& facts, const Study& study) {
 
 }  // namespace
 
-void add_energy(std::vector<Definition>& all, const Study& study) {
+void add_energy(RowColumns& all, const Study& study) {
   const std::string missing = missing_energy(study), unlike = unlike_meters(study);
   std::string note =
       "energy: of training, without evaluation and checkpoints; idle power is part of it; meters "
@@ -165,67 +169,67 @@ void add_energy(std::vector<Definition>& all, const Study& study) {
   for (const std::string& more : {missing, unlike}) {
     if (!more.empty()) note += ". " + more;
   }
-  const auto add = [&](Column column, const std::string& text, auto cell, const RunFact& of) {
-    column = extra("energy", std::move(column), text);
-    column.absence = missing;
-    all.push_back({std::move(column), cell, false, of});
+  using Row = const RowFacts&;
+  const auto add = [&](const char* key, const char* heading, const std::string& text, auto cell,
+                       const RunFact& of) -> RowColumns& {
+    return all.real(key, heading, of_runs(of, cell))
+        .extra("energy", text)
+        .set(&Column::absence, missing);
   };
-  add(
-      interval_column("energy_joules", "energy\nWh"), note,
-      [](const RowFacts& f) { return scaled_cell(mean_amount(*f.row, energy_joules), kWattHour); },
+  const auto add_mean = [&](const char* key, const char* heading, const std::string& text,
+                            auto cell, const RunFact& of) {
+    add(key, heading, text, cell, of).set(&Column::has_interval, true);
+  };
+  add_mean(
+      "energy_joules", "energy\nWh", note,
+      [](Row f) { return scaled_cell(mean_amount(*f.row, energy_joules), kWattHour); },
       energy_joules);
-  add(
-      interval_column("joules_per_sample", "J per\nsample"), "",
-      [](const RowFacts& f) {
-        return scaled_cell(ratio_of_sums(*f.row, energy_joules, &Run::samples), 1);
-      },
+  add_mean(
+      "joules_per_sample", "J per\nsample", "",
+      [](Row f) { return scaled_cell(ratio_of_sums(*f.row, energy_joules, &Run::samples), 1); },
       joules_per_sample);
-  add(
-      interval_column("mean_watts", "mean\nW"), "",
-      [](const RowFacts& f) {
-        return scaled_cell(ratio_of_sums(*f.row, energy_joules, energy_seconds), 1);
-      },
+  add_mean(
+      "mean_watts", "mean\nW", "",
+      [](Row f) { return scaled_cell(ratio_of_sums(*f.row, energy_joules, energy_seconds), 1); },
       energy_joules);
   add(
-      real_column("idle_watts", "idle\nW"),
+      "idle_watts", "idle\nW",
       "idle W: power of the same meters before the first step, with all processes asleep",
-      [](const RowFacts& f) {
+      [](Row f) {
         const auto watts = mean(*f.row, idle_watts);
         return number(watts, decimals_for(watts.value_or(0), 3));
       },
       idle_watts);
-  add(
-      interval_column("energy_efficiency", "energy\neffic."),
+  add_mean(
+      "energy_efficiency", "energy\neffic.",
       "energy effic.: samples per joule over the base's, where the same meters cover both and no "
       "other job",
-      [study = &study](const RowFacts& f) { return efficiency_cell(f, *study); },
-      joules_per_sample);
-  add(
-      interval_column("energy_delay_joule_seconds", "EDP\nkJ s"),
+      [study = &study](Row f) { return efficiency_cell(f, *study); }, joules_per_sample);
+  add_mean(
+      "energy_delay_joule_seconds", "EDP\nkJ s",
       "EDP: energy-delay product, energy times fit seconds of a run",
-      [](const RowFacts& f) { return scaled_cell(mean_amount(*f.row, energy_delay), kKilo); },
-      energy_delay);
+      [](Row f) { return scaled_cell(mean_amount(*f.row, energy_delay), kKilo); }, energy_delay);
   add(
-      real_column("joules_beside_training", "beside\nWh"),
-      "beside: energy of evaluation and checkpoints",
-      [](const RowFacts& f) {
+      "joules_beside_training", "beside\nWh", "beside: energy of evaluation and checkpoints",
+      [](Row f) {
         const auto joules = mean(*f.row, joules_beside_training);
         if (!joules) return Cell{};
         const double hours = *joules / kWattHour;
-        return Cell{decimal(hours, decimals_for(hours, 3)), joules, {}};
+        return Cell{decimal(hours, decimals_for(hours, 3)), joules};
       },
       joules_beside_training);
-  add(text_column("energy_covers", "energy\ncovers"), "",
-      [](const RowFacts& f) {
-        return Cell{energy_covers(*f.row), {}, {}};
-      },
-      {});
+  all.text("energy_covers", "energy\ncovers", [](Row f) { return energy_covers(*f.row); })
+      .extra("energy", "")
+      .set(&Column::absence, missing)
+      .layout();
   // The cells say it to people.
-  all.push_back(
-      {extra("energy", whole_column("energy_runs", "energy\nruns"), ""), [](const RowFacts& f) {
-         const auto runs = static_cast<double>(runs_with(*f.row, energy_joules));
-         return f.row->gap.empty() ? Cell{"", runs, {}} : Cell{};
-       }});
+  all.real("energy_runs", "energy\nruns",
+           [](Row f) {
+             const auto runs = static_cast<double>(runs_with(*f.row, energy_joules));
+             return f.row->gap.empty() ? Cell{"", runs} : Cell{};
+           })
+      .extra("energy", "")
+      .set(&Column::is_whole, true);
 }
 
 }  // namespace paceline

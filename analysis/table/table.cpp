@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "analysis/findings/findings.h"
 #include "analysis/findings/legend.h"
+#include "analysis/study/cost.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/switches.h"
-#include "analysis/table/definition.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -22,20 +24,33 @@ Cell rate_cell(const std::optional<Estimate>& rate) {
   return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
 }
 
-Cell speed_up_cell(const RowFacts& facts) {
-  return facts.speed_up ? estimate_cell(facts.speed_up->ratio.estimate, 2) : Cell{};
+// Of such an interval, digits would say more than the runs do.
+bool says_nothing(const std::optional<Estimate>& ratio) {
+  constexpr double kMost = 100;
+  return ratio && ratio->interval && ratio->interval->high > kMost * ratio->interval->low;
 }
 
 // In brackets, where the network is worse than the base's.
-Cell bracketed(Cell cell, const RowFacts& facts) {
+Cell ratio_cell(const std::optional<Estimate>& ratio, const Cell& made, const RowFacts& facts) {
+  Cell cell = made;
+  if (says_nothing(ratio)) cell.text = "cannot tell";
   if (!cell.text.empty() && !facts.lower_quality().empty()) cell.text = "(" + cell.text + ")";
   return cell;
 }
 
+std::optional<Estimate> speed_up_of(const RowFacts& facts) {
+  return facts.speed_up ? std::optional(facts.speed_up->ratio.estimate) : std::nullopt;
+}
+
+Cell speed_up_cell(const RowFacts& facts) {
+  const std::optional<Estimate> ratio = speed_up_of(facts);
+  return ratio ? ratio_cell(ratio, estimate_cell(*ratio, 2), facts) : Cell{};
+}
+
 // Shown where the rows of one table have unlike intervals.
-Cell interval_kind_cell(const RowFacts& facts) {
-  if (!facts.speed_up || !facts.speed_up->ratio.estimate.interval) return {};
-  return {facts.speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch", {}, {}};
+std::string interval_kind(const RowFacts& facts) {
+  if (!facts.speed_up || !facts.speed_up->ratio.estimate.interval) return "";
+  return facts.speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch";
 }
 
 std::optional<double> step_phases(const Run& run) {
@@ -62,146 +77,142 @@ Cell cpus_per_replica_cell(const RowFacts& facts) {
   return cpus ? number(cpus, *cpus == std::floor(*cpus) ? 0 : 1) : Cell{};
 }
 
-void add_layout(std::vector<Definition>& all, const Study& study) {
-  all.push_back({of_layout(text_column("system", "system")), [](const RowFacts& f) {
-                   return Cell{f.run().system, {}, {}};
-                 }});
-  all.push_back({of_layout(whole_column("nodes", "nodes")),
-                 [](const RowFacts& f) { return whole(f.run().nodes); }});
-  all.push_back({of_layout(whole_column("ntasks", "ntasks")),
-                 [](const RowFacts& f) { return whole(f.run().ntasks); }});
-  all.push_back({of_layout(whole_column("cpus_per_task", "cpus-\nper-task")),
-                 [](const RowFacts& f) { return whole(f.run().cpus_per_task); }});
-  all.push_back(
-      {whole_column("gpus", "gpus"), [](const RowFacts& f) { return whole(f.run().gpus); }, true});
-  all.push_back(
-      {of_layout(real_column("cpus_per_replica", "CPUs per\nreplica")), cpus_per_replica_cell});
-  all.push_back({of_layout(text_column("backend", "backend")), [](const RowFacts& f) {
-                   return Cell{f.run().backend, {}, {}};
-                 }});
+// Beside its base, as far as three runs or more tell: "faster", "slower", "cannot tell".
+std::string compare_with_base(const RowFacts& facts, bool is_base) {
+  if (is_base) return "base";
+  const std::optional<Estimate> ratio = speed_up_of(facts);
+  if (!ratio || !ratio->interval || ratio->count < kFewestRuns || facts.speed_up->lost) return "";
+  return lies_above(*ratio->interval, 1)   ? "faster"
+         : lies_below(*ratio->interval, 1) ? "slower"
+                                           : "cannot tell";
+}
+
+void add_layout(RowColumns& all, const Study& study) {
+  using Row = const RowFacts&;
+  all.whole("runs", "runs", [](Row f) { return f.row->gap.empty() ? f.row->runs.size() : 0; })
+      .layout();
+  all.whole("gpus", "gpus", [](Row f) { return f.run().gpus; }).layout();
+  all.real("cpus_per_replica", "CPUs per\nreplica", cpus_per_replica_cell).layout();
+  all.whole("cpus_per_task", "cpus-\nper-task", [](Row f) { return f.run().cpus_per_task; })
+      .layout();
+  all.whole("ntasks", "ntasks", [](Row f) { return f.run().ntasks; }).layout();
+  all.whole("nodes", "nodes", [](Row f) { return f.run().nodes; }).layout();
+  all.text("backend", "backend", [](Row f) { return f.run().backend; }).layout();
+  all.text("system", "system", [](Row f) { return f.run().system; }).layout();
   for (const std::string& axis : study.axes) {
-    all.push_back({text_column(axis.c_str(), axis.c_str()), [axis](const RowFacts& f) {
-                     return Cell{f.run().parameters.text(axis).value_or(""), {}, {}};
-                   }});
+    all.text(axis, axis, [axis](Row f) { return f.run().parameters.text(axis).value_or(""); })
+        .layout();
   }
+  all.text("command", "", [](Row f) { return find_command(*f.row); }).programs();
 }
 
-void add_results(std::vector<Definition>& all, const Study& study, const Comparison& comparison) {
-  all.push_back({whole_column("runs", "runs"),
-                 [](const RowFacts& f) {
-                   return whole(f.row->gap.empty() ? static_cast<int>(f.row->runs.size()) : 0);
-                 },
-                 true});
-  all.push_back({in("time", interval_column("fit_seconds", "fit\nseconds")),
-                 [](const RowFacts& f) { return measured_cell(f.fit_seconds); }, false,
-                 &Run::fit_seconds});
-  const auto first_epoch = [](const Run& run) { return run.record->timing.first_epoch_seconds; };
-  all.push_back(
-      {in("time", detail(8, narrow(interval_column("first_epoch_seconds", "first\nepoch s")))),
-       [=](const RowFacts& f) { return measured_cell(estimate(*f.row, first_epoch)); }, false,
-       first_epoch});
-  all.push_back({in("time", detail(6, real_column("step_seconds", "step\nms"))),
-                 [](const RowFacts& f) {
-                   if (!f.step_seconds) return Cell{};
-                   const double ms = *f.step_seconds * 1e3;
-                   return Cell{decimal(ms, count_digits(ms, false)), f.step_seconds, {}};
-                 },
-                 false, &Run::step_seconds});
-  all.push_back({in("rate", detail(1, narrow(interval_column("samples_per_second", "samples/s")))),
-                 [](const RowFacts& f) { return rate_cell(f.samples_per_second); }, false,
-                 &Run::samples_per_second});
-  all.push_back({in("rate", detail(9, narrow(interval_column("samples_per_second_per_replica",
-                                                             study.replicas_are_cores
-                                                                 ? "samples/s\nper replica"
-                                                                 : "samples/s\nper GPU")))),
-                 [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); },
-                 false, &Run::samples_per_second});
+void add_time(RowColumns& all, int detail) {
+  all.interval(
+         "fit_seconds", "fit\nseconds",
+         of_runs(&Run::fit_seconds, [](const RowFacts& f) { return measured_cell(f.fit_seconds); }))
+      .in("time")
+      .detail(detail);
+}
+
+void add_rate(RowColumns& all, int detail) {
+  all.interval("samples_per_second", "samples/s",
+               of_runs(&Run::samples_per_second,
+                       [](const RowFacts& f) { return rate_cell(f.samples_per_second); }))
+      .in("rate")
+      .detail(detail);
+}
+
+void add_ratios(RowColumns& all, const Study& study, const Comparison& comparison) {
   const bool compares = has_comparisons(comparison);
-  all.push_back(
-      {in("scaling", interval_column("speed_up", "speed-up")),
-       [compares](const RowFacts& f) { return compares ? bracketed(speed_up_cell(f), f) : Cell{}; },
-       compares});
-  all.push_back({in("scaling", narrow(interval_column("efficiency", "efficiency"))),
-                 [compares](const RowFacts& f) {
-                   return compares ? bracketed(percent_estimate(f.efficiency, 1), f) : Cell{};
-                 },
-                 compares && comparison.base.kind != Base::setting});
-  all.push_back({in("scaling", detail(4, narrow(interval_column("karp_flatt", "Karp-\nFlatt")))),
-                 karp_flatt_cell});
-  all.push_back({in("phases", detail(4, real_column("input_stall", "input\nstall"))),
-                 [](const RowFacts& f) { return percent(f.input_stall); }, false, step_phases});
-  all.push_back({in("phases", detail(3, real_column("exposed_communication", "exposed\ncomm."))),
-                 [](const RowFacts& f) { return percent(f.exposed_communication); }, false,
-                 step_phases});
-  all.push_back({in("cost", detail(5, interval_column("gpu_utilization", "GPU\nutil."))),
-                 [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }, false,
-                 &Run::utilization});
-  all.push_back({in("quality", detail(2, real_column("test_accuracy", "test\naccuracy"))),
-                 [](const RowFacts& f) { return percent(mean(*f.row, &Run::test_accuracy), 2); },
-                 false, &Run::test_accuracy});
+  all.interval("speed_up", "speed-up",
+               [=](const RowFacts& f) { return compares ? speed_up_cell(f) : Cell{}; })
+      .in("scaling")
+      .essential(compares);
+  all.interval("efficiency", "efficiency",
+               [=](const RowFacts& f) {
+                 if (!compares) return Cell{};
+                 return ratio_cell(speed_up_of(f), percent_estimate(f.efficiency, 1), f);
+               })
+      .in("scaling")
+      .essential(compares && comparison.base.kind != Base::setting);
+  all.real("exposed_communication", "exposed\ncomm.",
+           of_runs(step_phases, [](const RowFacts& f) { return percent(f.exposed_communication); }))
+      .in("phases")
+      .detail(1);
+  std::set<const Row*> bases;
+  for (const auto& each : comparison.speed_ups) {
+    if (each && compares) bases.insert(&study.rows[each->base]);
+  }
+  const std::vector<bool> spared = spared_work(study);
+  const std::string common = study.gaps.empty() ? common_label(study) : "";  // the title has it
+  all.text("verdict", "verdict", [=, &study](const RowFacts& f) {
+    const auto at = static_cast<std::size_t>(f.row - study.rows.data());
+    const bool is_spared = at < spared.size() && spared[at];
+    const std::string label = row_label(*f.row);
+    std::vector<std::string> parts = {is_spared ? "" : compare_with_base(f, bases.contains(f.row)),
+                                      f.lower_quality(), label == common ? "" : label};
+    std::erase(parts, "");
+    return join(parts, "; ");
+  });
+  all.text("label", "", [](const RowFacts& f) { return row_label(*f.row); }).programs();
+  all.text("quality", "", &RowFacts::lower_quality).in("quality").programs();
+}
+
+void add_details(RowColumns& all, const Study& study) {
+  using Row = const RowFacts&;
+  const auto first_epoch = [](const Run& run) { return run.record->timing.first_epoch_seconds; };
   const auto top5 = [](const Run& run) { return run.record->quality.test_top5; };
-  all.push_back({in("quality", detail(7, real_column("test_top5", "test\ntop-5"))),
-                 [=](const RowFacts& f) { return percent(mean(*f.row, top5), 2); }, false, top5});
-  all.push_back({in("quality", detail(2, real_column("epochs_to_goal", "epochs\nto goal"))),
-                 [](const RowFacts& f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); },
-                 false, &Run::epochs_to_goal});
-  all.push_back({whole_column("busy_runs", "busy\nruns"), [](const RowFacts& f) {
-                   if (!f.row->gap.empty() || !f.run().busy) return Cell{};
-                   // The label says it to people.
-                   return Cell{"", static_cast<double>(busy_runs(*f.row)), {}};
-                 }});
-  all.push_back({text_column("label", "label"), [](const RowFacts& f) {
-                   return Cell{row_label(*f.row), {}, {}};
-                 }});
-  all.push_back({in("quality", text_column("quality", "quality")), [](const RowFacts& f) {
-                   return Cell{f.lower_quality(), {}, {}};
-                 }});
+  const auto step_cell = [](Row f) {
+    if (!f.step_seconds) return Cell{};
+    const double ms = *f.step_seconds * 1e3;
+    return Cell{decimal(ms, count_digits(ms, false)), f.step_seconds};
+  };
+  const auto mean_percent = [](const RunFact& fact) {
+    return of_runs(fact, [fact](Row f) { return percent(mean(*f.row, fact), 2); });
+  };
+  all.interval("karp_flatt", "Karp-\nFlatt", karp_flatt_cell).in("scaling").detail(4);
+  all.real("input_stall", "input\nstall",
+           of_runs(step_phases, [](Row f) { return percent(f.input_stall); }))
+      .in("phases")
+      .detail(4);
+  all.interval(
+         "first_epoch_seconds", "first\nepoch s",
+         of_runs(first_epoch, [=](Row f) { return measured_cell(estimate(*f.row, first_epoch)); }))
+      .in("time")
+      .detail(8);
+  all.real("step_seconds", "step\nms", of_runs(&Run::step_seconds, step_cell)).in("time").detail(6);
+  all.interval("samples_per_second_per_replica",
+               study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU",
+               of_runs(&Run::samples_per_second,
+                       [](Row f) { return rate_cell(f.samples_per_second_per_replica); }))
+      .in("rate")
+      .detail(9);
+  all.interval("gpu_utilization", "GPU\nutil.",
+               of_runs(&Run::utilization, [](Row f) { return percent_estimate(f.utilization, 0); }))
+      .in("cost")
+      .detail(5);
+  all.real("test_accuracy", "test\naccuracy", mean_percent(&Run::test_accuracy))
+      .in("quality")
+      .detail(2);
+  all.real("test_top5", "test\ntop-5", mean_percent(top5)).in("quality").detail(7);
+  all.real("epochs_to_goal", "epochs\nto goal",
+           of_runs(&Run::epochs_to_goal,
+                   [](Row f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); }))
+      .in("quality")
+      .detail(2);
+  // The verdict says it to people.
+  all.whole("busy_runs", "",
+            [](Row f) {
+              const bool is_known = f.row->gap.empty() && f.run().busy;
+              return is_known ? std::optional<std::int64_t>(busy_runs(*f.row)) : std::nullopt;
+            })
+      .programs();
 }
 
-void fill(Table& table, const std::vector<Definition>& definitions,
-          const std::vector<RowFacts>& facts) {
-  table.rows.resize(facts.size());
-  for (const Definition& definition : definitions) {
-    Column column = definition.column;
-    column.shown = definition.essential;
-    for (std::size_t i = 0; i < facts.size(); ++i) {
-      Cell cell = definition.cell(facts[i]);
-      mark_fewer_runs(cell, *facts[i].row, definition.of);
-      column.has_data = column.has_data || !cell.text.empty();
-      table.rows[i].push_back(std::move(cell));
-    }
-    column.shown = (column.shown || column.has_data) && !column.is_extra;
-    table.columns.push_back(std::move(column));
-  }
-}
-
-// The rows and the gaps among them.
-std::vector<RowFacts> with_gaps(const Study& study, const std::vector<RowFacts>& facts) {
-  std::vector<RowFacts> gaps;
-  for (const Row& row : study.gaps) gaps.emplace_back().row = &row;
-  std::vector<RowFacts> all;
-  std::merge(
-      facts.begin(), facts.end(), gaps.begin(), gaps.end(), std::back_inserter(all),
-      [&](const RowFacts& a, const RowFacts& b) { return stands_before(study, *a.row, *b.row); });
-  return all;
-}
-
-void describe_rows(Table& table, const Study& study, const std::vector<RowFacts>& all) {
+std::vector<std::string> names_of_rows(const Study& study, const std::vector<RowFacts>& all) {
   std::vector<const Row*> rows;
-  for (const RowFacts& row : all) {
-    rows.push_back(row.row);
-    table.is_gap.push_back(!row.row->gap.empty());
-    table.commands.push_back(find_command(*row.row));
-    std::vector<std::string>& records = table.records.emplace_back();
-    for (const Run& run : row.row->runs) {
-      if (run.kind == "measured") records.push_back(run.where);
-    }
-  }
-  table.row_names = point_names(study, rows);
-}
-
-void hide(Table& table, std::string_view key) {
-  for (Column& column : table.columns) column.shown = column.shown && column.key != key;
+  for (const RowFacts& row : all) rows.push_back(row.row);
+  return point_names(study, rows);
 }
 
 std::string interval_kinds(const Comparison& comparison) {
@@ -233,76 +244,208 @@ std::string make_headline(const Study& study, const Comparison& comparison,
     }
   }
   if (!largest) return "";
-  std::vector<const Row*> rows;
-  for (const Row& row : study.rows) rows.push_back(&row);
-  const auto at = static_cast<std::size_t>(largest->row - study.rows.data());
+  const std::string name =
+      names_of_rows(study, facts).at(static_cast<std::size_t>(largest - facts.data()));
   const bool is_faster = largest->speed_up->ratio.estimate.value > 1;
   std::string text = fmt::format(
       "{}: {} ({})", is_faster ? "Largest mean speed-up" : "No mean speed-up above 1; the largest",
-      speed_up_cell(*largest).text, point_names(study, rows)[at]);
+      speed_up_cell(*largest).text, name);
   if (largest->efficiency) text += ", efficiency " + percent_estimate(largest->efficiency, 1).text;
   return text;
 }
 
+// When, where: what a reader asks first.
+std::string make_lead(const Study& study, const std::vector<ProvenanceFact>& facts) {
+  std::vector<std::string> parts;
+  for (const char* name : {"started", "hosts", "machine", "device"}) {
+    for (const ProvenanceFact& fact : facts) {
+      if (fact.name != name) continue;
+      for (std::size_t i = 0; i < fact.values.size() && i < 3; ++i) {
+        parts.push_back(fact.values[i].first);
+      }
+      if (fact.values.size() > 3) {
+        parts.back() += fmt::format(" and {} more", fact.values.size() - 3);
+      }
+    }
+  }
+  parts.push_back(load_note(study));
+  std::erase(parts, "");
+  return join(parts, " · ");
+}
+
+Section rules_part(const std::vector<BrokenRule>& broken) {
+  Section part{.title = summarize(broken), .kind = "rules"};
+  for (const BrokenRule& each : broken) part.findings.emplace_back(format_sentence(each));
+  if (broken.empty()) part.shown = Visibility::in_detail;
+  return part;
+}
+
+Section provenance_part(const std::vector<ProvenanceFact>& facts) {
+  struct Value {
+    std::string fact, value;
+    std::size_t runs;
+  };
+  std::vector<Value> values;
+  for (const ProvenanceFact& fact : facts) {
+    for (const auto& [value, runs] : fact.values) values.push_back({fact.name, value, runs});
+  }
+  return {.title = "Where the numbers come from",
+          .kind = "facts",
+          .table = ColumnsOf<Value>()
+                       .text("fact", "fact", &Value::fact)
+                       .text("value", "value", &Value::value)
+                       .whole("runs", "runs", &Value::runs)
+                       .table(values),
+          .shown = Visibility::in_detail};
+}
+
+Section runs_part(const std::vector<RowFacts>& rows, const std::vector<std::string>& names) {
+  struct Runs {
+    std::string point, command;
+    Cell records;
+  };
+  std::vector<Runs> all;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Runs& runs = all.emplace_back(Runs{names[i], find_command(*rows[i].row), {}});
+    for (const Run& run : rows[i].row->runs) {
+      if (run.kind == "measured" && !run.where.empty()) runs.records.links.push_back(run.where);
+    }
+    if (runs.command.empty() && runs.records.links.empty()) all.pop_back();
+  }
+  return {.title = "One more run of a row, and the runs that it has",
+          .kind = "runs",
+          .table = ColumnsOf<Runs>()
+                       .text("point", "point", &Runs::point)
+                       .text("command", "command", &Runs::command)
+                       .set(&Column::is_code, true)
+                       .add({.key = "records", .heading = "records", .is_text = true},
+                            [](const Runs& runs) { return runs.records; })
+                       .essential()
+                       .table(all),
+          .shown = Visibility::on_pages};
+}
+
+Json work_json(const Work& work) {
+  Json json = Json::object();
+  for (const auto& [name, value] : work) {
+    std::visit([&json, &name = name](const auto& each) { json[name] = each; }, value);
+  }
+  return json;
+}
+
+Table controls_table(const std::vector<ControlCheck>& controls) {
+  using Row = const ControlCheck&;
+  return ColumnsOf<ControlCheck>()
+      .text("point", "point", &ControlCheck::point)
+      .whole("runs", "runs", [](Row r) { return r.ratio.estimate.count; })
+      .interval("ratio", "ratio", [](Row r) { return estimate_cell(r.ratio.estimate, 3); })
+      .flag("differs", &ControlCheck::differs)
+      .table(controls);
+}
+
 }  // namespace
 
-Table make_table(const Study& study, const Comparison& comparison,
-                 const std::vector<RowFacts>& facts) {
-  Table table;
-  table.title = study_title(study);
-  table.work = study.work;
-  table.workload = study.workload;
-  table.precision = study.precision;
-  table.scaling = to_string(study.scaling);
-  table.base = comparison.base.text();
-  table.interval = interval_kinds(comparison);
-  std::vector<Definition> definitions;
-  add_layout(definitions, study);
-  add_results(definitions, study, comparison);
-  add_cost(definitions);
-  add_energy(definitions, study);
-  if (table.interval == "mixed") {
-    definitions.push_back({text_column("interval", "interval"), interval_kind_cell});
-  }
-  const std::vector<RowFacts> all = with_gaps(study, facts);
-  fill(table, definitions, all);
-  describe_rows(table, study, all);
-  // The title has it.
-  if (!common_label(study).empty() && study.gaps.empty()) hide(table, "label");
-  table.warnings = study.warnings;
-  for (const Finding& finding : findings(study, comparison, facts)) {
-    table.findings.push_back(finding.text);
-  }
-  table.controls = check_controls(study, comparison);
-  table.broken = broken_rules(study, comparison, facts);
-  table.provenance = provenance(study);
-  table.left_out = study.left_out;
-  table.notes = legend(study, comparison, facts, table.interval);
-  table.headline = make_headline(study, comparison, facts);
-  table.load = load_note(study);
-  return table;
+std::function<Cell(const RowFacts&)> of_runs(const RunFact& of,
+                                             std::function<Cell(const RowFacts&)> make) {
+  return [of, make = std::move(make)](const RowFacts& facts) {
+    Cell cell = make(facts);
+    if (!of || cell.text.empty() || !facts.row->gap.empty()) return cell;
+    const std::size_t known = runs_with(*facts.row, of);
+    if (known < facts.row->runs.size()) cell.text += " (" + counted(known, "run") + ")";
+    return cell;
+  };
 }
 
-bool is_alike(const Table& table, std::size_t column) {
-  const Column& it = table.columns[column];
-  if (!it.shown || it.has_interval || it.key == "gpus" || table.rows.size() < 2) return false;
-  if (!it.is_layout && !it.is_text && !it.is_whole) return false;
-  const std::string& first = table.rows.front()[column].text;
-  return !first.empty() && std::ranges::all_of(table.rows, [&](const std::vector<Cell>& row) {
-    return row[column].text == first;
+std::vector<RowFacts> reading_order(const Study& study, const Comparison& comparison,
+                                    const std::vector<RowFacts>& facts) {
+  std::vector<RowFacts> gaps, all;
+  for (const Row& row : study.gaps) gaps.emplace_back().row = &row;
+  std::merge(
+      facts.begin(), facts.end(), gaps.begin(), gaps.end(), std::back_inserter(all),
+      [&](const RowFacts& a, const RowFacts& b) { return stands_before(study, *a.row, *b.row); });
+  std::set<const Row*> bases;
+  for (std::size_t i = 0; i < comparison.speed_ups.size(); ++i) {
+    const auto& speed_up = comparison.speed_ups[i];
+    if (speed_up && speed_up->base != i) bases.insert(&study.rows[speed_up->base]);
+  }
+  const bool has_sizes = comparison.base.axis != "gpus";
+  std::ranges::stable_sort(all, {}, [&](const RowFacts& row) {
+    const Run& run = row.run();
+    return std::tuple(run.kind, run.system, has_sizes ? run.gpus : 0, !bases.contains(row.row),
+                      run.gpus);
   });
+  return all;
 }
 
-std::string alike_text(const Table& table) {
-  std::string text;
-  for (std::size_t k = 0; k < table.columns.size(); ++k) {
-    if (!is_alike(table, k)) continue;
-    std::string heading = table.columns[k].heading;
-    std::ranges::replace(heading, '\n', ' ');
-    text += fmt::format("{}{} {}", text.empty() ? "In all rows: " : ", ", heading,
-                        table.rows.front()[k].text);
+Section make_section(const Study& study, const Comparison& comparison,
+                     const std::vector<RowFacts>& facts) {
+  const std::vector<RowFacts> rows = reading_order(study, comparison, facts);
+  const std::vector<std::string> names = names_of_rows(study, rows);
+  const std::string interval = interval_kinds(comparison);
+  RowColumns columns;
+  const bool has_times =
+      std::ranges::any_of(facts, [](const RowFacts& row) { return row.fit_seconds.has_value(); });
+  const bool rates = comparison.rates || !has_times;
+  rates ? add_rate(columns, 0) : add_time(columns, 0);
+  add_ratios(columns, study, comparison);
+  rates ? add_time(columns, 5) : add_rate(columns, 5);
+  add_details(columns, study);
+  if (interval == "mixed") {
+    columns.text("interval", "interval", interval_kind).detail(3);
   }
-  return text;
+  add_layout(columns, study);
+  add_cost(columns);
+  add_energy(columns, study);
+  Section section{.title = study_title(study), .warnings = study.warnings};
+  Table& table = section.table = columns.table(rows);
+  table.columns.insert(table.columns.begin(),
+                       {.key = "point", .heading = "point", .is_text = true});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    table.rows[i].insert(table.rows[i].begin(), {names[i]});
+    table.is_gap.push_back(!rows[i].row->gap.empty());
+  }
+  for (const Finding& finding : findings(study, comparison, facts)) {
+    section.findings.emplace_back(finding.text);
+  }
+  section.headline = make_headline(study, comparison, facts);
+  section.notes = legend(study, comparison, facts, interval);
+  if (interval != "none") {
+    section.notes.emplace_back(
+        "verdict: faster or slower than the base, of 3 runs or more, where the interval of the "
+        "speed-up excludes 1");
+  }
+  const std::vector<BrokenRule> broken = broken_rules(study, comparison, facts);
+  const std::vector<ProvenanceFact> origin = provenance(study);
+  section.lead = make_lead(study, origin);
+  section.parts = {rules_part(broken), provenance_part(origin), runs_part(rows, names)};
+  if (!study.left_out.empty()) {
+    section.parts.push_back(
+        {.title = fmt::format("All records and runs left out: {}", study.left_out.size()),
+         .notes = study.left_out,
+         .shown = Visibility::on_pages,
+         .is_folded = true});
+  }
+  Json rules = Json::array(), facts_json = Json::object();
+  for (const BrokenRule& each : broken) {
+    rules.push_back({{"rule", each.rule}, {"what", each.what}, {"fix", each.fix}});
+  }
+  for (const ProvenanceFact& fact : origin) {
+    for (const auto& [value, runs] : fact.values) {
+      facts_json[fact.name].push_back({{"value", value}, {"runs", runs}});
+    }
+  }
+  section.facts =
+      make_facts({{"workload", study.workload},
+                  {"precision", study.precision},
+                  {"scaling", to_string(study.scaling)},
+                  {"work", work_json(study.work)},
+                  {"base", comparison.base.text()},
+                  {"interval", interval},
+                  {"controls", to_json(controls_table(check_controls(study, comparison)))},
+                  {"broken_rules", rules},
+                  {"provenance", facts_json},
+                  {"left_out", study.left_out}});
+  return section;
 }
 
 }  // namespace paceline

@@ -98,11 +98,11 @@ std::size_t terminal_columns(int file_descriptor) {
 }
 
 std::size_t columns_of_output(int file_descriptor) {
-  constexpr std::size_t kOfALog = 80, kFewest = 20;
+  constexpr std::size_t kFewest = 20;
   if (const std::size_t columns = terminal_columns(file_descriptor); columns > 0) return columns;
   const char* said = std::getenv("COLUMNS");
   const auto columns = to_integer(said ? said : "");
-  return columns && *columns > 0 ? std::max(kFewest, static_cast<std::size_t>(*columns)) : kOfALog;
+  return columns && *columns > 0 ? std::max(kFewest, static_cast<std::size_t>(*columns)) : 0;
 }
 
 bool colours_welcome(int file_descriptor) {

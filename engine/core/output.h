@@ -64,7 +64,7 @@ bool is_terminal(int file_descriptor);
 bool can_ask();
 // 0 if it is not a terminal or its width is unknown.
 std::size_t terminal_columns(int file_descriptor);
-// The width for tables: the terminal's, or $COLUMNS; else 80, which suits job logs.
+// The width for tables: the terminal's, or $COLUMNS; else 0: pipes and job logs get all.
 std::size_t columns_of_output(int file_descriptor);
 
 }  // namespace paceline

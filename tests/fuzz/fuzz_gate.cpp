@@ -11,9 +11,10 @@ using namespace paceline;
 
 void judge_against_itself(const Side& side) {
   const Judgement judgement = judge(side, side, {});
-  gate_text(judgement, {}, {});
-  gate_markdown(judgement, {});
-  gate_json(judgement, {});
+  const Document document = gate_document(judgement, {});
+  to_text(document);
+  to_markdown(document);
+  to_json_text(document);
   gate_junit(judgement, {});
   gate_annotations(judgement);
   google_benchmark_json(side);
@@ -42,8 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   unless_refused([] { judge_against_itself(read_side("baseline", {records.path()})); });
   unless_refused([] {
     const StoreContent content = load_store(records.path());
-    for (const Explanation& each : explain(content, Base::matched)) explanation_text(each);
-    explanations_json(explain(content, Base::best));
+    to_text(explanation_document(explain(content, Base::matched)), {.details = true});
+    to_json_text(explanation_document(explain(content, Base::best)));
   });
   return 0;
 }

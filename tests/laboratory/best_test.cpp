@@ -69,7 +69,8 @@ TEST(LaboratoryBest, APointWithoutAMeterIsNotForgotten) {
   }
   const Study study = make_studies(make_content(records)).at(0);
   const auto energy = std::ranges::find(expenses(), "energy", &CostMetric::name);
-  const std::string answer = best_answer(study, find_best(study, 0.05, &*energy));
+  const Document document = best_document(study, find_best(study, 0.05, &*energy));
+  const std::string& answer = document.sections.front().findings.front().text;
   EXPECT_FALSE(answer.starts_with("fastest: ")) << answer;  // a dominated point is not the fastest
   EXPECT_NE(answer.find("4 replicas"), std::string::npos) << answer;
 }

@@ -95,7 +95,7 @@ TEST(LaboratoryGate, IndependentRoundsAreAStatedCondition) {
     for (int i = 0; i < studies(300); ++i) {
       const Judgement judgement = judge_ab(ab, seed + static_cast<std::uint32_t>(i));
       const bool is_red = judgement.verdict() == Verdict::regression;
-      const std::string text = gate_text(judgement, {}, {.width = 1000});
+      const std::string text = to_text(gate_document(judgement, {}), {.width = 1000});
       const bool is_stated =
           text.find("taken as independent (where they resemble") != std::string::npos &&
           text.find("--until-decided") != std::string::npos;
@@ -246,7 +246,7 @@ TEST(LaboratoryGate, APassReportsWhatIsSlowerBeyondTheNoise) {
     const Judgement judgement =
         judge_ab(slower_build(1.02, {.run = 0.002}), 90000U + static_cast<std::uint32_t>(i));
     if (judgement.verdict() != Verdict::pass) continue;
-    const std::string text = gate_text(judgement, {}, {});
+    const std::string text = to_text(gate_document(judgement, {}));
     said.add(text.find("below the threshold") != std::string::npos);
   }
   EXPECT_TRUE(at_least(said, 1, "2 % slower, which passes, is said"));

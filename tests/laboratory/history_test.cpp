@@ -55,10 +55,8 @@ History make_history(const Nights& kind, int nights, std::uint32_t seed) {
   return find_history({HistoryStudy{"made", {series}, {}, {}}});
 }
 
-std::string to_text(const History& history) {
-  TextStyle style;
-  style.width = 300;
-  return history_text(history, style);
+std::string history_text(const History& history) {
+  return to_text(history_document(history), {.width = 300});
 }
 
 const LevelShifts& found_in(const History& history) {
@@ -76,7 +74,7 @@ Rate false_calls(const Nights& kind, int nights, int count, std::uint32_t seed) 
     const History history = make_history(kind, nights, seed + static_cast<std::uint32_t>(i));
     bool is_false = has_shift(history);
     if (is_false && !kind.condition.empty()) {
-      is_false = !std::regex_search(to_text(history), std::regex(kind.condition));
+      is_false = !std::regex_search(history_text(history), std::regex(kind.condition));
     }
     rate.add(is_false);
   }
@@ -189,7 +187,7 @@ TEST(LaboratoryHistory, ShiftsAreFoundWithTheirDateAndSize) {
 // What so few nights would have shown is said, instead of nothing.
 TEST(LaboratoryHistory, AQuietSeriesReportsWhatItWouldHaveShown) {
   for (const int nights : {8, 19, 40}) {
-    const std::string text = to_text(make_history({.name = "quiet"}, nights, 960000));
+    const std::string text = history_text(make_history({.name = "quiet"}, nights, 960000));
     EXPECT_TRUE(std::regex_search(text, std::regex("would (have shown|show)"))) << text;
     EXPECT_EQ(text.find("too few sessions to tell"), std::string::npos) << text;
   }

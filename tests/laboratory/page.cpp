@@ -4,7 +4,6 @@
 #include <regex>
 
 #include "analysis/findings/best.h"
-#include "analysis/render/render.h"
 #include "analysis/table/table.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -17,18 +16,24 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& from) 
   to.insert(to.end(), from.begin(), from.end());
 }
 
+void add_section(Page& page, const Section& section) {
+  append(page.warnings, section.warnings);
+  append(page.notes, section.notes);
+  for (const Statement& each : section.findings) page.sentences.push_back(each.text);
+  for (const Section& part : section.parts) {
+    if (part.kind.empty()) add_section(page, part);
+  }
+}
+
 void add_table(Page& page, const Explanation& explanation) {
   const auto& [study, comparison, facts] =
       std::tie(explanation.study, explanation.comparison, explanation.facts);
   const std::vector<Finding> found = findings(study, comparison, facts);
   page.findings.insert(page.findings.end(), found.begin(), found.end());
-  const Table table = make_table(study, comparison, facts);
-  append(page.warnings, table.warnings);
-  append(page.notes, table.notes);
-  append(page.sentences, table.findings);
-  TextStyle style;
-  style.width = 1000;
-  page.tables += render({table}, Format::text, style);
+  Document document{.name = "report"};
+  document.sections.push_back(make_section(study, comparison, facts));
+  add_section(page, document.sections.front());
+  page.tables += to_text(document, {.width = 1000});
 }
 
 void add_explanation(Page& page, const Explanation& explanation) {
@@ -38,17 +43,14 @@ void add_explanation(Page& page, const Explanation& explanation) {
   for (const std::vector<Finding>* each : {&explanation.unlike, &explanation.causes}) {
     page.findings.insert(page.findings.end(), each->begin(), each->end());
   }
-  const ExplanationView view = make_view(explanation);
-  append(page.warnings, view.warnings);
-  append(page.notes, view.notes);
-  for (const auto* sentences : {&view.first, &view.points, &view.series}) {
-    append(page.sentences, *sentences);
-  }
+  add_section(page, explanation_section(explanation));
 }
 
 void add_best(Page& page, const Study& study) {
   try {
-    page.best.push_back(best_answer(study, find_best(study, 0.05)));
+    const Document document = best_document(study, find_best(study, 0.05));
+    std::string& answer = page.best.emplace_back();
+    for (const Statement& each : document.sections.front().findings) answer += each.text + '\n';
   } catch (const Error&) {
     return;  // of some studies there is nothing to say
   }

@@ -67,7 +67,8 @@ TEST(LaboratoryPlan, ThePromisedPowerHolds) {
       const paceline::Design design = planned(kind.noise, seed);
       if (design.rounds == 0) continue;  // it says that it cannot
       const bool states = !kind.condition.empty() &&
-                          std::regex_search(design_text(design, 300), std::regex(kind.condition));
+                          std::regex_search(to_text(design_document(design), {.width = 300}),
+                                            std::regex(kind.condition));
       rate.add(states || is_red(design, kind.noise, seed + 1));
     }
     EXPECT_TRUE(at_least(rate, 0.95, std::string("planned gates find 3 %: ") + kind.name));

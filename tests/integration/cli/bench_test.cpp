@@ -62,7 +62,7 @@ TEST_F(CliBench, BackendsStandSideBySide) {
   EXPECT_EQ(report.code, 0) << report.err;
   for (const std::string& backend : built) {
     EXPECT_TRUE(contains(report.out, " " + backend + " ")) << report.out;
-    EXPECT_TRUE(contains(report.out, "# " + backend + ": ")) << report.out;
+    EXPECT_TRUE(contains(report.out, "  - " + backend + ": ")) << report.out;
   }
   EXPECT_TRUE(contains(report.out, "memcpy")) << report.out;
 }
@@ -145,7 +145,7 @@ TEST_F(CliBench, BucketsOfAWorkload) {
   EXPECT_FALSE(rows[0].contains("memcpy_seconds"));
   const Ran table =
       paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --no-baselines");
-  EXPECT_TRUE(contains(table.out, "# buckets one after another: ")) << table.out;
+  EXPECT_TRUE(contains(table.out, "  - buckets one after another: ")) << table.out;
 }
 
 TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
@@ -155,7 +155,7 @@ TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
   EXPECT_EQ(report.code, 0) << report.err;
   EXPECT_TRUE(contains(report.out, "backend mirrored")) << report.out;
   EXPECT_TRUE(contains(report.out, "1024")) << report.out;
-  EXPECT_EQ(paceline("report a.json --format csv").out.find("size (B),count"), 0U);
+  EXPECT_EQ(paceline("report a.json --format csv").out.find("bytes,count"), 0U);
   expect_refused(command, 65, {"the file exists already", "a.json"});
   expect_refused(
       kShort + "--gpus 2 --backend mirrored --oversubscribe --sizes 1K --record no/a.json", 65,

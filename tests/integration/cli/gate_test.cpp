@@ -94,7 +94,7 @@ TEST_F(CliGate, ASlowBuildIsConfirmedAndWrittenInEveryForm) {
   }
   EXPECT_TRUE(contains(ran.err, "3 fresh rounds of 2 points decide")) << ran.err;
   EXPECT_TRUE(contains(to_text(folder() / "j.xml"), "<failure message=\"confirmed by fresh"));
-  EXPECT_TRUE(contains(to_text(folder() / "m.md"), "## gate: regression"));
+  EXPECT_TRUE(contains(to_text(folder() / "m.md"), "# gate: regression"));
   EXPECT_TRUE(std::filesystem::exists(folder() / "kept/fresh/new/gpus=2/3.1.json"));
   // The records kept are judged again, without running anything.
   const auto again = json("gate --baseline kept/fresh/old --current kept/fresh/new", 1);

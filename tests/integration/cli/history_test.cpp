@@ -44,7 +44,6 @@ TEST_F(CliHistory, RefusesInOneLine) {
                                                {"history " + kTable + " --since 2027-01-01", 65},
                                                {"history " + kTable + " --point gpus=99", 64},
                                                {"history " + kTable + " --point gpus", 64},
-                                               {"history " + kTable + " --format latex", 64},
                                                {"history " + kTable + " --plots png", 64}};
   for (const auto& [call, code] : calls) {
     const Ran ran = shell("paceline " + call);

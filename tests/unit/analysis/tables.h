@@ -1,31 +1,67 @@
-// Tables of records, and their cells.
+// Documents of records, their texts and cells.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "analysis/explain/explain.h"
+#include "analysis/findings/best.h"
 #include "analysis/table/table.h"
+#include "engine/core/text.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline::testing {
 
-inline Table format_table(const std::vector<Json>& records, Base base = Base::matched,
-                          const std::vector<ExpectedRuns>& wanted = {}) {
+inline Section report_section(const std::vector<Json>& records, const Base& base = Base::matched,
+                              const std::vector<ExpectedRuns>& wanted = {}) {
   const Study study = make_studies(canonical_content(records), {}, wanted).at(0);
   const Comparison comparison = compare(study, base);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
   }
-  return make_table(study, comparison, facts);
+  return make_section(study, comparison, facts);
 }
 
-inline const Cell& cell(const Table& table, std::size_t row, const std::string& key) {
+inline Document report_document(std::vector<Section> sections) {
+  Document document{.name = "report", .title = "quick", .list = "tables"};
+  document.sections = std::move(sections);
+  return document;
+}
+
+// With all details.
+inline std::string full_text(const Document& document, std::size_t width = 300) {
+  return to_text(document, {.details = true, .width = width});
+}
+
+inline std::string explanation_text(const Explanation& explanation, std::size_t width = 300) {
+  return full_text(report_document({explanation_section(explanation)}), width);
+}
+
+inline std::string best_text(const Study& study, const Best& best) {
+  return full_text(best_document(study, best));
+}
+
+inline std::string findings_text(const Section& section) {
+  std::vector<std::string> texts;
+  for (const Statement& each : section.findings) texts.push_back(each.text);
+  return join(texts, "\n");
+}
+
+inline const Cell& cell(const Section& section, std::size_t row, const std::string& key) {
+  const Table& table = section.table;
   for (std::size_t k = 0; k < table.columns.size(); ++k) {
     if (table.columns[k].key == key) return table.rows.at(row).at(k);
   }
   throw std::runtime_error("no column " + key);
+}
+
+inline bool is_shown(const Section& section, const std::string& key) {
+  for (const Column& column : section.table.columns) {
+    if (column.key == key) return column.shown;
+  }
+  return false;
 }
 
 }  // namespace paceline::testing

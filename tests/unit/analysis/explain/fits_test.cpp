@@ -9,6 +9,7 @@
 
 #include "analysis/explain/explain.h"
 #include "tests/laboratory/records.h"
+#include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
@@ -134,7 +135,7 @@ TEST(Fits, OneRunAPointBoundsNothing) {
       const auto all = explain(
           laboratory::make_content(linear_law(), {.runs = runs}, laboratory::of_runs(noise), 5),
           Base::matched);
-      const std::string text = explanation_text(all.at(0));
+      const std::string text = testing::explanation_text(all.at(0));
       EXPECT_EQ(text.find("cannot exceed"), std::string::npos) << text;
       EXPECT_EQ(text.find("fits:"), std::string::npos) << text;
       EXPECT_NE(text.find("no law is fitted"), std::string::npos) << text;

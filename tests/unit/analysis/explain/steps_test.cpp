@@ -7,6 +7,7 @@
 #include "analysis/explain/explain.h"
 #include "tests/unit/analysis/gzipped.h"
 #include "tests/unit/analysis/samples.h"
+#include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
@@ -70,7 +71,7 @@ TEST(ExplainSteps, RatesAreHeldAgainstTheStepsThatTheyAreOf) {
   EXPECT_NEAR(point.lost->value(), 0, 1e-6);
   EXPECT_EQ(point.label, "");
   EXPECT_NEAR(*point.residual, 0, 1e-6);
-  const std::string text = explanation_text(all.at(0));
+  const std::string text = testing::explanation_text(all.at(0));
   EXPECT_NE(text.find("time that no phase accounts for"), std::string::npos) << text;
 }
 

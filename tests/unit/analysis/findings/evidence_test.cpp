@@ -7,6 +7,7 @@
 #include "analysis/findings/best.h"
 #include "tests/laboratory/records.h"
 #include "tests/unit/analysis/samples.h"
+#include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
@@ -28,7 +29,7 @@ bool holds(const std::string& text, const std::string& part) {
 Said collect_statements(const StoreContent& content) {
   Said said;
   for (const Explanation& each : explain(content, Base::matched)) {
-    said.explain += explanation_text(each, 1000);
+    said.explain += testing::explanation_text(each, 1000);
     for (const Finding& finding : findings(each.study, each.comparison, each.facts)) {
       said.report += finding.text + '\n';
       said.kinds.push_back(finding.kind);
@@ -69,9 +70,9 @@ TEST(Evidence, AMissingIntervalMakesNoVerdict) {
   const Study study = make_studies(content).at(0);
   const Best best = find_best(study, 0.05);
   EXPECT_TRUE(best.alike.size() < 2);
-  EXPECT_TRUE(holds(best_answer(study, best), "too few runs for an anytime-valid interval"))
-      << best_answer(study, best);
-  EXPECT_FALSE(holds(best_answer(study, best), "fewer than 3 runs"));
+  EXPECT_TRUE(holds(testing::best_text(study, best), "too few runs for an anytime-valid interval"))
+      << testing::best_text(study, best);
+  EXPECT_FALSE(holds(testing::best_text(study, best), "fewer than 3 runs"));
 }
 
 // A slow base gives what communication takes: all in all there is no loss.

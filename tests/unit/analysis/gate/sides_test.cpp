@@ -171,7 +171,7 @@ TEST_F(Sides, FailuresOfAnotherStudyAreReported) {
 TEST_F(Sides, UnlikeMachinesAreReportedFirst) {
   const std::string printed = text({study("one", {"m"}, 1), study("other", {"t"}, 1.1, 2)}, {});
   EXPECT_TRUE(
-      printed.starts_with("Warning: the sides ran on different machines: A CPU, 64 CPUs, "
+      printed.starts_with("quick\nWarning: the sides ran on different machines: A CPU, 64 CPUs, "
                           "256 GB (first), A CPU, 2 CPUs, 256 GB (second)"))
       << printed.substr(0, 300);
 }

@@ -63,10 +63,8 @@ History history_of_table(const char* name, const HistoryOptions& options = {}) {
   return find_history(make_history(std::move(content), options));
 }
 
-std::string to_text(const History& history) {
-  TextStyle style;
-  style.width = 80;
-  return history_text(history, style);
+std::string history_text(const History& history) {
+  return to_text(history_document(history), {.width = 80});
 }
 
 TEST(History, FindsTheNightAndWhatChangedWithIt) {
@@ -87,9 +85,9 @@ TEST(History, FindsTheNightAndWhatChangedWithIt) {
   EXPECT_EQ(event.changes.facts[0].after, "oneDNN 3.5.0");
   EXPECT_NEAR(event.changes.facts[0].separation, 1, 1e-9);
   EXPECT_EQ(event.changes.facts[0].elsewhere, 0U);
-  const std::string text = to_text(history);
+  const std::string text = history_text(history);
   EXPECT_NE(text.find("time +9.9 %"), std::string::npos) << text;
-  EXPECT_NE(text.find("(worse),\n  all 3 points"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n    (worse), all 3 points"), std::string::npos) << text;
   EXPECT_NE(text.find("software changed with it"), std::string::npos) << text;
 }
 
@@ -97,7 +95,7 @@ TEST(History, ReportsWhichPointsAShiftTouches) {
   const History history = load_history(nightly({.from_gpus = 4}), only(HistoryMetric::time));
   ASSERT_EQ(history.studies[0].events.size(), 1U);
   EXPECT_EQ(history.studies[0].events[0].touches, "1 of 3 points, all those of 4 replicas or more");
-  EXPECT_NE(to_text(history).find("no software that the records state changed with it"),
+  EXPECT_NE(history_text(history).find("no software that the records state changed with it"),
             std::string::npos);
 }
 
@@ -128,9 +126,9 @@ TEST(History, WithoutProvenanceNothingIsKnownOfIt) {
     record["provenance"] = {{"started_at", record["provenance"]["started_at"]}};
   }
   const History history = load_history(records, only(HistoryMetric::time));
-  EXPECT_NE(to_text(history).find("the records state nothing of software and nodes"),
+  EXPECT_NE(history_text(history).find("the records state nothing of software and nodes"),
             std::string::npos)
-      << to_text(history);
+      << history_text(history);
 }
 
 // One replica gets faster by 5 % and four do not: the times of four show nothing.
@@ -159,18 +157,19 @@ TEST(History, ASeriesWithoutAShiftHasOneLevel) {
   for (const SeriesHistory& series : history.studies[0].series) {
     EXPECT_EQ(series.found.levels.size(), 1U) << series.series->point;
   }
-  EXPECT_NE(to_text(history).find("no level shift"), std::string::npos);
+  EXPECT_NE(history_text(history).find("no level shift"), std::string::npos);
   ASSERT_EQ(history_plots(history.studies[0], 1).size(), 1U);
 }
 
 TEST(History, WithoutAShiftReportsWhatWouldHaveBeenFound) {
-  const std::string text = to_text(load_history(nightly({.factor = 1}), only(HistoryMetric::time)));
+  const std::string text =
+      history_text(load_history(nightly({.factor = 1}), only(HistoryMetric::time)));
   EXPECT_NE(text.find("time: no level shift in 3 series, and 40 sessions would have shown one of"),
             std::string::npos)
       << text;
   const History few = load_history(nightly({.factor = 1}, 19), only(HistoryMetric::time));
-  EXPECT_EQ(to_text(few).find("too few sessions"), std::string::npos);
-  const Json series = Json::parse(history_json(few))["history"][0]["series"][0];
+  EXPECT_EQ(history_text(few).find("too few sessions"), std::string::npos);
+  const Json series = Json::parse(to_json_text(history_document(few)))["history"][0]["series"][0];
   EXPECT_GT(series["detectable"], 0.01);
   EXPECT_LT(series["detectable"], 0.05);
 }
@@ -183,7 +182,7 @@ TEST(History, SessionsInARowThatAreOutlyingAreReportedTogether) {
   }
   const History history = load_history(records, only(HistoryMetric::time));
   EXPECT_TRUE(history.studies[0].events.empty());
-  const std::string text = to_text(history);
+  const std::string text = history_text(history);
   EXPECT_NE(text.find("3 sessions from 2026-01-21 to 2026-01-23: time +"), std::string::npos)
       << text;
 }
@@ -220,7 +219,7 @@ TEST(History, OfFewSessionsIsMarked) {
   const History history = load_history(nightly({.night = 2}, 3), only(HistoryMetric::time));
   EXPECT_EQ(history.tested, 0U);
   EXPECT_TRUE(history.studies[0].events.empty());
-  EXPECT_NE(to_text(history).find("too few sessions to distinguish"), std::string::npos);
+  EXPECT_NE(history_text(history).find("too few sessions to distinguish"), std::string::npos);
 }
 
 TEST(History, PublishedRowsOfOnePointAreOneSeries) {
@@ -260,7 +259,8 @@ TEST(History, FindsThePublishedLossOfEfficiency) {
 // A last session that differs may be one odd session.
 TEST(History, OneSessionIsNoLevel) {
   const History history = history_of_table("csc-gpt-neo");
-  EXPECT_NE(to_text(history).find("-54.0 %; run_clm"), std::string::npos) << to_text(history);
+  EXPECT_NE(history_text(history).find("-54.0 %;\n        run_clm"), std::string::npos)
+      << history_text(history);
   for (const HistoryEvent& event : history.studies[0].events) {
     EXPECT_NE(date_text(event.last_day), "2026-01-09");
   }
@@ -268,7 +268,7 @@ TEST(History, OneSessionIsNoLevel) {
 
 TEST(History, JsonHasEverySession) {
   const History history = load_history(nightly({}), only(HistoryMetric::time));
-  const Json json = Json::parse(history_json(history));
+  const Json json = Json::parse(to_json_text(history_document(history)));
   const Json& study = json["history"][0];
   EXPECT_EQ(json["series_tested"], 3);
   EXPECT_EQ(study["series"][0]["sessions"].size(), 40U);

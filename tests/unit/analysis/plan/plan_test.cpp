@@ -185,7 +185,8 @@ TEST(Plan, ProposedThresholdsFollowTheNoise) {
   EXPECT_GT(gates.red({7, 5, 0.01, 2 * threshold, threshold}, 500), 0.92);
   const Simulated quiet{.points = 7, .rounds = 5, .sd = 0.002, .effect = 0, .threshold = 0.025};
   EXPECT_LT(*propose_thresholds(gates.first_rounds(quiet), 5)[0].threshold, threshold / 3);
-  const std::string text = proposals_text(proposals, default_thresholds(), 5, 80);
+  const std::string text =
+      to_text({.sections = {proposals_section(proposals, default_thresholds(), 5)}});
   EXPECT_NE(text.find("paste: --threshold "), std::string::npos) << text;
 }
 
@@ -200,7 +201,8 @@ TEST(Plan, EqualValuesKeepTheThreshold) {
   const auto proposals = propose_thresholds(judge(side, side, {}), 5);
   ASSERT_EQ(proposals.size(), 1U);
   EXPECT_FALSE(proposals[0].threshold);
-  const std::string text = proposals_text(proposals, default_thresholds(), 5, 80);
+  const std::string text =
+      to_text({.sections = {proposals_section(proposals, default_thresholds(), 5)}});
   EXPECT_NE(text.find("as it is"), std::string::npos) << text;
   EXPECT_EQ(text.find("paste"), std::string::npos) << text;
 }
@@ -288,7 +290,7 @@ TEST(Noise, RunsThatStandOutAreCounted) {
   DesignRequest request;
   request.workload = "mnist-cnn";
   for (const auto& [name, point] : noise.points) request.points.push_back(name);
-  const std::string text = design_text(make_design(request, noise), 1000);
+  const std::string text = to_text(design_document(make_design(request, noise)), {.width = 1000});
   EXPECT_NE(text.find("1 of 25 runs of the pilot stand out of the others; planned with 12 %"),
             std::string::npos)
       << text;
@@ -309,7 +311,7 @@ TEST(Design, ReportsWhatTheGateSeesAndNeeds) {
   EXPECT_GT(*design.seen, 0.05);
   EXPECT_GT(design.rounds, 5);
   EXPECT_TRUE(design.sessions.empty());
-  const std::string text = design_text(design, 1000);
+  const std::string text = to_text(design_document(design), {.width = 1000});
   for (const char* part :
        {"gate --ab --rounds 5 --threshold 2.5% cannot see 3 %: it sees ",
         "--threshold 1.5% --rounds ", "core-hours unknown", "stored sessions: not planned",
@@ -317,12 +319,14 @@ TEST(Design, ReportsWhatTheGateSeesAndNeeds) {
         "if 5 % of runs take far longer, the power of these rounds is "}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
-  EXPECT_EQ(Json::parse(design_json(design))["needed"]["rounds"], design.rounds);
+  EXPECT_EQ(Json::parse(to_json_text(design_document(design)))["needed"]["rounds"], design.rounds);
   request.detect = 0.2;
-  EXPECT_NE(design_text(make_design(request, stated_noise(0.02)), 1000).find(" sees "),
+  EXPECT_NE(to_text(design_document(make_design(request, stated_noise(0.02))), {.width = 1000})
+                .find(" sees "),
             std::string::npos);
   request.detect = 0.001;
-  EXPECT_NE(design_text(make_design(request, stated_noise(0.2)), 1000).find("more than 200 rounds"),
+  EXPECT_NE(to_text(design_document(make_design(request, stated_noise(0.2))), {.width = 1000})
+                .find("more than 200 rounds"),
             std::string::npos);
 }
 
@@ -342,7 +346,7 @@ TEST(Design, APilotGivesHoursAndSessions) {
     EXPECT_LE(design.sessions[i].sessions, design.sessions[i - 1].sessions);
   }
   EXPECT_GT(*design.sessions.back().hours, *design.sessions.front().hours);
-  const std::string text = design_text(design, 1000);
+  const std::string text = to_text(design_document(design), {.width = 1000});
   EXPECT_NE(text.find("without 1 point, which the pilot did not run"), std::string::npos) << text;
 }
 

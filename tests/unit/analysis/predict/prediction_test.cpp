@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/plots/script.h"
-#include "analysis/render/render.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "tests/unit/analysis/samples.h"
@@ -95,16 +94,16 @@ TEST(Prediction, TheHeldOutErrorStandsBesideEveryPredictedRow) {
   const Prediction smaller = predicted(make_study(Scaling::weak, {1, 2, 4}), {8}).at(0);
   EXPECT_NEAR(held_out.error, smaller.sizes.back().value.value / one.sizes[3].value.value - 1,
               1e-9);
-  const Table table = prediction_table(one);
-  ASSERT_EQ(table.rows.size(), 6U);  // 8 was measured
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+  const Section section = prediction_document({one}).sections.at(0);
+  ASSERT_EQ(section.table.rows.size(), 6U);  // 8 was measured
+  for (std::size_t i = 0; i < section.table.rows.size(); ++i) {
     const bool is_predicted = i >= 4;
-    EXPECT_EQ(cell(table, i, "kind").text, is_predicted ? "predicted" : "measured");
-    EXPECT_EQ(cell(table, i, "held_out_error").value.has_value(), is_predicted);
-    EXPECT_EQ(cell(table, i, "predictor").text, is_predicted ? "laws" : "");
+    EXPECT_EQ(cell(section, i, "kind").text, is_predicted ? "predicted" : "measured");
+    EXPECT_EQ(cell(section, i, "held_out_error").value.has_value(), is_predicted);
+    EXPECT_EQ(cell(section, i, "predictor").text, is_predicted ? "laws" : "");
   }
-  EXPECT_NEAR(*cell(table, 5, "held_out_error").value, held_out.error, 1e-12);
-  EXPECT_NEAR(*cell(table, 3, "efficiency").value, 1 / 1.15, 1e-9);
+  EXPECT_NEAR(*cell(section, 5, "held_out_error").value, held_out.error, 1e-12);
+  EXPECT_NEAR(*cell(section, 3, "efficiency").value, 1 / 1.15, 1e-9);
 }
 
 TEST(Prediction, LargerSizesCanBeLeftOutToCompare) {
@@ -119,10 +118,12 @@ TEST(Prediction, LargerSizesCanBeLeftOutToCompare) {
 }
 
 TEST(Prediction, TheBaseIsASizeThatWasRun) {
-  const Table table = prediction_table(predicted(make_study(Scaling::weak, {2, 4, 8}), {1}).at(0));
-  EXPECT_EQ(cell(table, 0, "kind").text, "predicted");
-  EXPECT_NEAR(*cell(table, 1, "speed_up").value, 1, 1e-12);
-  EXPECT_EQ(table.columns[4].heading, "speed-up\nover 2");
+  const Section section =
+      prediction_document({predicted(make_study(Scaling::weak, {2, 4, 8}), {1}).at(0)})
+          .sections.at(0);
+  EXPECT_EQ(cell(section, 0, "kind").text, "predicted");
+  EXPECT_NEAR(*cell(section, 1, "speed_up").value, 1, 1e-12);
+  EXPECT_EQ(section.table.columns[2].heading, "speed-up\nover 2");
 }
 
 TEST(Prediction, ALineOfPredictionsDoesNotCrossSizesThatWereRun) {
@@ -138,19 +139,19 @@ TEST(Prediction, ALineOfPredictionsDoesNotCrossSizesThatWereRun) {
 
 TEST(Prediction, EveryFormatReportsWhatWasPredicted) {
   const Prediction one = predicted(make_study(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
-  const Table table = prediction_table(one);
-  const Json json = Json::parse(render({table}, Format::json));
+  const Document document = prediction_document({one});
+  const Json json = Json::parse(to_json_text(document));
   const Json& rows = json["tables"][0]["rows"];
   EXPECT_EQ(rows[0]["kind"], "measured");
   EXPECT_EQ(rows[3]["kind"], "predicted");
   EXPECT_TRUE(rows[3]["fit_seconds_low"].is_number());
   EXPECT_EQ(rows[3]["laws_fit_seconds"], rows[3]["fit_seconds"]);
   EXPECT_TRUE(rows[3]["law_log_p_fit_seconds"].is_number());
-  EXPECT_NE(render({table}, Format::csv).find("\npredicted,8,"), std::string::npos);
-  EXPECT_NE(render({table}, Format::markdown).find("| predicted | 8 |"), std::string::npos);
+  EXPECT_NE(to_csv(document).find("\n8 replicas,"), std::string::npos);
+  EXPECT_NE(to_markdown(document).find("| predicted |"), std::string::npos);
   const std::string script = plot_script(prediction_plot(one), "svg");
   EXPECT_NE(script.find("dashtype (3,3) title 'predicted'"), std::string::npos);
-  std::istringstream text(render({table}, Format::text, {false, 80, 80}));
+  std::istringstream text(to_text(document, {.width = 80, .terminal_width = 80}));
   for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 90U) << line;
 }
 
@@ -161,9 +162,9 @@ TEST(Prediction, WhatWasRunStaysAsItIs) {
   EXPECT_FALSE(one.sizes[1].is_predicted);
   EXPECT_EQ(one.notes, std::vector<std::string>{"2 was not predicted: it is there already"});
   for (Json& record : records) record["kind"] = "published";
-  const Table table = prediction_table(predicted(records, {8}).at(0));
-  EXPECT_EQ(cell(table, 0, "kind").text, "published");
-  EXPECT_EQ(cell(table, 3, "kind").text, "predicted");
+  const Section section = prediction_document({predicted(records, {8}).at(0)}).sections.at(0);
+  EXPECT_EQ(cell(section, 0, "kind").text, "published");
+  EXPECT_EQ(cell(section, 3, "kind").text, "predicted");
 }
 
 TEST(Prediction, TwoSizesAreDistinguishedFromMore) {
@@ -236,13 +237,16 @@ TEST(Prediction, BackendsAreSeriesOfTheirOwnAndShareOneReplica) {
 TEST(Prediction, FilesReplaceOnlyThoseOfOlderPredictions) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / "paceline-prediction";
   std::filesystem::remove_all(folder);
-  const auto all = predicted(make_study(Scaling::weak, {1, 2, 4}), {8});
-  EXPECT_EQ(write_predictions(all, folder, {}).size(), 4U);
-  EXPECT_EQ(write_predictions(all, folder, {}).size(), 4U);
+  const std::vector<Document> all = {
+      prediction_document(predicted(make_study(Scaling::weak, {1, 2, 4}), {8}))};
+  const OutputOptions options{.out = folder, .plots = {}};
+  std::ostringstream printed;
+  EXPECT_EQ(write_documents(all, options, printed).tables.size(), 4U);
+  EXPECT_EQ(write_documents(all, options, printed).tables.size(), 4U);
   const std::string page = read_text(folder / "prediction.html");
   EXPECT_NE(page.find("predicted"), std::string::npos);
   std::filesystem::remove(folder / "prediction.json");
-  expect_error([&] { write_predictions(all, folder, {}); }, "prediction.md");
+  expect_error([&] { write_documents(all, options, printed); }, "prediction.md");
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST(Robust, FindsWhatOutliersHideFromMeans) {
 }
 
 // 2 replicas are twice as fast, but one of their runs took 20 times as long.
-std::vector<std::string> findings_with_outlier(double times) {
+std::string findings_with_outlier(double times) {
   const std::vector<double> noise = {1.0, 1.01, 0.99, 1.005, 0.995};
   std::vector<Json> records;
   for (int round = 1; round <= 5; ++round) {
@@ -173,17 +173,17 @@ std::vector<std::string> findings_with_outlier(double times) {
                                                 .fit_seconds = 100.0 / gpus * factor * off}));
     }
   }
-  return testing::format_table(records).findings;
+  return testing::findings_text(testing::report_section(records));
 }
 
 TEST(Robust, SpeedUpsWithoutAnOutlierStandBesideTheOthers) {
-  const std::string outlier = join(findings_with_outlier(20), "\n");
+  const std::string outlier = findings_with_outlier(20);
   EXPECT_NE(outlier.find("without the fastest and the slowest runs of each row (trimmed means): 2 "
                          "replicas: speed-up 1.99 [1.89, 2.10]"),
             std::string::npos)
       << outlier;
   EXPECT_EQ(outlier.find("4 replicas: speed-up"), std::string::npos) << outlier;
-  EXPECT_EQ(join(findings_with_outlier(1), "\n").find("trimmed"), std::string::npos);
+  EXPECT_EQ(findings_with_outlier(1).find("trimmed"), std::string::npos);
 }
 
 }  // namespace

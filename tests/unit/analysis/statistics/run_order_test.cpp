@@ -16,7 +16,7 @@ namespace {
 
 using testing::canonical_content;
 using testing::cell;
-using testing::format_table;
+using testing::report_section;
 using testing::sample_record;
 
 constexpr int kReplicas[] = {1, 2, 4, 8};
@@ -119,7 +119,7 @@ TEST(RunOrder, OneColdRunIsNoBusyMachine) {
   EXPECT_TRUE(has(said, "its first run is the slowest: are caches cold then?")) << said;
   EXPECT_FALSE(has(said, "busy")) << said;
   EXPECT_EQ(sentence(found, FindingKind::slow_first_round), "") << "one row is not all";
-  EXPECT_TRUE(has(join(format_table(records).notes, "\n"),
+  EXPECT_TRUE(has(join(report_section(records).notes, "\n"),
                   "no other process was seen on its CPUs in all runs"));
 }
 
@@ -128,7 +128,7 @@ TEST(RunOrder, WhatOthersTookIsTheRecordsNumber) {
   for (Json& json : records) {
     json["provenance"]["machine_load"] = {{"busy", false}, {"worst_other_cpu_share", 0.014}};
   }
-  EXPECT_TRUE(has(join(format_table(records).notes, "\n"),
+  EXPECT_TRUE(has(join(report_section(records).notes, "\n"),
                   "other processes had up to 1.4 % of the time of its CPUs in all runs"));
 }
 
@@ -233,10 +233,10 @@ TEST(RunOrder, LostRunsStandInTheirRow) {
   EXPECT_EQ(sentence(found_in(records), FindingKind::survivors),
             "8 replicas: 3 of 5 runs completed (rank 3 on vm: out of memory); its numbers are of "
             "these alone");
-  const Table table = format_table(records);
-  EXPECT_EQ(cell(table, 3, "label").text, "3 of 5 runs completed");
-  EXPECT_EQ(cell(table, 0, "label").text, "");
-  EXPECT_TRUE(has(join(table.notes, "\n"), "7 runs of 2 points that ended as failed"));
+  const Section section = report_section(records);
+  EXPECT_EQ(cell(section, 3, "label").text, "3 of 5 runs completed");
+  EXPECT_EQ(cell(section, 0, "label").text, "");
+  EXPECT_TRUE(has(join(section.notes, "\n"), "7 runs of 2 points that ended as failed"));
 }
 
 TEST(RunOrder, RunsWithoutRoundsHaveNoOrder) {

@@ -60,11 +60,11 @@ TEST(Anonymous, NoFormatReportsHostsUsersAccountsOrPaths) {
     write_report({study}, options, stream);
     for (const char* secret : kSecrets) {
       EXPECT_EQ(stream.str().find(secret), std::string::npos)
-          << file_extension(format) << " tells " << secret << "\n"
+          << static_cast<int>(format) << " tells " << secret << "\n"
           << stream.str().substr(std::max<std::size_t>(60, stream.str().find(secret)) - 60, 120);
     }
     EXPECT_EQ(stream.str().find(folder.path().string()), std::string::npos)
-        << file_extension(format);
+        << static_cast<int>(format);
   }
   ReportOptions open;
   open.format = Format::json;

@@ -8,7 +8,7 @@
 #include "analysis/report.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "tests/unit/analysis/samples.h"
+#include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 
@@ -43,42 +43,41 @@ struct MadeRow {
   Study study;
   Comparison comparison;
   std::vector<RowFacts> facts;
-  Table table;
+  Section section;
 
   MadeRow(const std::vector<Json>& records, const Base& base)
       : study(make_studies(canonical_content(records)).at(0)), comparison(compare(study, base)) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       facts.push_back(row_facts(study, comparison, i));
     }
-    table = make_table(study, comparison, facts);
+    section = make_section(study, comparison, facts);
   }
 
   Cell cell(std::size_t row, const std::string& key) const {
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      if (table.columns[i].key == key) return table.rows[row][i];
-    }
-    return {};
+    return testing::cell(section, row, key);
   }
 };
 
 TEST(SettingAsBase, RatiosAreToTheRowOfThatValue) {
   const MadeRow made(tuned({2}), Base("bucket_mb", "16"));
   ASSERT_EQ(made.study.rows.size(), 3U);
-  EXPECT_EQ(made.table.base, "bucket_mb=16");
-  EXPECT_NEAR(*made.cell(1, "speed_up").value, 1.25, 1e-9);
-  ASSERT_TRUE(made.cell(1, "speed_up").interval);
-  EXPECT_LT(made.cell(1, "speed_up").interval->high, 1.3) << "drift of rounds must not count";
-  EXPECT_EQ(*made.cell(2, "speed_up").value, 1);
-  EXPECT_FALSE(made.cell(1, "efficiency").value) << "replicas are the same";
-  EXPECT_FALSE(made.cell(1, "karp_flatt").value);
-  EXPECT_TRUE(std::any_of(made.table.notes.begin(), made.table.notes.end(), [](const auto& note) {
-    return note.find("base bucket_mb=16: the row of this value") != std::string::npos;
-  }));
+  EXPECT_EQ(made.section.facts->at("base"), "bucket_mb=16");
+  EXPECT_EQ(made.cell(0, "bucket_mb").text, "16") << "the base is first";
+  EXPECT_EQ(*made.cell(0, "speed_up").value, 1);
+  EXPECT_NEAR(*made.cell(2, "speed_up").value, 1.25, 1e-9);
+  ASSERT_TRUE(made.cell(2, "speed_up").interval);
+  EXPECT_LT(made.cell(2, "speed_up").interval->high, 1.3) << "drift of rounds must not count";
+  EXPECT_FALSE(made.cell(2, "efficiency").value) << "replicas are the same";
+  EXPECT_FALSE(made.cell(2, "karp_flatt").value);
+  EXPECT_TRUE(
+      std::any_of(made.section.notes.begin(), made.section.notes.end(), [](const auto& note) {
+        return note.find("base bucket_mb=16: the row of this value") != std::string::npos;
+      }));
 }
 
 TEST(SettingAsBase, IsNamedWhereNoRowHasABase) {
   const auto notes = [](const std::vector<Json>& records) {
-    return join(MadeRow(records, Base::matched).table.notes, "\n");
+    return join(MadeRow(records, Base::matched).section.notes, "\n");
   };
   EXPECT_NE(
       notes(tuned({2})).find("there is none; to compare with bucket_mb=1: --base bucket_mb=1"),
@@ -96,7 +95,7 @@ TEST(SettingAsBase, EachSizeHasItsOwn) {
   for (std::size_t i = 0; i < 6; ++i) {
     const paceline::Run& run = made.study.rows[i].first();
     EXPECT_EQ(made.study.rows[made.comparison.speed_ups[i]->base].first().gpus, run.gpus);
-    EXPECT_NEAR(*made.cell(i, "speed_up").value, run.parameters.text("bucket_mb") == "4" ? 1.25 : 1,
+    EXPECT_NEAR(*made.cell(i, "speed_up").value, made.cell(i, "bucket_mb").text == "4" ? 1.25 : 1,
                 1e-3);
   }
   EXPECT_TRUE(make_scaling_series(made.study, made.comparison, made.facts, false).empty());
@@ -118,12 +117,12 @@ TEST(BorrowedBase, LinesBeginAtTheRunWithoutABackend) {
     EXPECT_DOUBLE_EQ(series.groups[1].mean_speed_up(), 1.5);
   }
   EXPECT_EQ(all_series[0].name, "gloo");
-  const std::string notes = join(made.table.notes, "\n");
+  const std::string notes = join(made.section.notes, "\n");
   EXPECT_NE(notes.find("one replica of no backend, same CPUs per replica: 12 s"), notes.npos)
       << notes;
   records.push_back(sample_record({.gpus = 1, .fit_seconds = 12, .backend = "mpi"}));
   const MadeRow both(records, Base::matched);
-  EXPECT_NE(join(both.table.notes, "\n").find("of the same backend or of none"), notes.npos);
+  EXPECT_NE(join(both.section.notes, "\n").find("of the same backend or of none"), notes.npos);
 }
 
 // Where one GPU is too small, two may be what others are measured against.
@@ -244,7 +243,7 @@ TEST(MissingBase, ABaseThatMissedItsGoalIsNotCalledMissing) {
   EXPECT_EQ(base_notes(records),
             "no speed-up for 2 replicas (mpi): the base did not reach its goal in 1 of 5 runs\n");
   const MadeRow made(records, Base::matched);
-  const auto& notes = made.table.notes;
+  const auto& notes = made.section.notes;
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
     return note.starts_with("fit seconds end with the last epoch, or before it");
   }));

@@ -7,7 +7,6 @@
 #include "analysis/findings/best.h"
 #include "analysis/plots/study_plots.h"
 #include "analysis/study/cost.h"
-#include "analysis/table/definition.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
@@ -19,6 +18,7 @@ PlotMaker energy_plots;
 namespace {
 
 using testing::canonical_content;
+using testing::cell;
 using testing::sample_record;
 
 Json meter_json(const std::string& name, const std::string& covers, double joules) {
@@ -50,8 +50,8 @@ struct Metered {
       facts.push_back(row_facts(study, comparison, i));
     }
   }
-  Table table(const std::vector<std::string>& choice = {"energy"}) const {
-    Table made = make_table(study, comparison, facts);
+  Section section(const std::vector<std::string>& choice = {"energy"}) const {
+    Section made = make_section(study, comparison, facts);
     choose_columns(made, choice);
     return made;
   }
@@ -64,17 +64,9 @@ struct Metered {
   }
 };
 
-Cell cell(const Table& table, std::size_t row, const std::string& key) {
-  for (std::size_t k = 0; k < table.columns.size(); ++k) {
-    if (table.columns[k].key == key) return table.rows.at(row).at(k);
-  }
-  ADD_FAILURE() << "no column " << key;
-  return {};
-}
-
-bool has_note(const Table& table, const std::string& text) {
+bool has_note(const Section& section, const std::string& text) {
   return std::ranges::any_of(
-      table.notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
+      section.notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
 }
 
 bool names_have(const std::vector<std::string>& names, const std::string& name) {
@@ -83,25 +75,25 @@ bool names_have(const std::vector<std::string>& names, const std::string& name) 
 
 TEST(EnergyColumns, HaveIntervalsAndReportWhatTheyCover) {
   const Metered study(metered());
-  const Table table = study.table();
-  EXPECT_NEAR(*cell(table, 0, "energy_joules").value, 100 * 18 * (1 + 1.3 + 0.8) / 3, 1e-9);
-  EXPECT_TRUE(cell(table, 1, "energy_joules").interval);
-  EXPECT_NEAR(*cell(table, 1, "mean_watts").value, 150, 1e-9);
-  EXPECT_EQ(cell(table, 1, "idle_watts").text, "40.0");
-  EXPECT_EQ(cell(table, 0, "energy_efficiency").text, "100.0 %");
+  const Section section = study.section();
+  EXPECT_NEAR(*cell(section, 0, "energy_joules").value, 100 * 18 * (1 + 1.3 + 0.8) / 3, 1e-9);
+  EXPECT_TRUE(cell(section, 1, "energy_joules").interval);
+  EXPECT_NEAR(*cell(section, 1, "mean_watts").value, 150, 1e-9);
+  EXPECT_EQ(cell(section, 1, "idle_watts").text, "40.0");
+  EXPECT_EQ(cell(section, 0, "energy_efficiency").text, "100.0 %");
   // 1.8 times as fast with 1.5 times the power: 1.2 times the samples per joule.
   const double sum = 1 + 1.3 + 0.8, noisy_sum = 1 + 1.3 * 1.01 + 0.8 * 0.99;
-  EXPECT_NEAR(*cell(table, 1, "energy_efficiency").value, 1.2 * sum / noisy_sum, 1e-9);
-  const auto interval = cell(table, 1, "energy_efficiency").interval;
+  EXPECT_NEAR(*cell(section, 1, "energy_efficiency").value, 1.2 * sum / noisy_sum, 1e-9);
+  const auto interval = cell(section, 1, "energy_efficiency").interval;
   ASSERT_TRUE(interval);
   EXPECT_LT(interval->high - interval->low, 0.1) << "paired: drift of the machine cancels";
-  EXPECT_EQ(cell(table, 0, "joules_beside_training").text, "0.0100");
-  EXPECT_EQ(cell(table, 0, "energy_covers").text, "GPUs + CPUs");
+  EXPECT_EQ(cell(section, 0, "joules_beside_training").text, "0.0100");
+  EXPECT_EQ(cell(section, 0, "energy_covers").text, "GPUs + CPUs");
   const double squares = (1 + 1.3 * 1.3 + 0.8 * 0.8) / 3;
-  EXPECT_NEAR(*cell(table, 0, "energy_delay_joule_seconds").value, 100 * 18 * 18 * squares, 1e-6);
-  EXPECT_EQ(cell(table, 0, "energy_runs").value, 3);
-  EXPECT_EQ(cell(table, 0, "energy_joules").text.find("run"), std::string::npos);
-  EXPECT_FALSE(has_note(study.table({"time"}), "energy:")) << "only where they are shown";
+  EXPECT_NEAR(*cell(section, 0, "energy_delay_joule_seconds").value, 100 * 18 * 18 * squares, 1e-6);
+  EXPECT_EQ(cell(section, 0, "energy_runs").value, 3);
+  EXPECT_EQ(cell(section, 0, "energy_joules").text.find("run"), std::string::npos);
+  EXPECT_FALSE(has_note(study.section({"time"}), "energy:")) << "only where they are shown";
 }
 
 TEST(EnergyColumns, AFigureOfFewerRunsThanItsRowIsMarked) {
@@ -110,19 +102,19 @@ TEST(EnergyColumns, AFigureOfFewerRunsThanItsRowIsMarked) {
     const bool is_other = record["layout"]["gpus"] == 2 && record["round"] != 2;
     if (is_other) record["energy"].erase("joules");
   }
-  const Table table = Metered(records).table();
-  EXPECT_EQ(cell(table, 1, "runs").text, "3");
-  EXPECT_TRUE(cell(table, 1, "energy_joules").text.ends_with(" (1 run)"));
-  EXPECT_TRUE(cell(table, 1, "energy_efficiency").text.ends_with(" (1 run)"));
-  EXPECT_TRUE(cell(table, 1, "energy_delay_joule_seconds").text.ends_with(" (1 run)"));
-  EXPECT_EQ(cell(table, 1, "energy_runs").value, 1);
+  const Section section = Metered(records).section();
+  EXPECT_EQ(cell(section, 1, "runs").text, "3");
+  EXPECT_TRUE(cell(section, 1, "energy_joules").text.ends_with(" (1 run)"));
+  EXPECT_TRUE(cell(section, 1, "energy_efficiency").text.ends_with(" (1 run)"));
+  EXPECT_TRUE(cell(section, 1, "energy_delay_joule_seconds").text.ends_with(" (1 run)"));
+  EXPECT_EQ(cell(section, 1, "energy_runs").value, 1);
   for (Json& record : records) {
     const bool is_base = record["layout"]["gpus"] == 1;
     if (is_base && record["round"] != 2) record["energy"].erase("joules");
     if (!is_base) record["energy"]["joules"] = 1000;
   }
   EXPECT_TRUE(
-      cell(Metered(records).table(), 1, "energy_efficiency").text.ends_with(" (base: 1 run)"));
+      cell(Metered(records).section(), 1, "energy_efficiency").text.ends_with(" (base: 1 run)"));
 }
 
 TEST(EnergyColumns, RowsOfUnlikeCoverageHaveNoCommonRatio) {
@@ -131,29 +123,29 @@ TEST(EnergyColumns, RowsOfUnlikeCoverageHaveNoCommonRatio) {
     if (record["layout"]["gpus"] == 2) record["energy"]["covers"] = "GPUs";
   }
   const Metered study(records);
-  EXPECT_EQ(cell(study.table(), 1, "energy_efficiency").text, "");
-  EXPECT_NE(cell(study.table(), 1, "energy_joules").text, "");
+  EXPECT_EQ(cell(study.section(), 1, "energy_efficiency").text, "");
+  EXPECT_NE(cell(study.section(), 1, "energy_joules").text, "");
   EXPECT_FALSE(names_have(study.plots(), "energy_efficiency"));
   records = metered();
   records[1]["energy"]["covers"] = "GPUs";
-  EXPECT_EQ(cell(Metered(records).table(), 1, "energy_covers").text, "unlike");
+  EXPECT_EQ(cell(Metered(records).section(), 1, "energy_covers").text, "unlike");
 }
 
 TEST(EnergyColumns, ASharedNodeIsNamedAndNotCompared) {
   std::vector<Json> records = metered("node");
   records[1]["energy"]["shared"] = true;
-  const Table table = Metered(records).table();
-  EXPECT_EQ(cell(table, 1, "energy_covers").text, "node, shared with other jobs");
-  EXPECT_EQ(cell(table, 1, "energy_efficiency").text, "");
+  const Section section = Metered(records).section();
+  EXPECT_EQ(cell(section, 1, "energy_covers").text, "node, shared with other jobs");
+  EXPECT_EQ(cell(section, 1, "energy_efficiency").text, "");
 }
 
 TEST(EnergyColumns, WhatIsMissingReportsWhy) {
-  EXPECT_TRUE(has_note(Metered(testing::drifting_study()).table(),
+  EXPECT_TRUE(has_note(Metered(testing::drifting_study()).section(),
                        "without an energy: 6 runs: no meter (paceline doctor"));
   std::vector<Json> records = metered();
   records[0]["energy"].erase("joules");
   records[0]["energy"]["trouble"] = "GPU counter: 2 s are too short: it takes 10 s";
-  EXPECT_TRUE(has_note(Metered(records).table(), "1 run: GPU counter: 2 s are too short"));
+  EXPECT_TRUE(has_note(Metered(records).section(), "1 run: GPU counter: 2 s are too short"));
 }
 
 TEST(EnergyColumns, MetersThatDifferAreBothShown) {
@@ -163,11 +155,11 @@ TEST(EnergyColumns, MetersThatDifferAreBothShown) {
                                   meter_json("GPU power", "GPUs", 1150),
                                   meter_json("RAPL", "CPUs", 500)};
   }
-  EXPECT_TRUE(has_note(Metered(records).table(),
+  EXPECT_TRUE(has_note(Metered(records).section(),
                        "meters that differ: GPUs: GPU power counts 15 % more than GPU counter (6 "
                        "runs)"));
   for (Json& record : records) record["energy"]["meters"][1]["joules"] = 1090;
-  EXPECT_FALSE(has_note(Metered(records).table(), "meters that differ"));
+  EXPECT_FALSE(has_note(Metered(records).section(), "meters that differ"));
 }
 
 TEST(EnergyPlots, EfficiencyOverReplicasAndEnergyOverTime) {
@@ -214,13 +206,13 @@ TEST(EnergyBest, LeastEnergyAmongTheNearlyFastest) {
   EXPECT_EQ(best.best.name, "4 replicas");
   EXPECT_EQ(best.smallest.name, "2 replicas");
   EXPECT_NEAR(best.smallest.amount_over_best.estimate.value, 51.5 * 180 / (50 * 250), 1e-9);
-  const std::string text = best_text(study, best);
+  const std::string text = testing::best_text(study, best);
   EXPECT_NE(text.find("the point of least energy within 5 %"), std::string::npos) << text;
-  EXPECT_NE(text.find("2 replicas: 2.578 Wh, -25.8 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("2.578 Wh  -25.8 %"), std::string::npos) << text;
   EXPECT_EQ(text.find("are not enough"), std::string::npos) << text;
   // Everything is near enough: one replica takes most.
   EXPECT_EQ(find_best(study, 2, metric("energy")).smallest.name, "2 replicas");
-  EXPECT_EQ(best_json(study, best)["least"], "energy");
+  EXPECT_EQ(Json::parse(to_json_text(best_document(study, best)))["least"], "energy");
 }
 
 // Four replicas are twice as fast and take less, but only one of their runs has a meter.
@@ -236,7 +228,7 @@ TEST(EnergyBest, AFasterPointWithoutAMeterIsNamed) {
     }
   }
   const Study study = make_studies(canonical_content(records)).at(0);
-  const std::string text = best_text(study, find_best(study, 0.05, metric("energy")));
+  const std::string text = testing::best_text(study, find_best(study, 0.05, metric("energy")));
   EXPECT_NE(text.find("fastest of the points with energy by the same meters in each run: 2 "
                       "replicas: 51."),
             std::string::npos)

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "analysis/study/cost.h"
-#include "analysis/table/definition.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
@@ -10,25 +9,18 @@
 namespace paceline {
 namespace {
 
-using testing::canonical_content;
 using testing::sample_record;
 
-Table table_with(const std::vector<std::string>& choice) {
-  const Study study = make_studies(canonical_content(testing::drifting_study())).at(0);
-  const Comparison comparison = compare(study, Base::matched);
-  std::vector<RowFacts> facts;
-  for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    facts.push_back(row_facts(study, comparison, i));
-  }
-  Table table = make_table(study, comparison, facts);
-  choose_columns(table, choice);
-  for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
-  return table;
+Section section_with(const std::vector<std::string>& choice) {
+  Section section = testing::report_section(testing::drifting_study());
+  choose_columns(section, choice);
+  for (const auto& row : section.table.rows) EXPECT_EQ(row.size(), section.table.columns.size());
+  return section;
 }
 
 std::vector<std::string> shown(const std::vector<std::string>& choice) {
   std::vector<std::string> keys;
-  for (const Column& column : table_with(choice).columns) {
+  for (const Column& column : section_with(choice).table.columns) {
     if (column.shown) keys.push_back(column.key);
   }
   return keys;
@@ -59,11 +51,12 @@ TEST(Columns, AreChosenByNameAndGroup) {
 }
 
 TEST(Columns, TheLegendReportsHowTheyAreMade) {
-  const auto notes = table_with({"+cost"}).notes;
+  const auto notes = section_with({"+cost"}).notes;
   EXPECT_EQ(std::count_if(notes.begin(), notes.end(),
                           [](const std::string& note) { return note.starts_with("GPU-hours"); }),
             1);
-  for (const std::string& note : table_with({}).notes) EXPECT_FALSE(note.starts_with("GPU-hours"));
+  for (const std::string& note : section_with({}).notes)
+    EXPECT_FALSE(note.starts_with("GPU-hours"));
 }
 
 paceline::Run costly() {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/render/render.h"
 #include "engine/core/error.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/csv.h"
 #include "tests/unit/analysis/tables.h"
@@ -19,40 +19,38 @@ namespace {
 using testing::canonical_content;
 using testing::cell;
 using testing::drifting_study;
-using testing::format_table;
+using testing::findings_text;
+using testing::is_shown;
+using testing::report_document;
+using testing::report_section;
 using testing::sample_record;
 
-bool shown(const Table& table, const std::string& key) {
-  for (const Column& column : table.columns) {
-    if (column.key == key) return column.shown;
-  }
-  return false;
-}
-
 TEST(Table, HasTheNumbersOfTheRecords) {
-  const Table table = format_table(drifting_study());
-  EXPECT_EQ(table.title, "mnist-cnn, fp32, fixed-epochs scaling");
-  EXPECT_EQ(table.interval, "paired");
-  EXPECT_EQ(cell(table, 1, "ntasks").text, "2");
-  EXPECT_EQ(cell(table, 1, "speed_up").text, "1.80 ±0.05");
-  EXPECT_EQ(cell(table, 1, "efficiency").text, "90.0 ±2.3 %");
-  EXPECT_EQ(cell(table, 1, "karp_flatt").text, "0.111 [0.084, 0.139]");
-  EXPECT_TRUE(cell(table, 1, "karp_flatt").interval);
-  EXPECT_EQ(cell(table, 1, "input_stall").text, "2.0 %");
-  EXPECT_EQ(cell(table, 1, "exposed_communication").text, "8.0 %");
-  EXPECT_EQ(cell(table, 1, "test_accuracy").text, "98.40 %");
-  EXPECT_EQ(cell(table, 1, "step_seconds").text, "5.000");
-  EXPECT_DOUBLE_EQ(*cell(table, 1, "step_seconds").value, 0.005);
+  const Section section = report_section(drifting_study());
+  EXPECT_EQ(section.title, "mnist-cnn, fp32, fixed-epochs scaling");
+  EXPECT_EQ(section.facts->at("interval"), "paired");
+  EXPECT_EQ(cell(section, 1, "ntasks").text, "2");
+  EXPECT_EQ(cell(section, 1, "speed_up").text, "1.80 ±0.05");
+  EXPECT_EQ(cell(section, 1, "efficiency").text, "90.0 ±2.3 %");
+  EXPECT_EQ(cell(section, 1, "karp_flatt").text, "0.111 [0.084, 0.139]");
+  EXPECT_TRUE(cell(section, 1, "karp_flatt").interval);
+  EXPECT_EQ(cell(section, 1, "input_stall").text, "2.0 %");
+  EXPECT_EQ(cell(section, 1, "exposed_communication").text, "8.0 %");
+  EXPECT_EQ(cell(section, 1, "test_accuracy").text, "98.40 %");
+  EXPECT_EQ(cell(section, 1, "step_seconds").text, "5.000");
+  EXPECT_DOUBLE_EQ(*cell(section, 1, "step_seconds").value, 0.005);
   // Three runs that differ by 60 %: an interval as wide as this is not symmetric.
-  EXPECT_NE(cell(table, 0, "fit_seconds").text.find(" ["), std::string::npos);
-  EXPECT_FALSE(shown(table, "gpu_utilization"));
-  EXPECT_FALSE(shown(table, "label"));
-  EXPECT_TRUE(shown(table, "cpus_per_replica"));
+  EXPECT_NE(cell(section, 0, "fit_seconds").text.find(" ["), std::string::npos);
+  EXPECT_FALSE(is_shown(section, "gpu_utilization"));
+  EXPECT_EQ(cell(section, 0, "point").text, "1 replica");
+  EXPECT_EQ(cell(section, 0, "verdict").text, "base");
+  EXPECT_EQ(cell(section, 1, "verdict").text, "faster");
+  EXPECT_TRUE(is_shown(section, "cpus_per_replica"));
 }
 
 // The larger side, not half: [94.3, 129.5] about 110.5. Beyond a quarter both ends are given.
 TEST(Table, AMarginIsTheLargerSide) {
-  EXPECT_EQ(estimate_cell({110.5, Interval{94.3, 129.5}, 5}, 1).text, "110.5 ±19.0");
+  EXPECT_EQ(estimate_cell({110.5, Interval{94.3, 129.5}, 5}, 1).text, "110 ±19");
   EXPECT_EQ(estimate_cell({0.083, Interval{-0.04, 0.22}, 5}, 2).text, "0.08 [-0.04, 0.22]");
   EXPECT_EQ(estimate_cell({-10, Interval{-11, -9}, 5}, 1).text, "-10.0 ±1.0");
   EXPECT_EQ(estimate_cell({-0.004, Interval{-0.2, 0.2}, 5}, 2).text, "0.00 [-0.20, 0.20]");
@@ -64,8 +62,8 @@ TEST(Table, EqualRunsHaveNoMarginOfRounding) {
 }
 
 // What all rows share is said below, then details go, and what is left out is named.
-TEST(Render, ANarrowTerminalGetsFewerColumns) {
-  const Table table = format_table(drifting_study());
+TEST(Table, ANarrowTerminalGetsFewerColumns) {
+  const Section section = report_section(drifting_study());
   const auto table_width = [](const std::string& text) {
     std::size_t width = 0;
     for (const std::string& line : split(text, '\n')) {
@@ -73,43 +71,43 @@ TEST(Render, ANarrowTerminalGetsFewerColumns) {
     }
     return width;
   };
-  const std::string all = render_text(table), narrow = render_text(table, {.terminal_width = 80});
+  const Document document = report_document({section});
+  const std::string all = to_text(document), narrow = to_text(document, {.terminal_width = 80});
   EXPECT_GT(table_width(all), 120U);
   EXPECT_LE(table_width(narrow), 80U);
   EXPECT_GT(table_width(narrow), 60U) << "no more than has to go";
-  EXPECT_NE(narrow.find("of all rows: nodes 1"), std::string::npos) << narrow;
-  EXPECT_NE(narrow.find("not shown at 80 columns: samples/s per replica"), std::string::npos)
-      << narrow;
-  for (const char* kept : {"gpus", "speed-up", "efficiency", "ntasks"}) {
-    EXPECT_NE(narrow.find(kept), std::string::npos) << kept;  // tasks tell the rows apart
+  EXPECT_NE(narrow.find("in all rows: runs 3, "), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("not shown at 80 columns: ntasks, gpus, "), std::string::npos) << narrow;
+  for (const char* kept : {"point", "seconds", "speed-up", "efficiency", "verdict"}) {
+    EXPECT_NE(narrow.find(kept), std::string::npos) << kept;
   }
-  EXPECT_EQ(render_text(table, {.terminal_width = 1000}), all);
+  EXPECT_EQ(to_text(document, {.terminal_width = 1000}), all);
 }
 
 // A column that only one table has stands in its place; the last says whose a line is.
 TEST(Table, CsvOfSeveralTablesIsOneTable) {
   auto records = drifting_study();
-  const Table plain = format_table(records);
+  const Section plain = report_section(records);
   for (Json& json : records) json["parameters"]["workload"] = "mnist-mlp";
   Json other = records[1];
   other["parameters"]["bucket_mb"] = 4.0;
   records.push_back(other);
-  const Table with_axis = format_table(records);
-  const std::string text = render_csv({plain, with_axis});
+  const Section with_axis = report_section(records);
+  const std::string text = to_csv(report_document({plain, with_axis}));
   const auto csv = parse_csv(text, "csv");
   ASSERT_EQ(csv.size(), 6U) << text;
   const auto& header = csv[0].cells;
   const auto at = std::find(header.begin(), header.end(), "bucket_mb") - header.begin();
   ASSERT_LT(at, std::ssize(header));
   const auto bucket = static_cast<std::size_t>(at);
-  EXPECT_EQ(header[bucket - 1], "backend");
+  EXPECT_EQ(header[bucket - 1], "system");
   EXPECT_EQ(header.back(), "table");
   EXPECT_EQ(csv[1].cells[bucket], "");
   EXPECT_EQ(csv[4].cells[bucket], "");
   EXPECT_EQ(csv[5].cells[bucket], "4");
   EXPECT_EQ(csv[1].cells.back(), "mnist-cnn, fp32, fixed-epochs scaling");
   EXPECT_EQ(csv[5].cells.back(), "mnist-mlp, fp32, fixed-epochs scaling");
-  EXPECT_EQ(render_csv({plain}).find("table"), std::string::npos);
+  EXPECT_EQ(to_csv(report_document({plain})).find(",table\n"), std::string::npos);
 }
 
 TEST(Table, ReportsWhichRunsReachedTheirGoal) {
@@ -121,21 +119,21 @@ TEST(Table, ReportsWhichRunsReachedTheirGoal) {
         {"goal", "test_accuracy>=0.98"}, {"reached", gpus == 1}, {"epochs", 3}};
     if (gpus == 2) json["throughput"]["samples"] = 300000;  // it needed more
   }
-  const Table table = format_table(records);
-  EXPECT_EQ(cell(table, 0, "epochs_to_goal").text, "3.0");
-  EXPECT_EQ(cell(table, 1, "epochs_to_goal").text, "");
-  EXPECT_EQ(cell(table, 1, "label").text, "goal not reached");
-  EXPECT_EQ(cell(table, 0, "test_top5").text, "99.90 %");
+  const Section section = report_section(records);
+  EXPECT_EQ(cell(section, 0, "epochs_to_goal").text, "3.0");
+  EXPECT_EQ(cell(section, 1, "epochs_to_goal").text, "");
+  EXPECT_EQ(cell(section, 1, "label").text, "goal not reached");
+  EXPECT_EQ(cell(section, 0, "test_top5").text, "99.90 %");
   bool said = false;
-  for (const std::string& note : table.notes) {
+  for (const std::string& note : section.notes) {
     said = said || note.find("first evaluation of test_accuracy>=0.98") != std::string::npos;
   }
   EXPECT_TRUE(said);
-  EXPECT_FALSE(shown(format_table(drifting_study()), "epochs_to_goal"));
+  EXPECT_FALSE(is_shown(report_section(drifting_study()), "epochs_to_goal"));
 }
 
-bool says(const Table& table, const std::string& text) {
-  return join(table.notes, "\n").find(text) != std::string::npos;
+bool says(const Section& section, const std::string& text) {
+  return join(section.notes, "\n").find(text) != std::string::npos;
 }
 
 Json make_load(bool busy) {
@@ -146,10 +144,11 @@ Json make_load(bool busy) {
 TEST(Table, AMachineThatWasAlwaysBusyIsNotCalledFree) {
   auto records = drifting_study();
   for (Json& json : records) json["provenance"]["machine_load"] = make_load(true);
-  EXPECT_FALSE(says(format_table(records), "other processes had"));
+  EXPECT_FALSE(says(report_section(records), "other processes had"));
   records[0]["provenance"].erase("machine_load");
-  EXPECT_TRUE(says(format_table(records), "of 1 run it is not recorded what other processes took"));
-  EXPECT_FALSE(says(format_table(records), "less than 5 %"));
+  EXPECT_TRUE(
+      says(report_section(records), "of 1 run it is not recorded what other processes took"));
+  EXPECT_FALSE(says(report_section(records), "less than 5 %"));
 }
 
 TEST(Table, ARateThatAPageGivesIsNotLeftOut) {
@@ -163,9 +162,9 @@ TEST(Table, ARateThatAPageGivesIsNotLeftOut) {
     json.erase("flags");
     records.push_back(json);
   }
-  const Table table = format_table(records);
-  EXPECT_EQ(table.scaling, "fixed-epochs");
-  const std::string said = join(table.findings, "\n");
+  const Section section = report_section(records);
+  EXPECT_EQ(section.facts->at("scaling"), "fixed-epochs");
+  const std::string said = findings_text(section);
   EXPECT_NE(said.find("the published table leaves out efficiency"), std::string::npos) << said;
 }
 
@@ -177,25 +176,25 @@ TEST(Table, SmallFractionsHaveThreeDigits) {
   }
   records[1]["throughput"]["steps"] = 1;
   records[1]["timing"]["fit_seconds"] = 10.0 / 4096 * (1 + 4095 * 1.2e-4);
-  const Table table = format_table(records);
-  EXPECT_EQ(cell(table, 1, "karp_flatt").text, "0.000120");
-  EXPECT_NE(join(table.findings, " ").find("Karp-Flatt 0.000120"), std::string::npos);
+  const Section section = report_section(records);
+  EXPECT_EQ(cell(section, 1, "karp_flatt").text, "0.000120");
+  EXPECT_NE(findings_text(section).find("Karp-Flatt 0.000120"), std::string::npos);
 }
 
 TEST(Table, ABusyMachineIsReportedFirstAndExcludesNothing) {
   auto records = drifting_study();
   EXPECT_TRUE(
-      says(format_table(records), "what other processes took of the machine is not recorded"));
+      says(report_section(records), "what other processes took of the machine is not recorded"));
   for (Json& json : records) json["provenance"]["machine_load"] = make_load(false);
-  const Table free = format_table(records);
+  const Section free = report_section(records);
   EXPECT_TRUE(free.warnings.empty());
   EXPECT_TRUE(says(free, "other processes had less than 5 % of the time of its CPUs in all runs"));
   EXPECT_EQ(cell(free, 0, "busy_runs").value, 0.0);
-  EXPECT_FALSE(shown(free, "busy_runs"));
+  EXPECT_FALSE(is_shown(free, "busy_runs"));
 
   records[1]["provenance"]["machine_load"] = make_load(true);  // of two replicas
   records[0]["provenance"].erase("machine_load");
-  const Table busy = format_table(records);
+  const Section busy = report_section(records);
   ASSERT_EQ(busy.warnings.size(), 1U);
   EXPECT_EQ(busy.warnings[0],
             "the machine was busy: 1 of 6 runs, e.g. 18 % of the time of its CPUs went to other "
@@ -206,48 +205,47 @@ TEST(Table, ABusyMachineIsReportedFirstAndExcludesNothing) {
   EXPECT_EQ(cell(busy, 0, "label").text, "");
   EXPECT_EQ(cell(busy, 1, "runs").value, 3.0);
   const std::string first = "Warning: the machine was busy: 1 of 6 runs";
-  EXPECT_TRUE(render_text(busy).starts_with(first)) << render_text(busy);
-  EXPECT_TRUE(render_markdown(busy).starts_with("**" + first)) << render_markdown(busy);
-  EXPECT_EQ(Json::parse(render_json({busy}))["tables"][0]["warnings"][0], busy.warnings[0]);
-  EXPECT_NE(render_csv({busy}).find("busy_runs"), std::string::npos);
-  HtmlPage page;
-  page.sections.push_back({busy, {}});
-  EXPECT_NE(render_html(page).find("<p class=\"warning\">" + first), std::string::npos);
+  const Document document = report_document({busy});
+  EXPECT_TRUE(to_text(document).starts_with("quick\n" + first)) << to_text(document);
+  EXPECT_TRUE(to_markdown(document).starts_with("# quick\n\n**" + first)) << to_markdown(document);
+  EXPECT_EQ(Json::parse(to_json_text(document))["tables"][0]["warnings"][0], busy.warnings[0]);
+  EXPECT_NE(to_csv(document).find("busy_runs"), std::string::npos);
+  EXPECT_NE(to_html(document).find("<p class=\"warning\">" + first), std::string::npos);
 }
 
 TEST(Table, ReportsWhatItsClocksHold) {
   auto records = drifting_study();
-  EXPECT_TRUE(says(format_table(records), "choice of algorithms and first epoch included"));
-  EXPECT_TRUE(says(format_table(records), "choice of algorithms and the first 10 steps"));
+  EXPECT_TRUE(says(report_section(records), "choice of algorithms and first epoch included"));
+  EXPECT_TRUE(says(report_section(records), "choice of algorithms and the first 10 steps"));
   records[1]["throughput"]["warmup_steps_excluded"] = 0;
-  EXPECT_TRUE(says(format_table(records), "the first 0 to 10 steps"));
+  EXPECT_TRUE(says(report_section(records), "the first 0 to 10 steps"));
   for (Json& json : records) {
     json["throughput"]["warmup_steps_excluded"] = json["timing"]["warmup_steps_excluded"] = 0;
   }
-  EXPECT_FALSE(says(format_table(records), "the first"));
+  EXPECT_FALSE(says(report_section(records), "the first"));
 }
 
 TEST(Table, ReportsWhichGpuRunsMeasuredTheirChoices) {
   auto records = drifting_study();
   records[0]["timing"]["compile_seconds"] = 4;
-  EXPECT_FALSE(says(format_table(records), "choosing algorithms took"));  // cores keep none
+  EXPECT_FALSE(says(report_section(records), "choosing algorithms took"));  // cores keep none
   for (Json& json : records) json["layout"]["replicas_are"] = "gpus";
   EXPECT_TRUE(
-      says(format_table(records), "up to 3.99 s more in some runs of 1 row than in others"));
+      says(report_section(records), "up to 3.99 s more in some runs of 1 row than in others"));
 }
 
 TEST(Table, LabelsAreInTheTitleOrInAColumn) {
   auto records = drifting_study();
   for (Json& json : records) json["flags"]["synthetic"] = true;
-  EXPECT_NE(format_table(records).title.find("(synthetic)"), std::string::npos);
+  EXPECT_NE(report_section(records).title.find("(synthetic)"), std::string::npos);
   Json json = sample_record({.gpus = 4});
   json["flags"]["oversubscribed"] = true;
   records.push_back(json);
-  const Table table = format_table(records);
-  EXPECT_EQ(table.title.find("synthetic"), std::string::npos);
-  EXPECT_EQ(cell(table, 0, "label").text, "synthetic");
-  EXPECT_EQ(cell(table, 2, "label").text, "oversubscribed");
-  EXPECT_TRUE(shown(table, "label"));
+  const Section section = report_section(records);
+  EXPECT_EQ(section.title.find("synthetic"), std::string::npos);
+  EXPECT_EQ(cell(section, 0, "label").text, "synthetic");
+  EXPECT_EQ(cell(section, 2, "label").text, "oversubscribed");
+  EXPECT_TRUE(is_shown(section, "verdict"));
 }
 
 TEST(Table, UnlikeIntervalsAreReportedRowByRow) {
@@ -259,16 +257,16 @@ TEST(Table, UnlikeIntervalsAreReportedRowByRow) {
                                      .fit_seconds = 5.0 + repeat,
                                      .session = "s2"}));
   }
-  const Table table = format_table(records);
-  EXPECT_EQ(table.interval, "mixed");
-  EXPECT_EQ(cell(table, 1, "interval").text, "paired");
-  EXPECT_EQ(cell(table, 2, "interval").text, "welch");
+  const Section section = report_section(records);
+  EXPECT_EQ(section.facts->at("interval"), "mixed");
+  EXPECT_EQ(cell(section, 1, "interval").text, "paired");
+  EXPECT_EQ(cell(section, 2, "interval").text, "welch");
 }
 
 TEST(Table, AWholeNumberThatWasNotMeasuredFinerStaysWhole) {
-  EXPECT_EQ(cell(format_table({sample_record({.fit_seconds = 574})}), 0, "fit_seconds").text,
+  EXPECT_EQ(cell(report_section({sample_record({.fit_seconds = 574})}), 0, "fit_seconds").text,
             "574");
-  EXPECT_EQ(cell(format_table({sample_record({.fit_seconds = 5.5})}), 0, "fit_seconds").text,
+  EXPECT_EQ(cell(report_section({sample_record({.fit_seconds = 5.5})}), 0, "fit_seconds").text,
             "5.500");
 }
 
@@ -278,39 +276,39 @@ TEST(Table, AMarginNeverReadsAsZero) {
     const int round = json["round"].get<int>();
     json["timing"]["fit_seconds"] = json["layout"]["gpus"] == 1 ? 20 : 10 + 1e-5 * round;
   }
-  EXPECT_EQ(cell(format_table(records), 1, "speed_up").text, "2.00 ±0.000005");
+  EXPECT_EQ(cell(report_section(records), 1, "speed_up").text, "2.00 ±0.000005");
 }
 
-TEST(Render, TextIsAligned) {
-  const std::string text = render_text(format_table(drifting_study()));
+TEST(Table, TextIsAligned) {
+  const Section section = report_section(drifting_study());
+  const std::string text = to_text(report_document({section}));
   const auto lines = split(text, '\n');
   const auto width = [](const std::string& line) {
     return std::count_if(line.begin(), line.end(),
                          [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
   };
-  ASSERT_GT(lines.size(), 7U);
-  EXPECT_EQ(lines[4].find_first_not_of('-'), std::string::npos);
-  for (const std::size_t i : {2, 3, 5, 6}) EXPECT_EQ(width(lines[i]), width(lines[4])) << lines[i];
-  for (std::size_t i = 7; i < lines.size(); ++i) EXPECT_LE(width(lines[i]), 140) << lines[i];
-  EXPECT_LE(width(lines[4]), 175);
+  ASSERT_GT(lines.size(), 10U);
+  EXPECT_EQ(lines[7].find_first_not_of('-'), std::string::npos);
+  for (const std::size_t i : {6, 8, 9}) EXPECT_EQ(width(lines[i]), width(lines[7])) << lines[i];
+  for (std::size_t i = 10; i < lines.size(); ++i) EXPECT_LE(width(lines[i]), 140) << lines[i];
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_NE(render_text(format_table(drifting_study()), {.colours = true}).find("\x1b[1m"),
+  EXPECT_NE(to_text(report_document({section}), {.colours = true}).find("\x1b[1m"),
             std::string::npos);
 }
 
-TEST(Render, RecordsCannotSteerTheTerminal) {
+TEST(Table, RecordsCannotSteerTheTerminal) {
   auto records = drifting_study();
   for (Json& json : records) json["parameters"]["backend"] = "mpi\x1b[2J\n|<b>";
-  const Table table = format_table(records);
-  EXPECT_EQ(render_text(table).find('\x1b'), std::string::npos);
-  const std::string markdown = render_markdown(table);
+  const Section section = report_section(records);
+  EXPECT_EQ(to_text(report_document({section})).find('\x1b'), std::string::npos);
+  const std::string markdown = to_markdown(report_document({section}));
   EXPECT_NE(markdown.find("\\|\\<b\\>"), std::string::npos);
   EXPECT_EQ(markdown.find("\x1b"), std::string::npos);
-  EXPECT_EQ(render_csv({table}).find("\x1b"), std::string::npos);
+  EXPECT_EQ(to_csv(report_document({section})).find("\x1b"), std::string::npos);
 }
 
 // To a spreadsheet, a cell that begins like one is a formula.
-TEST(Render, TextsOfCsvAreNoFormulas) {
+TEST(Table, TextsOfCsvAreNoFormulas) {
   for (const char* text : {"=cmd|' /C calc'!A0", "+1+1", "-x", "@SUM(A1)", " =1"}) {
     EXPECT_EQ(csv_text(text), std::string("'") + text);
   }
@@ -318,20 +316,20 @@ TEST(Render, TextsOfCsvAreNoFormulas) {
   EXPECT_EQ(csv_text("=a,\"b\"\r\n"), "\"'=a,\"\"b\"\"  \"");
   auto records = drifting_study();
   for (Json& json : records) json["parameters"]["backend"] = "=1+1";
-  EXPECT_NE(render_csv({format_table(records)}).find(",'=1+1,"), std::string::npos);
+  EXPECT_NE(to_csv(report_document({report_section(records)})).find(",'=1+1,"), std::string::npos);
 }
 
-TEST(Render, NoNumberIsALineLong) {
+TEST(Table, NoNumberIsALineLong) {
   auto records = drifting_study();
   for (Json& json : records) json["timing"]["fit_seconds"] = 1e308;
-  for (const std::string& line : split(render_text(format_table(records)), '\n')) {
+  for (const std::string& line : split(to_text(report_document({report_section(records)})), '\n')) {
     EXPECT_LT(line.size(), 300U) << line;
   }
 }
 
-TEST(Render, JsonAndCsvHaveEveryKey) {
-  const Table table = format_table(drifting_study());
-  const Json json = Json::parse(render_json({table}));
+TEST(Table, JsonAndCsvHaveEveryKey) {
+  const Section section = report_section(drifting_study());
+  const Json json = Json::parse(to_json_text(report_document({section})));
   EXPECT_EQ(json["schema"], 1);
   const Json& row = json["tables"][0]["rows"][1];
   EXPECT_EQ(row["gpus"], 2);
@@ -342,43 +340,48 @@ TEST(Render, JsonAndCsvHaveEveryKey) {
   EXPECT_NEAR(row["efficiency"].get<double>(), 0.9, 1e-3);
   EXPECT_EQ(json["tables"][0]["scaling"], "fixed-epochs");
 
-  const auto csv = parse_csv(render_csv({table}), "csv");
+  const auto csv = parse_csv(to_csv(report_document({section})), "csv");
   ASSERT_EQ(csv.size(), 3U);
   std::set<std::string> keys;
   for (const auto& [key, value] : row.items()) keys.insert(key);
-  EXPECT_EQ(keys.erase("command"), 1U);
   EXPECT_EQ(std::set<std::string>(csv[0].cells.begin(), csv[0].cells.end()), keys);
   for (const CsvRow& line : csv) EXPECT_EQ(line.cells.size(), keys.size());
 }
 
+// What is asked first stands first, and where a row ran stands last.
 TEST(Render, CsvHasEachIntervalBesideItsColumn) {
-  const std::string text = render_csv({format_table(drifting_study())});
-  EXPECT_TRUE(
-      text.starts_with("system,nodes,ntasks,cpus_per_task,gpus,cpus_per_replica,backend,runs,"
-                       "fit_seconds,fit_seconds_low,fit_seconds_high,first_epoch_seconds,"
-                       "first_epoch_seconds_low,first_epoch_seconds_high,step_seconds,"
-                       "samples_per_second,"))
-      << text;
-  EXPECT_NE(text.find(",gpu_hours,gpu_hours_low,gpu_hours_high,core_hours,"), text.npos);
+  const std::string text = to_csv(report_document({report_section(drifting_study())}));
+  EXPECT_EQ(text.substr(0, text.find(",command,")),
+            "point,fit_seconds,fit_seconds_low,fit_seconds_high,"
+            "speed_up,speed_up_low,speed_up_high,efficiency,efficiency_low,efficiency_high,"
+            "exposed_communication,verdict,label,quality,"
+            "samples_per_second,samples_per_second_low,samples_per_second_high,"
+            "karp_flatt,karp_flatt_low,karp_flatt_high,input_stall,first_epoch_seconds,first_epoch_"
+            "seconds_low,first_epoch_seconds_high,"
+            "step_seconds,samples_per_second_per_replica,samples_per_second_per_replica_low,"
+            "samples_per_second_per_replica_high,gpu_utilization,gpu_utilization_low,"
+            "gpu_utilization_high,test_accuracy,test_top5,epochs_to_goal,busy_runs,runs,gpus,"
+            "cpus_per_replica,cpus_per_task,ntasks,nodes,backend,system");
 }
 
 TEST(Table, EveryMeanOfSeveralRunsHasItsInterval) {
   auto records = drifting_study();
   for (Json& json : records) json["utilization"] = 0.7 + 0.1 * json["round"].get<int>();
-  const Table table = format_table(records);
+  const Section section = report_section(records);
   for (const char* key :
        {"fit_seconds", "first_epoch_seconds", "samples_per_second",
         "samples_per_second_per_replica", "speed_up", "efficiency", "gpu_utilization"}) {
-    const Cell mean = cell(table, 1, key);
+    const Cell mean = cell(section, 1, key);
     ASSERT_TRUE(mean.interval) << key;
     EXPECT_LT(mean.interval->low, *mean.value) << key;
     EXPECT_GT(mean.interval->high, *mean.value) << key;
   }
-  EXPECT_NEAR(*cell(table, 1, "efficiency").value, *cell(table, 1, "speed_up").value / 2, 1e-12);
-  EXPECT_DOUBLE_EQ(*cell(table, 1, "samples_per_second_per_replica").value,
-                   *cell(table, 1, "samples_per_second").value / 2);
-  EXPECT_DOUBLE_EQ(*cell(table, 1, "gpu_utilization").value, 0.9);
-  EXPECT_EQ(cell(table, 1, "gpu_utilization").interval->high, 1);  // a share ends there
+  EXPECT_NEAR(*cell(section, 1, "efficiency").value, *cell(section, 1, "speed_up").value / 2,
+              1e-12);
+  EXPECT_DOUBLE_EQ(*cell(section, 1, "samples_per_second_per_replica").value,
+                   *cell(section, 1, "samples_per_second").value / 2);
+  EXPECT_DOUBLE_EQ(*cell(section, 1, "gpu_utilization").value, 0.9);
+  EXPECT_EQ(cell(section, 1, "gpu_utilization").interval->high, 1);  // a share ends there
 }
 
 TEST(Table, GapsStandAmongTheRows) {
@@ -395,17 +398,17 @@ TEST(Table, GapsStandAmongTheRows) {
     point.set("backend", std::string("mpi"));
     wanted.points.push_back(point);
   }
-  const Table table = format_table(records, Base::matched, {wanted});
-  ASSERT_EQ(table.rows.size(), 4U);
-  EXPECT_EQ(cell(table, 2, "gpus").text, "3");
-  EXPECT_EQ(cell(table, 2, "ntasks").text, "3");
-  EXPECT_EQ(cell(table, 2, "runs").text, "0");
-  EXPECT_EQ(cell(table, 2, "label").text, "not run");
-  EXPECT_EQ(cell(table, 3, "label").text, "failed");
-  EXPECT_FALSE(cell(table, 3, "fit_seconds").value);
-  EXPECT_TRUE(shown(table, "label"));
-  const std::string csv = render_csv({table});
-  EXPECT_NE(csv.find("\n,1,3,1,3,1,mpi,0,,,"), std::string::npos) << csv;
+  const Section section = report_section(records, Base::matched, {wanted});
+  ASSERT_EQ(section.table.rows.size(), 4U);
+  EXPECT_EQ(cell(section, 2, "gpus").text, "3");
+  EXPECT_EQ(cell(section, 2, "ntasks").text, "3");
+  EXPECT_EQ(cell(section, 2, "runs").text, "0");
+  EXPECT_EQ(cell(section, 2, "label").text, "not run");
+  EXPECT_EQ(cell(section, 3, "label").text, "failed");
+  EXPECT_FALSE(cell(section, 3, "fit_seconds").value);
+  EXPECT_TRUE(is_shown(section, "verdict"));
+  const std::string csv = to_csv(report_document({section}));
+  EXPECT_NE(csv.find(",not run,not run,"), std::string::npos) << csv;
 }
 
 ExpectedRuns make_plan(const std::vector<std::vector<std::pair<std::string, Value>>>& points) {
@@ -421,7 +424,7 @@ ExpectedRuns make_plan(const std::vector<std::vector<std::pair<std::string, Valu
 TEST(Table, WhatASpecLeavesOpenIsNoGap) {
   const std::vector<Json> records = {sample_record({.cpus_per_replica = 2})};
   const auto plan = make_plan({{{"gpus", std::int64_t{1}}}});
-  EXPECT_EQ(format_table(records, Base::matched, {plan}).rows.size(), 1U);
+  EXPECT_EQ(report_section(records, Base::matched, {plan}).table.rows.size(), 1U);
 }
 
 TEST(Table, AFailedPointStandsOnceWithWhatItWas) {
@@ -430,21 +433,21 @@ TEST(Table, AFailedPointStandsOnceWithWhatItWas) {
   failed["parameters"] = {{"workload", "mnist-cnn"}, {"gpus", 1}, {"learning_rate", 1e30}};
   const auto plan = make_plan({{{"gpus", std::int64_t{1}}, {"learning_rate", 0.001}},
                                {{"gpus", std::int64_t{1}}, {"learning_rate", 1e30}}});
-  const Table table = format_table({sample_record(), failed}, Base::matched, {plan});
-  ASSERT_EQ(table.rows.size(), 2U);
-  EXPECT_EQ(cell(table, 0, "learning_rate").text, "1e+30");
-  EXPECT_EQ(cell(table, 0, "label").text, "failed");
-  EXPECT_EQ(cell(table, 1, "learning_rate").text, "0.001");
-  EXPECT_TRUE(shown(table, "learning_rate"));
+  const Section section = report_section({sample_record(), failed}, Base::matched, {plan});
+  ASSERT_EQ(section.table.rows.size(), 2U);
+  EXPECT_EQ(cell(section, 0, "learning_rate").text, "1e+30");
+  EXPECT_EQ(cell(section, 0, "label").text, "failed");
+  EXPECT_EQ(cell(section, 1, "learning_rate").text, "0.001");
+  EXPECT_TRUE(is_shown(section, "learning_rate"));
 }
 
 TEST(Table, NotToHaveAParameterReportsRowsApart) {
   Json clipped = sample_record();
   clipped["parameters"]["clip_norm"] = 1.0;
-  const Table table = format_table({sample_record(), clipped});
-  ASSERT_EQ(table.rows.size(), 2U);
-  EXPECT_TRUE(shown(table, "clip_norm"));
-  EXPECT_NE(cell(table, 0, "clip_norm").text, cell(table, 1, "clip_norm").text);
+  const Section section = report_section({sample_record(), clipped});
+  ASSERT_EQ(section.table.rows.size(), 2U);
+  EXPECT_TRUE(is_shown(section, "clip_norm"));
+  EXPECT_NE(cell(section, 0, "clip_norm").text, cell(section, 1, "clip_norm").text);
 }
 
 // The spec was edited: the runs of before are no longer what its point says.
@@ -453,10 +456,10 @@ TEST(Table, RunsOfEarlierParametersAreLeftOutAndCounted) {
   before["point"] = now["point"] = "gpus=1";
   before["parameters"]["epochs"] = 1;
   const auto plan = make_plan({{{"gpus", std::int64_t{1}}, {"epochs", std::int64_t{2}}}});
-  const Table table = format_table({before, now}, Base::matched, {plan});
-  EXPECT_EQ(table.rows.size(), 1U);
-  EXPECT_TRUE(says(table, "1 run of points that the study's plan now gives other parameters"));
-  EXPECT_EQ(format_table({before, now}).rows.size(), 2U);
+  const Section section = report_section({before, now}, Base::matched, {plan});
+  EXPECT_EQ(section.table.rows.size(), 1U);
+  EXPECT_TRUE(says(section, "1 run of points that the study's plan now gives other parameters"));
+  EXPECT_EQ(report_section({before, now}).table.rows.size(), 2U);
 }
 
 // Nobody planned it, but other series have that size, and this one has a smaller and a larger.
@@ -470,13 +473,13 @@ TEST(Table, AHoleInTheMatrixIsAGap) {
   }
   records.push_back(
       sample_record({.gpus = 1, .cpus_per_replica = 2, .fit_seconds = 12, .backend = "mirrored"}));
-  const Table table = format_table(records);
-  ASSERT_EQ(table.rows.size(), 7U);
-  EXPECT_EQ(cell(table, 2, "label").text, "not run");
-  EXPECT_EQ(cell(table, 2, "backend").text, "mirrored");
-  EXPECT_EQ(cell(table, 2, "gpus").text, "2");
-  EXPECT_EQ(cell(table, 2, "cpus_per_task").text, "2");
-  EXPECT_NE(join(table.notes, "\n").find("2, 4 replicas (mirrored, CPUs per replica 2)"),
+  const Section section = report_section(records);
+  ASSERT_EQ(section.table.rows.size(), 7U);
+  EXPECT_EQ(cell(section, 3, "label").text, "not run");
+  EXPECT_EQ(cell(section, 3, "backend").text, "mirrored");
+  EXPECT_EQ(cell(section, 3, "gpus").text, "2");
+  EXPECT_EQ(cell(section, 3, "cpus_per_task").text, "2");
+  EXPECT_NE(join(section.notes, "\n").find("2, 4 replicas (mirrored, CPUs per replica 2)"),
             std::string::npos);
 }
 
@@ -490,9 +493,9 @@ TEST(Table, RowsWhoseNumberOfRunsDependsOnThemHaveWiderIntervals) {
           {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = 20.0 / gpus * noise}));
     }
   }
-  const Table fixed = format_table(records);
+  const Section fixed = report_section(records);
   for (Json& record : records) record["flags"]["sequential"] = true;
-  const Table sequential = format_table(records);
+  const Section sequential = report_section(records);
   for (const char* key : {"fit_seconds", "samples_per_second", "speed_up"}) {
     const Interval narrow = *cell(fixed, 1, key).interval;
     const Interval wide = *cell(sequential, 1, key).interval;
@@ -507,7 +510,7 @@ TEST(Table, RowsWhoseNumberOfRunsDependsOnThemHaveWiderIntervals) {
   EXPECT_EQ(join(fixed.notes, "\n").find("sequential"), std::string::npos);
   // Rows of unlike numbers of runs: the sum of both intervals.
   records.pop_back();
-  const Cell speed_up = cell(format_table(records), 1, "speed_up");
+  const Cell speed_up = cell(report_section(records), 1, "speed_up");
   ASSERT_TRUE(speed_up.interval);
   EXPECT_GT(speed_up.interval->high / speed_up.interval->low,
             cell(sequential, 1, "speed_up").interval->high /

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/render/render.h"
+#include "analysis/document/document.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -27,30 +27,22 @@ void replace_all(std::string& text, std::string_view what, const std::string& by
 
 }  // namespace
 
-std::string html_text(std::string_view text) {
+std::string escaped(std::string_view text, const Escapes& escapes) {
   std::string result;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
+  for (const char c : text) {
+    const auto escape = std::ranges::find(escapes, c, &Escape::first);
+    if (escape == escapes.end()) {
+      result += c;
+    } else {
+      result += escape->second;
     }
   }
   return result;
+}
+
+std::string html_text(std::string_view text) {
+  return escaped(printable(text),
+                 {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}});
 }
 
 std::string url_text(std::string_view path) {
@@ -59,11 +51,7 @@ std::string url_text(std::string_view path) {
     const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                           (c >= '0' && c <= '9') ||
                           std::string_view("-._~/=,").find(c) != std::string_view::npos;
-    if (is_plain) {
-      text += c;
-    } else {
-      text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
+    text += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return text;
 }
@@ -95,58 +83,28 @@ std::string inline_svg(const std::string& svg, const std::string& prefix,
                      text.substr(4, end - 4), name, text.substr(end + 1));
 }
 
-namespace {
-
-constexpr std::string_view kMarkdown = "|\\`*_<>[]";
-constexpr std::string_view kFormulaBeginnings = "=+-@";
-
-}  // namespace
-
 std::string markdown_text(std::string_view text) {
   std::string result;
   for (const char c : printable(text)) {
-    if (kMarkdown.find(c) != std::string_view::npos) result += '\\';
+    if (std::string_view("|\\`*_<>[]").find(c) != std::string_view::npos) result += '\\';
     result += c;
   }
   return result;
 }
 
 std::string latex_text(std::string_view text) {
-  std::string result;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '\\':
-        result += "\\textbackslash{}";
-        break;
-      case '~':
-        result += "\\textasciitilde{}";
-        break;
-      case '^':
-        result += "\\textasciicircum{}";
-        break;
-      case '<':
-        result += "\\textless{}";
-        break;
-      case '>':
-        result += "\\textgreater{}";
-        break;
-      case '&':
-      case '%':
-      case '$':
-      case '#':
-      case '_':
-      case '{':
-      case '}':
-        result += '\\';
-        result += c;
-        break;
-      case '\n':
-        result += ' ';
-        break;
-      default:
-        result += c;
-    }
-  }
+  std::string result = escaped(printable(text), {{'\\', "\\textbackslash{}"},
+                                                 {'~', "\\textasciitilde{}"},
+                                                 {'^', "\\textasciicircum{}"},
+                                                 {'<', "\\textless{}"},
+                                                 {'>', "\\textgreater{}"},
+                                                 {'&', "\\&"},
+                                                 {'%', "\\%"},
+                                                 {'$', "\\$"},
+                                                 {'#', "\\#"},
+                                                 {'_', "\\_"},
+                                                 {'{', "\\{"},
+                                                 {'}', "\\}"}});
   replace_all(result, "±", "$\\pm$");
   return result;
 }
@@ -155,14 +113,12 @@ std::string csv_text(std::string_view text) {
   std::string cell = printable(text);
   const std::string_view seen = trim(cell);  // spreadsheets overlook what is before it
   const bool is_number = to_real(seen.starts_with('+') ? seen.substr(1) : seen).has_value();
-  if (!seen.empty() && kFormulaBeginnings.find(seen.front()) != std::string_view::npos &&
+  if (!seen.empty() && std::string_view("=+-@").find(seen.front()) != std::string_view::npos &&
       !is_number) {
     cell.insert(0, 1, '\'');
   }
   if (cell.find_first_of(",\"") == std::string::npos) return cell;
-  std::string quoted = "\"";
-  for (const char c : cell) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
+  return '"' + escaped(cell, {{'"', "\"\""}}) + '"';
 }
 
 }  // namespace paceline

@@ -1,0 +1,264 @@
+// Documents in LaTeX, and as files in a folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "analysis/document/document.h"
+#include "analysis/plots/script.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct FormatName {
+  std::string_view name;
+  Format format;
+};
+constexpr FormatName kFormats[] = {{"text", Format::text},
+                                   {"md", Format::markdown},
+                                   {"csv", Format::csv},
+                                   {"json", Format::json},
+                                   {"html", Format::html},
+                                   {"latex", Format::latex},
+                                   {"latex-tabular", Format::tabular}};
+
+// A heading of two lines is set as two.
+std::string latex_heading(const std::string& heading) {
+  const std::size_t end = heading.find('\n');
+  if (end == std::string::npos) return latex_text(heading);
+  return fmt::format("\\shortstack[r]{{{}\\\\{}}}", latex_text(heading.substr(0, end)),
+                     latex_text(heading.substr(end + 1)));
+}
+
+// booktabs: no rules between rows.
+std::string tabular(const Table& table, const VisibleTable& visible) {
+  std::string form, headings, rows;
+  for (const std::size_t k : visible.columns) {
+    form += table.columns[k].is_text ? 'l' : 'r';
+    headings += (headings.empty() ? "" : " & ") + latex_heading(table.columns[k].heading);
+  }
+  for (const std::size_t i : visible.rows) {
+    std::string line;
+    for (const std::size_t k : visible.columns) {
+      line += (line.empty() ? "  " : " & ") + latex_text(table.rows[i][k].text);
+    }
+    rows += line + " \\\\\n";
+  }
+  return fmt::format(
+      "\\begin{{tabular}}{{{}}}\n  \\toprule\n  {} \\\\\n  \\midrule\n{}  \\bottomrule\n"
+      "\\end{{tabular}}\n",
+      form, headings, rows);
+}
+
+// A folder of ours has one of these files, with this member.
+constexpr std::pair<const char*, const char*> kOurs[] = {{"report.json", "tables"},
+                                                         {"collectives.json", "collectives"},
+                                                         {"history.json", "history"},
+                                                         {"prediction.json", "tables"}};
+
+bool is_ours(const fs::path& folder) {
+  return std::ranges::any_of(kOurs, [&](const auto& ours) {
+    std::error_code none;
+    const fs::path file = folder / ours.first;
+    if (!fs::is_regular_file(file, none)) return false;
+    try {
+      const Json json = Json::parse(read_text(file));
+      return json.is_object() && json.contains("schema") && json.contains(ours.second);
+    } catch (const std::exception&) {
+      return false;
+    }
+  });
+}
+
+OutputFile output_file(const fs::path& folder, const std::string& name) {
+  return {folder / name, "--out", "report's",
+          [folder](std::string_view) { return is_ours(folder); }};
+}
+
+// JSON first: it says that the folder is ours, should we be stopped on the way.
+constexpr FormatName kFiles[] = {{".json", Format::json},
+                                 {".md", Format::markdown},
+                                 {".csv", Format::csv},
+                                 {".html", Format::html}};
+
+std::string plot_file(const Plot& plot, const std::string& format) {
+  return plot.name + '.' + format;
+}
+
+std::vector<std::string> list_files(const Document& document, const OutputOptions& options) {
+  std::vector<std::string> names;
+  for (const auto& [extension, format] : kFiles) {
+    names.push_back(document.name + std::string(extension));
+  }
+  for (const Plot* plot : all_plots(document)) {
+    for (const std::string& format : options.plots) names.push_back(plot_file(*plot, format));
+  }
+  return names;
+}
+
+void check_folder(const std::vector<Document>& documents, const OutputOptions& options) {
+  std::error_code none;
+  if (fs::exists(options.out, none) && !fs::is_directory(options.out, none)) {
+    throw Error(ErrorKind::usage, "not a folder", options.out.string(), "name another with --out");
+  }
+  for (const Document& document : documents) {
+    for (const std::string& name : list_files(document, options)) {
+      output_file(options.out, name).check_name();
+    }
+  }
+}
+
+std::string format_document(const Document& document, Format format, const TextStyle& style,
+                            const Pictures& pictures) {
+  switch (format) {
+    case Format::text:
+      return to_text(document, style);
+    case Format::markdown:
+      return to_markdown(document);
+    case Format::csv:
+      return to_csv(document);
+    case Format::json:
+      return to_json_text(document);
+    case Format::html:
+      return to_html(document, pictures);
+    case Format::latex:
+    case Format::tabular:
+      break;
+  }
+  return to_latex(document, format == Format::latex);
+}
+
+void write_files(const Document& document, const OutputOptions& options, const Pictures& pictures,
+                 WrittenFiles& written) {
+  const auto write = [&](const std::string& name, const std::string& text, auto& names) {
+    output_file(options.out, name).write(text);
+    names.push_back(options.out / name);
+  };
+  std::vector<std::string> beside = list_files(document, options);
+  std::erase(beside, document.name + ".html");
+  for (const auto& [extension, format] : kFiles) {
+    write(document.name + std::string(extension),
+          format == Format::html ? to_html(document, pictures, options.out, beside)
+                                 : format_document(document, format, {}, pictures),
+          written.tables);
+  }
+  if (pictures.refused) return;
+  for (const Plot* plot : all_plots(document)) {
+    for (const std::string& format : options.plots) {
+      write(plot_file(*plot, format),
+            format == "svg" ? pictures.svgs.at(plot->name) : draw_plot(*plot, format),
+            written.plots);
+    }
+  }
+}
+
+void print_files(const WrittenFiles& files, std::size_t width, std::ostream& stream) {
+  stream << '\n';
+  std::vector<std::string> others;
+  for (const auto* all : {&files.tables, &files.plots}) {
+    for (const fs::path& file : *all) {
+      if (file.extension() == ".html") {
+        stream << file.stem().string() << ": " << file.string() << " (open it in a browser)\n";
+      } else {
+        others.push_back(file.filename().string());
+      }
+    }
+  }
+  stream << wrapped("beside it: " + join(others, ", "), width);
+  if (files.plots.empty()) stream << "no plot was drawn\n";
+}
+
+}  // namespace
+
+Format parse_format(std::string_view name) {
+  std::vector<std::string> known;
+  for (const FormatName& each : kFormats) {
+    if (each.name == name) return each.format;
+    known.emplace_back(each.name);
+  }
+  throw Error(ErrorKind::usage, fmt::format("unknown format \"{}\"", name), "--format",
+              suggestion(name, known));
+}
+
+std::string to_latex(const Document& document, bool as_floats) {
+  constexpr std::size_t kMostColumns = 6;
+  std::string text = "% \\usepackage{booktabs}\n";
+  for (const std::string& warning : all_warnings(document)) {
+    text += "% Warning: " + latex_text(warning) + "\n";
+  }
+  std::size_t number = 0;
+  for (const Section& section : document.sections) {
+    const Table& table = section.table;
+    if (table.rows.empty()) continue;
+    VisibleTable visible = visible_part(table);
+    while (visible.columns.size() > kMostColumns) {
+      visible.columns.erase(visible.least_needed(table));
+    }
+    if (number++ > 0) text += '\n';
+    for (const std::string& note : section.notes) text += "% " + latex_text(note) + "\n";
+    const std::string rows = tabular(table, visible);
+    if (!as_floats) {
+      text += rows;
+      continue;
+    }
+    const std::string& title = section.title.empty() ? document.title : section.title;
+    text += fmt::format(
+        "\\begin{{table}}[t]\n\\centering\n\\caption{{{}{}}}\n\\label{{tab:{}{}}}\n{}"
+        "\\end{{table}}\n",
+        latex_text(title),
+        visible.alike.empty() ? "" : ". In all rows: " + latex_text(visible.alike), document.name,
+        number > 1 ? fmt::format("-{}", number) : "", rows);
+  }
+  return text;
+}
+
+Pictures draw_pictures(const Document& document) {
+  Pictures pictures;
+  try {
+    for (const Plot* plot : all_plots(document)) {
+      pictures.svgs[plot->name] = draw_plot(*plot, "svg");
+    }
+  } catch (const Error& error) {
+    pictures.svgs.clear();
+    pictures.refused = error;
+  }
+  return pictures;
+}
+
+WrittenFiles write_documents(const std::vector<Document>& documents, const OutputOptions& options,
+                             std::ostream& stream) {
+  if (!options.out.empty()) check_folder(documents, options);
+  std::vector<Pictures> pictures(documents.size());
+  const auto draw = [&] {
+    for (std::size_t i = 0; !options.plots.empty() && i < documents.size(); ++i) {
+      pictures[i] = draw_pictures(documents[i]);
+    }
+  };
+  if (options.format == Format::html) draw();
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (i > 0) stream << '\n';
+    stream << format_document(documents[i], options.format, options.style, pictures[i]);
+  }
+  stream << std::flush;
+  WrittenFiles written;
+  if (!options.out.empty()) {
+    if (options.format != Format::html) draw();
+    make_folder(options.out);
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      write_files(documents[i], options, pictures[i], written);
+    }
+    if (options.format == Format::text) print_files(written, options.style.width, stream);
+  }
+  for (const Pictures& each : pictures) {
+    if (each.refused) throw *each.refused;
+  }
+  return written;
+}
+
+}  // namespace paceline

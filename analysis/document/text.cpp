@@ -1,0 +1,337 @@
+// Documents as plain text and as Markdown.
+#include "engine/core/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "analysis/document/document.h"
+#include "engine/core/output.h"
+
+namespace paceline {
+
+namespace {
+
+// Characters, not bytes: "±" is two bytes of UTF-8.
+std::string padded(const std::string& text, std::size_t width, bool left) {
+  const std::string space(width - std::min(width, display_width(text)), ' ');
+  return left ? text + space : space + text;
+}
+
+// Two lines, so that columns are no wider than their numbers.
+std::vector<std::string> heading_lines(const std::string& heading) {
+  const std::size_t end = heading.find('\n');
+  if (end == std::string::npos) return {"", heading};
+  return {heading.substr(0, end), heading.substr(end + 1)};
+}
+
+// From its interval or unit on, which stands behind the value.
+std::string read_tail(const std::string& text) {
+  const std::size_t at = std::min({text.find(" ±"), text.find(" ["), text.find(" %")});
+  return at == std::string::npos ? "" : text.substr(at);
+}
+
+// The table's texts and how wide each column is. Values and their intervals are aligned apart:
+// "10.30 ±0.2" stands under " 9.20 ±0.1".
+class Grid {
+ public:
+  // Of `limit` columns; 0: of any.
+  Grid(const Table& table, std::size_t limit)
+      : table_(table), limit_(limit), visible_(visible_part(table)) {
+    if (!visible_.alike.empty()) notes_.push_back("in all rows: " + visible_.alike);
+    for (std::size_t k = 0; k < table.columns.size(); ++k) {
+      std::size_t tail = 0, width = 0;
+      for (const std::size_t i : visible_.rows) {
+        tail = std::max(tail, display_width(read_tail(printable(table.rows[i][k].text))));
+      }
+      tails_.push_back(tail);
+      for (const std::string& line : heading_lines(table.columns[k].heading)) {
+        width = std::max(width, display_width(line));
+      }
+      for (const std::size_t i : visible_.rows) width = std::max(width, display_width(cell(i, k)));
+      widths_.push_back(width);
+    }
+    if (limit > 0) drop_details();
+  }
+
+  std::string text(const TextStyle& style) const {
+    std::string text;
+    for (const auto& block : split_blocks()) {
+      if (!text.empty()) text += '\n';
+      text += block_text(block, style);
+    }
+    return text;
+  }
+
+  // What is not in the columns.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::size_t width(const std::vector<std::size_t>& columns) const {
+    std::size_t width = 0;
+    for (const std::size_t k : columns) width += widths_[k] + (width > 0 ? 2 : 0);
+    return width;
+  }
+
+  void drop_details() {
+    std::vector<std::string> left_out;
+    while (width(visible_.columns) > limit_) {
+      const auto most = visible_.least_needed(table_);
+      if (table_.columns[*most].detail == 0) break;
+      left_out.push_back(one_line(table_.columns[*most].heading));
+      visible_.columns.erase(most);
+    }
+    if (left_out.empty()) return;
+    notes_.push_back(fmt::format(
+        "not shown at {} columns: {}; a wider terminal, COLUMNS=300 or --format md shows all",
+        limit_, join(left_out, ", ")));
+  }
+
+  // What is still too wide is split; each block names its rows.
+  std::vector<std::vector<std::size_t>> split_blocks() const {
+    std::vector<std::vector<std::size_t>> blocks(1);
+    for (const std::size_t k : visible_.columns) {
+      std::vector<std::size_t> longer = blocks.back();
+      longer.push_back(k);
+      if (limit_ > 0 && longer.size() > table_.naming + 1 && width(longer) > limit_) {
+        const auto names = visible_.columns.begin();
+        blocks.emplace_back(names, names + static_cast<std::ptrdiff_t>(table_.naming)).push_back(k);
+      } else {
+        blocks.back() = std::move(longer);
+      }
+    }
+    return blocks;
+  }
+
+  std::string block_text(const std::vector<std::size_t>& columns, const TextStyle& style) const {
+    const auto line = [&](const std::function<std::string(std::size_t)>& part) {
+      std::string text;
+      for (const std::size_t k : columns) {
+        if (k != columns.front()) text += "  ";
+        text += padded(part(k), widths_[k], table_.columns[k].is_text);
+      }
+      return text.substr(0, text.find_last_not_of(' ') + 1);
+    };
+    std::string text;
+    for (const std::size_t i : {0, 1}) {
+      const std::string headings =
+          line([&](std::size_t k) { return heading_lines(table_.columns[k].heading)[i]; });
+      if (headings.empty()) continue;
+      text += style.colours ? kBold + headings + kPlain + '\n' : headings + '\n';
+    }
+    text += std::string(width(columns), '-') + '\n';
+    for (const std::size_t i : visible_.rows) {
+      text += line([&](std::size_t k) { return cell(i, k); }) + '\n';
+    }
+    return text;
+  }
+
+  std::string cell(std::size_t i, std::size_t k) const {
+    const std::string text = printable(table_.rows[i][k].text);
+    if (table_.columns[k].is_text) return text;
+    if (text.empty()) return padded("-", 1 + tails_[k], true);
+    const std::string tail = read_tail(text);
+    return text.substr(0, text.size() - tail.size()) + padded(tail, tails_[k], true);
+  }
+
+  const Table& table_;
+  std::size_t limit_;
+  VisibleTable visible_;
+  std::vector<std::size_t> widths_, tails_;
+  std::vector<std::string> notes_;
+};
+
+// Paragraphs with an empty line between them.
+class Paragraphs {
+ public:
+  Paragraphs& add(const std::string& paragraph) {
+    if (!paragraph.empty()) text_ += (text_.empty() ? "" : "\n") + paragraph;
+    return *this;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+class TextWriter {
+ public:
+  explicit TextWriter(const TextStyle& style) : style_(style) {}
+
+  std::string format(const Document& document) {
+    std::string head = bold(document.title);
+    for (const std::string& line : document.lead) head += wrapped(line, style_.width);
+    for (const std::string& warning : all_warnings(document)) head += bold("Warning: " + warning);
+    all_.add(head);
+    has_notes_ = style_.details || !document.is_brief;
+    for (const Section& section : document.sections) add(section);
+    if (!has_notes_) return all_.add("--verbose explains the columns\n").text();
+    return all_.add(list({document.notes.begin(), document.notes.end()})).text();
+  }
+
+ private:
+  void add(const Section& section) {
+    if (section.shown > (style_.details ? Visibility::in_detail : Visibility::always)) return;
+    std::string head = bold(section.title);
+    if (!section.headline.empty()) head += wrapped(section.headline, style_.width);
+    all_.add(head);
+    const bool has_table = !section.table.rows.empty() && section.table.in_text;
+    const Grid grid(section.table, style_.terminal_width);
+    if (has_table) all_.add(grid.text(style_));
+    all_.add(list(section.findings));
+    for (const Section& part : section.parts) add(part);
+    std::vector<std::string> notes = has_table ? grid.notes() : std::vector<std::string>();
+    if (has_notes_) notes.insert(notes.end(), section.notes.begin(), section.notes.end());
+    all_.add(list({notes.begin(), notes.end()}));
+  }
+
+  std::string bold(const std::string& sentence) const {
+    if (sentence.empty()) return "";
+    std::string lines = wrapped(sentence, style_.width);
+    if (!style_.colours) return lines;
+    lines.pop_back();
+    return kBold + lines + kPlain + '\n';
+  }
+
+  std::string list(const std::vector<Statement>& statements) const {
+    std::string text;
+    for (const Statement& each : statements) {
+      text += wrapped(each.text, style_.width, "  - ", 4);
+      for (const std::string& detail : each.details) {
+        text += wrapped(detail, style_.width, "      - ", 8);
+      }
+    }
+    return text;
+  }
+
+  const TextStyle& style_;
+  bool has_notes_ = true;
+  Paragraphs all_;
+};
+
+std::string markdown_table(const Table& table) {
+  std::string headings = "|", rule = "|", rows;
+  const VisibleTable visible = visible_part(table);
+  for (const std::size_t k : visible.columns) {
+    const Column& column = table.columns[k];
+    headings += fmt::format(" {} |", markdown_text(one_line(column.heading)));
+    rule += column.is_text ? " --- |" : " ---: |";
+  }
+  for (const std::size_t i : visible.rows) {
+    rows += '|';
+    for (const std::size_t k : visible.columns) {
+      rows += fmt::format(" {} |", markdown_text(table.rows[i][k].text));
+    }
+    rows += '\n';
+  }
+  std::string text = headings + '\n' + rule + '\n' + rows;
+  if (!visible.alike.empty()) text += "\nIn all rows: " + markdown_text(visible.alike) + ".\n";
+  return text;
+}
+
+std::string markdown_list(const std::vector<Statement>& statements) {
+  std::string text;
+  for (const Statement& each : statements) {
+    text += fmt::format("- {}\n", markdown_text(each.text));
+    for (const std::string& part : each.details) {
+      text += fmt::format("  - {}\n", markdown_text(part));
+    }
+  }
+  return text;
+}
+
+void add_markdown(const Section& section, const std::string& level, Paragraphs& all) {
+  if (section.shown == Visibility::on_pages) return;
+  if (!section.title.empty()) all.add(level + ' ' + markdown_text(section.title) + '\n');
+  if (!section.headline.empty()) all.add(markdown_text(section.headline) + '\n');
+  if (!section.table.rows.empty()) all.add(markdown_table(section.table));
+  all.add(markdown_list(section.findings));
+  for (const Section& part : section.parts) add_markdown(part, level + '#', all);
+  all.add(markdown_list({section.notes.begin(), section.notes.end()}));
+}
+
+}  // namespace
+
+std::vector<std::string> all_warnings(const Document& document) {
+  std::vector<std::string> warnings = document.warnings;
+  for (const Section& section : document.sections) {
+    warnings.insert(warnings.end(), section.warnings.begin(), section.warnings.end());
+  }
+  return each_once(warnings);
+}
+
+std::vector<const Plot*> all_plots(const Document& document) {
+  std::vector<const Plot*> plots;
+  for (const Section& section : document.sections) {
+    for (const Plot& plot : section.plots) plots.push_back(&plot);
+  }
+  return plots;
+}
+
+Document with_shared_notes(Document document) {
+  const auto said = std::ranges::count(document.sections, Visibility::always, &Section::shown);
+  if (said < 2) return document;
+  for (const std::string& note : std::vector(document.sections.front().notes)) {
+    const auto has_it = [&](const Section& section) {
+      return std::ranges::count(section.notes, note) > 0;
+    };
+    if (std::ranges::count_if(document.sections, has_it) < said) continue;
+    for (Section& section : document.sections) std::erase(section.notes, note);
+    document.notes.push_back(note);
+  }
+  return document;
+}
+
+std::string one_line(const std::string& heading) {
+  const std::vector<std::string> lines = heading_lines(heading);
+  const bool joined = lines[0].empty() || lines[0].ends_with('-');
+  return lines[0] + (joined ? "" : " ") + lines[1];
+}
+
+std::vector<std::size_t>::iterator VisibleTable::least_needed(const Table& table) {
+  const auto most = std::ranges::max_element(
+      columns.rbegin(), columns.rend(), {}, [&](std::size_t k) { return table.columns[k].detail; });
+  return std::prev(most.base());
+}
+
+VisibleTable visible_part(const Table& table) {
+  VisibleTable visible;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (i >= table.is_detail.size() || !table.is_detail[i]) visible.rows.push_back(i);
+  }
+  for (std::size_t k = 0; k < table.columns.size(); ++k) {
+    const Column& column = table.columns[k];
+    if (!column.shown) continue;
+    const auto text = [&](std::size_t i) { return table.rows[i][k].text; };
+    const bool is_alike =
+        column.is_layout && visible.rows.size() > 1 && !text(visible.rows[0]).empty() &&
+        std::ranges::all_of(visible.rows,
+                            [&](std::size_t i) { return text(i) == text(visible.rows[0]); });
+    if (!is_alike) {
+      visible.columns.push_back(k);
+      continue;
+    }
+    visible.alike += (visible.alike.empty() ? "" : ", ") + one_line(column.heading) + ' ' +
+                     text(visible.rows[0]);
+  }
+  return visible;
+}
+
+std::string to_text(const Document& document, const TextStyle& style) {
+  return TextWriter(style).format(with_shared_notes(document));
+}
+
+std::string to_markdown(const Document& given) {
+  const Document document = with_shared_notes(given);
+  Paragraphs all;
+  if (!document.title.empty()) all.add("# " + markdown_text(document.title) + '\n');
+  for (const std::string& line : document.lead) all.add(markdown_text(line) + '\n');
+  for (const std::string& warning : all_warnings(document)) {
+    all.add(fmt::format("**Warning: {}**\n", markdown_text(warning)));
+  }
+  for (const Section& section : document.sections) add_markdown(section, "##", all);
+  return all.add(markdown_list({document.notes.begin(), document.notes.end()})).text();
+}
+
+}  // namespace paceline

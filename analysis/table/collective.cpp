@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "analysis/findings/findings.h"
+#include "analysis/table/table.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// A row of the records that are compared, all of the same size.
+struct SizeRow {
+  std::vector<const CollectiveRow*> of;  // one a record
+
+  const CollectiveRow& first() const { return *of.front(); }
+};
+
+using SizeColumns = ColumnsOf<SizeRow>;
+
+constexpr double kMicro = 1e-6, kGiga = 1e9;
+
+Cell in_unit(const std::optional<double>& value, double unit) {
+  return value ? Cell{decimal(*value / unit, 2), value} : Cell{};
+}
+
+// Of one record of those that are compared.
+void add_seconds(SizeColumns& columns, const std::string& key, const std::string& heading,
+                 std::optional<double> CollectiveRow::*member, std::size_t i = 0) {
+  columns.real(key, heading + "\n(us)",
+               [=](const SizeRow& row) { return in_unit(row.of[i]->*member, kMicro); });
+}
+
+// By more than a tenth: then the time depends on who wrote the buffer last.
+bool reuse_differs(const CollectiveRow& row) {
+  if (!row.reused_seconds) return false;
+  const double ratio = *row.reused_seconds / row.seconds;
+  return ratio < 0.9 || ratio > 1.1;
+}
+
+SizeColumns begin_columns() {
+  return SizeColumns()
+      .whole("bytes", "size\n(B)", [](const SizeRow& r) { return r.first().bytes; })
+      .essential();
+}
+
+void end_columns(SizeColumns& columns) {
+  columns.whole("wrong", "#wrong", [](const SizeRow& r) {
+    std::optional<std::int64_t> wrong;
+    for (const CollectiveRow* each : r.of) {
+      if (each->wrong) wrong = wrong.value_or(0) + *each->wrong;
+    }
+    return wrong;
+  });
+  columns.text("what", "what", [](const SizeRow& r) { return r.first().label; });
+}
+
+// Of imported records only what their tool gave.
+SizeColumns columns_alone(const RunRecord& record) {
+  using Row = const SizeRow&;
+  SizeColumns columns = begin_columns();
+  columns.whole("count", "count\n(elements)", [](Row r) { return r.first().count; });
+  columns.text("type", "type", [type = record.collective->dtype](Row) { return type; });
+  if (!record.provenance.imported) columns.text("redop", "redop", [](Row) { return "sum"; });
+  columns.real("seconds", "time\n(us)", [](Row r) { return in_unit(r.first().seconds, kMicro); });
+  add_seconds(columns, "seconds_p95", "p95", &CollectiveRow::seconds_p95);
+  add_seconds(columns, "negotiation_seconds", "negotiation", &CollectiveRow::negotiation_seconds);
+  columns.real("algbw_bytes_per_second", "algbw\n(GB/s)",
+               [](Row r) { return in_unit(r.first().algbw_bytes_per_second, kGiga); });
+  columns.real("busbw_bytes_per_second", "busbw\n(GB/s)",
+               [](Row r) { return in_unit(r.first().busbw_bytes_per_second, kGiga); });
+  add_seconds(columns, "memcpy_seconds", "memcpy", &CollectiveRow::memcpy_seconds);
+  columns.real("of_memcpy", "of\nmemcpy", [](Row r) {
+    const auto& memcpy = r.first().memcpy_seconds;
+    return memcpy ? in_unit(*memcpy / r.first().seconds, 1) : Cell{};
+  });
+  if (std::ranges::any_of(record.collective->rows, reuse_differs)) {
+    add_seconds(columns, "reused_seconds", "reused", &CollectiveRow::reused_seconds);
+  }
+  end_columns(columns);
+  return columns;
+}
+
+// "all-reduce, 8 ranks in 8 tasks on n1, n2, backend mpi, imported from nccl-tests (links.txt)". Of
+// an import only what its file says.
+std::string heading(const RunRecord& record) {
+  const auto& imported = record.provenance.imported;
+  const LayoutFacts& layout = record.layout;
+  std::string text = record.collective->operation;
+  if (text.empty()) text = "all_reduce";
+  std::replace(text.begin(), text.end(), '_', '-');
+  text += ", " + counted(static_cast<std::size_t>(layout.gpus), "rank");
+  if (!imported || layout.ntasks) {
+    text += " in " + counted(static_cast<std::size_t>(layout.ntasks.value_or(1)), "task");
+  }
+  const std::string hosts = record.hosts();
+  if (!imported || !hosts.empty()) text += " on " + (hosts.empty() ? "an unknown host" : hosts);
+  text += ", backend " + record.provenance.backend_requested;
+  if (imported) text += ", imported from " + imported->tool + " (" + imported->file + ")";
+  return text;
+}
+
+// What a step would wait for its buckets if backward hid none of them, and sums that are wrong.
+void add_findings(Section& section, const RunRecord& record, const std::string& prefix = "") {
+  double seconds = 0;
+  for (const CollectiveRow& row : record.collective->rows) {
+    if (row.label.starts_with("bucket")) seconds += row.seconds;
+  }
+  if (seconds > 0) {
+    section.findings.emplace_back(
+        fmt::format("{}buckets one after another: {:.2f} us a step, if none is hidden", prefix,
+                    seconds / kMicro));
+  }
+  for (const CollectiveRow& row : record.collective->rows) {
+    if (!row.first_wrong.empty()) {
+      section.findings.emplace_back(prefix + "wrong: " + row.first_wrong);
+    }
+  }
+}
+
+// Whether the times of both may stand side by side: measured here, of the same sizes, ranks and
+// hosts.
+bool is_comparable(const RunRecord& a, const RunRecord& b) {
+  const CollectiveFacts &one = *a.collective, &other = *b.collective;
+  const auto same_size = [](const CollectiveRow& x, const CollectiveRow& y) {
+    return x.bytes == y.bytes && x.label == y.label;
+  };
+  return !a.provenance.imported && !b.provenance.imported && one.operation == other.operation &&
+         one.dtype == other.dtype && a.layout.gpus == b.layout.gpus && a.hosts() == b.hosts() &&
+         std::equal(one.rows.begin(), one.rows.end(), other.rows.begin(), other.rows.end(),
+                    same_size);
+}
+
+std::optional<double> median_memcpy(const SizeRow& row) {
+  std::vector<double> times;
+  for (const CollectiveRow* each : row.of) {
+    if (each->memcpy_seconds) times.push_back(*each->memcpy_seconds);
+  }
+  if (times.empty()) return std::nullopt;
+  std::sort(times.begin(), times.end());
+  return times[(times.size() - 1) / 2];
+}
+
+// A time column for each backend; behind them, what reused buffers take.
+SizeColumns columns_together(const std::vector<const RunRecord*>& records) {
+  SizeColumns columns = begin_columns();
+  columns.real("memcpy_seconds", "memcpy\n(us)",
+               [](const SizeRow& r) { return in_unit(median_memcpy(r), kMicro); });
+  const auto name = [&](std::size_t i) { return records[i]->provenance.backend_requested; };
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    columns.real(name(i) + "_seconds", name(i) + "\n(us)",
+                 [i](const SizeRow& r) { return in_unit(r.of[i]->seconds, kMicro); });
+  }
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (std::ranges::none_of(records[i]->collective->rows, reuse_differs)) continue;
+    add_seconds(columns, name(i) + "_reused_seconds", name(i) + " reused",
+                &CollectiveRow::reused_seconds, i);
+  }
+  end_columns(columns);
+  return columns;
+}
+
+Section section_alone(const RunRecord& record) {
+  Section section{.title = heading(record),
+                  .notes = {record.provenance.backend_used, record.collective->note}};
+  section.code = typed_command(record.provenance.command);
+  add_findings(section, record);
+  return section;
+}
+
+Section section_together(const std::vector<const RunRecord*>& records) {
+  const RunRecord& first = *records.front();
+  Section section{.title = fmt::format("all-reduce of {}, {} on {}", first.collective->dtype,
+                                       counted(first.layout.gpus, "rank"), first.hosts()),
+                  .notes = {first.collective->note}};
+  for (const RunRecord* record : records) {
+    const std::string& backend = record->provenance.backend_requested;
+    section.notes.push_back(backend + ": " + record->provenance.backend_used);
+    add_findings(section, *record, backend + ": ");
+  }
+  return section;
+}
+
+// In the order of the first of each group.
+std::vector<std::vector<const RunRecord*>> comparable_groups(const std::vector<Record>& records) {
+  std::vector<std::vector<const RunRecord*>> groups;
+  for (const Record& record : records) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& each) {
+      return is_comparable(*each.front(), *record);
+    });
+    if (group == groups.end()) {
+      groups.push_back({&*record});
+    } else {
+      group->push_back(&*record);
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+Document collectives_document(const std::vector<Record>& records) {
+  Document document{.name = "collectives", .title = "All-reduce"};
+  for (const auto& group : comparable_groups(records)) {
+    const bool is_alone = group.size() == 1;
+    Section section = is_alone ? section_alone(*group.front()) : section_together(group);
+    std::erase(section.notes, "");
+    std::vector<SizeRow> rows(group.front()->collective->rows.size());
+    for (const RunRecord* record : group) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i].of.push_back(&record->collective->rows[i]);
+      }
+    }
+    section.table =
+        (is_alone ? columns_alone(*group.front()) : columns_together(group)).table(rows, "");
+    document.sections.push_back(std::move(section));
+  }
+  Json all = Json::array();
+  for (const Record& record : records) all.push_back(record.json());
+  document.facts = make_facts({{"collectives", std::move(all)}});
+  return document;
+}
+
+}  // namespace paceline
