@@ -28,12 +28,13 @@ ReportSide side(const char* name, StoreContent content) {
 
 // What the comparison says of points that differ; empty: it claims nothing.
 std::string claim(const StoreContent& monday, const StoreContent& tuesday) {
-  const auto table = compare_sides(side("monday", monday), side("tuesday", tuesday));
-  if (!table) return "";
+  const auto section = compare_sides(side("monday", monday), side("tuesday", tuesday));
+  if (!section) return "";
   static const std::regex kNone("slower beyond the noise in 0, faster in 0");
   static const std::regex kOpen(
       "not known|cannot be told|do(es)? not tell|undecided|more than sessions");
-  for (const std::string& finding : table->findings) {
+  for (const Statement& each : section->findings) {
+    const std::string& finding = each.text;
     const bool claims = finding.find("slower") != std::string::npos &&
                         !std::regex_search(finding, kNone) && !std::regex_search(finding, kOpen);
     if (claims) return finding;

@@ -199,18 +199,22 @@ void add_quick(std::vector<Figure>& all) {
   const auto first = quick_rows(0), second = quick_rows(1);
   for (const auto& [name, row] : first) {
     const std::string backend = split(name, ' ')[0];
-    const std::string times = measured_cell(geometric_mean(row.seconds)).text;
-    all.push_back({"README.md", fmt::format("| {} | 5 | {} |", backend, times)});
-    all.push_back({"docs/quick.md", fmt::format("| {} | 5 | {} |", backend, times)});
-    if (backend == "self") continue;
+    const bool is_base = backend == "self";
+    const int cpus = is_base ? std::stoi(split(name, ' ')[1]) : 1;
+    const std::string begin =
+        fmt::format("| {}, {}, {} each | {} |", backend, counted(is_base ? 1 : 2, "replica"),
+                    counted(cpus, "CPU"), measured_cell(geometric_mean(row.seconds)).text);
+    for (const char* on : {"README.md", "docs/quick.md"}) all.push_back({on, begin});
+    if (is_base) continue;
     const Estimate ratio = paired_ratio(row.over).estimate;
     const Estimate fraction = karp_flatt(ratio, 2);
-    const std::string speed = estimate_cell(ratio, 2).text;
-    for (const std::string on : {"README.md", "docs/quick.md"}) {
-      all.push_back({on, fmt::format("| {} | {:.1f} ±", speed, 100 * ratio.value / 2)});
-      const std::string cell = estimate_cell(fraction, fraction_digits(fraction)).text;
-      all.push_back({on, fmt::format("| {} |", on == "README.md" ? cell : escaped_brackets(cell))});
-    }
+    const Interval interval{ratio.interval->low / 2, ratio.interval->high / 2};
+    const std::string ratios =
+        fmt::format("| {} | {} |", estimate_cell(ratio, 2).text,
+                    percent_estimate(Estimate{ratio.value / 2, interval, ratio.count}, 1).text);
+    for (const char* on : {"README.md", "docs/quick.md"}) all.push_back({on, ratios});
+    const std::string cell = estimate_cell(fraction, fraction_digits(fraction)).text;
+    all.push_back({"docs/quick.md", fmt::format("| {} |", escaped_brackets(cell))});
   }
   std::vector<std::string> ranges;
   for (const char* name : {"mirrored 2", "ring 1", "mpi 1", "gloo 1"}) {
