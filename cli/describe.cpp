@@ -52,7 +52,7 @@ DType plane_type(const std::string& precision) {
 Description describe(const DescribeOptions& options) {
   Description description{make_workload(options.workload), {}, {}};
   const Workload& workload = description.workload;
-  const Network network = make_network(workload, make_parameters(options));
+  const Network network = make_network(workload, make_network_config(make_parameters(options)));
   const int batch = options.batch
                         ? options.batch
                         : static_cast<int>(*workload.defaults.integer("batch_per_replica"));

@@ -67,7 +67,7 @@ void require_one_study(const StudyArguments& arguments, const std::string& cure)
 
 // How a verb's documents are printed and written.
 struct DocumentArguments {
-  std::string format = "text", out;
+  std::string format = "text", out = {};
   std::vector<std::string> plots = {"svg", "png"};
   bool json = false, verbose = false, no_plots = false, plots_given = false;
 };

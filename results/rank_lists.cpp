@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "engine/core/json.h"
@@ -20,19 +19,35 @@ constexpr std::size_t kFewestRanks = 8;  // more than these are folded
 constexpr std::size_t kOutliersOfAKind = 4;
 
 struct RankList {
-  const char* path;
-  const char* name;  // of a rank's own entry
+  Json::json_pointer path;
+  std::string name;  // of a rank's own entry
 };
 
-constexpr std::array kRankLists = {
-    RankList{"/provenance/hosts", "host"}, RankList{"/provenance/affinity", "affinity"},
-    RankList{"/timing/step_seconds", "step_seconds"}, RankList{"/phases", "phases"},
-    RankList{"/input/ready_batches", "ready_batches"}};
+template <HasFacts Facts>
+void find_rank_lists(Facts& facts, const std::string& path, std::vector<RankList>& found) {
+  visit_facts(facts, [&]<typename T>(const FactInfo& fact, T& member) {
+    const std::string here = path + "/" + fact.name;
+    if (fact.rule.of_rank) {
+      const std::string name = fact.name;
+      found.push_back({Json::json_pointer(here), name == "hosts" ? "host" : name});
+    }
+    if constexpr (HasFacts<T>) find_rank_lists(member, here, found);
+  });
+}
+
+const std::vector<RankList>& rank_lists() {
+  static const std::vector<RankList> lists = [] {
+    std::vector<RankList> found;
+    RunRecord record;
+    find_rank_lists(record, "", found);
+    return found;
+  }();
+  return lists;
+}
 
 const Json* list_at(const Json& record, const RankList& list) {
-  const Json::json_pointer path(list.path);
-  if (!record.contains(path)) return nullptr;
-  const Json& found = record.at(path);
+  if (!record.contains(list.path)) return nullptr;
+  const Json& found = record.at(list.path);
   return found.is_array() && found.size() > kFewestRanks ? &found : nullptr;
 }
 
@@ -118,7 +133,7 @@ std::vector<Json> find_outliers(const std::vector<Json>& ranks) {
 // An object a rank: what each list says of it.
 std::vector<Json> by_rank(const Json& record) {
   std::vector<Json> ranks;
-  for (const RankList& list : kRankLists) {
+  for (const RankList& list : rank_lists()) {
     const Json* entries = list_at(record, list);
     if (entries == nullptr) continue;
     if (entries->size() > ranks.size()) ranks.resize(entries->size(), Json::object());
@@ -132,7 +147,7 @@ std::vector<Json> by_rank(const Json& record) {
 
 std::size_t size_of_rank_lists(const Json& record, std::size_t (*size_of)(const Json&)) {
   std::size_t size = 0;
-  for (const RankList& list : kRankLists) {
+  for (const RankList& list : rank_lists()) {
     if (const Json* found = list_at(record, list)) size += size_of(*found);
   }
   return size;
@@ -141,16 +156,15 @@ std::size_t size_of_rank_lists(const Json& record, std::size_t (*size_of)(const 
 std::string fold_rank_lists(Json& record) {
   const std::vector<Json> ranks = by_rank(record);
   Json folded = {{"count", ranks.size()}};
-  for (const RankList& list : kRankLists) {
+  for (const RankList& list : rank_lists()) {
     const Json* found = list_at(record, list);
     if (found == nullptr) continue;
-    if (std::string_view(list.name) == "host") {
+    if (list.name == "host") {
       folded["hosts"] = std::set<Json>(found->begin(), found->end()).size();
     } else if (Json spread = compute_spread(*found); !spread.is_null()) {
       folded[list.name] = std::move(spread);
     }
-    const Json::json_pointer path(list.path);
-    record.at(path.parent_pointer()).erase(path.back());
+    record.at(list.path.parent_pointer()).erase(list.path.back());
   }
   folded["outliers"] = find_outliers(ranks);
   record["ranks"] = std::move(folded);

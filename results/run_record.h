@@ -75,7 +75,8 @@ struct RunRecord {
   PACELINE_FACT(Provenance, provenance, "");
   PACELINE_FACT(Timing, timing, "");
   PACELINE_FACT(Throughput, throughput, "");
-  PACELINE_FACT(std::vector<PhaseSeconds>, phases, "one per rank: seconds of the whole fit");
+  PACELINE_FACT(std::vector<PhaseSeconds>, phases, "one per rank: seconds of the whole fit",
+                kOfRank);
   PACELINE_FACT(std::optional<RanksFacts>, ranks,
                 "of many ranks: replaces phases, timing.step_seconds, input.ready_batches, hosts "
                 "and affinity of provenance");

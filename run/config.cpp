@@ -186,10 +186,18 @@ PlaceConfig make_place_config(const Point& p) {
           given.flag("oversubscribe")};
 }
 
+NetworkConfig make_network_config(const Point& p) {
+  const Value* twice = p.find("double_softmax");
+  return {p.text("variant"),
+          {.label_smoothing = p.real("label_smoothing").value_or(0),
+           .double_softmax = twice && std::get<bool>(*twice)}};
+}
+
 RunConfig make_config(const Point& p) {
   const Settings given(p);
   RunConfig config;
   config.place = make_place_config(p);
+  config.network = make_network_config(p);
   config.threads = assign_threads(p, config.place.layout);
   config.device = make_device_options(p);
   config.weights = given.given("weights") ? given.text("weights") : "none";

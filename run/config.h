@@ -13,6 +13,7 @@
 #include "engine/train/checkpoint/manifest.h"
 #include "engine/train/config.h"
 #include "results/parameters.h"
+#include "workloads/workload.h"
 
 namespace paceline {
 
@@ -51,6 +52,7 @@ struct EventConfig {
 
 struct RunConfig {
   PlaceConfig place;
+  NetworkConfig network;
   ThreadPlan threads;    // per replica
   DeviceOptions device;  // from parameters: precision, graphs, sums, determinism
   std::string weights;   // a file, "imagenet" or "none"
@@ -63,6 +65,7 @@ struct RunConfig {
 // `parameters` are resolved. Throws usage for values that cannot be parsed.
 RunConfig make_config(const Point& parameters);
 PlaceConfig make_place_config(const Point& parameters);
+NetworkConfig make_network_config(const Point& parameters);
 
 // How a replica's CPUs are divided, with defaults filled in.
 ThreadPlan assign_threads(const Point& parameters, const Layout& layout);

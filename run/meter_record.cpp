@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
-#include <type_traits>
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -25,9 +25,20 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kIdle = 4, kParts = 5;                   // after those of RunPart
-constexpr std::size_t kTextBytes = 4096;                       // of one process, gathered
+constexpr std::size_t kTextBytes = 4096;                       // of one replica, gathered
 constexpr double kGpuUpdate = 0.1;                             // seconds
 constexpr double kShortestGlance = 0.2, kFewestOfAGlance = 9;  // seconds, updates
+
+template <HasFacts Facts>
+std::vector<Facts> gather_facts(World& world, const std::vector<Facts>& mine) {
+  std::vector<std::string> texts;
+  for (const Facts& facts : mine) texts.push_back(json_text(facts_to_json(facts)));
+  std::vector<Facts> all;
+  for (const std::string& text : gather_texts(world, texts, kTextBytes)) {
+    all.push_back(parse_facts<Facts>(Json::parse(text), "another rank"));
+  }
+  return all;
+}
 
 // A counter and, beside it, the integrated power, which tell on each other.
 void add_gpu(const ChosenGpus& gpus, const Gpu& gpu, std::vector<EnergyCounter>& counters) {
@@ -168,13 +179,10 @@ EnergyFacts EnergyReport::collect_here(int nodes) {
 }
 
 EnergyFacts EnergyReport::collect(World& world, int nodes) {
-  EnergyFacts here;
-  here.meters = meters();
-  std::vector<std::string> mine(world.communicators().size(), "{}");
-  mine.front() = json_text(facts_to_json(here));
+  std::vector<EnergyFacts> mine(world.communicators().size());
+  mine.front().meters = meters();
   std::vector<MeterFacts> all;
-  for (const std::string& text : gather_texts(world, mine, kTextBytes)) {
-    const EnergyFacts facts = parse_facts<EnergyFacts>(Json::parse(text), "another rank");
+  for (const EnergyFacts& facts : gather_facts(world, mine)) {
     all.insert(all.end(), facts.meters.begin(), facts.meters.end());
   }
   const auto size = world.communicators().front()->size();
@@ -233,7 +241,6 @@ EnergyFacts collect_energy(const std::vector<MeterFacts>& of_processes, int node
 
 namespace {
 
-constexpr std::size_t kGpuTextBytes = 2048;  // of one GPU, gathered
 constexpr std::size_t kFullyDescribed = 8;
 
 // A record stays small: of many GPUs but the first only what differs from card to card.
@@ -298,11 +305,7 @@ GpuUse GpuReport::collect_here() {
 GpuUse GpuReport::collect(World& world) {
   GpuUse use;
   if (replicas_ == 0) return use;
-  std::vector<std::string> mine;
-  for (const GpuFacts& gpu : stop()) mine.push_back(json_text(facts_to_json(gpu)));
-  for (const std::string& text : gather_texts(world, mine, kGpuTextBytes)) {
-    use.each.push_back(parse_facts<GpuFacts>(Json::parse(text), "another rank"));
-  }
+  use.each = gather_facts(world, stop());
   summarize(use);
   return use;
 }
@@ -318,40 +321,33 @@ std::vector<int> all_cpus(const std::vector<CpuSet>& sets) {
 }
 
 template <typename T>
-std::optional<T> most(const std::vector<MachineLoad>& loads, std::optional<T> MachineLoad::*fact) {
+std::optional<T> total(const std::vector<LoadFacts>& loads, std::optional<T> LoadFacts::*fact) {
   std::optional<T> result;
-  for (const MachineLoad& load : loads) {
-    if (load.*fact) result = std::max(result.value_or(*(load.*fact)), *(load.*fact));
-  }
-  return result;
-}
-
-template <typename T>
-std::optional<T> total(const std::vector<MachineLoad>& loads, std::optional<T> MachineLoad::*fact) {
-  std::optional<T> result;
-  for (const MachineLoad& load : loads) {
+  for (const LoadFacts& load : loads) {
     if (load.*fact) result = result.value_or(T{}) + *(load.*fact);
   }
   return result;
 }
 
-std::optional<double> least_mhz(const std::vector<MachineLoad>& loads) {
-  std::optional<double> least;
-  for (const MachineLoad& load : loads) {
-    if (load.mhz) least = std::min(least.value_or(*load.mhz), *load.mhz);
+// Of all CPUs, weighted by what there was of them.
+fact::Real overall_share(const std::vector<LoadFacts>& loads) {
+  double others = 0, all = 0;
+  for (const LoadFacts& load : loads) {
+    if (!load.other_cpu_share) continue;
+    others += *load.other_cpu_share * *load.cpu_seconds;
+    all += *load.cpu_seconds;
   }
-  return least;
+  return all > 0 ? fact::Real(others / all) : std::nullopt;
 }
 
-// Of all CPUs, weighted by what there was of them.
-std::optional<double> overall_share(const std::vector<MachineLoad>& loads) {
-  double others = 0, all = 0;
-  for (const MachineLoad& load : loads) {
-    if (!load.other_share) continue;
-    others += *load.other_share * load.cpu_seconds;
-    all += load.cpu_seconds;
+// The largest of each number.
+LoadFacts most(const std::vector<LoadFacts>& loads) {
+  auto all = to_numbers(LoadFacts{});
+  for (const LoadFacts& load : loads) {
+    const auto numbers = to_numbers(load);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::fmax(all[i], numbers[i]);
   }
-  return all > 0 ? std::optional(others / all) : std::nullopt;
+  return from_numbers<LoadFacts>(all);
 }
 
 }  // namespace
@@ -379,51 +375,33 @@ void warn_of_busy_machine(const LoadFacts& load) {
 LoadReport::LoadReport(const std::vector<CpuSet>& cpus) : meter_(all_cpus(cpus)) {}
 
 LoadFacts LoadReport::collect(World& world, bool ranks_share_cpus) const {
-  MachineLoad mine = meter_.read();
-  if (ranks_share_cpus) mine.other_share.reset();
-  auto& communicators = world.communicators();
-  const auto size = static_cast<std::size_t>(communicators.front()->size());
-  if (communicators.size() == size) return summarize({mine});
-  std::vector<MachineLoad> all;
-  static_assert(std::is_trivially_copyable_v<MachineLoad>);
-  on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
-    MachineLoad card = i == 0 ? mine : MachineLoad{};  // a process is told of once
-    std::vector<MachineLoad> gathered(size);
-    communicator.all_gather(&card, sizeof card, gathered.data());
-    if (i == 0) all = std::move(gathered);
-  });
-  return summarize(std::move(all));
+  std::vector<LoadFacts> mine(world.communicators().size());  // a process is told of once
+  mine.front() = meter_.read();
+  if (ranks_share_cpus) mine.front().other_cpu_share.reset();
+  return summarize(gather_facts(world, mine));
 }
 
-LoadFacts summarize(std::vector<MachineLoad> processes) {
-  LoadFacts facts;
-  std::erase_if(processes, [](const MachineLoad& load) { return !(load.cpu_seconds > 0); });
-  if (processes.empty()) return facts;
-  std::stable_sort(processes.begin(), processes.end(),
-                   [](const MachineLoad& a, const MachineLoad& b) {
-                     return a.other_share.value_or(0) > b.other_share.value_or(0);
-                   });
+LoadFacts summarize(std::vector<LoadFacts> processes) {
+  std::erase_if(processes, [](const LoadFacts& load) { return !(load.cpu_seconds > 0); });
+  if (processes.empty()) return {};
+  std::stable_sort(processes.begin(), processes.end(), [](const LoadFacts& a, const LoadFacts& b) {
+    return a.other_cpu_share.value_or(0) > b.other_cpu_share.value_or(0);
+  });
+  LoadFacts facts = most(processes);
+  facts.worst_other_cpu_share = facts.other_cpu_share;
+  facts.other_cpu_share = overall_share(processes);
+  for (const auto sum : {&LoadFacts::involuntary_switches, &LoadFacts::thermal_throttles,
+                         &LoadFacts::peak_memory_bytes}) {
+    facts.*sum = total(processes, sum);
+  }
+  facts.cpu_seconds = total(processes, &LoadFacts::cpu_seconds);
   bool is_known = true;
-  double seconds = 0;
-  for (const MachineLoad& load : processes) {
+  for (const LoadFacts& load : processes) {
     if (facts.why.empty()) facts.why = busy_because(load);
-    seconds = std::max(seconds, load.seconds);
+    if (load.least_mhz) facts.least_mhz = std::min(*facts.least_mhz, *load.least_mhz);
     is_known = is_known && shows_busy(load);
   }
   if (!facts.why.empty() || is_known) facts.busy = !facts.why.empty();
-  facts.seconds = seconds;
-  facts.other_cpu_share = overall_share(processes);
-  facts.worst_other_cpu_share = most(processes, &MachineLoad::other_share);
-  facts.steal_share = most(processes, &MachineLoad::steal_share);
-  facts.cpu_limited_share = most(processes, &MachineLoad::limited_share);
-  facts.cpu_pressure_share = most(processes, &MachineLoad::pressure_share);
-  facts.load_average = most(processes, &MachineLoad::load_average);
-  facts.runnable_tasks_before = most(processes, &MachineLoad::runnable_before);
-  facts.runnable_tasks_after = most(processes, &MachineLoad::runnable_after);
-  facts.involuntary_switches = total(processes, &MachineLoad::involuntary_switches);
-  facts.thermal_throttles = total(processes, &MachineLoad::thermal_throttles);
-  facts.least_mhz = least_mhz(processes);
-  facts.peak_memory_bytes = total(processes, &MachineLoad::peak_memory);
   return facts;
 }
 

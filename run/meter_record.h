@@ -99,6 +99,6 @@ class LoadReport {
 
 // Combines one entry per process: sums, and the worst of shares, because a step waits for the
 // slowest rank.
-LoadFacts summarize(std::vector<MachineLoad> processes);
+LoadFacts summarize(std::vector<LoadFacts> processes);
 
 }  // namespace paceline

@@ -127,8 +127,9 @@ MemoryUse planned_memory(const Workload& workload, const Point& parameters) {
   const Settings given(p);
   const auto device = make_device(given.text("precision"));
   const Plan plan =
-      make_plan(make_network(workload, p), static_cast<int>(given.integer("batch_per_replica")),
-                device->precision(), [&](const Operation& op) { return device->supports(op); });
+      make_plan(make_network(workload, make_network_config(p)),
+                static_cast<int>(given.integer("batch_per_replica")), device->precision(),
+                [&](const Operation& op) { return device->supports(op); });
   return memory_use(plan, parse_optimizer(given.text("optimizer")), 0);
 }
 

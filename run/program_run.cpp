@@ -139,8 +139,8 @@ class ProgramRun {
     run_part("run");
     energy.enter(RunPart::other);
     seconds_ = ended_ - start_of_program(start);
-    MachineLoad load = meter.read();
-    if (may_run_elsewhere()) load.other_share.reset();
+    LoadFacts load = meter.read();
+    if (may_run_elsewhere()) load.other_cpu_share.reset();
     const ProgramReport report =
         results_.finish([this](const std::string& file) { return output_path(file); });
     check_precision(report);

@@ -350,7 +350,7 @@ void set_threads(Point& p) {
 Point with_defaults(const Workload& workload, const Point& given, NotBuilt not_built) {
   Point p = given;
   default_workload(p, workload);
-  make_network(workload, p);  // refuses a variant that there is not
+  make_network(workload, make_network_config(p));  // refuses a variant that there is not
   default_place(p, not_built);
   const Offered offered{is_gpu_device(*p.text("device")), has_batch_norm(workload)};
   check_needs(p, offered, workload.name);

@@ -45,7 +45,7 @@ class TrainingRun {
       : request_(request),
         started_(now_seconds()),
         workload_(make_workload(request.workload)),
-        network_(make_network(workload_, request.parameters)),
+        network_(make_network(workload_, request.config.network)),
         launch_(make_launch_spec(request.config)),
         layout_(launch_.layout),
         threads_(request.config.threads),

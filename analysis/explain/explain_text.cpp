@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 // In brackets, where the network is worse than the base's.
-Cell efficiency_cell(const PointExplanation& point) {
+Cell shown_efficiency(const PointExplanation& point) {
   const SpeedUp* speed_up = point.facts->speed_up;
   Cell cell = percent(speed_up ? speed_up->efficiency : std::nullopt);
   if (!cell.text.empty() && speed_up->lost) cell.text = "(" + cell.text + ")";
@@ -54,7 +54,7 @@ Table make_rows(const std::vector<PointExplanation>& points) {
   columns.text("point", "point", &PointExplanation::name)
       .whole("gpus", "", [](Row point) { return point.facts->run().gpus; })
       .programs()
-      .real("efficiency", "efficiency", efficiency_cell)
+      .real("efficiency", "efficiency", shown_efficiency)
       .text("held_back_by", "held back by", label_text)
       .text("label", "", &PointExplanation::label)
       .programs()

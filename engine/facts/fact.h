@@ -38,6 +38,7 @@ struct FactRule {
   bool required = false;    // the record is rejected without it
   bool may_be_nan = false;  // NaN is written as null
   bool is_written = false;  // even if empty
+  bool of_rank = false;     // a list with an entry per rank; of many ranks a record has the spread
   bool is_inlined = false;  // the keys of a nested struct stand beside the others
 };
 
@@ -50,6 +51,7 @@ inline constexpr FactRule kRequired{.required = true};
 inline constexpr FactRule kRequiredCount{.least = 1, .required = true};
 inline constexpr FactRule kRequiredPositive{.above = true, .required = true};
 inline constexpr FactRule kWritten{.is_written = true};
+inline constexpr FactRule kOfRank{.of_rank = true};
 inline constexpr FactRule kInlined{.is_inlined = true};
 
 struct FactInfo {
@@ -102,21 +104,38 @@ inline constexpr std::size_t kFactCount = []<int... Line>(std::integer_sequence<
 }
 (std::make_integer_sequence<int, Facts::kLastFactLine>{});
 
-// The values of a struct of numbers, for sums over ranks.
+// The values of a struct of numbers, for sums over ranks. NaN: empty, or no number.
+template <typename T>
+double to_number(const T& value) {
+  if constexpr (requires { value.has_value(); }) {
+    return value ? static_cast<double>(*value) : std::numeric_limits<double>::quiet_NaN();
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<double>(value);
+  } else {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+template <typename T>
+void from_number(double number, T& value) {
+  if constexpr (requires { value.has_value(); }) {
+    value.reset();
+    if (number == number) value = static_cast<typename T::value_type>(number);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    value = static_cast<T>(number);
+  }
+}
 template <HasFacts Facts>
 std::array<double, kFactCount<Facts>> to_numbers(const Facts& facts) {
   std::array<double, kFactCount<Facts>> numbers{};
   auto next = numbers.begin();
-  visit_facts(facts, [&](const FactInfo&, auto value) { *next++ = static_cast<double>(value); });
+  visit_facts(facts, [&](const FactInfo&, const auto& value) { *next++ = to_number(value); });
   return numbers;
 }
 template <HasFacts Facts>
 Facts from_numbers(const std::array<double, kFactCount<Facts>>& numbers) {
   Facts facts;
   auto next = numbers.begin();
-  visit_facts(facts, [&](const FactInfo&, auto& value) {
-    value = static_cast<std::remove_reference_t<decltype(value)>>(*next++);
-  });
+  visit_facts(facts, [&](const FactInfo&, auto& value) { from_number(*next++, value); });
   return facts;
 }
 

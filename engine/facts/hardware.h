@@ -83,6 +83,7 @@ struct LoadFacts {
   PACELINE_FACT(fact::Flag, busy, "others slowed the run");
   PACELINE_FACT(fact::Text, why, "the reason, in words");
   PACELINE_FACT(fact::Real, seconds, "watched");
+  PACELINE_FACT(fact::Real, cpu_seconds, "the same, summed over the CPUs of all processes");
   PACELINE_FACT(fact::Real, other_cpu_share, "of all CPUs, used by other processes", kShare);
   PACELINE_FACT(fact::Real, worst_other_cpu_share, "the same, of the worst process's CPUs", kShare);
   PACELINE_FACT(fact::Real, steal_share, "taken by the hypervisor", kShare);

@@ -30,7 +30,7 @@ struct Timing {
   PACELINE_FACT(fact::Real, compile_seconds,
                 "making the program, including the choice of algorithms; maximum over ranks");
   PACELINE_FACT(fact::Count, warmup_steps_excluded, "that step_seconds leave out");
-  PACELINE_FACT(std::vector<StepQuantiles>, step_seconds, "one per rank");
+  PACELINE_FACT(std::vector<StepQuantiles>, step_seconds, "one per rank", kOfRank);
   PACELINE_END_FACTS
 
   double whole_seconds() const {  // the fit and everything around it, as far as known

@@ -104,28 +104,28 @@ std::optional<T> increase(const std::optional<T>& before, const std::optional<T>
   return std::max(T{}, *now - *before);
 }
 
-std::optional<int> without_this(const std::optional<LoadAverage>& load) {
-  return load ? std::optional(std::max(0, load->runnable - 1)) : std::nullopt;
+fact::Count without_this(const std::optional<LoadAverage>& load) {
+  return load ? fact::Count(std::max(0, load->runnable - 1)) : std::nullopt;
 }
 
-bool is_much(const std::optional<double>& share, double limit, double of_seconds) {
-  return share && *share >= limit && *share * of_seconds >= kLeastBusySeconds;
+bool is_much(const fact::Real& share, double limit, const fact::Real& of_seconds) {
+  return share && *share >= limit && *share * of_seconds.value_or(0) >= kLeastBusySeconds;
 }
 
 }  // namespace
 
-std::string busy_because(const MachineLoad& load) {
-  if (is_much(load.other_share, kBusyOtherShare, load.cpu_seconds)) {
+std::string busy_because(const LoadFacts& load) {
+  if (is_much(load.other_cpu_share, kBusyOtherShare, load.cpu_seconds)) {
     return fmt::format("{:.0f} % of the time of its CPUs went to other processes",
-                       100 * *load.other_share);
+                       100 * *load.other_cpu_share);
   }
   if (is_much(load.steal_share, kBusyStealShare, load.cpu_seconds)) {
     return fmt::format("the hypervisor took {:.0f} % of the time of its CPUs",
                        100 * *load.steal_share);
   }
-  if (is_much(load.limited_share, kBusyLimitedShare, load.seconds)) {
+  if (is_much(load.cpu_limited_share, kBusyLimitedShare, load.seconds)) {
     return fmt::format("a CPU limit of its control group held it back for {:.0f} % of the time",
-                       100 * std::min(1.0, *load.limited_share));
+                       100 * std::min(1.0, *load.cpu_limited_share));
   }
   if (load.thermal_throttles.value_or(0) > 0) {
     return fmt::format("heat slowed its CPUs down {} times", *load.thermal_throttles);
@@ -155,29 +155,31 @@ LoadMeter::Reading LoadMeter::take() const {
           load_average(roots_)};
 }
 
-MachineLoad LoadMeter::read() const {
+LoadFacts LoadMeter::read() const {
   const Reading now = take();
-  MachineLoad load;
+  LoadFacts load;
   load.involuntary_switches = now.own.involuntary_switches - first_.own.involuntary_switches;
-  if (now.own.peak_memory > 0) load.peak_memory = now.own.peak_memory;
+  if (now.own.peak_memory > 0) load.peak_memory_bytes = now.own.peak_memory;
   load.thermal_throttles = increase(first_.thermal_throttles, now.thermal_throttles);
-  load.runnable_before = without_this(first_.load);
-  load.runnable_after = without_this(now.load);
+  load.runnable_tasks_before = without_this(first_.load);
+  load.runnable_tasks_after = without_this(now.load);
   if (now.load) load.load_average = now.load->one_minute;
-  load.mhz = mean_mhz(cpus_, roots_);
+  load.least_mhz = mean_mhz(cpus_, roots_);
   if (!first_.times || !now.times || !(now.times->all > first_.times->all)) return load;
   const CpuTimes &before = *first_.times, &after = *now.times;
-  load.cpu_seconds = after.all - before.all;
-  load.seconds = load.cpu_seconds / static_cast<double>(after.cpus);
+  const double cpu_seconds = after.all - before.all;
+  const double seconds = cpu_seconds / static_cast<double>(after.cpus);
+  load.cpu_seconds = cpu_seconds;
+  load.seconds = seconds;
   const double own = now.own.cpu_seconds - first_.own.cpu_seconds;
   const double others = after.tasks - before.tasks - own;
-  load.other_share = std::clamp(others / load.cpu_seconds, 0.0, 1.0);
-  load.steal_share = std::clamp((after.stolen - before.stolen) / load.cpu_seconds, 0.0, 1.0);
+  load.other_cpu_share = std::clamp(others / cpu_seconds, 0.0, 1.0);
+  load.steal_share = std::clamp((after.stolen - before.stolen) / cpu_seconds, 0.0, 1.0);
   if (const auto limited = increase(first_.limited, now.limited)) {
-    load.limited_share = *limited / load.seconds;
+    load.cpu_limited_share = *limited / seconds;
   }
   if (const auto pressure = increase(first_.pressure, now.pressure)) {
-    load.pressure_share = std::min(1.0, *pressure / load.seconds);
+    load.cpu_pressure_share = std::min(1.0, *pressure / seconds);
   }
   return load;
 }

@@ -8,36 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "engine/facts/hardware.h"
 #include "engine/meter/meter_files.h"
 
 namespace paceline {
-
-// Empty values are unknown to the kernel. Shares are from 0 to 1.
-struct MachineLoad {
-  double seconds = 0;      // between the readings, by the kernel's clock
-  double cpu_seconds = 0;  // over all these CPUs
-  // Shares of cpu_seconds: used by other processes, and stolen by the hypervisor.
-  std::optional<double> other_share, steal_share;
-  std::optional<double> limited_share;   // of seconds: throttled by a control group's CPU limit
-  std::optional<double> pressure_share;  // of seconds: some task of the machine waited for a CPU
-  std::optional<double> load_average;    // over the last minute, including this process
-  // Tasks of the machine, excluding this process.
-  std::optional<int> runnable_before, runnable_after;
-  std::optional<std::int64_t> involuntary_switches;  // of all threads of this process
-  std::optional<std::int64_t> thermal_throttles;     // of these CPUs
-  std::optional<double> mhz;                         // of these CPUs at the second reading, mean
-  std::optional<std::int64_t> peak_memory;           // resident bytes of this process so far, most
-};
 
 constexpr double kBusyOtherShare = 0.05, kBusyStealShare = 0.02, kBusyLimitedShare = 0.02;
 constexpr double kLeastBusySeconds = 0.05;  // five ticks
 
 // "18 % of the time of its CPUs went to other processes". Empty: not busy, or unknown.
-std::string busy_because(const MachineLoad& load);
+std::string busy_because(const LoadFacts& load);
 
 // Whether the load tells if the machine was busy.
-inline bool shows_busy(const MachineLoad& load) {
-  return load.other_share.has_value();
+inline bool shows_busy(const LoadFacts& load) {
+  return load.other_cpu_share.has_value();
 }
 
 // Resources that the kernel charged to this process so far.
@@ -53,8 +37,8 @@ class LoadMeter {
   // Takes the first reading. `cpus` are the CPUs to which this process's threads are bound.
   explicit LoadMeter(std::vector<int> cpus, MeterRoots roots = {},
                      std::function<OwnUse()> own = own_use);
-  // The load between construction and now.
-  MachineLoad read() const;
+  // The load of this process's CPUs between construction and now.
+  LoadFacts read() const;
 
  private:
   struct Reading {

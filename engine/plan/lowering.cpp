@@ -38,9 +38,8 @@ class Lowering {
                               end.shape.elements(), network_.classes()),
                   "", "give the last layer one output per class");
     }
-    Operation& loss = push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape);
-    loss.smoothing = network_.label_smoothing();
-    loss.softmax_twice = network_.has_softmax_twice();
+    push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape).loss =
+        network_.loss();
     return std::move(operations_);
   }
 

@@ -24,11 +24,6 @@ Network& Network::push(Layer layer, const char* base_name) {
   return *this;
 }
 
-Network& Network::smooth_labels(double share) {
-  label_smoothing_ = share;
-  return *this;
-}
-
 Network& Network::dense(int units) {
   return push({.kind = LayerKind::dense, .name = "", .units = units}, "dense");
 }
@@ -77,9 +72,9 @@ Network& Network::dropout(double rate) {
   return push({.kind = LayerKind::dropout, .name = "", .rate = rate}, "dropout");
 }
 
-Network& Network::softmax_twice() {
-  if (!softmax_twice_) name_ += ", softmax twice";
-  softmax_twice_ = true;
+Network& Network::set_loss(const LossConfig& config) {
+  if (config.double_softmax && !loss_.double_softmax) name_ += ", softmax twice";
+  loss_ = config;
   return *this;
 }
 

@@ -48,6 +48,16 @@ struct Layer {
 
 // Layers form a chain. last() and from() create branches, add() joins them. The loss is always
 // softmax cross-entropy over `classes`, applied to the last layer.
+// Softmax cross entropy, in training and evaluation.
+struct LossConfig {
+  // The target is 1 - smoothing + smoothing / classes for the label, and smoothing / classes for
+  // other classes (Szegedy et al., arXiv 1512.00567, section 7), as in Keras.
+  double label_smoothing = 0;
+  // Applies a softmax to the last layer before the loss, which applies another one: the mistake of
+  // guides that combine Softmax with from_logits=True, for demonstration.
+  bool double_softmax = false;
+};
+
 class Network {
  public:
   Network(std::string name, Shape sample, int classes);
@@ -65,15 +75,8 @@ class Network {
   Network& flatten();
   Network& dropout(double rate);
 
-  // Label smoothing: the target is 1 - share + share / classes for the label, and share / classes
-  // for other classes (Szegedy et al., arXiv 1512.00567, section 7), in training and evaluation, as
-  // in Keras.
-  Network& smooth_labels(double share);
-  // Applies a softmax to the last layer before the loss, which applies another one: the mistake of
-  // guides that combine Softmax with from_logits=True, for demonstration. Changes the network's
-  // name, so that checkpoints are not interchangeable.
-  Network& softmax_twice();
-  bool has_softmax_twice() const { return softmax_twice_; }
+  // A second softmax changes the network's name, so that checkpoints are not interchangeable.
+  Network& set_loss(const LossConfig& config);
 
   // Gives the last layer, a dense one, an output for each of so many classes.
   Network& resize_head(int classes);
@@ -85,7 +88,7 @@ class Network {
   const std::string& name() const { return name_; }
   Shape sample() const { return sample_; }
   int classes() const { return classes_; }
-  double label_smoothing() const { return label_smoothing_; }
+  const LossConfig& loss() const { return loss_; }
   const std::vector<Layer>& layers() const { return layers_; }
 
  private:
@@ -94,9 +97,8 @@ class Network {
   std::string name_;
   Shape sample_;
   int classes_;
-  double label_smoothing_ = 0;
   int last_ = kInput;
-  bool softmax_twice_ = false;
+  LossConfig loss_;
   std::vector<Layer> layers_;
 };
 

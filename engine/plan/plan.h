@@ -60,8 +60,7 @@ struct Operation {
   int kernel = 0, stride = 1, padding = 0;
   double epsilon = 0, momentum = 0;  // batch_norm
   double rate = 0;                   // dropout
-  double smoothing = 0;              // label smoothing; see Network::smooth_labels
-  bool softmax_twice = false;        // softmax_cross_entropy: applies a second softmax
+  LossConfig loss = {};              // softmax_cross_entropy
   std::uint32_t layer = 0;           // index of the dropout layer, for its random numbers
   // Fused: window side of the max pooling behind it, 0 for none; behind a conv the stride equals
   // it, behind a batch_norm kernel, stride and padding are those above.

@@ -325,7 +325,7 @@ void CpuProgram::add_to(float* sum, const float* part, std::size_t count) const 
 
 namespace {
 
-// Operation::softmax_twice: the loss that takes probabilities for logits. They lie in 0 to 1, so
+// LossConfig::double_softmax: the loss that takes probabilities for logits. They lie in 0 to 1, so
 // exp() of them needs no care.
 double loss_of_probabilities(const float* p, std::size_t label, std::size_t classes) {
   double total = 0;
@@ -361,9 +361,9 @@ void CpuProgram::loss_forward(const Operation& op) {
     for (std::size_t j = 0; j < classes; ++j) total += p[j] = std::exp(row[j] - *largest);
     for (std::size_t j = 0; j < classes; ++j) p[j] /= total;
     const double log_total = std::log(static_cast<double>(total));
-    sums.loss += op.softmax_twice
-                     ? loss_of_probabilities(p, label, classes)
-                     : smoothed_loss(row, classes, label, *largest, log_total, op.smoothing);
+    sums.loss += op.loss.double_softmax ? loss_of_probabilities(p, label, classes)
+                                        : smoothed_loss(row, classes, label, *largest, log_total,
+                                                        op.loss.label_smoothing);
     sums.correct += static_cast<std::size_t>(largest - row) == label;
     sums.top5 += is_in_top(row, classes, label);
   }
@@ -373,13 +373,13 @@ void CpuProgram::loss_forward(const Operation& op) {
 void CpuProgram::loss_backward(const Operation& op) {
   const std::size_t classes = op.in.elements();
   const float scale = 1.0F / static_cast<float>(batch().global_samples);
-  const Targets targets = make_targets(op.smoothing, classes);
+  const Targets targets = make_targets(op.loss.label_smoothing, classes);
   const auto at_label = static_cast<float>(targets.at_label);
   const auto elsewhere = static_cast<float>(targets.elsewhere);
   const float* p = tensor(op.output);
   float* dx = tensor(op.input_grad);
   for (std::size_t n = 0; n < samples(); ++n) {
-    if (op.softmax_twice) {
+    if (op.loss.double_softmax) {
       gradient_of_probabilities(p + n * classes, static_cast<std::size_t>(batch().labels[n]),
                                 classes, scale, dx + n * classes);
       continue;

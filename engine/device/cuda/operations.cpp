@@ -399,21 +399,21 @@ void CudaProgram::loss_forward(const Operation& op) {
                   reinterpret_cast<std::uint8_t*>(row_correct_.data()),
                   reinterpret_cast<double*>(sums_.data()),
                   reinterpret_cast<unsigned*>(counters_.data()), samples_, classes,
-                  static_cast<float>(op.smoothing), op.softmax_twice},
+                  static_cast<float>(op.loss.label_smoothing), op.loss.double_softmax},
       {static_cast<unsigned>(samples_), kRowThreads, SoftmaxLoss::shared_bytes(kRowThreads)},
       compute_.stream());
 }
 
 void CudaProgram::loss_backward(const Operation& op) {
   const std::size_t classes = op.in.elements();
-  const Targets targets = make_targets(op.smoothing, classes);
+  const Targets targets = make_targets(op.loss.label_smoothing, classes);
   const float* scale =
       loss_scale_.data() ? &reinterpret_cast<const LossScale*>(loss_scale_.data())->scale : nullptr;
   run(SoftmaxLossGradient{tensor(op.output), staging_.labels(), tensor(op.input_grad), samples(),
                           whole_batch() - samples(), static_cast<int>(classes), scale,
                           1.0F / static_cast<float>(global_samples_),
                           static_cast<float>(targets.at_label),
-                          static_cast<float>(targets.elsewhere), op.softmax_twice},
+                          static_cast<float>(targets.elsewhere), op.loss.double_softmax},
       whole_batch() * classes);
 }
 

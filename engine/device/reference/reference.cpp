@@ -67,10 +67,10 @@ class ReferenceProgram final : public HostProgram<double> {
                                batch().dropout_key, op.rate, op.in.elements());
       case OpKind::softmax_cross_entropy:
         return add_sums(
-            op.softmax_twice
+            op.loss.double_softmax
                 ? softmax_twice_forward(x, batch().labels, y, samples(), op.in.elements())
                 : softmax_cross_entropy_forward(x, batch().labels, y, samples(), op.in.elements(),
-                                                op.smoothing));
+                                                op.loss.label_smoothing));
     }
   }
 
@@ -124,12 +124,12 @@ class ReferenceProgram final : public HostProgram<double> {
         if (dx) dropout_backward(dy, tensor<std::uint8_t>(op.saved), dx, op.rate, count);
         return;
       case OpKind::softmax_cross_entropy:
-        if (op.softmax_twice) {
+        if (op.loss.double_softmax) {
           return softmax_twice_backward(tensor(op.output), batch().labels, dx, samples(),
                                         op.in.elements(), batch().global_samples);
         }
         return softmax_cross_entropy_backward(tensor(op.output), batch().labels, dx, samples(),
-                                              op.in.elements(), op.smoothing,
+                                              op.in.elements(), op.loss.label_smoothing,
                                               batch().global_samples);
     }
   }

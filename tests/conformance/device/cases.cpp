@@ -115,8 +115,17 @@ void add_window_cases(Cases& cases) {
       .relu()
       .flatten()
       .dense(3);
-  cases.add("smoothed_labels", {4, 5, 1}, 7).smooth_labels(0.1).flatten().dense(9).dense(7);
-  cases.add("softmax_twice", {4, 5, 1}, 6).flatten().dense(24).relu().dense(6).softmax_twice();
+  cases.add("smoothed_labels", {4, 5, 1}, 7)
+      .set_loss({.label_smoothing = 0.1})
+      .flatten()
+      .dense(9)
+      .dense(7);
+  cases.add("softmax_twice", {4, 5, 1}, 6)
+      .flatten()
+      .dense(24)
+      .relu()
+      .dense(6)
+      .set_loss({.double_softmax = true});
   cases.add("average", {5, 6, 2}, 3).conv(7, 3).relu().global_average_pool().dense(3);
   norm(cases.add("resnet_stem", {23, 21, 3}, 4).conv(16, 7, 2, 3))
       .relu()

@@ -65,7 +65,7 @@ TEST_P(FiniteDifferences, AgreeWithBackward) {
 // gradient, softmax - [0.025, 0.025, 0.925, 0.025].
 TEST(Reference, SmoothsLabelsAsPyTorchDoes) {
   Network network("n", {1, 1, 1}, 4);
-  network.smooth_labels(0.1).dense(4);
+  network.set_loss({.label_smoothing = 0.1}).dense(4);
   Replica replica(make_device("reference"), network, 1, false);
   replica.program().write_parameter(replica.parameter_index("dense/kernel"),
                                     std::vector<double>{0, 0, 0, 0});

@@ -88,7 +88,7 @@ void follow_losses(const MakeReplica& make) {
     for (const double smoothing : {0.0, 0.1, 1.0}) {
       SCOPED_TRACE(std::to_string(classes) + " classes, " + std::to_string(smoothing));
       Network n("losses", {3, 3, 1}, classes);
-      n.flatten().dense(classes).smooth_labels(smoothing);
+      n.flatten().dense(classes).set_loss({.label_smoothing = smoothing});
       Replica tested = make(n, 40), reference = format_reference(n, 40);
       for (const bool equal : {false, true}) {
         if (equal) {

@@ -31,7 +31,7 @@ class Stored {
     for (const auto& row : workload_table()) {
       if (std::string(row.name) != "mnist-mlp") continue;
       Workload workload = row.make();
-      workload.network.softmax_twice();
+      workload.network.set_loss({.double_softmax = true});
       return workload;
     }
     throw std::runtime_error("no mnist-mlp");

@@ -29,10 +29,10 @@ class MachineLoadTest : public ::testing::Test {
 TEST_F(MachineLoadTest, WhatOthersHadIsWhatIsNotOurs) {
   const LoadMeter meter = this->meter();
   pass(900, 7.2);
-  const MachineLoad load = meter.read();
-  EXPECT_NEAR(load.seconds, 10, 1e-9);
-  EXPECT_NEAR(load.cpu_seconds, 10, 1e-9) << "CPU 1 is not asked for";
-  EXPECT_NEAR(load.other_share.value(), 0.18, 1e-9);
+  const LoadFacts load = meter.read();
+  EXPECT_NEAR(load.seconds.value(), 10, 1e-9);
+  EXPECT_NEAR(load.cpu_seconds.value(), 10, 1e-9) << "CPU 1 is not asked for";
+  EXPECT_NEAR(load.other_cpu_share.value(), 0.18, 1e-9);
   EXPECT_EQ(load.involuntary_switches, 7);
   EXPECT_EQ(busy_because(load), "18 % of the time of its CPUs went to other processes");
 }
@@ -64,15 +64,15 @@ TEST_F(MachineLoadTest, AFewTicksReportNothing) {
   const LoadMeter meter = this->meter();
   kernel_.stat(1010, 1000);  // a tenth of a second, two ticks of it not ours
   own_.cpu_seconds += 0.08;
-  EXPECT_NEAR(meter.read().other_share.value(), 0.2, 1e-9);
+  EXPECT_NEAR(meter.read().other_cpu_share.value(), 0.2, 1e-9);
   EXPECT_EQ(busy_because(meter.read()), "");
 }
 
 TEST_F(MachineLoadTest, AKernelThatDoesNotReportIsNotCalledQuiet) {
   const LoadMeter meter({0}, kernel_.roots(), [] { return OwnUse{}; });
-  const MachineLoad load = meter.read();
+  const LoadFacts load = meter.read();
   EXPECT_FALSE(shows_busy(load));
-  EXPECT_FALSE(load.load_average || load.pressure_share || load.steal_share || load.mhz);
+  EXPECT_FALSE(load.load_average || load.cpu_pressure_share || load.steal_share || load.least_mhz);
   EXPECT_EQ(busy_because(load), "");
 }
 
@@ -88,12 +88,12 @@ TEST_F(MachineLoadTest, LimitsOfControlGroupsPressureAndHeat) {
   pass(900, 9);
   kernel_.write("sys/fs/cgroup/job/cpu.stat", "usage_usec 5\nthrottled_usec 1500000\n");
   kernel_.write("proc/pressure/cpu", "some avg10=9 avg60=9 avg300=9 total=3000000\n");
-  MachineLoad load = meter.read();
-  EXPECT_NEAR(load.limited_share.value(), 0.05, 1e-9);
-  EXPECT_NEAR(load.pressure_share.value(), 0.1, 1e-9);
+  LoadFacts load = meter.read();
+  EXPECT_NEAR(load.cpu_limited_share.value(), 0.05, 1e-9);
+  EXPECT_NEAR(load.cpu_pressure_share.value(), 0.1, 1e-9);
   EXPECT_EQ(load.load_average, 2.5);
-  EXPECT_EQ(load.runnable_before, 3) << "this one aside";
-  EXPECT_EQ(load.mhz, 2600);
+  EXPECT_EQ(load.runnable_tasks_before, 3) << "this one aside";
+  EXPECT_EQ(load.least_mhz, 2600);
   EXPECT_EQ(busy_because(load),
             "a CPU limit of its control group held it back for 5 % of the time");
   kernel_.write("sys/fs/cgroup/job/cpu.stat", "throttled_usec 1000000\n");
@@ -108,7 +108,7 @@ TEST_F(MachineLoadTest, ControlGroupsOfVersion1) {
   const LoadMeter meter = this->meter();
   pass(900, 9);
   kernel_.write("sys/fs/cgroup/cpu/job/cpu.stat", "nr_throttled 1\nthrottled_time 1000000000\n");
-  EXPECT_NEAR(meter.read().limited_share.value(), 0.1, 1e-9);
+  EXPECT_NEAR(meter.read().cpu_limited_share.value(), 0.1, 1e-9);
 }
 
 TEST(MachineLoadHere, IsReportedOfThisMachine) {
@@ -116,11 +116,11 @@ TEST(MachineLoadHere, IsReportedOfThisMachine) {
   double sum = 0;
   const double start = own_use().cpu_seconds;
   while (own_use().cpu_seconds - start < 0.2) sum += std::sqrt(sum + 1);
-  const MachineLoad load = meter.read();
+  const LoadFacts load = meter.read();
   EXPECT_GT(sum, 0);
-  ASSERT_TRUE(load.other_share);
-  EXPECT_GE(*load.other_share, 0);
-  EXPECT_GT(load.cpu_seconds, 0.15);
+  ASSERT_TRUE(load.other_cpu_share);
+  EXPECT_GE(*load.other_cpu_share, 0);
+  EXPECT_GT(load.cpu_seconds.value(), 0.15);
 }
 
 TEST(OwnUse, KnowsTheLargestMemoryOfThisProcess) {

@@ -90,15 +90,15 @@ TEST(ResNet50, VariantsStrideInTheFirstOrTheSecondConvolution) {
   const double more = (75.0 * 75 - 38 * 38) * 256 * 128 + (38.0 * 38 - 19 * 19) * 512 * 256 +
                       (19.0 * 19 - 10 * 10) * 1024 * 512;
   EXPECT_DOUBLE_EQ(v15.flops_per_sample - v1.flops_per_sample, 3 * 2 * more);
-  Point parameters;
-  EXPECT_EQ(plan_network(make_network(cassava, parameters)).flops_per_sample, v1.flops_per_sample);
-  parameters.set("variant", std::string("v1.5"));
-  EXPECT_EQ(plan_network(make_network(cassava, parameters)).flops_per_sample, v15.flops_per_sample);
+  EXPECT_EQ(plan_network(make_network(cassava, {})).flops_per_sample, v1.flops_per_sample);
+  EXPECT_EQ(plan_network(make_network(cassava, {"v1.5", {}})).flops_per_sample,
+            v15.flops_per_sample);
   expect_error(ErrorKind::usage, {"v2", "known: v1, v1.5"}, [&] {
     resnet50_without_top("n", {64, 64, 3}, 5, "v2");
   });
-  expect_error(ErrorKind::usage, {"mnist-cnn has no variants"},
-               [&] { make_network(workload("mnist-cnn"), parameters); });
+  expect_error(ErrorKind::usage, {"mnist-cnn has no variants"}, [&] {
+    make_network(workload("mnist-cnn"), {"v1.5", {}});
+  });
 }
 
 // 53 normalisations: 33 with a ReLU, 12 with a sum and a ReLU, 4 with a down-sampling branch too,

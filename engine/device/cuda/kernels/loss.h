@@ -20,7 +20,7 @@ struct SoftmaxLoss {
   unsigned* finished;         // zero before and after
   int rows, classes;
   float smoothing;
-  bool twice;  // uses the probabilities as logits; see Operation::softmax_twice
+  bool twice;  // uses the probabilities as logits; see LossConfig::double_softmax
   static constexpr std::uint8_t kFirst = 1, kAmongFive = 2;
 
   // The threads' maxima with their columns, or their sums.
