@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
@@ -21,6 +23,23 @@ std::size_t read_count(const Settings& given, std::string_view name) {
   return given.given(name) ? static_cast<std::size_t>(given.integer(name)) : 0;
 }
 
+// Settings whose parameters have neither a value nor a default stay as they are.
+template <HasFacts Config>
+void set_by_name(Config& config, const Settings& given) {
+  visit_facts(config, [&]<typename T>(const FactInfo& setting, T& member) {
+    if (!given.given(setting.name) && find_parameter(setting.name)->initial.empty()) return;
+    if constexpr (std::is_same_v<T, bool>) {
+      member = given.flag(setting.name);
+    } else if constexpr (std::is_integral_v<T>) {
+      constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+      const std::int64_t value = given.integer(setting.name);
+      member = static_cast<T>(sizeof(T) < sizeof value ? std::min(value, most) : value);
+    } else {
+      member = given.real(setting.name);
+    }
+  });
+}
+
 CacheKind parse_cache_kind(const std::string& name) {
   return name == "off" ? CacheKind::off : name == "raw" ? CacheKind::raw : CacheKind::decoded;
 }
@@ -36,6 +55,7 @@ std::vector<std::string> given_for_encoded_images(const Point& p) {
 InputConfig make_input_config(const Point& p, const ThreadPlan& threads) {
   const Settings given(p);
   InputConfig input;
+  set_by_name(input, given);
   input.synthetic = given.text("input") == "synthetic";
   input.cache = parse_cache_kind(given.text("cache"));
   input.cache_type = given.text("cache_type") == "fp32" ? DType::f32 : DType::u8;
@@ -45,8 +65,6 @@ InputConfig make_input_config(const Point& p, const ThreadPlan& threads) {
                              : std::max(1, threads.input);
   input.read_buffer_bytes = read_count(given, "read_buffer_kb") * kKiB;
   input.skip_bad_samples = given.text("on_bad_sample") == "skip";
-  input.train_limit = read_count(given, "train_limit");
-  input.test_limit = read_count(given, "test_limit");
   input.for_encoded_images = given_for_encoded_images(p);
   return input;
 }
@@ -76,17 +94,11 @@ DeviceOptions make_device_options(const Point& p) {
 
 ScheduleSpec make_schedule_spec(const Settings& given) {
   ScheduleSpec spec;
+  set_by_name(spec, given);
   spec.decay = parse_decay(given.text("schedule"));
-  spec.warmup_epochs = given.real("warmup_epochs");
   if (given.given("decay_epochs"))
     spec.decay_epochs = parse_decay_epochs(given.text("decay_epochs"));
-  spec.decay_factor = given.real("decay_factor");
-  spec.end_rate = given.real("end_rate");
-  spec.power = given.real("power");
   spec.metric = find_metric(given.text("plateau_metric")).value();
-  spec.patience = static_cast<int>(std::min<std::int64_t>(given.integer("patience"), kManyEpochs));
-  spec.min_delta = given.real("min_delta");
-  spec.cooldown = static_cast<int>(std::min<std::int64_t>(given.integer("cooldown"), kManyEpochs));
   return spec;
 }
 
@@ -101,29 +113,19 @@ void set_length(TrainConfig& config, const Point& p, const Settings& given) {
           : kManyEpochs;
   config.step_limit = read_count(given, "steps");
   config.steps_per_epoch = count_steps_per_epoch(p);
-  config.batch_per_replica = static_cast<int>(given.integer("batch_per_replica"));
   config.accumulate = static_cast<int>(given.integer("gradient_accumulation_steps"));
-  config.seed = static_cast<std::uint64_t>(given.integer("seed"));
   config.drop_last = given.text("last_batch") == "drop";
-  config.shuffle_buffer = read_count(given, "shuffle_buffer");
 }
 
 void set_optimizer(TrainConfig& config, const Settings& given) {
   config.optimizer = parse_optimizer(given.text("optimizer"));
-  config.learning_rate = given.real("learning_rate");
   config.rate_rule = parse_rate_rule(given.text("learning_rate_rule"));
-  config.momentum = given.real("momentum");
   config.schedule = make_schedule_spec(given);
-  config.weight_decay = given.real("weight_decay");
   config.decoupled_decay = given.text("weight_decay_form") != "l2";
-  config.clip_norm = given.real("clip_norm");
-  config.clip_value = given.real("clip_value");
-  config.update = given.flag("update");
 }
 
 void set_evaluation(TrainConfig& config, const Settings& given) {
   config.evaluate = parse_evaluate(given.text("evaluate"));
-  config.evaluate_every = static_cast<int>(given.integer("evaluate_every"));
   if (given.given("until")) config.until = parse_goal(given.text("until"));
   config.norm_statistics =
       given.text("bn_stats") == "local" ? NormStatistics::local : NormStatistics::averaged;
@@ -132,17 +134,13 @@ void set_evaluation(TrainConfig& config, const Settings& given) {
 TrainConfig make_train_config(const Point& p, const PlaceConfig& place) {
   const Settings given(p);
   TrainConfig config;
+  set_by_name(config, given);
   config.replicas = place.layout.gpus;
   set_length(config, p, given);
   set_optimizer(config, given);
   set_evaluation(config, given);
   if (given.given("augment")) config.augment = parse_augmentation(given.text("augment"));
-  config.bucket_mb = given.real("bucket_mb");
-  config.last_bucket_mb = given.real("last_bucket_mb");
-  config.overlap = given.flag("overlap");
-  config.log_every = read_count(given, "log_every");
   config.check_replicas = !lets_replicas_drift(place.backend);
-  config.check_every = read_count(given, "check_every");
   return config;
 }
 

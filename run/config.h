@@ -31,9 +31,11 @@ struct InputConfig {
   int parallel_reads = 1;                  // per replica
   std::size_t read_buffer_bytes = 0;       // 0: a whole sample
   bool skip_bad_samples = false;
-  std::size_t train_limit = 0, test_limit = 0;  // samples; 0: all
+  PACELINE_SETTING(std::size_t, train_limit, 0);  // samples; 0: all
+  PACELINE_SETTING(std::size_t, test_limit, 0);   // the same
   // Given parameters that only apply to encoded images.
   std::vector<std::string> for_encoded_images;
+  PACELINE_END_FACTS
 };
 
 struct CheckpointConfig {

@@ -73,6 +73,8 @@ struct FactAt {};
     first                                                                              \
   }
 #define PACELINE_FACT(type, name, ...) PACELINE_FACT_FROM(, type, name, __VA_ARGS__)
+// A parameter of a run, by its name; results/parameter_table.cpp says what it means.
+#define PACELINE_SETTING(type, name, first) PACELINE_FACT_FROM(first, type, name, "")
 #define PACELINE_END_FACTS static constexpr int kLastFactLine = __LINE__;
 
 template <typename T>

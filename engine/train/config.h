@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/device/update.h"
+#include "engine/facts/fact.h"
 #include "engine/input/decode/image.h"
 #include "engine/train/schedule.h"
 
@@ -37,38 +38,42 @@ constexpr int kManyEpochs = 1 << 20;  // if only steps are given
 // share of the test set.
 enum class NormStatistics { averaged, local };
 
+// Settings are set from parameters of their names, the others in run/config.cpp.
 struct TrainConfig {
   int replicas = 1;
-  int batch_per_replica = 64;  // samples per forward pass
+  PACELINE_SETTING(int, batch_per_replica, 64);  // samples per forward pass
   int epochs = 1;
   std::size_t step_limit = 0;       // maximum number of steps; 0: none
   std::size_t steps_per_epoch = 0;  // from an endless stream; 0: one pass
   Optimizer optimizer = Optimizer::adam;
-  double learning_rate = 0.001;  // for one replica
+  PACELINE_SETTING(double, learning_rate, 0.001);  // for one replica
   RateRule rate_rule = RateRule::none;
-  double momentum = 0.9;
-  std::uint64_t seed = 1;
+  PACELINE_SETTING(double, momentum, 0.9);
+  PACELINE_SETTING(std::uint64_t, seed, 1);
   bool drop_last = false;
-  std::size_t shuffle_buffer = 0;
+  PACELINE_SETTING(std::size_t, shuffle_buffer, 0);
   Evaluate evaluate = Evaluate::end;
   NormStatistics norm_statistics = NormStatistics::averaged;
   std::filesystem::path weights;  // initial weights; empty: random from the seed
-  double bucket_mb = 8, last_bucket_mb = 1;
-  bool overlap = true;
-  bool update = true;
-  std::size_t log_every = 0;    // steps; 0: by time
-  bool check_replicas = true;   // equal parameters on all ranks at the end
-  std::size_t check_every = 0;  // and every so many steps, and before the first; 0: no
+  PACELINE_SETTING(double, bucket_mb, 8);
+  PACELINE_SETTING(double, last_bucket_mb, 1);
+  PACELINE_SETTING(bool, overlap, true);
+  PACELINE_SETTING(bool, update, true);
+  PACELINE_SETTING(std::size_t, log_every, 0);    // steps; 0: by time
+  bool check_replicas = true;                     // equal parameters on all ranks at the end
+  PACELINE_SETTING(std::size_t, check_every, 0);  // and every so many steps; 0: no
 
   // The recipe; docs/training.md.
   ScheduleSpec schedule;
-  double weight_decay = 0;
-  bool decoupled_decay = true;           // false: l2, see engine/device/update.h
-  double clip_norm = 0, clip_value = 0;  // 0: none
-  int evaluate_every = 1;                // epochs, of Evaluate::epoch; the last one always
-  std::optional<Goal> until;             // ends the training; of Evaluate::epoch
-  int accumulate = 1;                    // batches of a replica in one step
-  Augmentation augment;                  // of training samples
+  PACELINE_SETTING(double, weight_decay, 0);
+  bool decoupled_decay = true;               // false: l2, see engine/device/update.h
+  PACELINE_SETTING(double, clip_norm, 0);    // 0: none
+  PACELINE_SETTING(double, clip_value, 0);   // 0: none
+  PACELINE_SETTING(int, evaluate_every, 1);  // epochs, of Evaluate::epoch; the last one always
+  std::optional<Goal> until;                 // ends the training; of Evaluate::epoch
+  int accumulate = 1;                        // batches of a replica in one step
+  Augmentation augment;                      // of training samples
+  PACELINE_END_FACTS
 };
 
 // Of one step.

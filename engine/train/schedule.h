@@ -52,15 +52,16 @@ Decay parse_decay(const std::string& name);  // throws usage
 
 struct ScheduleSpec {
   Decay decay = Decay::constant;
-  double warmup_epochs = 0;            // may be fractional; 0: none
-  std::vector<double> decay_epochs{};  // for step; increasing
-  double decay_factor = 0.1;           // for step and plateau
-  double end_rate = 0;                 // for cosine, polynomial and plateau, for one replica
-  double power = 1;                    // for polynomial
-  Metric metric = Metric::test_loss;   // for plateau, and what follows
-  int patience = 10;
-  double min_delta = 1e-4;
-  int cooldown = 0;
+  PACELINE_SETTING(double, warmup_epochs, 0);   // may be fractional; 0: none
+  std::vector<double> decay_epochs{};           // for step; increasing
+  PACELINE_SETTING(double, decay_factor, 0.1);  // for step and plateau
+  PACELINE_SETTING(double, end_rate, 0);  // for cosine, polynomial and plateau, for one replica
+  PACELINE_SETTING(double, power, 1);     // for polynomial
+  Metric metric = Metric::test_loss;      // for plateau, and what follows
+  PACELINE_SETTING(int, patience, 10);
+  PACELINE_SETTING(double, min_delta, 1e-4);
+  PACELINE_SETTING(int, cooldown, 0);
+  PACELINE_END_FACTS
 };
 
 // Parses "30,60,80". Throws usage unless the numbers are positive and increasing.
