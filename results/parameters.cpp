@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"

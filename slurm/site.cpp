@@ -8,7 +8,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"

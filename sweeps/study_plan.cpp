@@ -6,7 +6,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "engine/core/enum_names.h"
 #include "engine/core/text.h"
 #include "results/machine.h"
 #include "sweeps/expansion.h"

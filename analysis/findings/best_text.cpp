@@ -8,7 +8,6 @@
 #include "analysis/document/columns.h"
 #include "analysis/findings/best.h"
 #include "analysis/study/labels.h"
-#include "engine/core/enum_names.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -10,7 +10,6 @@
 #include "analysis/gate/quantity.h"
 #include "analysis/gate/side.h"
 #include "analysis/gate/weigh.h"
-#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 

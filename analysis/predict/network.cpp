@@ -10,7 +10,6 @@
 #include <set>
 
 #include "analysis/predict/laws.h"
-#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 

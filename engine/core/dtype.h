@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/core/enum_names.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 

@@ -1,5 +1,3 @@
-#include "engine/core/trial.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -14,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 

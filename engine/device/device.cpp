@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/core/clock.h"
-#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/device/update.h"
 
 namespace paceline {

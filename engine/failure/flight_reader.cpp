@@ -7,10 +7,10 @@
 #include <memory>
 #include <string_view>
 
-#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/log.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <csignal>
 
-#include "engine/core/enum_names.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 

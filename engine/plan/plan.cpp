@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/core/enum_names.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 

@@ -14,11 +14,11 @@
 #include <set>
 #include <string_view>
 
+#include "engine/core/child.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/random.h"
 #include "engine/core/text.h"
-#include "engine/core/trial.h"
 
 namespace paceline {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "engine/core/enum_names.h"
+#include "engine/core/text.h"
 #include "engine/device/cpu/conv.h"
 #include "engine/device/cpu/library.h"
 

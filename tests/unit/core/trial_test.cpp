@@ -1,10 +1,9 @@
-#include "engine/core/trial.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <csignal>
 
+#include "engine/core/child.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

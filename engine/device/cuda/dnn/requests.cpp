@@ -4,7 +4,6 @@
 #include <array>
 #include <string_view>
 
-#include "engine/core/enum_names.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/device/cuda/dnn/chosen_products.h"
