@@ -72,7 +72,7 @@ int predict_sizes(const PredictArguments& arguments) {
 void add_predict(CLI::App& app, Action& action) {
   constexpr int kMostReplicas = 1 << 20;
   auto arguments = std::make_shared<PredictArguments>();
-  CLI::App* verb = app.add_subcommand("predict", "Predict larger sizes, with a hold-out error");
+  CLI::App* verb = app.add_subcommand("predict", "Predict larger sizes, with a held-out error");
   verb->footer(kPredictFooter);
   add_studies(*verb, *arguments);
   verb->add_option("--gpus", arguments->gpus, "sizes to predict, separated by commas")

@@ -51,23 +51,22 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::size_t 
 
 class NpzFile {
  public:
-  // Throws input: not a zip archive (with a guess of the content), cut short, not readable.
+  // Throws input if the file cannot be read.
   explicit NpzFile(const std::filesystem::path& file);
   NpzFile(std::string bytes, std::string name);  // from memory; `name` is for error messages
 
   // Array `name` ("x_train") of unsigned bytes in C order, with up to 3 extents. Throws input
-  // naming it: absent, damaged, encrypted, too large, of another type or order.
+  // naming it: absent, damaged, encrypted, too large, of another type or order; or that the file is
+  // not a zip archive, with a guess of its content.
   IdxArray array(const std::string& name) const;
 
   std::string where(const std::string& array) const;  // "mnist.npz, array x_train"
 
  private:
-  struct Entry;
-  Entry find(const std::string& file) const;
-  std::string content(const Entry& entry, const std::string& where) const;
+  Error no_archive() const;
+  std::string content(const std::string& file, const std::string& where) const;
 
   std::string bytes_, name_;
-  std::size_t directory_ = 0, entries_ = 0;  // where the list of files begins; its length
 };
 
 // A folder prepared by TensorFlow Datasets: dataset_info.json (old and new form), label.labels.txt

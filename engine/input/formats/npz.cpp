@@ -1,5 +1,6 @@
+#include <archive.h>
+#include <archive_entry.h>
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <memory>
@@ -16,9 +17,9 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{2} << 30;
-constexpr std::size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30, kLongestComment = 65535;
-constexpr std::uint32_t kEntry = 0x02014b50, kLocal = 0x04034b50;
-constexpr unsigned kStored = 0, kDeflated = 8, kEncrypted = 1;
+constexpr std::size_t kLargestRatio = 1032;  // of deflate
+
+using Reader = std::unique_ptr<archive, int (*)(archive*)>;
 
 Error unreadable_npz(const std::string& what, const std::string& where) {
   return {ErrorKind::input, what, where, "get the file again and compare its checksum"};
@@ -31,41 +32,12 @@ std::uint32_t little_endian(std::string_view bytes, std::size_t at, std::size_t 
   return value;
 }
 
-bool has(std::string_view bytes, std::size_t at, std::size_t count) {
-  return at <= bytes.size() && count <= bytes.size() - at;
-}
-
-std::uint32_t compute_crc(std::string_view bytes) {
-  return static_cast<std::uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
-std::string inflated(std::string_view bytes, std::size_t size, const std::string& where) {
-  constexpr std::size_t kLargestRatio = 1032;  // of deflate
-  if (size > kMostBytes || size / kLargestRatio > bytes.size()) {
-    throw unreadable_npz("declares an absurd size", where);
-  }
-  z_stream stream{};
-  constexpr int kRawWindow = -15;
-  if (inflateInit2(&stream, kRawWindow) != Z_OK) throw std::bad_alloc();
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
-  std::string text(size, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(text.data());
-  stream.avail_out = static_cast<uInt>(size);
-  if (inflate(&stream, Z_FINISH) != Z_STREAM_END || stream.avail_out != 0) {
-    throw unreadable_npz("its compressed data is damaged", where);
-  }
-  return text;
-}
-
 // What the first bytes of a .npy file declare: a Python dictionary with a fixed set of keys.
 std::string parse_header(std::string_view npy, std::size_t& begin, const std::string& where) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   constexpr std::size_t kLongest = 4096;
   const std::size_t digits = npy.size() > 6 && npy[6] == 1 ? 2 : 4;
-  if (!npy.starts_with(kMagic) || !has(npy, 8, digits))
+  if (!npy.starts_with(kMagic) || npy.size() < 8 + digits)
     throw unreadable_npz("is not a NumPy array", where);
   const std::size_t length = little_endian(npy, 8, digits);
   begin = 8 + digits + length;
@@ -127,82 +99,62 @@ IdxArray parse_npy(std::string_view npy, const std::string& where) {
 
 }  // namespace
 
-struct NpzFile::Entry {
-  unsigned method = 0;
-  std::uint32_t crc = 0;
-  std::size_t packed = 0, size = 0, local = 0;
-};
-
 NpzFile::NpzFile(const std::filesystem::path& file)
     : NpzFile(read_text(file, kMostBytes), file.string()) {}
 
-// The list of files stands at the end, and behind it where it begins.
 NpzFile::NpzFile(std::string bytes, std::string name)
-    : bytes_(std::move(bytes)), name_(std::move(name)) {
-  const std::string mark = "PK\x05\x06";
-  const std::size_t from = bytes_.size() - std::min(bytes_.size(), kEndBytes + kLongestComment);
-  const std::size_t end = bytes_.rfind(mark);
-  if (end == std::string::npos || end < from || !has(bytes_, end, kEndBytes)) {
-    const bool begins = bytes_.starts_with("PK\x03\x04");
-    throw unreadable_npz(begins ? "the archive is cut short"
-                         : trim(std::string_view(bytes_).substr(0, 64)).starts_with('<')
-                             ? "is a web page, not a NumPy archive: the download failed"
-                         : bytes_.starts_with("version https://git-lfs")
-                             ? "is a git-lfs pointer, not the file"
-                             : "is not a NumPy archive",
-                         name_);
-  }
-  entries_ = little_endian(bytes_, end + 10, 2);
-  directory_ = little_endian(bytes_, end + 16, 4);
-}
+    : bytes_(std::move(bytes)), name_(std::move(name)) {}
 
 std::string NpzFile::where(const std::string& array) const {
   return name_ + ", array " + array;
 }
 
-NpzFile::Entry NpzFile::find(const std::string& file) const {
-  std::size_t at = directory_;
-  for (std::size_t i = 0; i < entries_; ++i) {
-    if (!has(bytes_, at, kEntryBytes) || little_endian(bytes_, at, 4) != kEntry) {
-      throw unreadable_npz("the archive's list of files is damaged", name_);
-    }
-    const std::size_t length = little_endian(bytes_, at + 28, 2);
-    if (std::string_view(bytes_).substr(at + kEntryBytes).substr(0, length) == file) {
-      if (little_endian(bytes_, at + 8, 2) & kEncrypted)
-        throw unreadable_npz("is encrypted", name_);
-      return {little_endian(bytes_, at + 10, 2), little_endian(bytes_, at + 16, 4),
-              little_endian(bytes_, at + 20, 4), little_endian(bytes_, at + 24, 4),
-              little_endian(bytes_, at + 42, 4)};
-    }
-    at += kEntryBytes + length + little_endian(bytes_, at + 30, 2) +
-          little_endian(bytes_, at + 32, 2);
-  }
-  throw Error(ErrorKind::input, "the archive has no array " + file.substr(0, file.rfind('.')),
-              name_, "give mnist.npz as Keras has it: x_train, y_train, x_test, y_test");
+Error NpzFile::no_archive() const {
+  const bool is_page = trim(std::string_view(bytes_).substr(0, 64)).starts_with('<');
+  return unreadable_npz(bytes_.starts_with("PK\x03\x04") ? "the archive is cut short or damaged"
+                        : is_page ? "is a web page, not a NumPy archive: the download failed"
+                        : bytes_.starts_with("version https://git-lfs")
+                            ? "is a git-lfs pointer, not the file"
+                            : "is not a NumPy archive",
+                        name_);
 }
 
-std::string NpzFile::content(const Entry& entry, const std::string& where) const {
-  if (!has(bytes_, entry.local, kLocalBytes) || little_endian(bytes_, entry.local, 4) != kLocal) {
-    throw unreadable_npz("the archive is damaged", where);
+// Only by the list at the archive's end: without it, the file is cut short.
+std::string NpzFile::content(const std::string& file, const std::string& where) const {
+  const Reader reader(archive_read_new(), archive_read_free);
+  if (!reader) throw std::bad_alloc();
+  archive_read_support_format_zip_seekable(reader.get());
+  if (archive_read_open_memory(reader.get(), bytes_.data(), bytes_.size()) != ARCHIVE_OK) {
+    throw no_archive();
   }
-  const std::size_t begin = entry.local + kLocalBytes + little_endian(bytes_, entry.local + 26, 2) +
-                            little_endian(bytes_, entry.local + 28, 2);
-  if (!has(bytes_, begin, entry.packed)) throw unreadable_npz("is cut short", where);
-  const std::string_view packed(bytes_.data() + begin, entry.packed);
-  if (entry.method != kStored && entry.method != kDeflated) {
-    throw unreadable_npz(fmt::format("is packed by method {}, which is not known", entry.method),
-                         where);
+  archive_entry* entry = nullptr;
+  const char* name = nullptr;
+  do {
+    const int code = archive_read_next_header(reader.get(), &entry);
+    if (code == ARCHIVE_EOF) {
+      throw Error(ErrorKind::input, "the archive has no array " + file.substr(0, file.rfind('.')),
+                  name_, "give mnist.npz as Keras has it: x_train, y_train, x_test, y_test");
+    }
+    if (code != ARCHIVE_OK) throw no_archive();
+    name = archive_entry_pathname(entry);
+  } while (name == nullptr || name != file);
+  const auto size = static_cast<std::size_t>(archive_entry_size(entry));
+  if (size > kMostBytes || size / kLargestRatio > bytes_.size()) {
+    throw unreadable_npz("declares an absurd size", where);
   }
-  std::string text =
-      entry.method == kStored ? std::string(packed) : inflated(packed, entry.size, where);
-  if (text.size() != entry.size || compute_crc(text) != entry.crc) {
-    throw unreadable_npz("is damaged: its checksum differs", where);
+  // One byte more, so that the end is reached, where the checksum is compared.
+  std::string text(size + 1, '\0');
+  const auto got = archive_read_data(reader.get(), text.data(), text.size());
+  if (got != static_cast<la_ssize_t>(size)) {
+    const char* why = archive_error_string(reader.get());
+    throw unreadable_npz(std::string("is damaged") + (why ? std::string(": ") + why : ""), where);
   }
+  text.pop_back();
   return text;
 }
 
 IdxArray NpzFile::array(const std::string& name) const try {
-  return parse_npy(content(find(name + ".npy"), where(name)), where(name));
+  return parse_npy(content(name + ".npy", where(name)), where(name));
 } catch (const std::bad_alloc&) {
   throw Error(ErrorKind::input, "the array does not fit in memory", where(name),
               "check that it is the right file");
