@@ -42,23 +42,6 @@ void add_study_options(CLI::App& verb, StudyOptions& options) {
   verb.add_flag("--new-build", options.new_build, "rerun points that another build recorded");
 }
 
-std::string leading_variable(const std::string& text) {
-  if (text.empty() || text[0] != '$') return "";
-  const bool is_braced = text.starts_with("${");
-  const std::size_t begin = is_braced ? 2 : 1;
-  return text.substr(begin, text.find(is_braced ? '}' : '/') - begin);
-}
-
-std::optional<std::string> filled_in(const std::string& text) {
-  const std::string name = leading_variable(text);
-  if (name.empty()) return text;
-  const Environment environment = environment_of_process();
-  const auto known = environment.find(name);
-  if (known == environment.end()) return std::nullopt;
-  const std::size_t end = name.size() + (text.starts_with("${") ? 3 : 1);
-  return known->second + text.substr(std::min(end, text.size()));
-}
-
 Base parse_base(const std::string& name) {
   if (name == "matched") return Base::matched;
   if (name == "best") return Base::best;

@@ -21,12 +21,6 @@ class App;
 
 namespace paceline {
 
-// "SCRATCH" of "$SCRATCH/data" and "${SCRATCH}/data"; empty: it begins with no variable.
-std::string leading_variable(const std::string& text);
-
-// "$SCRATCH/data" as this shell has it; nothing where only the job knows.
-std::optional<std::string> filled_in(const std::string& text);
-
 void add_study_options(CLI::App& verb, StudyOptions& options);
 
 // Of a report's columns, by which --columns names several.
@@ -96,26 +90,5 @@ void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start);
 // until the end of the first step abort at five times that, at least 600 s; 30 s for the first sum.
 // A shorter abort deadline reduces a default warning to a quarter of it. Throws usage.
 Deadlines parse_deadlines(const DeadlineTexts& texts, const Environment& environment);
-
-// What paceline submit is asked for, as a plan of runs on the nodes of a site.
-
-struct SubmitOptions : StudyOptions {
-  std::string site, fallback;
-  double max_gpu_hours = -1;
-  std::string scripts;
-  bool dry_run = false, smoke = false, yes = false, no_container = false, no_collect = false;
-  bool data_elsewhere = false, wait = false;
-  int every = 60;
-};
-
-// The site profile, as the options change it.
-Site load_site(const SubmitOptions& options);
-
-// Where another program than this one runs, it may have what this one was built without.
-bool is_run_by_this_program(const Site& site);
-
-// `services` are told those that a smoke test on CPUs replaces.
-StudyPlan make_plan(const SubmitOptions& options, Site& site, std::set<std::string>& services,
-                    std::string& warning, TargetPrecision& precision);
 
 }  // namespace paceline

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <string_view>
 
@@ -159,6 +162,17 @@ void send_collector(const Submission& submission, const Site& site,
   } else {
     throw_no_job(answer, script, site);
   }
+}
+
+void make_private_folder(const fs::path& folder) {
+  struct stat status {};
+  const bool is_there = mkdir(folder.c_str(), 0700) != 0;
+  if (is_there && (errno != EEXIST || lstat(folder.c_str(), &status) != 0 ||
+                   !S_ISDIR(status.st_mode) || status.st_uid != geteuid())) {
+    throw Error(ErrorKind::input, "the folder cannot be created, or is not this user's",
+                folder.string(), "name another: --scripts FOLDER");
+  }
+  for (const auto& entry : fs::directory_iterator(folder)) fs::remove(entry.path());
 }
 
 // The first process of a program starts the others, on other nodes by srun, which a container
@@ -333,6 +347,22 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
     send_collector(submission, site, jobs, slurm, notify);
   }
   return sent;
+}
+
+void save_scripts(const Submission& submission, const Site& site, const StudyPlan& plan,
+                  const fs::path& folder, bool is_private) {
+  ScriptSetup setup = submission.setup;
+  setup.by_hand = folder;
+  std::vector<std::string> scripts;
+  for (const JobArray& array : submission.arrays) {
+    scripts.push_back(script_text(site, array, setup));
+  }
+  is_private ? make_private_folder(folder) : make_folder(folder);
+  for (std::size_t i = 0; i < submission.arrays.size(); ++i) {
+    const JobArray& array = submission.arrays[i];
+    replace_file(folder / (array.name + ".sbatch"), scripts[i]);
+    replace_file(folder / (array.name + ".points"), whole_file(plan, array, setup));
+  }
 }
 
 void find_unanswered(Journal& journal, const SlurmCommands& slurm) {

@@ -88,6 +88,13 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
                             const SlurmCommands& slurm, bool collect,
                             const std::function<void(const std::string&)>& notify);
 
+// Writes each array's script and points file into `folder`, to be sent by hand. A private folder
+// has a known name in a place where others can write: it must be this user's, and is emptied.
+// Throws input if it is not, and usage, before it creates the folder, for what a script cannot ask
+// for.
+void save_scripts(const Submission& submission, const Site& site, const StudyPlan& plan,
+                  const std::filesystem::path& folder, bool is_private);
+
 // For arrays of which a submission did not learn what became of them: finds their jobs by name.
 void find_unanswered(Journal& journal, const SlurmCommands& slurm);
 
