@@ -24,15 +24,6 @@ namespace paceline {
 
 namespace {
 
-// Without "paceline: ".
-std::string last_line(std::string_view output) {
-  constexpr std::string_view kOwnName = "paceline: ";
-  output = trim(output);
-  output.remove_prefix(output.rfind('\n') + 1);  // npos + 1 is 0
-  if (output.starts_with(kOwnName)) output.remove_prefix(kOwnName.size());
-  return std::string(output);
-}
-
 struct Round {
   RunRecord record;
   int stopped_by = 0;     // a signal: there is no record

@@ -285,16 +285,14 @@ class ProgramRun {
     };
     const bool some_cause = std::any_of(watch.ends.begin(), watch.ends.end(), is_cause);
     if ((end.exit_code == 0 && end.signal == 0) || (some_cause && !is_cause(end))) return;
-    constexpr std::string_view kOurs = "paceline: ";
     const std::string_view said = output.last_line();
-    if (said.starts_with(kOurs) && end.exit_code >= exit_code(ErrorKind::usage)) {
-      throw Error(kind_of_exit_code(end.exit_code), std::string(said.substr(kOurs.size())));
+    if (said.starts_with(kOwnName) && end.exit_code >= exit_code(ErrorKind::usage)) {
+      throw Error(kind_of_exit_code(end.exit_code), std::string(said.substr(kOwnName.size())));
     }
     const std::string who =
         watch.ends.size() > 1 ? fmt::format("rank {} of {}", i, make_name(part)) : make_name(part);
-    const std::string how = end.signal != 0
-                                ? fmt::format("was killed by SIG{}", sigabbrev_np(end.signal))
-                                : fmt::format("ended with exit code {}", end.exit_code);
+    const std::string how = end.signal != 0 ? "was killed by " + signal_name(end.signal)
+                                            : fmt::format("ended with exit code {}", end.exit_code);
     throw Error(ErrorKind::failed,
                 fmt::format("{} {}{}{}", who, how, said.empty() ? "" : "; its last line: ", said));
   }

@@ -33,10 +33,8 @@ std::string find_reason(const Watch& watch, const RunLog& log, double limit) {
   const std::string last = said.empty() ? "" : "; its last line: " + said;
   if (watch.timed_out) return fmt::format("took longer than {}", format_seconds(limit));
   if (watch.end.signal != 0) {
-    const char* name = sigabbrev_np(watch.end.signal);
-    return fmt::format("killed by {}{} ({}){}", name ? "SIG" : "signal ",
-                       name ? name : std::to_string(watch.end.signal), strsignal(watch.end.signal),
-                       last);
+    return fmt::format("killed by {} ({}){}", signal_name(watch.end.signal),
+                       strsignal(watch.end.signal), last);
   }
   if (said.empty()) return fmt::format("ended with exit code {}", watch.end.exit_code);
   return fmt::format("{} (exit code {})", said, watch.end.exit_code);
@@ -255,14 +253,8 @@ void RunLog::append(std::string_view text) {
 }
 
 std::string RunLog::last_line() const {
-  constexpr std::string_view kOwnName = "paceline: ";
   constexpr std::size_t kMaxLine = 500;
-  std::string_view line = trim(tail_);
-  if (const auto newline = line.rfind('\n'); newline != std::string_view::npos) {
-    line.remove_prefix(newline + 1);
-  }
-  if (line.starts_with(kOwnName)) line.remove_prefix(kOwnName.size());
-  return std::string(line.substr(0, kMaxLine));
+  return paceline::last_line(tail_).substr(0, kMaxLine);
 }
 
 }  // namespace paceline

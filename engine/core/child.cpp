@@ -24,6 +24,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -135,6 +136,18 @@ bool readable(int descriptor, int milliseconds) {
 }
 
 }  // namespace
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+std::string last_line(std::string_view output) {
+  output = trim(output);
+  output.remove_prefix(output.rfind('\n') + 1);  // npos + 1 is 0
+  if (output.starts_with(kOwnName)) output.remove_prefix(kOwnName.size());
+  return std::string(output);
+}
 
 Child::Child(const ChildSetup& setup) {
   Pipe errors, output;

@@ -28,6 +28,12 @@ struct ChildEnd {
   bool asked_to_stop = false;  // we had asked it to stop, so the end is a consequence, not a cause
 };
 
+std::string signal_name(int signal);  // "SIGKILL"; "signal 99"
+
+// Programs of ours begin their last line with it.
+inline constexpr std::string_view kOwnName = "paceline: ";
+std::string last_line(std::string_view output);  // without our name; may be empty
+
 class Child {
  public:
   // Starts it with empty standard input. It receives SIGTERM if this process dies. Throws internal

@@ -188,5 +188,15 @@ TEST(WatchChildren, AreStoppedAtTheLimit) {
   for (const ChildEnd& end : watch.ends) EXPECT_EQ(end.signal, SIGTERM);
 }
 
+TEST(Child, EndsInWords) {
+  EXPECT_EQ(signal_name(9), "SIGKILL");
+  EXPECT_EQ(signal_name(99), "signal 99");
+  for (const auto& [output, line] :
+       {std::pair("", ""), std::pair("a\nb\n\n", "b"), std::pair("paceline: c", "c"),
+        std::pair("paceline: d\nsrun: e\n", "srun: e")}) {
+    EXPECT_EQ(last_line(output), line) << output;
+  }
+}
+
 }  // namespace
 }  // namespace paceline
