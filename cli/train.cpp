@@ -63,14 +63,7 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
   target.store = options.store;
   target.session = new_session_id();
   if (options.context.empty()) return;
-  const RunContext context = parse_run_context(options.context);
-  target.study = context.study;
-  target.point = context.point;
-  target.point_folder = context.point_folder;
-  target.session = context.session;
-  target.repeat = context.repeat;
-  target.round = context.round;
-  target.sequential = context.sequential;
+  static_cast<RunPlace&>(target) = parse_run_context(options.context);
 }
 
 // Below a run folder that the user named, unless the status folder is named too. In the

@@ -158,6 +158,28 @@ Layout RunRecord::task_layout() const {
           layout.replicas_are != "gpus"};
 }
 
+RunRecord begin_record(const RunPlace& place, const std::string& workload,
+                       const Point& parameters) {
+  RunRecord record;
+  record.study = place.study;
+  record.point = place.point;
+  record.repeat = place.repeat;
+  record.session = place.session;
+  record.round = place.round;
+  record.flags.sequential = place.sequential;
+  record.workload = workload;
+  record.parameters = parameters;
+  return record;
+}
+
+RunRecord make_record(const UnfinishedRun& run) {
+  RunRecord record = begin_record(run, run.workload, run.parameters);
+  record.status = run.status;
+  record.reason = run.reason;
+  record.layout = layout_facts(make_layout(run.parameters));
+  return record;
+}
+
 LayoutFacts layout_facts(const Layout& layout) {
   LayoutFacts facts;
   facts.nodes = layout.nodes;

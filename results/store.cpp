@@ -362,6 +362,10 @@ fs::path Store::write(const std::string& point_folder, int repeat, Json json,
   }
 }
 
+fs::path Store::write(const UnfinishedRun& run) const {
+  return write(run.point_folder, run.repeat, to_json(make_record(run)), "");
+}
+
 fs::path samples_file(fs::path record) {
   return record.replace_extension(".steps.gz");
 }

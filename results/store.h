@@ -72,6 +72,9 @@ class Store {
   std::filesystem::path write(const std::string& point_folder, int repeat, Json json,
                               std::string_view compressed_samples) const;
 
+  // The record of a run that left none, as the next attempt of its repeat.
+  std::filesystem::path write(const UnfinishedRun& run) const;
+
   const std::filesystem::path& folder() const { return folder_; }
 
  private:

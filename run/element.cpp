@@ -41,12 +41,7 @@ void read_word(const std::string& word, ElementRun& run) {
   if (name == "store") {
     run.store = value;
   } else if (name == "context") {
-    const RunContext context = parse_run_context(value);
-    run.what.study = context.study;
-    run.what.point = context.point;
-    run.what.point_folder = context.point_folder;
-    run.what.session = context.session;
-    run.what.repeat = context.repeat;
+    static_cast<RunPlace&>(run.what) = parse_run_context(value);
   } else if (find_parameter(name)) {
     run.what.parameters.set(name, parsed_value(name, value, word));
   }
@@ -186,7 +181,7 @@ int write_end(ElementRun run, int code, const fs::path& log) {
   if (run.is_done()) return 0;
   run.what.status = code == 75 ? "preempted" : "failed";
   run.what.reason = find_reason(code, last_error_line(log));
-  write_unfinished(run.store, run.what);
+  Store(run.store).write(run.what);
   return code == 0 ? exit_code(ErrorKind::internal) : code;
 }
 

@@ -148,7 +148,8 @@ InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome) 
 
 RunRecord make_record(const RunRequest& request, const RunFacts& facts,
                       const TrainingOutcome& outcome) {
-  RunRecord record = record_beginning(request.target, request.workload, request.parameters);
+  RunRecord record = begin_record(request.target, request.workload, request.parameters);
+  record.identity = identity_hash(record.workload, record.parameters);
   record.layout = layout_facts(facts.layout, facts.threads);
   record.provenance = collect_provenance(request, facts, outcome);
   record.timing = collect_timing(outcome);
@@ -225,21 +226,6 @@ std::optional<Allocation> find_allocation(const Environment& environment) {
 
 }  // namespace
 
-RunRecord record_beginning(const RecordTarget& target, const std::string& workload,
-                           const Point& parameters) {
-  RunRecord record;
-  record.study = target.study;
-  record.point = target.point;
-  record.repeat = target.repeat;
-  record.session = target.session;
-  record.round = target.round;
-  record.flags.sequential = target.sequential;
-  record.workload = workload;
-  record.parameters = parameters;
-  record.identity = identity_hash(workload, parameters);
-  return record;
-}
-
 LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads) {
   LayoutFacts facts = layout_facts(layout);
   facts.compute_threads = threads.compute;
@@ -266,9 +252,9 @@ Provenance build_facts(const std::vector<std::string>& command) {
 namespace {
 
 RunRecord record_of_failure(const RunRequest& request, const std::string& line) {
-  RunRecord record = record_beginning(request.target, request.workload, request.parameters);
-  record.status = "failed";
-  record.reason = line;
+  RunRecord record = make_record(
+      UnfinishedRun{request.target, request.workload, request.parameters, "failed", line});
+  record.identity = identity_hash(record.workload, record.parameters);
   record.layout = layout_facts(request.config.place.layout, request.config.threads);
   record.provenance = build_facts(request.command);
   return record;

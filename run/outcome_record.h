@@ -51,10 +51,6 @@ std::string compressed_samples(const TrainingOutcome& outcome);
 
 // Shared parts of records of runs and of collectives.
 
-// The first part of every record of a run, schema to identity. Status is "completed".
-RunRecord record_beginning(const RecordTarget& target, const std::string& workload,
-                           const Point& parameters);
-
 LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads);
 
 // Version, commit, compiler and command; Slurm's allocation, and the loaded modules.

@@ -308,7 +308,8 @@ class ProgramRun {
   }
 
   RunRecord make_record(const ProgramReport& report) const {
-    RunRecord record = record_beginning(request_.target, kCommandWorkload, request_.parameters);
+    RunRecord record = begin_record(request_.target, kCommandWorkload, request_.parameters);
+    record.identity = identity_hash(record.workload, record.parameters);
     record.layout = layout_facts(request_.layout);
     record.provenance = build_facts({});
     record.provenance.command = command_text();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/core/json.h"
-#include "results/parameters.h"
+#include "results/run_record.h"
 #include "run/checkpoints.h"
 #include "run/config.h"
 #include "run/world.h"
@@ -34,12 +34,9 @@ void check_new_trace(const std::filesystem::path& file);  // the same
 LaunchSpec make_launch_spec(const PlaceConfig& place);
 LaunchSpec make_launch_spec(const RunConfig& config);
 // Where the record goes, and the run's place in a sweep.
-struct RecordTarget {
+struct RecordTarget : RunPlace {
   std::filesystem::path file;   // --record
   std::filesystem::path store;  // folder of a sweep's study
-  std::string study = "train", point, point_folder, session;
-  int repeat = 1, round = 1;
-  bool sequential = false;  // RunFlags::sequential
 };
 
 struct RunRequest {

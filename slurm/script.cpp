@@ -137,7 +137,7 @@ std::string format_launch(const Site& site, const JobShape& shape) {
 std::string format_reference(const Site& site, const ScriptSetup& setup) {
   if (!site.reference) return "";
   const std::string study = setup.study + ".reference";
-  const RunContext context{study, "gpus=1", "gpus=1", setup.session};
+  const RunContext context{{study, "gpus=1", "gpus=1", setup.session}};
   const std::vector<std::string> words = {"train",
                                           "mnist-mlp",
                                           "--gpus=1",

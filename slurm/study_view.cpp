@@ -178,9 +178,12 @@ std::size_t record_lost_runs(const std::filesystem::path& study, const std::vect
   for (const RunView& run : runs) {
     if (run.phase != RunPhase::failed || run.has_record) continue;
     const Element& element = run.element;
-    write_unfinished(study, {element.study, element.workload, element.point, element.point_folder,
-                             element.parameters, element.repeat, run.session,
-                             run.timed_out ? "timeout" : "failed", "Slurm: " + run.why});
+    Store(study).write({{element.study, element.point, element.point_folder, run.session,
+                         element.repeat, element.repeat},
+                        element.workload,
+                        element.parameters,
+                        run.timed_out ? "timeout" : "failed",
+                        "Slurm: " + run.why});
     ++written;
   }
   return written;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/core/json.h"
-#include "results/parameters.h"
+#include "results/run_record.h"
 
 namespace paceline {
 
@@ -103,10 +103,7 @@ std::string fill_shell_command(std::string_view text, const PlaceholderValue& va
 // The session in scripts of a dry run. Whoever sends them by hand makes it one of his own.
 constexpr char kDryRunSession[] = "DRY-RUN";
 
-struct RunContext {
-  std::string study, point, point_folder, session;
-  int repeat = 1, round = 1;
-  bool sequential = false;   // RunFlags::sequential
+struct RunContext : RunPlace {
   std::string program = {};  // UserProgram::definition, of workload command
 
   std::string json() const;

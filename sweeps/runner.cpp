@@ -193,9 +193,13 @@ class StudyRunner {
                             status == "timeout" ? "timed out" : status, reason, log.file().string(),
                             left()));
     const PlannedPoint& point = point_at(run);
-    write_unfinished(study_folder(run), {setup_.spec->name, setup_.spec->workload,
-                                         point.point.text(), point.point.folder(), point.parameters,
-                                         run.repeat, session_, status, reason});
+    Store(study_folder(run))
+        .write({{setup_.spec->name, point.point.text(), point.point.folder(), session_, run.repeat,
+                 run.repeat},
+                setup_.spec->workload,
+                point.parameters,
+                status,
+                reason});
   }
 
   const RunnerSetup& setup_;
@@ -220,9 +224,8 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
   }
   // Runs that follow each other point by point share no round: the machine's drift is not theirs
   // alike.
-  RunContext context{spec.name,      point.point.text(), point.point.folder(),
-                     session,        run.repeat,         spec.interleaved ? run.repeat : 0,
-                     spec.sequential};
+  RunContext context{{spec.name, point.point.text(), point.point.folder(), session, run.repeat,
+                      spec.interleaved ? run.repeat : 0, spec.sequential}};
   if (!spec.programs.empty()) {
     context.program = parse_program_object(spec, point.parameters, spec.where).definition;
   }
