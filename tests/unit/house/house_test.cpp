@@ -29,7 +29,7 @@ const std::map<std::string, std::vector<std::string>> kMayUse = {
     {"engine/launch", {"engine/core"}},
     {"engine/failure", {"engine/core", "engine/launch"}},
     {"engine/start", {"engine/core", "engine/launch", "engine/failure"}},
-    {"engine/meter", {"engine/core"}},
+    {"engine/meter", {"engine/core", "engine/facts"}},
     {"engine/input", {"engine/core", "engine/facts"}},
     {"engine/plan", {"engine/core"}},
     {"engine/device", {"engine/core", "engine/facts", "engine/plan"}},
