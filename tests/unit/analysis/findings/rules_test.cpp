@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -70,6 +71,21 @@ TEST(Rules, AGoodStudyKeepsAllTwelve) {
   for (const BrokenRule& each : broken) ADD_FAILURE() << format_sentence(each);
   EXPECT_EQ(summarize(broken),
             "Rules of Hoefler and Belli (SC15): no breach found of what can be checked: 12 rules");
+}
+
+TEST(Rules, NineNamesAMachineOfATableOfTwo) {
+  std::vector<Json> records = good_study();
+  for (Json record : good_study()) {
+    record["provenance"]["cpu_model"] = "Another CPU";
+    record["session"] = "another";
+    records.push_back(record);
+  }
+  const std::vector<BrokenRule> broken = broken_by(records);
+  const auto nine = std::find_if(broken.begin(), broken.end(),
+                                 [](const BrokenRule& each) { return each.rule == 9; });
+  ASSERT_NE(nine, broken.end());
+  EXPECT_NE(format_sentence(*nine).find("--only 'system=A"), std::string::npos)
+      << format_sentence(*nine);
 }
 
 TEST(Rules, EachIsBrokenByItsOwnFault) {
