@@ -28,6 +28,15 @@ const QuantityInfo& quantity_info(Quantity quantity) {
                        [&](const QuantityInfo& info) { return info.quantity == quantity; });
 }
 
+Quantity parse_quantity(const std::string& key, const std::string& option) {
+  std::vector<std::string> known;
+  for (const QuantityInfo& info : quantities()) {
+    if (info.key == key) return info.quantity;
+    known.emplace_back(info.key);
+  }
+  throw Error(ErrorKind::usage, "unknown quantity \"" + key + "\"", option, suggestion(key, known));
+}
+
 Thresholds default_thresholds() {
   Thresholds thresholds;
   for (const QuantityInfo& info : quantities()) thresholds[info.quantity] = info.threshold;

@@ -31,6 +31,7 @@ struct QuantityInfo {
 // communication, 5 % of loss, 0.005 of accuracy (half a point).
 const std::vector<QuantityInfo>& quantities();
 const QuantityInfo& quantity_info(Quantity quantity);
+Quantity parse_quantity(const std::string& key, const std::string& option);  // throws usage
 
 using Thresholds = std::map<Quantity, double>;
 Thresholds default_thresholds();

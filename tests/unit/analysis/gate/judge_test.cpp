@@ -389,6 +389,11 @@ TEST(Gate, SharesOfOtherOptionsMeanTheSame) {
   }
 }
 
+TEST(Gate, QuantitiesHaveKeys) {
+  EXPECT_EQ(parse_quantity("serial_fraction", "--only"), Quantity::serial_fraction);
+  EXPECT_THROW(parse_quantity("tme", "--only"), Error);
+}
+
 TEST(Gate, ThresholdTexts) {
   EXPECT_DOUBLE_EQ(parse_threshold("2.5%", "--threshold"), 0.025);
   EXPECT_DOUBLE_EQ(parse_threshold("0.03", "--threshold"), 0.03);
