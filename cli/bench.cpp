@@ -44,7 +44,9 @@ int bench(BenchArguments& arguments, const std::vector<std::string>& command) {
   if (arguments.json && !bench.is_comparison && !records.empty()) {
     print("{}\n", json_text(to_json(bench.records.front()), 2));
   } else if (!records.empty()) {
-    print_documents({collectives_document(records)}, {.json = arguments.json});
+    DocumentArguments output;
+    output.json = arguments.json;
+    print_documents({collectives_document(records)}, output);
   }
   return bench.exit_code;
 }

@@ -11,12 +11,12 @@ namespace paceline {
 
 // Texts are as typed; empty: not given.
 struct CollectiveBenchOptions {
-  std::string backends;  // separated by commas; empty: all that serve here
-  std::string cpus_per_task, gpus, nodes;
-  std::string least = "4", most = "64M", sizes;  // bytes: "4096", "64K", "4K,1M"
-  std::string like;                              // a workload, whose buckets are summed
+  std::string backends = {};  // separated by commas; empty: all that serve here
+  std::string cpus_per_task = {}, gpus = {}, nodes = {};
+  std::string least = "4", most = "64M", sizes = {};  // bytes: "4096", "64K", "4K,1M"
+  std::string like = {};                              // a workload, whose buckets are summed
   std::string dtype = "f32";
-  std::string record;  // a new file; of several backends, a folder
+  std::string record = {};  // a new file; of several backends, a folder
   double bucket_mb = 8, last_bucket_mb = 1, seconds = 0.25;
   std::int64_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
   bool no_baselines = false, oversubscribe = false, quiet = false;

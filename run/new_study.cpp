@@ -1,0 +1,168 @@
+#include "run/new_study.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "engine/core/environment.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/launch/program.h"
+#include "engine/launch/topology.h"
+#include "results/names.h"
+#include "run/diagnosis.h"
+#include "run/program_results.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kMostCores = 8;  // replicas on cores that are offered
+
+// What `parse` makes of the option `name`, else of the answer. It is told what it reads.
+template <typename Parse>
+auto choose(const std::string& given, const char* name, const Dialog& dialog,
+            const std::string& question, const std::string& offer, const Parse& parse) {
+  if (!given.empty()) return parse(given, name);
+  while (dialog.ask) {
+    try {
+      return parse(dialog.ask(question, offer), "the answer");
+    } catch (const Error& error) {
+      dialog.report(error.what());
+    }
+  }
+  return parse(offer, "the answer");
+}
+
+std::vector<int> parse_counts(const std::string& text, const std::string& where) {
+  std::vector<int> counts;
+  for (const std::string& part : split(text, ',')) {
+    const auto count = to_integer(trim(part));
+    if (!count || *count < 1 || *count > 1'000'000) {
+      throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a list of numbers above 0", text),
+                  where, "write 1,2,4");
+    }
+    counts.push_back(static_cast<int>(*count));
+  }
+  return counts;
+}
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const Name& workload : known_names().workloads) names.push_back(workload.name);
+  return names;
+}
+
+bool is_workload(const std::string& program) {
+  const std::vector<std::string> known = workload_names();
+  return std::find(known.begin(), known.end(), program) != known.end();
+}
+
+std::string first_backend(const std::string& device) {
+  const std::vector<std::string> names = find_name("device", device).backends;
+  for (const std::string& name : names) {
+    if (find_name("backend", name).built) return name;
+  }
+  return names.empty() ? lone_backend() : names.front();  // of the program that will run it
+}
+
+// GPUs if there are any.
+std::string device_here() {
+  for (const Name& device : known_names().devices) {
+    if (device.gpus && device.built && count_gpus(device.name) > 0) return device.name;
+  }
+  return "cpu";
+}
+
+int replicas_here(const std::string& device) {
+  const int gpus = count_gpus(device);
+  return gpus > 0 ? gpus : std::clamp(static_cast<int>(usable_cpus().size()), 1, kMostCores);
+}
+
+// An option that says nothing about such a program.
+void refuse_other(bool given, const char* option, const char* of) {
+  if (!given) return;
+  throw Error(ErrorKind::usage, fmt::format("{} is for {}", option, of), "", "leave it out");
+}
+
+// A workload or a command line. A mistyped workload is no program.
+std::string parse_program_line(const std::string& text, const std::string& where) {
+  const bool is_word = text.find_first_of(" /") == std::string::npos;
+  if (is_word && !is_workload(text) && nearest(text, workload_names()) &&
+      !find_program(text, environment_of_process())) {
+    throw Error(ErrorKind::usage,
+                fmt::format("\"{}\" is neither a workload nor a program here", text), where,
+                suggestion(text, workload_names()));
+  }
+  return text;
+}
+
+std::string parse_device(const std::string& text, const std::string& where) {
+  return find_name("device", text, where).name;
+}
+
+std::vector<std::string> parse_backends(const std::string& text, const std::string& where) {
+  std::vector<std::string> backends;
+  for (const std::string& part : split(text, ',')) {
+    backends.emplace_back(trim(part));
+    find_name("backend", backends.back(), where);
+  }
+  return backends;
+}
+
+int parse_repeats(const std::string& text, const std::string& where) {
+  const std::vector<int> counts = parse_counts(text, where);
+  if (counts.size() == 1) return counts.front();
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is several numbers", text), where, "write one");
+}
+
+// Empty: none.
+std::string parse_throughput(const std::string& text, const std::string& where) {
+  UserProgram program;
+  if (!text.empty()) {
+    ResultSource& source = program.results.emplace_back();
+    source.name = "samples_per_second";
+    source.what = text;
+    source.where = where;
+  }
+  check_results(program);
+  return text;
+}
+
+}  // namespace
+
+NewSpec make_new_spec(const NewStudy& given, const Dialog& dialog) {
+  NewSpec spec;
+  spec.name = given.name;
+  const std::string program =
+      choose(given.program, "--program", dialog, "A workload, or your command line", "mnist-cnn",
+             parse_program_line);
+  const bool ours = is_workload(program) && program != kCommandWorkload;
+  (ours ? spec.workload : spec.command) = program;
+  refuse_other(ours && !given.throughput.empty(), "--throughput", "a program of your own");
+  refuse_other(ours && !given.processes.empty(), "--processes", "a program of your own");
+  refuse_other(!ours && !given.backends.empty(), "--backend", "our workloads");
+  if (!given.processes.empty()) spec.processes = given.processes;
+  spec.device =
+      choose(given.device, "--device", dialog, "Device (cpu, cuda)", device_here(), parse_device);
+  if (ours) {
+    spec.backends =
+        choose(join(given.backends, ","), "--backend", dialog, "Backends (paceline list backends)",
+               first_backend(spec.device), parse_backends);
+  } else {
+    spec.throughput =
+        choose(given.throughput, "--throughput", dialog,
+               "Its throughput, as a regular expression with one group", "", parse_throughput);
+  }
+  spec.gpus =
+      choose(fmt::format("{}", fmt::join(given.gpus, ",")), "--gpus", dialog,
+             "Numbers of replicas (GPUs, or groups of cores)",
+             fmt::format("{}", fmt::join(doubling(replicas_here(spec.device)), ",")), parse_counts);
+  spec.repeats = choose(given.repeats > 0 ? std::to_string(given.repeats) : "", "--repeats", dialog,
+                        "Repeats", "5", parse_repeats);
+  return spec;
+}
+
+}  // namespace paceline

@@ -1,0 +1,90 @@
+#include "run/new_study.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/support/expect_error.h"
+
+namespace paceline {
+namespace {
+
+TEST(NewStudyTest, WithoutADialogItTakesWhatItOffers) {
+  const NewSpec spec = make_new_spec({.name = "s", .device = "cpu"});
+  EXPECT_EQ(spec.name, "s");
+  EXPECT_EQ(spec.workload, "mnist-cnn");
+  EXPECT_EQ(spec.command, "");
+  EXPECT_EQ(spec.backends.size(), 1U);
+  EXPECT_EQ(spec.repeats, 5);
+  ASSERT_FALSE(spec.gpus.empty());
+  EXPECT_EQ(spec.gpus.front(), 1);
+  EXPECT_LE(spec.gpus.back(), 8);
+}
+
+TEST(NewStudyTest, WhatIsGivenIsNotAskedFor) {
+  std::vector<std::string> asked;
+  const Dialog dialog{[&](const std::string& question, const std::string& offer) {
+                        asked.push_back(question);
+                        return offer;
+                      },
+                      {}};
+  const NewSpec spec = make_new_spec({.name = "s",
+                                      .program = "mnist-mlp",
+                                      .device = "cpu",
+                                      .backends = {"ring", "mpi"},
+                                      .gpus = {1, 3},
+                                      .repeats = 7},
+                                     dialog);
+  EXPECT_EQ(asked, std::vector<std::string>());
+  EXPECT_EQ(spec.backends, (std::vector<std::string>{"ring", "mpi"}));
+  EXPECT_EQ(spec.gpus, (std::vector<int>{1, 3}));
+  EXPECT_EQ(spec.repeats, 7);
+}
+
+TEST(NewStudyTest, AsksAgainAfterAWrongAnswer) {
+  std::map<std::string, std::vector<std::string>> answers = {
+      {"A workload, or your command line", {"mnist-cn", "python train.py"}},
+      {"Device (cpu, cuda)", {"cbu", "cpu"}},
+      {"Its throughput, as a regular expression with one group", {"rate: {number}"}},
+      {"Numbers of replicas (GPUs, or groups of cores)", {"1,two", "0", "1, 2"}},
+      {"Repeats", {"1,2", "3"}}};
+  std::vector<std::string> errors;
+  const Dialog dialog{[&](const std::string& question, const std::string&) {
+                        std::vector<std::string>& left = answers.at(question);
+                        const std::string answer = left.front();
+                        left.erase(left.begin());
+                        return answer;
+                      },
+                      [&](const std::string& error) { errors.push_back(error); }};
+  const NewSpec spec = make_new_spec({.name = "s"}, dialog);
+  EXPECT_EQ(spec.command, "python train.py");
+  EXPECT_EQ(spec.workload, "");
+  EXPECT_EQ(spec.throughput, "rate: {number}");
+  EXPECT_EQ(spec.gpus, (std::vector<int>{1, 2}));
+  EXPECT_EQ(spec.repeats, 3);
+  const std::vector<std::string> parts = {"\"mnist-cn\" is neither a workload nor a program",
+                                          "\"cbu\"", "\"1,two\" is not a list of numbers",
+                                          "\"0\" is not a list of numbers",
+                                          "\"1,2\" is several numbers"};
+  ASSERT_EQ(errors.size(), parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_NE(errors[i].find(parts[i]), std::string::npos) << errors[i];
+  }
+}
+
+TEST(NewStudyTest, OptionsOfAnotherProgramAreRefused) {
+  const std::string own = "is for a program of your own";
+  for (const auto& [given, parts] :
+       {std::pair(NewStudy{.program = "mnist-mlp", .throughput = "x"},
+                  std::vector<std::string>{"--throughput", own}),
+        {NewStudy{.program = "mnist-mlp", .processes = "node"}, {"--processes", own}},
+        {NewStudy{.program = "a b", .backends = {"mpi"}}, {"--backend is for our workloads"}},
+        {NewStudy{.program = "mnist-ml"}, {"--program", "did you mean \"mnist-mlp\"?"}},
+        {NewStudy{.device = "cuda2"}, {"--device", "\"cuda\"?"}},
+        {NewStudy{.device = "cpu", .backends = {"rng"}}, {"--backend", "\"ring\"?"}}}) {
+    expect_error(ErrorKind::usage, parts, [&, &given = given] { make_new_spec(given); });
+  }
+}
+
+}  // namespace
+}  // namespace paceline
