@@ -89,8 +89,7 @@ bool has_pages(const ReportOptions& options) {
 
 // What `best` and `explain` say, for pages. Of some studies they have nothing to say, and throw
 // why; `explain` has no answer where a setting is the base.
-void add_answers(const StoreContent& content, const Study& study, const Base& asked,
-                 Section& section) {
+void add_answers(const Study& study, const Base& asked, Section& section) {
   std::vector<Section> answers;
   try {
     answers.push_back(best_document(study, find_best(study, kNearEnough)).sections.front());
@@ -100,7 +99,7 @@ void add_answers(const StoreContent& content, const Study& study, const Base& as
   const Base base = choose_base(study, asked);
   try {
     if (base.kind != Base::setting) {
-      answers.push_back(explanation_section(explain(content, base, {study}).front()));
+      answers.push_back(explanation_section(explain({study}, base).front()));
       answers.back().title = "Where the efficiency went";
     }
   } catch (const Error&) {
@@ -135,7 +134,7 @@ void name_plots(std::vector<Section>& sections) {
 std::string study_names(const std::vector<Study>& studies) {
   std::set<std::string> names;
   for (const Study& study : studies) {
-    for (const Row& row : study.rows) names.insert(row.first().study);
+    for (const Row& row : study.rows) names.insert(row.first()->study);
   }
   names.erase("");
   constexpr std::size_t kMost = 4;
@@ -206,7 +205,7 @@ std::vector<Document> make_report(const std::vector<fs::path>& places,
     check_base(studies, options.base);
     for (const Study& study : studies) {
       report.sections.push_back(report_section(study, options));
-      if (has_pages(options)) add_answers(content, study, options.base, report.sections.back());
+      if (has_pages(options)) add_answers(study, options.base, report.sections.back());
     }
   }
   name_plots(report.sections);

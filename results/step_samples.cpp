@@ -131,10 +131,11 @@ std::string gzip(std::string_view lines) {
   return out;
 }
 
-std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup) {
+std::optional<StepSums> summed_steps(const RunRecord& record, const std::string& where,
+                                     std::size_t warmup) {
   try {
-    const auto file = find_samples(*record, record.where());
-    Steps steps(record->task_layout().gpus, warmup);
+    const auto file = find_samples(record, where);
+    Steps steps(record.layout.gpus, warmup);
     const auto add = [&steps](std::string_view line) { return steps.add(line); };
     if (!file || !for_each_sample(*file, add)) return std::nullopt;
     return steps.sums();

@@ -37,7 +37,8 @@ std::vector<std::vector<StepSeconds>> all_steps(const RunRecord& record, const s
 
 // Sums over the steps after the first `warmup`. Empty if there are no samples, or they do not match
 // the record, are cut short, or lack some rank or step.
-std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup = 0);
+std::optional<StepSums> summed_steps(const RunRecord& record, const std::string& where,
+                                     std::size_t warmup = 0);
 
 // A part of such a file, which is as many parts as it was written in.
 std::string gzip(std::string_view lines);

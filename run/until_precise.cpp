@@ -20,7 +20,7 @@ constexpr double kSecondsPerHour = 3600;
 std::optional<double> find_cost(const Record& record) {
   const Run run = make_run(record);
   if (run.tainted()) return std::nullopt;
-  if (run.fit_seconds) return run.fit_seconds;
+  if (record->timing.fit_seconds) return record->timing.fit_seconds;
   if (run.samples_per_second) return 1 / *run.samples_per_second;
   return std::nullopt;
 }

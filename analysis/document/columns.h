@@ -28,7 +28,7 @@ Cell percent_estimate(const std::optional<Estimate>& share, int digits);
 Cell measured_cell(const std::optional<Estimate>& value);
 
 // The columns of a table, each with a function from a row to its cell. What follows a column is
-// about that one: columns.whole("nodes", "nodes", &Run::nodes).layout().
+// about that one: columns.whole("runs", "runs", &Check::current_runs).layout().
 template <typename Row>
 class ColumnsOf {
  public:

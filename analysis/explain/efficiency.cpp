@@ -102,35 +102,32 @@ double seconds_in_steps(const RunRecord& record) {
 
 // Of the first steps, which the rate of a run leaves out.
 double count_warmup(const Run& run, bool rates) {
-  return rates && run.steps ? std::min(run.rate_warmup_steps.value_or(0), *run.steps) : 0;
+  const Throughput& rate = run->throughput;
+  if (!rates || !rate.steps) return 0;
+  return std::min(static_cast<double>(rate.warmup_steps_excluded.value_or(0)), *rate.steps);
 }
 
 }  // namespace
 
-StepRecords::StepRecords(const StoreContent& content) {
-  for (const Record& record : content.records) records_.emplace(record.where(), &record);
-}
-
 const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) const {
   const auto [known, first] = phases_.try_emplace(run.where);
   if (!first) return known->second.get();
-  const auto it = records_.find(run.where);
-  if (it == records_.end() || !run.samples) return nullptr;
-  const RunRecord& record = **it->second;
+  if (!run->throughput.samples) return nullptr;
+  const RunRecord& record = *run.record;
   std::vector<RankSeconds> ranks = compute_totals(record);
   if (ranks.empty()) return nullptr;
   Phases phases;
-  phases.samples = *run.samples;
+  phases.samples = *run->throughput.samples;
   const double warmup = count_warmup(run, rates);
   phases.has_warmup = warmup > 0;
   std::optional<StepSums> steps;
-  if (run.gpus > 1 || phases.has_warmup) {
-    steps = summed_steps(*it->second, static_cast<std::size_t>(warmup));
+  if (run->layout.gpus > 1 || phases.has_warmup) {
+    steps = summed_steps(record, run.where, static_cast<std::size_t>(warmup));
   }
   if (steps && record.ranks && !phases.has_warmup) ranks = steps->ranks;
   if (steps && phases.has_warmup) {
     ranks = steps->ranks;
-    phases.samples *= 1 - warmup / *run.steps;
+    phases.samples *= 1 - warmup / *run->throughput.steps;
     phases.has_warmup = false;
   }
   const auto count = static_cast<double>(ranks.size());
@@ -145,7 +142,7 @@ const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) 
   }
   if (!steps && record.ranks) add_extremes(*record.ranks, phases.of_all, phases.most_compute);
   phases.next_compute = phases.most_compute;
-  if (ranks.size() > 1 && ranks.size() == static_cast<std::size_t>(run.gpus)) {
+  if (ranks.size() > 1 && ranks.size() == static_cast<std::size_t>(run->layout.gpus)) {
     std::tie(phases.slowest, phases.next_compute) = find_slowest(ranks);
   }
   if (!(phases.compute > 0)) return nullptr;
@@ -154,8 +151,9 @@ const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) 
     phases.most_compute = phases.next_compute = phases.compute;
     phases.slowest = -1;
   }
-  if (run.fit_seconds && !rates) phases.outside = *run.fit_seconds - seconds_in_steps(record);
-  if (run.gpus > 1 && phases.of_all > 0) {
+  if (run->timing.fit_seconds && !rates)
+    phases.outside = *run->timing.fit_seconds - seconds_in_steps(record);
+  if (run->layout.gpus > 1 && phases.of_all > 0) {
     phases.is_bound = !steps;
     if (steps) phases.of_all = std::min(phases.of_all, steps->waited_by_all);
   }
@@ -187,22 +185,20 @@ std::optional<StepEfficiency> StepRecords::efficiency(const Row& row, bool rates
   result.load_balance = sum.compute / sum.most_compute;
   result.is_bound = sum.is_bound;
   result.has_warmup = sum.has_warmup;
-  result.costs = sum.costs(row.first().gpus);
+  result.costs = sum.costs(row.first()->layout.gpus);
   return result;
 }
 
 std::vector<Costs> StepRecords::costs(const Row& row, bool rates) const {
   std::vector<Costs> all;
-  for (const Run& run : row.runs) all.push_back(find_phases(run, rates)->costs(run.gpus));
+  for (const Run& run : row.runs) all.push_back(find_phases(run, rates)->costs(run->layout.gpus));
   return all;
 }
 
 std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const {
   std::map<int, LateRank> ranks;
   for (const Run& run : row.runs) {
-    const auto it = records_.find(run.where);
-    if (it == records_.end()) continue;
-    const std::optional<StragglerFacts>& straggler = (*it->second)->straggler;
+    const std::optional<StragglerFacts>& straggler = run->straggler;
     if (!straggler) continue;
     LateRank& late = ranks[straggler->rank];
     late.rank = straggler->rank;
@@ -231,30 +227,30 @@ const double kTwice = std::log(2.0);
 
 // Of a rank and step.
 std::optional<double> step_seconds_of_waiting(const Run& run) {
-  if (run.phase_step <= 0 || run.phase_communication <= 0 || run.phase_ranks == 0)
+  if (run.phase_sum.step <= 0 || run.phase_sum.communication <= 0 || run.phase_ranks == 0)
     return std::nullopt;
-  if (!run.steps || *run.steps <= 0) return std::nullopt;
-  return run.phase_communication / run.phase_ranks / *run.steps;
+  if (!run->throughput.steps || *run->throughput.steps <= 0) return std::nullopt;
+  return run.phase_sum.communication / run.phase_ranks / *run->throughput.steps;
 }
 
 std::optional<double> step_share_of_waiting(const Run& run) {
-  if (run.phase_step <= 0) return std::nullopt;
-  return run.phase_communication / run.phase_step;
+  if (run.phase_sum.step <= 0) return std::nullopt;
+  return run.phase_sum.communication / run.phase_sum.step;
 }
 
 // Whether every run of the row is of several replicas and knows the wait and the CPUs.
 bool is_usable(const Row& row) {
   return !row.runs.empty() && std::all_of(row.runs.begin(), row.runs.end(), [](const Run& run) {
-    return run.kind == "measured" && run.gpus > 1 && run.cpus_per_replica() &&
+    return run->kind == "measured" && run->layout.gpus > 1 && run.cpus_per_replica() &&
            step_seconds_of_waiting(run);
   });
 }
 
 // All that must be equal: everything but the CPUs.
 std::string key_without_cpus(const Run& run) {
-  std::string key =
-      fmt::format("{} {} {} {}", run.system, run.backend, run.gpus, run.nodes.value_or(0));
-  for (const auto& [name, value] : run.parameters.values()) {
+  std::string key = fmt::format("{} {} {} {}", run.system, run.backend, run->layout.gpus,
+                                run->layout.nodes.value_or(0));
+  for (const auto& [name, value] : run->parameters.values()) {
     if (name.starts_with("cpus_per_") || name.ends_with("_threads")) continue;
     key += fmt::format(" {}={}", name, to_text(value));
   }
@@ -270,8 +266,8 @@ std::string waiting_sentence(const Study& study, const Row& few, const Row& more
   return fmt::format(
       "{}, {}: a step waits {} for communication with {} a replica and {} with {}, as if "
       "communication shared a CPU with the computation",
-      few.first().backend, counted_replicas(study, few.first().gpus), format_seconds(before),
-      cpus(few), format_seconds(after), cpus(more));
+      few.first().backend, counted_replicas(study, few.first()->layout.gpus),
+      format_seconds(before), cpus(few), format_seconds(after), cpus(more));
 }
 
 }  // namespace

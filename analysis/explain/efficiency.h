@@ -56,11 +56,9 @@ struct LateRank {
   bool computes_longest = false;  // in each run of the row, by totals
 };
 
-// Phases and stragglers of records, by Run::where.
+// Phases and stragglers of runs.
 class StepRecords {
  public:
-  explicit StepRecords(const StoreContent& content);
-
   // Mean over a row's runs, as ratios of summed shares. Empty if a record has no phases per rank
   // (published records have none). When rates are compared, covers the same steps as the rates.
   std::optional<StepEfficiency> efficiency(const Row& row, bool rates) const;
@@ -73,8 +71,7 @@ class StepRecords {
   struct Phases;
   const Phases* find_phases(const Run& run, bool rates) const;  // null: the record has no phases
 
-  std::map<std::string, const Record*> records_;                         // in the content
-  mutable std::map<std::string, std::shared_ptr<const Phases>> phases_;  // read on demand
+  mutable std::map<std::string, std::shared_ptr<const Phases>> phases_;  // by Run::where
 };
 
 // Whether communication waits for a CPU: what a sweep over CPUs per task and backends can show.

@@ -135,8 +135,8 @@ void add_samples(PointExplanation& point, const LossParts& parts) {
 std::optional<double> mean_samples(const Row& row) {
   std::vector<double> samples;
   for (const Run& run : row.runs) {
-    if (!run.samples) return std::nullopt;
-    samples.push_back(*run.samples);
+    if (!run->throughput.samples) return std::nullopt;
+    samples.push_back(*run->throughput.samples);
   }
   return geometric_mean(samples).value;
 }
@@ -148,8 +148,7 @@ std::optional<double> samples_ratio(const Row& base, const Row& row) {
 
 class Explainer {
  public:
-  Explainer(Explanation& explanation, const StepRecords& records)
-      : it_(explanation), records_(records) {}
+  explicit Explainer(Explanation& explanation) : it_(explanation) {}
 
   void run(const Base& base) {
     it_.comparison = compare(it_.study, base);
@@ -309,7 +308,7 @@ class Explainer {
   }
 
   Explanation& it_;
-  const StepRecords& records_;
+  StepRecords records_;
   std::vector<Trend> trends_;  // of all series
 };
 
@@ -318,17 +317,15 @@ class Explainer {
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<Selection>& selections,
                                  const std::vector<ExpectedRuns>& plans, Pooling pooling) {
-  return explain(content, base, make_studies(content, selections, plans, pooling));
+  return explain(make_studies(content, selections, plans, pooling), base);
 }
 
-std::vector<Explanation> explain(const StoreContent& content, const Base& base,
-                                 std::vector<Study> studies) {
-  const StepRecords records(content);
+std::vector<Explanation> explain(std::vector<Study> studies, const Base& base) {
   std::vector<Explanation> all;
   for (Study& study : studies) {
     all.emplace_back();
     all.back().study = std::move(study);
-    Explainer(all.back(), records).run(base);
+    Explainer(all.back()).run(base);
   }
   return all;
 }

@@ -70,9 +70,7 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<ExpectedRuns>& plans = {},
                                  Pooling pooling = Pooling::by_sessions);
 
-// The same of studies that were made of `content`.
-std::vector<Explanation> explain(const StoreContent& content, const Base& base,
-                                 std::vector<Study> studies);
+std::vector<Explanation> explain(std::vector<Study> studies, const Base& base);
 
 // A row for each point, what there is to say of them, and their losses as a picture. In plain text
 // only details say it point by point.

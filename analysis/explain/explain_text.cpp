@@ -52,7 +52,7 @@ Table make_rows(const std::vector<PointExplanation>& points) {
         .detail(1);
   };
   columns.text("point", "point", &PointExplanation::name)
-      .whole("gpus", "", [](Row point) { return point.facts->run().gpus; })
+      .whole("gpus", "", [](Row point) { return point.facts->run()->layout.gpus; })
       .programs()
       .real("efficiency", "efficiency", shown_efficiency)
       .text("held_back_by", "held back by", label_text)

@@ -213,10 +213,10 @@ namespace {
 // All that two runs must have in common to differ by the switch alone. Threads follow from what is
 // run.
 std::string key_but_for(const Run& run, const Switch& what) {
-  std::string key = fmt::format("{} {} ", run.gpus, run.cpus_per_replica().value_or(0));
-  add_to_key(key, run.kind);
+  std::string key = fmt::format("{} {} ", run->layout.gpus, run.cpus_per_replica().value_or(0));
+  add_to_key(key, run->kind);
   add_to_key(key, run.system);
-  for (const auto& [name, value] : run.parameters.values()) {
+  for (const auto& [name, value] : run->parameters.values()) {
     const Parameter& parameter = *find_parameter(name);
     if (!parameter.identity() || name == what.parameter || what.follows(parameter)) continue;
     if (parameter.role == Role::replication || parameter.role == Role::threads) continue;

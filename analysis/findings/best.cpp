@@ -36,8 +36,8 @@ void judge_nearness(NearPoint& point, const Row& row, const Row& fastest, const 
 }
 
 double count_cpus(const Run& run) {
-  if (!run.cpus_per_task) return 0;
-  return static_cast<double>(*run.cpus_per_task) * run.ntasks.value_or(1);
+  if (!run->layout.cpus_per_task) return 0;
+  return static_cast<double>(*run->layout.cpus_per_task) * run->layout.ntasks.value_or(1);
 }
 
 // The rows that can be compared, and why the others cannot.
@@ -49,7 +49,7 @@ class Candidates {
          [&](std::size_t i) { return reached_goal(study.rows[i]); });
     check_goal();
     keep_if_any("that were not measured",
-                [&](std::size_t i) { return study.rows[i].first().kind == "measured"; });
+                [&](std::size_t i) { return study.rows[i].first()->kind == "measured"; });
     const std::vector<bool> spared = spared_work(study);
     keep_if_any("that are spared work (backend null, synthetic input, no update)",
                 [&](std::size_t i) { return !spared[i]; });
@@ -124,11 +124,11 @@ class Candidates {
     const Run& first = study_.rows[rows.front()].first();
     for (const std::size_t i : rows) {
       const Run& run = study_.rows[i].first();
-      if (run.system == first.system && run.kind == first.kind) continue;
+      if (run.system == first.system && run->kind == first->kind) continue;
       throw Error(ErrorKind::usage, "the records are from different systems",
                   first.where + " and " + run.where,
                   run.system == first.system
-                      ? "choose one with --only kind=" + first.kind
+                      ? "choose one with --only kind=" + first->kind
                       : "choose one, as by --only 'system=" + first.system + "'");
     }
   }
@@ -225,8 +225,8 @@ Best find_best(const Study& study, double within, const CostMetric* least) {
                      const Run& left = study.rows[a.row].first();
                      const Run& right = study.rows[b.row].first();
                      if (least) return a.amount->value < b.amount->value;
-                     return std::tuple(left.gpus, a.cpus, a.over_best.estimate.value) <
-                            std::tuple(right.gpus, b.cpus, b.over_best.estimate.value);
+                     return std::tuple(left->layout.gpus, a.cpus, a.over_best.estimate.value) <
+                            std::tuple(right->layout.gpus, b.cpus, b.over_best.estimate.value);
                    });
   const auto smallest = std::find_if(
       best.points.begin(), best.points.end(),

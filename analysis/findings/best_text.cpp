@@ -102,7 +102,7 @@ Table make_rows(const Study& study, const Best& best) {
       .programs()
       .whole("runs", "runs", [=](Row point) { return row_of(point).runs.size(); })
       .layout()
-      .whole("gpus", "gpus", [=](Row point) { return run_of(point).gpus; })
+      .whole("gpus", "gpus", [=](Row point) { return run_of(point)->layout.gpus; })
       .layout()
       .real("cpus", "CPUs",
             [](Row point) {
@@ -110,11 +110,11 @@ Table make_rows(const Study& study, const Best& best) {
             })
       .layout()
       .whole("cpus_per_task", "cpus-\nper-task",
-             [=](Row point) { return run_of(point).cpus_per_task; })
+             [=](Row point) { return run_of(point)->layout.cpus_per_task; })
       .layout()
-      .whole("ntasks", "ntasks", [=](Row point) { return run_of(point).ntasks; })
+      .whole("ntasks", "ntasks", [=](Row point) { return run_of(point)->layout.ntasks; })
       .layout()
-      .whole("nodes", "nodes", [=](Row point) { return run_of(point).nodes; })
+      .whole("nodes", "nodes", [=](Row point) { return run_of(point)->layout.nodes; })
       .layout()
       .text("backend", "backend", [=](Row point) { return run_of(point).backend; })
       .layout()

@@ -37,21 +37,22 @@ std::string cpus_text(const std::vector<const SizeGroup*>& groups) {
   for (const SizeGroup* group : groups) {
     for (const RowFacts* row : group->rows) {
       const Run& run = row->run();
-      const auto count = run.replicas_are_cores ? run.cpus_per_replica()
-                                                : std::optional<double>(run.cpus_per_task);
+      const auto count = run.replicas_are_cores()
+                             ? run.cpus_per_replica()
+                             : std::optional<double>(run->layout.cpus_per_task);
       if (count) cpus.add(*count);
     }
   }
   if (!(cpus.width() > 0)) return "";
-  return fmt::format(
-      " over {} {}",
-      groups.front()->rows.front()->run().replicas_are_cores ? "CPUs per replica" : "cpus-per-task",
-      range_text(cpus, 0));
+  return fmt::format(" over {} {}",
+                     groups.front()->rows.front()->run().replicas_are_cores() ? "CPUs per replica"
+                                                                              : "cpus-per-task",
+                     range_text(cpus, 0));
 }
 
 // What a run is compared by, as the table has it.
 double shown_cost(const Run& run, bool rates) {
-  return rates ? *run.samples_per_second : *run.fit_seconds;
+  return rates ? *run.samples_per_second : *run->timing.fit_seconds;
 }
 
 constexpr double kWideSpread = 1.25;
@@ -61,7 +62,7 @@ constexpr std::size_t kMostTimes = 6;
 std::vector<Finding> settings_finding(const Study& study) {
   const bool comparable = study.scaling == Scaling::one_size && !study.axes.empty() &&
                           std::all_of(study.rows.begin(), study.rows.end(), [](const Row& row) {
-                            return row.first().kind == "measured" && reached_goal(row);
+                            return row.first()->kind == "measured" && reached_goal(row);
                           });
   if (!comparable) return {};
   std::vector<Finding> found;
@@ -76,12 +77,12 @@ std::string left_out_line(const std::vector<RowFacts>& facts) {
   Range rates, efficiencies;
   bool single = true;
   for (const RowFacts& row : facts) {
-    if (row.run().kind != "published" || !row.fit_seconds) return "";
+    if (row.run()->kind != "published" || !row.fit_seconds) return "";
     single = single && row.row->runs.size() == 1;
-    if (row.samples_per_second && !row.run().rate_is_given) {
+    if (row.samples_per_second && !row.run()->throughput.samples_per_second) {
       rates.add(row.samples_per_second->value);
     }
-    if (row.speed_up && row.speed_up->efficiency && row.run().gpus > 1) {
+    if (row.speed_up && row.speed_up->efficiency && row.run()->layout.gpus > 1) {
       efficiencies.add(*row.speed_up->efficiency);
     }
   }
@@ -191,7 +192,7 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
   const bool of_fixed_steps = !strong && times;
   std::vector<std::string> advice;
   const bool has_null = std::any_of(study.rows.begin(), study.rows.end(), [](const Row& row) {
-    return row.first().gpus > 1 && is_without_communication(row.first());
+    return row.first()->layout.gpus > 1 && is_without_communication(row.first());
   });
   if (!has_null) {
     advice.emplace_back("runs with backend null separate communication from the rest");

@@ -39,9 +39,9 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   std::size_t single = 0;
   for (const RowFacts& row : facts) single += units_in(*row.row) < 2 ? 1 : 0;
   if (single == facts.size()) {
-    return facts.front().run().kind == "published"
+    return facts.front().run()->kind == "published"
                ? "the pages give no spread: no interval can be given"
-           : facts.front().run().kind == "imported"
+           : facts.front().run()->kind == "imported"
                ? "one run a row: no interval can be given; import at least 3 runs"
                : fmt::format("one {} a row: no interval can be given; run at least 3 {}", unit,
                              pooled ? "sessions" : "repeats");
@@ -78,13 +78,13 @@ std::string base_name(const Run& run, const std::vector<std::string>& axes) {
   std::vector<std::string> parts;
   if (!run.system.empty()) parts.push_back(run.system);
   if (!run.backend.empty()) parts.push_back(run.backend);
-  if (run.replicas_are_cores && run.cpus_per_replica()) {
+  if (run.replicas_are_cores() && run.cpus_per_replica()) {
     parts.push_back(counted(*run.cpus_per_replica(), "CPU") + " per replica");
-  } else if (run.cpus_per_task) {
-    parts.push_back(fmt::format("cpus-per-task {}", *run.cpus_per_task));
+  } else if (run->layout.cpus_per_task) {
+    parts.push_back(fmt::format("cpus-per-task {}", *run->layout.cpus_per_task));
   }
   for (const std::string& axis : axes) {
-    if (const auto value = run.parameters.text(axis)) parts.push_back(axis + " " + *value);
+    if (const auto value = run->parameters.text(axis)) parts.push_back(axis + " " + *value);
   }
   return join(parts, ", ");
 }
@@ -93,7 +93,7 @@ std::string base_name(const Run& run, const std::vector<std::string>& axes) {
 std::string whose_base(const std::vector<RowFacts>& facts) {
   bool own = false, borrowed = false;
   for (const RowFacts& row : facts) {
-    if (!row.speed_up || row.run().gpus == 1) continue;
+    if (!row.speed_up || row.run()->layout.gpus == 1) continue;
     (facts[row.speed_up->base].run().backend == row.run().backend ? own : borrowed) = true;
   }
   return !borrowed ? "of the same backend"
@@ -106,8 +106,8 @@ std::string describe_rule(const Base& base, const std::vector<RowFacts>& facts) 
     case Base::matched: {
       const Run& run = facts.front().run();
       const std::string rule = "base matched: one replica " + whose_base(facts);
-      if (!run.cpus_per_task) return rule;
-      return rule + (run.replicas_are_cores ? ", same CPUs per replica" : ", same cpus-per-task");
+      if (!run->layout.cpus_per_task) return rule;
+      return rule + (run.replicas_are_cores() ? ", same CPUs per replica" : ", same cpus-per-task");
     }
     case Base::best:
       return "base best: the fastest row of one replica";
@@ -128,7 +128,7 @@ std::string other_base(const Study& study) {
     std::set<std::string> values;
     std::string first;
     for (const Row& row : study.rows) {
-      const auto value = row.first().parameters.text(axis);
+      const auto value = row.first()->parameters.text(axis);
       if (!value) continue;
       if (values.empty()) first = *value;
       values.insert(*value);
@@ -144,7 +144,7 @@ std::string base_note(const Study& study, const Comparison& comparison,
                       const std::vector<RowFacts>& facts) {
   std::set<std::size_t> used;
   for (std::size_t i = 0; i < facts.size(); ++i) {
-    if (facts[i].speed_up && (facts[i].run().gpus > 1 || facts[i].speed_up->base != i)) {
+    if (facts[i].speed_up && (facts[i].run()->layout.gpus > 1 || facts[i].speed_up->base != i)) {
       used.insert(facts[i].speed_up->base);
     }
   }
@@ -176,19 +176,19 @@ void add_distinct(std::vector<std::string>& notes, const char* prefix,
 
 // Where numbers are from that this program did not measure, and what they mean.
 void add_foreign_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
-  const auto of_kind = [&](const char* kind, const char* prefix, std::string Run::*field) {
+  const auto of_kind = [&](const char* kind, const char* prefix, std::string Provenance::*field) {
     add_distinct(notes, prefix, facts,
-                 [&](const Run& run) { return run.kind == kind ? run.*field : ""; });
+                 [&](const Run& run) { return run->kind == kind ? run->provenance.*field : ""; });
   };
-  of_kind("published", "published by ", &Run::source);
-  of_kind("published", "published time: ", &Run::time_is);
-  of_kind("published", "published rate: ", &Run::rate_is);
+  of_kind("published", "published by ", &Provenance::source);
+  of_kind("published", "published time: ", &Provenance::time_is);
+  of_kind("published", "published rate: ", &Provenance::rate_is);
   add_distinct(notes, "imported from ", facts, [](const Run& run) {
-    const auto& imported = run.record->provenance.imported;
+    const auto& imported = run->provenance.imported;
     return imported ? imported->tool : "";
   });
-  of_kind("imported", "imported time: ", &Run::time_is);
-  of_kind("imported", "imported rate: ", &Run::rate_is);
+  of_kind("imported", "imported time: ", &Provenance::time_is);
+  of_kind("imported", "imported rate: ", &Provenance::rate_is);
 }
 
 // "10", "0 to 10".
@@ -204,8 +204,8 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
   for (const RowFacts& row : facts) {
     if (!row.step_seconds) continue;
     for (const Run& run : row.row->runs) {
-      by_program = by_program || run.by_program;
-      warmups.insert(static_cast<int>(run.warmup_steps.value_or(0)));
+      by_program = by_program || run->provenance.program;
+      warmups.insert(static_cast<int>(run->timing.warmup_steps_excluded.value_or(0)));
     }
   }
   if (warmups.empty()) return "";
@@ -223,16 +223,18 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
   std::set<std::string> of_programs;
   for (const RowFacts& row : facts) {
     for (const Run& run : row.row->runs) {
-      if (run.kind != "measured") continue;
-      if (run.by_program) {
+      if (run->kind != "measured") continue;
+      if (run->provenance.program) {
         if (run.samples_per_second) of_programs.insert("samples/s: as the program reports them");
-        if (!run.fit_seconds) continue;
-        of_programs.insert("fit seconds: " +
-                           (run.time_is.empty() ? "as the program reports them" : run.time_is));
+        if (!run->timing.fit_seconds) continue;
+        of_programs.insert("fit seconds: " + (run->provenance.time_is.empty()
+                                                  ? "as the program reports them"
+                                                  : run->provenance.time_is));
         continue;
       }
       measured = true;
-      if (run.rate_warmup_steps) warmups.insert(static_cast<int>(*run.rate_warmup_steps));
+      const auto& excluded = run->throughput.warmup_steps_excluded;
+      if (excluded) warmups.insert(static_cast<int>(*excluded));
     }
   }
   notes.insert(notes.end(), of_programs.begin(), of_programs.end());
@@ -255,9 +257,10 @@ std::string choices_note(const std::vector<RowFacts>& facts) {
   for (const RowFacts& row : facts) {
     double least = std::numeric_limits<double>::infinity(), here = 0;
     for (const Run& run : row.row->runs) {
-      if (run.replicas_are_cores || !run.compile_seconds || !run.rate_warmup_steps) continue;
-      least = std::min(least, *run.compile_seconds);
-      here = std::max(here, *run.compile_seconds);
+      const auto& seconds = run->timing.compile_seconds;
+      if (run.replicas_are_cores() || !seconds || !run->throughput.warmup_steps_excluded) continue;
+      least = std::min(least, *seconds);
+      here = std::max(here, *seconds);
     }
     if (!row.fit_seconds || here - least <= kUnlikeChoices * row.fit_seconds->value) continue;
     ++rows;

@@ -128,15 +128,15 @@ std::vector<Finding> own_rows_findings(const Study& study, const std::vector<std
   std::map<std::string, std::vector<PlacedRow>> systems;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     const Row& row = study.rows[i];
-    if (row.first().kind != "measured") continue;
+    if (row.first()->kind != "measured") continue;
     PlacedRow& placed = systems[row.first().system].emplace_back();
     placed.name = names[i];
-    placed.gpus = row.first().gpus;
+    placed.gpus = row.first()->layout.gpus;
     for (const Run& run : row.runs) {
-      const auto& hosts = run.record->provenance.hosts;
+      const auto& hosts = run->provenance.hosts;
       placed.nodes.insert(hosts.begin(), hosts.end());
       // Of a single run a session says no more than the run.
-      if (row.runs.size() > 1 && !run.session.empty()) placed.sessions.insert(run.session);
+      if (row.runs.size() > 1 && !run->session.empty()) placed.sessions.insert(run->session);
     }
   }
   std::vector<Finding> found;
@@ -170,8 +170,9 @@ std::string implied_samples_line(const Study& study) {
   for (const Row& row : study.rows) {
     rows.push_back(&row);
     const Run& run = row.first();
-    if (!run.made_elsewhere() || !run.fit_seconds || !run.rate_is_given) continue;
-    implied.emplace_back(&row, *run.fit_seconds * *run.samples_per_second);
+    if (!run.made_elsewhere() || !run->timing.fit_seconds || !run->throughput.samples_per_second)
+      continue;
+    implied.emplace_back(&row, *run->timing.fit_seconds * *run.samples_per_second);
   }
   if (implied.size() < kFewestRows) return "";
   std::vector<double> sorted;

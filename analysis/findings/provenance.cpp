@@ -65,9 +65,9 @@ bool is_workload(const std::string& name) {
 }
 
 std::string derived_command(const Run& run) {
-  if (!is_workload(run.workload)) return "";
-  std::vector<std::string> words = {"paceline", "train", shell_quote(run.workload)};
-  for (const auto& [name, value] : run.parameters.values()) {
+  if (!is_workload(run->workload)) return "";
+  std::vector<std::string> words = {"paceline", "train", shell_quote(run->workload)};
+  for (const auto& [name, value] : run->parameters.values()) {
     const std::string option = option_name(name);
     if (const bool* on = std::get_if<bool>(&value)) {
       words.push_back(*on ? option : "--no-" + option.substr(2));
@@ -100,9 +100,9 @@ std::vector<ProvenanceFact> provenance(const Study& study) {
   for (const Row& row : study.rows) {
     for (const Run& run : row.runs) {
       for (const auto& [name, value] : run.origin) ++counts[name][value];
-      if (run.started_at.empty()) continue;
-      if (first.empty() || run.started_at < first) first = run.started_at;
-      last = std::max(last, run.started_at);
+      if (run->provenance.started_at.empty()) continue;
+      if (first.empty() || run->provenance.started_at < first) first = run->provenance.started_at;
+      last = std::max(last, run->provenance.started_at);
     }
   }
   std::vector<ProvenanceFact> facts;
@@ -143,7 +143,8 @@ std::string typed_command(const std::string& recorded) {
 
 std::string find_command(const Row& row) {
   const Run& run = row.first();
-  if (const std::string recorded = typed_command(run.command); !recorded.empty()) return recorded;
+  if (const std::string recorded = typed_command(run->provenance.command); !recorded.empty())
+    return recorded;
   return run.made_elsewhere() ? "" : derived_command(run);
 }
 

@@ -27,7 +27,7 @@ std::size_t rows_where(const std::vector<RowFacts>& facts, Condition condition) 
 std::vector<double> fit_times(const Row& row) {
   std::vector<double> times;
   for (const Run& run : row.runs) {
-    if (run.fit_seconds) times.push_back(*run.fit_seconds);
+    if (run->timing.fit_seconds) times.push_back(*run->timing.fit_seconds);
   }
   return times;
 }
@@ -77,13 +77,13 @@ class Checker {
   void check_base() {
     if (study_.scaling == Scaling::one_size) return;
     const std::size_t without = rows_where(facts_, [](const RowFacts& row) {
-      return row.run().gpus > 1 && !row.speed_up && reached_goal(*row.row);
+      return row.run()->layout.gpus > 1 && !row.speed_up && reached_goal(*row.row);
     });
     if (without == 0) return;
     // Of the same system as every row that wants a base.
     const bool has_single = std::all_of(facts_.begin(), facts_.end(), [&](const RowFacts& row) {
       return row.speed_up || std::any_of(facts_.begin(), facts_.end(), [&](const RowFacts& one) {
-               return one.run().gpus == 1 && one.run().system == row.run().system;
+               return one.run()->layout.gpus == 1 && one.run().system == row.run().system;
              });
     });
     add(1, counted(without, "row") + " of several replicas without a base to compare with",
@@ -156,7 +156,8 @@ class Checker {
     std::vector<double> p;
     for (const RowFacts& row : facts_) {
       std::vector<double> logs;
-      const auto times = unit_values(*row.row, [](const Run& run) { return run.fit_seconds; });
+      const auto times =
+          unit_values(*row.row, [](const Run& run) { return run->timing.fit_seconds; });
       for (const double time : times) logs.push_back(std::log(time));
       if (logs.size() > 1 && logs.size() < kLeastForNormality) ++few;
       if (logs.size() >= kLeastForNormality) p.push_back(normality(logs));
@@ -206,9 +207,9 @@ class Checker {
     for (const RowFacts& row : facts_) {
       double seconds = 0, steps = 0;
       for (const Run& run : row.row->runs) {
-        if (!run.steps) continue;
-        seconds += run.phase_step;
-        steps += *run.steps * run.phase_ranks;
+        if (!run->throughput.steps) continue;
+        seconds += run.phase_sum.step;
+        steps += *run->throughput.steps * run.phase_ranks;
       }
       if (!row.step_seconds || !(steps > 0) || !(*row.step_seconds > 0)) continue;
       const double tail = seconds / steps / *row.step_seconds;
@@ -229,11 +230,11 @@ class Checker {
     for (const RowFacts& row : facts_) {
       for (const Run& run : row.row->runs) {
         find_missing(run, missing);
-        if (!run.build.empty()) builds.insert(run.build);
-        if (run.kind == "measured" && !run.system.empty()) machines.insert(run.system);
-        dirty = dirty || run.build.ends_with("(dirty)");
-        if (!run.by_program) continue;
-        const ProgramFacts& program = *run.record->provenance.program;
+        if (!run->build().empty()) builds.insert(run->build());
+        if (run->kind == "measured" && !run.system.empty()) machines.insert(run.system);
+        dirty = dirty || run->build().ends_with("(dirty)");
+        if (!run->provenance.program) continue;
+        const ProgramFacts& program = *run->provenance.program;
         no_commit = no_commit || program.commit.empty();
         dirty_program = dirty_program || program.dirty.value_or(false);
       }
@@ -274,7 +275,7 @@ class Checker {
       if (!run.batch_per_replica) missing.insert("batch");
       return;
     }
-    if (run.by_program) return want("machine");
+    if (run->provenance.program) return want("machine");
     for (const char* name : {"machine", "build", "compiler", "library", "transport", "data"}) {
       want(name);
     }
@@ -283,7 +284,8 @@ class Checker {
   void check_clock() {
     const std::size_t silent = rows_where(facts_, [](const RowFacts& row) {
       const Run& run = row.run();
-      return run.kind != "measured" && (run.fit_seconds ? run.time_is : run.rate_is).empty();
+      return run->kind != "measured" &&
+             (run->timing.fit_seconds ? run->provenance.time_is : run->provenance.rate_is).empty();
     });
     if (silent == 0) return;
     add(10, "what is inside the time of " + counted(silent, "row") + " is not said",
@@ -292,10 +294,10 @@ class Checker {
 
   void check_bounds() {
     const std::size_t above = rows_where(facts_, [](const RowFacts& row) {
-      if (!row.speed_up || row.run().gpus < 2) return false;
+      if (!row.speed_up || row.run()->layout.gpus < 2) return false;
       const Estimate& estimate = row.speed_up->ratio.estimate;
-      return estimate.interval ? lies_above(*estimate.interval, row.run().gpus)
-                               : estimate.value > kAboveIdeal * row.run().gpus;
+      return estimate.interval ? lies_above(*estimate.interval, row.run()->layout.gpus)
+                               : estimate.value > kAboveIdeal * row.run()->layout.gpus;
     });
     if (above > 0) {
       add(11, counted(above, "row") + " above the ideal line",
@@ -305,7 +307,7 @@ class Checker {
     }
     const std::size_t unknown = rows_where(facts_, [](const RowFacts& row) {
       return std::any_of(row.row->runs.begin(), row.row->runs.end(), [](const Run& run) {
-        return run.kind == "measured" && !run.by_program && !run.has_probe;
+        return run->kind == "measured" && !run->provenance.program && !run->probe.flops_per_second;
       });
     });
     if (unknown > 0) {
@@ -329,8 +331,8 @@ class Checker {
 
   bool is_pooled() const { return facts_.front().row->pooled; }
   const char* unit() const { return is_pooled() ? "session" : "run"; }
-  bool is_imported() const { return facts_.front().run().kind == "imported"; }
-  bool is_published() const { return facts_.front().run().kind == "published"; }
+  bool is_imported() const { return facts_.front().run()->kind == "imported"; }
+  bool is_published() const { return facts_.front().run()->kind == "published"; }
 
   const Study& study_;
   const Comparison& comparison_;

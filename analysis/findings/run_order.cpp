@@ -123,8 +123,8 @@ bool is_of_one_session(const Study& study) {
   std::set<std::string> sessions;
   std::size_t most = 0;
   for (const Row& row : study.rows) {
-    if (row.first().kind != "measured") continue;
-    for (const Run& run : row.runs) sessions.insert(run.session);
+    if (row.first()->kind != "measured") continue;
+    for (const Run& run : row.runs) sessions.insert(run->session);
     if (!row.tainted) most = std::max(most, units_in(row));
   }
   return sessions.size() == 1 && !sessions.contains("") && most > 1;
@@ -184,17 +184,19 @@ std::string why_unlike(const Row& row) {
     return fmt::format("; the machine was busy in {} of {} runs", busy, row.runs.size());
   }
   const auto before = [](const Run& a, const Run& b) {
-    return std::tie(a.session, a.round, a.started_at) < std::tie(b.session, b.round, b.started_at);
+    return std::tie(a->session, a->round, a->provenance.started_at) <
+           std::tie(b->session, b->round, b->provenance.started_at);
   };
   const auto faster = [](const Run& a, const Run& b) {
-    return a.fit_seconds.value_or(0) < b.fit_seconds.value_or(0);
+    return a->timing.fit_seconds.value_or(0) < b->timing.fit_seconds.value_or(0);
   };
   const auto slowest = std::max_element(row.runs.begin(), row.runs.end(), faster);
-  const bool is_first = slowest->fit_seconds && slowest->round > 0 &&
+  const bool is_first = slowest->record->timing.fit_seconds && slowest->record->round > 0 &&
                         slowest == std::min_element(row.runs.begin(), row.runs.end(), before);
   const std::string first = is_first ? "; its first run is the slowest: are caches cold then?" : "";
-  const bool recorded = std::all_of(row.runs.begin(), row.runs.end(),
-                                    [](const Run& run) { return run.busy.has_value(); });
+  const bool recorded = std::all_of(row.runs.begin(), row.runs.end(), [](const Run& run) {
+    return run->provenance.machine_load.busy.has_value();
+  });
   if (!recorded) return first + (is_first ? "" : ": was the machine busy?");
   return first + (is_first ? "" : "; the machine was busy in none of them");
 }

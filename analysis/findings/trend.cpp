@@ -18,10 +18,11 @@ double fraction(double log_cost_over_base, double replicas) {
 }
 
 std::string cpus_of_series(const Run& run) {
-  if (run.replicas_are_cores && run.cpus_per_replica()) {
+  if (run.replicas_are_cores() && run.cpus_per_replica()) {
     return counted(*run.cpus_per_replica(), "CPU") + " per replica";
   }
-  return run.cpus_per_task ? fmt::format("cpus-per-task {}", *run.cpus_per_task) : "";
+  return run->layout.cpus_per_task ? fmt::format("cpus-per-task {}", *run->layout.cpus_per_task)
+                                   : "";
 }
 
 // Rows of one base, and what is asked of them.
@@ -34,7 +35,7 @@ class Series {
 
   // Of several rows of one size, as on one node and on two, the fastest.
   void add(const RowFacts& facts) {
-    const auto [it, first] = rows_.emplace(facts.run().gpus, &facts);
+    const auto [it, first] = rows_.emplace(facts.run()->layout.gpus, &facts);
     const auto speed_up = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
     if (!first && speed_up(facts) > speed_up(*it->second)) it->second = &facts;
   }
@@ -42,13 +43,13 @@ class Series {
   Trend trend() const {
     Trend trend;
     trend.cpus = cpus_of_series(rows_.begin()->second->run());
-    trend.has_phases = base_row_.first().phase_step > 0;
+    trend.has_phases = base_row_.first().phase_sum.step > 0;
     for (const auto& [gpus, facts] : rows_) {
       const double n = gpus;
       const Judged log_cost =
           judged(cost_over_base(*facts), find_weak_evidence(base_row_, *facts->row));
       trend.doubt.add(log_cost.doubt());
-      trend.has_phases = trend.has_phases && facts->run().phase_step > 0;
+      trend.has_phases = trend.has_phases && facts->run().phase_sum.step > 0;
       SizeOfTrend& size = trend.sizes.emplace_back();
       size.gpus = gpus;
       size.added = log_cost.transformed([n](double log) { return n * std::exp(log) - 1; });
@@ -78,10 +79,10 @@ class Series {
   }
 
   // Of a point without loss.
-  static double ideal_cost(const RowFacts& facts) { return -std::log(facts.run().gpus); }
+  static double ideal_cost(const RowFacts& facts) { return -std::log(facts.run()->layout.gpus); }
 
   Difference change(const RowFacts& from, const RowFacts& to) const {
-    const double few = from.run().gpus, many = to.run().gpus;
+    const double few = from.run()->layout.gpus, many = to.run()->layout.gpus;
     return contrast({base_, log_costs(*from.row, rates_), log_costs(*to.row, rates_)},
                     [few, many](const RowMeans& means) {
                       return fraction(means[2][0] - means[0][0], many) -

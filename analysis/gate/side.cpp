@@ -62,7 +62,7 @@ struct Member {
   std::optional<double> loss;
 
   double seconds(bool of_sample) const {
-    return of_sample ? 1 / *run.samples_per_second : *run.fit_seconds;
+    return of_sample ? 1 / *run.samples_per_second : *run->timing.fit_seconds;
   }
   bool diverged() const { return loss && std::isnan(*loss); }
 };
@@ -70,7 +70,7 @@ struct Member {
 // Why a run is none whose numbers count, however fast it was; empty of one that ended well.
 std::string describe_failure(const Member& member) {
   const Run& run = member.run;
-  if (run.status != "completed") return run.reason.empty() ? run.status : run.reason;
+  if (run->status != "completed") return run->reason.empty() ? run->status : run->reason;
   if (member.diverged()) return "its loss is not a number";
   if (!run.goal.empty() && !run.goal_reached) return "it did not reach its goal, " + run.goal;
   return "";
@@ -98,16 +98,16 @@ struct Group {
     return std::none_of(ended.begin(), ended.end(),
                         [&](const Run& other) { return is_retry_of(other, run); }) &&
            std::none_of(failed.begin(), failed.end(), [&](const Run& other) {
-             return other.attempt > run.attempt && is_retry_of(other, run);
+             return other->attempt > run->attempt && is_retry_of(other, run);
            });
   }
 };
 
 // Nothing else tells apart two runs of one point that began in the same second.
 std::string run_id(const Run& run) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.study, run.session, run.workload,
-                     run.point, run.repeat, run.started_at, run.status, run.build, run.cpu_model,
-                     run.fit_seconds.value_or(0));
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run->study, run->session, run->workload,
+                     run->point, run->repeat, run->provenance.started_at, run->status, run->build(),
+                     run->provenance.cpu_model, run->timing.fit_seconds.value_or(0));
 }
 
 std::string counted_runs(std::size_t count) {
@@ -154,20 +154,20 @@ class SideMaker {
     Subject& subject = group.subject;
     if (const std::string why = describe_failure(member); !why.empty()) {
       ++subject.not_ended;
-      const bool preempted = member.run.status == "preempted";
+      const bool preempted = member.run->status == "preempted";
       if (!preempted || group.failed.empty()) subject.why = why;
       if (!preempted) group.failed.push_back(std::move(member.run));
       return;
     }
     group.ended.push_back(member.run);
-    if (member.run.resumed || member.run.throttled || member.run.traced) {
+    if (member.run->flags.resumed || member.run->flags.throttled || member.run->flags.traced) {
       ++subject.left_out;
       return;
     }
     add_machine(*record, side_.machines);
-    if (!member.run.build.empty()) side_.builds.insert(member.run.build);
-    side_.sessions.insert(member.run.session);
-    side_.started_at = std::max(side_.started_at, member.run.started_at);
+    if (!member.run->build().empty()) side_.builds.insert(member.run->build());
+    side_.sessions.insert(member.run->session);
+    side_.started_at = std::max(side_.started_at, member.run->provenance.started_at);
     side_.hosts.insert(record->provenance.hosts.begin(), record->provenance.hosts.end());
     group.members.push_back(std::move(member));
   }
@@ -202,7 +202,7 @@ class SideMaker {
   // Clean runs where there are any.
   void settle(Group& group) {
     Subject& subject = group.subject;
-    const auto is_clean = [](const Member& member) { return !member.run.oversubscribed; };
+    const auto is_clean = [](const Member& member) { return !member.run->flags.oversubscribed; };
     const bool any_clean = std::any_of(group.members.begin(), group.members.end(), is_clean);
     if (any_clean) {
       subject.left_out +=
@@ -215,43 +215,46 @@ class SideMaker {
     subject.lost =
         static_cast<std::size_t>(std::count_if(group.failed.begin(), group.failed.end(),
                                                [&](const Run& run) { return group.is_lost(run); }));
-    const bool all_known = std::all_of(
-        group.members.begin(), group.members.end(),
-        [](const Member& member) { return member.run.samples && member.run.goal.empty(); });
+    const bool all_known =
+        std::all_of(group.members.begin(), group.members.end(), [](const Member& member) {
+          return member.run->throughput.samples && member.run.goal.empty();
+        });
     add_times(group);
     for (const Member& member : group.members) {
       const Run& run = member.run;
-      subject.sequential = subject.sequential || run.sequential;
-      if (run.busy.value_or(false)) {
+      subject.sequential = subject.sequential || run->flags.sequential;
+      if (run.is_busy()) {
         ++subject.busy;
-        subject.busy_why = run.busy_why;
+        subject.busy_why = run->provenance.machine_load.why;
       }
       if (all_known) {
-        subject.work += *run.samples / static_cast<double>(group.members.size());
+        subject.work += *run->throughput.samples / static_cast<double>(group.members.size());
       }
       if (const std::string data = data_name(run); !data.empty()) subject.data.insert(data);
-      if (run.phase_step > 0 && run.gpus > 1) {
-        add_sample(subject, Quantity::communication, run, run.phase_communication / run.phase_step);
+      if (run.phase_sum.step > 0 && run->layout.gpus > 1) {
+        add_sample(subject, Quantity::communication, run,
+                   run.phase_sum.communication / run.phase_sum.step);
       }
       // Of fewer epochs the mean loss is higher, however well they went.
       if (member.loss && run.goal.empty()) add_sample(subject, Quantity::loss, run, *member.loss);
-      if (run.test_accuracy) add_sample(subject, Quantity::accuracy, run, *run.test_accuracy);
+      if (run->quality.test_accuracy)
+        add_sample(subject, Quantity::accuracy, run, *run->quality.test_accuracy);
     }
   }
 
   static void add_times(Group& group) {
     Subject& subject = group.subject;
     for (const Member& member : group.members) {
-      const auto& program = member.run.record->provenance.program;
+      const auto& program = member.run->provenance.program;
       const double whole = program ? program->seconds.value_or(0) : 0;
-      subject.run_seconds +=
-          member.run.fit_seconds.value_or(whole) / static_cast<double>(group.members.size());
+      subject.run_seconds += member.run->timing.fit_seconds.value_or(whole) /
+                             static_cast<double>(group.members.size());
     }
     subject.is_rated = !all_have(group.members, &Run::fit_seconds);
     if (all_have(group.members, &Run::samples_per_second)) {
       for (const Member& member : group.members) {
-        subject.rated.push_back({member.seconds(true), member.run.session, member.run.round,
-                                 member.run.busy.value_or(false)});
+        subject.rated.push_back(
+            {member.seconds(true), member.run->session, member.run->round, member.run.is_busy()});
       }
     }
     if (subject.is_rated) {
@@ -264,33 +267,35 @@ class SideMaker {
   }
 
   static void add_sample(Subject& subject, Quantity quantity, const Run& run, double value) {
-    subject.samples[quantity].push_back({value, run.session, run.round, run.busy.value_or(false)});
+    subject.samples[quantity].push_back({value, run->session, run->round, run.is_busy()});
   }
 
   // What a point and the point of one replica that it is compared with have in common.
   static std::string series_key(const Run& run) {
-    const double cpus = run.replicas_are_cores ? run.cpus_per_replica().value_or(0)
-                                               : static_cast<double>(run.cpus_per_task.value_or(0));
-    return fmt::format("{}|{}|{:g}|{}", run.workload, run.kind, cpus,
-                       parameters_text(run.parameters, Scope::series));
+    const double cpus = run.replicas_are_cores()
+                            ? run.cpus_per_replica().value_or(0)
+                            : static_cast<double>(run->layout.cpus_per_task.value_or(0));
+    return fmt::format("{}|{}|{:g}|{}", run->workload, run->kind, cpus,
+                       parameters_text(run->parameters, Scope::series));
   }
 
   static bool is_base_run(const Run& single, const Run& run) {
-    return (single.backend == run.backend || single.backend == lone_backend()) && single.samples &&
-           run.samples && std::abs(*single.samples / *run.samples - 1) < 0.01;
+    const auto known = single.samples(), samples = run.samples();
+    return (single.backend == run.backend || single.backend == lone_backend()) && known &&
+           samples && std::abs(*known / *samples - 1) < 0.01;
   }
 
   void find_singles() {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const auto& members = groups_[i].members;
-      if (members.empty() || members.front().run.gpus != 1) continue;
+      if (members.empty() || members.front().run->layout.gpus != 1) continue;
       singles_[series_key(members.front().run)].push_back(i);
     }
   }
 
   // Each run against the mean of one replica's runs of its round, else against that of all of them.
   void add_serial_fraction(Group& group) {
-    if (group.members.empty() || group.members.front().run.gpus < 2) return;
+    if (group.members.empty() || group.members.front().run->layout.gpus < 2) return;
     const Run& run = group.members.front().run;
     const Group* base = nullptr;
     for (const std::size_t i : singles_[series_key(run)]) {
@@ -305,7 +310,7 @@ class SideMaker {
     for (const Member& member : group.members) {
       const double speed_up = base_time(*base, member.run, rated) / member.seconds(rated);
       add_sample(group.subject, Quantity::serial_fraction, member.run,
-                 karp_flatt(speed_up, member.run.gpus));
+                 karp_flatt(speed_up, member.run->layout.gpus));
       Sample& sample = group.subject.samples[Quantity::serial_fraction].back();
       sample.is_busy = sample.is_busy || is_base_busy(*base, member.run);
     }
@@ -313,8 +318,8 @@ class SideMaker {
 
   static bool is_base_busy(const Group& base, const Run& run) {
     return std::any_of(base.members.begin(), base.members.end(), [&](const Member& member) {
-      return member.run.busy.value_or(false) && run.round > 0 && member.run.round == run.round &&
-             member.run.session == run.session;
+      return member.run.is_busy() && run->round > 0 && member.run->round == run->round &&
+             member.run->session == run->session;
     });
   }
 
@@ -322,7 +327,8 @@ class SideMaker {
     double sum = 0, count = 0, all = 0;
     for (const Member& member : base.members) {
       all += member.seconds(rated) / static_cast<double>(base.members.size());
-      if (run.round < 1 || member.run.session != run.session || member.run.round != run.round) {
+      if (run->round < 1 || member.run->session != run->session ||
+          member.run->round != run->round) {
         continue;
       }
       sum += member.seconds(rated);

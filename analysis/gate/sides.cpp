@@ -42,7 +42,7 @@ std::vector<Machine> kinds_in(const ReportSide& side) {
   for (const Study& study : side.studies) {
     for (const Row& row : study.rows) {
       for (const Run& run : row.runs) {
-        if (run.kind == "measured") machines.push_back(run.machine);
+        if (run->kind == "measured") machines.push_back(run.machine);
       }
     }
   }

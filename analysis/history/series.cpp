@@ -32,8 +32,8 @@ OptionalValue compute_mean(const Runs& runs, const RunFact& fact) {
 OptionalValue mean_accuracy(const Runs& runs) {
   double sum = 0, count = 0;
   for (const Run* run : runs) {
-    if (!run->test_accuracy) continue;
-    sum += *run->test_accuracy;
+    if (!run->test_accuracy()) continue;
+    sum += *run->test_accuracy();
     ++count;
   }
   return count > 0 ? OptionalValue(sum / count) : OptionalValue();
@@ -42,15 +42,16 @@ OptionalValue mean_accuracy(const Runs& runs) {
 OptionalValue exposed_share(const Runs& runs) {
   double waits = 0, steps = 0;
   for (const Run* run : runs) {
-    waits += run->phase_communication;
-    steps += run->phase_step;
+    waits += run->phase_sum.communication;
+    steps += run->phase_sum.step;
   }
-  return steps > 0 && runs.front()->gpus > 1 ? OptionalValue(waits / steps) : OptionalValue();
+  return steps > 0 && runs.front()->record->layout.gpus > 1 ? OptionalValue(waits / steps)
+                                                            : OptionalValue();
 }
 
 OptionalValue measure_cost(const Runs& runs, bool rates) {
   const OptionalValue mean =
-      compute_mean(runs, rates ? &Run::samples_per_second : &Run::fit_seconds);
+      compute_mean(runs, rates ? RunFact(&Run::samples_per_second) : &Run::fit_seconds);
   return rates && mean ? OptionalValue(1 / *mean) : mean;
 }
 
@@ -63,9 +64,10 @@ ByUnit units_of_row(const Row& row) {
   ByUnit units;
   for (const Run& run : row.runs) {
     if (!counts(run)) continue;
-    std::string key = run.session.empty() ? run.started_at.substr(0, 10) : run.session;
-    add_to_key(key, run.build);
-    add_to_key(key, run.record->provenance.libraries);
+    std::string key =
+        run->session.empty() ? run->provenance.started_at.substr(0, 10) : run->session;
+    add_to_key(key, run->build());
+    add_to_key(key, run->provenance.libraries);
     units[key].push_back(&run);
   }
   return units;
@@ -74,17 +76,17 @@ ByUnit units_of_row(const Row& row) {
 OptionalValue day_of_unit(const Runs& runs) {
   OptionalValue first;
   for (const Run* run : runs) {
-    OptionalValue day = parse_day(run->started_at);
-    if (!day) day = parse_day(run->session);
+    OptionalValue day = parse_day(run->record->provenance.started_at);
+    if (!day) day = parse_day(run->record->session);
     if (day) first = std::min(first.value_or(*day), *day);
   }
   return first;
 }
 
 HistorySession make_session(const Runs& runs, double day, double value) {
-  HistorySession session{runs.front()->session, day, value, runs.size(), 0, {}, {}};
+  HistorySession session{runs.front()->record->session, day, value, runs.size(), 0, {}, {}};
   for (const Run* run : runs) {
-    session.busy += run->busy.value_or(false) ? 1 : 0;
+    session.busy += run->is_busy() ? 1 : 0;
     const auto& hosts = run->record->provenance.hosts;
     session.hosts.insert(hosts.begin(), hosts.end());
   }
@@ -139,7 +141,7 @@ class SeriesMaker {
   }
 
   OptionalValue compute_speed_up(std::size_t i, const ByUnit::value_type& unit) const {
-    if (!comparison_.speed_ups[i] || study_.rows[i].first().gpus == 1) return {};
+    if (!comparison_.speed_ups[i] || study_.rows[i].first()->layout.gpus == 1) return {};
     const ByUnit& bases = units_[comparison_.speed_ups[i]->base];
     const auto base = bases.find(unit.first);
     if (base == bases.end()) return {};
@@ -172,15 +174,15 @@ class SeriesMaker {
     if (!speed_up) return {};
     if (metric == HistoryMetric::speed_up) return speed_up;
     const SpeedUp& known = *comparison_.speed_ups[i];
-    const double gpus = study_.rows[i].first().gpus;
-    const double base_gpus = study_.rows[known.base].first().gpus;
+    const double gpus = study_.rows[i].first()->layout.gpus;
+    const double base_gpus = study_.rows[known.base].first()->layout.gpus;
     if (metric == HistoryMetric::efficiency) return *speed_up * base_gpus / gpus;
     return known.karp_flatt ? OptionalValue(karp_flatt(*speed_up, gpus)) : OptionalValue();
   }
 
   void add(std::size_t i, HistoryMetric metric, const std::string& name) {
     const Run& first = study_.rows[i].first();
-    HistorySeries series{name, metric, first.gpus, first.nodes, {}};
+    HistorySeries series{name, metric, first->layout.gpus, first->layout.nodes, {}};
     for (const auto& unit : units_[i]) {
       const OptionalValue value = measure_value(i, metric, unit);
       if (!value) continue;

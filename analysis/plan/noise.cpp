@@ -120,21 +120,22 @@ class NoiseMaker {
  private:
   void add(const Record& record, const Side& side) {
     const Run run = make_run(record);
-    const bool is_run = run.kind != "collective" && run.kind != "predicted" && !run.control;
+    const bool is_run = run->kind != "collective" && run->kind != "predicted" && !run->control;
     const std::string name = subject_name(record);
     if (!is_run || !record->completed() || run.tainted() || side.find(name) == nullptr) return;
-    if (!run.fit_seconds && !run.samples_per_second) return;
-    noise_.is_of_published = noise_.is_of_published || run.kind != "measured";
+    if (!run->timing.fit_seconds && !run.samples_per_second) return;
+    noise_.is_of_published = noise_.is_of_published || run->kind != "measured";
     PointNoise& point = noise_.points[name];
-    const auto hours = run.replicas_are_cores ? core_hours(run) : gpu_hours(run);
+    const auto hours = run.replicas_are_cores() ? core_hours(run) : gpu_hours(run);
     if (hours) {
       const auto n = static_cast<double>(point.runs);
       point.hours = (point.hours.value_or(0) * n + *hours) / (n + 1);
     }
     ++point.runs;
-    PilotRun one{name, name + "|" + record->identity, run.session, record->hosts(), run.round, 0,
+    PilotRun one{name, name + "|" + record->identity, run->session, record->hosts(), run->round, 0,
                  0};
-    one.value = std::log(run.fit_seconds ? *run.fit_seconds : 1 / *run.samples_per_second);
+    one.value =
+        std::log(run->timing.fit_seconds ? *run->timing.fit_seconds : 1 / *run.samples_per_second);
     all_.push_back(one);
     add_scatter(run);
   }
@@ -163,11 +164,12 @@ class NoiseMaker {
 
   // Of the slowest rank, from its quantiles, as if normal.
   void add_scatter(const Run& run) {
-    for (const StepQuantiles& rank : run.record->timing.step_seconds) {
-      if (!rank.p05 || !rank.p50 || !rank.p95 || !run.steps || *run.steps < 1) continue;
+    for (const StepQuantiles& rank : run->timing.step_seconds) {
+      const auto& steps = run->throughput.steps;
+      if (!rank.p05 || !rank.p50 || !rank.p95 || !steps || *steps < 1) continue;
       const double sd = (*rank.p95 - *rank.p05) / (2 * 1.645) / *rank.p50;
       scatter_.sum += sd * sd;
-      of_run_.sum += sd * sd / *run.steps;
+      of_run_.sum += sd * sd / *steps;
       ++scatter_.count;
       ++of_run_.count;
       break;

@@ -35,10 +35,13 @@ struct Setting {
 using BackendRows = std::map<Setting, std::map<std::string, const RowFacts*>>;
 
 Setting make_setting(const Study& study, const Run& run) {
-  Setting setting{
-      run.system, {}, run.gpus, run.cpus_per_replica().value_or(0), run.nodes.value_or(0)};
+  Setting setting{run.system,
+                  {},
+                  run->layout.gpus,
+                  run.cpus_per_replica().value_or(0),
+                  run->layout.nodes.value_or(0)};
   for (const std::string& axis : study.axes) {
-    setting.axes.push_back(axis + " " + run.parameters.text(axis).value_or("-"));
+    setting.axes.push_back(axis + " " + run->parameters.text(axis).value_or("-"));
   }
   return setting;
 }
@@ -48,7 +51,7 @@ BackendRows group_settings(const PlotSource& source) {
   BackendRows settings;
   for (const RowFacts& row : source.facts) {
     const Run& run = row.run();
-    if (run.kind != "measured" || run.gpus == 1 || !row.samples_per_second) continue;
+    if (run->kind != "measured" || run->layout.gpus == 1 || !row.samples_per_second) continue;
     settings[make_setting(source.study, run)].emplace(run.backend, &row);
   }
   std::erase_if(settings, [](const auto& setting) { return setting.second.size() < 2; });

@@ -16,34 +16,34 @@ constexpr std::size_t kMostPoints = 24;
 
 struct Phase {
   const char* name;
-  double Run::*seconds;
+  double PhaseSeconds::*seconds;
 };
 
 // As they follow each other in a step.
-constexpr Phase kPhases[] = {{"waiting for input", &Run::phase_input},
-                             {"forward", &Run::phase_forward},
-                             {"backward", &Run::phase_backward},
-                             {"communication (exposed)", &Run::phase_communication},
-                             {"update", &Run::phase_update},
-                             {"other", &Run::phase_other}};
+constexpr Phase kPhases[] = {{"waiting for input", &PhaseSeconds::input},
+                             {"forward", &PhaseSeconds::forward},
+                             {"backward", &PhaseSeconds::backward},
+                             {"communication (exposed)", &PhaseSeconds::communication},
+                             {"update", &PhaseSeconds::update},
+                             {"other", &PhaseSeconds::other}};
 
 // Steps of all ranks and runs; 0 where their phases are not known.
 double count_steps(const Row& row) {
   double steps = 0;
-  for (const Run& run : row.runs) steps += run.phase_ranks * run.steps.value_or(0);
+  for (const Run& run : row.runs) steps += run.phase_ranks * run->throughput.steps.value_or(0);
   return steps;
 }
 
-double total_seconds(const Row& row, double Run::*phase) {
+double total_seconds(const Row& row, double PhaseSeconds::*phase) {
   double seconds = 0;
   for (const Run& run : row.runs) {
-    if (run.steps) seconds += run.*phase;
+    if (run->throughput.steps) seconds += run.phase_sum.*phase;
   }
   return seconds;
 }
 
 bool has_phases(const Row& row) {
-  return count_steps(row) > 0 && total_seconds(row, &Run::phase_step) > 0;
+  return count_steps(row) > 0 && total_seconds(row, &PhaseSeconds::step) > 0;
 }
 
 // All, or where they are too many the fastest of each size.
@@ -75,7 +75,7 @@ std::vector<Plot> breakdown_plots(const PlotSource& source) {
   bars.groups = point_names(source.study, rows);
   for (const Row* row : rows) {
     const double steps = count_steps(*row);
-    const double ms = steps > 0 ? 1e3 * total_seconds(*row, &Run::phase_step) / steps : 0;
+    const double ms = steps > 0 ? 1e3 * total_seconds(*row, &PhaseSeconds::step) / steps : 0;
     bars.notes.push_back(row->gap.empty() ? fmt::format("{:.3g} ms", ms) : row->gap);
   }
   for (const Phase& phase : kPhases) {

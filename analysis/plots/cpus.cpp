@@ -34,9 +34,9 @@ std::map<MapKey, Cells> grouped(const PlotSource& source) {
     const Run& run = row.run();
     const auto cpus = run.matched_cpus();
     if (!cpus) continue;
-    Cells& cells = groups[{run.kind, run.system, run.backend}];
+    Cells& cells = groups[{run->kind, run.system, run.backend}];
     const double cost = measure_cost(row, source.comparison.rates);
-    const auto [it, first] = cells.cost[run.gpus].emplace(*cpus, cost);
+    const auto [it, first] = cells.cost[run->layout.gpus].emplace(*cpus, cost);
     if (!first) it->second = std::min(it->second, cost);
     cells.cpus.insert(*cpus);
   }

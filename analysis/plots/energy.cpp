@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 std::string series_name(const ScalingSeries& series, const PlotSource& source) {
-  return series.name.empty() ? source.facts.front().run().kind : series.name;
+  return series.name.empty() ? source.facts.front().run()->kind : series.name;
 }
 
 // The row of a size with the most samples per joule.

@@ -14,9 +14,14 @@ namespace {
 constexpr std::size_t kMostEpochSeries = 8, kMostAside = 6;
 constexpr double kMostSpreadOnALinearAxis = 12;  // the slowest epoch over the fastest
 
+// None where an epoch of a run took no time.
 std::size_t count_epochs(const Row& row) {
-  std::size_t least = row.first().epoch_seconds.size();
-  for (const Run& run : row.runs) least = std::min(least, run.epoch_seconds.size());
+  std::size_t least = row.first()->timing.epoch_seconds.size();
+  for (const Run& run : row.runs) {
+    const std::vector<double>& all = run->timing.epoch_seconds;
+    if (std::ranges::any_of(all, [](double seconds) { return !(seconds > 0); })) return 0;
+    least = std::min(least, all.size());
+  }
   return least;
 }
 
@@ -24,7 +29,8 @@ PlotSeries make_series(const Row& row, const std::string& name) {
   PlotSeries series{name, {}};
   for (std::size_t epoch = 0; epoch < count_epochs(row); ++epoch) {
     const Estimate mean = geometric_mean(
-        unit_values(row, [&](const Run& run) { return std::optional(run.epoch_seconds[epoch]); }),
+        unit_values(
+            row, [&](const Run& run) { return std::optional(run->timing.epoch_seconds[epoch]); }),
         find_stopping(row));
     series.points.push_back(
         {static_cast<double>(epoch + 1), mean.value, row.tainted ? std::nullopt : mean.interval});
@@ -62,8 +68,9 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
     if (source.comparison.best_of_size[i] && count_epochs(row) > 1) rows.push_back(&row);
   }
   if (rows.empty()) return {};
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row* a, const Row* b) { return a->first().gpus < b->first().gpus; });
+  std::stable_sort(rows.begin(), rows.end(), [](const Row* a, const Row* b) {
+    return a->first()->layout.gpus < b->first()->layout.gpus;
+  });
   if (rows.size() > kMostEpochSeries) rows.resize(kMostEpochSeries);
   const std::vector<std::string> names = point_names(source.study, rows);
   Lines lines;

@@ -44,7 +44,7 @@ using AxisValue = std::pair<double, std::string>;  // by size; words by their pl
 std::vector<AxisValue> list_values(const PlotSource& source, const std::string& axis) {
   std::vector<std::string> texts;
   for (const RowFacts& row : source.facts) {
-    const auto text = row.run().parameters.text(axis);
+    const auto text = row.run()->parameters.text(axis);
     if (text && std::find(texts.begin(), texts.end(), *text) == texts.end()) texts.push_back(*text);
   }
   std::vector<AxisValue> values;
@@ -84,7 +84,7 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
   std::map<std::string, PlotSeries> lines;
   for (std::size_t i = 0; i < source.facts.size(); ++i) {
     const RowFacts& row = source.facts[i];
-    const auto text = row.run().parameters.text(axis);
+    const auto text = row.run()->parameters.text(axis);
     const auto& measure = find_measure(source, row);
     const auto value = std::find_if(values.begin(), values.end(),
                                     [&](const AxisValue& each) { return text == each.second; });

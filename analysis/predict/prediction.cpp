@@ -26,7 +26,7 @@ double log_standard_error(const Estimate& mean) {
 
 std::vector<int> list_sizes(const std::vector<const Row*>& rows) {
   std::vector<int> sizes;
-  for (const Row* row : rows) sizes.push_back(row->first().gpus);
+  for (const Row* row : rows) sizes.push_back(row->first()->layout.gpus);
   return sizes;
 }
 
@@ -38,8 +38,9 @@ std::optional<double> replicas_a_node(const std::vector<const Row*>& rows) {
     const Run& run = row->first();
     const auto cpus = run.cpus_per_replica();
     std::optional<double> here;
-    if (run.nodes && *run.nodes > 1) here = std::ceil(static_cast<double>(run.gpus) / *run.nodes);
-    if (!here && run.replicas_are_cores && run.machine.cpus > 0 && cpus && *cpus > 0) {
+    if (run->layout.nodes && *run->layout.nodes > 1)
+      here = std::ceil(static_cast<double>(run->layout.gpus) / *run->layout.nodes);
+    if (!here && run.replicas_are_cores() && run.machine.cpus > 0 && cpus && *cpus > 0) {
       here = std::max(std::floor(run.machine.cpus / *cpus), 1.0);
     }
     if (here) most = std::max(most.value_or(0), *here);
@@ -52,7 +53,7 @@ class SeriesPrediction {
   SeriesPrediction(const Study& study, const RowSeries& series, bool rates,
                    const std::vector<Run>& collectives, const PredictOptions& options)
       : study_(study), rows_(series.rows), collectives_(collectives), options_(options) {
-    it_.kind = rows_.front()->first().kind;
+    it_.kind = rows_.front()->first()->kind;
     it_.rates = rates;
     it_.scaling = study.scaling;
     it_.replicas_are_cores = study.replicas_are_cores;
@@ -60,9 +61,10 @@ class SeriesPrediction {
     for (const Row* row : rows_) {
       const Estimate cost = mean_cost(*row, rates);
       noise_ = std::max(noise_, log_standard_error(cost));
-      const double replicas = row->first().gpus;
+      const double replicas = row->first()->layout.gpus;
       costs_.push_back({replicas, cost.value * replicas});
-      it_.sizes.push_back({row->first().gpus, row->first().nodes, false, to_value(cost), ""});
+      it_.sizes.push_back(
+          {row->first()->layout.gpus, row->first()->layout.nodes, false, to_value(cost), ""});
     }
     note_quality();
   }
@@ -94,12 +96,13 @@ class SeriesPrediction {
   void note_quality() {
     std::vector<std::string> worse;
     for (const Row* row : rows_) {
-      if (quality_lost(*rows_.front(), *row)) worse.push_back(std::to_string(row->first().gpus));
+      if (quality_lost(*rows_.front(), *row))
+        worse.push_back(std::to_string(row->first()->layout.gpus));
     }
     if (worse.empty()) return;
     it_.warnings.push_back(
         fmt::format("measured sizes that trained worse than {}: {}; larger sizes may, too",
-                    counted(rows_.front()->first().gpus, "replica"), join(worse, ", ")));
+                    counted(rows_.front()->first()->layout.gpus, "replica"), join(worse, ", ")));
   }
 
   // A cost is the seconds of the run, or of a sample.
@@ -151,7 +154,7 @@ class SeriesPrediction {
     result.why_not = replay_->why_not();
     if (!result.why_not.empty()) return result;
     result.notes = replay_->notes();
-    if (!it_.rates && !replay_->at(rows_.back()->first().gpus).fit_seconds) {
+    if (!it_.rates && !replay_->at(rows_.back()->first()->layout.gpus).fit_seconds) {
       result.why_not = "the replay has a step only, not the time of a run";
       return result;
     }
@@ -164,7 +167,7 @@ class SeriesPrediction {
       result.no_held_out = smaller.why_not();
       return result;
     }
-    const int last = rows_.back()->first().gpus;
+    const int last = rows_.back()->first()->layout.gpus;
     const double measured = it_.sizes.back().value.value;
     const ReplayedStep step = smaller.at(last);
     if (!it_.rates && !step.fit_seconds) {
@@ -235,7 +238,7 @@ class SeriesPrediction {
 
   // What records know of levels: nodes. A described network may know more.
   std::string beyond(int gpus) const {
-    const int largest = rows_.back()->first().gpus;
+    const int largest = rows_.back()->first()->layout.gpus;
     if (gpus <= largest) return "";
     if (options_.network) {
       const int level = options_.network->highest_level(gpus);
@@ -243,7 +246,7 @@ class SeriesPrediction {
       return options_.network->levels[static_cast<std::size_t>(level)].name;
     }
     const bool crossed = std::ranges::any_of(
-        rows_, [](const Row* row) { return row->first().nodes.value_or(1) > 1; });
+        rows_, [](const Row* row) { return row->first()->layout.nodes.value_or(1) > 1; });
     if (crossed) return "";
     if (const auto nodes = count_nodes(gpus)) return *nodes > 1 ? "node" : "";
     return "node?";
@@ -299,7 +302,7 @@ std::vector<Prediction> predict(const StoreContent& content, const PredictOption
     const std::vector<RowSeries> series = make_row_series(study, comparison);
     for (RowSeries each : series) {
       std::erase_if(each.rows, [&](const Row* row) {
-        return options.up_to && row->first().gpus > *options.up_to;
+        return options.up_to && row->first()->layout.gpus > *options.up_to;
       });
       if (each.rows.empty()) continue;
       Prediction one = SeriesPrediction(study, each, comparison.rates, collectives, options).make();

@@ -109,10 +109,10 @@ struct Replay::Facts {
       for (const Run& run : row->runs) {
         auto steps = find_steps(run);
         if (!steps) continue;
-        MeasuredSize& size = sizes[run.gpus];
-        size.gpus = run.gpus;
-        size.nodes = run.nodes.value_or(1);
-        size.batch = run.record->plan.global_batch.value_or(run.gpus) / run.gpus;
+        MeasuredSize& size = sizes[run->layout.gpus];
+        size.gpus = run->layout.gpus;
+        size.nodes = run->layout.nodes.value_or(1);
+        size.batch = run->plan.global_batch.value_or(run->layout.gpus) / run->layout.gpus;
         size.runs.push_back({&run, std::move(*steps)});
       }
     }
@@ -244,8 +244,8 @@ struct Replay::Facts {
     }
     if (largest().nodes > 1) return "";
     const Run& run = *largest().runs.front().run;
-    const auto cpus = run.record->provenance.machine.cpus;
-    const bool fits = run.replicas_are_cores && cpus && run.cpus_per_replica() &&
+    const auto cpus = run->provenance.machine.cpus;
+    const bool fits = run.replicas_are_cores() && cpus && run.cpus_per_replica() &&
                       gpus * *run.cpus_per_replica() <= static_cast<double>(*cpus);
     return fits ? "" : "node";
   }
@@ -254,14 +254,14 @@ struct Replay::Facts {
   std::optional<double> outside() const {
     double sum = 0;
     for (const MeasuredRun& each : largest().runs) {
-      if (!each.run->fit_seconds || !each.run->steps) return std::nullopt;
-      sum += *each.run->fit_seconds - *each.run->steps * each.steps.step_seconds;
+      if (!each.run->fit_seconds() || !each.run->steps()) return std::nullopt;
+      sum += *each.run->fit_seconds() - *each.run->steps() * each.steps.step_seconds;
     }
     return std::max(0.0, sum / static_cast<double>(largest().runs.size()));
   }
 
   double steps_at(int gpus) const {
-    const double steps = largest().runs.front().run->steps.value_or(0);
+    const double steps = largest().runs.front().run->steps().value_or(0);
     const bool divided =
         sources.scaling == Scaling::fixed_epochs || sources.scaling == Scaling::to_goal;
     return divided ? std::ceil(steps * largest().gpus / gpus - 1e-9) : steps;

@@ -185,12 +185,12 @@ double wire_factor(const RunRecord& record, const std::string& precision) {
 
 std::vector<SumSample> sums_in(const Run& run) {
   std::vector<SumSample> samples;
-  const auto& facts = run.record->collective;
+  const auto& facts = run->collective;
   if (!facts || (!facts->operation.empty() && facts->operation != "all_reduce")) return samples;
   const double factor = wire_factor(*run.record);
   for (const CollectiveRow& row : facts->rows) {
-    samples.push_back({static_cast<double>(row.bytes) * factor, 1, run.record->layout.gpus,
-                       run.record->layout.nodes.value_or(1), row.seconds});
+    samples.push_back({static_cast<double>(row.bytes) * factor, 1, run->layout.gpus,
+                       run->layout.nodes.value_or(1), row.seconds});
   }
   return samples;
 }

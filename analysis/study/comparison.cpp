@@ -21,7 +21,7 @@ namespace {
 
 // What is compared: seconds, or seconds per sample.
 double cost(const Run& run, bool rates) {
-  return rates ? 1 / *run.samples_per_second : *run.fit_seconds;
+  return rates ? 1 / *run.samples_per_second : *run->timing.fit_seconds;
 }
 
 std::vector<double> costs(const Row& row, bool rates) {
@@ -30,19 +30,19 @@ std::vector<double> costs(const Row& row, bool rates) {
 
 // The name of the CPUs by which rows are matched.
 const char* cpus_name(const Run& run) {
-  return run.replicas_are_cores ? "cpus_per_replica" : "cpus_per_task";
+  return run.replicas_are_cores() ? "cpus_per_replica" : "cpus_per_task";
 }
 
 // Of what differing() names; empty: the run has none.
 std::string setting_text(const Run& run, const std::string& axis) {
-  if (axis == "gpus") return std::to_string(run.gpus);
-  if (axis == "nodes") return run.nodes ? std::to_string(*run.nodes) : "";
+  if (axis == "gpus") return std::to_string(run->layout.gpus);
+  if (axis == "nodes") return run->layout.nodes ? std::to_string(*run->layout.nodes) : "";
   if (axis == "backend") return run.backend;
   if (axis == cpus_name(run)) {
     const auto cpus = run.matched_cpus();
     return cpus ? fmt::format("{:g}", *cpus) : "";
   }
-  return run.parameters.text(axis).value_or("");
+  return run->parameters.text(axis).value_or("");
 }
 
 bool has_setting(const Run& run, const Base& base) {
@@ -95,13 +95,13 @@ class Comparer {
     }
     const bool by_setting = result_.base.kind == Base::setting;
     if (by_setting && has_setting(run, result_.base)) settings_.emplace(setting_key(run), i);
-    if (run.gpus != 1) return;
+    if (run->layout.gpus != 1) return;
     singles_.push_back(i);
     first_single_.emplace(matched_key(run, run.backend), i);
-    const auto [best, first] = best_single_.emplace(std::pair(run.kind, run.system), i);
+    const auto [best, first] = best_single_.emplace(std::pair(run->kind, run.system), i);
     if (!first && better(i, best->second)) best->second = i;
     for (const auto& [name, value] : matched_by(run)) {
-      values_of_singles_[{run.kind, run.system, name}].insert(value);
+      values_of_singles_[{run->kind, run.system, name}].insert(value);
     }
   }
 
@@ -111,7 +111,7 @@ class Comparer {
     const Run* without = nullptr;
     for (const Row& row : study_.rows) {
       for (const Run& run : row.runs) {
-        needed = needed || !run.fit_seconds;
+        needed = needed || !run->timing.fit_seconds;
         if (!run.samples_per_second) without = &run;
       }
     }
@@ -138,7 +138,7 @@ class Comparer {
   }
 
   bool same_system(const Run& a, const Run& b) const {
-    return a.kind == b.kind && a.system == b.system;
+    return a->kind == b->kind && a.system == b.system;
   }
 
   void mark_best() {
@@ -146,7 +146,7 @@ class Comparer {
     for (std::size_t i = 0; i < study_.rows.size(); ++i) {
       if (!reached_goal(study_.rows[i]) || spared_[i]) continue;
       const Run& run = run_of_row(i);
-      const auto [it, first] = best.emplace(std::tuple(run.kind, run.system, run.gpus), i);
+      const auto [it, first] = best.emplace(std::tuple(run->kind, run.system, run->layout.gpus), i);
       if (!first && better(i, it->second)) it->second = i;
     }
     result_.best_of_size.assign(study_.rows.size(), false);
@@ -169,7 +169,7 @@ class Comparer {
   std::string setting_key(const Run& run) const {
     const std::string& axis = result_.base.axis;
     std::string key;
-    add_to_key(key, run.kind);
+    add_to_key(key, run->kind);
     add_to_key(key, run.system);
     const auto add = [&](const std::string& name) {
       if (name != axis) add_to_key(key, setting_text(run, name));
@@ -187,7 +187,7 @@ class Comparer {
 
   std::optional<std::size_t> best_base(std::size_t i) const {
     const Run& run = run_of_row(i);
-    const auto found = best_single_.find({run.kind, run.system});
+    const auto found = best_single_.find({run->kind, run.system});
     return found == best_single_.end() ? std::nullopt : std::optional(found->second);
   }
 
@@ -195,10 +195,10 @@ class Comparer {
   std::string matched_key(const Run& run, const std::string& backend) const {
     const auto cpus = run.matched_cpus();
     std::string key =
-        fmt::format("{} {} ", run.replicas_are_cores, cpus ? fmt::format("{:a}", *cpus) : "-");
-    for (const std::string* part : {&run.kind, &run.system, &backend}) add_to_key(key, *part);
+        fmt::format("{} {} ", run.replicas_are_cores(), cpus ? fmt::format("{:a}", *cpus) : "-");
+    for (const std::string* part : {&run->kind, &run.system, &backend}) add_to_key(key, *part);
     for (const std::string& axis : study_.axes) {
-      const auto text = run.parameters.text(axis);
+      const auto text = run->parameters.text(axis);
       key += text ? "=" : "-";
       add_to_key(key, text.value_or(""));
     }
@@ -211,7 +211,7 @@ class Comparer {
 
   std::optional<std::size_t> matched_base(std::size_t i) {
     const Run& run = run_of_row(i);
-    if (run.gpus == 1) return i;
+    if (run->layout.gpus == 1) return i;
     const auto own = first_single_.find(matched_key(run, run.backend));
     if (own != first_single_.end()) return own->second;
     const auto lone = first_single_.find(matched_key(run, lone_backend()));
@@ -224,7 +224,7 @@ class Comparer {
   std::vector<std::pair<std::string, std::string>> matched_by(const Run& run) const {
     std::vector<std::pair<std::string, std::string>> by;
     if (const auto cpus = run.matched_cpus()) {
-      by.emplace_back(run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task",
+      by.emplace_back(run.replicas_are_cores() ? "CPUs per replica" : "cpus-per-task",
                       fmt::format("{:g}", *cpus));
     }
     for (const std::string& axis : study_.axes) by.emplace_back(axis, setting_text(run, axis));
@@ -239,7 +239,7 @@ class Comparer {
     for (const auto& [name, value] : matched_by(run)) {
       const std::string text = value.empty() ? "no " + name : name + " " + value;
       bool same = false, differs = false;
-      const auto known = values_of_singles_.find({run.kind, run.system, name});
+      const auto known = values_of_singles_.find({run->kind, run.system, name});
       if (known != values_of_singles_.end()) {
         const std::set<std::string>& values = known->second;
         const bool lone = name == "backend" && value != lone_backend();
@@ -261,8 +261,9 @@ class Comparer {
       const bool is_base =
           result_.base.kind == Base::setting
               ? has_setting(base, result_.base) && setting_key(base) == setting_key(run)
-          : result_.base.kind == Base::best ? base.gpus == 1 && same_system(base, run)
-                                            : base.gpus == 1 && matches(base, run, run.backend);
+          : result_.base.kind == Base::best
+              ? base->layout.gpus == 1 && same_system(base, run)
+              : base->layout.gpus == 1 && matches(base, run, run.backend);
       if (!is_base) continue;
       const auto missed = std::count_if(row.runs.begin(), row.runs.end(),
                                         [](const Run& each) { return !each.goal_reached; });
@@ -294,12 +295,12 @@ class Comparer {
     if (!run.backend.empty()) row += (row.empty() ? "" : ", ") + run.backend;
     if (row.empty()) row = "this study";
     auto& sizes = missing_[{why_missing(i), row}];
-    const std::string size = std::to_string(run.gpus);
+    const std::string size = std::to_string(run->layout.gpus);
     if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
   }
 
   SpeedUp speed_up(std::size_t base, std::size_t i) const {
-    const int replicas = run_of_row(i).gpus;
+    const int replicas = run_of_row(i)->layout.gpus;
     SpeedUp result;
     result.base = base;
     if (base == i) {
@@ -308,7 +309,7 @@ class Comparer {
       result.ratio = compute_ratio(study_.rows[base], study_.rows[i], result_.rates);
       if (!spared_[i]) result.lost = quality_lost(study_.rows[base], study_.rows[i]);
     }
-    const int base_replicas = run_of_row(base).gpus;
+    const int base_replicas = run_of_row(base)->layout.gpus;
     const bool is_setting = result_.base.kind == Base::setting;
     if (!is_setting || base_replicas != replicas) {
       result.efficiency = result.ratio.estimate.value * base_replicas / replicas;
@@ -351,7 +352,7 @@ std::vector<double> unit_values(const Row& row,
     const auto one = value(run);
     if (!one) continue;
     values.push_back(*one);
-    auto& [sum, count] = sessions[run.session];
+    auto& [sum, count] = sessions[run->session];
     sum += std::log(*one);
     ++count;
   }

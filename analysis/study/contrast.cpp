@@ -92,10 +92,10 @@ RowValues collect_values(const Row& row,
   std::map<std::string, std::vector<Values>> sessions;
   for (const Run& run : row.runs) {
     if (row.pooled) {
-      sessions[run.session].push_back(quantities(run));
+      sessions[run->session].push_back(quantities(run));
     } else {
       result.values.push_back(quantities(run));
-      result.units.emplace_back(run.session, run.round);
+      result.units.emplace_back(run->session, run->round);
     }
   }
   for (const auto& [session, values] : sessions) {
@@ -107,7 +107,7 @@ RowValues collect_values(const Row& row,
 
 RowValues log_costs(const Row& row, bool rates) {
   return collect_values(row, [rates](const Run& run) {
-    return Values{rates ? -std::log(*run.samples_per_second) : std::log(*run.fit_seconds)};
+    return Values{rates ? -std::log(*run.samples_per_second) : std::log(*run->timing.fit_seconds)};
   });
 }
 
@@ -116,8 +116,8 @@ RowValues log_values(const Row& row, const RunFact& fact) {
 }
 
 Stopping find_stopping(const Row& row) {
-  const bool any =
-      std::any_of(row.runs.begin(), row.runs.end(), [](const Run& run) { return run.sequential; });
+  const bool any = std::any_of(row.runs.begin(), row.runs.end(),
+                               [](const Run& run) { return run->flags.sequential; });
   return any && !row.pooled ? Stopping::by_results : Stopping::fixed;
 }
 

@@ -52,11 +52,11 @@ std::string_view without_brand(std::string_view gpu) {
 
 // Without those that are not known; at least the training.
 std::optional<double> seconds_held(const Run& run) {
-  const Timing& timing = run.record->timing;
-  const auto& program = run.record->provenance.program;
+  const Timing& timing = run->timing;
+  const auto& program = run->provenance.program;
   if (program && program->seconds) return program->seconds;
-  if (!run.fit_seconds) return std::nullopt;
-  return *run.fit_seconds + timing.setup_seconds.value_or(0) +
+  if (!run->timing.fit_seconds) return std::nullopt;
+  return *run->timing.fit_seconds + timing.setup_seconds.value_or(0) +
          timing.evaluation_seconds.value_or(0) + timing.checkpoint_seconds.value_or(0) +
          timing.events_seconds.value_or(0) + timing.consistency_seconds.value_or(0);
 }
@@ -70,13 +70,13 @@ std::optional<double> compute_hours(const Run& run, std::optional<double> units)
 // Of the run's samples at its rate; a second of them where their number is not known.
 std::optional<double> seconds_at_rate(const Run& run) {
   if (!run.samples_per_second || *run.samples_per_second <= 0) return std::nullopt;
-  return run.samples ? *run.samples / *run.samples_per_second : 1;
+  return run->throughput.samples ? *run->throughput.samples / *run.samples_per_second : 1;
 }
 
 std::optional<double> replica_operations(const Run& run, std::optional<double> per_second) {
   const auto seconds = seconds_at_rate(run);
   if (!seconds || !per_second || *per_second <= 0) return std::nullopt;
-  return *per_second * *seconds * run.gpus;
+  return *per_second * *seconds * run->layout.gpus;
 }
 
 }  // namespace
@@ -96,28 +96,29 @@ std::optional<double> sum_over_nodes(std::string_view folded) {
 }
 
 std::optional<double> gpu_hours(const Run& run) {
-  if (run.replicas_are_cores) return std::nullopt;
-  double gpus = run.gpus;
-  const auto& job = run.record->provenance.allocation;
+  if (run.replicas_are_cores()) return std::nullopt;
+  double gpus = run->layout.gpus;
+  const auto& job = run->provenance.allocation;
   if (job && !job->gpus.empty()) {  // of this node: "0,1"
     const auto here = static_cast<double>(split(job->gpus, ',').size());
-    gpus = std::max(gpus, here * run.nodes.value_or(1));
+    gpus = std::max(gpus, here * run->layout.nodes.value_or(1));
   }
   return compute_hours(run, gpus);
 }
 
 std::optional<double> core_hours(const Run& run) {
-  const auto& job = run.record->provenance.allocation;
+  const auto& job = run->provenance.allocation;
   if (job && !job->cpus_per_node.empty()) {
     if (const auto cores = sum_over_nodes(job->cpus_per_node)) return compute_hours(run, cores);
   }
-  if (!run.cpus_per_task) return std::nullopt;
-  return compute_hours(run, static_cast<double>(*run.cpus_per_task) * run.ntasks.value_or(1));
+  if (!run->layout.cpus_per_task) return std::nullopt;
+  return compute_hours(
+      run, static_cast<double>(*run->layout.cpus_per_task) * run->layout.ntasks.value_or(1));
 }
 
 std::optional<double> gpu_memory(const Run& run) {
   std::optional<double> most;
-  for (const GpuFacts& gpu : run.record->gpus) {
+  for (const GpuFacts& gpu : run->gpus) {
     if (!gpu.memory_bytes) continue;
     most = std::max(most.value_or(0), static_cast<double>(*gpu.memory_bytes));
   }
@@ -125,19 +126,20 @@ std::optional<double> gpu_memory(const Run& run) {
 }
 
 std::optional<double> node_memory(const Run& run) {
-  const auto& bytes = run.record->provenance.machine_load.peak_memory_bytes;
-  return bytes ? std::optional(static_cast<double>(*bytes) / run.nodes.value_or(1)) : std::nullopt;
+  const auto& bytes = run->provenance.machine_load.peak_memory_bytes;
+  return bytes ? std::optional(static_cast<double>(*bytes) / run->layout.nodes.value_or(1))
+               : std::nullopt;
 }
 
 std::optional<double> model_operations(const Run& run) {
-  const auto& flops = run.record->plan.flops_per_sample;
+  const auto& flops = run->plan.flops_per_sample;
   const auto seconds = seconds_at_rate(run);
   if (!flops || !seconds) return std::nullopt;
   return *flops * *run.samples_per_second * *seconds;
 }
 
 std::optional<double> probe_operations(const Run& run) {
-  return replica_operations(run, run.record->probe.flops_per_second);
+  return replica_operations(run, run->probe.flops_per_second);
 }
 
 std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view precision) {
@@ -152,8 +154,8 @@ std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view pre
 }
 
 std::optional<double> data_sheet_operations(const Run& run) {
-  if (run.record->gpus.empty()) return std::nullopt;
-  return replica_operations(run, data_sheet_peak(run.record->gpus.front().name, run.precision));
+  if (run->gpus.empty()) return std::nullopt;
+  return replica_operations(run, data_sheet_peak(run->gpus.front().name, run.precision));
 }
 
 namespace {
@@ -172,7 +174,7 @@ RunSums sum_runs(const Row& row, const RunFact& above, const RunFact& below) {
   for (const Run& run : row.runs) {
     const auto a = above(run), b = below(run);
     if (!a || !b) continue;
-    const auto [session, is_new] = sessions.emplace(run.session, result.above.size());
+    const auto [session, is_new] = sessions.emplace(run->session, result.above.size());
     if (!row.pooled || is_new) {
       result.above.push_back(*a);
       result.below.push_back(*b);

@@ -17,7 +17,7 @@ constexpr double kUnlikeShare = 0.1;
 constexpr char kUnlikeCovers[] = "unlike";
 
 const EnergyFacts& collect_energy(const Run& run) {
-  return run.record->energy;
+  return run->energy;
 }
 
 Row with_energy(const Row& row) {
@@ -56,8 +56,9 @@ std::optional<double> energy_joules(const Run& run) {
 
 std::optional<double> joules_per_sample(const Run& run) {
   const auto joules = energy_joules(run);
-  return joules && run.samples && *run.samples > 0 ? std::optional(*joules / *run.samples)
-                                                   : std::nullopt;
+  return joules && run->throughput.samples && *run->throughput.samples > 0
+             ? std::optional(*joules / *run->throughput.samples)
+             : std::nullopt;
 }
 
 std::optional<double> energy_seconds(const Run& run) {
@@ -77,7 +78,8 @@ std::optional<double> joules_beside_training(const Run& run) {
 
 std::optional<double> energy_delay(const Run& run) {
   const auto joules = energy_joules(run);
-  return joules && run.fit_seconds ? std::optional(*joules * *run.fit_seconds) : std::nullopt;
+  return joules && run->timing.fit_seconds ? std::optional(*joules * *run->timing.fit_seconds)
+                                           : std::nullopt;
 }
 
 std::string energy_covers(const Row& row) {

@@ -28,7 +28,7 @@ struct Demand {
   }
 
   Demand(const Run& wanted, bool is_planned) {
-    const Point& asked = wanted.parameters;
+    const Point& asked = wanted->parameters;
     backend = !is_planned || asked.find("backend");
     cpus = !is_planned || asked.find("cpus_per_task") || asked.find("cpus_per_replica");
     for (const auto& [name, value] : asked.values()) {
@@ -38,15 +38,15 @@ struct Demand {
 
   // Equal of two runs where one serves the other.
   std::string make_key(const Run& run) const {
-    std::string key = fmt::format("{} {} ", run.gpus, run.nodes.value_or(-1));
-    add_to_key(key, run.kind);
+    std::string key = fmt::format("{} {} ", run->layout.gpus, run->layout.nodes.value_or(-1));
+    add_to_key(key, run->kind);
     if (backend) {
       add_to_key(key, run.backend);
-      key += fmt::format("{} ", run.ntasks.value_or(-1));
+      key += fmt::format("{} ", run->layout.ntasks.value_or(-1));
     }
-    if (cpus) key += fmt::format("{} ", run.cpus_per_task.value_or(-1));
+    if (cpus) key += fmt::format("{} ", run->layout.cpus_per_task.value_or(-1));
     for (const std::string& name : names) {
-      const auto text = run.parameters.text(name);
+      const auto text = run->parameters.text(name);
       key += text ? "=" : "-";
       add_to_key(key, text.value_or(""));
     }
@@ -87,19 +87,14 @@ class Gaps {
 };
 
 Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study) {
-  const Layout layout = make_layout(point, plan.study);
   Run run;
-  run.kind = "measured";
-  run.study = plan.study;
-  run.workload = plan.workload;
-  run.parameters = point;
+  RunRecord& record = own_record(run);
+  record.study = plan.study;
+  record.workload = plan.workload;
+  record.parameters = point;
+  record.layout = layout_facts(make_layout(point, plan.study));
   run.precision = point.text("precision").value_or(study.precision);
   run.backend = point.text("backend").value_or(lone_backend());
-  run.gpus = layout.gpus;
-  run.nodes = layout.nodes;
-  run.ntasks = layout.ntasks;
-  run.cpus_per_task = layout.cpus_per_task;
-  run.replicas_are_cores = layout.replicas_are_cores;
   return run;
 }
 
@@ -109,11 +104,11 @@ using Series = std::tuple<std::string, std::string, std::string, std::string, do
 Series make_series(const Study& study, const Run& run) {
   std::string axes;
   for (const std::string& axis : study.axes) {
-    axes += fmt::format("{} {}, ", axis, run.parameters.text(axis).value_or("-"));
+    axes += fmt::format("{} {}, ", axis, run->parameters.text(axis).value_or("-"));
   }
-  const double cpus =
-      run.replicas_are_cores ? run.cpus_per_replica().value_or(0) : run.cpus_per_task.value_or(0);
-  return {run.kind, run.system, run.backend, axes, cpus};
+  const double cpus = run.replicas_are_cores() ? run.cpus_per_replica().value_or(0)
+                                               : run->layout.cpus_per_task.value_or(0);
+  return {run->kind, run.system, run.backend, axes, cpus};
 }
 
 struct Matrix {
@@ -123,8 +118,8 @@ struct Matrix {
   explicit Matrix(const Study& study) {
     for (const Row& row : study.rows) {
       const Run& run = row.first();
-      series[make_series(study, run)][run.gpus] = &row;
-      sizes[{run.kind, run.system}].insert(run.gpus);
+      series[make_series(study, run)][run->layout.gpus] = &row;
+      sizes[{run->kind, run.system}].insert(run->layout.gpus);
     }
   }
 
@@ -146,32 +141,35 @@ bool is_between(const std::map<int, const Row*>& series, int gpus) {
 // A run of another size in the place of `like`. Its nodes cannot be known.
 Run resized(const Run& like, int gpus) {
   Run run;
-  run.kind = like.kind;
-  run.study = like.study;
-  run.workload = like.workload;
   run.system = like.system;
-  run.parameters = like.parameters;
-  run.parameters.set("gpus", std::int64_t{gpus});
   run.precision = like.precision;
   run.backend = like.backend;
-  run.replicas_are_cores = like.replicas_are_cores;
-  run.gpus = gpus;
-  run.ntasks = like.ntasks;
-  run.cpus_per_task = like.cpus_per_task;
-  if (const auto each = like.parameters.integer("gpus_per_task"); each && *each > 1) {
-    run.ntasks = std::max(1, gpus / static_cast<int>(*each));
-  } else if (like.ntasks == like.gpus) {
-    run.ntasks = gpus;
-  } else if (like.replicas_are_cores && like.cpus_per_task) {
-    run.cpus_per_task = *like.cpus_per_task / like.gpus * gpus;
+  RunRecord& record = own_record(run);
+  record.kind = like->kind;
+  record.study = like->study;
+  record.workload = like->workload;
+  record.parameters = like->parameters;
+  record.parameters.set("gpus", std::int64_t{gpus});
+  const LayoutFacts& there = like->layout;
+  LayoutFacts& layout = record.layout;
+  layout.replicas_are = there.replicas_are;
+  layout.gpus = gpus;
+  layout.ntasks = there.ntasks;
+  layout.cpus_per_task = there.cpus_per_task;
+  if (const auto each = like->parameters.integer("gpus_per_task"); each && *each > 1) {
+    layout.ntasks = std::max(1, gpus / static_cast<int>(*each));
+  } else if (there.ntasks == there.gpus) {
+    layout.ntasks = gpus;
+  } else if (like.replicas_are_cores() && there.cpus_per_task) {
+    layout.cpus_per_task = *there.cpus_per_task / there.gpus * gpus;
   }
   return run;
 }
 
 bool has_place_in(const Study& study, const Run& planned) {
-  return planned.workload == study.workload && planned.precision == study.precision &&
-         planned.replicas_are_cores == study.replicas_are_cores && may_have(planned, study.work) &&
-         has_runs(study, planned.study);
+  return planned->workload == study.workload && planned.precision == study.precision &&
+         planned.replicas_are_cores() == study.replicas_are_cores &&
+         may_have(planned, study.work) && has_runs(study, planned->study);
 }
 
 void add_planned(Gaps& gaps, const Study& study, const std::vector<ExpectedRuns>& plans) {
@@ -200,7 +198,7 @@ std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinishe
                            const std::vector<ExpectedRuns>& plans) {
   Gaps gaps(study);
   for (const Run& run : unfinished) {
-    gaps.add(run, run.status, true);
+    gaps.add(run, run->status, true);
   }
   add_planned(gaps, study, plans);
   if (plans.empty()) add_holes(gaps, study);

@@ -26,24 +26,25 @@ const std::vector<std::string>& names_of_work() {
 }
 
 std::optional<Amount> find_work(const Run& run, std::string_view name) {
-  if (name == "study") return run.study;
-  const auto asked = [&](std::string_view parameter) { return run.parameters.real(parameter); };
+  if (name == "study") return run->study;
+  const auto asked = [&](std::string_view parameter) { return run->parameters.real(parameter); };
   if (name == "batch_per_replica") {
     if (run.batch_per_replica) return run.batch_per_replica;
     if (const auto batch = asked("batch_per_replica")) return batch;
     const auto global = asked("global_batch");
-    if (global) return *global / run.gpus / asked("gradient_accumulation_steps").value_or(1);
+    if (global)
+      return *global / run->layout.gpus / asked("gradient_accumulation_steps").value_or(1);
     return std::nullopt;
   }
   if (name == "global_batch") {
     if (run.global_batch) return run.global_batch;
     if (const auto global = asked("global_batch")) return global;
     const auto batch = asked("batch_per_replica");
-    if (batch) return *batch * run.gpus * asked("gradient_accumulation_steps").value_or(1);
+    if (batch) return *batch * run->layout.gpus * asked("gradient_accumulation_steps").value_or(1);
     return std::nullopt;
   }
   if (const auto number = asked(name)) return number;
-  return run.parameters.text(name);
+  return run->parameters.text(name);
 }
 
 std::vector<const Run*> pointers_to(const std::vector<Run>& runs) {
@@ -78,7 +79,7 @@ bool stand_alone(const Split& parts, bool with_sizes) {
 std::vector<std::string> varied_work(const std::vector<Run>& runs) {
   std::set<std::string> varied;
   for (const Run& run : runs) {
-    for (const auto& [name, value] : named_values(run.point)) varied.insert(name);
+    for (const auto& [name, value] : named_values(run->point)) varied.insert(name);
   }
   std::vector<std::string> names;
   for (const std::string& name : names_of_work()) {
@@ -181,7 +182,7 @@ void settle(Groups& groups) {
 
 bool is_one_size(const std::vector<Run>& runs) {
   return std::all_of(runs.begin(), runs.end(),
-                     [&](const Run& run) { return run.gpus == runs.front().gpus; });
+                     [&](const Run& run) { return run->layout.gpus == runs.front()->layout.gpus; });
 }
 
 // Systems of one size each show only together what their sizes hold fixed; if that is nothing, each
@@ -195,7 +196,7 @@ void judge_together(Groups& groups) {
     if (type) now.scaling = *type;
     if (compares_rates(now.scaling)) now.only_rates = false;
     for (Run& run : runs) {
-      if (!type) now.work = {{"gpus", static_cast<double>(run.gpus)}};
+      if (!type) now.work = {{"gpus", static_cast<double>(run->layout.gpus)}};
       judged[now].push_back(std::move(run));
     }
   }
@@ -231,7 +232,7 @@ bool may_have(const Run& run, const Work& work) {
 Groups grouped(std::vector<Run> runs) {
   using System = std::tuple<std::string, std::string, std::string, std::string, bool>;
   const auto describe_system = [](const Run& run) -> System {
-    return {run.workload, run.precision, run.kind, run.system, run.replicas_are_cores};
+    return {run->workload, run.precision, run->kind, run.system, run.replicas_are_cores()};
   };
   std::map<System, std::size_t> counts;
   for (const Run& run : runs) ++counts[describe_system(run)];
@@ -256,7 +257,7 @@ Groups grouped(std::vector<Run> runs) {
                    work};
       key.only_rates =
           !compares_rates(key.scaling) &&
-          std::any_of(part.begin(), part.end(), [](const Run* run) { return !run->fit_seconds; });
+          std::any_of(part.begin(), part.end(), [](const Run* run) { return !run->fit_seconds(); });
       auto& group = groups[key];
       group.reserve(group.size() + part.size());
       for (const Run* run : part) {

@@ -26,16 +26,16 @@ std::vector<std::string> cut(std::vector<std::string> lines, const char* rest) {
 }
 
 std::string point_label(const Run& run) {
-  return fmt::format("{}|{}|{}|{}", run.kind, run.study, run.workload,
-                     run.point.empty() ? run.parameters.text() : run.point);
+  return fmt::format("{}|{}|{}|{}", run->kind, run->study, run->workload,
+                     run->point.empty() ? run->parameters.text() : run->point);
 }
 
 std::string repeat_label(const Run& run) {
-  return fmt::format("{}|{}", point_label(run), run.repeat);
+  return fmt::format("{}|{}", point_label(run), run->repeat);
 }
 
 std::string how_it_ended(const Run& run) {
-  return fmt::format("ended as {}{}", run.status, run.reason.empty() ? "" : ": " + run.reason);
+  return fmt::format("ended as {}{}", run->status, run->reason.empty() ? "" : ": " + run->reason);
 }
 
 std::vector<std::string> ignored_records(const StoreContent& content) {
@@ -71,7 +71,7 @@ constexpr std::pair<const char*, const char*> kUnlike[] = {{"GPU", "different GP
                                                            {"data", "different data"}};
 
 std::string measured_origin(const Run& run, std::string_view name) {
-  if (run.kind != "measured") return "";
+  if (run->kind != "measured") return "";
   const auto found = std::find_if(run.origin.begin(), run.origin.end(),
                                   [&](const auto& fact) { return fact.first == name; });
   return found == run.origin.end() ? "" : found->second;
@@ -85,7 +85,7 @@ std::vector<std::string> hidden_differences(const Study& study) {
   };
   std::map<std::string, std::set<std::string>> values;
   for (const Row& row : study.rows) {
-    for (const auto& [name, value] : row.first().parameters.values()) {
+    for (const auto& [name, value] : row.first()->parameters.values()) {
       if (find_parameter(name)->identity()) values[name].insert(to_text(value));
     }
   }
@@ -161,7 +161,7 @@ void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost) {
   for (const Run& run : lost) {
     const auto row = by_point.find(point_label(run));
     if (row == by_point.end()) continue;
-    if (row->second->lost++ == 0) row->second->why_lost = run.reason;
+    if (row->second->lost++ == 0) row->second->why_lost = run->reason;
   }
 }
 
@@ -181,19 +181,19 @@ Load count_load(const Study& study) {
   double most = 0;
   for (const Row& row : study.rows) {
     for (const Run& run : row.runs) {
-      if (run.kind != "measured") continue;
+      if (run->kind != "measured") continue;
       ++load.measured;
-      if (!run.busy) ++load.not_recorded;
-      if (run.busy && !*run.busy) {
-        const LoadFacts& facts = run.record->provenance.machine_load;
+      const LoadFacts& facts = run->provenance.machine_load;
+      if (!facts.busy) ++load.not_recorded;
+      if (facts.busy && !*facts.busy) {
         const auto share =
             facts.worst_other_cpu_share ? facts.worst_other_cpu_share : facts.other_cpu_share;
         known = known && share;
         most = std::max(most, share.value_or(0));
       }
-      if (!run.busy.value_or(false)) continue;
+      if (!run.is_busy()) continue;
       ++load.busy;
-      if (load.example.empty()) load.example = run.busy_why;
+      if (load.example.empty()) load.example = facts.why;
     }
   }
   if (known) load.share = most;
@@ -216,11 +216,11 @@ std::string session_note(const Study& study) {
   std::set<std::string> sessions;
   bool pooled = false;
   for (const Row& row : study.rows) {
-    if (row.first().kind != "measured") continue;
+    if (row.first()->kind != "measured") continue;
     most_sessions = std::max(most_sessions, count_sessions(row));
     most_runs = std::max(most_runs, row.runs.size());
     pooled = pooled || row.pooled;
-    for (const Run& run : row.runs) sessions.insert(run.session);
+    for (const Run& run : row.runs) sessions.insert(run->session);
   }
   if (pooled) {
     return fmt::format(
@@ -266,7 +266,7 @@ std::string load_note(const Study& study) {
 
 std::vector<std::string> row_warnings(const Study& study) {
   const auto machines = count_rows(
-      study, [](const Run& run) { return run.kind == "measured" ? run.system : std::string(); });
+      study, [](const Run& run) { return run->kind == "measured" ? run.system : std::string(); });
   std::vector<std::string> warnings;
   if (machines.size() > 1) {
     warnings.push_back(fmt::format(
@@ -283,15 +283,15 @@ std::vector<std::string> row_warnings(const Study& study) {
 }
 
 std::size_t busy_runs(const Row& row) {
-  return static_cast<std::size_t>(std::count_if(
-      row.runs.begin(), row.runs.end(), [](const Run& run) { return run.busy.value_or(false); }));
+  return static_cast<std::size_t>(std::count_if(row.runs.begin(), row.runs.end(),
+                                                [](const Run& run) { return run.is_busy(); }));
 }
 
 std::vector<std::string> row_notes(const Study& study) {
   std::vector<std::string> notes;
   if (const std::string note = session_note(study); !note.empty()) notes.push_back(note);
   if (const std::string note = load_note(study); !note.empty()) notes.push_back(note);
-  const auto is_measured = [](const Row& row) { return row.first().kind == "measured"; };
+  const auto is_measured = [](const Row& row) { return row.first()->kind == "measured"; };
   if (study.replicas_are_cores && std::any_of(study.rows.begin(), study.rows.end(), is_measured)) {
     notes.push_back(
         "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
@@ -308,17 +308,18 @@ std::vector<std::string> row_notes(const Study& study) {
   }
   for (const std::string& note : work_notes(study.rows)) notes.push_back(note);
   const auto studies =
-      count_rows(study, [](const Run& run) { return run.kind == "measured" ? run.study : ""; });
+      count_rows(study, [](const Run& run) { return run->kind == "measured" ? run->study : ""; });
   if (studies.size() > 1) notes.push_back("records of several studies: " + listed(studies));
   const auto renamed = count_rows(study, [](const Run& run) {
-    return run.renamed_backend.empty() ? ""
-                                       : fmt::format("{} is {}", run.renamed_backend, run.backend);
+    return run->renamed_backend.empty()
+               ? ""
+               : fmt::format("{} is {}", run->renamed_backend, run.backend);
   });
   if (!renamed.empty()) {
     notes.push_back("backends of records of earlier versions are named by what ran: " +
                     listed(renamed));
   }
-  const auto builds = count_rows(study, [](const Run& run) { return run.build; });
+  const auto builds = count_rows(study, [](const Run& run) { return run->build(); });
   if (builds.size() > 1) notes.push_back("records of several builds: " + listed(builds));
   if (const auto hidden = hidden_differences(study); !hidden.empty()) {
     notes.push_back("also differs between layouts: " + join(hidden, ", "));
@@ -349,13 +350,13 @@ std::string row_label(const Row& row) {
   if (!row.gap.empty()) return row.gap;
   std::set<std::string> labels;
   for (const Run& run : row.runs) {
-    if (run.kind != "measured") labels.insert(run.kind);
-    if (run.synthetic) labels.insert("synthetic");
-    if (run.resumed) labels.insert("resumed");
-    if (run.oversubscribed) labels.insert("oversubscribed");
-    if (run.throttled) labels.insert("throttled");
+    if (run->kind != "measured") labels.insert(run->kind);
+    if (run->flags.synthetic) labels.insert("synthetic");
+    if (run->flags.resumed) labels.insert("resumed");
+    if (run->flags.oversubscribed) labels.insert("oversubscribed");
+    if (run->flags.throttled) labels.insert("throttled");
     if (!run.goal.empty() && !run.goal_reached) labels.insert("goal not reached");
-    if (run.traced) labels.insert("traced");
+    if (run->flags.traced) labels.insert("traced");
     for (const auto& [name, label] : kUnlike) {
       if (measured_origin(run, name) != measured_origin(row.first(), name)) labels.insert(label);
     }
@@ -381,9 +382,9 @@ namespace {
 
 // A lone program's name says more than "command".
 std::string program_of_all(const Study& study) {
-  const auto first = study.rows.front().first().parameters.text("program");
+  const auto first = study.rows.front().first()->parameters.text("program");
   const bool all = std::all_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
-    return row.first().parameters.text("program") == first;
+    return row.first()->parameters.text("program") == first;
   });
   return all ? first.value_or("") : "";
 }
@@ -411,18 +412,20 @@ namespace {
 constexpr std::size_t kReplicas = 3;  // the part that is always told
 
 std::string cpus_named(const Run& run) {
-  if (run.replicas_are_cores && run.cpus_per_replica()) {
+  if (run.replicas_are_cores() && run.cpus_per_replica()) {
     return counted(*run.cpus_per_replica(), "CPU") + " each";
   }
-  return run.cpus_per_task ? fmt::format("cpus-per-task {}", *run.cpus_per_task) : "";
+  return run->layout.cpus_per_task ? fmt::format("cpus-per-task {}", *run->layout.cpus_per_task)
+                                   : "";
 }
 
 std::vector<std::string> name_parts(const Study& study, const Row& row) {
   const Run& run = row.first();
-  std::vector<std::string> parts = {run.kind == "measured" ? "" : run.kind, run.system, run.backend,
-                                    counted_replicas(study, run.gpus), cpus_named(run)};
+  std::vector<std::string> parts = {run->kind == "measured" ? "" : run->kind, run.system,
+                                    run.backend, counted_replicas(study, run->layout.gpus),
+                                    cpus_named(run)};
   for (const std::string& axis : study.axes) {
-    parts.push_back(fmt::format("{} {}", axis, run.parameters.text(axis).value_or("-")));
+    parts.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
   }
   return parts;
 }

@@ -25,32 +25,34 @@ std::string whole(const std::optional<double>& number, const char* unit) {
 const std::array kFacts = {
     WorkFact{"parameters",
              [](const Run& run) {
-               const auto& count = run.record->plan.parameter_count;
+               const auto& count = run->plan.parameter_count;
                return count ? fmt::format("{} parameters", *count) : "";
              }},
     WorkFact{"precision",
              [](const Run& run) {
-               const auto& program = run.record->provenance.program;
+               const auto& program = run->provenance.program;
                return program ? program->precision : "";
              }},
     WorkFact{"global batch",
-             [](const Run& run) { return whole(run.record->plan.global_batch, "samples a step"); }},
-    WorkFact{"samples", [](const Run& run) { return whole(run.samples, "samples"); }, true},
+             [](const Run& run) { return whole(run->plan.global_batch, "samples a step"); }},
+    WorkFact{"samples", [](const Run& run) { return whole(run->throughput.samples, "samples"); },
+             true},
 };
 
 bool matters(const WorkFact& fact, const Row& row) {
-  return !fact.of_time || !row.first().rate_is_given;
+  return !fact.of_time || !row.first()->throughput.samples_per_second;
 }
 
 std::string describe_program(const Row& row) {
-  return row.first().by_program ? row.first().parameters.text("program").value_or("") : "";
+  return row.first()->provenance.program ? row.first()->parameters.text("program").value_or("")
+                                         : "";
 }
 
 // All of a point but the program, and the tasks that it divides its replicas into.
 std::string describe_place(const Row& row) {
   const Run& run = row.first();
   Point point;
-  for (const auto& [name, value] : run.parameters.values()) {
+  for (const auto& [name, value] : run->parameters.values()) {
     const Parameter& parameter = *find_parameter(name);
     if (parameter.need == Requirement::own_program || parameter.role == Role::layout ||
         parameter.role == Role::replication || parameter.role == Role::none) {
@@ -58,7 +60,8 @@ std::string describe_place(const Row& row) {
     }
     point.set(name, value);
   }
-  return fmt::format("{};{};{};{}", run.system, run.gpus, run.nodes.value_or(1), point.text());
+  return fmt::format("{};{};{};{}", run.system, run->layout.gpus, run->layout.nodes.value_or(1),
+                     point.text());
 }
 
 // Indices of rows of several programs at one point.

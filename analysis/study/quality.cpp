@@ -21,8 +21,8 @@ std::vector<double> known_values(const Row& row, std::optional<double> (*fact)(c
 }
 
 std::optional<double> last_train_loss(const Run& run) {
-  const auto& epochs = run.record->quality.epochs;
-  return run.synthetic || epochs.empty() ? std::nullopt : epochs.back().train_loss;
+  const auto& epochs = run->quality.epochs;
+  return run->flags.synthetic || epochs.empty() ? std::nullopt : epochs.back().train_loss;
 }
 
 double mean_of_known(const std::vector<double>& values) {
@@ -57,7 +57,7 @@ std::string QualityLoss::text() const {
 
 std::optional<QualityLoss> quality_lost(const Row& base, const Row& row) {
   if (aims_at_goal(base) || aims_at_goal(row)) return std::nullopt;
-  const auto accuracy = [](const Run& run) { return run.test_accuracy; };
+  const auto accuracy = [](const Run& run) { return run->quality.test_accuracy; };
   const std::vector<double> before = known_values(base, accuracy),
                             after = known_values(row, accuracy);
   if (!before.empty() && !after.empty()) {

@@ -18,7 +18,7 @@ constexpr std::size_t kSessionsToPool = 3;
 using ByRound = std::map<int, std::pair<double, int>>;  // sum of logarithms and number of runs
 
 bool has_order(const Row& row) {
-  return row.first().kind == "measured" && !row.tainted;
+  return row.first()->kind == "measured" && !row.tainted;
 }
 
 // Seconds, unless a run has none: then seconds per sample.
@@ -27,13 +27,13 @@ std::optional<double> log_time(const Run& run, bool rates) {
     return run.samples_per_second ? std::optional(-std::log(*run.samples_per_second))
                                   : std::nullopt;
   }
-  return run.fit_seconds ? std::optional(std::log(*run.fit_seconds)) : std::nullopt;
+  return run->timing.fit_seconds ? std::optional(std::log(*run->timing.fit_seconds)) : std::nullopt;
 }
 
 bool lacks_seconds(const std::vector<Row>& rows) {
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
     return has_order(row) && std::any_of(row.runs.begin(), row.runs.end(),
-                                         [](const Run& run) { return !run.fit_seconds; });
+                                         [](const Run& run) { return !run->timing.fit_seconds; });
   });
 }
 
@@ -44,8 +44,8 @@ std::map<std::string, std::map<std::size_t, ByRound>> by_session(const std::vect
     if (!has_order(rows[i])) continue;
     for (const Run& run : rows[i].runs) {
       const auto time = log_time(run, rates);
-      if (!time || run.session.empty() || run.round < 1) continue;
-      auto& [sum, count] = sessions[run.session][i][run.round];
+      if (!time || run->session.empty() || run->round < 1) continue;
+      auto& [sum, count] = sessions[run->session][i][run->round];
       sum += *time;
       ++count;
     }
@@ -120,7 +120,7 @@ bool should_pool(const std::vector<Row>& rows, Pooling pooling) {
   if (pooling != Pooling::by_sessions) return pooling == Pooling::always;
   std::size_t measured = 0, many = 0, several = 0;
   for (const Row& row : rows) {
-    if (row.first().kind != "measured") continue;
+    if (row.first()->kind != "measured") continue;
     const std::size_t sessions = count_sessions(row);
     ++measured;
     many += sessions >= kSessionsToPool ? 1 : 0;

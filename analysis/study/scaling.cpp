@@ -63,7 +63,7 @@ Oddity find_odd(const Runs& runs, const RunFact& fact, double tolerance = 1e-6) 
 double samples_tolerance(const Runs& runs) {
   double tolerance = 0;
   for (const Run* run : runs) {
-    const double epochs = run->parameters.real("epochs").value_or(1);
+    const double epochs = run->record->parameters.real("epochs").value_or(1);
     tolerance = std::max(tolerance, run->global_batch.value_or(0) * epochs);
   }
   return tolerance;
@@ -71,20 +71,21 @@ double samples_tolerance(const Runs& runs) {
 
 // Each replica did the same work: what weak scaling means.
 bool samples_per_replica_fixed(const Runs& runs) {
-  const double first = *runs[0]->samples / runs[0]->gpus;
+  const double first = *runs[0]->samples() / runs[0]->record->layout.gpus;
   const double tolerance = samples_tolerance(runs);
   return std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
-    return std::abs(*run->samples / run->gpus - first) <= tolerance / run->gpus;
+    return std::abs(*run->samples() / run->record->layout.gpus - first) <=
+           tolerance / run->record->layout.gpus;
   });
 }
 
 std::string described(const Run& run) {
-  std::string text = counted(run.gpus, "replica");
+  std::string text = counted(run->layout.gpus, "replica");
   const auto add = [&](const char* what, std::optional<double> value) {
     if (value) text += fmt::format(", {} {:.0f}", what, *value);
   };
-  add("samples", run.samples);
-  add("steps", run.steps);
+  add("samples", run->throughput.samples);
+  add("steps", run->throughput.steps);
   add("batch per replica", run.batch_per_replica);
   return text;
 }
@@ -147,7 +148,9 @@ Scaling of_fixed_batch(const Runs& runs) {
     return Scaling::weak;
   }
   constexpr double kRounded = 0.05;
-  const auto total = [](const Run& run) { return *run.samples_per_second * *run.fit_seconds; };
+  const auto total = [](const Run& run) {
+    return *run.samples_per_second * *run->timing.fit_seconds;
+  };
   const auto stays = [&](auto quantity) {
     const double first = quantity(*runs[0]);
     return std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
@@ -155,8 +158,8 @@ Scaling of_fixed_batch(const Runs& runs) {
     });
   };
   if (stays(total)) return Scaling::fixed_epochs;
-  return stays([&](const Run& run) { return total(run) / run.gpus; }) ? Scaling::weak
-                                                                      : Scaling::unknown;
+  return stays([&](const Run& run) { return total(run) / run->layout.gpus; }) ? Scaling::weak
+                                                                              : Scaling::unknown;
 }
 
 Derivation refuse_batches(const Runs& runs) {
@@ -179,8 +182,9 @@ bool share_a_goal(const Runs& runs) {
 }
 
 Derivation judge(const Runs& runs) {
-  const bool one_size = std::all_of(runs.begin(), runs.end(),
-                                    [&](const Run* run) { return run->gpus == runs[0]->gpus; });
+  const bool one_size = std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+    return run->record->layout.gpus == runs[0]->record->layout.gpus;
+  });
   if (!known(runs, &Run::samples))
     return one_size ? Derivation(Scaling::one_size) : of_unknown_total(runs);
   const double tolerance = samples_tolerance(runs);

@@ -19,16 +19,16 @@ namespace {
 using Parts = std::vector<std::string>;
 
 Parts split_parts(const Study& study, const Comparison& comparison, const Run& run, bool by_cpus) {
-  Parts parts = {run.kind == "measured" ? "" : run.kind, run.system};
+  Parts parts = {run->kind == "measured" ? "" : run->kind, run.system};
   if (comparison.base == Base::best) return parts;
   parts.push_back(run.backend);
   for (const std::string& axis : study.axes) {
-    parts.push_back(fmt::format("{} {}", axis, run.parameters.text(axis).value_or("-")));
+    parts.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
   }
-  if (by_cpus && run.replicas_are_cores && run.cpus_per_replica()) {
+  if (by_cpus && run.replicas_are_cores() && run.cpus_per_replica()) {
     parts.push_back(counted(*run.cpus_per_replica(), "CPU") + " per replica");
-  } else if (by_cpus && run.cpus_per_task) {
-    parts.push_back(fmt::format("cpus-per-task {:2}", *run.cpus_per_task));
+  } else if (by_cpus && run->layout.cpus_per_task) {
+    parts.push_back(fmt::format("cpus-per-task {:2}", *run->layout.cpus_per_task));
   }
   return parts;
 }
@@ -57,7 +57,8 @@ void add_borrowed_base(std::map<int, SizeGroup>& groups, const Study& study,
   for (const RowFacts* row : groups.begin()->second.rows) {
     const RowFacts* base = &facts[row->speed_up->base];
     const bool known = std::find(first.rows.begin(), first.rows.end(), base) != first.rows.end();
-    if (study.rows[row->speed_up->base].first().gpus == 1 && !known) first.rows.push_back(base);
+    if (study.rows[row->speed_up->base].first()->layout.gpus == 1 && !known)
+      first.rows.push_back(base);
   }
   if (!first.rows.empty()) groups.emplace(1, std::move(first));
 }
@@ -80,14 +81,14 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
     if (quality == Quality::held && facts[i].speed_up->lost) continue;
     if (comparison.base == Base::best && !comparison.best_of_size[i]) continue;
     const Run& run = facts[i].run();
-    SizeGroup& group = found[split_parts(study, comparison, run, by_cpus)][run.gpus];
-    group.gpus = run.gpus;
+    SizeGroup& group = found[split_parts(study, comparison, run, by_cpus)][run->layout.gpus];
+    group.gpus = run->layout.gpus;
     group.rows.push_back(&facts[i]);
   }
   std::map<Parts, std::set<int>> gaps;
   for (const Row& gap : study.gaps) {
     const Run& run = gap.first();
-    gaps[split_parts(study, comparison, run, by_cpus)].insert(run.gpus);
+    gaps[split_parts(study, comparison, run, by_cpus)].insert(run->layout.gpus);
   }
   std::vector<std::pair<Parts, ScalingSeries>> all_series;
   for (auto& [parts, groups] : found) {
@@ -108,13 +109,13 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
 
 std::vector<RowSeries> make_row_series(const Study& study, const Comparison& comparison) {
   const auto has_cost = [&](const Run& run) {
-    return (comparison.rates ? run.samples_per_second : run.fit_seconds).has_value();
+    return (comparison.rates ? run.samples_per_second : run->timing.fit_seconds).has_value();
   };
   std::map<Parts, std::map<int, std::size_t>> found;  // the index of a row
   const auto add = [&](std::map<int, std::size_t>& rows, std::size_t index) {
     const Row& row = study.rows[index];
     if (!reached_goal(row) || !std::ranges::all_of(row.runs, has_cost)) return;
-    const auto [at, is_new] = rows.emplace(row.first().gpus, index);
+    const auto [at, is_new] = rows.emplace(row.first()->layout.gpus, index);
     const auto cost = [&](std::size_t i) {
       return mean_cost(study.rows[i], comparison.rates).value;
     };
@@ -127,7 +128,7 @@ std::vector<RowSeries> make_row_series(const Study& study, const Comparison& com
   for (auto& [parts, rows] : found) {
     if (rows.empty()) continue;
     const auto& base = comparison.speed_ups[rows.begin()->second];
-    if (base && study.rows[base->base].first().gpus == 1) add(rows, base->base);
+    if (base && study.rows[base->base].first()->layout.gpus == 1) add(rows, base->base);
     RowSeries series;
     for (const auto& [gpus, index] : rows) series.rows.push_back(&study.rows[index]);
     all_series.emplace_back(parts, std::move(series));
@@ -135,7 +136,7 @@ std::vector<RowSeries> make_row_series(const Study& study, const Comparison& com
   // One replica needs no backend: where others begin with it, it is no series by itself.
   const auto is_base = [&](const auto& entry) {
     const auto& rows = entry.second.rows;
-    return rows.size() == 1 && rows[0]->first().gpus == 1 &&
+    return rows.size() == 1 && rows[0]->first()->layout.gpus == 1 &&
            std::ranges::any_of(all_series, [&](const auto& other) {
              return other.second.rows.size() > 1 && other.second.rows[0] == rows[0];
            });
@@ -175,11 +176,11 @@ std::optional<Estimate> divided(std::optional<Estimate> estimate, double by) {
   return estimate;
 }
 
-std::optional<double> share_of_step(const Row& row, double Run::*phase) {
+std::optional<double> share_of_step(const Row& row, double PhaseSeconds::*phase) {
   double seconds = 0, steps = 0;
   for (const Run& run : row.runs) {
-    seconds += run.*phase;
-    steps += run.phase_step;
+    seconds += run.phase_sum.*phase;
+    steps += run.phase_sum.step;
   }
   return steps > 0 ? std::optional(seconds / steps) : std::nullopt;
 }
@@ -210,7 +211,8 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   facts.speed_up = speed_up ? &*speed_up : nullptr;
   facts.fit_seconds = estimate(row, &Run::fit_seconds);
   facts.samples_per_second = estimate(row, &Run::samples_per_second);
-  facts.samples_per_second_per_replica = divided(facts.samples_per_second, row.first().gpus);
+  facts.samples_per_second_per_replica =
+      divided(facts.samples_per_second, row.first()->layout.gpus);
   if (speed_up && speed_up->efficiency) {
     facts.efficiency =
         divided(speed_up->ratio.estimate, speed_up->ratio.estimate.value / *speed_up->efficiency);
@@ -222,8 +224,8 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   }
   facts.step_seconds = mean(row, &Run::step_seconds);
   facts.utilization = share(row, &Run::utilization);
-  facts.input_stall = share_of_step(row, &Run::phase_input);
-  facts.exposed_communication = share_of_step(row, &Run::phase_communication);
+  facts.input_stall = share_of_step(row, &PhaseSeconds::input);
+  facts.exposed_communication = share_of_step(row, &PhaseSeconds::communication);
   return facts;
 }
 

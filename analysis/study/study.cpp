@@ -19,18 +19,18 @@ namespace paceline {
 namespace {
 
 std::optional<std::string> field(const Run& run, const std::string& key) {
-  if (key == "kind") return run.kind;
-  if (key == "study") return run.study;
-  if (key == "session") return run.session;
-  if (key == "build") return run.build;
+  if (key == "kind") return run->kind;
+  if (key == "study") return run->study;
+  if (key == "session") return run->session;
+  if (key == "build") return run->build();
   if (key == "system") return run.system;
-  if (key == "workload") return run.workload;
+  if (key == "workload") return run->workload;
   if (key == "program") {
-    const auto tag = run.parameters.text(key);
+    const auto tag = run->parameters.text(key);
     return tag ? std::optional(name_of_program(*tag)) : std::nullopt;
   }
   if (key == "precision") return run.precision;
-  return run.parameters.text(key);
+  return run->parameters.text(key);
 }
 
 void check_key(const std::string& key) {
@@ -45,12 +45,12 @@ void check_key(const std::string& key) {
 void name_machines(std::vector<Run>& runs) {
   std::vector<Machine> machines;
   for (const Run& run : runs) {
-    if (run.kind == "measured") machines.push_back(run.machine);
+    if (run->kind == "measured") machines.push_back(run.machine);
   }
   const std::vector<Machine> kinds = kinds_of_machines(std::move(machines));
   const std::vector<std::string> names = names_of_kinds(kinds);
   for (Run& run : runs) {
-    if (run.kind != "measured") continue;
+    if (run->kind != "measured") continue;
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Machine& machine) {
       return run.machine.is_known() && alike(machine, run.machine);
     });
@@ -111,7 +111,7 @@ void add_note(Study& study, const std::string& note) {
 // Everything but layout, backend and seed.
 std::string other_parameters(const Run& run) {
   std::string text;
-  for (const auto& [name, value] : run.parameters.values()) {
+  for (const auto& [name, value] : run->parameters.values()) {
     if (has_own_place(name) || !find_parameter(name)->identity()) continue;
     text += name + '=' + to_text(value) + ',';
   }
@@ -119,8 +119,9 @@ std::string other_parameters(const Run& run) {
 }
 
 std::string layout_key(const Run& run) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}", run.kind, run.system, run.backend, run.gpus,
-                     run.nodes.value_or(0), run.ntasks.value_or(0), run.cpus_per_task.value_or(0));
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}", run->kind, run.system, run.backend, run->layout.gpus,
+                     run->layout.nodes.value_or(0), run->layout.ntasks.value_or(0),
+                     run->layout.cpus_per_task.value_or(0));
 }
 
 std::string row_key(const Run& run) {
@@ -180,7 +181,7 @@ void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls) {
   std::unordered_map<std::string, Row*> by_key;
   for (Row& row : rows) by_key.emplace(row_key(row.first()), &row);
   for (const Run& control : controls) {
-    if (control.tainted() || control.status != "completed") continue;
+    if (control.tainted() || control->status != "completed") continue;
     const auto row = by_key.find(row_key(control));
     if (row != by_key.end()) row->second->controls.push_back(control);
   }
@@ -203,7 +204,7 @@ bool may_be_axis(const std::string& name) {
 void add_differing(const std::vector<const Run*>& runs, std::set<std::string>& differing) {
   std::map<std::string, std::map<std::string, std::size_t>> values;
   for (const Run* run : runs) {
-    for (const auto& [name, value] : run->parameters.values()) {
+    for (const auto& [name, value] : run->record->parameters.values()) {
       if (may_be_axis(name)) ++values[name][to_text(value)];
     }
   }
@@ -217,8 +218,8 @@ void add_asked(const std::vector<Row>& rows, const std::vector<Run>& unfinished,
                std::set<std::string>& differing) {
   std::map<int, std::map<std::string, std::set<std::string>>> asked, had;
   const auto add = [](auto& values, const Run& run) {
-    for (const auto& [name, value] : run.parameters.values()) {
-      if (may_be_axis(name)) values[run.gpus][name].insert(to_text(value));
+    for (const auto& [name, value] : run->parameters.values()) {
+      if (may_be_axis(name)) values[run->layout.gpus][name].insert(to_text(value));
     }
   };
   for (const Run& run : unfinished) add(asked, run);
@@ -250,9 +251,9 @@ std::vector<std::string> find_axes(const std::vector<Row>& rows,
 
 // Of a run that did not complete, whose precision may be the program's choice.
 bool belongs_to(const Run& run, const Study& study) {
-  return run.workload == study.workload && run.replicas_are_cores == study.replicas_are_cores &&
+  return run->workload == study.workload && run.replicas_are_cores() == study.replicas_are_cores &&
          (run.precision.empty() || run.precision == study.precision) && may_have(run, study.work) &&
-         has_runs(study, run.study);
+         has_runs(study, run->study);
 }
 
 std::vector<ExpectedRuns> own_plans(const Study& study, const std::vector<ExpectedRuns>& plans) {
@@ -273,11 +274,13 @@ class ProgramNames {
   void add(const Point& parameters) {
     if (const auto tag = parameters.text("program")) tags_[name_of_program(*tag)].insert(*tag);
   }
-  void shorten(Point& parameters) const {
+  // Empty: the tag stays.
+  std::optional<std::string> shorten(const Point& parameters) const {
     const auto tag = parameters.text("program");
-    if (!tag) return;
+    if (!tag) return std::nullopt;
     const auto found = tags_.find(name_of_program(*tag));
-    if (found != tags_.end() && found->second.size() == 1) parameters.set("program", found->first);
+    const bool is_lone = found != tags_.end() && found->second.size() == 1;
+    return is_lone ? std::optional(found->first) : std::nullopt;
   }
 
  private:
@@ -286,10 +289,15 @@ class ProgramNames {
 
 void shorten_programs(std::vector<Run>& runs, std::vector<ExpectedRuns>& plans) {
   ProgramNames names;
-  for (const Run& run : runs) names.add(run.parameters);
-  for (Run& run : runs) names.shorten(run.parameters);
+  for (const Run& run : runs) names.add(run->parameters);
+  for (Run& run : runs) {
+    const auto name = names.shorten(run->parameters);
+    if (name) own_record(run).parameters.set("program", *name);
+  }
   for (ExpectedRuns& plan : plans) {
-    for (Point& point : plan.points) names.shorten(point);
+    for (Point& point : plan.points) {
+      if (const auto name = names.shorten(point)) point.set("program", *name);
+    }
   }
 }
 
@@ -298,12 +306,12 @@ auto sort_key(const Study& study, const Run& run) {
   constexpr double kEnd = std::numeric_limits<double>::infinity();
   std::vector<std::pair<double, std::string>> axes;
   for (const std::string& axis : study.axes) {
-    const auto text = run.parameters.text(axis);
-    axes.emplace_back(text ? run.parameters.real(axis).value_or(kEnd) : -kEnd, text.value_or(""));
+    const auto text = run->parameters.text(axis);
+    axes.emplace_back(text ? run->parameters.real(axis).value_or(kEnd) : -kEnd, text.value_or(""));
   }
-  return std::tuple(std::string_view(run.kind), std::string_view(run.system),
-                    std::string_view(run.backend), axes, run.gpus, run.nodes.value_or(0),
-                    run.cpus_per_task.value_or(0));
+  return std::tuple(std::string_view(run->kind), std::string_view(run.system),
+                    std::string_view(run.backend), axes, run->layout.gpus,
+                    run->layout.nodes.value_or(0), run->layout.cpus_per_task.value_or(0));
 }
 
 void sort_rows(const Study& study, std::vector<Row>& rows) {
@@ -359,7 +367,7 @@ Selection parsed_selection(const std::string& text, const std::string& option,
 
 std::size_t count_sessions(const Row& row) {
   std::set<std::string> sessions;
-  for (const Run& run : row.runs) sessions.insert(run.session);
+  for (const Run& run : row.runs) sessions.insert(run->session);
   return sessions.size();
 }
 
@@ -369,8 +377,9 @@ std::size_t units_in(const Row& row) {
 
 bool has_runs(const Study& study, const std::string& name) {
   return std::any_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
-    return std::any_of(row.runs.begin(), row.runs.end(),
-                       [&](const Run& run) { return run.kind == "measured" && run.study == name; });
+    return std::any_of(row.runs.begin(), row.runs.end(), [&](const Run& run) {
+      return run->kind == "measured" && run->study == name;
+    });
   });
 }
 
@@ -383,21 +392,21 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<ExpectedRuns>& plans, Pooling pooling,
                                 OlderBuilds older) {
   std::vector<Run> runs = selected_runs(content, selections);
-  const std::vector<Run> controls = taken(runs, [](const Run& run) { return run.control; });
+  const std::vector<Run> controls = taken(runs, [](const Run& run) { return run->control; });
   const std::size_t superseded = drop_superseded(runs, plans);
   const std::size_t older_builds = older == OlderBuilds::left_out ? drop_older_builds(runs) : 0;
   std::vector<ExpectedRuns> wanted = selected(plans, selections);
   shorten_programs(runs, wanted);
   const std::vector<Run> unfinished =
-      taken(runs, [](const Run& run) { return run.status != "completed"; });
+      taken(runs, [](const Run& run) { return run->status != "completed"; });
   const std::vector<Run> lost = never_completed(unfinished, runs);
   if (runs.empty() && !lost.empty()) {
     const Run& last = lost.back();
     const std::string who = lost.size() == 1
                                 ? "the only run"
                                 : fmt::format("none of {} runs completed; this one", lost.size());
-    const std::string why = last.reason.empty() ? "" : " (" + last.reason + ")";
-    throw Error(ErrorKind::input, fmt::format("{} ended as {}{}", who, last.status, why),
+    const std::string why = last->reason.empty() ? "" : " (" + last->reason + ")";
+    throw Error(ErrorKind::input, fmt::format("{} ended as {}{}", who, last->status, why),
                 last.where, "see its log, and run the study again");
   }
   if (runs.empty()) {
@@ -414,7 +423,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.scaling = key.scaling;
     study.work = key.work;
     study.chosen = format_selections(selections);
-    study.replicas_are_cores = members.front().replicas_are_cores;
+    study.replicas_are_cores = members.front().replicas_are_cores();
     study.rows = make_rows(std::move(members));
     const bool pooled = should_pool(study.rows, pooling);
     for (Row& row : study.rows) row.pooled = pooled;

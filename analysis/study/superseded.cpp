@@ -57,15 +57,15 @@ class PointsOfPlan {
 // Whether a study's plan names the run's point, and with the run's parameters.
 Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans,
                 std::vector<PointsOfPlan>& plan_points) {
-  const auto axes = named_values(run.point);
+  const auto axes = named_values(run->point);
   Planned result = Planned::no;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i].study != run.study || plans[i].workload != run.workload) continue;
+    if (plans[i].study != run->study || plans[i].workload != run->workload) continue;
     for (const Point* point : plan_points[i].with(axes)) {
       const auto& given = point->values();
       const bool done = std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
         return has_own_place(parameter.first) || !find_parameter(parameter.first)->identity() ||
-               run.parameters.text(parameter.first) == to_text(parameter.second);
+               run->parameters.text(parameter.first) == to_text(parameter.second);
       });
       if (done) return Planned::yes;
       result = Planned::otherwise;
@@ -83,31 +83,32 @@ std::size_t drop_superseded(std::vector<Run>& runs, const std::vector<ExpectedRu
   std::vector<Planned> of_run;
   for (const Run& run : runs) {
     of_run.push_back(planned(run, plans, plan_points));
-    if (of_run.back() == Planned::yes && run.status == "completed") begun.insert(run.study);
+    if (of_run.back() == Planned::yes && run->status == "completed") begun.insert(run->study);
   }
   std::size_t at = 0;
   return std::erase_if(runs, [&](const Run& run) {
-    return of_run[at++] == Planned::otherwise && begun.contains(run.study);
+    return of_run[at++] == Planned::otherwise && begun.contains(run->study);
   });
 }
 
 std::size_t drop_older_builds(std::vector<Run>& runs) {
   const auto repeat = [](const Run& run) {
-    return std::tuple(std::filesystem::path(run.where).parent_path().string(), run.point,
-                      run.repeat);
+    return std::tuple(std::filesystem::path(run.where).parent_path().string(), run->point,
+                      run->repeat);
   };
   std::map<std::tuple<std::string, std::string, int>, Run> newest;
   for (const Run& run : runs) {
-    if (run.status != "completed" || run.kind != "measured") continue;
+    if (run->status != "completed" || run->kind != "measured") continue;
     const auto [found, is_new] = newest.emplace(repeat(run), run);
-    if (!is_new && found->second.attempt < run.attempt) found->second = run;
+    if (!is_new && found->second->attempt < run->attempt) found->second = run;
   }
   return std::erase_if(runs, [&](const Run& run) {
     const auto found = newest.find(repeat(run));
-    if (found == newest.end() || run.status != "completed" || run.build.empty()) return false;
+    if (found == newest.end() || run->status != "completed" || run->build().empty()) return false;
     const Run& last = found->second;
-    return last.attempt > run.attempt && !last.build.empty() && last.build != run.build &&
-           last.parameters == run.parameters && alike(last.machine, run.machine);
+    return last->attempt > run->attempt && !last->build().empty() &&
+           last->build() != run->build() && last->parameters == run->parameters &&
+           alike(last.machine, run.machine);
   });
 }
 

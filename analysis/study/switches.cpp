@@ -37,7 +37,7 @@ const std::array<Switch, 4>& switches() {
 }
 
 bool is_off(const Run& run, const Switch& what) {
-  const auto value = run.parameters.text(what.parameter);
+  const auto value = run->parameters.text(what.parameter);
   if (std::string(what.parameter) != "backend" || !value) return value == what.off;
   try {
     return split_stack(*value).between == what.off;

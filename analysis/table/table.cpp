@@ -54,7 +54,7 @@ std::string interval_kind(const RowFacts& facts) {
 }
 
 std::optional<double> step_phases(const Run& run) {
-  return run.phase_step > 0 ? std::optional(run.phase_step) : std::nullopt;
+  return run.phase_sum.step > 0 ? std::optional(run.phase_sum.step) : std::nullopt;
 }
 
 // Rows that are only their own base have no speed-up.
@@ -91,16 +91,16 @@ void add_layout(RowColumns& all, const Study& study) {
   using Row = const RowFacts&;
   all.whole("runs", "runs", [](Row f) { return f.row->gap.empty() ? f.row->runs.size() : 0; })
       .layout();
-  all.whole("gpus", "gpus", [](Row f) { return f.run().gpus; }).layout();
+  all.whole("gpus", "gpus", [](Row f) { return f.run()->layout.gpus; }).layout();
   all.real("cpus_per_replica", "CPUs per\nreplica", cpus_per_replica_cell).layout();
-  all.whole("cpus_per_task", "cpus-\nper-task", [](Row f) { return f.run().cpus_per_task; })
+  all.whole("cpus_per_task", "cpus-\nper-task", [](Row f) { return f.run()->layout.cpus_per_task; })
       .layout();
-  all.whole("ntasks", "ntasks", [](Row f) { return f.run().ntasks; }).layout();
-  all.whole("nodes", "nodes", [](Row f) { return f.run().nodes; }).layout();
+  all.whole("ntasks", "ntasks", [](Row f) { return f.run()->layout.ntasks; }).layout();
+  all.whole("nodes", "nodes", [](Row f) { return f.run()->layout.nodes; }).layout();
   all.text("backend", "backend", [](Row f) { return f.run().backend; }).layout();
   all.text("system", "system", [](Row f) { return f.run().system; }).layout();
   for (const std::string& axis : study.axes) {
-    all.text(axis, axis, [axis](Row f) { return f.run().parameters.text(axis).value_or(""); })
+    all.text(axis, axis, [axis](Row f) { return f.run()->parameters.text(axis).value_or(""); })
         .layout();
   }
   all.text("command", "", [](Row f) { return find_command(*f.row); }).programs();
@@ -160,8 +160,8 @@ void add_ratios(RowColumns& all, const Study& study, const Comparison& compariso
 
 void add_details(RowColumns& all, const Study& study) {
   using Row = const RowFacts&;
-  const auto first_epoch = [](const Run& run) { return run.record->timing.first_epoch_seconds; };
-  const auto top5 = [](const Run& run) { return run.record->quality.test_top5; };
+  const auto first_epoch = [](const Run& run) { return run->timing.first_epoch_seconds; };
+  const auto top5 = [](const Run& run) { return run->quality.test_top5; };
   const auto step_cell = [](Row f) {
     if (!f.step_seconds) return Cell{};
     const double ms = *f.step_seconds * 1e3;
@@ -203,7 +203,7 @@ void add_details(RowColumns& all, const Study& study) {
   // The verdict says it to people.
   all.whole("busy_runs", "",
             [](Row f) {
-              const bool is_known = f.row->gap.empty() && f.run().busy;
+              const bool is_known = f.row->gap.empty() && f.run()->provenance.machine_load.busy;
               return is_known ? std::optional<std::int64_t>(busy_runs(*f.row)) : std::nullopt;
             })
       .programs();
@@ -235,7 +235,7 @@ std::string make_headline(const Study& study, const Comparison& comparison,
   const RowFacts* largest = nullptr;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const RowFacts& row = facts[i];
-    if (!row.speed_up || row.run().gpus < 2 || spared[i] || row.speed_up->lost ||
+    if (!row.speed_up || row.run()->layout.gpus < 2 || spared[i] || row.speed_up->lost ||
         row.row->tainted || !reached_goal(*row.row)) {
       continue;
     }
@@ -308,7 +308,7 @@ Section runs_part(const std::vector<RowFacts>& rows, const std::vector<std::stri
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Runs& runs = all.emplace_back(Runs{names[i], find_command(*rows[i].row), {}});
     for (const Run& run : rows[i].row->runs) {
-      if (run.kind == "measured" && !run.where.empty()) runs.records.links.push_back(run.where);
+      if (run->kind == "measured" && !run.where.empty()) runs.records.links.push_back(run.where);
     }
     if (runs.command.empty() && runs.records.links.empty()) all.pop_back();
   }
@@ -371,8 +371,8 @@ std::vector<RowFacts> reading_order(const Study& study, const Comparison& compar
   const bool has_sizes = comparison.base.axis != "gpus";
   std::ranges::stable_sort(all, {}, [&](const RowFacts& row) {
     const Run& run = row.run();
-    return std::tuple(run.kind, run.system, has_sizes ? run.gpus : 0, !bases.contains(row.row),
-                      run.gpus);
+    return std::tuple(run->kind, run.system, has_sizes ? run->layout.gpus : 0,
+                      !bases.contains(row.row), run->layout.gpus);
   });
   return all;
 }

@@ -17,8 +17,8 @@ bool holds(const Interval& interval, double truth) {
 }
 
 const Row& make_row(const Study& study, int replicas) {
-  return *std::ranges::find_if(study.rows,
-                               [&](const Row& row) { return row.first().gpus == replicas; });
+  return *std::ranges::find_if(
+      study.rows, [&](const Row& row) { return row.first()->layout.gpus == replicas; });
 }
 
 struct Covered {

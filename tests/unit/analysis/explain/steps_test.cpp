@@ -143,7 +143,7 @@ std::vector<std::string> make_report(int gpus, bool with_steps, std::size_t& rec
   if (!point.step) return {"no step"};
   const Run& run = point.facts->run();
   return {fmt::format("{:.4f}", point.step->load_balance),
-          fmt::format("{:.4f}", run.phase_communication / run.phase_step),
+          fmt::format("{:.4f}", run.phase_sum.communication / run.phase_sum.step),
           fmt::format("{} {:g}", run.phase_ranks, *run.step_seconds)};
 }
 

@@ -101,8 +101,8 @@ TEST(StudyPlots, TheBreakdownAddsUpToTheMeanStep) {
   ASSERT_EQ(bars.groups, (std::vector<std::string>{"1 replica", "2 replicas"}));
   double seconds = 0, steps = 0;
   for (const auto& run : made.study.rows[1].runs) {
-    seconds += run.phase_step;
-    steps += run.phase_ranks * *run.steps;
+    seconds += run.phase_sum.step;
+    steps += run.phase_ranks * *run.steps();
   }
   double sum = 0;
   for (const BarSeries& series : bars.series) sum += series.bars[1]->value;

@@ -94,7 +94,8 @@ TEST(SettingAsBase, EachSizeHasItsOwn) {
   ASSERT_EQ(made.study.rows.size(), 6U);
   for (std::size_t i = 0; i < 6; ++i) {
     const paceline::Run& run = made.study.rows[i].first();
-    EXPECT_EQ(made.study.rows[made.comparison.speed_ups[i]->base].first().gpus, run.gpus);
+    EXPECT_EQ(made.study.rows[made.comparison.speed_ups[i]->base].first()->layout.gpus,
+              run->layout.gpus);
     EXPECT_NEAR(*made.cell(i, "speed_up").value, made.cell(i, "bucket_mb").text == "4" ? 1.25 : 1,
                 1e-3);
   }

@@ -50,7 +50,7 @@ std::string make_tables(const std::vector<Study>& studies) {
       text += name + " " + to_text(value) + " ";
     }
     text += std::string(to_string(study.scaling)) + ":";
-    for (const Row& row : study.rows) text += " " + std::to_string(row.first().gpus);
+    for (const Row& row : study.rows) text += " " + std::to_string(row.first()->layout.gpus);
     tables.push_back(text);
   }
   return join(tables, "; ");
@@ -225,7 +225,7 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
   const auto studies = make_studies(canonical_content(records), {}, {plan});
   ASSERT_EQ(studies.size(), 2U);
   ASSERT_EQ(studies[0].gaps.size(), 1U);
-  EXPECT_EQ(studies[0].gaps[0].first().gpus, 8);
+  EXPECT_EQ(studies[0].gaps[0].first()->layout.gpus, 8);
   ASSERT_EQ(studies[1].gaps.size(), 1U);
   EXPECT_EQ(studies[1].gaps[0].gap, "failed");
   EXPECT_NE(read_notes(studies[1]).find("out of memory at 128"), std::string::npos);
@@ -253,7 +253,7 @@ TEST(Grouping, GapsStandWhereTheirStudyHasRuns) {
   EXPECT_EQ(make_tables(studies), "strong: 1 2; fixed-epochs: 1 2");
   EXPECT_TRUE(studies[0].gaps.empty());
   ASSERT_EQ(studies[1].gaps.size(), 1U);
-  EXPECT_EQ(studies[1].gaps[0].first().gpus, 4);
+  EXPECT_EQ(studies[1].gaps[0].first()->layout.gpus, 4);
 }
 
 // Four replicas that accumulate two batches of 64 have a global batch of 512, and no batch of 128.

@@ -20,11 +20,9 @@ Row row_with(const std::vector<double>& accuracies, const std::vector<double>& l
   Row row;
   for (std::size_t i = 0; i < std::max(accuracies.size(), losses.size()); ++i) {
     paceline::Run& run = row.runs.emplace_back();
-    if (i < accuracies.size()) run.test_accuracy = accuracies[i];
-    if (i >= losses.size()) continue;
-    auto record = std::make_shared<RunRecord>();
-    record->quality.epochs.emplace_back().train_loss = losses[i];
-    run.record = record;
+    QualityFacts& quality = own_record(run).quality;
+    if (i < accuracies.size()) quality.test_accuracy = accuracies[i];
+    if (i < losses.size()) quality.epochs.emplace_back().train_loss = losses[i];
   }
   return row;
 }
@@ -45,7 +43,7 @@ TEST(QualityHeld, WithoutAccuraciesLossesOfSeveralRunsAreCompared) {
   EXPECT_FALSE(quality_lost(base, row_with({}, {0.103, 0.104, 0.103})));
   EXPECT_FALSE(quality_lost(base, row_with({}, {0.2}))) << "one run";
   Row synthetic = row_with({}, {0.2, 0.21, 0.2});
-  for (auto& run : synthetic.runs) run.synthetic = true;
+  for (auto& run : synthetic.runs) own_record(run).flags.synthetic = true;
   EXPECT_FALSE(quality_lost(base, synthetic));
 }
 
@@ -120,7 +118,7 @@ TEST(QualityHeld, BestLeavesWorseNetworksAside) {
   }
   const Study study = make_studies(canonical_content(records)).at(0);
   const Best best = find_best(study, 0.05);
-  EXPECT_EQ(study.rows[best.best.row].first().gpus, 2);
+  EXPECT_EQ(study.rows[best.best.row].first()->layout.gpus, 2);
 }
 
 }  // namespace

@@ -12,17 +12,22 @@ struct Shape {
   std::optional<double> samples, steps, batch_per_replica;
 };
 
+Run make_run(const Shape& shape) {
+  Run run;
+  RunRecord& record = own_record(run);
+  record.layout.gpus = shape.gpus;
+  record.throughput.samples = shape.samples;
+  record.throughput.steps = shape.steps;
+  run.batch_per_replica = shape.batch_per_replica;
+  if (run.batch_per_replica) run.global_batch = *run.batch_per_replica * shape.gpus;
+  return run;
+}
+
 Scaling derived(const std::vector<Shape>& shapes) {
   std::vector<Run> runs;
   for (const Shape& shape : shapes) {
-    Run run;
-    run.where = "record " + std::to_string(runs.size());
-    run.gpus = shape.gpus;
-    run.samples = shape.samples;
-    run.steps = shape.steps;
-    run.batch_per_replica = shape.batch_per_replica;
-    if (run.batch_per_replica) run.global_batch = *run.batch_per_replica * run.gpus;
-    runs.push_back(run);
+    runs.push_back(make_run(shape));
+    runs.back().where = "record " + std::to_string(runs.size() - 1);
   }
   std::vector<const Run*> pointers;
   for (const Run& run : runs) pointers.push_back(&run);
@@ -38,15 +43,8 @@ TEST(Scaling, FollowsFromWhatIsFixed) {
 
 // How many samples a goal takes is a result, not another study.
 TEST(Scaling, RunsThatEndWithAGoalAreJudgedByTheirBatch) {
-  std::vector<paceline::Run> runs(2);
-  for (int i = 0; i < 2; ++i) {
-    paceline::Run& run = runs[static_cast<std::size_t>(i)];
-    run.gpus = i + 1;
-    run.goal = "test_accuracy>=0.98";
-    run.samples = i == 0 ? 180000 : 240000;
-    run.batch_per_replica = 64;
-    run.global_batch = 64.0 * run.gpus;
-  }
+  std::vector<paceline::Run> runs = {make_run({1, 180000, {}, 64}), make_run({2, 240000, {}, 64})};
+  for (auto& run : runs) run.goal = "test_accuracy>=0.98";
   EXPECT_EQ(classify_scaling({&runs[0], &runs[1]}), Scaling::to_goal);
   runs[1].global_batch = 64;
   EXPECT_EQ(classify_scaling({&runs[0], &runs[1]}), Scaling::strong);
@@ -118,11 +116,9 @@ TEST(Scaling, PublishedTimesAndRatesReportTheirTotal) {
     std::vector<paceline::Run> runs(rates_and_times.size());
     std::vector<const paceline::Run*> pointers;
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      runs[i].gpus = 1 << i;
-      runs[i].batch_per_replica = 64;
-      runs[i].global_batch = 64.0 * runs[i].gpus;
+      runs[i] = make_run({1 << i, {}, {}, 64});
       runs[i].samples_per_second = rates_and_times[i].first;
-      runs[i].fit_seconds = rates_and_times[i].second;
+      own_record(runs[i]).timing.fit_seconds = rates_and_times[i].second;
       pointers.push_back(&runs[i]);
     }
     return classify_scaling(pointers);

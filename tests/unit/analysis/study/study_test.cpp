@@ -42,7 +42,7 @@ TEST(Study, RunsOfAPointStandTogether) {
   const Study study = only_study(drifting_study());
   EXPECT_EQ(study.scaling, Scaling::fixed_epochs);
   ASSERT_EQ(study.rows.size(), 2U);
-  EXPECT_EQ(study.rows[0].first().gpus, 1);
+  EXPECT_EQ(study.rows[0].first()->layout.gpus, 1);
   EXPECT_EQ(study.rows[1].runs.size(), 3U);
   EXPECT_TRUE(any_note(study, "a replica (column gpus) is a group of CPU cores"));
 }
@@ -128,10 +128,11 @@ TEST(Study, RunsOfUnlikeMachinesShareNoRowAndNoBase) {
   EXPECT_EQ(study.rows[0].first().system, "A CPU, 2 CPUs");
   const Comparison comparison = compare(study, Base::matched);
   for (std::size_t i = 0; i < 2; ++i) {
-    const bool alone = study.rows[i].first().gpus == 2;
+    const bool alone = study.rows[i].first()->layout.gpus == 2;
     EXPECT_EQ(comparison.speed_ups[i].has_value(), !alone);
   }
-  EXPECT_FALSE(compare(study, Base::best).speed_ups[study.rows[0].first().gpus == 2 ? 0 : 1]);
+  EXPECT_FALSE(
+      compare(study, Base::best).speed_ups[study.rows[0].first()->layout.gpus == 2 ? 0 : 1]);
   EXPECT_EQ(only_study(records, {{"system", "A CPU, 64 CPUs"}}).warnings.size(), 0U);
 
   // The same point on both machines is two rows.
@@ -299,7 +300,7 @@ TEST(Comparison, MatchedWantsTheSameBackendAndCpus) {
   comparison = compare(study, Base::best);
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     EXPECT_NEAR(comparison.speed_ups[i]->ratio.estimate.value,
-                12 / *study.rows[i].first().fit_seconds, 1e-12);
+                12 / *study.rows[i].first().fit_seconds(), 1e-12);
   }
 }
 
@@ -391,7 +392,7 @@ TEST(Study, AxesAreInTheOrderOfTheirNumbers) {
   }
   std::vector<double> order;
   for (const Row& row : only_study(records).rows) {
-    order.push_back(row.first().parameters.real("bucket_mb").value_or(0));
+    order.push_back(row.first()->parameters.real("bucket_mb").value_or(0));
   }
   EXPECT_EQ(order, (std::vector<double>{4, 16, 128}));
 }

@@ -70,14 +70,13 @@ TEST(Cost, IsWhatTheRunOrItsJobHeld) {
   paceline::Run run = costly();
   EXPECT_DOUBLE_EQ(*core_hours(run), 2.0);
   EXPECT_FALSE(gpu_hours(run));
-  run.replicas_are_cores = false;
+  RunRecord& record = own_record(run);
+  record.layout.replicas_are = "gpus";
   EXPECT_DOUBLE_EQ(*gpu_hours(run), 2.0);
-  auto record = std::make_shared<RunRecord>(*run.record);
-  record->provenance.allocation.emplace();
-  record->provenance.allocation->gpus = "0,1,2,3";
-  record->provenance.allocation->cpus_per_node = "72(x2),36";
-  run.record = record;
-  run.nodes = 3;
+  record.provenance.allocation.emplace();
+  record.provenance.allocation->gpus = "0,1,2,3";
+  record.provenance.allocation->cpus_per_node = "72(x2),36";
+  record.layout.nodes = 3;
   EXPECT_DOUBLE_EQ(*gpu_hours(run), 12.0);
   EXPECT_DOUBLE_EQ(*core_hours(run), 180.0);
   EXPECT_FALSE(sum_over_nodes("many"));
@@ -87,22 +86,20 @@ TEST(Cost, IsWhatTheRunOrItsJobHeld) {
 TEST(Cost, MemoryOfANode) {
   paceline::Run run = costly();
   EXPECT_FALSE(node_memory(run)) << "a record of an earlier version";
-  auto record = std::make_shared<RunRecord>(*run.record);
-  record->provenance.machine_load.peak_memory_bytes = 6'000'000'000;
-  run.record = record;
-  run.nodes = 3;
+  RunRecord& record = own_record(run);
+  record.provenance.machine_load.peak_memory_bytes = 6'000'000'000;
+  record.layout.nodes = 3;
   EXPECT_DOUBLE_EQ(*node_memory(run), 2e9);
 }
 
 TEST(Cost, ShareOfThePeak) {
   paceline::Run run = costly();
-  auto record = std::make_shared<RunRecord>(*run.record);
-  record->plan.flops_per_sample = 1e9;
-  record->probe.flops_per_second = 1e12;
-  record->gpus.emplace_back().name = "NVIDIA H200";
-  run.record = record;
+  RunRecord& record = own_record(run);
+  record.plan.flops_per_sample = 1e9;
+  record.probe.flops_per_second = 1e12;
+  record.gpus.emplace_back().name = "NVIDIA H200";
+  record.throughput.samples = 4000;
   run.samples_per_second = 400;
-  run.samples = 4000;
   EXPECT_DOUBLE_EQ(*model_operations(run), 4e12);
   EXPECT_DOUBLE_EQ(*probe_operations(run), 2 * 1e12 * 10);
   run.precision = "bf16";
