@@ -143,6 +143,7 @@ std::string typed_command(const std::string& recorded) {
 
 std::string find_command(const Row& row) {
   const Run& run = row.first();
+  if (run->provenance.program) return "";  // a run of it needs the study around it
   if (const std::string recorded = typed_command(run->provenance.command); !recorded.empty())
     return recorded;
   return run.made_elsewhere() ? "" : derived_command(run);

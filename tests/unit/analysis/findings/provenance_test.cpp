@@ -44,6 +44,13 @@ TEST(Provenance, TheRecordedCommandWithoutItsPlaces) {
             "paceline train mnist-cnn --gpus=2 '--data=a b'");
 }
 
+TEST(Provenance, AProgramOfTheUsersOwnIsNotOurs) {
+  Json json = sample_record();
+  json["provenance"]["command"] = "python3 train --epochs 3";
+  json["provenance"]["program"] = {{"name", "python3"}};
+  EXPECT_EQ(find_command(make_row(json)), "");
+}
+
 TEST(Provenance, WithoutACommandItsParameters) {
   const std::string derived = command("");
   EXPECT_TRUE(
