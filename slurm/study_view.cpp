@@ -178,12 +178,10 @@ std::size_t record_lost_runs(const std::filesystem::path& study, const std::vect
   for (const RunView& run : runs) {
     if (run.phase != RunPhase::failed || run.has_record) continue;
     const Element& element = run.element;
-    Store(study).write({{element.study, element.point, element.point_folder, run.session,
-                         element.repeat, element.repeat},
-                        element.workload,
-                        element.parameters,
-                        run.timed_out ? "timeout" : "failed",
-                        "Slurm: " + run.why});
+    const RunPlace place{element.study, element.point,  element.point_folder,
+                         run.session,   element.repeat, element.repeat};
+    Store(study).write({place, element.workload, element.parameters,
+                        run.timed_out ? "timeout" : "failed", "Slurm: " + run.why});
     ++written;
   }
   return written;

@@ -193,13 +193,10 @@ class StudyRunner {
                             status == "timeout" ? "timed out" : status, reason, log.file().string(),
                             left()));
     const PlannedPoint& point = point_at(run);
+    const RunPlace place{setup_.spec->name, point.point.text(), point.point.folder(),
+                         session_,          run.repeat,         run.repeat};
     Store(study_folder(run))
-        .write({{setup_.spec->name, point.point.text(), point.point.folder(), session_, run.repeat,
-                 run.repeat},
-                setup_.spec->workload,
-                point.parameters,
-                status,
-                reason});
+        .write({place, setup_.spec->workload, point.parameters, status, reason});
   }
 
   const RunnerSetup& setup_;

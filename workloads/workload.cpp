@@ -1,8 +1,112 @@
 #include "workloads/workload.h"
 
+#include <fmt/format.h>
+
 #include "engine/core/error.h"
 
 namespace paceline {
+
+namespace {
+
+// The four IDX files, or Keras' mnist.npz; else an image set with splits train and test (TFDS's,
+// for example). ~/.keras/datasets may hold folders of images beside the archive.
+bool has_mnist_files(const std::filesystem::path& folder) {
+  return !mnist_files(folder).empty() || !is_image_set(folder);
+}
+
+DatasetPair load(const std::filesystem::path& folder, const InputOptions& options) {
+  if (has_mnist_files(folder)) return load_mnist(folder);
+  return load_images(open_image_set(folder, options.reading), "train", "test", {28, 28, 1},
+                     options);
+}
+
+std::string hash(const std::filesystem::path& folder) {
+  return has_mnist_files(folder) ? mnist_hash(folder) : image_set_hash(folder);
+}
+
+}  // namespace
+
+Workload mnist_workload(std::string name, std::string summary, Network network) {
+  Workload workload{.name = std::move(name),
+                    .summary = std::move(summary),
+                    .network = std::move(network),
+                    .defaults = {},
+                    .data_set = "mnist",
+                    .train_samples = 60000,
+                    .test_samples = 10000,
+                    .load = load,
+                    .hash = hash};
+  workload.defaults.set("batch_per_replica", std::int64_t{64});
+  workload.defaults.set("optimizer", std::string("adam"));
+  workload.defaults.set("learning_rate", 0.001);
+  workload.defaults.set("learning_rate_rule", std::string("none"));
+  workload.defaults.set("last_batch", std::string("keep"));
+  return workload;
+}
+
+namespace {
+
+constexpr double kEpsilon = 1.001e-5, kMomentum = 0.99;
+
+class ResNet {
+ public:
+  ResNet(Network& network, bool strides_late) : network_(network), strides_late_(strides_late) {}
+
+  void stem() {
+    norm("conv1", 64, 7, 2);
+    network_.relu().named("conv1_relu").max_pool(3, 2, 1).named("pool1_pool");
+  }
+
+  void stage(int number, int filters, int blocks, int stride) {
+    for (int i = 1; i <= blocks; ++i) {
+      block(fmt::format("conv{}_block{}", number, i), filters, i == 1 ? stride : 1, i == 1);
+    }
+  }
+
+ private:
+  void norm(const std::string& name, int filters, int kernel, int stride) {
+    network_.conv(filters, kernel, stride, kernel / 2).named(name + "_conv");
+    network_.batch_norm(kEpsilon, kMomentum).named(name + "_bn");
+  }
+
+  void block(const std::string& name, int filters, int stride, bool down_sampling) {
+    const int start = network_.last();
+    int shortcut = start;
+    if (down_sampling) {
+      norm(name + "_0", 4 * filters, 1, stride);
+      shortcut = network_.last();
+      network_.from(start);
+    }
+    norm(name + "_1", filters, 1, strides_late_ ? 1 : stride);
+    network_.relu().named(name + "_1_relu");
+    norm(name + "_2", filters, 3, strides_late_ ? stride : 1);
+    network_.relu().named(name + "_2_relu");
+    norm(name + "_3", 4 * filters, 1, 1);
+    network_.add(shortcut).named(name + "_add").relu().named(name + "_out");
+  }
+
+  Network& network_;
+  bool strides_late_;
+};
+
+}  // namespace
+
+Network resnet50_without_top(const std::string& name, Shape sample, int classes,
+                             const std::string& variant) {
+  if (variant != "v1" && variant != "v1.5") {
+    throw Error(ErrorKind::usage, "ResNet-50 has no variant \"" + variant + "\"", "",
+                "known: v1, v1.5");
+  }
+  Network network(name, sample, classes);
+  ResNet parts(network, variant == "v1.5");
+  parts.stem();
+  parts.stage(2, 64, 3, 1);
+  parts.stage(3, 128, 4, 2);
+  parts.stage(4, 256, 6, 2);
+  parts.stage(5, 512, 3, 2);
+  network.global_average_pool().named("avg_pool");
+  return network;
+}
 
 Network make_network(const Workload& workload, const NetworkConfig& config) {
   if (config.variant && !workload.variant) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/findings/finding_kind.h"
 #include "analysis/findings/trend.h"
 #include "analysis/study/rounds.h"
 #include "analysis/study/scaling_series.h"

@@ -11,14 +11,29 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "analysis/findings/finding_kind.h"
 #include "analysis/study/contrast.h"
 #include "analysis/study/loss_parts.h"
 #include "analysis/study/scaling_series.h"
 
 namespace paceline {
+
+// What a sentence of `report` and `explain` says: its name in JSON, and the condition under which
+// it is printed, which tests/laboratory/explain_test.cpp checks against data of known laws.
+// docs/findings.md is made of these rows.
+
+enum class FindingKind {
+#define FINDING(name, condition) name,
+#include "analysis/findings/finding_kinds.def"
+#undef FINDING
+};
+
+std::string_view to_string(FindingKind kind);
+
+// docs/findings.md
+std::string findings_markdown();
 
 struct SizeOfTrend {
   int gpus = 2;

@@ -1,4 +1,4 @@
-#include "workloads/networks.h"
+#include "workloads/workload.h"
 
 namespace paceline {
 

@@ -1,4 +1,3 @@
-#include "workloads/networks.h"
 #include "workloads/workload.h"
 
 namespace paceline {

@@ -1,5 +1,4 @@
 #include "engine/core/error.h"
-#include "workloads/networks.h"
 #include "workloads/workload.h"
 
 namespace paceline {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "engine/device/device.h"
-#include "workloads/networks.h"
+#include "workloads/workload.h"
 
 namespace paceline::parity {
 

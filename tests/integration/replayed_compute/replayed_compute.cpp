@@ -24,7 +24,7 @@
 #include "engine/core/random.h"
 #include "engine/device/device.h"
 #include "engine/device/host_program.h"
-#include "workloads/networks.h"
+#include "workloads/workload.h"
 
 namespace paceline {
 

@@ -5,7 +5,6 @@
 #include "engine/input/loading/stream.h"
 #include "engine/plan/plan.h"
 #include "tests/support/expect_error.h"
-#include "workloads/networks.h"
 #include "workloads/workload.h"
 
 namespace paceline {
