@@ -23,15 +23,15 @@ bool is_software(const std::string& name) {
 
 using Texts = std::vector<std::string>;  // one per session; empty: not stated
 
-struct Sides {
+struct FactOfSides {
   Texts before, after;
 };
 
-std::map<std::string, Sides> collect_facts(const HistorySeries& series, std::size_t begin,
-                                           std::size_t earliest, std::size_t latest,
-                                           std::size_t end) {
-  std::map<std::string, Sides> facts;
-  const auto side_at = [&](Sides& sides, std::size_t i) -> std::string& {
+std::map<std::string, FactOfSides> collect_facts(const HistorySeries& series, std::size_t begin,
+                                                 std::size_t earliest, std::size_t latest,
+                                                 std::size_t end) {
+  std::map<std::string, FactOfSides> facts;
+  const auto side_at = [&](FactOfSides& sides, std::size_t i) -> std::string& {
     sides.before.resize(earliest - begin);
     sides.after.resize(end - latest);
     return i < earliest ? sides.before[i - begin] : sides.after[i - latest];
@@ -59,7 +59,7 @@ std::size_t known(const Texts& texts) {
       std::ranges::count_if(texts, [](const auto& t) { return !t.empty(); }));
 }
 
-double compute_separation(const Sides& sides) {
+double compute_separation(const FactOfSides& sides) {
   std::map<std::string, std::pair<double, double>> shares;
   for (const std::string& text : sides.before) {
     if (!text.empty()) shares[text].first += 1 / static_cast<double>(known(sides.before));

@@ -71,7 +71,7 @@ std::vector<bool> spared_work(const Study& study) {
 
 namespace {
 
-double percent(double ratio) {
+double percent_above_one(double ratio) {
   return 100 * (ratio - 1);
 }
 
@@ -103,10 +103,10 @@ std::vector<ControlCheck> check_controls(const Study& study, const Comparison& c
 std::string control_line(const ControlCheck& control) {
   const Estimate& estimate = control.ratio.estimate;
   std::string text = fmt::format("A/A control: {} differs from itself by {:+.1f} %", control.point,
-                                 percent(estimate.value));
+                                 percent_above_one(estimate.value));
   if (estimate.interval) {
-    text += fmt::format(" [{:+.1f}, {:+.1f}]", percent(estimate.interval->low),
-                        percent(estimate.interval->high));
+    text += fmt::format(" [{:+.1f}, {:+.1f}]", percent_above_one(estimate.interval->low),
+                        percent_above_one(estimate.interval->high));
   }
   const char* units = control.doubt.pooled ? "sessions" : "runs";
   text += control.of_control == control.of_point

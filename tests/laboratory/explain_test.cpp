@@ -130,7 +130,7 @@ void expect_no_contradiction(const Explanation& explanation) {
     EXPECT_NEAR(sum, point.lost->value(), 1e-9) << point.because;
     const auto& known = speed_up->ratio.estimate.interval;
     if (!known) continue;
-    const double highest = 1 - known->low / point.facts->run().gpus;
+    const double highest = 1 - known->low / point.facts->run()->layout.gpus;
     point.lost->match([&](const Known& lost) { EXPECT_NEAR(lost.interval.high, highest, 1e-9); },
                       [](double, const WeakEvidence&) {});
   }
@@ -159,7 +159,7 @@ void judge_findings(const Page& page, const Trial& trial, Score& judged) {
 
 void judge_labels(const Explanation& explanation, const Trial& trial, Score& judged) {
   for (const PointExplanation& point : explanation.points) {
-    const int replicas = point.facts->run().gpus;
+    const int replicas = point.facts->run()->layout.gpus;
     if (replicas == 1 || point.label.empty()) continue;
     ++judged.said["label"];
     const std::string truth = true_label(trial.law, replicas);

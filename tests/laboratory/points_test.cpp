@@ -98,8 +98,8 @@ TEST(LaboratoryPoints, PartsHoldTheTruth) {
           make_content(law, {.runs = 5}, {.run = 0.01, .parts = 0.003, .round = 0.03}, ++seed);
       const auto explanations = explain(content, Base::matched);
       for (const PointExplanation& point : explanations.at(0).points) {
-        if (point.facts->run().gpus == 1) continue;
-        for (const Law::Lost& lost : law.losses(point.facts->run().gpus)) {
+        if (point.facts->run()->layout.gpus == 1) continue;
+        for (const Law::Lost& lost : law.losses(point.facts->run()->layout.gpus)) {
           const auto it = std::ranges::find(point.losses, lost.label, &Loss::label);
           if (it == point.losses.end()) continue;
           it->share.match(
@@ -135,7 +135,7 @@ TEST(LaboratoryPoints, IdealPointsLoseAndGainNothing) {
         const Page page = read_page(make_content(ideal_law(), {.runs = runs}, kind.noise, ++seed));
         const bool states = !kind.assumption.empty() && page.says(kind.assumption);
         for (const PointExplanation& point : page.explanations.at(0).points) {
-          if (!point.lost || point.facts->run().gpus == 1) continue;
+          if (!point.lost || point.facts->run()->layout.gpus == 1) continue;
           const bool claims_any = point.lost->is_above(0) || point.lost->is_below(0);
           claims.add(claims_any && !states);
         }
@@ -169,7 +169,7 @@ TEST(LaboratoryPoints, SequentialStudiesClaimNothingWithoutAnInterval) {
                         page.says("up to 0\\.0 points"));
     for (const PointExplanation& point : page.explanations.at(0).points) {
       const SpeedUp* speed_up = point.facts->speed_up;
-      const int replicas = point.facts->run().gpus;
+      const int replicas = point.facts->run()->layout.gpus;
       if (replicas == 1 || !speed_up || !speed_up->ratio.estimate.interval) continue;
       covered_speed_ups.add(holds(*speed_up->ratio.estimate.interval, law.speed_up(replicas)));
     }
