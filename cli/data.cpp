@@ -1,17 +1,12 @@
 // paceline data make|fetch|verify
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "cli/verb.h"
 #include "engine/core/clock.h"
-#include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
@@ -54,8 +49,6 @@ constexpr char kVerifyFooter[] = R"(Examples:
 
 Exit code 0: whole; 1: something is wrong; 65: there is no data set.)";
 
-constexpr std::size_t kShownProblems = 20;
-
 struct DataArguments {
   std::string make, fetch, verify, out, mirror;
   std::int64_t images = 0, test = -1, shards = -1, seed = 1, size_min = 400, size_max = 800;
@@ -68,13 +61,7 @@ int count_threads(const DataArguments& a) {
                        : static_cast<int>(topology_of_machine().cpus.size());
 }
 
-[[noreturn]] void refuse_name(const std::string& name, const std::vector<std::string>& known) {
-  throw Error(ErrorKind::usage, "unknown data set \"" + name + "\"", "", suggestion(name, known));
-}
-
 int make(const DataArguments& a) {
-  const std::vector<std::string> known = {"cassava", "cifar10"};
-  if (std::find(known.begin(), known.end(), a.make) == known.end()) refuse_name(a.make, known);
   MakeOptions options;
   options.out = a.out;
   options.images = static_cast<std::size_t>(std::max<std::int64_t>(0, a.images));
@@ -86,7 +73,7 @@ int make(const DataArguments& a) {
   options.threads = count_threads(a);
   options.quiet = a.quiet;
   const double began = now_seconds();
-  const Made made = a.make == "cassava" ? make_cassava(options) : make_cifar10(options);
+  const Made made = make_set(a.make, options);
   const double seconds = now_seconds() - began;
   if (!a.quiet) {
     print("{}: {} synthetic images, {} of them for training, {}, in {} ({:.0f} images/s)\n", a.out,
@@ -97,14 +84,7 @@ int make(const DataArguments& a) {
 }
 
 int fetch(const DataArguments& a) {
-  std::vector<std::string> known;
-  for (const PublishedSet& set : published_sets()) known.push_back(set.name);
-  const PublishedSet* set = find_published(a.fetch);
-  if (!set) refuse_name(a.fetch, known);
-  if (!a.mirror.empty() && a.mirror.find("://") == std::string::npos) {
-    throw Error(ErrorKind::usage, "not a URL", "--mirror " + a.mirror,
-                "give one that begins with https://, http:// or file://");
-  }
+  const PublishedSet& set = published_set_at(a.fetch);
   FetchOptions options;
   options.out = a.out;
   options.mirror = a.mirror;
@@ -113,78 +93,16 @@ int fetch(const DataArguments& a) {
   options.retries = static_cast<int>(a.retries);
   options.stalled_seconds = static_cast<int>(a.timeout);
   options.threads = count_threads(a);
-  print("{}", describe_fetch(*set, options));
+  print("{}", describe_fetch(set, options));
   flush_output();
   if (a.dry_run) return 0;
-  print("{}\n", fetch_set(*set, options));
+  print("{}\n", fetch_set(set, options));
   return 0;
 }
 
-Json to_json(const Verified& v) {
-  Json splits = Json::array();
-  for (const VerifiedSplit& split : v.splits) {
-    Json classes = Json::object();
-    for (std::size_t c = 0; c < v.classes.size(); ++c)
-      classes[v.classes[c]] = split.class_images[c];
-    splits.push_back({{"name", split.name},
-                      {"images", split.images},
-                      {"bad_images", split.bad},
-                      {"class_images", classes}});
-  }
-  return {{"name", v.name},
-          {"format", v.format},
-          {"synthetic", v.synthetic},
-          {"whole", v.whole()},
-          {"images", v.images},
-          {"bytes", v.bytes},
-          {"least_side_pixels", v.least_side},
-          {"most_side_pixels", v.most_side},
-          {"median_pixels", v.median_pixels},
-          {"seconds", v.seconds},
-          {"images_per_second", static_cast<double>(v.images) / std::max(v.seconds, 1e-9)},
-          {"splits", splits},
-          {"problems", v.problems},
-          {"more_problems", v.more_problems}};
-}
-
-void print_verified(const Verified& v) {
-  if (!v.name.empty()) {
-    print("{} ({}{})\n", printable(v.name), v.format, v.synthetic ? ", synthetic" : "");
-  }
-  for (const VerifiedSplit& split : v.splits) {
-    std::vector<std::string> counts;
-    for (std::size_t c = 0; c < v.classes.size(); ++c) {
-      counts.push_back(fmt::format("{} {}", printable(v.classes[c]), split.class_images[c]));
-    }
-    print("  {:<11}{} images: {}{}\n", printable(split.name), split.images, join(counts, ", "),
-          split.bad > 0 ? fmt::format("; {} bad", split.bad) : "");
-  }
-  const std::size_t shown = std::min(v.problems.size(), kShownProblems);
-  for (std::size_t i = 0; i < shown; ++i) print("  wrong: {}\n", printable(v.problems[i]));
-  const std::size_t all = v.problems.size() + v.more_problems;
-  if (all > shown) print("  and {} more (--json has {})\n", all - shown, v.problems.size());
-  const std::string verdict = v.whole() ? "whole" : fmt::format("{} wrong", all);
-  if (v.images == 0) {
-    print("{}: no good image\n", verdict);
-    return;
-  }
-  print("{}: {} good images of {} classes, sides of {} to {} pixels, {}, {:.0f} images/s\n",
-        verdict, v.images, v.classes.size(), v.least_side, v.most_side,
-        format_bytes(static_cast<double>(v.bytes)),
-        static_cast<double>(v.images) / std::max(v.seconds, 1e-9));
-}
-
 int verify(const DataArguments& a) {
-  std::error_code none;
-  if (!std::filesystem::is_directory(a.verify, none)) {
-    throw Error(ErrorKind::input, "not a folder", a.verify, "name the folder of a data set");
-  }
   const Verified verified = verify_folder(a.verify, count_threads(a), a.quiet || a.json);
-  if (a.json) {
-    print("{}\n", json_text(to_json(verified), 2));
-  } else {
-    print_verified(verified);
-  }
+  print_text(a.json ? json_text(to_json(verified), 2) + "\n" : to_text(verified));
   return verified.whole() ? 0 : 1;
 }
 

@@ -30,7 +30,7 @@ struct PublishedSet {
 };
 
 const std::vector<PublishedSet>& published_sets();
-const PublishedSet* find_published(const std::string& name);  // null: unknown
+const PublishedSet& published_set_at(const std::string& name);  // throws usage
 
 struct FetchOptions {
   std::filesystem::path out;
@@ -47,7 +47,7 @@ struct FetchOptions {
 std::string make_url(const PublishedFile& file, const FetchOptions& options);
 
 // One line per file with URL, size and checksum, and the required space. Downloads nothing. Throws
-// usage for options that do not apply to the set.
+// usage for a mirror that is no URL, and options that do not apply to the set.
 std::string describe_fetch(const PublishedSet& set, const FetchOptions& options);
 
 // Returns a line that describes the result. If the network fails, partial files stay in

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/core/file.h"
 #include "engine/input/decode/resize.h"
 #include "engine/input/formats/source.h"
@@ -281,6 +282,13 @@ Made make_cifar10(const MakeOptions& options) {
   mark_synthetic(folder.path());
   folder.commit();
   return {images, images * kRecord};
+}
+
+Made make_set(const std::string& name, const MakeOptions& options) {
+  if (name == "cassava") return make_cassava(options);
+  if (name == "cifar10") return make_cifar10(options);
+  throw Error(ErrorKind::usage, "unknown data set \"" + name + "\"", "",
+              suggestion(name, {"cassava", "cifar10"}));
 }
 
 }  // namespace paceline

@@ -42,6 +42,9 @@ Made make_cassava(const MakeOptions& options);
 // batches.meta.txt.
 Made make_cifar10(const MakeOptions& options);
 
+// One of these by name. Throws usage for another one.
+Made make_set(const std::string& name, const MakeOptions& options);
+
 // Labels of the real set, in order: bacterial blight, brown streak, green mite, mosaic, none.
 constexpr std::array<const char*, 5> kCassavaClasses = {"cbb", "cbsd", "cgm", "cmd", "healthy"};
 

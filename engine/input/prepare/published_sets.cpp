@@ -59,11 +59,13 @@ const std::vector<PublishedSet>& published_sets() {
   return sets;
 }
 
-const PublishedSet* find_published(const std::string& name) {
+const PublishedSet& published_set_at(const std::string& name) {
+  std::vector<std::string> known;
   for (const PublishedSet& set : published_sets()) {
-    if (set.name == name) return &set;
+    if (set.name == name) return set;
+    known.push_back(set.name);
   }
-  return nullptr;
+  throw Error(ErrorKind::usage, "unknown data set \"" + name + "\"", "", suggestion(name, known));
 }
 
 std::string make_url(const PublishedFile& file, const FetchOptions& options) {
@@ -76,6 +78,10 @@ std::string describe_fetch(const PublishedSet& set, const FetchOptions& options)
   if (options.tfrecord && set.name != "cassava") {
     throw Error(ErrorKind::usage, set.name + " does not come as class folders", "--tfrecord",
                 "leave it out");
+  }
+  if (!options.mirror.empty() && options.mirror.find("://") == std::string::npos) {
+    throw Error(ErrorKind::usage, "not a URL", "--mirror " + options.mirror,
+                "give one that begins with https://, http:// or file://");
   }
   std::string text = fmt::format("{}: {}\n", set.name, set.about);
   for (const PublishedFile& file : set.files) {

@@ -9,10 +9,12 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/input/decode/image.h"
 #include "engine/input/formats/formats.h"
 #include "engine/input/formats/source.h"
@@ -163,7 +165,73 @@ class Verifier {
 }  // namespace
 
 Verified verify_folder(const fs::path& folder, int threads, bool quiet) {
+  std::error_code none;
+  if (!fs::is_directory(folder, none)) {
+    throw Error(ErrorKind::input, "not a folder", folder.string(), "name the folder of a data set");
+  }
   return Verifier(folder, threads, quiet).run();
+}
+
+constexpr std::size_t kShownProblems = 20;
+
+std::string to_text(const Verified& v) {
+  std::string text;
+  if (!v.name.empty()) {
+    text +=
+        fmt::format("{} ({}{})\n", printable(v.name), v.format, v.synthetic ? ", synthetic" : "");
+  }
+  for (const VerifiedSplit& split : v.splits) {
+    std::vector<std::string> counts;
+    for (std::size_t c = 0; c < v.classes.size(); ++c) {
+      counts.push_back(fmt::format("{} {}", printable(v.classes[c]), split.class_images[c]));
+    }
+    text +=
+        fmt::format("  {:<11}{} images: {}{}\n", printable(split.name), split.images,
+                    join(counts, ", "), split.bad > 0 ? fmt::format("; {} bad", split.bad) : "");
+  }
+  const std::size_t shown = std::min(v.problems.size(), kShownProblems);
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += fmt::format("  wrong: {}\n", printable(v.problems[i]));
+  }
+  const std::size_t all = v.problems.size() + v.more_problems;
+  if (all > shown) {
+    text += fmt::format("  and {} more (--json has {})\n", all - shown, v.problems.size());
+  }
+  const std::string verdict = v.whole() ? "whole" : fmt::format("{} wrong", all);
+  if (v.images == 0) return text + fmt::format("{}: no good image\n", verdict);
+  return text +
+         fmt::format(
+             "{}: {} good images of {} classes, sides of {} to {} pixels, {}, {:.0f} images/s\n",
+             verdict, v.images, v.classes.size(), v.least_side, v.most_side,
+             format_bytes(static_cast<double>(v.bytes)),
+             static_cast<double>(v.images) / std::max(v.seconds, 1e-9));
+}
+
+Json to_json(const Verified& v) {
+  Json splits = Json::array();
+  for (const VerifiedSplit& split : v.splits) {
+    Json classes = Json::object();
+    for (std::size_t c = 0; c < v.classes.size(); ++c)
+      classes[v.classes[c]] = split.class_images[c];
+    splits.push_back({{"name", split.name},
+                      {"images", split.images},
+                      {"bad_images", split.bad},
+                      {"class_images", classes}});
+  }
+  return {{"name", v.name},
+          {"format", v.format},
+          {"synthetic", v.synthetic},
+          {"whole", v.whole()},
+          {"images", v.images},
+          {"bytes", v.bytes},
+          {"least_side_pixels", v.least_side},
+          {"most_side_pixels", v.most_side},
+          {"median_pixels", v.median_pixels},
+          {"seconds", v.seconds},
+          {"images_per_second", static_cast<double>(v.images) / std::max(v.seconds, 1e-9)},
+          {"splits", splits},
+          {"problems", v.problems},
+          {"more_problems", v.more_problems}};
 }
 
 std::string file_digest(const std::filesystem::path& file, const std::string& algorithm,

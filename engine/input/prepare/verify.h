@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/json.h"
+
 namespace paceline {
 
 struct VerifiedSplit {
@@ -33,6 +35,9 @@ struct Verified {
   static constexpr std::size_t kMostProblems = 1000;
   bool whole() const { return problems.empty(); }
 };
+
+std::string to_text(const Verified& verified);  // for people, with the first problems
+Json to_json(const Verified& verified);
 
 // Also handles MNIST's IDX files. Throws input only if `folder` has no data set.
 Verified verify_folder(const std::filesystem::path& folder, int threads, bool quiet);

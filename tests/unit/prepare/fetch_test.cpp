@@ -292,7 +292,24 @@ TEST(PublishedSets, AreWellFormed) {
       EXPECT_EQ(file.digest.find_first_not_of("0123456789abcdef"), std::string::npos) << file.name;
     }
     EXPECT_TRUE(set.folder.empty() || set.files.size() == 1) << set.name;
+    EXPECT_EQ(&published_set_at(set.name), &set);
   }
+  expect_error(ErrorKind::usage, {"unknown data set \"mnits\"", "\"mnist\"?"},
+               [] { published_set_at("mnits"); });
+}
+
+TEST(PublishedSets, OptionsThatDoNotApplyAreRefused) {
+  FetchOptions options;
+  options.mirror = "mirror.site";
+  expect_error(ErrorKind::usage, {"--mirror mirror.site", "not a URL"},
+               [&] { describe_fetch(published_set_at("mnist"), options); });
+  options.mirror = "http://mirror.site/";
+  EXPECT_NE(describe_fetch(published_set_at("mnist"), options)
+                .find("  http://mirror.site/train-images-idx3-ubyte.gz\n"),
+            std::string::npos);
+  options.tfrecord = true;
+  expect_error(ErrorKind::usage, {"--tfrecord", "mnist does not come as class folders"},
+               [&] { describe_fetch(published_set_at("mnist"), options); });
 }
 
 }  // namespace

@@ -120,7 +120,9 @@ TEST_F(Make, WhatMakesNoSetIsRefused) {
   refused([](MakeOptions& o) { o.size_min = 1; }, "--size-min");
   refused([](MakeOptions& o) { o.shards = 13; }, "13 shards for 12 images");
   MakeOptions o = options("bad", 3);
-  expect_error(ErrorKind::usage, {"--images"}, [&] { make_cifar10(o); });
+  expect_error(ErrorKind::usage, {"--images"}, [&] { make_set("cifar10", o); });
+  expect_error(ErrorKind::usage, {"unknown data set \"casava\"", "\"cassava\"?"},
+               [&] { make_set("casava", o); });
   std::ofstream(scratch_.path() / "file") << "x";
   o.out = scratch_.path() / "file";
   expect_error(ErrorKind::usage, {"not empty"}, [&] { make_cassava(o); });

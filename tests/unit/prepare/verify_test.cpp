@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "engine/input/formats/tfrecord.h"
 #include "engine/input/prepare/make.h"
@@ -105,7 +106,31 @@ TEST_F(Verify, AnImageThatIsNone) {
       << v.problems[0];
 }
 
+TEST_F(Verify, ReportsForPeopleAndPrograms) {
+  const Verified whole = verify_folder(folder_, 1, true);
+  const std::string text = to_text(whole);
+  for (const char* part : {"cassava (", ", synthetic)\n", "  train      10 images: cbb 1, cbsd 2, ",
+                           "\nwhole: 18 good images of 5 classes, sides of "}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+  const Json json = to_json(whole);
+  EXPECT_EQ(json.at("whole"), true);
+  EXPECT_EQ(json.at("images"), 18);
+  EXPECT_EQ(json.at("splits").at(1).at("class_images").at("cbsd"), 2);
+  Verified bad;
+  bad.problems.assign(25, "a\nb");
+  bad.more_problems = 3;
+  const std::string wrong = to_text(bad);
+  EXPECT_EQ(wrong.find("  wrong: a b\n"), 0U) << wrong;
+  EXPECT_NE(wrong.find("  and 8 more (--json has 25)\n28 wrong: no good image\n"),
+            std::string::npos)
+      << wrong;
+  EXPECT_EQ(to_json(bad).at("more_problems"), 3);
+}
+
 TEST_F(Verify, NoDataSetIsAnError) {
+  expect_error(ErrorKind::input, {"no-such", "not a folder"},
+               [&] { verify_folder(folder_ / "no-such", 1, true); });
   expect_error(ErrorKind::input, {"not a folder", "nowhere"},
                [&] { verify_folder(scratch_.path() / "nowhere", 1, true); });
   fs::create_directories(scratch_.path() / "empty");
