@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/report.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"
@@ -143,14 +142,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void report(const fs::path& study) {
-  ReportOptions options;
-  options.out = study / "report";
-  options.style = style_of_output();
-  OutputStream output;
-  write_report({study}, options, output);
-}
-
 int collect(const std::string& folder) {
   const fs::path study = fs::absolute(folder).lexically_normal();
   const Journal journal(study);
@@ -161,7 +152,7 @@ int collect(const std::string& folder) {
   const auto& records = now.store.records;
   const bool some = std::any_of(records.begin(), records.end(),
                                 [](const Record& record) { return record->completed(); });
-  if (some) report(study);
+  if (some) print_study_report(study);
   for (const std::string& line : reference_lines(study)) print("{}\n", line);
   print("{}\n", phases_text(now.runs));
   if (lost > 0) {

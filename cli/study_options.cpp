@@ -8,6 +8,7 @@
 
 #include "analysis/gate/side.h"
 #include "analysis/plots/script.h"
+#include "analysis/report.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
@@ -154,6 +155,14 @@ OutputOptions output_options(const DocumentArguments& arguments) {
   options.plots = arguments.no_plots ? std::vector<std::string>() : arguments.plots;
   for (const std::string& format : options.plots) check_plot_format(format);
   return options;
+}
+
+void print_study_report(const std::filesystem::path& study) {
+  ReportOptions options;
+  options.out = study / "report";
+  options.style = style_of_output();
+  OutputStream output;
+  write_report({study}, options, output);
 }
 
 void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments) {

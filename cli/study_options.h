@@ -72,6 +72,9 @@ void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std:
 // Throws usage on plots that were asked for but have no folder, and on unknown formats.
 OutputOptions output_options(const DocumentArguments& arguments);
 
+// Prints a study's table, and writes its report into the folder of that name in the study.
+void print_study_report(const std::filesystem::path& study);
+
 // Prints documents, and writes their files.
 void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments);
 
