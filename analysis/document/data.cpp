@@ -94,7 +94,7 @@ std::string to_json_text(const Document& document) {
   return json_text(json, 2) + '\n';
 }
 
-// A column that only some tables have stands where these have it.
+// Columns keep the order of their tables; one that only some tables have stands where it has there.
 std::string to_csv(const Document& document) {
   std::vector<std::pair<CsvLine, const Section*>> lines;
   std::vector<std::string> names;

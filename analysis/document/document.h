@@ -1,5 +1,5 @@
-// What a verb has to say, as plain data: a title, warnings, and sections of sentences, tables and
-// plots. Each format has one writer, and so has a folder of files; all have the same content.
+// The output of an analysis command as plain data: a title, warnings, and sections of sentences,
+// tables and plots. Each format has one writer, and so has a folder of files.
 #pragma once
 
 #include <cstddef>
@@ -41,24 +41,24 @@ struct Column {
   std::string group = "layout";  // by which --columns names several
   bool is_essential = false;     // shown without data, too
   bool is_extra = false;         // only shown if it is chosen; programs get it
-  std::string note = {};         // of an extra column, for the legend
-  std::string absence = {};      // the same if it has no data: why not
+  std::string note = {};         // what the legend says of an extra column
+  std::string absence = {};      // what it says instead if the column has no data
 };
 
 struct Table {
-  std::string key = "rows";  // of the rows in JSON; empty: JSON has other things to say
+  std::string key = "rows";  // of the rows in JSON; empty: JSON leaves them out
   std::vector<Column> columns = {};
   std::vector<std::vector<Cell>> rows = {};
   std::vector<bool> is_gap = {};     // of each row, or empty: none is
   std::vector<bool> is_detail = {};  // rows that only programs get; or empty
   bool in_text = true;               // false: plain text has sentences only
-  // The first columns name a row in words. Each block of a table that is wider than the terminal
+  // How many of the first columns name a row. Each block of a table that is wider than the terminal
   // repeats them.
   std::size_t naming = 1;
 };
 
 struct Statement {
-  Statement(std::string sentence) : text(std::move(sentence)) {}  // NOLINT: it is one
+  Statement(std::string sentence) : text(std::move(sentence)) {}  // NOLINT: implicit
   Statement(std::string sentence, std::vector<std::string> parts)
       : text(std::move(sentence)), details(std::move(parts)) {}
   std::string text;
@@ -77,14 +77,14 @@ enum class Visibility {
 
 struct Section {
   std::string title = {};     // may be empty
-  std::string kind = {};      // of a part, for the style of a page
+  std::string kind = {};      // of a part: its class in a page's style sheet
   std::string lead = {};      // when and where, for pages
   std::string headline = {};  // the result in one sentence
   std::vector<std::string> warnings = {};
   Table table = {};
   std::vector<Statement> findings = {};
   std::vector<Plot> plots = {};
-  std::string code = {};  // as it is, on pages
+  std::string code = {};  // a command, verbatim, on pages
   std::vector<Section> parts = {};
   std::vector<std::string> notes = {};  // how to read it
   Facts facts = nullptr;
@@ -93,19 +93,20 @@ struct Section {
 };
 
 struct Document {
-  std::string name = {};   // of its files
+  std::string name = {};   // base name of its files
   std::string title = {};  // the verdict, where there is one
   std::vector<std::string> lead = {};
   std::vector<std::string> warnings = {};
   std::vector<Section> sections = {};
   std::vector<std::string> notes = {};  // of all sections
   bool is_brief = false;                // its notes are details
-  std::string list = {};  // of the sections in JSON; empty: their facts and rows are the document's
+  // The key of the list of sections in JSON; empty: their facts and rows are the document's.
+  std::string list = {};
   int schema = 1;
   Facts facts = nullptr;
 };
 
-// Each once, those of the document first.
+// Each one once, those of the document itself first.
 std::vector<std::string> all_warnings(const Document& document);
 std::vector<const Plot*> all_plots(const Document& document);
 
@@ -136,11 +137,11 @@ std::string to_latex(const Document& document, bool as_floats = true);
 // The pictures of a page.
 struct Pictures {
   std::map<std::string, std::string> svgs = {};  // by the plot's name
-  std::optional<Error> refused = {};             // why there are none
+  std::optional<Error> refused = {};             // why gnuplot drew none
 };
 Pictures draw_pictures(const Document& document);
 
-// One self-contained file: it includes style, pictures and a script for comfort, and loads nothing.
+// One self-contained file: it includes style, pictures and a small script, and loads nothing.
 // `folder`: where it will stand beside `files`, for links; empty: without links.
 std::string to_html(const Document& document, const Pictures& pictures = {},
                     const std::filesystem::path& folder = {},
@@ -177,7 +178,7 @@ struct VisibleTable {
   std::vector<std::size_t>::iterator least_needed(const Table& table);
 };
 VisibleTable visible_part(const Table& table);
-std::string one_line(const std::string& heading);
+std::string one_line(const std::string& heading);  // a heading of two lines
 
 // The rows in JSON.
 Json to_json(const Table& table);

@@ -1,3 +1,4 @@
+// Escapes text for HTML, Markdown, LaTeX and CSV.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-// Between `open` and `close`, both with it, every time.
+// Erases all text from an `open` to the next `close`, including both.
 void erase_all(std::string& text, std::string_view open, std::string_view close) {
   for (std::size_t at = text.find(open); at != std::string::npos; at = text.find(open, at)) {
     const std::size_t end = text.find(close, at + open.size());
@@ -18,10 +19,10 @@ void erase_all(std::string& text, std::string_view open, std::string_view close)
   }
 }
 
-void replace_all(std::string& text, std::string_view what, const std::string& by) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) {
-    text.replace(at, what.size(), by);
-    at += by.size();
+void replace_all(std::string& text, std::string_view from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    text.replace(at, from.size(), to);
+    at += to.size();
   }
 }
 
@@ -111,10 +112,12 @@ std::string latex_text(std::string_view text) {
 
 std::string csv_text(std::string_view text) {
   std::string cell = printable(text);
-  const std::string_view seen = trim(cell);  // spreadsheets overlook what is before it
-  const bool is_number = to_real(seen.starts_with('+') ? seen.substr(1) : seen).has_value();
-  if (!seen.empty() && std::string_view("=+-@").find(seen.front()) != std::string_view::npos &&
-      !is_number) {
+  const std::string_view content = trim(cell);  // spreadsheets ignore spaces before a formula
+  const bool is_number =
+      to_real(content.starts_with('+') ? content.substr(1) : content).has_value();
+  const bool is_formula = !is_number && !content.empty() &&
+                          std::string_view("=+-@").find(content.front()) != std::string_view::npos;
+  if (is_formula) {
     cell.insert(0, 1, '\'');
   }
   if (cell.find_first_of(",\"") == std::string::npos) return cell;

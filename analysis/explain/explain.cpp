@@ -17,8 +17,9 @@ namespace paceline {
 
 namespace {
 
-constexpr double kFits = 0.05, kNone = 0.005;
-constexpr double kWorthATerm = 0.005;  // of a step: smaller shares are not listed
+constexpr double kLargestMisfit = 0.05;   // of a law whose limits are stated
+constexpr double kNoSerialShare = 0.005;  // smaller shares state no limit
+constexpr double kWorthATerm = 0.005;     // of a step: smaller shares are not listed
 
 // "is late by 17 % of a step", and what it would give back.
 std::string late_text(const LateRank& late, const LossParts& parts) {
@@ -44,8 +45,8 @@ std::string compute_text(const LossParts& parts) {
          " times as long as in the base";
 }
 
-// "communication costs 17.4 [16.9, 17.9], compute gives 17.0 [16.4, 17.6] back": what can be told
-// from noise where the whole cannot. Empty: nothing.
+// ", but parts of it can: communication costs 17.4 [16.9, 17.9], compute gives 17.0 [16.4, 17.6]
+// back", where the whole cannot be distinguished from noise. Empty: no part can either.
 std::string certain_parts_text(const LossParts& parts) {
   std::vector<std::string> texts;
   for (const Loss& loss : parts.certain_losses()) {
@@ -97,8 +98,8 @@ std::string label_by_means(const LossParts& parts) {
       ->label;
 }
 
-// A point that nothing is compared with: what its steps are made of.
-void label_alone(PointExplanation& point) {
+// Labels a point without a base by the largest share of its steps.
+void label_without_base(PointExplanation& point) {
   const Costs& costs = point.step->costs;
   const bool is_bound = point.step->is_bound;
   std::vector<std::pair<std::string, double>> shares = {
@@ -122,8 +123,8 @@ void label_alone(PointExplanation& point) {
   point.because = "step time: " + join(texts, ", ");
 }
 
-// More samples to the goal cost more than what a sample costs more.
-void add_samples(PointExplanation& point, const LossParts& parts) {
+// Needing more samples to reach the goal is the label if it costs more than the dearer sample does.
+void consider_samples(PointExplanation& point, const LossParts& parts) {
   const Judged samples = parts.samples(), beyond = parts.samples_beyond_cost();
   point.because = fmt::format("the goal took {:.2f} times the samples of the base; besides, {}",
                               std::exp(samples.value()), point.because);
@@ -148,49 +149,49 @@ std::optional<double> samples_ratio(const Row& base, const Row& row) {
 
 class Explainer {
  public:
-  explicit Explainer(Explanation& explanation) : it_(explanation) {}
+  explicit Explainer(Explanation& explanation) : result_(explanation) {}
 
   void run(const Base& base) {
-    it_.comparison = compare(it_.study, base);
-    it_.base = base.text();
-    for (std::size_t i = 0; i < it_.study.rows.size(); ++i) {
-      it_.facts.push_back(row_facts(it_.study, it_.comparison, i));
+    result_.comparison = compare(result_.study, base);
+    result_.base = base.text();
+    for (std::size_t i = 0; i < result_.study.rows.size(); ++i) {
+      result_.facts.push_back(row_facts(result_.study, result_.comparison, i));
     }
-    it_.unlike = findings_about_runs(it_.study, it_.comparison, it_.facts);
-    if (const std::string line = lower_quality_line(it_.study, it_.facts); !line.empty()) {
-      it_.unlike.push_back({FindingKind::lower_quality, line});
+    result_.unlike = findings_about_runs(result_.study, result_.comparison, result_.facts);
+    if (const std::string line = lower_quality_line(result_.study, result_.facts); !line.empty()) {
+      result_.unlike.push_back({FindingKind::lower_quality, line});
     }
-    it_.title = study_title(it_.study);
+    result_.title = study_title(result_.study);
     std::vector<const Row*> rows;
-    for (const RowFacts& facts : it_.facts) rows.push_back(facts.row);
-    const std::vector<std::string> names = point_names(it_.study, rows);
-    const Counterfactuals switched_off(it_.study);
+    for (const RowFacts& facts : result_.facts) rows.push_back(facts.row);
+    const std::vector<std::string> names = point_names(result_.study, rows);
+    const Counterfactuals switched_off(result_.study);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      it_.points.push_back(point(it_.facts[i], switched_off));
-      it_.points.back().name = names[i];
+      result_.points.push_back(explain_point(result_.facts[i], switched_off));
+      result_.points.back().name = names[i];
     }
-    for (const ScalingSeries& series :
-         make_scaling_series(it_.study, it_.comparison, it_.facts, false, Quality::held)) {
-      it_.series.push_back(explained(series));
+    for (const ScalingSeries& series : make_scaling_series(result_.study, result_.comparison,
+                                                           result_.facts, false, Quality::held)) {
+      result_.series.push_back(explain_series(series));
     }
-    it_.causes = causes_finding(it_.study, it_.comparison, trends_);
-    it_.lacks_cpu = cpu_for_communication(it_.study);
+    result_.causes = causes_finding(result_.study, result_.comparison, trends_);
+    result_.lacks_cpu = cpu_for_communication(result_.study);
     add_notes();
   }
 
  private:
-  PointExplanation point(const RowFacts& facts, const Counterfactuals& switched_off) const {
+  PointExplanation explain_point(const RowFacts& facts, const Counterfactuals& switched_off) const {
     PointExplanation point;
     point.facts = &facts;
-    point.counterfactuals = switched_off.of(*facts.row, it_.comparison.rates);
-    point.step = records_.efficiency(*facts.row, it_.comparison.rates);
+    point.counterfactuals = switched_off.of(*facts.row, result_.comparison.rates);
+    point.step = records_.efficiency(*facts.row, result_.comparison.rates);
     if (!point.step) return point;
-    const bool is_base = !facts.speed_up || &it_.study.rows[facts.speed_up->base] == facts.row;
-    const auto base =
-        is_base ? std::nullopt
-                : records_.efficiency(it_.study.rows[facts.speed_up->base], it_.comparison.rates);
+    const bool is_base = !facts.speed_up || &result_.study.rows[facts.speed_up->base] == facts.row;
+    const auto base = is_base ? std::nullopt
+                              : records_.efficiency(result_.study.rows[facts.speed_up->base],
+                                                    result_.comparison.rates);
     if (!base) {
-      label_alone(point);
+      label_without_base(point);
       return point;
     }
     if (point.step->has_warmup || base->has_warmup) {
@@ -201,18 +202,18 @@ class Explainer {
     }
     point.computation_scaling = base->costs.compute / point.step->costs.compute;
     point.product = point.step->product() / base->product() * *point.computation_scaling;
-    if (!it_.study.goal.empty()) {
-      point.samples_to_goal = samples_ratio(it_.study.rows[facts.speed_up->base], *facts.row);
+    if (!result_.study.goal.empty()) {
+      point.samples_to_goal = samples_ratio(result_.study.rows[facts.speed_up->base], *facts.row);
       *point.product *= point.samples_to_goal.value_or(1);
     }
     point.residual = *facts.speed_up->efficiency / *point.product - 1;
-    explain_losses(point, it_.study.rows[facts.speed_up->base]);
+    explain_losses(point, result_.study.rows[facts.speed_up->base]);
     return point;
   }
 
   void explain_losses(PointExplanation& point, const Row& base_row) const {
     const Row& row = *point.facts->row;
-    const bool rates = it_.comparison.rates;
+    const bool rates = result_.comparison.rates;
     const LossParts parts(base_row, records_.costs(base_row, rates), row,
                           records_.costs(row, rates), point.step->is_bound);
     point.lost = parts.all();
@@ -220,7 +221,7 @@ class Explainer {
     point.because = loss_text(parts);
     point.label = choose_label(parts);
     point.by_means = label_by_means(parts);
-    if (!it_.study.goal.empty()) add_samples(point, parts);
+    if (!result_.study.goal.empty()) consider_samples(point, parts);
     const bool is_late = point.label.find("straggler") != std::string::npos;
     const auto late = is_late ? records_.late_rank(row, rates) : std::nullopt;
     if (late) point.because += late_text(*late, parts);
@@ -231,24 +232,24 @@ class Explainer {
     if (point.label == "compute" || is_gain) point.because += compute_text(parts);
   }
 
-  SeriesExplanation explained(const ScalingSeries& series) {
-    SeriesExplanation result;
-    result.name = series.name;
-    const SpeedUpRows rows = speed_up_rows(it_.study, it_.comparison, series);
-    if (it_.study.scaling == Scaling::weak) result.gustafson = fit_gustafson(rows);
-    const bool same_work = it_.study.goal.empty();
-    if (same_work && !compares_rates(it_.study.scaling)) result.amdahl = fit_amdahl(rows);
-    if (same_work) result.usl = fit_usl(rows);
-    const std::vector<Trend> trends = fit_trends(it_.study, it_.comparison, series);
+  SeriesExplanation explain_series(const ScalingSeries& series) {
+    SeriesExplanation explanation;
+    explanation.name = series.name;
+    const SpeedUpRows rows = speed_up_rows(result_.study, result_.comparison, series);
+    if (result_.study.scaling == Scaling::weak) explanation.gustafson = fit_gustafson(rows);
+    const bool same_work = result_.study.goal.empty();
+    if (same_work && !compares_rates(result_.study.scaling)) explanation.amdahl = fit_amdahl(rows);
+    if (same_work) explanation.usl = fit_usl(rows);
+    const std::vector<Trend> trends = fit_trends(result_.study, result_.comparison, series);
     trends_.insert(trends_.end(), trends.begin(), trends.end());
-    result.sizes = rows.count_sizes();
-    if (same_work) result.unfitted = rows.doubt;
-    result.verdict.push_back(series_finding(series, it_.comparison));
-    for (Finding& each : trend_findings(it_.study, series, trends)) {
-      result.verdict.push_back(std::move(each));
+    explanation.sizes = rows.count_sizes();
+    if (same_work) explanation.unfitted = rows.doubt;
+    explanation.verdict.push_back(series_finding(series, result_.comparison));
+    for (Finding& each : trend_findings(result_.study, series, trends)) {
+      explanation.verdict.push_back(std::move(each));
     }
-    add_limits(result, trends);
-    return result;
+    add_limits(explanation, trends);
+    return explanation;
   }
 
   static bool all_are(const std::vector<Trend>& trends, FindingKind kind) {
@@ -256,7 +257,7 @@ class Explainer {
                                           [&](const Trend& trend) { return trend.kind == kind; });
   }
 
-  // What a fit says of sizes that were not run: bounds of the fit, said as such, where it fits.
+  // Limits that a law implies for sizes that were not run, where it fits well.
   void add_limits(SeriesExplanation& series, const std::vector<Trend>& trends) const {
     if (all_are(trends, FindingKind::too_few_sizes)) {
       series.verdict.push_back(
@@ -264,8 +265,8 @@ class Explainer {
            "one size of several replicas: too few to see whether the loss grows"});
     }
     const auto& amdahl = series.amdahl;
-    if (all_are(trends, FindingKind::steady) && amdahl && amdahl->off < kFits &&
-        lies_above(amdahl->value.interval, 0) && amdahl->value.value > kNone &&
+    if (all_are(trends, FindingKind::steady) && amdahl && amdahl->off < kLargestMisfit &&
+        lies_above(amdahl->value.interval, 0) && amdahl->value.value > kNoSerialShare &&
         amdahl->value.interval.high < 1) {
       const auto& [share, interval] = amdahl->value;
       series.verdict.push_back(
@@ -279,7 +280,7 @@ class Explainer {
       largest = std::max(largest, static_cast<double>(trend.sizes.back().gpus));
     }
     const auto& usl = series.usl;
-    if (all_are(trends, FindingKind::grows) && usl && usl->peak && usl->off < kFits &&
+    if (all_are(trends, FindingKind::grows) && usl && usl->peak && usl->off < kLargestMisfit &&
         usl->peak->value < 2 * largest) {
       series.verdict.push_back(
           {FindingKind::peak,
@@ -290,24 +291,27 @@ class Explainer {
   }
 
   void add_notes() {
-    const auto without = std::count_if(it_.points.begin(), it_.points.end(),
+    const auto without = std::count_if(result_.points.begin(), result_.points.end(),
                                        [](const PointExplanation& p) { return !p.step; });
-    if (without == static_cast<std::ptrdiff_t>(it_.points.size())) {
-      it_.notes.push_back(
+    if (without == static_cast<std::ptrdiff_t>(result_.points.size())) {
+      result_.notes.push_back(
           "the records have no phases of a step, so only the shape of the speed-up says where it "
           "went");
     } else if (without > 0) {
-      it_.notes.push_back(fmt::format("{} without phases of a step", counted(without, "point")));
+      result_.notes.push_back(
+          fmt::format("{} without phases of a step", counted(without, "point")));
     }
-    if (!it_.study.goal.empty()) {
-      it_.notes.push_back(
+    if (!result_.study.goal.empty()) {
+      result_.notes.push_back(
           "no law of scaling is fitted, as the goal takes different numbers of samples");
     }
-    it_.notes.insert(it_.notes.end(), it_.comparison.notes.begin(), it_.comparison.notes.end());
-    it_.notes.insert(it_.notes.end(), it_.study.notes.begin(), it_.study.notes.end());
+    result_.notes.insert(result_.notes.end(), result_.comparison.notes.begin(),
+                         result_.comparison.notes.end());
+    result_.notes.insert(result_.notes.end(), result_.study.notes.begin(),
+                         result_.study.notes.end());
   }
 
-  Explanation& it_;
+  Explanation& result_;
   StepRecords records_;
   std::vector<Trend> trends_;  // of all series
 };

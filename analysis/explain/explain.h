@@ -30,10 +30,9 @@ struct PointExplanation {
   std::optional<StepEfficiency> step;
   // Against the base of the speed-up. Empty without a base or without phases.
   std::optional<double> computation_scaling, product, residual;  // residual: measured / product - 1
-  std::optional<double>
-      samples_to_goal;         // samples to the goal, base over point, for runs with a goal
-  std::optional<Judged> lost;  // in total, if there is a base
-  std::vector<Loss> losses;    // its parts
+  std::optional<double> samples_to_goal;  // base over point, for runs with a goal
+  std::optional<Judged> lost;             // in total, if there is a base
+  std::vector<Loss> losses;               // its parts
   std::vector<Counterfactual> counterfactuals;
 };
 
@@ -72,19 +71,18 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
 
 std::vector<Explanation> explain(std::vector<Study> studies, const Base& base);
 
-// A row for each point, what there is to say of them, and their losses as a picture. In plain text
-// only details say it point by point.
+// A row for each point, findings about them, and a plot of their losses. Plain text goes point by
+// point only where details are asked for.
 Section explanation_section(const Explanation& explanation);
 
 // {"schema": 2, "explanations": [{"title", "warnings", "findings", "notes", "base", "points": [..],
 // "series": [..], "unlike_runs", "causes", "cpu_for_communication"}]}
 Document explanation_document(const std::vector<Explanation>& explanations);
 
-// Plots each point's loss of efficiency as one stacked bar.
-
-// Points with a base, in percentage points; parts that are gains are drawn left of 0, so the
-// lengths make the number behind the bar. A part whose interval contains 0, or that has no
-// interval, is drawn as noise. Empty if no point has a part that would be seen.
+// Plots each point's loss of efficiency as one stacked bar, for points with a base, in percentage
+// points. Parts that are gains are drawn left of 0, so the lengths add up to the number behind the
+// bar. A part whose interval contains 0, or that has no interval, is drawn as noise. Empty if no
+// point has a part that would be seen.
 std::vector<Plot> loss_plots(const Explanation& explanation);
 
 }  // namespace paceline

@@ -2,8 +2,8 @@
 //
 // Least squares of relative errors over the speed-ups S of N > 1 replicas, because the noise of
 // times is multiplicative:
-// Amdahl (AFIPS 1967)         1/S = s + (1 - s)/N: the share s of the work is serial
-// Gustafson (CACM 31, 1988)   S = N - s(N - 1): the work grows with N, weak scaling
+//   Amdahl (AFIPS 1967)         1/S = s + (1 - s)/N: the share s of the work is serial
+//   Gustafson (CACM 31, 1988)   S = N - s(N - 1): the work grows with N, weak scaling
 //   USL (Gunther, 1993)         N/S = 1 + a(N - 1) + b N(N - 1): contention a, coherence b, which
 //                               grows with the replicas and bends the curve down again
 //

@@ -18,14 +18,14 @@ namespace {
 
 constexpr double kUnlikeChoices = 0.02;  // of a row's fit seconds
 
-std::size_t sequential_rows(const std::vector<RowFacts>& facts) {
+std::size_t count_sequential_rows(const std::vector<RowFacts>& facts) {
   return static_cast<std::size_t>(std::count_if(
       facts.begin(), facts.end(),
       [](const RowFacts& row) { return find_stopping(*row.row) == Stopping::by_results; }));
 }
 
 std::string sequential_note(const std::vector<RowFacts>& facts) {
-  const std::size_t count = sequential_rows(facts);
+  const std::size_t count = count_sequential_rows(facts);
   if (count == 0) return "";
   return fmt::format(
       "sequential: the number of runs of {} of {} rows depends on their results, so their 95 % "
@@ -46,7 +46,7 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
                : fmt::format("one {} a row: no interval can be given; run at least 3 {}", unit,
                              pooled ? "sessions" : "repeats");
   }
-  const std::size_t sequential = sequential_rows(facts);
+  const std::size_t sequential = count_sequential_rows(facts);
   std::string note = fmt::format(
       "± is the larger side of the 95 % confidence interval of the geometric mean over {} ({}); "
       "[low, high] where that is more than {:g} % of it. Speed-up: ",
@@ -89,8 +89,8 @@ std::string base_name(const Run& run, const std::vector<std::string>& axes) {
   return join(parts, ", ");
 }
 
-// Rows of several replicas have the run of one replica by their backend, or that without a backend.
-std::string whose_base(const std::vector<RowFacts>& facts) {
+// Rows of several replicas are compared with one replica of their backend, else of no backend.
+std::string describe_backends(const std::vector<RowFacts>& facts) {
   bool own = false, borrowed = false;
   for (const RowFacts& row : facts) {
     if (!row.speed_up || row.run()->layout.gpus == 1) continue;
@@ -105,7 +105,7 @@ std::string describe_rule(const Base& base, const std::vector<RowFacts>& facts) 
   switch (base.kind) {
     case Base::matched: {
       const Run& run = facts.front().run();
-      const std::string rule = "base matched: one replica " + whose_base(facts);
+      const std::string rule = "base matched: one replica " + describe_backends(facts);
       if (!run->layout.cpus_per_task) return rule;
       return rule + (run.replicas_are_cores() ? ", same CPUs per replica" : ", same cpus-per-task");
     }
@@ -120,8 +120,8 @@ std::string describe_rule(const Base& base, const std::vector<RowFacts>& facts) 
       base.text(), base.axis);
 }
 
-// What compares rows of one size, if anything differs between them.
-std::string other_base(const Study& study) {
+// Suggests a base for rows of one size: the first value of a setting that differs between them.
+std::string suggest_other_base(const Study& study) {
   std::vector<std::string> axes = study.axes;
   axes.emplace_back("backend");
   for (const std::string& axis : axes) {
@@ -149,7 +149,7 @@ std::string base_note(const Study& study, const Comparison& comparison,
     }
   }
   const std::string note = describe_rule(comparison.base, facts);
-  if (used.empty()) return note + "; there is none" + other_base(study);
+  if (used.empty()) return note + "; there is none" + suggest_other_base(study);
   std::vector<std::string> bases;
   for (const std::size_t i : used) {
     const RowFacts& base = facts[i];
@@ -174,21 +174,21 @@ void add_distinct(std::vector<std::string>& notes, const char* prefix,
   }
 }
 
-// Where numbers are from that this program did not measure, and what they mean.
+// The sources of numbers that Paceline did not measure, and what these include.
 void add_foreign_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
-  const auto of_kind = [&](const char* kind, const char* prefix, std::string Provenance::*field) {
+  const auto add_field = [&](const char* kind, const char* prefix, std::string Provenance::*field) {
     add_distinct(notes, prefix, facts,
                  [&](const Run& run) { return run->kind == kind ? run->provenance.*field : ""; });
   };
-  of_kind("published", "published by ", &Provenance::source);
-  of_kind("published", "published time: ", &Provenance::time_is);
-  of_kind("published", "published rate: ", &Provenance::rate_is);
+  add_field("published", "published by ", &Provenance::source);
+  add_field("published", "published time: ", &Provenance::time_is);
+  add_field("published", "published rate: ", &Provenance::rate_is);
   add_distinct(notes, "imported from ", facts, [](const Run& run) {
     const auto& imported = run->provenance.imported;
     return imported ? imported->tool : "";
   });
-  of_kind("imported", "imported time: ", &Provenance::time_is);
-  of_kind("imported", "imported rate: ", &Provenance::rate_is);
+  add_field("imported", "imported time: ", &Provenance::time_is);
+  add_field("imported", "imported rate: ", &Provenance::rate_is);
 }
 
 // "10", "0 to 10".
@@ -216,7 +216,7 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
               : fmt::format("; the first {} steps are left out", format_counts(warmups)));
 }
 
-// What fit seconds and samples/s of measured runs hold.
+// What fit seconds and samples/s of measured runs include.
 void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
   std::set<int> warmups;
   bool measured = false;
@@ -250,7 +250,7 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
   }
 }
 
-// A GPU's first run measures which algorithms are fast; later ones read what it kept.
+// A GPU's first run measures which algorithms are fast; later runs read the choices that it saved.
 std::string choices_note(const std::vector<RowFacts>& facts) {
   double most = 0;
   std::size_t rows = 0;
@@ -271,6 +271,14 @@ std::string choices_note(const std::vector<RowFacts>& facts) {
       "choosing algorithms took up to {} more in some runs of {} than in others: the first run on "
       "a machine measures what later ones read (gpu-choices.json)",
       format_seconds(most), counted(rows, "row"));
+}
+
+// "16 to 18 % [14, 20]": a range of values, and the hull of their intervals.
+std::string hull_text(const Hull& hull, int digits, double scale, const char* unit) {
+  const std::string text = range_text(hull.values, digits, scale) + unit;
+  if (!hull.is_known) return text;
+  return text + fmt::format(" [{:.{}f}, {:.{}f}]", hull.intervals.low * scale, digits,
+                            hull.intervals.high * scale, digits);
 }
 
 }  // namespace
@@ -313,18 +321,6 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   notes.insert(notes.end(), study.notes.begin(), study.notes.end());
   return notes;
 }
-
-namespace {
-
-// "16 to 18 %", and the hull behind it.
-std::string hull_text(const Hull& hull, int digits, double scale, const char* unit) {
-  const std::string text = range_text(hull.values, digits, scale) + unit;
-  if (!hull.is_known) return text;
-  return text + fmt::format(" [{:.{}f}, {:.{}f}]", hull.intervals.low * scale, digits,
-                            hull.intervals.high * scale, digits);
-}
-
-}  // namespace
 
 void Hull::add(const Judged& judged) {
   values.add(judged.value());

@@ -15,12 +15,16 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kLeastForNormality = 5;
-constexpr double kUnlikeMeans = 0.01, kUnlikeLengths = 1.1, kLongTail = 1.25, kAboveIdeal = 1.02;
-constexpr double kNotNormal = 0.01, kFarApart = 2;
+constexpr double kUnlikeMeans = 0.01;          // arithmetic over geometric, less 1
+constexpr double kUnlikeLengths = 1.1;         // the longest run over the shortest
+constexpr double kLongTail = 1.25;             // the mean step over the median
+constexpr double kAboveIdeal = 1.02;           // a speed-up without an interval over the replicas
+constexpr double kFarApart = 2;                // a size over the one before it on a line
+constexpr std::size_t kLeastForNormality = 5;  // times
+constexpr double kNotNormal = 0.01;            // p-value
 
 template <typename Condition>
-std::size_t rows_where(const std::vector<RowFacts>& facts, Condition condition) {
+std::size_t count_rows_where(const std::vector<RowFacts>& facts, Condition condition) {
   return static_cast<std::size_t>(std::count_if(facts.begin(), facts.end(), condition));
 }
 
@@ -32,8 +36,8 @@ std::vector<double> fit_times(const Row& row) {
   return times;
 }
 
-// `has_single`: there is a run of one replica that the fastest could be.
-std::string fix_of_base(const Base& base, bool has_single) {
+// `has_single`: there is a run of one replica, which --base best could choose.
+std::string suggest_base(const Base& base, bool has_single) {
   switch (base.kind) {
     case Base::matched:
       return has_single
@@ -52,7 +56,7 @@ class Checker {
   Checker(const Study& study, const Comparison& comparison, const std::vector<RowFacts>& facts)
       : study_(study), comparison_(comparison), facts_(facts) {}
 
-  std::vector<BrokenRule> all() {
+  std::vector<BrokenRule> check() {
     check_base();
     check_subset();
     check_means();
@@ -73,21 +77,21 @@ class Checker {
     broken_.push_back({rule, what, fix});
   }
 
-  // A study of one size, which compares settings, wants no speed-up.
+  // A study of one size compares settings and needs no speed-up.
   void check_base() {
     if (study_.scaling == Scaling::one_size) return;
-    const std::size_t without = rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t without = count_rows_where(facts_, [](const RowFacts& row) {
       return row.run()->layout.gpus > 1 && !row.speed_up && reached_goal(*row.row);
     });
     if (without == 0) return;
-    // Of the same system as every row that wants a base.
+    // Whether each system of a row without a base has one.
     const bool has_single = std::all_of(facts_.begin(), facts_.end(), [&](const RowFacts& row) {
       return row.speed_up || std::any_of(facts_.begin(), facts_.end(), [&](const RowFacts& one) {
                return one.run()->layout.gpus == 1 && one.run().system == row.run().system;
              });
     });
     add(1, counted(without, "row") + " of several replicas without a base to compare with",
-        fix_of_base(comparison_.base, has_single));
+        suggest_base(comparison_.base, has_single));
   }
 
   void check_subset() {
@@ -121,7 +125,7 @@ class Checker {
   }
 
   void check_averaged_ratios() {
-    const std::size_t rows = rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t rows = count_rows_where(facts_, [](const RowFacts& row) {
       const std::vector<double> times = fit_times(*row.row);
       if (!row.utilization || times.size() < 2) return false;
       const auto [least, most] = std::minmax_element(times.begin(), times.end());
@@ -134,7 +138,7 @@ class Checker {
 
   void check_spread() {
     const std::size_t single =
-        rows_where(facts_, [](const RowFacts& row) { return units_in(*row.row) < 2; });
+        count_rows_where(facts_, [](const RowFacts& row) { return units_in(*row.row) < 2; });
     if (single > 0) {
       add(5,
           fmt::format("{} of {} have one {}, so no interval", single, counted(facts_.size(), "row"),
@@ -144,7 +148,7 @@ class Checker {
                          : "run 3 repeats or more");
     }
     const std::size_t tainted =
-        rows_where(facts_, [](const RowFacts& row) { return row.row->tainted; });
+        count_rows_where(facts_, [](const RowFacts& row) { return row.row->tainted; });
     if (tainted > 0) {
       add(5, counted(tainted, "row") + " of only resumed, throttled, oversubscribed or traced runs",
           "run them again undisturbed");
@@ -282,7 +286,7 @@ class Checker {
   }
 
   void check_clock() {
-    const std::size_t silent = rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t silent = count_rows_where(facts_, [](const RowFacts& row) {
       const Run& run = row.run();
       return run->kind != "measured" &&
              (run->timing.fit_seconds ? run->provenance.time_is : run->provenance.rate_is).empty();
@@ -293,7 +297,7 @@ class Checker {
   }
 
   void check_bounds() {
-    const std::size_t above = rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t above = count_rows_where(facts_, [](const RowFacts& row) {
       if (!row.speed_up || row.run()->layout.gpus < 2) return false;
       const Estimate& estimate = row.speed_up->ratio.estimate;
       return estimate.interval ? lies_above(*estimate.interval, row.run()->layout.gpus)
@@ -305,7 +309,7 @@ class Checker {
               ? "look whether the base is slow, or compare with --base best"
               : "look whether the base is slow");
     }
-    const std::size_t unknown = rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t unknown = count_rows_where(facts_, [](const RowFacts& row) {
       return std::any_of(row.row->runs.begin(), row.row->runs.end(), [](const Run& run) {
         return run->kind == "measured" && !run->provenance.program && !run->probe.flops_per_second;
       });
@@ -344,7 +348,7 @@ class Checker {
 
 std::vector<BrokenRule> broken_rules(const Study& study, const Comparison& comparison,
                                      const std::vector<RowFacts>& facts) {
-  return Checker(study, comparison, facts).all();
+  return Checker(study, comparison, facts).check();
 }
 
 std::string format_sentence(const BrokenRule& broken) {

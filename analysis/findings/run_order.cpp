@@ -21,7 +21,7 @@ std::string size_text(double logarithm) {
                                         : fmt::format("{:.2g} %", percent);
 }
 
-// " [2.9, 3.1]", in percent; of what falls, of the fall.
+// " [2.9, 3.1]", in percent; for a negative difference, of its absolute value.
 std::string interval_text(const Difference& difference) {
   const auto interval = difference.interval();
   if (!interval) return "";
@@ -48,9 +48,9 @@ std::vector<RoundMatrix> matrices(const std::vector<SessionRounds>& sessions) {
   return all;
 }
 
-// Rows for which `value`, summed over sessions, has the sign of `sign`.
+// "in 3 of 4 rows": those for which `value`, summed over sessions, has the sign of `sign`.
 template <typename Value>
-std::string rows_that(const std::vector<SessionRounds>& sessions, double sign, Value value) {
+std::string describe_rows(const std::vector<SessionRounds>& sessions, double sign, Value value) {
   std::map<std::size_t, double> sums;
   for (const SessionRounds& session : sessions) {
     for (std::size_t i = 0; i < session.rows.size(); ++i) {
@@ -62,6 +62,7 @@ std::string rows_that(const std::vector<SessionRounds>& sessions, double sign, V
   return which_rows(static_cast<std::size_t>(alike), sums.size());
 }
 
+// Has the sign of the fitted slope.
 double slope_sign(const std::vector<double>& logs) {
   double sum = 0;
   for (std::size_t k = 0; k < logs.size(); ++k) {
@@ -70,6 +71,7 @@ double slope_sign(const std::vector<double>& logs) {
   return sum;
 }
 
+// Has the sign of the first value less the mean.
 double first_minus_mean(const std::vector<double>& logs) {
   double sum = 0;
   for (const double each : logs) sum += logs.front() - each;
@@ -84,7 +86,7 @@ std::string session_text(const SessionDifference& difference) {
   return fmt::format("session {} ({})", difference.number, difference.session);
 }
 
-// What the rows that shift alike do, after those that do not.
+// How the other rows differ, where some differ from session 1 in ways of their own.
 std::string rest_text(const SessionShift& shift, double level) {
   const std::string rest = shift.rest_rows == 1 ? "the other row" : "the other rows";
   return differs(shift.rest, level)
@@ -135,7 +137,7 @@ bool is_of_one_session(const Study& study) {
 std::vector<Finding> session_findings(const Study& study,
                                       const std::vector<SessionRounds>& sessions,
                                       const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 3;
+  constexpr std::size_t kMostSessions = 3;
   const auto differences = session_differences(sessions);
   const double others = sessions.empty() ? 1 : static_cast<double>(sessions.size()) - 1;
   const double level = kSessionLevel / std::max(1.0, others);
@@ -145,9 +147,9 @@ std::vector<Finding> session_findings(const Study& study,
   }
   const bool pooled =
       std::any_of(study.rows.begin(), study.rows.end(), [](const Row& row) { return row.pooled; });
-  // Intervals over sessions hold how these differ.
+  // Intervals over sessions include how these differ.
   if (pooled && sessions.size() > 2) found.clear();
-  if (found.size() > kMost) found.resize(kMost);
+  if (found.size() > kMostSessions) found.resize(kMostSessions);
   return found;
 }
 
@@ -158,7 +160,7 @@ std::vector<Finding> round_findings(const std::vector<SessionRounds>& sessions) 
     return {{FindingKind::slow_first_round,
              fmt::format("the first round is the slow one {}: {} than the others{}; are caches "
                          "cold then?",
-                         rows_that(sessions, 1, first_minus_mean), slower_text(first.mean),
+                         describe_rows(sessions, 1, first_minus_mean), slower_text(first.mean),
                          interval_text(first))}};
   }
   const Difference trend = trend_over_rounds(all);
@@ -167,7 +169,7 @@ std::vector<Finding> round_findings(const std::vector<SessionRounds>& sessions) 
         {FindingKind::rounds_trend,
          fmt::format("times {} by {} a round{}, {}: in the intervals of times it counts as noise",
                      trend.mean > 0 ? "rise" : "fall", size_text(trend.mean), interval_text(trend),
-                     rows_that(sessions, trend.mean, slope_sign))}};
+                     describe_rows(sessions, trend.mean, slope_sign))}};
   }
   const Resemblance resemblance = resemblance_of_rounds(all);
   if (resemblance.p >= kCorrelationLevel) return {};

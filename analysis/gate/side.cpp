@@ -18,7 +18,7 @@ namespace paceline {
 
 namespace {
 
-// What may differ between a point and the point of one replica that it is compared with.
+// Whether a point may differ in this parameter from the one-replica point that is its base.
 bool differs_by_size(std::string_view name) {
   return has_role(name, Role::layout) || has_role(name, Role::threads) ||
          find_parameter(name)->follows_size;
@@ -26,18 +26,18 @@ bool differs_by_size(std::string_view name) {
 
 enum class Scope { point, series };  // a series: points that are alike but for their size
 
-std::string parameters_text(const Point& parameters, Scope what) {
+std::string parameters_text(const Point& parameters, Scope scope) {
   std::string text;
   for (const auto& [name, value] : parameters.values()) {
     if (has_role(name, Role::replication) || !find_parameter(name)->identity()) continue;
-    if (what == Scope::series && differs_by_size(name)) continue;
+    if (scope == Scope::series && differs_by_size(name)) continue;
     text += name + '=' + to_text(value) + ',';
   }
   return text;
 }
 
-// Losses of all epochs as one number; nothing where there are none, NaN where one is not a number.
-std::optional<double> trajectory(const std::vector<EpochFacts>& epochs) {
+// Geometric mean of the training losses of all epochs; empty without any, NaN if one is NaN.
+std::optional<double> mean_loss(const std::vector<EpochFacts>& epochs) {
   double sum = 0;
   std::size_t count = 0;
   for (const EpochFacts& epoch : epochs) {
@@ -67,7 +67,7 @@ struct Member {
   bool diverged() const { return loss && std::isnan(*loss); }
 };
 
-// Why a run is none whose numbers count, however fast it was; empty of one that ended well.
+// Why the numbers of a run do not count; empty if it ended well.
 std::string describe_failure(const Member& member) {
   const Run& run = member.run;
   if (run->status != "completed") return run->reason.empty() ? run->status : run->reason;
@@ -90,10 +90,10 @@ std::string data_name(const Run& run) {
 
 struct Group {
   Subject subject;
-  std::vector<Member> members;     // that count
-  std::vector<Run> ended, failed;  // ended: well, though they may not count
+  std::vector<Member> members;     // runs whose numbers count
+  std::vector<Run> ended, failed;  // ended well, whether or not their numbers count
 
-  // Neither it nor another attempt ended well; of several that failed the last one tells.
+  // Whether no attempt of a failed run ended well. Of its failed attempts only the last is lost.
   bool is_lost(const Run& run) const {
     return std::none_of(ended.begin(), ended.end(),
                         [&](const Run& other) { return is_retry_of(other, run); }) &&
@@ -103,7 +103,7 @@ struct Group {
   }
 };
 
-// Nothing else tells apart two runs of one point that began in the same second.
+// Identifies a run. Two runs of one point may begin in the same second and differ only in results.
 std::string run_id(const Run& run) {
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run->study, run->session, run->workload,
                      run->point, run->repeat, run->provenance.started_at, run->status, run->build(),
@@ -119,9 +119,9 @@ std::string shared_note(const Side& side, const Side& other, const std::string& 
                      other.name);
 }
 
-class SideMaker {
+class SideBuilder {
  public:
-  SideMaker(const std::string& name, const Side& other) : other_(other) { side_.name = name; }
+  SideBuilder(const std::string& name, const Side& other) : other_(other) { side_.name = name; }
 
   Side make(const StoreContent& content) {
     for (const Record& record : content.records) {
@@ -134,8 +134,8 @@ class SideMaker {
     if (side_.shared > 0) {
       side_.notes.push_back(shared_note(side_, other_, counted_runs(side_.shared)));
     }
-    for (Group& group : groups_) settle(group);
-    find_singles();
+    for (Group& group : groups_) add_samples(group);
+    find_one_replica_groups();
     for (Group& group : groups_) add_serial_fraction(group);
     for (Group& group : groups_) side_.subjects.push_back(std::move(group.subject));
     return std::move(side_);
@@ -143,7 +143,7 @@ class SideMaker {
 
  private:
   void add(const Record& record) {
-    Member member{make_run(record), trajectory(record->quality.epochs)};
+    Member member{make_run(record), mean_loss(record->quality.epochs)};
     const std::string id = run_id(member.run);
     if (other_.runs.contains(id)) {
       ++side_.shared;
@@ -187,7 +187,7 @@ class SideMaker {
     return groups_[it->second];
   }
 
-  // Points of two studies may have one name.
+  // Points of two studies may have the same name.
   std::string unique_name(const Record& record) {
     const std::string name = subject_name(record);
     if (names_.insert(name).second) return name;
@@ -199,8 +199,8 @@ class SideMaker {
     }
   }
 
-  // Clean runs where there are any.
-  void settle(Group& group) {
+  // Leaves out oversubscribed runs if there are others, and takes the samples of the rest.
+  void add_samples(Group& group) {
     Subject& subject = group.subject;
     const auto is_clean = [](const Member& member) { return !member.run->flags.oversubscribed; };
     const bool any_clean = std::any_of(group.members.begin(), group.members.end(), is_clean);
@@ -235,7 +235,7 @@ class SideMaker {
         add_sample(subject, Quantity::communication, run,
                    run.phase_sum.communication / run.phase_sum.step);
       }
-      // Of fewer epochs the mean loss is higher, however well they went.
+      // A run that ends early at its goal has a higher mean loss, however well it learns.
       if (member.loss && run.goal.empty()) add_sample(subject, Quantity::loss, run, *member.loss);
       if (run->quality.test_accuracy)
         add_sample(subject, Quantity::accuracy, run, *run->quality.test_accuracy);
@@ -270,7 +270,7 @@ class SideMaker {
     subject.samples[quantity].push_back({value, run->session, run->round, run.is_busy()});
   }
 
-  // What a point and the point of one replica that it is compared with have in common.
+  // The same for a point and for the one-replica point that is its base.
   static std::string series_key(const Run& run) {
     const double cpus = run.replicas_are_cores()
                             ? run.cpus_per_replica().value_or(0)
@@ -285,20 +285,20 @@ class SideMaker {
            samples && std::abs(*known / *samples - 1) < 0.01;
   }
 
-  void find_singles() {
+  void find_one_replica_groups() {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const auto& members = groups_[i].members;
       if (members.empty() || members.front().run->layout.gpus != 1) continue;
-      singles_[series_key(members.front().run)].push_back(i);
+      one_replica_groups_[series_key(members.front().run)].push_back(i);
     }
   }
 
-  // Each run against the mean of one replica's runs of its round, else against that of all of them.
+  // Compares each run with the base's mean in its round, else with the base's mean.
   void add_serial_fraction(Group& group) {
     if (group.members.empty() || group.members.front().run->layout.gpus < 2) return;
     const Run& run = group.members.front().run;
     const Group* base = nullptr;
-    for (const std::size_t i : singles_[series_key(run)]) {
+    for (const std::size_t i : one_replica_groups_[series_key(run)]) {
       const Run& single = groups_[i].members.front().run;
       if (!is_base_run(single, run)) continue;
       if (!base || single.backend == run.backend) base = &groups_[i];
@@ -342,7 +342,8 @@ class SideMaker {
   std::vector<Group> groups_;
   std::unordered_map<std::string, std::size_t> index_;
   std::set<std::string> names_;
-  std::unordered_map<std::string, std::vector<std::size_t>> singles_;  // groups by series
+  std::unordered_map<std::string, std::vector<std::size_t>>
+      one_replica_groups_;  // groups by series
 };
 
 void append(Side& side, Side more) {
@@ -408,7 +409,7 @@ std::string subject_name(const Record& record) {
 }
 
 Side load_side(const std::string& name, const StoreContent& content, const Side& other) {
-  return SideMaker(name, other).make(content);
+  return SideBuilder(name, other).make(content);
 }
 
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
@@ -430,9 +431,9 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
     }
   }
   if (!stores.empty()) append(side, load_side(name, load_stores(stores), other));
-  const bool any = std::any_of(side.subjects.begin(), side.subjects.end(),
-                               [](const Subject& s) { return s.runs > 0 || s.not_ended > 0; });
-  if (any) return side;
+  const bool has_runs = std::any_of(side.subjects.begin(), side.subjects.end(),
+                                    [](const Subject& s) { return s.runs > 0 || s.not_ended > 0; });
+  if (has_runs) return side;
   std::vector<std::string> names;
   for (const auto& place : places) names.push_back(place.string());
   if (side.shared > 0) {

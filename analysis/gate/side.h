@@ -43,7 +43,7 @@ struct Subject {
   std::size_t runs = 0;       // valid ones
   std::size_t left_out = 0;   // excluded: resumed, throttled, oversubscribed or with an error
   std::size_t not_ended = 0;  // attempts that failed, timed out, diverged or missed their goal
-  bool sequential = false;    // a run says that the number of runs depends on their results
+  bool sequential = false;    // the number of runs depends on their results, by a run's record
   std::size_t lost = 0;       // runs without any successful attempt; preempted ones do not count
   std::size_t busy = 0;       // of `runs`, made while other processes kept their CPUs busy
   std::string busy_why;       // "18 % of the time of its CPUs went to other processes"
@@ -76,8 +76,8 @@ Side load_side(const std::string& name, const StoreContent& content, const Side&
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
                const Side& other = {});
 
-// "mnist-cnn gpus=2,backend=mpi": the gate's name for a point, whose parameters name the user's own
-// program if there is one: that stands for the workload.
+// "mnist-cnn gpus=2,backend=mpi": the gate's name for a point. If its parameters name the user's
+// own program, the program's name takes the place of the workload's.
 std::string subject_name(const std::string& workload, const Point& parameters,
                          const std::string& point);
 std::string subject_name(const Record& record);
@@ -113,7 +113,7 @@ Sides load_sides(const std::vector<std::filesystem::path>& studies,
 using Samples = std::vector<Sample>;
 using RoundKey = std::pair<std::string, int>;  // session, round
 
-// On the scale on which values are compared, more being worse: logarithms of factors.
+// On the scale on which values are compared, where more is worse: factors by their logarithms.
 double scaled(double value, const QuantityInfo& info);
 
 bool is_in_round(const Sample& sample);
@@ -121,8 +121,8 @@ RoundKey round_key(const Sample& sample);
 std::set<RoundKey> list_rounds(const Samples& samples);
 Samples samples_in(const Samples& samples, const std::set<RoundKey>& rounds);
 
-// The rounds that both sides have; fewer than decide count only where these are all of the smaller
-// side.
+// The rounds that both sides have. None if they are too few for a decision, unless they are all
+// rounds of the smaller side.
 std::set<RoundKey> shared_rounds(const Samples& baseline, const Samples& current);
 
 std::size_t count_sessions(const Samples& samples);

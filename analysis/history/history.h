@@ -1,12 +1,13 @@
-// When did it change: level shifts in all series of a study, and what differs across each.
+// Level shifts in all series of a study, and what records state differently across each.
 //
 // A series of kFewestInSeries sessions or more is tested by itself (statistics/level_shifts.h). In
 // a series of 4 or more, one shift is looked for: Student's t for its best split into two levels of
 // at least two sessions, times the number of splits, with the variances of all such series of a
-// metric moderated (gate/weigh.h), and divided by what 8 sessions or more may resemble
-// their neighbours. All series of the call share kFalseShifts: those tested by
-// themselves get kFalseShifts over the number of series each (Bonferroni); the others are judged
-// together by Benjamini and Hochberg's procedure, so that several shifts support each other.
+// metric moderated (gate/weigh.h), and divided by the effect that resemblance of
+// neighbours may have, where there are 8 sessions or more. All series of the call share
+// kFalseShifts: those tested by themselves get kFalseShifts over the number of series each
+// (Bonferroni); the others are judged together by Benjamini and Hochberg's procedure, so that
+// several shifts support each other.
 #pragma once
 
 #include <optional>
@@ -33,7 +34,7 @@ struct ChangedFact {
 };
 
 struct Changes {
-  std::vector<ChangedFact> facts;  // the best separating first
+  std::vector<ChangedFact> facts;  // by separation, the best first
   bool knows_software = false;     // some session on each side states software
   bool knows_anything = false;
 };

@@ -37,7 +37,7 @@ Json shift_json(const StudyHistory& study, const HistoryEvent::Member& member) {
   return json;
 }
 
-const char* changed_software(const Changes& changes) {
+const char* describe_software_change(const Changes& changes) {
   for (const ChangedFact& fact : changes.facts) {
     if (fact.is_software) return "changed";
   }
@@ -65,7 +65,7 @@ Json event_json(const StudyHistory& study, const HistoryEvent& event) {
           {"touches", event.touches},
           {"worse", (shift.size > 0) == metric_info(event.metric).more_is_worse},
           {"points", points},
-          {"software", changed_software(event.changes)},
+          {"software", describe_software_change(event.changes)},
           {"changes", changes}};
 }
 
@@ -121,6 +121,15 @@ Json series_json(const SeriesHistory& each) {
   return json;
 }
 
+bool is_share(HistoryMetric metric) {
+  return metric == HistoryMetric::exposed_communication || metric == HistoryMetric::accuracy;
+}
+
+// Decimals of a fraction.
+int count_digits(double value) {
+  return std::abs(value) < 0.1 ? std::max(4, fraction_digits(std::abs(value))) : 3;
+}
+
 }  // namespace
 
 Json history_facts(const StudyHistory& study) {
@@ -129,19 +138,6 @@ Json history_facts(const StudyHistory& study) {
   for (const SeriesHistory& each : study.series) series.push_back(series_json(each));
   return {{"shifts", shifts}, {"series", series}};
 }
-
-namespace {
-
-bool is_share(HistoryMetric metric) {
-  return metric == HistoryMetric::exposed_communication || metric == HistoryMetric::accuracy;
-}
-
-// Of a fraction.
-int count_digits(double value) {
-  return std::abs(value) < 0.1 ? std::max(4, fraction_digits(std::abs(value))) : 3;
-}
-
-}  // namespace
 
 std::string change_number(double change, HistoryMetric metric) {
   if (metric_info(metric).is_factor || is_share(metric)) {

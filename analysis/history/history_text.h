@@ -1,4 +1,4 @@
-// What a history says, for people and for programs. All formats have the same shifts.
+// The output of `history`, for people and for programs. All formats have the same shifts.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// A section for each study: in plain text its statements, else also a row per series. JSON:
+// A section for each study: in plain text its findings, else also a row per series. JSON:
 // {"schema": 1, "false_shift_probability", "series_tested", "history": [{"title", "shifts":
 // [{"metric", "date", "after", "by", "touches", "worse", "points": [{"point", "before", "after",
 // "change", "change_low", "change_high"}], "software", "changes": [{"name", "before", "after",
@@ -25,8 +25,8 @@ Document history_document(const History& history);
 // The shifts and series of one study in JSON.
 Json history_facts(const StudyHistory& study);
 
-// One picture for each series that shows a shift first, at most six; without shifts, of the series
-// with the most sessions.
+// One plot for each series that is the first to show a shift, at most six; without shifts, one of
+// the series with the most sessions.
 std::vector<Plot> history_plots(const StudyHistory& study, std::size_t first_number);
 
 // Values and changes of a metric, as people read them.

@@ -20,10 +20,11 @@ namespace paceline {
 
 namespace {
 
-constexpr double kChance = 0.8;  // that noise is no more than planned with
+constexpr double kChance = 0.8;  // that the noise is within its upper bound
 
 struct PilotRun {
-  std::string name, point, session, node;  // point: its name, and what tells apart two of one name
+  std::string name, point, session,
+      node;  // point: the name and what tells apart points of one name
   int round = 0;
   double value = 0;     // logarithm of the time
   double residual = 0;  // after the means of its point and round in its session
@@ -40,9 +41,9 @@ std::string round_name(const PilotRun& one) {
   return one.session + "|" + std::to_string(one.round);
 }
 
-// Takes the means over `key` out of the residuals.
+// Subtracts from residuals the means of their keys. Returns the number of keys.
 template <typename KeyOf>
-std::size_t take_out(std::vector<PilotRun>& all, KeyOf make_key) {
+std::size_t subtract_means(std::vector<PilotRun>& all, KeyOf make_key) {
   std::map<Key, Sum> sums;
   for (const PilotRun& one : all) {
     Sum& sum = sums[make_key(one)];
@@ -57,22 +58,22 @@ Key point_key(const PilotRun& one) {
   return {one.point, one.session};
 }
 
-// A variance beyond what the level below explains: that of the means of groups, less what they
-// inherit. `count`: values of a group, harmonic mean.
-struct Between {
+// The variance of the means of groups within their parents, which includes that of the levels below
+// divided by `count`: values of a group, harmonic mean.
+struct GroupVariance {
   double variance = 0, degrees_of_freedom = 0, count = 0;
 };
 
 template <typename KeyOf, typename ParentOf>
-Between between(const std::vector<PilotRun>& all, double PilotRun::*value, KeyOf make_key,
-                ParentOf parent_key) {
+GroupVariance estimate_variance(const std::vector<PilotRun>& all, double PilotRun::*value,
+                                KeyOf make_key, ParentOf parent_key) {
   std::map<std::string, std::map<Key, Sum>> parents;
   for (const PilotRun& one : all) {
     Sum& sum = parents[parent_key(one)][make_key(one)];
     sum.sum += one.*value;
     ++sum.count;
   }
-  Between result;
+  GroupVariance result;
   double squares = 0, inverse = 0, groups = 0;
   for (const auto& [parent, children] : parents) {
     Sum mean;
@@ -95,9 +96,9 @@ Between between(const std::vector<PilotRun>& all, double PilotRun::*value, KeyOf
   return result;
 }
 
-class NoiseMaker {
+class NoiseEstimator {
  public:
-  explicit NoiseMaker(const StoreContent& content) {
+  explicit NoiseEstimator(const StoreContent& content) {
     const Side side = load_side("pilot", content);
     for (const Record& record : content.records) add(record, side);
     exclude_outlying();
@@ -140,9 +141,9 @@ class NoiseMaker {
     add_scatter(run);
   }
 
-  // From the median of its point in its session.
+  // Excludes runs far from the median of their point and session.
   void exclude_outlying() {
-    constexpr double kLeast = 0.1;  // as the gate's
+    constexpr double kLeast = 0.1;  // the same as the gate's
     std::map<Key, std::vector<double>> values;
     for (const PilotRun& one : all_) values[point_key(one)].push_back(one.value);
     std::vector<double> deviations;
@@ -162,16 +163,16 @@ class NoiseMaker {
     }
   }
 
-  // Of the slowest rank, from its quantiles, as if normal.
+  // Scatter of the steps of the first rank with quantiles, as if it were normal.
   void add_scatter(const Run& run) {
     for (const StepQuantiles& rank : run->timing.step_seconds) {
       const auto& steps = run->throughput.steps;
       if (!rank.p05 || !rank.p50 || !rank.p95 || !steps || *steps < 1) continue;
       const double sd = (*rank.p95 - *rank.p05) / (2 * 1.645) / *rank.p50;
-      scatter_.sum += sd * sd;
-      of_run_.sum += sd * sd / *steps;
-      ++scatter_.count;
-      ++of_run_.count;
+      step_variances_.sum += sd * sd;
+      run_variances_.sum += sd * sd / *steps;
+      ++step_variances_.count;
+      ++run_variances_.count;
       break;
     }
   }
@@ -180,10 +181,11 @@ class NoiseMaker {
     return std::all_of(all_.begin(), all_.end(), [](const PilotRun& one) { return one.round > 0; });
   }
 
-  // Alternating means converge to the least squares of point and round, also with gaps.
+  // The level of runs: what is left without the means of points, and of rounds if points share
+  // them.
   void add_runs() {
     for (PilotRun& one : all_) one.residual = one.value;
-    const std::size_t points = take_out(all_, point_key);
+    const std::size_t points = subtract_means(all_, point_key);
     const auto round_key = [](const PilotRun& one) { return Key{round_name(one), ""}; };
     std::map<std::string, std::set<std::string>> points_of_round;
     for (const PilotRun& one : all_) points_of_round[round_name(one)].insert(one.point);
@@ -196,9 +198,10 @@ class NoiseMaker {
     if (are_rounds_shared_) {
       before_rounds_ = all_;
       std::size_t rounds = 0;
+      // Converges to the least squares of point and round, also with gaps.
       for (int pass = 0; pass < 50; ++pass) {
-        rounds = take_out(all_, round_key);
-        take_out(all_, point_key);
+        rounds = subtract_means(all_, round_key);
+        subtract_means(all_, point_key);
       }
       freedom -= static_cast<double>(rounds - sessions.size());
     }
@@ -239,8 +242,8 @@ class NoiseMaker {
     }
   }
 
-  void push(const std::string& name, const Between& found, double below, const std::string& why_not,
-            const std::string& remark) {
+  void push_level(const std::string& name, const GroupVariance& found, double below,
+                  const std::string& why_not, const std::string& remark) {
     Level level{name, std::nullopt, found.degrees_of_freedom, why_not};
     if (why_not.empty() && found.degrees_of_freedom > 0) {
       level.sd = std::sqrt(std::max(0.0, found.variance - below));
@@ -252,20 +255,20 @@ class NoiseMaker {
 
   void add_rounds() {
     const bool known = are_rounds_shared_ && freedom_ > 0;
-    const Between found = known ? between(
-                                      before_rounds_, &PilotRun::residual,
-                                      [](const PilotRun& one) {
-                                        return Key{round_name(one), ""};
-                                      },
-                                      [](const PilotRun& one) { return one.session; })
-                                : Between{};
-    push("round", found, known ? variance_ / found.count : 0,
-         known ? "" : "points share no rounds: it is in the run's",
-         "all points of a round share it");
+    const GroupVariance found = known ? estimate_variance(
+                                            before_rounds_, &PilotRun::residual,
+                                            [](const PilotRun& one) {
+                                              return Key{round_name(one), ""};
+                                            },
+                                            [](const PilotRun& one) { return one.session; })
+                                      : GroupVariance{};
+    push_level("round", found, known ? variance_ / found.count : 0,
+               known ? "" : "points share no rounds: it is in the run's",
+               "all points of a round share it");
   }
 
   void add_sessions() {
-    const Between found = between(
+    const GroupVariance found = estimate_variance(
         all_, &PilotRun::value,
         [](const PilotRun& one) {
           return Key{one.session, ""};
@@ -284,17 +287,17 @@ class NoiseMaker {
                             : found.degrees_of_freedom <= 0 ? "no point has runs in two sessions"
                                                             : "";
     const bool moved = nodes.size() > 1 && pairs.size() == sessions.size();
-    push("session", found, found.count > 0 ? within / found.count : 0, why,
-         moved ? "with the nodes', which change with sessions"
-               : fmt::format("{} sessions; all points of one share it", sessions.size()));
-    // Points of one session do not tell more of it.
+    push_level("session", found, found.count > 0 ? within / found.count : 0, why,
+               moved ? "with the nodes', which change with sessions"
+                     : fmt::format("{} sessions; all points of one share it", sessions.size()));
+    // More points of a session say no more about how sessions differ.
     noise_.levels.back().degrees_of_freedom = static_cast<double>(sessions.size()) - 1;
   }
 
   void add_nodes() {
     std::set<std::string> nodes;
     for (const PilotRun& one : all_) nodes.insert(one.node);
-    const Between found = between(
+    const GroupVariance found = estimate_variance(
         all_, &PilotRun::residual,
         [](const PilotRun& one) {
           return Key{one.node, ""};
@@ -304,23 +307,22 @@ class NoiseMaker {
                             : found.degrees_of_freedom <= 0
                                 ? "no session has runs of several nodes: it is in the session's"
                                 : "";
-    push("node", found, found.count > 0 ? variance_ / found.count : 0, why,
-         "it is in the run's as well");
+    push_level("node", found, found.count > 0 ? variance_ / found.count : 0, why,
+               "it is in the run's as well");
   }
 
   void add_steps() {
     Level level{"step", std::nullopt, 0, "the records have no quantiles of steps"};
-    if (scatter_.count > 0) {
-      level.sd = std::sqrt(scatter_.mean());
-      const double of_run = std::sqrt(of_run_.mean());
+    if (step_variances_.count > 0) {
+      level.sd = std::sqrt(step_variances_.mean());
+      const double of_run = std::sqrt(run_variances_.mean());
       level.remark =
           fmt::format("{:.2g} % of a run's time, if steps were independent", 100 * of_run);
       if (variance_ > 0 && of_run * of_run < 0.25 * variance_) {
         noise_.notes.push_back(
             "independent steps explain less than a quarter of how runs vary; whether longer runs "
             "vary less depends on what disturbs them: what is shorter than a run averages out, "
-            "what "
-            "is longer does not");
+            "what is longer does not");
       }
     }
     noise_.levels.insert(noise_.levels.begin(), level);
@@ -330,7 +332,7 @@ class NoiseMaker {
   std::vector<PilotRun> all_, before_rounds_;
   bool are_rounds_shared_ = false;
   double variance_ = 0, freedom_ = 0;
-  Sum scatter_, of_run_;
+  Sum step_variances_, run_variances_;
 };
 
 }  // namespace
@@ -343,7 +345,7 @@ const Level& Noise::level(const std::string& name) const {
 }
 
 Noise estimate_noise(const StoreContent& content) {
-  return NoiseMaker(content).make();
+  return NoiseEstimator(content).make();
 }
 
 double upper_share(std::size_t found, std::size_t runs) {

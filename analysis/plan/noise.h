@@ -10,8 +10,8 @@
 //   session: how much more the means of sessions differ, of one point, than runs and rounds
 //   explain. node: how much more runs on one node are alike, within sessions. step: what the
 //   scatter of a run's steps would make of its time, if steps were independent.
-// Undisturbed completed runs count. Those that stand out of the others of their point and session
-// are none of the noise, as a gate leaves them aside: they are counted.
+// Undisturbed completed runs count. Outliers among the runs of a point and session are counted, but
+// are not part of the noise, as a gate excludes them.
 #pragma once
 
 #include <map>
@@ -50,12 +50,12 @@ struct Noise {
 // Throws input if no point has 2 runs or more.
 Noise estimate_noise(const StoreContent& content);
 
-// The standard deviation that is this high at most, with probability 0.8 (chi-square): few pilot
-// runs know little of the noise. Browne, "On the use of a pilot sample for sample size
+// A bound that the standard deviation stays below with probability 0.8 (chi-square), as few pilot
+// runs estimate noise poorly. Browne, "On the use of a pilot sample for sample size
 // determination", Statist. Med. 14, 1995.
 double upper_sd(double sd, double degrees_of_freedom);
 
-// The same of a share of runs, of which there were `found` among `runs` (Clopper and Pearson).
+// The same bound of a share of runs, estimated as `found` of `runs` (Clopper and Pearson).
 double upper_share(std::size_t found, std::size_t runs);
 
 }  // namespace paceline

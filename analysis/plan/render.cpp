@@ -14,7 +14,7 @@ std::string percent(double share) {
   return share < 0.1 ? fmt::format("{:.2g} %", share * 100) : fmt::format("{:.0f} %", share * 100);
 }
 
-// Of an option: "1.5%".
+// As an option's value: "1.5%".
 std::string option_percent(double share) {
   return fmt::format("{:g}%", share * 100);
 }
@@ -47,7 +47,8 @@ Table levels_table(const std::vector<Level>& levels) {
       .table(levels, "levels");
 }
 
-std::string as_it_is(const Design& design) {
+// What the gate detects as requested.
+std::string requested_text(const Design& design) {
   const DesignRequest& request = design.request;
   const std::string gate = fmt::format("gate --ab --rounds {} --threshold {}", request.rounds,
                                        option_percent(request.threshold));
@@ -62,7 +63,7 @@ std::string as_it_is(const Design& design) {
                            percent(request.detect));
 }
 
-// Runs that stand out.
+// What the plan assumes about outliers.
 std::string outlying_text(const Design& design) {
   if (!design.is_stated && design.noise.runs == 0) {
     return "assumed: no run stands out of the others; the pilot has too few rounds to show any";
@@ -82,7 +83,8 @@ std::string outlying_text(const Design& design) {
   return text;
 }
 
-std::string needed(const Design& design) {
+// Rounds and cost that detect the requested change.
+std::string needed_text(const Design& design) {
   if (design.rounds == 0) {
     return fmt::format(
         "more than {} rounds: this noise hides {} from rounds side by side; a "
@@ -100,15 +102,15 @@ std::string needed(const Design& design) {
   return text;
 }
 
-std::string sequel(const Design& design) {
+// Rounds of a gate that runs until it is decided.
+std::string sequential_text(const Design& design) {
   if (design.equal.decided < 0.9 || design.slower.decided < 0.9) {
     return fmt::format("a gate until it is decided would often not be so within {} rounds",
                        kMostRoundsUntilDecided);
   }
   return fmt::format(
       "--threshold {} --max-rounds {}, until it is decided: on average {:.1f} rounds of a point "
-      "that is "
-      "equal, {:.1f} of one slower by {} (simulated)",
+      "that is equal, {:.1f} of one slower by {} (simulated)",
       option_percent(design.threshold), kMostRoundsUntilDecided, design.equal.rounds,
       design.slower.rounds, percent(design.request.detect));
 }
@@ -142,10 +144,10 @@ Section sessions_section(const Design& design) {
   return section;
 }
 
-Json to_json(const SequentialOutcome& sequel) {
-  return {{"mean_rounds", sequel.rounds},
-          {"decided", sequel.decided},
-          {"regression", sequel.regression}};
+Json to_json(const SequentialOutcome& outcome) {
+  return {{"mean_rounds", outcome.rounds},
+          {"decided", outcome.decided},
+          {"regression", outcome.regression}};
 }
 
 }  // namespace
@@ -174,8 +176,8 @@ Document design_document(const Design& design) {
   }
   noise.findings.emplace_back(outlying_text(design));
   Section rounds;
-  rounds.findings = {"as it is: " + as_it_is(design), "needed: " + needed(design),
-                     "or: " + sequel(design)};
+  rounds.findings = {"as it is: " + requested_text(design), "needed: " + needed_text(design),
+                     "or: " + sequential_text(design)};
   document.sections = {noise, rounds, sessions_section(design)};
   const bool known = design.rounds > 0;
   const Json hours = design.hours_per_round && known ? Json(*design.hours_per_round * design.rounds)

@@ -1,4 +1,4 @@
-// Is the first epoch unlike the others, and do they drift?
+// Seconds per epoch: shows whether the first one is unlike the others, and whether they drift.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ PlotSeries make_series(const Row& row, const std::string& name) {
   return series;
 }
 
-std::vector<Tic> tics(std::size_t epochs) {
+std::vector<Tic> epoch_tics(std::size_t epochs) {
   std::vector<Tic> result;
   const std::size_t step = std::max<std::size_t>(1, (epochs + 14) / 15);
   for (std::size_t epoch = 1; epoch <= epochs; epoch += step) {
@@ -81,7 +81,7 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
     most = std::max(most, lines.series.back().points.size());
     bars = bars || lines.series.back().points.front().interval;
   }
-  lines.x_tics = tics(most);
+  lines.x_tics = epoch_tics(most);
   lines.aside = bars && rows.size() > 1 && most <= kMostAside;
   if (compute_spread(lines) > kMostSpreadOnALinearAxis) lines.log_y = 10;
   Plot plot;

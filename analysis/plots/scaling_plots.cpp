@@ -15,11 +15,11 @@ namespace {
 constexpr std::size_t kMostReadableSeries = 8;
 constexpr int kMostOnALinearAxis = 32;  // replicas
 
-const Estimate& compute_speed_up(const RowFacts& row) {
+const Estimate& speed_up_estimate(const RowFacts& row) {
   return row.speed_up->ratio.estimate;
 }
 
-// Each run against the mean of the base that y has: their mean is y, but for rounding.
+// The value of each run, whose mean is `y` but for rounding. Empty for a single run.
 std::vector<double> run_values(const RowFacts& row, bool rates, double y) {
   const std::optional<Estimate>& mean = rates ? row.samples_per_second : row.fit_seconds;
   std::vector<double> values;
@@ -38,11 +38,11 @@ PlotSeries make_series(const ScalingSeries& series, const std::string& otherwise
   for (const SizeGroup& group : series.groups) {
     const RowFacts* best = *std::max_element(
         group.rows.begin(), group.rows.end(), [](const RowFacts* a, const RowFacts* b) {
-          return compute_speed_up(*a).value < compute_speed_up(*b).value;
+          return speed_up_estimate(*a).value < speed_up_estimate(*b).value;
         });
     const double scale = per_replica ? 100.0 / group.gpus : 1;
-    PlotPoint point{static_cast<double>(group.gpus), compute_speed_up(*best).value * scale, {}};
-    if (const auto& interval = compute_speed_up(*best).interval) {
+    PlotPoint point{static_cast<double>(group.gpus), speed_up_estimate(*best).value * scale, {}};
+    if (const auto& interval = speed_up_estimate(*best).interval) {
       point.interval = Interval{interval->low * scale, interval->high * scale};
     }
     point.ringed = best->speed_up->lost.has_value();
@@ -72,7 +72,7 @@ bool has_dots(const std::vector<PlotSeries>& all) {
   });
 }
 
-std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
+std::vector<Plot> make_plots(const PlotSource& source, bool per_replica) {
   std::vector<ScalingSeries> all_series =
       make_scaling_series(source.study, source.comparison, source.facts, true);
   if (all_series.size() > kMostReadableSeries) {
@@ -141,12 +141,12 @@ std::vector<Tic> size_tics(const std::vector<PlotSeries>& series, bool logarithm
 // Speed-up over replicas: one line per series, error bars, a dashed ideal line. Needs a row with
 // several replicas and a base. If a series has several rows of a size, draws the fastest.
 std::vector<Plot> speed_up_plots(const PlotSource& source) {
-  return plots(source, false);
+  return make_plots(source, false);
 }
 
 // Efficiency (speed-up / replicas) over replicas, against 100 %.
 std::vector<Plot> efficiency_plots(const PlotSource& source) {
-  return plots(source, true);
+  return make_plots(source, true);
 }
 
 }  // namespace paceline

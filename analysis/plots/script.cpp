@@ -13,9 +13,11 @@
 
 namespace paceline {
 
+namespace fs = std::filesystem;
+
 namespace {
 
-// Okabe and Ito's palette without black, which is the ideal line's, and its yellow late: it is
+// Okabe and Ito's palette without black, which is the ideal line's. Its yellow comes late, as it is
 // faint on white. Then two of Tol's.
 constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
                                  "#56b4e9", "#999999", "#f0e442", "#882255", "#332288"};
@@ -71,7 +73,7 @@ std::size_t plot_height(const Plot& plot) {
 }
 
 // Sizes are in hundredths of the printed inch: PNG has twice the dots of SVG.
-std::string terminal(const std::string& format, std::size_t height) {
+std::string terminal_options(const std::string& format, std::size_t height) {
   if (format == "svg") {
     return fmt::format(
         "svg noenhanced size 700,{} font 'DejaVu Sans,Helvetica,Arial,sans-serif,14' "
@@ -81,15 +83,14 @@ std::string terminal(const std::string& format, std::size_t height) {
   if (format == "png") {
     return fmt::format(
         "pngcairo noenhanced size 1400,{} font 'DejaVu Sans,14' fontscale 1.86 linewidth 3 "
-        "pointscale 2 "
-        "background '#ffffff'",
+        "pointscale 2 background '#ffffff'",
         2 * height);
   }
   return fmt::format("pdfcairo noenhanced size 7in,{:.2f}in font 'DejaVu Sans,14' linewidth 1.5",
                      static_cast<double>(height) / 100);
 }
 
-std::string key(const Plot& plot) {
+std::string key_script(const Plot& plot) {
   const auto names = legend_lines(plot);
   if (names.empty()) return "unset key\n";
   const std::string table =
@@ -106,7 +107,7 @@ std::string key(const Plot& plot) {
       (static_cast<double>(legend_height(names)) + kAxis) / height, kBelow / height, table);
 }
 
-// Of a character, in bytes.
+// Where a character begins, in bytes.
 std::size_t byte_offset(const std::string& text, std::size_t character) {
   std::size_t seen = 0, at = 0;
   for (; at < text.size(); ++at) {
@@ -163,7 +164,7 @@ std::string line_style(std::size_t index, bool predicted) {
 
 std::string plot_script(const Plot& plot, const std::string& format) {
   std::string script = fmt::format("set terminal {}\nset output ARG1\nset encoding utf8\n",
-                                   terminal(format, plot_height(plot)));
+                                   terminal_options(format, plot_height(plot)));
   // Labels of the body count from 3.
   constexpr int kSubtitle = 2, kFirstTitle = 100000;
   double offset = -1.1;
@@ -180,22 +181,22 @@ std::string plot_script(const Plot& plot, const std::string& format) {
   script +=
       fmt::format("set xlabel {}\nset ylabel {}\n", quoted(plot.x_label), quoted(plot.y_label));
   script += "set border 3\nset tics nomirror out\n";
-  script += key(plot);
+  script += key_script(plot);
   return script + std::visit(BodyScript{}, plot.body) + "unset output\n";
 }
-
-namespace fs = std::filesystem;
 
 namespace {
 
 constexpr double kDeadlineSeconds = 60, kGraceSeconds = 2;
 constexpr std::size_t kMostMessages = 2048;
 
-// env finds it on PATH, without a shell, and ends with 127 where there is none.
+// env finds gnuplot on PATH, without a shell, and ends with 127 if there is none.
 void run_gnuplot(const fs::path& script, const fs::path& picture, const std::string& name) {
-  std::string said;
+  std::string messages;
   const auto collect = [&](std::string_view text) {
-    if (said.size() < kMostMessages) said += text.substr(0, kMostMessages - said.size());
+    if (messages.size() < kMostMessages) {
+      messages += text.substr(0, kMostMessages - messages.size());
+    }
   };
   const Watch watch =
       watch_child({{"/usr/bin/env", "gnuplot", "-c", script.string(), picture.string()},
@@ -213,7 +214,7 @@ void run_gnuplot(const fs::path& script, const fs::path& picture, const std::str
   if (watch.timed_out) fail("did not end in time");
   if (watch.end.signal != 0) fail(fmt::format("was stopped by signal {}", watch.end.signal));
   if (watch.end.exit_code != 0) {
-    const std::string last(trim(said));
+    const std::string last(trim(messages));
     fail(fmt::format("ended with exit code {}{}{}", watch.end.exit_code, last.empty() ? "" : ": ",
                      last));
   }

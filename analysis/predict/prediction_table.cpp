@@ -38,7 +38,7 @@ double speed_up(const Prediction& prediction, const SizeValue& size) {
   return prediction.rates ? ratio : 1 / ratio;
 }
 
-Table make_rows(const Prediction& prediction) {
+Table sizes_table(const Prediction& prediction) {
   using Row = const SizeValue&;
   const std::string key = prediction.rates ? "samples_per_second" : "fit_seconds";
   const int base = find_base(prediction).gpus;
@@ -214,7 +214,7 @@ Document prediction_document(const std::vector<Prediction>& predictions,
     section.title = prediction.title;
     if (!prediction.what_if.empty()) section.title += "; what if " + prediction.what_if;
     section.warnings = prediction.warnings;
-    section.table = make_rows(prediction);
+    section.table = sizes_table(prediction);
     section.findings.emplace_back(held_out_text(prediction, prediction.predictor()));
     for (std::size_t i = 0; i < prediction.predictors.size(); ++i) {
       if (i == prediction.used) continue;

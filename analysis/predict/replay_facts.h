@@ -1,4 +1,4 @@
-// What the records of measured runs tell a replay.
+// What a replay takes from the records of measured runs.
 #pragma once
 
 #include <optional>
@@ -62,7 +62,7 @@ struct WhatIf {
 // Parses "precision-on-the-wire=bf16,bucket_mb=32,links=2x". Throws usage.
 WhatIf parse_what_if(const std::string& text);
 
-// What measured steps took and their replay lacks.
+// What measured steps took longer than their replay.
 
 // A measured size of several replicas. All are seconds of a step.
 struct ComparedSize {
@@ -75,13 +75,13 @@ struct ReplayResidual {
   double fixed = 0, share_of_sums = 0;
 
   double seconds(double sums) const { return fixed + share_of_sums * sums; }
-  // A replayed step with its rest. A rest may be negative; at least a tenth of the step stays.
+  // A replayed step plus its residual. A negative residual leaves at least a tenth of the step.
   double with_rest(double replayed, double sums) const;
 };
 
-// Ranks that disturb each other in computing leave a fixed rest. Links that a benchmark alone found
-// faster or slower than steps do leave a share. Of the two, the one that fits the sizes better by
-// least squares; fixed where one size cannot tell.
+// Ranks that disturb each other in computing leave a fixed residual. Links that were faster or
+// slower in a benchmark than in steps leave a share. Of the two, the one that fits the sizes better
+// by least squares; fixed where one size cannot tell.
 ReplayResidual fit_residual(const std::vector<ComparedSize>& sizes);
 
 }  // namespace paceline

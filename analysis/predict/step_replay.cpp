@@ -16,7 +16,8 @@ StepReplay::StepReplay(std::size_t ranks, std::vector<BucketEvent> buckets, bool
       done_(buckets_.size()) {}
 
 StepCost StepReplay::step(const std::vector<StepSeconds>& ranks) {
-  double free = 0;  // when the communication lane is
+  // When the sum of each bucket ends.
+  double lane_free = 0;  // when the communication lane can begin the next sum
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     double ready = 0;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -24,10 +25,11 @@ StepCost StepReplay::step(const std::vector<StepSeconds>& ranks) {
       ready =
           std::max(ready, at_[r] + ranks[r].input + ranks[r].forward + ranks[r].backward * share);
     }
-    free = done_[b] = std::max(ready, free) + buckets_[b].sum_seconds;
+    lane_free = done_[b] = std::max(ready, lane_free) + buckets_[b].sum_seconds;
   }
-  if (joint_) std::fill(done_.begin(), done_.end(), free);
+  if (joint_) std::fill(done_.begin(), done_.end(), lane_free);
 
+  // When each rank can begin its next step, and how long it waited in this one.
   StepCost cost;
   cost.exposed = std::numeric_limits<double>::infinity();
   double waits = 0, end = end_;
@@ -64,8 +66,8 @@ double compute_work(const StepSeconds& step) {
   return step.input + step.forward + step.backward + step.update + step.other;
 }
 
-// Of the ranks' deviations d: the variance of their sum is that of each, summed, plus all
-// covariances.
+// From the ranks' deviations from their means: the variance of their sum is the sum of their
+// variances plus all covariances.
 double common_share(const std::vector<std::vector<StepSeconds>>& ranks) {
   const auto count = static_cast<double>(ranks.size());
   if (ranks.size() < 2) return 0;

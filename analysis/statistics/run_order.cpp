@@ -11,7 +11,8 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-constexpr std::size_t kFewestRounds = 4, kMostApart = 16;
+constexpr std::size_t kFewestRounds = 4;
+constexpr std::size_t kMostApart = 16;  // rows
 
 double average(const Numbers& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -21,12 +22,12 @@ std::size_t rounds_in(const RoundMatrix& matrix) {
   return matrix.empty() ? 0 : matrix.front().size();
 }
 
-// What the rows `which` have in common in each round.
-Numbers round_means(const RoundMatrix& matrix, const std::vector<std::size_t>& which) {
+// The mean of the given rows in each round.
+Numbers round_means(const RoundMatrix& matrix, const std::vector<std::size_t>& rows) {
   Numbers means(rounds_in(matrix), 0.0);
-  for (const std::size_t row : which) {
+  for (const std::size_t row : rows) {
     for (std::size_t k = 0; k < means.size(); ++k) {
-      means[k] += matrix[row][k] / static_cast<double>(which.size());
+      means[k] += matrix[row][k] / static_cast<double>(rows.size());
     }
   }
   return means;
@@ -38,8 +39,8 @@ std::vector<std::size_t> all_rows(const RoundMatrix& matrix) {
   return rows;
 }
 
-// The squares of 0, 1, ..., n - 1 about their mean.
-double squares_of_steps(double n) {
+// The sum of squares of 0, 1, ..., n - 1 about their mean.
+double squares_of_indices(double n) {
   return n * (n * n - 1) / 12;
 }
 
@@ -49,7 +50,7 @@ double fitted_slope(const Numbers& values) {
   for (std::size_t k = 0; k < values.size(); ++k) {
     product += (static_cast<double>(k) - (n - 1) / 2) * values[k];
   }
-  return product / squares_of_steps(n);
+  return product / squares_of_indices(n);
 }
 
 // By how much the first exceeds the mean of the others.
@@ -64,13 +65,13 @@ double sum_of_squares(const Numbers& values) {
   return sum;
 }
 
-// The one of the greater p.
-Difference weaker(const Difference& over_rounds, const Numbers& over_rows) {
+// The one with the larger p-value.
+Difference less_significant(const Difference& over_rounds, const Numbers& over_rows) {
   const Difference rows = paired_difference(over_rows);
   return rows.p_value() > over_rounds.p_value() ? rows : over_rounds;
 }
 
-// Deviations so small are rounding.
+// Whether deviations are so small that they are rounding.
 bool is_constant(double squares, std::size_t count) {
   return squares <= kRounding * kRounding * static_cast<double>(count);
 }
@@ -92,19 +93,20 @@ std::vector<Numbers> squared_differences(const RoundMatrix& matrix) {
 }
 
 // The sum of `squares` over neighbouring rounds, and its moments over all orders of the rounds.
-struct Steps {
+struct NeighbourSum {
   double sum = 0, mean = 0, variance = 0;
 };
 
-Steps steps_over(const std::vector<Numbers>& squares) {
+NeighbourSum sum_over_neighbours(const std::vector<Numbers>& squares) {
   const auto n = static_cast<double>(squares.size());
-  Steps steps;
+  NeighbourSum result;
   double all = 0;
-  for (std::size_t k = 1; k < squares.size(); ++k) steps.sum += squares[k - 1][k];
+  for (std::size_t k = 1; k < squares.size(); ++k) result.sum += squares[k - 1][k];
   for (const Numbers& row : squares) all += std::accumulate(row.begin(), row.end(), 0.0);
   const double each = all / (n * (n - 1));
-  steps.mean = (n - 1) * each;
-  // Sums of products of deviations: of a pair of rounds with itself, with the pairs of a round.
+  result.mean = (n - 1) * each;
+  // Sums of products of the deviations of pairs of rounds: of a pair with itself, and with the
+  // pairs that share a round with it.
   double own = 0, of_round = 0;
   for (std::size_t i = 0; i < squares.size(); ++i) {
     double row = 0;
@@ -118,8 +120,8 @@ Steps steps_over(const std::vector<Numbers>& squares) {
   const double same = own / (n * (n - 1));
   const double adjacent = (of_round - own) / (n * (n - 1) * (n - 2));
   const double apart = (2 * own - 4 * of_round) / (n * (n - 1) * (n - 2) * (n - 3));
-  steps.variance = (n - 1) * same + 2 * (n - 2) * adjacent + (n - 2) * (n - 3) * apart;
-  return steps;
+  result.variance = (n - 1) * same + 2 * (n - 2) * adjacent + (n - 2) * (n - 3) * apart;
+  return result;
 }
 
 Difference mean_shift(const RoundMatrix& first, const RoundMatrix& second,
@@ -135,7 +137,7 @@ Numbers against_rest(const RoundMatrix& matrix, std::size_t row,
   return values;
 }
 
-double middle_value(Numbers values) {
+double find_median(Numbers values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
@@ -151,8 +153,8 @@ Difference trend_over_rounds(const std::vector<RoundMatrix>& sessions) {
     for (const Numbers& row : matrix) slopes.push_back(fitted_slope(row));
     const Numbers means = round_means(matrix, all_rows(matrix));
     const auto n = static_cast<double>(means.size());
-    product += fitted_slope(means) * squares_of_steps(n);
-    squares += squares_of_steps(n);
+    product += fitted_slope(means) * squares_of_indices(n);
+    squares += squares_of_indices(n);
     total += sum_of_squares(means);
     rounds += n;
     freedom += n - 1;
@@ -160,7 +162,7 @@ Difference trend_over_rounds(const std::vector<RoundMatrix>& sessions) {
   if (slopes.size() < kFewestRuns) return {};
   const double slope = product / squares;
   const double left = std::max(0.0, total - slope * product);
-  return weaker(
+  return less_significant(
       {slope, std::sqrt(left / freedom / squares), freedom, static_cast<std::size_t>(rounds)},
       slopes);
 }
@@ -181,19 +183,19 @@ Difference first_round_excess(const std::vector<RoundMatrix>& sessions) {
   }
   if (excesses.size() < kFewestRuns) return {};
   const auto count = static_cast<double>(of_sessions.size());
-  return weaker({average(of_sessions), std::sqrt(squares / freedom * weights) / count, freedom,
-                 static_cast<std::size_t>(rounds)},
-                excesses);
+  return less_significant({average(of_sessions), std::sqrt(squares / freedom * weights) / count,
+                           freedom, static_cast<std::size_t>(rounds)},
+                          excesses);
 }
 
 Resemblance resemblance_of_rounds(const std::vector<RoundMatrix>& sessions) {
   double below = 0, expected = 0, variance = 0;
   for (const RoundMatrix& matrix : sessions) {
     if (rounds_in(matrix) < kFewestRounds) continue;
-    const Steps steps = steps_over(squared_differences(matrix));
-    below += steps.mean - steps.sum;
-    expected += steps.mean;
-    variance += steps.variance;
+    const NeighbourSum neighbours = sum_over_neighbours(squared_differences(matrix));
+    below += neighbours.mean - neighbours.sum;
+    expected += neighbours.mean;
+    variance += neighbours.variance;
   }
   if (variance < kRounding) return {};
   const boost::math::normal normal;
@@ -210,8 +212,8 @@ SessionShift session_shift(const RoundMatrix& first, const RoundMatrix& second, 
   while (rows.size() > 1 && result.apart.size() < most_apart) {
     Numbers shifts;
     for (const std::size_t row : rows) shifts.push_back(average(second[row]) - average(first[row]));
-    const double middle =
-        rows.size() > 2 ? middle_value(shifts) : 0;  // of two, the one that moved more
+    // Of two rows, the one that moved more.
+    const double middle = rows.size() > 2 ? find_median(shifts) : 0;
     const auto farthest = std::max_element(shifts.begin(), shifts.end(), [&](double a, double b) {
       return std::abs(a - middle) < std::abs(b - middle);
     });

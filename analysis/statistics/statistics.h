@@ -16,15 +16,15 @@ namespace paceline {
 
 constexpr double kConfidence = 0.95;
 
-// Of what is called detectable: the probability that it is found. Formulas aim at more, since they
-// know the noise only by its estimate.
+// The probability that a change called detectable is found. Formulas aim at more, since they know
+// the noise only by its estimate.
 constexpr double kDetectablePower = 0.9, kAimedPower = 0.95;
 
 // No decision is made from fewer runs.
 constexpr std::size_t kFewestRuns = 3;
 
-// With as many, each mean of two rows has an interval by its share of the error rate, where the
-// number of runs follows from their results (anytime.h).
+// The same for runs whose number depends on their results (anytime.h): with fewer, a mean has no
+// finite interval at its share of the error rate.
 constexpr std::size_t kFewestSequentialRuns = 4;
 
 // Relative differences below this are treated as rounding.
@@ -66,8 +66,8 @@ struct Difference {
   double mean = 0, standard_error = 0;
   double degrees_of_freedom = 0;  // 0: the error is unknown
   std::size_t count = 0;          // number of values of the smaller side
-  // 0: fixed numbers of values. Else Stopping::by_results: of so many independent means, whose
-  // standard errors are added up in `standard_error`, each has its share of the error rate.
+  // 0: fixed numbers of values. Else Stopping::by_results: the number of independent means, each
+  // with its share of the error rate, whose standard errors are added up in `standard_error`.
   std::size_t sequences = 0;
 
   // Empty if the error is unknown or unbounded.
@@ -145,8 +145,8 @@ double resemblance_from_residuals(const std::vector<std::vector<double>>& levels
 // The estimate and so many of its standard errors.
 double plausible_resemblance(double estimate, std::size_t sessions, double errors);
 
-// Of the squared t of two means of `before` and `after` sessions in a row, against independent
-// sessions: the means vary more, and the sessions about them less.
+// By what factor resemblance raises the squared t of two means of `before` and `after` sessions in
+// a row: the means vary more than of independent sessions, and the sessions about them less.
 double resemblance_inflation(double resemblance, std::size_t before, std::size_t after);
 
 // What the standard deviation may be (90 %, one-sided) as a multiple of its estimate.

@@ -32,7 +32,8 @@ double local_median(const std::vector<double>& values, std::size_t at) {
   return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
-// Then the median is not further away either.
+// Whether most of the window is within `distance` of a value: then so is the median, which need not
+// be computed.
 bool most_are_within(const std::vector<double>& values, std::size_t at, double distance) {
   const std::size_t begin = at - std::min(at, kHalfMedian);
   const std::size_t end = std::min(values.size(), at + kHalfMedian + 1);
@@ -48,22 +49,23 @@ std::size_t next_length(std::size_t length) {
                   static_cast<std::size_t>(static_cast<double>(length) * kLengthsGrowBy));
 }
 
-// At least kFewestInLevel sessions, with as many on each side or none.
+// See find_stretch(). Tries all stretches at the beginning, and others by lengths that grow.
 Stretch best_stretch(const RunningSums& sums) {
   const std::size_t n = sums.weights.size() - 1;
   Stretch best;
-  const auto look = [&](std::size_t begin, std::size_t end) {
+  const auto consider = [&](std::size_t begin, std::size_t end) {
     const double explained = sums.explained(begin, end);
     if (explained > best.explained) best = {begin, end, explained};
   };
-  for (std::size_t at = kFewestInLevel; at + kFewestInLevel <= n; ++at) look(0, at);
+  for (std::size_t at = kFewestInLevel; at + kFewestInLevel <= n; ++at) consider(0, at);
   for (std::size_t k = kFewestInLevel; k + 2 * kFewestInLevel <= n; k = next_length(k)) {
-    for (std::size_t i = kFewestInLevel; i + k + kFewestInLevel <= n; ++i) look(i, i + k);
+    for (std::size_t i = kFewestInLevel; i + k + kFewestInLevel <= n; ++i) consider(i, i + k);
   }
   return best;
 }
 
-// Series that are as likely as the given one, if nothing changed.
+// Draws series that are as likely as the given one if nothing changed: it is autoregressive, and
+// its innovations are put in another order.
 class Redraws {
  public:
   Redraws(const ScaledSeries& series, double resemblance)
@@ -99,7 +101,7 @@ class Redraws {
   std::mt19937 random_{20301};
 };
 
-// The values, those that are outlying moved to where they are not.
+// Moves outlying values to the limit beyond which they would be outlying.
 ScaledSeries clip(ScaledSeries series) {
   const double limit = kHampelLimit * neighbour_noise(series);
   const std::vector<double> values = series.values;
@@ -197,13 +199,13 @@ double count_stretches(std::size_t sessions) {
 
 bool is_beyond_chance(const ScaledSeries& series, const Stretch& stretch, double resemblance,
                       double level) {
-  // At most one of as many other series that the probability is below the level.
+  // With `count` redraws, of which at most one reaches the stretch, p <= (1 + 1) / (1 + count).
   const auto count = static_cast<std::size_t>(std::ceil(2 / level)) - 1;
   Redraws redraws(series, resemblance);
-  int beyond = 0;
+  int reached = 0;
   for (std::size_t k = 0; k < count; ++k) {
     const double explained = find_stretch(redraws.next()).explained;
-    if (explained >= stretch.explained * (1 - kRounding) && ++beyond > 1) return false;
+    if (explained >= stretch.explained * (1 - kRounding) && ++reached > 1) return false;
   }
   return true;
 }

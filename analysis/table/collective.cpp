@@ -12,11 +12,11 @@ namespace paceline {
 
 namespace {
 
-// A row of the records that are compared, all of the same size.
+// The rows of one size, one of each record that is compared.
 struct SizeRow {
-  std::vector<const CollectiveRow*> of;  // one a record
+  std::vector<const CollectiveRow*> rows;
 
-  const CollectiveRow& first() const { return *of.front(); }
+  const CollectiveRow& first() const { return *rows.front(); }
 };
 
 using SizeColumns = ColumnsOf<SizeRow>;
@@ -27,14 +27,14 @@ Cell in_unit(const std::optional<double>& value, double unit) {
   return value ? Cell{decimal(*value / unit, 2), value} : Cell{};
 }
 
-// Of one record of those that are compared.
+// A column of the i-th record.
 void add_seconds(SizeColumns& columns, const std::string& key, const std::string& heading,
                  std::optional<double> CollectiveRow::*member, std::size_t i = 0) {
   columns.real(key, heading + "\n(us)",
-               [=](const SizeRow& row) { return in_unit(row.of[i]->*member, kMicro); });
+               [=](const SizeRow& row) { return in_unit(row.rows[i]->*member, kMicro); });
 }
 
-// By more than a tenth: then the time depends on who wrote the buffer last.
+// Whether it differs by more than a tenth: then the time depends on who wrote the buffer last.
 bool reuse_differs(const CollectiveRow& row) {
   if (!row.reused_seconds) return false;
   const double ratio = *row.reused_seconds / row.seconds;
@@ -50,7 +50,7 @@ SizeColumns begin_columns() {
 void end_columns(SizeColumns& columns) {
   columns.whole("wrong", "#wrong", [](const SizeRow& r) {
     std::optional<std::int64_t> wrong;
-    for (const CollectiveRow* each : r.of) {
+    for (const CollectiveRow* each : r.rows) {
       if (each->wrong) wrong = wrong.value_or(0) + *each->wrong;
     }
     return wrong;
@@ -58,7 +58,7 @@ void end_columns(SizeColumns& columns) {
   columns.text("what", "what", [](const SizeRow& r) { return r.first().label; });
 }
 
-// Of imported records only what their tool gave.
+// Columns for one record; for an imported one, only what its tool gave.
 SizeColumns columns_alone(const RunRecord& record) {
   using Row = const SizeRow&;
   SizeColumns columns = begin_columns();
@@ -103,7 +103,7 @@ std::string heading(const RunRecord& record) {
   return text;
 }
 
-// What a step would wait for its buckets if backward hid none of them, and sums that are wrong.
+// How long a step would wait for its buckets if backward hid none of them, and wrong sums.
 void add_findings(Section& section, const RunRecord& record, const std::string& prefix = "") {
   double seconds = 0;
   for (const CollectiveRow& row : record.collective->rows) {
@@ -136,7 +136,7 @@ bool is_comparable(const RunRecord& a, const RunRecord& b) {
 
 std::optional<double> median_memcpy(const SizeRow& row) {
   std::vector<double> times;
-  for (const CollectiveRow* each : row.of) {
+  for (const CollectiveRow* each : row.rows) {
     if (each->memcpy_seconds) times.push_back(*each->memcpy_seconds);
   }
   if (times.empty()) return std::nullopt;
@@ -152,7 +152,7 @@ SizeColumns columns_together(const std::vector<const RunRecord*>& records) {
   const auto name = [&](std::size_t i) { return records[i]->provenance.backend_requested; };
   for (std::size_t i = 0; i < records.size(); ++i) {
     columns.real(name(i) + "_seconds", name(i) + "\n(us)",
-                 [i](const SizeRow& r) { return in_unit(r.of[i]->seconds, kMicro); });
+                 [i](const SizeRow& r) { return in_unit(r.rows[i]->seconds, kMicro); });
   }
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (std::ranges::none_of(records[i]->collective->rows, reuse_differs)) continue;
@@ -184,7 +184,7 @@ Section section_together(const std::vector<const RunRecord*>& records) {
   return section;
 }
 
-// In the order of the first of each group.
+// Groups are in the order of their first records.
 std::vector<std::vector<const RunRecord*>> comparable_groups(const std::vector<Record>& records) {
   std::vector<std::vector<const RunRecord*>> groups;
   for (const Record& record : records) {
@@ -211,7 +211,7 @@ Document collectives_document(const std::vector<Record>& records) {
     std::vector<SizeRow> rows(group.front()->collective->rows.size());
     for (const RunRecord* record : group) {
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        rows[i].of.push_back(&record->collective->rows[i]);
+        rows[i].rows.push_back(&record->collective->rows[i]);
       }
     }
     section.table =

@@ -24,30 +24,30 @@ Cell rate_cell(const std::optional<Estimate>& rate) {
   return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
 }
 
-// Of such an interval, digits would say more than the runs do.
-bool says_nothing(const std::optional<Estimate>& ratio) {
+// Whether the interval is so wide that digits would promise more than the runs show.
+bool is_too_wide(const std::optional<Estimate>& ratio) {
   constexpr double kMost = 100;
   return ratio && ratio->interval && ratio->interval->high > kMost * ratio->interval->low;
 }
 
-// In brackets, where the network is worse than the base's.
+// A ratio, in brackets if the network is worse than the base's.
 Cell ratio_cell(const std::optional<Estimate>& ratio, const Cell& made, const RowFacts& facts) {
   Cell cell = made;
-  if (says_nothing(ratio)) cell.text = "cannot tell";
+  if (is_too_wide(ratio)) cell.text = "cannot tell";
   if (!cell.text.empty() && !facts.lower_quality().empty()) cell.text = "(" + cell.text + ")";
   return cell;
 }
 
-std::optional<Estimate> speed_up_of(const RowFacts& facts) {
+std::optional<Estimate> find_speed_up(const RowFacts& facts) {
   return facts.speed_up ? std::optional(facts.speed_up->ratio.estimate) : std::nullopt;
 }
 
 Cell speed_up_cell(const RowFacts& facts) {
-  const std::optional<Estimate> ratio = speed_up_of(facts);
+  const std::optional<Estimate> ratio = find_speed_up(facts);
   return ratio ? ratio_cell(ratio, estimate_cell(*ratio, 2), facts) : Cell{};
 }
 
-// Shown where the rows of one table have unlike intervals.
+// A column that is shown if the rows of a table have different kinds of intervals.
 std::string interval_kind(const RowFacts& facts) {
   if (!facts.speed_up || !facts.speed_up->ratio.estimate.interval) return "";
   return facts.speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch";
@@ -77,10 +77,10 @@ Cell cpus_per_replica_cell(const RowFacts& facts) {
   return cpus ? number(cpus, *cpus == std::floor(*cpus) ? 0 : 1) : Cell{};
 }
 
-// Beside its base, as far as three runs or more tell: "faster", "slower", "cannot tell".
+// Compared with its base, by three runs or more: "faster", "slower", "cannot tell".
 std::string compare_with_base(const RowFacts& facts, bool is_base) {
   if (is_base) return "base";
-  const std::optional<Estimate> ratio = speed_up_of(facts);
+  const std::optional<Estimate> ratio = find_speed_up(facts);
   if (!ratio || !ratio->interval || ratio->count < kFewestRuns || facts.speed_up->lost) return "";
   return lies_above(*ratio->interval, 1)   ? "faster"
          : lies_below(*ratio->interval, 1) ? "slower"
@@ -131,7 +131,7 @@ void add_ratios(RowColumns& all, const Study& study, const Comparison& compariso
   all.interval("efficiency", "efficiency",
                [=](const RowFacts& f) {
                  if (!compares) return Cell{};
-                 return ratio_cell(speed_up_of(f), percent_estimate(f.efficiency, 1), f);
+                 return ratio_cell(find_speed_up(f), percent_estimate(f.efficiency, 1), f);
                })
       .in("scaling")
       .essential(compares && comparison.base.kind != Base::setting);
@@ -200,7 +200,7 @@ void add_details(RowColumns& all, const Study& study) {
                    [](Row f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); }))
       .in("quality")
       .detail(2);
-  // The verdict says it to people.
+  // For programs: the verdict states it for people.
   all.whole("busy_runs", "",
             [](Row f) {
               const bool is_known = f.row->gap.empty() && f.run()->provenance.machine_load.busy;
@@ -226,8 +226,8 @@ std::string interval_kinds(const Comparison& comparison) {
 }
 
 // "Largest mean speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %".
-// Of rows of several replicas against one; of none that is spared work, disturbed or missed its
-// goal.
+// Considers rows of several replicas against one, except those that are spared work, were disturbed
+// or missed their goal.
 std::string make_headline(const Study& study, const Comparison& comparison,
                           const std::vector<RowFacts>& facts) {
   if (comparison.base.kind == Base::setting) return "";
@@ -254,7 +254,7 @@ std::string make_headline(const Study& study, const Comparison& comparison,
   return text;
 }
 
-// When, where: what a reader asks first.
+// When and where the runs were made.
 std::string make_lead(const Study& study, const std::vector<ProvenanceFact>& facts) {
   std::vector<std::string> parts;
   for (const char* name : {"started", "hosts", "machine", "device"}) {
@@ -333,6 +333,24 @@ Json work_json(const Work& work) {
   return json;
 }
 
+Json rules_json(const std::vector<BrokenRule>& broken) {
+  Json rules = Json::array();
+  for (const BrokenRule& each : broken) {
+    rules.push_back({{"rule", each.rule}, {"what", each.what}, {"fix", each.fix}});
+  }
+  return rules;
+}
+
+Json provenance_json(const std::vector<ProvenanceFact>& facts) {
+  Json json = Json::object();
+  for (const ProvenanceFact& fact : facts) {
+    for (const auto& [value, runs] : fact.values) {
+      json[fact.name].push_back({{"value", value}, {"runs", runs}});
+    }
+  }
+  return json;
+}
+
 Table controls_table(const std::vector<ControlCheck>& controls) {
   using Row = const ControlCheck&;
   return ColumnsOf<ControlCheck>()
@@ -345,12 +363,12 @@ Table controls_table(const std::vector<ControlCheck>& controls) {
 
 }  // namespace
 
-std::function<Cell(const RowFacts&)> of_runs(const RunFact& of,
+std::function<Cell(const RowFacts&)> of_runs(const RunFact& fact,
                                              std::function<Cell(const RowFacts&)> make) {
-  return [of, make = std::move(make)](const RowFacts& facts) {
+  return [fact, make = std::move(make)](const RowFacts& facts) {
     Cell cell = make(facts);
-    if (!of || cell.text.empty() || !facts.row->gap.empty()) return cell;
-    const std::size_t known = runs_with(*facts.row, of);
+    if (!fact || cell.text.empty() || !facts.row->gap.empty()) return cell;
+    const std::size_t known = runs_with(*facts.row, fact);
     if (known < facts.row->runs.size()) cell.text += " (" + counted(known, "run") + ")";
     return cell;
   };
@@ -425,15 +443,6 @@ Section make_section(const Study& study, const Comparison& comparison,
          .shown = Visibility::on_pages,
          .is_folded = true});
   }
-  Json rules = Json::array(), facts_json = Json::object();
-  for (const BrokenRule& each : broken) {
-    rules.push_back({{"rule", each.rule}, {"what", each.what}, {"fix", each.fix}});
-  }
-  for (const ProvenanceFact& fact : origin) {
-    for (const auto& [value, runs] : fact.values) {
-      facts_json[fact.name].push_back({{"value", value}, {"runs", runs}});
-    }
-  }
   section.facts =
       make_facts({{"workload", study.workload},
                   {"precision", study.precision},
@@ -442,8 +451,8 @@ Section make_section(const Study& study, const Comparison& comparison,
                   {"base", comparison.base.text()},
                   {"interval", interval},
                   {"controls", to_json(controls_table(check_controls(study, comparison)))},
-                  {"broken_rules", rules},
-                  {"provenance", facts_json},
+                  {"broken_rules", rules_json(broken)},
+                  {"provenance", provenance_json(origin)},
                   {"left_out", study.left_out}});
   return section;
 }

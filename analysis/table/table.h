@@ -16,20 +16,20 @@ using RowColumns = ColumnsOf<RowFacts>;
 void add_cost(RowColumns& all);
 void add_energy(RowColumns& all, const Study& study);
 
-// "0.701 (1 run)", where fewer runs than the row has know `of`.
-std::function<Cell(const RowFacts&)> of_runs(const RunFact& of,
+// Cells of `make`, which name the number of runs if not all runs of a row have `fact`:
+// "0.701 (1 run)".
+std::function<Cell(const RowFacts&)> of_runs(const RunFact& fact,
                                              std::function<Cell(const RowFacts&)> make);
 
-// Which columns of a table are shown: --columns.
-
-// A choice is a list of keys ("gpu_hours") and groups ("cost"). With "+" in front they are added to
-// the columns that are shown without a choice, with "-" they are left out; others replace those
-// columns. Point, verdict, layout, axes and the number of runs always stay. Every format has the
-// chosen columns only. Throws usage, suggesting a name, if the table has no such column.
+// Applies --columns. A choice is a list of keys ("gpu_hours") and groups ("cost"). With "+" in
+// front they are added to the columns that are shown without a choice, with "-" they are left out;
+// others replace those columns. Point, verdict, layout, axes and the number of runs always stay.
+// Every format has the chosen columns only. Throws usage, suggesting a name, if the table has no
+// such column.
 void choose_columns(Section& section, const std::vector<std::string>& choice);
 
-// The rows of a study in the order of reading: system by system and by size, and of each size those
-// first that others are compared with. Gaps stand among them.
+// The rows of a study in the order of the table: by system and size, and of each size first those
+// that others are compared with. Includes gaps.
 std::vector<RowFacts> reading_order(const Study& study, const Comparison& comparison,
                                     const std::vector<RowFacts>& facts);
 
