@@ -155,7 +155,7 @@ struct World::Parts {
     client = std::make_unique<StoreClient>(where, process.rank, seconds);
     control = std::make_unique<LivenessConnection>(
         where, process.rank, seconds, [this](int, const std::string& why) { lose(why); });
-    stall_monitor->ask(control.get());
+    stall_monitor->set_control(control.get());
     log::debug("bootstrap store at {}", client->server());
   }
 
@@ -248,7 +248,7 @@ World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssi
 
 World::~World() {
   if (std::uncaught_exceptions() > parts_->exceptions_at_start) abort("it ended with an error");
-  parts_->stall_monitor->ask(nullptr);
+  parts_->stall_monitor->set_control(nullptr);
   // The control's thread may be aborting them.
   parts_->control.reset();
   const StallMonitor::Call leaving(parts_->stall_monitor.get(), "leaving the other ranks",

@@ -11,12 +11,12 @@ namespace paceline {
 
 namespace {
 
-constexpr double kShortestSample = 50e-6;  // seconds: the clock and the barrier's end are far less
-constexpr std::size_t kMostSamples = 500;  // a round
-constexpr std::size_t kMostCalls = 1000;   // a sample
-// Small buffers are written anew in one piece of memory that the caches hold.
+constexpr double kShortestSample = 50e-6;  // seconds: clock and barrier are far more precise
+constexpr std::size_t kMostSamples = 500;  // per round
+constexpr std::size_t kMostCalls = 1000;   // per sample
+// The least memory for all buffers of a sample; the caches hold it.
 constexpr std::size_t kSmallBuffers = std::size_t{1} << 20;
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kCacheLine = 64;
 
 BenchTimes summarize(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
@@ -40,7 +40,7 @@ std::byte* AllReduceBench::buffer(std::size_t call) const {
   return data_.data() + call * stride_;
 }
 
-// Of zeros, whose sums stay zeros however often they are summed.
+// Writes zeros, whose sums stay zeros however often they are summed.
 void AllReduceBench::write_buffers(std::size_t calls) {
   for (std::size_t call = 0; call < calls; ++call) {
     std::memset(buffer(call), 0, count_ * size_of(options_.type));
@@ -73,21 +73,21 @@ AllReduceBench::Turn AllReduceBench::choose_turn(const Call& call) {
   write_buffers(trial);
   const double once = std::max(time(trial, call), 1e-8);
   const auto rounds = static_cast<double>(options_.rounds);
-  std::size_t numbers[2];
-  numbers[0] = static_cast<std::size_t>(
+  Turn turn;
+  turn.calls = static_cast<std::size_t>(
       std::clamp(kShortestSample / once, 1.0, static_cast<double>(buffers)));
-  numbers[1] = static_cast<std::size_t>(
-      std::clamp(options_.seconds_per_size / rounds / (once * static_cast<double>(numbers[0])), 1.0,
-                 static_cast<double>(kMostSamples)));
+  const double sample_seconds = once * static_cast<double>(turn.calls);
+  turn.samples = static_cast<std::size_t>(std::clamp(
+      options_.seconds_per_size / rounds / sample_seconds, 1.0, static_cast<double>(kMostSamples)));
   if (options_.iterations > 0) {
-    numbers[0] = std::min(numbers[0], options_.iterations);
-    numbers[1] = (options_.iterations + numbers[0] - 1) / numbers[0];
+    turn.calls = std::min(turn.calls, options_.iterations);
+    turn.samples = (options_.iterations + turn.calls - 1) / turn.calls;
   }
-  communicator_.broadcast(numbers, sizeof numbers, 0);
-  return {numbers[0], numbers[1]};
+  communicator_.broadcast(&turn, sizeof turn, 0);
+  return turn;
 }
 
-// The slowest rank's share of each sample.
+// Each sample takes as long as on its slowest rank.
 BenchTimes AllReduceBench::gather(std::vector<double> samples) {
   const auto ranks = static_cast<std::size_t>(communicator_.size());
   std::vector<double> all(samples.size() * ranks);
@@ -117,7 +117,7 @@ void AllReduceBench::check(BenchRow& row) {
 BenchRow AllReduceBench::measure(std::size_t count) {
   BenchRow row;
   row.count = count_ = count;
-  stride_ = (count * size_of(options_.type) + kLine - 1) / kLine * kLine;
+  stride_ = (count * size_of(options_.type) + kCacheLine - 1) / kCacheLine * kCacheLine;
   const auto sum = [this](std::byte* data) { all_reduce(data); };
   const auto sum_first = [this](std::byte*) { all_reduce(buffer(0)); };
   const auto copies = [this](std::byte* data) { copy(data); };

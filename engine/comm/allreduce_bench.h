@@ -54,9 +54,10 @@ class AllReduceBench {
   BenchRow measure(std::size_t count);  // returns the same on every rank
 
  private:
-  // Calls of one kind in a round.
+  // How one kind of call is measured in a round. Broadcast as bytes.
   struct Turn {
-    std::size_t calls = 0, samples = 0;  // calls per sample
+    std::size_t calls = 0;  // per sample
+    std::size_t samples = 0;
   };
 
   std::byte* buffer(std::size_t call) const;

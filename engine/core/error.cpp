@@ -11,8 +11,7 @@ namespace paceline {
 
 namespace {
 
-// What is wrong with a text of thousands of characters is seen from its ends. No character of more
-// than one byte is cut.
+// Keeps both ends of a long text, which usually show what is wrong. Never cuts a UTF-8 character.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 500, kBegin = 300, kEnd = 150;
   if (text.size() <= kMost) return text;

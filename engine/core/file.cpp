@@ -242,8 +242,6 @@ ScratchFolder::~ScratchFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-namespace fs = std::filesystem;
-
 OutputFile::OutputFile(fs::path file, std::string option, std::string kind, IsOurs is_ours)
     : file_(std::move(file)),
       option_(std::move(option)),
@@ -293,8 +291,6 @@ void OutputFile::write(std::string_view content) const {
   check_name();
   replace_file(file_, content);
 }
-
-namespace fs = std::filesystem;
 
 fs::path program_file() {
   std::error_code error;

@@ -43,7 +43,7 @@ std::optional<double> to_real(std::string_view text);
 
 // "12.50"; from 1e15, where a double has no more digits, "1e+308".
 std::string decimal(double value, int digits);
-// The decimals that show so many digits of `value`, at most 9; none of what is not finite.
+// How many decimals show so many significant digits of `value`, at most 9; 0 if it is not finite.
 int decimals_for(double value, int digits);
 
 std::string format_bytes(double bytes);                     // "11.6 MB", powers of 1000
@@ -105,10 +105,10 @@ std::string printable(std::string_view text, std::string_view kept = {});
 void refuse_utf16(std::string_view text, const std::string& name);
 void require_utf8(std::string_view text, const std::string& name);
 
-// Deeper ones would take memory out of proportion to their text.
+// Deeper JSON would take memory out of proportion to its text.
 inline constexpr std::size_t kMostJsonDepth = 100;
 
-// The value; a discarded one where the text is not JSON, or is too deep.
+// Returns a discarded value (is_discarded()) if the text is not JSON, or is too deep.
 Json parse_json(std::string_view text);
 
 // The names of an enumeration's values, in one table for both directions.

@@ -26,7 +26,7 @@ struct Allocation {
   PACELINE_END_FACTS
 };
 
-// Of workload command: somebody's own program.
+// Of workload command: the user's own program.
 struct ProgramFacts {
   PACELINE_FACT(fact::Text, name, "");
   PACELINE_FACT(fact::Text, directory, "");

@@ -18,7 +18,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kSilenceNs = 1'500'000'000;
+constexpr std::int64_t kSilenceNs = 1'500'000'000;  // a longer gap between beats is recorded
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr auto kRelease = std::memory_order_release;
 constexpr auto kAcquire = std::memory_order_acquire;
@@ -82,12 +82,13 @@ void FlightRing::map(const std::optional<std::filesystem::path>& folder, int ran
   file_ = static_cast<FlightFile*>(memory);
 }
 
-// Under a name of its own first: whoever has an earlier run's file mapped keeps that. All of the
-// room is taken at once, because a store into a hole of a full disk is a SIGBUS.
+// Makes the file under another name and renames it, so that a process that has an earlier run's
+// file mapped keeps that one. Allocates all of it, because a store into a hole of a full disk
+// raises SIGBUS.
 void* FlightRing::map_file(const std::filesystem::path& folder, int rank) {
   const std::filesystem::path file = folder / fmt::format("rank-{}.flight", rank);
-  const std::string made = fmt::format("{}.{}.tmp", file.string(), getpid());
-  const int descriptor = open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const std::string temporary = fmt::format("{}.{}.tmp", file.string(), getpid());
+  const int descriptor = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     why_ = fmt::format("{}: {}", file.string(), std::strerror(errno));
     return MAP_FAILED;
@@ -98,10 +99,10 @@ void* FlightRing::map_file(const std::filesystem::path& folder, int rank) {
     memory = mmap(nullptr, sizeof(FlightFile), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED) failure = errno;
   }
-  if (failure == 0 && rename(made.c_str(), file.c_str()) != 0) failure = errno;
+  if (failure == 0 && rename(temporary.c_str(), file.c_str()) != 0) failure = errno;
   close(descriptor);
   if (failure == 0) return memory;
-  unlink(made.c_str());
+  unlink(temporary.c_str());
   if (memory != MAP_FAILED) munmap(memory, sizeof(FlightFile));
   why_ = fmt::format("{}: {}", file.string(), std::strerror(failure));
   return MAP_FAILED;
@@ -116,7 +117,7 @@ std::uint64_t FlightRing::queue(FlightKind kind, std::string_view label,
   FlightHeader& header = file_->header;
   const std::uint64_t sequence = header.queued.load(kRelaxed);
   FlightEntry& slot = entry(sequence);
-  slot.stamp.store(0, kRelaxed);
+  slot.stamp.store(0, kRelaxed);  // being written; see flight_reader.h
   std::atomic_thread_fence(kRelease);
   slot.step.store(header.step.load(kRelaxed), kRelaxed);
   slot.bytes.store(bytes, kRelaxed);
@@ -150,7 +151,7 @@ void FlightRing::leave(std::uint64_t sequence) noexcept {
 
 void FlightRing::note_end(std::uint64_t sequence) noexcept {
   FlightEntry& slot = entry(sequence);
-  if (slot.stamp.load(kRelaxed) != sequence + 1) return;  // written over meanwhile
+  if (slot.stamp.load(kRelaxed) != sequence + 1) return;  // overwritten by a later one
   slot.ended_ns.store(now(), kRelaxed);
   slot.state.store(static_cast<std::uint32_t>(FlightState::ended), kRelease);
 }
@@ -187,7 +188,7 @@ std::optional<FlightRing::Wait> FlightRing::wait() const {
     const FlightEntry& slot = entry(inside - 1);
     Wait wait{since(slot.started_ns.load(kRelaxed)), slot.step.load(kRelaxed), slot.label.get()};
     std::atomic_thread_fence(kAcquire);  // the slot is read before `inside_` is read again
-    // Another one by now: this one has just begun.
+    // Another collective runs by now, and has just begun.
     if (inside_.load(kAcquire) != inside) return std::nullopt;
     return wait;
   }

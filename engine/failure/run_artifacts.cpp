@@ -18,9 +18,9 @@ namespace paceline {
 namespace {
 
 constexpr char kVerdictFile[] = "verdict.json";
-constexpr double kLongestBeat = 60;  // a ring beats every second; other hosts see it later
+constexpr double kLongestBeat = 60;  // rings beat every second, but other hosts see it later
 
-std::optional<RunVerdict> verdict_left(const std::filesystem::path& folder,
+std::optional<RunVerdict> find_verdict(const std::filesystem::path& folder,
                                        const std::string& attempt) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder / kVerdictFile, ignored)) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<RunVerdict> verdict_left(const std::filesystem::path& folder,
   }
 }
 
-bool lives(const RankStatus& status, const std::vector<Flight>& flights) {
+bool is_alive(const RankStatus& status, const std::vector<Flight>& flights) {
   if (status.host == host_name()) return state_of_process(status.pid) != ProcessState::none;
   return std::any_of(flights.begin(), flights.end(), [&](const Flight& flight) {
     return flight.task == status.rank && unix_seconds() - flight.beat < kLongestBeat;
@@ -85,7 +85,7 @@ RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
 std::vector<int> still_running(const RunArtifacts& artifacts) {
   std::vector<int> ranks;
   for (const RankStatus& status : artifacts.statuses) {
-    if (status.state == RankState::running && lives(status, artifacts.flights)) {
+    if (status.state == RankState::running && is_alive(status, artifacts.flights)) {
       ranks.push_back(status.rank);
     }
   }
@@ -102,7 +102,7 @@ void write_verdict(const std::filesystem::path& folder, const std::string& attem
 }
 
 RunVerdict post_mortem(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
-  if (const auto left = verdict_left(folder, artifacts.attempt)) return *left;
+  if (const auto stored = find_verdict(folder, artifacts.attempt)) return *stored;
   return judge_remains(artifacts.ranks, artifacts.statuses, latest_snapshot(artifacts));
 }
 

@@ -17,14 +17,14 @@ using namespace std::string_literals;
 
 namespace {
 
-// What may hide GPUs from a task, as far as the environment tells.
-std::string hidden_by(const Environment& environment) {
+// The variable that may hide GPUs from this task, with its value.
+std::string describe_hiding(const Environment& environment) {
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
   if (visible == environment.end()) return "";
   return fmt::format("CUDA_VISIBLE_DEVICES={}", visible->second);
 }
 
-std::string cure(const Environment& environment, int gpus) {
+std::string suggest_gpus(const Environment& environment, int gpus) {
   if (environment.count("SLURM_JOB_ID") != 0) {
     return fmt::format("ask for --gres=gpu:{} with --gpu-bind=none, or lower --gpus", gpus);
   }
@@ -45,7 +45,7 @@ std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank&
     throw Error(ErrorKind::usage,
                 fmt::format("{} replicas on this node need {} GPUs, but {} {} visible", needed,
                             needed, seen, seen == 1 ? "is" : "are"),
-                hidden_by(environment), cure(environment, needed));
+                describe_hiding(environment), suggest_gpus(environment, needed));
   }
   std::vector<Gpu> chosen;
   for (int i = 0; i < replicas; ++i) {
@@ -75,7 +75,7 @@ void check_distinct(const std::vector<GpuCard>& cards, const Environment& enviro
         cards.begin(), cards.end(), [&](const GpuCard& card) { return host == card.host.data(); });
     throw Error(ErrorKind::usage,
                 fmt::format("ranks {} and {} have the same GPU {}", it->second, rank, pci),
-                fmt::format("host {}", host), cure(environment, static_cast<int>(on_host)));
+                fmt::format("host {}", host), suggest_gpus(environment, static_cast<int>(on_host)));
   }
 }
 
@@ -84,6 +84,7 @@ std::string canonical_pci(std::string_view text) {
   std::transform(pci.begin(), pci.end(), pci.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const std::size_t domain = pci.find(':');
+  // NVML writes the domain with 8 digits, others with 4.
   if (domain != std::string::npos && domain > 4 && pci.find_first_not_of('0') >= domain - 4) {
     pci.erase(0, domain - 4);
   }

@@ -27,7 +27,7 @@ std::optional<double> read_number(const fs::path& file) {
   return std::nullopt;
 }
 
-// Of a file of lines "key value".
+// The value of a key in a file of lines "key value".
 std::optional<double> read_value(const fs::path& file, const std::string& wanted) {
   std::ifstream stream(file);
   std::string key;
@@ -38,7 +38,8 @@ std::optional<double> read_value(const fs::path& file, const std::string& wanted
   return std::nullopt;
 }
 
-// The most of this process's control group and those above it, any of which may have the limit.
+// How long a CPU limit has held this process back: the maximum over its control group and those
+// above it, any of which may have the limit.
 std::optional<double> limited_seconds(const MeterRoots& roots) {
   std::optional<double> most;
   std::ifstream groups(roots.proc / "self/cgroup");
@@ -60,7 +61,7 @@ std::optional<double> limited_seconds(const MeterRoots& roots) {
   return most;
 }
 
-// "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345", the last in microseconds.
+// The total of "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345", which is in microseconds.
 std::optional<double> pressure_seconds(const MeterRoots& roots) {
   std::ifstream file(roots.proc / "pressure/cpu");
   for (std::string line; std::getline(file, line);) {
@@ -104,26 +105,26 @@ std::optional<T> increase(const std::optional<T>& before, const std::optional<T>
   return std::max(T{}, *now - *before);
 }
 
-fact::Count without_this(const std::optional<LoadAverage>& load) {
+fact::Count count_others(const std::optional<LoadAverage>& load) {
   return load ? fact::Count(std::max(0, load->runnable - 1)) : std::nullopt;
 }
 
-bool is_much(const fact::Real& share, double limit, const fact::Real& of_seconds) {
+bool exceeds(const fact::Real& share, double limit, const fact::Real& of_seconds) {
   return share && *share >= limit && *share * of_seconds.value_or(0) >= kLeastBusySeconds;
 }
 
 }  // namespace
 
 std::string busy_because(const LoadFacts& load) {
-  if (is_much(load.other_cpu_share, kBusyOtherShare, load.cpu_seconds)) {
+  if (exceeds(load.other_cpu_share, kBusyOtherShare, load.cpu_seconds)) {
     return fmt::format("{:.0f} % of the time of its CPUs went to other processes",
                        100 * *load.other_cpu_share);
   }
-  if (is_much(load.steal_share, kBusyStealShare, load.cpu_seconds)) {
+  if (exceeds(load.steal_share, kBusyStealShare, load.cpu_seconds)) {
     return fmt::format("the hypervisor took {:.0f} % of the time of its CPUs",
                        100 * *load.steal_share);
   }
-  if (is_much(load.cpu_limited_share, kBusyLimitedShare, load.seconds)) {
+  if (exceeds(load.cpu_limited_share, kBusyLimitedShare, load.seconds)) {
     return fmt::format("a CPU limit of its control group held it back for {:.0f} % of the time",
                        100 * std::min(1.0, *load.cpu_limited_share));
   }
@@ -161,8 +162,8 @@ LoadFacts LoadMeter::read() const {
   load.involuntary_switches = now.own.involuntary_switches - first_.own.involuntary_switches;
   if (now.own.peak_memory > 0) load.peak_memory_bytes = now.own.peak_memory;
   load.thermal_throttles = increase(first_.thermal_throttles, now.thermal_throttles);
-  load.runnable_tasks_before = without_this(first_.load);
-  load.runnable_tasks_after = without_this(now.load);
+  load.runnable_tasks_before = count_others(first_.load);
+  load.runnable_tasks_after = count_others(now.load);
   if (now.load) load.load_average = now.load->one_minute;
   load.least_mhz = mean_mhz(cpus_, roots_);
   if (!first_.times || !now.times || !(now.times->all > first_.times->all)) return load;
@@ -184,8 +185,6 @@ LoadFacts LoadMeter::read() const {
   return load;
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr double kLeastCpus = 0.05;
@@ -198,8 +197,8 @@ struct Task {
 };
 using Tasks = std::map<int, Task>;  // by process number
 
-// "12 (a name) S 1 ...": names may have blanks and brackets in them.
-std::optional<Task> task_in(const fs::path& file) {
+// Parses "12 (a name) S 1 ...". Names may contain blanks and brackets.
+std::optional<Task> read_task(const fs::path& file) {
   std::ifstream stream(file);
   std::string line;
   if (!std::getline(stream, line)) return std::nullopt;
@@ -209,7 +208,7 @@ std::optional<Task> task_in(const fs::path& file) {
   for (const char c : line.substr(open + 1, close - open - 1)) {
     task.name += static_cast<unsigned char>(c) < 32 || c == 127 ? '?' : c;
   }
-  // Behind the name: 3 state, 4 parent, ..., 14 user time, 15 system time, ..., 39 CPU.
+  // After the name: 3 state, 4 parent, ..., 14 user time, 15 system time, ..., 39 CPU.
   std::istringstream rest(line.substr(close + 1));
   std::string word;
   for (int field = 3; rest >> word; ++field) {
@@ -223,20 +222,21 @@ std::optional<Task> task_in(const fs::path& file) {
   return task;
 }
 
-Tasks tasks_now(const MeterRoots& roots) {
+Tasks read_tasks(const MeterRoots& roots) {
   Tasks tasks;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(roots.proc, none)) {
     const auto number = to_integer(entry.path().filename().string());
     if (!number) continue;
-    if (auto task = task_in(entry.path() / "stat")) {
+    if (auto task = read_task(entry.path() / "stat")) {
       tasks[static_cast<int>(*number)] = std::move(*task);
     }
   }
   return tasks;
 }
 
-std::set<int> this_and_above(const Tasks& tasks) {
+// This process and its ancestors.
+std::set<int> own_ancestry(const Tasks& tasks) {
   std::set<int> line;
   for (int process = static_cast<int>(getpid()); process > 0 && line.insert(process).second;) {
     const auto found = tasks.find(process);
@@ -255,15 +255,15 @@ bool is_peer(const Task& task, const Tasks& tasks) {
 
 std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::function<void()>& pause,
                                  const MeterRoots& roots) {
-  const Tasks before = tasks_now(roots);
+  const Tasks before = read_tasks(roots);
   const auto times_before = cpu_times(cpus, roots);
   pause();
-  const Tasks now = tasks_now(roots);
+  const Tasks now = read_tasks(roots);
   const auto times_now = cpu_times(cpus, roots);
   if (!times_before || !times_now || !(times_now->all > times_before->all)) return {};
   const double seconds =
       (times_now->all - times_before->all) / static_cast<double>(times_now->cpus);
-  const std::set<int> ours = this_and_above(now);
+  const std::set<int> ours = own_ancestry(now);
   std::map<std::string, double> used;
   for (const auto& [process, task] : now) {
     const auto earlier = before.find(process);

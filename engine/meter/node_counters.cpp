@@ -1,4 +1,4 @@
-// Counters of energy that Linux gives for a node.
+// A node's energy counters that Linux has: RAPL, hwmon, and those of HPE Cray EX.
 
 #include <fmt/format.h>
 #include <linux/perf_event.h>
@@ -19,9 +19,9 @@ namespace paceline {
 // power/powercap/powercap.rst), which only root may read since Linux 5.10, or else through perf's
 // PMU "power" (tools/perf: power/energy-pkg/), where perf_event_paranoid allows it.
 
-namespace {
-
 namespace fs = std::filesystem;
+
+namespace {
 
 constexpr double kUpdateSeconds = 0.001;
 
@@ -30,7 +30,7 @@ struct Zone {
   Covered covered;
 };
 
-// Empty: a part of the package that is not measured by itself, as "core" and "uncore".
+// Empty: a part that its package includes, such as "core" and "uncore".
 std::optional<Zone> find_zone(const std::string& name, const std::string& parent) {
   if (name.starts_with("package-")) return Zone{"CPU package " + name.substr(8), Covered::cpus};
   if (name == "psys") return Zone{"platform", Covered::platform};
@@ -38,7 +38,8 @@ std::optional<Zone> find_zone(const std::string& name, const std::string& parent
   return std::nullopt;
 }
 
-// Unlike "intel-rapl-mmio", which counts the same packages once more. Whether some were refused.
+// Adds the zones of "intel-rapl"; "intel-rapl-mmio" counts the same packages once more. Returns
+// whether this user may not read some.
 bool find_powercap(const MeterRoots& roots, EnergySources& found) {
   const fs::path folder = roots.sys / "class" / "powercap";
   bool is_refused = false;
@@ -64,14 +65,15 @@ bool find_powercap(const MeterRoots& roots, EnergySources& found) {
   return is_refused;
 }
 
-// 2 of "event=0x02".
+// 2 for "event=0x02".
 std::optional<unsigned long> parse_event(const std::string& text) {
   const auto at = text.find("event=0x");
   if (at == std::string::npos) return std::nullopt;
   return std::strtoul(text.c_str() + at + 8, nullptr, 16);
 }
 
-// The PMU counts a package by one of its CPUs, which "cpumask" names. Whether some were refused.
+// Adds counters of perf, one per package: "cpumask" names the CPU that counts it. Returns whether
+// the kernel refused some.
 bool find_perf(const MeterRoots& roots, const PerfOpener& open, EnergySources& found) {
   const fs::path folder = roots.sys / "bus" / "event_source" / "devices" / "power";
   const auto type = leading_number(first_line(folder / "type"));
@@ -105,12 +107,13 @@ bool find_perf(const MeterRoots& roots, const PerfOpener& open, EnergySources& f
 
 PerfOpener kernel_perf() {
   return [](int type, unsigned long config, int cpu) -> std::function<std::optional<double>()> {
-    perf_event_attr wanted;
-    std::memset(&wanted, 0, sizeof wanted);
-    wanted.size = sizeof wanted;
-    wanted.type = static_cast<unsigned>(type);
-    wanted.config = config;
-    const long opened = syscall(SYS_perf_event_open, &wanted, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    perf_event_attr attributes;
+    std::memset(&attributes, 0, sizeof attributes);
+    attributes.size = sizeof attributes;
+    attributes.type = static_cast<unsigned>(type);
+    attributes.config = config;
+    const long opened =
+        syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     if (opened < 0) return {};
     const std::shared_ptr<const int> file(new int(static_cast<int>(opened)), [](const int* open) {
       close(*open);
@@ -128,7 +131,7 @@ void find_rapl(const MeterRoots& roots, const PerfOpener& perf, EnergySources& f
   const std::size_t before = found.counters.size();
   const bool by_powercap = find_powercap(roots, found);
   if (!by_powercap && found.counters.size() > before) return;
-  found.counters.resize(before);  // some packages alone would look like all
+  found.counters.resize(before);  // a part of the packages would look like all of them
   const bool by_perf = find_perf(roots, perf, found);
   if (!by_perf && found.counters.size() > before) return;
   found.counters.resize(before);
@@ -142,8 +145,6 @@ void find_rapl(const MeterRoots& roots, const PerfOpener& perf, EnergySources& f
 // Averaged powers of hwmon. NVIDIA Grace names its rails in power1_oem_info (Grace Performance
 // Tuning Guide, "Power and Thermal Management"): "Module Power Socket 0" is CPU, memory and GPU of
 // a superchip, "Grace Power Socket 0" CPU and memory; "CPU" and "SysIO" are parts of these.
-
-namespace fs = std::filesystem;
 
 void find_hwmon(const MeterRoots& roots, EnergySources& found) {
   for (const fs::path& chip : list_entries(roots.sys / "class" / "hwmon", "hwmon")) {
@@ -163,8 +164,6 @@ void find_hwmon(const MeterRoots& roots, EnergySources& found) {
 
 // HPE Cray EX nodes: /sys/cray/pm_counters, world-readable, updated ten times a second. A file has
 // a line such as "1234 J 1700000000000000 us"; "energy" is the node's, the others are its parts.
-
-namespace fs = std::filesystem;
 
 void find_cray_counters(const MeterRoots& roots, EnergySources& found) {
   const fs::path folder = roots.sys / "cray" / "pm_counters";

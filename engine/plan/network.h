@@ -46,9 +46,7 @@ struct Layer {
   double momentum = 0;  // batch_norm: share of a running average that stays in each step
 };
 
-// Layers form a chain. last() and from() create branches, add() joins them. The loss is always
-// softmax cross-entropy over `classes`, applied to the last layer.
-// Softmax cross entropy, in training and evaluation.
+// Softmax cross-entropy, in training and evaluation.
 struct LossConfig {
   // The target is 1 - smoothing + smoothing / classes for the label, and smoothing / classes for
   // other classes (Szegedy et al., arXiv 1512.00567, section 7), as in Keras.
@@ -58,6 +56,8 @@ struct LossConfig {
   bool double_softmax = false;
 };
 
+// Layers form a chain. last() and from() create branches, add() joins them. The loss is always
+// softmax cross-entropy over `classes`, applied to the last layer.
 class Network {
  public:
   Network(std::string name, Shape sample, int classes);

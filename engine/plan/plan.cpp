@@ -59,7 +59,7 @@ bool has_parameters(const Operation& op) {
   return op.kind == OpKind::dense || op.kind == OpKind::conv || op.kind == OpKind::batch_norm;
 }
 
-// Tensors with their lives, parameters and statistics of operations that are settled.
+// Adds tensors with their lifetimes, parameters and statistics to a plan's fused operations.
 class Planner {
  public:
   explicit Planner(Plan& plan) : plan_(plan), count_(static_cast<int>(plan.operations.size())) {}
@@ -81,11 +81,11 @@ class Planner {
   }
 
  private:
-  Operation& op(int index) { return plan_.operations[static_cast<std::size_t>(index)]; }
+  Operation& operation(int index) { return plan_.operations[static_cast<std::size_t>(index)]; }
   TensorInfo& tensor(int index) { return plan_.tensors[static_cast<std::size_t>(index)]; }
   int backward_time(int operation) const { return 2 * count_ - 1 - operation; }
 
-  // Planes keep their type through whatever goes over them.
+  // Planes keep the type in which the sample's cast or a convolution wrote them.
   DType output_type(const Operation& op) {
     if (op.kind == OpKind::dense || op.kind == OpKind::average_pool ||
         op.kind == OpKind::softmax_cross_entropy) {
@@ -95,42 +95,43 @@ class Planner {
     return starts ? plan_.activation : tensor(op.input).type;
   }
 
-  int add(const std::string& name, const Shape& shape, DType type, int first, int last) {
+  int add_tensor(const std::string& name, const Shape& shape, DType type, int first, int last) {
     const std::size_t bytes =
         shape.elements() * size_of(type) * static_cast<std::size_t>(plan_.batch);
     plan_.tensors.push_back({name, shape, type, first, last, bytes, 0});
     return static_cast<int>(plan_.tensors.size()) - 1;
   }
 
-  void live_until(int index, int time) { tensor(index).last = std::max(tensor(index).last, time); }
+  void extend_life(int index, int time) { tensor(index).last = std::max(tensor(index).last, time); }
 
   void add_forward_tensors(int i) {
-    Operation& op = this->op(i);
+    Operation& op = operation(i);
     op.keeps_input = has_parameters(op);
     op.keeps_output =
         op.kind == OpKind::softmax_cross_entropy ||
         (op.kind != OpKind::batch_norm && (op.kind == OpKind::relu || op.relu) && op.pool == 0);
-    wants_gradient_.push_back(has_parameters(op));
+    needs_gradient_.push_back(has_parameters(op));
     if (op.from != kNone) {
-      op.input = this->op(op.from).output;
-      live_until(op.input, op.keeps_input ? backward_time(i) : i);
-      if (wants_gradient_[static_cast<std::size_t>(op.from)]) wants_gradient_.back() = true;
+      op.input = operation(op.from).output;
+      extend_life(op.input, op.keeps_input ? backward_time(i) : i);
+      if (needs_gradient_[static_cast<std::size_t>(op.from)]) needs_gradient_.back() = true;
     }
     if (op.from2 != kNone) {
-      op.input2 = this->op(op.from2).output;
-      live_until(op.input2, op.branch ? backward_time(i) : i);
-      if (wants_gradient_[static_cast<std::size_t>(op.from2)]) wants_gradient_.back() = true;
+      op.input2 = operation(op.from2).output;
+      extend_life(op.input2, op.branch ? backward_time(i) : i);
+      if (needs_gradient_[static_cast<std::size_t>(op.from2)]) needs_gradient_.back() = true;
     }
-    op.output = add(op.name, op.out, output_type(op), i, op.keeps_output ? backward_time(i) : i);
+    op.output =
+        add_tensor(op.name, op.out, output_type(op), i, op.keeps_output ? backward_time(i) : i);
     if (op.kind == OpKind::max_pool || op.kind == OpKind::dropout || op.pool > 0) {
-      op.saved = add(op.name + ".saved", op.out, DType::u8, i, backward_time(i));
+      op.saved = add_tensor(op.name + ".saved", op.out, DType::u8, i, backward_time(i));
     } else if (op.kind == OpKind::batch_norm && op.relu) {
       const Shape bits{op.out.height, op.out.width, (op.out.channels + 7) / 8};
-      op.saved = add(op.name + ".signs", bits, DType::u8, i, backward_time(i));
+      op.saved = add_tensor(op.name + ".signs", bits, DType::u8, i, backward_time(i));
     }
   }
 
-  // A bias whose only reader takes the mean of each channel away again.
+  // Marks biases whose only reader is a batch_norm, which subtracts the mean of each channel.
   void find_cancelled_biases() {
     std::vector<int> readers(plan_.operations.size(), 0);
     for (const Operation& op : plan_.operations) {
@@ -139,7 +140,7 @@ class Planner {
       }
     }
     const auto mark = [&](int from) {
-      Operation& source = this->op(from);
+      Operation& source = operation(from);
       const bool linear = source.kind == OpKind::conv || source.kind == OpKind::dense;
       const bool only = readers[static_cast<std::size_t>(from)] == 1;
       source.bias_cancels = linear && only && !source.fused();
@@ -154,36 +155,35 @@ class Planner {
   // Backward runs from the last operation to the first: of several readers of an output the last
   // one writes its gradient, the others add to it.
   void add_gradient_tensors(int i) {
-    Operation& op = this->op(i);
+    Operation& op = operation(i);
     const bool has_gradient = op.kind == OpKind::softmax_cross_entropy || op.output_grad != kNone;
     if (!has_gradient) return;
-    if (op.from2 != kNone && wants_gradient_[static_cast<std::size_t>(op.from2)]) {
-      Operation& source = this->op(op.from2);
+    if (op.from2 != kNone && needs_gradient_[static_cast<std::size_t>(op.from2)]) {
+      Operation& source = operation(op.from2);
       if (op.add && !op.branch && source.output_grad == kNone) {
         source.output_grad = op.output_grad;
-        live_until(op.output_grad, backward_time(op.from2));
+        extend_life(op.output_grad, backward_time(op.from2));
       }
       op.adds_input2_grad = source.output_grad != kNone && source.output_grad != op.output_grad;
       op.input2_grad = find_gradient(op.from2, i);
     }
-    if (op.from != kNone && wants_gradient_[static_cast<std::size_t>(op.from)]) {
-      op.adds_input_grad = this->op(op.from).output_grad != kNone;
+    if (op.from != kNone && needs_gradient_[static_cast<std::size_t>(op.from)]) {
+      op.adds_input_grad = operation(op.from).output_grad != kNone;
       op.input_grad = find_gradient(op.from, i);
     }
   }
 
   int find_gradient(int source, int reader) {
-    Operation& op = this->op(source);
+    Operation& op = operation(source);
     if (op.output_grad == kNone) {
       const TensorInfo& output = tensor(op.output);
-      op.output_grad = add(op.name + ".grad", output.shape, output.type, backward_time(reader),
-                           backward_time(source));
+      op.output_grad = add_tensor(op.name + ".grad", output.shape, output.type,
+                                  backward_time(reader), backward_time(source));
     }
     return op.output_grad;
   }
 
-  // Every array begins on a border of 256 bytes, in fp32 and as a copy of 16 bits (see
-  // plan.cpp).
+  // Every array begins at a multiple of kAlignment bytes, also in copies of 16 bits an element.
   static int add_array(std::vector<ParameterInfo>& arrays, std::size_t& arena, ParameterInfo info) {
     constexpr std::size_t kAlign = 128;  // elements
     info.offset = arena;
@@ -224,7 +224,7 @@ class Planner {
   }
 
   void add_parameters(int i) {
-    Operation& op = this->op(i);
+    Operation& op = operation(i);
     if (!has_parameters(op)) return;
     if (op.kind == OpKind::batch_norm) {
       add_norm_parameters(op, op.out.channels);
@@ -237,7 +237,7 @@ class Planner {
 
   Plan& plan_;
   int count_;
-  std::vector<bool> wants_gradient_;
+  std::vector<bool> needs_gradient_;
 };
 
 }  // namespace
@@ -258,14 +258,14 @@ Plan make_plan(const Network& network, int batch, Precision precision, const Sup
 
 namespace {
 
-// Of a GPU's memory transactions, and what its products are timed with.
+// Bytes. Suits a GPU's memory transactions; its matrix products are timed with it.
 constexpr std::size_t kAlignment = 256;
 
 bool live_together(const TensorInfo& a, const TensorInfo& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-// The lowest offset at which `tensor` meets none of `placed` while both live.
+// The lowest offset at which `tensor` overlaps none of `placed` while both live.
 std::size_t lowest_gap(const TensorInfo& tensor, std::vector<const TensorInfo*> placed) {
   std::erase_if(placed, [&](const TensorInfo* other) { return !live_together(tensor, *other); });
   std::sort(placed.begin(), placed.end(),

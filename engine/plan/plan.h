@@ -140,7 +140,7 @@ struct Plan {
 // supported.
 using Supports = std::function<Support(const Operation&)>;
 
-// The element types of a plan, see above.
+// The element types of a plan: see Plan::real and Plan::activation.
 struct Precision {
   Precision(DType both) : real(both), activation(both) {}
   Precision(DType real_type, DType activation_type)
@@ -156,22 +156,17 @@ Plan make_plan(const Network& network, int batch, Precision precision, const Sup
 double forward_flops(const Operation& operation);
 double backward_flops(const Operation& operation);
 
-// Places tensors with known lifetimes in one arena.
-
 // Assigns an offset to each tensor, so that tensors alive at the same time never overlap. Largest
 // first, each at the lowest offset that is free during its whole life. Returns the size of the
 // arena in bytes.
 std::size_t place_tensors(std::vector<TensorInfo>& tensors);
 
-// Converts layers to operations with shapes, one per layer, before fusion.
-
-// In layer order, between a cast_input and the loss. Throws usage if shapes do not match.
+// Converts layers to operations with shapes, one per layer, before fusion: in layer order, between
+// a cast_input and the loss. Throws usage if shapes do not match.
 std::vector<Operation> lower(const Network& network);
 
-// Fuses operations that can share one pass over memory.
-
-// Fuses an operation with the only reader of its output if the device supports the combination. The
-// longest supported fusion wins:
+// Fuses operations that can share one pass over memory: an operation with the only reader of its
+// output if the device supports the combination. The longest supported fusion wins:
 //
 //   dense + ReLU + dropout             conv + ReLU + max pooling
 //   batch_norm + ReLU + max pooling    batch_norm + add + ReLU

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kRuleLength = 60;  // Open MPI's rules have 74 characters, MPICH's 83
 
-// "[host:1234]", or MPICH's "[proxy:0:0@host]": undecided while it may still become one.
+// Whether `text` may be the beginning of a tag: "[host:1234]", or MPICH's "[proxy:0:0@host]".
 bool may_be_tag(std::string_view text) {
   return std::all_of(text.begin() + 1, text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 ||
@@ -23,8 +23,8 @@ bool is_hydra_tag(std::string_view text) {
          close != std::string_view::npos && may_be_tag(text.substr(0, close));
 }
 
-// "[host][[64131,1],0][btl_tcp_proc.c:266:...]", before which Open MPI's transports put their host,
-// job and rank.
+// The host, job and rank with which Open MPI's transports begin a line:
+// "[host][[64131,1],0][btl_tcp_proc.c:266:...]".
 struct ProcessTag {
   bool is_one = false, may_become_one = false;
 };
@@ -97,7 +97,7 @@ NoiseFilter::Line NoiseFilter::classify(bool complete) const {
 
 void NoiseFilter::end_line() {
   if (line_ == Line::rule) {
-    // MPICH goes on after its block, and nothing of the ranks' comes any more.
+    // A block of '=' never ends: it is MPICH's, and no rank prints after it.
     if (block_ == 0) {
       block_ = held_[0];
     } else if (block_ == '-' && held_[0] == '-') {
@@ -120,7 +120,7 @@ void NoiseFilter::finish() {
 
 namespace {
 
-constexpr std::size_t kMostHeld = 64 << 10;
+constexpr std::size_t kMostHeld = 64 << 10;  // of an incomplete line
 
 }  // namespace
 

@@ -28,7 +28,7 @@ namespace paceline {
 
 namespace {
 
-// Passes text on to a descriptor of ours, and remembers the first failure.
+// Writes to a descriptor, and remembers the first failure.
 class FdWriter {
  public:
   explicit FdWriter(int descriptor) : descriptor_(descriptor) {}
@@ -54,7 +54,7 @@ class FdWriter {
   int failure_ = 0;
 };
 
-// MPICH prints the end of a killed rank on standard output, below what the ranks printed.
+// Keeps the end of standard output, where MPICH reports a killed rank below what ranks printed.
 void keep_end(std::string& kept, std::string_view text) {
   constexpr std::size_t kMost = 8 << 10;
   kept += text;
@@ -67,7 +67,7 @@ std::string quoted(const std::vector<std::string>& command) {
   return join(words, " ");
 }
 
-// Of other launchers in whose job we may be: a rank has one place only.
+// Removes the ranks' places in a job of another launcher in which this process may run.
 void forget_launchers(Environment& environment) {
   for (const char* name :
        {"OMPI_COMM_WORLD_RANK", "PALS_RANKID", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
@@ -75,7 +75,7 @@ void forget_launchers(Environment& environment) {
   }
 }
 
-// Where the ranks of this start write to, and how they are told.
+// The folder where the ranks of this start report their status, and receive stop requests.
 class RankStatusFolder {
  public:
   explicit RankStatusFolder(const Environment& environment)
@@ -105,8 +105,8 @@ class RankStatusFolder {
   const std::filesystem::path& folder() const { return folder_.path(); }
   RunArtifacts artifacts() const { return load_run_artifacts(folder_.path(), attempt_); }
 
-  // For a post-mortem, where the folder stays.
-  RunVerdict kept(RunVerdict verdict) const {
+  // Stores the verdict for a post-mortem if the folder stays. Returns it.
+  RunVerdict store(RunVerdict verdict) const {
     if (!folder_.stays()) return verdict;
     try {
       write_verdict(folder_.path(), attempt_, verdict);
@@ -121,7 +121,8 @@ class RankStatusFolder {
   std::string attempt_;
 };
 
-// Looks for signs of life. By our own steady clock: one that a suspended machine does not advance.
+// Looks for signs of life of the ranks. Uses this process's steady clock, which does not advance
+// while the machine is suspended.
 class SilenceDetector {
  public:
   SilenceDetector(const RankStatusFolder& status_folder, const SpawnRequest& request)
@@ -161,13 +162,13 @@ class SilenceDetector {
  private:
   static constexpr double kLooks = 20;
 
-  // Of a shell on a login node (salloc), whose ranks write to the folders of other nodes.
+  // From a shell on a login node (salloc), ranks run on other nodes and write to folders there.
   static bool ranks_may_be_elsewhere(const Environment& environment) {
     return !environment_value(environment, "SLURM_JOB_ID").empty() &&
            environment_value(environment, "SLURMD_NODENAME").empty();
   }
 
-  // A folder that is full does not tell.
+  // True if ranks cannot report that they have begun because the folder is full.
   bool has_some_rank_begun(const RunArtifacts& found) const {
     if (!found.statuses.empty() || !found.flights.empty()) return true;
     try {
@@ -188,13 +189,13 @@ ChildLimits watch_for_silence(ChildLimits limits, SilenceDetector& silence) {
     try {
       return silence.is_over();
     } catch (const std::exception&) {
-      return false;  // what cannot be read now may be at the next look
+      return false;  // what cannot be read now may be readable at the next look
     }
   };
   return limits;
 }
 
-// Where some rank said why it ended, that is why.
+// Silence is the verdict unless a rank reported why it failed.
 RunVerdict with_silence(RunVerdict judged, const RunArtifacts& artifacts, const Error& error) {
   const bool rank_failed =
       std::any_of(artifacts.statuses.begin(), artifacts.statuses.end(),
@@ -217,8 +218,8 @@ ChildSetup make_rank_setup(const SpawnRequest& request, int rank,
   return setup;
 }
 
-// mpirun itself does not see it.
-RunVerdict unwritten(int cause) {
+// mpirun does not notice that this process could not write.
+RunVerdict output_failed(int cause) {
   const Error error(ErrorKind::input,
                     fmt::format("standard output could not be written: {}", std::strerror(cause)),
                     "", "free disk space, or redirect the output");
@@ -246,7 +247,7 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
   RunVerdict verdict =
       judge(artifacts.statuses, watch, request.command.front(), latest_snapshot(artifacts));
   if (watch.gave_up) verdict = with_silence(verdict, artifacts, silence.error());
-  return status_folder.kept(verdict);
+  return status_folder.store(verdict);
 }
 
 RunVerdict spawn_ranks(const SpawnRequest& request) {
@@ -271,14 +272,14 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
     silence.begin();
     errors.write(text);
   });
-  bool direct = false;  // rank 0 writes to us, so all that mpirun passes on is of others
-  NoiseFilter of_rank_0([&](std::string_view text) { lines.feed(0, text); });
-  NoiseFilter of_launcher([&](std::string_view text) { lines.feed(direct ? 1 : 0, text); });
+  bool direct = false;  // rank 0 writes to its pipe, so all that mpirun forwards is of others
+  NoiseFilter rank_0_filter([&](std::string_view text) { lines.feed(0, text); });
+  NoiseFilter launcher_filter([&](std::string_view text) { lines.feed(direct ? 1 : 0, text); });
   std::string end_of_output;
   const NamedPipe output_pipe(status_folder.pipe(STDOUT_FILENO)),
       error_pipe(status_folder.pipe(STDERR_FILENO));
   const WatchOfMany watch = watch_children(
-      {setup}, [&](std::size_t, std::string_view text) { of_launcher.feed(text); },
+      {setup}, [&](std::size_t, std::string_view text) { launcher_filter.feed(text); },
       watch_for_silence(status_folder.limits(request), silence),
       [&](std::size_t, std::string_view text) {
         output.write(text);
@@ -287,18 +288,18 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
       {{output_pipe.descriptor(), [&](std::string_view text) { output.write(text); }},
        {error_pipe.descriptor(), [&](std::string_view text) {
           direct = true;
-          of_rank_0.feed(text);
+          rank_0_filter.feed(text);
         }}});
-  of_launcher.finish();
-  of_rank_0.finish();
+  launcher_filter.finish();
+  rank_0_filter.finish();
   lines.finish();
   const RunArtifacts artifacts = status_folder.artifacts();
   RunVerdict verdict = judge(
       request.ranks, artifacts.statuses, {watch.ends.front(), watch.stopped_by, watch.timed_out},
-      {of_launcher.noise() + of_rank_0.noise(), end_of_output}, latest_snapshot(artifacts));
+      {launcher_filter.noise() + rank_0_filter.noise(), end_of_output}, latest_snapshot(artifacts));
   if (watch.gave_up) verdict = with_silence(verdict, artifacts, silence.error());
-  if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
-  return status_folder.kept(verdict);
+  if (verdict.exit_code == 0 && output.failure() != 0) verdict = output_failed(output.failure());
+  return status_folder.store(verdict);
 }
 
 namespace {
@@ -357,7 +358,7 @@ std::vector<std::string> launch_command(const Launcher& launcher, int ranks,
 }
 
 void prepare_environment(const Launcher& launcher, Environment& environment) {
-  // Launchers fail where it is not a folder; without it they take /tmp, as this program does.
+  // Launchers fail if TMPDIR is not a folder; without it they use /tmp, as this program does.
   std::error_code ignored;
   const auto temporary = environment.find("TMPDIR");
   if (temporary != environment.end() &&
@@ -371,7 +372,7 @@ void prepare_environment(const Launcher& launcher, Environment& environment) {
 
 namespace {
 
-int left_request(const std::filesystem::path& file) {
+int read_stop_request(const std::filesystem::path& file) {
   if (file.empty()) return 0;
   int signal = 0;
   std::ifstream(file) >> signal;
@@ -396,7 +397,7 @@ StopRequests::StopRequests(std::filesystem::path file) : file_(std::move(file)) 
 }
 
 StopRequests::~StopRequests() {
-  pending();  // takes what would end the process now
+  pending();  // consumes signals that would now end the process
   close(descriptor_);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
@@ -407,7 +408,7 @@ int StopRequests::pending() {
   while (read(descriptor_, &info, sizeof info) == sizeof info) {
     if (signal_ == 0) signal_ = static_cast<int>(info.ssi_signo);
   }
-  if (signal_ == 0) signal_ = left_request(file_);
+  if (signal_ == 0) signal_ = read_stop_request(file_);
   return signal_;
 }
 

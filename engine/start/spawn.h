@@ -18,8 +18,7 @@ struct SpawnRequest {
   std::vector<std::string> command;  // the program (a path) and its arguments
   int ranks = 1;
   Environment environment;  // of the ranks; usually environment_of_process()
-  // The ranks handle stop requests: SIGTERM and SIGUSR1 are forwarded as
-  // requests.
+  // The ranks handle stop requests: SIGTERM and SIGUSR1 are forwarded as requests.
   bool stops_between_steps = false;
   // Ends the run if no rank gives a sign of life (in its flight ring) for this long, or none has
   // begun after it: a launcher may hang, and if all ranks are stopped, none can report the others.

@@ -69,7 +69,7 @@ Trainer::Trainer(Setup setup)
   program_->reserve(config_.optimizer, config_.accumulate > 1);
   compile_seconds_ = now_seconds() - began;
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
-  if (config_.accumulate > 1) memory_.gradients *= 2;  // those put aside
+  if (config_.accumulate > 1) memory_.gradients *= 2;  // those that accumulate
   start_weights();
   stream_ = make_stream(config_, setup_.data->train);
   schedule_ = make_schedule(config_, SampleStream(stream_).steps_per_epoch());
@@ -104,7 +104,7 @@ Trainer::Trainer(Setup setup)
   }
 }
 
-// Lanes outlive the memory that their work uses. Errors here were reported already.
+// Waits for queued work, as the memory that it uses goes first. Its errors were reported already.
 Trainer::~Trainer() {
   Device& device = *setup_.device;
   for (Lane* lane : {&device.comm_lane(), &device.host_comm_lane(), &device.compute_lane()}) {
@@ -113,10 +113,11 @@ Trainer::~Trainer() {
     } catch (const std::exception&) {
     }
   }
-  staged_.reset();  // with the copies that a sum which failed left behind
+  staged_.reset();  // with the copies that a failed reduction left behind
 }
 
-// What sums gradients where they lie: the communicator, or copies to the host and back around it.
+// The communicator if it can reduce gradients in the device's memory, else one that copies them to
+// the host and back.
 Communicator& Trainer::reducing_communicator() {
   Device& device = *setup_.device;
   if (communicator_.size() == 1 || communicator_.reduces(device.memory_kind())) {
@@ -135,7 +136,6 @@ Communicator& Trainer::reducing_communicator() {
   return *staged_;
 }
 
-// Steps are counted as those of this world, where the one before had another size.
 void Trainer::resume() {
   CheckpointManager::Run run;
   run.communicator = &communicator_;
@@ -156,6 +156,7 @@ void Trainer::resume() {
   if (const auto before = checkpoints_->resume()) restore_progress(*before);
 }
 
+// Counts steps done before in steps of this run, which may have another number of ranks.
 void Trainer::restore_progress(const TrainingProgress& before) {
   progress_ = before;
   stream_.start = progress_.position;
@@ -172,7 +173,7 @@ void Trainer::restore_progress(const TrainingProgress& before) {
   if (progress_.position_in_epoch == 0) end_if_goal_is_reached();
 }
 
-// Replicas that differ are not saved, so that is looked for first.
+// The replica check comes first, so that replicas that differ are not checkpointed.
 void Trainer::make_observers() {
   observers_.push_back(make_replica_watch(communicator_, *program_, plan_, config_));
   if (setup_.report) observers_.push_back(make_reporter(setup_.report));
@@ -220,7 +221,7 @@ Batch Trainer::make_batch(const StagedBatch& staged, int part) const {
   batch.global_samples = static_cast<int>(staged.global_samples);
   batch.epoch = staged.pass;
   batch.dropout_key = philox_key(config_.seed, Stream::dropout);
-  // By the run's count, which is the same on all ranks; evaluations load unlike numbers of batches.
+  // Steps are counted alike on all ranks; batches are not, as evaluations have different numbers.
   const auto parts = static_cast<std::size_t>(config_.accumulate);
   batch.slot = static_cast<int>((progress_.step * parts + static_cast<std::size_t>(part)) % 2);
   return batch;
@@ -234,9 +235,9 @@ void Trainer::step(const Batch& batch) {
     backward_and_reduce();
     apply_updates(rule);
   };
-  // The host's sums are no work of the device's lanes.
+  // Reductions on the host are not in the device's lanes, so the device cannot capture the step.
   if (staged_) return queue();
-  std::optional<StreamWait> launch;  // which may be held up by what it launches
+  std::optional<StreamWait> launch;  // may block on the work that it launches
   if (setup_.device->memory_kind() == MemoryKind::device) {
     launch.emplace(communicator_, "the launch of a step");
   }
@@ -247,7 +248,7 @@ void Trainer::step(const Batch& batch) {
   program_->run_step(config_.update ? &rule : nullptr, queue, undo_bookkeeping);
 }
 
-// The batches of a step, whose gradients are added here and reduced once; returns the last one.
+// Runs a step. Gradients of its batches are accumulated, and reduced once. Returns the last batch.
 const StagedBatch& Trainer::next_step(Feeder& feeder) {
   for (int part = 0;; ++part) {
     {
@@ -330,7 +331,7 @@ void Trainer::count_step(const StagedBatch& staged) {
   progress_.position_in_epoch += staged.global_samples;
 }
 
-// Of the gradients' first bucket, which is zero yet.
+// Reduces the gradients' first bucket once while it is zero, to find out whether ranks can sum.
 void Trainer::sum_once() {
   const Bucket& bucket = reducer_->buckets().front();
   check_first_sum(communicator_, setup_.first_sum_seconds,
@@ -344,7 +345,7 @@ void Trainer::sum_once() {
   summed_before_ = reducer_->busy_seconds();
 }
 
-// What a GPU's streams have yet to do belongs to the time before.
+// Waits for work that is queued, so that its time counts before and not after this call.
 void Trainer::drain() {
   {
     const StreamWait wait(communicator_, "the steps before");
@@ -400,8 +401,8 @@ void Trainer::finish_epoch(double seconds) {
   progress_.position_in_epoch = 0;
 }
 
-// The loss of a step is of the weights before its update, and an operation may hide what is no
-// number. Running averages are not the same on all ranks, so all hear of one.
+// The last loss was computed before the last update, and an operation may hide a NaN. Running
+// averages differ between ranks, so the ranks share what they found.
 void Trainer::check_parameters() {
   const std::string found = find_not_finite(*program_, plan_);
   std::array<double, 1> ranks = {found.empty() ? 0.0 : 1.0};
@@ -414,7 +415,7 @@ void Trainer::check_parameters() {
 }
 
 TrainingOutcome Trainer::run() {
-  if (progress_.step >= total_steps_) return std::move(outcome_);  // it went on at its end
+  if (progress_.step >= total_steps_) return std::move(outcome_);  // resumed at its end
   communicator_.barrier();
   sum_once();
   TrainingState run = state();
@@ -445,14 +446,14 @@ TrainingOutcome Trainer::run() {
 
 void Trainer::train_epochs(TrainingState& run, Feeder& feeder) {
   const SampleStream stream(stream_);
-  std::size_t of_epoch = stream.steps_of_first_epoch();
+  std::size_t epoch_steps = stream.steps_of_first_epoch();
   while (progress_.step < total_steps_ && !outcome_.stopped) {
     for (const auto& observer : observers_) observer->before_epoch(run);
     communicator_.barrier();
     const double start = last_report_ = now_seconds();
     last_report_step_ = progress_.step;
     not_training_ = 0;
-    const std::size_t steps = std::min(of_epoch, total_steps_ - progress_.step);
+    const std::size_t steps = std::min(epoch_steps, total_steps_ - progress_.step);
     const bool complete = run_epoch(run, feeder, steps);
     drain();
     communicator_.barrier();
@@ -464,10 +465,10 @@ void Trainer::train_epochs(TrainingState& run, Feeder& feeder) {
       outcome_.stopped = true;
       return;
     }
-    for (const auto& observer : observers_) observer->after_last_step(run, steps < of_epoch);
+    for (const auto& observer : observers_) observer->after_last_step(run, steps < epoch_steps);
     finish_epoch(seconds);
     progress_.position = stream.position_of_step(outcome_.steps);
-    of_epoch = stream.steps_per_epoch();
+    epoch_steps = stream.steps_per_epoch();
     if (evaluates_after_epoch()) {
       evaluate_now();
       end_if_goal_is_reached();

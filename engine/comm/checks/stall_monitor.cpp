@@ -62,7 +62,7 @@ void StallMonitor::settle_by(std::shared_ptr<const std::atomic<bool>> settled) {
   setup_.deadlines.settled = std::move(settled);
 }
 
-void StallMonitor::ask(LivenessConnection* control) {
+void StallMonitor::set_control(LivenessConnection* control) {
   const std::lock_guard lock(control_mutex_);
   control_ = control;
 }

@@ -25,9 +25,9 @@ class LivenessConnection;
 //
 // Past deadlines.warn_seconds, it warns with the ranks that are late, as far as the control socket
 // knows. It ends the process in two cases: past the deadline plus a grace period, when the waiting
-// thread should have thrown; and a grace period after an announced end. It then leaves the last
-// words and calls _exit with the error's code. It takes no lock that a waiting thread may hold, and
-// abandons last words that take more than a few seconds.
+// thread should have thrown; and a grace period after an announced end. It then calls
+// on_fatal_error and _exit with the error's code. It takes no lock that a waiting thread may hold,
+// and abandons an on_fatal_error that takes more than a few seconds.
 class StallMonitor {
  public:
   static constexpr double kGraceSeconds = 15;  // more than backends add to the deadline
@@ -50,7 +50,7 @@ class StallMonitor {
   void settle_by(std::shared_ptr<const std::atomic<bool>> settled);
   // Sets the connection that knows which ranks are late, or null. Returns after calls on the old
   // one have ended.
-  void ask(LivenessConnection* control);
+  void set_control(LivenessConnection* control);
 
   // Announces that this process is about to end with this error. The first error of its own counts,
   // and takes precedence over errors caused by other ranks. From any thread.

@@ -29,7 +29,7 @@ LivenessConnection::LivenessConnection(const BootstrapAddress& where, int rank, 
       host_rank_(where.rank0_hosts ? 0 : -1),
       on_lost_(std::move(on_lost)),
       thread_([this] { run(); }) {
-  send(Message{MessageType::progress});  // from here on the store counts on this connection
+  send(Message{MessageType::progress});  // from here on the store watches this connection
 }
 
 LivenessConnection::~LivenessConnection() {
@@ -50,7 +50,7 @@ void LivenessConnection::abort(const std::string& why) noexcept {
     message.value = fmt::format("rank {}: {}", rank_, why.substr(0, kLongestWhy));
     send(message);
   } catch (const std::exception&) {
-    // Without memory for the words, end-of-file says it.
+    // Without memory for the message, the end of the connection has to do.
   }
 }
 
@@ -78,7 +78,7 @@ void LivenessConnection::run() noexcept {
   late_changed_.notify_all();
 }
 
-// False: there is no more to hear.
+// Returns false when the connection has ended.
 bool LivenessConnection::listen() {
   std::array<pollfd, 2> entries{pollfd{joined_.socket.number(), POLLIN, 0},
                                 pollfd{wake_up_.descriptor().number(), POLLIN, 0}};
@@ -111,7 +111,7 @@ bool LivenessConnection::handle(const Message& message) {
       return false;
     case MessageType::gone:
       lost(static_cast<int>(message.number), message.value);
-      return true;  // still says how far we are
+      return true;  // goes on answering for this rank's progress
     case MessageType::ask_progress:
       send(Message{MessageType::progress, message.ticket, progress_.load()});
       return true;

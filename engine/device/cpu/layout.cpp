@@ -15,32 +15,33 @@ const char* to_string(Layout layout) {
 
 namespace {
 
-class Chooser {
+// Chooses the layout of each tensor: blocked where that pays and its operations support it.
+class LayoutChooser {
  public:
-  Chooser(const Plan& plan, bool blocked_pays)
+  LayoutChooser(const Plan& plan, bool blocked_pays)
       : plan_(plan), layouts_(plan.tensors.size(), Layout::nhwc) {
     if (!blocked_pays || plan.activation != DType::f32) return;
     for (const Operation& op : plan.operations) {
-      if (may_be_blocked(op)) of(op.output) = Layout::blocked;
+      if (may_be_blocked(op)) layout(op.output) = Layout::blocked;
     }
-    while (settle()) {
+    while (spread_nhwc()) {
     }
     for (const Operation& op : plan.operations) {
       if (op.kind == OpKind::cast_input && feeds_convolutions_only(op.output)) {
-        of(op.output) = Layout::nchw;
+        layout(op.output) = Layout::nchw;
       }
     }
   }
 
   std::vector<Layout> run() {
     for (const Operation& op : plan_.operations) {
-      if (op.output_grad != kNone) of(op.output_grad) = of(op.output);
+      if (op.output_grad != kNone) layout(op.output_grad) = layout(op.output);
     }
     return std::move(layouts_);
   }
 
  private:
-  Layout& of(int tensor) { return layouts_[static_cast<std::size_t>(tensor)]; }
+  Layout& layout(int tensor) { return layouts_[static_cast<std::size_t>(tensor)]; }
 
   static bool may_be_blocked(const Operation& op) {
     const bool plane = op.kind == OpKind::conv || op.kind == OpKind::batch_norm ||
@@ -49,30 +50,30 @@ class Chooser {
     return plane && op.out.channels % kBlock == 0 && !is_stem(op);
   }
 
-  // Operations that go element by element keep the layout; a dense layer wants NHWC, and so does a
-  // convolution whose output cannot be blocked.
-  bool settle() {
+  // Element-wise operations have one layout. A dense layer needs NHWC, and so does a convolution
+  // whose output cannot be blocked. Returns whether a tensor changed.
+  bool spread_nhwc() {
     bool changed = false;
     const auto to_nhwc = [&](int tensor) {
-      if (tensor == kNone || of(tensor) == Layout::nhwc) return;
-      of(tensor) = Layout::nhwc;
+      if (tensor == kNone || layout(tensor) == Layout::nhwc) return;
+      layout(tensor) = Layout::nhwc;
       changed = true;
     };
     for (const Operation& op : plan_.operations) {
       if (op.kind == OpKind::average_pool || op.input == kNone) continue;
       if (op.kind == OpKind::conv) {
-        if (of(op.output) == Layout::nhwc) to_nhwc(op.input);
+        if (layout(op.output) == Layout::nhwc) to_nhwc(op.input);
         continue;
       }
-      const bool mixed = of(op.input) == Layout::nhwc || of(op.output) == Layout::nhwc ||
-                         (op.input2 != kNone && of(op.input2) == Layout::nhwc);
+      const bool mixed = layout(op.input) == Layout::nhwc || layout(op.output) == Layout::nhwc ||
+                         (op.input2 != kNone && layout(op.input2) == Layout::nhwc);
       if (op.kind != OpKind::dense && !mixed) continue;
       for (const int tensor : {op.input, op.input2, op.output}) to_nhwc(tensor);
     }
     return changed;
   }
 
-  // With fewer channels than a block oneDNN's fast kernels read NCHW; NHWC would run its reference.
+  // With fewer channels than a block, oneDNN is fast for NCHW only.
   bool feeds_convolutions_only(int tensor) const {
     return std::all_of(plan_.operations.begin(), plan_.operations.end(), [&](const Operation& op) {
       if (op.input != tensor && op.input2 != tensor) return true;
@@ -88,7 +89,7 @@ class Chooser {
 }  // namespace
 
 std::vector<Layout> choose_layouts(const Plan& plan, bool blocked_pays) {
-  return Chooser(plan, blocked_pays).run();
+  return LayoutChooser(plan, blocked_pays).run();
 }
 
 }  // namespace paceline::cpu

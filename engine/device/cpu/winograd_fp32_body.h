@@ -1,4 +1,4 @@
-// Included once per instruction set, after lanes_body.h.
+// Winograd's F(4 x 4, 3 x 3) in fp32. Included once per instruction set, after lanes_body.h.
 
 namespace paceline::cpu::PACELINE_ISA {
 
@@ -8,8 +8,8 @@ namespace {
 
 static_assert(kFp32Block == kLanes);
 
-// A product's sums, as many as the registers hold beside the operands. A register of the
-// instruction set, not a Vec: GCC keeps arrays of wider vectors in memory.
+// The tile of sums of a matrix product: as many as the registers hold beside the operands. In
+// registers of the instruction set, not Vecs, because GCC keeps arrays of wider vectors in memory.
 #if defined(__AVX512F__)
 constexpr std::size_t kFp32Rows = 8, kFp32Columns = 32, kFp32Register = 16;
 #elif defined(__AVX2__)
@@ -19,7 +19,7 @@ constexpr std::size_t kFp32Rows = 4, kFp32Columns = 16, kFp32Register = 4;
 #endif
 typedef float Fp32Register __attribute__((vector_size(kFp32Register * sizeof(float))));
 
-// One dimension of each transform.
+// The transforms, in one dimension: of input, output, output gradient, weights, weight gradient.
 PACELINE_INLINE void fp32_input(const Vec (&d)[6], Vec (&t)[6]) {
   const Vec even = d[4] - 4.0F * d[2], odd = d[3] - 4.0F * d[1];
   const Vec near = d[4] - d[2], far = 2.0F * (d[3] - d[1]);
@@ -68,8 +68,8 @@ PACELINE_INLINE void fp32_weight_gradient(const Vec (&p)[6], Vec (&g)[3]) {
   g[2] = near + (1 / 6.0F) * far + p[5];
 }
 
-// A matrix of From x From values, taken by get(row, column), to To x To, given to set(row, column,
-// value): by Transform along the columns, then along the rows.
+// Transforms a matrix of From x From values, read by get(row, column, value), to To x To values,
+// written by set(row, column, value): applies Transform along the columns, then along the rows.
 template <std::size_t From, std::size_t To, void (*Transform)(const Vec (&)[From], Vec (&)[To]),
           typename Get, typename Set>
 PACELINE_INLINE void fp32_transform(Get get, Set set) {

@@ -13,10 +13,10 @@
 
 namespace paceline {
 
+constexpr std::size_t kMostClasses = 1 << 20;  // of a set
+
 // CIFAR-10's binary version: records of a label byte and 3 x 32 x 32 bytes, planes of red, green
 // and blue (cs.toronto.edu/~kriz/cifar.html).
-
-constexpr std::size_t kMostClasses = 1 << 20;  // of a set
 
 // This folder, or cifar-10-batches-bin in it. Empty if neither has batches.
 std::filesystem::path find_cifar10(const std::filesystem::path& folder);

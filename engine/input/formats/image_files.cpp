@@ -187,8 +187,6 @@ ImageSet open_class_folders(const fs::path& folder, const ReadOptions& options) 
   return set;
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 // Fields of one line; quotes as RFC 4180 has them, but no line breaks inside of them.

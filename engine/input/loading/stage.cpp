@@ -262,8 +262,6 @@ std::optional<double> resident_share(const std::filesystem::path& folder) {
   return static_cast<double>(resident) / static_cast<double>(asked);
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 std::vector<fs::path> paths_of_set(const fs::path& folder) {

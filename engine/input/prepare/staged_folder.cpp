@@ -24,7 +24,8 @@ namespace {
 
 constexpr char kLock[] = ".paceline-lock";
 
-fs::path normal(const fs::path& out) {
+// Absolute, without a slash at the end.
+fs::path normalize(const fs::path& out) {
   const fs::path whole = fs::absolute(out).lexically_normal();
   return whole.has_filename() ? whole : whole.parent_path();
 }
@@ -38,7 +39,7 @@ int lock_file(const fs::path& file, const fs::path& what) {
                 std::string("the folder cannot be written: ") + std::strerror(errno), what.string(),
                 "choose another folder or fix its permissions");
   }
-  // A file system without locks is no reason to refuse the work.
+  // On a file system without locks, the work goes on without one.
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(descriptor);
     throw Error(ErrorKind::input, "another paceline is writing there", what.string(),
@@ -59,7 +60,7 @@ void check_space(const fs::path& folder, std::uint64_t bytes) {
               folder.string(), "free some, or choose another folder");
 }
 
-StagedFolder::StagedFolder(const fs::path& out) : out_(normal(out)), path_(out_) {
+StagedFolder::StagedFolder(const fs::path& out) : out_(normalize(out)), path_(out_) {
   path_ += ".partial";
   if (fs::exists(out_) && (!fs::is_directory(out_) || !fs::is_empty(out_))) {
     throw Error(ErrorKind::usage, "the folder exists and is not empty; nothing is overwritten",
@@ -97,8 +98,6 @@ StagedFolder::~StagedFolder() {
   if (lock_ >= 0) close(lock_);
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 16;
@@ -127,7 +126,7 @@ class Unpacker {
       const int code = archive_read_next_header(reader_.get(), &entry);
       if (code == ARCHIVE_EOF) return;
       if (code < ARCHIVE_WARN) throw damaged();
-      take(entry);
+      extract(entry);
       progress_.at(static_cast<double>(archive_filter_bytes(reader_.get(), -1)));
     }
   }
@@ -152,7 +151,7 @@ class Unpacker {
     return folder_ / path;
   }
 
-  void take(archive_entry* entry) {
+  void extract(archive_entry* entry) {
     const char* raw = archive_entry_pathname(entry);
     const std::string name = raw ? raw : "";
     const fs::path place = target_path(name);
@@ -170,7 +169,7 @@ class Unpacker {
     if (file < 0 && errno == EEXIST) throw refused("has a name twice", name);
     if (file < 0) fail(place);
     try {
-      copy(file, name, place);
+      write_content(file, name, place);
     } catch (...) {
       close(file);
       throw;
@@ -178,7 +177,7 @@ class Unpacker {
     if (close(file) != 0) fail(place);
   }
 
-  void copy(int file, const std::string& name, const fs::path& place) {
+  void write_content(int file, const std::string& name, const fs::path& place) {
     while (true) {
       const la_ssize_t got = archive_read_data(reader_.get(), buffer_.data(), buffer_.size());
       if (got < 0) throw damaged();

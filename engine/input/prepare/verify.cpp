@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kImagesAtATime = 32;  // images that a thread takes at a time
+constexpr std::size_t kBlockImages = 32;  // that a thread checks at a time
 
 class Verifier {
  public:
@@ -37,11 +37,11 @@ class Verifier {
   Verified run() {
     const double began = now_seconds();
     if (!mnist_files(folder_).empty()) {
-      guarded([&] { check_mnist(); });
+      collect_problems([&] { check_mnist(); });
     } else {
-      // Without any of a set's files the caller is told what was looked for.
+      // In a folder without any file of a set, this throws, naming what was looked for.
       if (!fs::is_directory(folder_) || !is_image_set(folder_)) open_image_set(folder_);
-      guarded([&] { check_images(open_image_set(folder_)); });
+      collect_problems([&] { check_images(open_image_set(folder_)); });
     }
     summarise();
     result_.seconds = now_seconds() - began;
@@ -49,16 +49,17 @@ class Verifier {
   }
 
  private:
-  void guarded(const std::function<void()>& work) {
+  // Input errors are problems of the set.
+  void collect_problems(const std::function<void()>& work) {
     try {
       work();
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::input) throw;
-      problem(error.what());
+      add_problem(error.what());
     }
   }
 
-  void problem(const std::string& line) {
+  void add_problem(const std::string& line) {
     const std::lock_guard lock(mutex_);
     if (result_.problems.size() < Verified::kMostProblems) {
       result_.problems.push_back(line);
@@ -90,7 +91,8 @@ class Verifier {
     result_.format = set.format;
     result_.classes = set.classes;
     result_.synthetic = set.synthetic;
-    for (const auto& [name, reason] : set.absent) problem(reason + " (data set " + set.name + ")");
+    for (const auto& [name, reason] : set.absent)
+      add_problem(reason + " (data set " + set.name + ")");
     std::size_t images = 0;
     for (const auto& [name, source] : set.splits) images += source->samples();
     PrepareProgress progress("checked", static_cast<double>(images), PrepareProgress::Unit::images,
@@ -100,15 +102,15 @@ class Verifier {
       VerifiedSplit split{entry.first, source.samples(),
                           std::vector<std::size_t>(set.classes.size()), 0};
       work_on(
-          (source.samples() + kImagesAtATime - 1) / kImagesAtATime, threads_,
-          [&](std::size_t block) { check_block(source, block * kImagesAtATime, split, progress); });
+          (source.samples() + kBlockImages - 1) / kBlockImages, threads_,
+          [&](std::size_t block) { check_block(source, block * kBlockImages, split, progress); });
       result_.splits.push_back(std::move(split));
     }
   }
 
   void check_block(const SampleSource& source, std::size_t first, VerifiedSplit& split,
                    PrepareProgress& progress) {
-    const std::size_t last = std::min(first + kImagesAtATime, source.samples());
+    const std::size_t last = std::min(first + kBlockImages, source.samples());
     ImageDecoder decoder;
     EncodedSample sample;
     Image image;
@@ -121,9 +123,9 @@ class Verifier {
           image.height = sample.height;
           image.width = sample.width;
         }
-        count(split, sample, image);
+        count_image(split, sample, image);
       } catch (const Error& error) {
-        problem(split.name + ": " + error.what());
+        add_problem(split.name + ": " + error.what());
         const std::lock_guard lock(mutex_);
         ++split.bad;
       }
@@ -131,7 +133,7 @@ class Verifier {
     progress.add(static_cast<double>(last - first));
   }
 
-  void count(VerifiedSplit& split, const EncodedSample& sample, const Image& image) {
+  void count_image(VerifiedSplit& split, const EncodedSample& sample, const Image& image) {
     const std::lock_guard lock(mutex_);
     ++split.class_images.at(static_cast<std::size_t>(sample.label));
     result_.bytes += sample.image.size();
@@ -245,7 +247,7 @@ std::string file_digest(const std::filesystem::path& file, const std::string& al
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);
   const EVP_MD* kind = EVP_get_digestbyname(algorithm.c_str());
-  // A FIPS system may have no MD5.
+  // Systems in FIPS mode have no MD5.
   if (!context || !kind || EVP_DigestInit_ex(context.get(), kind, nullptr) != 1) {
     fail("this OpenSSL has no " + algorithm);
   }

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kBuffer = std::size_t{1} << 20;
 constexpr const char* kLaneNames[kTraceLanes] = {"compute: phases", "compute: operations",
                                                  "communication", "input"};
-constexpr int kPartsOfLane = 1000;  // threads of a lane have numbers of their own
+constexpr int kPartsOfLane = 1000;  // thread numbers that a lane has for its parts
 
 std::string json_string(std::string_view text) {
   std::string out = "\"";
@@ -115,6 +115,7 @@ void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
   }
 }
 
+// Draws arrows from the rank that came last to a collective to the ranks that waited for it.
 void TraceFile::write_arrows(std::uint64_t sequence, const std::vector<Visit>& visits) {
   const auto last =
       std::max_element(visits.begin(), visits.end(),
@@ -194,13 +195,13 @@ std::vector<ClockReading> compare_clocks(Communicator& communicator) {
   std::vector<RoundTrip> all(kRoundTrips * size);
   communicator.all_gather(mine.data(), kRoundTrips * sizeof(RoundTrip), all.data());
   std::vector<ClockReading> readings(size);
-  const auto of = [&](std::size_t rank) {
+  const auto trips_of_rank = [&](std::size_t rank) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank * kRoundTrips);
     return std::vector<RoundTrip>(begin, begin + kRoundTrips);
   };
-  const std::vector<RoundTrip> first = of(0);
+  const std::vector<RoundTrip> first = trips_of_rank(0);
   for (std::size_t rank = 0; rank < size; ++rank) {
-    const std::vector<RoundTrip> theirs = of(rank);
+    const std::vector<RoundTrip> theirs = trips_of_rank(rank);
     readings[rank].at = theirs.back().left;
     if (rank > 0) readings[rank].bounds = clock_bounds(first, theirs);
   }
@@ -211,7 +212,7 @@ namespace {
 
 using Interval = std::pair<double, double>;
 
-bool computes(std::string_view phase) {
+bool is_computation(std::string_view phase) {
   for (const Phase busy : {Phase::forward, Phase::backward, Phase::update}) {
     if (phase == kPhaseNames[static_cast<std::size_t>(busy)]) return true;
   }
@@ -228,7 +229,7 @@ double first_begin(const std::vector<TraceSpan>& spans) {
 std::vector<Interval> busy_intervals(const std::vector<TraceSpan>& phases) {
   std::vector<Interval> busy;
   for (const TraceSpan& span : phases) {
-    if (computes(span.text())) busy.emplace_back(span.begin, span.end);
+    if (is_computation(span.text())) busy.emplace_back(span.begin, span.end);
   }
   std::sort(busy.begin(), busy.end());
   return busy;
@@ -247,7 +248,7 @@ Overlap compute_overlap(const std::vector<TraceSpan>& communication,
     if (span.begin >= from) sums.emplace_back(span.begin, span.end);
   }
   std::sort(sums.begin(), sums.end());
-  std::size_t first = 0;  // busy ones before it end before any sum that is left
+  std::size_t first = 0;  // earlier busy intervals end before all remaining sums begin
   for (const auto& [begin, end] : sums) {
     overlap.communication += end - begin;
     while (first < busy.size() && busy[first].second <= begin) ++first;
