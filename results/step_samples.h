@@ -59,9 +59,9 @@ std::string thin(Json& record, std::size_t limit, std::size_t (*size_of)(const J
 // and NumPy). `sorted` is not empty, `share` is 0 to 1.
 double quantile(const std::vector<double>& sorted, double share);
 
-double median(std::vector<double> values);  // of at least one
+double median(std::vector<double> values);  // at least one value
 
-// Of the steps of one rank, in seconds, of which there is at least one.
+// For the steps of one rank, at least one.
 StepQuantiles step_quantiles(std::vector<double> seconds);
 
 }  // namespace paceline

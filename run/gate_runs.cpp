@@ -310,8 +310,6 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
   return outcome;
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 std::vector<StoreContent> load_records(const std::vector<RunnerSide>& sides) {

@@ -1,4 +1,4 @@
-// Gates that make runs: comparisons of two builds, and fresh runs of suspects.
+// Gates that run points themselves: comparisons of two builds, and fresh runs of what did not pass.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct GateRuns {
   std::vector<std::string> set;
   std::string baseline = "old", current = "new";  // what the sides of two builds are called
   int rounds = 5;
-  // Goes on in rounds of what is undecided, up to `max_rounds`, and looks after each.
+  // Runs undecided points again, round by round up to `max_rounds`, and judges after each.
   bool until_decided = false;
   int max_rounds = 40;
   double timeout_seconds = 0;
@@ -76,7 +76,7 @@ struct InterleavedRuns {
 struct InterleavedRecords {
   std::vector<StoreContent> sides;  // all records in each side's folder
   int stopped_by = 0;               // the signal that interrupted it; 0: none
-  int rounds = 0;                   // made
+  int rounds = 0;                   // completed
 };
 
 // Each round runs every point on every side, in shuffled order, in one session. A failed run leaves

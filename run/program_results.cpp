@@ -304,8 +304,6 @@ ProgramReport ProgramResults::finish(
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // Of tensorflow/core/framework/types.proto.
 struct TensorType {
   enum {

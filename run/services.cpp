@@ -19,8 +19,8 @@ namespace paceline {
 
 namespace {
 
-Service ask_backend(const Factory<BackendFactory>& row, const ProcessRank& process,
-                    const std::string& gpu_device) {
+Service check_backend(const Factory<BackendFactory>& row, const ProcessRank& process,
+                      const std::string& gpu_device) {
   const auto backend = row.make();
   Membership membership{process, 1, {}};
   ChosenGpus gpus;
@@ -38,8 +38,8 @@ Service ask_backend(const Factory<BackendFactory>& row, const ProcessRank& proce
   return {"backend", row.name, false, support.because()};
 }
 
-// A device need not compute in every precision.
-Service ask_device(const Factory<DeviceFactory>& row) {
+// A device may compute in one precision only.
+Service check_device(const Factory<DeviceFactory>& row) {
   Service service{"device", row.name, false, ""};
   if (const auto driver = load_driver(row.name)) {
     std::string why;
@@ -90,7 +90,7 @@ std::vector<Fact> gpu_meters() {
     try {
       if (const auto read = driver->power_reader(gpu.pci)) now = read();
     } catch (const Error&) {
-      // Without its library the driver tells nothing.
+      // Without its library the driver reports no power.
     }
     const std::string watts = now.watts ? fmt::format(", {:.3g} W now", *now.watts) : "";
     facts.push_back({fmt::format("GPU {}", gpu.index), now.joules  ? "energy counter" + watts
@@ -112,10 +112,11 @@ int count_gpus(const std::string& device) {
 std::vector<Service> services(const ProcessRank& process, const std::string& device) {
   const std::string gpu_device =
       !device.empty() && is_gpu_device(device) ? device : first_gpu_device();
-  std::vector<Service> asked;
-  for (const auto& row : backend_table()) asked.push_back(ask_backend(row, process, gpu_device));
-  for (const auto& row : device_table()) asked.push_back(ask_device(row));
-  return asked;
+  std::vector<Service> services;
+  for (const auto& row : backend_table())
+    services.push_back(check_backend(row, process, gpu_device));
+  for (const auto& row : device_table()) services.push_back(check_device(row));
+  return services;
 }
 
 // Whether a point of a study can run on this machine, asked before its first run.
@@ -135,7 +136,7 @@ std::string reason_without_cores(const Layout& layout, bool oversubscribe) {
       replicas, counted(layout.cpus_per_replica, "CPU"), counted(cpus, "usable CPU"));
 }
 
-// Asking takes long, and a study may have 100,000 points.
+// Remembers what a driver found, as it is slow and a study may have 100,000 points.
 std::string reason_without_gpus(const std::string& device, const std::string& backend,
                                 int replicas) {
   struct Seen {

@@ -25,7 +25,8 @@ std::optional<double> find_cost(const Record& record) {
   return std::nullopt;
 }
 
-// How many more values are likely to reach `share`, at the spread of these; at most as many again.
+// How many more values are likely to narrow the interval to `share`, if they scatter as these do;
+// at most as many again.
 std::size_t more_needed(const Estimate& mean, double share) {
   const double half = std::log(mean.interval->high / mean.value);
   const double spread =
@@ -86,15 +87,15 @@ std::vector<RunStatus> UntilPrecise::next(const std::vector<RunStatus>& inventor
     }
   }
   points_.clear();
-  for (const auto& of_point : runs) points_.push_back(look_at(of_point, records));
+  for (const auto& point_runs : runs) points_.push_back(look_at(point_runs, records));
   std::set<std::pair<std::size_t, int>> chosen;
   is_over_budget_ = false;
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!points[i].cannot_run.empty()) continue;
-    auto of_point = runs[i];
-    std::sort(of_point.begin(), of_point.end(),
+    auto point_runs = runs[i];
+    std::sort(point_runs.begin(), point_runs.end(),
               [](const auto* a, const auto* b) { return a->run.repeat < b->run.repeat; });
-    for (const RunStatus* status : of_point) {
+    for (const RunStatus* status : point_runs) {
       const std::pair key(i, status->run.repeat);
       if (points_[i].wanted == 0) break;
       if (status->state == RunState::done || tried_.contains(key)) continue;
@@ -122,7 +123,7 @@ double UntilPrecise::hours(std::size_t point, double seconds) const {
   return units * seconds / kSecondsPerHour;
 }
 
-// Of a point that never ran nobody knows the cost: it may start while there is budget left.
+// The cost of a point that never ran is unknown: it may start while there is budget left.
 bool UntilPrecise::is_affordable(const ScheduledRun& run) const {
   if (precision_.max_hours <= 0) return true;
   const auto longest = longest_.find(run.point);
@@ -145,9 +146,9 @@ std::vector<std::string> UntilPrecise::lines() const {
     precise += point.is_precise ? 1 : 0;
     runs += point.counted;
     most = std::max(most, point.counted);
-    if (precision_.in_waves && point.counted == 0 && !point.cannot_be_precise)
-      continue;  // just sent
-    if (point.is_precise || !plan_->expansion.points[i].cannot_run.empty()) continue;
+    const bool is_submitted = precision_.in_waves && point.counted == 0 && !point.cannot_be_precise;
+    if (is_submitted || point.is_precise || !plan_->expansion.points[i].cannot_run.empty())
+      continue;
     others.push_back(fmt::format(
         "not precise: {}: {} after {}{}", plan_->expansion.points[i].point.text(),
         point.reached ? percent(*point.reached) : "no interval", counted(point.counted, "run"),

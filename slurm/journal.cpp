@@ -24,42 +24,44 @@ namespace {
 
 constexpr int kArraySchema = 1;
 
-[[noreturn]] void fail(const fs::path& file, int code) {
+[[noreturn]] void fail_to_write(const fs::path& file, int code) {
   throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(code),
               file.string(), "make room, or check its permissions");
 }
 
-// Whoever takes it for an empty journal submits a second time what is in the queue.
+// Not ignored, because runs of lost lines may be in the queue and would be submitted again.
 [[noreturn]] void fail_damaged(const fs::path& file, std::size_t line) {
   throw Error(ErrorKind::input, "the journal is damaged", fmt::format("{}:{}", file.string(), line),
               "look at squeue before you submit again; then restore it, or remove the line");
 }
 
-// True of the empty text, too.
+// Also true if it is empty.
 bool may_begin_event(const std::string& text) {
   return text.empty() || (text[0] == '{' && std::none_of(text.begin(), text.end(),
                                                          [](unsigned char c) { return c < ' '; }));
 }
 
-class Appender {
+// Appends to a file whose lines are either complete or, at its end, cut off.
+class LineAppender {
  public:
-  explicit Appender(const fs::path& file)
+  explicit LineAppender(const fs::path& file)
       : file_(file),
         descriptor_(
             open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail(file, errno);
+    if (descriptor_ < 0) fail_to_write(file, errno);
   }
-  ~Appender() { close(descriptor_); }
-  Appender(const Appender&) = delete;
-  Appender& operator=(const Appender&) = delete;
+  ~LineAppender() { close(descriptor_); }
+  LineAppender(const LineAppender&) = delete;
+  LineAppender& operator=(const LineAppender&) = delete;
 
-  // A line that was cut off is removed first.
-  void line(const std::string& text) {
-    if (ftruncate(descriptor_, end_of_lines()) != 0) fail(file_, errno);
+  // Appends a line. Removes a line that was cut off first.
+  void append(const std::string& text) {
+    if (ftruncate(descriptor_, end_of_lines()) != 0) fail_to_write(file_, errno);
     const std::string whole = text + "\n";
     const ssize_t written = write(descriptor_, whole.data(), whole.size());
-    if (written != static_cast<ssize_t>(whole.size())) fail(file_, written < 0 ? errno : ENOSPC);
-    if (fsync(descriptor_) != 0) fail(file_, errno);
+    if (written != static_cast<ssize_t>(whole.size()))
+      fail_to_write(file_, written < 0 ? errno : ENOSPC);
+    if (fsync(descriptor_) != 0) fail_to_write(file_, errno);
   }
 
  private:
@@ -165,7 +167,7 @@ void Journal::append(const Json& event) {
   Json stamped = {{"time", utc_time_stamp()}};
   stamped.update(event);
   make_folder(file_.parent_path());
-  Appender(file_).line(json_text(stamped));
+  LineAppender(file_).append(json_text(stamped));
   apply(stamped);
 }
 

@@ -21,14 +21,14 @@ struct Element {
   std::string point, point_folder;
   Point parameters;  // as given in the spec
   int repeat = 1;
-  std::string identity, data_hash;  // of the record that completes it; empty: unknown
+  std::string identity, data_hash;  // of the record that will complete it; empty: unknown
 };
 
 struct SentArray {
   std::string session, name, shape;  // "1 node, 2 tasks of 4 CPUs"
   std::int64_t job = 0;              // 0: unknown
   int minutes = 0;
-  bool called = false;  // sbatch was called; without a job id the result is unknown
+  bool called = false;  // sbatch was called; without a job id its outcome is unknown
   bool refused = false;
   bool later = false;  // not submitted: the site's limit was reached
   std::vector<Element> elements;

@@ -23,21 +23,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_there(const fs::path& file) {
+bool file_exists(const fs::path& file) {
   std::error_code ignored;
   return fs::exists(file, ignored);
 }
 
 std::string find_reason(const Watch& watch, const RunLog& log, double limit) {
-  const std::string said = log.last_line();
-  const std::string last = said.empty() ? "" : "; its last line: " + said;
+  const std::string line = log.last_line();
+  const std::string last = line.empty() ? "" : "; its last line: " + line;
   if (watch.timed_out) return fmt::format("took longer than {}", format_seconds(limit));
   if (watch.end.signal != 0) {
     return fmt::format("killed by {} ({}){}", signal_name(watch.end.signal),
                        strsignal(watch.end.signal), last);
   }
-  if (said.empty()) return fmt::format("ended with exit code {}", watch.end.exit_code);
-  return fmt::format("{} (exit code {})", said, watch.end.exit_code);
+  if (line.empty()) return fmt::format("ended with exit code {}", watch.end.exit_code);
+  return fmt::format("{} (exit code {})", line, watch.end.exit_code);
 }
 
 class StudyRunner {
@@ -46,7 +46,7 @@ class StudyRunner {
               const std::vector<RunStatus>& runs)
       : setup_(setup), sides_(sides), runs_(runs), session_(new_session_id()) {}
 
-  RunnerResult go() {
+  RunnerResult run() {
     HeldSignals signals;
     adopt_orphans();
     for (const RunnerSide& side : sides_) make_folder(side.study / "logs");
@@ -108,7 +108,7 @@ class StudyRunner {
     const fs::path folder = study_folder(run) / point_at(run).point.folder();
     for (int attempt = 1;; ++attempt) {
       const std::string name = fmt::format("{}.{}", run.repeat, attempt);
-      if (!is_there(folder / (name + ".json")) && !is_there(folder / (name + ".steps.gz"))) {
+      if (!file_exists(folder / (name + ".json")) && !file_exists(folder / (name + ".steps.gz"))) {
         return name;
       }
     }
@@ -146,7 +146,8 @@ class StudyRunner {
     const bool ended_well = !watch.timed_out && watch.end.signal == 0 && watch.end.exit_code == 0;
     std::string why = "it left no record";
     const std::optional<Record> record = completed_record(run, name, why);
-    if (record && (ended_well || watch.timed_out)) {  // it was done when its time was up
+    if (record &&
+        (ended_well || watch.timed_out)) {  // it may have completed before its time was up
       eta_.add(run.point, seconds);
       announce(run, *record);
     } else if (ended_well) {
@@ -161,12 +162,12 @@ class StudyRunner {
     }
   }
 
-  // Done is what a record says, never an exit code. `why` there is none.
+  // Only a record shows that a run completed, never its exit code. `why`: why it cannot be used.
   std::optional<Record> completed_record(const ScheduledRun& run, const std::string& name,
                                          std::string& why) const {
     const fs::path file = study_folder(run) / point_at(run).point.folder() / (name + ".json");
     try {
-      if (!is_there(file)) return std::nullopt;
+      if (!file_exists(file)) return std::nullopt;
       Record record = read_record(file);
       if (record->session == session_ && record->completed()) return record;
     } catch (const Error& error) {
@@ -177,7 +178,7 @@ class StudyRunner {
 
   void announce(const ScheduledRun& run, const Record& record) {
     ++result_.completed;
-    // A program may report one of them.
+    // A user's program may report only one of them.
     std::vector<std::string> facts;
     if (const auto fit = record->timing.fit_seconds) facts.push_back(format_seconds(*fit));
     if (const auto rate = record->throughput.samples_per_second) {
@@ -201,7 +202,7 @@ class StudyRunner {
 
   const RunnerSetup& setup_;
   const std::vector<RunnerSide>& sides_;
-  std::vector<RunStatus> runs_;  // of now
+  std::vector<RunStatus> runs_;  // the current ones; see RunnerSetup::more
   std::string session_;
   Eta eta_;
   std::vector<std::size_t> waiting_;  // the point of each run not finished
@@ -219,8 +220,7 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
   for (const auto& [name, value] : point.parameters.values()) {
     words.push_back(option_name(name) + "=" + to_text(value));
   }
-  // Runs that follow each other point by point share no round: the machine's drift is not theirs
-  // alike.
+  // Without interleaving, runs share no round: the machine's drift affects points differently.
   RunContext context{{spec.name, point.point.text(), point.point.folder(), session, run.repeat,
                       spec.interleaved ? run.repeat : 0, spec.sequential}};
   if (!spec.programs.empty()) {
@@ -238,7 +238,7 @@ RunnerResult run_study(const RunnerSetup& setup, const StudyLock& lock,
 
 RunnerResult run_sides(const RunnerSetup& setup, const std::vector<RunnerSide>& sides,
                        const std::vector<RunStatus>& runs) {
-  return StudyRunner(setup, sides, runs).go();
+  return StudyRunner(setup, sides, runs).run();
 }
 
 RunLog::RunLog(std::filesystem::path file)

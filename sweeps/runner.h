@@ -23,11 +23,11 @@ struct RunnerSetup {
   std::function<void(const std::string&)> status;  // current state, overwritten; may be empty
 
   // For studies whose number of runs depends on their results. All may be empty.
-  // Asked when the runs so far have ended: those to make next. None: the study is over.
+  // Called when the runs so far have ended. Returns those to make next; none: the study ends.
   std::function<std::vector<RunStatus>()> more;
-  // Asked before each run: whether the budget allows it. A run that it does not allow is left out.
+  // Called before each run. Returns whether the budget allows it; if not, the run is left out.
   std::function<bool(const ScheduledRun&)> affordable;
-  // Told after each run that ended, well or not: how long it took.
+  // Called after each run that ended, well or not, with its duration.
   std::function<void(const ScheduledRun&, double seconds)> took;
 };
 

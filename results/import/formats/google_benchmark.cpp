@@ -22,7 +22,7 @@ std::string text_in(const Json& json, const char* key) {
   return text_or_empty(find_member(json, key));
 }
 
-// Rows of versions before 1.4 do not say what they are; their names do.
+// Versions before 1.4 have no run_type, but aggregates have names that tell.
 bool is_aggregate(const Json& row, const std::set<std::string>& names) {
   if (row.contains("run_type")) return text_in(row, "run_type") == "aggregate";
   const std::string name = text_in(row, "name");
@@ -73,7 +73,7 @@ BenchmarkRow make_row(const Json& row, const std::string& where) {
   return result;
 }
 
-// Empty: the benchmark's own argument has a parameter's name, and another meaning.
+// Empty if the benchmark has an argument of its own that has a parameter's name.
 std::optional<Value> value_of_argument(const std::string& key, const std::string& text,
                                        bool is_export) {
   try {

@@ -50,7 +50,7 @@ class TimelineReader {
   ImportContent read() {
     const std::string_view text = file_.text;
     bool is_cut = false;
-    for (auto at = text.find('{', text.find('[')); at < text.size() && !is_cut;) {
+    for (auto at = text.find('{', text.find('[')); at < text.size();) {
       const ObjectText object = object_at_begin(text.substr(at));
       at += object.bytes;
       is_cut = object.bytes == 0;
@@ -88,13 +88,13 @@ class TimelineReader {
       tensor.open.emplace_back(name, *time);
       if (name == "NEGOTIATE_ALLREDUCE") tensor.starts.push_back(*time);
     } else if (phase == "E") {
-      if (!tensor.open.empty()) end(tensor, *time, args, at);
+      if (!tensor.open.empty()) end_activity(tensor, *time, args, at);
     } else if (const auto rank = to_integer(name); rank && *rank >= 0 && *rank < kMostRanks) {
-      ranks_ = std::max(ranks_, static_cast<int>(*rank) + 1);  // it is ready
+      ranks_ = std::max(ranks_, static_cast<int>(*rank) + 1);  // this rank is ready to reduce
     }
   }
 
-  void end(TensorSpans& tensor, double time, const Json& args, std::size_t at) {
+  void end_activity(TensorSpans& tensor, double time, const Json& args, std::size_t at) {
     const auto [name, begin] = tensor.open.back();
     tensor.open.pop_back();
     if (time < begin) refuse(at, "an activity ends before it begins");
@@ -134,7 +134,7 @@ class TimelineReader {
     return row;
   }
 
-  // From one negotiation of the tensor that was reduced most often to the next.
+  // A step is the time from one negotiation of `tensor`, which was reduced most often, to the next.
   void add_steps(RunRecord& record, const TensorSpans& tensor) const {
     std::vector<double> steps;
     for (std::size_t i = 1; i < tensor.starts.size(); ++i) {
@@ -154,7 +154,11 @@ class TimelineReader {
     for (const auto& [pid, tensor] : tensors_) {
       if (tensor.reductions.empty()) continue;
       const bool is_known = tensor.elements > 0 && tensor.type.bytes > 0;
-      is_known ? reduced.push_back(&tensor) : void(++unknown);
+      if (is_known) {
+        reduced.push_back(&tensor);
+      } else {
+        ++unknown;
+      }
     }
     if (reduced.empty()) {
       refuse_line(file_, 1, "the timeline has no finished all-reduce of a tensor of known size",
