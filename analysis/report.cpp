@@ -61,7 +61,7 @@ std::vector<Record> take_collectives(StoreContent& content, const std::vector<Se
   std::vector<Record> collectives(first, content.records.end());
   content.records.erase(first, content.records.end());
   if (collectives.empty()) return {};
-  // Of a kind that no training has, there are collectives alone.
+  // A selection of a kind that no training run has leaves collectives only.
   const bool only_collectives = std::any_of(only.begin(), only.end(), [&](const Selection& chosen) {
     return chosen.key == "kind" &&
            std::none_of(content.records.begin(), content.records.end(),

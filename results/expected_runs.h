@@ -36,7 +36,7 @@ void write_wanted(const std::filesystem::path& study_folder, const ExpectedRuns&
 std::vector<ExpectedRuns> load_plans(const std::vector<std::filesystem::path>& studies,
                                      StoreContent& content);
 
-// Of the text of a plan. Throws input naming the file and the problem.
+// Parses the text of a plan. Throws input naming the file and the problem.
 ExpectedRuns parse_wanted(const std::string& name, std::string_view text);
 
 // Empty if the folder has no plan. Throws input naming the file and the problem.

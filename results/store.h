@@ -18,7 +18,7 @@ class Record {
  public:
   // Throws input with `where` and the key, as parse_run_record().
   Record(const Json& json, std::string where);
-  // Of a file, whose JSON is read again where somebody asks for it: it takes several times the
+  // A record in a file, whose JSON is read again when it is asked for: it takes several times the
   // memory of the facts, and a store may hold 100,000 records.
   Record(RunRecord facts, const std::filesystem::path& file);
 

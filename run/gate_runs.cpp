@@ -318,7 +318,7 @@ std::vector<StoreContent> load_records(const std::vector<RunnerSide>& sides) {
   return all;
 }
 
-// Of the rounds from `first` to `last`.
+// The runs of the rounds from `first` to `last`.
 std::vector<RunStatus> list_rounds(const InterleavedRuns& plan, int first, int last) {
   std::vector<RunStatus> runs;
   for (const ScheduledRun& run :

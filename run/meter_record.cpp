@@ -329,7 +329,7 @@ std::optional<T> total(const std::vector<LoadFacts>& loads, std::optional<T> Loa
   return result;
 }
 
-// Of all CPUs, weighted by what there was of them.
+// The share over all CPUs, weighted by their CPU time.
 fact::Real overall_share(const std::vector<LoadFacts>& loads) {
   double others = 0, all = 0;
   for (const LoadFacts& load : loads) {

@@ -28,7 +28,7 @@ class EnergyReport {
 
   // Combines all nodes, and returns the same on every rank. Collective.
   EnergyFacts collect(World& world, int nodes);
-  // Of this node. On several it tells nothing about the others.
+  // The energy of this node, which tells nothing about other nodes.
   EnergyFacts collect_here(int nodes);
 
  private:
@@ -63,7 +63,7 @@ class GpuReport {
 
   // The same on every rank. Collective.
   GpuUse collect(World& world);
-  // Of this process's GPUs alone.
+  // Only for this process's GPUs.
   GpuUse collect_here();
 
  private:

@@ -118,7 +118,7 @@ const char* to_string(CacheKind kind) {
   return kind == CacheKind::off ? "off" : kind == CacheKind::raw ? "raw" : "decoded";
 }
 
-// Of samples that are no encoded images there is nothing to count.
+// Only encoded images have something to count.
 InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome) {
   InputFacts input;
   if (facts.decodes) {

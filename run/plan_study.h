@@ -29,8 +29,8 @@ struct StudyOptions {
   int max_repeats = 30;
 };
 
-// Of --until-precision; share 0: not given. Then the spec's repeats become the first ones, at least
-// 3, and its runs are marked sequential.
+// Reads --until-precision; share 0: not given. Then the spec's repeats become the first ones, at
+// least 3, and its runs are marked sequential.
 TargetPrecision read_target_precision(const StudyOptions& options, Spec& spec);
 
 // Throws input if `root` (--data) has no folder for the workload's data set.

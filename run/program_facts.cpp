@@ -67,8 +67,8 @@ fs::path python_environment(const UserProgram& program) {
   return stands_in_bin && fs::exists(folder / "pyvenv.cfg", ignored) ? folder : fs::path();
 }
 
-// Of the words of its commands that name files, and of what git has as changed in tracked ones;
-// empty: there is neither.
+// Hashes the files that its commands name, and git's changes of tracked ones. Empty if there is
+// neither.
 std::string hash_of_files(const UserProgram& program, const std::string& changes) {
   constexpr std::uintmax_t kLargest = std::uintmax_t{16} << 20;  // larger ones are data
   std::set<fs::path> files;

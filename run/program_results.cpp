@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxOutput = 4 << 20, kMaxFile = 64 << 20;
-// Of lines without a digit, on which the library gave up on an expression.
+// The most lines without a digit on which the library gives up on an expression.
 constexpr std::size_t kMostGivenUp = 1000;
 
 using PlaceText = std::function<std::string()>;
@@ -304,7 +304,7 @@ ProgramReport ProgramResults::finish(
 
 namespace {
 
-// Of tensorflow/core/framework/types.proto.
+// From tensorflow/core/framework/types.proto.
 struct TensorType {
   enum {
     kFloat = 1,

@@ -176,7 +176,7 @@ class ProgramRun {
     return is_known && seconds > otherwise ? seconds : otherwise;
   }
 
-  // Of the tasks of this node.
+  // Assigns CPUs to the tasks of this node.
   void assign() {
     std::set<int> all;
     for (int i = 0; i < tasks_here(); ++i) {

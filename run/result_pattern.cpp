@@ -116,7 +116,7 @@ std::size_t begin_of_number(std::string_view line, std::size_t at, std::size_t e
   };
   std::size_t begin = at;
   if (is_digit_at(line, at)) begin = before_digits(at);
-  // Of "1e-5" the sign may be in the group.
+  // The sign of "1e-5" may be in the group.
   std::size_t origin = is_digit_at(line, at) ? begin : at + 1;
   for (;;) {
     constexpr std::size_t kLongestJoint = 8;  // " x 10**"

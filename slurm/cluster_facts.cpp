@@ -30,7 +30,7 @@ int positive(const std::string& text) {
   return count && *count > 0 && *count <= 10'000 ? static_cast<int>(*count) : 0;
 }
 
-// Of "gpu:v100:4(S:0-1),nvme:1".
+// 4 for "gpu:v100:4(S:0-1),nvme:1".
 int count_gpus(const std::string& gres) {
   int gpus = 0;
   for (const std::string& one : split(gres, ',')) {

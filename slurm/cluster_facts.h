@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-// Of the nodes in the profile's partitions. 0: Slurm did not say.
+// What nodes in the profile's partitions have. 0: Slurm did not say.
 struct NodeCounts {
   int cores = 0;  // not hardware threads; of the smallest node
   int cpus = 0;   // as Slurm counts them; of the largest node

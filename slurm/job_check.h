@@ -46,8 +46,8 @@ struct JobEnergy {
   std::string text() const;
 };
 
-// Of whole jobs: their nodes, with setup and all runs of an element, and with other jobs on shared
-// nodes. Empty without such a plugin, accounting, or figures.
+// The energy of whole jobs: their nodes, with setup and all runs of an element, and with other jobs
+// on shared nodes. Empty without such a plugin, accounting, or figures.
 std::optional<JobEnergy> ask_energy(const SlurmCommands& slurm,
                                     const std::vector<std::int64_t>& jobs);
 

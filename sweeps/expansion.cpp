@@ -287,7 +287,7 @@ class Expander {
     origins_.push_back(candidate.where);
   }
 
-  // Of a run by hand the cure is an option; a spec is told the line that needs one.
+  // The cure of a run by hand is an option; for a spec, the error names the line that needs one.
   void check_backend(const SpecPoint& candidate) const {
     const std::int64_t gpus = candidate.point.integer("gpus").value_or(1);
     if (gpus <= 1 || candidate.point.find("backend")) return;
@@ -396,7 +396,7 @@ class Expander {
     }
   }
 
-  // Of the smallest point: the one that costs least, and that speed-ups are compared with.
+  // Repeats the smallest point, which costs least and is the base of speed-ups.
   void add_control() {
     const auto smallest = std::min_element(
         expansion_.points.begin(), expansion_.points.end(),

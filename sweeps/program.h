@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// Of a job's environment: the words that start one process for each of its tasks, one a line.
+// In a job's environment: the words that start one process for each of its tasks, one a line.
 inline constexpr char kLauncherVariable[] = "PACELINE_PROGRAM_LAUNCHER";
 
 enum class ResultFrom {
@@ -69,7 +69,7 @@ const std::vector<std::string>& program_keys();
 UserProgram parse_program_object(const Json& object, const JsonDocument& document,
                                  const std::string& path, const std::string& name,
                                  const std::string& folder);
-// Of UserProgram::definition.
+// Parses UserProgram::definition.
 UserProgram parse_program(const std::string& name, const std::string& definition);
 
 // The names between braces: "--batch={batch_per_replica}". "{{gpus}}" is

@@ -28,7 +28,7 @@ std::size_t runs_to_make(const StudyPlan& plan);  // not done, and possible here
 // For the runs to make that have a record of another machine: their number, one line per machine.
 std::vector<std::string> other_machine_lines(const StudyPlan& plan);
 
-// Of the runs to make. Empty until a run is done.
+// For the runs to make. Empty until a run is done.
 std::optional<double> estimated_seconds(const StudyPlan& plan);
 
 std::size_t points_that_cannot_run(const StudyPlan& plan);

@@ -99,7 +99,7 @@ std::string heading_html(const std::string& heading) {
   return html_text(heading.substr(0, end)) + "<br/>" + html_text(heading.substr(end + 1));
 }
 
-// Of one document.
+// Writes one document as a page.
 class Page {
  public:
   Page(const Document& document, const Pictures& pictures, const fs::path& folder)

@@ -36,7 +36,7 @@ std::string read_tail(const std::string& text) {
 // "10.30 ±0.2" stands under " 9.20 ±0.1".
 class Grid {
  public:
-  // Of `limit` columns; 0: of any.
+  // At most `limit` columns wide; 0: any width.
   Grid(const Table& table, std::size_t limit)
       : table_(table), limit_(limit), visible_(visible_part(table)) {
     if (!visible_.alike.empty()) notes_.push_back("in all rows: " + visible_.alike);

@@ -55,12 +55,12 @@ struct StepRecords::Phases {
 
 namespace {
 
-// Of all steps.
+// A rank's seconds over all steps.
 RankSeconds compute_total(const PhaseSeconds& rank) {
   return {rank.input, rank.forward + rank.backward + rank.update, rank.communication, rank.other};
 }
 
-// Of many ranks there is their mean.
+// A record of many ranks has their mean only.
 std::vector<RankSeconds> compute_totals(const RunRecord& record) {
   std::vector<RankSeconds> ranks;
   for (const PhaseSeconds& rank : record.phases) ranks.push_back(compute_total(rank));
@@ -100,7 +100,7 @@ double seconds_in_steps(const RunRecord& record) {
   return seconds;
 }
 
-// Of the first steps, which the rate of a run leaves out.
+// The number of first steps that the rate of a run leaves out.
 double count_warmup(const Run& run, bool rates) {
   const Throughput& rate = run->throughput;
   if (!rates || !rate.steps) return 0;
@@ -225,7 +225,7 @@ namespace {
 constexpr double kLeastShare = 0.1;  // of a step
 const double kTwice = std::log(2.0);
 
-// Of a rank and step.
+// The mean over ranks and steps.
 std::optional<double> step_seconds_of_waiting(const Run& run) {
   if (run.phase_sum.step <= 0 || run.phase_sum.communication <= 0 || run.phase_ranks == 0)
     return std::nullopt;

@@ -86,7 +86,7 @@ Table make_rows(const std::vector<PointExplanation>& points) {
 std::string counterfactual_text(const Counterfactual& what) {
   const std::string text = fmt::format("without {}: ", what.without);
   const Judged& ratio = what.speed_up;
-  // Of the time with the cost; what overlap saves is of the time without it.
+  // A share of the time with the cost; for overlap, which saves time, of the time without it.
   const bool saves = what.cost == "overlap" ? ratio.value() < 1 : false;
   const Judged share = ratio.transformed(
       [saves](double value) { return 100 * (saves ? 1 - value : 1 - 1 / value); });

@@ -44,7 +44,7 @@ std::vector<Finding> trend_findings(const Study& study, const ScalingSeries& ser
 // trend_findings() name the parts.
 std::vector<Finding> phases_findings(const ScalingSeries& series, const std::vector<Trend>& trends);
 
-// Of all series of the study. Empty if none without phases is steady.
+// For all series of the study. Empty if none without phases is steady.
 std::vector<Finding> causes_finding(const Study& study, const Comparison& comparison,
                                     const std::vector<Trend>& trends);
 

@@ -40,7 +40,7 @@ struct Hull {
 
 // "0.165 to 0.181".
 std::string range_text(const Range& range, int digits, double scale = 1);
-// Of Karp-Flatt fractions, "0.165 to 0.181 [0.15, 0.20]": no more digits than the intervals bear.
+// Karp-Flatt fractions, "0.165 to 0.181 [0.15, 0.20]", with no more digits than intervals bear.
 std::string fractions_text(const Hull& hull);
 // "16 to 18 % [15, 20]".
 std::string percent_text(const Hull& hull);

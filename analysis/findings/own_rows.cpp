@@ -135,7 +135,7 @@ std::vector<Finding> own_rows_findings(const Study& study, const std::vector<std
     for (const Run& run : row.runs) {
       const auto& hosts = run->provenance.hosts;
       placed.nodes.insert(hosts.begin(), hosts.end());
-      // Of a single run a session says no more than the run.
+      // For a single run, its session says no more than the run itself.
       if (row.runs.size() > 1 && !run->session.empty()) placed.sessions.insert(run->session);
     }
   }

@@ -33,7 +33,7 @@ class Series {
         base_row_(study.rows[base]),
         base_(log_costs(base_row_, comparison.rates)) {}
 
-  // Of several rows of one size, as on one node and on two, the fastest.
+  // Keeps the fastest of several rows of one size, such as those on one node and on two.
   void add(const RowFacts& facts) {
     const auto [it, first] = rows_.emplace(facts.run()->layout.gpus, &facts);
     const auto speed_up = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
@@ -78,7 +78,7 @@ class Series {
                     [](const RowMeans& means) { return means[1][0] - means[0][0]; });
   }
 
-  // Of a point without loss.
+  // The logarithm of a point's cost if it had no loss.
   static double ideal_cost(const RowFacts& facts) { return -std::log(facts.run()->layout.gpus); }
 
   Difference change(const RowFacts& from, const RowFacts& to) const {

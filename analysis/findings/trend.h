@@ -41,7 +41,7 @@ struct SizeOfTrend {
   Judged fraction;        // e
   Judged added;           // N / S - 1
   Judged lost;            // 1 - S / N
-  // Of the sums in the records. Empty: without phases, or they do not cover the steps of the rates.
+  // From the sums in the records. Empty without phases, or if they do not cover the rates' steps.
   std::optional<LossParts> parts;
 };
 

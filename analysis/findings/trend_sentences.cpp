@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-// Of trends of one kind and the same sizes; several where they differ in their CPUs.
+// Trends of one kind and the same sizes; several if they differ in their CPUs.
 using Alike = std::vector<const Trend*>;
 
 std::vector<Alike> grouped_by_kind(const std::vector<Trend>& trends) {
@@ -121,7 +121,7 @@ class TrendSentence {
                        join(points, " / "), join(sizes, ", "));
   }
 
-  // Of the largest size where a part is a loss beyond the noise.
+  // About the largest size at which a part is a loss beyond the noise.
   std::string hidden_loss() const {
     for (std::size_t i = last_ + 1; i-- > 0;) {
       for (const Trend* trend : trends_) {

@@ -180,8 +180,8 @@ class Judge {
                        [&](const QuantityInfo& info) { return is_wanted(subject, info.quantity); });
   }
 
-  // Of Fisher's test of one point. Of many looks, that after n runs has 3 / (n (n + 1)) of the
-  // error rate: from 3 runs on, all together have all of it.
+  // The level of Fisher's test of one point. With many looks, the one after n runs has 3 / (n (n +
+  // 1)) of the error rate, so from 3 runs on all looks together have all of it.
   double level_of_failures(const Subject& before, const Subject& now) const {
     const double level = kSignificance / static_cast<double>(baseline_.subjects.size());
     if (options_.stopping == Stopping::fixed) return level;

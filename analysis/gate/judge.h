@@ -11,8 +11,7 @@
 //  - undecided: the rest. Always with fewer than 3 runs, and where the sides share no session and
 //    the baseline has fewer than 3 sessions.
 //
-// Of the machine's quantities, runs on a busy machine and runs that stand out are left aside
-// (weigh.h).
+// For the machine's quantities, runs on a busy machine and outliers are left aside (weigh.h).
 //
 // Checks that did not pass are measured again with fresh runs of both sides, interleaved in one
 // session (settle). Only the fresh runs decide, so selecting suspects causes no bias. Holm's

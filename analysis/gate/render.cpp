@@ -247,7 +247,7 @@ std::string xml(const std::string& text) {
                  {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
 }
 
-// Of a workflow command's message.
+// Escapes the message of a workflow command.
 std::string command_text(const std::string& text) {
   return escaped(text, {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}});
 }

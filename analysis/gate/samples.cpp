@@ -88,7 +88,7 @@ struct Distance {
   std::size_t one_sided = 0;
 };
 
-// Of each parameter that makes a point what it is, its value; in the order of all of them.
+// The values of the parameters that identify a point, in the order of all parameters.
 using Values = std::vector<std::optional<std::string>>;
 
 bool counts(const Parameter& parameter) {

@@ -28,7 +28,7 @@ std::vector<double> scaled_values(const Samples& samples, const QuantityInfo& in
   return values;
 }
 
-// Of scaled values, as the quantity itself.
+// The mean of scaled values, on the scale of the quantity.
 double compute_mean(const std::vector<double>& values, const QuantityInfo& info) {
   double mean = 0;
   for (const double value : values) mean += value / static_cast<double>(values.size());
@@ -269,7 +269,7 @@ namespace {
 
 constexpr std::size_t kFewest = 4;
 
-// Of one value of a difference: what the standard error squared times the count is.
+// The variance of one value of a difference.
 double compute_variance(const Difference& difference) {
   return difference.standard_error * difference.standard_error *
          static_cast<double>(difference.count);

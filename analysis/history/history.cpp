@@ -36,7 +36,7 @@ LevelShifts one_level(std::span<const double> values) {
 
 LevelShifts two_levels(std::span<const double> values, const BestSplit& split) {
   const Difference& difference = split.difference;
-  // Of a session, from the error of the difference of both means.
+  // The noise of a session follows from the error of the difference of both means.
   const auto n1 = static_cast<double>(split.at);
   const double n2 = static_cast<double>(values.size()) - n1;
   LevelShifts found;
@@ -64,7 +64,7 @@ std::size_t find_largest_change(std::span<const double> values) {
 // The splits of series that are too short for permutations.
 class Splits {
  public:
-  // Of one metric of a study: they share what is known of their noise.
+  // Adds the series of one metric of a study, which share what is known about their noise.
   void add(const std::vector<SeriesHistory*>& all) {
     std::vector<BestSplit> splits;
     for (const SeriesHistory* each : all) {

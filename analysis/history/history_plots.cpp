@@ -49,7 +49,7 @@ std::vector<Tic> make_tics(double first, double last) {
   }
 }
 
-// Of shares, percent.
+// Shares are shown in percent.
 double shown_value(double value, HistoryMetric metric) {
   using enum HistoryMetric;
   return metric == efficiency || metric == exposed_communication || metric == accuracy ? 100 * value

@@ -24,8 +24,8 @@ void find_noisiest(Design& design) {
   for (const auto& [name, point] : known) consider(name);
 }
 
-// Of pairs of runs, of which either may stand out.
-double of_pair(double share_of_runs) {
+// The share of pairs of runs in which either run is an outlier.
+double share_of_pairs(double share_of_runs) {
   return 1 - (1 - share_of_runs) * (1 - share_of_runs);
 }
 
@@ -91,7 +91,7 @@ Design make_design(const DesignRequest& request, const Noise& noise) {
   // A difference of two runs of one round.
   const double pair = std::sqrt(2.0) * design.assumed;
   design.outlying = design.is_stated ? 0 : upper_share(noise.outlying, noise.runs);
-  const double aside = of_pair(design.outlying);
+  const double aside = share_of_pairs(design.outlying);
   const std::size_t others = request.points.size() - 1;
   const Limits now = make_limits(request.threshold, true);
   const double seen = smallest_seen(
@@ -105,12 +105,12 @@ Design make_design(const DesignRequest& request, const Noise& noise) {
   const double effect = std::log1p(request.detect);
   design.rounds = rounds_needed(limits, pair, aside, effect, others, request.power);
   design.rounds_as_estimated =
-      rounds_needed(limits, std::sqrt(2.0) * design.sd, of_pair(estimated_share(noise)), effect,
-                    others, request.power);
+      rounds_needed(limits, std::sqrt(2.0) * design.sd, share_of_pairs(estimated_share(noise)),
+                    effect, others, request.power);
   if (design.is_stated && design.rounds > 0) {
     constexpr double kShare = 0.05;
-    design.power_if_some_stand_out =
-        chance_confirmed(limits, Rounds{design.rounds, pair, of_pair(kShare)}, effect, others);
+    design.power_if_some_stand_out = chance_confirmed(
+        limits, Rounds{design.rounds, pair, share_of_pairs(kShare)}, effect, others);
   }
   const Rounds each{0, pair, aside};
   design.equal = until_decided(limits, each, 0, others + 1, kMostRoundsUntilDecided);

@@ -6,9 +6,9 @@
 //
 // The noise of a plan is that of the noisiest point, and as high as the pilot leaves open (80 %).
 //
-// Of stored sessions the means of r runs vary by sqrt(session^2 + (round^2 + run^2) / r). Kalibera
-// and Jones' optimum would be a single run in each of many sessions, as a session itself costs no
-// GPU-hours, but it costs a day. So the plan shows what each r costs in both.
+// For stored sessions, the means of r runs vary by sqrt(session^2 + (round^2 + run^2) / r).
+// Kalibera and Jones' optimum would be a single run in each of many sessions, as a session itself
+// costs no GPU-hours, but it costs a day. So the plan shows what each r costs in both.
 #pragma once
 
 #include <optional>
@@ -47,7 +47,7 @@ struct Design {
   std::optional<double> seen;  // by the gate as it is: a share of the time; empty: not even 170 %
   double threshold = 0;        // proposed
   int rounds = 0, rounds_as_estimated = 0;  // 0: more than kMostRounds
-  // Of these rounds, where 5 % of runs stand out and the plan has none that do.
+  // The power of these rounds if 5 % of runs are outliers, where the plan assumes none.
   std::optional<double> power_if_some_stand_out;
   SequentialOutcome equal, slower;        // of a gate that goes on until it is decided
   std::size_t runs = 0;                   // of both builds, in these rounds

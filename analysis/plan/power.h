@@ -28,7 +28,7 @@ struct Limits {
   double twice_threshold = 0;  // log(1.05)
 };
 
-// Of a factor (time, loss), or of a plain difference.
+// For a factor (time, loss), or for a plain difference.
 Limits make_limits(double threshold, bool is_factor);
 
 // How precisely the mean is known.

@@ -49,13 +49,13 @@ std::string threshold_text(double threshold, const QuantityInfo& info) {
   return info.is_factor ? fmt::format("{:g}%", threshold * 100) : fmt::format("{:g}", threshold);
 }
 
-// Of one value of its difference, as high as its runs leave open.
+// An upper bound of the standard deviation of one value of the difference.
 double noise_of_pair(const Difference& difference) {
   return upper_sd(difference.standard_error * std::sqrt(static_cast<double>(difference.count)),
                   difference.degrees_of_freedom);
 }
 
-// Of time, with an interval.
+// The checks of time that have an interval.
 std::vector<const Check*> judged_times(const Judgement& judgement) {
   std::vector<const Check*> checks;
   for (const Check& check : judgement.checks) {
@@ -71,7 +71,7 @@ std::vector<const Check*> judged_times(const Judgement& judgement) {
 
 std::optional<double> seen_slowdown(const Judgement& judgement, const GateKind& kind) {
   const std::vector<const Check*> checks = judged_times(judgement);
-  // Of records of a gate until it was decided, nobody knows how long that would have gone on.
+  // How long a gate that runs until it is decided would have gone on is not known from records.
   const bool is_unknown = judgement.is_sequential && kind.most_rounds == 0;
   if (checks.empty() || is_unknown) return std::nullopt;
   const Check& noisiest =

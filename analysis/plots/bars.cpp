@@ -40,7 +40,7 @@ std::size_t group_height(const Bars& bars) {
   return bars_height(bars) + (has_names_above(bars) ? kNameHeight : 0);
 }
 
-// Of a group's bars.
+// The centre of a group's bars.
 double centre(const Bars& bars, std::size_t group) {
   const double below = has_names_above(bars) ? 0.5 * static_cast<double>(kNameHeight) /
                                                    static_cast<double>(group_height(bars))

@@ -17,7 +17,7 @@ namespace paceline {
 
 namespace {
 
-// Of the logarithm of a mean, from its 95 % t interval.
+// The standard error of the logarithm of a mean, from its 95 % t interval.
 double log_standard_error(const Estimate& mean) {
   if (!mean.interval || mean.count < 2) return 0;
   const double half = std::log(mean.interval->high / mean.interval->low) / 2;

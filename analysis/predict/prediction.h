@@ -49,8 +49,7 @@ struct SizeValue {
   bool is_predicted = false;
   Estimate value;      // samples per second or seconds; 95 % of the mean, or 90 % of a prediction
   std::string beyond;  // the level that no measured size crosses: "node"; may be empty
-  // Of a predicted size, for comparisons: by each predictor (as Prediction::predictors), and by
-  // each law (as Prediction::laws).
+  // For a predicted size: its values by each of Prediction::predictors and Prediction::laws.
   std::vector<std::optional<Estimate>> by_predictor = {};
   std::vector<double> by_law = {};
 };

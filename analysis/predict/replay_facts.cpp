@@ -66,7 +66,7 @@ std::vector<StepSeconds> spread(const PhaseSeconds& phases, const StepQuantiles&
   return made;
 }
 
-// Of each rank, or of the mean rank where there are too many for the record.
+// The facts of each rank, or of the mean rank if the record has too many for a list.
 std::vector<std::pair<PhaseSeconds, StepQuantiles>> ranks_in(const RunRecord& record) {
   std::vector<std::pair<PhaseSeconds, StepQuantiles>> ranks;
   if (record.ranks && record.ranks->phases) {

@@ -13,7 +13,7 @@ namespace paceline {
 
 // The steps of a run after its warm-up.
 struct RunSteps {
-  // Of each rank. Without samples: the mean phases, spread as the quantiles of its steps are.
+  // The steps of each rank. Without samples, its mean phases, spread like its steps' quantiles.
   std::vector<std::vector<StepSeconds>> ranks;
   bool sampled = true;
   double step_seconds = 0;  // measured: the global batch over the rate

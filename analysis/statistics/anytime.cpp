@@ -40,7 +40,7 @@ double anytime_quantile(std::size_t count, double confidence) {
 namespace {
 
 constexpr double kMeanVariance = 10;  // g of the header; see anytime.h
-// Of the alternatives; the others share the rest. Rounds that resemble each other are rare.
+// The weight of independent rounds. The others share the rest: rounds rarely resemble each other.
 constexpr double kWeightOfIndependence = 0.5;
 constexpr std::array kCorrelationsTried = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
 
@@ -48,7 +48,7 @@ bool is_allowed(double correlation) {
   return correlation <= kMostResemblance;
 }
 
-// Of a sum of squares, which rounding can make 0.
+// The logarithm of a sum of squares, which rounding can make 0.
 double log_squares(double squares) {
   return std::log(std::max(squares, std::numeric_limits<double>::min()));
 }

@@ -97,7 +97,7 @@ class LevelSearch {
     return describe();
   }
 
-  // Of what levels and drift leave: the larger of two estimates.
+  // The resemblance of what levels and drift leave: the larger of two estimates.
   double residual_resemblance() const {
     const Within all = within_levels();
     const auto drift = drift_within_levels();

@@ -63,7 +63,7 @@ Ratio trimmed_independent_ratio(std::span<const double> above, std::span<const d
 // another mode.
 std::vector<std::size_t> outlying(std::span<const double> values, double least);
 
-// Of so many values.
+// How many of `count` values may be outlying.
 std::size_t most_outlying(std::size_t count);
 
 }  // namespace paceline

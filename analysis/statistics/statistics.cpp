@@ -186,7 +186,7 @@ namespace {
 
 constexpr double kLargestCorrelation = 0.95;
 
-// Of a mean of sessions in a row, over the variance of a session.
+// The variance of the mean of sessions in a row, over the variance of a session.
 double mean_variance(double resemblance, std::size_t sessions) {
   const auto n = static_cast<double>(sessions);
   double sum = n, power = 1;

@@ -47,8 +47,8 @@ struct Stretch {
   double explained = 0;
 };
 
-// Of stretches of at least kFewestInLevel sessions that are not outlying, with as many on each side
-// or none.
+// The best of the stretches of at least kFewestInLevel sessions that are not outlying, with as many
+// on each side or none.
 Stretch find_stretch(const ScaledSeries& series);
 // How many find_stretch() tries in a series of so many.
 double count_stretches(std::size_t sessions);

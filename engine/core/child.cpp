@@ -397,7 +397,7 @@ std::vector<pid_t> children_of_process() {
   return children;
 }
 
-// Of the shell that became this process by exec: jobs in its background are not ours to end.
+// Children of the shell that became this process by exec: its background jobs are not ended.
 std::vector<pid_t>& inherited_children() {
   static std::vector<pid_t> children;
   return children;

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-// Of one thread at a time.
+// For one thread at a time.
 class Pattern {
  public:
   enum class Text { bytes, utf8 };

@@ -15,7 +15,7 @@ namespace paceline {
 
 namespace {
 
-// Of Levenshtein and Damerau, two neighbours exchanged being one edit, with three rows.
+// Damerau and Levenshtein's, in which exchanging two neighbours is one edit. Needs three rows.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
@@ -40,7 +40,7 @@ std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates) {
   if (word.size() > 64) return std::nullopt;
   std::optional<std::string> best;
-  // Of a word as short as "gif", two edits leave nothing that was meant.
+  // Two edits of a word as short as "gif" make another word.
   std::size_t best_distance =
       std::min(std::max<std::size_t>(2, word.size() / 3), word.size() / 2) + 1;
   for (const std::string& candidate : candidates) {

@@ -223,7 +223,7 @@ class Device {
   virtual DType activation() const { return real(); }
   Precision precision() const { return {real(), activation()}; }
   virtual Support supports(const Operation& operation) const = 0;
-  // Of gradients and parameters.
+  // Where gradients and parameters are.
   virtual MemoryKind memory_kind() const { return MemoryKind::host; }
   virtual Memory allocate(std::size_t bytes) = 0;
   // Pins host memory of others for copies, until the result is gone; empty if that is not possible.

@@ -16,7 +16,7 @@ namespace paceline {
 
 namespace {
 
-// Of one rank; where several are named, of one of these.
+// The death of one rank; if several are named, of one of these.
 struct Death {
   std::vector<int> ranks;
   int signal = 0;
@@ -260,7 +260,7 @@ RunVerdict launcher_failed(const Watch& launcher, const std::string& when,
   return verdict;
 }
 
-// Of the children that a signal ended unasked, the first in rank order.
+// The first child in rank order that a signal ended unasked.
 std::optional<Death> death_of_child(const std::vector<ChildEnd>& ends) {
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
     if (ends[rank].signal == 0 || ends[rank].asked_to_stop) continue;

@@ -75,7 +75,7 @@ RunVerdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
 
 // The files that a run leaves in its status folder, and the post-mortem that is derived from them.
 
-// Of a single attempt: a requeued job writes to the same folder.
+// What one attempt left in a status folder, where a requeued job writes, too.
 struct RunArtifacts {
   std::string attempt;
   int ranks = 0;  // processes of the world
@@ -87,7 +87,8 @@ struct RunArtifacts {
 FailureSnapshot latest_snapshot(const RunArtifacts& artifacts);
 
 RunArtifacts load_run_artifacts(const std::filesystem::path& folder, const std::string& attempt);
-// Of the most recent attempt. Throws input naming the folder if no rank wrote anything.
+// The artifacts of the most recent attempt. Throws input naming the folder if no rank wrote
+// anything.
 RunArtifacts remains_of_latest(const std::filesystem::path& folder);
 
 // Processes that have not reported their end and may still run: certain on this host; elsewhere

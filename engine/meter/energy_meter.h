@@ -62,10 +62,10 @@ void find_hwmon(const MeterRoots& roots, EnergySources& found);
 // figure is good to about half a percent.
 inline constexpr double kFewestUpdates = 100;
 
-// Of one counter in one part.
+// What one counter measured in one part of a run.
 struct EnergyReading {
   double joules = 0, seconds = 0;
-  // Why the joules tell nothing: too short, stood still, lost. Empty: they do.
+  // Why the joules are not valid: too short, stood still, lost. Empty: they are.
   std::string trouble;
 
   double watts() const { return seconds > 0 ? joules / seconds : 0; }

@@ -76,7 +76,7 @@ struct TrainConfig {
   PACELINE_END_FACTS
 };
 
-// Of one step.
+// The samples of one step, over all replicas.
 inline std::size_t compute_global_batch(const TrainConfig& config) {
   return static_cast<std::size_t>(config.batch_per_replica) *
          static_cast<std::size_t>(config.replicas) * static_cast<std::size_t>(config.accumulate);

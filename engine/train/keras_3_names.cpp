@@ -91,7 +91,7 @@ std::string own_name(const std::string& path) {
   return join(parts, ".");
 }
 
-// Of the optimizer, of random generators, of metrics.
+// Whether it belongs to the optimizer, a random generator or a metric.
 bool is_no_weight(const NamedTensor& tensor) {
   return tensor.shape.empty() || tensor.name.starts_with("optimizer/") ||
          tensor.name.find("seed_generator/") != std::string::npos;

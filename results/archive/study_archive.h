@@ -34,7 +34,7 @@ std::filesystem::path study_path(const std::filesystem::path& folder);
 // Its records. Throws input if some are not in STUDY/<point>, as in a folder of studies.
 StoreContent load_study(const std::filesystem::path& study);
 
-// Of records of one study. Throws input, with `where`, if they name several.
+// Summarizes records of one study. Throws input, with `where`, if they name several.
 StudySummary summarize(const std::optional<ExpectedRuns>& plan, const std::vector<Record>& records,
                        const std::string& where);
 

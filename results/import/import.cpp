@@ -82,7 +82,7 @@ void make_harmless(Json& json) {
   for (auto& each : json) make_harmless(each);
 }
 
-// Of those outside lists, which are thinned where a record is written.
+// Counts texts outside lists only, as lists are thinned when a record is written.
 std::size_t bytes_of_texts(const Json& json) {
   if (json.is_string()) return json.get_ref<const std::string&>().size();
   std::size_t bytes = 0;

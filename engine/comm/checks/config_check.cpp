@@ -114,7 +114,7 @@ std::string values_text(const std::vector<ConfigGroup>& groups, const std::strin
   return join(parts, ", ");
 }
 
-// Of all ranks; throws mismatch where they differ.
+// Returns the digests of all ranks. Throws mismatch if they differ.
 std::vector<Digest> exchange_digests(Communicator& communicator, const std::vector<ConfigRow>& mine,
                                      std::size_t card_bytes) {
   const std::string text = encoded(mine);

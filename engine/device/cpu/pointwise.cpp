@@ -69,7 +69,7 @@ void Pointwise::run(const Work& work, std::byte* scratch) const {
 }
 
 void Pointwise::pack(const float* w, std::uint32_t* weights) const {
-  // Of w[channel][filter].
+  // The strides of w[channel][filter].
   const std::size_t filters = backward_ ? in_ : out_;
   const std::size_t input_stride = backward_ ? 1 : filters, output_stride = backward_ ? filters : 1;
   parallel_.ranges(out_ / kPointwisePanel, 1, 1, [&](std::size_t begin, std::size_t end) {

@@ -212,7 +212,7 @@ class CudaRuntime final : public Runtime {
     check(cudaLaunchHostFunc(of(stream), task, argument), "cudaLaunchHostFunc");
   }
 
-  // Of this thread only, so that other replicas' threads may go on allocating.
+  // Captures this thread only, so that threads of other replicas may go on allocating.
   void begin_capture(Stream stream) override {
     marks_.clear();
     check(cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeThreadLocal),

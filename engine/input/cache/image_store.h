@@ -37,7 +37,7 @@ class SampleCache {
 
   const CacheRegion& area() const { return *area_; }
 
-  // Of this set, by all processes that share the area.
+  // What this set takes, for all processes that share the area.
   std::size_t memory_bytes() const { return counts_.memory_bytes; }
   std::size_t file_bytes() const { return counts_.file_bytes; }
 

@@ -134,7 +134,7 @@ void apply(const Change& change, const std::uint8_t* in, int height, int width, 
   const Walk walk = plan_walk(change, height, width);
   const auto pixel = static_cast<std::size_t>(pixel_bytes);
   const std::size_t row_bytes = static_cast<std::size_t>(width) * pixel;
-  // Of a row: what lies outside on its left, inside, and outside on its right.
+  // A row has a part outside on its left, a part inside, and a part outside on its right.
   const int left = std::max(0, -change.right), right = std::max(0, change.right);
   const int inside = width - left - right;
   for (int y = 0; y < height; ++y, out += row_bytes) {

@@ -266,7 +266,7 @@ class LabelsCsv {
     throw bad(fmt::format("has no column \"{}\"", name), "begin with a line path,label");
   }
 
-  // Of any length.
+  // A whole number of any length.
   static bool is_number(std::string_view label) {
     if (label.starts_with('-') || label.starts_with('+')) label.remove_prefix(1);
     return !label.empty() && label.find_first_not_of("0123456789") == std::string_view::npos;

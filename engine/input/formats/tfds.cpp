@@ -64,7 +64,7 @@ class TfdsSource final : public SampleSource {
   std::vector<fs::path> files() const override { return files_; }
 
  private:
-  // Of the last shard so far.
+  // Checks the number of records of the last shard so far.
   void check_count(const fs::path& path, std::size_t declared, bool skip) {
     const TfRecordFile& file = shards_.back().file;
     const std::size_t found = file.records();

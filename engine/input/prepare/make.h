@@ -24,7 +24,7 @@ struct MakeOptions {
   bool quiet = false;
   // Cassava only.
   int size_min = 400, size_max = 800;  // pixels per side
-  // Of the training split; default 8; the other splits have half.
+  // Shards of the training split; default 8. Other splits have half as many.
   std::optional<std::size_t> shards;
 };
 

@@ -40,8 +40,8 @@ struct Age {
   auto operator<=>(const Age&) const = default;
 };
 
-// Of one whose manifest cannot be read, by its name (checkpoint_path()); the newest where it tells
-// nothing, so that it is never passed over without a word.
+// The age of a checkpoint whose manifest cannot be read, from its name (checkpoint_path()). If the
+// name does not tell, the newest, so that it is never passed over silently.
 Age age_by_name(const std::string& name) {
   static const std::regex kName(R"(.+?-(\d{4,9})(?:-step-(\d{8,18}))?)");
   std::smatch match;

@@ -68,7 +68,7 @@ class MlperfReader {
     }
     const std::string name = text_or_empty(key);
     if (object.has_not_finite) note_not_finite(line, name);
-    // Of several processes that log the same, the first.
+    // If several processes log the same, the first counts.
     const std::string space = text_or_empty(find_member(event, "namespace"));
     const double time = *stamp;
     if (name == "run_start") {

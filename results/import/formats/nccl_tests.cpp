@@ -123,7 +123,7 @@ class NcclReader {
     }
   }
 
-  // Of "1048576", "4194304", "2(factor)" or "1048576(bytes)"; 0: not known.
+  // From "1048576", "4194304", "2(factor)" or "1048576(bytes)"; 0: not known.
   static std::size_t count_sizes(const std::string& least, const std::string& most,
                                  const std::string& step) {
     const auto from = to_integer(least), to = to_integer(most);

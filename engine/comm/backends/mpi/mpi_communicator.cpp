@@ -71,7 +71,7 @@ void add_halves(void* from, void* to, int* count, MPI_Datatype*) {
          static_cast<std::size_t>(*count), type);
 }
 
-// Of Open MPI 4, whose components are files: "tuned" of ".../mca_coll_tuned.so".
+// For Open MPI 4, whose components are files: "tuned" of ".../mca_coll_tuned.so".
 std::string component_of_file(std::string_view file) {
   constexpr std::string_view kPrefix = "mca_coll_";
   const std::size_t at = file.rfind(kPrefix);
@@ -80,7 +80,7 @@ std::string component_of_file(std::string_view file) {
   return std::string(file.substr(0, file.find('.')));
 }
 
-// Of Open MPI 5, whose components are in libmpi: "tuned" of
+// For Open MPI 5, whose components are in libmpi: "tuned" of
 // "ompi_coll_tuned_allreduce_intra_dec_fixed". What all of them share is in "base".
 std::string component_of_function(std::string_view name) {
   for (const std::string_view prefix : {"mca_coll_", "ompi_coll_"}) {

@@ -39,7 +39,7 @@ void StagedCommunicator::all_reduce(void* data, std::size_t count, DType type, L
   }
 }
 
-// Of at most what the buffer holds.
+// Reduces at most what the buffer holds.
 void StagedCommunicator::reduce_staged(std::byte* data, std::size_t count, DType type, Lane& lane,
                                        std::string_view label) {
   const std::size_t element = size_of(type), most = kPieceBytes / element;

@@ -96,7 +96,7 @@ struct Choice {
   bool tensor_cores = false;
   std::size_t workspace_bytes = 0;
   int offered = 0;  // by the libraries
-  // Of these: admitted, supported, with small enough workspace, and without failure.
+  // How many of these are admitted, supported, have a small enough workspace, and did not fail.
   int usable = 0;
   // Medians. 0 if nothing was measured, or without a runner-up.
   double seconds = 0, runner_up_seconds = 0;

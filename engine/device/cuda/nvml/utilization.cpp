@@ -88,7 +88,7 @@ GpuSample take_sample(const NvmlGpu& gpu) {
   return sample;
 }
 
-// Of a counter that only grows, unless the driver was loaded anew.
+// The increase of a counter. Empty if it fell, because the driver was loaded anew.
 template <typename T>
 std::optional<T> grown(std::optional<T> before, std::optional<T> after) {
   if (!before || !after || *after < *before) return std::nullopt;
