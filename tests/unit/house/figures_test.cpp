@@ -332,7 +332,7 @@ void add_links(std::vector<Figure>& all) {
 void add_backends(std::vector<Figure>& all) {
   const std::string table = file_text("results/comparisons/backends.md");
   const std::regex row(
-      "\\| 2 \\| 1 \\| ([a-z0-9+-]+) \\| 5 \\|(?:[^|\n]*\\|){5} ([0-9.]+)( ±[0-9.]+| "
+      "\\| ([a-z0-9+-]+), 2 replicas \\|[^|\n]*\\| ([0-9.]+)( ±[0-9.]+| "
       "\\\\\\[([0-9.]+), ([0-9.]+)\\\\\\]) \\|");
   int count = 0;
   for (auto it = std::sregex_iterator(table.begin(), table.end(), row);
