@@ -26,7 +26,7 @@ constexpr char kPlanFooter[] = R"(Examples:
   paceline plan sweeps/nyu-cassava.json --detect 5% --noise 1.5%
   paceline plan sweeps/quick.json --detect 3% --noise 1% --rounds 10 --threshold 1.5%
 
-A pilot is a study of the same points, or of some of them: 5 repeats notify how runs vary, 3 days how
+A pilot is a study of the same points, or of some of them: 5 repeats show how runs vary, 3 days how
 sessions do. Nothing is run and nothing is sent. What the plan rests on: docs/plan.md)";
 
 struct PlanArguments {

@@ -25,7 +25,7 @@ constexpr char kPredictFooter[] = R"(Examples:
   paceline predict results/local/quick --gpus 64 --what-if bucket_mb=32,links=2x
 
 Beside every predicted row stands how far the same procedure misses the largest measured size when
-it is reported only the smaller ones. How predictions are made: docs/predict.md)";
+it is given only the smaller ones. How predictions are made: docs/predict.md)";
 
 struct PredictArguments : StudyArguments {
   std::vector<int> gpus;
