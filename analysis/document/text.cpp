@@ -166,7 +166,7 @@ class TextWriter {
     all_.add(head);
     has_notes_ = style_.details || !document.is_brief;
     for (const Section& section : document.sections) add(section);
-    if (!has_notes_) return all_.add("--verbose explains the columns\n").text();
+    if (!has_notes_) return all_.add("--verbose has the rest\n").text();
     return all_.add(list({document.notes.begin(), document.notes.end()})).text();
   }
 

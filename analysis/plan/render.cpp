@@ -56,9 +56,10 @@ std::string requested_text(const Design& design) {
     return fmt::format("{} cannot see {}, nor any change below 170 %", gate,
                        percent(request.detect));
   }
-  return *design.seen > request.detect
-             ? fmt::format("{} cannot see {}: it sees {}", gate, percent(request.detect),
-                           percent(*design.seen))
+  constexpr double kAsMuch = 1.005;  // a difference that three digits do not show
+  return *design.seen > kAsMuch * request.detect
+             ? fmt::format("{} cannot see {}: it sees {:.3g} %", gate, percent(request.detect),
+                           100 * *design.seen)
              : fmt::format("{} sees {}, and so {}", gate, percent(*design.seen),
                            percent(request.detect));
 }

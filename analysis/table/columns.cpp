@@ -43,6 +43,20 @@ void keep(Table& table, const std::vector<bool>& kept) {
 
 }  // namespace
 
+namespace {
+
+// "input stall, exposed comm.: share of step time ..." is about these columns.
+bool is_about(const std::string& note, const std::set<std::string>& headings) {
+  const std::size_t end = note.find(": ");
+  if (end == std::string::npos) return false;
+  const std::vector<std::string> names = split(note.substr(0, end), ',');
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return headings.contains(std::string(trim(name)));
+  });
+}
+
+}  // namespace
+
 void choose_columns(Section& section, const std::vector<std::string>& choice) {
   if (choice.empty()) return;
   Table& table = section.table;
@@ -66,6 +80,11 @@ void choose_columns(Section& section, const std::vector<std::string>& choice) {
       column.shown = column.shown || column.has_data;
     }
   }
+  std::set<std::string> hidden;
+  for (std::size_t k = 0; k < kept.size(); ++k) {
+    if (!kept[k]) hidden.insert(one_line(table.columns[k].heading));
+  }
+  std::erase_if(notes, [&](const std::string& note) { return is_about(note, hidden); });
   keep(table, kept);
   for (const Column& column : table.columns) {
     const std::string& note = column.has_data ? column.note : column.absence;

@@ -200,11 +200,32 @@ std::size_t display_width(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
 }
 
+namespace {
+
+// What may stand on different lines: not "3.8 %", nor "[0.2, 7.3]".
+std::vector<std::string> split_for_lines(const std::string& sentence) {
+  constexpr std::size_t kLongestKept = 30;
+  std::vector<std::string> parts;
+  for (const std::string& word : split(sentence, ' ')) {
+    const bool is_within = !parts.empty() && parts.back().size() < kLongestKept &&
+                           parts.back().rfind('[') != std::string::npos &&
+                           parts.back().find(']', parts.back().rfind('[')) == std::string::npos;
+    if (!parts.empty() && (is_within || word.starts_with('%'))) {
+      parts.back() += ' ' + word;
+    } else {
+      parts.push_back(word);
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
 std::string wrapped(const std::string& sentence, std::size_t width, const std::string& first,
                     std::size_t next) {
   std::string text, line = first;
   bool begun = false;
-  for (const std::string& word : split(printable(sentence), ' ')) {
+  for (const std::string& word : split_for_lines(printable(sentence))) {
     if (begun && display_width(line) + 1 + display_width(word) > width) {
       text += line + '\n';
       line = std::string(next, ' ');

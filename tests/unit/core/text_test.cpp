@@ -102,6 +102,12 @@ TEST(Text, UnitsRoundUpIntoTheNextUnit) {
   EXPECT_EQ(format_bytes(999'960), "1.0 MB");
 }
 
+TEST(Text, LinesKeepNumbersWithTheirPercentAndIntervalsWhole) {
+  EXPECT_EQ(wrapped("it sees 3.8 % of it", 12), "it sees\n3.8 % of it\n");
+  EXPECT_EQ(wrapped("a loss of 3.67 [3.58, 4.09] s", 22), "a loss of 3.67\n[3.58, 4.09] s\n");
+  EXPECT_EQ(wrapped("one two", 3, "- ", 2), "- one\n  two\n");
+}
+
 TEST(Text, ShellQuoteSurvivesTheShell) {
   EXPECT_EQ(shell_quote("--gpus=2"), "--gpus=2");
   EXPECT_EQ(shell_quote(""), "''");

@@ -57,6 +57,9 @@ TEST(Columns, TheLegendReportsHowTheyAreMade) {
             1);
   for (const std::string& note : section_with({}).notes)
     EXPECT_FALSE(note.starts_with("GPU-hours"));
+  const auto about_time = [](const std::string& note) { return note.starts_with("fit seconds: "); };
+  EXPECT_TRUE(std::ranges::any_of(section_with({}).notes, about_time));
+  EXPECT_FALSE(std::ranges::any_of(section_with({"scaling"}).notes, about_time)) << "hidden";
 }
 
 paceline::Run costly() {
