@@ -12,8 +12,8 @@
 #include <string>
 
 #include "engine/core/error.h"
-#include "engine/core/text.h"
 #include "engine/core/file.h"
+#include "engine/core/text.h"
 #include "engine/input/decode/resize.h"
 #include "engine/input/formats/source.h"
 #include "engine/input/prepare/staged_folder.h"
