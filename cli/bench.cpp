@@ -1,4 +1,6 @@
 // paceline bench allreduce
+#include "run/bench.h"
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,7 +11,6 @@
 #include "engine/core/environment.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
-#include "run/collective_bench.h"
 
 namespace paceline {
 

@@ -1,6 +1,4 @@
 // paceline bench input
-#include "run/bench_input.h"
-
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +6,7 @@
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/output.h"
+#include "run/bench.h"
 
 namespace paceline {
 

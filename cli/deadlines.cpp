@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "cli/help.h"
 #include "cli/study_options.h"
+#include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 

@@ -1,6 +1,4 @@
 // paceline gate: has it got worse?
-#include "run/gate.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
+#include "run/gate_runs.h"
 
 namespace paceline {
 

@@ -1,5 +1,3 @@
-#include "cli/help.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include <regex>
 #include <vector>
 
+#include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"

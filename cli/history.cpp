@@ -1,9 +1,10 @@
 // paceline history DIR...
+#include "analysis/history/history.h"
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <memory>
 
-#include "analysis/history/history_text.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"

@@ -4,7 +4,6 @@
 #include <exception>
 #include <sstream>
 
-#include "cli/help.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"

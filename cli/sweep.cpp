@@ -1,6 +1,4 @@
 // paceline sweep SPEC
-#include "run/sweep.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
+#include "run/plan_study.h"
 
 namespace paceline {
 

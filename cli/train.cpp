@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 
-#include "cli/help.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"

@@ -1,5 +1,3 @@
-#include "run/bench_backends.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "engine/launch/program.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "run/bench.h"
 #include "run/meter_record.h"
 #include "run/outcome_record.h"
 

@@ -1,5 +1,3 @@
-#include "run/bench_input.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "engine/core/text.h"
 #include "engine/input/loading/dataset.h"
 #include "engine/launch/topology.h"
+#include "run/bench.h"
 #include "run/plan_study.h"
 #include "run/version.h"
 

@@ -1,5 +1,3 @@
-#include "run/collective_bench.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +19,7 @@
 #include "engine/train/reducer.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "run/bench.h"
 #include "run/meter_record.h"
 #include "run/resolve.h"
 #include "run/training_run.h"

@@ -1,7 +1,7 @@
 // What needs the engine, in a build without it.
 #include "run/diagnosis.h"
 #include "run/plan_study.h"
-#include "run/program_results.h"
+#include "run/program_run.h"
 #include "run/resolve.h"
 #include "run/version.h"
 

@@ -1,5 +1,3 @@
-#include "run/gate.h"
-
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -9,6 +7,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
+#include "run/gate_runs.h"
 #include "run/plan_study.h"
 
 namespace paceline {

@@ -13,7 +13,7 @@
 #include "engine/launch/topology.h"
 #include "results/names.h"
 #include "run/diagnosis.h"
-#include "run/program_results.h"
+#include "run/program_run.h"
 
 namespace paceline {
 

@@ -17,7 +17,7 @@
 #include "results/machine.h"
 #include "results/names.h"
 #include "run/program_facts.h"
-#include "run/program_results.h"
+#include "run/program_run.h"
 #include "run/resolve.h"
 
 namespace paceline {

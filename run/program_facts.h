@@ -6,7 +6,7 @@
 #include "engine/core/environment.h"
 #include "results/run_record.h"
 #include "run/diagnosis.h"
-#include "run/program_results.h"
+#include "run/program_run.h"
 #include "sweeps/program.h"
 
 namespace paceline {

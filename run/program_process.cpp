@@ -1,5 +1,3 @@
-#include "run/program_process.h"
-
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,6 +17,7 @@
 #include "engine/launch/topology.h"
 #include "results/names.h"
 #include "run/gpus.h"
+#include "run/program_run.h"
 #include "run/world.h"
 #include "sweeps/program.h"
 

@@ -1,5 +1,3 @@
-#include "run/program_results.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +12,7 @@
 #include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event.pb.h"
 #include "results/csv.h"
-#include "run/program_process.h"
+#include "run/program_run.h"
 #include "run/result_pattern.h"
 
 namespace paceline {

@@ -32,8 +32,6 @@
 #include "run/meter_record.h"
 #include "run/outcome_record.h"
 #include "run/program_facts.h"
-#include "run/program_process.h"
-#include "run/program_results.h"
 #include "run/resolve.h"
 #include "run/world.h"
 

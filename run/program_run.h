@@ -1,9 +1,18 @@
 // One run of somebody's own program (workload command), from its start to its record.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/input/cache/cache_area.h"
 #include "results/parameters.h"
 #include "run/training_run.h"
 #include "sweeps/program.h"
@@ -22,5 +31,102 @@ struct ProgramRequest {
 // start, and writes the record. A process that it started becomes the program here. Returns 0 or
 // throws: the program cannot be started, ended with an error, left no results.
 int run_program(const ProgramRequest& request);
+
+// Finds the results of somebody's own program in what it prints and in files that it writes.
+
+class PrintedOutput;
+
+// What a program reports, by the name of the result.
+struct ProgramReport {
+  std::map<std::string, std::vector<double>> numbers;  // one, or a list in its order; all finite
+  std::map<std::string, std::string> words;
+};
+
+// Throws usage as the constructor below does.
+void check_results(const UserProgram& program);
+
+class ProgramResults {
+ public:
+  // Throws usage if an expression is none or has not exactly one group. What does not fit into
+  // memory is kept in a nameless file of `folder`.
+  explicit ProgramResults(const std::vector<ResultSource>& sources,
+                          const std::filesystem::path& folder = {});
+  ~ProgramResults();
+  ProgramResults(const ProgramResults&) = delete;
+  ProgramResults& operator=(const ProgramResults&) = delete;
+
+  // What the program prints, in any pieces. Only keeps it, as the program waits meanwhile.
+  void append(std::string_view text);
+  // After its end, searches what it printed and its files. `resolve_file` turns a source's file
+  // into a path. Throws input naming the result: it is not there, more than once, not a number, not
+  // finite.
+  ProgramReport finish(
+      const std::function<std::filesystem::path(const std::string&)>& resolve_file);
+
+ private:
+  struct Finder;
+  void search(std::string_view output);
+
+  std::vector<std::unique_ptr<Finder>> finders_;
+  std::unique_ptr<PrintedOutput> output_;
+  bool keeps_output_ = false;
+};
+
+// Scalars of TensorBoard event files, of any framework.
+
+struct ScalarEvent {
+  std::int64_t step = 0;
+  std::string value;  // a number as text, or why it is none
+};
+
+// The scalars with this tag of a file, or of all event files below a folder, by step. A file that
+// is still written to may end within a record. Throws input for one that is damaged before its end.
+std::vector<ScalarEvent> scalar_events(const std::filesystem::path& place, const std::string& tag);
+
+// A process of a user's program (workload command): its CPUs, GPUs, variables and words.
+
+// Which part of a program the process becomes: "setup" or "run". Set by the process that starts it.
+inline constexpr char kPartVariable[] = "PACELINE_PROGRAM_PART";
+
+LaunchSpec make_launch_spec(const ProgramRequest& request);
+bool has_ranks(const UserProgram& program);
+std::filesystem::path folder_of_run(const ProgramRequest& request);  // placeholder {out}
+
+// Holds now_seconds() of the moment before its first process became the program.
+std::filesystem::path start_file(const ProgramRequest& request);
+
+// What a run's placeholders stand for, except those that differ by process or are told to it.
+// Empty: no value.
+std::optional<std::string> value_in_run(const std::string& name, const ProgramRequest& request);
+
+// The process becomes that part of the program. Throws if it cannot be started.
+[[noreturn]] void become_program(const ProgramRequest& request, const std::string& part);
+
+// What a program prints, kept until it has ended. To search it is dear, and would slow the program
+// down, which waits as long as nobody reads.
+
+class PrintedOutput {
+ public:
+  // Up to 32 MB are in memory, more in a file in `folder` that nobody else sees.
+  explicit PrintedOutput(std::filesystem::path folder);
+  ~PrintedOutput();
+  PrintedOutput(const PrintedOutput&) = delete;
+  PrintedOutput& operator=(const PrintedOutput&) = delete;
+
+  // Never fails, as the program runs.
+  void add(std::string_view text) noexcept;
+  // All of it, after the last add(). Throws input if there was no room for it.
+  std::string_view text();
+
+ private:
+  bool spill(std::string_view text);
+
+  std::filesystem::path folder_;
+  std::string memory_;
+  std::unique_ptr<UnlinkedFile> file_;
+  std::size_t bytes_ = 0;
+  bool is_lost_ = false;
+  void* mapped_ = nullptr;
+};
 
 }  // namespace paceline

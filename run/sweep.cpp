@@ -1,5 +1,3 @@
-#include "run/sweep.h"
-
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -10,6 +8,7 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
+#include "run/plan_study.h"
 
 namespace paceline {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/history/history_text.h"
+#include "analysis/history/history.h"
 #include "analysis/study/comparison.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "analysis/history/history_text.h"
+#include "analysis/history/history.h"
 
 namespace paceline {
 

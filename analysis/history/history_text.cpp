@@ -1,5 +1,3 @@
-#include "analysis/history/history_text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <set>
 
 #include "analysis/document/columns.h"
+#include "analysis/history/history.h"
 #include "analysis/study/comparison.h"
 #include "analysis/study/labels.h"
 #include "engine/core/text.h"

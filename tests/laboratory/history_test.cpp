@@ -1,4 +1,6 @@
 // Level shifts that history names in series of nights, where there are none and where there are.
+#include "analysis/history/history.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <numbers>
 #include <regex>
 
-#include "analysis/history/history_text.h"
 #include "tests/laboratory/rate.h"
 #include "tests/laboratory/records.h"
 

@@ -1,11 +1,10 @@
-#include "run/collective_bench.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
 
+#include "run/bench.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

@@ -1,5 +1,3 @@
-#include "run/gate.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/launch/program.h"
+#include "run/gate_runs.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/has_engine.h"
 #include "tests/support/scratch.h"

@@ -1,6 +1,4 @@
 // Numbers in what a program prints and writes: whole, all of them, and those that were meant.
-#include "run/program_results.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -9,6 +7,7 @@
 #include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event.pb.h"
 #include "run/program_facts.h"
+#include "run/program_run.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {

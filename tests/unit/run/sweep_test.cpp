@@ -1,10 +1,9 @@
-#include "run/sweep.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "results/names.h"
+#include "run/plan_study.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/has_engine.h"
 #include "tests/support/scratch.h"

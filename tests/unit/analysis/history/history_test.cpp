@@ -1,10 +1,11 @@
 // The history of a study: series by session, shifts, what they touch, and what changed with them.
+#include "analysis/history/history.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/history/history_text.h"
 #include "analysis/plots/script.h"
 #include "engine/core/error.h"
 #include "engine/core/random.h"
