@@ -15,7 +15,6 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "run/plan_study.h"
-#include "run/screen.h"
 #include "sweeps/inventory.h"
 #include "sweeps/runner.h"
 

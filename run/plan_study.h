@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/output.h"
 #include "engine/input/formats/source.h"
 #include "run/resolve.h"
-#include "run/screen.h"
 #include "run/until_precise.h"
 #include "sweeps/runner.h"
 #include "sweeps/study_plan.h"

@@ -1,5 +1,3 @@
-#include "slurm/job_states.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,6 +6,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "slurm/commands.h"
 #include "slurm/job_array.h"
 
 namespace paceline {

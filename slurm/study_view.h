@@ -8,7 +8,7 @@
 #include "engine/core/json.h"
 #include "results/store.h"
 #include "slurm/cluster_facts.h"
-#include "slurm/job_states.h"
+#include "slurm/commands.h"
 #include "slurm/journal.h"
 #include "sweeps/study_plan.h"
 

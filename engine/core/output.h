@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <ostream>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -66,5 +67,18 @@ bool can_ask();
 std::size_t terminal_columns(int file_descriptor);
 // The width for tables: the terminal's, or $COLUMNS; else 0: pipes and job logs get all.
 std::size_t columns_of_output(int file_descriptor);
+
+// Lines on standard error. On a terminal, the current state is a line that the next one overwrites.
+class Screen {
+ public:
+  Screen();
+  void line(const std::string& text);
+  void status(const std::string& text);
+  void clear();
+
+ private:
+  bool moving_;
+  bool shown_ = false;
+};
 
 }  // namespace paceline

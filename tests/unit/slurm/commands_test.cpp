@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "slurm/job_check.h"
-#include "slurm/job_states.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/slurm/samples.h"

@@ -1,6 +1,6 @@
-#include "slurm/job_states.h"
-
 #include <gtest/gtest.h>
+
+#include "slurm/commands.h"
 
 namespace paceline {
 namespace {
