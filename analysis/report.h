@@ -17,7 +17,7 @@ struct ReportOptions : OutputOptions {
   Base base = Base::matched;
   // always: all studies in one table, with nested sessions; else they are compared.
   Pooling pooling = Pooling::by_sessions;
-  bool anonymous = false;  // removes hosts, users, accounts and paths (study.h)
+  bool anonymous = false;  // removes hosts, users, accounts and paths (study/study.h)
   std::vector<Selection> only;
   std::vector<std::string> columns;  // see choose_columns(); empty: the usual ones
 };

@@ -20,7 +20,7 @@ struct Finding {
   std::string text;
 };
 
-// In this order: findings about the runs themselves (run_order.h); for each series (best: the
+// In this order: findings about the runs themselves (run_order.cpp); for each series (best: the
 // fastest rows; matched: the range over CPUs) its numbers and how its loss changes with the
 // replicas; the fastest setting of a study of one size; what a published table omits; how far the
 // A/A control differs from itself.

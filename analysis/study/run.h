@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-// Where and how a record was made, as texts: see provenance.h.
+// Where and how a record was made, as texts: see engine/facts/provenance.h.
 
 // All names that summarize_provenance() may return, in report order.
 const std::vector<std::string>& origin_names();

@@ -8,7 +8,7 @@
 //             w -= r sqrt(1 - b2^t)/(1 - b1^t) a / (sqrt(b) + e)
 //
 // Optional steps before that: clip g, then apply weight decay to w (decoupled) or add it to g (l2).
-// Only for parameters that decay; see stretches.h:
+// Only for parameters that decay (decays()):
 //
 //   by norm    g *= c / max(n, c), n the norm of the whole gradient  (tf.clip_by_global_norm)
 //   by value   g = min(max(g, -v), v)

@@ -1,4 +1,4 @@
-// All observers, one source file each.
+// The observers of the training loop.
 #pragma once
 
 #include <functional>
