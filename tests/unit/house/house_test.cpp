@@ -305,6 +305,92 @@ TEST(House, NoOtherListOfParametersIsKept) {
   }
 }
 
+// Files and folders, from the root.
+const std::set<std::string>& paths() {
+  static const std::set<std::string> all = [] {
+    std::set<std::string> found = {"CHANGELOG.md", "CONTRIBUTING.md", "README.md"};
+    const fs::path root = PACELINE_SOURCE_DIR;
+    for (const char* top : {"analysis", "cli", "cmake", "docs", "engine", "packaging", "results",
+                            "run", "slurm", "sweeps", "tests", "workloads"}) {
+      for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+        const std::string path = fs::relative(entry.path(), root);
+        if (!path.starts_with("results/local/")) found.insert(path);
+      }
+    }
+    return found;
+  }();
+  return all;
+}
+
+// In a table, the columns "folder" and "file": `name` is name, name.* or a folder.
+TEST(House, ReadmesNameFilesThatAre) {
+  const std::regex name("`([^`]+)`");
+  for (const std::string& page : paths()) {
+    if (!page.ends_with("README.md")) continue;
+    std::istringstream lines(paceline::read_text(fs::path(PACELINE_SOURCE_DIR) / page));
+    std::vector<std::string> heads;
+    fs::path folder;
+    for (std::string line, cell; std::getline(lines, line);) {
+      std::vector<std::string> cells;
+      std::istringstream row(line.starts_with("|") ? line.substr(1) : "");
+      while (std::getline(row, cell, '|')) cells.push_back(cell);
+      if (heads.empty() || cells.empty()) {
+        heads = cells;
+        folder = fs::path(page).parent_path();
+      }
+      for (std::size_t i = 0; i < std::min(cells.size(), heads.size()); ++i) {
+        if (heads[i] == " folder ") {
+          if (cells[i] != " ") folder = fs::path(page).parent_path();
+        } else if (heads[i] != " file ") {
+          continue;
+        }
+        const fs::path in = folder;
+        for (std::sregex_iterator it(cells[i].begin(), cells[i].end(), name), end; it != end;
+             ++it) {
+          std::string path = (in / (*it)[1].str()).lexically_normal();
+          if (path.ends_with("/")) path.pop_back();
+          const auto next = paths().lower_bound(path + ".");
+          const bool is_stem = next != paths().end() && next->starts_with(path + ".");
+          EXPECT_TRUE(paths().contains(path) || is_stem) << page << ": " << path << " is no file";
+          if (heads[i] == " folder ") folder = path;
+        }
+      }
+    }
+  }
+}
+
+// A file that a comment or a page names without its folder is where the folder may look.
+TEST(House, CommentsNameFilesThatAre) {
+  const std::set<std::string> others = {"jpeglib.h", "tensorflow/core/lib/hash/tfrecord.h"};
+  const std::regex word("(?:\\.\\.?/)*([\\w./-]*\\w\\.(?:h|cpp|cuh?))\\b");
+  for (const std::string& from : paths()) {
+    const std::string ending = fs::path(from).extension();
+    if (ending != ".md" && ending != ".h" && ending != ".cpp" && ending != ".cu") continue;
+    const auto uses = kMayUse.find(record_folder(from));
+    std::istringstream lines(paceline::read_text(fs::path(PACELINE_SOURCE_DIR) / from));
+    for (std::string line; std::getline(lines, line);) {
+      if (ending != ".md") line.erase(0, line.find("//"));
+      for (std::sregex_iterator it(line.begin(), line.end(), word), end; it != end; ++it) {
+        const std::string file = (*it)[1];
+        if (others.contains(file)) continue;
+        if (file.starts_with("_") || file.find("NAME") != file.npos) continue;  // of any name
+        const bool anywhere = uses == kMayUse.end() || file.find('/') != file.npos;
+        EXPECT_TRUE(std::any_of(paths().begin(), paths().end(),
+                                [&](const std::string& path) {
+                                  if (path == file || !path.ends_with("/" + file))
+                                    return path == file;
+                                  const std::string to = record_folder(path);
+                                  return anywhere || to == uses->first ||
+                                         file.ends_with("_test.cpp") ||
+                                         std::count(uses->second.begin(), uses->second.end(), to) >
+                                             0;
+                                }))
+            << from << ": " << file << " is no file";
+      }
+    }
+  }
+}
+
 TEST(House, EveryFolderHasAReadme) {
   const fs::path root = PACELINE_SOURCE_DIR;
   for (const auto& [folder, uses] : kMayUse) {
