@@ -38,6 +38,10 @@ std::vector<Stage> list_stages(const InputBench& bench) {
 }
 
 // Of the threads that work: a feeder without threads works in the caller's.
+Cell rate_cell(double images_per_second) {
+  return number(images_per_second, decimals_for(images_per_second, 4));
+}
+
 double cores(const InputBenchOptions& options) {
   return std::max(1, options.threads);
 }
@@ -62,7 +66,7 @@ Section stages_section(const BenchedInput& set) {
       ColumnsOf<Stage>()
           .text("stage", "stage", &Stage::name)
           .real("images_per_second", "images/s",
-                [&](const Stage& stage) { return number(rate(bench.samples, stage.seconds), 1); })
+                [&](const Stage& stage) { return rate_cell(rate(bench.samples, stage.seconds)); })
           .real("ms_per_image", "ms/image",
                 [&](const Stage& stage) { return number(1e3 * stage.seconds / samples, 3); })
           .table(list_stages(bench));
@@ -83,9 +87,9 @@ Section feeder_section(const BenchedInput& set) {
           .text("epoch", "epoch",
                 [&](Row epoch) { return fmt::format("{}", &epoch - bench.epochs.data() + 1); })
           .real("images_per_second", "images/s",
-                [&](Row epoch) { return number(images(epoch), 1); })
+                [&](Row epoch) { return rate_cell(images(epoch)); })
           .real("images_per_second_per_core", "a core",
-                [&](Row epoch) { return number(images(epoch) / cores(options), 1); })
+                [&](Row epoch) { return rate_cell(images(epoch) / cores(options)); })
           .real("from_cache", "from cache",
                 [](Row epoch) {
                   return percent(static_cast<double>(epoch.counts.from_cache) /
