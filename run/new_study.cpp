@@ -27,8 +27,9 @@ auto choose(const std::string& given, const char* name, const Dialog& dialog,
             const std::string& question, const std::string& offer, const Parse& parse) {
   if (!given.empty()) return parse(given, name);
   while (dialog.ask) {
+    const std::string answer = dialog.ask(question, offer);  // throws at the end of the input
     try {
-      return parse(dialog.ask(question, offer), "the answer");
+      return parse(answer, "the answer");
     } catch (const Error& error) {
       dialog.report(error.what());
     }

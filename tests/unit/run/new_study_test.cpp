@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {
@@ -39,6 +40,18 @@ TEST(NewStudyTest, WhatIsGivenIsNotAskedFor) {
   EXPECT_EQ(spec.backends, (std::vector<std::string>{"ring", "mpi"}));
   EXPECT_EQ(spec.gpus, (std::vector<int>{1, 3}));
   EXPECT_EQ(spec.repeats, 7);
+}
+
+TEST(NewStudyTest, AnInputThatEndsIsNotAskedAgain) {
+  int asked = 0;
+  const Dialog dialog{[&](const std::string&, const std::string&) -> std::string {
+                        ++asked;
+                        throw Error(ErrorKind::usage, "the input ended", "", "");
+                      },
+                      [](const std::string&) {}};
+  expect_error(ErrorKind::usage, {"the input ended"},
+               [&] { make_new_spec({.name = "s"}, dialog); });
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(NewStudyTest, AsksAgainAfterAWrongAnswer) {
