@@ -104,7 +104,8 @@ TEST(Text, UnitsRoundUpIntoTheNextUnit) {
 
 TEST(Text, LinesKeepNumbersWithTheirPercentAndIntervalsWhole) {
   EXPECT_EQ(wrapped("it sees 3.8 % of it", 12, "", 0), "it sees\n3.8 % of it\n");
-  EXPECT_EQ(wrapped("a loss of 3.67 [3.58, 4.09] s", 22, "", 0), "a loss of 3.67\n[3.58, 4.09] s\n");
+  EXPECT_EQ(wrapped("a loss of 3.67 [3.58, 4.09] s", 22, "", 0),
+            "a loss of 3.67\n[3.58, 4.09] s\n");
   EXPECT_EQ(wrapped("one two", 3, "- ", 2), "- one\n  two\n");
 }
 
