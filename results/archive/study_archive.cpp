@@ -304,7 +304,7 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   for (const Json& listed : files) {
     const auto name = listed["name"].get<std::string>();
     const std::string content = read_text(study / name);
-    if (hash_hex(content) != listed["xxh3"]) {
+    if (hash_hex(content) != listed["xxh3"].get<std::string>()) {
       throw Error(ErrorKind::input, "the study changed while it was archived", study.string(),
                   "repeat the command");
     }
