@@ -375,7 +375,7 @@ void warn_of_busy_machine(const LoadFacts& load) {
 LoadReport::LoadReport(const std::vector<CpuSet>& cpus) : meter_(all_cpus(cpus)) {}
 
 LoadFacts LoadReport::collect(World& world, bool ranks_share_cpus) const {
-  std::vector<LoadFacts> mine(world.communicators().size());  // a process is told of once
+  std::vector<LoadFacts> mine(world.communicators().size());  // a process counts once
   mine.front() = meter_.read();
   if (ranks_share_cpus) mine.front().other_cpu_share.reset();
   return summarize(gather_facts(world, mine));

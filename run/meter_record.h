@@ -28,7 +28,7 @@ class EnergyReport {
 
   // Combines all nodes, and returns the same on every rank. Collective.
   EnergyFacts collect(World& world, int nodes);
-  // The energy of this node, which tells nothing about other nodes.
+  // The energy of this node, which says nothing about other nodes.
   EnergyFacts collect_here(int nodes);
 
  private:

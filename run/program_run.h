@@ -95,7 +95,7 @@ std::filesystem::path folder_of_run(const ProgramRequest& request);  // placehol
 // Holds now_seconds() of the moment before its first process became the program.
 std::filesystem::path start_file(const ProgramRequest& request);
 
-// What a run's placeholders stand for, except those that differ by process or are told to it.
+// What a run's placeholders stand for, except those that differ by process.
 // Empty: no value.
 std::optional<std::string> value_in_run(const std::string& name, const ProgramRequest& request);
 

@@ -94,7 +94,7 @@ struct LoadFacts {
   PACELINE_FACT(fact::Count, runnable_tasks_after, "of the worst process");
   PACELINE_FACT(fact::Count, involuntary_switches, "summed over processes");
   PACELINE_FACT(fact::Count, thermal_throttles, "of cores, summed over processes");
-  PACELINE_FACT(fact::Real, least_mhz, "of the slowest core");
+  PACELINE_FACT(fact::Real, least_mhz, "mean of a process's CPUs at the end, of the slowest");
   PACELINE_FACT(fact::Real, involuntary_switches_per_step, "");
   PACELINE_FACT(fact::Count, peak_memory_bytes, "resident, summed over processes");
   PACELINE_END_FACTS

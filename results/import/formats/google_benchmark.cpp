@@ -22,7 +22,7 @@ std::string text_in(const Json& json, const char* key) {
   return text_or_empty(find_member(json, key));
 }
 
-// Versions before 1.4 have no run_type, but aggregates have names that tell.
+// Versions before 1.4 have no run_type, but names of aggregates show what they are.
 bool is_aggregate(const Json& row, const std::set<std::string>& names) {
   if (row.contains("run_type")) return text_in(row, "run_type") == "aggregate";
   const std::string name = text_in(row, "name");

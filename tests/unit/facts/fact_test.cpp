@@ -57,6 +57,13 @@ TEST(Fact, GoesToJsonAndBack) {
   EXPECT_FALSE(parse(R"({"name":"x"})").inlined);
 }
 
+TEST(Fact, NumbersKeepWhatIsNotKnown) {
+  const Inner known{.depth = 0.5, .level = 2}, unknown{.depth = {}, .level = 2};
+  EXPECT_EQ(from_numbers<Inner>(to_numbers(known)).depth, 0.5);
+  EXPECT_EQ(from_numbers<Inner>(to_numbers(unknown)).depth, std::nullopt);
+  EXPECT_EQ(from_numbers<Inner>(to_numbers(unknown)).level, 2);
+}
+
 TEST(Fact, ALossThatIsNotFiniteIsNull) {
   EXPECT_EQ(facts_to_json(Outer{.name = "x", .loss = std::nan("")}).dump(),
             R"({"name":"x","loss":null,"count":3})");

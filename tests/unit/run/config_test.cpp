@@ -66,6 +66,12 @@ TEST(RunConfig, HasTheDefaultsOfTheTable) {
   EXPECT_EQ(c.place.backend, "self");
 }
 
+TEST(RunConfig, TheLossHasItsConfiguration) {
+  EXPECT_EQ(config({{"label_smoothing", "0.1"}}).network.loss.label_smoothing, 0.1);
+  EXPECT_TRUE(config({{"double_softmax", "true"}}).network.loss.double_softmax);
+  EXPECT_FALSE(config({}).network.loss.double_softmax);
+}
+
 TEST(RunConfig, AnEpochsStepsMayBeSharedByReplicas) {
   const auto steps = [](const char* gpus) {
     return config({{"gpus", gpus}, {"backend", "mirrored"}, {"steps_per_epoch", "100/replicas"}})

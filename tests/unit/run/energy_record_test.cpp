@@ -20,6 +20,39 @@ MeterFacts meter(const std::string& name, const std::string& covers, double joul
   return facts;
 }
 
+LoadFacts load(double seconds, double cpu_seconds, double others) {
+  LoadFacts facts;
+  facts.seconds = seconds;
+  facts.cpu_seconds = cpu_seconds;
+  facts.other_cpu_share = others;
+  facts.involuntary_switches = 5;
+  facts.runnable_tasks_after = static_cast<std::int64_t>(cpu_seconds);
+  facts.least_mhz = 100 * cpu_seconds;
+  return facts;
+}
+
+TEST(LoadRecord, SharesAreOfAllCpusAndTheWorstAndCountsAreAdded) {
+  const LoadFacts all = summarize({load(10, 10, 0.04), {}, load(10, 30, 0.08)});
+  EXPECT_EQ(all.seconds, 10);
+  EXPECT_EQ(all.cpu_seconds, 40);
+  EXPECT_NEAR(all.other_cpu_share.value(), (0.4 + 2.4) / 40, 1e-12);
+  EXPECT_EQ(all.worst_other_cpu_share, 0.08);
+  EXPECT_EQ(all.involuntary_switches, 10);
+  EXPECT_EQ(all.runnable_tasks_after, 30);
+  EXPECT_EQ(all.least_mhz, 1000);
+  EXPECT_EQ(all.thermal_throttles, std::nullopt) << "no process knows it";
+  EXPECT_EQ(all.busy, true);
+  EXPECT_EQ(all.why, "8 % of the time of its CPUs went to other processes");
+}
+
+TEST(LoadRecord, OneProcessThatDoesNotKnowMakesItUnknownNotQuiet) {
+  LoadFacts unknown = load(10, 10, 0);
+  unknown.other_cpu_share.reset();
+  EXPECT_EQ(summarize({load(10, 10, 0.01), unknown}).busy, std::nullopt);
+  EXPECT_EQ(summarize({load(10, 10, 0.01)}).busy, false);
+  EXPECT_EQ(summarize({LoadFacts{}}).seconds, std::nullopt);
+}
+
 TEST(EnergyRecord, GpusCpusAndMemoryAreAddedOverProcesses) {
   const EnergyFacts energy =
       collect_energy({meter("GPU counter", "GPUs", 4000), meter("GPU power", "GPUs", 4100),
