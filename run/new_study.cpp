@@ -21,8 +21,7 @@ namespace {
 
 constexpr int kMostCores = 8;  // replicas on cores that are offered
 
-// What `parse` makes of the option `name`, else of the answer. `parse` gets the name of what it
-// reads, for errors.
+// What `parse` makes of the option `name`, else of the answer. Its second argument is for errors.
 template <typename Parse>
 auto choose(const std::string& given, const char* name, const Dialog& dialog,
             const std::string& question, const std::string& offer, const Parse& parse) {
