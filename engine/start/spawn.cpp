@@ -226,6 +226,16 @@ RunVerdict output_failed(int cause) {
   return {exit_code(error.kind()), error.what(), ""};
 }
 
+// mpirun starts ranks in process groups of their own, and may end before they do.
+WatchOfMany watch_ranks(const std::vector<ChildSetup>& setups, const OnChildOutput& on_text,
+                        const ChildLimits& limits, const OnChildOutput& on_output = {},
+                        const std::vector<MoreOutput>& more = {}) {
+  adopt_orphans();
+  WatchOfMany watch = watch_children(setups, on_text, limits, on_output, more);
+  end_orphans();
+  return watch;
+}
+
 }  // namespace
 
 RunVerdict spawn_direct(const SpawnRequest& request) {
@@ -239,7 +249,7 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
   RankLines lines(static_cast<std::size_t>(request.ranks),
                   [&](std::string_view text) { errors.write(text); });
   SilenceDetector silence(status_folder, request);
-  const WatchOfMany watch = watch_children(
+  const WatchOfMany watch = watch_ranks(
       setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); },
       watch_for_silence(status_folder.limits(request), silence));
   lines.finish();
@@ -278,7 +288,7 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
   std::string end_of_output;
   const NamedPipe output_pipe(status_folder.pipe(STDOUT_FILENO)),
       error_pipe(status_folder.pipe(STDERR_FILENO));
-  const WatchOfMany watch = watch_children(
+  const WatchOfMany watch = watch_ranks(
       {setup}, [&](std::size_t, std::string_view text) { launcher_filter.feed(text); },
       watch_for_silence(status_folder.limits(request), silence),
       [&](std::size_t, std::string_view text) {

@@ -58,8 +58,16 @@ class Failures : public Cli {
     return {};
   }
 
-  static void expect_gone(const std::vector<int>& pids) {
-    for (const int pid : pids) EXPECT_EQ(state_of_process(pid), ProcessState::none) << pid;
+  // Launchers of the user's may end before the ranks that they have killed.
+  static void expect_gone(const std::vector<int>& pids, std::chrono::seconds grace = 0s) {
+    const auto until = std::chrono::steady_clock::now() + grace;
+    for (const int pid : pids) {
+      while (state_of_process(pid) != ProcessState::none &&
+             std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(20ms);
+      }
+      EXPECT_EQ(state_of_process(pid), ProcessState::none) << pid;
+    }
   }
 
   static std::string last_line(std::string text) {
@@ -183,7 +191,7 @@ TEST_F(Failures, APostMortemNamesATaskUnderMpirun) {
   ASSERT_EQ(pids.size(), 2U);
   kill(pids[1], SIGKILL);
   EXPECT_NE(run.get().code, 0);
-  expect_gone(pids);
+  expect_gone(pids, 5s);
   const Ran mortem = paceline("doctor --post-mortem status");
   EXPECT_EQ(mortem.code, 71);
   // The launcher ended task 0 too: which was first can be told where it waited for task 1.

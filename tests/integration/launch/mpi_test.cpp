@@ -54,16 +54,28 @@ TEST(Mpi, CollectivesOverNodes) {
   expect_success(spawn(3, "collectives", "3", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}}));
 }
 
+// Of two ranks, which an mpirun written here to `folder` starts by `script`.
+SpawnRequest make_request(const std::filesystem::path& folder, const std::string& script) {
+  const auto program = folder / "mpirun";
+  std::ofstream(program)
+      << "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit 0; }\n"
+      << script;
+  std::filesystem::permissions(program, std::filesystem::perms{0755});
+  SpawnRequest request{{LAUNCH_RANKS, "collectives", "1"}, 2, environment_of_process()};
+  request.environment["PATH"] = folder.string() + ":" + request.environment["PATH"];
+  return request;
+}
+
+TEST(Mpi, RanksThatOutliveTheirLauncherAreEnded) {
+  const Scratch scratch;
+  EXPECT_NE(spawn_ranks(make_request(scratch.path(), "setsid sleep 972 &\nexit 1\n")).exit_code, 0);
+  EXPECT_EQ(run_shell("pgrep -f 'sleep 97[2]'"), "");
+}
+
 // One that looks for other nodes, say, and says nothing of it.
 TEST(Mpi, ALauncherThatHangsBeforeARankBeginsIsEnded) {
   const Scratch scratch;
-  const auto program = scratch.path() / "mpirun";
-  std::ofstream(program)
-      << "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; "
-         "exit 0; }\ntrap '' TERM\nsleep 971\n";
-  std::filesystem::permissions(program, std::filesystem::perms{0755});
-  SpawnRequest request{{LAUNCH_RANKS, "collectives", "1"}, 2, environment_of_process()};
-  request.environment["PATH"] = scratch.path().string() + ":" + request.environment["PATH"];
+  SpawnRequest request = make_request(scratch.path(), "trap '' TERM\nsleep 971\n");
   request.silence_seconds = 1;
   const double start = now_seconds();
   const RunVerdict verdict = spawn_ranks(request);
@@ -78,13 +90,7 @@ TEST(Mpi, ALauncherThatHangsBeforeARankBeginsIsEnded) {
 // them.
 TEST(Mpi, RanksThatCannotBeSeenAreNotCalledLate) {
   const Scratch scratch;
-  const auto program = scratch.path() / "mpirun";
-  std::ofstream(program)
-      << "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; "
-         "exit 0; }\nsleep 4\n";
-  std::filesystem::permissions(program, std::filesystem::perms{0755});
-  SpawnRequest request{{LAUNCH_RANKS, "collectives", "1"}, 2, environment_of_process()};
-  request.environment["PATH"] = scratch.path().string() + ":" + request.environment["PATH"];
+  SpawnRequest request = make_request(scratch.path(), "sleep 4\n");
   request.environment["SLURM_JOB_ID"] = "4711";
   request.environment.erase("SLURMD_NODENAME");
   request.silence_seconds = 1;
