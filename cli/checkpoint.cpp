@@ -35,53 +35,16 @@ struct CheckpointOptions {
   bool json = false;
 };
 
-// A checkpoint itself, or all of a run.
-std::vector<fs::path> checkpoints_at(const fs::path& path) {
-  if (fs::exists(path / kManifestFile)) return {path};
-  std::vector<fs::path> folders;
-  for (const FoundCheckpoint& one : find_checkpoints(path)) folders.push_back(one.folder);
-  if (!folders.empty()) return folders;
-  throw Error(ErrorKind::input, "there is no checkpoint", path.string(),
-              "name the folder of a checkpoint, or of a run that has checkpoints");
-}
-
-std::size_t count_bytes(const CheckpointManifest& manifest) {
-  std::size_t bytes = 0;
-  for (const CheckpointFile& file : manifest.files) bytes += file.bytes;
-  return bytes;
-}
-
-void print_manifest(const fs::path& folder, const CheckpointManifest& manifest) {
-  const TrainingProgress& progress = manifest.progress;
-  print(
-      "{}\n  {} after {}, {}{}; {}, global batch {}, {}, {}\n", folder.string(), manifest.workload,
-      counted(progress.step, "step"), counted(progress.epoch, "epoch"),
-      progress.position_in_epoch > 0 ? " and " + counted(progress.position_in_epoch, "sample") : "",
-      counted(manifest.ranks, "rank"), manifest.global_batch, manifest.optimizer, manifest.real);
-  if (!progress.epochs.empty()) {
-    const EpochFacts& last = progress.epochs.back();
-    print("  training loss {:.4f}{}\n", last.train_loss.value_or(std::nan("")),
-          last.test_accuracy ? fmt::format(", test accuracy {:.2f} %", 100 * *last.test_accuracy)
-                             : "");
-  }
-  for (const CheckpointFile& file : manifest.files) {
-    print("  {:<26} {:>10}  xxh3 {}\n", file.name, format_bytes(static_cast<double>(file.bytes)),
-          file.hash);
-  }
-  print("  written {} by build {}\n", manifest.created_at,
-        manifest.run.count("build") != 0 ? manifest.run.at("build") : "unknown");
-}
-
 // One that cannot be read hides no other.
 int show(const CheckpointOptions& options) {
-  const std::vector<fs::path> folders = checkpoints_at(options.path);
+  const std::vector<fs::path> folders = named_checkpoints(options.path);
   int code = 0;
   Json all = Json::array();
   for (const fs::path& folder : folders) {
     try {
       const CheckpointManifest manifest = read_manifest(folder);
       if (!options.json) {
-        print_manifest(folder, manifest);
+        print_text(folder.string() + "\n" + manifest.text());
         continue;
       }
       Json json = Json::parse(manifest.json());
@@ -105,13 +68,13 @@ int show(const CheckpointOptions& options) {
 int verify(const CheckpointOptions& options) {
   int code = 0;
   Json all = Json::array();
-  for (const fs::path& folder : checkpoints_at(options.path)) {
+  for (const fs::path& folder : named_checkpoints(options.path)) {
     std::string damage;
     std::size_t bytes = 0;
     try {
       const CheckpointManifest manifest = read_manifest(folder);
       verify_checkpoint(folder, manifest);
-      bytes = count_bytes(manifest);
+      bytes = manifest.bytes();
     } catch (const Error& error) {
       damage = error.what();
       code = 1;

@@ -11,7 +11,7 @@
 #include "engine/core/json.h"
 #include "engine/core/output.h"
 #include "run/diagnosis.h"
-#include "run/program_facts.h"
+#include "run/program_run.h"
 #include "slurm/site.h"
 
 namespace paceline {

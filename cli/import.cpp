@@ -45,45 +45,9 @@ struct ImportArguments {
   bool dry_run = false, json = false;
 };
 
-std::string counted_records(std::size_t count) {
-  return counted(count, "record");
-}
-
-bool is_warning(const std::string& note) {
-  return note.starts_with("warning: ");
-}
-
-std::string format_line(const ImportedFile& file, bool dry_run) {
-  std::size_t added = 0;
-  for (const ImportedRecord& record : file.records) added += record.is_new ? 1 : 0;
-  const std::size_t known = file.records.size() - added;
-  std::string text = file.name + ": ";
-  if (added > 0) {
-    text += fmt::format("{} {} from {}", counted_records(added),
-                        dry_run ? "would be imported" : "imported", file.tool);
-  }
-  if (known > 0) {
-    text +=
-        fmt::format("{}{} imported before, skipped", added > 0 ? "; " : "", counted_records(known));
-  }
-  text += "\n";
-  for (const std::string& note : file.notes) {
-    if (!is_warning(note)) text += "  " + note + "\n";
-  }
-  return text;
-}
-
 Json import_json(const Import& import, const std::vector<ImportedFile>& files, bool dry_run) {
   Json json = {{"study", import.study().string()}, {"dry_run", dry_run}, {"files", Json::array()}};
-  for (const ImportedFile& file : files) {
-    Json records = Json::array();
-    for (const ImportedRecord& record : file.records) {
-      records.push_back(
-          {{"record", record.file.string()}, {"line", record.line}, {"new", record.is_new}});
-    }
-    json["files"].push_back(
-        {{"file", file.name}, {"tool", file.tool}, {"records", records}, {"notes", file.notes}});
-  }
+  for (const ImportedFile& file : files) json["files"].push_back(file.json());
   return json;
 }
 
@@ -97,14 +61,14 @@ int import_files(const ImportArguments& arguments) {
   const std::vector<ImportedFile> files = import.write(arguments.dry_run);
   for (const ImportedFile& file : files) {
     for (const std::string& note : file.notes) {
-      if (is_warning(note)) print_note("{}: {}\n", file.name, note);
+      if (ImportedFile::is_warning(note)) print_note("{}: {}\n", file.name, note);
     }
   }
   if (arguments.json) {
     print("{}\n", json_text(import_json(import, files, arguments.dry_run), 2));
     return EXIT_SUCCESS;
   }
-  for (const ImportedFile& file : files) print("{}", format_line(file, arguments.dry_run));
+  for (const ImportedFile& file : files) print_text(file.text(arguments.dry_run));
   if (!arguments.dry_run) print("see: paceline report {}\n", shell_quote(import.study().string()));
   return EXIT_SUCCESS;
 }

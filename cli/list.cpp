@@ -70,96 +70,15 @@ int print_importers(bool json) {
   return 0;
 }
 
-std::string resume_text(OnResume on_resume) {
-  switch (on_resume) {
-    case OnResume::must_match:
-      return "must match";
-    case OnResume::announced:
-      return "announced";
-    case OnResume::free:
-      break;
-  }
-  return "free";
-}
-
-std::string condition_text(const Parameter& parameter) {
-  switch (parameter.need) {
-    case Requirement::gpu:
-      return "GPUs";
-    case Requirement::batch_norm:
-      return "networks with batch_norm";
-    case Requirement::encoded_images:
-      return "encoded images";
-    case Requirement::own_program:
-      return "workload `command`";
-    case Requirement::nothing:
-      break;
-  }
-  if (parameter.with.parameter.empty()) return "";
-  if (parameter.with.values.empty()) return fmt::format("with `{}`", parameter.with.parameter);
-  return fmt::format("with `{}` {}", parameter.with.parameter,
-                     join(split(parameter.with.values, '|'), " or "));
-}
-
-std::string form_text(const Parameter& parameter) {
-  if (parameter.kind == ValueKind::boolean) return "true, false";
-  if (parameter.values.find('|') != std::string_view::npos) {
-    return join(split(parameter.values, '|'), ", ");
-  }
-  const auto dots = parameter.values.find("..");
-  if (dots == std::string_view::npos) return parameter.is_file ? "file" : "text";
-  const std::string kind = parameter.kind == ValueKind::integer ? "whole number" : "number";
-  const std::string low(parameter.values.substr(0, dots)), high(parameter.values.substr(dots + 2));
-  return high.empty() ? fmt::format("{} from {}", kind, low)
-                      : fmt::format("{} from {} to {}", kind, low, high);
-}
-
-int print_parameters_markdown() {
-  std::vector<std::string> no_axes;
-  for (const Parameter& parameter : parameters()) {
-    if (!parameter.identity()) no_axes.push_back(fmt::format("`{}`", parameter.name));
-  }
-  print(
-      "# Options\n\n"
-      "Every parameter of a run. It is an option of `paceline train` (`--batch-per-replica 64`, "
-      "`--no-overlap`), an axis or a fixed value of a\n[spec](../sweeps/README.md) "
-      "(`\"batch_per_replica\": [32, 64]`), and where rows differ in it a column of reports. *On "
-      "resume* says what another "
-      "value means for a run\nthat starts from a checkpoint: it must match, is announced, or is "
-      "free. No axes are {}:\nthey change nothing that is measured. `paceline list parameters "
-      "--markdown` writes this page.\n",
-      join(no_axes, ", "));
-  for (const Group group : groups()) {
-    print("\n## {}\n\n", group_title(group));
-    print("| parameter | values | default | only for | on resume | |\n");
-    print("| --- | --- | --- | --- | --- | --- |\n");
-    for (const Parameter& parameter : parameters()) {
-      if (parameter.group != group) continue;
-      print("| `{}` | {} | {} | {} | {} | {} |\n", parameter.name, form_text(parameter),
-            describe_default(parameter), condition_text(parameter),
-            resume_text(parameter.on_resume), parameter.help);
-    }
-  }
-  return 0;
-}
-
 int print_parameters(bool json) {
-  Json rows = Json::array();
-  for (const Parameter& parameter : parameters()) {
-    if (!json) {
-      print_text(name_and_text(parameter.name, 29,
-                               fmt::format("{} {}", parameter.help, default_text(parameter))));
-      continue;
-    }
-    rows.push_back({{"name", parameter.name},
-                    {"group", group_title(parameter.group)},
-                    {"values", form_text(parameter)},
-                    {"default", describe_default(parameter)},
-                    {"only_for", condition_text(parameter)},
-                    {"on_resume", resume_text(parameter.on_resume)},
-                    {"help", parameter.help}});
+  if (json) {
+    print("{}\n", json_text(parameters_json(), 2));
+    return 0;
   }
-  if (json) print("{}\n", json_text(rows, 2));
+  for (const Parameter& parameter : parameters()) {
+    print_text(name_and_text(parameter.name, 29,
+                             fmt::format("{} {}", parameter.help, default_text(parameter))));
+  }
   return 0;
 }
 
@@ -199,7 +118,9 @@ void add_list(CLI::App& app, Action& action) {
         return 0;
       }
       if (*what == "parameters") {
-        return *markdown ? print_parameters_markdown() : print_parameters(*json);
+        if (!*markdown) return print_parameters(*json);
+        print_text(parameters_markdown());
+        return 0;
       }
       if (*what == "importers") return print_importers(*json);
       const Names& names = known_names();

@@ -1,6 +1,7 @@
-// Options of the verbs that take a sweep spec.
+// Options that several verbs share.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,7 +18,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace paceline {
 
@@ -77,6 +79,18 @@ void print_study_report(const std::filesystem::path& study);
 
 // Prints documents, and writes their files.
 void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments);
+
+// All parameters of a run as options of `train`, in groups by task.
+
+class ParameterTexts {
+ public:
+  void add_to(CLI::App& verb);
+  Point parse() const;  // those that were given; throws usage
+
+ private:
+  std::map<std::string, std::string> texts_;  // by name, as typed
+  CLI::Option* tensorboard_ = nullptr;        // its value may be left out
+};
 
 // How long ranks wait for each other: options of `train` and `bench`, and environment variables for
 // runs that others start (a sweep).

@@ -39,22 +39,10 @@ On the cpu device a replica (--gpus counts them) is a group of cores.)";
 struct TrainOptions {
   std::string workload, data, stage, cache_folder, record, log_folder, store, context, run, resume,
       trace;
-  std::map<std::string, std::string> parameters;  // by name, as typed
+  ParameterTexts parameters;
   DeadlineTexts deadlines;
-  CLI::Option* tensorboard = nullptr;  // its value may be left out
   bool json = false, quiet = false, verbose = false, log_ranks = false;
 };
-
-Point parse_parameters(const TrainOptions& options) {
-  Point point;
-  for (const auto& [name, text] : options.parameters) {
-    if (!text.empty()) point.set(name, parsed_value(name, text, option_name(name)));
-  }
-  if (options.tensorboard->count() > 0 && !point.find("tensorboard")) {
-    point.set("tensorboard", std::string(kEventFolder));
-  }
-  return point;
-}
 
 // What the sweep says of this run (see sweeps/README.md).
 void read_context(const TrainOptions& options, RecordTarget& target) {
@@ -88,12 +76,7 @@ int train_by_program(const TrainOptions& options, const std::vector<std::string>
   const std::string definition =
       options.context.empty() ? "" : parse_run_context(options.context).program;
   if (definition.empty() || options.store.empty()) make_workload(kCommandWorkload);  // throws
-  ProgramRequest request;
-  request.parameters = resolve_program(parse_parameters(options));
-  const std::string tag = request.parameters.text("program").value_or("");
-  request.program = parse_program(name_of_program(tag), definition);
-  request.layout = make_layout(request.parameters);
-  request.command = command;
+  ProgramRequest request = make_program_request(options.parameters.parse(), definition, command);
   read_context(options, request.target);
   return run_program(request);
 }
@@ -105,7 +88,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   if (options.workload == kCommandWorkload) return train_by_program(options, command);
   RunRequest request;
   request.workload = options.workload;
-  const Point given = parse_parameters(options);
+  const Point given = options.parameters.parse();
   request.parameters = resolve_parameters(make_workload(options.workload), given);
   request.config = make_config(request.parameters);
   request.events = event_places(request.config.events, options.workload, given);
@@ -136,45 +119,13 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   }
 }
 
-std::string help_group(const Parameter& parameter) {
-  const std::string_view title = group_title(parameter.group);
-  switch (parameter.shown) {
-    case Shown::first:
-      return kMostUsed;
-    case Shown::often:
-      return std::string(title);
-    case Shown::rarely:
-      break;
-  }
-  return rarely_used(title);
-}
-
-// In groups by task, each in the order of the table.
-void add_parameters(CLI::App& verb, TrainOptions& options) {
-  for (const Group group : groups()) {
-    for (const Parameter& parameter : parameters()) {
-      if (parameter.group != group) continue;
-      std::string& text = options.parameters[std::string(parameter.name)];
-      const std::string name = option_name(parameter.name);
-      const std::string help = fmt::format("{} {}", parameter.help, default_text(parameter));
-      const bool is_switch = parameter.kind == ValueKind::boolean;
-      const std::string both = name + "{true},--no-" + name.substr(2) + "{false}";
-      CLI::Option* option =
-          is_switch ? verb.add_flag(both, text, help) : verb.add_option(name, text, help);
-      if (!is_switch) option->type_name(type_text(parameter));
-      option->group(help_group(parameter));
-      if (parameter.name == "tensorboard") options.tensorboard = option->expected(0, 1);
-    }
-  }
-}
-
 }  // namespace
 
 void add_train(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("train", "Train a workload and write its record");
   auto options = std::make_shared<TrainOptions>();
   verb->add_option("workload", options->workload, "see paceline list workloads")->required();
-  add_parameters(*verb, *options);
+  options->parameters.add_to(*verb);
   const std::string input(group_title(Group::input)), state(group_title(Group::checkpoints)),
       output(group_title(Group::output));
   verb->add_option("--data", options->data, "folder of the data set's files")

@@ -9,14 +9,6 @@
 
 namespace CLI {
 class App;
-}
-
-namespace CLI {
-class App;
-}
-
-namespace CLI {
-class App;
 class ParseError;
 }  // namespace CLI
 

@@ -44,14 +44,6 @@ bool has_role(std::string_view name, Role role) {
   return parameter != nullptr && parameter->role == role;
 }
 
-std::string type_text(const Parameter& parameter) {
-  if (!parameter.form.empty()) return std::string(parameter.form);
-  if (parameter.is_file) return "FILE";
-  if (parameter.kind == ValueKind::integer) return "N";
-  if (parameter.kind == ValueKind::real) return "X";
-  return parameter.values.empty() ? "TEXT" : "{" + join(split(parameter.values, '|'), ",") + "}";
-}
-
 bool has_own_place(std::string_view name) {
   return has_role(name, Role::layout) || has_role(name, Role::table) ||
          has_role(name, Role::replication);
@@ -61,14 +53,6 @@ std::string option_name(std::string_view parameter) {
   std::string name = "--" + std::string(parameter);
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
-}
-
-std::string_view describe_default(const Parameter& parameter) {
-  return parameter.otherwise.empty() ? parameter.initial : parameter.otherwise;
-}
-
-std::string default_text(const Parameter& parameter) {
-  return fmt::format("[default: {}]", describe_default(parameter));
 }
 
 const Parameter* find_parameter(std::string_view name) {

@@ -108,6 +108,10 @@ std::string_view describe_default(const Parameter& parameter);  // "8", "the wor
 // "[default: 8]", "[default: the workload's]".
 std::string default_text(const Parameter& parameter);
 std::string type_text(const Parameter& parameter);  // "N", "X", "{a,b}", "FILE", "TEXT"
+// All of them: docs/options.md, and a row each with name, group, values, default, only_for,
+// on_resume and help.
+std::string parameters_markdown();
+Json parameters_json();
 
 // Throws usage if `value` does not fit `name`, with the nearest name or the allowed values. Accepts
 // integers for reals.

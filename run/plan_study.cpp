@@ -16,7 +16,6 @@
 #include "results/expected_runs.h"
 #include "results/machine.h"
 #include "results/names.h"
-#include "run/program_facts.h"
 #include "run/program_run.h"
 #include "run/resolve.h"
 

@@ -1,5 +1,3 @@
-#include "run/program_facts.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "results/step_samples.h"
+#include "run/program_run.h"
 
 namespace paceline {
 

@@ -31,7 +31,6 @@
 #include "results/store.h"
 #include "run/meter_record.h"
 #include "run/outcome_record.h"
-#include "run/program_facts.h"
 #include "run/resolve.h"
 #include "run/world.h"
 
@@ -350,6 +349,17 @@ class ProgramRun {
 };
 
 }  // namespace
+
+ProgramRequest make_program_request(const Point& given, const std::string& definition,
+                                    const std::vector<std::string>& command) {
+  ProgramRequest request;
+  request.parameters = resolve_program(given);
+  const std::string tag = request.parameters.text("program").value_or("");
+  request.program = parse_program(name_of_program(tag), definition);
+  request.layout = make_layout(request.parameters);
+  request.command = command;
+  return request;
+}
 
 int run_program(const ProgramRequest& request) {
   const Environment environment = environment_of_process();

@@ -9,7 +9,9 @@
 #include "engine/comm/checks/config_check.h"
 #include "engine/comm/communicator.h"
 #include "engine/core/error.h"
+#include "engine/core/json.h"
 #include "engine/launch/topology.h"
+#include "engine/plan/plan.h"
 #include "engine/train/outcome.h"
 #include "results/parameters.h"
 #include "workloads/workload.h"
@@ -86,5 +88,25 @@ bool check_rank_cards(const std::vector<RankCard>& cards, bool oversubscribe);
 // batch_per_replica, precision, optimizer and variant of `parameters`, or the workload's defaults.
 // Excludes the libraries' scratch. Throws usage if the device is not built.
 MemoryUse planned_memory(const Workload& workload, const Point& parameters);
+
+// Describes a workload: its layers, and what a replica takes in memory.
+
+struct DescriptionRequest {
+  std::string workload, variant, precision = "fp32";
+  int batch = 0;  // of a replica; 0: the workload's
+};
+
+struct WorkloadDescription {
+  Workload workload;
+  Plan layers;       // each of its own; devices fuse some
+  MemoryUse memory;  // of planned_memory()
+  std::string precision;
+
+  std::string text(std::size_t width) const;  // in lines of at most so many columns
+  Json json() const;
+};
+
+// Throws usage: the workload or variant is unknown.
+WorkloadDescription describe_workload(const DescriptionRequest& request);
 
 }  // namespace paceline

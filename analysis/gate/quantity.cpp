@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/study/quality.h"
+#include "analysis/study/comparison.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 

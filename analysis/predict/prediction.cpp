@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "analysis/predict/replay.h"
+#include "analysis/study/comparison.h"
 #include "analysis/study/labels.h"
-#include "analysis/study/quality.h"
 #include "analysis/study/scaling_series.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"

@@ -1,5 +1,3 @@
-#include "analysis/study/quality.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "analysis/statistics/statistics.h"
+#include "analysis/study/comparison.h"
 
 namespace paceline {
 

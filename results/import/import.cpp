@@ -300,4 +300,37 @@ void check_format(const ImportFormat& format, const ForeignFile& file) {
               "see docs/import.md for what each format looks like");
 }
 
+bool ImportedFile::is_warning(const std::string& note) {
+  return note.starts_with("warning: ");
+}
+
+std::string ImportedFile::text(bool dry_run) const {
+  const auto added = static_cast<std::size_t>(
+      std::ranges::count_if(records, [](const ImportedRecord& record) { return record.is_new; }));
+  const std::size_t known = records.size() - added;
+  std::string text = name + ": ";
+  if (added > 0) {
+    text += fmt::format("{} {} from {}", counted(added, "record"),
+                        dry_run ? "would be imported" : "imported", tool);
+  }
+  if (known > 0) {
+    text += fmt::format("{}{} imported before, skipped", added > 0 ? "; " : "",
+                        counted(known, "record"));
+  }
+  text += "\n";
+  for (const std::string& note : notes) {
+    if (!is_warning(note)) text += "  " + note + "\n";
+  }
+  return text;
+}
+
+Json ImportedFile::json() const {
+  Json rows = Json::array();
+  for (const ImportedRecord& record : records) {
+    rows.push_back(
+        {{"record", record.file.string()}, {"line", record.line}, {"new", record.is_new}});
+  }
+  return {{"file", name}, {"tool", tool}, {"records", rows}, {"notes", notes}};
+}
+
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/json.h"
 #include "results/store.h"
 
 namespace paceline {
@@ -30,6 +31,11 @@ struct ImportedFile {
   std::string name, tool;
   std::vector<ImportedRecord> records;
   std::vector<std::string> notes;  // what was left out
+
+  static bool is_warning(const std::string& note);
+  // "links.txt: 8 records imported from nccl-tests", and its notes except warnings.
+  std::string text(bool dry_run) const;
+  Json json() const;
 };
 
 // Reads and checks all files, and only then writes. Every record carries what it came from: tool,

@@ -103,6 +103,15 @@ std::vector<FoundCheckpoint> find_checkpoints(const fs::path& run) {
   return checkpoints_in(run / kCheckpoints);
 }
 
+std::vector<fs::path> named_checkpoints(const fs::path& path) {
+  if (fs::exists(path / kManifestFile)) return {path};
+  std::vector<fs::path> folders;
+  for (const FoundCheckpoint& one : find_checkpoints(path)) folders.push_back(one.folder);
+  if (!folders.empty()) return folders;
+  throw Error(ErrorKind::input, "there is no checkpoint", path.string(),
+              "name the folder of a checkpoint, or of a run that has checkpoints");
+}
+
 fs::path find_resumed(const std::string& text, const fs::path& run,
                       std::vector<std::string>& skipped) {
   const fs::path given = text;

@@ -27,6 +27,9 @@ struct FoundCheckpoint {
 // manifest is sorted by its name.
 std::vector<FoundCheckpoint> find_checkpoints(const std::filesystem::path& run);
 
+// A checkpoint itself, or all of a run. Throws input if there is none.
+std::vector<std::filesystem::path> named_checkpoints(const std::filesystem::path& path);
+
 // The checkpoint for --resume, except "latest": a checkpoint, a run's folder, its folder of
 // checkpoints, or the name of another job's run folder next to `run`. Returns the newest one with
 // correct checksums, and adds a line to `skipped` for each newer one. Throws input if there is

@@ -150,6 +150,33 @@ std::string CheckpointManifest::json() const {
   return json_text(json, 2) + "\n";
 }
 
+std::size_t CheckpointManifest::bytes() const {
+  std::size_t bytes = 0;
+  for (const CheckpointFile& file : files) bytes += file.bytes;
+  return bytes;
+}
+
+std::string CheckpointManifest::text() const {
+  std::string text = fmt::format(
+      "  {} after {}, {}{}; {}, global batch {}, {}, {}\n", workload,
+      counted(progress.step, "step"), counted(progress.epoch, "epoch"),
+      progress.position_in_epoch > 0 ? " and " + counted(progress.position_in_epoch, "sample") : "",
+      counted(ranks, "rank"), global_batch, optimizer, real);
+  if (!progress.epochs.empty()) {
+    const EpochFacts& last = progress.epochs.back();
+    text += fmt::format("  training loss {:.4f}{}\n", last.train_loss.value_or(std::nan("")),
+                        last.test_accuracy
+                            ? fmt::format(", test accuracy {:.2f} %", 100 * *last.test_accuracy)
+                            : "");
+  }
+  for (const CheckpointFile& file : files) {
+    text += fmt::format("  {:<26} {:>10}  xxh3 {}\n", file.name,
+                        format_bytes(static_cast<double>(file.bytes)), file.hash);
+  }
+  return text + fmt::format("  written {} by build {}\n", created_at,
+                            run.contains("build") ? run.at("build") : "unknown");
+}
+
 CheckpointManifest parse_manifest(std::string_view text, const std::string& where) {
   const JsonDocument document(where, text);
   const Field root(document.value(), "", where);

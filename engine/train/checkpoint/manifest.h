@@ -46,6 +46,8 @@ struct CheckpointManifest {
   std::vector<CheckpointFile> files;
 
   std::string json() const;
+  std::string text() const;   // progress, model, files and origin, a line each
+  std::size_t bytes() const;  // of all files
 };
 
 // Checks every value. Throws input naming `where` and the key, with a hint for newer versions.

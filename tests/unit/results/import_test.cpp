@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
 #include "results/import/formats.h"
@@ -503,6 +504,23 @@ TEST_F(Importing, LongLines) {
   EXPECT_TRUE(has(refusal("mlperf", ":::MLLOG " + std::string(10 << 20, '[')), "not JSON"));
   EXPECT_TRUE(has(refusal("horovod-timeline", "[{\"NEGOTIATE_\": " + std::string(10 << 20, '{')),
                   "no finished all-reduce"));
+}
+
+TEST_F(Importing, AFilesLineCountsNewAndKnownRecords) {
+  ImportedFile file{"links.txt",
+                    "nccl-tests",
+                    {{"a.json", 3, true}, {"b.json", 4, false}},
+                    {"1 row is left out", "warning: #wrong"}};
+  EXPECT_EQ(file.text(false),
+            "links.txt: 1 record imported from nccl-tests; 1 record imported before, skipped\n"
+            "  1 row is left out\n");
+  file.records.pop_back();
+  EXPECT_EQ(file.text(true),
+            "links.txt: 1 record would be imported from nccl-tests\n  1 row is left out\n");
+  const Json json = file.json();
+  EXPECT_EQ(json["records"][0]["line"], 3);
+  EXPECT_EQ(json["records"][0]["new"], true);
+  EXPECT_EQ(json["notes"].size(), 2U);
 }
 
 }  // namespace

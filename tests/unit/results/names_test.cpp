@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/core/error.h"
 #include "results/parameters.h"
 
@@ -117,6 +119,26 @@ TEST(Names, SeveralTasksOfANodeHaveSeveralReplicasEach) {
   EXPECT_EQ(refusal("null", 4, 2, 2),
             "s.json:3: backend null sums within one task, and these are 2 on 2 nodes; use one "
             "task, or another backend (paceline list backends)");
+}
+
+TEST(ParameterText, EachRowSaysItsFormAndWhatItNeeds) {
+  const Json rows = parameters_json();
+  ASSERT_EQ(rows.size(), parameters().size());
+  const auto row = [&](const std::string& name) {
+    for (const Json& one : rows) {
+      if (one["name"] == name) return one;
+    }
+    return Json();
+  };
+  EXPECT_EQ(row("gpus")["values"], "whole number from 1");
+  EXPECT_EQ(row("overlap")["values"], "true, false");
+  EXPECT_EQ(row("decay_factor")["only_for"], "with `schedule` step or plateau");
+  EXPECT_EQ(row("seed")["default"], std::string(find_parameter("seed")->initial));
+  const std::string page = parameters_markdown();
+  for (const Parameter& parameter : parameters()) {
+    EXPECT_NE(page.find("| `" + std::string(parameter.name) + "` |"), std::string::npos)
+        << parameter.name;
+  }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "engine/core/error.h"
 #include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event.pb.h"
-#include "run/program_facts.h"
 #include "run/program_run.h"
 #include "tests/unit/results/sample_record.h"
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "results/names.h"
 #include "run/training_run.h"
 #include "tests/support/expect_error.h"
@@ -124,6 +127,33 @@ TEST(Resolve, ThePlaceAloneHasNoTraining) {
   EXPECT_EQ(p.text("precision"), "fp32");
   EXPECT_FALSE(p.find("optimizer"));
   EXPECT_EQ(make_place_config(p).layout.gpus, 2);
+}
+
+TEST(Describe, CountsParametersAndMemoryOfAReplica) {
+  const WorkloadDescription fp32 = describe_workload({"mnist-mlp", "", "fp32", 32});
+  const Json json = fp32.json();
+  EXPECT_EQ(json["parameters"], 784 * 512 + 512 + 512 * 10 + 10);
+  EXPECT_EQ(json["gradient_bytes"], 4 * 407050);
+  EXPECT_EQ(json["batch_per_replica"], 32);
+  EXPECT_EQ(json["memory_bytes"]["gradients"], fp32.memory.gradients);
+  std::int64_t of_layers = 0;
+  for (const Json& layer : json["layers"]) of_layers += layer["parameters"].get<std::int64_t>();
+  EXPECT_EQ(of_layers, 407050);
+  EXPECT_NE(fp32.text(100).find("407050 (1.63 MB"), std::string::npos) << fp32.text(100);
+  EXPECT_GT(fp32.memory.activations,
+            describe_workload({"mnist-mlp", "", "fp32", 16}).memory.activations);
+  EXPECT_GT(fp32.memory.activations,
+            describe_workload({"mnist-mlp", "", "bf16", 32}).memory.activations);
+  expect_error(ErrorKind::usage, {"mnist-mlb", "mnist-mlp"}, [] {
+    describe_workload({"mnist-mlb", "", "fp32", 32});
+  });
+}
+
+TEST(Describe, LinesHaveTheWidth) {
+  const std::string text = describe_workload({"mnist-mlp", "", "fp32", 0}).text(80);
+  const std::string defaults = text.substr(text.find("\ndefaults ") + 1);
+  std::istringstream lines(defaults);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 }  // namespace

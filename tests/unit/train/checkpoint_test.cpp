@@ -291,5 +291,27 @@ TEST_F(CheckpointFiles, AFullFileSystemLeavesWhatWasThere) {
   EXPECT_EQ(entries, 2U);  // it and the lock
 }
 
+TEST_F(CheckpointFiles, ManifestsAreShownInLines) {
+  const CheckpointManifest manifest = read_manifest(write(3, 417, 64));
+  const std::string text = manifest.text();
+  EXPECT_TRUE(text.starts_with(
+      "  w after 417 steps, 3 epochs and 64 samples; 2 ranks, global batch 64, adam, f32\n"
+      "  training loss 0.5000, test accuracy 75.00 %\n"))
+      << text;
+  EXPECT_NE(text.find("  parameters.safetensors "), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("  written 2026-11-21T00:00:00Z by build unknown\n")) << text;
+  std::size_t bytes = 0;
+  for (const CheckpointFile& file : manifest.files) bytes += file.bytes;
+  EXPECT_EQ(manifest.bytes(), bytes);
+}
+
+TEST_F(CheckpointFiles, AreNamedByTheirFolderOrTheirRuns) {
+  const fs::path first = write(1, 4), second = write(2, 8);
+  EXPECT_EQ(named_checkpoints(first), std::vector{first});
+  EXPECT_EQ(named_checkpoints(run()), (std::vector{first, second}));
+  expect_error(ErrorKind::input, {"there is no checkpoint", "nowhere"},
+               [&] { named_checkpoints(run() / "nowhere"); });
+}
+
 }  // namespace
 }  // namespace paceline

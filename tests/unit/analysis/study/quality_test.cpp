@@ -1,6 +1,4 @@
 // A speed-up counts where the network is as good as the base's.
-#include "analysis/study/quality.h"
-
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -8,6 +6,7 @@
 #include "analysis/explain/explain.h"
 #include "analysis/findings/best.h"
 #include "analysis/report.h"
+#include "analysis/study/comparison.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {

@@ -1,3 +1,4 @@
+// Options of runs: every parameter, and how long ranks wait for each other.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,8 @@
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/parameters.h"
+#include "run/checkpoints.h"
 
 namespace paceline {
 
@@ -28,7 +31,49 @@ std::optional<double> parse_seconds(const std::string& option, const char* name,
               by_option ? name : variable, "give seconds, more than 0 and at most 30 days");
 }
 
+std::string help_group(const Parameter& parameter) {
+  const std::string_view title = group_title(parameter.group);
+  switch (parameter.shown) {
+    case Shown::first:
+      return kMostUsed;
+    case Shown::often:
+      return std::string(title);
+    case Shown::rarely:
+      break;
+  }
+  return rarely_used(title);
+}
+
 }  // namespace
+
+void ParameterTexts::add_to(CLI::App& verb) {
+  for (const Group group : groups()) {
+    for (const Parameter& parameter : parameters()) {
+      if (parameter.group != group) continue;
+      std::string& text = texts_[std::string(parameter.name)];
+      const std::string name = option_name(parameter.name);
+      const std::string help = fmt::format("{} {}", parameter.help, default_text(parameter));
+      const bool is_switch = parameter.kind == ValueKind::boolean;
+      const std::string both = name + "{true},--no-" + name.substr(2) + "{false}";
+      CLI::Option* option =
+          is_switch ? verb.add_flag(both, text, help) : verb.add_option(name, text, help);
+      if (!is_switch) option->type_name(type_text(parameter));
+      option->group(help_group(parameter));
+      if (parameter.name == "tensorboard") tensorboard_ = option->expected(0, 1);
+    }
+  }
+}
+
+Point ParameterTexts::parse() const {
+  Point point;
+  for (const auto& [name, text] : texts_) {
+    if (!text.empty()) point.set(name, parsed_value(name, text, option_name(name)));
+  }
+  if (tensorboard_->count() > 0 && !point.find("tensorboard")) {
+    point.set("tensorboard", std::string(kEventFolder));
+  }
+  return point;
+}
 
 void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start) {
   const std::string group = start ? rarely_used("Deadlines") : "Deadlines";

@@ -1,0 +1,121 @@
+// What help, lists and docs/options.md say of a parameter.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "results/parameters.h"
+
+namespace paceline {
+
+std::string type_text(const Parameter& parameter) {
+  if (!parameter.form.empty()) return std::string(parameter.form);
+  if (parameter.is_file) return "FILE";
+  if (parameter.kind == ValueKind::integer) return "N";
+  if (parameter.kind == ValueKind::real) return "X";
+  return parameter.values.empty() ? "TEXT" : "{" + join(split(parameter.values, '|'), ",") + "}";
+}
+
+std::string_view describe_default(const Parameter& parameter) {
+  return parameter.otherwise.empty() ? parameter.initial : parameter.otherwise;
+}
+
+std::string default_text(const Parameter& parameter) {
+  return fmt::format("[default: {}]", describe_default(parameter));
+}
+
+namespace {
+
+std::string resume_text(OnResume on_resume) {
+  switch (on_resume) {
+    case OnResume::must_match:
+      return "must match";
+    case OnResume::announced:
+      return "announced";
+    case OnResume::free:
+      break;
+  }
+  return "free";
+}
+
+std::string condition_text(const Parameter& parameter) {
+  switch (parameter.need) {
+    case Requirement::gpu:
+      return "GPUs";
+    case Requirement::batch_norm:
+      return "networks with batch_norm";
+    case Requirement::encoded_images:
+      return "encoded images";
+    case Requirement::own_program:
+      return "workload `command`";
+    case Requirement::nothing:
+      break;
+  }
+  if (parameter.with.parameter.empty()) return "";
+  if (parameter.with.values.empty()) return fmt::format("with `{}`", parameter.with.parameter);
+  return fmt::format("with `{}` {}", parameter.with.parameter,
+                     join(split(parameter.with.values, '|'), " or "));
+}
+
+std::string form_text(const Parameter& parameter) {
+  if (parameter.kind == ValueKind::boolean) return "true, false";
+  if (parameter.values.find('|') != std::string_view::npos) {
+    return join(split(parameter.values, '|'), ", ");
+  }
+  const auto dots = parameter.values.find("..");
+  if (dots == std::string_view::npos) return parameter.is_file ? "file" : "text";
+  const std::string kind = parameter.kind == ValueKind::integer ? "whole number" : "number";
+  const std::string low(parameter.values.substr(0, dots)), high(parameter.values.substr(dots + 2));
+  return high.empty() ? fmt::format("{} from {}", kind, low)
+                      : fmt::format("{} from {} to {}", kind, low, high);
+}
+
+}  // namespace
+
+std::string parameters_markdown() {
+  std::vector<std::string> no_axes;
+  for (const Parameter& parameter : parameters()) {
+    if (!parameter.identity()) no_axes.push_back(fmt::format("`{}`", parameter.name));
+  }
+  std::string page = fmt::format(
+      "# Options\n\n"
+      "Every parameter of a run. It is an option of `paceline train` (`--batch-per-replica 64`, "
+      "`--no-overlap`), an axis or a fixed value of a\n[spec](../sweeps/README.md) "
+      "(`\"batch_per_replica\": [32, 64]`), and where rows differ in it a column of reports. *On "
+      "resume* says what another "
+      "value means for a run\nthat starts from a checkpoint: it must match, is announced, or is "
+      "free. No axes are {}:\nthey change nothing that is measured. `paceline list parameters "
+      "--markdown` writes this page.\n",
+      join(no_axes, ", "));
+  for (const Group group : groups()) {
+    page += fmt::format("\n## {}\n\n", group_title(group));
+    page +=
+        "| parameter | values | default | only for | on resume | |\n"
+        "| --- | --- | --- | --- | --- | --- |\n";
+    for (const Parameter& parameter : parameters()) {
+      if (parameter.group != group) continue;
+      page +=
+          fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", parameter.name, form_text(parameter),
+                      describe_default(parameter), condition_text(parameter),
+                      resume_text(parameter.on_resume), parameter.help);
+    }
+  }
+  return page;
+}
+
+Json parameters_json() {
+  Json rows = Json::array();
+  for (const Parameter& parameter : parameters()) {
+    rows.push_back({{"name", parameter.name},
+                    {"group", group_title(parameter.group)},
+                    {"values", form_text(parameter)},
+                    {"default", describe_default(parameter)},
+                    {"only_for", condition_text(parameter)},
+                    {"on_resume", resume_text(parameter.on_resume)},
+                    {"help", parameter.help}});
+  }
+  return rows;
+}
+
+}  // namespace paceline
