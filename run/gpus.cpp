@@ -12,9 +12,11 @@
 
 namespace paceline {
 
-bool may_share_gpus(const std::string& backend) {
+bool may_share_gpus(const std::string& backend, const Environment& environment) {
   const BackendStack stack = split_stack(backend);
-  return !find_name("backend", stack.between).gpu_each && stack.inside.empty();
+  if (!stack.inside.empty()) return false;
+  const Name between = find_name("backend", stack.between);
+  return !between.gpu_each || (between.tasks == "replica" && is_nccl_sharing_enabled(environment));
 }
 
 std::unique_ptr<GpuDriver> load_driver(const std::string& device) {
@@ -62,8 +64,10 @@ ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend,
     throw Error(ErrorKind::usage, fmt::format("device {} needs a GPU: {}", device, why), "",
                 "run it where nvidia-smi shows one, or give --device cpu");
   }
-  replicas_.gpus = choose_gpus(visible, process, replicas, environment_of_process(),
-                               may_share_gpus(backend) ? GpuSharing::allowed : GpuSharing::refused);
+  const Environment environment = environment_of_process();
+  const bool may_share = may_share_gpus(backend, environment);
+  replicas_.gpus = choose_gpus(visible, process, replicas, environment,
+                               may_share ? GpuSharing::allowed : GpuSharing::refused);
   replicas_.select = [driver = driver_, gpus = replicas_.gpus](int replica) {
     driver->select(gpus.at(static_cast<std::size_t>(replica)).index);
   };

@@ -16,8 +16,8 @@ namespace paceline {
 // Null if the device is not a GPU device.
 std::unique_ptr<GpuDriver> load_driver(const std::string& device);
 bool is_gpu_device(const std::string& device);
-// Its replicas may share a GPU, because it reduces on the host.
-bool may_share_gpus(const std::string& backend);
+// Its replicas may share a GPU, because it reduces on the host, or the user lets NCCL's ranks.
+bool may_share_gpus(const std::string& backend, const Environment& environment);
 std::string first_gpu_device();  // the first one built; empty: none
 
 // The file with measured algorithm choices: gpu-choices.json in $XDG_CACHE_HOME/paceline or

@@ -152,7 +152,10 @@ std::string reason_without_gpus(const std::string& device, const std::string& ba
   }
   const Seen& here = found->second;
   if (here.gpus == 0) return fmt::format("device {} needs a GPU: {}", device, here.why);
-  if (may_share_gpus(backend) || static_cast<std::size_t>(replicas) <= here.gpus) return "";
+  if (static_cast<std::size_t>(replicas) <= here.gpus ||
+      may_share_gpus(backend, environment_of_process())) {
+    return "";
+  }
   return fmt::format("{} replicas on {}", replicas, counted(here.gpus, "GPU"));
 }
 

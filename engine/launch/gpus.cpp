@@ -59,11 +59,14 @@ GpuCard describe_card(const Gpu& gpu, const std::string& host) {
   GpuCard card;
   copy_text(host, card.host);
   copy_text(canonical_pci(gpu.pci), card.pci);
-  copy_text(gpu.uuid, card.uuid);
+  // CUDA names a slice "NVIDIA H200 MIG 1g.18gb", and gives its UUID without the prefix.
+  const bool slice = gpu.name.find(" MIG ") != std::string::npos && gpu.uuid.starts_with("GPU-");
+  copy_text(slice ? "MIG-" + gpu.uuid.substr(4) : gpu.uuid, card.uuid);
   return card;
 }
 
-void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment) {
+void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment,
+                    const std::string& cure) {
   std::map<std::pair<std::string, std::string>, std::size_t> first;
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     const std::string host = cards[rank].host.data(), pci = cards[rank].pci.data();
@@ -75,8 +78,13 @@ void check_distinct(const std::vector<GpuCard>& cards, const Environment& enviro
         cards.begin(), cards.end(), [&](const GpuCard& card) { return host == card.host.data(); });
     throw Error(ErrorKind::usage,
                 fmt::format("ranks {} and {} have the same GPU {}", it->second, rank, pci),
-                fmt::format("host {}", host), suggest_gpus(environment, static_cast<int>(on_host)));
+                fmt::format("host {}", host),
+                cure.empty() ? suggest_gpus(environment, static_cast<int>(on_host)) : cure);
   }
+}
+
+bool is_nccl_sharing_enabled(const Environment& environment) {
+  return environment_value(environment, "NCCL_MULTI_RANK_GPU_ENABLE") == "1";
 }
 
 std::string canonical_pci(std::string_view text) {

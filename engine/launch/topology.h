@@ -103,7 +103,8 @@ struct Gpu {
   std::string name;  // "NVIDIA H200"
 };
 
-// Whether several replicas may use one GPU: possible through host memory, never through NCCL.
+// Whether several replicas may use one GPU: possible through host memory, and through NCCL if the
+// user enables it.
 enum class GpuSharing { refused, allowed };
 
 // The GPUs of this task's `replicas`: all visible ones if there are exactly that many, else its
@@ -122,8 +123,13 @@ struct GpuCard {
 };
 GpuCard describe_card(const Gpu& gpu, const std::string& host);
 
-// `cards` in rank order. Throws usage naming ranks and GPU if two ranks have the same one.
-void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment);
+// `cards` in rank order. Throws usage naming ranks and GPU if two ranks have the same one, with
+// `cure`, or else one that `environment` suggests.
+void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment,
+                    const std::string& cure = "");
+
+// NCCL_MULTI_RANK_GPU_ENABLE=1 lets ranks of several processes share a GPU.
+bool is_nccl_sharing_enabled(const Environment& environment);
 
 // Normalizes PCI ids of CUDA, NVML and the kernel: "00000000:1B:00.0" becomes "0000:1b:00.0".
 std::string canonical_pci(std::string_view text);
