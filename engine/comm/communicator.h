@@ -69,6 +69,9 @@ class Communicator {
   // Whether all_reduce accepts memory of this kind. If not, staged/ wraps the backend.
   virtual bool reduces(MemoryKind kind) const { return kind != MemoryKind::device; }
 
+  // Whether all_reduce may be captured in a graph. Equal on all ranks.
+  virtual bool can_sum_in_graphs() const { return true; }
+
   // Queues on `lane` the sum over ranks of `count` elements at `data`, in place. Every rank gets
   // the same bits. `label` (a literal) names the sum in errors: "bucket 3".
   virtual void all_reduce(void* data, std::size_t count, DType type, Lane& lane,

@@ -241,6 +241,7 @@ void Trainer::step(const Batch& batch) {
   if (setup_.device->memory_kind() == MemoryKind::device) {
     launch.emplace(communicator_, "the launch of a step");
   }
+  if (!communicator_.can_sum_in_graphs()) return queue();
   std::function<void()> undo_bookkeeping;
   if (communicator_.size() == 1) {
     undo_bookkeeping = [this, ended = clock_->ended()] { clock_->take_back(ended); };

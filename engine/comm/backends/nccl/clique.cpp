@@ -62,7 +62,8 @@ void block_signals() {
 }  // namespace
 
 NcclGroup::NcclGroup(Setup setup)
-    : warnings_(std::move(setup.warnings)),
+    : quirks_(std::move(setup.quirks)),
+      warnings_(std::move(setup.warnings)),
       library_(std::move(setup.library)),
       membership_(std::move(setup.membership)),
       gpus_(*membership_.gpus),
@@ -97,7 +98,7 @@ NcclGroup::~NcclGroup() {
 
 void NcclGroup::join(const Setup& setup) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = setup.blocking ? 1 : 0;
+  config.blocking = setup.blocking || quirks_.blocking ? 1 : 0;
   library_->group_start();
   ncclResult_t result = ncclSuccess;
   for (std::size_t i = 0; i < members_.size() && !is_error(result); ++i) {
@@ -175,7 +176,7 @@ Memory NcclGroup::allocate(int replica, std::size_t bytes) {
   ncclResult_t result = ncclSuccess;
   try {
     gpus_.clear(data, bytes);
-    {
+    if (!quirks_.no_registration) {
       const std::lock_guard lock(member.mutex);
       if (member.comm == nullptr) throw_why();
       result = library_->register_buffer(member.comm, data, bytes, &handle);

@@ -22,6 +22,7 @@
 
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/nccl/library.h"
+#include "engine/comm/backends/nccl/quirks.h"
 #include "engine/core/error.h"
 
 namespace paceline::nccl {
@@ -37,6 +38,7 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
     std::function<void()> check_others;
     // What NCCL warned of lately, for errors. May be empty.
     std::function<std::string()> warnings = {};
+    Quirks quirks = {};
   };
   // Joins. Collective over all tasks. Throws stall past the deadline, with a cure.
   explicit NcclGroup(Setup setup);
@@ -46,8 +48,10 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   int size() const { return size_; }
+  const Quirks& quirks() const { return quirks_; }
 
-  // Zeroed memory from NCCL, registered for zero-copy sums. It keeps this object alive.
+  // Zeroed memory from NCCL, registered for zero-copy sums where the version can. It keeps this
+  // object alive.
   Memory allocate(int replica, std::size_t bytes);
   // Queues the sum on `stream` (cudaStream_t).
   void all_reduce(int replica, void* data, std::size_t count, DType type, void* stream,
@@ -94,6 +98,7 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   Error make_error(const Member& member, ncclResult_t result, std::string_view label) const;
   Member& member_at(int replica) { return *members_[static_cast<std::size_t>(replica)]; }
 
+  Quirks quirks_;
   std::function<std::string()> warnings_;
   std::shared_ptr<const Library> library_;
   Membership membership_;

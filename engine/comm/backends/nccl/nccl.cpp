@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,7 @@ class NcclCommunicator final : public Communicator, private Supervision {
   int size() const override { return control_->size(); }
   Memory allocate(std::size_t bytes) override { return group_->allocate(replica_, bytes); }
   bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
+  bool can_sum_in_graphs() const override { return !group_->quirks().no_sums_in_graphs; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
   Supervision& supervision() override { return *this; }
@@ -96,6 +99,28 @@ bool asked_to_block() {
   return asked != environment.end() && asked->second == "1";
 }
 
+// NCCL refuses such cards too, later and in fewer words.
+void check_cards(const std::vector<GpuCard>& cards, const nccl::Library& library, bool one_each) {
+  const Environment environment = environment_of_process();
+  const nccl::Quirks quirks = nccl::find_quirks(library.version);
+  const bool shares = one_each && is_nccl_sharing_enabled(environment);
+  if (!shares || quirks.no_shared_cards) {
+    check_distinct(cards, environment,
+                   shares ? fmt::format("ranks share a card from NCCL 2.30.3 on, and this is {}",
+                                        library.version_text())
+                          : "");
+  }
+  if (!quirks.no_mig_slices) return;
+  std::vector<GpuCard> seen = cards;  // as this version tells them apart
+  for (GpuCard& card : seen) {
+    if (std::string_view(card.uuid.data()).starts_with("MIG-")) card.uuid = {};
+  }
+  check_distinct(seen, environment,
+                 fmt::format("MIG slices of a GPU are the same to {}: use NCCL 2.30 or newer, a "
+                             "GPU for each rank, or backend ring, mpi or gloo",
+                             library.version_text()));
+}
+
 std::size_t count_hosts(const std::vector<GpuCard>& cards) {
   std::set<std::string> hosts;
   for (const GpuCard& card : cards) hosts.insert(card.host.data());
@@ -121,12 +146,13 @@ class NcclBackend final : public Backend {
   bool needs_gpus() const override { return true; }
   Support serves(const Membership& membership) const override {
     try {
-      const auto library = nccl::open_library();
+      library_ = nccl::open_library();
+      quirks_ = nccl::find_quirks(library_->version);
       if (membership.gpus != nullptr) return Support::yes();
       return Support::no(
           fmt::format("{} reduces only in GPU memory, and these replicas have no GPUs: use "
                       "--device cuda, or backend ring, mpi, gloo or mirrored",
-                      library->version_text()));
+                      library_->version_text()));
     } catch (const Error& error) {
       return Support::no(error.what());
     }
@@ -134,9 +160,12 @@ class NcclBackend final : public Backend {
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     library_ = nccl::open_library();
+    const ProcessRank& process = membership.process;
+    quirks_ = nccl::find_quirks(library_->version, {membership.replicas_here > 1,
+                                                    process.local_size < process.size, false});
     const auto tasks = connect_tasks(membership);
     const std::vector<GpuCard> cards = gather_cards(membership, tasks.get());
-    check_distinct(cards, environment_of_process());
+    check_cards(cards, *library_, membership.replicas_here == 1);
     gpus_ = cards.size();
     hosts_ = count_hosts(cards);
 
@@ -144,12 +173,16 @@ class NcclBackend final : public Backend {
     if (gpus_ == 1) return control;
     for (const GpuCard& card : cards) hosts_of_ranks_.emplace_back(card.host.data());
     log_ = std::make_shared<nccl::DebugLog>(environment_of_process());
+    if (quirks_.no_graph_registration) setenv("NCCL_GRAPH_REGISTER", "0", 0);
+    if (quirks_.no_sums_in_graphs) {
+      log::warning("{}: {}", library_->version_text(), quirks_.text);
+    }
     const auto nccl_group = std::make_shared<NcclGroup>(
         NcclGroup::Setup{library_, membership, share_id(membership, tasks.get()), asked_to_block(),
                          [tasks] {
                            if (tasks) tasks->check_connections();
                          },
-                         [log = log_] { return log->warnings(); }});
+                         [log = log_] { return log->warnings(); }, quirks_});
     log_->take();
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (auto& replica : control) {
@@ -164,7 +197,8 @@ class NcclBackend final : public Backend {
   std::string description() const override {
     if (!library_) return "NCCL";
     const std::string what = fmt::format("{} ({})", library_->version_text(), library_->path);
-    if (!log_) return what;
+    const std::string quirks = quirks_.text.empty() ? "" : "; " + quirks_.text;
+    if (!log_) return what + quirks;
     if (const std::string detour = log_->detour(hosts_of_ranks_); !detour.empty() && !reported_) {
       reported_ = true;
       log::warning(
@@ -172,8 +206,8 @@ class NcclBackend final : public Backend {
           "task see all GPUs of its node (--gres=gpu:N --gpu-bind=none), unless the cards cannot",
           detour);
     }
-    return fmt::format("{}, {} GPUs of {}, {}", what, gpus_, counted(hosts_, "node"),
-                       log_->transports());
+    return fmt::format("{}, {} GPUs of {}, {}{}", what, gpus_, counted(hosts_, "node"),
+                       log_->transports(), quirks);
   }
 
  private:
@@ -193,7 +227,8 @@ class NcclBackend final : public Backend {
     return id;
   }
 
-  std::shared_ptr<const nccl::Library> library_;
+  mutable std::shared_ptr<const nccl::Library> library_;  // by serves(), or connect()
+  mutable nccl::Quirks quirks_;                           // those that matter here, once connected
   std::shared_ptr<nccl::DebugLog> log_;
   std::vector<std::string> hosts_of_ranks_;
   mutable bool reported_ = false;  // of a detour
