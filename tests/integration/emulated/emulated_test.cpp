@@ -78,6 +78,43 @@ TEST_F(EmulatedProgram, TooFewGpusAreRefused) {
   unsetenv("PACELINE_EMULATED_GPUS");
 }
 
+TEST_F(EmulatedProgram, RanksOfNcclShareAGpuFromTheVersionThatCan) {
+  const std::string run = run_ + "--gpus 3 --steps 8 --backend ";
+  const auto is_refused = [&](const std::string& backend, const std::vector<std::string>& parts) {
+    const Ran ran = paceline(run + backend);
+    EXPECT_EQ(ran.code, 64);
+    for (const std::string& part : parts) EXPECT_TRUE(contains(ran.err, part)) << ran.err;
+  };
+  ASSERT_EQ(paceline(run + "nccl --record three.json").code, 0);
+  setenv("PACELINE_EMULATED_GPUS", "2", 1);
+  is_refused("nccl", {"3 GPUs", "2 are visible"});
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+  setenv("FAKE_NCCL_VERSION", "23003", 1);
+  EXPECT_EQ(paceline(run + "nccl --record two.json").code, 0);
+  EXPECT_EQ(checksum("two.json"), checksum("three.json"));
+  is_refused("mirrored/nccl", {"3 GPUs", "2 are visible"});  // threads
+  setenv("FAKE_NCCL_VERSION", "23002", 1);
+  is_refused("nccl", {"ranks 0 and 2 have the same GPU 0000:00:00.0",
+                      "ranks share a card from NCCL 2.30.3 on, and this is NCCL 2.30.2"});
+  for (const char* name :
+       {"PACELINE_EMULATED_GPUS", "NCCL_MULTI_RANK_GPU_ENABLE", "FAKE_NCCL_VERSION"}) {
+    unsetenv(name);
+  }
+}
+
+TEST_F(EmulatedProgram, OldVersionsOfNcclAreUsedWithoutWhatTheyGetWrong) {
+  const std::string run = run_ + "--gpus 2 --backend nccl --steps 8 --record ";
+  ASSERT_EQ(paceline(run + "new.json").code, 0);
+  for (const std::string version : {"22402", "22605", "22702"}) {
+    setenv("FAKE_NCCL_VERSION", version.c_str(), 1);
+    ASSERT_EQ(paceline(run + version + ".json").code, 0);
+    EXPECT_EQ(checksum(version + ".json"), checksum("new.json"));
+    const auto used = record(version + ".json")["provenance"]["backend_used"].get<std::string>();
+    EXPECT_TRUE(contains(used, "sums are queued between graphs")) << used;
+  }
+  unsetenv("FAKE_NCCL_VERSION");
+}
+
 TEST_F(EmulatedProgram, AResumedRunIsTheUninterruptedOne) {
   const std::string run = run_ + "--gpus 2 --backend nccl --optimizer adam ";
   ASSERT_EQ(paceline(run + "--steps 12 --record whole.json").code, 0);

@@ -45,7 +45,10 @@ class EmulatedNccl : public testing::Test {
     setenv("PACELINE_CUDA_LIBS", FAKE_NCCL, 1);
     setenv("FAKE_NCCL_FOLDER", scratch_.path().c_str(), 1);
   }
-  void TearDown() override { unsetenv("FAKE_NCCL_FAIL"); }
+  void TearDown() override {
+    unsetenv("FAKE_NCCL_FAIL");
+    unsetenv("FAKE_NCCL_VERSION");
+  }
   std::string misuse() const {
     std::ifstream file(scratch_.path() / "misuse");
     return {std::istreambuf_iterator<char>(file), {}};
@@ -127,6 +130,31 @@ TEST_F(EmulatedNccl, SumsWithinAStepsGraph) {
     EXPECT_EQ(rank.steps.size(), 18U);
     EXPECT_GT(rank.communication_busy, 0);
   }
+}
+
+TEST_F(EmulatedNccl, SumsBetweenGraphsBelowTheVersionThatMixesThem) {
+  const DatasetPair data = mnist(60, 20);
+  training::Run run = make_run(2);
+  run.workload = "mnist-mlp";
+  run.config.step_limit = 12;
+  const ReplicaGpus gpus = emulated_gpus(2);
+  run.gpus = &gpus;
+  run.backend = "nccl";
+  const auto make_result = [&](const char* version, std::size_t& launches) {
+    setenv("FAKE_NCCL_VERSION", version, 1);
+    std::vector<cuda::HostCounts> counts(2);
+    std::atomic<std::size_t> next{0};
+    run.make_device = [&] { return emulated({}, &counts[next++]); };
+    Result result = train(run, data);
+    launches = counts[0].graph_launches + counts[1].graph_launches;
+    return result;
+  };
+  std::size_t parts = 0, whole = 0;
+  const Result before = make_result("22702", parts);
+  EXPECT_EQ(before.parameters, make_result("22703", whole).parameters);
+  EXPECT_LT(whole, parts);
+  EXPECT_GT(whole, 0U);
+  EXPECT_EQ(misuse(), "");
 }
 
 TEST_F(EmulatedNccl, ASumThatFailsWithinAGraphEndsTheRun) {

@@ -50,6 +50,12 @@ std::string folder() {
   return named.empty() ? std::filesystem::temp_directory_path().string() : named;
 }
 
+// By default newer than whatever versions get wrong.
+int version() {
+  const std::string named = variable("FAKE_NCCL_VERSION");
+  return named.empty() ? NCCL_VERSION(2, 32, 0) : std::stoi(named);
+}
+
 std::mutex registry_mutex;  // of what is registered or allocated, too
 std::mutex misuse_mutex;
 
@@ -170,7 +176,20 @@ namespace {
 std::vector<std::unique_ptr<ncclComm>> registry;  // never freed: streams may still refer to them
 std::set<void*> allocated;
 thread_local int group_depth = 0;
-thread_local std::vector<ncclComm*> group;  // that joins or leaves with the group's end
+thread_local std::vector<ncclComm*> group;         // that joins or leaves with the group's end
+thread_local std::string last_id, graph_register;  // NCCL_GRAPH_REGISTER when the id was made
+
+// What versions get wrong. `registry` does not have the communicator yet.
+void check_version(const std::string& id, bool blocking) {
+  if (blocking) return;
+  if (version() >= NCCL_VERSION(2, 26, 0) && version() < NCCL_VERSION(2, 27, 0)) {
+    misuse("init: a non-blocking communicator of 2.26 hangs");
+  }
+  for (const auto& other : registry) {
+    if (version() >= NCCL_VERSION(2, 27, 3) || other->id != id || other->blocking) continue;
+    misuse("init: several non-blocking communicators of a process race before 2.27.3");
+  }
+}
 
 void let_go(void* comm) {
   --static_cast<ncclComm*>(comm)->graphs;
@@ -191,9 +210,8 @@ extern "C" {
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT ncclResult_t ncclGetVersion(int* version) {
-  const std::string named = variable("FAKE_NCCL_VERSION");
-  *version = named.empty() ? NCCL_VERSION_CODE : std::stoi(named);
+EXPORT ncclResult_t ncclGetVersion(int* here) {
+  *here = version();
   return ncclSuccess;
 }
 
@@ -214,6 +232,8 @@ EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) return ncclSystemError;
   close(file);
   std::strcpy(id->internal, path.c_str());
+  last_id = path;
+  graph_register = variable("NCCL_GRAPH_REGISTER");
   return ncclSuccess;
 }
 
@@ -246,7 +266,11 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqu
   if (file < 0) return ncclSystemError;
   void* shared = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
+  if (last_id == id.internal && graph_register != variable("NCCL_GRAPH_REGISTER")) {
+    misuse("init: NCCL_GRAPH_REGISTER was set after NCCL had read it");
+  }
   const std::lock_guard lock(registry_mutex);
+  check_version(id.internal, config->blocking == 1);
   registry.push_back(std::make_unique<ncclComm>());
   *comm = registry.back().get();
   (*comm)->rank = rank;
@@ -344,6 +368,7 @@ EXPORT ncclResult_t ncclMemFree(void* data) {
 
 EXPORT ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, size_t, void** handle) {
   comm->check_ready("register");
+  if (version() < NCCL_VERSION(2, 24, 3)) misuse("register crashes with graphs before 2.24.3");
   if (call_fails("register")) return ncclUnhandledCudaError;
   const std::lock_guard lock(registry_mutex);
   comm->handles.insert(data);
@@ -364,6 +389,9 @@ EXPORT ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, nccl
   if (from != to || op != ncclSum) misuse("all-reduce: not a sum in place");
   auto* queue = reinterpret_cast<paceline::FakeStream*>(stream);
   const bool captured = queue->captures != nullptr && queue->captures(queue);
+  if (captured && version() < NCCL_VERSION(2, 27, 3)) {
+    misuse("all-reduce: captured and plain sums race before 2.27.3");
+  }
   if (call_fails(captured ? "captured-sum" : "sum")) return ncclUnhandledCudaError;
   comm->works.push_back(
       {comm, static_cast<std::byte*>(to), count, type_at(type), captured ? ++comm->captures : 0});

@@ -34,6 +34,7 @@ class NcclOnCard : public testing::TestWithParam<bool> {
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
+    setup.quirks = find_quirks(setup.library->version, {false, false, false});
     setup.membership.gpus = &gpus_;
     setup.membership.deadlines = {20, 60};
     setup.blocking = GetParam();

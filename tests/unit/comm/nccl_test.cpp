@@ -13,6 +13,7 @@
 
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/nccl/library.h"
+#include "engine/comm/backends/nccl/quirks.h"
 #include "engine/comm/checks/stall_monitor.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -38,8 +39,9 @@ class Nccl : public testing::Test {
     EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "misuse"));
     for (const char* name :
          {"PACELINE_CUDA_LIBS", "FAKE_NCCL_FOLDER", "FAKE_NCCL_VERSION", "FAKE_NCCL_STALL",
-          "FAKE_NCCL_FAIL", "FAKE_NCCL_INVALID", "PACELINE_NCCL_BLOCKING", "NCCL_DEBUG",
-          "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"}) {
+          "FAKE_NCCL_FAIL", "FAKE_NCCL_FAIL_CALL", "FAKE_NCCL_INVALID", "PACELINE_NCCL_BLOCKING",
+          "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_GRAPH_REGISTER",
+          "NCCL_MULTI_RANK_GPU_ENABLE"}) {
       unsetenv(name);
     }
   }
@@ -159,6 +161,134 @@ TEST_F(Nccl, TwoReplicasOnOneCardAreRefusedBeforeNcclSeesThem) {
   expect_error(ErrorKind::usage, {"ranks 0 and 2 have the same GPU 0000:00:00.0"},
                [&] { backend()->connect(membership); });
   EXPECT_TRUE(selected_.empty());
+}
+
+// One process for each rank may share; these are threads of one.
+TEST_F(Nccl, ThreadsOfAProcessNeverShareACard) {
+  set("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+  Membership membership = replicas(2);
+  gpus_.gpus[1].pci = gpus_.gpus[0].pci;
+  expect_error(ErrorKind::usage, {"ranks 0 and 1 have the same GPU", "lower --gpus"},
+               [&] { backend()->connect(membership); });
+}
+
+TEST_F(Nccl, SlicesOfACardAreRefusedBelowTheVersionThatTellsThemApart) {
+  Membership membership = replicas(2);
+  for (Gpu& gpu : gpus_.gpus) {
+    gpu.uuid = "GPU-" + std::to_string(gpu.index);
+    gpu.pci = gpu.index == 0 ? "00000000:0A:00.0" : "0000:0a:00.0";
+  }
+  set("FAKE_NCCL_VERSION", "22909");
+  backend()->connect(membership);  // whole cards of two nodes whose hosts have one name
+  for (Gpu& gpu : gpus_.gpus) gpu.name = "NVIDIA H100 80GB HBM3 MIG 1g.10gb";
+  expect_error(ErrorKind::usage,
+               {"ranks 0 and 1 have the same GPU 0000:0a:00.0",
+                "MIG slices of a GPU are the same to NCCL 2.29.9: use NCCL 2.30 or newer"},
+               [&] { backend()->connect(membership); });
+  gpus_.gpus[1].pci = "0000:0b:00.0";
+  backend()->connect(membership);
+  gpus_.gpus[1].pci = "0000:0a:00.0";
+  set("FAKE_NCCL_VERSION", "23000");
+  backend()->connect(membership);
+}
+
+// The library notes as misuse what its version gets wrong.
+TEST_F(Nccl, DoesWithoutWhatItsVersionGetsWrong) {
+  for (const char* version : {"21900", "22402", "22403", "22605", "22700", "22702", "22703"}) {
+    SCOPED_TRACE(version);
+    set("FAKE_NCCL_VERSION", version);
+    const auto nccl = backend();
+    auto communicators = nccl->connect(replicas(2));
+    on_every(communicators, [&](Communicator& all) {
+      const Memory memory = all.allocate(1000);
+      EXPECT_EQ(memory.kind(), MemoryKind::device);
+      EXPECT_EQ(sum_partials(all, 1.0F), 2.0F);
+      EXPECT_EQ(all.can_sum_in_graphs(), std::string(version) == "22703");
+    });
+  }
+}
+
+TEST_F(Nccl, RegistersMemoryFromTheVersionThatCan) {
+  set("FAKE_NCCL_FAIL_CALL", "register:1");
+  const auto allocate = [&](const char* version) {
+    set("FAKE_NCCL_VERSION", version);
+    const auto nccl = backend();
+    auto communicators = nccl->connect(replicas(2));
+    communicators[0]->allocate(1000);
+  };
+  EXPECT_NO_THROW(allocate("22402"));
+  expect_error(ErrorKind::internal, {"registering the gradients' memory"},
+               [&] { allocate("22403"); });
+}
+
+TEST_F(Nccl, GraphsRegisterNoMemoryBetweenNodesUnlessTheUserSaysSo) {
+  const auto value_after = [&](const char* version, const char* set_before, bool between_nodes) {
+    unsetenv("NCCL_GRAPH_REGISTER");
+    if (set_before != nullptr) set("NCCL_GRAPH_REGISTER", set_before);
+    set("FAKE_NCCL_VERSION", version);
+    Membership membership = replicas(2);
+    if (between_nodes) membership.process.local_size = 0;  // not all tasks are on this node
+    backend()->connect(membership);
+    const char* value = std::getenv("NCCL_GRAPH_REGISTER");
+    return std::string(value == nullptr ? "unset" : value);
+  };
+  EXPECT_EQ(value_after("23107", nullptr, true), "0");
+  EXPECT_EQ(value_after("23107", "1", true), "1");
+  EXPECT_EQ(value_after("23107", nullptr, false), "unset");
+  EXPECT_EQ(value_after("23200", nullptr, true), "unset");
+}
+
+TEST_F(Nccl, ReportsWhatItDoesWithout) {
+  set("FAKE_NCCL_VERSION", "22605");
+  const auto nccl = backend();
+  EXPECT_TRUE(nccl->serves(replicas(2)));
+  const std::string doctor = nccl->description();  // of any run
+  for (const char* part :
+       {"NCCL 2.26.5 (", "); sums are queued between graphs, communicators block, ",
+        "between nodes", "MIG slices of one card are refused",
+        "; 2.27.3 or newer is recommended"}) {
+    EXPECT_NE(doctor.find(part), std::string::npos) << doctor;
+  }
+  auto communicators = nccl->connect(replicas(2));
+  const std::string record = nccl->description();  // of this one
+  for (const char* part :
+       {"2 GPUs of 1 node, transports", "sums are queued between graphs, communicators block;"}) {
+    EXPECT_NE(record.find(part), std::string::npos) << record;
+  }
+  EXPECT_EQ(record.find("between nodes"), std::string::npos) << record;
+}
+
+// Each bound from both sides.
+TEST(NcclQuirks, HoldForTheirVersions) {
+  using nccl::find_quirks;
+  using nccl::Quirks;
+  struct Bound {
+    bool Quirks::*quirk;
+    int with, without;
+    nccl::Situation situation;
+  };
+  const nccl::Situation none{false, false, false}, several{true, false, false},
+      between_nodes{false, true, false}, one_card{false, false, true};
+  for (const Bound& bound :
+       {Bound{&Quirks::no_registration, 22402, 22403, none},
+        Bound{&Quirks::no_sums_in_graphs, 22702, 22703, none},
+        Bound{&Quirks::blocking, 22600, 22507, none}, Bound{&Quirks::blocking, 22605, 22700, none},
+        Bound{&Quirks::blocking, 22702, 22703, several},
+        Bound{&Quirks::blocking, 21903, 22703, several},
+        Bound{&Quirks::no_graph_registration, 23107, 23200, between_nodes},
+        Bound{&Quirks::no_graph_registration, 23107, 23200, {}},
+        Bound{&Quirks::no_mig_slices, 22909, 23000, one_card},
+        Bound{&Quirks::no_shared_cards, 23002, 23003, one_card}}) {
+    SCOPED_TRACE(std::to_string(bound.with) + " and " + std::to_string(bound.without));
+    EXPECT_TRUE(find_quirks(bound.with, bound.situation).*bound.quirk);
+    EXPECT_FALSE(find_quirks(bound.without, bound.situation).*bound.quirk);
+  }
+  EXPECT_FALSE(find_quirks(22507, none).blocking);
+  EXPECT_FALSE(find_quirks(22809, none).no_graph_registration);
+  EXPECT_EQ(find_quirks(22703, none).text, "");
+  EXPECT_EQ(find_quirks(22702, none).text,
+            "sums are queued between graphs; 2.27.3 or newer is recommended");
+  EXPECT_EQ(find_quirks(23200).text, "");
 }
 
 TEST_F(Nccl, AWrapperThatCastsOnTheHostIsRefused) {

@@ -90,6 +90,30 @@ TEST(Gpus, AreDistinguishedByTheirUuid) {
   });
 }
 
+// CUDA gives the UUID of a slice as that of a card.
+TEST(Gpus, SlicesOfACardAreNamedMig) {
+  const auto uuid = [](const char* name, const char* given) {
+    return std::string(describe_card({0, "0000:0a:00.0", given, name}, "n1").uuid.data());
+  };
+  EXPECT_EQ(uuid("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "GPU-5c8b"), "MIG-5c8b");
+  EXPECT_EQ(uuid("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "MIG-5c8b"), "MIG-5c8b");
+  EXPECT_EQ(uuid("NVIDIA H100 80GB HBM3 MIG 1g.10gb", ""), "");
+  EXPECT_EQ(uuid("NVIDIA H100 80GB HBM3", "GPU-5c8b"), "GPU-5c8b");
+}
+
+TEST(Gpus, ACureOfTheLibrarysReplacesTheGeneralOne) {
+  const GpuCard card = describe_card({0, "0000:0a:00.0", "", ""}, "n1");
+  expect_error(ErrorKind::usage, {"ranks 0 and 1 have the same GPU", "use a newer one"}, [&] {
+    check_distinct({card, card}, {}, "use a newer one");
+  });
+}
+
+TEST(Gpus, SharingByNcclIsEnabledByItsVariable) {
+  EXPECT_TRUE(is_nccl_sharing_enabled({{"NCCL_MULTI_RANK_GPU_ENABLE", "1"}}));
+  EXPECT_FALSE(is_nccl_sharing_enabled({{"NCCL_MULTI_RANK_GPU_ENABLE", "0"}}));
+  EXPECT_FALSE(is_nccl_sharing_enabled({}));
+}
+
 TEST(Gpus, PciIdsHaveOneForm) {
   EXPECT_EQ(canonical_pci("00000000:1B:00.0"), "0000:1b:00.0");
   EXPECT_EQ(canonical_pci("0000:1b:00.0"), "0000:1b:00.0");
