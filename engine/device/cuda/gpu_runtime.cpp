@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
 #include <array>
@@ -211,6 +212,9 @@ class CudaRuntime final : public Runtime {
   void host_task(void (*task)(void*), void* argument, Stream stream) override {
     check(cudaLaunchHostFunc(of(stream), task, argument), "cudaLaunchHostFunc");
   }
+
+  void begin_range(const std::string& name) override { nvtxRangePushA(name.c_str()); }
+  void end_range() noexcept override { nvtxRangePop(); }
 
   // Captures this thread only, so that threads of other replicas may go on allocating.
   void begin_capture(Stream stream) override {

@@ -252,6 +252,7 @@ void CudaProgram::load(const Batch& batch) {
 }
 
 void CudaProgram::forward(Mode mode) {
+  const ProfilerRange range(runtime_, "forward");
   mode_ = mode;
   if (copies_stale_) refresh_copies();
   const auto slot = static_cast<std::size_t>(staging_.slot());
@@ -264,17 +265,20 @@ void CudaProgram::forward(Mode mode) {
 
 void CudaProgram::repeat_forward(int from, int to) {
   for (int i = from; i <= to; ++i) {
+    const ProfilerRange inner(runtime_, operation(i).name);
     run_forward(operation(i), prepared_[static_cast<std::size_t>(i)]);
   }
 }
 
 void CudaProgram::backward(int from, int to) {
+  const ProfilerRange range(runtime_, "backward");
   const auto number = [](int value) { return static_cast<std::size_t>(value); };
   replays_.run(
       "backward",
       {1, number(staging_.slot()), samples(), number(global_samples_), number(from), number(to)},
       [&] {
         for (int i = from; i >= to; --i) {
+          const ProfilerRange inner(runtime_, operation(i).name);
           run_backward(operation(i), prepared_[static_cast<std::size_t>(i)]);
         }
         finish_gradients(from, to);
@@ -284,6 +288,7 @@ void CudaProgram::backward(int from, int to) {
 // What changes between steps is given to the device before: it is not part of a graph.
 void CudaProgram::run_step(const UpdateRule* rule, const std::function<void()>& queue,
                            const std::function<void()>& forget) {
+  const ProfilerRange range(runtime_, "step");
   if (copies_stale_) refresh_copies();
   Replays::Key key = {5, static_cast<std::size_t>(staging_.slot()), samples(),
                       static_cast<std::size_t>(global_samples_),

@@ -65,6 +65,10 @@ class Runtime {
   virtual void clear(void* data, std::size_t bytes, Stream stream) = 0;
   virtual void host_task(void (*task)(void*), void* argument, Stream stream) = 0;
 
+  // Names what this thread queues from begin to end, for profilers.
+  virtual void begin_range(const std::string&) {}
+  virtual void end_range() noexcept {}
+
   // A kernel of kernels/all.h. Its parameters are copied.
   template <typename Kernel>
   void launch(const Kernel& kernel, const Grid& grid, Stream stream) {
@@ -83,6 +87,19 @@ class Runtime {
  protected:
   virtual void launch_kernel(std::type_index kernel, const void* parameters, std::size_t bytes,
                              const Grid& grid, Stream stream) = 0;
+};
+
+class ProfilerRange {
+ public:
+  ProfilerRange(Runtime& runtime, const std::string& name) : runtime_(runtime) {
+    runtime_.begin_range(name);
+  }
+  ~ProfilerRange() { runtime_.end_range(); }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+
+ private:
+  Runtime& runtime_;
 };
 
 class OwnedEvent {
