@@ -6,7 +6,7 @@
 #   cmake --preset bundle && cmake --build build/bundle && cmake --install build/bundle --component bundle --prefix DIR
 #
 # Any build can be bundled; preset "bundle" leaves out what is large and of no use on a card, and
-# refuses to install more than PACELINE_BUNDLE_MB.
+# refuses to install more than PACELINE_BUNDLE_MB, or more than 62 MiB with the tracked files.
 set(PACELINE_BUNDLE_MB 0 CACHE STRING "Largest installed bundle in MiB; 0: of any size")
 
 # paceline_bundle_test(gpu.cuda test_conformance_cuda [--gtest_filter=Card/*])
@@ -80,6 +80,7 @@ function(paceline_install_bundle)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/sweeps/ DESTINATION ${share}/sweeps ${here}
     USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.json" PATTERN "*_train.py" PATTERN tuned)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/reference DESTINATION ${share}/results ${here})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/choices DESTINATION ${share}/results ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/sections.sh DESTINATION ${share} RENAME gpu-sections.sh ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/several.sh DESTINATION ${share} RENAME gpu-several.sh ${here})
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/gpu-libraries.tsv CONTENT

@@ -2,18 +2,46 @@
 # What is asked of a card: a function a section, what is worth most first. Each leaves rows, and ends
 # nothing but itself.
 
-# What a bf16 step has to move an image with batch normalisation in two passes and the first pooling inside,
-# in MB: ResNet-50 v1 at 300x300 and batch 32, v1.5 at 224x224 and batch 400.
-mb_300=600 mb_224=329
+# Of ResNet-50 v1 with images of 300 x 300 and batch 32, and v1.5 of 224 x 224 and batch 400, in bf16: MB that an image has
+# to move, with batch normalisation in two passes and the first pooling inside; and images/s of this card that
+# docs/gpu.md predicts, and that NVIDIA published (MLPerf training, 8 cards, of one).
+declare -A mb=([300]=600 [224]=329) predicted=() published=()
+case $card in
+  *"H100 80GB HBM3"*) predicted=([300]=2800 [224]=5300) published=([224]=7172) ;;
+  *H200*) predicted=([300]=3650 [224]=6900) published=([224]=7950) ;;
+esac
+
+# speed SECTION WHAT NAME STATUS [SIZE]: the row of a training; of ResNet-50 with images of SIZE beside what the
+# card's memory allows, and beside what is predicted and published for a card of this name.
+speed() {
+  local section=$1 what=$2 name=$3 status=$4 size=${5:-0} step batch memory ratio="" rate
+  if ((status != 0)); then
+    row "$section" "$what" "" "" "$(unless_done "$status")" "$(why "$name")"
+    return
+  fi
+  step=$(value p50 "$name") batch=$(value batch_per_replica "$name")
+  if [ -z "$step" ]; then
+    row "$section" "$what" "" "" failed "the record has no steps"
+    return
+  fi
+  if ((size && !rehearse)); then
+    memory=$(value bytes_per_second "$name")
+    if [ -n "$memory" ]; then
+      ratio=$(calc ", %.0f %% of memory's bound" "$memory ? 100 * ${mb[$size]} * 1e6 * $batch / $step / (2 * $memory) : 0")  # a copy is counted once
+    fi
+    for rate in ${predicted[$size]:+"${predicted[$size]} predicted"} ${published[$size]:+"${published[$size]} by MLPerf"}; do
+      ratio+=$(calc ", %.0f %% of ${rate/ //s }" "100 * $batch / $step / ${rate% *}")
+    done
+  fi
+  row "$section" "$what" "$(calc "%.3f ms, %.0f samples/s" "1000 * $step, $batch / $step")" "${ratio#, }" passed
+}
 
 section_machine() {
-  local name
+  local name=""
   limited 15 nvidia-smi nvidia-smi -q
   limited 15 nvidia-smi-query nvidia-smi --format=csv \
     --query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit,mig.mode.current,pci.bus_id
   limited 15 versions bash -c 'uname -srm; ldd --version | head -n 1; nvcc --version; gcc --version | head -n 1; true'
-  limited 40 doctor "$paceline" doctor --json
-  limited 15 devices "$paceline" list devices
   {
     "$paceline" --version
     echo
@@ -21,7 +49,7 @@ section_machine() {
     echo
     echo "libraries of CUDA: ${PACELINE_CUDA_LIBS:-none found}"
   } > "$work/head.md"
-  name=$(COLUMNS=1000 timeout --kill-after=5 60 "$paceline" doctor | sed -n "/^devices/,/^workloads/s/^  $device  *//p")
+  name=$(doctor_says devices "$device")
   if [[ $name == does\ not\ * ]]; then
     row machine "what device $device is" "" "" failed "$name"
   else
@@ -29,14 +57,52 @@ section_machine() {
   fi
 }
 
-# test_row SECTION NAME PROGRAM ARGUMENTS: a program of GoogleTest's, its report kept.
+# shards COUNT NAME PROGRAM ARGUMENTS...: a program of GoogleTest's in as many processes, their logs and reports put
+# together. A list of the reports: one in which a shard is missing is left out.
+shards() {
+  local count=$1 name=$2 program=$3 status=0 shard pids=() good=() bad=() reports=()
+  shift 3
+  for ((shard = 0; shard < count; ++shard)); do
+    GTEST_TOTAL_SHARDS=$count GTEST_SHARD_INDEX=$shard limited 200 "$name-$shard" "$root/bin/$program" "$@" \
+      --gtest_output="json:$work/$name-$shard.json" &
+    pids+=($!)
+  done
+  for shard in "${!pids[@]}"; do
+    wait "${pids[$shard]}"
+    case $? in
+      0) good+=("$records/logs/$name-$shard.log") ;;
+      *) status=$? bad+=("$records/logs/$name-$shard.log") ;;
+    esac
+    if [ -s "$work/$name-$shard.json" ]; then reports+=("$work/$name-$shard.json"); fi
+  done
+  cat ${good[@]+"${good[@]}"} ${bad[@]+"${bad[@]}"} > "$records/logs/$name.log"
+  rm ${good[@]+"${good[@]}"} ${bad[@]+"${bad[@]}"}
+  if ((${#reports[@]} == count)); then
+    { echo "["; sed -s '$s/$/,/' "${reports[@]}" | sed '$s/,$//'; echo "]"; } > "$records/tests/$name.json"
+  fi
+  return "$status"
+}
+
+# run_tests SECTION COUNT: the programs of rows "NAME, PROGRAM, ARGUMENTS" on stdin, side by side, in COUNT processes each;
+# one after another on a card that serves one process at a time.
+run_tests() {
+  local section=$1 count=$2 one_by_one=0 names=() pids=() name program arguments list
+  if grep -q 'Compute Mode *: Exclusive' < <(timeout 10 nvidia-smi -q 2> /dev/null); then one_by_one=1 count=1; fi
+  while IFS=$'\t' read -r name program list; do
+    IFS=$'\t' read -r -a arguments <<< "$list"
+    shards "$count" "$name" "$program" ${arguments[@]+"${arguments[@]}"} &
+    pids+=($!) names+=("$name")
+    if ((one_by_one)); then wait; fi
+  done
+  for name in "${!names[@]}"; do
+    wait "${pids[$name]}"
+    test_row "$section" "${names[$name]}" $?
+  done
+}
+
+# test_row SECTION NAME STATUS: what shards left of a program.
 test_row() {
-  local section=$1 name=$2 program=$3 status passed skipped all reason
-  local arguments=()
-  IFS=$'\t' read -r -a arguments <<< "$4"
-  limited 200 "$name" "$root/bin/$program" ${arguments[@]+"${arguments[@]}"} \
-    --gtest_output="json:$records/tests/$name.json"
-  status=$?
+  local section=$1 name=$2 status=$3 passed skipped all reason
   if [ ! -s "$records/tests/$name.json" ]; then
     row "$section" "$name" "" "" "$(unless_done "$status")" "$(why "$name")"
     tests_failed=1
@@ -62,30 +128,30 @@ test_row() {
   fi
 }
 
-# Fused convolutions compile for seconds each: a section of their own.
+# Fused convolutions compile for seconds each: they belong to a section of their own.
 fused_tests=conformance.device_cuda.fused
+side_by_side=$(($(nproc) < 8 ? 2 : 4))
 
-section_tests() {
-  local name program arguments
-  while IFS=$'\t' read -r name program arguments; do
-    [ "$name" = "$fused_tests" ] || test_row tests "$name" "$program" "$arguments"
-  done < "$tests"
+# Whether anything is right at all: training on the card, dense layers, a step that fp16 skips, zeroed memory.
+section_smoke() {
+  run_tests smoke 1 << TEXT
+smoke.cuda	test_conformance_cuda	--gtest_filter=Card/*TrainsTheSameBits*:Card/*DenseLayers*:Card/*Infinite*
+smoke.memory	test_conformance_device_cuda_memory
+TEXT
 }
+
+section_tests() { run_tests tests "$side_by_side" < <(grep -v "^$fused_tests" "$tests"); }
 
 section_fused() {
-  local name program arguments
-  while IFS=$'\t' read -r name program arguments; do
-    [ "$name" != "$fused_tests" ] || test_row fused "$name" "$program" "$arguments"
-  done < "$tests"
-  fused_training b32 "resnet50-cassava 300/b32 bf16" resnet50-cassava 32 80 "$mb_300"
-  fused_training b400 "resnet50-imagenet 224/b400 bf16" resnet50-imagenet 400 50 "$mb_224" 7950
+  run_tests fused "$side_by_side" < <(grep "^$fused_tests" "$tests")
+  fused_training b32 "resnet50-cassava 300/b32 bf16" resnet50-cassava 32 80 300
+  fused_training b400 "resnet50-imagenet 224/b400 bf16" resnet50-imagenet 400 50 224
 }
 
-# fused_training NAME WHAT WORKLOAD BATCH STEPS MB [RECORD]: with --tune thorough (batch_norm's sums in
+# fused_training NAME WHAT WORKLOAD BATCH STEPS SIZE: with --tune thorough (batch_norm's sums in
 # convolutions, and convolutions that are compiled), beside the same without, and again with what was chosen.
 fused_training() {
-  local name=$1 what=$2 workload=$3 batch=$4 steps=$5 taken apart fused
-  local -a sizes=("${@:6}")
+  local name=$1 what=$2 workload=$3 batch=$4 steps=$5 size=$6 taken apart fused
   variant apart "" 60 && variant fused "thorough tuning" 240 --tune thorough &&
     variant fused-again "thorough tuning, again" 60 --tune thorough || return
   taken=$(grep -oE "; with sums |; gradient's sums " "$records/fused-again-$name.json" | wc -l)
@@ -105,7 +171,7 @@ variant() {
   local status run=$1 label=$2
   resnet "$run-$name" "$3" "$workload" "$batch" bf16 "$steps" "${@:4}"
   status=$?
-  speed fused "$what${label:+, $label}" "$run-$name" "$status" "${sizes[@]}"
+  speed fused "$what${label:+, $label}" "$run-$name" "$status" "$size"
   return "$status"
 }
 
@@ -129,7 +195,7 @@ sanitize() {
 section_sanitizer() {
   local sanitizer
   if ((rehearse)); then row sanitizer "our kernels" "" "" skipped "no kernels on device $device"; return; fi
-  sanitizer=$(find_sanitizer)
+  sanitizer=$(find_tool compute-sanitizer)
   if [ -z "$sanitizer" ]; then row sanitizer "our kernels" "" "" skipped "compute-sanitizer is not here"; return; fi
   sanitize dense memcheck 'Card/*InfiniteGradient*:Card/*DenseLayers*'
   sanitize resnet memcheck 'Card/*TrainsTheSameBits*'
@@ -139,8 +205,10 @@ section_sanitizer() {
 
 # Which way to compute each convolution is measured when a network is first made, and kept.
 section_choices() {
-  local what name workload batch status before=0 after
-  for what in "cassava 300/b32" "imagenet 224/b400" "cassava 300/b256"; do
+  local what name workload batch status before after
+  before=$(grep -c '"request"' "$XDG_CACHE_HOME/paceline/gpu-choices.json" 2> /dev/null)
+  if ((${before:-0})); then row choices "from ${choices##*/}" "$before choices" "" passed; fi
+  for what in "imagenet 224/b400" "cassava 300/b32" "cassava 300/b256"; do
     workload=resnet50-${what%% *} batch=${what##*b}
     name=choices-$batch
     resnet "$name" 150 "$workload" "$batch" bf16 2
@@ -149,21 +217,10 @@ section_choices() {
     if ((status != 0)); then
       row choices "$what bf16" "" "" "$(unless_done "$status")" "$(why "$name")"
     else
-      row choices "$what bf16" "$((${after:-0} - before)) choices kept, made in $(value compile_seconds "$name") s" "" passed
+      row choices "$what bf16" "$((${after:-0} - ${before:-0})) choices kept, made in $(value compile_seconds "$name") s" "" passed
     fi
     before=${after:-0}
   done
-  if [ -f "$XDG_CACHE_HOME/paceline/gpu-choices.json" ]; then choices_table > "$records/gpu-choices.tsv"; fi
-}
-
-# Slowest first: request, library, engine, microseconds, the runner-up's, usable of offered.
-choices_table() {
-  tr -d '\n' < "$XDG_CACHE_HOME/paceline/gpu-choices.json" | sed 's/"circumstances"/\n&/g' | awk '
-    function field(key) { return match($0, "\"" key "\": *(\"[^\"]*\"|[^,}]*)") ? substr($0, RSTART, RLENGTH) : "" }
-    function text(key, found) { found = field(key); sub("\"" key "\": *\"?", "", found); sub(/"$/, "", found); return found }
-    /"request"/ { printf "%s\t%s\t%s\t%.1f\t%.1f\t%s of %s\n", text("request"), text("library"), text("engine"),
-                  1e6 * text("seconds"), 1e6 * text("runner_up_seconds"), text("usable"), text("offered") }' |
-    sort -t $'\t' -k 4,4 -g -r
 }
 
 # The same parameters after some steps: in a second run, with graphs of parts, and without graphs.
@@ -192,28 +249,32 @@ section_bits() {
 }
 
 section_ours() {
-  resnet b32-bf16 40 resnet50-cassava 32 bf16 80
-  speed ours "resnet50-cassava 300/b32 bf16" b32-bf16 $? "$mb_300"
-  if ((${#graph_options[@]} == 0)); then
-    resnet b32-bf16-parts 40 resnet50-cassava 32 bf16 80 --no-step-graph
-    speed ours "resnet50-cassava 300/b32 bf16, graphs of parts" b32-bf16-parts $? "$mb_300"
-  fi
-  resnet b32-bf16-no-graph 40 resnet50-cassava 32 bf16 80 --no-graph
-  speed ours "resnet50-cassava 300/b32 bf16, no graph" b32-bf16-no-graph $? "$mb_300"
-  resnet b256-bf16 60 resnet50-cassava 256 bf16 50
-  speed ours "resnet50-cassava 300/b256 bf16" b256-bf16 $?
-  resnet b400-bf16 60 resnet50-imagenet 400 bf16 50
-  speed ours "resnet50-imagenet 224/b400 bf16" b400-bf16 $? "$mb_224" 7950
+  local parts=0
+  if ((${#graph_options[@]} == 0 && !rehearse)); then parts=1; fi
+  ours 60 imagenet 224 400 bf16 50
+  ours 40 cassava 300 32 bf16 80
   mnist mnist-mlp
   mnist mnist-cnn
-  if ((${#graph_options[@]} == 0 && !rehearse)); then mnist mnist-cnn --no-step-graph; fi
   accuracy
-  resnet b32-tf32 150 resnet50-cassava 32 tf32 50
-  speed ours "resnet50-cassava 300/b32 tf32" b32-tf32 $?
-  resnet b32-fp32 150 resnet50-cassava 32 fp32 50
-  speed ours "resnet50-cassava 300/b32 fp32" b32-fp32 $?
-  resnet b400-bf16-no-graph 60 resnet50-imagenet 400 bf16 50 --no-graph
-  speed ours "resnet50-imagenet 224/b400 bf16, no graph" b400-bf16-no-graph $? "$mb_224" 7950
+  ours 60 cassava 300 256 bf16 50
+  if ((parts)); then
+    ours 40 cassava 300 32 bf16 80 --no-step-graph
+    mnist mnist-cnn --no-step-graph
+    ours 60 imagenet 224 400 bf16 50 --no-step-graph
+  fi
+  ours 40 cassava 300 32 bf16 80 --no-graph
+  ours 60 imagenet 224 400 bf16 50 --no-graph
+  ours 150 cassava 300 32 tf32 50
+  ours 150 cassava 300 32 fp32 50
+}
+
+# ours SECONDS DATA SIZE BATCH PRECISION STEPS [ARGUMENT]: bounds and rates are of 16 bits and the batches that `mb` names.
+ours() {
+  local option=${7:-} size=$3
+  local name=b$4-$5${option#-}
+  if [ "$5" != bf16 ] || [ "$4" = 256 ]; then size=0; fi
+  resnet "$name" "$1" "resnet50-$2" "$4" "$5" "$6" ${option:+"$option"}
+  speed ours "resnet50-$2 $3/b$4 $5${option:+, $option}" "$name" $? "$size"
 }
 
 # mnist WORKLOAD [ARGUMENT]
@@ -273,23 +334,76 @@ section_replicas() {
   fi
 }
 
-# peer NAME SECONDS NETWORK SIZE BATCH ARGUMENTS...
-peer() {
-  local name=$1 limit=$2 network=$3 size=$4 batch=$5
-  shift 5
-  local arguments=(--device cuda --precision bf16 --size "$size" --batch "$batch" --steps 50 --warmup 20 "$@")
-  if ((rehearse)); then arguments=(--device cpu --size 32 --batch 2 --steps 1 --warmup 1); fi
-  read -r -a network <<< "$network"
-  TORCHINDUCTOR_COMPILE_THREADS=$(nproc) TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton \
-    limited "$limit" "$name" "$python" "$share/sweeps/frameworks/torch_train.py" resnet50 "${network[@]}" "${arguments[@]}"
+# Kernel, launches, us, % of the time, MB of DRAM, % of tensor cores; all of a step first, then the slowest. A step is what lies
+# between two launches of the loss. Fields of ncu's CSV are all in quotes, and names have commas.
+profile_table() {
+  grep '^"' "$1" | awk -F '","' '
+    { sub(/^"/, "", $1); sub(/"$/, "", $NF) }
+    NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i; next }
+    {
+      id = $column["ID"] + 0; kernel = $column["Kernel Name"]
+      if (!sub(/.*entry</, "", kernel)) sub(/^void /, "", kernel)
+      sub(/>?\(.*/, "", kernel); gsub(/paceline::cuda::/, "", kernel)
+      if (kernel == "SoftmaxLoss" && !(id in name)) ++losses
+      if (losses == 1) name[id] = substr(kernel, 1, 90)
+      metric = $column["Metric Name"]; value = $column["Metric Value"]; gsub(/,/, "", value)
+      if (losses == 1) of[id, substr(metric, 1, 4)] += value
+    }
+    function print_line(key) {
+      printf "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", key, count[key], time[key] / 1e3, 100 * time[key] / time["all"],
+        bytes[key] / 1e6, tensor[key] / time[key]
+    }
+    function add(key) {
+      ++count[key]; time[key] += of[id, "gpu_"]; bytes[key] += of[id, "dram"]
+      tensor[key] += of[id, "gpu_"] * of[id, "sm__"]
+    }
+    END {
+      if (losses < 2) exit
+      for (id in name) { add(name[id]); add("all") }
+      for (key in count) if (time[key] > 0) print_line(key)
+    }' | sort -t $'\t' -k 3,3 -g -r
 }
 
-# against WHAT NAME OURS STATUS: the row of a peer's run, beside ours that ran last before it.
-against() {
-  local step batch ours
-  if (($4 != 0)); then row peers "$1" "" "" "$(unless_done "$4")" "$(why "$2")"; return; fi
-  step=$(value median_step_seconds "$2") batch=$(value batch_per_replica "$2") ours=$(value p50 "$3")
-  row peers "$1" "$(calc "%.3f ms, %.0f samples/s" "1000 * $step, $batch / $step")" \
+# What each kernel of a step takes, moves and computes.
+section_profile() {
+  local what="resnet50-imagenet 224/b400 bf16, no graph" ncu kernel launches us share moved tensor arguments
+  local metrics=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed
+  if ((rehearse)); then row profile "$what" "" "" skipped "no kernels on device $device"; return; fi
+  ncu=$(find_tool ncu)
+  if [ -z "$ncu" ]; then row profile "$what" "" "" skipped "ncu is not here"; return; fi
+  # What chooses would be counted as a step.
+  if ! [ -s "$XDG_CACHE_HOME/paceline/gpu-choices.json" ]; then resnet profile-choices 120 resnet50-imagenet 400 bf16 2; fi
+  arguments=(resnet50-imagenet "${replicas[@]}" --input synthetic --weights none --evaluate none --precision bf16)
+  # A step is some 400 launches: after three of them, and what comes before the first, 1,000 hold a whole one.
+  limited 110 profile "$ncu" --clock-control none --cache-control none --target-processes all --csv --print-units base \
+    --log-file "$records/ncu.csv" --launch-skip 1300 --launch-count 1000 --metrics "$metrics" \
+    "$paceline" train "${arguments[@]}" --device "$device" --batch-per-replica 400 --steps 10 --no-graph --quiet
+  if [ -s "$records/ncu.csv" ]; then profile_table "$records/ncu.csv" > "$records/profile.tsv"; fi
+  if ! [ -s "$records/profile.tsv" ]; then
+    cat "$records/ncu.csv" >> "$records/logs/profile.log" 2> /dev/null
+    row profile "$what" "" "" "$(grep -q ERR_NVGPUCTRPERM "$records/logs/profile.log" && echo skipped || echo failed)" \
+      "$(grep -m 1 ERROR "$records/logs/profile.log" || why profile)"
+    return
+  fi
+  while IFS=$'\t' read -r kernel launches us share moved tensor; do
+    row profile "$what: ${kernel/#all/a step}" "$launches launches, $us us, $moved MB, tensor cores $tensor %" \
+      "$share % of the time, $(calc "%.2f TB/s" "$moved / $us")" passed
+  done < <(head -n 2 "$records/profile.tsv")
+}
+
+# peer WHAT OURS NAME SECONDS NETWORK SIZE BATCH ARGUMENTS...: PyTorch's run, beside ours that ran last before it.
+peer() {
+  local what=$1 ours=$2 name=$3 limit=$4 network size=$6 batch=$7 status step
+  read -r -a network <<< "$5"
+  shift 7
+  local arguments=(--device cuda --precision bf16 --size "$size" --batch "$batch" --steps 50 --warmup 20 "$@")
+  if ((rehearse)); then arguments=(--device cpu --size 32 --batch 2 --steps 1 --warmup 1); fi
+  TORCHINDUCTOR_COMPILE_THREADS=$(nproc) TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton \
+    limited "$limit" "$name" "$python" "$share/sweeps/frameworks/torch_train.py" resnet50 "${network[@]}" "${arguments[@]}"
+  status=$?
+  if ((status != 0)); then row peers "PyTorch $what" "" "" "$(unless_done "$status")" "$(why "$name")"; return; fi
+  step=$(value median_step_seconds "$name") batch=$(value batch_per_replica "$name") ours=$(value p50 "$ours")
+  row peers "PyTorch $what" "$(calc "%.3f ms, %.0f samples/s" "1000 * $step, $batch / $step")" \
     "${ours:+$(calc "%.2f" "$step / $ours")}" passed
 }
 
@@ -302,24 +416,19 @@ section_peers() {
   row peers "PyTorch" "$(why peers-torch)" "" passed
   for round in 1 2; do
     resnet "peers-ours-$round" 40 resnet50-cassava 32 bf16 80
-    speed peers "ours 300/b32 bf16, round $round" "peers-ours-$round" $? "$mb_300"
-    peer "peers-eager-$round" 60 "$cassava" 300 32
-    against "PyTorch eager 300/b32 bf16, round $round" "peers-eager-$round" "peers-ours-$round" $?
-    peer "peers-graph-$round" 60 "$cassava" 300 32 --graph
-    against "PyTorch eager in a CUDA graph 300/b32, round $round" "peers-graph-$round" "peers-ours-$round" $?
+    speed peers "ours 300/b32 bf16, round $round" "peers-ours-$round" $? 300
+    peer "eager 300/b32 bf16, round $round" "peers-ours-$round" "peers-eager-$round" 60 "$cassava" 300 32
+    peer "eager in a CUDA graph 300/b32, round $round" "peers-ours-$round" "peers-graph-$round" 60 "$cassava" 300 32 --graph
   done
   resnet peers-ours-256 60 resnet50-cassava 256 bf16 50
   speed peers "ours 300/b256 bf16" peers-ours-256 $?
-  peer peers-eager-256 60 "$cassava" 300 256
-  against "PyTorch eager 300/b256 bf16" peers-eager-256 peers-ours-256 $?
-  peer peers-compile 180 "$cassava" 300 32 --compile --graph
-  against "PyTorch compiled, max-autotune, 300/b32 bf16" peers-compile peers-ours-2 $?
+  peer "eager 300/b256 bf16" peers-ours-256 peers-eager-256 60 "$cassava" 300 256
   resnet peers-ours-400 60 resnet50-imagenet 400 bf16 50
-  speed peers "ours 224/b400 bf16" peers-ours-400 $? "$mb_224" 7950
-  peer peers-eager-400 60 "$imagenet" 224 400
-  against "PyTorch eager 224/b400 bf16" peers-eager-400 peers-ours-400 $?
-  peer peers-compile-256 120 "$cassava" 300 256 --compile
-  against "PyTorch compiled, default, 300/b256 bf16" peers-compile-256 peers-ours-256 $?
+  speed peers "ours 224/b400 bf16" peers-ours-400 $? 224
+  peer "eager 224/b400 bf16" peers-ours-400 peers-eager-400 60 "$imagenet" 224 400
+  peer "compiled, reduce-overhead, 300/b32 bf16" peers-ours-2 peers-reduce 120 "$cassava" 300 32 --compile --reduce-overhead
+  peer "compiled, default, 300/b256 bf16" peers-ours-256 peers-compile-256 120 "$cassava" 300 256 --compile
+  peer "compiled, max-autotune, 300/b32 bf16" peers-ours-2 peers-autotune 300 "$cassava" 300 32 --compile --graph
 }
 
 # The published study on one card: 15 epochs of 5,656 images, the first one from files.

@@ -8,16 +8,16 @@ cards_here() {
   timeout --kill-after=5 10 nvidia-smi -L 2> /dev/null | grep -c '^GPU '
 }
 
-# sums WHAT NAME REFERENCE STATUS: the row of a training beside one replica's of the whole batch.
+# sums WHAT NAME REFERENCE STATUS: the row of a training beside one replica's of the whole batch, in the section that runs.
 sums() {
   local one two transports
-  if (($4 != 0)); then row several "$1" "" "" "$(unless_done "$4")" "$(why "$2")"; tests_failed=1; return; fi
+  if (($4 != 0)); then row "$section" "$1" "" "" "$(unless_done "$4")" "$(why "$2")"; tests_failed=1; return; fi
   one=$(value train_loss "$3") two=$(value train_loss "$2")
   transports=$(grep -oE 'transports [^"]*' "$records/$2.json" | head -n 1)
   if [ "$(calc "%d" "($one - $two) ^ 2 < ($one * 0.001) ^ 2")" = 1 ]; then
-    row several "$1" "loss $two, one replica's $one" "$transports" passed
+    row "$section" "$1" "loss $two, one replica's $one" "$transports" passed
   else
-    row several "$1" "loss $two, one replica's $one" "$transports" failed "they differ"
+    row "$section" "$1" "loss $two, one replica's $one" "$transports" failed "they differ"
     tests_failed=1
   fi
 }
@@ -74,12 +74,34 @@ section_several() {
   sums "2 nodes of $cards cards through mirrored/$nccl" several-mirrored-nodes "$one" $?
 }
 
+# Two ranks of NCCL share the card, which NCCL permits since 2.30.3 if it is asked: that they join, register memory and sum, in a
+# step's graph too, and that a lost one ends the other. Their time is not that of two cards.
+section_ranks() {
+  local what="2 ranks of NCCL on one card" least=2.30.3 found run extra
+  if ((rehearse)); then row ranks "$what" "" "" skipped "no NCCL on device $device"; return; fi
+  found=$(doctor_says backends nccl)
+  found=$(sed -n 's/^NCCL \([0-9.]*\).*/\1/p' <<< "$found")
+  if [ "$(printf '%s\n' "$least" "${found:-0}" | sort -V | head -n 1)" != "$least" ]; then
+    row ranks "$what" "" "" skipped "it takes NCCL $least, and ${found:-none} was found"
+    return
+  fi
+  train ranks-1 40 "${small[@]}" --cpus-per-task 1 --gpus 1 --backend self --batch-per-replica 64
+  local -x NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_NVLS_ENABLE=0
+  for run in graph parts; do
+    extra=()
+    if [ "$run" = parts ]; then extra=(--no-step-graph); fi
+    train "ranks-$run" 60 "${small[@]}" --cpus-per-task 1 --gpus 2 --backend nccl --batch-per-replica 32 ${extra[@]+"${extra[@]}"}
+    sums "$what, sums in graphs of ${run/graph/steps}" "ranks-$run" ranks-1 $?
+  done
+  loses_a_rank 2 nccl
+}
+
 # A rank is killed; the others and the launcher have to end by themselves, with 71.
 loses_a_rank() {
-  local what="a lost rank ends $1 through $2" log=$records/logs/several-lost.log launcher ranks=() status began
-  if ((deadline - SECONDS < 60)); then row several "$what" "" "" skipped "no time was left"; return; fi
+  local what="a lost rank ends $1 through $2" log=$records/logs/$section-lost.log launcher ranks=() status began
+  if ((deadline - SECONDS < 60)); then row "$section" "$what" "" "" skipped "no time was left"; return; fi
   "$paceline" train mnist-cnn --device "$device" --gpus "$1" --backend "$2" --cpus-per-task 1 --batch-per-replica 32 \
-    --steps 100000000 --evaluate none --abort-seconds 30 --record "$records/several-lost.json" > "$log" 2>&1 < /dev/null &
+    --steps 100000000 --evaluate none --abort-seconds 30 --record "$records/$section-lost.json" > "$log" 2>&1 < /dev/null &
   launcher=$!
   began=$SECONDS
   while ((${#ranks[@]} < $1 && SECONDS - began < 30)) && kill -0 "$launcher" 2> /dev/null; do
@@ -90,7 +112,7 @@ loses_a_rank() {
   if ((${#ranks[@]} < $1)); then
     kill "$launcher" 2> /dev/null
     wait "$launcher"
-    row several "$what" "" "" failed "it has not started $1 ranks: $(why several-lost)"
+    row "$section" "$what" "" "" failed "it has not started $1 ranks: $(why "$section-lost")"
     tests_failed=1
     return
   fi
@@ -101,9 +123,9 @@ loses_a_rank() {
   status=$?
   kill $! 2> /dev/null
   if ((status == 71)); then
-    row several "$what" "exit code 71 after $((SECONDS - began)) s" "" passed
+    row "$section" "$what" "exit code 71 after $((SECONDS - began)) s" "" passed
   else
-    row several "$what" "exit code $status after $((SECONDS - began)) s, not 71" "" failed "$(why several-lost)"
+    row "$section" "$what" "exit code $status after $((SECONDS - began)) s, not 71" "" failed "$(why "$section-lost")"
     tests_failed=1
   fi
 }

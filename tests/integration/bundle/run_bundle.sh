@@ -20,6 +20,7 @@ ends_with() {  # CODE COMMAND...: its output to $scratch/output
 "$cmake" --install "$build" --component bundle --prefix "$scratch/bundle" > "$scratch/install.log" 2>&1 ||
   { tail "$scratch/install.log" >&2; fail "it cannot be installed"; }
 holds "$scratch/install.log" "The bundle is "
+if git -C "$(dirname "$0")" ls-files > /dev/null 2>&1; then holds "$scratch/install.log" "With the files that git tracks: "; fi
 mv "$scratch/bundle" "$bundle"
 cd /
 
@@ -54,6 +55,7 @@ ends_with 0 "${bare[@]}" "$run" --help
 ends_with 64 "${bare[@]}" "$run" --mintues 3
 ends_with 64 "${bare[@]}" "$run" --minutes soon
 ends_with 64 "${bare[@]}" "$run" --only tests,speed
+ends_with 64 "${bare[@]}" "$run" --call 6
 ends_with 64 "${bare[@]}" "$run" --choices "$scratch/doctor"
 if grep -qE '^  cuda  *(not|does not) ' "$scratch/doctor"; then
   ends_with 77 "${bare[@]}" "$run" --out "$scratch/none"
@@ -71,8 +73,10 @@ holds "$scratch/output" "ld-linux"
 
 # Every section leaves a row, none fails, and the archive holds the records.
 ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$run" --rehearse --out "$scratch/results" --minutes 8
+holds "$scratch/output" "  call 1:  8.5, smoke 0.5, machine 1.0, choices "
+holds "$scratch/output" "  call 5:  6.0, sanitizer 6.0"
 summary=$scratch/results/summary.md
-for section in machine tests choices bits ours replicas peers sanitizer fused study; do holds "$summary" "| $section | "; done
+for section in smoke machine choices ours bits peers profile tests replicas ranks fused study sanitizer; do holds "$summary" "| $section | "; done
 if failed=$(grep -F '| failed' "$summary"); then fail "failed: $failed"; fi
 holds "$summary" "| ours | resnet50-cassava 300/b32 bf16 | "
 holds "$summary" "no-python has no torch"
@@ -100,7 +104,9 @@ cat > "$emulated/bin/paceline" << 'TEXT'
 #!/bin/sh
 here=$(dirname "$0")
 case $1 in
-  doctor) printf 'devices\n  cuda  %s\nworkloads\n' "${STATE:-NVIDIA H200, driver for CUDA 13.0}" ;;
+  doctor)
+    printf '{\n  "backends": {\n    "nccl": "NCCL %s (/lib/libnccl.so.2)"\n  },\n' "${NCCL:-2.28.9}"
+    printf '  "devices": {\n    "cuda": "%s"\n  }\n}\n' "${STATE:-NVIDIA H200 at 0000:1b:00.0, driver for CUDA 13.0}" ;;
   train)
     while [ $# -gt 0 ]; do if [ "$1" = --record ]; then record=$2; fi; shift; done
     case $record in
@@ -111,10 +117,30 @@ case $1 in
           exit 70
         fi ;;
     esac
-    echo '{"compile_seconds": 1.5}' > "$record" ;;
+    echo '{"compile_seconds": 1.5, "train_loss": 0.5, "batch_per_replica": 400, "p50": 0.1, "bytes_per_second": 2e12}' > "$record" ;;
 esac
 TEXT
-chmod +x "$emulated/bin/paceline"
+# An ncu: the end of a step, a whole one, and the beginning of the next.
+cat > "$emulated/bin/ncu" << 'TEXT'
+#!/bin/sh
+while [ $# -gt 0 ]; do if [ "$1" = --log-file ]; then log=$2; fi; shift; done
+entry="void paceline::cuda::<unnamed>::entry<paceline::cuda"
+{
+  echo "==PROF== Connected"
+  echo '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
+  id=0
+  for kernel in "sm90_xmma(T1, T2)" "$entry::SoftmaxLoss>(T1)" "sm90_xmma(T1, T2)" "$entry::NormApply<float, 8>>(T1)" \
+    "sm90_xmma(T1, T2)" "$entry::SoftmaxLoss>(T1)" "sm90_xmma(T1, T2)"; do
+    for metric in '"dram__bytes_read.sum","byte","2,000,000"' '"dram__bytes_write.sum","byte","1,000,000"' \
+      '"gpu__time_duration.sum","ns","1,500"' '"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed","%","40"'; do
+      echo "\"$id\",\"$kernel\",$metric"
+    done
+    id=$((id + 1))
+  done
+} > "$log"
+TEXT
+chmod +x "$emulated/bin/paceline" "$emulated/bin/ncu"
+echo '{"request": "of this card"}' > "$emulated/share/paceline/results/choices/NVIDIA-H200.json"
 ends_with 65 "${bare[@]}" "$emulated/gpu-run" --only choices --out "$scratch/emulated-results"
 holds "$scratch/output" "missing here: cuBLASLt of CUDA "
 holds "$scratch/output" "cuDNN 9 for CUDA "
@@ -128,6 +154,16 @@ holds "$scratch/output" "not here: NVRTC of CUDA "
 holds "$scratch/output" "torch of "
 holds "$scratch/emulated-results/summary.md" "| machine | left out, as it broke the card's context | error: cuDNN engine 7 broke"
 holds "$scratch/emulated-results/summary.md" "| choices | cassava 300/b32 bf16 | 0 choices kept, made in 1.5 s |"
+holds "$scratch/emulated-results/summary.md" "| choices | from NVIDIA-H200.json | 1 choices |"
+ends_with 0 "${bare[@]}" PATH="$emulated/bin:$PATH" "$emulated/gpu-run" --only ours,profile,ranks --minutes 2 --out "$scratch/emulated-card"
+summary=$scratch/emulated-card/summary.md
+holds "$summary" "224/b400 bf16 | 100.000 ms, 4000 samples/s | 33 % of memory's bound, 58 % of 6900/s predicted, 50 % of 7950/s by MLPerf |"
+holds "$summary" "a step | 4 launches, 6.0 us, 12.0 MB, tensor cores 40.0 % | 100.0 % of the time, 2.00 TB/s |"
+holds "$summary" "| sm90_xmma | 2 | 3.0 | 50.0 | 6.0 | 40.0 |"
+holds "$summary" "| NormApply<float, 8> | 1 | 1.5 | "
+holds "$summary" "| ranks | 2 ranks of NCCL on one card |  |  | skipped: it takes NCCL 2.30.3, and 2.28.9 was found |"
+ends_with 0 "${bare[@]}" NCCL=2.31.0 "$emulated/gpu-run" --only ranks --minutes 1 --out "$scratch/emulated-ranks"
+holds "$scratch/emulated-ranks/summary.md" "| 2 ranks of NCCL on one card, sums in graphs of steps | loss 0.5, one replica's 0.5 |"
 
 # Results are not written over; what does not pass decides the exit code, and does not end the rest.
 ends_with 64 "${bare[@]}" "$run" --rehearse --out "$scratch/results"
