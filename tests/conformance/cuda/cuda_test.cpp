@@ -340,6 +340,19 @@ TEST(EmulatedCuda, AStepOfEachSlotIsOneGraph) {
   }
 }
 
+TEST(EmulatedCuda, ProfilersSeeEachOperationAsARange) {
+  cuda::HostCounts counts;
+  const Network network = small_resnet();
+  Replica replica(make_emulated("fp32", false, &counts), network, 4, true);
+  const RandomBatch inputs(network, 4, 4, 1);
+  replica.program().forward(inputs.batch(), Mode::train);
+  replica.program().backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
+  for (const char* pass : {"forward", "backward"}) EXPECT_EQ(counts.ranges[pass], 1U) << pass;
+  for (const Operation& op : replica.plan().operations)
+    EXPECT_GE(counts.ranges[op.name], 2U) << op.name;
+  EXPECT_EQ(counts.open_ranges, 0);
+}
+
 TEST(EmulatedCuda, SumsInConvolutionsGoIntoGraphs) {
   const auto steps = [](bool replays, Queued queued) {
     return train(make_fusing("bf16", replays), queued, bottlenecks());

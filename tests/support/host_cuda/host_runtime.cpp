@@ -182,6 +182,11 @@ class HostRuntime final : public Runtime {
     called("host_task");
     queue(stream, [=](HostBlock&) { task(argument); });
   }
+  void begin_range(const std::string& name) override {
+    ++gpu_->counts.ranges[name];
+    ++gpu_->counts.open_ranges;
+  }
+  void end_range() noexcept override { --gpu_->counts.open_ranges; }
   void begin_capture(Stream stream) override {
     called("begin_capture");
     gpu_->capture.begin(on(stream));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -16,7 +17,9 @@ namespace paceline::cuda {
 struct HostCounts {
   std::size_t kernels = 0, captures = 0, graph_launches = 0;
   std::size_t allocations = 0;
-  std::size_t device_bytes = 0;  // that are allocated now
+  std::size_t device_bytes = 0;                    // that are allocated now
+  std::map<std::string, std::size_t> ranges = {};  // for profilers, by name
+  int open_ranges = 0;
 };
 
 // One call that fails, of CUDA or of a library for products.
