@@ -98,7 +98,7 @@ void add_answers(const Study& study, const Base& asked, Section& section) {
   }
   const Base base = choose_base(study, asked);
   try {
-    if (base.kind != Base::setting) {
+    if (base.compares_sizes()) {
       answers.push_back(explanation_section(explain({study}, base).front()));
       answers.back().title = "Where the efficiency went";
     }

@@ -41,7 +41,7 @@ std::vector<Explanation> explain_sides(const Sides& found, const Base& base,
 
 std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
   const std::vector<Selection> only = arguments.selections();
-  const Base base = parse_base(arguments.base);
+  const Base base = parse_base_of_sizes(arguments.base);
   if (arguments.pooling != Pooling::always) {
     const Sides found = load_sides(arguments.places(), only);
     if (!found.comparisons.empty()) return explain_sides(found, base, only);
@@ -63,7 +63,7 @@ void add_explain(CLI::App& app, Action& action) {
   verb->footer(kExplainFooter);
   add_studies(*verb, *arguments);
   verb->add_option("--base", arguments->base, "base of speed-ups")
-      ->type_name("TEXT:{matched,best}")
+      ->type_name("TEXT:{matched,best,smallest,nodes=N}")
       ->capture_default_str();
   add_pool_options(*verb, *arguments);
   add_format_options(*verb, arguments->output);

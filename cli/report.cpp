@@ -20,6 +20,7 @@ constexpr char kReportFooter[] = R"(Examples:
   paceline report results/local/quick
   paceline report results/local/quick --out report --plots svg,png,pdf
   paceline report results/reference/cassava-resnet50 --base best
+  paceline report results/reference/jsc-clip-vit-l14 --base smallest
   paceline report results/reference/imagenet-resnet50 --only precision=amp --format md
   paceline report monday/quick tuesday/quick --format json     # compared, point by point
   paceline report monday/quick tuesday/quick --pool            # one table, sessions nested
@@ -28,9 +29,11 @@ constexpr char kReportFooter[] = R"(Examples:
   paceline report results/local/quick --format html --anonymous > quick.html
 
 --base matched compares with one replica, the same backend and the same CPUs; --base best
-compares the fastest row of each size with the fastest of one replica; --base AXIS=VALUE compares
-each row with the one that has this value and is the same otherwise. Several studies with points
-in common stand side by side, with the ratio of their times.)";
+compares the fastest row of each size with the fastest of one replica; --base smallest compares
+with the smallest size that there is, --base nodes=1 or gpus=8 with that size, for studies that
+begin at a node; --base AXIS=VALUE compares each row with the one that has this value and is the
+same otherwise. Several studies with points in common stand side by side, with the ratio of their
+times.)";
 
 struct ReportArguments : StudyArguments {
   std::string base = "matched";
@@ -42,7 +45,7 @@ struct ReportArguments : StudyArguments {
 int report(const ReportArguments& arguments) {
   ReportOptions options;
   static_cast<OutputOptions&>(options) = output_options(arguments.output);
-  options.base = parse_base_or_setting(arguments.base);
+  options.base = parse_base(arguments.base);
   options.anonymous = arguments.anonymous;
   options.pooling = arguments.pooling;
   options.columns = arguments.columns;
@@ -60,7 +63,7 @@ void add_report(CLI::App& app, Action& action) {
   verb->footer(kReportFooter);
   add_studies(*verb, *arguments);
   verb->add_option("--base", arguments->base, "base of speed-ups")
-      ->type_name("TEXT:{matched,best,AXIS=VALUE}")
+      ->type_name("TEXT:{matched,best,smallest,AXIS=VALUE}")
       ->capture_default_str();
   add_format_options(*verb, arguments->output);
   add_folder_options(*verb, arguments->output, "report");

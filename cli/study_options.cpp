@@ -43,21 +43,23 @@ void add_study_options(CLI::App& verb, StudyOptions& options) {
   verb.add_flag("--new-build", options.new_build, "rerun points that another build recorded");
 }
 
-Base parse_base(const std::string& name) {
-  if (name == "matched") return Base::matched;
-  if (name == "best") return Base::best;
-  throw Error(ErrorKind::usage, "unknown base \"" + name + "\"", "--base",
-              suggestion(name, {"matched", "best"}));
-}
-
-Base parse_base_or_setting(const std::string& text) {
-  if (text.find('=') == std::string::npos && text != "matched" && text != "best") {
-    throw Error(ErrorKind::usage, "unknown base \"" + text + "\"", "--base",
-                "give matched, best, or a setting such as bucket_mb=8");
+Base parse_base(const std::string& text) {
+  for (const Base base : {Base::matched, Base::best, Base::smallest}) {
+    if (text == base.text()) return base;
   }
-  if (text.find('=') == std::string::npos) return parse_base(text);
+  if (text.find('=') == std::string::npos) {
+    throw Error(ErrorKind::usage, "unknown base \"" + text + "\"", "--base",
+                "give matched, best, smallest, or a setting such as nodes=1 or bucket_mb=8");
+  }
   auto [axis, value] = parsed_selection(text, "--base", "bucket_mb=8");
   return {std::move(axis), std::move(value)};
+}
+
+Base parse_base_of_sizes(const std::string& text) {
+  Base base = parse_base(text);
+  if (base.compares_sizes()) return base;
+  throw Error(ErrorKind::usage, "the base \"" + text + "\" is not another size", "--base",
+              "give matched, best, smallest, or a size such as nodes=1");
 }
 
 std::string name_and_text(std::string_view name, std::size_t column, const std::string& text) {

@@ -30,8 +30,10 @@ inline constexpr char kColumnGroups[] = "time,rate,scaling,phases,quality,cost,e
 
 // Options that several verbs on studies share.
 
-Base parse_base(const std::string& name);             // "matched" or "best"; throws usage
-Base parse_base_or_setting(const std::string& text);  // or "bucket_mb=8"
+// "matched", "best", "smallest", "bucket_mb=8". Throws usage.
+Base parse_base(const std::string& text);
+// The same without settings that are no sizes.
+Base parse_base_of_sizes(const std::string& text);
 // A name and its description, wrapped to the width of the output.
 std::string name_and_text(std::string_view name, std::size_t column, const std::string& text);
 

@@ -305,6 +305,11 @@ class Explainer {
       result_.notes.push_back(
           "no law of scaling is fitted, as the goal takes different numbers of samples");
     }
+    if (std::ranges::any_of(result_.comparison.speed_ups, [&](const auto& each) {
+          return each && result_.study.rows[each->base].first()->layout.gpus > 1;
+        })) {
+      result_.notes.push_back("no law of scaling is fitted, as the base has several replicas");
+    }
     result_.notes.insert(result_.notes.end(), result_.comparison.notes.begin(),
                          result_.comparison.notes.end());
     result_.notes.insert(result_.notes.end(), result_.study.notes.begin(),

@@ -154,8 +154,10 @@ SpeedUpRows speed_up_rows(const Study& study, const Comparison& comparison,
     return it->second;
   };
   for (const SizeGroup& group : series.groups) {
-    if (group.gpus < 2) continue;
     for (const RowFacts* row : group.rows) {
+      // The laws speak of one replica.
+      const bool is_of_one = study.rows[row->speed_up->base].first()->layout.gpus == 1;
+      if (!is_of_one || group.gpus < 2) continue;
       const std::size_t base = index_of(study.rows[row->speed_up->base]);
       result.sizes.push_back({static_cast<double>(group.gpus), base, index_of(*row->row)});
     }

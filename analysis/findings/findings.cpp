@@ -23,11 +23,11 @@ Range range_over(const SizeGroup& group, Value value) {
   return range;
 }
 
-// "for 2, 3, 4 replicas": one replica is left out.
+// "for 2, 3, 4 replicas": the base's size is left out.
 std::vector<const SizeGroup*> several(const ScalingSeries& series) {
   std::vector<const SizeGroup*> groups;
   for (const SizeGroup& group : series.groups) {
-    if (group.gpus > 1) groups.push_back(&group);
+    if (!group.is_base()) groups.push_back(&group);
   }
   return groups;
 }
@@ -82,7 +82,7 @@ std::string left_out_line(const std::vector<RowFacts>& facts) {
     if (row.samples_per_second && !row.run()->throughput.samples_per_second) {
       rates.add(row.samples_per_second->value);
     }
-    if (row.speed_up && row.speed_up->efficiency && row.run()->layout.gpus > 1) {
+    if (row.speed_up && row.speed_up->efficiency && row.speed_up->ideal > 1) {
       efficiencies.add(*row.speed_up->efficiency);
     }
   }

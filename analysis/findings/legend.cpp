@@ -111,8 +111,13 @@ std::string describe_rule(const Base& base, const std::vector<RowFacts>& facts) 
     }
     case Base::best:
       return "base best: the fastest row of one replica";
+    case Base::smallest:
+      return "base smallest: the row of the fewest replicas that is the same otherwise";
     case Base::setting:
       break;
+  }
+  if (base.compares_sizes()) {
+    return fmt::format("base {}: the row of this size that is the same otherwise", base.text());
   }
   return fmt::format(
       "base {}: the row of this value that is the same otherwise (--base {}=VALUE "

@@ -42,9 +42,10 @@ std::string suggest_base(const Base& base, bool has_single) {
     case Base::matched:
       return has_single
                  ? "run one replica of the same backend and CPUs, or compare with --base best"
-                 : "run one replica, too";
+                 : "run one replica, too, or compare with --base smallest";
     case Base::best:
-      return "run one replica";
+      return "run one replica, or compare with --base smallest";
+    case Base::smallest:
     case Base::setting:
       break;
   }
@@ -298,10 +299,10 @@ class Checker {
 
   void check_bounds() {
     const std::size_t above = count_rows_where(facts_, [](const RowFacts& row) {
-      if (!row.speed_up || row.run()->layout.gpus < 2) return false;
+      if (!row.speed_up || row.speed_up->ideal <= 1) return false;
       const Estimate& estimate = row.speed_up->ratio.estimate;
-      return estimate.interval ? lies_above(*estimate.interval, row.run()->layout.gpus)
-                               : estimate.value > kAboveIdeal * row.run()->layout.gpus;
+      return estimate.interval ? lies_above(*estimate.interval, row.speed_up->ideal)
+                               : estimate.value > kAboveIdeal * row.speed_up->ideal;
     });
     if (above > 0) {
       add(11, counted(above, "row") + " above the ideal line",

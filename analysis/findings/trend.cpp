@@ -43,9 +43,10 @@ class Series {
   Trend trend() const {
     Trend trend;
     trend.cpus = cpus_of_series(rows_.begin()->second->run());
+    trend.base_gpus = base_row_.first()->layout.gpus;
     trend.has_phases = base_row_.first().phase_sum.step > 0;
     for (const auto& [gpus, facts] : rows_) {
-      const double n = gpus;
+      const double n = facts->speed_up->ideal;
       const Judged log_cost =
           judged(cost_over_base(*facts), find_weak_evidence(base_row_, *facts->row));
       trend.doubt.add(log_cost.doubt());
@@ -79,10 +80,10 @@ class Series {
   }
 
   // The logarithm of a point's cost if it had no loss.
-  static double ideal_cost(const RowFacts& facts) { return -std::log(facts.run()->layout.gpus); }
+  static double ideal_cost(const RowFacts& facts) { return -std::log(facts.speed_up->ideal); }
 
   Difference change(const RowFacts& from, const RowFacts& to) const {
-    const double few = from.run()->layout.gpus, many = to.run()->layout.gpus;
+    const double few = from.speed_up->ideal, many = to.speed_up->ideal;
     return contrast({base_, log_costs(*from.row, rates_), log_costs(*to.row, rates_)},
                     [few, many](const RowMeans& means) {
                       return fraction(means[2][0] - means[0][0], many) -
@@ -102,7 +103,7 @@ class Series {
     for (const SizeOfTrend& size : trend.sizes) {
       mean += size.fraction.value() / static_cast<double>(trend.sizes.size());
     }
-    return std::max(0.02 / rows_.rbegin()->first, 0.2 * std::abs(mean));
+    return std::max(0.02 / rows_.rbegin()->second->speed_up->ideal, 0.2 * std::abs(mean));
   }
 
   FindingKind judged_kind(Trend& trend) const {
@@ -188,9 +189,8 @@ std::vector<Trend> fit_trends(const Study& study, const Comparison& comparison,
   if (!is_comparable(study)) return trends;
   std::map<std::size_t, Series> by_base;
   for (const SizeGroup& group : series.groups) {
-    if (group.gpus < 2) continue;
     for (const RowFacts* row : group.rows) {
-      if (!row->run().goal.empty()) continue;
+      if (row->speed_up->ideal <= 1 || !row->run().goal.empty()) continue;
       const std::size_t base = row->speed_up->base;
       by_base.try_emplace(base, study, comparison, base).first->second.add(*row);
     }

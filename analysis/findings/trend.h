@@ -35,6 +35,7 @@ std::string_view to_string(FindingKind kind);
 // docs/findings.md
 std::string findings_markdown();
 
+// N: the replicas over the base's.
 struct SizeOfTrend {
   int gpus = 2;
   double efficiency = 0;  // S / N
@@ -45,11 +46,12 @@ struct SizeOfTrend {
   std::optional<LossParts> parts;
 };
 
-// Rows with the same base; one row for each size with several replicas.
+// Rows with the same base; one row for each size with more replicas.
 struct Trend {
   // From slower_than_one to unjudged, or this.
   FindingKind kind = FindingKind::too_few_sizes;
-  WeakEvidence doubt;              // empty: the noise of every row is known
+  WeakEvidence doubt;  // empty: the noise of every row is known
+  int base_gpus = 1;
   std::string cpus;                // "1 CPU per replica"; empty: unknown
   std::vector<SizeOfTrend> sizes;  // ascending; not empty
   Judged change;                   // of e, from the smallest size to the largest

@@ -54,23 +54,26 @@ class TrendSentence {
  public:
   TrendSentence(const Study& study, Alike trends)
       : scaling_(study.scaling),
-        what_(compares_rates(study.scaling) ? "what an added replica adds to the time per step"
-                                            : "the Karp-Flatt fraction"),
         trends_(std::move(trends)),
         first_(*trends_.front()),
+        what_(compares_rates(study.scaling) ? "what " + added() + " to the time per step"
+                                            : "the Karp-Flatt fraction"),
         last_(first_.sizes.size() - 1) {}
 
   std::string text() const {
     switch (first_.kind) {
       case FindingKind::slower_than_one:
-        return "several replicas are slower than one: no law of scaling applies";
+        return (is_of_one() ? "several replicas are slower than one"
+                            : "more replicas are slower than the base") +
+               std::string(": no law of scaling applies");
       case FindingKind::no_loss:
         return "no loss that can be distinguished from noise" + bounds();
       case FindingKind::hidden_loss:
         return hidden_loss();
       case FindingKind::above_ideal:
-        return "N replicas are more than N times as fast as one: is the base slow, or does the "
-               "share of each fit into its cache?";
+        return (is_of_one() ? "N replicas are more than N times as fast as one"
+                            : "N times the base's replicas are more than N times as fast") +
+               std::string(": is the base slow, or does the share of each fit into its cache?");
       case FindingKind::steady:
         return steady();
       case FindingKind::grows:
@@ -89,6 +92,17 @@ class TrendSentence {
 
  private:
   bool is_strong() const { return scaling_ == Scaling::strong; }
+  bool is_of_one() const { return first_.base_gpus == 1; }
+  std::string added() const {
+    return is_of_one() ? "an added replica adds"
+                       : fmt::format("{} added replicas add", first_.base_gpus);
+  }
+  // "each added replica cost 3 % of a step"
+  std::string each_added(const std::string& share) const {
+    return is_of_one()
+               ? fmt::format("each added replica cost {} of a step", share)
+               : fmt::format("each {} added replicas cost {} of a step", first_.base_gpus, share);
+  }
   int gpus(std::size_t size) const { return first_.sizes[size].gpus; }
 
   std::string sizes() const {
@@ -178,7 +192,7 @@ class TrendSentence {
       text = fmt::format("the loss is as if {} of the base's time were not divided among replicas",
                          share);
     } else {
-      text = fmt::format("the loss grows as if each added replica cost {} of a step", share);
+      text = "the loss grows as if " + each_added(share);
     }
     if (compares_rates(scaling_)) return text;
     return text + fmt::format(" (Karp-Flatt fraction steady, {})", fractions_text(hull));
@@ -248,7 +262,7 @@ class TrendSentence {
       const std::string share = percent_text(hull);
       return fmt::format("{} is {}, as if {}; {}so at all sizes", what_, shown(hull),
                          is_strong() ? share + " of the base's time were not divided among replicas"
-                                     : "each added replica cost " + share + " of a step",
+                                     : each_added(share),
                          rows);
     }
     return fmt::format("{} goes from {} on {} to {} on {} replicas: {}more than noise", what_,
@@ -256,9 +270,9 @@ class TrendSentence {
   }
 
   Scaling scaling_;
-  std::string what_;
   Alike trends_;
   const Trend& first_;
+  std::string what_;
   std::size_t last_;  // the index of the largest size
 };
 

@@ -174,10 +174,8 @@ class SeriesMaker {
     if (!speed_up) return {};
     if (metric == HistoryMetric::speed_up) return speed_up;
     const SpeedUp& known = *comparison_.speed_ups[i];
-    const double gpus = study_.rows[i].first()->layout.gpus;
-    const double base_gpus = study_.rows[known.base].first()->layout.gpus;
-    if (metric == HistoryMetric::efficiency) return *speed_up * base_gpus / gpus;
-    return known.karp_flatt ? OptionalValue(karp_flatt(*speed_up, gpus)) : OptionalValue();
+    if (metric == HistoryMetric::efficiency) return *speed_up / known.ideal;
+    return known.karp_flatt ? OptionalValue(karp_flatt(*speed_up, known.ideal)) : OptionalValue();
   }
 
   void add(std::size_t i, HistoryMetric metric, const std::string& name) {

@@ -81,7 +81,11 @@ std::vector<Plot> make_plots(const PlotSource& source, bool per_replica) {
   if (all_series.empty()) return {};
   Lines lines;
   int most = 1;
+  std::set<int> bases;
   for (const ScalingSeries& series : all_series) {
+    for (const RowFacts* row : series.groups.front().rows) {
+      bases.insert(source.study.rows[row->speed_up->base].first()->layout.gpus);
+    }
     lines.series.push_back(make_series(series, source.facts.front().run()->kind,
                                        source.comparison.rates, per_replica));
     most = std::max(
@@ -91,9 +95,12 @@ std::vector<Plot> make_plots(const PlotSource& source, bool per_replica) {
   if (lines.log_x && !per_replica) lines.log_y = 2;
   lines.x_tics = size_tics(lines.series, lines.log_x);
   lines.aside = has_bars(lines.series) && lines.series.size() > 1;
-  const auto end = static_cast<double>(most);
-  const double at_one = per_replica ? 100 : 1, at_end = per_replica ? 100 : end;
-  lines.ideal = PlotSeries{"ideal", {{1, at_one, {}}, {end, at_end, {}}}};
+  const double base = *bases.begin(), end = most;
+  const double at_base = per_replica ? 100 : 1, at_end = per_replica ? 100 : end / base;
+  // Speed-ups over bases of different sizes have no ideal in common.
+  if (per_replica || bases.size() == 1) {
+    lines.ideal = PlotSeries{"ideal", {{base, at_base, {}}, {end, at_end, {}}}};
+  }
   lines.highest_y = 1.5 * at_end;
   Plot plot;
   plot.name = per_replica ? "efficiency" : kSpeedUpPlot;
@@ -115,15 +122,16 @@ std::vector<Plot> make_plots(const PlotSource& source, bool per_replica) {
 // The ends, then the sizes that were run, then others, each where there is room; gnuplot's own
 // choice is not whole.
 std::vector<Tic> size_tics(const std::vector<PlotSeries>& series, bool logarithmic) {
-  std::set<int> sizes = {1};
+  std::set<int> sizes;
   for (const PlotSeries& each : series) {
     for (const PlotPoint& point : each.points) sizes.insert(static_cast<int>(point.x));
   }
-  const int most = *sizes.rbegin();
-  std::vector<int> wanted = {1, most};
+  if (sizes.empty()) return {};
+  const int least = *sizes.begin(), most = *sizes.rbegin();
+  std::vector<int> wanted = {least, most};
   wanted.insert(wanted.end(), sizes.begin(), sizes.end());
   if (!logarithmic && most <= 16) {
-    for (int size = 2; size < most; ++size) wanted.push_back(size);
+    for (int size = least + 1; size < most; ++size) wanted.push_back(size);
   }
   std::set<int> taken;
   for (const int size : wanted) {

@@ -56,6 +56,7 @@ class Comparer {
   Comparer(const Study& study, const Base& base) : study_(study), spared_(spared_work(study)) {
     result_.base = base;
     result_.rates = needs_rates();
+    if (base.kind == Base::smallest) find_smallest();
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       values_.push_back(mean_cost(study.rows[i], result_.rates).value);
     }
@@ -93,8 +94,11 @@ class Comparer {
       unreached_.push_back(i);
       return;
     }
-    const bool by_setting = result_.base.kind == Base::setting;
-    if (by_setting && has_setting(run, result_.base)) settings_.emplace(setting_key(run), i);
+    if (is_sized()) {
+      add_sized_base(i);
+    } else if (result_.base.kind == Base::setting && has_setting(run, result_.base)) {
+      settings_.emplace(setting_key(run), i);
+    }
     if (run->layout.gpus != 1) return;
     singles_.push_back(i);
     first_single_.emplace(matched_key(run, run.backend), i);
@@ -103,6 +107,37 @@ class Comparer {
     for (const auto& [name, value] : matched_by(run)) {
       values_of_singles_[{run->kind, run.system, name}].insert(value);
     }
+  }
+
+  // The base is a row of some size, not of one replica.
+  bool is_sized() const {
+    return result_.base.kind == Base::smallest ||
+           (result_.base.kind == Base::setting && result_.base.compares_sizes());
+  }
+
+  void find_smallest() {
+    for (const Row& row : study_.rows) {
+      if (!reached_goal(row)) continue;
+      const Run& run = row.first();
+      int& fewest =
+          smallest_.try_emplace(matched_key(run, run.backend), run->layout.gpus).first->second;
+      fewest = std::min(fewest, run->layout.gpus);
+    }
+  }
+
+  bool has_base_size(const Run& run, const std::string& key) const {
+    if (result_.base.kind == Base::setting) return has_setting(run, result_.base);
+    return run->layout.gpus == smallest_.at(key);
+  }
+
+  void add_sized_base(std::size_t i) {
+    const Run& run = run_of_row(i);
+    const std::string key = matched_key(run, run.backend);
+    if (!has_base_size(run, key)) return;
+    const auto [known, first] = settings_.emplace(key, i);
+    const int gpus = run->layout.gpus, known_gpus = run_of_row(known->second)->layout.gpus;
+    if (first || gpus < known_gpus) return;
+    if (gpus > known_gpus || better(i, known->second)) known->second = i;
   }
 
   // Times will do only where all runs have one and do the same work.
@@ -159,10 +194,14 @@ class Comparer {
         return matched_base(i);
       case Base::best:
         return best_base(i);
+      case Base::smallest:
       case Base::setting:
-        return setting_base(i);
+        break;
     }
-    return std::nullopt;
+    const Run& run = run_of_row(i);
+    const auto found =
+        settings_.find(is_sized() ? matched_key(run, run.backend) : setting_key(run));
+    return found == settings_.end() ? std::nullopt : std::optional(found->second);
   }
 
   // Alike in all but the axis and the nodes and tasks that follow from it.
@@ -178,11 +217,6 @@ class Comparer {
     if (axis != "gpus") add("nodes");
     for (const std::string& name : study_.axes) add(name);
     return key;
-  }
-
-  std::optional<std::size_t> setting_base(std::size_t i) const {
-    const auto found = settings_.find(setting_key(run_of_row(i)));
-    return found == settings_.end() ? std::nullopt : std::optional(found->second);
   }
 
   std::optional<std::size_t> best_base(std::size_t i) const {
@@ -259,7 +293,9 @@ class Comparer {
       const Row& row = study_.rows[k];
       const Run& base = run_of_row(k);
       const bool is_base =
-          result_.base.kind == Base::setting
+          is_sized() ? result_.base.kind == Base::setting && has_setting(base, result_.base) &&
+                           matches(base, run, run.backend)
+          : result_.base.kind == Base::setting
               ? has_setting(base, result_.base) && setting_key(base) == setting_key(run)
           : result_.base.kind == Base::best
               ? base->layout.gpus == 1 && same_system(base, run)
@@ -283,7 +319,8 @@ class Comparer {
     }
     if (!best_base(i)) {
       return "there is no run of one replica" +
-             std::string(singles_.empty() ? "" : " on that machine") + shown;
+             std::string(singles_.empty() ? "" : " on that machine") + shown +
+             "; --base smallest compares with the smallest size";
     }
     return "there is no run of one replica" + lacking(run) + shown +
            "; --base best compares with the fastest";
@@ -310,13 +347,12 @@ class Comparer {
       if (!spared_[i]) result.lost = quality_lost(study_.rows[base], study_.rows[i]);
     }
     const int base_replicas = run_of_row(base)->layout.gpus;
-    const bool is_setting = result_.base.kind == Base::setting;
-    if (!is_setting || base_replicas != replicas) {
-      result.efficiency = result.ratio.estimate.value * base_replicas / replicas;
+    result.ideal = static_cast<double>(replicas) / base_replicas;
+    if (result_.base.compares_sizes() || base_replicas != replicas) {
+      result.efficiency = result.ratio.estimate.value / result.ideal;
     }
-    if (replicas > 1 && base_replicas == 1 && !compares_rates(study_.scaling) &&
-        run_of_row(i).goal.empty()) {
-      result.karp_flatt = karp_flatt(result.ratio.estimate, replicas);
+    if (result.ideal > 1 && !compares_rates(study_.scaling) && run_of_row(i).goal.empty()) {
+      result.karp_flatt = karp_flatt(result.ratio.estimate, result.ideal);
     }
     return result;
   }
@@ -329,6 +365,7 @@ class Comparer {
   std::vector<std::size_t> unreached_;  // rows that did not reach their goal
   // The first row of a key; see add_possible_base().
   std::unordered_map<std::string, std::size_t> first_single_, settings_;
+  std::unordered_map<std::string, int> smallest_;                           // replicas, of a key
   std::map<std::pair<std::string, std::string>, std::size_t> best_single_;  // of a kind and system
   std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>>
       values_of_singles_;  // (kind, system, what rows are matched by)
@@ -423,6 +460,8 @@ std::string Base::text() const {
       return "matched";
     case best:
       return "best";
+    case smallest:
+      return "smallest";
     case setting:
       break;
   }

@@ -39,8 +39,12 @@ struct Base {
     // One replica, same backend, axes and CPUs: per task if replicas are GPUs, per replica if they
     // are cores.
     matched,
-    best,     // the fastest one-replica row of the same system, with any CPUs or backend
-    setting,  // the row with `value` of `axis` that is otherwise equal
+    best,      // the fastest one-replica row of the same system, with any CPUs or backend
+    smallest,  // as matched, but of the fewest replicas that a row of the same kind has
+    // The row with `value` of `axis` that is otherwise equal. Of axis gpus or nodes as smallest,
+    // but
+    // of that size; of several rows with these nodes the one of most replicas.
+    setting,
   };
 
   Kind kind = matched;
@@ -50,19 +54,22 @@ struct Base {
   Base(std::string name, std::string text)
       : kind(setting), axis(std::move(name)), value(std::move(text)) {}
 
-  std::string text() const;  // "matched", "best", "bucket_mb=8"
+  // False if rows are compared by what they do, and not by their sizes.
+  bool compares_sizes() const { return kind != setting || axis == "gpus" || axis == "nodes"; }
+  std::string text() const;  // "matched", "best", "smallest", "bucket_mb=8"
   bool operator==(const Base&) const = default;
 };
 
 struct SpeedUp {
   std::size_t base = 0;  // index of the base row
   Ratio ratio;           // of times, or of rates if the work differs
-  // Speed-up times the base's replicas over the row's. Empty if the base is a setting and both have
-  // the same number of replicas.
+  double ideal = 1;      // the row's replicas over the base's
+  // The speed-up over the ideal one. Empty if the base is another setting of the same size.
   std::optional<double> efficiency;
   // Karp and Flatt, CACM 33(5), 1990: (1/S - 1/p) / (1 - 1/p), the serial fraction that would
-  // explain the speed-up S of p replicas, with the interval of S transformed. Empty for p = 1, weak
-  // scaling and times to a goal.
+  // explain the speed-up S of p replicas, with the interval of S transformed. With a base of k
+  // replicas p is the row's replicas over k, and the fraction is one of the base's time: k replicas
+  // count as one processor. Empty for p <= 1, weak scaling and times to a goal.
   std::optional<Estimate> karp_flatt;
   std::optional<QualityLoss> lost;  // the row trained worse than its base
 };

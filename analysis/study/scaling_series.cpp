@@ -65,6 +65,10 @@ void add_borrowed_base(std::map<int, SizeGroup>& groups, const Study& study,
 
 }  // namespace
 
+bool SizeGroup::is_base() const {
+  return std::ranges::all_of(rows, [](const RowFacts* row) { return row->speed_up->ideal <= 1; });
+}
+
 double SizeGroup::mean_speed_up() const {
   double sum = 0;
   for (const RowFacts* row : rows) sum += row->speed_up->ratio.estimate.value;
@@ -74,7 +78,7 @@ double SizeGroup::mean_speed_up() const {
 std::vector<ScalingSeries> make_scaling_series(const Study& study, const Comparison& comparison,
                                                const std::vector<RowFacts>& facts, bool by_cpus,
                                                Quality quality) {
-  if (comparison.base.kind == Base::setting) return {};
+  if (!comparison.base.compares_sizes()) return {};
   std::map<Parts, std::map<int, SizeGroup>> found;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i].speed_up) continue;
@@ -92,7 +96,8 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
   }
   std::vector<std::pair<Parts, ScalingSeries>> all_series;
   for (auto& [parts, groups] : found) {
-    if (groups.rbegin()->first == 1) continue;
+    if (std::ranges::all_of(groups, [](const auto& each) { return each.second.is_base(); }))
+      continue;
     if (comparison.base == Base::matched) add_borrowed_base(groups, study, facts);
     ScalingSeries series;
     for (const int gpus : gaps[parts]) {

@@ -42,20 +42,22 @@ struct SizeGroup {
   std::vector<const RowFacts*> rows;  // with a speed-up; never empty
 
   double mean_speed_up() const;
+  bool is_base() const;  // no row has more replicas than its base
 };
 
 struct ScalingSeries {
   std::string name;  // backend, system, CPUs, axes: what distinguishes it from the others
-  std::vector<SizeGroup> groups;  // sorted by gpus; includes one replica
+  std::vector<SizeGroup> groups;  // sorted by gpus; includes the base's
   std::vector<int> gaps;          // sizes of the study's gaps that belong to this series
 };
 
 // Whether rows that trained worse than their base belong to a series.
 enum class Quality { any, held };
 
-// Base best: one series per system, made of its fastest rows. Base matched: one per system, backend
+// Base best: one series per system, made of its fastest rows. Others: one per system, backend
 // and set of axes, and with `by_cpus` also per number of CPUs. Omits series of a single group,
-// which show no scaling. Empty if the base is a setting.
+// which show no scaling. Empty if the base
+// is a setting other than a size.
 std::vector<ScalingSeries> make_scaling_series(const Study& study, const Comparison& comparison,
                                                const std::vector<RowFacts>& facts, bool by_cpus,
                                                Quality quality = Quality::any);

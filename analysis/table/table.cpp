@@ -134,7 +134,7 @@ void add_ratios(RowColumns& all, const Study& study, const Comparison& compariso
                  return ratio_cell(find_speed_up(f), percent_estimate(f.efficiency, 1), f);
                })
       .in("scaling")
-      .essential(compares && comparison.base.kind != Base::setting);
+      .essential(compares && comparison.base.compares_sizes());
   all.real("exposed_communication", "exposed\ncomm.",
            of_runs(step_phases, [](const RowFacts& f) { return percent(f.exposed_communication); }))
       .in("phases")
@@ -226,16 +226,16 @@ std::string interval_kinds(const Comparison& comparison) {
 }
 
 // "Largest mean speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %".
-// Considers rows of several replicas against one, except those that are spared work, were disturbed
-// or missed their goal.
+// Considers rows of more replicas than their base, except those that are spared work, were
+// disturbed or missed their goal.
 std::string make_headline(const Study& study, const Comparison& comparison,
                           const std::vector<RowFacts>& facts) {
-  if (comparison.base.kind == Base::setting) return "";
+  if (!comparison.base.compares_sizes()) return "";
   const std::vector<bool> spared = spared_work(study);
   const RowFacts* largest = nullptr;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const RowFacts& row = facts[i];
-    if (!row.speed_up || row.run()->layout.gpus < 2 || spared[i] || row.speed_up->lost ||
+    if (!row.speed_up || row.speed_up->ideal <= 1 || spared[i] || row.speed_up->lost ||
         row.row->tainted || !reached_goal(*row.row)) {
       continue;
     }

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-PlotMaker settings_plots;
+PlotMaker settings_plots, speed_up_plots;
 
 namespace {
 
@@ -136,7 +136,95 @@ TEST(SettingAsBase, ANumberOfReplicasGivesEfficiencies) {
   EXPECT_NEAR(*made.cell(1, "speed_up").value, 2, 1e-9);
   EXPECT_NEAR(*made.cell(1, "efficiency").value, 1, 1e-9);
   EXPECT_NEAR(*made.cell(2, "efficiency").value, 2.5 * 2 / 8, 1e-9);
-  EXPECT_FALSE(made.cell(2, "karp_flatt").value);
+  EXPECT_NEAR(*made.cell(2, "karp_flatt").value, (1 / 2.5 - 1.0 / 4) / (1 - 1.0 / 4), 1e-9);
+}
+
+// Strong scaling of a fifth that is not divided, in two systems that begin at 8 and at 16.
+std::vector<Json> larger_sizes() {
+  std::vector<Json> records;
+  for (const char* system : {"A", "B"}) {
+    for (const int gpus : {8, 16, 32, 64}) {
+      if (system[0] == 'B' && gpus == 8) continue;
+      const double fit = 10 * (0.2 + 0.8 * 8 / gpus);
+      Json run = sample_record({.gpus = gpus, .fit_seconds = fit});
+      run["parameters"]["batch_per_replica"] = 512 / gpus;
+      run["provenance"]["cpu_model"] = system;
+      run["layout"]["nodes"] = run["parameters"]["nodes"] = gpus / 8;
+      records.push_back(run);
+    }
+  }
+  return records;
+}
+
+TEST(SizeAsBase, TheSmallestOfASeriesIsItsBase) {
+  const MadeRow made(larger_sizes(), Base::smallest);
+  ASSERT_EQ(made.study.rows.size(), 7U);
+  for (std::size_t i = 0; i < made.study.rows.size(); ++i) {
+    const auto& speed_up = made.comparison.speed_ups[i];
+    ASSERT_TRUE(speed_up) << i;
+    const int base = made.study.rows[speed_up->base].first()->layout.gpus;
+    const int gpus = made.study.rows[i].first()->layout.gpus;
+    EXPECT_EQ(base, made.study.rows[i].first().system == "A" ? 8 : 16);
+    const double ideal = static_cast<double>(gpus) / base;
+    const double ratio = (0.2 + 6.4 / base) / (0.2 + 6.4 / gpus);
+    EXPECT_NEAR(speed_up->ratio.estimate.value, ratio, 1e-9);
+    EXPECT_NEAR(*speed_up->efficiency, ratio / ideal, 1e-9);
+    EXPECT_EQ(speed_up->karp_flatt.has_value(), gpus > base);
+    if (gpus > base && base == 8) {
+      EXPECT_NEAR(speed_up->karp_flatt->value, 0.2, 1e-9) << "of the base's time";
+    }
+  }
+  const auto all_series = make_scaling_series(made.study, made.comparison, made.facts, true);
+  ASSERT_EQ(all_series.size(), 2U);
+  EXPECT_EQ(all_series[0].groups.front().gpus, 8);
+  EXPECT_EQ(all_series[1].groups.front().gpus, 16);
+  EXPECT_NE(join(made.section.notes, "\n").find("base smallest: the row of the fewest replicas"),
+            std::string::npos);
+  std::string findings;
+  for (const Statement& each : made.section.findings) findings += each.text + "\n";
+  EXPECT_NE(findings.find("for 16, 32, 64 replicas"), std::string::npos) << findings;
+}
+
+TEST(SizeAsBase, AnIdealLineIsThatOfOneBase) {
+  const auto ideal = [](const std::vector<Json>& records) {
+    const MadeRow made(records, Base::smallest);
+    const auto plots = speed_up_plots({made.study, made.comparison, made.facts, ""});
+    EXPECT_EQ(plots.size(), 1U);
+    return std::get<Lines>(plots.at(0).body).ideal;
+  };
+  EXPECT_FALSE(ideal(larger_sizes()));
+  std::vector<Json> of_one = larger_sizes();
+  of_one.resize(4);
+  ASSERT_TRUE(ideal(of_one));
+  EXPECT_EQ(ideal(of_one)->points.front().x, 8);
+  EXPECT_EQ(*ideal(of_one)->points.front().y, 1);
+  EXPECT_EQ(ideal(of_one)->points.back().x, 64);
+  EXPECT_EQ(*ideal(of_one)->points.back().y, 8);
+}
+
+// A full node is what larger ones are measured against.
+TEST(SizeAsBase, OfSeveralSizesOfANodeTheLargest) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4, 8}) {
+    Json run = sample_record({.gpus = gpus, .fit_seconds = 20.0 / gpus});
+    run["layout"]["nodes"] = gpus > 4 ? 2 : 1;
+    if (gpus > 4) run["parameters"]["nodes"] = 2;
+    records.push_back(run);
+  }
+  const MadeRow made(records, Base("nodes", "1"));
+  ASSERT_EQ(made.study.rows.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(made.study.rows[made.comparison.speed_ups[i]->base].first()->layout.gpus, 4);
+  }
+  EXPECT_NEAR(*made.cell(3, "speed_up").value, 2, 1e-9);
+  EXPECT_NEAR(*made.cell(3, "efficiency").value, 1, 1e-9);
+}
+
+TEST(SizeAsBase, IsProposedWhereNothingRanOnOneReplica) {
+  const MadeRow made(larger_sizes(), Base::matched);
+  EXPECT_NE(join(made.comparison.notes, "\n").find("--base smallest compares with the smallest"),
+            std::string::npos)
+      << join(made.comparison.notes, "\n");
 }
 
 TEST(SettingAsBase, AStudyOfOneSizeHasItsFirstValue) {
