@@ -232,6 +232,9 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   if (const std::string line = implied_samples_line(study); !line.empty()) {
     found.push_back({FindingKind::implied_samples, line});
   }
+  if (const std::string line = rate_off_time_line(study); !line.empty()) {
+    found.push_back({FindingKind::rate_off_time, line});
+  }
   for (const ControlCheck& control : check_controls(study, comparison)) {
     found.push_back({FindingKind::control, control_line(control)});
   }

@@ -199,6 +199,55 @@ std::string implied_samples_line(const Study& study) {
                      counted(others.size(), "row"), samples_text(*low), samples_text(*high));
 }
 
+namespace {
+
+constexpr double kLargestRateFactor = 1.5;
+
+// What the program states as its rate over what follows from its samples and its time.
+std::optional<double> rate_factor(const Run& run) {
+  const Throughput& stated = run->throughput;
+  if (!run->provenance.program && !run.made_elsewhere()) return std::nullopt;
+  if (!stated.samples_per_second || !stated.samples || !run->timing.fit_seconds)
+    return std::nullopt;
+  const double factor = *stated.samples_per_second * *run->timing.fit_seconds / *stated.samples;
+  const bool agrees = factor < kLargestRateFactor && factor > 1 / kLargestRateFactor;
+  return agrees ? std::nullopt : std::optional(factor);
+}
+
+// ", as many as its replicas"; empty: the factor is none of the run's numbers.
+std::string explain_factor(const Run& run, double factor) {
+  const double times = std::max(factor, 1 / factor);
+  const auto is_it = [times](double number) { return std::abs(times / number - 1) <= kDeviation; };
+  if (run->layout.gpus > 1 && is_it(run->layout.gpus)) return ", as many as its replicas";
+  const char* steps = "gradient_accumulation_steps";
+  const auto accumulated = run->parameters.real(steps);
+  return accumulated && *accumulated > 1 && is_it(*accumulated)
+             ? ", as many as its " + option_name(steps).substr(2)
+             : "";
+}
+
+}  // namespace
+
+std::string rate_off_time_line(const Study& study) {
+  std::vector<const Row*> rows;
+  for (const Row& row : study.rows) rows.push_back(&row);
+  std::vector<std::string> named;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    const Run& run = study.rows[i].first();
+    const auto factor = rate_factor(run);
+    if (!factor || ++count > kMostNamed) continue;
+    named.push_back(fmt::format("of {} is {:.2f} times its samples / fit seconds{}",
+                                point_names(study, rows)[i], *factor,
+                                explain_factor(run, *factor)));
+  }
+  if (count == 0) return "";
+  return fmt::format(
+      "the rate {}{}: one of the three counts something else, such as one replica's samples, "
+      "accumulated batches, or another unit",
+      join(named, ", "), count > kMostNamed ? ", ..." : "");
+}
+
 std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& facts) {
   constexpr std::size_t kMostNamed = 3;
   const bool any = std::any_of(facts.begin(), facts.end(), [](const RowFacts& row) {

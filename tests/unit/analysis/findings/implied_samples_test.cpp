@@ -1,6 +1,9 @@
 // Published rows whose time and rate contradict each other.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <nlohmann/json.hpp>
+
 #include "analysis/findings/findings.h"
 #include "tests/unit/analysis/samples.h"
 
@@ -42,6 +45,45 @@ TEST(ImpliedSamples, OfTheShippedTableThatDoesNot) {
                                              "4 rows 3.12 million to 3.17 million"),
             std::string::npos)
       << implied_samples_line(study);
+}
+
+// A program of one and two replicas, whose rate is so many times its samples over its seconds.
+std::string rate_line(double factor, const std::function<void(Json&)>& change = {}) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2}) {
+    Json record = testing::sample_record({.gpus = gpus, .fit_seconds = 100.0 / gpus});
+    record["provenance"]["program"] = {{"name", "train"}};
+    record["throughput"] = {{"samples", 1000}, {"samples_per_second", factor * 10.0 * gpus}};
+    if (change) change(record);
+    records.push_back(record);
+  }
+  return rate_off_time_line(make_studies(testing::canonical_content(records)).at(0));
+}
+
+TEST(RateOffTime, AFactorThatNothingExplainsIsNamed) {
+  EXPECT_TRUE(rate_line(4).starts_with(
+      "the rate of 1 replica is 4.00 times its samples / fit seconds, of 2 replicas is 4.00 times"))
+      << rate_line(4);
+  EXPECT_EQ(rate_line(1.4), "") << "a rate may leave out warm-up";
+  EXPECT_EQ(rate_line(0.7), "");
+  EXPECT_NE(rate_line(0.25).find("is 0.25 times"), std::string::npos);
+}
+
+TEST(RateOffTime, ReplicasAndAccumulationExplainIt) {
+  const std::string two = rate_line(0.5);
+  EXPECT_EQ(two.find("1 replica is 0.50 times its samples / fit seconds, as"), std::string::npos);
+  EXPECT_NE(two.find("of 2 replicas is 0.50 times its samples / fit seconds, as many as its "
+                     "replicas"),
+            std::string::npos)
+      << two;
+  const std::string accumulated =
+      rate_line(4, [](Json& record) { record["parameters"]["gradient_accumulation_steps"] = 4; });
+  EXPECT_NE(accumulated.find("as many as its gradient-accumulation-steps"), std::string::npos)
+      << accumulated;
+}
+
+TEST(RateOffTime, OurOwnTrainerIsNotAsked) {
+  EXPECT_EQ(rate_line(4, [](Json& record) { record["provenance"].erase("program"); }), "");
 }
 
 }  // namespace
