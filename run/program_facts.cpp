@@ -147,6 +147,14 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
   rate.samples_per_second = one(report, "samples_per_second");
   rate.samples = one(report, "samples");
   rate.steps = one(report, "steps");
+  for (const ResultName& name : result_names()) {
+    const auto value = name.unit.empty() ? std::nullopt : one(report, name.name);
+    if (!value) continue;
+    rate.unit = name.unit;
+    const bool is_rate = std::string_view(name.name).ends_with("_per_second");
+    (is_rate ? rate.samples_per_second : rate.samples) = value;
+  }
+  if (rate.unit == "steps") rate.samples = rate.steps;
   if (const auto epochs = report.numbers.find("epoch_seconds"); epochs != report.numbers.end()) {
     timing.epoch_seconds = epochs->second;
     timing.first_epoch_seconds = epochs->second.front();
@@ -155,7 +163,8 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
     timing.step_seconds = {step_quantiles(steps->second)};
   }
   record.plan.global_batch = one(report, "global_batch");
-  if (const auto batch = samples_of_a_step(record); batch && rate.samples && !rate.steps) {
+  const auto batch = samples_of_a_step(record);
+  if (batch && rate.samples && !rate.steps && rate.unit.empty()) {
     rate.steps = *rate.samples / *batch;
   }
   if (const auto count = one(report, "parameter_count")) {

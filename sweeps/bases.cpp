@@ -83,7 +83,8 @@ std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) 
         "no speed-up for {}{}: no point of one replica{}; {}", missing.first,
         missing.count == 1 ? "" : fmt::format(" and {} more", missing.count - 1), what, fix));
   };
-  add(no_single, " is like it", "add gpus 1 with the same backend and settings");
+  add(no_single, " is like it",
+      "add gpus 1 with the same backend and settings, or report with --base smallest");
   add(no_cpus, " has as many CPUs",
       "leave the CPUs out of the spec, or hold cpus_per_replica fixed (on GPUs: cpus_per_task)");
   return lines;

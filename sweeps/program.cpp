@@ -165,6 +165,7 @@ class ProgramReader {
   void read_results(const Json& object, const std::string& path) {
     if (!object.is_object()) fail("results must be an object of names and sources", path);
     for (const auto& [name, value] : object.items()) read_result(name, value, path + "/" + name);
+    check_units(path);
   }
 
   void read_result(const std::string& name, const Json& value, const std::string& path) {
@@ -210,6 +211,24 @@ class ProgramReader {
            "leave file out, or use json, csv or key");
     }
     program_.results.push_back(std::move(source));
+  }
+
+  // A table has one unit.
+  void check_units(const std::string& path) const {
+    std::string first;
+    for (const ResultSource& source : program_.results) {
+      const std::string_view unit = find_unit(source.name);
+      if (unit.empty() && !source.name.starts_with("samples")) continue;
+      if (!first.empty() && unit != find_unit(first)) {
+        fail(fmt::format("results {} and {} count different things", first, source.name), path,
+             "keep those of one unit");
+      }
+      first = source.name;
+    }
+  }
+
+  static std::string_view find_unit(const std::string& result) {
+    return std::ranges::find(result_names(), result, &ResultName::name)->unit;
   }
 
   bool read_option(ResultSource& source, const std::string& key, const Json& value,
@@ -290,8 +309,13 @@ std::size_t end_of_name(std::string_view text, std::size_t at) {
 const std::vector<ResultName>& result_names() {
   static const std::vector<ResultName> names = {
       {"samples_per_second", "throughput of all replicas together", false},
+      {"tokens_per_second", "the same in tokens", false, {}, "tokens"},
+      {"images_per_second", "the same in images", false, {}, "images"},
+      {"steps_per_second", "the same in steps", false, {}, "steps"},
       {"fit_seconds", "seconds of training; else those of the program, from start to end", false},
       {"samples", "samples in fit_seconds", false},
+      {"tokens", "tokens in fit_seconds", false, {}, "tokens"},
+      {"images", "images in fit_seconds", false, {}, "images"},
       {"steps", "steps in fit_seconds", false},
       {"global_batch", "samples of one step", false},
       {"parameter_count", "trainable parameters", false},

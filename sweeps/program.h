@@ -43,6 +43,7 @@ struct ResultName {
   const char* about;
   bool is_list;                 // of steps or epochs
   std::string_view words = {};  // "fp32|bf16": one of these instead of a number
+  std::string_view unit = {};   // "tokens": what it counts, if not samples
 };
 const std::vector<ResultName>& result_names();
 

@@ -182,7 +182,9 @@ class StudyRunner {
     std::vector<std::string> facts;
     if (const auto fit = record->timing.fit_seconds) facts.push_back(format_seconds(*fit));
     if (const auto rate = record->throughput.samples_per_second) {
-      facts.push_back(format_rate(*rate) + " samples/s");
+      facts.push_back(
+          fmt::format("{} {}/s", format_rate(*rate),
+                      record->throughput.unit.empty() ? "samples" : record->throughput.unit));
     }
     setup_.line(fmt::format("{}: {}{}", place(run), join(facts, ", "), left()));
   }

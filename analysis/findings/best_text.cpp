@@ -27,12 +27,13 @@ bool may_be_within(const NearPoint& point, double within) {
   return (estimate.interval ? estimate.interval->low : estimate.value) <= 1 + within;
 }
 
-std::string cost_text(double cost, bool rates) {
-  return rates ? fmt::format("{:.4g} samples/s", 1 / cost) : fmt::format("{:.4g} s", cost);
+std::string cost_text(const Study& study, double cost, bool rates) {
+  return rates ? fmt::format("{:.4g} {}", 1 / cost, study.unit.rate())
+               : fmt::format("{:.4g} s", cost);
 }
 
 std::string cost_text(const Study& study, const Best& best, const NearPoint& point) {
-  return cost_text(mean_cost(study.rows[point.row], best.rates).value, best.rates);
+  return cost_text(study, mean_cost(study.rows[point.row], best.rates).value, best.rates);
 }
 
 std::string percent_text(const Estimate& ratio) {
@@ -70,7 +71,7 @@ Table make_rows(const Study& study, const Best& best) {
   columns.text("name", "point", &NearPoint::name)
       .real("fit_seconds", "time", mean(&Run::fit_seconds))
       .set(&Column::shown, !best.rates)
-      .real("samples_per_second", "rate", mean(&Run::samples_per_second))
+      .real(study.unit.rate_key(), "rate", mean(&Run::samples_per_second))
       .set(&Column::shown, best.rates)
       .interval("over_best", "time over\nthe best",
                 [](Row point) { return over_cell(point.over_best.estimate); })
@@ -132,7 +133,7 @@ std::string costs_text(const Study& study, const Best& best) {
     low = std::min(low, shown(point));
     high = std::max(high, shown(point));
   }
-  return fmt::format("{:.4g} to {:.4g} {}", low, high, best.rates ? "samples/s" : "s");
+  return fmt::format("{:.4g} to {:.4g} {}", low, high, best.rates ? study.unit.rate() : "s");
 }
 
 // "; not judged, as rows of fewer than 3 runs are not enough: ring, 2 replicas"
@@ -143,12 +144,13 @@ std::string unjudged_text(const Best& best) {
          " are not enough: " + join_first(kMostNames, best.unjudged, "; ");
 }
 
-std::string left_aside_text(const Best& best) {
+std::string left_aside_text(const Study& study, const Best& best) {
   std::map<std::string, std::size_t> reasons;
   std::vector<std::string> texts, faster;
   for (const LeftAside& each : best.left_aside) {
     ++reasons[each.why];
-    if (each.faster) faster.push_back(each.name + ": " + cost_text(*each.faster, best.rates));
+    if (each.faster)
+      faster.push_back(each.name + ": " + cost_text(study, *each.faster, best.rates));
   }
   for (const auto& [why, points] : reasons) texts.push_back(counted(points, "point") + " " + why);
   if (texts.empty()) return "";
@@ -170,7 +172,7 @@ bool has_smaller(const Best& best) {
 }  // namespace
 
 std::string fastest_sentence(const Study& study, const Best& best) {
-  const std::string aside = left_aside_text(best), scope = scope_text(best);
+  const std::string aside = left_aside_text(study, best), scope = scope_text(best);
   const std::string word = scope.empty() ? "fastest" : "fastest of the points" + scope;
   const std::string fastest = best.best.name + ": " + cost_text(study, best, best.best);
   const std::size_t others = best.points.size() - 1;
@@ -283,7 +285,7 @@ Json best_facts(const Study& study, const Best& best, const Table& table) {
   }
   return {{"within", best.within},
           {"least", best.least ? Json(best.least->name) : Json(nullptr)},
-          {"compared", best.rates ? "samples_per_second" : "fit_seconds"},
+          {"compared", best.rates ? study.unit.rate_key() : "fit_seconds"},
           {"decided", best.undecided.empty() && best.unjudged.empty()},
           {"best", row(best.best)},
           {"alike", std::move(alike)},

@@ -73,7 +73,7 @@ std::vector<Finding> settings_finding(const Study& study) {
 }
 
 // A table of times shows neither rates nor efficiency, and a single run no spread.
-std::string left_out_line(const std::vector<RowFacts>& facts) {
+std::string left_out_line(const Study& study, const std::vector<RowFacts>& facts) {
   Range rates, efficiencies;
   bool single = true;
   for (const RowFacts& row : facts) {
@@ -88,7 +88,7 @@ std::string left_out_line(const std::vector<RowFacts>& facts) {
   }
   std::vector<std::string> parts;
   if (rates.low <= rates.high) {
-    parts.push_back(fmt::format("the rate ({} samples/s)", range_text(rates, 0)));
+    parts.push_back(fmt::format("the rate ({} {})", range_text(rates, 0), study.unit.rate()));
   }
   if (efficiencies.low <= efficiencies.high) {
     parts.push_back(fmt::format("efficiency ({} %)", range_text(efficiencies, 0, 100)));
@@ -137,7 +137,7 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
       {FindingKind::runs_differ,
        fmt::format("runs of {} differ widely{} ({} {}){}", which,
                    rows == 1 ? "" : ", most of " + name, times,
-                   comparison.rates ? "samples/s" : "s", why_unlike(*facts[worst].row))}};
+                   comparison.rates ? study.unit.rate() : "s", why_unlike(*facts[worst].row))}};
   const std::string trimmed = trimmed_ratios_line(study, comparison, facts, kWideSpread);
   if (!trimmed.empty()) found.push_back({FindingKind::runs_differ, trimmed});
   return found;
@@ -226,7 +226,7 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   if (const std::string line = lower_quality_line(study, facts); !line.empty()) {
     found.push_back({FindingKind::lower_quality, line});
   }
-  if (const std::string line = left_out_line(facts); !line.empty()) {
+  if (const std::string line = left_out_line(study, facts); !line.empty()) {
     found.push_back({FindingKind::left_out, line});
   }
   if (const std::string line = implied_samples_line(study); !line.empty()) {

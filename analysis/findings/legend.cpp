@@ -158,9 +158,10 @@ std::string base_note(const Study& study, const Comparison& comparison,
   std::vector<std::string> bases;
   for (const std::size_t i : used) {
     const RowFacts& base = facts[i];
-    const std::string value = comparison.rates
-                                  ? fmt::format("{:.4g} samples/s", base.samples_per_second->value)
-                                  : fmt::format("{:.4g} s", base.fit_seconds->value);
+    const std::string value =
+        comparison.rates
+            ? fmt::format("{:.4g} {}", base.samples_per_second->value, study.unit.rate())
+            : fmt::format("{:.4g} s", base.fit_seconds->value);
     const std::string name = base_name(base.run(), study.axes);
     bases.push_back(value + (name.empty() ? "" : " (" + name + ")"));
   }
@@ -230,7 +231,8 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
     for (const Run& run : row.row->runs) {
       if (run->kind != "measured") continue;
       if (run->provenance.program) {
-        if (run.samples_per_second) of_programs.insert("samples/s: as the program reports them");
+        if (run.samples_per_second)
+          of_programs.insert(find_unit(run).rate() + ": as the program reports them");
         if (!run->timing.fit_seconds) continue;
         of_programs.insert("fit seconds: " + (run->provenance.time_is.empty()
                                                   ? "as the program reports them"
@@ -304,7 +306,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
           : "fit seconds end with the last epoch, or before it with the first evaluation of ",
       facts, [](const Run& run) { return run.goal; });
   notes.push_back(fmt::format("speed-up: ratio of {}; {}",
-                              comparison.rates ? "samples/s" : "fit seconds",
+                              comparison.rates ? study.unit.rate() : "fit seconds",
                               base_note(study, comparison, facts)));
   if (comparison.base == Base::best && interval_kinds != "none") {
     notes.push_back(

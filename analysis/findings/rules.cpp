@@ -134,7 +134,7 @@ class Checker {
     });
     if (rows == 0) return;
     add(4, "GPU utilization is averaged over runs of different length in " + counted(rows, "row"),
-        "judge by samples/s");
+        "judge by " + study_.unit.rate());
   }
 
   void check_spread() {

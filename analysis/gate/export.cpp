@@ -23,14 +23,14 @@ std::vector<double> list_seconds(const Subject& subject) {
   return seconds;
 }
 
-const char* unit_name(const Subject& subject) {
-  return subject.is_rated ? "s/sample" : "s";
+std::string unit_name(const Subject& subject) {
+  return subject.is_rated ? "s/" + subject.unit.one() : "s";
 }
 
 bool is_github_action_row(const Json& row) {
   if (!row.is_object() || !row.contains("name") || !row.contains("value")) return false;
   const std::string unit = row.value("unit", ""), extra = row.value("extra", "");
-  return (unit == "s" || unit == "s/sample") &&
+  return (unit == "s" || unit.starts_with("s/")) &&
          (extra.ends_with(" run") || extra.ends_with(" runs"));
 }
 
@@ -100,7 +100,7 @@ std::string google_benchmark_json(const Side& side) {
                             {"real_time", milliseconds},
                             {"cpu_time", milliseconds},
                             {"time_unit", "ms"}});
-      if (subject.is_rated) benchmarks.back()["label"] = "a sample";
+      if (subject.is_rated) benchmarks.back()["label"] = "a " + subject.unit.one();
     }
   }
   const auto all = [](const std::set<std::string>& names) {
@@ -135,18 +135,27 @@ std::string github_action_json(const Side& side) {
 }
 
 std::string open_metrics(const Side& side) {
-  const std::string run = "paceline_seconds", sample = "paceline_seconds_per_sample";
-  Gauges of_run, of_sample;
+  const std::string run = "paceline_seconds";
+  Gauges of_run;
+  std::map<std::string, Gauges> of_one;  // sample, token
   std::string runs;
   for (const Subject& subject : side.subjects) {
     const std::vector<double> seconds = list_seconds(subject);
     if (seconds.empty()) continue;
-    (subject.is_rated ? of_sample : of_run)
-        .add(subject, subject.is_rated ? sample : run, geometric_mean(seconds));
+    if (subject.is_rated) {
+      const std::string one = subject.unit.one();
+      of_one[one].add(subject, run + "_per_" + one, geometric_mean(seconds));
+    } else {
+      of_run.add(subject, run, geometric_mean(seconds));
+    }
     runs += fmt::format("paceline_runs{} {}\n", metric_labels(subject), seconds.size());
   }
-  return families(run, "mean seconds of a run", of_run) +
-         families(sample, "mean seconds of a sample, of runs that state their rate", of_sample) +
+  std::string rated;
+  for (const auto& [one, gauges] : of_one) {
+    rated += families(run + "_per_" + one,
+                      "mean seconds of a " + one + ", of runs that state their rate", gauges);
+  }
+  return families(run, "mean seconds of a run", of_run) + rated +
          group("paceline_runs", "runs", runs) + kEndOfMetrics;
 }
 

@@ -142,7 +142,10 @@ class Judge {
     }
     judgement.notes = matches.notes;
     judgement.notes.insert(judgement.notes.end(), notes_.begin(), notes_.end());
-    add_note(judgement, rated_, "time is seconds a sample, since not all runs have fit seconds");
+    for (const auto& [unit, subjects] : rated_) {
+      add_note(judgement, subjects,
+               ("time is seconds a " + unit + ", since not all runs have fit seconds").c_str());
+    }
     add_note(judgement, aside_, "only runs of rounds that both sides have are compared");
     for (const auto& [note, subjects] : left_aside_) add_note(judgement, subjects, note.c_str());
     for (const Side* side : {&baseline_, &current_}) {
@@ -297,7 +300,7 @@ class Judge {
         before.name, info, baseline, current, options_.thresholds.at(info.quantity),
         {baseline_.name, current_.name}, sequential ? Stopping::by_results : options_.stopping));
     weighed_.back().can_rerun = before.workload != kCommandWorkload;
-    if (rated && info.quantity == Quantity::time) rated_.push_back(before.name);
+    if (rated && info.quantity == Quantity::time) rated_[before.unit.one()].push_back(before.name);
     note_left_aside(weighed_.back());
     Check& check = weighed_.back().check;
     if (rated && info.quantity == Quantity::time) check.run_seconds = now.run_seconds;
@@ -346,7 +349,8 @@ class Judge {
   const GateOptions& options_;
   std::vector<Weighed> weighed_;
   std::vector<std::string> notes_;
-  std::vector<std::string> rated_, aside_;                      // subjects
+  std::map<std::string, std::vector<std::string>> rated_;       // subjects by what they count
+  std::vector<std::string> aside_;                              // subjects
   std::map<std::string, std::vector<std::string>> left_aside_;  // subjects by what is said of them
   std::set<std::string> one_sided_;
 };

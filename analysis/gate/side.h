@@ -39,6 +39,7 @@ struct Subject {
   // `rated` holds their seconds per sample in any case, so that points are compared in one unit.
   bool is_rated = false;
   std::vector<Sample> rated;
+  Unit unit;                  // of such rates
   double run_seconds = 0;     // mean of a run's fit, or of the user's whole program; 0: not known
   std::size_t runs = 0;       // valid ones
   std::size_t left_out = 0;   // excluded: resumed, throttled, oversubscribed or with an error

@@ -128,6 +128,6 @@ std::string unit_of_change(HistoryMetric metric);
 std::string change_text(const SeriesHistory& series, double size,
                         const std::optional<Interval>& interval);
 // "1.24 s", "868.8 samples/s", "89.7 %"
-std::string history_value_text(double value, HistoryMetric metric);
+std::string history_value_text(double value, const HistorySeries& series);
 
 }  // namespace paceline

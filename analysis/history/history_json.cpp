@@ -161,12 +161,13 @@ std::string change_text(const SeriesHistory& series, double size,
   return text;
 }
 
-std::string history_value_text(double value, HistoryMetric metric) {
+std::string history_value_text(double value, const HistorySeries& series) {
+  const HistoryMetric metric = series.metric;
   switch (metric) {
     case HistoryMetric::time:
       return value < 1000 ? fmt::format("{:.4g} s", value) : format_seconds(value);
     case HistoryMetric::throughput:
-      return format_rate(value) + " samples/s";
+      return format_rate(value) + " " + series.unit.rate();
     case HistoryMetric::speed_up:
       return fmt::format("{:.2f}", value);
     case HistoryMetric::serial_fraction:

@@ -56,12 +56,13 @@ double shown_value(double value, HistoryMetric metric) {
                                                                                        : value;
 }
 
-std::string axis_title(HistoryMetric metric) {
+std::string axis_title(const HistorySeries& series) {
+  const HistoryMetric metric = series.metric;
   switch (metric) {
     case HistoryMetric::time:
       return "seconds";
     case HistoryMetric::throughput:
-      return "samples per second";
+      return series.unit.long_rate();
     case HistoryMetric::energy:
       return "joules";
     case HistoryMetric::speed_up:
@@ -105,7 +106,7 @@ Plot make_plot(const StudyHistory& study, const SeriesHistory& each) {
   plot.title = fmt::format("{}: {}", heading, series.point);
   plot.subtitle = study.study.title + (timeline.shifts.empty() ? "; no level shift" : "");
   plot.x_label = "date of the session";
-  plot.y_label = axis_title(series.metric);
+  plot.y_label = axis_title(series);
   plot.body = std::move(timeline);
   return plot;
 }

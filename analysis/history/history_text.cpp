@@ -47,13 +47,12 @@ std::string shift_date(const SeriesHistory& series, const LevelShift& shift) {
 
 std::string member_text(const StudyHistory& study, const HistoryEvent::Member& member) {
   const SeriesHistory& series = study.series[member.series];
-  const HistoryMetric metric = series.series->metric;
   const LevelShift& shift = find_shift(study, member);
   const SeriesLevel& before = series.found.levels[member.shift];
   const SeriesLevel& after = series.found.levels[member.shift + 1];
   return fmt::format("{}: {} -> {}, {} ({} and {})", series.series->point,
-                     history_value_text(series.value(before.mean), metric),
-                     history_value_text(series.value(after.mean), metric),
+                     history_value_text(series.value(before.mean), *series.series),
+                     history_value_text(series.value(after.mean), *series.series),
                      change_text(series, shift.size, shift.interval),
                      counted(before.end - before.begin, "session"), after.end - after.begin);
 }
@@ -118,8 +117,9 @@ std::string outlying_text(const SeriesHistory& series, const OutlyingRun& run) {
   }
   const std::string first = day_of_session(series, run.first);
   std::string text =
-      count == 1 ? fmt::format("{}: {} {}, ", first, metric_info(metric).heading,
-                               history_value_text(series.series->sessions[run.first].value, metric))
+      count == 1 ? fmt::format(
+                       "{}: {} {}, ", first, metric_info(metric).heading,
+                       history_value_text(series.series->sessions[run.first].value, *series.series))
                  : fmt::format("{} sessions from {} to {}: {} ", count, first,
                                day_of_session(series, run.second), metric_info(metric).heading);
   text += fmt::format("{} from {} level; {}", change_text(series, distance, {}),
@@ -226,12 +226,12 @@ std::string few_text(const SeriesHistory& series) {
   const std::size_t at = *series.largest_change;
   const auto& sessions = series.series->sessions;
   const HistoryMetric metric = series.series->metric;
-  std::string text =
-      fmt::format("{}: {} {} -> {}, {}; {}, {}", day_of_session(series, at),
-                  metric_info(metric).heading, history_value_text(sessions[at - 1].value, metric),
-                  history_value_text(sessions[at].value, metric),
-                  change_text(series, size_of_largest(series), {}), series.series->point,
-                  counted(sessions.size(), "session"));
+  std::string text = fmt::format("{}: {} {} -> {}, {}; {}, {}", day_of_session(series, at),
+                                 metric_info(metric).heading,
+                                 history_value_text(sessions[at - 1].value, *series.series),
+                                 history_value_text(sessions[at].value, *series.series),
+                                 change_text(series, size_of_largest(series), {}),
+                                 series.series->point, counted(sessions.size(), "session"));
   const Changes changes = changes_across(*series.series, at - 1, at, at, at + 1);
   for (const ChangedFact& fact : changes.facts) {
     if (fact.is_software) text += fmt::format("; {}: {} -> {}", fact.name, fact.before, fact.after);
@@ -385,7 +385,7 @@ Table series_table(const std::vector<SeriesHistory>& series) {
   using Row = const SeriesHistory&;
   const auto level = [](Row r) {
     const double level = r.value(r.found.levels.back().mean);
-    return Cell{history_value_text(level, r.series->metric), level};
+    return Cell{history_value_text(level, *r.series), level};
   };
   const auto noise = [](Row r) {
     const HistoryMetric metric = r.series->metric;

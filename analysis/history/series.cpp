@@ -180,7 +180,7 @@ class SeriesMaker {
 
   void add(std::size_t i, HistoryMetric metric, const std::string& name) {
     const Run& first = study_.rows[i].first();
-    HistorySeries series{name, metric, first->layout.gpus, first->layout.nodes, {}};
+    HistorySeries series{name, metric, first->layout.gpus, first->layout.nodes, {}, study_.unit};
     for (const auto& unit : units_[i]) {
       const OptionalValue value = measure_value(i, metric, unit);
       if (!value) continue;

@@ -48,6 +48,7 @@ struct HistorySeries {
   int gpus = 1;
   std::optional<int> nodes;
   std::vector<HistorySession> sessions;  // by day
+  Unit unit;                             // of throughput
 
   std::vector<double> days() const;
   // On the scale on which noise adds: logarithms of factors.

@@ -113,8 +113,8 @@ std::vector<Plot> backend_plots(const PlotSource& source) {
   if (settings.size() < all) {
     plot.subtitle += fmt::format("; the largest {} of {}", settings.size(), all);
   }
-  plot.x_label = source.study.replicas_are_cores ? "samples per second per replica"
-                                                 : "samples per second per GPU";
+  plot.x_label = source.study.unit.long_rate() +
+                 (source.study.replicas_are_cores ? " per replica" : " per GPU");
   plot.body = std::move(bars);
   return {plot};
 }

@@ -88,9 +88,9 @@ std::vector<Plot> cpus_plots(const PlotSource& source) {
     plot.name = plots.empty() ? "cpus" : fmt::format("cpus-backend{}", plots.size() + 1);
     plot.title = "CPUs per replica: " + source.title;
     const std::string whose = system + (system.empty() || backend.empty() ? "" : ", ") + backend;
-    plot.subtitle = fmt::format("{}{}{}; darker: slower than the best of its row", whose,
-                                whose.empty() ? "" : ": ",
-                                source.comparison.rates ? "samples per second" : "fit seconds");
+    plot.subtitle = fmt::format(
+        "{}{}{}; darker: slower than the best of its row", whose, whose.empty() ? "" : ": ",
+        source.comparison.rates ? source.study.unit.long_rate() : "fit seconds");
     plot.x_label = source.study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task";
     plot.y_label = source.study.replicas_are_cores ? "replicas" : "GPUs";
     plot.body = make_heat_map(source, cells);

@@ -123,7 +123,7 @@ std::vector<Plot> energy_plots(const PlotSource& source) {
   over_replicas.name = "energy_efficiency";
   over_replicas.title = "Energy efficiency: " + source.title;
   over_replicas.subtitle =
-      "samples per joule over the base's, base " + source.comparison.base.text();
+      source.study.unit.name + " per joule over the base's, base " + source.comparison.base.text();
   if (has_bars(efficiency.series)) over_replicas.subtitle += "; bars: 95 % intervals";
   over_replicas.x_label =
       source.study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs";

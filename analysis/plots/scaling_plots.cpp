@@ -105,9 +105,10 @@ std::vector<Plot> make_plots(const PlotSource& source, bool per_replica) {
   Plot plot;
   plot.name = per_replica ? "efficiency" : kSpeedUpPlot;
   plot.title = (per_replica ? "Efficiency: " : "Speed-up: ") + source.title;
-  plot.subtitle = fmt::format("{}ratio of {}, base {}", per_replica ? "speed-up / replicas: " : "",
-                              source.comparison.rates ? "samples per second" : "fit seconds",
-                              source.comparison.base.text());
+  plot.subtitle =
+      fmt::format("{}ratio of {}, base {}", per_replica ? "speed-up / replicas: " : "",
+                  source.comparison.rates ? source.study.unit.long_rate() : "fit seconds",
+                  source.comparison.base.text());
   if (has_bars(lines.series)) plot.subtitle += "; bars: 95 % intervals";
   if (has_dots(lines.series)) plot.subtitle += "; dots: runs";
   plot.x_label = source.study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs";

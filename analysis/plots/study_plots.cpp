@@ -127,11 +127,11 @@ std::vector<Plot> settings_plots(const PlotSource& source) {
     plot.title = "Settings: " + source.title;
     plot.subtitle =
         fmt::format("{} over {}, the rest being equal{}{}",
-                    source.comparison.rates ? "samples per second" : "fit seconds", axis,
+                    source.comparison.rates ? source.study.unit.long_rate() : "fit seconds", axis,
                     bars ? "; bars: 95 % intervals" : "",
                     left_out > 0 ? fmt::format("; {} more lines are left out", left_out) : "");
     plot.x_label = axis;
-    plot.y_label = source.comparison.rates ? "samples per second" : "fit seconds";
+    plot.y_label = source.comparison.rates ? source.study.unit.long_rate() : "fit seconds";
     plot.body = std::move(lines);
     plots.push_back(std::move(plot));
   }

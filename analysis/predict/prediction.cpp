@@ -55,6 +55,7 @@ class SeriesPrediction {
       : study_(study), rows_(series.rows), collectives_(collectives), options_(options) {
     it_.kind = rows_.front()->first()->kind;
     it_.rates = rates;
+    it_.unit = study.unit;
     it_.scaling = study.scaling;
     it_.replicas_are_cores = study.replicas_are_cores;
     it_.what_if = options.what_if;

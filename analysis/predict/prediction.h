@@ -57,7 +57,8 @@ struct SizeValue {
 struct Prediction {
   std::string title;   // of the study, and the series if there are several
   std::string kind;    // of the rows that are not predicted: "measured", "published", "imported"
-  bool rates = false;  // values are samples per second; else fit seconds
+  bool rates = false;  // values are rates; else fit seconds
+  Unit unit;           // of rates
   bool replicas_are_cores = false;
   Scaling scaling = Scaling::unknown;
   std::vector<SizeValue> sizes;  // in increasing order

@@ -24,8 +24,8 @@ std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", 100 * share);
 }
 
-const char* unit_name(const Prediction& prediction) {
-  return prediction.rates ? "samples/s" : "fit seconds";
+std::string unit_name(const Prediction& prediction) {
+  return prediction.rates ? prediction.unit.rate() : "fit seconds";
 }
 
 // The smallest size that was run.
@@ -40,7 +40,7 @@ double speed_up(const Prediction& prediction, const SizeValue& size) {
 
 Table sizes_table(const Prediction& prediction) {
   using Row = const SizeValue&;
-  const std::string key = prediction.rates ? "samples_per_second" : "fit_seconds";
+  const std::string key = prediction.rates ? prediction.unit.rate_key() : "fit_seconds";
   const int base = find_base(prediction).gpus;
   const std::string& by = prediction.predictor().name;
   const std::optional<HeldOut>& held_out = prediction.predictor().held_out;
@@ -51,7 +51,7 @@ Table sizes_table(const Prediction& prediction) {
   columns.text("point", "point", [&](Row size) {
     return counted(size.gpus, prediction.replicas_are_cores ? "replica" : "GPU");
   });
-  columns.interval(key, prediction.rates ? "samples/s" : "fit\nseconds",
+  columns.interval(key, prediction.rates ? prediction.unit.rate() : "fit\nseconds",
                    [](Row size) { return measured_cell(size.value); });
   columns.real("speed_up", base == 1 ? "speed-up" : fmt::format("speed-up\nover {}", base),
                [&](Row size) {
@@ -200,7 +200,7 @@ Plot prediction_plot(const Prediction& prediction) {
   }
   if (!prediction.what_if.empty()) plot.subtitle += "; what if " + prediction.what_if;
   plot.x_label = prediction.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs";
-  plot.y_label = prediction.rates ? "samples per second" : "fit seconds";
+  plot.y_label = prediction.rates ? prediction.unit.long_rate() : "fit seconds";
   plot.body = std::move(lines);
   return plot;
 }

@@ -144,6 +144,7 @@ bool has_goals(const std::vector<Run>& runs, const std::string& goal) {
 bool may_join(const StudyKey& key, const std::vector<Run>& runs, const StudyKey& host,
               const std::vector<Run>& hosts) {
   if (host.workload != key.workload || host.precision != key.precision) return false;
+  if (host.unit != key.unit) return false;
   if (host.replicas_are_cores != key.replicas_are_cores) return false;
   if (host.scaling == Scaling::one_size) return false;
   if (key.scaling != Scaling::one_size && key.scaling != host.scaling) return false;
@@ -230,9 +231,11 @@ bool may_have(const Run& run, const Work& work) {
 }
 
 Groups grouped(std::vector<Run> runs) {
-  using System = std::tuple<std::string, std::string, std::string, std::string, bool>;
+  // Workload, precision, unit, kind, system, whether replicas are cores.
+  using System = std::tuple<std::string, std::string, std::string, std::string, std::string, bool>;
   const auto describe_system = [](const Run& run) -> System {
-    return {run->workload, run.precision, run->kind, run.system, run.replicas_are_cores()};
+    return {run->workload, run.precision, find_unit(run).name,
+            run->kind,     run.system,    run.replicas_are_cores()};
   };
   std::map<System, std::size_t> counts;
   for (const Run& run : runs) ++counts[describe_system(run)];
@@ -251,8 +254,9 @@ Groups grouped(std::vector<Run> runs) {
     for (const auto& [work, part] : parts) {
       StudyKey key{std::get<0>(system),
                    std::get<1>(system),
+                   std::get<2>(system),
                    classify_scaling(part),
-                   std::get<4>(system),
+                   std::get<5>(system),
                    false,
                    work};
       key.only_rates =

@@ -22,7 +22,7 @@ using Work = std::vector<std::pair<std::string, Amount>>;
 std::string to_text(const Amount& amount);
 
 struct StudyKey {
-  std::string workload, precision;
+  std::string workload, precision, unit;
   Scaling scaling = Scaling::unknown;
   bool replicas_are_cores = false;
   bool only_rates = false;  // there are no times to compare

@@ -101,6 +101,11 @@ Run make_run(const Record& record) {
   return run;
 }
 
+Unit find_unit(const Run& run) {
+  const std::string& unit = run->throughput.unit;
+  return unit.empty() ? Unit{} : Unit{unit};
+}
+
 bool is_retry_of(const Run& again, const Run& run) {
   const auto folder = [](const Run& each) {
     return std::filesystem::path(each.where).parent_path();

@@ -71,6 +71,19 @@ struct Run {
 
 Run make_run(const Record& record);
 
+// What a run's rate counts.
+struct Unit {
+  std::string name = "samples";
+
+  std::string rate() const { return name + "/s"; }
+  std::string long_rate() const { return name + " per second"; }
+  std::string rate_key() const { return name + "_per_second"; }
+  std::string one() const { return name.substr(0, name.size() - 1); }  // "sample"
+  bool operator==(const Unit&) const = default;
+};
+
+Unit find_unit(const Run& run);
+
 // Replaces the record, which others may read too, by a copy to be changed.
 RunRecord& own_record(Run& run);
 

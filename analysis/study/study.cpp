@@ -420,6 +420,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     Study& study = studies.emplace_back();
     study.workload = key.workload;
     study.precision = key.precision;
+    study.unit = {key.unit};
     study.scaling = key.scaling;
     study.work = key.work;
     study.chosen = format_selections(selections);

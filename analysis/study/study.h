@@ -29,6 +29,7 @@ struct Row {
 // Records that can be compared in one table.
 struct Study {
   std::string workload, precision;
+  Unit unit;  // of rates
   Scaling scaling = Scaling::unknown;
   Work work;         // {"batch_per_replica", 64}: distinguishes it from others of its workload
   std::string goal;  // "test_accuracy>=0.98", the goal of all runs; may be empty

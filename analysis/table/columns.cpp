@@ -116,7 +116,7 @@ Cell share_cell(const RowFacts& facts, RunQuantity possible) {
 
 }  // namespace
 
-void add_cost(RowColumns& all) {
+void add_cost(RowColumns& all, const Study& study) {
   constexpr char kHours[] =
       "GPU-hours, core-hours: what the job held, or else what the replicas had, times setup, "
       "training, evaluation and checkpoints of the run, without the job's start and what is "
@@ -131,6 +131,22 @@ void add_cost(RowColumns& all) {
   add("gpu_hours", "GPU-\nhours", kHours, hours_cell, gpu_hours).set(&Column::has_interval, true);
   add("core_hours", "core-\nhours", kHours, hours_cell, core_hours)
       .set(&Column::has_interval, true);
+  constexpr double kBillion = 1e9;
+  // Of tokens: samples are of any size.
+  if (study.unit != Unit{}) {
+    const auto cell = [](const RowFacts& facts, RunQuantity hours) {
+      auto each = ratio_of_sums(*facts.row, hours, &Run::samples);
+      if (!each) return Cell{};
+      each->value *= kBillion;
+      if (each->interval) {
+        each->interval = Interval{each->interval->low * kBillion, each->interval->high * kBillion};
+      }
+      return estimate_cell(*each, decimals_for(each->value, 3));
+    };
+    add(("gpu_hours_per_billion_" + study.unit.name).c_str(),
+        ("GPU-hours a\nbillion " + study.unit.name).c_str(), kHours, cell, gpu_hours)
+        .set(&Column::has_interval, true);
+  }
   add("gpu_memory_bytes", "GPU\nmemory",
       "GPU memory: the largest use of a GPU, by all processes; mean over runs", bytes_cell,
       gpu_memory);
@@ -204,7 +220,7 @@ void add_energy(RowColumns& all, const Study& study) {
       [](Row f) { return scaled_cell(mean_amount(*f.row, energy_joules), kWattHour); },
       energy_joules);
   add_mean(
-      "joules_per_sample", "J per\nsample", "",
+      ("joules_per_" + study.unit.one()).c_str(), ("J per\n" + study.unit.one()).c_str(), "",
       [](Row f) { return scaled_cell(ratio_of_sums(*f.row, energy_joules, &Run::samples), 1); },
       joules_per_sample);
   add_mean(

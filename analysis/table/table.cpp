@@ -114,8 +114,8 @@ void add_time(RowColumns& all, int detail) {
       .detail(detail);
 }
 
-void add_rate(RowColumns& all, int detail) {
-  all.interval("samples_per_second", "samples/s",
+void add_rate(RowColumns& all, const Study& study, int detail) {
+  all.interval(study.unit.rate_key(), study.unit.rate(),
                of_runs(&Run::samples_per_second,
                        [](const RowFacts& f) { return rate_cell(f.samples_per_second); }))
       .in("rate")
@@ -181,8 +181,8 @@ void add_details(RowColumns& all, const Study& study) {
       .in("time")
       .detail(8);
   all.real("step_seconds", "step\nms", of_runs(&Run::step_seconds, step_cell)).in("time").detail(6);
-  all.interval("samples_per_second_per_replica",
-               study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU",
+  all.interval(study.unit.rate_key() + "_per_replica",
+               study.unit.rate() + (study.replicas_are_cores ? "\nper replica" : "\nper GPU"),
                of_runs(&Run::samples_per_second,
                        [](Row f) { return rate_cell(f.samples_per_second_per_replica); }))
       .in("rate")
@@ -404,15 +404,15 @@ Section make_section(const Study& study, const Comparison& comparison,
   const bool has_times =
       std::ranges::any_of(facts, [](const RowFacts& row) { return row.fit_seconds.has_value(); });
   const bool rates = comparison.rates || !has_times;
-  rates ? add_rate(columns, 0) : add_time(columns, 0);
+  rates ? add_rate(columns, study, 0) : add_time(columns, 0);
   add_ratios(columns, study, comparison);
-  rates ? add_time(columns, 5) : add_rate(columns, 5);
+  rates ? add_time(columns, 5) : add_rate(columns, study, 5);
   add_details(columns, study);
   if (interval == "mixed") {
     columns.text("interval", "interval", interval_kind).detail(3);
   }
   add_layout(columns, study);
-  add_cost(columns);
+  add_cost(columns, study);
   add_energy(columns, study);
   Section section{.title = study_title(study), .warnings = study.warnings};
   Table& table = section.table = columns.table(rows);

@@ -13,7 +13,7 @@ namespace paceline {
 using RowColumns = ColumnsOf<RowFacts>;
 
 // The groups that --columns adds.
-void add_cost(RowColumns& all);
+void add_cost(RowColumns& all, const Study& study);
 void add_energy(RowColumns& all, const Study& study);
 
 // Cells of `make`, which name the number of runs if not all runs of a row have `fact`:

@@ -241,5 +241,44 @@ TEST(ProgramFacts, SamplesGiveSteps) {
   EXPECT_EQ(record.throughput.steps, 20);
 }
 
+TEST(ProgramFacts, ARateHasTheUnitOfItsName) {
+  ProgramReport report;
+  report.numbers["tokens_per_second"] = {4096};
+  report.numbers["tokens"] = {8192};
+  RunRecord record;
+  record.parameters.set("batch_per_replica", std::int64_t{4});
+  set_results(record, report, 2);
+  EXPECT_EQ(record.throughput.samples_per_second, 4096);
+  EXPECT_EQ(record.throughput.samples, 8192);
+  EXPECT_EQ(record.throughput.unit, "tokens");
+  EXPECT_FALSE(record.throughput.steps) << "a batch counts samples, not tokens";
+  EXPECT_FALSE(record.timing.fit_seconds) << "a rate will do";
+  RunRecord steps;
+  report.numbers = {{"steps_per_second", {2}}, {"steps", {100}}};
+  set_results(steps, report, 50);
+  EXPECT_EQ(steps.throughput.unit, "steps");
+  EXPECT_EQ(steps.throughput.samples, 100);
+  EXPECT_EQ(steps.throughput.steps, 100);
+}
+
+TEST(ProgramFacts, ResultsOfTwoUnitsAreRefused) {
+  const auto parse = [](const std::string& results) {
+    try {
+      parse_program("train",
+                    R"({"command": ["true"], "directory": "/", "results": {)" + results + "}}");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string source = R"({"line": "x {number}"})";
+  const std::string refused =
+      parse("\"tokens_per_second\": " + source + ", \"samples\": " + source);
+  EXPECT_NE(refused.find("count different things"), std::string::npos) << refused;
+  EXPECT_EQ(parse("\"tokens_per_second\": " + source + ", \"tokens\": " + source +
+                  ", \"steps\": " + source),
+            "");
+}
+
 }  // namespace
 }  // namespace paceline

@@ -1,0 +1,100 @@
+// What rates count: samples, or what a program of one's own says.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/gate/render.h"
+#include "analysis/predict/prediction.h"
+#include "analysis/report.h"
+#include "tests/unit/analysis/samples.h"
+#include "tests/unit/analysis/tables.h"
+
+namespace paceline {
+namespace {
+
+using testing::canonical_content;
+using testing::sample_record;
+
+// A program's rates on 1, 2 and 4 GPUs, in the unit.
+std::vector<Json> rated(const std::string& unit, double factor = 1) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4}) {
+    for (int repeat = 1; repeat <= 3; ++repeat) {
+      Json record = sample_record({.gpus = gpus, .repeat = repeat, .round = repeat});
+      record["provenance"]["program"] = {{"name", "train"}};
+      const double rate = factor * 1000 * gpus * (1 - 0.02 * gpus) * (1 + 0.001 * repeat);
+      record["throughput"] = {{"samples_per_second", rate}};
+      if (!unit.empty()) record["throughput"]["unit"] = unit;
+      record["timing"].erase("fit_seconds");
+      record["phases"] = Json::array();
+      records.push_back(record);
+    }
+  }
+  return records;
+}
+
+TEST(Units, TablesFindingsAndPredictionsNameTheUnit) {
+  const StoreContent content = canonical_content(rated("tokens"));
+  const Study study = make_studies(content).at(0);
+  EXPECT_EQ(study.unit.name, "tokens");
+  const Comparison comparison = compare(study, Base::matched);
+  std::vector<RowFacts> facts;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    facts.push_back(row_facts(study, comparison, i));
+  }
+  const Section section = make_section(study, comparison, facts);
+  EXPECT_GT(*testing::cell(section, 0, "tokens_per_second").value, 900);
+  std::string all;
+  for (const std::string& note : section.notes) all += note + "\n";
+  for (const Statement& each : section.findings) all += each.text + "\n";
+  EXPECT_NE(all.find("speed-up: ratio of tokens/s"), std::string::npos) << all;
+  EXPECT_EQ(all.find("samples/s"), std::string::npos) << all;
+  const auto predictions = predict(content, {});
+  ASSERT_EQ(predictions.size(), 1U);
+  EXPECT_EQ(predictions[0].unit.rate(), "tokens/s");
+}
+
+TEST(Units, AStudyThatMixesThemHasATableEach) {
+  std::vector<Json> records = rated("tokens", 1000);
+  for (const Json& record : rated("")) records.push_back(record);
+  const std::vector<Study> studies = make_studies(canonical_content(records));
+  ASSERT_EQ(studies.size(), 2U);
+  EXPECT_NE(studies[0].unit, studies[1].unit);
+  for (const Study& study : studies) EXPECT_EQ(study.rows.size(), 3U);
+}
+
+TEST(Units, GpuHoursAreOfABillionTokens) {
+  std::vector<Json> records;
+  for (Json record : rated("tokens")) {
+    record["layout"]["replicas_are"] = "gpus";
+    record["timing"]["fit_seconds"] = 3600;
+    record["throughput"]["samples"] = 1e8;
+    record["throughput"].erase("samples_per_second");
+    records.push_back(record);
+  }
+  const Study study = make_studies(canonical_content(records)).at(0);
+  const Comparison comparison = compare(study, Base::matched);
+  std::vector<RowFacts> facts;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    facts.push_back(row_facts(study, comparison, i));
+  }
+  const Section section = make_section(study, comparison, facts);
+  const double hours = *testing::cell(section, 0, "gpu_hours").value;
+  EXPECT_NEAR(*testing::cell(section, 0, "gpu_hours_per_billion_tokens").value, 10 * hours, 1e-6);
+}
+
+TEST(Units, ExportsNameWhatASecondIsOf) {
+  Subject subject;
+  subject.name = "train";
+  subject.is_rated = true;
+  subject.unit = {"tokens"};
+  subject.samples[Quantity::time] = {{0.001, "s", 1, false}};
+  Side tokens;
+  tokens.subjects.push_back(subject);
+  EXPECT_NE(open_metrics(tokens).find("paceline_seconds_per_token"), std::string::npos);
+  EXPECT_EQ(Json::parse(github_action_json(tokens))[0]["unit"], "s/token");
+  EXPECT_TRUE(is_export(github_action_json(tokens)));
+}
+
+}  // namespace
+}  // namespace paceline
