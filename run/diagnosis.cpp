@@ -65,6 +65,7 @@ ProcessRank place_or_problem(const Environment& environment, Diagnosis& diagnosi
     text = process.launched
                ? fmt::format("{}: rank {} of {}", process.evidence, process.rank, process.size)
                : "none: ranks are started by paceline";
+    if (const std::string job = describe_job(environment); !job.empty()) text += "; in " + job;
     return process;
   } catch (const Error& error) {
     text = "unclear";

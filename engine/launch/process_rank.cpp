@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/error.h"
@@ -57,37 +58,64 @@ void guess_nodes(ProcessRank& process) {
   process.node = process.rank / process.local_size;
 }
 
-std::optional<ProcessRank> from_torchrun(const Numbers& env) {
-  if (!env.has("RANK") || !env.has("WORLD_SIZE")) return std::nullopt;
+// The variables of launchers that name all four numbers. `because`: the one that shows the
+// launcher.
+struct Launched {
+  const char *because, *rank, *size, *local_rank, *local_size, *evidence;
+};
+
+std::optional<ProcessRank> read_ranks(const Numbers& env, const Launched& names) {
+  if (!env.has(names.because)) return std::nullopt;
   ProcessRank process;
-  process.rank = env.need("RANK", "WORLD_SIZE");
-  process.size = env.need("WORLD_SIZE", "RANK");
-  process.local_rank = env.need("LOCAL_RANK", "RANK");
-  process.local_size = env.need("LOCAL_WORLD_SIZE", "RANK");
-  process.evidence = "torchrun (RANK)";
+  process.rank = env.need(names.rank, names.because);
+  process.size = env.need(names.size, names.because);
+  process.local_rank = env.need(names.local_rank, names.because);
+  process.local_size = env.need(names.local_size, names.because);
+  process.evidence = names.evidence;
   return process;
+}
+
+std::optional<ProcessRank> from_torchrun(const Numbers& env) {
+  if (!env.has("WORLD_SIZE")) return std::nullopt;
+  return read_ranks(
+      env, {"RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "torchrun (RANK)"});
 }
 
 std::optional<ProcessRank> from_open_mpi(const Numbers& env) {
-  const std::string prefix = "OMPI_COMM_WORLD_", rank = prefix + "RANK";
-  if (!env.has(rank)) return std::nullopt;
-  ProcessRank process;
-  process.rank = env.need(rank, rank);
-  process.size = env.need(prefix + "SIZE", rank);
-  process.local_rank = env.need(prefix + "LOCAL_RANK", rank);
-  process.local_size = env.need(prefix + "LOCAL_SIZE", rank);
-  process.evidence = "Open MPI (OMPI_COMM_WORLD_RANK)";
-  return process;
+  return read_ranks(env, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                          "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                          "Open MPI (OMPI_COMM_WORLD_RANK)"});
 }
 
 std::optional<ProcessRank> from_pals(const Numbers& env) {
-  if (!env.has("PALS_RANKID")) return std::nullopt;
+  return read_ranks(env, {"PALS_RANKID", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID",
+                          "PMI_LOCAL_SIZE", "PALS (PALS_RANKID)"});
+}
+
+// LSF's jsrun.
+std::optional<ProcessRank> from_jsrun(const Numbers& env) {
+  return read_ranks(
+      env, {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE",
+            "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE", "jsrun (JSM_NAMESPACE_RANK)"});
+}
+
+// Flux does not say how many tasks a node has: as many on each.
+std::optional<ProcessRank> from_flux(const Numbers& env) {
+  const std::string rank = "FLUX_TASK_RANK";
+  if (!env.has(rank)) return std::nullopt;
   ProcessRank process;
-  process.rank = env.need("PALS_RANKID", "PALS_RANKID");
-  process.size = env.need("PMI_SIZE", "PALS_RANKID");
-  process.local_rank = env.need("PALS_LOCAL_RANKID", "PALS_RANKID");
-  process.local_size = env.need("PMI_LOCAL_SIZE", "PALS_RANKID");
-  process.evidence = "PALS (PALS_RANKID)";
+  process.rank = env.need(rank, rank);
+  process.size = env.need(env.has("FLUX_JOB_SIZE") ? "FLUX_JOB_SIZE" : "PMI_SIZE", rank);
+  process.local_rank = env.need("FLUX_TASK_LOCAL_ID", rank);
+  process.evidence = "Flux (FLUX_TASK_RANK)";
+  const int nodes = env.find("FLUX_JOB_NNODES").value_or(1);
+  if (nodes < 1 || process.size % nodes != 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} tasks on {} nodes are not as many on each", process.size, nodes),
+                process.evidence,
+                "start as many on each node: flux run -N NODES --tasks-per-node=N");
+  }
+  process.local_size = process.size / nodes;
   return process;
 }
 
@@ -139,7 +167,9 @@ std::optional<ProcessRank> from_slurm(const Numbers& env) {
 }
 
 std::optional<ProcessRank> from_pmi(const Numbers& env) {
-  if (!env.has("PMI_RANK") || env.has("PALS_RANKID")) return std::nullopt;
+  if (!env.has("PMI_RANK") || env.has("PALS_RANKID") || env.has("FLUX_TASK_RANK")) {
+    return std::nullopt;
+  }
   ProcessRank process;
   process.rank = env.need("PMI_RANK", "PMI_RANK");
   process.size = env.need("PMI_SIZE", "PMI_RANK");
@@ -177,7 +207,12 @@ std::optional<ProcessRank> from_pmix(const Numbers& env) {
   return process;
 }
 
-void check_range(const ProcessRank& process) {
+// Each component of a heterogeneous job counts its own tasks.
+bool is_heterogeneous(const Numbers& env) {
+  return env.find("SLURM_HET_SIZE").value_or(1) > 1;
+}
+
+void check_range(const ProcessRank& process, const Numbers& env) {
   if (process.size >= 1 && process.rank < process.size && process.local_size >= 1 &&
       process.local_rank < process.local_size && process.local_size <= process.size) {
     return;
@@ -185,24 +220,44 @@ void check_range(const ProcessRank& process) {
   throw Error(ErrorKind::usage,
               fmt::format("rank {} of {}, local rank {} of {} cannot be", process.rank,
                           process.size, process.local_rank, process.local_size),
-              process.evidence, "start the ranks with mpirun or srun --mpi=pmix");
+              process.evidence,
+              is_heterogeneous(env)
+                  ? "start one component of the heterogeneous job: srun --het-group=0"
+                  : "start the ranks with mpirun or srun --mpi=pmix");
 }
 
 }  // namespace
 
+std::string describe_job(const Environment& environment) {
+  constexpr std::pair<const char*, const char*> kJobs[] = {{"SLURM_JOB_ID", "Slurm"},
+                                                           {"PBS_JOBID", "PBS"},
+                                                           {"LSB_JOBID", "LSF"},
+                                                           {"FLUX_JOB_ID", "Flux"}};
+  for (const auto& [variable, name] : kJobs) {
+    const std::string id = environment_value(environment, variable);
+    if (id.empty()) continue;
+    const std::string components = environment_value(environment, "SLURM_HET_SIZE");
+    return fmt::format(
+        "{} job {}{}", name, id,
+        components.empty() ? "" : ", heterogeneous of " + components + " components");
+  }
+  return "";
+}
+
 ProcessRank find_process_rank(const Environment& environment) {
   const Numbers env(environment);
   std::vector<ProcessRank> claims;
-  for (const auto source : {from_torchrun, from_open_mpi, from_pals, from_pmi, from_pmix}) {
+  for (const auto source :
+       {from_torchrun, from_open_mpi, from_pals, from_flux, from_jsrun, from_pmi, from_pmix}) {
     auto process = source(env);
     if (!process) continue;
-    check_range(*process);
+    check_range(*process, env);
     if (process->nodes == 1) guess_nodes(*process);
     claims.push_back(*process);
   }
   if (claims.empty()) {
     if (const auto slurm = from_slurm(env)) {
-      check_range(*slurm);
+      check_range(*slurm, env);
       claims.push_back(*slurm);
     }
   }

@@ -20,12 +20,16 @@ struct ProcessRank {
 };
 
 // Looks for evidence in this order: RANK/WORLD_SIZE/LOCAL_RANK (torchrun), OMPI_COMM_WORLD_*, PALS,
-// PMI (MPICH and derivatives, with MPI_LOCALRANKID), PMIX_RANK, Slurm step variables; else a single
-// process. Throws usage with a cure if two launchers disagree or one is incomplete.
+// Flux, LSF's jsrun, PMI (MPICH and derivatives, with MPI_LOCALRANKID), PMIX_RANK, Slurm step
+// variables; else a single process. PBS starts ranks by one of these. Throws usage with a cure if
+// two launchers disagree or one is incomplete.
 //
 // Slurm's variables count only inside a step, and only without another launcher's rank: in a batch
 // shell SLURM_PROCID is 0, and under mpirun it numbers mpirun's helpers instead of ranks.
 ProcessRank find_process_rank(const Environment& environment);
+
+// "PBS job 4711.server"; "Slurm job 12, heterogeneous of 2 components". Empty: in no job.
+std::string describe_job(const Environment& environment);
 
 // Compares with what MPI reports. Throws usage with a cure ("--mpi=pmix") if a launcher started N
 // tasks but MPI sees 1 (N singletons).

@@ -48,6 +48,14 @@ const Environment kPals = {{"PALS_RANKID", "3"},
                            {"PMI_RANK", "3"},
                            {"PMI_SIZE", "4"},
                            {"PMI_LOCAL_SIZE", "2"}};
+const Environment kFlux = {
+    {"FLUX_JOB_ID", "f2"},    {"FLUX_TASK_RANK", "3"},     {"FLUX_JOB_SIZE", "4"},
+    {"FLUX_JOB_NNODES", "2"}, {"FLUX_TASK_LOCAL_ID", "1"}, {"PMI_RANK", "3"},
+    {"PMI_SIZE", "4"}};
+const Environment kJsrun = {{"JSM_NAMESPACE_RANK", "3"},
+                            {"JSM_NAMESPACE_SIZE", "4"},
+                            {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+                            {"JSM_NAMESPACE_LOCAL_SIZE", "2"}};
 // What a batch script sees: it is no rank.
 const Environment kBatchShell = {{"SLURM_PROCID", "0"},
                                  {"SLURM_LOCALID", "0"},
@@ -67,6 +75,30 @@ TEST(ProcessRank, EachLauncherIsRead) {
   expect_place(kTorchrun, {3, 4, 1, 2, 1, 2, "torchrun (RANK)"});
   expect_place(kHydra, {3, 4, 1, 2, 1, 2, "PMI (PMI_RANK)"});
   expect_place(kPals, {3, 4, 1, 2, 1, 2, "PALS (PALS_RANKID)"});
+  expect_place(kFlux, {3, 4, 1, 2, 1, 2, "Flux (FLUX_TASK_RANK)"});
+  expect_place(kJsrun, {3, 4, 1, 2, 1, 2, "jsrun (JSM_NAMESPACE_RANK)"});
+}
+
+TEST(ProcessRank, FluxWithUnequalNodesIsRefused) {
+  Environment flux = kFlux;
+  flux["FLUX_JOB_SIZE"] = "5";
+  EXPECT_ERROR(find_process_rank(flux), usage, "5 tasks on 2 nodes are not as many on each");
+}
+
+TEST(ProcessRank, AComponentOfAHeterogeneousJobIsSaid) {
+  Environment step = kStep;
+  step["SLURM_HET_SIZE"] = "2";
+  step["SLURM_PROCID"] = "5";
+  EXPECT_ERROR(find_process_rank(step), usage, "srun --het-group=0");
+  step["SLURM_JOB_ID"] = "12";
+  EXPECT_EQ(describe_job(step), "Slurm job 12, heterogeneous of 2 components");
+}
+
+TEST(ProcessRank, JobsOfOtherSchedulersAreNamed) {
+  EXPECT_EQ(describe_job({}), "");
+  EXPECT_EQ(describe_job({{"PBS_JOBID", "4711.server"}}), "PBS job 4711.server");
+  EXPECT_EQ(describe_job({{"LSB_JOBID", "8"}}), "LSF job 8");
+  EXPECT_EQ(describe_job(kFlux), "Flux job f2");
 }
 
 TEST(ProcessRank, PmiUnderSrunTakesSlurmsLocalRank) {
