@@ -101,6 +101,8 @@ void add_import(CLI::App& app, Action& action) {
       ->type_name("KEY=HEADING[*X]")
       ->expected(1)
       ->take_all();
+  verb->add_flag("--strict", arguments->request.strict,
+                 "a warning is an error: nothing is imported, exit code 65");
   verb->add_flag("--dry-run", arguments->dry_run, "say what would be imported, write nothing");
   verb->add_flag("--json", arguments->json, "print JSON");
   verb->callback(

@@ -26,6 +26,7 @@ namespace {
 constexpr std::size_t kLargestFile = std::size_t{256} << 20;
 constexpr std::size_t kLongestFolder = 200, kMostRecords = 20000, kMostHosts = 256,
                       kMostText = 16 << 10;
+constexpr std::string_view kWarning = "warning: ";
 
 // The study becomes a folder.
 void check_study_name(const std::string& name) {
@@ -150,7 +151,14 @@ Import::Import(const ImportRequest& request) : study_(request.results / request.
   }
   Json scratch = Json::object();
   for (const std::string& each : request.set) set_value(scratch, each);
-  for (const std::string& name : request.files) sources_.push_back(read(name, request, format));
+  for (const std::string& name : request.files) {
+    sources_.push_back(read(name, request, format));
+    for (const std::string& note : sources_.back().reported.notes) {
+      if (!request.strict || !ImportedFile::is_warning(note)) continue;
+      throw Error(ErrorKind::input, note.substr(kWarning.size()), name,
+                  "leave out --strict to import it all the same");
+    }
+  }
 }
 
 Import::Source Import::read(const std::string& name, const ImportRequest& request,
@@ -195,7 +203,9 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
              request.imported_by};
     record.provenance.source = facts.tool + ": " + facts.file;
     Json json = to_json(record);
-    for (const std::string& each : set_facts(json, request.set)) notes.insert(each);
+    // A table has taken them already, and its columns add to them.
+    const auto& set = format.is_table ? std::vector<std::string>{} : request.set;
+    for (const std::string& each : set_facts(json, set)) notes.insert(each);
     make_harmless(json);
     check_complete(json, file, run);
     for (const char* each : {"nodes", "cpus_per_task"}) {
@@ -301,7 +311,7 @@ void check_format(const ImportFormat& format, const ForeignFile& file) {
 }
 
 bool ImportedFile::is_warning(const std::string& note) {
-  return note.starts_with("warning: ");
+  return note.starts_with(kWarning);
 }
 
 std::string ImportedFile::text(bool dry_run) const {

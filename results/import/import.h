@@ -19,6 +19,7 @@ struct ImportRequest {
   std::filesystem::path results;          // the folder of studies
   std::vector<std::string> set, columns;  // "gpus=8"; "fit_seconds=minutes*60", of csv
   std::string imported_by;                // this program's version
+  bool strict = false;                    // warnings are errors
 };
 
 struct ImportedRecord {
@@ -43,7 +44,7 @@ struct ImportedFile {
 class Import {
  public:
   // Throws usage: a format, study or key that is none. Throws input naming file and line: a file of
-  // another format, damaged, or that lacks what a record must have.
+  // another format, damaged, or that lacks what a record must have; with `strict` a warning.
   explicit Import(const ImportRequest& request);
   ~Import();
 

@@ -102,6 +102,10 @@ TEST_F(CliImport, WhatAToolCallsWrongIsLoud) {
                        "(64 bytes: Fail); do not rely on these times"))
       << import.err;
   EXPECT_TRUE(contains(import.out, "labels before its lines are taken off, as \"1: \""));
+  expect_refused(
+      "import osu o.txt --study strict --set gpus=4 --strict", 65,
+      {"o.txt: all_gather: the data check of 1 of 2 sizes failed", "leave out --strict"});
+  EXPECT_FALSE(std::filesystem::exists(folder() / "results/local/strict"));
   const Ran report = paceline("report results/local/o");
   EXPECT_TRUE(contains(report.out, "; the data check of 1 of 2 sizes failed")) << report.out;
   EXPECT_TRUE(contains(report.out, "wrong: 64 bytes: Fail")) << report.out;
