@@ -42,6 +42,7 @@ class CsvTable {
     choose_by_name();
     check_complete();
     trim_cells();
+    name_systems();
     ImportContent content;
     content.tool = "CSV";
     for (const Record& record : records_of_table(rows_, columns_, shared_, "", file_.name)) {
@@ -139,6 +140,22 @@ class CsvTable {
     }
   }
 
+  // "on" below "NVLink" becomes "NVLink on", which tells a system beside other columns and pages.
+  void name_systems() {
+    static const std::set<std::string> kSwitches = {"on", "off", "yes", "no", "true", "false"};
+    for (std::size_t i = 0; i < headings_.size(); ++i) {
+      const auto& to = columns_[i].to;
+      const bool is_system = std::any_of(to.begin(), to.end(), [](const std::string& each) {
+        return each == "/provenance/hardware" || each == "/provenance/stack";
+      });
+      for (std::size_t r = 1; is_system && r < rows_.size(); ++r) {
+        if (i >= rows_[r].cells.size()) continue;  // refused later, with its line
+        std::string& cell = rows_[r].cells[i];
+        if (kSwitches.contains(to_lower(cell)) || to_real(cell)) cell = headings_[i] + " " + cell;
+      }
+    }
+  }
+
   std::string column_heading(const std::string& key) const {
     const auto it = heading_by_key_.find(key);
     return it == heading_by_key_.end() ? key : it->second;
@@ -149,7 +166,30 @@ class CsvTable {
     for (std::size_t i = 0; i < headings_.size(); ++i) {
       if (columns_[i].to.empty()) unread.push_back(headings_[i]);
     }
-    if (!unread.empty()) content.notes.push_back("columns not imported: " + join(unread, ", "));
+    if (unread.empty()) return;
+    content.notes.push_back("columns not imported: " + join(unread, ", "));
+    for (std::size_t i = 0; i < headings_.size(); ++i) {
+      if (!columns_[i].to.empty() || !separates_repeats(i, content)) continue;
+      content.notes.push_back(fmt::format(
+          "rows that differ only in \"{}\" are repeats of each other; if these are other systems, "
+          "add --column \"hardware={}\"",
+          headings_[i], headings_[i]));
+    }
+  }
+
+  // Whether rows of one point differ in the texts of an unread column. Numbers may count repeats.
+  bool separates_repeats(std::size_t column, const ImportContent& content) const {
+    std::map<std::string, std::string> texts;  // by point
+    for (std::size_t r = 0; r < content.runs.size(); ++r) {
+      const std::string& text = rows_[r + 1].cells[column];
+      if (text.empty() || to_real(text)) return false;
+      const RunRecord& record = content.runs[r].record;
+      const auto point = join({record.workload, record.parameters.text(),
+                               record.provenance.hardware, record.provenance.stack},
+                              "\n");
+      if (texts.emplace(point, text).first->second != text) return true;
+    }
+    return false;
   }
 
   const ForeignFile& file_;

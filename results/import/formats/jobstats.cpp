@@ -66,6 +66,9 @@ void finish(ImportContent& content, std::optional<std::int64_t> cores) {
   ImportedRun& run = content.runs.back();
   RunRecord& record = run.record;
   record.provenance.time_is = "the job's run time from Slurm, with all that the job did";
+  std::erase_if(record.gpus, [](const GpuFacts& gpu) {
+    return !gpu.utilization && !gpu.memory_bytes && !gpu.memory_bytes_total;
+  });
   double sum = 0;
   std::size_t count = 0;
   for (const GpuFacts& gpu : record.gpus) {
@@ -278,7 +281,9 @@ ImportFormat jobstats_format() {
                 return text.find(kTitle) != text.npos ||
                        (text.find("\"nodes\"") != text.npos &&
                         text.find("\"total_time\"") != text.npos &&
-                        text.find("\"used_memory\"") != text.npos);
+                        (text.find("\"used_memory\"") != text.npos ||
+                         text.find("\"gpu_utilization\"") != text.npos ||
+                         text.find("\"gpus\"") != text.npos));
               },
           .read = read_report_or_summary};
 }
