@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 
@@ -95,13 +97,13 @@ double positive_number(std::string_view word, const std::string& what, const For
 }
 
 void check_width(const std::vector<std::string_view>& words,
-                 const std::vector<std::string>& headings, const ForeignFile& file,
-                 std::size_t line) {
-  if (words.size() == headings.size()) return;
-  refuse_line(
-      file, line,
-      fmt::format("the row has {} values, but there are {} columns", words.size(), headings.size()),
-      "import the complete output");
+                 const std::vector<std::string>& headings, std::size_t& width,
+                 const ForeignFile& file, std::size_t line) {
+  if (width == 0) width = std::max(words.size(), headings.size());
+  if (words.size() == width) return;
+  refuse_line(file, line,
+              fmt::format("the row has {} values, but there are {} columns", words.size(), width),
+              "take other text out of the rows, or import the complete output");
 }
 
 bool begins_with_count(const std::vector<std::string_view>& words) {
@@ -111,6 +113,41 @@ bool begins_with_count(const std::vector<std::string_view>& words) {
 void set_replicas(RunRecord& record, int count) {
   record.layout.gpus = count;
   record.parameters.set("gpus", std::int64_t{count});
+}
+
+void merge_repeated_sizes(std::vector<CollectiveRow>& rows) {
+  struct Place {
+    std::size_t row = 0;
+    std::vector<double> seconds;
+  };
+  std::map<std::pair<std::int64_t, std::string>, Place> places;
+  std::vector<CollectiveRow> merged;
+  for (const CollectiveRow& row : rows) {
+    const auto [it, is_new] = places.try_emplace({row.bytes, row.label}, Place{merged.size(), {}});
+    it->second.seconds.push_back(row.seconds);
+    if (is_new) {
+      merged.push_back(row);
+      continue;
+    }
+    CollectiveRow& first = merged[it->second.row];
+    first.wrong = std::max(first.wrong, row.wrong);
+    if (first.first_wrong.empty()) first.first_wrong = row.first_wrong;
+  }
+  for (auto& [key, place] : places) {
+    std::vector<double>& seconds = place.seconds;
+    if (seconds.size() < 2) continue;
+    std::sort(seconds.begin(), seconds.end());
+    CollectiveRow& row = merged[place.row];
+    const double before = row.seconds;
+    row.samples = static_cast<std::int64_t>(seconds.size());
+    row.seconds = quantile(seconds, 0.5);
+    row.seconds_min = seconds.front();
+    row.seconds_p95 = quantile(seconds, 0.95);
+    for (auto* rate : {&row.algbw_bytes_per_second, &row.busbw_bytes_per_second}) {
+      if (*rate) **rate *= before / row.seconds;
+    }
+  }
+  rows = std::move(merged);
 }
 
 void keep_rows(CollectiveFacts& facts, std::vector<std::string>& notes) {

@@ -46,15 +46,21 @@ std::string place_in(const ForeignFile& file, std::size_t line);
 double positive_number(std::string_view word, const std::string& what, const ForeignFile& file,
                        std::size_t line);
 
-// Whether it has as many words as there are headings; else throws input naming the line.
+// Throws input naming the line if it has fewer words than there are headings, or not as many as the
+// rows before it: tools append columns without a heading, to all rows alike. `width` is that of the
+// rows, 0 before the first.
 void check_width(const std::vector<std::string_view>& words,
-                 const std::vector<std::string>& headings, const ForeignFile& file,
-                 std::size_t line);
+                 const std::vector<std::string>& headings, std::size_t& width,
+                 const ForeignFile& file, std::size_t line);
 // Whether the line begins with digits alone, as rows of a size do.
 bool begins_with_count(const std::vector<std::string_view>& words);
 
 // Sets gpus in layout and parameters.
 void set_replicas(RunRecord& record, int count);
+
+// Rows of the same size and label become one: samples, with their median, least and 95th percentile
+// time, and the most wrong elements.
+void merge_repeated_sizes(std::vector<CollectiveRow>& rows);
 
 // At most as many rows as fit into a record; says in a note what was left out.
 void keep_rows(CollectiveFacts& facts, std::vector<std::string>& notes);

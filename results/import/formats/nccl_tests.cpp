@@ -1,10 +1,12 @@
 // Output of NVIDIA's nccl-tests (github.com/NVIDIA/nccl-tests; AMD's rccl-tests print the same):
-// comments begin with "#", and a row has the times of a size out of place and in place.
+// comments begin with "#", and a row has the times of a size out of place and in place. A file of
+// -J has the same as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -22,26 +24,40 @@ constexpr const char* kSideNames[kSides] = {"out of place", "in place"};
 // One call of a test: a file may have several, as a job's log has.
 struct NcclTest {
   std::size_t line = 1;
-  std::string operation, iterations;
+  std::string operation, iterations, started_at;
   std::vector<std::string> hosts;  // one per rank
   std::set<std::string> processes;
   std::set<std::string> gpus;
   std::vector<std::string> header;
+  std::size_t width = 0;       // of the rows, which may have columns behind those of the header
+  std::string behind;          // the values of these in the first row
+  std::size_t first_side = 0;  // 1: there are only times in place
+  std::size_t cpu_line = 0;    // the header's, if it says that times are of the CPU; else 0
+  std::size_t coarse_rates = 0;
   bool has_end = false;
   std::set<std::string> ranks;
   std::string command;                        // the line of its options
   std::string verdict;                        // "4 FAILED": that the data check failed
   std::size_t sizes = 0, expected_sizes = 0;  // rows that were read, and as the options ask
-  std::set<std::int64_t> seen[kSides];
-  bool repeats_sizes = false;
+  std::map<std::int64_t, std::size_t> rows_of_size;
+  std::size_t most_rows = 0;     // of a size: cycles, types and reductions
   double factors = 0;            // busbw / algbw of the largest size
   std::string dtype, reduction;  // "sum", "none"; "" of versions that do not name it
+  std::set<std::string> kinds;   // "float sum", of -d all and -o all several
   std::vector<CollectiveRow> rows[kSides];
 };
 
 std::string without_suffix(std::string text, std::string_view suffix) {
   if (text.ends_with(suffix)) text.resize(text.size() - suffix.size());
   return text;
+}
+
+bool is_json(std::string_view text) {
+  return trim(text.substr(0, 100)).starts_with('{') && text.find("\"alg_bw\"") != text.npos;
+}
+
+bool is_time(std::string_view heading) {
+  return heading == "time" || heading == "cputime";
 }
 
 // What busbw is of algbw on n ranks (nccl-tests, PERFORMANCE.md); empty: not known.
@@ -64,12 +80,65 @@ class NcclReader {
       if (words[0].starts_with('#')) {
         read_comment(line, words);
       } else if (begins_with_count(words) && !tests_.empty() && !test().header.empty()) {
-        read_row(line, words);
+        read_row(line.number, words);
       }
     }
     refuse_separate_processes();
+    return finished();
+  }
+
+  ImportContent read_json() {
+    const JsonDocument document(file_.name, file_.text);
+    const Json &json = document.value(), &config = find_member(json, "config");
+    begin(1);
+    const Json& arguments = find_member(json, "args");
+    const std::string program =
+        arguments.is_array() && !arguments.empty() ? text_or_empty(arguments[0]) : "";
+    if (program.ends_with("_perf")) {
+      test().operation = without_suffix(program.substr(program.rfind('/') + 1), "_perf");
+    }
+    test().started_at = text_or_empty(find_member(json, "start_time"));
+    std::replace(test().started_at.begin(), test().started_at.end(), ' ', 'T');
+    const auto number = [&](const char* key) { return json_text(find_member(config, key)); };
+    const bool is_factor = config.is_object() && config.contains("step_factor");
+    test().iterations = number("iterations");
+    test().expected_sizes = count_sizes(
+        number("minimum_bytes"), number("maximum_bytes"),
+        is_factor ? number("step_factor") + "(factor)" : number("step_bytes") + "(bytes)");
+    const auto factor = [&](const char* key) {
+      return static_cast<std::size_t>(
+          std::clamp<std::int64_t>(to_integer(number(key)).value_or(1), 1, 64));
+    };
+    read_devices(find_member(config, "devices"), factor("nthreads") * factor("ngpus"));
+    test().has_end = find_member(json, "average_bus_bandwidth").is_object();
+    const Json& bounds = find_member(json, "out_of_bounds");
+    if (text_or_empty(find_member(bounds, "okay")) == "false") {
+      test().verdict =
+          fmt::format("out of bounds: {} FAILED", json_text(find_member(bounds, "count")));
+    }
+    last_digit_ = 1e-6 * kGiga;
+    const Json& results = find_member(json, "results");
+    for (std::size_t i = 0; results.is_array() && i < results.size(); ++i) {
+      const std::string where = document.where(fmt::format("/results/{}", i));
+      const auto line = to_integer(where.substr(where.rfind(':') + 1)).value_or(1);
+      read_json_row(results[i], static_cast<std::size_t>(line));
+    }
+    return finished();
+  }
+
+ private:
+  NcclTest& test() { return tests_.back(); }
+
+  ImportContent finished() {
     for (NcclTest& each : tests_) add(each);
     if (content_.runs.empty()) {
+      for (const NcclTest& each : tests_) {
+        if (each.cpu_line == 0) continue;
+        refuse_line(file_, each.cpu_line,
+                    "the test printed CPU time (-C 1), which is not that of a call, and its "
+                    "bandwidths have too few digits to compute that",
+                    "run it without -C");
+      }
       refuse_line(file_, 1, "the output of nccl-tests has no row of results",
                   "import the complete output");
     }
@@ -77,8 +146,45 @@ class NcclReader {
     return std::move(content_);
   }
 
- private:
-  NcclTest& test() { return tests_.back(); }
+  // Of a process with several GPUs, only the first is listed.
+  void read_devices(const Json& devices, std::size_t gpus_per_process) {
+    if (!devices.is_array()) return;
+    for (const Json& device : devices) {
+      read_rank(text_or_empty(find_member(device, "hostname")),
+                json_text(find_member(device, "pid")),
+                text_or_empty(find_member(device, "device_info")));
+    }
+    if (test().processes.size() < test().hosts.size()) return;
+    std::vector<std::string> hosts;
+    for (const std::string& host : test().hosts) {
+      hosts.insert(hosts.end(), gpus_per_process, host);
+    }
+    test().hosts = hosts;
+  }
+
+  // As the row that the test prints.
+  void read_json_row(const Json& json, std::size_t line) {
+    std::vector<std::string> header, cells;
+    const auto add_cell = [&](const Json& object, const char* key, const char* heading) {
+      const Json& value = find_member(object, key);
+      header.emplace_back(heading);
+      cells.push_back(value.is_null()     ? "N/A"
+                      : value.is_string() ? std::string(trim(text_or_empty(value)))
+                                          : json_text(value));
+    };
+    for (const char* key : {"size", "count", "type", "redop", "root"}) add_cell(json, key, key);
+    for (const char* side : {"out_of_place", "in_place"}) {
+      const Json& measured = find_member(json, side);
+      const bool is_cpu = !find_member(measured, "cpu_time").is_null();
+      if (is_cpu) test().cpu_line = line;
+      add_cell(measured, is_cpu ? "cpu_time" : "time", "time");
+      add_cell(measured, "alg_bw", "algbw");
+      add_cell(measured, "bus_bw", "busbw");
+      add_cell(measured, "nwrong", "#wrong");
+    }
+    test().header = header;
+    read_row(line, {cells.begin(), cells.end()});
+  }
 
   void begin(std::size_t line) {
     tests_.emplace_back();
@@ -91,7 +197,7 @@ class NcclReader {
       const auto at = std::find(words.begin(), words.end(), word);
       return at == words.end() || at + 1 == words.end() ? "" : std::string(*(at + 1));
     };
-    if (text.find("nccl-tests version") != text.npos) version_ = word_after("version");
+    if (text.find("ccl-tests version") != text.npos) version_ = word_after("version");
     if (text.find("Collective test starting:") != text.npos) {
       begin(line.number);
       test().operation = without_suffix(word_after("starting:"), "_perf");
@@ -108,13 +214,16 @@ class NcclReader {
     } else if (words.size() > 1 && words[1] == "Rank" && text.find(" on ") != text.npos) {
       if (test().has_end) begin(line.number);  // of a log that lacks the headings
       if (!test().ranks.insert(word_after("Rank")).second) refuse_separate(line.number);
-      read_rank(text, word_after("Pid"), word_after("on"));
+      const std::size_t bracket = text.find(']');
+      read_rank(word_after("on"), word_after("Pid"),
+                bracket == text.npos ? "" : std::string(trim(text.substr(bracket + 1))));
+    } else if (words.size() == 2 && words[1] == "in-place") {
+      test().first_side = 1;
     } else if (word_after("#") == "size" && text.find("count") != text.npos) {
       test().header.assign(words.begin() + 1, words.end());
+      test().width = 0;
       if (std::find(words.begin(), words.end(), "cputime") != words.end()) {
-        refuse_line(file_, line.number,
-                    "the test printed CPU time (-C 1), which is not that of a call",
-                    "run it without -C");
+        test().cpu_line = line.number;
       }
     } else if (text.find("Out of bounds values") != text.npos) {
       if (text.find("FAILED") != text.npos) test().verdict = trim(text.substr(1, 100));
@@ -149,7 +258,7 @@ class NcclReader {
     const bool some_without = std::any_of(tests_.begin(), tests_.end(), is_without_rows);
     std::map<std::string, int> alone;  // tests of one rank, by their options
     for (const NcclTest& each : tests_) {
-      if (some_without && each.repeats_sizes) refuse_separate(each.line);
+      if (some_without && each.most_rows > 1) refuse_separate(each.line);
       if (each.hosts.size() == 1 && ++alone[each.operation + each.command] > 1) {
         refuse_separate(each.line);
       }
@@ -157,33 +266,47 @@ class NcclReader {
   }
 
   // "#  Rank  0 Group  0 Pid 204199 on  nid005471 device  0 [0009:01:00] NVIDIA GH200 120GB"
-  void read_rank(std::string_view text, const std::string& pid, const std::string& host) {
+  void read_rank(const std::string& host, const std::string& pid, const std::string& gpu) {
     test().hosts.push_back(host);
     test().processes.insert(host + " " + pid);
-    const std::size_t bracket = text.find(']');
-    if (bracket != text.npos) test().gpus.emplace(trim(text.substr(bracket + 1)));
+    if (!gpu.empty()) test().gpus.insert(gpu);
   }
 
-  void read_row(const TextLine& line, const std::vector<std::string_view>& words) {
+  void read_row(std::size_t line, const std::vector<std::string_view>& words) {
     const std::vector<std::string>& header = test().header;
-    check_width(words, header, file_, line.number);
-    CollectiveRow common;
-    std::size_t side = 0;
-    ++test().sizes;
-    for (std::size_t i = 0; i < header.size(); ++i) {
-      const std::string& name = header[i];
-      if (name == "size") common.bytes = to_integer(words[i]).value_or(0);
-      if (name == "count") common.count = to_integer(words[i]).value_or(0);
-      if (name == "type") test().dtype = element_type(words[i]).name;
-      if (name == "redop") test().reduction = words[i].substr(0, 20);
-      if (name != "time") continue;
-      if (side == kSides || i + 2 >= header.size()) break;
-      if (common.bytes > 0) {
-        const bool has_check = i + 3 < words.size();
-        read_time(line, common, {words[i], words[i + 1], words[i + 2]},
-                  {has_check ? header[i + 3] : "", has_check ? words[i + 3] : ""}, side);
+    check_width(words, header, test().width, file_, line);
+    // The word below a heading from `from` on; of a side, not beyond its last.
+    const auto find_word = [&](std::string_view heading, std::size_t from) -> std::string_view {
+      for (std::size_t i = from; i < header.size(); ++i) {
+        if (header[i] == heading) return words[i];
+        if (from > 0 && is_time(header[i])) break;
       }
-      ++side;
+      return {};
+    };
+    const auto value = [&](std::string_view heading) { return std::string(find_word(heading, 0)); };
+    CollectiveRow row;
+    row.bytes = to_integer(value("size")).value_or(0);
+    row.count = to_integer(value("count")).value_or(0);
+    if (row.bytes > 0) {
+      test().most_rows = std::max(test().most_rows, ++test().rows_of_size[row.bytes]);
+    }
+    const std::string type = value("type").substr(0, 20);
+    if (!type.empty()) test().dtype = element_type(type).name;
+    test().reduction = value("redop").substr(0, 20);
+    std::vector<std::string> kind = {type, test().reduction, value("root").substr(0, 20)};
+    std::erase_if(kind, [](const std::string& each) { return each.empty() || each == "-1"; });
+    row.label = join(kind, " ");
+    test().kinds.insert(row.label);
+    if (++test().sizes == 1) {
+      test().behind =
+          join({words.begin() + static_cast<std::ptrdiff_t>(header.size()), words.end()}, " ");
+    }
+    std::size_t side = test().first_side;
+    for (std::size_t i = 0; i < header.size() && side < kSides && row.bytes > 0; ++i) {
+      if (!is_time(header[i])) continue;
+      const char* check = find_word("#wrong", i + 1).empty() ? "error" : "#wrong";
+      read_time(line, row, {words[i], find_word("algbw", i + 1), find_word("busbw", i + 1)},
+                {check, find_word(check, i + 1)}, side++);
     }
   }
 
@@ -208,18 +331,26 @@ class NcclReader {
     }
   }
 
-  void read_time(const TextLine& line, CollectiveRow row, const Measured& words,
-                 const DataCheck& check, std::size_t side) {
+  void read_time(std::size_t line, CollectiveRow row, const Measured& words, const DataCheck& check,
+                 std::size_t side) {
     if (words.time == "N/A") return;
-    row.seconds = kMicro * positive_number(words.time, "time", file_, line.number);
+    const double printed = to_real(words.algbw).value_or(-1) * kGiga;
+    row.seconds = kMicro * positive_number(words.time, "time", file_, line);
+    if (test().cpu_line > 0) {
+      // The bandwidth is that of the whole call; from three digits on, it gives its time.
+      if (printed < 100 * last_digit_) {
+        ++test().coarse_rates;
+        return;
+      }
+      row.seconds = static_cast<double>(row.bytes) / printed;
+    }
     row.count = std::max<std::int64_t>(row.count, 1);
     row.samples = 1;
     row.calls_per_sample = to_integer(test().iterations).value_or(1);
     const double algbw = static_cast<double>(row.bytes) / row.seconds;
     // Printed with two digits.
-    const double printed = to_real(words.algbw).value_or(-1) * kGiga;
     if (!(std::abs(printed - algbw) <= 0.02 * algbw + 0.006 * kGiga)) {
-      refuse_line(file_, line.number,
+      refuse_line(file_, line,
                   fmt::format("size, time {} us and algbw {} GB/s contradict each other",
                               words.time.substr(0, 40), words.algbw.substr(0, 40)),
                   "remove the damaged line or import the complete file");
@@ -229,7 +360,6 @@ class NcclReader {
     if (busbw > 0) row.busbw_bytes_per_second = busbw;
     if (printed > kGiga) test().factors = busbw / printed;
     read_check(check, row);
-    test().repeats_sizes |= !test().seen[side].insert(row.bytes).second;
     test().rows[side].push_back(row);
   }
 
@@ -264,19 +394,31 @@ class NcclReader {
       record.provenance.hosts = each.hosts;
       record.provenance.hardware = join({each.gpus.begin(), each.gpus.end()}, ", ");
       record.provenance.backend_requested = "NCCL";
+      record.provenance.started_at = each.started_at;
       CollectiveFacts& facts = record.collective.emplace();
       facts.operation = each.operation;
-      facts.dtype = each.dtype;
-      const bool is_plain =
-          each.reduction.empty() || each.reduction == "sum" || each.reduction == "none";
-      facts.placement = kSideNames[side];
-      facts.note = fmt::format("{}; mean of {} calls{}{}", facts.placement, each.iterations,
-                               is_plain ? "" : "; reduction " + each.reduction,
-                               each.has_end ? "" : "; the output has no end, so the test was cut");
-      if (lacks_rows(each)) {
-        facts.note += fmt::format("; {} of {} sizes have a row", each.sizes, each.expected_sizes);
-      }
       facts.rows = std::move(each.rows[side]);
+      merge_repeated_sizes(facts.rows);
+      const bool has_kinds = each.kinds.size() > 1;  // then each row has its own
+      if (!has_kinds) facts.dtype = each.dtype;
+      std::int64_t cycles = 1;
+      for (CollectiveRow& row : facts.rows) {
+        if (!has_kinds) row.label.clear();
+        cycles = std::max(cycles, row.samples.value_or(1));
+      }
+      const bool is_plain = has_kinds || each.reduction.empty() || each.reduction == "sum" ||
+                            each.reduction == "none";
+      facts.placement = kSideNames[side];
+      facts.note = fmt::format(
+          "{}; {}mean of {} calls{}{}{}", facts.placement,
+          cycles > 1 ? fmt::format("median of {} cycles, each the ", cycles) : "", each.iterations,
+          is_plain ? "" : "; reduction " + each.reduction,
+          each.cpu_line > 0 ? "; times from bandwidths, as those printed are of the CPU (-C 1)"
+                            : "",
+          each.has_end ? "" : "; the output has no end, so the test was cut");
+      if (lacks_rows(each)) {
+        facts.note += fmt::format("; {} of {} rows are there", each.sizes, expected_rows(each));
+      }
       report_failed_checks(facts, each.verdict, content_.notes);
       if (const auto factor = bus_factor(each.operation, ranks); factor && *factor > 0) {
         for (CollectiveRow& row : facts.rows) {
@@ -287,8 +429,13 @@ class NcclReader {
     }
   }
 
+  // A cycle (-N), type and reduction has a row for each size.
+  static std::size_t expected_rows(const NcclTest& each) {
+    return each.expected_sizes * each.most_rows;
+  }
+
   static bool lacks_rows(const NcclTest& each) {
-    return each.has_end && each.sizes < each.expected_sizes;
+    return each.has_end && each.sizes < expected_rows(each);
   }
 
   void add_notes(const NcclTest& each) {
@@ -300,16 +447,29 @@ class NcclReader {
                       each.line));
     }
     if (lacks_rows(each)) {
+      content_.notes.push_back(fmt::format(
+          "warning: the test at line {} has {} of {} rows; others are missing, or stand "
+          "behind other text of their line",
+          each.line, each.sizes, expected_rows(each)));
+    }
+    if (each.coarse_rates > 0) {
       content_.notes.push_back(
-          fmt::format("warning: the test at line {} has {} of {} sizes; other rows are missing, or "
-                      "stand behind other text of their line",
-                      each.line, each.sizes, each.expected_sizes));
+          fmt::format("the test at line {} printed CPU times (-C 1): it is imported without {}, "
+                      "whose bandwidth has too few digits to compute the time of a call",
+                      each.line, counted(each.coarse_rates, "time")));
+    }
+    if (!each.behind.empty() && each.header.back() != "timestamp") {
+      content_.notes.push_back(
+          fmt::format("the test at line {} has columns behind the last heading, which are left "
+                      "out: {}",
+                      each.line, printable(std::string_view(each.behind).substr(0, 60))));
     }
   }
 
   const ForeignFile& file_;
   std::vector<NcclTest> tests_;
   std::string version_;
+  double last_digit_ = 0.01 * kGiga;  // of a bandwidth
   ImportContent content_;
 };
 
@@ -321,11 +481,15 @@ ImportFormat nccl_tests_format() {
           .example = "all_reduce.txt --study links",
           .is_one =
               [](std::string_view text) {
-                return text.find("# Avg bus bandwidth") != text.npos ||
+                return is_json(text) || text.find("# Avg bus bandwidth") != text.npos ||
                        text.find("# nThread") != text.npos ||
                        (text.find("algbw") != text.npos && text.find("busbw") != text.npos);
               },
-          .read = [](const ForeignFile& file) { return NcclReader(file).read(); }};
+          .read =
+              [](const ForeignFile& file) {
+                NcclReader reader(file);
+                return is_json(file.text) ? reader.read_json() : reader.read();
+              }};
 }
 
 }  // namespace paceline

@@ -19,6 +19,7 @@ struct OsuTest {
   std::string library, version, datatype;
   std::string verdict;  // that the data check failed
   std::vector<std::string> header;
+  std::size_t width = 0;  // of the rows
   std::vector<CollectiveRow> rows;
 };
 
@@ -116,7 +117,7 @@ class OsuReader {
 
   void read_row(std::size_t line, const std::vector<std::string_view>& words) {
     const std::vector<std::string>& header = test().header;
-    check_width(words, header, file_, line);
+    check_width(words, header, test().width, file_, line);
     CollectiveRow row;
     row.bytes = to_integer(words[0]).value_or(0);
     if (row.bytes == 0) {

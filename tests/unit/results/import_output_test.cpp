@@ -135,8 +135,8 @@ TEST_F(ImportOutput, RowsThatAreMissingAreNoted) {
   const std::string begin = options("4096") + rank_lines(2, "n1", 10) + headings() + row(1024, 4);
   const auto records = import(
       "nccl-tests", begin + "n1:10 [0] NCCL INFO comm " + row(2048, 5) + row(4096, 6) + kEnd);
-  EXPECT_TRUE(is_noted("has 2 of 3 sizes"));
-  EXPECT_NE(records[0]->collective->note.find("2 of 3 sizes have a row"), std::string::npos);
+  EXPECT_TRUE(is_noted("has 2 of 3 rows"));
+  EXPECT_NE(records[0]->collective->note.find("2 of 3 rows are there"), std::string::npos);
   import("nccl-tests", begin + row(2048, 5) + row(4096, 6) + kEnd);
   EXPECT_TRUE(notes_.empty());
   import("osu",
@@ -150,6 +150,182 @@ TEST_F(ImportOutput, TimesOfAnotherKindAreRefused) {
   const std::string text =
       options() + rank_lines(2, "n1", 10) + headings("cputime") + row(1024, 4) + kEnd;
   EXPECT_NE(refusal("nccl-tests", text).find("CPU time (-C 1)"), std::string::npos);
+}
+
+// The time that is printed is 10 us; the rate, 4.19 GB/s, is that of the call.
+TEST_F(ImportOutput, CpuTimesAreReplacedByThoseOfTheBandwidth) {
+  const auto records =
+      import("nccl-tests",
+             options() + rank_lines(2, "n1", 10) + headings("cputime") + row(1024, 4) +
+                 "1048576 262144 float none -1 10.00 4.19 2.10 0 10.00 4.20 2.10 0\n" + kEnd);
+  ASSERT_EQ(records.size(), 2U);
+  const CollectiveFacts& out_of_place = *records[1]->collective;
+  ASSERT_EQ(out_of_place.rows.size(), 1U);
+  EXPECT_NEAR(out_of_place.rows[0].seconds, 1048576 / 4.19e9, 1e-12);
+  EXPECT_NE(out_of_place.note.find("times from bandwidths"), std::string::npos);
+  EXPECT_TRUE(is_noted("printed CPU times (-C 1): it is imported without 2 times"));
+}
+
+TEST_F(ImportOutput, ColumnsBehindTheOthersAreLeftOut) {
+  const auto with_each_row = [](const std::string& heading, const std::string& values) {
+    std::string head = headings(), text;
+    head.insert(head.size() - 1, heading);
+    for (std::string each : {row(1024, 4), row(2048, 5)}) {
+      each.insert(each.size() - 1, values);
+      text += each;
+    }
+    return options() + rank_lines(2, "n1", 10) + head + text + kEnd;
+  };
+  for (const auto& [heading, values] :
+       {std::pair{"    timestamp", "  2026-05-02 07:08:09"},
+        {"", "  RING LL 4"},
+        {" algo proto nchannels timestamp", " 2026-05-02 07:08:09  RING LL 4"}}) {
+    const auto records = import("nccl-tests", with_each_row(heading, values));
+    ASSERT_EQ(records.size(), 2U) << heading << values;
+    ASSERT_EQ(records[0]->collective->rows.size(), 2U) << heading << values;
+    EXPECT_NEAR(records[0]->collective->rows[1].seconds, 5e-6, 1e-12);
+    EXPECT_EQ(records[0]->collective->rows[1].wrong, 0);
+    EXPECT_EQ(is_noted("behind the last heading, which are left out: RING LL 4"),
+              std::string(heading).empty());
+  }
+  // Only one row has them: text of another process.
+  EXPECT_NE(refusal("nccl-tests", with_each_row("", "") + row(4096, 6) + "4096 1024 RING")
+                .find("the row has 3 values, but there are 13 columns; take other text out"),
+            std::string::npos);
+}
+
+TEST_F(ImportOutput, ColumnsWithinASideAreFoundByName) {
+  const std::string text = options("1024") + rank_lines(2, "n1", 10) +
+                           "#                              in-place\n"
+                           "#  size count type redop root  time hipevt algbw busbw #wrong\n"
+                           "1024 512 bfloat16 none -1  5.71  2.78  0.18  0.09  7\n" +
+                           kEnd;
+  const auto records = import("nccl-tests", text);
+  ASSERT_EQ(records.size(), 1U);
+  const CollectiveFacts& facts = *records[0]->collective;
+  EXPECT_EQ(facts.placement, "in place");
+  EXPECT_NEAR(facts.rows[0].seconds, 5.71e-6, 1e-12);
+  EXPECT_EQ(facts.rows[0].wrong, 7);
+}
+
+TEST_F(ImportOutput, CyclesAreSamplesOfASize) {
+  const std::string begin = options() + rank_lines(2, "n1", 10) + headings();
+  const std::string cycles = row(1024, 4) + row(2048, 9) + row(1024, 6) + row(2048, 8, "0", "3") +
+                             row(1024, 5) + row(2048, 7);
+  const auto records = import("nccl-tests", begin + cycles + kEnd);
+  ASSERT_EQ(records.size(), 2U);
+  const CollectiveFacts& in_place = *records[0]->collective;
+  ASSERT_EQ(in_place.rows.size(), 2U);
+  const CollectiveRow &small = in_place.rows[0], &large = in_place.rows[1];
+  EXPECT_EQ(small.bytes, 1024);
+  EXPECT_EQ(small.samples, 3);
+  EXPECT_NEAR(small.seconds, 5e-6, 1e-12);
+  EXPECT_NEAR(*small.seconds_min, 4e-6, 1e-12);
+  EXPECT_NEAR(*small.seconds_p95, 5.9e-6, 1e-12);
+  EXPECT_NEAR(*small.algbw_bytes_per_second, 1024 / 5e-6, 1);
+  EXPECT_NEAR(*small.busbw_bytes_per_second, 512 / 5e-6, 1);
+  EXPECT_EQ(small.wrong, 0);
+  EXPECT_EQ(large.wrong, 3);
+  EXPECT_EQ(large.first_wrong, "2048 bytes: #wrong 3");
+  EXPECT_NE(in_place.note.find("median of 3 cycles, each the mean of 10 calls"), std::string::npos);
+  EXPECT_FALSE(is_noted("rows; others are missing"));
+  import("nccl-tests", begin + cycles.substr(0, cycles.rfind("2048 ")) + kEnd);
+  EXPECT_TRUE(is_noted("has 5 of 6 rows; others are missing"));
+}
+
+TEST_F(ImportOutput, TypesAreNoCycles) {
+  std::string half = row(1024, 8);
+  half.replace(half.find("float"), 5, "half");
+  const auto records = import("nccl-tests", options("1024") + rank_lines(2, "n1", 10) + headings() +
+                                                row(1024, 4) + half + kEnd);
+  const CollectiveFacts& facts = *records[0]->collective;
+  ASSERT_EQ(facts.rows.size(), 2U);
+  EXPECT_EQ(facts.rows[0].label, "float none");
+  EXPECT_EQ(facts.rows[1].label, "half none");
+  EXPECT_NEAR(facts.rows[1].seconds, 8e-6, 1e-12);
+  EXPECT_EQ(facts.dtype, "");
+}
+
+// What -J writes, in one line.
+std::string json_output(const std::string& time = "time", const std::string& wrong = "0.000000") {
+  const std::string side = R"({")" + time + R"(":45.271000,"alg_bw":23.162201,"bus_bw":40.533852,)";
+  const auto device = [](const std::string& rank, const std::string& host) {
+    return R"({"rank":)" + rank + R"(,"group":0,"pid":77,"hostname":")" + host +
+           R"(","device":0,"device_hex":"0009:01:00","device_info":"NVIDIA GH200 120GB"})";
+  };
+  return R"({"version":2,"start_time":"2026-05-02 07:08:09","args":[".\/build\/all_reduce_perf","-J"],)"
+         R"("env":["HOME=\/home\/a"],"nccl_version":22803,"config":{"nthreads":1,"ngpus":4,)"
+         R"("minimum_bytes":1048576,"maximum_bytes":2097152,"step_factor":2,"warmup_iters":1,)"
+         R"("iterations":20,"aggregated_iterations":1,"validation":1,"graph":0,"devices":[)" +
+         device("0", "n1") + "," + device("4", "n2") +
+         R"(]},"results":[{"size":1048576,"count":262144,"type":"float","redop":"sum",)"
+         R"("root":"    -1","out_of_place":)" +
+         side + R"("nwrong":0.000000},"in_place":)" + side + R"("nwrong":)" + wrong +
+         R"(},"actual_iterations":20,"experiment_name":""}],"out_of_bounds":{"count":0,"okay":"true"},)"
+         R"("average_bus_bandwidth":{"bandwidth":40.5,"okay":"unchecked"},"errors":[],)"
+         R"("end_time":"2026-05-02 07:08:19"})";
+}
+
+TEST_F(ImportOutput, NcclTestsAsJson) {
+  const auto records = import("nccl-tests", json_output("time", "2.000000"));
+  ASSERT_EQ(records.size(), 2U);
+  const RunRecord& in_place = *records[0];
+  EXPECT_EQ(in_place.collective->operation, "all_reduce");
+  EXPECT_EQ(in_place.collective->placement, "in place");
+  EXPECT_EQ(in_place.collective->dtype, "f32");
+  // Of the four GPUs of a process, only the first is listed.
+  EXPECT_EQ(in_place.layout.gpus, 8);
+  EXPECT_EQ(in_place.layout.nodes, 2);
+  EXPECT_EQ(in_place.layout.ntasks, 2);
+  EXPECT_EQ(in_place.provenance.hardware, "NVIDIA GH200 120GB");
+  EXPECT_EQ(in_place.provenance.started_at, "2026-05-02T07:08:09");
+  ASSERT_EQ(in_place.collective->rows.size(), 1U);
+  const CollectiveRow& row = in_place.collective->rows[0];
+  EXPECT_EQ(row.bytes, 1048576);
+  EXPECT_NEAR(row.seconds, 45.271e-6, 1e-12);
+  EXPECT_NEAR(*row.busbw_bytes_per_second / 1e9, 40.53, 0.01);
+  EXPECT_EQ(row.calls_per_sample, 20);
+  EXPECT_EQ(row.wrong, 2);
+  EXPECT_EQ(records[1]->collective->rows[0].wrong, 0);
+  EXPECT_TRUE(is_noted("warning: all_reduce in place: the data check of 1 of 1 sizes failed"));
+  EXPECT_TRUE(is_noted("has 1 of 2 rows"));
+  // CPU times, of which the bandwidth here has digits enough.
+  const auto cpu = import("nccl-tests", json_output("cpu_time"));
+  EXPECT_NEAR(cpu[0]->collective->rows[0].seconds, 1048576 / 23.162201e9, 1e-12);
+}
+
+TEST_F(ImportOutput, DamagedJsonOfNcclTestsIsRefused) {
+  const std::string text = json_output();
+  EXPECT_NE(refusal("nccl-tests", text.substr(0, text.find("average"))).find("not JSON"),
+            std::string::npos);
+  std::string not_finite = text;
+  not_finite.replace(not_finite.find("45.271000"), 9, "\"nan\"");
+  EXPECT_NE(
+      refusal("nccl-tests", not_finite).find("file:1: the time \"nan\" is not a positive number"),
+      std::string::npos);
+  EXPECT_NE(refusal("nccl-tests", json_output("duration")).find("no row of results"),
+            std::string::npos);
+  EXPECT_NE(refusal("csv", text).find("try: paceline import nccl-tests"), std::string::npos);
+}
+
+TEST_F(ImportOutput, StrictImportsRefuseWarnings) {
+  std::ofstream(folder_ / "file") << options() + rank_lines(2, "n1", 10) + headings() +
+                                         row(1024, 4) + row(2048, 5, "9") + kEnd;
+  ImportRequest request = {"nccl-tests", {(folder_ / "file").string()}, "s", folder_.path(), {}, {},
+                           "0.1.0"};
+  EXPECT_EQ(Import(request).write(true).size(), 1U);
+  request.strict = true;
+  try {
+    const Import made(request);
+    FAIL() << "a failed data check";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    const std::string line = error.what();
+    EXPECT_NE(line.find("file: all_gather out of place: the data check of 1 of 2 sizes failed"),
+              std::string::npos)
+        << line;
+    EXPECT_NE(line.find("leave out --strict"), std::string::npos) << line;
+  }
 }
 
 TEST_F(ImportOutput, FailedDataChecksAreLoud) {
@@ -242,6 +418,50 @@ TEST_F(ImportOutput, JobstatsCountGpusWithoutUtilization) {
   EXPECT_NEAR(*some[0]->utilization, 0.6, 1e-9);
   EXPECT_TRUE(is_noted("mean of 2 of 3 GPUs"));
   EXPECT_NE(some[0]->provenance.time_is.find("mean of 2 of 3 GPUs"), std::string::npos);
+}
+
+TEST_F(ImportOutput, JobstatsWithNullsAndWithoutMemory) {
+  const auto records =
+      import("jobstats",
+             R"({"gpus": null, "total_time": 60, "nodes": {"n1": {"cpus": null,)"
+             R"( "gpu_utilization": {"0": 90, "1": null}, "gpu_used_memory": null}, "n2": null}})");
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0]->layout.gpus, 2);
+  ASSERT_EQ(records[0]->gpus.size(), 1U);
+  EXPECT_NEAR(*records[0]->utilization, 0.9, 1e-9);
+  EXPECT_TRUE(is_noted("mean of 1 of 2 GPUs"));
+  // A GPU whose memory is known stays.
+  const auto memory = import(
+      "jobstats", R"({"gpus": 2, "total_time": 60, "nodes": {"n1": {"cpus": 8, "gpu_utilization":)"
+                  R"( {"0": 90, "1": null}, "gpu_used_memory": {"0": null, "1": 1024}}}})");
+  ASSERT_EQ(memory[0]->gpus.size(), 2U);
+  EXPECT_EQ(memory[0]->gpus[1].memory_bytes, 1024);
+}
+
+TEST_F(ImportOutput, ColumnsTellSystemsApart) {
+  const std::string table = "gpus,NVLink,fit_seconds\n1,on,19.56\n2,on,13.54\n2,off,30.02\n";
+  std::ofstream(folder_ / "file") << table;
+  ImportRequest request = {"csv",          {(folder_ / "file").string()}, "systems", folder_.path(),
+                           {"workload=w"}, {"hardware=NVLink"},           "0.1.0"};
+  for (const char* card : {"", "A100"}) {
+    const std::string before = *card == '\0' ? "" : "A100, ";
+    if (*card != '\0') request.set.push_back(std::string("hardware=") + card);
+    request.study = std::string("systems") + card;
+    EXPECT_TRUE(Import(request).write(false)[0].notes.empty());
+    std::vector<std::string> systems;
+    for (const Record& record : load_store(folder_ / request.study).records) {
+      systems.push_back(record->provenance.hardware);
+    }
+    EXPECT_EQ(systems, (std::vector<std::string>{before + "NVLink on", before + "NVLink on",
+                                                 before + "NVLink off"}));
+  }
+  const std::string note = "add --column \"hardware=NVLink\"";
+  import("csv", table, {"workload=w"});
+  EXPECT_TRUE(is_noted(note));
+  import("csv", "gpus,NVLink,fit_seconds\n1,off,19.56\n2,on,13.54\n", {"workload=w"});
+  EXPECT_FALSE(is_noted(note));  // no rows are repeats
+  import("csv", "gpus,run,fit_seconds\n2,1,13\n2,2,14\n", {"workload=w"});
+  EXPECT_FALSE(is_noted("repeats of each other"));
 }
 
 }  // namespace
