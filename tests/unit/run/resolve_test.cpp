@@ -139,7 +139,7 @@ TEST(Describe, CountsParametersAndMemoryOfAReplica) {
   std::int64_t of_layers = 0;
   for (const Json& layer : json["layers"]) of_layers += layer["parameters"].get<std::int64_t>();
   EXPECT_EQ(of_layers, 407050);
-  EXPECT_NE(fp32.text(100).find("407050 (1.63 MB"), std::string::npos) << fp32.text(100);
+  EXPECT_NE(fp32.text(100).find("407050 ("), std::string::npos) << fp32.text(100);
   EXPECT_GT(fp32.memory.activations,
             describe_workload({"mnist-mlp", "", "fp32", 16}).memory.activations);
   EXPECT_GT(fp32.memory.activations,
