@@ -55,7 +55,9 @@ TEST(Published, ReadsTheTableShipped) {
   const std::map<std::string, std::size_t> rows = {
       {"kempner-resnet50", 7}, {"ncsa-resnet50", 11},      {"csc-resnet50", 244},
       {"csc-gpt-neo", 40},     {"alcf-gaudi-resnet50", 5}, {"habana-gaudi-resnet50", 7},
-      {"jsc-resnet50", 2},     {"jsc-clip-vit-l14", 5},    {"larger-resnet50", 18}};
+      {"jsc-resnet50", 2},     {"jsc-clip-vit-l14", 5},    {"larger-resnet50", 18},
+      {"nyu-gpt2", 3},         {"dlperf-gpt", 8},          {"llmc-gpt2", 7},
+      {"llm-foundry-13b", 4},  {"llm-foundry-7b", 4}};
   for (const auto& [name, count] : rows) EXPECT_EQ(read_published(folder / name).size(), count);
   const auto csc = read_published(folder / "csc-gpt-neo");
   EXPECT_EQ(csc[0]->session, "2023-09-28");
