@@ -28,8 +28,7 @@ bool may_be_within(const NearPoint& point, double within) {
 }
 
 std::string cost_text(const Study& study, double cost, bool rates) {
-  return rates ? fmt::format("{:.4g} {}", 1 / cost, study.unit.rate())
-               : fmt::format("{:.4g} s", cost);
+  return rates ? study.unit.text(1 / cost) : fmt::format("{:.4g} s", cost);
 }
 
 std::string cost_text(const Study& study, const Best& best, const NearPoint& point) {

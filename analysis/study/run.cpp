@@ -1,5 +1,7 @@
 #include "analysis/study/run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -99,6 +101,12 @@ Run make_run(const Record& record) {
   add_phases(run, *record);
   fill_in(run);
   return run;
+}
+
+std::string Unit::text(double per_second) const {
+  constexpr double kGrouped = 10000;
+  return (per_second < kGrouped ? fmt::format("{:.4g}", per_second) : format_rate(per_second)) +
+         " " + rate();
 }
 
 Unit find_unit(const Run& run) {

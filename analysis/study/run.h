@@ -79,6 +79,7 @@ struct Unit {
   std::string long_rate() const { return name + " per second"; }
   std::string rate_key() const { return name + "_per_second"; }
   std::string one() const { return name.substr(0, name.size() - 1); }  // "sample"
+  std::string text(double rate) const;                                 // "38,336 tokens/s"
   bool operator==(const Unit&) const = default;
 };
 
