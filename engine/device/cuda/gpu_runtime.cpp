@@ -206,8 +206,8 @@ class CudaRuntime final : public Runtime {
     use();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, of(stream)), "cudaMemcpyAsync");
   }
-  void clear(void* data, std::size_t bytes, Stream stream) override {
-    check(cudaMemsetAsync(data, 0, bytes, of(stream)), "cudaMemsetAsync");
+  void fill(void* data, unsigned char byte, std::size_t bytes, Stream stream) override {
+    check(cudaMemsetAsync(data, byte, bytes, of(stream)), "cudaMemsetAsync");
   }
   void host_task(void (*task)(void*), void* argument, Stream stream) override {
     check(cudaLaunchHostFunc(of(stream), task, argument), "cudaLaunchHostFunc");

@@ -69,9 +69,11 @@ void StreamLane::submit(HostTask task) {
 }
 
 Marker StreamLane::mark() {
+  if (marks_ == 0) {
+    for (Event& event : events_) event = runtime_.make_event();
+  }
   const Marker marker{this, marks_++};
-  Event& event = events_[marker.position % kEvents];
-  if (!event) event = runtime_.make_event();
+  const Event event = event_at(marker);
   if (!in_graph()) {
     runtime_.record(event, stream_);
     return marker;

@@ -67,7 +67,7 @@ class StreamLane final : public Lane {
 
   Runtime& runtime_;
   Stream stream_;
-  std::array<Event, kEvents> events_{};  // created on first use
+  std::array<Event, kEvents> events_{};  // all created by the first mark, if there is one
   std::uint64_t marks_ = 0;
   GraphMarks* marks_in_ = nullptr;
   std::uint64_t first_in_graph_ = 0;  // number of a marker

@@ -129,8 +129,6 @@ class Products {
 enum class FusedKind {
   // y = x w; sums of y and of y^2, per channel of y.
   forward_sums,
-  // y = relu(scale x + shift) w; the same sums. x is the input of the previous normalization.
-  normalized_forward_sums,
   // x = gradient of a normalization's output behind its ReLU: the gradient of the convolution's
   // input where scale z + shift > 0, else 0. z is the input of that normalization. Sums of x and of
   // x z, per channel of x.
@@ -143,18 +141,17 @@ enum class FusedKind {
 struct FusedRequest {
   ConvShape shape;
   FusedKind kind = FusedKind::forward_sums;
-  bool adds_branch = false;        // backward: adds another gradient before the ReLU's
-  bool stores_activation = false;  // backward_relu_sums: also writes relu(scale z + shift)
+  bool adds_branch = false;  // backward: adds another gradient before the ReLU's
 
   friend bool operator==(const FusedRequest&, const FusedRequest&) = default;
 };
 
-// x, w, y, z, branch and activation have type stored_as(math), the last three in x's shape. scale,
-// shift and sums are fp32, per channel. Null if the request does not use it.
+// x, w, y, z and branch have type stored_as(math), the last two in x's shape. scale, shift and sums
+// are fp32, per channel. Null if the request does not use it.
 struct FusedOperands {
   void *x = nullptr, *w = nullptr, *y = nullptr;
   void *scale = nullptr, *shift = nullptr;
-  void *z = nullptr, *mask = nullptr, *branch = nullptr, *activation = nullptr;
+  void *z = nullptr, *mask = nullptr, *branch = nullptr;
   void *sum = nullptr, *sum_of_products = nullptr;
   void* workspace = nullptr;
 };

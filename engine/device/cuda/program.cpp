@@ -306,7 +306,7 @@ void CudaProgram::run_step(const UpdateRule* rule, const std::function<void()>& 
 
 LossSums CudaProgram::take_sums() {
   runtime_.copy(host_sums_.data(), sums_.data(), sums_.bytes(), compute_.stream());
-  runtime_.clear(sums_.data(), sums_.bytes(), compute_.stream());
+  runtime_.fill(sums_.data(), 0, sums_.bytes(), compute_.stream());
   compute_.drain();
   const auto* sums = reinterpret_cast<const double*>(host_sums_.data());
   return {sums[0], sums[1], std::exchange(sample_count_, 0), sums[2]};

@@ -62,7 +62,7 @@ class Runtime {
 
   // In either direction.
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
-  virtual void clear(void* data, std::size_t bytes, Stream stream) = 0;
+  virtual void fill(void* data, unsigned char byte, std::size_t bytes, Stream stream) = 0;
   virtual void host_task(void (*task)(void*), void* argument, Stream stream) = 0;
 
   // Names what this thread queues from begin to end, for profilers.

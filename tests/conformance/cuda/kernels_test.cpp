@@ -5,8 +5,10 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
+#include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/all.h"
 #include "tests/support/host_cuda/block.h"
 #include "tests/support/host_cuda/host_runtime.h"
@@ -348,6 +350,62 @@ TEST(EmulatedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
     EXPECT_EQ(finished[0], 0U);
   }
   runtime->destroy_stream(stream);
+}
+
+template <typename T>
+class TunedResults : public testing::Test {};
+using PlaneTypes = testing::Types<float, Bf16, Half>;
+TYPED_TEST_SUITE(TunedResults, PlaneTypes);
+
+// Of fewer elements than a block has threads, of several blocks, and of more than all at once.
+TYPED_TEST(TunedResults, AreCompared) {
+  using T = TypeParam;
+  constexpr DType kType = std::is_same_v<T, float>  ? DType::f32
+                          : std::is_same_v<T, Bf16> ? DType::bf16
+                                                    : DType::f16;
+  const auto runtime = make_host_runtime();
+  const auto tuner = make_gpu_tuner(*runtime, "a card");
+  for (const std::size_t count : {std::size_t{5}, std::size_t{1000}, std::size_t{20011}}) {
+    SCOPED_TRACE(count);
+    const auto a = tuner->allocate(count * sizeof(T)), b = tuner->allocate(count * sizeof(T));
+    T* const values = static_cast<T*>(a.get());
+    tuner->randomize(a.get(), count, kType);
+    values[0] = from_float<T>(0.5F);
+    values[count - 1] = from_float<T>(-0.25F);
+    tuner->copy(b.get(), a.get(), count * sizeof(T));
+    const ResultDifference none = tuner->compare(a.get(), b.get(), count, kType);
+    EXPECT_EQ(none.squares, 0);
+    EXPECT_EQ(none.largest, 0);
+    EXPECT_EQ(none.changed, 0);
+    double squares = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto value = static_cast<double>(to_float(values[i]));
+      squares += value * value;
+    }
+    EXPECT_NEAR(none.reference_squares, squares, 1e-9 * squares);
+    values[0] = from_float<T>(-1.0F);
+    values[count - 1] = from_float<T>(0.25F);
+    const ResultDifference two = tuner->compare(a.get(), b.get(), count, kType);
+    EXPECT_EQ(two.squares, 1.5 * 1.5 + 0.5 * 0.5);
+    EXPECT_EQ(two.largest, 1.5);
+    EXPECT_EQ(two.changed, 2);
+    tuner->poison(a.get(), sizeof(T));
+    const ResultDifference poisoned = tuner->compare(a.get(), b.get(), count, kType);
+    EXPECT_TRUE(std::isnan(poisoned.squares));
+    EXPECT_EQ(poisoned.changed, 2);
+    EXPECT_TRUE(std::isnan(tuner->compare(a.get(), a.get(), count, kType).squares));
+  }
+}
+
+// Zeros of two signs are equal, and not the same bits.
+TEST(EmulatedKernels, CompareResultsBitByBit) {
+  const auto runtime = make_host_runtime();
+  const auto tuner = make_gpu_tuner(*runtime, "a card");
+  const auto a = tuner->allocate(sizeof(float)), b = tuner->allocate(sizeof(float));
+  *static_cast<float*>(a.get()) = -0.0F;
+  const ResultDifference found = tuner->compare(a.get(), b.get(), 1, DType::f32);
+  EXPECT_EQ(found.squares, 0);
+  EXPECT_EQ(found.changed, 1);
 }
 
 }  // namespace

@@ -24,12 +24,10 @@ void expect_compiled(const Candidate& candidate) {
 TEST_F(FusedCompile, OfEachKind) {
   for (const Math math : {Math::bf16, Math::fp16}) {
     const ConvShape shape{32, 56, 56, 64, 64, 3, 1, 1, math};
-    for (const FusedRequest& request :
-         {FusedRequest{shape, FusedKind::forward_sums},
-          FusedRequest{shape, FusedKind::normalized_forward_sums},
-          FusedRequest{shape, FusedKind::backward_relu_sums},
-          FusedRequest{shape, FusedKind::backward_relu_sums, true, true},
-          FusedRequest{shape, FusedKind::backward_mask_sums, true}}) {
+    for (const FusedRequest& request : {FusedRequest{shape, FusedKind::forward_sums},
+                                        FusedRequest{shape, FusedKind::backward_relu_sums},
+                                        FusedRequest{shape, FusedKind::backward_relu_sums, true},
+                                        FusedRequest{shape, FusedKind::backward_mask_sums, true}}) {
       const Offered offered = fused_offer(session_, request, {math, false, true});
       ASSERT_FALSE(offered.candidates.empty()) << to_text(request);
       expect_compiled(offered.candidates.front());

@@ -18,7 +18,7 @@ namespace {
 std::size_t count_built(Math math) {
   return math == Math::bf16 ? 2 : 1;
 }
-constexpr int kRoundings = 3;  // of scale x, of its sum with shift, and of the result
+constexpr int kRoundings = 3;  // of scale z, of its sum with shift, and of the result
 
 bool is_backward(const FusedRequest& request) {
   return request.kind == FusedKind::backward_relu_sums ||
@@ -50,7 +50,7 @@ class Problem {
 
   std::vector<float> w, y, scale, shift, z, branch;
   std::vector<std::byte> mask;
-  Reference plane, activation, sum, sum_of_products;
+  Reference plane, sum, sum_of_products;
 
  private:
   template <typename... Sides>
@@ -64,17 +64,7 @@ class Problem {
   }
 
   void forward() {
-    std::vector<float> a = z, magnitude = z;
-    for (std::size_t i = 0; i < z.size(); ++i) {
-      if (request_.kind == FusedKind::normalized_forward_sums) {
-        const std::size_t channel = i % scale.size();
-        a[i] = static_cast<float>(std::max(0.0, normalized(i)));
-        magnitude[i] = std::abs(scale[channel] * z[i]) + std::abs(shift[channel]);
-      }
-    }
-    const ConvRequest convolution{shape_, ConvPass::forward};
-    plane = convolve(convolution, a, w, {}, y);
-    plane.magnitudes = convolve(convolution, magnitude, w, {}, y).magnitudes;
+    plane = convolve({shape_, ConvPass::forward}, z, w, {}, y);
     add_up(plane.values, elements(shape_.out));
   }
 
@@ -87,8 +77,6 @@ class Problem {
                               ? normalized(i) > 0
                               : (mask[i / 8] & std::byte(1 << i % 8)) != std::byte(0);
       if (!passes) plane.values[i] = plane.magnitudes[i] = 0;
-      activation.values.push_back(std::max(0.0, normalized(i)));
-      activation.magnitudes.push_back(std::abs(normalized(i)) + 1);
     }
     add_up(factors, elements(shape_.in));
   }
@@ -142,8 +130,7 @@ void expect_right(const FusedRequest& request, const Problem& problem, Implement
              y = on_card(stored(problem.y, type)),
              scale = on_card(stored(problem.scale, DType::f32)),
              shift = on_card(stored(problem.shift, DType::f32)), mask = on_card(problem.mask),
-             x = poisoned(plane_bytes), activation = poisoned(plane_bytes),
-             sum = poisoned(sum_bytes), products = poisoned(sum_bytes),
+             x = poisoned(plane_bytes), sum = poisoned(sum_bytes), products = poisoned(sum_bytes),
              workspace = poisoned(kernel.workspace_bytes());
   if (!backward) y->poison();
   const FusedOperands operands{.x = backward ? x->data() : z->data(),
@@ -154,7 +141,6 @@ void expect_right(const FusedRequest& request, const Problem& problem, Implement
                                .z = z->data(),
                                .mask = mask->data(),
                                .branch = x->data(),  // training adds in place
-                               .activation = activation->data(),
                                .sum = sum->data(),
                                .sum_of_products = products->data(),
                                .workspace = workspace->data()};
@@ -173,7 +159,6 @@ void expect_right(const FusedRequest& request, const Problem& problem, Implement
   expect_near(backward ? *x : *y, type, problem.plane);
   expect_near(*sum, DType::f32, problem.sum);
   expect_near(*products, DType::f32, problem.sum_of_products);
-  if (request.stores_activation) expect_near(*activation, type, problem.activation);
 }
 
 TEST_P(FusedOnCard, IsRight) {
@@ -204,9 +189,7 @@ std::vector<FusedRequest> fused_requests() {
     for (const ConvShape& shape : {ConvShape{4, 14, 14, 64, 64, 3, 1, 1, math},
                                    ConvShape{4, 14, 14, 64, 128, 1, 1, 0, math}}) {
       all.push_back({shape, FusedKind::forward_sums});
-      all.push_back({shape, FusedKind::normalized_forward_sums});
       all.push_back({shape, FusedKind::backward_relu_sums});
-      all.push_back({shape, FusedKind::backward_relu_sums, false, true});
       all.push_back({shape, FusedKind::backward_mask_sums});
       all.push_back({shape, FusedKind::backward_mask_sums, true});
     }
@@ -225,10 +208,10 @@ INSTANTIATE_TEST_SUITE_P(All, FusedOnCard, testing::ValuesIn(fused_requests()),
 
 // The definition itself, on any machine: one pixel, one channel in, two out.
 TEST(FusedReference, IsTheDefinition) {
-  Problem forward({{1, 2, 1, 1, 2}, FusedKind::normalized_forward_sums});
+  Problem forward({{1, 2, 1, 1, 2}, FusedKind::forward_sums});
   double sum = 0, squares = 0;
   for (const float z : forward.z) {
-    const double y = std::max(0.0, double{forward.scale[0]} * z + forward.shift[0]) * forward.w[1];
+    const double y = double{z} * forward.w[1];
     sum += y;
     squares += y * y;
   }

@@ -55,6 +55,8 @@ Living living();
 // Is told each call, by its function's name, with the current device, and each kernel that runs on
 // a device as "kernel".
 void observe(std::function<void(const std::string& function, int device)> observer);
+// The seconds that events say, in place of the host's.
+void set_clock(std::function<double()> clock);
 // What CUDA would not report, and what may end in anything: "a copy of memory that is freed".
 std::vector<std::string> complaints();
 

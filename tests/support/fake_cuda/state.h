@@ -94,6 +94,7 @@ struct State {
   std::set<std::shared_ptr<Capture>> captures;
   std::map<std::string, cudaError_t> failures;
   std::function<void(const std::string&, int)> observer;
+  std::function<double()> clock;  // empty: the host's
   std::vector<std::string> complaints;
   std::uint64_t blocks_made = 0;
   std::mt19937 random{7};

@@ -119,7 +119,7 @@ EXPORT int nvmlDeviceGetTotalEccErrors(void*, int type, int counter, unsigned lo
 }
 EXPORT int nvmlDeviceGetMigMode(void*, unsigned* current, unsigned* pending) {
   *pending = 0;
-  return answer(current, 0U);
+  return answer(current, std::getenv("FAKE_NVML_MIG") != nullptr ? 1U : 0U);
 }
 EXPORT int nvmlDeviceGetMPSComputeRunningProcesses_v3(void*, unsigned*, void*) {
   return unsupported() ? kNotSupported : kInsufficientSize;

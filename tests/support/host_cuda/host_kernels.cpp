@@ -33,6 +33,8 @@ template <typename Kernel>
 constexpr bool kWaits = false;
 template <typename Row>
 constexpr bool kWaits<ChannelSums<Row>> = true;
+template <typename T>
+constexpr bool kWaits<Compare<T>> = true;
 template <>
 constexpr bool kWaits<SoftmaxLoss> = true;
 template <>

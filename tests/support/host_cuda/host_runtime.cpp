@@ -174,9 +174,9 @@ class HostRuntime final : public Runtime {
     called("copy");
     queue(stream, [=](HostBlock&) { std::memcpy(to, from, bytes); });
   }
-  void clear(void* data, std::size_t bytes, Stream stream) override {
-    called("clear");
-    queue(stream, [=](HostBlock&) { std::memset(data, 0, bytes); });
+  void fill(void* data, unsigned char byte, std::size_t bytes, Stream stream) override {
+    called("fill");
+    queue(stream, [=](HostBlock&) { std::memset(data, byte, bytes); });
   }
   void host_task(void (*task)(void*), void* argument, Stream stream) override {
     called("host_task");

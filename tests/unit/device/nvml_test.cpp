@@ -24,7 +24,7 @@ class NvmlTest : public testing::Test {
   NvmlTest() { set("PACELINE_CUDA_LIBS", FAKE_NVML); }
   ~NvmlTest() override {
     for (const char* name : {"PACELINE_CUDA_LIBS", "FAKE_NVML_INIT", "FAKE_NVML_LIMITS",
-                             "FAKE_NVML_UNSUPPORTED", "FAKE_NVML_CALLS"}) {
+                             "FAKE_NVML_UNSUPPORTED", "FAKE_NVML_CALLS", "FAKE_NVML_MIG"}) {
       unsetenv(name);
     }
   }
@@ -69,6 +69,20 @@ TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
   EXPECT_FALSE(all.utilization);
   EXPECT_FALSE(all.throttled);
   EXPECT_FALSE(all.joules);
+}
+
+// What such a card draws is not this process's part of it.
+TEST_F(NvmlTest, ACardThatIsSharedByMigReportsNoEnergy) {
+  set("FAKE_NVML_MIG", "1");
+  const auto nvml = Nvml::open();
+  const NvmlGpu gpu(nvml, kPci);
+  EXPECT_EQ(gpu.mig(), true);
+  EXPECT_FALSE(gpu.joules());
+  EXPECT_FALSE(gpu.watts());
+  EXPECT_EQ(gpu.watts_limit(), 700.0);
+  const GpuFacts all = UtilizationSampler(nvml, {kPci}).stop().front();
+  EXPECT_FALSE(all.joules);
+  EXPECT_FALSE(all.watts);
 }
 
 TEST_F(NvmlTest, WhatCannotBeAskedIsReportedWithTheCure) {

@@ -220,7 +220,7 @@ TEST_F(GpuRuntime, StreamsWaitForEachOther) {
   compute.after(copy.mark());
   launch_copy(runtime, a, b, compute.stream());
   EXPECT_EQ(read(runtime, b, compute.stream()), three);
-  runtime.clear(b.data(), kBytes, compute.stream());
+  runtime.fill(b.data(), 0, kBytes, compute.stream());
   EXPECT_EQ(read(runtime, b, compute.stream()), std::vector<float>(kCount, 0.0F));
 }
 
@@ -373,6 +373,38 @@ TEST_F(GpuRuntime, WhatFailsIsNamedByItsCall) {
     });
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << call;
   }
+}
+
+class NoProducts final : public Products {
+  std::unique_ptr<ConvPlan> conv(const ConvRequest&) override { return nullptr; }
+  std::unique_ptr<MatmulPlan> matmul(const MatmulShape&) override { return nullptr; }
+  void announce(const std::vector<FusedRequest>&) override {}
+  std::unique_ptr<FusedPlan> fused(const FusedRequest&, const FusedBaseline&) override {
+    return nullptr;
+  }
+  std::string description() const override { return "no products"; }
+};
+
+// Two runs of a card whose clocks have yet to rise agree, and say nothing of it.
+TEST_F(GpuRuntime, ProbesACardThatIsAwake) {
+  std::string why;
+  auto device = make_device_on(make_cuda_runtime(make_gpu_driver()->visible(why).at(0)),
+                               std::make_unique<NoProducts>(), {});
+  double time = 0;
+  std::vector<double> asleep{0.001, 0.001, 0.03, 0.04, 0.04};  // the last first
+  fake_cuda::set_clock([&] { return time; });
+  fake_cuda::observe([&](const std::string& call, int) {
+    if (call != "kernel") return;
+    time += asleep.empty() ? 0.05 : asleep.back();
+    if (!asleep.empty()) asleep.pop_back();
+  });
+  const ProbeFacts probe = device->probe();
+  fake_cuda::observe({});
+  const double blocks = 8 * 3, threads = 256, rounds = 8;
+  EXPECT_DOUBLE_EQ(*probe.flops_per_second,
+                   2 * MultiplyAdd::kChains * rounds * threads * blocks / 0.001);
+  EXPECT_DOUBLE_EQ(*probe.bytes_per_second, 65536 / 0.05);
+  device.reset();
 }
 
 // Loading may wait for the whole context: none is left to a launch.

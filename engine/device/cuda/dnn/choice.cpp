@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -18,39 +20,101 @@ constexpr int kWarmUps = 3, kRuns = 10, kTurns = 2;
 // A way that takes so many times the best one's median in a first run is not worth more runs; one
 // that takes so many in the run before, which may load libraries for half a second, not even that.
 constexpr double kFarSlower = 3, kFarTooSlow = 30, kLoadingSeconds = 0.5;
+// Results that are kept to compare others with, each with memory of its own.
+constexpr std::size_t kMostGroups = 4;
+
+// What a candidate computed: of each tensor that is written, in their order.
+using Results = std::vector<std::shared_ptr<void>>;
+
+// From one candidate's results to another's, of the tensor that is farthest off; see Agreement.
+struct Distance {
+  double norm = 0, element = 0;
+  bool same_bits = true;
+};
 
 struct Usable {
   const Candidate* candidate;
   std::shared_ptr<Implementation> implementation;
   double seconds = 0;
+  std::optional<std::size_t> group = {};  // kMostGroups: a result that is not kept; none: no result
 };
 
 // Memory to try candidates in: the tensors at their real sizes, and the largest workspace so far.
 class Bench {
  public:
-  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes, const Baseline* baseline)
-      : tuner_(tuner), baseline_(baseline) {
+  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes, const ChoiceRules& rules,
+        const Baseline* baseline)
+      : tuner_(tuner), sizes_(sizes), baseline_(baseline) {
+    if (rules.measures) flushed_ = tuner_.allocate_flushed();
     for (const TensorSize& size : sizes) {
-      std::shared_ptr<void> memory = tuner_.allocate(size.elements * size_of(size.type));
+      std::shared_ptr<void> memory = tuner_.allocate(size.bytes());
       tuner_.randomize(memory.get(), size.elements, size.type);
       operands_.tensors[tensors_.size()] = memory.get();
       tensors_.push_back(std::move(memory));
+      const bool kept = size.use == TensorSize::Use::added_to;
+      before_.push_back(kept ? copy(before_.size()) : nullptr);
     }
+  }
+
+  // Computes once, from the same operands as every other candidate.
+  void compute(const std::shared_ptr<Implementation>& implementation) {
+    const Tuner::Work work = this->work(implementation, nullptr);
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      void* const tensor = tensors_[i].get();
+      if (sizes_[i].use == TensorSize::Use::written) tuner_.poison(tensor, sizes_[i].bytes());
+      if (before_[i]) tuner_.copy(tensor, before_[i].get(), sizes_[i].bytes());
+    }
+    if (workspace_bytes_ > 0) tuner_.poison(workspace_.get(), workspace_bytes_);
+    tuner_.run(work);
+  }
+
+  // Empty if the card lacks the memory.
+  std::optional<Results> copy_results() const {
+    Results results;
+    try {
+      for (std::size_t i = 0; i < sizes_.size(); ++i) {
+        if (sizes_[i].use != TensorSize::Use::read) results.push_back(copy(i));
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage) throw;
+      log::warning("a result is not compared: {}", error.what());
+      return std::nullopt;
+    }
+    return results;
+  }
+
+  // The last results, where they lie.
+  Results results() const {
+    Results results;
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      if (sizes_[i].use != TensorSize::Use::read) results.push_back(tensors_[i]);
+    }
+    return results;
+  }
+
+  // Infinite where an element is not finite.
+  Distance distance(const Results& results, const Results& reference) const {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    Distance farthest;
+    std::size_t at = 0;
+    for (const TensorSize& size : sizes_) {
+      if (size.use == TensorSize::Use::read) continue;
+      const ResultDifference found =
+          tuner_.compare(results[at].get(), reference[at].get(), size.elements, size.type);
+      ++at;
+      if (found.changed > 0) farthest.same_bits = false;
+      if (found.squares == 0) continue;
+      const double norm = std::sqrt(found.squares / found.reference_squares);
+      const double mean = std::sqrt(found.reference_squares / static_cast<double>(size.elements));
+      farthest.norm = std::max(farthest.norm, std::isfinite(norm) ? norm : kInfinite);
+      farthest.element = std::max(farthest.element, mean > 0 ? found.largest / mean : kInfinite);
+    }
+    return farthest;
   }
 
   // Throws where it cannot run, or the card lacks the memory.
   Tuner::Work work(const std::shared_ptr<Implementation>& implementation) {
-    if (implementation->workspace_bytes() > workspace_bytes_) {
-      workspace_.reset();
-      workspace_bytes_ = 0;
-      workspace_ = tuner_.allocate(implementation->workspace_bytes());
-      workspace_bytes_ = implementation->workspace_bytes();
-    }
-    operands_.workspace = workspace_.get();
-    return [implementation, operands = operands_, baseline = baseline_](Stream stream) {
-      implementation->run(operands, stream);
-      if (baseline) baseline->behind(operands, stream);
-    };
+    return work(implementation, baseline_);
   }
 
   // Its workspace is its own.
@@ -61,10 +125,32 @@ class Bench {
   }
 
  private:
+  Tuner::Work work(const std::shared_ptr<Implementation>& implementation,
+                   const Baseline* baseline) {
+    if (implementation->workspace_bytes() > workspace_bytes_) {
+      workspace_.reset();
+      workspace_bytes_ = 0;
+      workspace_ = tuner_.allocate(implementation->workspace_bytes());
+      workspace_bytes_ = implementation->workspace_bytes();
+    }
+    operands_.workspace = workspace_.get();
+    return [implementation, operands = operands_, baseline](Stream stream) {
+      implementation->run(operands, stream);
+      if (baseline) baseline->behind(operands, stream);
+    };
+  }
+
+  std::shared_ptr<void> copy(std::size_t tensor) const {
+    std::shared_ptr<void> memory = tuner_.allocate(sizes_[tensor].bytes());
+    tuner_.copy(memory.get(), tensors_[tensor].get(), sizes_[tensor].bytes());
+    return memory;
+  }
+
   Tuner& tuner_;
+  const std::vector<TensorSize>& sizes_;
   const Baseline* baseline_;
-  std::vector<std::shared_ptr<void>> tensors_;
-  std::shared_ptr<void> workspace_;
+  std::shared_ptr<void> flushed_, workspace_;
+  std::vector<std::shared_ptr<void>> tensors_, before_;  // before: of those that are added to
   Operands operands_;
   std::size_t workspace_bytes_ = 0;
 };
@@ -102,24 +188,33 @@ class Chooser {
     }
   }
 
-  // Drops those that fail or that a graph cannot hold; sorts the rest by time if it is measured,
-  // else tries no more than it needs.
+  // Drops those that fail, that a graph cannot hold, or that compute something else; sorts the rest
+  // by time if it is measured, else tries no more than it needs.
   void try_out(Bench& bench, Tuner& tuner) {
-    double best = 0;
-    for (auto one = usable_.begin(); one != usable_.end();) {
-      try {
-        one->seconds = try_out(bench.work(one->implementation), tuner, best);
-        if (!rules_.measures) return;
-        if (best == 0 || one->seconds < best) best = one->seconds;
-        ++one;
-      } catch (const Error& error) {
-        refuse(*one->candidate, error.what());
-        check_card(tuner, *one->candidate);
-        one = usable_.erase(one);
+    do {
+      groups_.clear();
+      double best = 0;
+      for (auto one = usable_.begin(); one != usable_.end();) {
+        try {
+          rules_.trying(one->candidate->recipe);
+          const std::string wrong = try_out(*one, bench, tuner, best);
+          if (wrong.empty() && !rules_.measures) return;
+          if (!wrong.empty()) {
+            exclude(*one->candidate, wrong);
+            one = usable_.erase(one);
+            continue;
+          }
+          if (best == 0 || one->seconds < best) best = one->seconds;
+          ++one;
+        } catch (const Error& error) {
+          refuse(*one->candidate, error.what());
+          check_card(tuner, *one->candidate);
+          one = usable_.erase(one);
+        }
       }
-    }
-    std::stable_sort(usable_.begin(), usable_.end(),
-                     [](const Usable& a, const Usable& b) { return a.seconds < b.seconds; });
+      std::stable_sort(usable_.begin(), usable_.end(),
+                       [](const Usable& a, const Usable& b) { return a.seconds < b.seconds; });
+    } while (exclude_minority(bench));  // whose times others were weighed against
   }
 
   // In turns, because the card's clocks move.
@@ -164,33 +259,104 @@ class Chooser {
   }
 
  private:
-  // Seconds of a run, 0 where it is not measured. A first run comes before the capture: it may have
-  // to load its kernels.
-  double try_out(const Tuner::Work& work, Tuner& tuner, double best) const {
-    const double cold = tuner.time(work, 0, 1).front();
-    if (best > 0 && cold >= std::max(kLoadingSeconds, kFarTooSlow * best)) return cold;
+  // Sets the seconds of a run, if that is measured. Returns what is wrong with its results. A first
+  // run comes before the capture: it may have to load its kernels.
+  std::string try_out(Usable& one, Bench& bench, Tuner& tuner, double best) {
+    const Tuner::Work work = bench.work(one.implementation);
+    const double cold = tuner.run(work);
+    one.group.reset();
+    if (best > 0 && cold >= std::max(kLoadingSeconds, kFarTooSlow * best)) {
+      one.seconds = cold;
+      return "";
+    }
     if (const Support captured = tuner.capture(work); !captured) {
       throw Error(ErrorKind::usage, captured.because());
     }
-    if (!rules_.measures) return 0;
+    if (std::string wrong = check(one, bench); !wrong.empty() || !rules_.measures) return wrong;
     const double first = tuner.time(work, 0, 1).front();
     const bool is_far_slower = best > 0 && first >= kFarSlower * best;
-    return is_far_slower ? first : median(tuner.time(work, kWarmUps, kRuns));
+    one.seconds = is_far_slower ? first : median(tuner.time(work, kWarmUps, kRuns));
+    return "";
+  }
+
+  // Returns what is wrong with the results by themselves; else finds their group.
+  std::string check(Usable& one, Bench& bench) {
+    bench.compute(one.implementation);
+    const Results results = bench.results();
+    if (std::isinf(bench.distance(results, results).norm)) {
+      return "its result is not finite, or not all of it is written";
+    }
+    if (rules_.repeats) {
+      const std::optional<Results> first = bench.copy_results();
+      bench.compute(one.implementation);
+      if (first && !bench.distance(results, *first).same_bits) {
+        return "its bits differ from run to run";
+      }
+    }
+    if (!rules_.measures) return "";
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const Distance found = bench.distance(results, groups_[i]);
+      if (found.norm > rules_.agreement.norm || found.element > rules_.agreement.element) continue;
+      one.group = i;
+      return "";
+    }
+    std::optional<Results> kept;
+    if (groups_.size() < kMostGroups) kept = bench.copy_results();
+    if (kept) {
+      one.group = groups_.size();
+      groups_.push_back(std::move(*kept));
+    } else if (!groups_.empty()) {
+      one.group = kMostGroups;
+    }
+    return "";
+  }
+
+  // Whether the fastest was among them. See choose().
+  bool exclude_minority(const Bench& bench) {
+    if (groups_.empty() || usable_.empty()) return false;
+    const auto members = [&](std::size_t group) {
+      return std::count_if(usable_.begin(), usable_.end(),
+                           [&](const Usable& one) { return one.group == group; });
+    };
+    std::size_t right = 0;
+    for (std::size_t i = 1; i < groups_.size(); ++i)
+      right = members(i) > members(right) ? i : right;
+    const auto others = members(right);
+    if (others == 0) return false;
+    const auto is_wrong = [&](const Usable& one) { return one.group && *one.group != right; };
+    const bool wrong_is_fastest = is_wrong(usable_.front());
+    for (const Usable& one : usable_) {
+      if (!is_wrong(one)) continue;
+      const double off = *one.group < groups_.size()
+                             ? bench.distance(groups_[*one.group], groups_[right]).norm
+                             : 0;
+      exclude(*one.candidate,
+              fmt::format("its result is not that of {} other{}{}", others, others > 1 ? "s" : "",
+                          off > 0 ? fmt::format(": {:.2g} of their norm off", off) : ""));
+    }
+    std::erase_if(usable_, is_wrong);
+    return wrong_is_fastest;
   }
 
   // What a kernel broke stays broken for this process, and all that follow would be blamed for it.
   void check_card(Tuner& tuner, const Candidate& candidate) const {
     try {
-      tuner.time([](Stream) {}, 0, 1);
+      tuner.run([](Stream) {});
     } catch (const Error& error) {
       throw Error(ErrorKind::internal,
                   fmt::format("{} broke the GPU's context when it was tried for {}: {}",
                               candidate.recipe.text(), request_, error.what()),
                   "",
-                  rules_.broke(candidate.recipe)
+                  rules_.exclude(candidate.recipe, "it broke the GPU's context")
                       ? "run it again: from now on it is left out"
                       : "report it; another batch or precision may not offer it");
     }
+  }
+
+  void exclude(const Candidate& candidate, const std::string& because) {
+    log::warning("{}: {} is left out: {}", request_, candidate.recipe.text(), because);
+    if (refused_.empty()) refused_ = candidate.recipe.text() + ": " + because;
+    rules_.exclude(candidate.recipe, because);
   }
 
   void refuse(const Candidate& candidate, const std::string& because) {
@@ -202,6 +368,7 @@ class Chooser {
   const ChoiceRules& rules_;
   std::string refused_;
   std::vector<Usable> usable_;
+  std::vector<Results> groups_;  // of candidates that agree, in the order of their first ones
   double baseline_seconds_ = 0;
 };
 
@@ -215,7 +382,7 @@ Chosen choose(const std::string& request, const Offered& offered,
   if (tuner) {
     std::optional<Bench> bench;
     try {
-      bench.emplace(*tuner, sizes, baseline);
+      bench.emplace(*tuner, sizes, rules, baseline);
     } catch (const Error& error) {
       log::warning("{} is not tried out: {}", request, error.what());
     }
@@ -223,6 +390,16 @@ Chosen choose(const std::string& request, const Offered& offered,
     if (bench && baseline) chooser.try_baseline(*bench, *tuner);
   }
   return chooser.result(offered.count);
+}
+
+// Twice what a result may be off (tests/conformance/device_cuda/reference.h), as both may be;
+// errors of long sums in fp32 grow with the root of their length. The largest of a billion elements
+// is six times their root mean square, of which 16 bits lose up to twice the mean loss.
+Agreement find_agreement(Math math, std::size_t terms) {
+  constexpr double kLong = 0x1p-22, kLargest = 20;
+  const double rounding = math == Math::fp32 ? 1e-5 : math == Math::bf16 ? 4e-3 : 1e-3;
+  const double norm = 2 * (rounding + kLong * std::sqrt(static_cast<double>(terms)));
+  return {norm, kLargest * norm};
 }
 
 std::string Recipe::text() const {

@@ -12,6 +12,7 @@
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/dtype.h"
+#include "engine/device/cuda/kernels/probe.h"
 #include "engine/device/cuda/products.h"
 
 namespace paceline::cuda {
@@ -37,7 +38,7 @@ struct Recipe {
 
 // The addresses of a product's tensors, in the order of its kind: usually two factors and the
 // result.
-constexpr std::size_t kMostTensors = 10;
+constexpr std::size_t kMostTensors = 9;
 struct Operands {
   std::array<void*, kMostTensors> tensors{};
   void* workspace = nullptr;
@@ -80,9 +81,18 @@ class Tuner {
   // Fills memory with uniform values in [-1, 1), or random bytes for u8, before anything queued
   // later reads it.
   virtual void randomize(void* memory, std::size_t elements, DType type) = 0;
+  // Makes every element NaN.
+  virtual void poison(void* memory, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual ResultDifference compare(const void* result, const void* reference, std::size_t elements,
+                                   DType type) = 0;
   // Captures the work into an executable graph, which is then destroyed. An Error of the work ends
   // the capture and gives "no".
   virtual Support capture(const Work& work) = 0;
+  // Runs it, and returns its seconds by the host's clock when it is done.
+  virtual double run(const Work& work) = 0;
+  // The memory by which time() overwrites the card's cache. Must outlive all calls of it.
+  virtual std::shared_ptr<void> allocate_flushed() = 0;
   // Seconds of each of `runs` runs, measured with events, after `warm_ups` additional runs.
   // Overwrites the card's cache before each run. Returns when everything is done.
   virtual std::vector<double> time(const Work& work, int warm_ups, int runs) = 0;
@@ -106,19 +116,38 @@ struct Choice {
   Origin origin = Origin::heuristic;
 };
 
+// How far the results of two candidates may be apart: the norm of their difference as a part of the
+// result's norm, and an element's difference as a multiple of the result's root mean square.
+struct Agreement {
+  double norm = 0, element = 0;
+};
+
+// Of sums of `terms` products.
+Agreement find_agreement(Math math, std::size_t terms);
+
 struct ChoiceRules {
   std::size_t workspace_limit = 0;  // bytes
   bool measures = false;            // chooses the fastest; else the first usable one
+  bool repeats = false;             // leaves out what gives other bits in a second run
   int most_compiled = 3;            // how many candidates that compile at build time to measure
-  // Told of a candidate that broke the GPU's context, after which this process can compute nothing.
-  // True if later processes will leave it out.
-  std::function<bool(const Recipe&)> broke = [](const Recipe&) { return false; };
+  Agreement agreement = {};
+  // Called before a candidate is tried, which may not return.
+  std::function<void(const Recipe&)> trying = [](const Recipe&) {};
+  // Called for a candidate that computes something else, or that broke the GPU's context, after
+  // which this process can compute nothing. True if later processes will leave it out.
+  std::function<bool(const Recipe&, const std::string& because)> exclude =
+      [](const Recipe&, const std::string&) { return false; };
 };
 
 // A product's tensor, in the order of Operands. Bits count as u8, eight per element.
 struct TensorSize {
+  enum class Use { read, written, added_to };
+
   std::size_t elements = 0;
   DType type = DType::f32;
+  Use use = Use::read;
+
+  std::size_t bytes() const { return elements * size_of(type); }
 };
 
 // An alternative that does the work of a product, on the same operands.
@@ -135,6 +164,11 @@ struct Chosen {
 
 // Captures and measures nothing without a tuner (null), or if GPU memory is too small, which is
 // logged. Throws usage if no candidate is usable.
+//
+// Every candidate that may be chosen runs once on the same operands, with its results poisoned
+// before. One whose result is not finite is excluded, and, if candidates are measured, one whose
+// result is not that of most: results that agree form groups, and the largest group is right; of
+// groups of a size, the one with the candidate that the libraries offer first.
 Chosen choose(const std::string& request, const Offered& offered,
               const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
               const Baseline* baseline = nullptr);

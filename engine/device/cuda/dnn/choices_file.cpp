@@ -1,8 +1,12 @@
 #include "engine/device/cuda/dnn/choices_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -18,6 +22,7 @@ namespace {
 constexpr const char* kFormat = "paceline_choices";
 constexpr int kVersion = 1;
 constexpr std::size_t kAlgorithmDigits = 128;  // 64 bytes
+constexpr const char* kMark = ".trying-";      // and six letters, behind the file's name
 
 Json to_json(const std::string& circumstances, const std::string& request, const Recipe& recipe) {
   const bool cudnn = recipe.library == Recipe::Library::cudnn;
@@ -73,6 +78,10 @@ Recipe recipe_from_json(const Json& entry) {
   return recipe;
 }
 
+std::pair<std::string, std::string> make_key(const Json& entry) {
+  return {entry.at("circumstances").get<std::string>(), entry.at("request").get<std::string>()};
+}
+
 Choice choice_from_json(const Json& entry) {
   Choice choice;
   choice.request = entry.at("request").get<std::string>();
@@ -92,21 +101,63 @@ Choice choice_from_json(const Json& entry) {
 
 }  // namespace
 
+// Marks are read first: who removes one has saved it before.
 ChoicesFile::ChoicesFile(std::filesystem::path path) : path_(std::move(path)) {
+  std::vector<std::filesystem::path> marks;
+  added_ = read_marks(marks);
   content_ = read();
+  content_.add(added_);
+  try {
+    save();
+    std::error_code failed;
+    if (!problem_.empty()) marks.clear();
+    for (const auto& mark : marks) std::filesystem::remove(mark, failed);
+  } catch (const Error& error) {
+    log::debug("{}", error.what());
+  }
+}
+
+// A mark that can be locked is that of a process that has ended.
+ChoicesFile::Content ChoicesFile::read_marks(std::vector<std::filesystem::path>& files) const {
+  Content content;
+  if (path_.empty()) return content;
+  std::error_code failed;
+  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    const std::filesystem::path& file = entry.path();
+    if (!file.filename().string().starts_with(path_.filename().string() + kMark)) continue;
+    const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor >= 0 && flock(descriptor, LOCK_SH | LOCK_NB) == 0) {
+      files.push_back(file);
+      try {
+        const JsonDocument document = read_json(file);
+        const Json& mark = document.value();
+        const Exclusion exclusion{recipe_from_json(mark), "it did not return"};
+        log::warning("{}: {} is left out: {}", mark.at("request").get<std::string>(),
+                     exclusion.recipe.text(), exclusion.because);
+        content.excluded[make_key(mark)].push_back(exclusion);
+      } catch (const std::exception& error) {  // not written to its end
+        log::debug("{}: {}", file.string(), error.what());
+      }
+    }
+    if (descriptor >= 0) close(descriptor);
+  }
+  return content;
 }
 
 void ChoicesFile::Content::add(const Content& other) {
   for (const auto& [key, choice] : other.choices) choices[key] = choice;
-  for (const auto& [key, recipes] : other.excluded) {
-    std::vector<Recipe>& all = excluded[key];
-    for (const Recipe& recipe : recipes) {
-      if (std::find(all.begin(), all.end(), recipe) == all.end()) all.push_back(recipe);
+  for (const auto& [key, exclusions] : other.excluded) {
+    std::vector<Exclusion>& all = excluded[key];
+    const auto has = [&all](const Recipe& recipe) {
+      return std::any_of(all.begin(), all.end(),
+                         [&](const Exclusion& one) { return one.recipe == recipe; });
+    };
+    for (const Exclusion& one : exclusions) {
+      if (!has(one.recipe)) all.push_back(one);
     }
     const auto chosen = choices.find(key);
-    if (chosen == choices.end()) continue;
-    if (std::find(all.begin(), all.end(), chosen->second.recipe) != all.end())
-      choices.erase(chosen);
+    if (chosen != choices.end() && has(chosen->second.recipe)) choices.erase(chosen);
   }
 }
 
@@ -121,15 +172,12 @@ ChoicesFile::Content ChoicesFile::read() {
     const int version = root.at(kFormat).get<int>();
     expect(version <= kVersion, "a newer version of Paceline wrote it");
     expect(version == kVersion, "its version is unknown");
-    const auto make_key = [](const Json& entry) {
-      return Key{entry.at("circumstances").get<std::string>(),
-                 entry.at("request").get<std::string>()};
-    };
     for (const Json& entry : root.at("choices")) {
       content.choices[make_key(entry)] = choice_from_json(entry);
     }
     for (const Json& entry : root.value("excluded", Json::array())) {
-      content.excluded[make_key(entry)].push_back(recipe_from_json(entry));
+      content.excluded[make_key(entry)].push_back(
+          {recipe_from_json(entry), entry.value("because", "it broke the GPU's context")});
     }
     return content;
   } catch (const nlohmann::json::exception& error) {
@@ -155,16 +203,16 @@ void ChoicesFile::put(const std::string& circumstances, const Choice& choice) {
   content_.choices[{circumstances, choice.request}] = choice;
 }
 
-std::vector<Recipe> ChoicesFile::excluded(const std::string& circumstances,
-                                          const std::string& request) const {
+std::vector<Exclusion> ChoicesFile::excluded(const std::string& circumstances,
+                                             const std::string& request) const {
   const auto found = content_.excluded.find({circumstances, request});
-  return found == content_.excluded.end() ? std::vector<Recipe>() : found->second;
+  return found == content_.excluded.end() ? std::vector<Exclusion>() : found->second;
 }
 
 void ChoicesFile::exclude(const std::string& circumstances, const std::string& request,
-                          const Recipe& recipe) {
+                          const Exclusion& exclusion) {
   Content more;
-  more.excluded[{circumstances, request}] = {recipe};
+  more.excluded[{circumstances, request}] = {exclusion};
   added_.add(more);
   content_.add(more);
 }
@@ -179,14 +227,50 @@ void ChoicesFile::save() {
   for (const auto& [key, choice] : all.choices) {
     root["choices"].push_back(to_json(key.first, choice));
   }
-  for (const auto& [key, recipes] : all.excluded) {
-    for (const Recipe& recipe : recipes) {
+  for (const auto& [key, exclusions] : all.excluded) {
+    for (const auto& [recipe, because] : exclusions) {
       root["excluded"].push_back(to_json(key.first, key.second, recipe));
+      root["excluded"].back()["because"] = because;
     }
   }
   if (path_.has_parent_path()) make_folder(path_.parent_path());
   replace_file(path_, json_text(root, 1) + "\n");
   added_ = {};
+}
+
+TrialMark::TrialMark(std::filesystem::path choices)
+    : path_(choices.empty() ? "" : choices.string() + kMark + "XXXXXX") {}
+
+TrialMark::~TrialMark() {
+  remove();
+}
+
+// Spaces hide the rest of a longer mark before: a file is cut for the price of a journey to a
+// server.
+void TrialMark::set(const std::string& circumstances, const std::string& request,
+                    const Recipe& recipe) {
+  if (path_.empty()) return;
+  if (descriptor_ < 0) {
+    const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+    std::error_code failed;
+    if (!folder.empty()) std::filesystem::create_directories(folder, failed);
+    descriptor_ = mkostemp(path_.data(), O_CLOEXEC);
+    if (descriptor_ < 0) return path_.clear();
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) return remove();
+  }
+  std::string text = to_json(circumstances, request, recipe).dump();
+  bytes_ = std::max(bytes_, text.size());
+  text.resize(bytes_, ' ');
+  const ssize_t written = pwrite(descriptor_, text.data(), text.size(), 0);
+  if (written != static_cast<ssize_t>(text.size())) remove();
+}
+
+void TrialMark::remove() noexcept {
+  if (descriptor_ < 0) return;
+  unlink(path_.c_str());
+  close(descriptor_);
+  descriptor_ = -1;
+  path_.clear();
 }
 
 }  // namespace paceline::cuda

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -61,15 +62,20 @@ std::vector<TensorSize> list_sizes(const ConvRequest& request) {
   const TensorSize x = tensor(shape.batch, shape.height, shape.width, shape.in);
   const TensorSize w = tensor(shape.out, shape.kernel, shape.kernel, shape.in);
   const TensorSize y = tensor(shape.batch, shape.out_height(), shape.out_width(), shape.out);
-  switch (request.pass) {
-    case ConvPass::forward:
-      return {x, w, y};
-    case ConvPass::backward_data:
-      return {y, w, x};
-    case ConvPass::backward_weights:
-      return {y, x, w};
-  }
-  throw Error(ErrorKind::internal, "a convolution's pass has no name");
+  std::vector<TensorSize> sizes = request.pass == ConvPass::forward         ? std::vector{x, w, y}
+                                  : request.pass == ConvPass::backward_data ? std::vector{y, w, x}
+                                                                            : std::vector{y, x, w};
+  sizes.back().use = request.accumulates ? TensorSize::Use::added_to : TensorSize::Use::written;
+  return sizes;
+}
+
+// Products that are summed into an element of the result.
+std::size_t count_terms(const ConvRequest& request) {
+  const ConvShape& shape = request.shape;
+  const int window = shape.kernel * shape.kernel;
+  return request.pass == ConvPass::backward_weights
+             ? std::size_t{1} * shape.batch * shape.out_height() * shape.out_width()
+             : std::size_t{1} * window * (request.pass == ConvPass::forward ? shape.in : shape.out);
 }
 
 class LibraryProducts : public ChosenProducts {
@@ -93,7 +99,8 @@ class LibraryProducts : public ChosenProducts {
     const EngineRules rules{request.shape.math, options_.deterministic, options_.thorough};
     const std::string name = to_text(request);
     const Chosen& chosen = decide(
-        name, list_sizes(request), [&] { return conv_offer(request, rules); },
+        name, list_sizes(request), find_agreement(request.shape.math, count_terms(request)),
+        [&] { return conv_offer(request, rules); },
         [&](const Recipe& recipe) {
           const std::optional<BlasProduct> product = find_product(request);
           return product && recipe.library == Recipe::Library::cublas_lt
@@ -120,11 +127,14 @@ class LibraryProducts : public ChosenProducts {
       return TensorSize{static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns),
                         DType::f32};
     };
+    using Use = TensorSize::Use;
     std::vector<TensorSize> sizes{matrix(shape.m, shape.k), matrix(shape.k, shape.n),
                                   matrix(shape.m, shape.n)};
+    sizes.back().use = shape.accumulates ? Use::added_to : Use::written;
     if (shape.epilogue != Epilogue::none) sizes.push_back(matrix(1, shape.n));
+    if (shape.epilogue == Epilogue::bias_gradient) sizes.back().use = Use::written;
     const Chosen& chosen = decide(
-        to_text(shape), sizes,
+        to_text(shape), sizes, find_agreement(shape.math, static_cast<std::size_t>(shape.k)),
         [&] { return cublas_offer(blas_, product, options_.workspace_limit); },
         [&](const Recipe& recipe) { return build_product(blas_, product, recipe); });
     return std::make_unique<MatmulByChoice>(
@@ -167,11 +177,18 @@ class LibraryProducts : public ChosenProducts {
       };
     };
     const Baseline baseline{named(fused_baseline.apart), named(fused_baseline.behind)};
+    const ConvShape& shape = request.shape;
+    Agreement agreement = find_agreement(
+        shape.math, std::size_t{1} * shape.batch * shape.out_height() * shape.out_width());
+    // Rounding decides where a gradient near ReLU's corner passes.
+    if (request.kind == FusedKind::backward_relu_sums) {
+      agreement.element = std::numeric_limits<double>::infinity();
+    }
     const auto node = early_.extract(to_text(request));
     const EarlyBuild early = node ? node.mapped() : EarlyBuild{request, std::nullopt};
     try {
       const Chosen& chosen = decide(
-          to_text(request), list_sizes(request),
+          to_text(request), list_sizes(request), agreement,
           [&] { return early.offered ? *early.offered : fused_offer(session_, request, rules); },
           [&](const Recipe& recipe) {
             return early.implementation ? early.implementation
@@ -228,7 +245,7 @@ class LibraryProducts : public ChosenProducts {
   // The same request again gets the same implementation.
   template <typename Offer, typename Rebuild>
   const Chosen& decide(const std::string& name, const std::vector<TensorSize>& sizes,
-                       const Offer& offer, const Rebuild& rebuild,
+                       const Agreement& agreement, const Offer& offer, const Rebuild& rebuild,
                        const Baseline* baseline = nullptr) {
     const auto known = chosen_.find(name);
     if (known != chosen_.end()) return known->second;
@@ -240,7 +257,13 @@ class LibraryProducts : public ChosenProducts {
       ChoiceRules rules{options_.workspace_limit};
       rules.measures =
           options_.tuner && (!options_.deterministic || !options_.choices_file.empty());
-      rules.broke = [&](const Recipe& recipe) { return exclude(name, recipe); };
+      rules.repeats = options_.deterministic;
+      rules.agreement = agreement;
+      TrialMark mark(keeps() ? options_.choices_file : std::filesystem::path());
+      rules.trying = [&](const Recipe& recipe) { mark.set(circumstances_, name, recipe); };
+      rules.exclude = [&](const Recipe& recipe, const std::string& because) {
+        return exclude(name, {recipe, because});
+      };
       chosen = choose(name, without_excluded(offer(), name), sizes, rules, options_.tuner.get(),
                       baseline);
       const bool measured = chosen.choice.origin == Choice::Origin::measured;
@@ -254,22 +277,28 @@ class LibraryProducts : public ChosenProducts {
   }
 
   Offered without_excluded(Offered offered, const std::string& name) const {
-    for (const Recipe& recipe : file_.excluded(circumstances_, name)) {
-      const auto removed = std::erase_if(
-          offered.candidates, [&](const Candidate& one) { return one.recipe == recipe; });
+    for (const auto& [recipe, because] : file_.excluded(circumstances_, name)) {
+      const auto removed =
+          std::erase_if(offered.candidates,
+                        [&recipe = recipe](const Candidate& one) { return one.recipe == recipe; });
       if (removed == 0) continue;
-      offered.refused = recipe.text() + " broke the GPU's context before";
+      offered.refused = fmt::format("{} was excluded before: {}", recipe.text(), because);
       log::debug("{}: {}", name, offered.refused);
     }
     return offered;
   }
 
-  bool exclude(const std::string& name, const Recipe& recipe) {
-    if (options_.choices_file.empty() || !options_.tuner) return false;
-    file_.exclude(circumstances_, name, recipe);
+  // Whether choices outlive this process.
+  bool keeps() const {
+    return !options_.choices_file.empty() && options_.tuner && file_.problem().empty();
+  }
+
+  bool exclude(const std::string& name, const Exclusion& exclusion) {
+    if (!keeps()) return false;
+    file_.exclude(circumstances_, name, exclusion);
     try {
       file_.save();
-      return file_.problem().empty();
+      return keeps();
     } catch (const Error& error) {
       log::warning("{}", error.what());
       return false;

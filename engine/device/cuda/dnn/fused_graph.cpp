@@ -9,40 +9,37 @@ namespace paceline::cuda {
 namespace {
 
 bool is_forward(FusedKind kind) {
-  return kind == FusedKind::forward_sums || kind == FusedKind::normalized_forward_sums;
-}
-
-bool reads_scale(FusedKind kind) {
-  return kind == FusedKind::normalized_forward_sums || kind == FusedKind::backward_relu_sums;
+  return kind == FusedKind::forward_sums;
 }
 
 // The roles of a request's tensors, in the order of Operands.
 struct Role {
   void* FusedOperands::*address;
   enum { kX, kW, kY, kMask, kOfX, kOfY } size;
+  bool written = false;
 };
 
 std::vector<Role> list_roles(const FusedRequest& request) {
   using Fused = FusedOperands;
-  std::vector<Role> roles{{&Fused::x, Role::kX}, {&Fused::w, Role::kW}, {&Fused::y, Role::kY}};
-  if (reads_scale(request.kind)) {
+  const bool forward = is_forward(request.kind);
+  std::vector<Role> roles{
+      {&Fused::x, Role::kX, !forward}, {&Fused::w, Role::kW}, {&Fused::y, Role::kY, forward}};
+  if (request.kind == FusedKind::backward_relu_sums) {
     roles.push_back({&Fused::scale, Role::kOfX});
     roles.push_back({&Fused::shift, Role::kOfX});
   }
-  if (!is_forward(request.kind)) roles.push_back({&Fused::z, Role::kX});
+  if (!forward) roles.push_back({&Fused::z, Role::kX});
   if (request.kind == FusedKind::backward_mask_sums) roles.push_back({&Fused::mask, Role::kMask});
   if (request.adds_branch) roles.push_back({&Fused::branch, Role::kX});
-  if (request.stores_activation) roles.push_back({&Fused::activation, Role::kX});
-  const auto sums = is_forward(request.kind) ? Role::kOfY : Role::kOfX;
-  roles.push_back({&Fused::sum, sums});
-  roles.push_back({&Fused::sum_of_products, sums});
+  const auto sums = forward ? Role::kOfY : Role::kOfX;
+  roles.push_back({&Fused::sum, sums, true});
+  roles.push_back({&Fused::sum_of_products, sums, true});
   return roles;
 }
 
 void check(const FusedRequest& request) {
-  const bool good = (!request.adds_branch || !is_forward(request.kind)) &&
-                    (!request.stores_activation || request.kind == FusedKind::backward_relu_sums);
-  if (!good) throw Error(ErrorKind::internal, "not a fused convolution", to_text(request));
+  if (!request.adds_branch || !is_forward(request.kind)) return;
+  throw Error(ErrorKind::internal, "not a fused convolution", to_text(request));
 }
 
 class FusedGraph {
@@ -91,50 +88,34 @@ class FusedGraph {
     throw Error(ErrorKind::internal, "a fused convolution lacks a tensor", to_text(request_));
   }
 
-  Tensor between(cudnnDataType_t type) { return builder_.between(type, size_of(Role::kX)); }
+  Tensor between() { return builder_.between(CUDNN_DATA_FLOAT, size_of(Role::kX)); }
 
-  // scale * of + shift
-  Tensor normalized(Tensor of, cudnnDataType_t type) {
-    const Tensor scaled = between(type), shifted = between(type);
-    builder_.pointwise(CUDNN_POINTWISE_MUL, of, at(&FusedOperands::scale), scaled);
-    builder_.pointwise(CUDNN_POINTWISE_ADD, scaled, at(&FusedOperands::shift), shifted);
-    return shifted;
-  }
-
-  // What is computed before the convolution must be of the stored type: cuDNN 9.19 offers nothing
-  // for float there.
   void forward() {
-    Tensor x = at(&FusedOperands::x);
-    if (request_.kind == FusedKind::normalized_forward_sums) {
-      const Tensor activation = between(stored_);
-      builder_.pointwise(CUDNN_POINTWISE_RELU_FWD, normalized(x, stored_), activation);
-      x = activation;
-    }
     const Tensor y = at(&FusedOperands::y);
-    builder_.convolution(ConvPass::forward, shape_, x, at(&FusedOperands::w), y);
+    builder_.convolution(ConvPass::forward, shape_, at(&FusedOperands::x), at(&FusedOperands::w),
+                         y);
     builder_.channel_statistics(y, at(&FusedOperands::sum), at(&FusedOperands::sum_of_products));
   }
 
   void backward() {
     const Tensor x = at(&FusedOperands::x), z = at(&FusedOperands::z);
-    Tensor gradient = between(CUDNN_DATA_FLOAT);
+    Tensor gradient = between();
     builder_.convolution(ConvPass::backward_data, shape_, gradient, at(&FusedOperands::w),
                          at(&FusedOperands::y));
     if (request_.adds_branch) {
-      const Tensor sum = between(CUDNN_DATA_FLOAT);
+      const Tensor sum = between();
       builder_.pointwise(CUDNN_POINTWISE_ADD, gradient, at(&FusedOperands::branch), sum);
       gradient = sum;
     }
     if (request_.kind == FusedKind::backward_mask_sums) {
       builder_.pointwise(CUDNN_POINTWISE_MUL, gradient, at(&FusedOperands::mask), x);
     } else {
-      const Tensor before = normalized(z, CUDNN_DATA_FLOAT);
-      if (request_.stores_activation) {
-        builder_.pointwise(CUDNN_POINTWISE_RELU_FWD, before, at(&FusedOperands::activation));
-      }
-      builder_.relu_gradient(gradient, before, x);
+      const Tensor scaled = between(), shifted = between();
+      builder_.pointwise(CUDNN_POINTWISE_MUL, z, at(&FusedOperands::scale), scaled);
+      builder_.pointwise(CUDNN_POINTWISE_ADD, scaled, at(&FusedOperands::shift), shifted);
+      builder_.relu_gradient(gradient, shifted, x);
     }
-    const Tensor product = between(CUDNN_DATA_FLOAT);
+    const Tensor product = between();
     builder_.channel_sums(x, at(&FusedOperands::sum));
     builder_.pointwise(CUDNN_POINTWISE_MUL, x, z, product);
     builder_.channel_sums(product, at(&FusedOperands::sum_of_products));
@@ -156,14 +137,12 @@ std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>&
 }  // namespace
 
 std::string to_text(const FusedRequest& request) {
-  const char* kind = request.kind == FusedKind::forward_sums              ? "and sums"
-                     : request.kind == FusedKind::normalized_forward_sums ? "normalized, and sums"
-                     : request.kind == FusedKind::backward_relu_sums      ? "relu, and sums"
-                                                                          : "mask, and sums";
+  const char* kind = request.kind == FusedKind::forward_sums         ? "and sums"
+                     : request.kind == FusedKind::backward_relu_sums ? "relu, and sums"
+                                                                     : "mask, and sums";
   const ConvPass pass = is_forward(request.kind) ? ConvPass::forward : ConvPass::backward_data;
-  return fmt::format("{} {}{}{}", to_text(ConvRequest{request.shape, pass}), kind,
-                     request.adds_branch ? ", of two branches" : "",
-                     request.stores_activation ? ", and activation" : "");
+  return fmt::format("{} {}{}", to_text(ConvRequest{request.shape, pass}), kind,
+                     request.adds_branch ? ", of two branches" : "");
 }
 
 Operands make_operands(const FusedRequest& request, const FusedOperands& operands) {
@@ -187,29 +166,18 @@ std::vector<TensorSize> list_sizes(const FusedRequest& request) {
   const auto count = [](auto... sides) { return (std::size_t{1} * ... * std::size_t(sides)); };
   const DType type = stored_as(shape.math);
   const std::size_t x = count(shape.batch, shape.height, shape.width, shape.in);
+  // By Role::size.
+  const std::array<TensorSize, 6> all{
+      {{x, type},
+       {count(shape.out, shape.kernel, shape.kernel, shape.in), type},
+       {count(shape.batch, shape.out_height(), shape.out_width(), shape.out), type},
+       {(x + 7) / 8, DType::u8},
+       {count(shape.in), DType::f32},
+       {count(shape.out), DType::f32}}};
   std::vector<TensorSize> sizes;
   for (const Role& role : list_roles(request)) {
-    switch (role.size) {
-      case Role::kX:
-        sizes.push_back({x, type});
-        break;
-      case Role::kW:
-        sizes.push_back({count(shape.out, shape.kernel, shape.kernel, shape.in), type});
-        break;
-      case Role::kY:
-        sizes.push_back(
-            {count(shape.batch, shape.out_height(), shape.out_width(), shape.out), type});
-        break;
-      case Role::kMask:
-        sizes.push_back({(x + 7) / 8, DType::u8});
-        break;
-      case Role::kOfX:
-        sizes.push_back({count(shape.in), DType::f32});
-        break;
-      case Role::kOfY:
-        sizes.push_back({count(shape.out), DType::f32});
-        break;
-    }
+    sizes.push_back(all.at(role.size));
+    if (role.written) sizes.back().use = TensorSize::Use::written;
   }
   return sizes;
 }

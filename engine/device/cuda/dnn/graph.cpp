@@ -137,13 +137,6 @@ Descriptor& GraphBuilder::add_pointwise(cudnnPointwiseMode_t mode) {
       .set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parts_[at]);
 }
 
-void GraphBuilder::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y) {
-  add_pointwise(mode)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
-      .finalize();
-}
-
 void GraphBuilder::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y) {
   add_pointwise(mode)
       .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])

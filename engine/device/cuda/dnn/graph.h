@@ -51,7 +51,6 @@ class GraphBuilder {
   // The pass computes one of x, w and y.
   void convolution(ConvPass pass, const ConvShape& shape, Tensor x, Tensor w, Tensor y,
                    bool accumulates = false);
-  void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y);
   void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y);
   // x_gradient = y_gradient where x is positive, else 0.
   void relu_gradient(Tensor y_gradient, Tensor x, Tensor x_gradient);

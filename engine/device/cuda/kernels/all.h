@@ -42,6 +42,7 @@ void for_each_kernel_in(Visit& visit) {
   visit.template visit<UnpadRows<float, T>>();
   visit.template visit<Convert<T, T>>();
   visit.template visit<Randomize<T>>();
+  visit.template visit<Compare<T>>();
 }
 
 template <typename Visit>

@@ -24,6 +24,60 @@ struct MultiplyAdd {
   }
 };
 
+// What separates a result from a reference, of a block or of them all.
+struct ResultDifference {
+  double squares = 0;            // of the differences; NaN where an element is not finite
+  double reference_squares = 0;  // of the reference's elements
+  double largest = 0;            // difference
+  double changed = 0;            // elements whose bits differ
+
+  PACELINE_KERNEL void add(const ResultDifference& other) {
+    squares += other.squares;
+    reference_squares += other.reference_squares;
+    largest = other.largest > largest ? other.largest : largest;
+    changed += other.changed;
+  }
+};
+
+PACELINE_KERNEL inline std::uint32_t to_bits(float value) {
+  std::uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+template <typename T>
+PACELINE_KERNEL inline std::uint32_t to_bits(T value) {
+  return value.bits;
+}
+
+template <typename T>
+struct Compare {
+  static constexpr unsigned kThreads = 256;
+  const T *result, *reference;
+  std::size_t count;
+  ResultDifference* differences;  // by block
+
+  static constexpr std::size_t shared_bytes() { return kThreads * sizeof(ResultDifference); }
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    ResultDifference mine;
+    over(c, count, [&](std::size_t i) {
+      const T found = result[i], expected = reference[i];
+      const auto a = static_cast<double>(to_float(found)),
+                 b = static_cast<double>(to_float(expected));
+      const double off = a > b ? a - b : b - a;
+      mine.add({off * off, b * b, off, to_bits(found) != to_bits(expected) ? 1.0 : 0.0});
+    });
+    auto* shared = c.template shared<ResultDifference>();
+    shared[c.thread()] = mine;
+    for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
+      c.sync();
+      if (c.thread() < half) shared[c.thread()].add(shared[c.thread() + half]);
+    }
+    if (c.thread() == 0) differences[c.block()] = shared[0];
+  }
+};
+
 // Uniform in [-1, 1).
 template <typename T>
 struct Randomize {

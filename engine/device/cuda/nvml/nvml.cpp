@@ -192,6 +192,7 @@ std::optional<int> NvmlGpu::most_sm_mhz() const {
 }
 
 std::optional<double> NvmlGpu::watts() const {
+  if (mig().value_or(false)) return std::nullopt;
   return thousandths(number(nvml_->functions_->power, handle_));
 }
 
@@ -201,7 +202,8 @@ std::optional<double> NvmlGpu::watts_limit() const {
 
 std::optional<double> NvmlGpu::joules() const {
   unsigned long long millijoules = 0;
-  if (!ask(nvml_->functions_->energy, handle_, &millijoules)) return std::nullopt;
+  if (mig().value_or(false) || !ask(nvml_->functions_->energy, handle_, &millijoules))
+    return std::nullopt;
   return static_cast<double>(millijoules) * 1e-3;
 }
 

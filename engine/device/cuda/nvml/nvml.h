@@ -59,8 +59,9 @@ class NvmlGpu {
   // accessed; 0 to 1.
   std::optional<double> utilization() const, memory_utilization() const;
   std::optional<int> sm_mhz() const, memory_mhz() const, most_sm_mhz() const;
-  std::optional<double> watts() const, watts_limit() const;
-  std::optional<double> joules() const;  // since the driver was loaded
+  // The whole card's, so that of a card in MIG mode, which others share, the first and the last are
+  // empty. Joules are since the driver was loaded.
+  std::optional<double> watts() const, watts_limit() const, joules() const;
   std::optional<int> celsius() const;
   std::optional<std::uint64_t> clock_limits() const;  // current limits of the clocks
   std::optional<GpuMemory> memory() const;
