@@ -1,6 +1,8 @@
 #include "engine/device/cuda/dnn/choices_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -66,6 +68,14 @@ class Choices : public testing::Test {
     EXPECT_EQ(read_text(path_), text);
   }
 
+  int count_marks() const {
+    int marks = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch_.path())) {
+      marks += entry.path().filename().string().find(".trying-") != std::string::npos;
+    }
+    return marks;
+  }
+
   std::string good_file() {
     ChoicesFile file(path_);
     file.put("h200", by_cudnn());
@@ -112,19 +122,89 @@ TEST_F(Choices, ThatBrokeACardAreExcludedForGood) {
   good_file();
   ChoicesFile file(path_);
   const Recipe other{Recipe::Library::cudnn, 62, {{2, 2}}, ""};
-  file.exclude("h200", by_cudnn().request, by_cudnn().recipe);
-  file.exclude("h200", by_cudnn().request, other);
-  file.exclude("h200", by_cudnn().request, other);
+  file.exclude("h200", by_cudnn().request, {by_cudnn().recipe, "it broke"});
+  file.exclude("h200", by_cudnn().request, {other, "it is wrong"});
+  file.exclude("h200", by_cudnn().request, {other, "it is wrong again"});
   EXPECT_FALSE(file.find("h200", by_cudnn().request)) << "a choice that is excluded";
   file.save();
   const ChoicesFile again(path_);
   EXPECT_EQ(again.problem(), "");
   EXPECT_FALSE(again.find("h200", by_cudnn().request));
   EXPECT_TRUE(again.find("h200", by_cublas().request));
-  EXPECT_EQ(again.excluded("h200", by_cudnn().request),
-            (std::vector<Recipe>{by_cudnn().recipe, other}));
+  const auto excluded = again.excluded("h200", by_cudnn().request);
+  ASSERT_EQ(excluded.size(), 2U);
+  EXPECT_EQ(excluded[0].recipe, by_cudnn().recipe);
+  EXPECT_EQ(excluded[0].because, "it broke");
+  EXPECT_EQ(excluded[1].recipe, other);
+  EXPECT_EQ(excluded[1].because, "it is wrong");
   EXPECT_TRUE(again.excluded("h100", by_cudnn().request).empty());
   EXPECT_TRUE(again.excluded("h200", by_cublas().request).empty());
+}
+
+// Before there were reasons there was one.
+TEST_F(Choices, ThatAreExcludedWithoutAReasonBrokeACard) {
+  ChoicesFile file(path_);
+  file.exclude("h200", by_cudnn().request, {by_cudnn().recipe, "anything"});
+  file.save();
+  std::string text = read_text(path_);
+  const std::string reason = "\"because\": \"anything\",";
+  ASSERT_NE(text.find(reason), std::string::npos) << text;
+  text.erase(text.find(reason), reason.size());
+  write(path_, text);
+  const auto excluded = ChoicesFile(path_).excluded("h200", by_cudnn().request);
+  ASSERT_EQ(excluded.size(), 1U);
+  EXPECT_EQ(excluded[0].because, "it broke the GPU's context");
+}
+
+TEST_F(Choices, ThatDidNotReturnAreExcludedByTheNextProcess) {
+  good_file();
+  const pid_t child = fork();
+  if (child == 0) {
+    TrialMark mark(path_);
+    mark.set("h200", by_cublas().request, by_cublas().recipe);  // longer, and returns
+    mark.set("h200", by_cudnn().request, by_cudnn().recipe);
+    _exit(0);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(count_marks(), 1);
+  for (int start = 0; start < 2; ++start) {
+    const ChoicesFile file(path_);
+    const auto excluded = file.excluded("h200", by_cudnn().request);
+    ASSERT_EQ(excluded.size(), 1U) << start;
+    EXPECT_EQ(excluded[0].recipe, by_cudnn().recipe);
+    EXPECT_EQ(excluded[0].because, "it did not return");
+    EXPECT_FALSE(file.find("h200", by_cudnn().request));
+    EXPECT_TRUE(file.find("h200", by_cublas().request));
+    EXPECT_EQ(count_marks(), 0);
+  }
+}
+
+TEST_F(Choices, ThatAProcessStillTriesAreNotExcluded) {
+  {
+    TrialMark mark(path_);
+    EXPECT_EQ(count_marks(), 0);
+    mark.set("h200", by_cudnn().request, by_cudnn().recipe);
+    EXPECT_TRUE(ChoicesFile(path_).excluded("h200", by_cudnn().request).empty());
+    EXPECT_EQ(count_marks(), 1);
+  }
+  EXPECT_EQ(count_marks(), 0);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(Choices, MarkedByHalfAreForgotten) {
+  good_file();
+  write(path_.string() + ".trying-abcdef", "{\"circumstances\": \"h2");
+  EXPECT_TRUE(ChoicesFile(path_).find("h200", by_cudnn().request));
+  EXPECT_EQ(count_marks(), 0);
+}
+
+TEST_F(Choices, WithoutAPathOrAFolderAreNotMarked) {
+  TrialMark nowhere("");
+  nowhere.set("h200", by_cudnn().request, by_cudnn().recipe);
+  write(scratch_.path() / "file", "");
+  TrialMark impossible(scratch_.path() / "file" / "choices.json");
+  impossible.set("h200", by_cudnn().request, by_cudnn().recipe);
+  EXPECT_EQ(count_marks(), 0);
 }
 
 TEST_F(Choices, WithNothingNewAreNotWritten) {

@@ -79,7 +79,7 @@ TEST_F(Products, KeptInAFileAreNotMeasuredAgain) {
 TEST_F(Products, ThatBrokeTheCardCostThemselvesOnly) {
   const ConvRequest request{kShape, ConvPass::forward};
   int runs = 0;
-  tuner_.works = [&] { return ++runs < 4; };  // the first way passes, the second breaks the card
+  tuner_.works = [&] { return ++runs < 5; };  // the first way passes, the second breaks the card
   expect_error(ErrorKind::internal, {"broke the GPU's context", "run it again", "left out"},
                [&] { make_products(kept_)->conv(request); });
   tuner_.works = [] { return true; };
@@ -88,10 +88,32 @@ TEST_F(Products, ThatBrokeTheCardCostThemselvesOnly) {
   EXPECT_EQ(fewer.usable, all.usable - 1);
   EXPECT_NE(read_text(kept_.choices_file).find("\"excluded\""), std::string::npos);
   runs = 0;
-  tuner_.works = [&] { return ++runs < 4; };
+  tuner_.works = [&] { return ++runs < 5; };
   kept_.choices_file.clear();
   expect_error(ErrorKind::internal, {"broke the GPU's context", "report it"},
                [&] { make_products(kept_)->conv(request); });
+}
+
+// As if the first process hung in the first way, which it marked, and were killed.
+TEST_F(Products, ThatDidNotReturnAreLeftOut) {
+  const ConvRequest request{kShape, ConvPass::forward};
+  const Choice first = choose(options_, request);
+  std::string marked;
+  tuner_.seconds = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
+      if (marked.empty()) marked = read_text(entry.path());
+    }
+    return 1e-3;
+  };
+  choose(kept_, request);
+  ASSERT_NE(marked.find(to_text(request)), std::string::npos) << marked;
+  std::filesystem::remove(kept_.choices_file);
+  std::ofstream(kept_.choices_file.string() + ".trying-abcdef") << marked;
+  const Choice fewer = choose(kept_, request);
+  EXPECT_EQ(fewer.origin, Choice::Origin::measured);
+  EXPECT_EQ(fewer.usable, first.usable - 1);
+  EXPECT_NE(fewer.recipe, first.recipe);
+  EXPECT_NE(read_text(kept_.choices_file).find("did not return"), std::string::npos);
 }
 
 // A run that is ended before its end has written what it measured.
