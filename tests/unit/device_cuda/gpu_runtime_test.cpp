@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <thread>
+#include <typeindex>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/kernels/elementwise.h"
@@ -385,26 +387,42 @@ class NoProducts final : public Products {
   std::string description() const override { return "no products"; }
 };
 
+// What a kernel is on the card, which takes the time that it is told instead.
+class PlayedKernel {
+ public:
+  PlayedKernel(std::type_index type, std::function<void()> run)
+      : kernel_(*static_cast<fake_cuda::Kernel*>(const_cast<void*>(device_kernels().at(type)))),
+        before_(kernel_.run) {
+    kernel_.run = [run = std::move(run)](const void*, const Grid&) { run(); };
+  }
+  ~PlayedKernel() { kernel_.run = before_; }
+  PlayedKernel(const PlayedKernel&) = delete;
+  PlayedKernel& operator=(const PlayedKernel&) = delete;
+
+ private:
+  fake_cuda::Kernel& kernel_;
+  decltype(fake_cuda::Kernel::run) before_;
+};
+
 // Two runs of a card whose clocks have yet to rise agree, and say nothing of it.
 TEST_F(GpuRuntime, ProbesACardThatIsAwake) {
-  std::string why;
-  auto device = make_device_on(make_cuda_runtime(make_gpu_driver()->visible(why).at(0)),
-                               std::make_unique<NoProducts>(), {});
+  constexpr int kMultiprocessors = 8;
+  fake_cuda::reset({{{.multiprocessors = kMultiprocessors}}});
+  const auto device = make_device_on(make_cuda_runtime(gpu(0)), std::make_unique<NoProducts>(), {});
   double time = 0;
-  std::vector<double> asleep{0.001, 0.001, 0.03, 0.04, 0.04};  // the last first
+  int runs = 0;
   fake_cuda::set_clock([&] { return time; });
-  fake_cuda::observe([&](const std::string& call, int) {
-    if (call != "kernel") return;
-    time += asleep.empty() ? 0.05 : asleep.back();
-    if (!asleep.empty()) asleep.pop_back();
+  const std::vector<double> asleep{0.04, 0.04, 0.03, 0.002};
+  const PlayedKernel multiply(typeid(MultiplyAdd), [&] {
+    const auto run = static_cast<std::size_t>(runs++);
+    time += run < asleep.size() ? asleep[run] : 0.001;
   });
+  const PlayedKernel copy(typeid(CopyBytes), [&] { time += 0.05; });
   const ProbeFacts probe = device->probe();
-  fake_cuda::observe({});
-  const double blocks = 8 * 3, threads = 256, rounds = 8;
-  EXPECT_DOUBLE_EQ(*probe.flops_per_second,
-                   2 * MultiplyAdd::kChains * rounds * threads * blocks / 0.001);
-  EXPECT_DOUBLE_EQ(*probe.bytes_per_second, 65536 / 0.05);
-  device.reset();
+  EXPECT_EQ(runs, 6);
+  const double operations = 2.0 * MultiplyAdd::kChains * 20000 * 256 * 8 * kMultiprocessors;
+  EXPECT_DOUBLE_EQ(*probe.flops_per_second, operations / 0.001);
+  EXPECT_DOUBLE_EQ(*probe.bytes_per_second, (256 << 20) / 0.05);
 }
 
 // Loading may wait for the whole context: none is left to a launch.

@@ -147,9 +147,9 @@ TEST_F(Choices, ThatAreExcludedWithoutAReasonBrokeACard) {
   file.exclude("h200", by_cudnn().request, {by_cudnn().recipe, "anything"});
   file.save();
   std::string text = read_text(path_);
-  const std::string reason = "\"because\": \"anything\",";
-  ASSERT_NE(text.find(reason), std::string::npos) << text;
-  text.erase(text.find(reason), reason.size());
+  const auto reason = text.find("\"because\"");
+  ASSERT_NE(reason, std::string::npos) << text;
+  text.replace(reason, 9, "\"comment\"");
   write(path_, text);
   const auto excluded = ChoicesFile(path_).excluded("h200", by_cudnn().request);
   ASSERT_EQ(excluded.size(), 1U);
