@@ -41,7 +41,7 @@ class FirstCause {
 };
 
 std::unique_ptr<Trainer> make_trainer(const SessionSetup& setup, Communicator& communicator,
-                                      int index) {
+                                      int index, bool shares_process) {
   Trainer::Setup trainer;
   trainer.config = &setup.config;
   trainer.network = setup.network;
@@ -64,15 +64,18 @@ std::unique_ptr<Trainer> make_trainer(const SessionSetup& setup, Communicator& c
     trainer.note = setup.note;
     trainer.notify = setup.notify;
   }
-  return std::make_unique<Trainer>(std::move(trainer));
+  const bool is_gpu = trainer.device->memory_kind() == MemoryKind::device;
+  auto made = std::make_unique<Trainer>(std::move(trainer));
+  if (shares_process && is_gpu) load_libraries(made->program(), made->plan(), communicator);
+  return made;
 }
 
-void guarded(const SessionSetup& setup, Communicator& communicator, int index,
+void guarded(const SessionSetup& setup, Communicator& communicator, int index, bool shares_process,
              TrainingOutcome& outcome, FirstCause& cause) {
   // Outlives the abort, which ends the sums that read and write its memory.
   std::unique_ptr<Trainer> trainer;
   try {
-    trainer = make_trainer(setup, communicator, index);
+    trainer = make_trainer(setup, communicator, index, shares_process);
     outcome = trainer->run();
   } catch (Error& error) {
     if (!error.rank() && communicator.size() > 1) error.on_rank(communicator.rank());
@@ -90,16 +93,40 @@ void guarded(const SessionSetup& setup, Communicator& communicator, int index,
 
 }  // namespace
 
+void load_libraries(Program& program, const Plan& plan, Communicator& communicator) {
+  const auto samples = static_cast<std::size_t>(plan.batch);
+  std::vector<std::vector<double>> statistics;
+  for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
+    statistics.push_back(program.read_statistic(static_cast<int>(i)));
+  }
+  const std::vector<std::uint8_t> images(samples * plan.sample.elements());
+  const std::vector<std::int32_t> labels(samples);
+  const std::vector<std::uint32_t> positions(samples);
+  const BatchInUse in_use(program, communicator);
+  Batch batch;
+  batch.images = images.data();
+  batch.labels = labels.data();
+  batch.positions = positions.data();
+  batch.samples = batch.global_samples = plan.batch;
+  program.forward(batch, Mode::train);
+  program.backward(static_cast<int>(plan.operations.size()) - 1, 0);
+  program.take_sums();
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    program.write_statistic(static_cast<int>(i), statistics[i]);
+  }
+}
+
 TrainingOutcome run_session(const SessionSetup& setup,
                             std::vector<std::unique_ptr<Communicator>>& communicators) {
   std::vector<TrainingOutcome> outcomes(communicators.size());
   FirstCause cause;
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < communicators.size(); ++i) {
-    threads.emplace_back(
-        [&, i] { guarded(setup, *communicators[i], static_cast<int>(i), outcomes[i], cause); });
-  }
-  guarded(setup, *communicators[0], 0, outcomes[0], cause);
+  const auto train = [&](std::size_t i) {
+    guarded(setup, *communicators[i], static_cast<int>(i), communicators.size() > 1, outcomes[i],
+            cause);
+  };
+  for (std::size_t i = 1; i < communicators.size(); ++i) threads.emplace_back(train, i);
+  train(0);
   for (std::thread& thread : threads) thread.join();
   cause.rethrow();
   return std::move(outcomes[0]);

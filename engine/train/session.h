@@ -42,6 +42,11 @@ struct SessionSetup {
 TrainingOutcome run_session(const SessionSetup& setup,
                             std::vector<std::unique_ptr<Communicator>>& communicators);
 
+// Computes once without a sum, and leaves parameters and statistics as they are. A library loads a
+// kernel when it first runs, and waits for all that a process's GPUs do: also for another replica's
+// sum, which waits for this one. So replicas of one process do this before their first sum.
+void load_libraries(Program& program, const Plan& plan, Communicator& communicator);
+
 // Shares one sample cache among the processes of a node. The first process creates it, the others
 // open it. If one cannot, each process of that node uses its own part of the budget.
 

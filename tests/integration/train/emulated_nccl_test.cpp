@@ -157,6 +157,22 @@ TEST_F(EmulatedNccl, SumsBetweenGraphsBelowTheVersionThatMixesThem) {
   EXPECT_EQ(misuse(), "");
 }
 
+// The first sum fails: what ran by then are the kernels that had to be loaded before it.
+TEST_F(EmulatedNccl, ReplicasOfAProcessComputeBeforeTheirFirstSum) {
+  const DatasetPair data = mnist(60, 20);
+  training::Run run = make_run(2);
+  run.config.step_limit = 2;
+  const ReplicaGpus gpus = emulated_gpus(2);
+  run.gpus = &gpus;
+  run.backend = "nccl";
+  std::vector<cuda::HostCounts> counts(2);
+  std::atomic<std::size_t> next{0};
+  run.make_device = [&] { return emulated({}, &counts[next++]); };
+  setenv("FAKE_NCCL_FAIL", "1:1", 1);
+  EXPECT_THROW(train(run, data), Error);
+  for (const cuda::HostCounts& one : counts) EXPECT_GT(one.kernels, 0U);
+}
+
 TEST_F(EmulatedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
   const DatasetPair data = mnist(64, 20);
   training::Run run = make_run(2);

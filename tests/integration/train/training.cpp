@@ -6,6 +6,7 @@
 
 #include "engine/comm/backend.h"
 #include "engine/device/device.h"
+#include "engine/train/session.h"
 #include "workloads/workload.h"
 
 namespace paceline::training {
@@ -79,8 +80,12 @@ Result train(const Run& run, const DatasetPair& data) {
           run.meddle(static_cast<int>(rank), *program, progress);
         };
       }
+      const bool is_gpu = setup.device->memory_kind() == MemoryKind::device;
       trainer = std::make_unique<Trainer>(std::move(setup));
       program = &trainer->program();
+      if (is_gpu && communicators.size() > 1) {
+        load_libraries(*program, trainer->plan(), *communicators[rank]);
+      }
       TrainingOutcome outcome = trainer->run();
       if (rank == 0) result.outcome = std::move(outcome);
       for (std::size_t p = 0; p < trainer->plan().parameters.size(); ++p) {
