@@ -262,21 +262,12 @@ class CudaRuntime final : public Runtime {
   std::vector<cudaEvent_t> marks_;  // of the capture in progress
 };
 
-class NvmlWatch final : public GpuWatch {
- public:
-  explicit NvmlWatch(const std::vector<std::string>& pcis) : sampler_(Nvml::open(), pcis) {}
-  std::vector<GpuFacts> stop() override { return sampler_.stop(); }
-
- private:
-  UtilizationSampler sampler_;
-};
-
 class CudaDriver final : public GpuDriver {
  public:
   std::vector<VisibleGpu> visible(std::string& why) const override;
   Support runs_on(const VisibleGpu& gpu) const override;
   std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const override {
-    return std::make_unique<NvmlWatch>(pcis);
+    return std::make_unique<UtilizationSampler>(Nvml::open(), pcis);
   }
   std::function<GpuPower()> power_reader(const std::string& pci) const override {
     return [gpu = cuda::NvmlGpu(cuda::Nvml::open(), pci)] {

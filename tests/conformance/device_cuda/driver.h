@@ -11,6 +11,7 @@
 #include "engine/core/shared_library.h"
 #include "engine/device/cuda/dnn/chosen_products.h"
 #include "engine/device/cuda/dnn/session.h"
+#include "tests/support/described_cards/described_cards.h"
 
 namespace paceline::cuda {
 

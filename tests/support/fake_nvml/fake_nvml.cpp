@@ -127,11 +127,5 @@ EXPORT int nvmlDeviceGetMPSComputeRunningProcesses_v3(void*, unsigned*, void*) {
 EXPORT int nvmlDeviceGetComputeMode(void*, int* mode) {
   return answer(mode, 3);
 }
-EXPORT int nvmlDeviceGetCpuAffinity(void*, unsigned words, unsigned long* bits) {
-  if (unsupported() || words < 2) return kNotSupported;
-  bits[0] = 0x5;
-  bits[1] = 0x1;
-  return kSuccess;
-}
 
 }  // extern "C"

@@ -49,7 +49,6 @@ TEST_F(NvmlTest, ACardReportsWhatItIs) {
   EXPECT_EQ(gpu.mig(), false);
   EXPECT_EQ(gpu.mps(), true);
   EXPECT_EQ(gpu.compute_mode(), "exclusive process");
-  EXPECT_EQ(gpu.near_cpus(), (std::vector<int>{0, 2, 64}));
 }
 
 TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
@@ -62,7 +61,6 @@ TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
   EXPECT_FALSE(gpu.clock_limits());
   EXPECT_FALSE(gpu.memory());
   EXPECT_FALSE(gpu.mps());
-  EXPECT_FALSE(gpu.near_cpus());
   const GpuFacts all = UtilizationSampler(nvml, {kPci}).stop().front();
   EXPECT_EQ(all.name, "unknown");
   EXPECT_GE(all.samples, 1);

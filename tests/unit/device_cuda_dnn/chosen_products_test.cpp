@@ -10,6 +10,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/device/cuda/products.h"
+#include "tests/support/described_cards/described_cards.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/device_cuda_dnn/fake_tuner.h"

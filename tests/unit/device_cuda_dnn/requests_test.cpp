@@ -4,6 +4,7 @@
 
 #include "engine/device/cuda/dnn/chosen_products.h"
 #include "engine/device/cuda/products.h"
+#include "tests/support/described_cards/described_cards.h"
 
 namespace paceline::cuda {
 namespace {

@@ -23,7 +23,7 @@ constexpr double kFarSlower = 3, kFarTooSlow = 30, kLoadingSeconds = 0.5;
 // Results that are kept to compare others with, each with memory of its own.
 constexpr std::size_t kMostGroups = 4;
 
-// What a candidate computed: of each tensor that is written, in their order.
+// What a candidate computed; null for tensors that it only reads.
 using Results = std::vector<std::shared_ptr<void>>;
 
 // From one candidate's results to another's, of the tensor that is farthest off; see Agreement.
@@ -73,7 +73,7 @@ class Bench {
     Results results;
     try {
       for (std::size_t i = 0; i < sizes_.size(); ++i) {
-        if (sizes_[i].use != TensorSize::Use::read) results.push_back(copy(i));
+        results.push_back(sizes_[i].use == TensorSize::Use::read ? nullptr : copy(i));
       }
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::usage) throw;
@@ -83,25 +83,17 @@ class Bench {
     return results;
   }
 
-  // The last results, where they lie.
-  Results results() const {
-    Results results;
-    for (std::size_t i = 0; i < sizes_.size(); ++i) {
-      if (sizes_[i].use != TensorSize::Use::read) results.push_back(tensors_[i]);
-    }
-    return results;
-  }
+  const Results& results() const { return tensors_; }  // of the last run
 
   // Infinite where an element is not finite.
   Distance distance(const Results& results, const Results& reference) const {
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     Distance farthest;
-    std::size_t at = 0;
-    for (const TensorSize& size : sizes_) {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      const TensorSize& size = sizes_[i];
       if (size.use == TensorSize::Use::read) continue;
       const ResultDifference found =
-          tuner_.compare(results[at].get(), reference[at].get(), size.elements, size.type);
-      ++at;
+          tuner_.compare(results[i].get(), reference[i].get(), size.elements, size.type);
       if (found.changed > 0) farthest.same_bits = false;
       if (found.squares == 0) continue;
       const double norm = std::sqrt(found.squares / found.reference_squares);
@@ -150,7 +142,7 @@ class Bench {
   const std::vector<TensorSize>& sizes_;
   const Baseline* baseline_;
   std::shared_ptr<void> flushed_, workspace_;
-  std::vector<std::shared_ptr<void>> tensors_, before_;  // before: of those that are added to
+  Results tensors_, before_;  // before: of those that are added to
   Operands operands_;
   std::size_t workspace_bytes_ = 0;
 };
@@ -282,7 +274,7 @@ class Chooser {
   // Returns what is wrong with the results by themselves; else finds their group.
   std::string check(Usable& one, Bench& bench) {
     bench.compute(one.implementation);
-    const Results results = bench.results();
+    const Results& results = bench.results();
     if (std::isinf(bench.distance(results, results).norm)) {
       return "its result is not finite, or not all of it is written";
     }

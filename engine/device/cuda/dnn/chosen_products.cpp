@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -213,14 +214,7 @@ class LibraryProducts : public ChosenProducts {
   }
 
   const std::vector<Choice>& choices() const override { return choices_; }
-  // What was measured is worth keeping, and not worth failing for.
-  ~LibraryProducts() override {
-    try {
-      file_.save();
-    } catch (const Error& error) {
-      log::warning("{}", error.what());
-    }
-  }
+  ~LibraryProducts() override { save(); }
 
  private:
   static void check(const ConvRequest& request) {
@@ -266,10 +260,11 @@ class LibraryProducts : public ChosenProducts {
       };
       chosen = choose(name, without_excluded(offer(), name), sizes, rules, options_.tuner.get(),
                       baseline);
-      const bool measured = chosen.choice.origin == Choice::Origin::measured;
-      if (measured) {
+      if (chosen.choice.origin == Choice::Origin::measured) {
         file_.put(circumstances_, chosen.choice);
-        save_now_and_then();
+        // A run that is ended while it chooses loses what it measured since.
+        constexpr double kSeconds = 1;
+        if (now_seconds() - saved_at_ > kSeconds) save();
       }
     }
     choices_.push_back(chosen.choice);
@@ -294,27 +289,20 @@ class LibraryProducts : public ChosenProducts {
   }
 
   bool exclude(const std::string& name, const Exclusion& exclusion) {
-    if (!keeps()) return false;
     file_.exclude(circumstances_, name, exclusion);
-    try {
-      file_.save();
-      return keeps();
-    } catch (const Error& error) {
-      log::warning("{}", error.what());
-      return false;
-    }
+    return save() && keeps();
   }
 
-  // A run that is ended while it chooses loses what it measured since.
-  void save_now_and_then() {
-    constexpr double kSeconds = 1;
-    if (now_seconds() - saved_at_ < kSeconds) return;
+  // What was measured is worth keeping, and not worth failing for.
+  bool save() {
+    saved_at_ = now_seconds();
     try {
       file_.save();
+      return true;
     } catch (const Error& error) {
-      log::debug("{}", error.what());  // the last time it is a warning
+      if (!std::exchange(warned_, true)) log::warning("{}", error.what());
+      return false;
     }
-    saved_at_ = now_seconds();
   }
 
   bool fuses() const { return !options_.deterministic && options_.tuner; }
@@ -358,19 +346,11 @@ class LibraryProducts : public ChosenProducts {
   std::shared_ptr<CublasLt> blas_;
   ChoicesFile file_;
   double saved_at_ = 0;
+  bool warned_ = false;
   std::string circumstances_;
   std::map<std::string, Chosen> chosen_;
   std::map<std::string, EarlyBuild> early_;
   std::vector<Choice> choices_;
-};
-
-struct Card {
-  const char* name;
-  const char* description;
-};
-
-constexpr Card kCards[] = {
-#include "gpu_descriptions.inc"
 };
 
 }  // namespace
@@ -379,19 +359,40 @@ std::unique_ptr<ChosenProducts> make_products(const ProductsOptions& options) {
   return std::make_unique<LibraryProducts>(options);
 }
 
-std::vector<std::string> described_cards() {
-  std::vector<std::string> names;
-  if (!kCardOfPlan) return names;  // this cuDNN takes no description
-  for (const Card& card : kCards) names.emplace_back(card.name);
-  return names;
+constexpr EnumName<Math> kMathNames[] = {
+    {Math::fp32, "fp32"}, {Math::tf32, "tf32"}, {Math::bf16, "bf16"}, {Math::fp16, "fp16"}};
+
+const char* to_string(Math math) {
+  return name_in(kMathNames, math);
 }
 
-std::string card_description(const std::string& name) {
-  for (const Card& card : kCards) {
-    if (name == card.name) return card.description;
-  }
-  throw Error(ErrorKind::usage, "no description of a card \"" + name + "\"", "",
-              suggestion(name, described_cards()));
+constexpr EnumName<ConvPass> kConvPassNames[] = {{ConvPass::forward, "forward"},
+                                                 {ConvPass::backward_data, "backward_data"},
+                                                 {ConvPass::backward_weights, "backward_weights"}};
+
+const char* to_string(ConvPass pass) {
+  return name_in(kConvPassNames, pass);
+}
+
+std::string to_text(const ConvRequest& request) {
+  const ConvShape& shape = request.shape;
+  const std::string window = shape.kernel == 1 && shape.stride == 1 && shape.padding == 0
+                                 ? ""
+                                 : fmt::format(" {}x{} / {} + {}", shape.kernel, shape.kernel,
+                                               shape.stride, shape.padding);
+  return fmt::format("{} {}x{}x{}x{} to {}{} {}{}", to_string(request.pass), shape.batch,
+                     shape.height, shape.width, shape.in, shape.out, window, to_string(shape.math),
+                     request.accumulates ? " adds" : "");
+}
+
+std::string to_text(const MatmulShape& shape) {
+  constexpr std::array<const char*, 4> kEpilogues = {"", " + bias", " + bias + relu",
+                                                     " with bias gradient"};
+  return fmt::format("product {}x{}x{}{}{} {}{}{}", shape.m, shape.k, shape.n,
+                     shape.left_transposed ? " left transposed" : "",
+                     shape.right_transposed ? " right transposed" : "", to_string(shape.math),
+                     shape.accumulates ? " adds" : "",
+                     kEpilogues.at(static_cast<std::size_t>(shape.epilogue)));
 }
 
 }  // namespace paceline::cuda

@@ -5,14 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/device/cuda/dnn/choice.h"
 #include "engine/device/cuda/dnn/session.h"
 #include "engine/device/cuda/products.h"
-#include "engine/plan/plan.h"
 
 namespace paceline::cuda {
 
@@ -29,8 +27,8 @@ struct ProductsOptions {
   std::size_t workspace_limit = std::size_t{256} << 20;
   std::filesystem::path choices_file;  // see choices_file.h; may be empty
   std::shared_ptr<Tuner> tuner;        // null: no trials, measurements or storage
-  // For a card that is absent (devices/*.json): plans are built and checked, but do not run. Empty:
-  // the calling thread's current card.
+  // For a card that is absent (cuDNN's device properties as JSON): plans are built and checked, but
+  // do not run. Empty: the calling thread's current card.
   std::string card_description;
   LibraryNames libraries;
   // Threads that compile kernels, in addition to the caller. Each first calls `enter_thread` with
@@ -49,11 +47,7 @@ class ChosenProducts : public Products {
 // Opens the libraries. Throws usage if one of them or the card is missing.
 std::unique_ptr<ChosenProducts> make_products(const ProductsOptions& options);
 
-// Cards with a shipped description: "h200".
-std::vector<std::string> described_cards();
-std::string card_description(const std::string& name);
-
-// The products that networks need, and their names.
+// Names of products.
 
 // "forward 32x75x75x64 to 256 bf16", "backward_data 32x75x75x64 to 64, 3x3 / 2 + 1, bf16, adds".
 // Unique per request; also used in files.
@@ -61,24 +55,5 @@ std::string to_text(const ConvRequest& request);
 std::string to_text(const MatmulShape& shape);
 const char* to_string(Math math);
 const char* to_string(ConvPass pass);
-
-// Every convolution of a step, without duplicates.
-std::vector<ConvRequest> conv_requests(const Plan& plan, Math math);
-
-// What the libraries offer for a list of convolutions, for doctor and for CI.
-
-struct ConvOffer {
-  ConvRequest request;
-  std::optional<Choice> choice;  // empty: `problem` says why
-  std::string problem;
-};
-
-std::vector<ConvOffer> list_offers(ChosenProducts& products,
-                                   const std::vector<ConvRequest>& requests);
-
-// One line per request: offered, usable, workspace, the choice, and, if measured, its time and the
-// runner-up's.
-std::string format_table(const std::vector<ConvOffer>& offers);
-std::string format_table(const std::vector<Choice>& choices);
 
 }  // namespace paceline::cuda

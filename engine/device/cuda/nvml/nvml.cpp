@@ -1,7 +1,6 @@
 #include "engine/device/cuda/nvml/nvml.h"
 
 #include <array>
-#include <climits>
 
 #include "engine/core/error.h"
 #include "engine/core/shared_library.h"
@@ -52,7 +51,6 @@ struct Nvml::Functions {
   int (*mig_mode)(Handle, unsigned*, unsigned*) = nullptr;
   int (*mps_processes)(Handle, unsigned*, void*) = nullptr;
   int (*compute_mode)(Handle, int*) = nullptr;
-  int (*cpu_affinity)(Handle, unsigned, unsigned long*) = nullptr;
 };
 
 namespace {
@@ -132,7 +130,6 @@ Nvml::Nvml() {
   find(functions->mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
        "nvmlDeviceGetMPSComputeRunningProcesses");
   find(functions->compute_mode, "nvmlDeviceGetComputeMode");
-  find(functions->cpu_affinity, "nvmlDeviceGetCpuAffinity");
   if (const int result = functions->init(); result != kSuccess) {
     throw Error(ErrorKind::usage, std::string("NVML: ") + functions->error_string(result),
                 library.path(), "check that nvidia-smi works here");
@@ -251,22 +248,6 @@ std::optional<std::string> NvmlGpu::compute_mode() const {
   if (!ask(nvml_->functions_->compute_mode, handle_, &mode)) return std::nullopt;
   const auto index = static_cast<std::size_t>(mode);
   return index < kComputeModes.size() ? kComputeModes[index] : "mode " + std::to_string(mode);
-}
-
-std::optional<std::vector<int>> NvmlGpu::near_cpus() const {
-  constexpr int kBits = sizeof(unsigned long) * CHAR_BIT;
-  std::array<unsigned long, 64> words{};
-  if (!ask(nvml_->functions_->cpu_affinity, handle_, static_cast<unsigned>(words.size()),
-           words.data())) {
-    return std::nullopt;
-  }
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < static_cast<int>(words.size()) * kBits; ++cpu) {
-    if ((words[static_cast<std::size_t>(cpu / kBits)] >> (cpu % kBits) & 1) != 0) {
-      cpus.push_back(cpu);
-    }
-  }
-  return cpus;
 }
 
 }  // namespace paceline::cuda

@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace paceline::cuda {
 
@@ -70,7 +69,6 @@ class NvmlGpu {
   std::optional<bool> mig() const;                         // MIG is enabled
   std::optional<bool> mps() const;                         // processes share it through MPS
   std::optional<std::string> compute_mode() const;         // "default", "exclusive process"
-  std::optional<std::vector<int>> near_cpus() const;
 
  private:
   std::shared_ptr<const Nvml> nvml_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
+#include <mutex>
 #include <utility>
 
 #include "engine/core/clock.h"
@@ -120,21 +122,17 @@ UtilizationSampler::UtilizationSampler(std::shared_ptr<const Nvml> nvml,
     watched_.back().joules_before = watched_.back().gpu.joules();
     watched_.back().errors_before = watched_.back().gpu.uncorrected_errors();
   }
-  thread_ = std::thread([this] { sample_until_stopped(); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { sample_until(stop); });
 }
 
-UtilizationSampler::~UtilizationSampler() {
-  end();
-}
-
-void UtilizationSampler::sample_until_stopped() noexcept {
+void UtilizationSampler::sample_until(const std::stop_token& stop) noexcept {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  const auto interval = std::chrono::duration<double>(interval_);
-  std::unique_lock lock(mutex_);
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any stopped;
   do {
-    lock.unlock();
     for (Watched& watched : watched_) {
       try {
         watched.samples.push_back(take_sample(watched.gpu));
@@ -142,22 +140,14 @@ void UtilizationSampler::sample_until_stopped() noexcept {
         // No memory for a sample: one fewer.
       }
     }
-    lock.lock();
-  } while (!stopped_.wait_for(lock, interval, [this] { return stop_; }));
-}
-
-void UtilizationSampler::end() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  stopped_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  } while (!stopped.wait_for(lock, stop, std::chrono::duration<double>(interval_),
+                             [&stop] { return stop.stop_requested(); }));
 }
 
 std::vector<GpuFacts> UtilizationSampler::stop() {
   const double seconds = now_seconds() - start_;
-  end();
+  thread_.request_stop();
+  thread_.join();
   std::vector<GpuFacts> all;
   for (const Watched& watched : watched_) all.push_back(describe(watched, seconds));
   return all;

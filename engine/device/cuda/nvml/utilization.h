@@ -2,10 +2,9 @@
 // times per second, off the hot path.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,19 +25,16 @@ struct GpuSample {
 // The part of the summary that samples provide.
 GpuFacts summarise(const std::vector<GpuSample>& samples);
 
-class UtilizationSampler {
+class UtilizationSampler final : public GpuWatch {
  public:
   static constexpr double kInterval = 0.1;  // seconds
 
   // Starts sampling. Throws usage for a GPU that NVML does not know.
   UtilizationSampler(std::shared_ptr<const Nvml> nvml, const std::vector<std::string>& pcis,
                      double interval = kInterval);
-  ~UtilizationSampler();
-  UtilizationSampler(const UtilizationSampler&) = delete;
-  UtilizationSampler& operator=(const UtilizationSampler&) = delete;
 
   // Stops sampling. Results are in the order of `pcis`. Call once.
-  std::vector<GpuFacts> stop();
+  std::vector<GpuFacts> stop() override;
 
  private:
   struct Watched {
@@ -49,17 +45,13 @@ class UtilizationSampler {
     std::vector<GpuSample> samples = {};
   };
 
-  void sample_until_stopped() noexcept;
+  void sample_until(const std::stop_token& stop) noexcept;
   GpuFacts describe(const Watched& watched, double seconds) const;
-  void end();
 
   std::shared_ptr<const Nvml> nvml_;
   std::vector<Watched> watched_;  // the thread owns the samples until it ends
   double interval_, start_;
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stop_ = false;
-  std::thread thread_;
+  std::jthread thread_;  // last: it ends first
 };
 
 }  // namespace paceline::cuda

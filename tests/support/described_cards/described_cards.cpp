@@ -1,49 +1,42 @@
+#include "tests/support/described_cards/described_cards.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/device/cuda/dnn/chosen_products.h"
+#include "engine/device/cuda/dnn/session.h"
 
 namespace paceline::cuda {
 
-constexpr EnumName<Math> kMathNames[] = {
-    {Math::fp32, "fp32"}, {Math::tf32, "tf32"}, {Math::bf16, "bf16"}, {Math::fp16, "fp16"}};
+namespace {
 
-const char* to_string(Math math) {
-  return name_in(kMathNames, math);
+struct Card {
+  const char* name;
+  const char* description;
+};
+
+constexpr Card kCards[] = {
+#include "described_cards.inc"
+};
+
+}  // namespace
+
+std::vector<std::string> described_cards() {
+  std::vector<std::string> names;
+  if (!kCardOfPlan) return names;  // this cuDNN takes no description
+  for (const Card& card : kCards) names.emplace_back(card.name);
+  return names;
 }
 
-constexpr EnumName<ConvPass> kConvPassNames[] = {{ConvPass::forward, "forward"},
-                                                 {ConvPass::backward_data, "backward_data"},
-                                                 {ConvPass::backward_weights, "backward_weights"}};
-
-const char* to_string(ConvPass pass) {
-  return name_in(kConvPassNames, pass);
-}
-
-std::string to_text(const ConvRequest& request) {
-  const ConvShape& shape = request.shape;
-  const std::string window = shape.kernel == 1 && shape.stride == 1 && shape.padding == 0
-                                 ? ""
-                                 : fmt::format(" {}x{} / {} + {}", shape.kernel, shape.kernel,
-                                               shape.stride, shape.padding);
-  return fmt::format("{} {}x{}x{}x{} to {}{} {}{}", to_string(request.pass), shape.batch,
-                     shape.height, shape.width, shape.in, shape.out, window, to_string(shape.math),
-                     request.accumulates ? " adds" : "");
-}
-
-std::string to_text(const MatmulShape& shape) {
-  constexpr std::array<const char*, 4> kEpilogues = {"", " + bias", " + bias + relu",
-                                                     " with bias gradient"};
-  return fmt::format("product {}x{}x{}{}{} {}{}{}", shape.m, shape.k, shape.n,
-                     shape.left_transposed ? " left transposed" : "",
-                     shape.right_transposed ? " right transposed" : "", to_string(shape.math),
-                     shape.accumulates ? " adds" : "",
-                     kEpilogues.at(static_cast<std::size_t>(shape.epilogue)));
+std::string card_description(const std::string& name) {
+  for (const Card& card : kCards) {
+    if (name == card.name) return card.description;
+  }
+  throw Error(ErrorKind::usage, "no description of a card \"" + name + "\"", "",
+              suggestion(name, described_cards()));
 }
 
 std::vector<ConvRequest> conv_requests(const Plan& plan, Math math) {
