@@ -90,8 +90,26 @@ class CudaDevice final : public Device {
     runtime_->copy(to, from, bytes, lane.stream());
     runtime_->synchronize_stream(lane.stream());
   }
+  // The shortest of runs until they have taken `awake` seconds and two in a row agree: of a card
+  // that had nothing to do, the clocks rise only then.
   template <typename Work>
-  double settled_seconds(int most_runs, double awake, Work work);
+  double settled_seconds(int most_runs, double awake, Work work) {
+    constexpr double kAgreement = 0.02;
+    const OwnedEvent begin(*runtime_), end(*runtime_);
+    double best = 1e9, last = 0, busy = 0;
+    for (int i = 0; i < most_runs; ++i) {
+      runtime_->record(begin, compute_.stream());
+      work();
+      runtime_->record(end, compute_.stream());
+      compute_.drain();
+      const double seconds = runtime_->seconds_between(begin, end);
+      best = std::min(best, seconds);
+      busy += seconds;
+      if (busy >= awake && std::abs(seconds - last) <= kAgreement * last) break;
+      last = seconds;
+    }
+    return best;
+  }
 
   CudaDeviceOptions options_;
   std::unique_ptr<Runtime> runtime_;
@@ -99,27 +117,6 @@ class CudaDevice final : public Device {
   std::unique_ptr<Products> products_;  // libraries keep the streams that they ran on
   ThreadLane host_comm_;
 };
-
-// The shortest of runs until they have taken `awake` seconds and two in a row agree: of a card that
-// had nothing to do, the clocks rise only then.
-template <typename Work>
-double CudaDevice::settled_seconds(int most_runs, double awake, Work work) {
-  constexpr double kAgreement = 0.02;
-  const OwnedEvent begin(*runtime_), end(*runtime_);
-  double best = 1e9, last = 0, busy = 0;
-  for (int i = 0; i < most_runs; ++i) {
-    runtime_->record(begin, compute_.stream());
-    work();
-    runtime_->record(end, compute_.stream());
-    compute_.drain();
-    const double seconds = runtime_->seconds_between(begin, end);
-    best = std::min(best, seconds);
-    busy += seconds;
-    if (busy >= awake && std::abs(seconds - last) <= kAgreement * last) break;
-    last = seconds;
-  }
-  return best;
-}
 
 ProbeFacts CudaDevice::probe() {
   constexpr std::size_t kBlocksEach = 8, kCopied = std::size_t{256} << 20;

@@ -264,8 +264,35 @@ class CudaRuntime final : public Runtime {
 
 class CudaDriver final : public GpuDriver {
  public:
-  std::vector<VisibleGpu> visible(std::string& why) const override;
-  Support runs_on(const VisibleGpu& gpu) const override;
+  std::vector<VisibleGpu> visible(std::string& why) const override {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess || count == 0) {
+      cudaGetLastError();
+      int driver = 0;
+      cudaDriverGetVersion(&driver);
+      why = why_no_gpu(driver, CUDART_VERSION, status ? cudaGetErrorString(status) : "");
+      return {};
+    }
+    std::vector<VisibleGpu> gpus;
+    for (int index = 0; index < count; ++index) gpus.push_back(describe(index));
+    return gpus;
+  }
+  Support runs_on(const VisibleGpu& gpu) const override {
+    if (cudaSetDevice(gpu.index) != cudaSuccess) {
+      cudaGetLastError();
+      return Support::no(gpu.name + " cannot be used: another process may have exclusive access");
+    }
+    cudaFuncAttributes attributes{};
+    if (cudaFuncGetAttributes(&attributes, device_kernels().begin()->second) == cudaSuccess) {
+      return Support::yes();
+    }
+    cudaGetLastError();
+    return Support::no(
+        fmt::format("{} has compute capability {}.{}, for which this was not built; build it with "
+                    "-DCMAKE_CUDA_ARCHITECTURES={}{} or the preset all-gpus",
+                    gpu.name, gpu.major, gpu.minor, gpu.major, gpu.minor));
+  }
   std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const override {
     return std::make_unique<UtilizationSampler>(Nvml::open(), pcis);
   }
@@ -278,59 +305,26 @@ class CudaDriver final : public GpuDriver {
   void clear(void* data, std::size_t bytes) const override { zero(data, bytes); }
 
  private:
-  static VisibleGpu describe(int index);
+  static VisibleGpu describe(int index) {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    std::array<char, 32> pci{};
+    check(cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index),
+          "cudaDeviceGetPCIBusId");
+    std::string uuid = "GPU-";
+    for (int i = 0; i < 16; ++i) {
+      if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
+      uuid += fmt::format("{:02x}", static_cast<unsigned char>(properties.uuid.bytes[i]));
+    }
+    return {index,
+            properties.name,
+            pci.data(),
+            uuid,
+            properties.major,
+            properties.minor,
+            properties.totalGlobalMem};
+  }
 };
-
-std::vector<VisibleGpu> CudaDriver::visible(std::string& why) const {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess || count == 0) {
-    cudaGetLastError();
-    int driver = 0;
-    cudaDriverGetVersion(&driver);
-    why = why_no_gpu(driver, CUDART_VERSION, status ? cudaGetErrorString(status) : "");
-    return {};
-  }
-  std::vector<VisibleGpu> gpus;
-  for (int index = 0; index < count; ++index) gpus.push_back(describe(index));
-  return gpus;
-}
-
-VisibleGpu CudaDriver::describe(int index) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
-  std::array<char, 32> pci{};
-  check(cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index),
-        "cudaDeviceGetPCIBusId");
-  std::string uuid = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
-    uuid += fmt::format("{:02x}", static_cast<unsigned char>(properties.uuid.bytes[i]));
-  }
-  return {index,
-          properties.name,
-          pci.data(),
-          uuid,
-          properties.major,
-          properties.minor,
-          properties.totalGlobalMem};
-}
-
-Support CudaDriver::runs_on(const VisibleGpu& gpu) const {
-  if (cudaSetDevice(gpu.index) != cudaSuccess) {
-    cudaGetLastError();
-    return Support::no(gpu.name + " cannot be used: another process may have exclusive access");
-  }
-  cudaFuncAttributes attributes{};
-  if (cudaFuncGetAttributes(&attributes, device_kernels().begin()->second) == cudaSuccess) {
-    return Support::yes();
-  }
-  cudaGetLastError();
-  return Support::no(
-      fmt::format("{} has compute capability {}.{}, for which this was not built; build it with "
-                  "-DCMAKE_CUDA_ARCHITECTURES={}{} or the preset all-gpus",
-                  gpu.name, gpu.major, gpu.minor, gpu.major, gpu.minor));
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <typeindex>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/device/cuda/dnn/choice.h"
 #include "engine/device/cuda/replays.h"
 #include "engine/device/cuda/runtime.h"
@@ -55,6 +56,21 @@ CudaDeviceOptions cuda_options(const DeviceOptions& options);
 std::unique_ptr<Device> make_device_on(std::unique_ptr<Runtime> runtime,
                                        std::unique_ptr<Products> products,
                                        const CudaDeviceOptions& options);
+
+// Calls body with a value of the type of planes.
+template <typename Body>
+void with_type(DType type, Body body) {
+  switch (type) {
+    case DType::f32:
+      return body(float{});
+    case DType::bf16:
+      return body(Bf16{});
+    case DType::f16:
+      return body(Half{});
+    default:
+      throw Error(ErrorKind::internal, "no planes of this type", std::string(to_string(type)));
+  }
+}
 
 // The kernels of kernels/all.h as functions that the CUDA runtime launches.
 

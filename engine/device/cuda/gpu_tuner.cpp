@@ -32,7 +32,7 @@ class GpuTuner final : public Tuner {
 
   void randomize(void* memory, std::size_t elements, DType type) override {
     if (type == DType::u8) elements /= 2;  // any bits will do
-    with_type(type, [&](auto element) {
+    with_type(type == DType::u8 ? DType::f16 : type, [&](auto element) {
       using T = decltype(element);
       runtime_.launch(Randomize<T>{static_cast<T*>(memory), elements, ++seed_},
                       {count_blocks(elements), kThreads, 0}, lane_.stream());
@@ -113,12 +113,6 @@ class GpuTuner final : public Tuner {
   }
 
  private:
-  template <typename Body>
-  static void with_type(DType type, Body body) {
-    if (type == DType::f32) return body(float{});
-    type == DType::bf16 ? body(Bf16{}) : body(Half{});
-  }
-
   unsigned count_blocks(std::size_t elements) const {
     const std::size_t most = kBlocksEach * runtime_.multiprocessors();
     return static_cast<unsigned>(std::clamp<std::size_t>(elements / kThreads, 1, most));

@@ -84,7 +84,7 @@ struct MatmulShape {
   int m = 0, k = 0, n = 0;
   bool left_transposed = false, right_transposed = false;
   bool accumulates = false;  // adds to `out`
-  Math math = Math::fp32;    // fp32 or tf32
+  Math math = Math::fp32;    // matmul(): fp32 or tf32
   Epilogue epilogue = Epilogue::none;
 };
 
@@ -101,25 +101,6 @@ class MatmulPlan {
   virtual std::size_t workspace_bytes() const = 0;
   virtual void run(const MatmulOperands& operands, Stream stream) = 0;
   virtual std::string implementation() const = 0;
-};
-
-struct FusedRequest;  // below
-struct FusedBaseline;
-class FusedPlan;
-
-class Products {
- public:
-  virtual ~Products() = default;
-  // Throw usage if the library offers nothing for it.
-  virtual std::unique_ptr<ConvPlan> conv(const ConvRequest& request) = 0;
-  virtual std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) = 0;
-  // Announces later requests to fused(), so that slow compilation can start on several threads.
-  virtual void announce(const std::vector<FusedRequest>& requests) = 0;
-  // Null unless it was measured to be faster than its baseline: it may be slower, not offered, not
-  // measured, or excluded because the order of its sums varies.
-  virtual std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
-                                           const FusedBaseline& baseline) = 0;
-  virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
 };
 
 // Convolutions fused with work of batch normalization, as one kernel that cuDNN compiles at run
@@ -170,6 +151,21 @@ struct FusedBaseline {
   using Work = std::function<void(const FusedOperands&, Stream)>;
   Work apart;   // the same result with a separate convolution and passes
   Work behind;  // work that only the fused version needs afterwards
+};
+
+class Products {
+ public:
+  virtual ~Products() = default;
+  // Throw usage if the library offers nothing for it.
+  virtual std::unique_ptr<ConvPlan> conv(const ConvRequest& request) = 0;
+  virtual std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) = 0;
+  // Announces later requests to fused(), so that slow compilation can start on several threads.
+  virtual void announce(const std::vector<FusedRequest>& requests) = 0;
+  // Null unless it was measured to be faster than its baseline: it may be slower, not offered, not
+  // measured, or excluded because the order of its sums varies.
+  virtual std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
+                                           const FusedBaseline& baseline) = 0;
+  virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
 };
 
 std::string to_text(const FusedRequest& request);  // distinct for distinct requests

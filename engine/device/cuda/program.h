@@ -175,10 +175,6 @@ class CudaProgram final : public Program {
   Math dense_math() const { return options_.math == Math::fp32 ? Math::fp32 : Math::tf32; }
   bool narrow() const { return size_of(plan_.activation) == 2; }
 
-  // Calls body with a value of the operation's plane type.
-  template <typename Body>
-  void with_type(DType type, Body body) const;
-
   template <typename Kernel>
   void run(const Kernel& kernel, std::size_t items) {
     run_on(compute_.stream(), kernel, items);
@@ -326,20 +322,6 @@ FusedRequest statistics_request(const Plan& plan, const Fusion& fusion, Math mat
 FusedRequest gradient_request(const Plan& plan, const Fusion& fusion, Math math);
 
 // Helpers for launching kernels.
-
-template <typename Body>
-void CudaProgram::with_type(DType type, Body body) const {
-  switch (type) {
-    case DType::f32:
-      return body(float{});
-    case DType::bf16:
-      return body(Bf16{});
-    case DType::f16:
-      return body(Half{});
-    default:
-      throw Error(ErrorKind::internal, "no planes of this type", std::string(to_string(type)));
-  }
-}
 
 // One thread per item, as far as the device can hold them.
 template <typename Kernel>

@@ -29,7 +29,7 @@ void expect_near(const Matrix& found, const Matrix& wanted) {
 
 class Blas : public testing::Test {
  protected:
-  void multiply(const BlasProduct& product, Matrix& a, Matrix& b, Matrix& out) {
+  void multiply(const MatmulShape& product, Matrix& a, Matrix& b, Matrix& out) {
     const Offered offered = cublas_offer(library_, product, 1000);
     ASSERT_FALSE(offered.candidates.empty());
     for (const Candidate& candidate : offered.candidates) {
@@ -110,8 +110,8 @@ TEST_F(Blas, ComputesNoOtherConvolution) {
 }
 
 TEST_F(Blas, StrictFp32TakesNoTensorCores) {
-  const BlasProduct strict{4, 4, 4, false, false, false, Math::fp32};
-  BlasProduct loose = strict;
+  const MatmulShape strict{4, 4, 4, false, false, false, Math::fp32};
+  MatmulShape loose = strict;
   loose.math = Math::tf32;
   EXPECT_EQ(cublas_offer(library_, strict, 0).candidates.size(), 1U);
   const Offered offered = cublas_offer(library_, loose, 0);
@@ -124,7 +124,7 @@ TEST_F(Blas, StrictFp32TakesNoTensorCores) {
 }
 
 TEST_F(Blas, WorkspaceIsWithinTheLimitAnd32MiB) {
-  const BlasProduct product{4, 4, 4, false, false, false, Math::tf32};
+  const MatmulShape product{4, 4, 4, false, false, false, Math::tf32};
   EXPECT_EQ(cublas_offer(library_, product, 1000).candidates[0].build()->workspace_bytes(), 1000U);
   EXPECT_EQ(cublas_offer(library_, product, std::size_t{1} << 30)
                 .candidates[0]
@@ -134,7 +134,7 @@ TEST_F(Blas, WorkspaceIsWithinTheLimitAnd32MiB) {
 }
 
 TEST_F(Blas, AlgorithmsAreRebuiltFromTheirRecipe) {
-  const BlasProduct product{4, 4, 4, false, false, false, Math::fp32};
+  const MatmulShape product{4, 4, 4, false, false, false, Math::fp32};
   Recipe recipe = cublas_offer(library_, product, 1000).candidates[0].recipe;
   EXPECT_EQ(recipe.algorithm.size(), 128U);
   EXPECT_EQ(build_product(library_, product, recipe)->workspace_bytes(), 64U);

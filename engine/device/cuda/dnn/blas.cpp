@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -23,7 +24,7 @@ constexpr std::uint32_t kAlignment = 16;  // bytes, of all operands
 template <typename Handle>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, std::function<void(Handle)>>;
 
-cublasLtEpilogue_t choose_epilogue(const BlasProduct& product) {
+cublasLtEpilogue_t choose_epilogue(const MatmulShape& product) {
   switch (product.epilogue) {
     case Epilogue::none:
       return CUBLASLT_EPILOGUE_DEFAULT;
@@ -43,15 +44,15 @@ void set_bias(const CublasLt& library, cublasLtMatmulDesc_t operation, const voi
       "bias");
 }
 
-Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const BlasProduct& product) {
+Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const MatmulShape& product) {
   cublasLtMatmulDesc_t raw = nullptr;
   const cublasComputeType_t compute =
       product.math == Math::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   library.check(library.create_operation(&raw, compute, CUDA_R_32F), "description");
   Owned<cublasLtMatmulDesc_t> made(raw, library.destroy_operation);
   // Read column by column, as cuBLAS does, our matrices are their transposes: out^T = b^T a^T.
-  const cublasOperation_t first = product.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasOperation_t second = product.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t first = product.right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t second = product.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   library.check(library.set_operation(raw, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first),
                 "transposition");
   library.check(library.set_operation(raw, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
@@ -84,18 +85,18 @@ Owned<cublasLtMatrixLayout_t> make_layout(const CublasLt& library, Math math, st
 // A product in cuBLASLt's terms; made once, used for the heuristic and by what it offers. Whoever
 // queues it sets the bias of its operation before.
 struct Problem {
-  Problem(std::shared_ptr<CublasLt> of, const BlasProduct& asked)
+  Problem(std::shared_ptr<CublasLt> of, const MatmulShape& asked)
       : library(std::move(of)),
         product(asked),
         operation(make_operation(*library, asked)),
-        a(asked.a_transposed ? make_layout(*library, asked.math, asked.k, asked.m)
-                             : make_layout(*library, asked.math, asked.m, asked.k)),
-        b(asked.b_transposed ? make_layout(*library, asked.math, asked.n, asked.k)
-                             : make_layout(*library, asked.math, asked.k, asked.n)),
+        a(asked.left_transposed ? make_layout(*library, asked.math, asked.k, asked.m)
+                                : make_layout(*library, asked.math, asked.m, asked.k)),
+        b(asked.right_transposed ? make_layout(*library, asked.math, asked.n, asked.k)
+                                 : make_layout(*library, asked.math, asked.k, asked.n)),
         out(make_layout(*library, asked.math, asked.m, asked.n)) {}
 
   std::shared_ptr<CublasLt> library;
-  BlasProduct product;
+  MatmulShape product;
   Owned<cublasLtMatmulDesc_t> operation;
   Owned<cublasLtMatrixLayout_t> a, b, out;
 };
@@ -130,7 +131,7 @@ class BlasImplementation : public Implementation {
 };
 
 Owned<cublasLtMatmulPreference_t> make_preference(const CublasLt& library,
-                                                  const BlasProduct& product,
+                                                  const MatmulShape& product,
                                                   std::uint64_t workspace) {
   cublasLtMatmulPreference_t raw = nullptr;
   library.check(library.create_preference(&raw), "preference");
@@ -163,7 +164,7 @@ bool uses_tensor_cores(const CublasLt& library, const cublasLtMatmulAlgo_t& algo
   return (flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK) != 0;
 }
 
-void refuse_tensor_cores(const CublasLt& library, const BlasProduct& product,
+void refuse_tensor_cores(const CublasLt& library, const MatmulShape& product,
                          const cublasLtMatmulAlgo_t& algorithm) {
   if (product.math == Math::fp32 && uses_tensor_cores(library, algorithm)) {
     throw Error(ErrorKind::usage, "multiplies on tensor cores, in less than fp32", "cuBLASLt",
@@ -200,18 +201,19 @@ cublasLtMatmulAlgo_t make_algorithm(const Recipe& recipe) {
 
 }  // namespace
 
-std::optional<BlasProduct> find_product(const ConvRequest& request) {
+std::optional<MatmulShape> find_product(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
   if (shape.kernel != 1 || shape.stride != 1 || shape.padding != 0) return std::nullopt;
-  const std::int64_t pixels = std::int64_t{shape.batch} * shape.height * shape.width;
+  if (std::int64_t{1} * shape.batch * shape.height * shape.width > INT_MAX) return std::nullopt;
+  const int pixels = shape.batch * shape.height * shape.width;
   switch (request.pass) {
     case ConvPass::forward:
-      return BlasProduct{pixels, shape.in, shape.out, false, true, false, shape.math};
+      return MatmulShape{pixels, shape.in, shape.out, false, true, false, shape.math};
     case ConvPass::backward_data:
-      return BlasProduct{pixels, shape.out,           shape.in,  false,
+      return MatmulShape{pixels, shape.out,           shape.in,  false,
                          false,  request.accumulates, shape.math};
     case ConvPass::backward_weights:
-      return BlasProduct{shape.out, pixels, shape.in, true, false, false, shape.math};
+      return MatmulShape{shape.out, pixels, shape.in, true, false, false, shape.math};
   }
   return std::nullopt;
 }
@@ -265,7 +267,7 @@ void CublasLt::check(cublasStatus_t status, const char* what) const {
                           : "run again with CUBLASLT_LOG_LEVEL=2 for the reasons");
 }
 
-Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const BlasProduct& product,
+Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const MatmulShape& product,
                      std::size_t workspace_limit) {
   const auto problem = std::make_shared<const Problem>(library, product);
   const auto preference =
@@ -299,7 +301,7 @@ Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const BlasProduct
 }
 
 std::shared_ptr<Implementation> build_product(const std::shared_ptr<CublasLt>& library,
-                                              const BlasProduct& product, const Recipe& recipe) {
+                                              const MatmulShape& product, const Recipe& recipe) {
   const auto problem = std::make_shared<const Problem>(library, product);
   const cublasLtMatmulAlgo_t algorithm = make_algorithm(recipe);
   cublasLtMatmulHeuristicResult_t result{};

@@ -14,18 +14,12 @@
 
 namespace paceline::cuda {
 
-// out (m x n) = a (m x k) b (k x n). Operands are in the order a, b, out, of type stored_as(math),
-// with sums in fp32. A transposed factor is stored as k x m or n x k.
-struct BlasProduct {
-  std::int64_t m = 0, k = 0, n = 0;
-  bool a_transposed = false, b_transposed = false, accumulates = false;
-  Math math = Math::fp32;
-  Epilogue epilogue = Epilogue::none;  // its vector is the fourth operand
-};
+// Products of any math here: operands are in the order left, right, out and the epilogue's vector,
+// of type stored_as(math), with sums in fp32.
 
 // A 1x1 convolution of all pixels as a matrix product with one row per pixel. Its operands are
 // those of make_operands (graph.h).
-std::optional<BlasProduct> find_product(const ConvRequest& request);
+std::optional<MatmulShape> find_product(const ConvRequest& request);
 
 // The library and its handle. The handle needs a GPU, so it is created for the first product. Not
 // thread-safe.
@@ -66,11 +60,11 @@ class CublasLt {
 
 // The heuristic's algorithms, best first, with at most `workspace_limit` bytes of workspace, and
 // without tensor cores in fp32. Split products are summed in fp32, never in a narrower type.
-Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const BlasProduct& product,
+Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const MatmulShape& product,
                      std::size_t workspace_limit);
 
 // The algorithm of an earlier choice. Throws if it cannot run this product here.
 std::shared_ptr<Implementation> build_product(const std::shared_ptr<CublasLt>& library,
-                                              const BlasProduct& product, const Recipe& recipe);
+                                              const MatmulShape& product, const Recipe& recipe);
 
 }  // namespace paceline::cuda

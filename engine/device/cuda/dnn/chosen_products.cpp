@@ -103,7 +103,7 @@ class LibraryProducts : public ChosenProducts {
         name, list_sizes(request), find_agreement(request.shape.math, count_terms(request)),
         [&] { return conv_offer(request, rules); },
         [&](const Recipe& recipe) {
-          const std::optional<BlasProduct> product = find_product(request);
+          const std::optional<MatmulShape> product = find_product(request);
           return product && recipe.library == Recipe::Library::cublas_lt
                      ? build_product(blas_, *product, recipe)
                      : build_convolution(session_, request, rules, recipe);
@@ -121,9 +121,6 @@ class LibraryProducts : public ChosenProducts {
       throw Error(ErrorKind::usage, "cuBLASLt cannot check a product without a GPU", to_text(shape),
                   "run where the GPU is");
     }
-    const BlasProduct product{
-        shape.m,           shape.k,    shape.n,       shape.left_transposed, shape.right_transposed,
-        shape.accumulates, shape.math, shape.epilogue};
     const auto matrix = [](int rows, int columns) {
       return TensorSize{static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns),
                         DType::f32};
@@ -136,8 +133,8 @@ class LibraryProducts : public ChosenProducts {
     if (shape.epilogue == Epilogue::bias_gradient) sizes.back().use = Use::written;
     const Chosen& chosen = decide(
         to_text(shape), sizes, find_agreement(shape.math, static_cast<std::size_t>(shape.k)),
-        [&] { return cublas_offer(blas_, product, options_.workspace_limit); },
-        [&](const Recipe& recipe) { return build_product(blas_, product, recipe); });
+        [&] { return cublas_offer(blas_, shape, options_.workspace_limit); },
+        [&](const Recipe& recipe) { return build_product(blas_, shape, recipe); });
     return std::make_unique<MatmulByChoice>(
         chosen.implementation, text(chosen),
         [](const MatmulOperands& given) { return make_operands(given); });
@@ -228,7 +225,7 @@ class LibraryProducts : public ChosenProducts {
 
   Offered conv_offer(const ConvRequest& request, const EngineRules& rules) {
     Offered found = cudnn_offer(session_, request, rules);
-    const std::optional<BlasProduct> product = find_product(request);
+    const std::optional<MatmulShape> product = find_product(request);
     if (!product || !session_->runs()) return found;
     Offered more = cublas_offer(blas_, *product, options_.workspace_limit);
     found.count += more.count;

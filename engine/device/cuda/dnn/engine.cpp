@@ -39,26 +39,23 @@ EngineNotes read_notes(const Descriptor& engine) {
       engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
   const auto behavior = read_notes<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT>(
       engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
-  const auto numerically = [&](cudnnBackendNumericalNote_t note) {
-    return std::find(numerical.begin(), numerical.end(), note) != numerical.end();
-  };
-  const auto behaves = [&](cudnnBackendBehaviorNote_t note) {
-    return std::find(behavior.begin(), behavior.end(), note) != behavior.end();
+  const auto has = [](const auto& all, auto note) {
+    return std::find(all.begin(), all.end(), note) != all.end();
   };
   EngineNotes notes;
-  notes.tensor_cores = numerically(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-  notes.converts_inputs = numerically(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-  notes.narrow_sums = numerically(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
-  notes.fourier = numerically(CUDNN_NUMERICAL_NOTE_FFT);
-  notes.large_winograd_tiles = numerically(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) ||
-                               numerically(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
-  notes.winograd = numerically(CUDNN_NUMERICAL_NOTE_WINOGRAD) ||
-                   numerically(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4) ||
+  notes.tensor_cores = has(numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  notes.converts_inputs = has(numerical, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  notes.narrow_sums = has(numerical, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  notes.fourier = has(numerical, CUDNN_NUMERICAL_NOTE_FFT);
+  notes.large_winograd_tiles = has(numerical, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) ||
+                               has(numerical, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
+  notes.winograd = has(numerical, CUDNN_NUMERICAL_NOTE_WINOGRAD) ||
+                   has(numerical, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4) ||
                    notes.large_winograd_tiles;
-  notes.varies = numerically(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  notes.compiles = behaves(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
-  notes.reorders_filter = behaves(CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER) ||
-                          behaves(CUDNN_BEHAVIOR_NOTE_REQUIRES_BIAS_INT8x32_REORDER);
+  notes.varies = has(numerical, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  notes.compiles = has(behavior, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+  notes.reorders_filter = has(behavior, CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER) ||
+                          has(behavior, CUDNN_BEHAVIOR_NOTE_REQUIRES_BIAS_INT8x32_REORDER);
   return notes;
 }
 

@@ -39,14 +39,11 @@ struct ResultDifference {
   }
 };
 
-PACELINE_KERNEL inline std::uint32_t to_bits(float value) {
-  std::uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
 template <typename T>
 PACELINE_KERNEL inline std::uint32_t to_bits(T value) {
-  return value.bits;
+  std::uint32_t bits = 0;
+  memcpy(&bits, &value, sizeof value);
+  return bits;
 }
 
 template <typename T>
