@@ -70,7 +70,7 @@ void StreamLane::submit(HostTask task) {
 
 Marker StreamLane::mark() {
   if (marks_ == 0) {
-    for (Event& event : events_) event = runtime_.make_event();
+    for (Event& event : events_) event = event ? event : runtime_.make_event();
   }
   const Marker marker{this, marks_++};
   const Event event = event_at(marker);

@@ -23,8 +23,7 @@ constexpr double kFarSlower = 3, kFarTooSlow = 30, kLoadingSeconds = 0.5;
 // Results that are kept to compare others with, each with memory of its own.
 constexpr std::size_t kMostGroups = 4;
 
-// What a candidate computed; null for tensors that it only reads.
-using Results = std::vector<std::shared_ptr<void>>;
+using Results = std::vector<std::shared_ptr<void>>;  // null for tensors that are only read
 
 // From one candidate's results to another's, of the tensor that is farthest off; see Agreement.
 struct Distance {
@@ -36,7 +35,7 @@ struct Usable {
   const Candidate* candidate;
   std::shared_ptr<Implementation> implementation;
   double seconds = 0;
-  std::optional<std::size_t> group = {};  // kMostGroups: a result that is not kept; none: no result
+  std::optional<std::size_t> group = {};  // kMostGroups: of none that is kept; empty: not compared
 };
 
 // Memory to try candidates in: the tensors at their real sizes, and the largest workspace so far.
@@ -190,14 +189,14 @@ class Chooser {
         try {
           rules_.trying(one->candidate->recipe);
           const std::string wrong = try_out(*one, bench, tuner, best);
-          if (wrong.empty() && !rules_.measures) return;
-          if (!wrong.empty()) {
+          if (wrong.empty()) {
+            if (!rules_.measures) return;
+            if (best == 0 || one->seconds < best) best = one->seconds;
+            ++one;
+          } else {
             exclude(*one->candidate, wrong);
             one = usable_.erase(one);
-            continue;
           }
-          if (best == 0 || one->seconds < best) best = one->seconds;
-          ++one;
         } catch (const Error& error) {
           refuse(*one->candidate, error.what());
           check_card(tuner, *one->candidate);
@@ -294,12 +293,8 @@ class Chooser {
     }
     std::optional<Results> kept;
     if (groups_.size() < kMostGroups) kept = bench.copy_results();
-    if (kept) {
-      one.group = groups_.size();
-      groups_.push_back(std::move(*kept));
-    } else if (!groups_.empty()) {
-      one.group = kMostGroups;
-    }
+    if (kept || !groups_.empty()) one.group = kept ? groups_.size() : kMostGroups;
+    if (kept) groups_.push_back(std::move(*kept));
     return "";
   }
 
@@ -311,8 +306,9 @@ class Chooser {
                            [&](const Usable& one) { return one.group == group; });
     };
     std::size_t right = 0;
-    for (std::size_t i = 1; i < groups_.size(); ++i)
-      right = members(i) > members(right) ? i : right;
+    for (std::size_t i = 1; i < groups_.size(); ++i) {
+      if (members(i) > members(right)) right = i;
+    }
     const auto others = members(right);
     if (others == 0) return false;
     const auto is_wrong = [&](const Usable& one) { return one.group && *one.group != right; };
