@@ -99,15 +99,6 @@ Ratio compute_ratio(const Row& base, const Row& row, bool rates);
 // The same of another cost, which every run has.
 Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost);
 
-double karp_flatt(double speed_up, double replicas);
-Estimate karp_flatt(const Estimate& speed_up, double replicas);
-
-// Number of decimals for a fraction: three, or three significant digits for small ones. With 4096
-// replicas, 0.0001 matters.
-int fraction_digits(double fraction);
-// No more than its interval leaves: two significant digits of the larger side.
-int fraction_digits(const Estimate& fraction);
-
 Comparison compare(const Study& study, const Base& base);
 
 // Names of everything in which the rows differ, as --base and --only accept them: parameters,

@@ -249,4 +249,33 @@ std::optional<Scaling> scaling_if_any(const Runs& runs) {
   return judge(runs).type;
 }
 
+double karp_flatt(double speed_up, double replicas) {
+  const double share = (1 / speed_up - 1 / replicas) / (1 - 1 / replicas);
+  return std::abs(share) < kRounding ? 0 : share;
+}
+
+Estimate karp_flatt(const Estimate& speed_up, double replicas) {
+  Estimate fraction{karp_flatt(speed_up.value, replicas), std::nullopt, speed_up.count};
+  if (const auto& known = speed_up.interval) {
+    fraction.interval =
+        Interval{karp_flatt(known->high, replicas), karp_flatt(known->low, replicas)};
+  }
+  return fraction;
+}
+
+int fraction_digits(double fraction) {
+  constexpr double kSmall = 1e-3;
+  const double size = std::abs(fraction);
+  return size < kSmall && size >= kRounding ? decimals_for(size, 3) : 3;
+}
+
+int fraction_digits(const Estimate& fraction) {
+  const int digits = fraction_digits(fraction.value);
+  if (!fraction.interval) return digits;
+  const double side =
+      std::max(fraction.interval->high - fraction.value, fraction.value - fraction.interval->low);
+  if (side < kRounding) return digits;
+  return std::clamp(decimals_for(side, 2), 2, std::max(2, digits));
+}
+
 }  // namespace paceline

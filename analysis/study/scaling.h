@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/statistics/statistics.h"
 #include "analysis/study/run.h"
 
 namespace paceline {
@@ -31,5 +32,16 @@ Scaling classify_scaling(const std::vector<const Run*>& runs);
 
 // The same, but empty instead of an error.
 std::optional<Scaling> scaling_if_any(const std::vector<const Run*>& runs);
+
+// The fraction of Karp and Flatt; see SpeedUp::karp_flatt.
+
+double karp_flatt(double speed_up, double replicas);
+Estimate karp_flatt(const Estimate& speed_up, double replicas);
+
+// Number of decimals for a fraction: three, or three significant digits for small ones. With 4096
+// replicas, 0.0001 matters.
+int fraction_digits(double fraction);
+// No more than its interval leaves: two significant digits of the larger side.
+int fraction_digits(const Estimate& fraction);
 
 }  // namespace paceline
