@@ -44,12 +44,16 @@ void add_study_options(CLI::App& verb, StudyOptions& options) {
 }
 
 Base parse_base(const std::string& text) {
+  std::vector<std::string> known;
   for (const Base base : {Base::matched, Base::best, Base::smallest}) {
     if (text == base.text()) return base;
+    known.push_back(base.text());
   }
   if (text.find('=') == std::string::npos) {
     throw Error(ErrorKind::usage, "unknown base \"" + text + "\"", "--base",
-                "give matched, best, smallest, or a setting such as nodes=1 or bucket_mb=8");
+                nearest(text, known)
+                    ? suggestion(text, known)
+                    : "give matched, best, smallest, or a setting such as nodes=1 or bucket_mb=8");
   }
   auto [axis, value] = parsed_selection(text, "--base", "bucket_mb=8");
   return {std::move(axis), std::move(value)};

@@ -251,7 +251,7 @@ class SideBuilder {
                              static_cast<double>(group.members.size());
     }
     subject.is_rated = !all_have(group.members, &Run::fit_seconds);
-    subject.unit = find_unit(group.members.front().run);
+    if (!group.members.empty()) subject.unit = find_unit(group.members.front().run);
     if (all_have(group.members, &Run::samples_per_second)) {
       for (const Member& member : group.members) {
         subject.rated.push_back(
