@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -138,6 +140,22 @@ std::optional<double> samples_of_a_step(const RunRecord& record) {
          record.parameters.real("gradient_accumulation_steps").value_or(1);
 }
 
+// Of a program that prints the time of its steps and no rate.
+void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
+  Throughput& rate = record.throughput;
+  const auto steps = report.numbers.find("step_seconds");
+  if (rate.samples_per_second || rate.samples || steps == report.numbers.end()) return;
+  const auto tokens = one(report, "tokens_per_step");
+  const auto amount = tokens ? tokens : samples_of_a_step(record);
+  if (!amount) return;
+  const std::vector<double>& seconds = steps->second;
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  if (tokens) rate.unit = "tokens";
+  rate.samples_per_second = *amount * static_cast<double>(seconds.size()) / sum;
+  record.provenance.rate_is = fmt::format("{} of a step over the mean of the steps that it prints",
+                                          tokens ? "tokens" : "samples");
+}
+
 }  // namespace
 
 void set_results(RunRecord& record, const ProgramReport& report, double seconds) {
@@ -167,6 +185,7 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
   if (batch && rate.samples && !rate.steps && rate.unit.empty()) {
     rate.steps = *rate.samples / *batch;
   }
+  set_rate_of_steps(record, report);
   if (const auto count = one(report, "parameter_count")) {
     record.plan.parameter_count = static_cast<std::int64_t>(*count);
   }
@@ -182,6 +201,12 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
     return;
   }
   if (rate.samples_per_second) return;
+  if (!timing.epoch_seconds.empty()) {
+    timing.fit_seconds =
+        std::accumulate(timing.epoch_seconds.begin(), timing.epoch_seconds.end(), 0.0);
+    record.provenance.time_is = "the sum of its epochs";
+    return;
+  }
   timing.fit_seconds = seconds;
   record.provenance.time_is = "the whole program, from its start to its end";
 }

@@ -13,7 +13,9 @@ namespace paceline {
 
 namespace {
 
-constexpr std::string_view kNumber = "{number}";
+constexpr std::string_view kNumber = "{number}", kGrouped = "{grouped}";
+constexpr std::string_view kGroupedGroup =
+    "([0-9]{1,3}(?:,[0-9]{3})+(?:\\.[0-9]+)?|[0-9]+(?:\\.[0-9]+)?)";
 // Not finite ones, too, so that they are refused instead of overlooked.
 constexpr std::string_view kNumberGroup =
     "([-+]?(?:(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[nN]a[nN]|[iI]nf(?:inity)?))";
@@ -81,8 +83,10 @@ std::string_view unit_at(std::string_view text, std::size_t at) {
 
 std::string expanded(const ResultSource& source) {
   std::string text = source.what;
-  for (auto at = text.find(kNumber); at != text.npos; at = text.find(kNumber, at + 1)) {
-    text.replace(at, kNumber.size(), kNumberGroup);
+  for (const auto& [name, group] : {std::pair(kNumber, kNumberGroup), {kGrouped, kGroupedGroup}}) {
+    for (auto at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+      text.replace(at, name.size(), group);
+    }
   }
   return text;
 }
@@ -215,7 +219,9 @@ double ResultNumbers::checked(std::string_view text,
   std::string_view plain = trim(text);
   if (plain.starts_with('+')) plain.remove_prefix(1);
   const std::string shown = cut_text(trim(text));
-  const auto number = to_real(plain);
+  std::string digits(plain);
+  if (source_.what.find(kGrouped) != std::string::npos) std::erase(digits, ',');
+  const auto number = to_real(digits);
   if (!number) {
     const std::string lower = to_lower(text);
     const bool infinite = lower.find("nan") != lower.npos || lower.find("inf") != lower.npos;

@@ -25,7 +25,8 @@ struct PatternMatch {
 
 class ResultPattern {
  public:
-  // {number} in the source stands for a group that reads every number whole. Throws usage: not an
+  // {number} in the source stands for a group that reads every number whole, {grouped} for one as
+  // "1,234.5", which its commas group. Throws usage: not an
   // expression, or not exactly one group.
   explicit ResultPattern(const ResultSource& source);
 

@@ -70,9 +70,14 @@ class ProgramReader {
     if (object.contains("environment")) read_environment(object, path + "/environment");
     read_directory(object, path + "/directory");
     read_processes(object, path + "/processes");
-    if (object.contains("results")) read_results(object["results"], path + "/results");
-    check_names(path);
     Json definition = object;
+    if (object.contains("results")) {
+      if (object["results"].is_string()) {
+        definition["results"] = read_preset(object["results"], path + "/results");
+      }
+      read_results(definition["results"], path + "/results");
+    }
+    check_names(path);
     definition["directory"] = program_.directory;
     program_.definition = json_text(definition);
     if (program_.definition.size() > kMaxDefinition) {
@@ -162,8 +167,20 @@ class ProgramReader {
     }
   }
 
+  // The definition holds what the preset means today.
+  Json read_preset(const std::string& name, const std::string& path) const {
+    std::vector<std::string> known;
+    for (const ResultPreset& preset : result_presets()) {
+      if (name == preset.name) return Json::parse(preset.results);
+      known.emplace_back(preset.name);
+    }
+    fail(fmt::format("there is no preset \"{}\"", name), path, suggestion(name, known));
+  }
+
   void read_results(const Json& object, const std::string& path) {
-    if (!object.is_object()) fail("results must be an object of names and sources", path);
+    if (!object.is_object()) {
+      fail("results must be an object of names and sources, or a preset's name", path);
+    }
     for (const auto& [name, value] : object.items()) read_result(name, value, path + "/" + name);
     check_units(path);
   }
@@ -190,7 +207,7 @@ class ProgramReader {
       if (kind == std::end(kSources)) {
         fail(fmt::format("unknown key \"{}\"", key), at,
              suggestion(key, {"line", "json", "json_line", "csv", "key", "events", "file", "pick",
-                              "scale"}));
+                              "scale", "per_replica"}));
       }
       if (found) fail(fmt::format("result {} has two sources", name), at, "keep one of them");
       found = true;
@@ -250,6 +267,9 @@ class ProgramReader {
         fail("scale must be a number above 0", path, "write 0.001 for milliseconds");
       }
       source.scale = value.get<double>();
+    } else if (key == "per_replica") {
+      if (!value.is_boolean()) fail("per_replica must be true or false", path);
+      source.per_replica = value.get<bool>();
     } else {
       return false;
     }
@@ -314,6 +334,7 @@ const std::vector<ResultName>& result_names() {
       {"steps_per_second", "the same in steps", false, {}, "steps"},
       {"fit_seconds", "seconds of training; else those of the program, from start to end", false},
       {"samples", "samples in fit_seconds", false},
+      {"tokens_per_step", "tokens of one step of all replicas", false},
       {"tokens", "tokens in fit_seconds", false, {}, "tokens"},
       {"images", "images in fit_seconds", false, {}, "images"},
       {"steps", "steps in fit_seconds", false},

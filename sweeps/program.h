@@ -34,8 +34,9 @@ struct ResultSource {
   std::string what;  // the expression, path, column, key or tag
   std::string file;  // with placeholders; empty: the output
   Pick pick = Pick::only;
-  double scale = 1;   // milliseconds: 0.001
-  std::string where;  // "file.json:7", for errors
+  double scale = 1;          // milliseconds: 0.001
+  bool per_replica = false;  // what one replica does: times their number
+  std::string where;         // "file.json:7", for errors
 };
 
 struct ResultName {
@@ -46,6 +47,14 @@ struct ResultName {
   std::string_view unit = {};   // "tokens": what it counts, if not samples
 };
 const std::vector<ResultName>& result_names();
+
+// How a common program prints its results, by name in a spec: "results": "nanogpt".
+struct ResultPreset {
+  const char* name;
+  const char* of;       // "nanoGPT's train.py"
+  const char* results;  // JSON, as it would stand in a spec
+};
+const std::vector<ResultPreset>& result_presets();
 
 struct UserProgram {
   std::string name;
