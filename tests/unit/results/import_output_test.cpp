@@ -161,7 +161,7 @@ TEST_F(ImportOutput, CpuTimesAreReplacedByThoseOfTheBandwidth) {
   ASSERT_EQ(records.size(), 2U);
   const CollectiveFacts& out_of_place = *records[1]->collective;
   ASSERT_EQ(out_of_place.rows.size(), 1U);
-  EXPECT_NEAR(out_of_place.rows[0].seconds, 1048576 / 4.19e9, 1e-12);
+  EXPECT_NEAR(out_of_place.rows[0].seconds, 1048576 / 4.19e9, 1e-10);
   EXPECT_NE(out_of_place.note.find("times from bandwidths"), std::string::npos);
   EXPECT_TRUE(is_noted("printed CPU times (-C 1): it is imported without 2 times"));
 }

@@ -258,7 +258,7 @@ void TrialMark::set(const std::string& circumstances, const std::string& request
     if (descriptor_ < 0) return path_.clear();
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) return remove();
   }
-  std::string text = to_json(circumstances, request, recipe).dump();
+  std::string text = json_text(to_json(circumstances, request, recipe));
   bytes_ = std::max(bytes_, text.size());
   text.resize(bytes_, ' ');
   const ssize_t written = pwrite(descriptor_, text.data(), text.size(), 0);

@@ -259,7 +259,12 @@ TEST(Headline, IsTheLargestSpeedUpOfRealWork) {
 TEST(Headline, IsNoneWithoutSeveralReplicasAgainstOne) {
   EXPECT_EQ(report_section({sample_record({.gpus = 1})}).headline, "");
   EXPECT_EQ(report_section({sample_record({.gpus = 2})}).headline, "");
-  EXPECT_EQ(report_section(drifting_study(), Base("gpus", "1")).headline, "");  // of a setting
+  EXPECT_EQ(report_section(drifting_study(), Base("backend", "mpi")).headline, "");
+}
+
+TEST(Headline, ASizeIsABaseLikeOneReplica) {
+  EXPECT_EQ(report_section(drifting_study(), Base("gpus", "1")).headline,
+            report_section(drifting_study()).headline);
 }
 
 }  // namespace
