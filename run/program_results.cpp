@@ -281,7 +281,7 @@ void ProgramResults::search(std::string_view output) {
 }
 
 ProgramReport ProgramResults::finish(
-    const std::function<fs::path(const std::string&)>& resolve_file) {
+    const std::function<fs::path(const std::string&)>& resolve_file, int replicas) {
   if (keeps_output_) search(output_->text());
   ProgramReport report;
   for (const auto& finder : finders_) {
@@ -294,7 +294,10 @@ ProgramReport ProgramResults::finish(
     if (finder->found.is_word()) {
       report.words[source.name] = finder->found.word();
     } else {
-      report.numbers[source.name] = finder->found.numbers();
+      std::vector<double>& numbers = report.numbers[source.name] = finder->found.numbers();
+      if (source.per_replica) {
+        for (double& number : numbers) number *= replicas;
+      }
     }
   }
   return report;

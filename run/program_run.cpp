@@ -138,12 +138,8 @@ class ProgramRun {
     seconds_ = ended_ - start_of_program(start);
     LoadFacts load = meter.read();
     if (may_run_elsewhere()) load.other_cpu_share.reset();
-    ProgramReport report =
-        results_.finish([this](const std::string& file) { return output_path(file); });
-    for (const ResultSource& source : program_.results) {
-      if (!source.per_replica) continue;
-      for (double& number : report.numbers[source.name]) number *= request_.layout.gpus;
-    }
+    const ProgramReport report = results_.finish(
+        [this](const std::string& file) { return output_path(file); }, request_.layout.gpus);
     check_precision(report);
     RunRecord record = make_record(report);
     record.provenance.machine_load = summarize({load});

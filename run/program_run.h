@@ -66,9 +66,9 @@ class ProgramResults {
   void append(std::string_view text);
   // After its end, searches what it printed and its files. `resolve_file` turns a source's file
   // into a path. Throws input naming the result: it is not there, more than once, not a number, not
-  // finite.
-  ProgramReport finish(
-      const std::function<std::filesystem::path(const std::string&)>& resolve_file);
+  // finite. What is of one replica is multiplied by `replicas`.
+  ProgramReport finish(const std::function<std::filesystem::path(const std::string&)>& resolve_file,
+                       int replicas = 1);
 
  private:
   struct Finder;

@@ -35,8 +35,8 @@ struct ResultSource {
   std::string file;  // with placeholders; empty: the output
   Pick pick = Pick::only;
   double scale = 1;          // milliseconds: 0.001
+  std::string where = {};    // "file.json:7", for errors
   bool per_replica = false;  // what one replica does: times their number
-  std::string where;         // "file.json:7", for errors
 };
 
 struct ResultName {

@@ -14,7 +14,7 @@ RunRecord read_log(const std::string& preset, const std::string& log) {
       "train", R"({"command": ["true"], "directory": "/", "results": ")" + preset + "\"}");
   ProgramResults results(program.results, std::filesystem::temp_directory_path());
   results.append(log);
-  const ProgramReport report = results.finish([](const std::string& file) { return file; });
+  const ProgramReport report = results.finish([](const std::string& file) { return file; }, 2);
   RunRecord record;
   record.layout.gpus = 2;
   record.parameters.set("batch_per_replica", std::int64_t{32});
