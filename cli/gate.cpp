@@ -23,6 +23,8 @@ constexpr char kGateFooter[] = R"(Examples:
   paceline gate --baseline nightly/quick --current results/local/quick --rerun ./old/paceline
   paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --out ab --junit gate.xml
   paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --max-rounds 20
+  paceline gate --ab 'python old.py' 'python new.py'       # your program's whole time
+  paceline gate --ab 'python old.py' 'python new.py' train.json
   paceline gate --aa sweeps/quick.json           # steady enough? thresholds from its own noise
   paceline gate --baseline before.json --current after.json    # Google Benchmark's JSON
 
@@ -115,9 +117,10 @@ void add_gate(CLI::App& app, Action& action) {
   verb->add_option("--current", arguments->current,
                    "the studies to judge, or Google Benchmark JSON")
       ->type_name("STUDY");
-  verb->add_option("--ab", arguments->ab, "run both builds side by side")
-      ->type_name("OLD NEW SPEC")
-      ->expected(3);
+  verb->add_option("--ab", arguments->ab,
+                   "run both builds side by side, or both commands of a program of your own")
+      ->type_name("OLD NEW [SPEC]")
+      ->expected(2, 3);
   verb->add_option("--aa", arguments->aa, "run this build against itself, as a control")
       ->type_name("SPEC");
   verb->add_option("--rerun", arguments->rerun,

@@ -41,13 +41,15 @@ GateOutcome gate_stored(const GateRequest& request) {
 
 GateOutcome gate_fresh(const GateRequest& request) {
   if (!request.ab.empty()) {
-    return gate_builds(request.ab[0], request.ab[1], request.ab[2], request.runs, request.options);
+    const fs::path spec = request.ab.size() > 2 ? request.ab[2] : "";
+    return gate_pair({request.ab[0], request.ab[1], spec}, request.runs, request.options);
   }
   if (!engine_is_here()) {
     throw Error(ErrorKind::usage, "this build has no engine, so it cannot run a study", "--aa",
                 "use a build with an engine: --ab PROGRAM PROGRAM SPEC");
   }
-  return gate_builds(this_program(), this_program(), request.aa, request.runs, request.options);
+  const std::string self = this_program().string();
+  return gate_pair({self, self, request.aa, false}, request.runs, request.options);
 }
 
 }  // namespace

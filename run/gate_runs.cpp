@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/json.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
@@ -180,17 +182,57 @@ int first_rounds(const GateRuns& runs) {
 [[noreturn]] void refuse_own_program(const char* option) {
   throw Error(ErrorKind::usage,
               "a program of your own (workload command) has no binary to exchange", option,
-              "sweep its two versions with --results OLD and --results NEW, then: paceline gate "
-              "--baseline OLD/STUDY --current NEW/STUDY");
+              "compare its commands: paceline gate --ab 'OLD COMMAND' 'NEW COMMAND' SPEC");
 }
 
-InterleavedRuns make_plan(const fs::path& old_program, const fs::path& new_program,
-                          const fs::path& file, const GateRuns& runs) {
-  Spec spec = read_spec(file);
-  if (spec.workload == kCommandWorkload) refuse_own_program("--ab, --aa");
+Spec read_pair_spec(const fs::path& file) {
+  if (!file.empty()) return read_spec(file);
+  const Json one_point = {{"workload", kCommandWorkload},
+                          {"command", {"true"}},
+                          {"directory", fs::current_path().string()},
+                          {"axes", {{"gpus", {1}}}}};
+  return parse_spec("ab", json_text(one_point));
+}
+
+// The spec's only program, started by another command.
+std::shared_ptr<Spec> with_command(const Spec& spec, const std::string& command) {
+  auto changed = std::make_shared<Spec>(spec);
+  UserProgram& program = changed->programs.front();
+  Json definition = Json::parse(program.definition);
+  const std::vector<std::string> words = plain_words(command);
+  if (program.shell || words.empty()) {
+    definition["shell"] = true;
+    definition["command"] = command;
+    if (!program.shell && !program.setup.empty()) {
+      std::vector<std::string> setup;
+      for (const std::string& word : program.setup) setup.push_back(shell_quote(word));
+      definition["setup"] = join(setup, " ");
+    }
+  } else {
+    definition["command"] = words;
+  }
+  program = parse_program(program.name, json_text(definition));
+  return changed;
+}
+
+void check_commands(const Spec& spec, const GatePair& pair) {
+  if (spec.programs.size() != 1) {
+    throw Error(ErrorKind::usage, fmt::format("it has {} programs", spec.programs.size()),
+                pair.spec.string(), "compare two commands by a spec of one program");
+  }
+  for (const std::string& command : {pair.old_program, pair.new_program}) {
+    if (!trim(command).empty()) continue;
+    throw Error(ErrorKind::usage, "a command is empty", "--ab", "give both");
+  }
+}
+
+InterleavedRuns make_plan(const GatePair& pair, const GateRuns& runs) {
+  Spec spec = read_pair_spec(pair.spec);
   spec.control = false;  // --control and --aa are the gate's own
   for (const std::string& assignment : runs.set) override_axis(spec, assignment);
   const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
+  const bool is_own = spec.workload == kCommandWorkload;
+  if (is_own && pair.has_commands) check_commands(spec, pair);
   const Expansion expansion =
       expand(spec, machine, engine_is_here() ? Unbuilt::drop : Unbuilt::keep);
   if (engine_is_here()) {  // else it cannot know what the two builds have
@@ -199,9 +241,14 @@ InterleavedRuns make_plan(const fs::path& old_program, const fs::path& new_progr
   InterleavedRuns plan;
   plan.name = spec.name;
   plan.workload = spec.workload;
-  plan.sides = {{runs.baseline, fs::absolute(old_program), expansion.points},
-                {runs.current, fs::absolute(new_program), expansion.points}};
-  if (runs.control) plan.sides.push_back({"control", fs::absolute(old_program), expansion.points});
+  const auto make_side = [&](const std::string& name, const std::string& program) {
+    if (!is_own) return ProgramSide{name, fs::absolute(program), expansion.points};
+    const auto own = pair.has_commands ? with_command(spec, program) : std::make_shared<Spec>(spec);
+    return ProgramSide{name, this_program(), expand(*own, machine, Unbuilt::drop).points, own};
+  };
+  plan.sides = {make_side(runs.baseline, pair.old_program),
+                make_side(runs.current, pair.new_program)};
+  if (runs.control) plan.sides.push_back(make_side("control", pair.old_program));
   plan.rounds = first_rounds(runs);
   plan.seed = spec.seed;
   plan.timeout_seconds = runs.timeout_seconds > 0 ? runs.timeout_seconds : spec.timeout_seconds;
@@ -227,13 +274,14 @@ PlannedPoint planned(const Subject& subject) {
 
 }  // namespace
 
-GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program,
-                        const fs::path& spec, const GateRuns& runs, const GateOptions& options) {
-  InterleavedRuns plan = make_plan(old_program, new_program, spec, runs);
-  const std::string old_version = version_of_program(old_program, "--ab");
-  const std::string new_version = version_of_program(new_program, "--ab");
+GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOptions& options) {
+  InterleavedRuns plan = make_plan(pair, runs);
+  const auto describe = [&](const std::string& program) {
+    return plan.workload == kCommandWorkload ? program : version_of_program(program, "--ab");
+  };
+  const std::string before = describe(pair.old_program), now = describe(pair.new_program);
   FreshRuns folder(runs.out);
-  print_note("{}: {}\n{}: {}\n", runs.baseline, old_version, runs.current, new_version);
+  print_note("{}: {}\n{}: {}\n", runs.baseline, before, runs.current, now);
   GateOptions one_spec = options;
   one_spec.one_spec = true;
   if (runs.until_decided) {
@@ -342,7 +390,15 @@ InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
   std::vector<RunnerSide> sides;
   for (const ProgramSide& side : plan.sides) {
     locks.push_back(std::make_unique<StudyLock>(plan.folder / side.name));
-    sides.push_back({side.name, {side.program.string()}, &side.points, plan.folder / side.name});
+    if (side.spec) {
+      side.spec->timeout_seconds = spec.timeout_seconds;
+      side.spec->sequential = spec.sequential;
+    }
+    sides.push_back({side.name,
+                     {side.program.string()},
+                     &side.points,
+                     plan.folder / side.name,
+                     side.spec.get()});
   }
   Screen screen;
   RunnerSetup setup;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,13 +36,19 @@ struct GateOutcome {
   int stopped_by = 0;
 };
 
+// Two builds of Paceline with a spec; or two commands of a program of the user's, with a spec of
+// one such program, or without: their whole times are compared then.
+struct GatePair {
+  std::string old_program, new_program;  // paths, or command lines
+  std::filesystem::path spec;            // may be empty
+  bool has_commands = true;              // false: the spec's own, of --aa
+};
+
 // Runs the spec with both programs in interleaved rounds, judges, and measures again what did not
 // pass. With `until_decided` all rounds count, from the first one on, and nothing is measured
 // again: every look holds the error rate (judge.h). Throws usage if a program is not a paceline, or
 // if `out` contains runs.
-GateOutcome gate_builds(const std::filesystem::path& old_program,
-                        const std::filesystem::path& new_program, const std::filesystem::path& spec,
-                        const GateRuns& runs, const GateOptions& options);
+GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOptions& options);
 
 // Measures again what did not pass, with both sides' programs. Throws usage if nothing can be run
 // again (benchmarks).
@@ -56,6 +63,7 @@ struct ProgramSide {
   std::string name;               // "old"
   std::filesystem::path program;  // an executable paceline
   std::vector<PlannedPoint> points;
+  std::shared_ptr<Spec> spec = {};  // with the side's command of the user's program
 };
 
 // Looks at all records so far, after a number of rounds. Returns the indices of the points that the
@@ -92,7 +100,7 @@ std::string version_of_program(const std::filesystem::path& program, const std::
 
 struct GateRequest {
   std::vector<std::string> baseline, current;        // stored studies
-  std::vector<std::string> ab;                       // old program, new program, spec
+  std::vector<std::string> ab;                       // old and new program or command, spec
   std::string aa;                                    // the spec of this program against itself
   std::string rerun, current_program;                // of stored studies: what makes fresh runs
   std::string data;                                  // of fresh runs; empty: where they find it

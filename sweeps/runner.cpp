@@ -116,9 +116,10 @@ class StudyRunner {
 
   ChildSetup make_child(const ScheduledRun& run) const {
     ChildSetup child;
-    child.command = sides_[run.side].program;
-    for (std::string& word :
-         run_words(*setup_.spec, point_at(run), run, study_folder(run), session_)) {
+    const RunnerSide& side = sides_[run.side];
+    child.command = side.program;
+    for (std::string& word : run_words(side.spec ? *side.spec : *setup_.spec, point_at(run), run,
+                                       study_folder(run), session_)) {
       child.command.push_back(std::move(word));
     }
     child.environment = environment_of_process();

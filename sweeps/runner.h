@@ -37,6 +37,7 @@ struct RunnerSide {
   std::vector<std::string> program;  // command to start
   const std::vector<PlannedPoint>* points = nullptr;
   std::filesystem::path study;  // the folder of its records
+  const Spec* spec = nullptr;   // of its runs; null: RunnerSetup::spec
 };
 
 struct RunnerResult {

@@ -95,10 +95,17 @@ bool counts(const Parameter& parameter) {
   return parameter.identity() && parameter.role != Role::replication;
 }
 
+// A program of the user's is a build: how it is started may differ.
+std::string value_text(std::string_view name, const Value& value) {
+  return name == "program" ? name_of_program(to_text(value)) : to_text(value);
+}
+
 Values list_values(const Subject& subject) {
   Values values;
   for (const Parameter& parameter : parameters()) {
-    if (counts(parameter)) values.push_back(subject.parameters.text(parameter.name));
+    if (!counts(parameter)) continue;
+    const Value* value = subject.parameters.find(parameter.name);
+    values.push_back(value ? std::optional(value_text(parameter.name, *value)) : std::nullopt);
   }
   return values;
 }
@@ -125,7 +132,7 @@ std::string make_key(const Subject& subject) {
   std::string key = subject.workload + '|';
   for (const auto& [name, value] : subject.parameters.values()) {
     if (!has_role(name, Role::replication) && find_parameter(name)->identity())
-      key += name + '=' + to_text(value) + ',';
+      key += name + '=' + value_text(name, value) + ',';
   }
   return key;
 }

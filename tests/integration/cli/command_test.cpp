@@ -425,5 +425,39 @@ TEST_F(CliCommand, BadSpecsAreRefusedBeforeTheFirstRun) {
   expect_refused("train mnist-mlp --program=x", 64, {"program is for workload command"});
 }
 
+// As builds of Paceline are, with what each prints.
+TEST_F(CliCommand, TwoCommandsAreGatedSideBySide) {
+  write("s.json", R"j({"name": "train", "workload": "command", "command": ["true"],
+      "results": {"tokens_per_second": {"line": "rate {number}"}}, "axes": {"gpus": [1]}})j");
+  const auto gate = [&](const std::string& ab) {
+    return paceline("gate --ab " + ab + " --rounds 3 --json");
+  };
+  const Ran slower = gate("'echo rate 100' 'echo rate 70' s.json");
+  ASSERT_EQ(slower.code, 1) << slower.err << slower.out;
+  const Json check = Json::parse(slower.out)["checks"][0];
+  EXPECT_EQ(check["verdict"], "regression");
+  EXPECT_TRUE(contains(check["subject"], "train")) << check;
+  EXPECT_TRUE(contains(slower.err, "old: echo rate 100\nnew: echo rate 70")) << slower.err;
+  EXPECT_EQ(gate("'echo rate 100' 'echo rate  100 | cat' s.json").code, 0) << "needs a shell";
+  EXPECT_TRUE(contains(slower.out, "seconds a token")) << slower.out;
+}
+
+TEST_F(CliCommand, TwoCommandsNeedNoSpec) {
+  const Ran ran = paceline("gate --ab 'sleep 0.05' 'sleep 0.5' --rounds 3 --json");
+  ASSERT_EQ(ran.code, 1) << ran.err << ran.out;
+  EXPECT_GT(Json::parse(ran.out)["checks"][0]["change"].get<double>(), 1);
+  const Ran failing = paceline("gate --ab 'true' 'false' --rounds 3");
+  EXPECT_EQ(failing.code, 1) << failing.out;
+  EXPECT_TRUE(contains(failing.out, "none of 3 runs ended well")) << failing.out;
+}
+
+TEST_F(CliCommand, CommandsThatCannotBeGatedAreRefused) {
+  expect_refused("gate --ab 'true' '' --rounds 3", 64, {"a command is empty"});
+  write("two.json", R"j({"name": "two", "workload": "command",
+      "programs": {"a": {"command": ["true"]}, "b": {"command": ["true"]}}})j");
+  expect_refused("gate --ab 'true' 'false' two.json", 64, {"it has 2 programs", "one program"});
+  expect_refused("gate --ab 'true' 'echo {steps}' --rounds 3", 64, {"{steps}"});
+}
+
 }  // namespace
 }  // namespace paceline
