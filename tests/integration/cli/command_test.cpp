@@ -452,7 +452,7 @@ TEST_F(CliCommand, TwoCommandsNeedNoSpec) {
 }
 
 TEST_F(CliCommand, CommandsThatCannotBeGatedAreRefused) {
-  expect_refused("gate --ab 'true' '' --rounds 3", 64, {"a command is empty"});
+  expect_refused("gate --ab 'true' '' --rounds 3", 64, {"--ab is empty"});
   write("two.json", R"j({"name": "two", "workload": "command",
       "programs": {"a": {"command": ["true"]}, "b": {"command": ["true"]}}})j");
   expect_refused("gate --ab 'true' 'false' two.json", 64, {"it has 2 programs", "one program"});
