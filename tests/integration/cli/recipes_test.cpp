@@ -37,7 +37,7 @@ class Recipes : public testing::Cli {
 TEST_F(Recipes, AreThoseThatTheDocsName) {
   const std::string docs = to_text(PACELINE_SOURCE_DIR "/docs/gate.md") +
                            to_text(PACELINE_SOURCE_DIR "/docs/harnesses.md");
-  EXPECT_EQ(files().size(), 6U);
+  EXPECT_EQ(files().size(), 8U);
   for (const fs::path& file : files()) {
     EXPECT_TRUE(contains(docs, "recipes/" + file.filename().string())) << file;
   }
@@ -48,6 +48,8 @@ TEST_F(Recipes, NameOptionsThatThereAre) {
   const std::map<std::string, std::set<std::string>> verbs = {
       {"github-actions.yml", {"gate"}},
       {"gitlab-ci.yml", {"gate"}},
+      {"github-own-program.yml", {"gate"}},
+      {"gitlab-own-program.yml", {"gate"}},
       {"gitlab-component.yml", {"gate", "sweep", "export"}},
       {"jube_paceline.yml", {"train"}},
       {"reframe_paceline.py", {"train"}},
