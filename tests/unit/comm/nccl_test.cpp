@@ -13,7 +13,6 @@
 
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/nccl/library.h"
-#include "engine/comm/backends/nccl/quirks.h"
 #include "engine/comm/checks/stall_monitor.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"

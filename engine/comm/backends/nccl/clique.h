@@ -22,7 +22,6 @@
 
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/nccl/library.h"
-#include "engine/comm/backends/nccl/quirks.h"
 #include "engine/core/error.h"
 
 namespace paceline::nccl {
