@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -9,6 +10,7 @@
 #include "engine/launch/program.h"
 #include "run/gate_runs.h"
 #include "run/plan_study.h"
+#include "sweeps/spec.h"
 
 namespace paceline {
 
@@ -39,6 +41,16 @@ GateOutcome gate_stored(const GateRequest& request) {
                  request.runs, request.options);
 }
 
+// What --aa runs against itself: this program, or the spec's own one.
+std::string compared_with_itself(const std::string& file) {
+  const Spec spec = read_spec(file);
+  if (spec.programs.size() != 1) return this_program().string();
+  const UserProgram& program = spec.programs.front();
+  std::vector<std::string> words = program.command;
+  if (!program.shell) std::ranges::transform(words, words.begin(), shell_quote);
+  return join(words, " ");
+}
+
 GateOutcome gate_fresh(const GateRequest& request) {
   if (!request.ab.empty()) {
     const fs::path spec = request.ab.size() > 2 ? request.ab[2] : "";
@@ -48,7 +60,7 @@ GateOutcome gate_fresh(const GateRequest& request) {
     throw Error(ErrorKind::usage, "this build has no engine, so it cannot run a study", "--aa",
                 "use a build with an engine: --ab PROGRAM PROGRAM SPEC");
   }
-  const std::string self = this_program().string();
+  const std::string self = compared_with_itself(request.aa);
   return gate_pair({self, self, request.aa, false}, request.runs, request.options);
 }
 
@@ -116,9 +128,11 @@ GateSides make_sides(const GateRequest& request) {
     return {.baseline_place = join(request.baseline, ", "),
             .current_place = join(request.current, ", ")};
   }
-  const std::string self = this_program().string();
-  return {request.runs.baseline, request.runs.current, request.ab.empty() ? self : request.ab[0],
-          request.ab.empty() ? self : request.ab[1]};
+  if (request.ab.empty()) {
+    const std::string self = compared_with_itself(request.aa);
+    return {request.runs.baseline, request.runs.current, self, self};
+  }
+  return {request.runs.baseline, request.runs.current, request.ab[0], request.ab[1]};
 }
 
 Document make_document(const GateRequest& request, const Judgement& judgement) {

@@ -185,8 +185,21 @@ int first_rounds(const GateRuns& runs) {
               "compare its commands: paceline gate --ab 'OLD COMMAND' 'NEW COMMAND' SPEC");
 }
 
-Spec read_pair_spec(const fs::path& file) {
-  if (!file.empty()) return read_spec(file);
+// Empty: it is not a paceline.
+std::string find_version(const fs::path& program) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(program, ignored) || access(program.c_str(), X_OK) != 0) return "";
+  const std::string said = capture_output({program.string(), "--version"});
+  return said.starts_with("paceline ") ? said.substr(0, said.find('\n')) : "";
+}
+
+Spec read_pair_spec(const GatePair& pair) {
+  if (!pair.spec.empty()) return read_spec(pair.spec);
+  for (const std::string& program : {pair.old_program, pair.new_program}) {
+    if (find_version(program).empty()) continue;
+    throw Error(ErrorKind::usage, program + " is a build of Paceline, and builds need a spec",
+                "--ab", "add one, such as sweeps/quick.json");
+  }
   const Json one_point = {{"name", "ab"},
                           {"workload", kCommandWorkload},
                           {"command", {"true"}},
@@ -223,7 +236,7 @@ void check_commands(const Spec& spec, const GatePair& pair) {
 }
 
 InterleavedRuns make_plan(const GatePair& pair, const GateRuns& runs) {
-  Spec spec = read_pair_spec(pair.spec);
+  Spec spec = read_pair_spec(pair);
   spec.control = false;  // --control and --aa are the gate's own
   for (const std::string& assignment : runs.set) override_axis(spec, assignment);
   const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
@@ -426,9 +439,8 @@ std::string version_of_program(const fs::path& program, const std::string& optio
     throw Error(ErrorKind::usage, "not an executable", option + " " + program.string(),
                 "give the path of a paceline binary");
   }
-  const std::string said = capture_output({program.string(), "--version"});
-  const std::string line = said.substr(0, said.find('\n'));
-  if (line.starts_with("paceline ")) return line;
+  const std::string line = find_version(program);
+  if (!line.empty()) return line;
   throw Error(ErrorKind::usage, "this is not a paceline program", option + " " + program.string(),
               "give the path of a paceline binary");
 }

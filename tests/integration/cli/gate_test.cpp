@@ -245,7 +245,7 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused(ab + "--baseline a --current b", 64, {"several kinds of gate are given at once"});
   expect_refused("gate --baseline no --current spec.json", 65, {"no"});
   expect_refused("gate --ab ./old ./new", 64,
-                 {"--ab: needs 3 values (OLD NEW SPEC)", "has 2", "see paceline gate --help"});
+                 {"--ab: ./old is a build of Paceline, and builds need a spec", "quick.json"});
   expect_refused(ab + "--timeout -3", 64, {"--timeout: is -3, must be above 0"});
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
   expect_refused("gate --ab /bin/true ./new spec.json", 64, {"not a paceline program"});
