@@ -99,8 +99,8 @@ TEST_F(CliCommand, AProgramOfYourOwnIsGatedAgainstItself) {
   sweep(R"j(["echo", "rate 7"])j", R"j({"samples_per_second": {"line": "rate ([0-9]+)"}})j");
   const Ran ran = paceline("gate --aa s.json --rounds 3");
   EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
-  EXPECT_TRUE(contains(ran.err, "first: echo rate 7\nsecond: echo rate 7")) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "second echo rate 7 against first echo rate 7")) << ran.out;
+  EXPECT_TRUE(contains(ran.err, "first: echo 'rate 7'\nsecond: echo 'rate 7'")) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "second echo 'rate 7' against first echo 'rate 7'")) << ran.out;
 }
 
 TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
@@ -445,7 +445,7 @@ TEST_F(CliCommand, TwoCommandsAreGatedSideBySide) {
 }
 
 TEST_F(CliCommand, TwoCommandsNeedNoSpec) {
-  const Ran ran = paceline("gate --ab 'sleep 0.05' 'sleep 0.5' --rounds 3 --json");
+  const Ran ran = paceline("gate --ab 'sleep 0.05' 'sleep 0.5' --json");
   ASSERT_EQ(ran.code, 1) << ran.err << ran.out;
   EXPECT_GT(Json::parse(ran.out)["checks"][0]["change"].get<double>(), 1);
   const Ran failing = paceline("gate --ab 'true' 'false' --rounds 3");
