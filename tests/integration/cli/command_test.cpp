@@ -97,7 +97,7 @@ TEST_F(CliCommand, AnEditedProgramIsAnotherBuild) {
 
 TEST_F(CliCommand, AProgramOfYourOwnIsGatedAgainstItself) {
   sweep(R"j(["echo", "rate 7"])j", R"j({"samples_per_second": {"line": "rate ([0-9]+)"}})j");
-  const Ran ran = paceline("gate --aa s.json --rounds 3");
+  const Ran ran = paceline("gate --aa s.json --until-decided");
   EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
   EXPECT_TRUE(contains(ran.err, "first: echo 'rate 7'\nsecond: echo 'rate 7'")) << ran.err;
   EXPECT_TRUE(contains(ran.out, "second echo 'rate 7' against first echo 'rate 7'")) << ran.out;
@@ -431,9 +431,7 @@ TEST_F(CliCommand, BadSpecsAreRefusedBeforeTheFirstRun) {
 TEST_F(CliCommand, TwoCommandsAreGatedSideBySide) {
   write("s.json", R"j({"name": "train", "workload": "command", "command": ["true"],
       "results": {"tokens_per_second": {"line": "rate {number}"}}, "axes": {"gpus": [1]}})j");
-  const auto gate = [&](const std::string& ab) {
-    return paceline("gate --ab " + ab + " --rounds 3 --json");
-  };
+  const auto gate = [&](const std::string& ab) { return paceline("gate --ab " + ab + " --json"); };
   const Ran slower = gate("'echo rate 100' 'echo rate 70' s.json");
   ASSERT_EQ(slower.code, 1) << slower.err << slower.out;
   const Json check = Json::parse(slower.out)["checks"][0];
