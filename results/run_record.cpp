@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <initializer_list>
@@ -79,6 +80,11 @@ void check_results(const RunRecord& record, const std::string& where) {
                                    {"/throughput/samples", rate.samples},
                                    {"/throughput/steps", rate.steps}}) {
     if (value && *value < kLeastQuantity) fail(fmt::format("cannot be {}", *value), where, key);
+  }
+  const auto is_in_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  if (!rate.unit.empty() && (rate.unit.size() < 2 || !rate.unit.ends_with('s') ||
+                             !std::ranges::all_of(rate.unit, is_in_word))) {
+    fail("must be a plural such as tokens", where, "/throughput/unit");
   }
   const bool may_lack_time = record.kind != "measured" || record.provenance.program;
   const bool rate_will_do = may_lack_time && rate.samples_per_second;

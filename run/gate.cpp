@@ -41,10 +41,11 @@ GateOutcome gate_stored(const GateRequest& request) {
                  request.runs, request.options);
 }
 
-// What --aa runs against itself: this program, or the spec's own one.
+// What --aa runs against itself: this program, or the spec's own ones.
 std::string compared_with_itself(const std::string& file) {
   const Spec spec = read_spec(file);
-  if (spec.programs.size() != 1) return this_program().string();
+  if (spec.programs.empty()) return this_program().string();
+  if (spec.programs.size() > 1) return "the programs of " + spec.name;
   const UserProgram& program = spec.programs.front();
   std::vector<std::string> words = program.command;
   if (!program.shell) std::ranges::transform(words, words.begin(), shell_quote);

@@ -241,6 +241,10 @@ InterleavedRuns make_plan(const GatePair& pair, const GateRuns& runs) {
   for (const std::string& assignment : runs.set) override_axis(spec, assignment);
   const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
   const bool is_own = spec.workload == kCommandWorkload;
+  if (is_own && !engine_is_here()) {
+    throw Error(ErrorKind::usage, "this build has no engine, so it cannot run a program", "--ab",
+                "use one that has");
+  }
   if (is_own && pair.has_commands) check_commands(spec, pair);
   const Expansion expansion =
       expand(spec, machine, engine_is_here() ? Unbuilt::drop : Unbuilt::keep);

@@ -140,12 +140,14 @@ std::optional<double> samples_of_a_step(const RunRecord& record) {
          record.parameters.real("gradient_accumulation_steps").value_or(1);
 }
 
+constexpr char kTokensOfAStep[] = "tokens_per_step";
+
 // Of a program that prints the time of its steps and no rate.
 void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
   Throughput& rate = record.throughput;
   const auto steps = report.numbers.find("step_seconds");
   if (rate.samples_per_second || rate.samples || steps == report.numbers.end()) return;
-  const auto tokens = one(report, "tokens_per_step");
+  const auto tokens = one(report, kTokensOfAStep);
   const auto amount = tokens ? tokens : samples_of_a_step(record);
   if (!amount) return;
   const std::vector<double>& seconds = steps->second;
@@ -167,7 +169,7 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
   rate.steps = one(report, "steps");
   for (const ResultName& name : result_names()) {
     const auto value = name.unit.empty() ? std::nullopt : one(report, name.name);
-    if (!value) continue;
+    if (!value || std::string_view(name.name) == kTokensOfAStep) continue;
     rate.unit = name.unit;
     const bool is_rate = std::string_view(name.name).ends_with("_per_second");
     (is_rate ? rate.samples_per_second : rate.samples) = value;

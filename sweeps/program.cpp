@@ -232,6 +232,13 @@ class ProgramReader {
 
   // A table has one unit.
   void check_units(const std::string& path) const {
+    const auto has = [&](std::string_view name) {
+      return std::ranges::count(program_.results, name, &ResultSource::name) > 0;
+    };
+    if (has("tokens_per_step") && (!has("step_seconds") || has("tokens_per_second"))) {
+      fail("tokens_per_step is for programs that print step_seconds and no rate", path,
+           has("step_seconds") ? "leave it out" : "add step_seconds");
+    }
     std::string first;
     for (const ResultSource& source : program_.results) {
       const std::string_view unit = find_unit(source.name);
@@ -334,7 +341,7 @@ const std::vector<ResultName>& result_names() {
       {"steps_per_second", "the same in steps", false, {}, "steps"},
       {"fit_seconds", "seconds of training; else those of the program, from start to end", false},
       {"samples", "samples in fit_seconds", false},
-      {"tokens_per_step", "tokens of one step of all replicas", false},
+      {"tokens_per_step", "tokens of one step of all replicas", false, {}, "tokens"},
       {"tokens", "tokens in fit_seconds", false, {}, "tokens"},
       {"images", "images in fit_seconds", false, {}, "images"},
       {"steps", "steps in fit_seconds", false},

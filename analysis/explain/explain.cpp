@@ -308,7 +308,7 @@ class Explainer {
     if (std::ranges::any_of(result_.comparison.speed_ups, [&](const auto& each) {
           return each && result_.study.rows[each->base].first()->layout.gpus > 1;
         })) {
-      result_.notes.push_back("no law of scaling is fitted, as the base has several replicas");
+      result_.notes.push_back("no law of scaling is fitted where the base has several replicas");
     }
     result_.notes.insert(result_.notes.end(), result_.comparison.notes.begin(),
                          result_.comparison.notes.end());

@@ -58,7 +58,7 @@ std::string implied_samples_line(const Study& study);
 
 // "the rate of 2 replicas is 4.00 times its samples / fit seconds, as many as its
 // gradient-accumulation-steps: ...". For rows of somebody's own program or tool whose rate differs
-// from that quotient by more than a factor of 1.5; warm-up that a rate leaves out explains less.
+// from that quotient by more than a factor of 1.5.
 std::string rate_off_time_line(const Study& study);
 
 // The finding on rows that trained worse than their base: "2 rows have lower accuracy than their

@@ -221,6 +221,13 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
 }
 
 // What fit seconds and samples/s of measured runs include.
+// Of a program of the user's.
+std::string describe_rate(const Run& run) {
+  if (!run->provenance.rate_is.empty()) return run->provenance.rate_is;
+  return run->throughput.samples_per_second ? "as the program reports them"
+                                            : find_unit(run).name + " over fit seconds";
+}
+
 void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
   std::set<int> warmups;
   bool measured = false;
@@ -230,7 +237,7 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
       if (run->kind != "measured") continue;
       if (run->provenance.program) {
         if (run.samples_per_second)
-          of_programs.insert(find_unit(run).rate() + ": as the program reports them");
+          of_programs.insert(find_unit(run).rate() + ": " + describe_rate(run));
         if (!run->timing.fit_seconds) continue;
         of_programs.insert("fit seconds: " + (run->provenance.time_is.empty()
                                                   ? "as the program reports them"

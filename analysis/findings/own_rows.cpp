@@ -243,8 +243,8 @@ std::string rate_off_time_line(const Study& study) {
   }
   if (count == 0) return "";
   return fmt::format(
-      "the rate {}{}: one of the three counts something else, such as one replica's samples, "
-      "accumulated batches, or another unit",
+      "the rate {}{}: either much of the seconds is not training, or one of the three counts "
+      "something else, such as one replica's samples, accumulated batches, or another unit",
       join(named, ", "), count > kMostNamed ? ", ..." : "");
 }
 

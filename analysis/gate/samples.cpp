@@ -169,6 +169,13 @@ class Matcher {
   void take(std::size_t i, std::size_t k) {
     result_.of_baseline[i] = k;
     taken_[k] = true;
+    const Subject& mine = baseline_.subjects[i];
+    const auto was = mine.parameters.text("program");
+    const auto is = current_.subjects[k].parameters.text("program");
+    if (one_spec_ || !was || !is || *was == *is) return;
+    result_.notes.push_back(
+        mine.name +
+        ": the program is started, or its results are read, in another way than before");
   }
 
   void match_equal() {

@@ -106,7 +106,10 @@ std::vector<Plot> make_plots(const PlotSource& source, bool per_replica) {
   plot.name = per_replica ? "efficiency" : kSpeedUpPlot;
   plot.title = (per_replica ? "Efficiency: " : "Speed-up: ") + source.title;
   plot.subtitle =
-      fmt::format("{}ratio of {}, base {}", per_replica ? "speed-up / replicas: " : "",
+      fmt::format("{}ratio of {}, base {}",
+                  !per_replica                ? ""
+                  : bases == std::set<int>{1} ? "speed-up / replicas: "
+                                              : "speed-up / ideal speed-up: ",
                   source.comparison.rates ? source.study.unit.long_rate() : "fit seconds",
                   source.comparison.base.text());
   if (has_bars(lines.series)) plot.subtitle += "; bars: 95 % intervals";

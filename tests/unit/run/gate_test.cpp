@@ -126,6 +126,9 @@ TEST_F(StoredGate, WithoutAnEngineOnlyOtherProgramsRun) {
   GateRequest aa;
   aa.aa = "spec";
   expect_error(ErrorKind::usage, {"--aa", "no engine"}, [&] { run_gate(aa); });
+  GateRequest commands;
+  commands.ab = {"sleep 1", "sleep 2"};
+  expect_error(ErrorKind::usage, {"--ab", "no engine"}, [&] { run_gate(commands); });
   GateRequest rerun = request("slow");
   rerun.rerun = file("program");
   expect_error(ErrorKind::usage, {"--rerun", "no engine"}, [&] { run_gate(rerun); });

@@ -275,6 +275,12 @@ TEST(ProgramFacts, ResultsOfTwoUnitsAreRefused) {
   const std::string refused =
       parse("\"tokens_per_second\": " + source + ", \"samples\": " + source);
   EXPECT_NE(refused.find("count different things"), std::string::npos) << refused;
+  for (const char* other : {"\"global_batch\": ",
+                            "\"step_seconds\": {\"line\": \"t {number}\"}, "
+                            "\"tokens_per_second\": "}) {
+    const std::string unused = parse(other + source + ", \"tokens_per_step\": " + source);
+    EXPECT_NE(unused.find("step_seconds and no rate"), std::string::npos) << other << unused;
+  }
   EXPECT_EQ(parse("\"tokens_per_second\": " + source + ", \"tokens\": " + source +
                   ", \"steps\": " + source),
             "");

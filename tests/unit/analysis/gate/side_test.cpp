@@ -9,6 +9,7 @@
 
 #include "analysis/gate/render.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
@@ -282,6 +283,25 @@ TEST(GateMatch, ParametersMustAgree) {
   EXPECT_TRUE(matched(longer, true).of_baseline[0]) << "the same spec: a default has changed";
   EXPECT_FALSE(
       matched([](Json& record) { record["parameters"]["workload"] = "other"; }).of_baseline[0]);
+}
+
+// Its commit and files say which build it was; how it is started is said.
+TEST(GateMatch, AProgramIsMatchedByItsName) {
+  const auto notes = [](const std::string& tag, bool one_spec) {
+    Json before = sample_record(), now = sample_record();
+    before["parameters"]["program"] = "train@0123456789abcdef";
+    now["parameters"]["program"] = tag;
+    const Matches matches =
+        match_subjects(load_side("baseline", canonical_content({before})),
+                       load_side("current", canonical_content({now})), one_spec);
+    EXPECT_EQ(matches.of_baseline[0].has_value(), tag.starts_with("train@")) << tag;
+    return join(matches.notes, "\n");
+  };
+  EXPECT_EQ(notes("train@0123456789abcdef", false), "");
+  EXPECT_NE(notes("train@fedcba9876543210", false).find("in another way than before"),
+            std::string::npos);
+  EXPECT_EQ(notes("train@fedcba9876543210", true), "") << "two commands of a gate differ";
+  EXPECT_NE(notes("other@0123456789abcdef", false).find("not in the baseline"), std::string::npos);
 }
 
 // What the baseline did not record may have been either.

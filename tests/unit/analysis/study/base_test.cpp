@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-PlotMaker settings_plots, speed_up_plots;
+PlotMaker settings_plots, speed_up_plots, efficiency_plots;
 
 namespace {
 
@@ -190,6 +190,9 @@ TEST(SizeAsBase, AnIdealLineIsThatOfOneBase) {
     const MadeRow made(records, Base::smallest);
     const auto plots = speed_up_plots({made.study, made.comparison, made.facts, ""});
     EXPECT_EQ(plots.size(), 1U);
+    const auto efficiency = efficiency_plots({made.study, made.comparison, made.facts, ""});
+    EXPECT_EQ(efficiency.at(0).subtitle.find("speed-up / ideal speed-up: "), 0U)
+        << efficiency.at(0).subtitle;
     return std::get<Lines>(plots.at(0).body).ideal;
   };
   EXPECT_FALSE(ideal(larger_sizes()));

@@ -1,11 +1,13 @@
 // What rates count: samples, or what a program of one's own says.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "analysis/gate/render.h"
 #include "analysis/predict/prediction.h"
 #include "analysis/report.h"
+#include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
 
@@ -81,6 +83,51 @@ TEST(Units, GpuHoursAreOfABillionTokens) {
   const Section section = make_section(study, comparison, facts);
   const double hours = *testing::cell(section, 0, "gpu_hours").value;
   EXPECT_NEAR(*testing::cell(section, 0, "gpu_hours_per_billion_tokens").value, 10 * hours, 1e-6);
+}
+
+TEST(Units, ARateThatFollowsFromOthersIsNotCalledReported) {
+  const auto notes = [](const std::function<void(Json&)>& change) {
+    std::vector<Json> records;
+    for (Json record : rated("tokens")) {
+      change(record);
+      records.push_back(record);
+    }
+    const Study study = make_studies(canonical_content(records)).at(0);
+    const Comparison comparison = compare(study, Base::matched);
+    std::vector<RowFacts> facts;
+    for (std::size_t i = 0; i < study.rows.size(); ++i) {
+      facts.push_back(row_facts(study, comparison, i));
+    }
+    std::string text;
+    for (const std::string& note : make_section(study, comparison, facts).notes)
+      text += note + "\n";
+    return text;
+  };
+  EXPECT_NE(notes([](Json&) {}).find("tokens/s: as the program reports them\n"), std::string::npos);
+  const std::string derived =
+      notes([](Json& record) { record["provenance"]["rate_is"] = "tokens of a step over it"; });
+  EXPECT_NE(derived.find("tokens/s: tokens of a step over it\n"), std::string::npos) << derived;
+  const std::string quotient = notes([](Json& record) {
+    record["timing"]["fit_seconds"] = 10;
+    record["throughput"] = {{"samples", 1000}, {"unit", "tokens"}};
+  });
+  EXPECT_NE(quotient.find("tokens/s: tokens over fit seconds\n"), std::string::npos) << quotient;
+}
+
+TEST(Units, AreWordsThatNamesCanHold) {
+  const auto is_read = [](const std::string& unit) {
+    Json record = sample_record();
+    record["throughput"]["unit"] = unit;
+    try {
+      Record(record, "r.json")->throughput.unit.size();
+      return true;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("plural"), std::string::npos) << error.what();
+      return false;
+    }
+  };
+  EXPECT_TRUE(is_read("tokens"));
+  for (const char* unit : {"s", "img/s", "MB", "Tokens", "token"}) EXPECT_FALSE(is_read(unit));
 }
 
 TEST(Units, ExportsNameWhatASecondIsOf) {
