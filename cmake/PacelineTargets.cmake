@@ -35,6 +35,9 @@ endif()
 # What they test is in libraries; -Og compiles a third faster than -O1. Jumps between the stacks of an emulated GPU's threads are what fortified
 # headers, some systems' default, take for an error.
 set(PACELINE_TEST_OPTIONS "$<$<CONFIG:Release>:-Og;-U_FORTIFY_SOURCE>")
+if(PACELINE_SANITIZE)
+  set(PACELINE_TEST_OPTIONS -O0)  # sanitizers make GCC's optimizer twice as slow on what gtest's macros expand to
+endif()
 
 function(paceline_common target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE ${PROJECT_BINARY_DIR}/generated)
