@@ -97,6 +97,16 @@ TEST_P(Offer, DeterminismLeavesEachConvolutionAPlan) {
   offers({32});
 }
 
+// They differ where planes are small; the first alone names about 35.
+TEST_P(Offer, BothHeuristicsAreAsked) {
+  const auto products = make_products(options_);
+  if (GetParam() != Math::bf16 || !products->description().starts_with("cuDNN 9.19.")) {
+    GTEST_SKIP() << "counted in bf16 with cuDNN 9.19";
+  }
+  products->conv({{32, 10, 10, 512, 512, 3, 1, 1, GetParam()}, ConvPass::forward});
+  EXPECT_GT(products->choices().at(0).offered, 50);
+}
+
 // What other cards lack stands in docs/gpu.md.
 TEST_P(Offer, OtherCardsServeIt) {
   for (const std::string& card : described_cards()) {

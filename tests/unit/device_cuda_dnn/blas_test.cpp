@@ -133,6 +133,11 @@ TEST_F(Blas, WorkspaceIsWithinTheLimitAnd32MiB) {
             std::size_t{32} << 20);
 }
 
+TEST_F(Blas, OffersWhatTheLibraryHasUpToThirtyTwo) {
+  const MatmulShape product{4, 4, 4, false, false, false, Math::tf32};
+  EXPECT_EQ(cublas_offer(library_, product, 4096).candidates.size(), 32U);
+}
+
 TEST_F(Blas, AlgorithmsAreRebuiltFromTheirRecipe) {
   const MatmulShape product{4, 4, 4, false, false, false, Math::fp32};
   Recipe recipe = cublas_offer(library_, product, 1000).candidates[0].recipe;

@@ -18,7 +18,7 @@ namespace {
 
 // cuBLAS documentation: what is enough for its fastest kernels on Hopper.
 constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;
-constexpr int kMostAlgorithms = 8;
+constexpr int kMostAlgorithms = 32;
 constexpr std::uint32_t kAlignment = 16;  // bytes, of all operands
 
 template <typename Handle>

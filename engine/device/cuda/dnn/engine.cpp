@@ -177,7 +177,8 @@ Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
                         const EngineRules& rules) {
   Offered found;
   std::vector<Recipe> seen;
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+  for (const cudnnBackendHeurMode_t mode :
+       {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Engine& engine : ask(*graph, mode)) {
       if (std::find(seen.begin(), seen.end(), engine.recipe) != seen.end()) continue;
       seen.push_back(engine.recipe);

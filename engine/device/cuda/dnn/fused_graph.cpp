@@ -37,11 +37,6 @@ std::vector<Role> list_roles(const FusedRequest& request) {
   return roles;
 }
 
-void check(const FusedRequest& request) {
-  if (!request.adds_branch || !is_forward(request.kind)) return;
-  throw Error(ErrorKind::internal, "not a fused convolution", to_text(request));
-}
-
 class FusedGraph {
  public:
   FusedGraph(std::shared_ptr<Session> session, const FusedRequest& request)
@@ -130,7 +125,6 @@ class FusedGraph {
 
 std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>& session,
                                                  const FusedRequest& request) {
-  check(request);
   return FusedGraph(session, request).build();
 }
 

@@ -100,7 +100,7 @@ Support admits(const EngineRules& rules, const EngineNotes& notes);
 // output.
 Operands make_operands(ConvPass pass, const ConvOperands& operands);
 
-// Heuristics mode A, then the fallback list. Throws cuDNN's error if it rejects the graph.
+// As offered_engines(). Throws cuDNN's error if it rejects the graph.
 Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,
                     const EngineRules& rules);
 
@@ -111,8 +111,8 @@ std::shared_ptr<Implementation> build_convolution(const std::shared_ptr<Session>
 
 // From an operation graph to engines and plans, the same for every graph.
 
-// The engines of cuDNN's heuristics (mode A, then the fallback list), each with its knobs, without
-// duplicates, filtered by the rules.
+// The engines of cuDNN's heuristics (mode A, mode B, then the fallback list), each with its knobs,
+// without duplicates, filtered by the rules.
 Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
                         const EngineRules& rules);
 
@@ -146,7 +146,7 @@ Operands make_operands(const FusedRequest& request, const FusedOperands& operand
 FusedOperands make_operands(const FusedRequest& request, const Operands& operands);
 std::vector<TensorSize> list_sizes(const FusedRequest& request);
 
-// As for convolutions. Both throw internal for a meaningless request.
+// As for convolutions. `adds_branch` is only for backward kinds.
 Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,
                     const EngineRules& rules);
 std::shared_ptr<Implementation> build_fused(const std::shared_ptr<Session>& session,
