@@ -11,7 +11,8 @@ PhaseClock::PhaseClock(std::size_t steps, Lane& lane)
 
 void PhaseClock::begin_step() {
   if (by_markers_) {
-    pending_.push_back({lane_.mark(), {}});
+    const bool follows = std::exchange(follows_, true) && !pending_.empty();
+    pending_.push_back({follows ? pending_.back().ends.back().second : lane_.mark(), {}});
     return;
   }
   start_ = last_ = now_seconds();

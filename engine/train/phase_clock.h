@@ -35,7 +35,9 @@ class PhaseClock {
   // clock.
   PhaseClock(std::size_t steps, Lane& lane);
 
+  // A step by markers begins where the one before ended, unless something is left out between them.
   void begin_step();
+  void leave_out() { follows_ = false; }  // what is queued until the next step begins
   // Assigns the time since the last call to `phase`.
   void end(Phase phase);
   void end_step();
@@ -71,6 +73,7 @@ class PhaseClock {
   double start_ = 0, last_ = 0;
   StepTimes current_;
   std::deque<Pending> pending_;
+  bool follows_ = false;
   TraceRing* trace_ = nullptr;
   std::size_t first_traced_ = 0;  // number of the first traced step
   LaneTimeline timeline_;

@@ -302,7 +302,7 @@ void Trainer::apply_updates(const UpdateRule& rule) {
   if (rule.clip_norm > 0 && config_.update) measure_gradients(rule);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     reducer_->finish(i);
-    clock_->end(Phase::communication);
+    if (communicator_.size() > 1) clock_->end(Phase::communication);
     if (config_.update) program_->update(rule, buckets[i].begin, buckets[i].end);
     clock_->end(Phase::update);
   }
@@ -348,6 +348,7 @@ void Trainer::sum_once() {
 
 // Waits for work that is queued, so that its time counts before and not after this call.
 void Trainer::drain() {
+  clock_->leave_out();
   {
     const StreamWait wait(communicator_, "the steps before");
     setup_.device->compute_lane().drain();

@@ -24,8 +24,9 @@ StreamLane::~StreamLane() {
   for (const Event event : forks_) runtime_.destroy_event(event);
 }
 
-void StreamLane::join(GraphMarks& marks) {
+void StreamLane::join(GraphMarks& marks, Event over) {
   marks_in_ = &marks;
+  over_ = over;
   first_in_graph_ = marks_;
   marker_forks_.clear();
   forked_ = 0;
@@ -68,12 +69,17 @@ void StreamLane::submit(HostTask task) {
   runtime_.host_task(&StreamLane::run, &queued, stream_);
 }
 
-Marker StreamLane::mark() {
+Event StreamLane::take_event() {
   if (marks_ == 0) {
     for (Event& event : events_) event = event ? event : runtime_.make_event();
   }
-  const Marker marker{this, marks_++};
-  const Event event = event_at(marker);
+  return events_[marks_++ % kEvents];
+}
+
+Marker StreamLane::mark() {
+  const Marker marker{this, marks_};
+  const Event event = take_event();
+  asked_[marker.position % kEvents] = in_graph() && over_ ? over_ : event;
   if (!in_graph()) {
     runtime_.record(event, stream_);
     return marker;
@@ -95,7 +101,7 @@ void StreamLane::after(Marker marker) {
     refuse_in_graph("a wait for the host");
     marker.lane->wait_for(marker);
   } else if (!in_graph()) {
-    runtime_.wait(stream_, other->event_at(marker));
+    runtime_.wait(stream_, other->asked_at(marker));
   } else if (!replays()) {
     runtime_.wait(stream_, other->fork_event(marker));
   }
@@ -110,12 +116,12 @@ void StreamLane::follow(Lane& other) {
 // CUDA answers no such question to a thread that captures.
 bool StreamLane::reached(Marker marker) const {
   if (in_graph() && (!replays() || marker.position >= first_in_graph_)) return false;
-  return runtime_.done(event_at(marker));
+  return runtime_.done(asked_at(marker));
 }
 
 void StreamLane::wait_for(Marker marker) const {
   refuse_in_graph("a wait of the host");
-  runtime_.synchronize_event(event_at(marker));
+  runtime_.synchronize_event(asked_at(marker));
 }
 
 void StreamLane::drain() {

@@ -47,15 +47,19 @@ class StreamLane final : public Lane {
 
   // From join() to leave(), a graph is captured on this lane or its next launch is prepared.
   // Markers belong to that launch, none of them is reached, and waits and host work are not
-  // allowed.
-  void join(GraphMarks& marks);
+  // allowed. Later, `over` answers for them, which the caller records behind the launch: what CUDA
+  // answers for an event that a graph has yet to record is not documented. Null: ask for none.
+  void join(GraphMarks& marks, Event over = nullptr);
   void leave() noexcept { marks_in_ = nullptr; }
   bool in_graph() const { return marks_in_ != nullptr; }
+  bool gave_markers() const { return marks_ > first_in_graph_; }  // since join()
+  Event take_event();                                             // whose recording is the caller's
 
  private:
   // A marker whose event was recorded again counts as reached together with the newer one.
   static constexpr std::size_t kEvents = 4096, kTasks = 256;
   Event event_at(Marker marker) const { return events_[marker.position % kEvents]; }
+  Event asked_at(Marker marker) const { return asked_[marker.position % kEvents]; }
   struct Queued {
     StreamLane* lane;
     HostTask task;
@@ -68,8 +72,10 @@ class StreamLane final : public Lane {
   Runtime& runtime_;
   Stream stream_;
   std::array<Event, kEvents> events_{};  // all created by the first mark, if there is one
+  std::array<Event, kEvents> asked_{};   // which answer for them
   std::uint64_t marks_ = 0;
   GraphMarks* marks_in_ = nullptr;
+  Event over_ = nullptr;
   std::uint64_t first_in_graph_ = 0;  // number of a marker
   // Events that other lanes wait for during a capture (`forked_` of them are in use), and events of
   // the markers since the first.

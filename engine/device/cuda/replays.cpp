@@ -20,9 +20,10 @@ class Inside {
 
 class Joined {
  public:
-  Joined(StreamLane& lane, StreamLane& beside, GraphMarks& marks) : lane_(lane), beside_(beside) {
+  Joined(StreamLane& lane, StreamLane& beside, GraphMarks& marks, Event over)
+      : lane_(lane), beside_(beside) {
     lane_.join(marks);
-    beside_.join(marks);
+    beside_.join(marks, over);
   }
   ~Joined() {
     lane_.leave();
@@ -56,8 +57,11 @@ void Replays::run_step(const Key& key, const std::function<void()>& queue,
   try {
     const Inside inside(inside_);
     if (!step.graph && step.plain_runs++ < kPlainRuns) return queue();
-    queue_step(step, queue);
-    return step.graph->launch(lane_.stream());
+    const Event over = lane_.take_event();
+    queue_step(step, over, queue);
+    step.graph->launch(lane_.stream());
+    if (beside_.gave_markers()) runtime_.record(over, lane_.stream());
+    return;
   } catch (const Error& error) {
     const bool queued_nothing = step.plain_runs > kPlainRuns && !step.graph;
     if (!undo_bookkeeping || !queued_nothing || error.kind() != ErrorKind::internal) throw;
@@ -69,9 +73,9 @@ void Replays::run_step(const Key& key, const std::function<void()>& queue,
   queue();
 }
 
-void Replays::queue_step(Replayed& step, const std::function<void()>& queue) {
+void Replays::queue_step(Replayed& step, Event over, const std::function<void()>& queue) {
   GraphMarks marks{step.graph.get(), step.marks};
-  const Joined joined(lane_, beside_, marks);
+  const Joined joined(lane_, beside_, marks, over);
   if (!step.graph) {
     step.graph = captured("a step", "give --no-step-graph to capture its parts only", queue);
     step.marks = marks.count;

@@ -1,10 +1,10 @@
 // Repeats queued work with the same addresses: it is queued normally at first (libraries load and
 // choose algorithms), then captured, then replayed as a graph.
 //
-// A part of a step is on the compute lane only and needs no bookkeeping, so it is replayed without
-// being called again. A whole step is on several lanes, has markers that are read later, and the
-// host keeps books while queuing. So it is called in each step, and everything it queues is dropped
-// except for the markers, which become those of the following launch.
+// A part of a step begins and ends on the compute lane and needs no bookkeeping, so it is replayed
+// without being called again. A whole step is on several lanes, has markers that are read later,
+// and the host keeps books while queuing. So it is called in each step, and everything it queues is
+// dropped except for the markers, which become those of the following launch.
 #pragma once
 
 #include <functional>
@@ -47,7 +47,7 @@ class Replays {
     std::unique_ptr<Graph> graph;
     std::size_t marks = 0;
   };
-  void queue_step(Replayed& step, const std::function<void()>& queue);
+  void queue_step(Replayed& step, Event over, const std::function<void()>& queue);
   std::unique_ptr<Graph> captured(const char* what, const char* cure,
                                   const std::function<void()>& queue);
 

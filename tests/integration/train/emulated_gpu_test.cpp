@@ -69,6 +69,9 @@ void trains_like_the_cpu(const std::string& workload, int replicas, int input_th
   for (const auto& rank : result.outcome.ranks) {
     ASSERT_EQ(rank.steps.size(), result.outcome.steps);
     for (const StepTimes& step : rank.steps) {
+      if (replicas == 1) {  // with no marker of its own
+        EXPECT_EQ(step.seconds[static_cast<std::size_t>(Phase::communication)], 0.0F);
+      }
       EXPECT_GT(step.seconds[static_cast<std::size_t>(Phase::forward)], 0.0F);
       EXPECT_GT(step.seconds[static_cast<std::size_t>(Phase::backward)], 0.0F);
       EXPECT_NEAR(std::accumulate(step.seconds.begin(), step.seconds.end(), 0.0F), step.total,

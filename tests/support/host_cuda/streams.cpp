@@ -77,7 +77,7 @@ void HostStreams::push(Lock& lock, HostStream& stream, HostOp op) {
 }
 
 Recording HostStreams::record(Lock& lock, HostStream& stream) {
-  const Recording recording = &recordings_.emplace_back(Recorded{&stream});
+  const Recording recording = &recordings_.emplace_back(Recorded{.stream = &stream});
   HostOp op;
   op.work = [at = recording](HostBlock&) { at->time = now_seconds(); };
   op.records = {recording};
@@ -92,7 +92,7 @@ Recording HostStreams::record(HostStream& stream) {
 
 Recording HostStreams::announce(HostStream& stream) {
   const Lock guard = lock();
-  return &recordings_.emplace_back(Recorded{&stream});
+  return &recordings_.emplace_back(Recorded{.stream = &stream, .by_graph = true});
 }
 
 void HostStreams::wait(HostStream& stream, Recording recording) {
@@ -106,6 +106,7 @@ void HostStreams::wait(HostStream& stream, Recording recording) {
 bool HostStreams::done(Recording recording) {
   if (!recording) return true;
   Lock guard = lock();
+  check(recording);
   if (!recording->done && !recording->stream->busy && !options_.threads) {
     step(guard, *recording->stream);
   }
@@ -119,9 +120,15 @@ void HostStreams::finish(Lock& lock, Recording recording) {
   happens_after(recording);
 }
 
+void HostStreams::check(Recording recording) {
+  if (recording->done || !recording->by_graph) return;
+  throw Error(ErrorKind::internal, "asks for an event that a graph has yet to record");
+}
+
 void HostStreams::finish(Recording recording) {
   if (!recording) return;
   Lock guard = lock();
+  check(recording);
   finish(guard, recording);
   if (error_) std::rethrow_exception(error_);
 }

@@ -24,6 +24,7 @@ struct HostStream;
 struct Recorded {
   HostStream* stream = nullptr;
   bool done = false;
+  bool by_graph = false;
   double time = 0;
 };
 using Recording = Recorded*;  // null: none
@@ -67,9 +68,10 @@ class HostStreams {
   void destroy(HostStream& stream) noexcept;
   void add(HostStream& stream, HostOp op);
   Recording record(HostStream& stream);
-  Recording announce(HostStream& stream);  // what an operation will record
+  Recording announce(HostStream& stream);  // what a graph will record
   void wait(HostStream& stream, Recording recording);
-  // Throw what work threw, and again each time.
+  // Throw what work threw, and again each time, and if they are asked for what a graph has yet to
+  // record: it is not documented what CUDA answers.
   bool done(Recording recording);  // lets a little of what is asked for happen
   void finish(Recording recording);
   void finish_all();
@@ -82,6 +84,7 @@ class HostStreams {
   void push(Lock& lock, HostStream& stream, HostOp op);
   Recording record(Lock& lock, HostStream& stream);
   void finish(Lock& lock, Recording recording);
+  static void check(Recording recording);
   static bool is_held_up(const HostStream& stream);
   void step(Lock& lock, HostStream& stream);
   void run_front(Lock& lock, HostStream& stream);

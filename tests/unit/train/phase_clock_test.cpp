@@ -5,6 +5,7 @@
 #include <chrono>
 #include <numeric>
 #include <thread>
+#include <vector>
 
 namespace paceline {
 namespace {
@@ -78,6 +79,24 @@ TEST(PhaseClock, StepsOfALaneThatKeepsTimeAreReadWhenTheyAreReached) {
     EXPECT_EQ(step.seconds[static_cast<std::size_t>(Phase::update)], 2.0F);
     EXPECT_EQ(step.total, 5.0F);
   }
+}
+
+TEST(PhaseClock, StepsByMarkersFollowEachOtherUnlessSomethingIsLeftOut) {
+  SlowLane lane;
+  PhaseClock clock(3, lane);
+  for (const bool leaves_out : {false, true, false}) {
+    clock.begin_step();
+    clock.end(Phase::input);
+    clock.end_step();
+    if (leaves_out) clock.leave_out();
+    lane.mark();  // a second between two steps
+  }
+  std::vector<float> inputs;
+  for (const StepTimes& step : clock.steps()) {
+    inputs.push_back(step.seconds[static_cast<std::size_t>(Phase::input)]);
+    EXPECT_EQ(step.total, inputs.back() + 1);
+  }
+  EXPECT_EQ(inputs, (std::vector<float>{1, 2, 1}));
 }
 
 // As if the phases had never ended: their markers may never be reached.
