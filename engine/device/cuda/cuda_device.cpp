@@ -136,8 +136,8 @@ ProbeFacts CudaDevice::probe() {
   });
   const double copying = settled_seconds(most_runs, awake, [&] {
     runtime_->launch(
-        CopyBytes{reinterpret_cast<const Packed<float>*>(from.data()),
-                  reinterpret_cast<Packed<float>*>(to.data()), bytes / sizeof(Packed<float>)},
+        Convert<float, float>{reinterpret_cast<const float*>(from.data()),
+                              reinterpret_cast<float*>(to.data()), bytes / sizeof(float)},
         grid, compute_.stream());
   });
   const double operations = 2.0 * MultiplyAdd::kChains * rounds * kThreads * blocks;
@@ -163,6 +163,7 @@ CudaDeviceOptions cuda_options(const DeviceOptions& options) {
   wanted.fused_sums = options.setting("tune", "quick") == "thorough" &&
                       !options.is_on("deterministic", false) &&
                       (wanted.math == Math::bf16 || wanted.math == Math::fp16);
+  wanted.second_stream = !options.is_on("deterministic", false);
   if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
   return wanted;
 }

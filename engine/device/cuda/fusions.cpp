@@ -97,15 +97,7 @@ NormState any_state(void* vector) {
 
 NormParameters any_parameters(void* vector) {
   auto* at = static_cast<float*>(vector);
-  return {.gamma = at,
-          .beta = at,
-          .bias = nullptr,
-          .running_mean = at,
-          .running_variance = at,
-          .gamma_gradient = at,
-          .beta_gradient = at,
-          .epsilon = 1,
-          .keep = 0};
+  return {at, at, nullptr, at, at, at, at, 1, 0};
 }
 
 }  // namespace
@@ -161,17 +153,15 @@ bool CudaProgram::fuse_statistics(const Fusion& fusion) {
     conv.forward->run({o.x, o.w, o.y, workspace_.data()}, stream);
     with_type(plan_.activation, [&](auto type) {
       using T = decltype(type);
-      run_sums_on(stream,
-                  NormStatistics<T>{static_cast<const T*>(o.y), rows, channels, any_state(o.sum),
-                                    any_parameters(o.sum)},
-                  rows, channels);
+      run_sums(NormStatistics<T>{static_cast<const T*>(o.y), rows, channels, any_state(o.sum),
+                                 any_parameters(o.sum)},
+               rows, channels, stream);
     });
   };
   baseline.behind = [&](const FusedOperands& o, Stream stream) {
-    run_on(stream,
-           NormFromSums{static_cast<float*>(o.sum), static_cast<float*>(o.sum_of_products), rows,
-                        channels, any_state(o.sum), any_parameters(o.sum)},
-           static_cast<std::size_t>(channels));
+    run(NormFromSums{static_cast<float*>(o.sum), static_cast<float*>(o.sum_of_products), rows,
+                     channels, any_state(o.sum), any_parameters(o.sum)},
+        static_cast<std::size_t>(channels), stream);
   };
   FusedOperands operands;
   operands.x = conv_input(op, conv);
@@ -201,19 +191,18 @@ bool CudaProgram::fuse_gradient(const Fusion& fusion) {
       using T = decltype(type);
       // Any bits will do for the signs; a plane holds more than enough of them.
       const void* signs = o.mask ? o.mask : o.z;
-      run_sums_on(stream,
-                  NormGradientSums<T, false>{
-                      static_cast<const T*>(o.z), nullptr, static_cast<const T*>(o.x),
-                      static_cast<const std::uint8_t*>(signs), rows, channels, any_state(o.sum),
-                      NormState{}, any_parameters(o.sum), NormParameters{}},
-                  rows, channels);
+      run_sums(NormGradientSums<T, false>{static_cast<const T*>(o.z), nullptr,
+                                          static_cast<const T*>(o.x),
+                                          static_cast<const std::uint8_t*>(signs), rows, channels,
+                                          any_state(o.sum), NormState{}, any_parameters(o.sum),
+                                          NormParameters{}},
+               rows, channels, stream);
     });
   };
   baseline.behind = [&](const FusedOperands& o, Stream stream) {
-    run_on(stream,
-           NormFactorsFromSums{static_cast<float*>(o.sum), static_cast<float*>(o.sum_of_products),
-                               rows, channels, any_state(o.sum), any_parameters(o.sum)},
-           static_cast<std::size_t>(channels));
+    run(NormFactorsFromSums{static_cast<float*>(o.sum), static_cast<float*>(o.sum_of_products),
+                            rows, channels, any_state(o.sum), any_parameters(o.sum)},
+        static_cast<std::size_t>(channels), stream);
   };
   FusedOperands operands;
   operands.x = tensor<std::byte>(op.input_grad);

@@ -122,21 +122,33 @@ void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
                count / static_cast<std::size_t>(op.out.channels), op.out.channels);
     }
   });
-  conv.backward_weights->run({conv_input(op, conv), conv.dw, dy, workspace_.data()},
-                             compute_.stream());
+  const Stream compute = compute_.stream(), stream = conv.beside ? second_.stream() : compute;
+  if (conv.beside) follow(stream, compute);
+  const Memory& workspace = conv.beside ? second_workspace_ : workspace_;
+  conv.backward_weights->run({conv_input(op, conv), conv.dw, dy, workspace.data()}, stream);
   if (conv.padded_dw.data()) {
     with_type(plan_.activation, [&](auto type) {
       using T = decltype(type);
       const auto rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
-      run(UnpadRows<float, T>{static_cast<const T*>(conv.dw), gradient(op.weight), rows,
-                              op.in.channels, conv.padded},
-          rows * static_cast<std::size_t>(op.in.channels));
+      run(FitRows<float, T>{static_cast<const T*>(conv.dw), gradient(op.weight), rows, conv.padded,
+                            op.in.channels},
+          rows * static_cast<std::size_t>(op.in.channels), stream);
     });
   }
   if (!conv.backward_data) return;
-  if (conv.with_gradient_sums.plan && sums_are_fused()) return run_fused(conv.with_gradient_sums);
-  conv.backward_data->run({tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()},
-                          compute_.stream());
+  if (conv.with_gradient_sums.plan && sums_are_fused()) {
+    run_fused(conv.with_gradient_sums);
+  } else {
+    conv.backward_data->run({tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()},
+                            compute);
+  }
+  // Before the next operation: the plan gives memory of this one's inputs to later ones.
+  if (conv.beside) follow(compute, stream);
+}
+
+void CudaProgram::follow(Stream stream, Stream other) {
+  runtime_.record(forked_, other);
+  runtime_.wait(stream, forked_);
 }
 
 template <typename T>
@@ -201,7 +213,7 @@ void CudaProgram::dense_backward(const Operation& op, Prepared& prepared) {
   with_type(info(op.input_grad).type, [&](auto type) {
     using T = decltype(type);
     T* to = tensor<T>(op.input_grad);
-    run_vectors(Convert<T, float>{dx, to, in, op.adds_input_grad}, in);
+    run_vectors(Convert<T, float>{dx, to, in, op.adds_input_grad ? to : nullptr}, in);
   });
 }
 
@@ -212,10 +224,13 @@ void CudaProgram::planes_forward(const Operation& op, Prepared& prepared) {
     case OpKind::batch_norm:
       return norm_forward<T>(op, prepared);
     case OpKind::relu:
-      return run_vectors(Relu<T>{tensor<T>(op.input), tensor<T>(op.output), count}, count);
+      return run_vectors(ReluBackward<T>{tensor<T>(op.input), tensor<T>(op.input),
+                                         tensor<T>(op.output), count, 1, false},
+                         count);
     case OpKind::add:
       return run_vectors(
-          Add<T>{tensor<T>(op.input), tensor<T>(op.input2), tensor<T>(op.output), count}, count);
+          Convert<T, T>{tensor<T>(op.input), tensor<T>(op.output), count, tensor<T>(op.input2)},
+          count);
     case OpKind::max_pool:
       return run(MaxPool<T>{make_window(op), tensor<T>(op.input), tensor<T>(op.output),
                             tensor<std::uint8_t>(op.saved), whole_batch()},
@@ -226,8 +241,7 @@ void CudaProgram::planes_forward(const Operation& op, Prepared& prepared) {
                  count);
     case OpKind::dropout: {
       if (mode_ == Mode::evaluate) {
-        return run_vectors(Convert<T, T>{tensor<T>(op.input), tensor<T>(op.output), count, false},
-                           count);
+        return run_vectors(Convert<T, T>{tensor<T>(op.input), tensor<T>(op.output), count}, count);
       }
       Dropout<T> dropout = make_dropout(op, tensor<T>(op.output));
       dropout.x = tensor<T>(op.input);
@@ -277,7 +291,8 @@ void CudaProgram::add_backward(const Operation& op) {
   const T* dy = tensor<T>(op.output_grad);
   const auto pass_on = [&](int to, bool adds) {
     if (to == kNone || (to == op.output_grad && !adds)) return;
-    run_vectors(Convert<T, T>{dy, tensor<T>(to), count, adds}, count);
+    T* sum = tensor<T>(to);
+    run_vectors(Convert<T, T>{dy, sum, count, adds ? sum : nullptr}, count);
   };
   pass_on(op.input2_grad, op.adds_input2_grad);
   pass_on(op.input_grad, op.adds_input_grad);

@@ -32,6 +32,15 @@ void for_each_weight(const Operation& op, Visit visit) {
   }
 }
 
+// Whether a data gradient, in blocks of about 128 x 128 results, is over after so few rounds of the
+// card that its last one, in which multiprocessors idle, counts.
+bool leaves_room(const ConvShape& shape, unsigned multiprocessors) {
+  constexpr std::int64_t kSide = 128, kRounds = 4;
+  const auto count = [](std::int64_t results) { return (results + kSide - 1) / kSide; };
+  const std::int64_t rows = std::int64_t{1} * shape.batch * shape.height * shape.width;
+  return count(rows) * count(shape.in) < kRounds * multiprocessors;
+}
+
 }  // namespace
 
 CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime,
@@ -42,6 +51,8 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       runtime_(runtime),
       products_(products),
       compute_(compute),
+      second_(runtime),
+      forked_(runtime),
       options_(options),
       staging_(runtime, compute, copy, plan.batch, plan.sample.elements()),
       activations_(runtime.device_memory(plan.activation_bytes)),
@@ -69,6 +80,7 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
   }
   for (std::size_t i = 0; i < prepared_.size(); ++i) prepare(plan.operations[i], prepared_[i]);
   workspace_ = own(workspace_bytes_);
+  second_workspace_ = own(second_workspace_bytes_);
   partials_ = own(partial_floats_ * sizeof(float));
   counters_ = own((tiles_ + 1) * sizeof(unsigned));
   if (options_.fused_sums) fuse();
@@ -115,7 +127,9 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
   conv.forward = products_.conv({shape, ConvPass::forward, false});
   conv.backward_weights = products_.conv({shape, ConvPass::backward_weights, false});
   need_workspace(conv.forward->workspace_bytes());
-  need_workspace(conv.backward_weights->workspace_bytes());
+  conv.beside = options_.second_stream && op.input_grad != kNone &&
+                leaves_room(shape, runtime_.multiprocessors());
+  need_workspace(conv.backward_weights->workspace_bytes(), conv.beside);
   if (op.input_grad != kNone) {
     conv.backward_data = products_.conv({shape, ConvPass::backward_data, op.adds_input_grad});
     need_workspace(conv.backward_data->workspace_bytes());

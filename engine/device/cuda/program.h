@@ -84,7 +84,8 @@ struct FusedConv {
 // A convolution: its plans, and the addresses of weights and weight gradients for products.
 struct PreparedConv {
   std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
-  int padded = 0;  // input channels including padding
+  bool beside = false;  // its weight gradient runs beside its data gradient
+  int padded = 0;       // input channels including padding
   void *w = nullptr, *dw = nullptr;
   Memory padded_w, padded_dw;    // if channels are padded
   FusedConv with_statistics;     // for the normalization after it
@@ -168,29 +169,25 @@ class CudaProgram final : public Program {
   std::size_t count_rows(const Operation& norm) const;  // for a whole batch
   void make_pieces();
   Memory own(std::size_t bytes);
-  void need_workspace(std::size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
+  void need_workspace(std::size_t bytes, bool beside = false) {
+    std::size_t& most = beside ? second_workspace_bytes_ : workspace_bytes_;
+    most = std::max(most, bytes);
+  }
   template <typename Row>
   void need_sums(const Shape& shape);
   void set_initial_statistics();
   Math dense_math() const { return options_.math == Math::fp32 ? Math::fp32 : Math::tf32; }
   bool narrow() const { return size_of(plan_.activation) == 2; }
 
+  // On the compute lane, or another stream.
   template <typename Kernel>
-  void run(const Kernel& kernel, std::size_t items) {
-    run_on(compute_.stream(), kernel, items);
-  }
-  template <typename Kernel>
-  void run_on(Stream stream, const Kernel& kernel, std::size_t items);
+  void run(const Kernel& kernel, std::size_t items, Stream stream = nullptr);
   template <typename Kernel>
   void run_vectors(const Kernel& kernel, std::size_t elements) {
     run(kernel, (elements + kVector - 1) / kVector);
   }
   template <typename Row>
-  void run_sums(const Row& row, std::size_t rows, int channels) {
-    run_sums_on(compute_.stream(), row, rows, channels);
-  }
-  template <typename Row>
-  void run_sums_on(Stream stream, const Row& row, std::size_t rows, int channels);
+  void run_sums(const Row& row, std::size_t rows, int channels, Stream stream = nullptr);
   ChannelTiling tiling(std::size_t rows, int channels) const;
 
   // One operation.
@@ -203,6 +200,8 @@ class CudaProgram final : public Program {
   void cast_input(const Operation& op);
   void conv_forward(const Operation& op, Prepared& prepared);
   void conv_backward(const Operation& op, Prepared& prepared);
+  // What `stream` is given from now on waits for what `other` was given so far.
+  void follow(Stream stream, Stream other);
   bool sums_are_fused() const;
   void run_fused(const FusedConv& conv);
   void dense_forward(const Operation& op, Prepared& prepared);
@@ -275,15 +274,18 @@ class CudaProgram final : public Program {
   Runtime& runtime_;
   Products& products_;
   StreamLane& compute_;
+  StreamLane second_;  // forks from the compute lane and comes back within an operation
+  OwnedEvent forked_;
   CudaDeviceOptions options_;
   Staging staging_;
 
   int padded_to_ = 0;  // number of channels of padded_input_
-  std::size_t own_bytes_ = 0, workspace_bytes_ = 0, partial_floats_ = 0, tiles_ = 0;
+  std::size_t own_bytes_ = 0, workspace_bytes_ = 0, second_workspace_bytes_ = 0;
+  std::size_t partial_floats_ = 0, tiles_ = 0;
   Memory activations_, parameters_, statistics_, first_moments_, second_moments_;
   Memory narrow_parameters_, narrow_gradients_;  // with 16-bit planes
   Memory padded_input_;                          // of convolutions that read the sample
-  Memory workspace_, partials_, counters_;
+  Memory workspace_, second_workspace_, partials_, counters_;
   Memory pieces_;  // GradientPiece
   Memory sums_, host_sums_, row_loss_, row_correct_;
   Memory loss_scale_;          // fp16
@@ -325,20 +327,22 @@ FusedRequest gradient_request(const Plan& plan, const Fusion& fusion, Math math)
 
 // One thread per item, as far as the device can hold them.
 template <typename Kernel>
-void CudaProgram::run_on(Stream stream, const Kernel& kernel, std::size_t items) {
+void CudaProgram::run(const Kernel& kernel, std::size_t items, Stream stream) {
   if (items == 0) return;
   constexpr std::size_t kBlocksEach = 16;  // blocks per multiprocessor, in sequence
   const std::size_t most = kBlocksEach * runtime_.multiprocessors();
   const std::size_t blocks = std::min((items + kThreads - 1) / kThreads, most);
-  runtime_.launch(kernel, {static_cast<unsigned>(blocks), kThreads, 0}, stream);
+  runtime_.launch(kernel, {static_cast<unsigned>(blocks), kThreads, 0},
+                  stream ? stream : compute_.stream());
 }
 
 template <typename Row>
-void CudaProgram::run_sums_on(Stream stream, const Row& row, std::size_t rows, int channels) {
+void CudaProgram::run_sums(const Row& row, std::size_t rows, int channels, Stream stream) {
   const ChannelTiling t = tiling(rows, channels);
   runtime_.launch(
       ChannelSums<Row>{t, floats(partials_), reinterpret_cast<unsigned*>(counters_.data()), row},
-      {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()}, stream);
+      {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()},
+      stream ? stream : compute_.stream());
 }
 
 // Buffers for sums over a plane's channels, for a whole batch.

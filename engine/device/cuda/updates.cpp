@@ -80,8 +80,9 @@ void CudaProgram::accumulate(Accumulate which, std::size_t begin, std::size_t en
   float* kept = floats(kept_gradients_) + begin;
   const bool last = which == Accumulate::last;
   replays_.run("accumulation", {3, static_cast<std::size_t>(which), begin, end}, [&] {
-    run_vectors(Convert<float, float>{last ? kept : gradients, last ? gradients : kept, end - begin,
-                                      which != Accumulate::first},
+    float* to = last ? gradients : kept;
+    run_vectors(Convert<float, float>{last ? kept : gradients, to, end - begin,
+                                      which == Accumulate::first ? nullptr : to},
                 end - begin);
   });
 }
@@ -149,7 +150,7 @@ void CudaProgram::refresh_padded(const Operation& op, Prepared& prepared) {
   with_type(plan_.activation, [&](auto type) {
     using T = decltype(type);
     const auto rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
-    run(PadRows<T, float>{parameter(op.weight), static_cast<T*>(conv.w), rows, op.in.channels,
+    run(FitRows<T, float>{parameter(op.weight), static_cast<T*>(conv.w), rows, op.in.channels,
                           conv.padded},
         rows * static_cast<std::size_t>(conv.padded));
   });

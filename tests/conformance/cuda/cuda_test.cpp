@@ -22,13 +22,14 @@ namespace {
 
 std::unique_ptr<Device> make_emulated(const std::string& precision, bool replays = true,
                                       cuda::HostCounts* counts = nullptr, bool epilogues = true,
-                                      bool fused_sums = false) {
+                                      bool fused_sums = false, bool second_stream = true) {
   auto runtime = cuda::make_host_runtime(counts);
   auto products = cuda::make_host_products(*runtime, epilogues);
   cuda::CudaDeviceOptions options;
   options.math = cuda::parse_math(precision);
   options.replays.parts = replays;
   options.fused_sums = fused_sums;
+  options.second_stream = second_stream;
   return make_device_on(std::move(runtime), std::move(products), options);
 }
 
@@ -338,6 +339,36 @@ TEST(EmulatedCuda, AStepOfEachSlotIsOneGraph) {
     EXPECT_EQ(whole.graph_launches, 4U);
     EXPECT_EQ(whole.kernels, without.kernels);
   }
+}
+
+// Where their planes are so small that a data gradient does not fill the card.
+TEST(EmulatedCuda, WeightGradientsRunBesideDataGradients) {
+  for (const std::string precision : {"fp32", "bf16"}) {
+    EXPECT_EQ(train(make_emulated(precision)),
+              train(make_emulated(precision, false, nullptr, true, false, false)))
+        << precision;
+  }
+  EXPECT_EQ(train(make_fusing("bf16"), Queued::steps, bottlenecks()),
+            train(make_emulated("bf16", false, nullptr, true, true, false), Queued::parts,
+                  bottlenecks()));
+  const auto count_waits = [](const Network& network, bool second_stream) {
+    cuda::HostCounts counts;
+    Replica replica(make_emulated("fp32", false, &counts, true, false, second_stream), network, 2,
+                    true);
+    const RandomBatch inputs(network, 2, 2, 1);
+    replica.program().forward(inputs.batch(), Mode::train);
+    const std::size_t before = counts.waits;
+    replica.program().backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
+    return counts.waits - before;
+  };
+  const auto two_layers = [](int side) {
+    Network network("two_layers", {side, side, 1}, 4);
+    network.conv(8, 3).relu().conv(8, 3).relu().global_average_pool().dense(4);
+    return network;
+  };
+  EXPECT_EQ(count_waits(two_layers(8), true), 2U);  // the first has no data gradient
+  EXPECT_EQ(count_waits(two_layers(8), false), 0U);
+  EXPECT_EQ(count_waits(two_layers(40), true), 0U);
 }
 
 TEST(EmulatedCuda, ProfilersSeeEachOperationAsARange) {

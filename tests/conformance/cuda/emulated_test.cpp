@@ -196,6 +196,21 @@ TEST_P(Late, NodesOfAGraphRunInAnyOrderThatItsEdgesAllow) {
   EXPECT_LT(swapped, 20);
 }
 
+TEST_P(Late, AnEventThatAGraphHasYetToRecordIsNotAskedFor) {
+  runtime_->begin_capture(first_);
+  runtime_->record_in_graph(event_, first_);
+  const auto graph = runtime_->end_capture(first_);
+  for (int i = 0; i < 2; ++i) {  // that of an earlier launch is no answer, either
+    graph->launch(first_);
+    expect_error(ErrorKind::internal, {"a graph has yet to record"},
+                 [&] { static_cast<void>(runtime_->done(event_)); });
+    expect_error(ErrorKind::internal, {"a graph has yet to record"},
+                 [&] { runtime_->synchronize_event(event_); });
+    runtime_->synchronize_stream(first_);
+    EXPECT_TRUE(runtime_->done(event_));
+  }
+}
+
 std::unique_ptr<Device> device_on(const HostOptions& options) {
   auto runtime = make_host_runtime(options);
   auto products = make_host_products(*runtime);
@@ -213,6 +228,14 @@ TEST(EmulatedDevice, FusesSumsOfSixteenBitTypesThatMayDiffer) {
   options.settings["deterministic"] = "false";
   options.precision = "tf32";
   EXPECT_FALSE(cuda_options(options).fused_sums);
+}
+
+// Unless two kernels at once were proven to change no bit on a card.
+TEST(EmulatedDevice, DeterministicRunsUseOneStream) {
+  DeviceOptions options;
+  EXPECT_TRUE(cuda_options(options).second_stream);
+  options.settings["deterministic"] = "true";
+  EXPECT_FALSE(cuda_options(options).second_stream);
 }
 
 // Where the program left no room, what would be measured beside the run is not.

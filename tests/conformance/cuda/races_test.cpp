@@ -3,10 +3,16 @@
 // what is in order must still be right.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "engine/device/cuda/gpu_runtime.h"
+#include "engine/plan/network.h"
+#include "engine/plan/plan.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
 namespace paceline::cuda {
@@ -134,6 +140,79 @@ TEST_P(Races, WithoutAnEdgeNodesOfAGraphRace) {
     graph->launch(first_);
     synchronize();
   });
+}
+
+// As what follows a fork, which gets the memory of what it read.
+TEST_P(Races, WhatDoesNotWaitForAForkRacesWithIt) {
+  for (const bool captured : {false, true}) {
+    expect_race([&] {
+      if (captured) runtime_->begin_capture(first_);
+      write();
+      second_waits();
+      read();
+      write();
+      first_waits();
+      const auto graph = captured ? runtime_->end_capture(first_) : nullptr;
+      if (graph) graph->launch(first_);
+      synchronize();
+    });
+  }
+}
+
+TEST_P(Races, ProductsBesideEachOtherHaveWorkspacesOfTheirOwn) {
+  const auto run = [&](bool shared) {
+    const auto products = make_host_products(*runtime_);
+    const ConvShape shape{.batch = 1, .height = 2, .width = 2, .in = 1, .out = 1};
+    const auto plan = products->conv({shape, ConvPass::forward});
+    const Memory memory = runtime_->device_memory(1024);
+    const auto at = [&](std::size_t place) { return memory.data() + 128 * place; };
+    write();
+    second_waits();
+    plan->run({at(0), at(1), at(2), at(3)}, first_);
+    plan->run({at(0), at(1), at(4), at(shared ? 3 : 5)}, second_);
+    first_waits();
+    synchronize();
+  };
+  run(false);
+  expect_race([&] { run(true); });
+}
+
+// Weight gradients run beside data gradients, and copies of batches beside all of it.
+TEST_P(Races, AProgramHasNone) {
+  Network network("n", {6, 6, 3}, 4);
+  network.conv(8, 3, 1, 1).batch_norm(1e-5, 0.9).relu().conv(8, 3, 1, 1).relu().conv(4, 1);
+  network.relu().flatten().dense(4);
+  HostCounts counts;
+  HostOptions options;
+  options.counts = &counts;
+  options.threads = GetParam();
+  auto runtime = make_host_runtime(options);
+  auto products = make_host_products(*runtime);
+  const auto device = make_device_on(std::move(runtime), std::move(products), {});
+  const Plan plan = make_plan(network, 2, device->precision(),
+                              [&](const Operation& op) { return device->supports(op); });
+  const Memory gradients = device->allocate(plan.arena_elements * sizeof(float));
+  const auto program = device->compile(plan, gradients.data());
+  std::vector<std::uint8_t> images(2 * plan.sample.elements(), 7);
+  const std::vector<std::int32_t> labels{0, 1};
+  Batch batch;
+  batch.images = images.data();
+  batch.labels = labels.data();
+  batch.samples = batch.global_samples = 2;
+  const UpdateRule rule = update_rule(Optimizer::adam, 0.01, 0.9, 1);
+  for (batch.slot = 0; batch.slot < 6; ++batch.slot) {
+    program->load(batch);
+    program->run_step(&rule, [&] {
+      program->forward(Mode::train);
+      program->backward(static_cast<int>(plan.operations.size()) - 1, 0);
+      program->update(rule, 0, plan.arena_elements);
+    });
+    program->wait_for_input();
+    std::fill(images.begin(), images.end(), std::uint8_t(batch.slot));
+  }
+  EXPECT_TRUE(std::isfinite(program->take_sums().loss));
+  EXPECT_EQ(counts.captures, 2U);
+  EXPECT_EQ(counts.graph_launches, 2U);
 }
 
 }  // namespace

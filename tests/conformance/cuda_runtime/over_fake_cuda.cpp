@@ -43,6 +43,7 @@ std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts) {
       if (of == nullptr) return;
       if (call == "cudaMalloc" || call == "cudaHostAlloc") ++of->allocations;
       if (call == "kernel") ++of->kernels;
+      if (call == "cudaStreamWaitEvent") ++of->waits;
       if (call == "cudaStreamEndCapture") ++of->captures;
       if (call == "cudaGraphLaunch") ++of->graph_launches;
     });

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <span>
@@ -80,6 +81,7 @@ class HostConv final : public ConvPlan {
   std::string implementation() const override { return "naive, on the host"; }
   void run(const ConvOperands& operands, Stream stream) override {
     queued_.add(stream, [this, operands] {
+      if (operands.workspace) std::memset(operands.workspace, 1, workspace_bytes());
       with_type(stored_as(request_.shape.math),
                 [&](auto type) { run_as<decltype(type)>(operands); });
     });

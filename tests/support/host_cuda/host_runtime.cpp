@@ -149,6 +149,7 @@ class HostRuntime final : public Runtime {
   }
   void wait(Stream stream, Event event) override {
     called("wait");
+    ++gpu_->counts.waits;
     if (is_captured(stream) || of(event).capture != 0) {
       return gpu_->capture.wait(on(stream), of(event));
     }

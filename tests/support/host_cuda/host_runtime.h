@@ -16,7 +16,7 @@ namespace paceline::cuda {
 // What a test wants to know. Read it where nothing runs.
 struct HostCounts {
   std::size_t kernels = 0, captures = 0, graph_launches = 0;
-  std::size_t allocations = 0;
+  std::size_t allocations = 0, waits = 0;          // of streams for events
   std::size_t device_bytes = 0;                    // that are allocated now
   std::map<std::string, std::size_t> ranges = {};  // for profilers, by name
   int open_ranges = 0;

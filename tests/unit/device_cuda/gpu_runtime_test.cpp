@@ -54,9 +54,11 @@ std::vector<float> read(Runtime& runtime, const Memory& memory, Stream stream) {
   return values;
 }
 
-CopyBytes copying(const Memory& from, const Memory& to) {
-  return {reinterpret_cast<const Packed<float>*>(from.data()),
-          reinterpret_cast<Packed<float>*>(to.data()), from.bytes() / sizeof(Packed<float>)};
+using Copy = Convert<float, float>;
+
+Copy copying(const Memory& from, const Memory& to) {
+  return {reinterpret_cast<const float*>(from.data()), reinterpret_cast<float*>(to.data()),
+          from.bytes() / sizeof(float)};
 }
 
 void launch_copy(Runtime& runtime, const Memory& from, const Memory& to, Stream stream) {
@@ -417,7 +419,7 @@ TEST_F(GpuRuntime, ProbesACardThatIsAwake) {
     const auto run = static_cast<std::size_t>(runs++);
     time += run < asleep.size() ? asleep[run] : 0.001;
   });
-  const PlayedKernel copy(typeid(CopyBytes), [&] { time += 0.05; });
+  const PlayedKernel copy(typeid(Copy), [&] { time += 0.05; });
   const ProbeFacts probe = device->probe();
   EXPECT_EQ(runs, 6);
   const double operations = 2.0 * MultiplyAdd::kChains * 20000 * 256 * 8 * kMultiprocessors;

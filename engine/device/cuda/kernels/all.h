@@ -17,9 +17,7 @@ template <typename T, typename Visit>
 void for_each_kernel_in(Visit& visit) {
   visit.template visit<CastInput<T>>();
   visit.template visit<AddBias<T>>();
-  visit.template visit<Relu<T>>();
   visit.template visit<ReluBackward<T>>();
-  visit.template visit<Add<T>>();
   visit.template visit<Dropout<T>>();
   visit.template visit<DropoutBackward<T>>();
   visit.template visit<MaxPool<T>>();
@@ -38,8 +36,7 @@ void for_each_kernel_in(Visit& visit) {
   visit.template visit<NormPoolGradient<T>>();
   visit.template visit<WidenGradients<T>>();
   visit.template visit<Update<T>>();
-  visit.template visit<PadRows<T, float>>();
-  visit.template visit<UnpadRows<float, T>>();
+  visit.template visit<FitRows<T, float>>();
   visit.template visit<Convert<T, T>>();
   visit.template visit<Randomize<T>>();
   visit.template visit<Compare<T>>();
@@ -54,6 +51,8 @@ void for_each_kernel(Visit visit) {
   visit.template visit<Convert<Bf16, float>>();
   visit.template visit<Convert<float, Half>>();
   visit.template visit<Convert<Half, float>>();
+  visit.template visit<FitRows<float, Bf16>>();
+  visit.template visit<FitRows<float, Half>>();
   visit.template visit<NormFixed>();
   visit.template visit<NormFromSums>();
   visit.template visit<NormFactorsFromSums>();
@@ -65,7 +64,6 @@ void for_each_kernel(Visit visit) {
   visit.template visit<FindClipFactor>();
   visit.template visit<AdjustScale>();
   visit.template visit<MultiplyAdd>();
-  visit.template visit<CopyBytes>();
 }
 
 }  // namespace paceline::cuda

@@ -49,21 +49,21 @@ struct CastInput {
   }
 };
 
-// y = (y +) x.
+// y = x (+ more, which may be y).
 template <typename To, typename From>
 struct Convert {
   const From* x;
   To* y;
   std::size_t count;
-  bool adds = false;
+  const To* more = nullptr;
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
     over_vectors(c, count, [&](std::size_t first, int n) {
       float v[kVector], sum[kVector];
       load_at(x, first, n, v);
-      if (adds) {
-        load_at(static_cast<const To*>(y), first, n, sum);
+      if (more) {
+        load_at(more, first, n, sum);
         for (int i = 0; i < kVector; ++i) v[i] += sum[i];
       }
       store_at(v, y, first, n);
@@ -95,24 +95,7 @@ struct AddBias {
   }
 };
 
-template <typename T>
-struct Relu {
-  const T* x;
-  T* y;
-  std::size_t count;
-
-  template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    over_vectors(c, count, [&](std::size_t first, int n) {
-      float v[kVector];
-      load_at(x, first, n, v);
-      for (float& value : v) value = value <= 0 ? 0 : value;
-      store_at(v, y, first, n);
-    });
-  }
-};
-
-// dx = (dx +) dy x scale where y is positive or NaN.
+// dx = (dx +) dy x scale where y is positive or NaN. If dy is y, this is ReLU itself.
 template <typename T>
 struct ReluBackward {
   const T *y, *dy;
@@ -133,25 +116,6 @@ struct ReluBackward {
         if (adds) v[i] += sum[i];
       }
       store_at(v, dx, first, n);
-    });
-  }
-};
-
-// y = x + x2; operands may be equal.
-template <typename T>
-struct Add {
-  const T *x, *x2;
-  T* y;
-  std::size_t count;
-
-  template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    over_vectors(c, count, [&](std::size_t first, int n) {
-      float a[kVector], b[kVector];
-      load_at(x, first, n, a);
-      load_at(x2, first, n, b);
-      for (int i = 0; i < kVector; ++i) a[i] += b[i];
-      store_at(a, y, first, n);
     });
   }
 };

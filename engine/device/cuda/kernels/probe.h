@@ -94,15 +94,4 @@ struct Randomize {
   }
 };
 
-struct CopyBytes {
-  const Packed<float>* from;
-  Packed<float>* to;
-  std::size_t count;
-
-  template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    over(c, count, [&](std::size_t i) { to[i] = from[i]; });
-  }
-};
-
 }  // namespace paceline::cuda

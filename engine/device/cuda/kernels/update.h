@@ -198,34 +198,19 @@ struct Update {
   }
 };
 
-// Copies rows of `width` to rows of `padded`, with zeros added; or back.
+// Copies rows of `from` elements to rows of `to`: cut, or with zeros added.
 template <typename To, typename From>
-struct PadRows {
+struct FitRows {
   const From* x;
   To* y;
   std::size_t rows;
-  int width, padded;
+  int from, to;
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    over(c, rows * padded, [&](std::size_t i) {
-      const int column = static_cast<int>(i % padded);
-      y[i] = from_float<To>(column < width ? to_float(x[i / padded * width + column]) : 0);
-    });
-  }
-};
-
-template <typename To, typename From>
-struct UnpadRows {
-  const From* x;
-  To* y;
-  std::size_t rows;
-  int width, padded;
-
-  template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    over(c, rows * width, [&](std::size_t i) {
-      y[i] = from_float<To>(to_float(x[i / width * padded + i % width]));
+    over(c, rows * to, [&](std::size_t i) {
+      const int column = static_cast<int>(i % to);
+      y[i] = from_float<To>(column < from ? to_float(x[i / to * from + column]) : 0);
     });
   }
 };

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -50,16 +51,11 @@ std::optional<double> mean(const std::vector<T>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-template <typename T>
-std::optional<T> largest(const std::vector<T>& values) {
+// Or the least, by std::greater.
+template <typename T, typename Before = std::less<T>>
+std::optional<T> largest(const std::vector<T>& values, Before before = {}) {
   if (values.empty()) return std::nullopt;
-  return *std::max_element(values.begin(), values.end());
-}
-
-template <typename T>
-std::optional<T> least(const std::vector<T>& values) {
-  if (values.empty()) return std::nullopt;
-  return *std::min_element(values.begin(), values.end());
+  return *std::max_element(values.begin(), values.end(), before);
 }
 
 void summarise_limits(const std::vector<std::uint64_t>& limits, GpuFacts& all) {
@@ -106,7 +102,7 @@ GpuFacts summarise(const std::vector<GpuSample>& samples) {
   all.memory_utilization = mean(known(samples, &GpuSample::memory_utilization));
   all.sm_mhz = mean(known(samples, &GpuSample::sm_mhz));
   all.memory_mhz = mean(known(samples, &GpuSample::memory_mhz));
-  all.least_sm_mhz = least(known(samples, &GpuSample::sm_mhz));
+  all.least_sm_mhz = largest(known(samples, &GpuSample::sm_mhz), std::greater<>());
   all.watts = mean(known(samples, &GpuSample::watts));
   all.celsius = largest(known(samples, &GpuSample::celsius));
   all.memory_bytes = largest(known(samples, &GpuSample::memory_bytes));
