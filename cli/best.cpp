@@ -8,7 +8,6 @@
 
 #include "analysis/gate/quantity.h"
 #include "analysis/gate/side.h"
-#include "analysis/study/labels.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -47,27 +46,6 @@ const CostMetric* find_cost_metric(const std::string& name) {
               "give " + join(known, ", "));
 }
 
-std::string list_titles(const std::vector<Study>& studies) {
-  std::vector<std::string> titles;
-  for (const Study& study : studies) titles.push_back(study_title(study));
-  return join(titles, "; ");
-}
-
-// What chooses the first.
-std::string select_study(const Study& first, const Study& second) {
-  std::string choice;
-  if (first.workload != second.workload) {
-    choice = "workload=" + first.workload;
-  } else if (first.precision != second.precision && !first.precision.empty()) {
-    choice = "precision=" + first.precision;
-  } else if (!first.work.empty()) {
-    choice = first.work.front().first + "=" + to_text(first.work.front().second);
-  } else {
-    return "name the folders of one";
-  }
-  return "choose one, e.g. with --only " + choice;
-}
-
 int best(const BestArguments& arguments) {
   const double within = parse_threshold(arguments.within, "--within", "percentage",
                                         {.most = kMostWithin, .zero = true});
@@ -77,17 +55,10 @@ int best(const BestArguments& arguments) {
                       "name one of them, or nest their sessions with --pool; report compares them");
   }
   const auto [content, plans] = load_training_records(arguments);
-  const std::vector<Study> studies =
-      make_studies(content, arguments.selections(), plans, arguments.pooling);
-  if (studies.size() > 1) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("these records make {} tables: {}", studies.size(), list_titles(studies)),
-        studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
-        select_study(studies[0], studies[1]));
-  }
+  const Study study =
+      only_table(make_studies(content, arguments.selections(), plans, arguments.pooling));
   print_documents(
-      {best_document(studies[0], find_best(studies[0], within, least), notes_of_rejected(content))},
+      {best_document(study, find_best(study, within, least), notes_of_rejected(content))},
       arguments.output);
   return EXIT_SUCCESS;
 }

@@ -9,6 +9,7 @@
 #include "analysis/gate/side.h"
 #include "analysis/plots/script.h"
 #include "analysis/report.h"
+#include "analysis/study/labels.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
@@ -125,6 +126,42 @@ void require_one_study(const StudyArguments& arguments, const std::string& cure)
   if (load_sides(arguments.places(), arguments.selections()).comparisons.empty()) return;
   throw Error(ErrorKind::usage, "several studies have runs of the same points",
               join(arguments.studies, " and "), cure);
+}
+
+namespace {
+
+std::string list_titles(const std::vector<Study>& studies) {
+  std::vector<std::string> titles;
+  for (const Study& study : studies) titles.push_back(study_title(study));
+  return join(titles, "; ");
+}
+
+// What chooses the first.
+std::string select_study(const Study& first, const Study& second) {
+  std::string choice;
+  if (first.workload != second.workload) {
+    choice = "workload=" + first.workload;
+  } else if (first.precision != second.precision && !first.precision.empty()) {
+    choice = "precision=" + first.precision;
+  } else if (!first.work.empty()) {
+    choice = first.work.front().first + "=" + to_text(first.work.front().second);
+  } else {
+    return "name the folders of one";
+  }
+  return "choose one, e.g. with --only " + choice;
+}
+
+}  // namespace
+
+Study only_table(std::vector<Study> studies) {
+  if (studies.size() > 1) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("these records make {} tables: {}", studies.size(), list_titles(studies)),
+        studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
+        select_study(studies[0], studies[1]));
+  }
+  return std::move(studies.front());
 }
 
 void add_format_options(CLI::App& verb, DocumentArguments& arguments) {

@@ -63,6 +63,9 @@ std::vector<std::string> notes_of_rejected(const StoreContent& content);
 // Throws usage if several studies have points in common, which only `report` compares.
 void require_one_study(const StudyArguments& arguments, const std::string& cure);
 
+// Throws usage, with what chooses one, if there are several.
+Study only_table(std::vector<Study> studies);
+
 // How a verb's documents are printed and written.
 struct DocumentArguments {
   std::string format = "text", out = {};

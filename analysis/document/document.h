@@ -100,6 +100,8 @@ struct Document {
   std::vector<Section> sections = {};
   std::vector<std::string> notes = {};  // of all sections
   bool is_brief = false;                // its notes are details
+  // A page to hand in: LaTeX has its sentences, Markdown in a folder its plots, and paper has room.
+  bool stands_alone = false;
   // The key of the list of sections in JSON; empty: their facts and rows are the document's.
   std::string list = {};
   int schema = 1;

@@ -56,11 +56,35 @@ std::string tabular(const Table& table, const VisibleTable& visible) {
       form, headings, rows);
 }
 
+std::string plot_file(const Plot& plot, const std::string& format) {
+  return plot.name + '.' + format;
+}
+
+// What a page has beside the tables. Its plots are files of --out.
+std::string latex_sentences(const Section& section) {
+  std::string text;
+  if (!section.title.empty()) text += "\\subsection*{" + latex_text(section.title) + "}\n";
+  if (!section.headline.empty()) text += latex_text(section.headline) + "\n";
+  if (!section.findings.empty()) {
+    text += "\\begin{itemize}\n";
+    for (const Statement& each : section.findings) {
+      text += "  \\item " + latex_text(each.text) + "\n";
+    }
+    text += "\\end{itemize}\n";
+  }
+  for (const Plot& plot : section.plots) {
+    text += "% --out FOLDER --plots pdf: \\includegraphics[width=\\linewidth]{" +
+            plot_file(plot, "pdf") + "}\n";
+  }
+  return text;
+}
+
 // A folder of ours has one of these files, with this member.
 constexpr std::pair<const char*, const char*> kOurs[] = {{"report.json", "tables"},
                                                          {"collectives.json", "collectives"},
                                                          {"history.json", "history"},
-                                                         {"prediction.json", "tables"}};
+                                                         {"prediction.json", "tables"},
+                                                         {"sheet.json", "sizes"}};
 
 bool is_ours(const fs::path& folder) {
   return std::ranges::any_of(kOurs, [&](const auto& ours) {
@@ -86,10 +110,6 @@ constexpr FormatName kFiles[] = {{".json", Format::json},
                                  {".md", Format::markdown},
                                  {".csv", Format::csv},
                                  {".html", Format::html}};
-
-std::string plot_file(const Plot& plot, const std::string& format) {
-  return plot.name + '.' + format;
-}
 
 std::vector<std::string> list_files(const Document& document, const OutputOptions& options) {
   std::vector<std::string> names;
@@ -143,10 +163,15 @@ void write_files(const Document& document, const OutputOptions& options, const P
   std::vector<std::string> beside = list_files(document, options);
   std::erase(beside, document.name + ".html");
   for (const auto& [extension, format] : kFiles) {
-    write(document.name + std::string(extension),
-          format == Format::html ? to_html(document, pictures, options.out, beside)
-                                 : format_document(document, format, {}, pictures),
-          written.tables);
+    std::string text = format == Format::html ? to_html(document, pictures, options.out, beside)
+                                              : format_document(document, format, {}, pictures);
+    if (document.stands_alone && format == Format::markdown && !pictures.svgs.empty()) {
+      for (const Plot* plot : all_plots(document)) {
+        text += fmt::format("\n![{}]({})\n", markdown_text(plot->title),
+                            plot_file(*plot, options.plots.front()));
+      }
+    }
+    write(document.name + std::string(extension), text, written.tables);
   }
   if (pictures.refused) return;
   for (const Plot* plot : all_plots(document)) {
@@ -187,17 +212,20 @@ Format parse_format(std::string_view name) {
 }
 
 std::string to_latex(const Document& document, bool as_floats) {
-  constexpr std::size_t kMostColumns = 6;
+  const bool is_page = as_floats && document.stands_alone;
+  const std::size_t most_columns = is_page ? 8 : 6;
   std::string text = "% \\usepackage{booktabs}\n";
   for (const std::string& warning : all_warnings(document)) {
     text += "% Warning: " + latex_text(warning) + "\n";
   }
+  if (is_page) text += "\\section*{" + latex_text(document.title) + "}\n";
   std::size_t number = 0;
   for (const Section& section : document.sections) {
     const Table& table = section.table;
+    if (is_page) text += latex_sentences(section);
     if (table.rows.empty()) continue;
     VisibleTable visible = visible_part(table);
-    while (visible.columns.size() > kMostColumns) {
+    while (visible.columns.size() > most_columns) {
       visible.columns.erase(visible.least_needed(table));
     }
     if (number++ > 0) text += '\n';
@@ -209,9 +237,9 @@ std::string to_latex(const Document& document, bool as_floats) {
     }
     const std::string& title = section.title.empty() ? document.title : section.title;
     text += fmt::format(
-        "\\begin{{table}}[t]\n\\centering\n\\caption{{{}{}}}\n\\label{{tab:{}{}}}\n{}"
+        "\\begin{{table}}[{}]\n\\centering\n\\caption{{{}{}}}\n\\label{{tab:{}{}}}\n{}"
         "\\end{{table}}\n",
-        latex_text(title),
+        is_page ? "h" : "t", latex_text(title),
         visible.alike.empty() ? "" : ". In all rows: " + latex_text(visible.alike), document.name,
         number > 1 ? fmt::format("-{}", number) : "", rows);
   }

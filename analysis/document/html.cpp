@@ -72,7 +72,11 @@ code { font: .82rem/1.35 "DejaVu Sans Mono", monospace; overflow-wrap: anywhere;
   h2 { margin-top: 1.2rem; } h1, h2, h3 { break-after: avoid; } ul { margin: .4rem 0; }
   figure, tr, li { break-inside: avoid; } .wide { overflow: visible; max-height: none; }
   .pictures { grid-template-columns: 1fr 1fr; } svg { max-height: 5.6cm; border: 0; }
-  table { font-size: 7.5px; } th, td { padding: .1rem .25rem; } .links, .runs, input { display: none; } }
+  table { font-size: 7.5px; } th, td { padding: .1rem .25rem; } .links, .runs, input { display: none; }
+  @page sheet { size: A4; margin: 1.5cm; }
+  .sheet { page: sheet; font-size: 11px; } .sheet table { font-size: 10px; }
+  .sheet h1 { font-size: 15px; } .sheet h2 { font-size: 13px; } .sheet .headline { font-size: 12px; }
+  .sheet .pictures { grid-template-columns: 1fr; } .sheet svg { max-height: 7.5cm; } }
 )";
 
 std::string list(const std::vector<Statement>& statements, const char* style) {
@@ -250,8 +254,8 @@ std::string to_html(const Document& given, const Pictures& pictures, const fs::p
       "style-src &#39;unsafe-inline&#39;; script-src &#39;{2}&#39;\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
       "<meta name=\"generator\" content=\"paceline\"/>\n"
-      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
-      title, kStyle, kPageScriptHash);
+      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main{3}>\n<h1>{0}</h1>\n",
+      title, kStyle, kPageScriptHash, document.stands_alone ? " class=\"sheet\"" : "");
   for (const std::string& line : document.lead) text += paragraph("lead", line);
   for (const std::string& warning : all_warnings(document)) {
     text += paragraph("warning", "Warning: " + warning);

@@ -116,6 +116,10 @@ std::optional<double> core_hours(const Run& run) {
       run, static_cast<double>(*run->layout.cpus_per_task) * run->layout.ntasks.value_or(1));
 }
 
+std::optional<double> node_hours(const Run& run) {
+  return compute_hours(run, run->layout.nodes);
+}
+
 std::optional<double> gpu_memory(const Run& run) {
   std::optional<double> most;
   for (const GpuFacts& gpu : run->gpus) {

@@ -18,6 +18,8 @@ namespace paceline {
 // GPU-hours are empty for replicas on cores.
 std::optional<double> gpu_hours(const Run& run);
 std::optional<double> core_hours(const Run& run);
+// Of the nodes on which the run's processes were, each as a whole.
+std::optional<double> node_hours(const Run& run);
 
 // Largest use of a GPU's memory by all processes, in bytes.
 std::optional<double> gpu_memory(const Run& run);

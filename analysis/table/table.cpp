@@ -215,16 +215,6 @@ std::vector<std::string> names_of_rows(const Study& study, const std::vector<Row
   return point_names(study, rows);
 }
 
-std::string interval_kinds(const Comparison& comparison) {
-  std::set<RatioKind> kinds;
-  for (const auto& speed_up : comparison.speed_ups) {
-    if (speed_up && speed_up->ratio.estimate.interval) kinds.insert(speed_up->ratio.kind);
-  }
-  if (kinds.size() > 1) return "mixed";
-  if (kinds.empty()) return "none";
-  return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
-}
-
 // "Largest mean speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %".
 // Considers rows of more replicas than their base, except those that are spared work, were
 // disturbed or missed their goal.
@@ -341,16 +331,6 @@ Json rules_json(const std::vector<BrokenRule>& broken) {
   return rules;
 }
 
-Json provenance_json(const std::vector<ProvenanceFact>& facts) {
-  Json json = Json::object();
-  for (const ProvenanceFact& fact : facts) {
-    for (const auto& [value, runs] : fact.values) {
-      json[fact.name].push_back({{"value", value}, {"runs", runs}});
-    }
-  }
-  return json;
-}
-
 Table controls_table(const std::vector<ControlCheck>& controls) {
   using Row = const ControlCheck&;
   return ColumnsOf<ControlCheck>()
@@ -362,6 +342,26 @@ Table controls_table(const std::vector<ControlCheck>& controls) {
 }
 
 }  // namespace
+
+std::string interval_kinds(const Comparison& comparison) {
+  std::set<RatioKind> kinds;
+  for (const auto& speed_up : comparison.speed_ups) {
+    if (speed_up && speed_up->ratio.estimate.interval) kinds.insert(speed_up->ratio.kind);
+  }
+  if (kinds.size() > 1) return "mixed";
+  if (kinds.empty()) return "none";
+  return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
+}
+
+Json provenance_json(const std::vector<ProvenanceFact>& facts) {
+  Json json = Json::object();
+  for (const ProvenanceFact& fact : facts) {
+    for (const auto& [value, runs] : fact.values) {
+      json[fact.name].push_back({{"value", value}, {"runs", runs}});
+    }
+  }
+  return json;
+}
 
 std::function<Cell(const RowFacts&)> of_runs(const RunFact& fact,
                                              std::function<Cell(const RowFacts&)> make) {

@@ -10,6 +10,8 @@
 
 namespace paceline {
 
+struct ProvenanceFact;  // findings/findings.h
+
 using RowColumns = ColumnsOf<RowFacts>;
 
 // The groups that --columns adds.
@@ -20,6 +22,11 @@ void add_energy(RowColumns& all, const Study& study);
 // "0.701 (1 run)".
 std::function<Cell(const RowFacts&)> of_runs(const RunFact& fact,
                                              std::function<Cell(const RowFacts&)> make);
+
+// paired, welch, mixed or none.
+std::string interval_kinds(const Comparison& comparison);
+// {NAME: [{"value", "runs"}]}
+Json provenance_json(const std::vector<ProvenanceFact>& facts);
 
 // Applies --columns. A choice is a list of keys ("gpu_hours") and groups ("cost"). With "+" in
 // front they are added to the columns that are shown without a choice, with "-" they are left out;

@@ -192,6 +192,46 @@ TEST_F(CliVerbs, BestAnswersOrRefusesInOneLine) {
   expect_refused("best", 64, {"STUDY", "see paceline best --help"});
 }
 
+TEST_F(CliVerbs, ReportMakesASheetForAProposal) {
+  const std::string reference = PACELINE_SOURCE_DIR "/results/reference/";
+  const std::string sheet = "report --sheet '" + reference + "jsc-clip-vit-l14'";
+  const Ran ran = paceline(sheet + " --out out --plots svg");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "The size to apply for\n16 GPUs, the base: no larger size has"))
+      << ran.out;
+  EXPECT_TRUE(contains(ran.out, "node-hours")) << ran.out;
+  const std::string html = to_text(folder() / "out/sheet.html");
+  EXPECT_TRUE(contains(html, "<main class=\"sheet\">"));
+  EXPECT_TRUE(contains(html, "<figure id=\"plot-speedup\">"));
+  EXPECT_TRUE(contains(to_text(folder() / "out/sheet.md"), "](speedup.svg)"));
+  EXPECT_EQ(paceline(sheet + " --out out --plots svg").code, 0) << "replaces its own files";
+  const auto json = nlohmann::json::parse(paceline(sheet + " --json").out);
+  EXPECT_EQ(json["chosen"]["gpus"], 16);
+  EXPECT_NEAR(json["chosen"]["node_hours"].get<double>(), 4 * 1744.86 / 3600, 1e-3);
+  EXPECT_EQ(json["sizes"].size(), 5U);
+  for (const auto& [format, part] : std::vector<std::pair<const char*, const char*>>{
+           {"md", "## The size to apply for"},
+           {"latex", "\\subsection*{The size to apply for}"},
+           {"latex-tabular", "\\begin{tabular}"},
+           {"html", "<h2>The size to apply for</h2>"},
+           {"csv", "size,nodes,gpus,"}}) {
+    const Ran each = paceline(sheet + " --format " + format);
+    EXPECT_EQ(each.code, 0) << each.err;
+    EXPECT_TRUE(contains(each.out, part)) << each.out;
+  }
+  expect_refused(
+      "report --sheet '" + reference + "llm-foundry-7b' '" + reference + "llm-foundry-13b'", 64,
+      {"2 tables", "choose one, e.g. with --only workload="});
+  expect_refused("report --sheet no/such/study", 65, {"no/such/study"});
+  shell("mkdir empty");
+  EXPECT_NE(paceline("report --sheet empty").code, 0);
+  expect_refused(sheet + " --efficiency 70", 64, {"--efficiency", "write 70%"});
+  expect_refused(sheet + " --efficiency 101%", 64, {"--efficiency", "at most 100 %"});
+  expect_refused(sheet + " --base batch_per_replica=512", 64, {"--base", "is not another size"});
+  expect_refused(sheet + " --columns +cost", 64, {"--columns", "--sheet"});
+  expect_refused("report --efficiency 80% '" + kStudy + "'", 64, {"--efficiency", "--sheet"});
+}
+
 TEST_F(CliVerbs, PredictMarksWhatItPredictsAndRefusesTheRest) {
   const std::string study = "predict '" + kStudy + "' --only cpus_per_task=8";
   const Ran ran = paceline(study + " --gpus 8 --up-to 3 --out out --no-plots");

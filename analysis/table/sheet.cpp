@@ -1,0 +1,543 @@
+#include "analysis/table/sheet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "analysis/findings/findings.h"
+#include "analysis/findings/legend.h"
+#include "analysis/plots/study_plots.h"
+#include "analysis/study/cost.h"
+#include "analysis/study/labels.h"
+#include "analysis/study/switches.h"
+#include "analysis/table/table.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+enum class SizeVerdict {
+  no_base,
+  base,
+  held,       // the whole interval is at the least efficiency or above
+  below,      // the whole interval is below
+  undecided,  // the interval contains it, or there is none
+  worse,      // trained worse than its base
+};
+
+struct SheetSize {
+  RowFacts facts;
+  std::string name;
+  SizeVerdict verdict = SizeVerdict::no_base;
+  WeakEvidence doubt;  // why it is undecided, if not by its interval
+
+  int gpus() const { return facts.run()->layout.gpus; }
+  bool is_scaled() const { return facts.speed_up && facts.speed_up->ideal > 1; }
+};
+
+// What the page is about: the rows of one series with their bases.
+struct SheetData {
+  Study study;
+  std::string series;
+  std::vector<std::string> other_series;
+  Comparison comparison;
+  std::vector<SheetSize> sizes;  // by GPUs
+
+  std::vector<RowFacts> facts() const {
+    std::vector<RowFacts> all;
+    for (const SheetSize& size : sizes) all.push_back(size.facts);
+    return all;
+  }
+  std::size_t runs() const {
+    std::size_t count = 0;
+    for (const Row& row : study.rows) count += row.runs.size();
+    return count;
+  }
+};
+
+// That of the largest size, of these the fastest. Series that skip work come last, and of a single
+// size before them.
+std::size_t choose_sheet_series(const Study& study, const std::vector<RowSeries>& all, bool rates) {
+  const std::vector<bool> spared = spared_work(study);
+  const auto rank = [&](const RowSeries& series) {
+    const Row& largest = *series.rows.back();
+    return std::tuple(!spared[static_cast<std::size_t>(&largest - study.rows.data())],
+                      series.rows.size() > 1, largest.first()->layout.gpus,
+                      -mean_cost(largest, rates).value);
+  };
+  return static_cast<std::size_t>(std::ranges::max_element(all, {}, rank) - all.begin());
+}
+
+bool is_gap_of(const Study& part, const Row& gap) {
+  const Run& run = gap.first();
+  return std::ranges::any_of(part.rows, [&](const Row& row) {
+    const Run& other = row.first();
+    return other.backend == run.backend && other.system == run.system &&
+           other.matched_cpus() == run.matched_cpus() &&
+           std::ranges::all_of(part.axes, [&](const std::string& axis) {
+             return other->parameters.text(axis) == run->parameters.text(axis);
+           });
+  });
+}
+
+Study take_series(const Study& study, const RowSeries& series, const Comparison& comparison) {
+  std::set<std::size_t> indices;
+  for (const Row* row : series.rows) {
+    const auto index = static_cast<std::size_t>(row - study.rows.data());
+    indices.insert(index);
+    if (const auto& speed_up = comparison.speed_ups[index]) indices.insert(speed_up->base);
+  }
+  Study part = study;
+  part.rows.clear();
+  for (const std::size_t index : indices) part.rows.push_back(study.rows[index]);
+  std::ranges::stable_sort(part.rows, {}, [](const Row& row) { return row.first()->layout.gpus; });
+  std::erase_if(part.gaps, [&](const Row& gap) { return !is_gap_of(part, gap); });
+  part.warnings = row_warnings(part);
+  part.notes = row_notes(part);
+  return part;
+}
+
+void judge_size(SheetSize& size, const Study& study, double least) {
+  const SpeedUp* speed_up = size.facts.speed_up;
+  if (speed_up == nullptr || !size.facts.efficiency) return;
+  const Row& base = study.rows[speed_up->base];
+  const auto& interval = size.facts.efficiency->interval;
+  size.doubt = find_weak_evidence(base, *size.facts.row);
+  size.verdict = &base == size.facts.row                    ? SizeVerdict::base
+                 : speed_up->lost                           ? SizeVerdict::worse
+                 : size.doubt || !interval                  ? SizeVerdict::undecided
+                 : lies_below(*interval, least)             ? SizeVerdict::below
+                 : interval->low >= least * (1 - kRounding) ? SizeVerdict::held
+                                                            : SizeVerdict::undecided;
+}
+
+SheetData make_sheet_data(const Study& study, const Base& base, double least) {
+  const Comparison all = compare(study, base);
+  const std::vector<RowSeries> series = make_row_series(study, all);
+  if (series.empty()) {
+    throw Error(ErrorKind::input, "no point reached its goal in all of its runs",
+                study.rows.front().first().where, "train longer, or choose an easier goal");
+  }
+  const std::size_t chosen = choose_sheet_series(study, series, all.rates);
+  SheetData data;
+  data.series = series[chosen].name;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const std::string& name = series[i].name;
+    if (i != chosen) data.other_series.push_back(name.empty() ? "one without a name" : name);
+  }
+  data.study = take_series(study, series[chosen], all);
+  data.comparison = compare(data.study, base);
+  if (base == Base::matched &&
+      std::ranges::none_of(data.comparison.speed_ups, &std::optional<SpeedUp>::has_value)) {
+    data.comparison = compare(data.study, Base::smallest);
+  }
+  std::vector<const Row*> rows;
+  for (const Row& row : data.study.rows) rows.push_back(&row);
+  const std::vector<std::string> names = point_names(data.study, rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    SheetSize& size = data.sizes.emplace_back();
+    size.facts = row_facts(data.study, data.comparison, i);
+    size.name = names[i];
+    judge_size(size, data.study, least);
+    // The legend would explain columns that the page does not have.
+    size.facts.step_seconds.reset();
+    size.facts.input_stall.reset();
+  }
+  return data;
+}
+
+// The largest that holds, or the base. Null: no size is larger than its base.
+const SheetSize* choose_size(const std::vector<SheetSize>& sizes) {
+  const SheetSize* chosen = nullptr;
+  if (std::ranges::none_of(sizes, &SheetSize::is_scaled)) return nullptr;
+  for (const SheetSize& size : sizes) {
+    const bool holds = size.verdict == SizeVerdict::base ||
+                       (size.verdict == SizeVerdict::held && size.is_scaled());
+    if (holds && (!chosen || size.gpus() > chosen->gpus())) chosen = &size;
+  }
+  return chosen;
+}
+
+std::string least_text(double least) {
+  return fmt::format("{:g} %", 100 * least);
+}
+
+std::string size_verdict_text(const SheetSize& size, const std::string& common, double least) {
+  const std::string label = row_label(*size.facts.row);
+  std::vector<std::string> parts = {
+      size.verdict == SizeVerdict::base        ? "base"
+      : size.verdict == SizeVerdict::held      ? "at least " + least_text(least)
+      : size.verdict == SizeVerdict::below     ? "below " + least_text(least)
+      : size.verdict == SizeVerdict::undecided ? "cannot tell"
+                                               : "",
+      size.facts.lower_quality(), label == common ? "" : label};
+  std::erase(parts, "");
+  return join(parts, "; ");
+}
+
+std::optional<Estimate> sheet_speed_up(const SheetSize& size) {
+  return size.facts.speed_up ? std::optional(size.facts.speed_up->ratio.estimate) : std::nullopt;
+}
+
+Cell hours_of_runs(const Estimate& hours) {
+  return estimate_cell(hours, decimals_for(hours.value, 3));
+}
+
+Table make_size_table(const SheetData& data, double least) {
+  using Size = const SheetSize&;
+  const Study& study = data.study;
+  const auto of_facts = [](const RunFact& fact, std::function<Cell(const RowFacts&)> make) {
+    return [cell = of_runs(fact, std::move(make))](Size size) { return cell(size.facts); };
+  };
+  const auto hours = [&](const RunFact& fact) {
+    return of_facts(fact, [fact](const RowFacts& facts) {
+      const auto value = mean_amount(*facts.row, fact);
+      return value ? hours_of_runs(*value) : Cell{};
+    });
+  };
+  const std::string common = common_label(study);
+  ColumnsOf<SheetSize> columns;
+  columns.text("size", "size", &SheetSize::name)
+      .whole("nodes", "nodes", [](Size size) { return size.facts.run()->layout.nodes; })
+      .whole("gpus", "", &SheetSize::gpus)
+      .programs()
+      .real("cpus", "CPUs",
+            [](Size size) {
+              const auto each = size.facts.run().cpus_per_replica();
+              return each ? number(*each * size.gpus(), 0) : Cell{};
+            })
+      .detail(4)
+      .whole("runs", "runs", [](Size size) { return size.facts.row->runs.size(); })
+      .detail(5)
+      .interval("fit_seconds", "fit\nseconds",
+                of_facts(&Run::fit_seconds,
+                         [](const RowFacts& facts) { return measured_cell(facts.fit_seconds); }))
+      .detail(data.comparison.rates ? 3 : 0)
+      .interval(study.unit.rate_key(), study.unit.rate(),
+                of_facts(&Run::samples_per_second,
+                         [](const RowFacts& facts) {
+                           const auto& rate = facts.samples_per_second;
+                           return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
+                         }))
+      .set(&Column::shown, data.comparison.rates)
+      .interval("speed_up", "speed-up",
+                [](Size size) {
+                  const auto ratio = sheet_speed_up(size);
+                  return ratio ? estimate_cell(*ratio, 2) : Cell{};
+                })
+      .essential()
+      .interval("efficiency", "efficiency",
+                [](Size size) { return percent_estimate(size.facts.efficiency, 1); })
+      .essential()
+      .interval("node_hours", "node-hours\na run", hours(node_hours))
+      .interval("gpu_hours", "GPU-hours\na run", hours(gpu_hours))
+      .detail(1)
+      .interval("core_hours", "core-hours\na run", hours(core_hours))
+      .set(&Column::shown, study.replicas_are_cores)
+      .detail(1)
+      .text("verdict", "verdict", [&](Size size) { return size_verdict_text(size, common, least); })
+      .detail(2);
+  if (interval_kinds(data.comparison) == "mixed") {
+    columns
+        .text("interval", "interval",
+              [](Size size) {
+                const auto* speed_up = size.facts.speed_up;
+                if (!speed_up || !speed_up->ratio.estimate.interval) return "";
+                return speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch";
+              })
+        .detail(6);
+  }
+  return columns.table(data.sizes, "sizes");
+}
+
+// Code and machine.
+
+template <typename Text>
+ProvenanceFact count_texts(const std::string& name, const Study& study, Text text) {
+  std::map<std::string, std::size_t> counts;
+  for (const Row& row : study.rows) {
+    for (const Run& run : row.runs) ++counts[text(run)];
+  }
+  counts.erase("");
+  return {name, {counts.begin(), counts.end()}};
+}
+
+std::string commit_text(const std::string& commit, const std::optional<bool>& dirty) {
+  if (commit.empty()) return "";
+  return ", commit " + commit +
+         (!dirty   ? ""
+          : *dirty ? " with uncommitted changes"
+                   : " without uncommitted changes");
+}
+
+// Of numbers made elsewhere the source says it.
+std::string describe_code(const Run& run) {
+  if (run.made_elsewhere()) return "";
+  const Provenance& made = run->provenance;
+  const std::string paceline = "Paceline" + (made.version.empty() ? "" : " " + made.version);
+  if (made.program) {
+    return (made.program->name.empty() ? "a program without a name" : made.program->name) +
+           commit_text(made.program->commit, made.program->dirty) + "; measured by " + paceline;
+  }
+  return paceline + commit_text(made.commit, made.dirty) + "; workload " + run->workload;
+}
+
+// "1 to 4 nodes, 4 GPUs a node"
+std::string describe_nodes(const Study& study) {
+  Range nodes, each;
+  for (const Row& row : study.rows) {
+    const LayoutFacts& layout = row.first()->layout;
+    if (!layout.nodes) return "";
+    nodes.add(*layout.nodes);
+    each.add(static_cast<double>(layout.gpus) / *layout.nodes);
+  }
+  const int digits = each.low == std::floor(each.low) && each.high == std::floor(each.high) ? 0 : 1;
+  return fmt::format("{} {}, {} {} a node", range_text(nodes, 0),
+                     nodes.high == 1 ? "node" : "nodes", range_text(each, digits),
+                     study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs used");
+}
+
+std::string list_unrecorded(const SheetData& data) {
+  bool commit = false, cpu = false, transport = false;
+  for (const Row& row : data.study.rows) {
+    for (const Run& run : row.runs) {
+      const Provenance& made = run->provenance;
+      commit = commit || (made.program ? made.program->commit : made.commit).empty();
+      cpu = cpu || run.machine.cpu_model.empty();
+      transport = transport || (run->layout.gpus > 1 && made.backend_used.empty());
+    }
+  }
+  std::vector<std::string> names;
+  if (commit) names.emplace_back("the commit");
+  if (describe_nodes(data.study).empty()) names.emplace_back("the nodes");
+  if (cpu) names.emplace_back("the CPUs");
+  if (transport) names.emplace_back("the interconnect");
+  return names.empty() ? "" : "not recorded by all runs, so add it by hand: " + join(names, ", ");
+}
+
+std::vector<ProvenanceFact> list_origins(const Study& study) {
+  std::vector<ProvenanceFact> facts = {
+      count_texts("code", study, describe_code), count_texts("node", study, [](const Run& run) {
+        const Machine node{run.machine.cpu_model, "", run.machine.cpus, run.machine.memory_bytes};
+        return node.is_known() ? node.text() : std::string();
+      })};
+  static const std::set<std::string, std::less<>> kShown = {
+      "source", "system", "GPU", "cluster", "library", "transport", "data", "packages", "started"};
+  for (ProvenanceFact& fact : provenance(study)) {
+    if (kShown.contains(fact.name)) facts.push_back(std::move(fact));
+  }
+  std::erase_if(facts, [](const ProvenanceFact& fact) { return fact.values.empty(); });
+  return facts;
+}
+
+Section origin_section(const SheetData& data, const std::vector<ProvenanceFact>& facts) {
+  Section section{.title = "Code and machine"};
+  for (const ProvenanceFact& fact : facts) {
+    const bool is_of_all = fact.values.size() == 1 && fact.values.front().second == data.runs();
+    section.findings.emplace_back(is_of_all ? fact.name + ": " + fact.values.front().first
+                                            : format_sentence(fact));
+  }
+  if (const std::string nodes = describe_nodes(data.study); !nodes.empty()) {
+    section.findings.emplace_back("layout: " + nodes);
+  }
+  if (const std::string names = list_unrecorded(data); !names.empty()) {
+    section.findings.emplace_back(names);
+  }
+  return section;
+}
+
+// The table of sizes.
+
+std::string describe_base(const SheetData& data) {
+  std::set<std::size_t> used;
+  for (std::size_t i = 0; i < data.sizes.size(); ++i) {
+    const SpeedUp* speed_up = data.sizes[i].facts.speed_up;
+    if (speed_up && speed_up->base != i) used.insert(speed_up->base);
+  }
+  std::vector<std::string> bases;
+  for (const std::size_t i : used) {
+    const double cost = mean_cost(data.study.rows[i], data.comparison.rates).value;
+    bases.push_back(
+        data.sizes[i].name + ", " +
+        (data.comparison.rates ? data.study.unit.text(1 / cost) : fmt::format("{:.4g} s", cost)));
+  }
+  if (bases.empty()) return "No speed-up: no size has another one as its base";
+  return fmt::format("Base: {}. Efficiency: the speed-up over the ideal one, {} over the base's",
+                     join(bases, "; "), data.study.replicas_are_cores ? "replicas" : "GPUs");
+}
+
+Section scaling_section(const Study& study, const SheetData& data, double least) {
+  Section section{.title = "Scaling", .headline = describe_base(data)};
+  section.table = make_size_table(data, least);
+  const std::vector<RowFacts> facts = data.facts();
+  section.plots = study_plots({data.study, data.comparison, facts, study_title(data.study)});
+  std::erase_if(section.plots, [](const Plot& plot) { return plot.name != kSpeedUpPlot; });
+  if (section.plots.empty()) {
+    section.findings.emplace_back("there is no plot: no size is larger than its base");
+  }
+  if (!data.other_series.empty()) {
+    constexpr std::size_t kMost = 4;
+    section.findings.emplace_back(fmt::format(
+        "of {} series this is {}; --only chooses another: {}", data.other_series.size() + 1,
+        data.series.empty() ? "the one without a name" : data.series,
+        join_first(kMost, data.other_series, "; ")));
+  }
+  if (const auto missed =
+          std::ranges::count_if(study.rows, [](const Row& row) { return !reached_goal(row); });
+      missed > 0) {
+    section.findings.emplace_back(fmt::format(
+        "left aside: {} of which some run did not reach its goal", counted(missed, "point")));
+  }
+  section.notes = legend(data.study, data.comparison, facts, interval_kinds(data.comparison));
+  section.notes.emplace_back(
+      "hours a run: nodes, GPUs or cores, each as a whole, times setup, training, evaluation and "
+      "checkpoints as far as they are recorded, without the job's start; arithmetic means");
+  if (!study.left_out.empty()) {
+    section.notes.push_back(
+        fmt::format("records and runs of the study that are in no row: {}; "
+                    "paceline report lists them",
+                    study.left_out.size()));
+  }
+  return section;
+}
+
+// The size to apply for, and why.
+
+std::string with_efficiency(const SheetSize& size) {
+  return fmt::format("{} ({})", size.name, percent_estimate(size.facts.efficiency, 1).text);
+}
+
+std::string list_verdicts(const SheetData& data, SizeVerdict verdict) {
+  std::vector<std::string> names;
+  for (const SheetSize& size : data.sizes) {
+    if (size.verdict != verdict) continue;
+    std::string name = size.facts.efficiency ? with_efficiency(size) : size.name;
+    if (verdict == SizeVerdict::undecided && size.doubt) name += ", " + size.doubt.text();
+    if (verdict == SizeVerdict::worse) name += ", " + size.facts.lower_quality();
+    names.push_back(std::move(name));
+  }
+  return join(names, "; ");
+}
+
+void add_cost_of(const SheetSize& chosen, Section& section) {
+  const Row& row = *chosen.facts.row;
+  std::vector<std::string> hours;
+  const auto add = [&](const RunFact& fact, const char* noun) {
+    const auto value = mean_amount(row, fact);
+    if (value) hours.push_back(hours_of_runs(*value).text + " " + noun);
+  };
+  add(node_hours, "node-hours");
+  add(gpu_hours, "GPU-hours");
+  if (chosen.facts.run().replicas_are_cores()) add(core_hours, "core-hours");
+  section.findings.emplace_back(hours.empty()
+                                    ? "the hours of a run are not known: no time is recorded"
+                                    : "a run there takes " + join(hours, ", "));
+  if (!hours.empty() && !chosen.facts.run()->layout.nodes) {
+    section.findings.emplace_back("node-hours are not known: its nodes are not recorded");
+  }
+}
+
+std::string choice_headline(const SheetData& data, const SheetSize* chosen, double least) {
+  if (chosen == nullptr) {
+    const bool one = std::ranges::all_of(
+        data.sizes, [&](const SheetSize& size) { return size.gpus() == data.sizes[0].gpus(); });
+    return "No size can be chosen: " +
+           std::string(one ? "there is only one size, so nothing shows how it scales; run others"
+                           : "no size has a smaller one as its base");
+  }
+  if (chosen->verdict == SizeVerdict::base) {
+    return fmt::format(
+        "{}, the base: no larger size has a parallel efficiency of at least {} with "
+        "its whole 95 % interval",
+        chosen->name, least_text(least));
+  }
+  const auto& nodes = chosen->facts.run()->layout.nodes;
+  return fmt::format(
+      "{}{}: the largest size whose parallel efficiency is at least {} with its "
+      "whole 95 % interval",
+      chosen->name, nodes ? " on " + counted(*nodes, "node") : "", least_text(least));
+}
+
+Section choice_section(const SheetData& data, const SheetSize* chosen, double least) {
+  Section section{.title = "The size to apply for",
+                  .headline = choice_headline(data, chosen, least)};
+  const auto add = [&](const std::string& what, const std::string& names) {
+    if (!names.empty()) section.findings.emplace_back(what + names);
+  };
+  if (chosen != nullptr) {
+    if (chosen->verdict == SizeVerdict::held) {
+      add("its efficiency: ", percent_estimate(chosen->facts.efficiency, 1).text + ", speed-up " +
+                                  estimate_cell(*sheet_speed_up(*chosen), 2).text);
+    }
+    add_cost_of(*chosen, section);
+    const bool has_larger_gap = std::ranges::any_of(
+        data.study.gaps, [&](const Row& gap) { return gap.first()->layout.gpus > chosen->gpus(); });
+    if (chosen == &data.sizes.back() && !has_larger_gap) {
+      section.findings.emplace_back("it is the largest size of the table: larger ones may do, too");
+    }
+  }
+  add("below with the whole interval: ", list_verdicts(data, SizeVerdict::below));
+  add("cannot be judged: ", list_verdicts(data, SizeVerdict::undecided));
+  add("left aside: ", list_verdicts(data, SizeVerdict::worse));
+  if (chosen != nullptr) {
+    add("without a base: ", list_verdicts(data, SizeVerdict::no_base));
+    const SheetSize* by_mean = nullptr;
+    bool is_open = false;
+    for (const SheetSize& size : data.sizes) {
+      if (size.verdict != SizeVerdict::undecided || size.gpus() <= chosen->gpus()) continue;
+      is_open = is_open || size.facts.run()->kind == "measured";
+      if (size.facts.efficiency->value >= least) by_mean = &size;
+    }
+    if (by_mean != nullptr) {
+      add("the largest by the means alone, which decide nothing: ", with_efficiency(*by_mean));
+    }
+    if (is_open) {
+      section.findings.emplace_back(
+          "run more repeats of the sizes that cannot be judged, and of the base, to decide");
+    }
+  }
+  std::vector<const Row*> rows;
+  for (const Row& gap : data.study.gaps) rows.push_back(&gap);
+  std::vector<std::string> gaps = point_names(data.study, rows);
+  for (std::size_t i = 0; i < gaps.size(); ++i) gaps[i] += " (" + rows[i]->gap + ")";
+  add("without a result: ", join(gaps, "; "));
+  return section;
+}
+
+}  // namespace
+
+Document sheet_document(const Study& study, const Base& base, double least_efficiency) {
+  const SheetData data = make_sheet_data(study, base, least_efficiency);
+  const SheetSize* chosen = choose_size(data.sizes);
+  const std::vector<ProvenanceFact> origins = list_origins(data.study);
+  Document document{.name = "sheet",
+                    .title = "Scaling of " + study_title(data.study),
+                    .warnings = data.study.warnings,
+                    .stands_alone = true};
+  document.sections = {origin_section(data, origins),
+                       scaling_section(study, data, least_efficiency),
+                       choice_section(data, chosen, least_efficiency)};
+  Json choice;  // null
+  if (chosen) {
+    choice =
+        to_json(document.sections[1].table)[static_cast<std::size_t>(chosen - data.sizes.data())];
+  }
+  document.facts = make_facts({{"workload", data.study.workload},
+                               {"precision", data.study.precision},
+                               {"scaling", to_string(data.study.scaling)},
+                               {"series", data.series},
+                               {"base", data.comparison.base.text()},
+                               {"least_efficiency", least_efficiency},
+                               {"chosen", std::move(choice)},
+                               {"provenance", provenance_json(origins)}});
+  return document;
+}
+
+}  // namespace paceline

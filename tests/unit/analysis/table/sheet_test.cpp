@@ -1,0 +1,189 @@
+#include "analysis/table/sheet.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+#include "tests/unit/analysis/tables.h"
+
+namespace paceline {
+namespace {
+
+using testing::canonical_content;
+using testing::full_text;
+using testing::sample_record;
+
+const std::vector<double> kQuietRuns = {1.0, 1.004, 0.997, 1.002};
+
+// Runs of each number of replicas, in rounds.
+std::vector<Json> sheet_runs(const std::map<int, double>& seconds,
+                             const std::vector<double>& factors = kQuietRuns,
+                             const std::string& backend = "mpi") {
+  std::vector<Json> records;
+  for (const auto& [gpus, time] : seconds) {
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      const int round = static_cast<int>(i) + 1;
+      const double wobble = 1 + 0.001 * ((gpus + round) % 3);
+      records.push_back(sample_record({.gpus = gpus,
+                                       .repeat = round,
+                                       .round = round,
+                                       .fit_seconds = time * factors[i] * wobble,
+                                       .backend = backend}));
+    }
+  }
+  return records;
+}
+
+// Efficiencies of 100, 91, 81 and 62 %.
+const std::map<int, double> kSeconds = {{1, 100}, {2, 55}, {4, 31}, {8, 20}};
+
+struct Made {
+  Document document;
+  Json json;
+  std::string text;
+
+  explicit Made(const std::vector<Json>& records, double least = 0.7,
+                const Base& base = Base::matched)
+      : document(sheet_document(make_studies(canonical_content(records)).at(0), base, least)),
+        json(Json::parse(to_json_text(document))),
+        text(full_text(document)) {}
+
+  bool says(const std::string& part) const { return text.find(part) != std::string::npos; }
+};
+
+TEST(Sheet, ChoosesTheLargestSizeWhoseEfficiencyHolds) {
+  const Made made(sheet_runs(kSeconds));
+  EXPECT_EQ(made.json["chosen"]["gpus"], 4);
+  EXPECT_TRUE(
+      made.says("4 replicas on 1 node: the largest size whose parallel efficiency is at "
+                "least 70 % with its whole 95 % interval"))
+      << made.text;
+  EXPECT_TRUE(made.says("below with the whole interval: 8 replicas (62.")) << made.text;
+  EXPECT_FALSE(made.says("cannot be judged")) << made.text;
+  EXPECT_TRUE(made.says("Base: 1 replica, 100")) << made.text;
+  EXPECT_TRUE(
+      made.says("code: Paceline 0.1.0, commit abc without uncommitted changes; workload "
+                "mnist-cnn"))
+      << made.text;
+  EXPECT_TRUE(made.says("node: A CPU\n")) << made.text;
+  EXPECT_TRUE(made.says("so add it by hand: the interconnect")) << made.text;
+  ASSERT_EQ(made.json["sizes"].size(), 4U);
+  EXPECT_NEAR(made.json["sizes"][2]["node_hours"].get<double>(), 31 / 3600.0, 1e-4);
+  EXPECT_NEAR(made.json["sizes"][2]["core_hours"].get<double>(), 4 * 31 / 3600.0, 4e-4);
+  EXPECT_TRUE(made.json["sizes"][2]["gpu_hours"].is_null());
+  EXPECT_EQ(made.json["sizes"][3]["verdict"], "below 70 %");
+  const std::vector<const Plot*> plots = all_plots(made.document);
+  ASSERT_EQ(plots.size(), 1U);
+  EXPECT_TRUE(std::get<Lines>(plots[0]->body).ideal);
+}
+
+TEST(Sheet, TheThresholdDecides) {
+  EXPECT_EQ(Made(sheet_runs(kSeconds), 0.85).json["chosen"]["gpus"], 2);
+  const Made all(sheet_runs(kSeconds), 0.5);
+  EXPECT_EQ(all.json["chosen"]["gpus"], 8);
+  EXPECT_TRUE(all.says("it is the largest size of the table")) << all.text;
+  const Made base(sheet_runs(kSeconds), 0.95);
+  EXPECT_EQ(base.json["chosen"]["gpus"], 1);
+  EXPECT_TRUE(base.says("1 replica, the base: no larger size")) << base.text;
+}
+
+TEST(Sheet, OneRunOfEachSizeDecidesNothing) {
+  const Made made(sheet_runs(kSeconds, {1.0}));
+  EXPECT_EQ(made.json["chosen"]["gpus"], 1);
+  EXPECT_TRUE(made.says("the base: no larger size")) << made.text;
+  EXPECT_TRUE(made.says(", fewer than 3 runs")) << made.text;
+  EXPECT_TRUE(made.says("the largest by the means alone, which decide nothing: 4 replicas (80."))
+      << made.text;
+  EXPECT_TRUE(made.says("run more repeats")) << made.text;
+}
+
+TEST(Sheet, AnIntervalAroundTheThresholdDecidesNothing) {
+  std::vector<Json> records = sheet_runs({{1, 100}, {2, 55}});
+  for (const Json& noisy : sheet_runs({{4, 34}}, {1.2, 0.85, 1.1, 0.9})) records.push_back(noisy);
+  const Made made(records);
+  EXPECT_EQ(made.json["chosen"]["gpus"], 2);
+  EXPECT_EQ(made.json["sizes"][2]["verdict"], "cannot tell");
+  EXPECT_TRUE(made.says("cannot be judged: 4 replicas (7")) << made.text;
+  EXPECT_FALSE(made.says("it is the largest size")) << made.text;
+}
+
+TEST(Sheet, OneSizeShowsNoScaling) {
+  const Made made(sheet_runs({{2, 55}}));
+  EXPECT_TRUE(made.json["chosen"].is_null());
+  EXPECT_TRUE(made.says("No size can be chosen: there is only one size")) << made.text;
+  EXPECT_TRUE(made.says("No speed-up: no size has another one as its base")) << made.text;
+  EXPECT_TRUE(made.says("there is no plot")) << made.text;
+}
+
+TEST(Sheet, StudiesThatBeginAtSeveralNodesHaveTheSmallestSizeAsBase) {
+  std::vector<Json> records = sheet_runs({{4, 100}, {8, 52}, {16, 30}});
+  for (Json& json : records) {
+    json["layout"]["replicas_are"] = "gpus";
+    json["layout"]["nodes"] = json["layout"]["gpus"].get<int>() / 4;
+  }
+  const Made made(records);
+  EXPECT_EQ(made.json["base"], "smallest");
+  EXPECT_EQ(made.json["chosen"]["gpus"], 16);
+  EXPECT_EQ(made.json["chosen"]["nodes"], 4);
+  EXPECT_NEAR(made.json["chosen"]["node_hours"].get<double>(), 4 * 30 / 3600.0, 4e-4);
+  EXPECT_NEAR(made.json["chosen"]["gpu_hours"].get<double>(), 16 * 30 / 3600.0, 2e-3);
+  EXPECT_TRUE(made.says("layout: 1 to 4 nodes, 4 GPUs used a node")) << made.text;
+  EXPECT_TRUE(made.says("16 GPUs on 4 nodes: ")) << made.text;
+}
+
+TEST(Sheet, RatesWithoutTimesHaveNoHours) {
+  std::vector<Json> records = sheet_runs({{1, 100}, {2, 55}});
+  for (Json& json : records) {
+    json["timing"].erase("fit_seconds");
+    json["throughput"] = {{"samples_per_second", json["throughput"]["samples_per_second"]}};
+    json["provenance"]["program"] = {{"name", "train"}, {"commit", "3f9a"}, {"dirty", true}};
+    json["phases"] = Json::array();
+  }
+  const Made made(records);
+  EXPECT_EQ(made.json["chosen"]["gpus"], 2);
+  EXPECT_TRUE(made.says("the hours of a run are not known")) << made.text;
+  EXPECT_TRUE(made.says("Base: 1 replica, ")) << made.text;
+  EXPECT_TRUE(made.says("samples/s. Efficiency")) << made.text;
+  EXPECT_TRUE(made.says("code: train, commit 3f9a with uncommitted changes; measured by Paceline"))
+      << made.text;
+}
+
+TEST(Sheet, IsOfOneSeriesAndNamesTheOthers) {
+  std::vector<Json> records = sheet_runs({{1, 100}, {2, 60}, {4, 40}});
+  for (const Json& json : sheet_runs({{1, 100}, {2, 55}, {4, 31}}, kQuietRuns, "gloo")) {
+    records.push_back(json);
+  }
+  const Made made(records);
+  EXPECT_EQ(made.json["series"], "gloo");
+  EXPECT_EQ(made.json["sizes"].size(), 3U);
+  EXPECT_TRUE(made.says("of 2 series this is gloo; --only chooses another: mpi")) << made.text;
+}
+
+TEST(Sheet, ASizeThatTrainedWorseIsNotChosen) {
+  std::vector<Json> records = sheet_runs({{1, 100}, {2, 55}, {4, 31}});
+  for (Json& json : records) {
+    if (json["layout"]["gpus"] == 4) json["quality"]["test_accuracy"] = 0.9;
+  }
+  const Made made(records);
+  EXPECT_EQ(made.json["chosen"]["gpus"], 2);
+  EXPECT_TRUE(made.says("left aside: 4 replicas (80.")) << made.text;
+  EXPECT_TRUE(made.says("lower accuracy")) << made.text;
+}
+
+TEST(Sheet, IsAPageOfItsOwnInEachFormat) {
+  const Made made(sheet_runs(kSeconds));
+  const std::string latex = to_latex(made.document, true);
+  EXPECT_TRUE(latex.find("\\subsection*{The size to apply for}\n4 replicas on 1 node") !=
+              std::string::npos)
+      << latex;
+  EXPECT_TRUE(latex.find("{speedup.pdf}") != std::string::npos) << latex;
+  EXPECT_EQ(to_latex(made.document, false).find("\\subsection"), std::string::npos);
+  const std::string html = to_html(made.document, {});
+  EXPECT_TRUE(html.find("<main class=\"sheet\">") != std::string::npos);
+  EXPECT_EQ(to_html({}, {}).find("<main class"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline
