@@ -219,9 +219,8 @@ TEST_F(CliVerbs, ReportMakesASheetForAProposal) {
     EXPECT_EQ(each.code, 0) << each.err;
     EXPECT_TRUE(contains(each.out, part)) << each.out;
   }
-  expect_refused(
-      "report --sheet '" + reference + "llm-foundry-7b' '" + reference + "llm-foundry-13b'", 64,
-      {"2 tables", "choose one, e.g. with --only workload="});
+  expect_refused("report --sheet '" + reference + "jsc-clip-vit-l14' '" + kStudy + "'", 64,
+                 {"these records make 2 tables", "choose one, e.g. with --only workload="});
   expect_refused("report --sheet no/such/study", 65, {"no/such/study"});
   shell("mkdir empty");
   EXPECT_NE(paceline("report --sheet empty").code, 0);
