@@ -163,10 +163,12 @@ void add_specs(const std::vector<fs::path>& places, Document& report) {
 // Studies that have points in common, side by side: the comparisons with the first, then the tables
 // of each. Empty where there are none such: tables of all of them have no run in common.
 std::vector<Section> compare_studies(const std::vector<fs::path>& places,
-                                     const ReportOptions& options, std::vector<Study>& studies) {
+                                     const ReportOptions& options, std::vector<Study>& studies,
+                                     std::size_t& sides) {
   Sides found = load_sides(places, options.only, options.anonymous);
   if (found.comparisons.empty() || found.has_collectives) return {};
   std::vector<Section> sections = std::move(found.comparisons);
+  sides = found.sides.size();
   for (const ReportSide& side : found.sides) {
     studies.insert(studies.end(), side.studies.begin(), side.studies.end());
   }
@@ -175,6 +177,8 @@ std::vector<Section> compare_studies(const std::vector<fs::path>& places,
     for (const Study& study : side.studies) {
       sections.push_back(report_section(study, options));
       sections.back().title = side.name + ": " + sections.back().title;
+      // As the comparison has it, so that each is printed once.
+      for (std::string& warning : sections.back().warnings) warning = side.name + ": " + warning;
     }
   }
   return sections;
@@ -187,8 +191,9 @@ std::vector<Document> make_report(const std::vector<fs::path>& places,
   Document report{.name = "report", .list = "tables"};
   std::vector<Document> documents;
   std::vector<Study> studies;
+  std::size_t sides = 0;
   if (options.pooling != Pooling::always) {
-    report.sections = compare_studies(places, options, studies);
+    report.sections = compare_studies(places, options, studies, sides);
   }
   if (report.sections.empty()) {
     StoreContent content = load_stores(places);
@@ -210,6 +215,10 @@ std::vector<Document> make_report(const std::vector<fs::path>& places,
   }
   name_plots(report.sections);
   report.title = study_names(studies);
+  if (sides > 0) {
+    report.title +=
+        fmt::format("{}{} studies side by side", report.title.empty() ? "" : ": ", sides);
+  }
   if (!options.anonymous) add_specs(places, report);
   if (!documents.empty() && options.format == Format::html) {  // a page is one
     std::ranges::move(documents.back().sections, std::back_inserter(report.sections));

@@ -171,9 +171,25 @@ TEST_F(Sides, FailuresOfAnotherStudyAreReported) {
 TEST_F(Sides, UnlikeMachinesAreReportedFirst) {
   const std::string printed = text({study("one", {"m"}, 1), study("other", {"t"}, 1.1, 2)}, {});
   EXPECT_TRUE(
-      printed.starts_with("quick\nWarning: the sides ran on different machines: A CPU, 64 CPUs, "
+      printed.starts_with("quick: 2 studies side by side\nWarning: the sides ran on different "
+                          "machines: A CPU, 64 CPUs, "
                           "256 GB (first), A CPU, 2 CPUs, 256 GB (second)"))
       << printed.substr(0, 300);
+}
+
+TEST_F(Sides, AWarningIsPrintedOnceWithItsStudy) {
+  const fs::path one = study("one", {"m"}, 1), other = folder_ / "other";
+  const Store store(other);
+  for (Json json : drifting_study()) {
+    json["session"] = "t";
+    json["provenance"]["machine_load"] = {{"busy", true}, {"why", "make ran"}};
+    store.write(json["point"].get<std::string>(), json["repeat"].get<int>(), json, "");
+  }
+  const std::string printed = text({one, other}, {});
+  const std::string warning = "the machine was busy: 6 of 6 runs, e.g. make ran";
+  const auto at = printed.find("Warning: " + other.string() + ": " + warning);
+  ASSERT_NE(at, std::string::npos) << printed;
+  EXPECT_EQ(printed.find(warning, printed.find(warning) + 1), std::string::npos) << printed;
 }
 
 TEST_F(Sides, PoolingIsAskedForAndNestsSessions) {
