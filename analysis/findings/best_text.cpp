@@ -83,7 +83,10 @@ Table make_rows(const Study& study, const Best& best) {
               [&](Row point) {
                 if (!point.amount) return Cell{};
                 const double amount = point.amount->value / best.least->scale;
-                return Cell{fmt::format("{:.4g} {}", amount, best.least->unit), amount};
+                const bool has_unit = to_lower(best.least->unit) != best.least->name;
+                return Cell{
+                    fmt::format("{:.4g}", amount) + (has_unit ? " " + best.least->unit : ""),
+                    amount};
               })
         .interval("amount_over_best", best.least->name + "\nover the best", [&](Row point) {
           if (!point.amount) return Cell{};

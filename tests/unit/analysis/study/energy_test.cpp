@@ -252,7 +252,11 @@ TEST(EnergyBest, PointsThatCannotBeComparedAreLeftAside) {
   const Study unmetered = make_studies(canonical_content(testing::drifting_study())).at(0);
   EXPECT_THROW(find_best(unmetered, 0.05, metric("energy")), Error);
   EXPECT_THROW(find_best(unmetered, 0.05, metric("gpu-hours")), Error);
-  EXPECT_EQ(find_best(unmetered, 0.05, metric("core-hours")).smallest.name, "2 replicas");
+  const Best hours = find_best(unmetered, 0.05, metric("core-hours"));
+  EXPECT_EQ(hours.smallest.name, "2 replicas");
+  const Document document = best_document(unmetered, hours);
+  const Cell& amount = testing::cell(document.sections.front(), 0, "amount");
+  EXPECT_EQ(amount.text.find("core-hours"), std::string::npos) << "the heading has the unit";
 }
 
 }  // namespace
