@@ -174,6 +174,23 @@ std::vector<std::string> make_sentences(const PointExplanation& point) {
   return sentences;
 }
 
+// What the largest computation scaling says where it is far above 1. May be empty.
+std::string cheaper_compute_note(const Explanation& explanation) {
+  constexpr double kFarAbove = 1.1;
+  const auto most = std::ranges::max_element(explanation.points, {}, [](const auto& point) {
+    return point.computation_scaling.value_or(0);
+  });
+  if (!(most->computation_scaling.value_or(0) >= kFarAbove)) return "";
+  const Costs& costs = most->step->costs;
+  if (costs.compute <= 0) return "";
+  const double percent_of_step = 100 * costs.compute / costs.in_steps();
+  return fmt::format(
+      "computation scaling above 1 ({}: {:.3g}, and computing is {:.{}f} % of the step): by the "
+      "means, computing a sample takes less time than at the base, as with caches that hold more "
+      "of the work, other batch sizes, or work of each step that is not done again for each sample",
+      most->name, *most->computation_scaling, percent_of_step, decimals_for(percent_of_step, 2));
+}
+
 std::vector<std::string> legend(const Explanation& explanation) {
   std::vector<std::string> notes = explanation.notes;
   const bool any =
@@ -201,6 +218,9 @@ std::vector<std::string> legend(const Explanation& explanation) {
       std::ranges::any_of(explanation.series, [](const SeriesExplanation& series) {
         return series.amdahl || series.gustafson || series.usl;
       });
+  if (std::string note = cheaper_compute_note(explanation); !note.empty()) {
+    meanings.push_back(std::move(note));
+  }
   if (has_laws) {
     meanings.emplace_back(
         "fits: least squares of relative errors; [low, high] is the 95 % interval, of the noise of "

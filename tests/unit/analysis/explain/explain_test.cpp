@@ -148,6 +148,20 @@ TEST(Explain, EfficienciesByHand) {
       << point.because;
 }
 
+TEST(Explain, ComputationScalingFarAboveOneIsExplained) {
+  const auto notes = [](double compute) {
+    const StoreContent content =
+        canonical_content({kIdealBase, record_with({{.compute = compute}, {.compute = compute}})});
+    return join(explanation_section(explain(content, Base::matched).at(0)).notes, "\n");
+  };
+  EXPECT_TRUE(holds(notes(2.5),
+                    "computation scaling above 1 (2 replicas: 2, and computing is "
+                    "100 % of the step)"))
+      << notes(2.5);
+  EXPECT_FALSE(holds(notes(5), "computation scaling above 1"));
+  EXPECT_FALSE(holds(notes(7), "computation scaling above 1"));
+}
+
 TEST(Explain, WhatIsOutsideOfStepsIsTheRest) {
   const PointExplanation point =
       explained(kIdealBase, record_with({{.compute = 5}, {.compute = 5}}, 1));
