@@ -60,18 +60,20 @@ std::string plot_file(const Plot& plot, const std::string& format) {
   return plot.name + '.' + format;
 }
 
+std::string latex_list(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& each : sentences) text += "  \\item " + latex_text(each) + "\n";
+  return text.empty() ? "" : "\\begin{itemize}\n" + text + "\\end{itemize}\n";
+}
+
 // What a page has beside the tables. Its plots are files of --out.
 std::string latex_sentences(const Section& section) {
   std::string text;
   if (!section.title.empty()) text += "\\subsection*{" + latex_text(section.title) + "}\n";
   if (!section.headline.empty()) text += latex_text(section.headline) + "\n";
-  if (!section.findings.empty()) {
-    text += "\\begin{itemize}\n";
-    for (const Statement& each : section.findings) {
-      text += "  \\item " + latex_text(each.text) + "\n";
-    }
-    text += "\\end{itemize}\n";
-  }
+  std::vector<std::string> findings;
+  for (const Statement& each : section.findings) findings.push_back(each.text);
+  text += latex_list(findings);
   for (const Plot& plot : section.plots) {
     text += "% --out FOLDER --plots pdf: \\includegraphics[width=\\linewidth]{" +
             plot_file(plot, "pdf") + "}\n";
@@ -243,6 +245,7 @@ std::string to_latex(const Document& document, bool as_floats) {
         visible.alike.empty() ? "" : ". In all rows: " + latex_text(visible.alike), document.name,
         number > 1 ? fmt::format("-{}", number) : "", rows);
   }
+  if (is_page) text += "\\footnotesize\n" + latex_list(document.notes);
   return text;
 }
 

@@ -73,10 +73,12 @@ code { font: .82rem/1.35 "DejaVu Sans Mono", monospace; overflow-wrap: anywhere;
   figure, tr, li { break-inside: avoid; } .wide { overflow: visible; max-height: none; }
   .pictures { grid-template-columns: 1fr 1fr; } svg { max-height: 5.6cm; border: 0; }
   table { font-size: 7.5px; } th, td { padding: .1rem .25rem; } .links, .runs, input { display: none; }
-  @page sheet { size: A4; margin: 1.5cm; }
-  .sheet { page: sheet; font-size: 11px; } .sheet table { font-size: 10px; }
-  .sheet h1 { font-size: 15px; } .sheet h2 { font-size: 13px; } .sheet .headline { font-size: 12px; }
-  .sheet .pictures { grid-template-columns: 1fr; } .sheet svg { max-height: 7.5cm; } }
+  @page sheet { size: A4; margin: 1.3cm; }
+  .sheet { page: sheet; font-size: 10.5px; line-height: 1.25; } .sheet table { font-size: 9.5px; }
+  .sheet h1 { font-size: 14px; } .sheet h2, .sheet .headline { font-size: 12px; }
+  .sheet h2 { margin: .6rem 0 .3rem; padding-top: .3rem; } .sheet ul, .sheet p { margin: .3rem 0; }
+  .sheet .notes { font-size: 8.5px; } .sheet .pictures { grid-template-columns: 1fr; margin: .4rem 0; }
+  .sheet .margin { display: inline; } .sheet svg { max-height: 6.5cm; } }
 )";
 
 std::string list(const std::vector<Statement>& statements, const char* style) {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -54,11 +52,6 @@ struct SheetData {
     std::vector<RowFacts> all;
     for (const SheetSize& size : sizes) all.push_back(size.facts);
     return all;
-  }
-  std::size_t runs() const {
-    std::size_t count = 0;
-    for (const Row& row : study.rows) count += row.runs.size();
-    return count;
   }
 };
 
@@ -257,102 +250,6 @@ Table make_size_table(const SheetData& data, double least) {
   return columns.table(data.sizes, "sizes");
 }
 
-// Code and machine.
-
-template <typename Text>
-ProvenanceFact count_texts(const std::string& name, const Study& study, Text text) {
-  std::map<std::string, std::size_t> counts;
-  for (const Row& row : study.rows) {
-    for (const Run& run : row.runs) ++counts[text(run)];
-  }
-  counts.erase("");
-  return {name, {counts.begin(), counts.end()}};
-}
-
-std::string commit_text(const std::string& commit, const std::optional<bool>& dirty) {
-  if (commit.empty()) return "";
-  return ", commit " + commit +
-         (!dirty   ? ""
-          : *dirty ? " with uncommitted changes"
-                   : " without uncommitted changes");
-}
-
-// Of numbers made elsewhere the source says it.
-std::string describe_code(const Run& run) {
-  if (run.made_elsewhere()) return "";
-  const Provenance& made = run->provenance;
-  const std::string paceline = "Paceline" + (made.version.empty() ? "" : " " + made.version);
-  if (made.program) {
-    return (made.program->name.empty() ? "a program without a name" : made.program->name) +
-           commit_text(made.program->commit, made.program->dirty) + "; measured by " + paceline;
-  }
-  return paceline + commit_text(made.commit, made.dirty) + "; workload " + run->workload;
-}
-
-// "1 to 4 nodes, 4 GPUs a node"
-std::string describe_nodes(const Study& study) {
-  Range nodes, each;
-  for (const Row& row : study.rows) {
-    const LayoutFacts& layout = row.first()->layout;
-    if (!layout.nodes) return "";
-    nodes.add(*layout.nodes);
-    each.add(static_cast<double>(layout.gpus) / *layout.nodes);
-  }
-  const int digits = each.low == std::floor(each.low) && each.high == std::floor(each.high) ? 0 : 1;
-  return fmt::format("{} {}, {} {} a node", range_text(nodes, 0),
-                     nodes.high == 1 ? "node" : "nodes", range_text(each, digits),
-                     study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs used");
-}
-
-std::string list_unrecorded(const SheetData& data) {
-  bool commit = false, cpu = false, transport = false;
-  for (const Row& row : data.study.rows) {
-    for (const Run& run : row.runs) {
-      const Provenance& made = run->provenance;
-      commit = commit || (made.program ? made.program->commit : made.commit).empty();
-      cpu = cpu || run.machine.cpu_model.empty();
-      transport = transport || (run->layout.gpus > 1 && made.backend_used.empty());
-    }
-  }
-  std::vector<std::string> names;
-  if (commit) names.emplace_back("the commit");
-  if (describe_nodes(data.study).empty()) names.emplace_back("the nodes");
-  if (cpu) names.emplace_back("the CPUs");
-  if (transport) names.emplace_back("the interconnect");
-  return names.empty() ? "" : "not recorded by all runs, so add it by hand: " + join(names, ", ");
-}
-
-std::vector<ProvenanceFact> list_origins(const Study& study) {
-  std::vector<ProvenanceFact> facts = {
-      count_texts("code", study, describe_code), count_texts("node", study, [](const Run& run) {
-        const Machine node{run.machine.cpu_model, "", run.machine.cpus, run.machine.memory_bytes};
-        return node.is_known() ? node.text() : std::string();
-      })};
-  static const std::set<std::string, std::less<>> kShown = {
-      "source", "system", "GPU", "cluster", "library", "transport", "data", "packages", "started"};
-  for (ProvenanceFact& fact : provenance(study)) {
-    if (kShown.contains(fact.name)) facts.push_back(std::move(fact));
-  }
-  std::erase_if(facts, [](const ProvenanceFact& fact) { return fact.values.empty(); });
-  return facts;
-}
-
-Section origin_section(const SheetData& data, const std::vector<ProvenanceFact>& facts) {
-  Section section{.title = "Code and machine"};
-  for (const ProvenanceFact& fact : facts) {
-    const bool is_of_all = fact.values.size() == 1 && fact.values.front().second == data.runs();
-    section.findings.emplace_back(is_of_all ? fact.name + ": " + fact.values.front().first
-                                            : format_sentence(fact));
-  }
-  if (const std::string nodes = describe_nodes(data.study); !nodes.empty()) {
-    section.findings.emplace_back("layout: " + nodes);
-  }
-  if (const std::string names = list_unrecorded(data); !names.empty()) {
-    section.findings.emplace_back(names);
-  }
-  return section;
-}
-
 // The table of sizes.
 
 std::string describe_base(const SheetData& data) {
@@ -395,17 +292,22 @@ Section scaling_section(const Study& study, const SheetData& data, double least)
     section.findings.emplace_back(fmt::format(
         "left aside: {} of which some run did not reach its goal", counted(missed, "point")));
   }
-  section.notes = legend(data.study, data.comparison, facts, interval_kinds(data.comparison));
-  section.notes.emplace_back(
+  return section;
+}
+
+std::vector<std::string> sheet_notes(const Study& study, const SheetData& data) {
+  std::vector<std::string> notes =
+      legend(data.study, data.comparison, data.facts(), interval_kinds(data.comparison));
+  notes.emplace_back(
       "hours a run: nodes, GPUs or cores, each as a whole, times setup, training, evaluation and "
       "checkpoints as far as they are recorded, without the job's start; arithmetic means");
   if (!study.left_out.empty()) {
-    section.notes.push_back(
+    notes.push_back(
         fmt::format("records and runs of the study that are in no row: {}; "
                     "paceline report lists them",
                     study.left_out.size()));
   }
-  return section;
+  return notes;
 }
 
 // The size to apply for, and why.
@@ -521,9 +423,10 @@ Document sheet_document(const Study& study, const Base& base, double least_effic
                     .title = "Scaling of " + study_title(data.study),
                     .warnings = data.study.warnings,
                     .stands_alone = true};
-  document.sections = {origin_section(data, origins),
+  document.sections = {origin_section(data.study, origins),
                        scaling_section(study, data, least_efficiency),
                        choice_section(data, chosen, least_efficiency)};
+  document.notes = sheet_notes(study, data);
   Json choice;  // null
   if (chosen) {
     choice =

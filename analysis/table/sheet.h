@@ -2,10 +2,14 @@
 // machine, base, a table of sizes, the speed-up with its ideal line, and the size to apply for.
 #pragma once
 
+#include <vector>
+
 #include "analysis/document/document.h"
 #include "analysis/study/comparison.h"
 
 namespace paceline {
+
+struct ProvenanceFact;  // findings/findings.h
 
 // Of the series that reaches the largest size; the page names the others. `base` compares sizes.
 // Where base matched finds none, as in studies that begin at several GPUs, the smallest size is it.
@@ -16,5 +20,9 @@ namespace paceline {
 // "sizes": [{"size", "nodes", "gpus", "cpus", "runs", "fit_seconds", "samples_per_second",
 // "speed_up", "efficiency", "node_hours", "gpu_hours", "core_hours", "verdict"}]}
 Document sheet_document(const Study& study, const Base& base, double least_efficiency);
+
+// Its first section: where the rows of a study come from, and what their records lack.
+std::vector<ProvenanceFact> list_origins(const Study& study);
+Section origin_section(const Study& study, const std::vector<ProvenanceFact>& facts);
 
 }  // namespace paceline

@@ -178,6 +178,7 @@ TEST(Sheet, IsAPageOfItsOwnInEachFormat) {
   EXPECT_TRUE(latex.find("\\subsection*{The size to apply for}\n4 replicas on 1 node") !=
               std::string::npos)
       << latex;
+  EXPECT_TRUE(latex.find("\\footnotesize\n\\begin{itemize}") != std::string::npos) << latex;
   EXPECT_TRUE(latex.find("{speedup.pdf}") != std::string::npos) << latex;
   EXPECT_EQ(to_latex(made.document, false).find("\\subsection"), std::string::npos);
   const std::string html = to_html(made.document, {});
