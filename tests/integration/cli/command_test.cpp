@@ -1,4 +1,5 @@
 // Workload command as a user has it: somebody's own program in a study.
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -166,6 +167,34 @@ TEST_F(CliCommand, FrameworksDoEqualWork) {
   const std::string report = paceline("report r/frameworks --format md").out;
   EXPECT_TRUE(contains(report, "all programs report the same parameters, precision, global batch"))
       << report;
+}
+
+TEST_F(CliCommand, PytorchTrainsGpt) {
+  if (shell("python3 -c 'import torch'").code != 0) GTEST_SKIP() << "python3 has no torch";
+  const auto train = [&](const std::string& options) {
+    const Ran ran = shell("python3 -W ignore '" PACELINE_SOURCE_DIR
+                          "/sweeps/frameworks/torch_gpt.py' --warmup 1 --threads 1 " +
+                          options);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return Json::parse(ran.out);
+  };
+  const Json whole = train("--model gpt-tiny --context 32 --steps 4 --batch 4");
+  EXPECT_NEAR(whole.at("first_loss").get<double>(), std::log(256), 0.3) << "as good as chance";
+  EXPECT_LT(whole.at("loss"), whole.at("first_loss"));
+  EXPECT_EQ(whole.at("tokens"), 4 * 4 * 32);
+  const Json parts =
+      train("--model gpt-tiny --context 32 --steps 4 --batch 2 --gradient-accumulation 2");
+  EXPECT_EQ(parts.at("tokens_per_step"), whole.at("tokens_per_step"));
+  EXPECT_NEAR(parts.at("loss").get<double>(), whole.at("loss").get<double>(), 1e-2)
+      << "the same step in two parts";
+  EXPECT_EQ(train("--context 8 --steps 1 --batch 1").at("parameter_count"), 124475904);
+
+  const Ran ran = paceline(
+      "sweep frameworks-gpt2 --set program=gpt-tiny --set steps=2 --repeats 1 --results r "
+      "--no-report");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string report = paceline("report r/frameworks-gpt2 --format md").out;
+  EXPECT_TRUE(contains(report, "tokens/s") && contains(report, "2 replicas")) << report;
 }
 
 TEST_F(CliCommand, TheFastestPeerIsChosenByPairedRuns) {
