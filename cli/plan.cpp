@@ -66,7 +66,8 @@ DesignRequest make_request(const PlanArguments& arguments) {
   request.workload = spec.workload;
   for (const PlannedPoint& planned : expansion.points) {
     if (planned.parameters.find(kControl)) continue;
-    request.points.push_back(subject_name(spec.workload, planned.parameters, planned.point.text()));
+    request.points.push_back(
+        subject_name(spec.name, spec.workload, planned.parameters, planned.point.text()));
     request.on_cores = request.on_cores && planned.layout.replicas_are_cores;
   }
   request.detect = parse_threshold(arguments.detect, "--detect", "change");

@@ -124,8 +124,8 @@ std::set<std::string> needed_points(const Judgement& first, const Side& baseline
   return names;
 }
 
-std::string point_name(const std::string& workload, const PlannedPoint& planned) {
-  return subject_name(workload, planned.parameters, planned.point.text());
+std::string point_name(const InterleavedRuns& plan, const PlannedPoint& planned) {
+  return subject_name(plan.name, plan.workload, planned.parameters, planned.point.text());
 }
 
 // Goes on with the points of the checks that more rounds can decide.
@@ -141,7 +141,7 @@ NextRound until_decided(const InterleavedRuns& plan, const GateRuns& runs,
     const std::set<std::string> wanted = needed_points(now, load_side(baseline, records[0]));
     std::set<std::size_t> points;
     for (std::size_t i = 0; i < plan.sides[0].points.size(); ++i) {
-      const std::string name = point_name(plan.workload, plan.sides[0].points[i]);
+      const std::string name = point_name(plan, plan.sides[0].points[i]);
       if (wanted.contains(name) && rounds < runs.max_rounds) points.insert(i);
     }
     line(fmt::format("after {} rounds {} of {} checks are decided{}", rounds, left,
@@ -161,13 +161,12 @@ std::string suspects_line(const Judgement& first, std::size_t points, int rounds
                      first.checks.size(), rounds, counted(points, "point"));
 }
 
-std::vector<ProgramSide> with_points(const std::vector<ProgramSide>& sides,
-                                     const std::string& workload,
+std::vector<ProgramSide> with_points(const InterleavedRuns& plan,
                                      const std::set<std::string>& wanted) {
-  std::vector<ProgramSide> kept = sides;
+  std::vector<ProgramSide> kept = plan.sides;
   for (ProgramSide& side : kept) {
     std::erase_if(side.points, [&](const PlannedPoint& planned) {
-      return !wanted.contains(point_name(workload, planned));
+      return !wanted.contains(point_name(plan, planned));
     });
   }
   return kept;
@@ -312,7 +311,7 @@ GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOpti
   if (runs.until_decided || outcome.judgement.verdict() == Verdict::pass) return outcome;
   const auto wanted = needed_points(outcome.judgement, load_side(runs.baseline, result.sides[0]));
   print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
-  plan.sides = with_points(plan.sides, plan.workload, wanted);
+  plan.sides = with_points(plan, wanted);
   plan.folder = folder.path() / "fresh";
   plan.seed += 1;
   result = run_interleaved(plan);

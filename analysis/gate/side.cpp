@@ -389,11 +389,16 @@ const Subject* Side::find(const std::string& subject) const {
   return it == subjects.end() ? nullptr : &*it;
 }
 
-std::string subject_name(const std::string& workload, const Point& parameters,
-                         const std::string& point) {
-  const auto program = parameters.text("program");
-  const std::string name = program ? name_of_program(*program) : workload;
-  return point.empty() ? name : name + " " + point;
+std::string subject_name(const std::string& study, const std::string& workload,
+                         const Point& parameters, const std::string& point) {
+  const std::string program = name_of_program(parameters.text("program").value_or(""));
+  const bool is_own = !program.empty() && workload == kCommandWorkload;
+  const bool is_in_point = ("," + point).find(",program=") != std::string::npos;
+  std::vector<std::string> words = {is_own ? study : workload};
+  if (words.front() != program && !is_in_point) words.push_back(program);
+  words.push_back(point);
+  std::erase(words, "");
+  return join(words, " ");
 }
 
 std::string subject_name(const Record& record) {
@@ -406,7 +411,7 @@ std::string subject_name(const Record& record) {
     }
     point = shown.text();
   }
-  return subject_name(record->workload, parameters, point);
+  return subject_name(record->study, record->workload, parameters, point);
 }
 
 Side load_side(const std::string& name, const StoreContent& content, const Side& other) {

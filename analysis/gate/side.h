@@ -77,10 +77,11 @@ Side load_side(const std::string& name, const StoreContent& content, const Side&
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
                const Side& other = {});
 
-// "mnist-cnn gpus=2,backend=mpi": the gate's name for a point. If its parameters name the user's
-// own program, the program's name takes the place of the workload's.
-std::string subject_name(const std::string& workload, const Point& parameters,
-                         const std::string& point);
+// "mnist-cnn gpus=2,backend=mpi": the gate's name for a point. Programs of the user's own stand
+// under their study: "frameworks gpus=2,program=pytorch-ddp", or "nightly train gpus=2" where the
+// point does not name the program and the study is not named after it.
+std::string subject_name(const std::string& study, const std::string& workload,
+                         const Point& parameters, const std::string& point);
 std::string subject_name(const Record& record);
 
 // Compares studies of different dates, sessions or clusters: how the time of each point differs,

@@ -213,7 +213,12 @@ class Comparer {
     const auto add = [&](const std::string& name) {
       if (name != axis) add_to_key(key, setting_text(run, name));
     };
-    for (const char* name : {"backend", "gpus", cpus_name(run)}) add(name);
+    for (const char* name : {"backend", "gpus"}) add(name);
+    if (axis == "program") {  // each divides its replicas into tasks in its own way
+      add_to_key(key, fmt::format("{:g}", run.cpus_per_replica().value_or(0)));
+    } else {
+      add(cpus_name(run));
+    }
     if (axis != "gpus") add("nodes");
     for (const std::string& name : study_.axes) add(name);
     return key;
@@ -455,8 +460,10 @@ std::vector<std::string> differing(const Study& study) {
 }
 
 Base default_base(const Study& study) {
+  if (study.scaling != Scaling::one_size) return Base::matched;
+  if (!study.reference.empty()) return {"program", study.reference};
   const std::vector<std::string> names = differing(study);
-  if (study.scaling != Scaling::one_size || names.size() != 1) return Base::matched;
+  if (names.size() != 1) return Base::matched;
   const std::string first = setting_text(study.rows.front().first(), names.front());
   return first.empty() ? Base(Base::matched) : Base(names.front(), first);
 }

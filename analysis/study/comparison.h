@@ -105,7 +105,8 @@ Comparison compare(const Study& study, const Base& base);
 // "backend", "gpus", and the CPUs per replica (cores) or per task (GPUs).
 std::vector<std::string> differing(const Study& study);
 
-// For a study of one size whose rows differ in one parameter: its first value. Else `matched`.
+// For a study of one size: its reference if it has several programs, or the first value of the only
+// parameter in which its rows differ. Else `matched`.
 Base default_base(const Study& study);
 
 // Throws usage if a setting is in no row of any study, or in all rows.

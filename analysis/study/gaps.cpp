@@ -244,7 +244,7 @@ std::string no_table_note(const std::vector<ExpectedRuns>& plans,
         continue;
       }
       ++points;
-      std::string name = plan.workload;
+      std::string name = plan.workload == kCommandWorkload ? plan.study : plan.workload;
       for (const auto& [what, value] : point.values()) {
         if (!has_role(what, Role::table) && !has_role(what, Role::work)) continue;
         name += fmt::format(", {} {}", what, to_text(value));

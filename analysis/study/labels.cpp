@@ -389,11 +389,21 @@ std::string program_of_all(const Study& study) {
   return all ? first.value_or("") : "";
 }
 
+// What was trained. Programs of the user's own stand under the name of their study.
+std::string trained_name(const Study& study) {
+  if (std::string program = program_of_all(study); !program.empty()) return program;
+  std::set<std::string> names;
+  for (const Row& row : study.rows) names.insert(row.first()->study);
+  names.erase("");
+  if (study.workload != kCommandWorkload || names.empty()) return study.workload;
+  constexpr std::size_t kMost = 2;
+  return join_first(kMost, {names.begin(), names.end()});
+}
+
 }  // namespace
 
 std::string study_title(const Study& study) {
-  const std::string program = program_of_all(study);
-  std::string title = program.empty() ? study.workload : program;
+  std::string title = trained_name(study);
   if (!study.precision.empty()) title += ", " + study.precision;
   title += study.scaling == Scaling::unknown ? ", scaling type not known"
            : study.scaling == Scaling::one_size

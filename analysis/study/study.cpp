@@ -233,15 +233,26 @@ void add_asked(const std::vector<Row>& rows, const std::vector<Run>& unfinished,
   }
 }
 
+// Gaps of a program that has not run at all are named after it.
+bool are_programs_planned(const std::vector<Row>& rows, const std::vector<ExpectedRuns>& plans) {
+  const auto ran = rows.front().first()->parameters.text("program");
+  return std::ranges::any_of(plans, [&](const ExpectedRuns& plan) {
+    return std::ranges::any_of(plan.points, [&](const Point& point) {
+      return ran && point.text("program").value_or(*ran) != *ran;
+    });
+  });
+}
+
 // A parameter is an axis of its own where rows of one layout differ in it, or what was asked of
 // a run that did not complete differs from what runs of its size have.
-std::vector<std::string> find_axes(const std::vector<Row>& rows,
-                                   const std::vector<Run>& unfinished) {
+std::vector<std::string> find_axes(const std::vector<Row>& rows, const std::vector<Run>& unfinished,
+                                   const std::vector<ExpectedRuns>& plans) {
   std::map<std::string, std::vector<const Run*>> layouts;
   for (const Row& row : rows) layouts[layout_key(row.first())].push_back(&row.first());
   std::set<std::string> differing;
   for (const auto& [layout, runs] : layouts) add_differing(runs, differing);
   add_asked(rows, unfinished, differing);
+  if (are_programs_planned(rows, plans)) differing.insert("program");
   std::vector<std::string> axes;
   for (const Parameter& parameter : parameters()) {
     if (differing.contains(std::string(parameter.name))) axes.emplace_back(parameter.name);
@@ -279,8 +290,8 @@ class ProgramNames {
     const auto tag = parameters.text("program");
     if (!tag) return std::nullopt;
     const auto found = tags_.find(name_of_program(*tag));
-    const bool is_lone = found != tags_.end() && found->second.size() == 1;
-    return is_lone ? std::optional(found->first) : std::nullopt;
+    const bool is_lone = found == tags_.end() || found->second.size() == 1;
+    return is_lone ? std::optional(name_of_program(*tag)) : std::nullopt;
   }
 
  private:
@@ -299,6 +310,23 @@ void shorten_programs(std::vector<Run>& runs, std::vector<ExpectedRuns>& plans) 
       if (const auto name = names.shorten(point)) point.set("program", *name);
     }
   }
+}
+
+// The program that others are compared with: the first that a plan names, as its points follow the
+// spec. Without a plan the first by name.
+std::string find_reference(const std::vector<Row>& rows, const std::vector<ExpectedRuns>& plans) {
+  std::set<std::string> programs;
+  for (const Row& row : rows) {
+    if (const auto program = row.first()->parameters.text("program")) programs.insert(*program);
+  }
+  if (programs.size() < 2) return "";
+  for (const ExpectedRuns& plan : plans) {
+    for (const Point& point : plan.points) {
+      const std::string program = point.text("program").value_or("");
+      if (programs.contains(program)) return program;
+    }
+  }
+  return *programs.begin();
 }
 
 // Nothing before numbers, numbers by size and before words.
@@ -434,8 +462,9 @@ std::vector<Study> make_studies(const StoreContent& content,
     const std::vector<Run> like =
         chosen(unfinished, [&](const Run& run) { return belongs_to(run, study); });
     const std::vector<ExpectedRuns> own = own_plans(study, wanted);
-    study.axes = find_axes(study.rows, like);
+    study.axes = find_axes(study.rows, like, own);
     sort_rows(study, study.rows);
+    study.reference = find_reference(study.rows, own);
     compare_work(study.rows);
     study.gaps = find_gaps(study, like, own);
     sort_rows(study, study.gaps);

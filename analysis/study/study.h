@@ -34,10 +34,11 @@ struct Study {
   Work work;         // {"batch_per_replica", 64}: distinguishes it from others of its workload
   std::string goal;  // "test_accuracy>=0.98", the goal of all runs; may be empty
   bool replicas_are_cores = false;
-  std::vector<Row> rows;              // sorted by kind, system, backend, axes, gpus, nodes, CPUs
-  std::vector<Row> gaps;              // in the same order: points that lack results
-  std::string chosen;                 // "backend=mpi": the selections; empty: all records
-  std::vector<std::string> axes;      // parameters that differ between rows of the same layout
+  std::vector<Row> rows;          // sorted by kind, system, backend, axes, gpus, nodes, CPUs
+  std::vector<Row> gaps;          // in the same order: points that lack results
+  std::string chosen;             // "backend=mpi": the selections; empty: all records
+  std::vector<std::string> axes;  // parameters that differ between rows of the same layout
+  std::string reference;  // of several programs of the user's own, the spec's first; else empty
   std::vector<std::string> warnings;  // to show before everything else
   std::vector<std::string> notes;     // one sentence each, for the legend
   // All ignored records and runs, which notes only count (labels.h).

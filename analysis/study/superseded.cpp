@@ -42,9 +42,9 @@ class PointsOfPlan {
     for (const Point& point : plan_.points) {
       std::string key;
       const bool has_all = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-        const auto text = point.text(name);
-        add_to_key(key, text.value_or(""));
-        return text.has_value();
+        const std::string text = point.text(name).value_or("");
+        add_to_key(key, name == "program" ? name_of_program(text) : text);  // points have names
+        return point.find(name) != nullptr;
       });
       if (has_all) table[key].push_back(&point);
     }

@@ -122,7 +122,52 @@ void add_rate(RowColumns& all, const Study& study, int detail) {
       .detail(detail);
 }
 
-void add_ratios(RowColumns& all, const Study& study, const Comparison& comparison) {
+std::string interval_kinds(const Comparison& comparison) {
+  std::set<RatioKind> kinds;
+  for (const auto& speed_up : comparison.speed_ups) {
+    if (speed_up && speed_up->ratio.estimate.interval) kinds.insert(speed_up->ratio.kind);
+  }
+  if (kinds.size() > 1) return "mixed";
+  if (kinds.empty()) return "none";
+  return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
+}
+
+// Several programs, where the base is a smaller size of each: what else they are compared with.
+std::optional<Comparison> compare_with_reference(const Study& study, const Comparison& comparison) {
+  if (study.reference.empty() || comparison.base.axis == "program") return std::nullopt;
+  Comparison against = compare(study, {"program", study.reference});
+  for (std::size_t i = 0; i < against.speed_ups.size(); ++i) {
+    if (against.speed_ups[i] && against.speed_ups[i]->base != i) return against;
+  }
+  return std::nullopt;
+}
+
+void add_against(RowColumns& all, const Study& study, const Comparison& against) {
+  all.interval("against_reference", "against\n" + study.reference,
+               [&](const RowFacts& f) {
+                 RowFacts facts;
+                 const auto at = static_cast<std::size_t>(f.row - study.rows.data());
+                 if (at < study.rows.size() && against.speed_ups[at]) {
+                   facts.speed_up = &*against.speed_ups[at];
+                 }
+                 return speed_up_cell(facts);
+               })
+      .in("scaling");
+}
+
+std::string against_note(const Study& study, const Comparison& against) {
+  const std::string kinds = interval_kinds(against);
+  return fmt::format("against {0}: speed-up over program {0} at the same point, by {1}; {2}",
+                     study.reference, against.rates ? study.unit.rate() : "fit seconds",
+                     kinds == "paired"  ? "paired intervals"
+                     : kinds == "welch" ? "Welch's intervals"
+                     : kinds == "mixed" ? "paired intervals where rows have the same rounds, "
+                                          "Welch's elsewhere"
+                                        : "no interval");
+}
+
+void add_ratios(RowColumns& all, const Study& study, const Comparison& comparison,
+                const std::optional<Comparison>& against) {
   const bool compares = has_comparisons(comparison);
   all.interval("speed_up", "speed-up",
                [=](const RowFacts& f) { return compares ? speed_up_cell(f) : Cell{}; })
@@ -135,6 +180,7 @@ void add_ratios(RowColumns& all, const Study& study, const Comparison& compariso
                })
       .in("scaling")
       .essential(compares && comparison.base.compares_sizes());
+  if (against) add_against(all, study, *against);
   all.real("exposed_communication", "exposed\ncomm.",
            of_runs(step_phases, [](const RowFacts& f) { return percent(f.exposed_communication); }))
       .in("phases")
@@ -405,7 +451,8 @@ Section make_section(const Study& study, const Comparison& comparison,
       std::ranges::any_of(facts, [](const RowFacts& row) { return row.fit_seconds.has_value(); });
   const bool rates = comparison.rates || !has_times;
   rates ? add_rate(columns, study, 0) : add_time(columns, 0);
-  add_ratios(columns, study, comparison);
+  const auto against = compare_with_reference(study, comparison);
+  add_ratios(columns, study, comparison, against);
   rates ? add_time(columns, 5) : add_rate(columns, study, 5);
   add_details(columns, study);
   if (interval == "mixed") {
@@ -432,6 +479,7 @@ Section make_section(const Study& study, const Comparison& comparison,
         "verdict: faster or slower than the base, of 3 runs or more, where the interval of the "
         "speed-up excludes 1");
   }
+  if (against) section.notes.push_back(against_note(study, *against));
   const std::vector<BrokenRule> broken = broken_rules(study, comparison, facts);
   const std::vector<ProvenanceFact> origin = provenance(study);
   section.lead = make_lead(study, origin);
@@ -449,6 +497,7 @@ Section make_section(const Study& study, const Comparison& comparison,
                   {"scaling", to_string(study.scaling)},
                   {"work", work_json(study.work)},
                   {"base", comparison.base.text()},
+                  {"reference", study.reference},
                   {"interval", interval},
                   {"controls", to_json(controls_table(check_controls(study, comparison)))},
                   {"broken_rules", rules_json(broken)},

@@ -116,6 +116,22 @@ TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
   const Json tables = Json::parse(report.out).at("tables");
   ASSERT_EQ(tables.size(), 1U);
   EXPECT_EQ(tables[0]["rows"].size(), 4U);
+  EXPECT_TRUE(tables[0]["title"].get<std::string>().starts_with("two, ")) << tables[0]["title"];
+  EXPECT_EQ(tables[0]["reference"], "slow") << "the first of the spec";
+  for (const Json& row : tables[0]["rows"]) {
+    const bool is_fast = row["program"] == "fast";
+    EXPECT_NEAR(row["against_reference"].get<double>(),
+                !is_fast           ? 1
+                : row["gpus"] == 1 ? 1.5
+                                   : 1.25,
+                1e-9)
+        << row;
+  }
+  EXPECT_TRUE(contains(paceline("report r/two --format md").out, "against slow: speed-up over"));
+  for (const char* format : {"github-action", "openmetrics"}) {
+    ASSERT_EQ(paceline(std::string("export r/two --out export.txt --format ") + format).code, 0);
+    EXPECT_TRUE(contains(read_text(folder() / "export.txt"), "two gpus=2,program=fast")) << format;
+  }
   EXPECT_TRUE(contains(report.out, "fast")) << report.out;
   EXPECT_FALSE(contains(paceline("report r/two --format csv").out, "fast@")) << "the hash is ours";
 }

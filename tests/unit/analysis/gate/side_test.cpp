@@ -480,7 +480,7 @@ TEST(GateExport, NamesProgramStudyAndUnit) {
   const Side side = drifting_side([](std::vector<Json>& records) {
     for (Json& json : records) {
       json["kind"] = "imported";
-      json["workload"] = "command";
+      json["parameters"]["workload"] = "command";
       json["study"] = "nightly";
       json["parameters"]["program"] = "solver@3f9a12cd3f9a12cd";
       if (json["parameters"]["gpus"] == 2) json["timing"].erase("fit_seconds");
@@ -488,10 +488,10 @@ TEST(GateExport, NamesProgramStudyAndUnit) {
   });
   const std::string metrics = open_metrics(side);
   for (const char* text :
-       {"\npaceline_seconds{study=\"nightly\",name=\"solver gpus=1,",
+       {"\npaceline_seconds{study=\"nightly\",name=\"nightly solver gpus=1,",
         "# TYPE paceline_seconds_per_sample gauge\n"
         "# HELP paceline_seconds_per_sample mean seconds of a sample",
-        "\npaceline_seconds_per_sample{study=\"nightly\",name=\"solver gpus=2,"}) {
+        "\npaceline_seconds_per_sample{study=\"nightly\",name=\"nightly solver gpus=2,"}) {
     EXPECT_NE(metrics.find(text), std::string::npos) << text << " in\n" << metrics;
   }
   const Json rows = Json::parse(github_action_json(side));

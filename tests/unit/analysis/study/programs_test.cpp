@@ -1,0 +1,208 @@
+// Several programs of the user's own in one study: what they are compared with, and their names.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "analysis/gate/judge.h"
+#include "analysis/gate/render.h"
+#include "analysis/study/labels.h"
+#include "tests/unit/analysis/tables.h"
+
+namespace paceline {
+namespace {
+
+using testing::canonical_content;
+using testing::report_section;
+using testing::sample_record;
+
+std::string tag_program(const std::string& program) {
+  return program + "@3f9a12cd3f9a12cd";
+}
+
+// Four rounds of two programs. "fast" takes half the time of "slow", which stands first in the spec
+// and divides its replicas into tasks.
+std::vector<Json> contest(const std::vector<int>& sizes) {
+  const double drift[] = {1, 1.2, 0.9, 1.1}, noise[] = {1.004, 0.996, 1.001, 0.999};
+  std::vector<Json> records;
+  for (const int gpus : sizes) {
+    for (const std::string program : {"slow", "fast"}) {
+      for (int round = 1; round <= 4; ++round) {
+        const bool is_fast = program == "fast";
+        const double seconds = 20 * drift[round - 1] / gpus;
+        Json run = sample_record({.gpus = gpus,
+                                  .repeat = round,
+                                  .round = round,
+                                  .fit_seconds = is_fast ? seconds / 2 * noise[round - 1] : seconds,
+                                  .backend = is_fast ? "mirrored" : "mpi"});
+        run["study"] = "contest";
+        run["point"] = "gpus=" + std::to_string(gpus) + ",program=" + program;
+        run["provenance"]["program"] = {{"name", program}};
+        Json& parameters = run["parameters"];
+        parameters["workload"] = "command";
+        parameters["program"] = tag_program(program);
+        parameters["processes"] = is_fast ? "one" : "replica";
+        parameters.erase("backend");
+        records.push_back(run);
+      }
+    }
+  }
+  return records;
+}
+
+ExpectedRuns plan_of_contest(const std::vector<std::int64_t>& sizes) {
+  ExpectedRuns plan{"contest", "command", 4, {}};
+  for (const std::string program : {"slow", "fast"}) {
+    for (const std::int64_t gpus : sizes) {
+      Point& point = plan.points.emplace_back();
+      point.set("gpus", gpus);
+      point.set("cpus_per_task", program == "fast" ? gpus : 1);
+      point.set("program", tag_program(program));
+      point.set("processes", std::string(program == "fast" ? "one" : "replica"));
+    }
+  }
+  return plan;
+}
+
+Study make_contest_study(const std::vector<Json>& records,
+                         const std::vector<ExpectedRuns>& plans = {},
+                         const std::vector<Selection>& only = {}) {
+  return make_studies(canonical_content(records), only, plans).at(0);
+}
+
+std::size_t find_row(const Section& section, const std::string& program, int gpus) {
+  for (std::size_t i = 0; i < section.table.rows.size(); ++i) {
+    if (testing::cell(section, i, "program").text == program &&
+        testing::cell(section, i, "gpus").value == gpus) {
+      return i;
+    }
+  }
+  throw std::runtime_error("no row of " + program);
+}
+
+std::string find_heading(const Section& section, const std::string& key) {
+  for (const Column& column : section.table.columns) {
+    if (column.key == key) return column.heading;
+  }
+  return "";
+}
+
+TEST(Programs, TheFirstOfTheSpecIsTheReference) {
+  EXPECT_EQ(make_contest_study(contest({1, 2}), {plan_of_contest({1, 2})}).reference, "slow");
+  EXPECT_EQ(make_contest_study(contest({1, 2})).reference, "fast")
+      << "by name, where no plan is known";
+  EXPECT_EQ(make_contest_study(contest({1, 2}), {}, {{"program", "fast"}}).reference, "")
+      << "a lone one";
+  EXPECT_EQ(make_contest_study(testing::drifting_study()).reference, "");
+}
+
+TEST(Programs, OfOneSizeAreComparedWithTheReference) {
+  EXPECT_EQ(default_base(make_contest_study(contest({2}), {plan_of_contest({2})})),
+            Base("program", "slow"));
+  std::vector<Json> two_axes = contest({2});
+  for (Json run : contest({2})) {
+    run["parameters"]["input_threads"] = 3;
+    two_axes.push_back(run);
+  }
+  EXPECT_EQ(default_base(make_contest_study(two_axes)), Base("program", "fast"));
+  const Section section =
+      report_section(contest({2}), Base("program", "slow"), {plan_of_contest({2})});
+  EXPECT_NEAR(*testing::cell(section, find_row(section, "fast", 2), "speed_up").value, 2, 0.01);
+  EXPECT_EQ(find_heading(section, "against_reference"), "") << "the speed-up says it";
+}
+
+TEST(Programs, OfSeveralSizesHaveAColumnAgainstTheReference) {
+  const Section section = report_section(contest({1, 2}), Base::matched, {plan_of_contest({1, 2})});
+  EXPECT_EQ(section.facts->at("reference"), "slow");
+  EXPECT_EQ(find_heading(section, "against_reference"), "against\nslow");
+  EXPECT_TRUE(testing::is_shown(section, "against_reference"));
+  for (const int gpus : {1, 2}) {
+    const std::size_t fast = find_row(section, "fast", gpus);
+    const Cell& against = testing::cell(section, fast, "against_reference");
+    EXPECT_NEAR(against.value.value_or(0), 2, 0.01) << gpus;
+    ASSERT_TRUE(against.interval) << gpus;
+    EXPECT_LT(against.interval->high, 2.05) << "drift of rounds must not count";
+    EXPECT_NEAR(testing::cell(section, fast, "speed_up").value.value_or(0), gpus, 1e-9);
+    const std::size_t slow = find_row(section, "slow", gpus);
+    EXPECT_EQ(testing::cell(section, slow, "against_reference").value, 1);
+  }
+  EXPECT_NE(join(section.notes, "\n")
+                .find("against slow: speed-up over program slow at the same "
+                      "point, by fit seconds; paired intervals"),
+            std::string::npos)
+      << join(section.notes, "\n");
+}
+
+TEST(Programs, NoneThatMatchesHasNoColumn) {
+  std::vector<Json> records = contest({1, 2});
+  for (Json& run : records) {
+    if (run["provenance"]["program"]["name"] == "slow") continue;
+    run["parameters"]["cpus_per_task"] = run["layout"]["cpus_per_task"] =
+        2 * run["layout"]["cpus_per_task"].get<int>();
+    run["layout"]["cpus_per_replica"] = 2;
+  }
+  const Section section = report_section(records);
+  EXPECT_EQ(find_heading(section, "against_reference"), "");
+  EXPECT_EQ(join(section.notes, "\n").find("against fast"), std::string::npos);
+}
+
+TEST(Programs, StandUnderTheirStudyInTables) {
+  EXPECT_TRUE(study_title(make_contest_study(contest({1, 2}))).starts_with("contest, fp32"));
+  EXPECT_TRUE(study_title(make_contest_study(contest({1, 2}), {}, {{"program", "fast"}}))
+                  .starts_with("fast, fp32"));
+}
+
+TEST(Programs, OfAChangedRecipeAreNotReported) {
+  std::vector<Json> records = contest({1, 2});
+  ExpectedRuns plan = plan_of_contest({1, 2});
+  for (Point& point : plan.points) {
+    if (point.text("program") == tag_program("fast")) point.set("program", std::string("fast@0"));
+  }
+  const Study study = make_contest_study(records, {plan});
+  ASSERT_EQ(study.rows.size(), 2U);
+  for (const Row& row : study.rows) EXPECT_EQ(row.first()->parameters.text("program"), "slow");
+  ASSERT_EQ(study.gaps.size(), 2U);
+  EXPECT_EQ(study.gaps[0].first()->parameters.text("program"), "fast");
+  EXPECT_EQ(study.axes, (std::vector<std::string>{"program"}));
+}
+
+TEST(Programs, ExportsNameStudyAndProgram) {
+  const auto load = [](const std::string& name) {
+    return load_side(name, canonical_content(contest({1, 2})));
+  };
+  const Side side = load("current");
+  const std::set<std::string> names = {"contest gpus=1,program=slow", "contest gpus=2,program=slow",
+                                       "contest gpus=1,program=fast",
+                                       "contest gpus=2,program=fast"};
+  std::set<std::string> of_action, of_benchmarks;
+  for (const Json& row : Json::parse(github_action_json(side))) of_action.insert(row["name"]);
+  EXPECT_EQ(of_action, names);
+  for (const Json& row : Json::parse(google_benchmark_json(side)).at("benchmarks")) {
+    of_benchmarks.insert(row["name"]);
+  }
+  EXPECT_EQ(of_benchmarks, names);
+  const std::string metrics = open_metrics(side);
+  const std::string junit = gate_junit(judge(load("baseline"), side, {}), {});
+  for (const std::string& name : names) {
+    EXPECT_NE(metrics.find("paceline_seconds{study=\"contest\",name=\"" + name + "\"} "),
+              std::string::npos)
+        << metrics;
+    EXPECT_NE(junit.find("<testcase classname=\"paceline.gate.time\" name=\"" + name + "\""),
+              std::string::npos)
+        << junit;
+  }
+}
+
+TEST(Programs, TheNameOfAPointSaysStudyAndProgramOnce) {
+  Point train;
+  train.set("program", tag_program("train"));
+  EXPECT_EQ(subject_name("nightly", "command", train, "gpus=2"), "nightly train gpus=2");
+  EXPECT_EQ(subject_name("train", "command", train, "gpus=2"), "train gpus=2");
+  EXPECT_EQ(subject_name("", "command", train, ""), "train");
+  EXPECT_EQ(subject_name("nightly", "command", train, "gpus=2,program=train"),
+            "nightly gpus=2,program=train");
+  EXPECT_EQ(subject_name("quick", "mnist-cnn", {}, "gpus=2"), "mnist-cnn gpus=2");
+}
+
+}  // namespace
+}  // namespace paceline
