@@ -72,11 +72,11 @@ enum class Mode { train, evaluate };
 // stored, more are added to the store, and the store is added to the last ones.
 enum class Accumulate { first, more, last };
 
-// Sums over samples since the last take_sums().
+// Sums over labels since the last take_sums(): of samples, or of their tokens.
 struct LossSums {
   double loss = 0;     // cross-entropy with natural logarithm, not divided
-  double correct = 0;  // samples whose largest output is the label
-  double samples = 0;
+  double correct = 0;  // labels with the largest output
+  double samples = 0;  // labels
   // Samples whose label is among the five largest outputs; ties go to the lower class.
   double top5 = 0;
 

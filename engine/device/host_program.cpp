@@ -68,7 +68,7 @@ template <typename T>
 void HostProgram<T>::forward(Mode mode) {
   mode_ = mode;
   repeat_forward(0, static_cast<int>(plan_.operations.size()) - 1);
-  sums_.samples += batch_.samples;
+  sums_.samples += batch_.samples * plan_.labels_per_sample;
 }
 
 template <typename T>

@@ -197,11 +197,11 @@ double smoothed_loss(const T* row, std::size_t classes, std::size_t label, T lar
 }
 
 // Which elements of the parameter arena have weight decay: kernels of dense layers and
-// convolutions. Biases, gamma and beta have none (He et al., arXiv 1812.01187, section 3.1: "no
-// bias decay").
+// convolutions, and tables of embeddings. Biases, gamma and beta have none (He et al., arXiv
+// 1812.01187, section 3.1: "no bias decay").
 
 inline bool decays(const ParameterInfo& parameter) {
-  return parameter.fan_in > 0;
+  return parameter.is_matrix();
 }
 
 // The arena as stretches with or without decay. Adjacent stretches of the same kind are merged.

@@ -28,10 +28,16 @@ class Lowering {
 
   std::vector<Operation> run() {
     const Shape sample = network_.sample();
-    operations_.push_back(
-        {.kind = OpKind::cast_input, .name = "input", .in = sample, .out = sample});
+    if (!network_.reads_tokens()) {
+      operations_.push_back(
+          {.kind = OpKind::cast_input, .name = "input", .in = sample, .out = sample});
+    }
     for (const Layer& layer : network_.layers()) views_.push_back(lowered(layer));
     const View end = make_view(network_.last());
+    if (network_.reads_tokens()) {
+      push_token_loss(end);
+      return std::move(operations_);
+    }
     if (static_cast<int>(end.shape.elements()) != network_.classes()) {
       throw Error(ErrorKind::usage,
                   fmt::format("network {} ends with {} values for {} classes", network_.name(),
@@ -60,7 +66,27 @@ class Lowering {
     return operations_.back();
   }
 
+  void push_token_loss(const View& end) {
+    const Operation& embedding = operations_.front();
+    if (end.shape != embedding.out) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("network {} ends with {} where its embedding has {}", network_.name(),
+                              end.shape.text(), embedding.out.text()),
+                  "", "give the last layer the embedding's width");
+    }
+    const LossConfig& loss = network_.loss();
+    if (loss.label_smoothing != 0 || loss.double_softmax) {
+      throw Error(ErrorKind::usage,
+                  "the loss of tokens has neither label smoothing nor a second softmax",
+                  network_.name(), "leave label_smoothing and double_softmax out");
+    }
+    Operation& op = push(OpKind::token_cross_entropy, "token_cross_entropy", end,
+                         {end.shape.height, 1, network_.classes()});
+    op.tied = 0;
+  }
+
   View lowered(const Layer& layer) {
+    if (layer.kind == LayerKind::embedding) return {push_embedding(layer), operations_.front().out};
     const View from = make_view(layer.from);
     if (layer.kind == LayerKind::flatten) {
       return {from.operation, {1, 1, static_cast<int>(from.shape.elements())}};
@@ -69,12 +95,29 @@ class Lowering {
     return {static_cast<int>(operations_.size()) - 1, op.out};
   }
 
+  int push_embedding(const Layer& layer) {
+    const Shape sample = network_.sample();
+    if (!operations_.empty() || sample != token_sample(sample.height - 1)) {
+      refuse(layer, sample, "an embedding is the first layer, of a sample of tokens");
+    }
+    operations_.push_back({.kind = OpKind::embedding,
+                           .name = layer.name,
+                           .in = sample,
+                           .out = {sample.height - 1, 1, layer.units},
+                           .deviation = layer.deviation});
+    return 0;
+  }
+
   Operation& parse_operation(const Layer& layer, const View& from) {
     const Shape in = from.shape;
     switch (layer.kind) {
-      case LayerKind::dense:
-        if (in.height != 1 || in.width != 1) refuse(layer, in, "flatten it first");
-        return push(OpKind::dense, layer.name, from, {1, 1, layer.units});
+      case LayerKind::dense: {
+        const bool places = network_.reads_tokens();
+        if ((in.height != 1 && !places) || in.width != 1) refuse(layer, in, "flatten it first");
+        Operation& op = push(OpKind::dense, layer.name, from, {in.height, 1, layer.units});
+        op.deviation = layer.deviation;
+        return op;
+      }
       case LayerKind::conv:
         return windowed(OpKind::conv, layer, from, layer.units);
       case LayerKind::max_pool:
@@ -102,6 +145,24 @@ class Lowering {
         op.layer = dropouts_++;
         return op;
       }
+      case LayerKind::layer_norm: {
+        Operation& op = push(OpKind::layer_norm, layer.name, from, in);
+        op.epsilon = layer.epsilon;
+        return op;
+      }
+      case LayerKind::gelu:
+        return push(OpKind::gelu, layer.name, from, in);
+      case LayerKind::attention: {
+        if (layer.heads < 1 || in.channels % (3 * layer.heads) != 0) {
+          refuse(layer, in,
+                 fmt::format("{} heads need equal queries, keys and values", layer.heads));
+        }
+        Operation& op =
+            push(OpKind::attention, layer.name, from, {in.height, in.width, in.channels / 3});
+        op.heads = layer.heads;
+        return op;
+      }
+      case LayerKind::embedding:
       case LayerKind::flatten:
         break;
     }
@@ -268,6 +329,7 @@ class Fuser {
     for (Operation& op : result) {
       if (op.from != kNone) op.from = moved[at(op.from)];
       if (op.from2 != kNone) op.from2 = moved[at(op.from2)];
+      if (op.tied != kNone) op.tied = moved[at(op.tied)];
     }
     return result;
   }

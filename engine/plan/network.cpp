@@ -24,8 +24,14 @@ Network& Network::push(Layer layer, const char* base_name) {
   return *this;
 }
 
-Network& Network::dense(int units) {
-  return push({.kind = LayerKind::dense, .name = "", .units = units}, "dense");
+Network& Network::embedding(int width, double deviation) {
+  return push({.kind = LayerKind::embedding, .name = "", .units = width, .deviation = deviation},
+              "embedding");
+}
+
+Network& Network::dense(int units, double deviation) {
+  return push({.kind = LayerKind::dense, .name = "", .units = units, .deviation = deviation},
+              "dense");
 }
 
 Network& Network::conv(int filters, int kernel, int stride, int padding) {
@@ -72,9 +78,27 @@ Network& Network::dropout(double rate) {
   return push({.kind = LayerKind::dropout, .name = "", .rate = rate}, "dropout");
 }
 
+Network& Network::layer_norm(double epsilon) {
+  return push({.kind = LayerKind::layer_norm, .name = "", .epsilon = epsilon},
+              "layer_normalization");
+}
+
+Network& Network::gelu() {
+  return push({.kind = LayerKind::gelu, .name = ""}, "gelu");
+}
+
+Network& Network::attention(int heads) {
+  return push({.kind = LayerKind::attention, .name = "", .heads = heads}, "attention");
+}
+
 Network& Network::set_loss(const LossConfig& config) {
   if (config.double_softmax && !loss_.double_softmax) name_ += ", softmax twice";
   loss_ = config;
+  return *this;
+}
+
+Network& Network::set_context(int tokens) {
+  sample_ = token_sample(tokens);
   return *this;
 }
 

@@ -1,6 +1,7 @@
 // A network as a workload describes it: layers in order, independent of device, batch and fusion.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,7 +19,17 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
+// A sample of a network of tokens: context + 1 of them, two bytes each, low byte first. The network
+// reads the first `context`; the label of each is the token behind it.
+inline Shape token_sample(int context) {
+  return {context + 1, 1, 2};
+}
+inline std::size_t token_at(const std::uint8_t* sample, std::size_t place) {
+  return sample[2 * place] | std::size_t{sample[2 * place + 1]} << 8;
+}
+
 enum class LayerKind {
+  embedding,
   dense,
   conv,
   batch_norm,
@@ -27,7 +38,10 @@ enum class LayerKind {
   global_average_pool,
   add,
   flatten,
-  dropout
+  dropout,
+  layer_norm,
+  gelu,
+  attention
 };
 
 constexpr int kInput = -1;  // instead of a layer: the sample itself
@@ -37,13 +51,16 @@ struct Layer {
   std::string name;
   int from = kInput;    // the layer that it reads
   int from2 = kInput;   // add: the second summand
-  int units = 0;        // dense: outputs; conv: filters
+  int units = 0;        // dense, embedding: outputs; conv: filters
   int kernel = 0;       // conv, max_pool: side of the square window
   int stride = 1;       // conv, max_pool
   int padding = 0;      // conv: zeros on each side; max_pool: places that never win
   double rate = 0;      // dropout: share of elements set to zero in training
-  double epsilon = 0;   // batch_norm: added to the variance
+  double epsilon = 0;   // batch_norm, layer_norm: added to the variance
   double momentum = 0;  // batch_norm: share of a running average that stays in each step
+  int heads = 0;        // attention
+  // dense, embedding: standard deviation of normal initial values; 0: Glorot's.
+  double deviation = 0;
 };
 
 // Softmax cross-entropy, in training and evaluation.
@@ -56,13 +73,17 @@ struct LossConfig {
   bool double_softmax = false;
 };
 
-// Layers form a chain. last() and from() create branches, add() joins them. The loss is always
-// softmax cross-entropy over `classes`, applied to the last layer.
+// Layers form a chain. last() and from() create branches, add() joins them. The loss is softmax
+// cross-entropy over `classes`: of the last layer, or, behind an embedding, of the products of each
+// place with the tokens' embeddings ("tied" weights: Press and Wolf, arXiv 1608.05859).
 class Network {
  public:
   Network(std::string name, Shape sample, int classes);
 
-  Network& dense(int units);
+  // Of a token and of its place: two tables, added. The first layer of a network of tokens.
+  Network& embedding(int width, double deviation);
+  // Of a vector, or of each place of a network of tokens.
+  Network& dense(int units, double deviation = 0);
   Network& conv(int filters, int kernel, int stride = 1, int padding = 0);
   // Statistics are over the samples of one replica, by channel. Running averages start with mean 0
   // and variance 1, and use the variance with n - 1 in the denominator (like cuDNN and PyTorch).
@@ -74,9 +95,18 @@ class Network {
   Network& add(int other);  // element-wise
   Network& flatten();
   Network& dropout(double rate);
+  // Over the channels of each place (Ba, Kiros and Hinton, arXiv 1607.06450).
+  Network& layer_norm(double epsilon);
+  // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): Hendrycks and Gimpel, arXiv 1606.08415.
+  Network& gelu();
+  // Each place has a query, a key and a value, in this order, for `heads` heads, and sees itself
+  // and the places before it (Vaswani et al., arXiv 1706.03762, section 3.2).
+  Network& attention(int heads);
 
   // A second softmax changes the network's name, so that checkpoints are not interchangeable.
   Network& set_loss(const LossConfig& config);
+
+  Network& set_context(int tokens);  // of a network of tokens
 
   // Gives the last layer, a dense one, an output for each of so many classes.
   Network& resize_head(int classes);
@@ -88,6 +118,7 @@ class Network {
   const std::string& name() const { return name_; }
   Shape sample() const { return sample_; }
   int classes() const { return classes_; }
+  bool reads_tokens() const { return !layers_.empty() && layers_[0].kind == LayerKind::embedding; }
   const LossConfig& loss() const { return loss_; }
   const std::vector<Layer>& layers() const { return layers_; }
 

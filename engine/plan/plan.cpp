@@ -11,6 +11,7 @@ namespace paceline {
 
 constexpr EnumName<OpKind> kOpKindNames[] = {
     {OpKind::cast_input, "cast_input"},
+    {OpKind::embedding, "embedding"},
     {OpKind::dense, "dense"},
     {OpKind::conv, "conv"},
     {OpKind::batch_norm, "batch_norm"},
@@ -19,7 +20,11 @@ constexpr EnumName<OpKind> kOpKindNames[] = {
     {OpKind::average_pool, "average_pool"},
     {OpKind::add, "add"},
     {OpKind::dropout, "dropout"},
-    {OpKind::softmax_cross_entropy, "softmax_cross_entropy"}};
+    {OpKind::layer_norm, "layer_norm"},
+    {OpKind::gelu, "gelu"},
+    {OpKind::attention, "attention"},
+    {OpKind::softmax_cross_entropy, "softmax_cross_entropy"},
+    {OpKind::token_cross_entropy, "token_cross_entropy"}};
 
 const char* to_string(OpKind kind) {
   return name_in(kOpKindNames, kind);
@@ -31,7 +36,11 @@ std::string Operation::text() const {
 }
 
 double forward_flops(const Operation& op) {
-  if (op.kind == OpKind::dense) {
+  if (op.kind == OpKind::attention) {
+    const double places = op.in.height;
+    return 4 * places * places * op.out.channels;
+  }
+  if (op.kind == OpKind::dense || op.kind == OpKind::token_cross_entropy) {
     return 2.0 * static_cast<double>(op.in.elements()) * static_cast<double>(op.out.channels);
   }
   if (op.kind != OpKind::conv) return 0;
@@ -56,7 +65,8 @@ std::string Plan::text() const {
 namespace {
 
 bool has_parameters(const Operation& op) {
-  return op.kind == OpKind::dense || op.kind == OpKind::conv || op.kind == OpKind::batch_norm;
+  return op.kind == OpKind::embedding || op.kind == OpKind::dense || op.kind == OpKind::conv ||
+         op.kind == OpKind::batch_norm || op.kind == OpKind::layer_norm;
 }
 
 // Adds tensors with their lifetimes, parameters and statistics to a plan's fused operations.
@@ -70,6 +80,9 @@ class Planner {
     for (int i = count_ - 1; i >= 0; --i) {
       add_gradient_tensors(i);
       add_parameters(i);
+    }
+    for (Operation& op : plan_.operations) {
+      if (op.tied != kNone) op.weight = operation(op.tied).weight;
     }
     for (const ParameterInfo& parameter : plan_.parameters) {
       plan_.parameter_count += parameter.elements;
@@ -85,12 +98,14 @@ class Planner {
   TensorInfo& tensor(int index) { return plan_.tensors[static_cast<std::size_t>(index)]; }
   int backward_time(int operation) const { return 2 * count_ - 1 - operation; }
 
-  // Planes keep the type in which the sample's cast or a convolution wrote them.
+  // Planes keep the type in which the sample's cast or a convolution wrote them; all places of a
+  // network of tokens are planes.
   DType output_type(const Operation& op) {
-    if (op.kind == OpKind::dense || op.kind == OpKind::average_pool ||
-        op.kind == OpKind::softmax_cross_entropy) {
+    const bool vector = op.kind == OpKind::dense && op.in.height == 1;
+    if (vector || op.kind == OpKind::average_pool || op.kind == OpKind::softmax_cross_entropy) {
       return plan_.real;
     }
+    if (op.kind == OpKind::dense) return plan_.activation;
     const bool starts = op.input == kNone || op.kind == OpKind::conv;
     return starts ? plan_.activation : tensor(op.input).type;
   }
@@ -106,9 +121,9 @@ class Planner {
 
   void add_forward_tensors(int i) {
     Operation& op = operation(i);
-    op.keeps_input = has_parameters(op);
+    op.keeps_input = op.kind == OpKind::gelu || op.kind == OpKind::attention || has_parameters(op);
     op.keeps_output =
-        op.kind == OpKind::softmax_cross_entropy ||
+        op.kind == OpKind::softmax_cross_entropy || op.kind == OpKind::attention ||
         (op.kind != OpKind::batch_norm && (op.kind == OpKind::relu || op.relu) && op.pool == 0);
     needs_gradient_.push_back(has_parameters(op));
     if (op.from != kNone) {
@@ -121,13 +136,17 @@ class Planner {
       extend_life(op.input2, op.branch ? backward_time(i) : i);
       if (needs_gradient_[static_cast<std::size_t>(op.from2)]) needs_gradient_.back() = true;
     }
+    const Shape& written = op.kind == OpKind::token_cross_entropy ? op.in : op.out;
     op.output =
-        add_tensor(op.name, op.out, output_type(op), i, op.keeps_output ? backward_time(i) : i);
+        add_tensor(op.name, written, output_type(op), i, op.keeps_output ? backward_time(i) : i);
     if (op.kind == OpKind::max_pool || op.kind == OpKind::dropout || op.pool > 0) {
       op.saved = add_tensor(op.name + ".saved", op.out, DType::u8, i, backward_time(i));
     } else if (op.kind == OpKind::batch_norm && op.relu) {
       const Shape bits{op.out.height, op.out.width, (op.out.channels + 7) / 8};
       op.saved = add_tensor(op.name + ".signs", bits, DType::u8, i, backward_time(i));
+    } else if (op.kind == OpKind::layer_norm || op.kind == OpKind::attention) {
+      const Shape sums{op.in.height, op.in.width, op.kind == OpKind::attention ? op.heads : 2};
+      op.saved = add_tensor(op.name + ".sums", sums, plan_.real, i, backward_time(i));
     }
   }
 
@@ -156,6 +175,10 @@ class Planner {
   // one writes its gradient, the others add to it.
   void add_gradient_tensors(int i) {
     Operation& op = operation(i);
+    if (op.kind == OpKind::token_cross_entropy) {
+      op.input_grad = operation(op.from).output_grad = op.output;
+      return extend_life(op.output, backward_time(op.from));
+    }
     const bool has_gradient = op.kind == OpKind::softmax_cross_entropy || op.output_grad != kNone;
     if (!has_gradient) return;
     if (op.from2 != kNone && needs_gradient_[static_cast<std::size_t>(op.from2)]) {
@@ -202,9 +225,14 @@ class Planner {
   }
 
   template <typename Norm>
-  void add_norm_parameters(Norm& norm, int channels) {
+  void add_scale_and_offset(Norm& norm, int channels) {
     norm.bias = add_parameter({.name = norm.name + "/beta", .shape = {channels}});
     norm.weight = add_parameter({.name = norm.name + "/gamma", .shape = {channels}, .initial = 1});
+  }
+
+  template <typename Norm>
+  void add_norm_parameters(Norm& norm, int channels) {
+    add_scale_and_offset(norm, channels);
     norm.mean = add_statistic({.name = norm.name + "/moving_mean", .shape = {channels}});
     norm.variance =
         add_statistic({.name = norm.name + "/moving_variance", .shape = {channels}, .initial = 1});
@@ -212,7 +240,7 @@ class Planner {
 
   void add_linear_parameters(Operation& op) {
     const bool dense = op.kind == OpKind::dense;
-    const int in = dense ? static_cast<int>(op.in.elements()) : op.in.channels;
+    const int in = op.in.channels;
     const int out = op.out.channels, window = dense ? 1 : op.kernel * op.kernel;
     const std::vector<int> shape =
         dense ? std::vector<int>{in, out} : std::vector<int>{op.kernel, op.kernel, in, out};
@@ -220,7 +248,17 @@ class Planner {
     op.weight = add_parameter({.name = op.name + "/kernel",
                                .shape = shape,
                                .fan_in = in * window,
-                               .fan_out = out * window});
+                               .fan_out = out * window,
+                               .deviation = op.deviation});
+  }
+
+  void add_tables(Operation& op) {
+    const int width = op.out.channels;
+    op.bias = add_parameter({.name = op.name + "/positions",
+                             .shape = {op.out.height, width},
+                             .deviation = op.deviation});
+    op.weight = add_parameter(
+        {.name = op.name + "/tokens", .shape = {plan_.classes, width}, .deviation = op.deviation});
   }
 
   void add_parameters(int i) {
@@ -229,6 +267,10 @@ class Planner {
     if (op.kind == OpKind::batch_norm) {
       add_norm_parameters(op, op.out.channels);
       if (op.branch) add_norm_parameters(*op.branch, op.out.channels);
+    } else if (op.kind == OpKind::embedding) {
+      add_tables(op);
+    } else if (op.kind == OpKind::layer_norm) {
+      add_scale_and_offset(op, op.out.channels);
     } else {
       add_linear_parameters(op);
     }
@@ -248,6 +290,7 @@ Plan make_plan(const Network& network, int batch, Precision precision, const Sup
   plan.network = network.name();
   plan.sample = network.sample();
   plan.classes = network.classes();
+  if (network.reads_tokens()) plan.labels_per_sample = network.sample().height - 1;
   plan.batch = batch;
   plan.real = precision.real;
   plan.activation = precision.activation;

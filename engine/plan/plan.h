@@ -23,6 +23,7 @@ namespace paceline {
 
 enum class OpKind {
   cast_input,
+  embedding,
   dense,
   conv,
   batch_norm,
@@ -31,7 +32,14 @@ enum class OpKind {
   average_pool,  // over the whole plane
   add,
   dropout,
-  softmax_cross_entropy
+  layer_norm,
+  gelu,
+  attention,
+  softmax_cross_entropy,
+  // Of the products of each place with an embedding's table of tokens. Forward in train mode
+  // computes the gradients too, since it keeps no logits: `output` is the gradient of the input,
+  // and the table's gradient is set; the embedding's backward adds to that.
+  token_cross_entropy
 };
 const char* to_string(OpKind kind);
 
@@ -46,8 +54,9 @@ struct Operation {
   int input = kNone;   // tensor read in forward; kNone: the staging slot
   int input2 = kNone;  // of from2
   int output = kNone;  // tensor written in forward
-  // Additional tensor kept for backward: pooling positions, dropout mask, or signs (one bit per
-  // element) of batch_norm + relu.
+  // Additional tensor kept for backward: pooling positions, dropout mask, signs (one bit per
+  // element) of batch_norm + relu; by place, mean and 1 / deviation of layer_norm; by place and
+  // head, the logarithm of attention's sum of exponentials.
   int saved = kNone;
   int input_grad = kNone;  // tensor written in backward; kNone: not needed
   int input2_grad = kNone;
@@ -55,10 +64,14 @@ struct Operation {
   bool adds_input_grad = false;  // backward adds to an earlier gradient
   // The same for input2_grad, which may equal output_grad; see below.
   bool adds_input2_grad = false;
-  int weight = kNone, bias = kNone;    // parameters; batch_norm: gamma and beta
+  // Parameters. Norms: gamma and beta. Embedding: the tables of tokens and of places.
+  int weight = kNone, bias = kNone;
   int mean = kNone, variance = kNone;  // batch_norm: running averages, in Plan::statistics
   int kernel = 0, stride = 1, padding = 0;
-  double epsilon = 0, momentum = 0;  // batch_norm
+  double epsilon = 0, momentum = 0;  // batch_norm; layer_norm has no momentum
+  int heads = 0;                     // attention
+  int tied = kNone;                  // token_cross_entropy: the operation whose `weight` it shares
+  double deviation = 0;              // of normal initial values; 0: Glorot's
   double rate = 0;                   // dropout
   LossConfig loss = {};              // softmax_cross_entropy
   std::uint32_t layer = 0;           // index of the dropout layer, for its random numbers
@@ -107,6 +120,8 @@ struct ParameterInfo {
   std::size_t elements = 0;
   int fan_in = 0, fan_out = 0;  // for initial values of kernels; 0: use `initial`
   double initial = 0;
+  double deviation = 0;  // of normal initial values; 0: see fan_in
+  bool is_matrix() const { return shape.size() > 1; }
 };
 
 // After backward of `operation`, the first `elements` of the gradient arena are final.
@@ -119,6 +134,8 @@ struct Plan {
   std::string network;
   Shape sample;
   int classes = 0;
+  int labels_per_sample = 1;  // of a network of tokens: its context
+  bool reads_tokens() const { return operations.front().kind == OpKind::embedding; }
   int batch = 0;                  // samples of a replica per step, maximum
   DType real = DType::f32;        // of parameters, gradients, statistics, dense layers and the loss
   DType activation = DType::f32;  // of the sample and of planes, and of their gradients
@@ -152,7 +169,8 @@ struct Precision {
 Plan make_plan(const Network& network, int batch, Precision precision, const Supports& supports,
                std::vector<std::string>* notes = nullptr);
 
-// FLOPs of forward; a multiply-add counts as two.
+// FLOPs of forward; a multiply-add counts as two. Attention counts as if every place saw all
+// others, as is usual (Chowdhery et al., arXiv 2204.02311, appendix B).
 double forward_flops(const Operation& operation);
 double backward_flops(const Operation& operation);
 

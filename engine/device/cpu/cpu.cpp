@@ -47,6 +47,9 @@ class CpuDevice final : public Device {
   DType activation() const override { return activation_; }
 
   Support supports(const Operation& op) const override {
+    if (op.kind == OpKind::attention && op.out.channels / op.heads % 16 != 0) {
+      return Support::no("a head's width is no multiple of 16");
+    }
     if (op.pool && !is_stem(op)) {
       return Support::no("pooling is fused only into a 3x3 convolution of one channel");
     }

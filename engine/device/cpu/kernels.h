@@ -211,6 +211,71 @@ struct ProductKernels {
   double (*multiply_add)(std::size_t rounds) = nullptr;
 };
 
+// Loops of networks of tokens. Rows are places of samples.
+
+// y = (x - mean) scale gamma + beta; mean and scale of each row go to `sums`.
+template <typename T>
+struct LayerNormWork {
+  const T* x;
+  T* y;
+  std::size_t rows, channels;
+  const float *gamma, *beta;
+  float* sums;
+  float epsilon;
+};
+// Sets dx or adds to it; adds to dgamma and dbeta.
+template <typename T>
+struct LayerNormBackwardWork {
+  const T *x, *dy;
+  T* dx;
+  std::size_t rows, channels;
+  const float *gamma, *sums;
+  float *dgamma, *dbeta;
+  bool adds_dx;
+};
+
+constexpr std::size_t kAttentionRows = 24;  // queries at a time: no matrix of places x places
+
+// One head of one sample. `width` is a multiple of 16. `scratch` holds attention_scratch() floats.
+template <typename T>
+struct AttentionWork {
+  const T *q, *k, *v;  // rows of `stride` elements
+  T* y;                // rows of `out_stride`
+  float* sums;         // logarithms of sums of exponentials, `sums_stride` apart
+  std::size_t places, width, stride, out_stride, sums_stride;
+  float scale;
+  float* scratch;
+};
+template <typename T>
+struct AttentionBackwardWork {
+  AttentionWork<T> forward;
+  const T* dy;  // like y
+  T *dq, *dk, *dv;
+};
+constexpr std::size_t attention_scratch(std::size_t places, std::size_t width) {
+  return 2 * (width + kAttentionRows) * (places + 15) + 3 * (kAttentionRows + places) * width;
+}
+
+struct TokenLoss {
+  double loss = 0;
+  std::size_t before = 0;  // classes that rank above the label
+  bool is_number = true;
+};
+
+template <typename T>
+struct TokenKernels {
+  void (*gelu)(const T* x, T* y, std::size_t count);
+  void (*gelu_backward)(const T* x, const T* dy, T* dx, std::size_t count, bool adds);
+  void (*embed)(const float* token, const float* position, T* y, std::size_t count);
+  void (*add_row)(const T* x, float* sum, std::size_t count);
+  void (*add_bias)(T* y, const float* bias, std::size_t rows, std::size_t columns);
+  void (*convert)(const float* x, T* y, std::size_t count);
+  void (*layer_norm)(const LayerNormWork<T>& work);
+  void (*layer_norm_backward)(const LayerNormBackwardWork<T>& work);
+  void (*attention)(const AttentionWork<T>& work);
+  void (*attention_backward)(const AttentionBackwardWork<T>& work);
+};
+
 // Random bits of one dropout layer in one step, with each row's position in the global order.
 struct DropoutBits {
   PhiloxKey key;
@@ -265,6 +330,11 @@ struct Kernels {
   NormKernels<Bf16> norm_bf16;
   PlaneKernels<float> plane_f32;
   PlaneKernels<Bf16> plane_bf16;
+  TokenKernels<float> tokens_f32;
+  TokenKernels<Bf16> tokens_bf16;
+  // The loss of a row of logits. `gradient`: they become (softmax - [label]) x scale.
+  TokenLoss (*token_loss)(float* logits, std::size_t classes, std::size_t label, float scale,
+                          bool gradient);
   ProductKernels product;  // null if the instruction set has no bf16
   WinogradKernels winograd;
   WinogradFp32Kernels winograd_fp32;
@@ -276,6 +346,14 @@ struct Kernels {
       return norm_f32;
     } else {
       return norm_bf16;
+    }
+  }
+  template <typename T>
+  const TokenKernels<T>& tokens() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return tokens_f32;
+    } else {
+      return tokens_bf16;
     }
   }
   template <typename T>

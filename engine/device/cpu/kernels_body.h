@@ -15,6 +15,7 @@
 #include "engine/device/cpu/norm_body.h"
 #include "engine/device/cpu/plane_body.h"
 #include "engine/device/cpu/product_body.h"
+#include "engine/device/cpu/tokens_body.h"
 #include "engine/device/cpu/winograd_body.h"
 #include "engine/device/cpu/winograd_fp32_body.h"
 //
@@ -278,7 +279,7 @@ extern const Kernels kKernels;
 const Kernels kKernels = {
     PACELINE_ISA_NAME, cast,          bias,        bias_relu,     bias_relu_dropout, dropout,
     dropout_backward,  relu_backward, column_sums, stem_forward,  stem_backward,     update,
-    multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>,      kProduct,
-    kWinograd,         kWinogradFp32, kPointwise};
+    multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>,      kTokens<float>,
+    kTokens<Bf16>,     token_loss,    kProduct,    kWinograd,     kWinogradFp32,     kPointwise};
 
 }  // namespace paceline::cpu::PACELINE_ISA

@@ -164,9 +164,14 @@ void LibraryKernel::run(const Operands& operands, std::byte* scratch) {
 
 namespace {
 
-dnnl::primitive_attr own_scratch() {
+dnnl::primitive_attr own_scratch(bool adds = false) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (adds) {
+    dnnl::post_ops sum;
+    sum.append_sum(1);
+    attributes.set_post_ops(sum);
+  }
   return attributes;
 }
 
@@ -205,14 +210,14 @@ struct ConvDescriptors {
 }  // namespace
 
 LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bool transpose_right,
-                                    DType type) try {
+                                    DType type, DType out_type, bool adds) try {
   LibraryKernel kernel;
   kernel.state_ = std::make_unique<State>();
   State& state = *kernel.state_;
   const memory::desc left({m, k}, to_dnnl_type(type), transpose_left ? Tag::ba : Tag::ab);
   const memory::desc right({k, n}, to_dnnl_type(type), transpose_right ? Tag::ba : Tag::ab);
-  const memory::desc out({m, n}, kFloat, Tag::ab);
-  const auto descriptor = descriptors::matmul(state.engine, left, right, out, own_scratch());
+  const memory::desc out({m, n}, to_dnnl_type(out_type), Tag::ab);
+  const auto descriptor = descriptors::matmul(state.engine, left, right, out, own_scratch(adds));
   state.left = DNNL_ARG_SRC;
   state.right = DNNL_ARG_WEIGHTS;
   state.out = DNNL_ARG_DST;
@@ -273,12 +278,7 @@ LibraryKernel LibraryKernel::conv_backward_data_1x1(const Operation& op, const P
   const memory::dims extents{op.in.channels, op.out.channels, 1, 1};
   const memory::desc plain_w(extents, kFloat, Tag::oihw);  // "out" is the layer's input here
   const memory::desc free_w(extents, to_dnnl_type(planes.type), Tag::any);
-  dnnl::primitive_attr attributes = own_scratch();
-  if (adds) {
-    dnnl::post_ops sum;
-    sum.append_sum(1);
-    attributes.set_post_ops(sum);
-  }
+  const dnnl::primitive_attr attributes = own_scratch(adds);
   const descriptors::Window window{dnnl::algorithm::convolution_direct, {1, 1}, {0, 0}};
   const auto descriptor =
       descriptors::forward(state.engine, window, dy, free_w, memory::desc(), dx, attributes);

@@ -39,9 +39,10 @@ class LibraryKernel {
   explicit operator bool() const { return state_ != nullptr; }
 
   // out[m x n] = left[m x k] right[k x n], row-major. Transposed operands are stored column-major.
-  // `type` is that of left and right; out is fp32.
+  // `type` is that of left and right. `adds`: to what is in out.
   static LibraryKernel matmul(int m, int k, int n, bool transpose_left, bool transpose_right,
-                              DType type = DType::f32);
+                              DType type = DType::f32, DType out_type = DType::f32,
+                              bool adds = false);
 
   // The planes of a convolution. Weights and their gradient are fp32 in canonical order (rows,
   // columns, in, out); bias and its gradient are fp32.

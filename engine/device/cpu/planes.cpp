@@ -206,6 +206,7 @@ void CpuProgram::add_backward(const Operation& op) {
 }
 
 template void CpuProgram::clear_missing_rows<float>(int);
+template void CpuProgram::clear_missing_rows<Bf16>(int);
 template void CpuProgram::planes_forward<float>(const Operation&, Prepared&);
 template void CpuProgram::planes_forward<Bf16>(const Operation&, Prepared&);
 template void CpuProgram::planes_backward<float>(const Operation&, Prepared&);

@@ -34,7 +34,8 @@ CpuProgram::CpuProgram(const Plan& plan, std::byte* gradients, const Kernels& ke
     prepare(plan.operations[i], prepared_[i]);
     scratch = std::max(scratch, scratch_size(prepared_[i]));
     const Operation& op = plan.operations[i];
-    const bool vector = op.kind == OpKind::dense || op.kind == OpKind::dropout;
+    const bool vector =
+        (op.kind == OpKind::dense && !is_of_tokens(op)) || op.kind == OpKind::dropout;
     if (vector && op.adds_input_grad) sums = std::max(sums, whole_batch() * op.in.elements());
   }
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
@@ -44,13 +45,16 @@ CpuProgram::CpuProgram(const Plan& plan, std::byte* gradients, const Kernels& ke
   scratch_ = host_memory(scratch + sums * sizeof(float));
 }
 
-std::size_t CpuProgram::scratch_size(const Prepared& p) const {
-  return std::max({p.forward.scratch_bytes(), p.backward_input.scratch_bytes(),
-                   p.backward_weight.scratch_bytes(), p.conv ? p.conv->scratch_bytes() : 0});
+std::size_t CpuProgram::scratch_size(Prepared& p) const {
+  p.at = whole_lines(std::max({p.forward.scratch_bytes(), p.backward_input.scratch_bytes(),
+                               p.backward_weight.scratch_bytes(), p.more_weight.scratch_bytes(),
+                               p.conv ? p.conv->scratch_bytes() : 0}));
+  return p.at + p.space;
 }
 
 // Dense layers and dropout take fp32; convolutions go from plane to plane.
 void CpuProgram::check_types(const Operation& op) const {
+  if (is_of_tokens(op)) return;
   const bool vector = op.kind == OpKind::dense || op.kind == OpKind::dropout;
   if (vector && type_at(op.input) != DType::f32) {
     throw Error(ErrorKind::usage,
@@ -68,7 +72,9 @@ void CpuProgram::prepare(const Operation& op, Prepared& prepared) {
   const int batch = plan().batch;
   prepared.implementation = fmt::format("loops:{}", kernels_.isa);
   check_types(op);
-  if (op.kind == OpKind::dense) {
+  if (is_of_tokens(op)) {
+    prepare_tokens(op, prepared);
+  } else if (op.kind == OpKind::dense) {
     const auto in = static_cast<int>(op.in.elements()), out = op.out.channels;
     prepared.forward = LibraryKernel::matmul(batch, in, out, false, false);
     prepared.backward_weight = LibraryKernel::matmul(in, batch, out, true, false);
@@ -136,6 +142,10 @@ std::string CpuProgram::warning() const {
 
 void CpuProgram::run_forward(const Operation& op, int index) {
   Prepared& prepared = prepared_[static_cast<std::size_t>(index)];
+  if (is_of_tokens(op)) {
+    return type_at(op.output) == DType::bf16 ? tokens_forward<Bf16>(op, prepared)
+                                             : tokens_forward<float>(op, prepared);
+  }
   switch (op.kind) {
     case OpKind::dense:
       return dense_forward(op, prepared);
@@ -155,6 +165,10 @@ void CpuProgram::run_forward(const Operation& op, int index) {
 
 void CpuProgram::run_backward(const Operation& op, int index) {
   Prepared& prepared = prepared_[static_cast<std::size_t>(index)];
+  if (is_of_tokens(op)) {
+    return type_at(op.output) == DType::bf16 ? tokens_backward<Bf16>(op, prepared)
+                                             : tokens_backward<float>(op, prepared);
+  }
   switch (op.kind) {
     case OpKind::cast_input:
       return;

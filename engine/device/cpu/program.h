@@ -33,7 +33,10 @@ class CpuProgram final : public HostProgram<float> {
 
   // Data of an operation in addition to the plan.
   struct Prepared {
-    LibraryKernel forward, backward_input, backward_weight;  // dense
+    LibraryKernel forward, backward_input, backward_weight;  // dense, token_cross_entropy
+    LibraryKernel more_weight;      // token_cross_entropy: adds to the weights' gradient
+    std::size_t rows = 0;           // token_cross_entropy: at a time
+    std::size_t space = 0, at = 0;  // bytes of scratch beside the library's, and where
     std::optional<Conv> conv;
     std::optional<Norm> norm;
     // For a convolution: the batch_norm sums that it computes in the same pass.
@@ -46,7 +49,7 @@ class CpuProgram final : public HostProgram<float> {
   void check_types(const Operation& op) const;
   void prepare(const Operation& op, Prepared& prepared);
   void link_sums(int norm);
-  std::size_t scratch_size(const Prepared& prepared) const;
+  std::size_t scratch_size(Prepared& prepared) const;
   void run_forward(const Operation& op, int index) override;
   void run_backward(const Operation& op, int index) override;
   void apply(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
@@ -64,6 +67,34 @@ class CpuProgram final : public HostProgram<float> {
   void loss_forward(const Operation& op);
   void loss_backward(const Operation& op);
   void relu_backward(const Operation& op, float scale);
+
+  // Networks of tokens. T is the element type of their places.
+  static bool is_of_tokens(const Operation& op);
+  void prepare_tokens(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void tokens_forward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void tokens_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void embed(const Operation& op);
+  template <typename T>
+  void embedding_backward(const Operation& op);
+  template <typename T>
+  void rows_forward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void rows_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void layer_norm_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void attend(const Operation& op, Prepared& prepared, bool backward);
+  template <typename T>
+  void token_loss(const Operation& op, Prepared& prepared);
+  // The weights of an operation as T: a copy in its scratch, unless they are fp32.
+  template <typename T>
+  const void* weights_as(const Operation& op, std::size_t count, std::byte* space);
+  template <typename T>
+  void column_sums(const T* x, float* sums, std::size_t rows, std::size_t columns);
+  std::byte* space(const Prepared& prepared) const { return scratch_.data() + prepared.at; }
 
   // T is the element type of the operation's planes.
   template <typename T>

@@ -40,6 +40,7 @@ class CudaDevice final : public Device {
   DType real() const override { return DType::f32; }
   DType activation() const override { return stored_as(options_.math); }
   Support supports(const Operation& op) const override {
+    if (op.kind == OpKind::embedding) return Support::no("GPUs cannot run networks of tokens yet");
     constexpr int kLargestWindow = 15;  // whose places are distinguished by a byte
     if (op.pool && op.kind != OpKind::batch_norm) {
       return Support::no("pooling is fused only behind a batch_norm");

@@ -87,6 +87,41 @@ LossSums softmax_twice_forward(const double* x, const std::int32_t* labels, doub
 void softmax_twice_backward(const double* p, const std::int32_t* labels, double* dx,
                             std::size_t samples, std::size_t classes, double global_samples);
 
+// Networks of tokens. A batch's images are its tokens (token_sample()); x, y and gradients hold
+// `places` rows of each sample.
+
+// tokens[token] + positions[place]. Backward *adds* to dtokens and sets dpositions.
+void embedding_forward(const Batch& batch, const double* tokens, const double* positions, double* y,
+                       std::size_t places, std::size_t width);
+void embedding_backward(const Batch& batch, const double* dy, double* dtokens, double* dpositions,
+                        std::size_t places, std::size_t width);
+
+// `sums`: mean and 1 / sqrt(variance + epsilon) of each row; the variance has n in the denominator.
+void layer_norm_forward(const double* x, const double* gamma, const double* beta, double* y,
+                        double* sums, std::size_t rows, std::size_t channels, double epsilon);
+void layer_norm_backward(const double* x, const double* gamma, const double* sums, const double* dy,
+                         double* dx, double* dgamma, double* dbeta, std::size_t rows,
+                         std::size_t channels);
+
+void gelu_forward(const double* x, double* y, std::size_t count);
+void gelu_backward(const double* x, const double* dy, double* dx, std::size_t count);
+
+// Causal, scores divided by sqrt(channels / heads). Rows of x: queries, keys, values, `channels`
+// each. `sums`: the logarithm of each row's sum of exponentials, by head.
+struct AttentionShape {
+  std::size_t places, channels, heads;
+};
+void attention_forward(const AttentionShape& shape, const double* x, double* y, double* sums,
+                       std::size_t samples);
+void attention_backward(const AttentionShape& shape, const double* x, const double* y,
+                        const double* sums, const double* dy, double* dx, std::size_t samples);
+
+// Logits are products of rows with the `classes` rows of `tokens`. Unless dx is null, sets it and
+// dtokens to the gradients of the mean loss over all tokens of the global batch.
+LossSums token_cross_entropy(const Batch& batch, const double* x, const double* tokens,
+                             std::size_t places, std::size_t width, std::size_t classes, double* dx,
+                             double* dtokens);
+
 // Multiply-adds for the probe. Returns the number of operations.
 double multiply_add_rounds(std::size_t rounds);
 

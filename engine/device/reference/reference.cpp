@@ -27,6 +27,16 @@ class ReferenceProgram final : public HostProgram<double> {
   static Geometry geometry(const Operation& op) {
     return {op.in, op.out, op.kernel, op.stride, op.padding};
   }
+  static std::size_t places(const Operation& op) { return static_cast<std::size_t>(op.out.height); }
+  static std::size_t channels(const Operation& op) {
+    return static_cast<std::size_t>(op.out.channels);
+  }
+  std::size_t rows(const Operation& op) const {
+    return samples() * op.out.elements() / channels(op);
+  }
+  static AttentionShape attention_shape(const Operation& op) {
+    return {places(op), channels(op), static_cast<std::size_t>(op.heads)};
+  }
   NormShape norm_shape(const Operation& op) const {
     const auto channels = static_cast<std::size_t>(op.in.channels);
     return {samples() * op.in.elements() / channels, channels, op.epsilon, op.momentum};
@@ -41,9 +51,25 @@ class ReferenceProgram final : public HostProgram<double> {
     switch (op.kind) {
       case OpKind::cast_input:
         return cast_input(batch(), y, op.in.elements());
+      case OpKind::embedding:
+        return embedding_forward(batch(), parameter(op.weight), parameter(op.bias), y, places(op),
+                                 channels(op));
       case OpKind::dense:
-        return dense_forward(x, parameter(op.weight), parameter(op.bias), y, samples(),
-                             op.in.elements(), op.out.elements());
+        return dense_forward(x, parameter(op.weight), parameter(op.bias), y, rows(op),
+                             static_cast<std::size_t>(op.in.channels), channels(op));
+      case OpKind::layer_norm:
+        return layer_norm_forward(x, parameter(op.weight), parameter(op.bias), y, tensor(op.saved),
+                                  rows(op), channels(op), op.epsilon);
+      case OpKind::gelu:
+        return gelu_forward(x, y, samples() * op.in.elements());
+      case OpKind::attention:
+        return attention_forward(attention_shape(op), x, y, tensor(op.saved), samples());
+      case OpKind::token_cross_entropy: {
+        const bool trains = mode() == Mode::train;
+        return add_sums(token_cross_entropy(
+            batch(), x, parameter(op.weight), places(op), static_cast<std::size_t>(op.in.channels),
+            channels(op), trains ? y : nullptr, trains ? gradient(op.weight) : nullptr));
+      }
       case OpKind::conv:
         return conv_forward(geometry(op), x, parameter(op.weight), parameter(op.bias), y,
                             samples());
@@ -98,10 +124,27 @@ class ReferenceProgram final : public HostProgram<double> {
     const std::size_t count = samples() * op.in.elements();
     switch (op.kind) {
       case OpKind::cast_input:
+      case OpKind::token_cross_entropy:  // forward did it
         return;
+      case OpKind::embedding:
+        return embedding_backward(batch(), dy, gradient(op.weight), gradient(op.bias), places(op),
+                                  channels(op));
       case OpKind::dense:
         return dense_backward(x, parameter(op.weight), dy, dx, gradient(op.weight),
-                              gradient(op.bias), samples(), op.in.elements(), op.out.elements());
+                              gradient(op.bias), rows(op), static_cast<std::size_t>(op.in.channels),
+                              channels(op));
+      case OpKind::layer_norm:
+        return layer_norm_backward(x, parameter(op.weight), tensor(op.saved), dy, dx,
+                                   gradient(op.weight), gradient(op.bias), rows(op), channels(op));
+      case OpKind::gelu:
+        if (dx) gelu_backward(x, dy, dx, count);
+        return;
+      case OpKind::attention:
+        if (dx) {
+          attention_backward(attention_shape(op), x, tensor(op.output), tensor(op.saved), dy, dx,
+                             samples());
+        }
+        return;
       case OpKind::conv:
         return conv_backward(geometry(op), x, parameter(op.weight), dy, dx, gradient(op.weight),
                              gradient(op.bias), samples());

@@ -226,6 +226,43 @@ std::vector<NetworkCase> network_cases() {
   return cases;
 }
 
+namespace {
+
+// Layer norm, attention and a second part behind a layer norm, each added to what it read.
+void block(Network& network, int width, int heads) {
+  int start = network.last();
+  network.layer_norm(1e-5).dense(3 * width, 0.2).attention(heads).dense(width, 0.2).add(start);
+  start = network.last();
+  network.layer_norm(1e-5).dense(4 * width, 0.2).gelu().dense(width, 0.2).add(start);
+}
+
+}  // namespace
+
+std::vector<NetworkCase> token_cases() {
+  Cases made;
+  made.add("embedding", token_sample(7), 11).embedding(16, 0.3);
+  made.add("layer_norm_of_20", token_sample(5), 13).embedding(20, 0.3).layer_norm(1e-5);
+  made.add("dense_of_places", token_sample(6), 12)
+      .embedding(24, 0.3)
+      .dense(40, 0.2)
+      .relu()
+      .dense(33, 0.2)
+      .gelu()
+      .dense(24, 0.2);
+  made.add("attention", token_sample(9), 8).embedding(96, 0.5).attention(2).dense(96, 0.2);
+  Network& shared = made.add("shared_places", token_sample(4), 9).embedding(48, 0.4);
+  const int start = shared.last();
+  int sum = shared.gelu().last();
+  sum = shared.from(start).layer_norm(1e-5).add(sum).last();
+  sum = shared.from(start).dense(48, 0.2).add(sum).last();
+  shared.from(start).attention(1).dense(48, 0.2).add(sum);
+  Network& blocks = made.add("transformer", token_sample(70), 37).embedding(32, 0.3);
+  block(blocks, 32, 2);
+  block(blocks, 32, 1);
+  blocks.layer_norm(1e-5);
+  return made.take();
+}
+
 std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   DeviceOptions options;
   options.precision = name == "reference" ? "fp64" : "fp32";
@@ -257,6 +294,10 @@ RandomBatch::RandomBatch(const Network& network, int samples, int global_samples
   const auto count = static_cast<std::size_t>(samples);
   images_.resize(count * network.sample().elements());
   for (std::uint8_t& pixel : images_) pixel = static_cast<std::uint8_t>(random.next() >> 24);
+  for (std::size_t i = 0; network.reads_tokens() && i < images_.size(); i += 2) {
+    images_[i] = static_cast<std::uint8_t>(images_[i] % network.classes());
+    images_[i + 1] = 0;
+  }
   for (std::size_t i = 0; i < count; ++i) {
     labels_.push_back(
         static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(network.classes()))));
@@ -296,12 +337,21 @@ Replica::Replica(std::unique_ptr<Device> device, const Network& network, int bat
 
 double Replica::loss(const Batch& batch) {
   program_->take_sums();
+  poison_gradients();
   program_->forward(batch, Mode::train);
-  return program_->take_sums().loss / batch.global_samples;
+  return program_->take_sums().loss / batch.global_samples / plan_.labels_per_sample;
 }
 
-void Replica::poison_gradients() {
+// Forward sets the gradient of a table that the loss of tokens shares.
+bool Replica::is_tied(int parameter) const {
+  return std::any_of(plan_.operations.begin(), plan_.operations.end(), [&](const Operation& op) {
+    return op.tied != kNone && op.weight == parameter;
+  });
+}
+
+void Replica::poison_gradients(bool tied) {
   for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
+    if (!tied && is_tied(static_cast<int>(i))) continue;
     program_->write_gradient(static_cast<int>(i),
                              std::vector<double>(plan_.parameters[i].elements,
                                                  std::numeric_limits<double>::quiet_NaN()));
@@ -309,7 +359,7 @@ void Replica::poison_gradients() {
 }
 
 void Replica::backward() {
-  poison_gradients();
+  poison_gradients(false);
   program_->backward(static_cast<int>(plan_.operations.size()) - 1, 0);
   program_->take_sums();
 }

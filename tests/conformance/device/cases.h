@@ -20,6 +20,8 @@ inline void PrintTo(const NetworkCase& one, std::ostream* out) {
 }
 
 std::vector<NetworkCase> network_cases();
+// Networks of tokens, with which not every device can compute yet.
+std::vector<NetworkCase> token_cases();
 
 // The row of device_table() with this name; throws if there is none.
 std::unique_ptr<Device> make_device(const std::string& name, int threads = 1);
@@ -47,11 +49,11 @@ class Replica {
  public:
   Replica(std::unique_ptr<Device> device, const Network& network, int batch, bool fuse);
 
-  // Forward in train mode; the loss divided by the global batch.
+  // Forward in train mode; the mean loss over the labels of the global batch.
   double loss(const Batch& batch);
   // Backward of everything, into a gradient arena filled with NaN before.
   void backward();
-  void poison_gradients();
+  void poison_gradients(bool tied = true);
 
   const Plan& plan() const { return plan_; }
   Program& program() { return *program_; }
@@ -61,6 +63,8 @@ class Replica {
   bool is_cancelled_bias(int parameter) const;
 
  private:
+  bool is_tied(int parameter) const;
+
   std::unique_ptr<Device> device_;
   Plan plan_;
   Memory gradients_;
