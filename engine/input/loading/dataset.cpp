@@ -104,8 +104,9 @@ DatasetPair read_npz(const fs::path& file) {
   });
 }
 
+// Bytes of images, or of tokens.
 Dataset random_split(const std::string& name, const Dataset& like, std::size_t samples,
-                     std::uint64_t seed, std::uint32_t index) {
+                     std::uint64_t seed, std::uint32_t index, bool tokens = false) {
   Dataset set = like;
   set.name = name;
   set.samples = samples;
@@ -113,8 +114,15 @@ Dataset random_split(const std::string& name, const Dataset& like, std::size_t s
   RandomSequence random(seed, Stream::synthetic, index);
   const std::size_t distinct = std::min(samples, kSyntheticBytes / set.sample_bytes() + 1);
   set.images.resize(distinct * set.sample_bytes());
-  std::generate(set.images.begin(), set.images.end(),
-                [&] { return static_cast<std::uint8_t>(random.next() >> 24); });
+  for (std::size_t i = 0; tokens && i < set.images.size(); i += 2) {
+    const std::uint32_t token = random.below(static_cast<std::uint32_t>(set.classes));
+    set.images[i] = static_cast<std::uint8_t>(token);
+    set.images[i + 1] = static_cast<std::uint8_t>(token >> 8);
+  }
+  if (!tokens) {
+    std::generate(set.images.begin(), set.images.end(),
+                  [&] { return static_cast<std::uint8_t>(random.next() >> 24); });
+  }
   set.labels.resize(distinct);
   std::generate(set.labels.begin(), set.labels.end(), [&] {
     return static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(set.classes)));
@@ -172,6 +180,17 @@ DatasetPair synthetic_images(int height, int width, int channels, int classes, s
   like.classes = classes;
   return {random_split("synthetic train", like, train, seed, 0),
           random_split("synthetic test", like, test, seed, 1), "synthetic"};
+}
+
+DatasetPair synthetic_tokens(int context, int vocabulary, std::size_t train, std::size_t test,
+                             std::uint64_t seed) {
+  Dataset like;
+  like.height = context + 1;
+  like.width = 1;
+  like.channels = 2;
+  like.classes = vocabulary;
+  return {random_split("synthetic train", like, train, seed, 0, true),
+          random_split("synthetic test", like, test, seed, 1, true), "synthetic"};
 }
 
 void limit_samples(Dataset& set, std::size_t limit) {

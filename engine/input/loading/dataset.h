@@ -87,6 +87,22 @@ DatasetPair load_cifar10(const std::filesystem::path& folder);
 // readable part.
 std::string image_set_hash(const std::filesystem::path& folder);
 
+// Tokens from files: llm.c's .bin (a header of 256 32-bit numbers, the first three 20240520, 1 and
+// the number of tokens, then 16-bit tokens, all little-endian:
+// github.com/karpathy/llm.c, dev/data/data_common.py), or .txt, each byte of which is a token.
+// Names with "train" are trained on, with "val" or "test" tested with, in the order of names; .bin
+// goes before .txt. A sample is `context` + 1 tokens, the last of which begins the next sample.
+// Throws input naming the file: missing, damaged, too short, a token that is not below
+// `vocabulary`.
+DatasetPair load_tokens(const std::filesystem::path& folder, int context, int vocabulary);
+// Those files; empty if there are none.
+std::vector<std::filesystem::path> token_files(const std::filesystem::path& folder);
+// Of their names and bytes.
+std::string tokens_hash(const std::filesystem::path& folder);
+// Random tokens. As many distinct samples as fit in 64 MiB.
+DatasetPair synthetic_tokens(int context, int vocabulary, std::size_t train, std::size_t test,
+                             std::uint64_t seed);
+
 // Random images and labels of this shape, from the seed. As many distinct ones as fit in 64 MiB.
 DatasetPair synthetic_images(int height, int width, int channels, int classes, std::size_t train,
                              std::size_t test, std::uint64_t seed);

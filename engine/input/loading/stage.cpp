@@ -266,7 +266,7 @@ namespace {
 
 std::vector<fs::path> paths_of_set(const fs::path& folder) {
   std::vector<fs::path> paths = mnist_files(folder);
-  if (!is_image_set(folder)) return paths;
+  if (!is_image_set(folder)) return paths.empty() ? token_files(folder) : paths;
   const auto take = [&paths](const std::vector<fs::path>& more) {
     paths.insert(paths.end(), more.begin(), more.end());
   };

@@ -287,8 +287,9 @@ Made make_cifar10(const MakeOptions& options) {
 Made make_set(const std::string& name, const MakeOptions& options) {
   if (name == "cassava") return make_cassava(options);
   if (name == "cifar10") return make_cifar10(options);
+  if (name == "text") return make_text(options);
   throw Error(ErrorKind::usage, "unknown data set \"" + name + "\"", "",
-              suggestion(name, {"cassava", "cifar10"}));
+              suggestion(name, {"cassava", "cifar10", "text"}));
 }
 
 }  // namespace paceline

@@ -26,11 +26,14 @@ struct MakeOptions {
   int size_min = 400, size_max = 800;  // pixels per side
   // Shards of the training split; default 8. Other splits have half as many.
   std::optional<std::size_t> shards;
+  std::size_t tokens = 0;  // text only: of the training split
 };
 
 struct Made {
   std::size_t images = 0;
   std::uint64_t bytes = 0;
+  // Text only: nats a token, the least mean loss that a model of it can have.
+  std::optional<double> entropy = {};
 };
 
 // A TFDS folder like `cassava` 0.1.0: train, test and validation with the real class distribution
@@ -41,6 +44,11 @@ Made make_cassava(const MakeOptions& options);
 // CIFAR-10's binary version: data_batch_1.bin to data_batch_5.bin, test_batch.bin,
 // batches.meta.txt.
 Made make_cifar10(const MakeOptions& options);
+
+// train.txt and val.txt: letters a to p, each drawn by probabilities that depend on the two before
+// it (four letters may follow each pair), so that the entropy of a letter is known: the mean over
+// pairs, weighed by how often they occur, of -sum p log p. `test` counts tokens; default: a tenth.
+Made make_text(const MakeOptions& options);
 
 // One of these by name. Throws usage for another one.
 Made make_set(const std::string& name, const MakeOptions& options);
