@@ -26,11 +26,14 @@ void initialise_parameters(Program& program, const Plan& plan, std::uint64_t see
   for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
     const ParameterInfo& info = plan.parameters[i];
     std::vector<double> values(info.elements, info.initial);
-    if (info.fan_in > 0) {
+    if (info.is_matrix()) {
       const double limit = std::sqrt(6.0 / (info.fan_in + info.fan_out));
       RandomSequence random(seed, Stream::weights,
                             static_cast<std::uint32_t>(hash_value(info.name)));
-      for (double& value : values) value = (2 * random.uniform() - 1) * limit;
+      for (double& value : values) {
+        value = info.deviation > 0 ? random.normal() * info.deviation
+                                   : (2 * random.uniform() - 1) * limit;
+      }
     }
     program.write_parameter(static_cast<int>(i), values);
   }
@@ -230,6 +233,7 @@ class Mapping {
         head_.insert(layer_name(tensor.name));
       }
     }
+    if (wanted_names_.contains("wte/tokens")) head_.clear();  // its head is the table of tokens
     name_tensors();
   }
 
@@ -419,6 +423,10 @@ std::string torch_name(const std::string& canonical) {
 }
 
 NamedTensor in_torch_form(NamedTensor tensor) {
+  if (variable_name(tensor.name) == "tokens" || variable_name(tensor.name) == "positions") {
+    tensor.name = variable_name(tensor.name) == "tokens" ? "wte.weight" : "wpe.weight";
+    return tensor;  // rows are tokens and places there, too
+  }
   const std::string variable = torch_variable(variable_name(tensor.name));
   const std::string name = torch_name(tensor.name);
   if (!name.empty()) {
@@ -438,7 +446,9 @@ NamedTensor in_torch_form(NamedTensor tensor) {
 
 MappedWeights map_weights(std::vector<NamedTensor> tensors, const std::vector<WantedTensor>& wanted,
                           const std::string& where) {
-  const std::string note = has_keras_3_names(tensors) ? take_canonical_names(tensors, wanted) : "";
+  const std::string note = has_keras_3_names(tensors) ? take_canonical_names(tensors, wanted)
+                           : has_gpt2_names(tensors)  ? take_gpt2_names(tensors, wanted)
+                                                      : "";
   MappedWeights mapped = Mapping(std::move(tensors), wanted, where).run();
   if (!note.empty()) mapped.notes.insert(mapped.notes.begin(), note);
   return mapped;

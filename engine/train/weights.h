@@ -1,5 +1,5 @@
 // Initial values of parameters, as in Keras: kernels uniform on +-sqrt(6 / (fan_in + fan_out))
-// (Glorot and Bengio, AISTATS 2010), biases 0, gamma of batch_norm 1.
+// (Glorot and Bengio, AISTATS 2010), or normal where the network says so, biases 0, gamma 1.
 #pragma once
 
 #include <cstddef>
@@ -76,7 +76,8 @@ std::string not_finite(const std::string& name, std::span<const double> values);
 //  - Keras' names: "conv1_conv/conv1_conv/kernel:0", below "model_weights/" in a whole model;
 //  - Keras 3's numbers: "layers/conv2d_1/vars/0";
 //  - torchvision's, which are timm's: "layer1.0.conv1.weight" (out, in, rows, columns),
-//    "layer1.0.downsample.1.running_mean", "fc.weight" (out, in), after "module." or not.
+//    "layer1.0.downsample.1.running_mean", "fc.weight" (out, in), after "module." or not;
+//  - GPT-2's: "h.0.attn.c_attn.weight", "wte.weight".
 
 struct WantedTensor {
   std::string name;        // canonical
@@ -130,6 +131,13 @@ std::vector<NamedTensor> read_keras_h5(const std::filesystem::path& file);
 
 // Names in weights files of Keras 3: "layers/conv2d_1/vars/0" says a layer's class, its number
 // within the class, and the number of its variable, whatever the layer's own name was.
+
+// Whether the file has GPT-2's names, and gives its tensors the canonical names and layouts of
+// `wanted`: Hugging Face's (inputs first) or nanoGPT's (outputs first), tied tables once, tokens
+// that fill up the table zero. Returns a note, or "".
+bool has_gpt2_names(const std::vector<NamedTensor>& tensors);
+std::string take_gpt2_names(std::vector<NamedTensor>& tensors,
+                            const std::vector<WantedTensor>& wanted);
 
 bool has_keras_3_names(const std::vector<NamedTensor>& tensors);
 
