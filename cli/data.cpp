@@ -32,6 +32,7 @@ constexpr char kMakeFooter[] = R"(Examples:
   paceline data make cassava --images 256 --out cassava-256
   paceline data make cassava --images 5656 --test 1885 --threads 8 --out cassava-like
   paceline data make cifar10 --images 50000 --test 10000 --out cifar10-like
+  paceline data make text --tokens 1000000 --out text-like
 
 The same seed makes the same bytes, whatever the threads. The set is marked as synthetic.)";
 
@@ -51,7 +52,8 @@ Exit code 0: whole; 1: something is wrong; 65: there is no data set.)";
 
 struct DataArguments {
   std::string make, fetch, verify, out, mirror;
-  std::int64_t images = 0, test = -1, shards = -1, seed = 1, size_min = 400, size_max = 800;
+  std::int64_t images = 0, tokens = 0, test = -1, shards = -1, seed = 1, size_min = 400,
+               size_max = 800;
   std::int64_t threads = 0, retries = 6, timeout = 60;
   bool json = false, quiet = false, dry_run = false, tfrecord = false;
 };
@@ -65,6 +67,7 @@ int make(const DataArguments& a) {
   MakeOptions options;
   options.out = a.out;
   options.images = static_cast<std::size_t>(std::max<std::int64_t>(0, a.images));
+  options.tokens = static_cast<std::size_t>(std::max<std::int64_t>(0, a.tokens));
   if (a.test >= 0) options.test = static_cast<std::size_t>(a.test);
   if (a.shards >= 0) options.shards = static_cast<std::size_t>(a.shards);
   options.seed = static_cast<std::uint64_t>(a.seed);
@@ -75,7 +78,12 @@ int make(const DataArguments& a) {
   const double began = now_seconds();
   const Made made = make_set(a.make, options);
   const double seconds = now_seconds() - began;
-  if (!a.quiet) {
+  if (made.entropy) {
+    print(
+        "{}: {} synthetic tokens, {} of them for training; entropy of a token: {:.5f} nats, which "
+        "losses approach from above\n",
+        a.out, made.bytes, options.tokens, *made.entropy);
+  } else if (!a.quiet) {
     print("{}: {} synthetic images, {} of them for training, {}, in {} ({:.0f} images/s)\n", a.out,
           made.images, options.images, format_bytes(static_cast<double>(made.bytes)),
           format_seconds(seconds), static_cast<double>(made.images) / std::max(seconds, 1e-9));
@@ -114,12 +122,16 @@ void add_common(CLI::App& verb, DataArguments& a) {
 
 void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("make", "Make a synthetic set in the format of a real one");
-  verb->add_option("set", a->make, "cassava or cifar10")->required();
-  verb->add_option("--images", a->images, "images in the training split")->required();
+  verb->add_option("set", a->make, "cassava, cifar10 or text")->required();
+  auto* size = verb->add_option_group("size");
+  size->add_option("--images", a->images, "images in the training split");
+  size->add_option("--tokens", a->tokens, "text: tokens in the training split");
+  size->require_option(1);
   verb->add_option("--out", a->out, "write the set to this new folder")
       ->type_name("FOLDER")
       ->required();
-  verb->add_option("--test", a->test, "images in the test split (cassava: also in validation)")
+  verb->add_option("--test", a->test,
+                   "images or tokens in the test split (cassava: also in validation)")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--seed", a->seed, "seed of the images")
       ->check(CLI::NonNegativeNumber)

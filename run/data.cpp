@@ -34,7 +34,7 @@ std::filesystem::path stage(const std::filesystem::path& folder, const InputPlac
   return staged.folder;
 }
 
-DatasetPair load_files(const RunRequest& request, const Workload& workload,
+DatasetPair load_files(const RunRequest& request, const Workload& workload, const Network& network,
                        const ProcessRank& process, RunFacts& facts) {
   const InputPlaces& places = request.places;
   std::filesystem::path folder;  // none where the workload makes its samples
@@ -48,7 +48,9 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload,
                 places.data.empty() ? "--stage" : "--data", "leave it out");
   }
   facts.input = input_options(request.config.input, places, request.config.place.layout);
-  DatasetPair data = workload.load(folder, facts.input);
+  DatasetPair data = network.reads_tokens()
+                         ? load_tokens(folder, network.sample().height - 1, network.classes())
+                         : workload.load(folder, facts.input);
   facts.decodes = data.train.store != nullptr;
   if (facts.decodes) {
     log_lost_records(data, facts);
@@ -77,11 +79,14 @@ DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
   DatasetPair data;
   if (facts.synthetic) {
     const Shape shape = network.sample();
-    data =
-        synthetic_images(shape.height, shape.width, shape.channels, network.classes(),
-                         workload.train_samples, workload.test_samples, request.config.train.seed);
+    const std::size_t train = workload.train_samples, test = workload.test_samples;
+    const std::uint64_t seed = request.config.train.seed;
+    data = network.reads_tokens()
+               ? synthetic_tokens(shape.height - 1, network.classes(), train, test, seed)
+               : synthetic_images(shape.height, shape.width, shape.channels, network.classes(),
+                                  train, test, seed);
   } else {
-    data = load_files(request, workload, process, facts);
+    data = load_files(request, workload, network, process, facts);
   }
   limit_samples(data.train, input.train_limit);
   limit_samples(data.test, input.test_limit);

@@ -90,9 +90,12 @@ Timing collect_timing(const TrainingOutcome& outcome) {
 }
 
 Throughput collect_throughput(const TrainingOutcome& outcome) {
-  return {.samples_per_second = samples_per_second(outcome),
+  const auto& tokens = outcome.plan.tokens_per_sample;
+  const auto each = static_cast<double>(tokens.value_or(1));
+  return {.samples_per_second = each * samples_per_second(outcome),
           .warmup_steps_excluded = count_warmup(outcome),
-          .samples = static_cast<double>(outcome.samples),
+          .samples = each * static_cast<double>(outcome.samples),
+          .unit = tokens ? "tokens" : "",
           .steps = static_cast<double>(outcome.steps)};
 }
 

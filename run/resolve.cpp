@@ -315,7 +315,7 @@ void default_workload(Point& p, const Workload& workload) {
     throw Error(ErrorKind::usage, "there are no ImageNet weights for workload " + workload.name, "",
                 "leave --weights out, or give a file of its own");
   }
-  if (!workload.load && p.text("input") != "synthetic") {
+  if (!workload.load && !workload.network.reads_tokens() && p.text("input") != "synthetic") {
     throw Error(ErrorKind::usage, "workload " + workload.name + " has no data set", "",
                 "give --input synthetic or leave it out");
   }

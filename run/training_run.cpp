@@ -312,12 +312,18 @@ class TrainingRun {
                 request_.config.place.device + " is in names.json but not in the factory table");
   }
 
+  std::string rate_text(double samples_per_second) const {
+    if (!network_.reads_tokens()) return format_rate(samples_per_second) + " samples/s";
+    const int context = network_.sample().height - 1;
+    return format_rate(samples_per_second * context) + " tokens/s";
+  }
+
   void print_progress(const Progress& progress) const {
     const double left = static_cast<double>(progress.steps - progress.step) *
                         static_cast<double>(compute_global_batch(config_)) /
                         progress.samples_per_second;
-    log::info("epoch {}, step {}/{}: loss {:.4f}, {} samples/s{}", progress.epoch, progress.step,
-              progress.steps, progress.loss, format_rate(progress.samples_per_second),
+    log::info("epoch {}, step {}/{}: loss {:.4f}, {}{}", progress.epoch, progress.step,
+              progress.steps, progress.loss, rate_text(progress.samples_per_second),
               left >= 1 ? ", about " + format_seconds(left) + " left" : "");
   }
 
@@ -377,9 +383,9 @@ class TrainingRun {
         last.test_accuracy ? fmt::format(", test accuracy {:.2f} %", 100 * *last.test_accuracy)
                            : "";
     const std::size_t warmup = count_warmup(outcome);
-    log::info("{}: {} of {} in {} ({} samples/s{}), training loss {:.4f}{}", request_.workload,
+    log::info("{}: {} of {} in {} ({}{}), training loss {:.4f}{}", request_.workload,
               counted(outcome.steps, "step"), counted(*outcome.plan.global_batch, "sample"),
-              format_seconds(*outcome.timing.fit_seconds), format_rate(samples_per_second(outcome)),
+              format_seconds(*outcome.timing.fit_seconds), rate_text(samples_per_second(outcome)),
               warmup == 0 ? "" : " after " + counted(warmup, "step"), *last.train_loss, accuracy);
     if (config_.until) log_goal(outcome);
     if (!written.empty()) log::info("record: {}", written);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "engine/core/error.h"
 
 namespace paceline {
@@ -41,6 +43,55 @@ Workload mnist_workload(std::string name, std::string summary, Network network) 
   workload.defaults.set("learning_rate", 0.001);
   workload.defaults.set("learning_rate_rule", std::string("none"));
   workload.defaults.set("last_batch", std::string("keep"));
+  return workload;
+}
+
+namespace {
+
+constexpr double kDeviation = 0.02, kLayerNormEpsilon = 1e-5;
+
+Network gpt_network(const std::string& name, const GptShape& shape) {
+  const double added = kDeviation / std::sqrt(2.0 * shape.layers);
+  const int width = shape.width;
+  Network network(name, token_sample(shape.context), shape.vocabulary);
+  network.embedding(width, kDeviation).named("wte");
+  for (int i = 0; i < shape.layers; ++i) {
+    const auto named = [i](const char* part) { return fmt::format("h.{}.{}", i, part); };
+    int start = network.last();
+    network.layer_norm(kLayerNormEpsilon).named(named("ln_1"));
+    network.dense(3 * width, kDeviation).named(named("attn.c_attn"));
+    network.attention(shape.heads).named(named("attn"));
+    network.dense(width, added).named(named("attn.c_proj"));
+    network.add(start).named(named("attn.add"));
+    start = network.last();
+    network.layer_norm(kLayerNormEpsilon).named(named("ln_2"));
+    network.dense(4 * width, kDeviation).named(named("mlp.c_fc"));
+    network.gelu().named(named("mlp.gelu"));
+    network.dense(width, added).named(named("mlp.c_proj"));
+    network.add(start).named(named("mlp.add"));
+  }
+  network.layer_norm(kLayerNormEpsilon).named("ln_f");
+  return network;
+}
+
+}  // namespace
+
+Workload gpt_workload(std::string name, std::string summary, const GptShape& shape,
+                      std::string data_set) {
+  Workload workload{.name = name,
+                    .summary = std::move(summary),
+                    .network = gpt_network(name, shape),
+                    .defaults = {},
+                    .data_set = std::move(data_set),
+                    .train_samples = 8192,
+                    .test_samples = 128,
+                    .load = {},
+                    .hash = tokens_hash};
+  workload.defaults.set("optimizer", std::string("adam"));
+  workload.defaults.set("learning_rate_rule", std::string("none"));
+  workload.defaults.set("weight_decay", 0.1);
+  workload.defaults.set("clip_norm", 1.0);
+  workload.defaults.set("last_batch", std::string("drop"));
   return workload;
 }
 
@@ -114,6 +165,13 @@ Network make_network(const Workload& workload, const NetworkConfig& config) {
                 "leave variant out");
   }
   Network network = config.variant ? workload.variant(*config.variant) : workload.network;
+  if (config.context) {
+    if (!network.reads_tokens()) {
+      throw Error(ErrorKind::usage, "workload " + workload.name + " does not read tokens", "",
+                  "leave context out");
+    }
+    network.set_context(static_cast<int>(*config.context));
+  }
   return network.set_loss(config.loss);
 }
 

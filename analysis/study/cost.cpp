@@ -139,7 +139,8 @@ std::optional<double> model_operations(const Run& run) {
   const auto& flops = run->plan.flops_per_sample;
   const auto seconds = seconds_at_rate(run);
   if (!flops || !seconds) return std::nullopt;
-  return *flops * *run.samples_per_second * *seconds;
+  return *flops / static_cast<double>(run->plan.tokens_per_sample.value_or(1)) *
+         *run.samples_per_second * *seconds;
 }
 
 std::optional<double> probe_operations(const Run& run) {

@@ -64,7 +64,8 @@ double samples_tolerance(const Runs& runs) {
   double tolerance = 0;
   for (const Run* run : runs) {
     const double epochs = run->record->parameters.real("epochs").value_or(1);
-    tolerance = std::max(tolerance, run->global_batch.value_or(0) * epochs);
+    const auto tokens = static_cast<double>((*run)->plan.tokens_per_sample.value_or(1));
+    tolerance = std::max(tolerance, run->global_batch.value_or(0) * tokens * epochs);
   }
   return tolerance;
 }

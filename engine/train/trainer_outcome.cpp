@@ -86,6 +86,7 @@ void Trainer::gather(TrainingOutcome& outcome, double ready_batches) {
   plan.gradients = ready_gradients();
   plan.parameter_count = plan_.parameter_count;
   plan.flops_per_sample = plan_.flops_per_sample;
+  if (plan_.reads_tokens()) plan.tokens_per_sample = plan_.labels_per_sample;
   plan.memory_bytes = memory_.facts();
   plan.overlapped = overlap_;
   outcome.implementations = program_->implementations();
