@@ -40,7 +40,13 @@ class CudaDevice final : public Device {
   DType real() const override { return DType::f32; }
   DType activation() const override { return stored_as(options_.math); }
   Support supports(const Operation& op) const override {
-    if (op.kind == OpKind::embedding) return Support::no("GPUs cannot run networks of tokens yet");
+    if (op.kind == OpKind::embedding && activation() == DType::f16) {
+      return Support::no("networks of tokens are for fp32, tf32 and bf16");
+    }
+    const int width = op.heads > 0 ? op.out.channels / op.heads : 0;
+    if (op.kind == OpKind::attention && width != 32 && width != 64) {
+      return Support::no("a head's width is neither 32 nor 64");
+    }
     constexpr int kLargestWindow = 15;  // whose places are distinguished by a byte
     if (op.pool && op.kind != OpKind::batch_norm) {
       return Support::no("pooling is fused only behind a batch_norm");

@@ -28,11 +28,14 @@ bool is_conv(const Operation& op) {
 }  // namespace
 
 void CudaProgram::run_forward(const Operation& op, Prepared& prepared) {
+  if (prepared.conv) return conv_forward(op, prepared);
+  if (is_of_tokens(op.kind)) {
+    return info(op.output).type == DType::bf16 ? tokens_forward<Bf16>(op, prepared)
+                                               : tokens_forward<float>(op, prepared);
+  }
   switch (op.kind) {
     case OpKind::cast_input:
       return cast_input(op);
-    case OpKind::conv:
-      return conv_forward(op, prepared);
     case OpKind::dense:
       return dense_forward(op, prepared);
     case OpKind::softmax_cross_entropy:
@@ -46,11 +49,14 @@ void CudaProgram::run_forward(const Operation& op, Prepared& prepared) {
 }
 
 void CudaProgram::run_backward(const Operation& op, Prepared& prepared) {
+  if (prepared.conv) return conv_backward(op, prepared);
+  if (is_of_tokens(op.kind)) {
+    return info(op.output).type == DType::bf16 ? tokens_backward<Bf16>(op, prepared)
+                                               : tokens_backward<float>(op, prepared);
+  }
   switch (op.kind) {
     case OpKind::cast_input:
       return;
-    case OpKind::conv:
-      return conv_backward(op, prepared);
     case OpKind::dense:
       return dense_backward(op, prepared);
     case OpKind::softmax_cross_entropy:
@@ -405,16 +411,24 @@ void CudaProgram::norm_backward_by(const Operation& op, Prepared& prepared) {
               whole);
 }
 
+RowLosses CudaProgram::row_losses(int rows) const {
+  return {floats(row_loss_), reinterpret_cast<std::uint8_t*>(row_correct_.data()),
+          reinterpret_cast<double*>(sums_.data()), reinterpret_cast<unsigned*>(counters_.data()),
+          rows};
+}
+
+const float* CudaProgram::loss_scale() const {
+  return loss_scale_.data() ? &reinterpret_cast<const LossScale*>(loss_scale_.data())->scale
+                            : nullptr;
+}
+
 void CudaProgram::loss_forward(const Operation& op) {
   if (samples_ == 0) return;
   constexpr unsigned kRowThreads = 128;
   const auto classes = static_cast<int>(op.in.elements());
   runtime_.launch(
-      SoftmaxLoss{tensor(op.input), staging_.labels(), tensor(op.output), floats(row_loss_),
-                  reinterpret_cast<std::uint8_t*>(row_correct_.data()),
-                  reinterpret_cast<double*>(sums_.data()),
-                  reinterpret_cast<unsigned*>(counters_.data()), samples_, classes,
-                  static_cast<float>(op.loss.label_smoothing), op.loss.double_softmax},
+      SoftmaxLoss{tensor(op.input), staging_.labels(), tensor(op.output), row_losses(samples_),
+                  classes, static_cast<float>(op.loss.label_smoothing), op.loss.double_softmax},
       {static_cast<unsigned>(samples_), kRowThreads, SoftmaxLoss::shared_bytes(kRowThreads)},
       compute_.stream());
 }
@@ -422,10 +436,8 @@ void CudaProgram::loss_forward(const Operation& op) {
 void CudaProgram::loss_backward(const Operation& op) {
   const std::size_t classes = op.in.elements();
   const Targets targets = make_targets(op.loss.label_smoothing, classes);
-  const float* scale =
-      loss_scale_.data() ? &reinterpret_cast<const LossScale*>(loss_scale_.data())->scale : nullptr;
   run(SoftmaxLossGradient{tensor(op.output), staging_.labels(), tensor(op.input_grad), samples(),
-                          whole_batch() - samples(), static_cast<int>(classes), scale,
+                          whole_batch() - samples(), static_cast<int>(classes), loss_scale(),
                           1.0F / static_cast<float>(global_samples_),
                           static_cast<float>(targets.at_label),
                           static_cast<float>(targets.elsewhere), op.loss.double_softmax},

@@ -2,6 +2,7 @@
 // queue on a stream. Implemented by cuDNN and cuBLASLt on a card, and on the host in tests.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -173,16 +174,22 @@ std::string to_text(const FusedRequest& request);  // distinct for distinct requ
 // Converts a convolution of a plan to the library's request, for the program and for checks against
 // described cards.
 
+// A dense layer of places is one of 1 x 1.
+inline bool is_product_of_places(const Operation& operation) {
+  return operation.kind == OpKind::conv ||
+         (operation.kind == OpKind::dense && operation.in.height > 1);
+}
+
 // With `batch` samples. Pads the channels of the sample itself.
 inline ConvShape conv_shape(const Operation& operation, int batch, Math math) {
   ConvShape shape;
   shape.batch = batch;
   shape.height = operation.in.height;
   shape.width = operation.in.width;
-  shape.in =
-      operation.from == 0 ? padded_channels(math, operation.in.channels) : operation.in.channels;
+  const bool reads_sample = operation.kind == OpKind::conv && operation.from == 0;
+  shape.in = reads_sample ? padded_channels(math, operation.in.channels) : operation.in.channels;
   shape.out = operation.out.channels;
-  shape.kernel = operation.kernel;
+  shape.kernel = std::max(operation.kernel, 1);
   shape.stride = operation.stride;
   shape.padding = operation.padding;
   shape.math = math;

@@ -18,7 +18,7 @@ namespace {
 // out, row, column, in and back: canonical order is row, column, in, out.
 template <typename Visit>
 void for_each_weight(const Operation& op, Visit visit) {
-  const int k = op.kernel, in = op.in.channels, out = op.out.channels;
+  const int k = std::max(op.kernel, 1), in = op.in.channels, out = op.out.channels;
   std::size_t own = 0;
   for (int o = 0; o < out; ++o) {
     for (int place = 0; place < k * k; ++place) {
@@ -60,8 +60,8 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       statistics_(runtime.device_memory(plan.statistics_elements * sizeof(float))),
       sums_(own(3 * sizeof(double))),
       host_sums_(runtime.pinned_memory(sums_.bytes())),
-      row_loss_(own(whole_batch() * sizeof(float))),
-      row_correct_(own(whole_batch())),
+      row_loss_(own(count_labels() * sizeof(float))),
+      row_correct_(own(count_labels())),
       rule_(own(sizeof(UpdateRule))),
       decays_(own(plan.arena_elements / kDecayGroup + 1)),
       square_sums_(own(SquareSums::blocks(plan.arena_elements) * sizeof(double))),
@@ -107,9 +107,17 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
     case OpKind::conv:
       return prepare_conv(op, prepared);
     case OpKind::dense:
-      return prepare_dense(op, prepared);
+      return is_product_of_places(op) ? prepare_conv(op, prepared) : prepare_dense(op, prepared);
     case OpKind::batch_norm:
       return prepare_norm(op, prepared);
+    case OpKind::layer_norm:
+      return need_sums<LayerNormParameters<float>>(op.in);
+    case OpKind::attention:
+      prepared.attention_products =
+          own(count_labels() * static_cast<std::size_t>(op.heads) * sizeof(float));
+      return;
+    case OpKind::token_cross_entropy:
+      return prepare_token_loss(op, prepared);
     default:
       return;
   }
@@ -232,7 +240,7 @@ void CudaProgram::make_pieces() {
                        static_cast<std::uint32_t>(count), kind});
       }
     };
-    if (op.kind != OpKind::conv) continue;
+    if (!is_product_of_places(op)) continue;
     if (narrow() && prepared.conv->padded == op.in.channels) add(op.weight, GradientPiece::narrow);
     if (op.bias_cancels) add(op.bias, GradientPiece::zero);
     prepared.pieces = static_cast<unsigned>(all.size()) - prepared.first_piece;
@@ -272,9 +280,11 @@ void CudaProgram::forward(Mode mode) {
   const auto slot = static_cast<std::size_t>(staging_.slot());
   replays_.run(
       "forward",
-      {0, slot, samples(), static_cast<std::size_t>(mode), static_cast<std::size_t>(image_type_)},
+      {0, slot, samples(), static_cast<std::size_t>(mode), static_cast<std::size_t>(image_type_),
+       // The loss of tokens computes its gradients in forward.
+       plan_.reads_tokens() ? static_cast<std::size_t>(global_samples_) : 0},
       [&] { repeat_forward(0, static_cast<int>(plan_.operations.size()) - 1); });
-  sample_count_ += samples_;
+  sample_count_ += samples_ * plan_.labels_per_sample;
 }
 
 void CudaProgram::repeat_forward(int from, int to) {
@@ -328,7 +338,7 @@ LossSums CudaProgram::take_sums() {
 
 const Operation* CudaProgram::conv_of_weight(int parameter) const {
   for (const Operation& op : plan_.operations) {
-    if (op.kind == OpKind::conv && op.weight == parameter) return &op;
+    if (is_product_of_places(op) && op.weight == parameter) return &op;
   }
   return nullptr;
 }

@@ -22,6 +22,7 @@
 #include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/kernels/norm.h"
+#include "engine/device/cuda/kernels/tokens.h"
 #include "engine/device/cuda/kernels/update.h"
 #include "engine/device/cuda/lane.h"
 #include "engine/device/cuda/products.h"
@@ -99,6 +100,13 @@ struct PreparedDense {
   Memory wide_x, wide_dx;                     // if it reads a 16-bit plane
 };
 
+// The loss of tokens, in pieces of rows, and the plans of its products.
+struct PreparedTokenLoss {
+  std::unique_ptr<ConvPlan> logits, backward_data, backward_weights;
+  std::size_t rows = 0;          // of a piece
+  Memory piece, table_gradient;  // logits; the table's gradient, in the planes' type
+};
+
 struct Fusion;
 
 class CudaProgram final : public Program {
@@ -145,6 +153,8 @@ class CudaProgram final : public Program {
   struct Prepared {
     std::optional<PreparedConv> conv;
     std::optional<PreparedDense> dense;
+    std::optional<PreparedTokenLoss> loss;
+    Memory attention_products;
     Memory norm_vectors;
     NormState norm{}, branch{};
     // Where convolutions store sums of a normalization; null if none does.
@@ -161,6 +171,7 @@ class CudaProgram final : public Program {
   // With the epilogue of `shape` if the library supports it; `has_epilogue` says whether.
   std::unique_ptr<MatmulPlan> matmul(MatmulShape shape, bool& has_epilogue);
   void prepare_norm(const Operation& op, Prepared& prepared);
+  void prepare_token_loss(const Operation& op, Prepared& prepared);
   void fuse();
   bool fuse_statistics(const Fusion& fusion);
   bool fuse_gradient(const Fusion& fusion);
@@ -220,6 +231,19 @@ class CudaProgram final : public Program {
   void norm_pool_backward(const Operation& op, Prepared& prepared);
   template <typename T>
   void add_backward(const Operation& op);
+  static bool is_of_tokens(OpKind kind);
+  template <typename T>
+  void tokens_forward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void tokens_backward(const Operation& op, Prepared& prepared);
+  template <typename T, int Width>
+  void attend(const Operation& op, Prepared& prepared, bool backward);
+  template <typename T>
+  void token_loss(const Operation& op, Prepared& prepared);
+  TokenRows token_rows(std::size_t context) const;
+  RowLosses row_losses(int rows) const;
+  int counted_rows(std::size_t first, std::size_t rows, std::size_t context) const;
+  const float* loss_scale() const;  // on the device; null without one
   void loss_forward(const Operation& op);
   void loss_backward(const Operation& op);
   void finish_gradients(int from, int to);
@@ -267,6 +291,9 @@ class CudaProgram final : public Program {
   const Operation* conv_of_weight(int parameter) const;
 
   std::size_t whole_batch() const { return static_cast<std::size_t>(plan_.batch); }
+  std::size_t count_labels() const {
+    return whole_batch() * static_cast<std::size_t>(plan_.labels_per_sample);
+  }
   std::size_t samples() const { return static_cast<std::size_t>(samples_); }
 
   const Plan& plan_;

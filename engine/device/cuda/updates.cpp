@@ -138,7 +138,7 @@ void CudaProgram::update_range(const UpdateRule& rule, std::size_t begin, std::s
   });
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     const Operation& op = plan_.operations[i];
-    if (op.kind != OpKind::conv) continue;
+    if (!prepared_[i].conv) continue;
     const std::size_t weight = offset(op.weight);
     if (weight >= begin && weight < end) refresh_padded(op, prepared_[i]);
   }

@@ -151,6 +151,11 @@ TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
     follow_the_reference(GetParam(), resnet, "fp16", fuse, 5, 0.2);
     follow_the_reference(GetParam(), linear, "bf16", fuse, 5, 0.15);
     follow_the_reference(GetParam(), resnet, "bf16", fuse, 5, 0.3);
+    for (const NetworkCase& one : network_cases()) {
+      if (one.name == "transformer") {
+        follow_the_reference(GetParam(), one, "bf16", fuse, 5, 0.1);
+      }
+    }
   }
 }
 

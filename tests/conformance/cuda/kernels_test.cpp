@@ -339,8 +339,10 @@ TEST(EmulatedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
     constexpr unsigned kThreads = 128;
     for (int twice = 0; twice < 2; ++twice) {  // sums are added to
       runtime->launch(
-          SoftmaxLoss{logits.data(), labels_there.data(), p.data(), row_loss.data(),
-                      row_correct.data(), sums.data(), finished.data(), rows, classes, 0, false},
+          SoftmaxLoss{
+              logits.data(), labels_there.data(), p.data(),
+              RowLosses{row_loss.data(), row_correct.data(), sums.data(), finished.data(), rows},
+              classes, 0, false},
           {static_cast<unsigned>(rows), kThreads, SoftmaxLoss::shared_bytes(kThreads)}, stream);
     }
     runtime->synchronize_stream(stream);

@@ -144,6 +144,38 @@ void add_window_cases(Cases& cases) {
       .dense(3);
 }
 
+// Layer norm, attention and a second part behind a layer norm, each added to what it read.
+void transformer_block(Network& network, int width, int heads) {
+  int start = network.last();
+  network.layer_norm(1e-5).dense(3 * width, 0.2).attention(heads).dense(width, 0.2).add(start);
+  start = network.last();
+  network.layer_norm(1e-5).dense(4 * width, 0.2).gelu().dense(width, 0.2).add(start);
+}
+
+void add_token_cases(Cases& cases) {
+  cases.add("embedding", token_sample(7), 11).embedding(16, 0.3);
+  cases.add("layer_norm_of_20", token_sample(5), 13).embedding(20, 0.3).layer_norm(1e-5);
+  cases.add("dense_of_places", token_sample(6), 12)
+      .embedding(24, 0.3)
+      .dense(40, 0.2)
+      .relu()
+      .dense(33, 0.2)
+      .gelu()
+      .dense(24, 0.2);
+  cases.add("attention", token_sample(9), 8).embedding(96, 0.5).attention(1).dense(96, 0.2);
+  Network& shared = cases.add("shared_places", token_sample(4), 9).embedding(96, 0.4);
+  const int start = shared.last();
+  int sum = shared.gelu().last();
+  sum = shared.from(start).layer_norm(1e-5).add(sum).last();
+  sum = shared.from(start).dense(96, 0.2).add(sum).last();
+  shared.from(start).attention(1).dense(96, 0.2).add(sum);
+  // More places than devices take at a time.
+  Network& blocks = cases.add("transformer", token_sample(40), 37).embedding(64, 0.3);
+  transformer_block(blocks, 64, 2);
+  transformer_block(blocks, 64, 1);
+  blocks.layer_norm(1e-5);
+}
+
 // Of the workloads those that the reference runs in no time.
 void add_small_workloads(std::vector<NetworkCase>& cases) {
   constexpr double kSmall = 50e6;  // operations a sample
@@ -221,46 +253,10 @@ std::vector<NetworkCase> network_cases() {
   add_residual_cases(made);
   add_shared_cases(made);
   add_window_cases(made);
+  add_token_cases(made);
   std::vector<NetworkCase> cases = made.take();
   add_small_workloads(cases);
   return cases;
-}
-
-namespace {
-
-// Layer norm, attention and a second part behind a layer norm, each added to what it read.
-void block(Network& network, int width, int heads) {
-  int start = network.last();
-  network.layer_norm(1e-5).dense(3 * width, 0.2).attention(heads).dense(width, 0.2).add(start);
-  start = network.last();
-  network.layer_norm(1e-5).dense(4 * width, 0.2).gelu().dense(width, 0.2).add(start);
-}
-
-}  // namespace
-
-std::vector<NetworkCase> token_cases() {
-  Cases made;
-  made.add("embedding", token_sample(7), 11).embedding(16, 0.3);
-  made.add("layer_norm_of_20", token_sample(5), 13).embedding(20, 0.3).layer_norm(1e-5);
-  made.add("dense_of_places", token_sample(6), 12)
-      .embedding(24, 0.3)
-      .dense(40, 0.2)
-      .relu()
-      .dense(33, 0.2)
-      .gelu()
-      .dense(24, 0.2);
-  made.add("attention", token_sample(9), 8).embedding(96, 0.5).attention(2).dense(96, 0.2);
-  Network& shared = made.add("shared_places", token_sample(4), 9).embedding(48, 0.4);
-  const int start = shared.last();
-  int sum = shared.gelu().last();
-  sum = shared.from(start).layer_norm(1e-5).add(sum).last();
-  sum = shared.from(start).dense(48, 0.2).add(sum).last();
-  shared.from(start).attention(1).dense(48, 0.2).add(sum);
-  Network& blocks = made.add("transformer", token_sample(70), 37).embedding(32, 0.3);
-  block(blocks, 32, 2);
-  block(blocks, 32, 1);
-  blocks.layer_norm(1e-5);
-  return made.take();
 }
 
 std::unique_ptr<Device> make_device(const std::string& name, int threads) {

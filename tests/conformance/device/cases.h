@@ -20,8 +20,6 @@ inline void PrintTo(const NetworkCase& one, std::ostream* out) {
 }
 
 std::vector<NetworkCase> network_cases();
-// Networks of tokens, with which not every device can compute yet.
-std::vector<NetworkCase> token_cases();
 
 // The row of device_table() with this name; throws if there is none.
 std::unique_ptr<Device> make_device(const std::string& name, int threads = 1);

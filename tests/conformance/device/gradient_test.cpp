@@ -17,7 +17,6 @@ std::vector<NetworkCase> smooth_cases() {
   std::erase_if(cases, [](const NetworkCase& one) {
     return one.name == "mnist-cnn" || one.name == "dropout_of_nearly_all";
   });
-  for (NetworkCase& one : token_cases()) cases.push_back(std::move(one));
   return cases;
 }
 

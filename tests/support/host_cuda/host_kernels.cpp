@@ -37,6 +37,20 @@ template <typename T>
 constexpr bool kWaits<Compare<T>> = true;
 template <>
 constexpr bool kWaits<SoftmaxLoss> = true;
+template <typename T>
+constexpr bool kWaits<TokenLoss<T>> = true;
+template <typename T>
+constexpr bool kWaits<TokenGradient<T>> = true;
+template <typename T>
+constexpr bool kWaits<LayerNorm<T>> = true;
+template <typename T>
+constexpr bool kWaits<LayerNormGradient<T>> = true;
+template <typename T, int W>
+constexpr bool kWaits<Attention<T, W>> = true;
+template <typename T, int W>
+constexpr bool kWaits<AttentionQueryGradient<T, W>> = true;
+template <typename T, int W, bool V>
+constexpr bool kWaits<AttentionKeyGradient<T, W, V>> = true;
 template <>
 constexpr bool kWaits<SquareSums> = true;
 template <>

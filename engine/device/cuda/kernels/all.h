@@ -1,6 +1,7 @@
 // Every kernel that a runtime can launch.
 #pragma once
 
+#include "engine/device/cuda/kernels/attention.h"
 #include "engine/device/cuda/kernels/channel_sums.h"
 #include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/kernels/loss.h"
@@ -8,6 +9,7 @@
 #include "engine/device/cuda/kernels/norm_pool.h"
 #include "engine/device/cuda/kernels/pool.h"
 #include "engine/device/cuda/kernels/probe.h"
+#include "engine/device/cuda/kernels/tokens.h"
 #include "engine/device/cuda/kernels/update.h"
 
 namespace paceline::cuda {
@@ -42,11 +44,35 @@ void for_each_kernel_in(Visit& visit) {
   visit.template visit<Compare<T>>();
 }
 
+// Networks of tokens: not in fp16.
+template <typename T, int Width, typename Visit>
+void for_each_attention_kernel(Visit& visit) {
+  visit.template visit<Attention<T, Width>>();
+  visit.template visit<AttentionQueryGradient<T, Width>>();
+  visit.template visit<AttentionKeyGradient<T, Width, false>>();
+  visit.template visit<AttentionKeyGradient<T, Width, true>>();
+}
+template <typename T, typename Visit>
+void for_each_token_kernel(Visit& visit) {
+  visit.template visit<Embed<T>>();
+  visit.template visit<PositionGradient<T>>();
+  visit.template visit<TokenGradient<T>>();
+  visit.template visit<LayerNorm<T>>();
+  visit.template visit<LayerNormGradient<T>>();
+  visit.template visit<ChannelSums<LayerNormParameters<T>>>();
+  visit.template visit<Gelu<T>>();
+  visit.template visit<TokenLoss<T>>();
+  for_each_attention_kernel<T, 32>(visit);
+  for_each_attention_kernel<T, 64>(visit);
+}
+
 template <typename Visit>
 void for_each_kernel(Visit visit) {
   for_each_kernel_in<float>(visit);
   for_each_kernel_in<Bf16>(visit);
   for_each_kernel_in<Half>(visit);
+  for_each_token_kernel<float>(visit);
+  for_each_token_kernel<Bf16>(visit);
   visit.template visit<Convert<float, Bf16>>();
   visit.template visit<Convert<Bf16, float>>();
   visit.template visit<Convert<float, Half>>();

@@ -8,122 +8,52 @@
 
 namespace paceline::cuda {
 
-// Computes probabilities, and adds the rows' loss and hits. The last block to finish adds all rows,
-// in an order that depends only on their number.
-struct SoftmaxLoss {
-  const float* x;
-  const std::int32_t* labels;
-  float* p;
+// The sum of all threads' numbers, in an order that depends only on their number. `shared` holds
+// one of each thread.
+template <typename Context, typename Number>
+PACELINE_KERNEL inline Number block_total(Context& c, Number mine, Number* shared) {
+  shared[c.thread()] = mine;
+  for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
+    c.sync();
+    if (c.thread() < half) shared[c.thread()] += shared[c.thread() + half];
+  }
+  c.sync();
+  const Number total = shared[0];
+  c.sync();
+  return total;
+}
+template <typename Context>
+PACELINE_KERNEL inline float block_largest(Context& c, float mine, float* shared) {
+  shared[c.thread()] = mine;
+  for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
+    c.sync();
+    const float other = c.thread() < half ? shared[c.thread() + half] : 0;
+    if (c.thread() < half && other > shared[c.thread()]) shared[c.thread()] = other;
+  }
+  c.sync();
+  const float largest = shared[0];
+  c.sync();
+  return largest;
+}
+
+// Losses of rows with a block each. The last block to finish adds all rows, in an order that
+// depends only on their number.
+struct RowLosses {
   float* row_loss;            // by row
   std::uint8_t* row_correct;  // by row: kFirst, kAmongFive
   double* sums;               // loss, correct, among five: added to
   unsigned* finished;         // zero before and after
-  int rows, classes;
-  float smoothing;
-  bool twice;  // uses the probabilities as logits; see LossConfig::double_softmax
+  int rows;
   static constexpr std::uint8_t kFirst = 1, kAmongFive = 2;
 
-  // The threads' maxima with their columns, or their sums.
-  static constexpr std::size_t shared_bytes(unsigned threads) {
-    static_assert(sizeof(double) == sizeof(float) + sizeof(int));
-    return threads * (sizeof(float) + sizeof(int));
-  }
-
+  // `before`: classes that rank above the label. `shared` holds a double of each thread.
   template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    const unsigned row = c.block();
-    const float* values = x + static_cast<std::size_t>(row) * classes;
-    float* out = p + static_cast<std::size_t>(row) * classes;
-    float* shared = c.template shared<float>();
-    int* columns = reinterpret_cast<int*>(shared + c.threads());
-    const int place = largest(c, values, shared, columns);
-    const float top = values[place];
-    float sum = 0;
-    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
-      const float e = expf(values[j] - top);
-      out[j] = e;
-      sum += e;
-    }
-    const float total = compute_total(c, sum, shared);
-    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
-      out[j] /= total;
-    }
-    const int label = labels[row];
-    const float own = values[label];
-    float before = 0, wanted = 0;
-    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
-      if (stands_before(values[j], j, own, label)) before += 1;
-      wanted += values[j] - top;
-    }
-    before = compute_total(c, before, shared);
-    if (smoothing > 0) wanted = compute_total(c, wanted, shared) * (smoothing / classes);
-    const float again = twice ? compute_total(c, exponentials(c, out), shared) : 0;
+  PACELINE_KERNEL void add(Context& c, unsigned row, float loss, float before, int* shared) const {
     if (c.thread() == 0) {
-      const float at_label = own - top;
-      row_loss[row] = twice           ? logf(again) - expf(at_label) / total
-                      : smoothing > 0 ? logf(total) - (1 - smoothing) * at_label - wanted
-                                      : logf(total) - at_label;
-      const bool among_five = own == own && before < kTop;
+      row_loss[row] = loss;
       row_correct[row] =
-          static_cast<std::uint8_t>((place == label ? kFirst : 0) | (among_five ? kAmongFive : 0));
+          static_cast<std::uint8_t>((before == 0 ? kFirst : 0) | (before < kTop ? kAmongFive : 0));
     }
-    add_rows(c, columns);
-  }
-
- private:
-  // The first column with the largest value.
-  template <typename Context>
-  PACELINE_KERNEL int largest(Context& c, const float* values, float* shared, int* columns) const {
-    int best = static_cast<int>(c.thread()) < classes ? static_cast<int>(c.thread()) : 0;
-    for (int j = best; j < classes; j += static_cast<int>(c.threads())) {
-      if (values[j] > values[best]) best = j;
-    }
-    shared[c.thread()] = values[best];
-    columns[c.thread()] = best;
-    for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
-      c.sync();
-      if (c.thread() < half) {
-        const float other = shared[c.thread() + half];
-        const int column = columns[c.thread() + half];
-        const bool better = other > shared[c.thread()] ||
-                            (other == shared[c.thread()] && column < columns[c.thread()]);
-        if (better) {
-          shared[c.thread()] = other;
-          columns[c.thread()] = column;
-        }
-      }
-    }
-    c.sync();
-    const int place = columns[0];
-    c.sync();
-    return place;
-  }
-
-  // For the columns that this thread wrote.
-  template <typename Context>
-  PACELINE_KERNEL float exponentials(Context& c, const float* out) const {
-    float sum = 0;
-    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
-      sum += expf(out[j]);
-    }
-    return sum;
-  }
-
-  template <typename Context, typename Number>
-  PACELINE_KERNEL Number compute_total(Context& c, Number mine, Number* shared) const {
-    shared[c.thread()] = mine;
-    for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
-      c.sync();
-      if (c.thread() < half) shared[c.thread()] += shared[c.thread() + half];
-    }
-    c.sync();
-    const Number total = shared[0];
-    c.sync();
-    return total;
-  }
-
-  template <typename Context>
-  PACELINE_KERNEL void add_rows(Context& c, int* shared) const {
     c.fence();
     c.sync();
     if (c.thread() == 0) shared[0] = c.add_one(finished) == static_cast<unsigned>(rows) - 1;
@@ -132,20 +62,70 @@ struct SoftmaxLoss {
     c.sync();
     if (!last) return;
     c.fence();
-    double loss = 0;
+    double sum = 0;
     std::uint64_t counts = 0;  // correct; among five in the upper half
     for (int r = static_cast<int>(c.thread()); r < rows; r += static_cast<int>(c.threads())) {
-      loss += static_cast<double>(row_loss[r]);
+      sum += static_cast<double>(row_loss[r]);
       counts += std::uint64_t{row_correct[r] & kFirst ? 1U : 0U} |
                 std::uint64_t{row_correct[r] & kAmongFive ? 1U : 0U} << 32;
     }
-    loss = compute_total(c, loss, c.template shared<double>());
-    counts = compute_total(c, counts, c.template shared<std::uint64_t>());
+    sum = block_total(c, sum, c.template shared<double>());
+    counts = block_total(c, counts, c.template shared<std::uint64_t>());
     if (c.thread() != 0) return;
     *finished = 0;
-    sums[0] += loss;
+    sums[0] += sum;
     sums[1] += static_cast<double>(counts & 0xFFFFFFFF);
     sums[2] += static_cast<double>(counts >> 32);
+  }
+};
+
+// Computes probabilities, and adds the rows' loss and hits.
+struct SoftmaxLoss {
+  const float* x;
+  const std::int32_t* labels;
+  float* p;
+  RowLosses losses;
+  int classes;
+  float smoothing;
+  bool twice;  // uses the probabilities as logits; see LossConfig::double_softmax
+
+  static constexpr std::size_t shared_bytes(unsigned threads) { return threads * sizeof(double); }
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const unsigned row = c.block();
+    const float* values = x + static_cast<std::size_t>(row) * classes;
+    float* out = p + static_cast<std::size_t>(row) * classes;
+    float* shared = c.template shared<float>();
+    const int step = static_cast<int>(c.threads()), thread = static_cast<int>(c.thread());
+    const int label = labels[row];
+    const float own = values[label];
+    float top = own, sum = 0, before = 0, wanted = 0;
+    for (int j = thread; j < classes; j += step) top = values[j] > top ? values[j] : top;
+    top = block_largest(c, top, shared);
+    for (int j = thread; j < classes; j += step) {
+      const float e = expf(values[j] - top);
+      out[j] = e;
+      sum += e;
+    }
+    const float total = block_total(c, sum, shared);
+    for (int j = thread; j < classes; j += step) {
+      out[j] /= total;
+      if (stands_before(values[j], j, own, label)) before += 1;
+      wanted += values[j] - top;
+    }
+    before = block_total(c, before, shared);
+    if (smoothing > 0) wanted = block_total(c, wanted, shared) * (smoothing / classes);
+    float again = 0;
+    if (twice) {
+      for (int j = thread; j < classes; j += step) again += expf(out[j]);
+      again = block_total(c, again, shared);
+    }
+    const float at_label = own - top;
+    const float loss = twice           ? logf(again) - expf(at_label) / total
+                       : smoothing > 0 ? logf(total) - (1 - smoothing) * at_label - wanted
+                                       : logf(total) - at_label;
+    losses.add(c, row, loss, own == own ? before : kTop, reinterpret_cast<int*>(shared));
   }
 };
 

@@ -1,0 +1,203 @@
+// The operations of networks of tokens; dense layers of places are convolutions of 1 x 1.
+#include "engine/device/cuda/kernels/tokens.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/device/cuda/kernels/attention.h"
+#include "engine/device/cuda/program.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr unsigned kRowThreads = 128, kTokenThreads = 256;
+
+// Rows of logits at a time: the most that divide all rows.
+constexpr std::size_t kMostLossRows = 4096;
+
+std::size_t loss_rows(std::size_t rows) {
+  std::size_t part = std::min(rows, kMostLossRows);
+  while (rows % part != 0) --part;
+  return part;
+}
+
+std::size_t places(const Operation& op) {
+  return static_cast<std::size_t>(op.out.height) * static_cast<std::size_t>(op.out.width);
+}
+
+}  // namespace
+
+bool CudaProgram::is_of_tokens(OpKind kind) {
+  return kind == OpKind::embedding || kind == OpKind::layer_norm || kind == OpKind::gelu ||
+         kind == OpKind::attention || kind == OpKind::token_cross_entropy;
+}
+
+void CudaProgram::prepare_token_loss(const Operation& op, Prepared& prepared) {
+  PreparedTokenLoss& loss = prepared.loss.emplace();
+  loss.rows = loss_rows(count_labels());
+  ConvShape shape;
+  shape.batch = 1;
+  shape.height = static_cast<int>(loss.rows);
+  shape.width = 1;
+  shape.in = op.in.channels;
+  shape.out = op.out.channels;
+  shape.math = options_.math;
+  loss.logits = products_.conv({shape, ConvPass::forward, false});
+  loss.backward_data = products_.conv({shape, ConvPass::backward_data, false});
+  loss.backward_weights = products_.conv({shape, ConvPass::backward_weights, false});
+  for (const auto* plan : {&loss.logits, &loss.backward_data, &loss.backward_weights}) {
+    need_workspace((*plan)->workspace_bytes());
+  }
+  const std::size_t size = size_of(plan_.activation);
+  const auto classes = static_cast<std::size_t>(op.out.channels);
+  loss.piece = own(loss.rows * classes * size);
+  loss.table_gradient = own(classes * static_cast<std::size_t>(op.in.channels) * size);
+  prepared.implementation = loss.logits->implementation();
+}
+
+TokenRows CudaProgram::token_rows(std::size_t context) const {
+  return {reinterpret_cast<const std::uint16_t*>(staging_.images()), samples() * context, context};
+}
+
+template <typename T>
+void CudaProgram::tokens_forward(const Operation& op, Prepared& prepared) {
+  const std::size_t rows = whole_batch() * places(op), count = whole_batch() * op.out.elements();
+  const auto channels = static_cast<std::size_t>(op.out.channels);
+  switch (op.kind) {
+    case OpKind::embedding:
+      return run(Embed<T>{token_rows(places(op)), parameter(op.weight), parameter(op.bias),
+                          tensor<T>(op.output), (whole_batch() - samples()) * places(op), channels},
+                 count);
+    case OpKind::layer_norm:
+      return runtime_.launch(
+          LayerNorm<T>{tensor<T>(op.input), tensor<T>(op.output), parameter(op.weight),
+                       parameter(op.bias), tensor(op.saved), op.out.channels,
+                       static_cast<float>(op.epsilon)},
+          {static_cast<unsigned>(rows), kRowThreads, kRowThreads * sizeof(float)},
+          compute_.stream());
+    case OpKind::gelu:
+      return run_vectors(Gelu<T>{tensor<T>(op.input), nullptr, tensor<T>(op.output), count}, count);
+    case OpKind::attention:
+      return op.out.channels / op.heads == 32 ? attend<T, 32>(op, prepared, false)
+                                              : attend<T, 64>(op, prepared, false);
+    case OpKind::token_cross_entropy:
+      return token_loss<T>(op, prepared);
+    default:
+      throw Error(ErrorKind::internal, "not an operation on tokens", op.text());
+  }
+}
+
+template <typename T>
+void CudaProgram::tokens_backward(const Operation& op, Prepared& prepared) {
+  const std::size_t rows = whole_batch() * places(op), count = whole_batch() * op.out.elements();
+  const auto channels = static_cast<std::size_t>(op.out.channels);
+  if (op.kind == OpKind::token_cross_entropy) return;  // forward did it
+  const T* dy = tensor<T>(op.output_grad);
+  switch (op.kind) {
+    case OpKind::embedding:
+      run(PositionGradient<T>{dy, gradient(op.bias), samples(), op.out.elements()},
+          op.out.elements());
+      if (samples_ == 0) return;
+      return runtime_.launch(
+          TokenGradient<T>{token_rows(places(op)), dy, gradient(op.weight), channels},
+          {static_cast<unsigned>(
+               std::min(samples() * places(op), std::size_t{16} * runtime_.multiprocessors())),
+           kTokenThreads, TokenGradient<T>::shared_bytes(kTokenThreads)},
+          compute_.stream());
+    case OpKind::layer_norm:
+      run_sums(LayerNormParameters<T>{tensor<T>(op.input), dy, tensor(op.saved),
+                                      gradient(op.weight), gradient(op.bias), op.out.channels},
+               rows, op.out.channels);
+      if (op.input_grad == kNone) return;
+      return runtime_.launch(
+          LayerNormGradient<T>{tensor<T>(op.input), dy, tensor<T>(op.input_grad),
+                               parameter(op.weight), tensor(op.saved), op.out.channels,
+                               op.adds_input_grad},
+          {static_cast<unsigned>(rows), kRowThreads, kRowThreads * sizeof(float)},
+          compute_.stream());
+    case OpKind::gelu:
+      if (op.input_grad == kNone) return;
+      return run_vectors(
+          Gelu<T>{tensor<T>(op.input), dy, tensor<T>(op.input_grad), count, op.adds_input_grad},
+          count);
+    case OpKind::attention:
+      if (op.input_grad == kNone) return;
+      return op.out.channels / op.heads == 32 ? attend<T, 32>(op, prepared, true)
+                                              : attend<T, 64>(op, prepared, true);
+    default:
+      throw Error(ErrorKind::internal, "not an operation on tokens", op.text());
+  }
+}
+
+template <typename T, int Width>
+void CudaProgram::attend(const Operation& op, Prepared& prepared, bool backward) {
+  const AttentionShape shape{whole_batch(), places(op), static_cast<std::size_t>(op.heads)};
+  const Grid grid{shape.blocks(), AttentionShape::kThreads, AttentionBlock<Width>::shared_bytes()};
+  const float scale = 1 / std::sqrt(static_cast<float>(Width));
+  const T* x = tensor<T>(op.input);
+  T* y = tensor<T>(op.output);
+  float* sums = tensor(op.saved);
+  if (!backward) {
+    return runtime_.launch(Attention<T, Width>{shape, x, y, sums, scale}, grid, compute_.stream());
+  }
+  const T* dy = tensor<T>(op.output_grad);
+  T* dx = tensor<T>(op.input_grad);
+  float* products = floats(prepared.attention_products);
+  const bool adds = op.adds_input_grad;
+  runtime_.launch(
+      AttentionQueryGradient<T, Width>{shape, x, y, dy, dx, sums, products, scale, adds}, grid,
+      compute_.stream());
+  runtime_.launch(
+      AttentionKeyGradient<T, Width, false>{shape, x, dy, dx, sums, products, scale, adds}, grid,
+      compute_.stream());
+  runtime_.launch(
+      AttentionKeyGradient<T, Width, true>{shape, x, dy, dx, sums, products, scale, adds}, grid,
+      compute_.stream());
+}
+
+// The gradients too: logits are not kept.
+template <typename T>
+void CudaProgram::token_loss(const Operation& op, Prepared& prepared) {
+  PreparedTokenLoss& loss = *prepared.loss;
+  const auto context = static_cast<std::size_t>(op.in.height);
+  const auto width = static_cast<std::size_t>(op.in.channels);
+  const std::size_t elements = width * static_cast<std::size_t>(op.out.channels);
+  const bool trains = mode_ == Mode::train;
+  const float scale = 1 / (static_cast<float>(global_samples_) * static_cast<float>(context));
+  void* table = narrow() ? static_cast<void*>(narrow_parameters_.data() +
+                                              offset(op.weight) * size_of(plan_.activation))
+                         : parameter(op.weight);
+  const Stream stream = compute_.stream();
+  for (std::size_t first = 0; first < count_labels(); first += loss.rows) {
+    T* x = tensor<T>(op.input) + first * width;
+    T* dx = tensor<T>(op.output) + first * width;
+    loss.logits->run({x, table, loss.piece.data(), workspace_.data()}, stream);
+    runtime_.launch(TokenLoss<T>{reinterpret_cast<T*>(loss.piece.data()), token_rows(context),
+                                 first, row_losses(counted_rows(first, loss.rows, context)),
+                                 op.out.channels, loss_scale(), scale, trains},
+                    {static_cast<unsigned>(loss.rows), kRowThreads, kRowThreads * sizeof(double)},
+                    stream);
+    if (!trains) continue;
+    loss.backward_weights->run(
+        {x, loss.table_gradient.data(), loss.piece.data(), workspace_.data()}, stream);
+    float* sum = gradient(op.weight);
+    run_vectors(Convert<float, T>{reinterpret_cast<const T*>(loss.table_gradient.data()), sum,
+                                  elements, first == 0 ? nullptr : sum},
+                elements);
+    loss.backward_data->run({dx, table, loss.piece.data(), workspace_.data()}, stream);
+  }
+}
+
+// How many rows of a piece have a label.
+int CudaProgram::counted_rows(std::size_t first, std::size_t rows, std::size_t context) const {
+  const std::size_t all = samples() * context;
+  return static_cast<int>(first >= all ? 0 : std::min(rows, all - first));
+}
+
+template void CudaProgram::tokens_forward<float>(const Operation& op, Prepared& prepared);
+template void CudaProgram::tokens_forward<Bf16>(const Operation& op, Prepared& prepared);
+template void CudaProgram::tokens_backward<float>(const Operation& op, Prepared& prepared);
+template void CudaProgram::tokens_backward<Bf16>(const Operation& op, Prepared& prepared);
+
+}  // namespace paceline::cuda
