@@ -379,8 +379,8 @@ TEST(EmulatedCuda, WeightGradientsRunBesideDataGradients) {
 TEST(EmulatedCuda, ProfilersSeeEachOperationAsARange) {
   cuda::HostCounts counts;
   const Network network = small_resnet();
+  const RandomBatch inputs(network, 4, 4, 1);  // outlives the copies that are queued
   Replica replica(make_emulated("fp32", false, &counts), network, 4, true);
-  const RandomBatch inputs(network, 4, 4, 1);
   replica.program().forward(inputs.batch(), Mode::train);
   replica.program().backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
   for (const char* pass : {"forward", "backward"}) EXPECT_EQ(counts.ranges[pass], 1U) << pass;
