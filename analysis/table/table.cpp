@@ -122,16 +122,6 @@ void add_rate(RowColumns& all, const Study& study, int detail) {
       .detail(detail);
 }
 
-std::string interval_kinds(const Comparison& comparison) {
-  std::set<RatioKind> kinds;
-  for (const auto& speed_up : comparison.speed_ups) {
-    if (speed_up && speed_up->ratio.estimate.interval) kinds.insert(speed_up->ratio.kind);
-  }
-  if (kinds.size() > 1) return "mixed";
-  if (kinds.empty()) return "none";
-  return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
-}
-
 // Several programs, where the base is a smaller size of each: what else they are compared with.
 std::optional<Comparison> compare_with_reference(const Study& study, const Comparison& comparison) {
   if (study.reference.empty() || comparison.base.axis == "program") return std::nullopt;
