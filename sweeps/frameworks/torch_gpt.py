@@ -10,7 +10,7 @@ Precisions fp32 | bf16                           (bf16 through autocast; fp32 wi
   torchrun --nproc-per-node 8 torch_gpt.py --device cuda --precision bf16 --compile --batch 16 --gradient-accumulation 4
 """
 import argparse, contextlib, json, math, os, time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -29,7 +29,7 @@ class Shape:
 
 
 SHAPES = {"gpt2-124m": Shape(12, 12, 768, 1024, 50257, 50304, 6e-4),
-          "gpt-tiny": Shape(6, 4, 256, 256, 256, 256, 1e-3)}
+          "gpt-tiny": Shape(4, 4, 256, 128, 256, 256, 1e-3)}
 
 
 class Block(nn.Module):
@@ -95,7 +95,7 @@ def options():
 
 def main():
     a = options()
-    shape = SHAPES[a.model]
+    shape = replace(SHAPES[a.model], context=a.context)
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     torch.set_num_threads(a.threads)
     device = torch.device(a.device)

@@ -10,7 +10,8 @@ steps of two such adjacent runs. The first round tries all settings of a peer, a
 peer that took more than --within times as long as the fastest there is left out of later rounds.
 
 Every run is checked: parameters, global batch and precision are Paceline's, and the loss falls.
-Writes mnist-peers and resnet50-peers, each as .json (every run) and .md (the tables), below --out.
+GPT-2 is compared with PyTorch, at 1,024 tokens a step in samples of 256 and of 1,024.
+Writes mnist-peers, resnet50-peers and gpt2-peers, each as .json (every run) and .md (the tables), below --out.
 Needs torch, tensorflow-cpu (or tensorflow) and jax in the Python that runs this.
 """
 import argparse, json, os, platform, statistics, subprocess, sys, tempfile
@@ -21,10 +22,10 @@ FRAMEWORKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../swe
 PEERS = {
     "PyTorch eager": ("torch_train.py", {
         "mnist": {"channels_last": ([], {}), "NCHW": (["--nchw"], {})},
-        "resnet50": {"channels_last": ([], {})}}),
+        "resnet50": {"channels_last": ([], {})}, "gpt2": {"eager": ([], {})}}),
     "PyTorch compiled": ("torch_train.py", {
         "mnist": {"default": (["--compile"], {}), "max-autotune": (["--compile", "--autotune"], {})},
-        "resnet50": {"default": (["--compile"], {})}}),
+        "resnet50": {"default": (["--compile"], {})}, "gpt2": {"default": (["--compile"], {})}}),
     "TensorFlow": ("tf_train.py", {
         "mnist": {"oneDNN": ([], {}), "without oneDNN": ([], {"TF_ENABLE_ONEDNN_OPTS": "0"})},
         "resnet50": {"oneDNN": ([], {})}}),
@@ -41,12 +42,17 @@ STUDIES = {
         "title": "MNIST", "rounds": 5, "steps": 300, "warmup": 50, "block": 10, "falls_within": 20,
         "cells": [(workload, "fp32", batch, threads) for workload in ("mnist-mlp", "mnist-cnn")
                   for batch in (64, 128) for threads in (1, 2)],
-        "ours": [], "theirs": lambda workload: [workload]},
+        "ours": lambda batch: [], "theirs": lambda workload, batch: [workload]},
     "resnet50": {
         "title": "ResNet-50", "rounds": 3, "steps": 3, "warmup": 1, "block": 1, "falls_within": 4,
         "cells": [("resnet50-cassava", precision, 32, 2) for precision in ("fp32", "bf16")],
-        "ours": ["--input=synthetic", "--weights=none", "--variant=v1.5"],
-        "theirs": lambda workload: ["resnet50", "--size=300", "--bias"]},
+        "ours": lambda batch: ["--input=synthetic", "--weights=none", "--variant=v1.5"],
+        "theirs": lambda workload, batch: ["resnet50", "--size=300", "--bias"]},
+    "gpt2": {
+        "title": "GPT-2", "rounds": 5, "steps": 3, "warmup": 1, "block": 1, "falls_within": 4, "program": "torch_gpt.py",
+        "cells": [("gpt2-124m", precision, batch, 2) for batch in (4, 1) for precision in ("fp32", "bf16")],
+        "ours": lambda batch: ["--input=synthetic", "--weights=none", f"--context={1024 // batch}"],
+        "theirs": lambda workload, batch: [f"--model={workload}", f"--context={1024 // batch}"]},
 }
 
 
@@ -68,7 +74,7 @@ def train_ours(a, study, cell, more):
         return json.loads(run([a.paceline, "train", workload, "--gpus=1", "--backend=self", "--device=cpu",
                                f"--precision={precision}", f"--cpus-per-task={threads}", f"--batch-per-replica={batch}",
                                "--evaluate=none", "--quiet", "--json", f"--record={folder}/record.json",
-                               *STUDIES[study]["ours"], *more], threads))
+                               *STUDIES[study]["ours"](batch), *more], threads))
 
 
 def check_ours(a, study, cell):
@@ -95,8 +101,9 @@ def measure_peer(a, study, cell, peer, setting):
     program, settings = PEERS[peer]
     arguments, environment = settings[study][setting]
     s = STUDIES[study]
+    program = s.get("program", program)
     threaded = [] if program == "jax_train.py" else [f"--threads={threads}"]  # JAX takes the CPUs that it has
-    out = run([os.path.join(FRAMEWORKS, "tuned"), sys.executable, os.path.join(FRAMEWORKS, program), *s["theirs"](workload),
+    out = run([os.path.join(FRAMEWORKS, "tuned"), sys.executable, os.path.join(FRAMEWORKS, program), *s["theirs"](workload, batch),
                f"--precision={precision}", f"--batch={batch}", f"--steps={a.steps or s['steps']}", f"--warmup={s['warmup']}",
                f"--block={s['block']}", *threaded, *arguments], threads, environment)
     result = json.loads(out.strip().splitlines()[-1])
@@ -171,7 +178,7 @@ def measure(a, study):
         check_peer(peer, ours, theirs)
         provenance = ours["provenance"]
         versions["Paceline"] = f"{provenance['version']} ({provenance['commit']}), {provenance['libraries'].rsplit(', ', 1)[0]}"
-        versions[peer.split()[0]] = f"{theirs['version']}, {theirs['libraries']}"
+        versions[peer.split()[0]] = ", ".join([theirs["version"], *filter(None, [theirs.get("libraries")])])
         c["losses"][peer] = [theirs["first_loss"], theirs["loss"]]
         c["probes"].append(ours["probe"])
         c["runs"] += 1
@@ -187,7 +194,7 @@ def measure(a, study):
         for c in cells:
             if number == 0:
                 c["losses"]["Paceline"] = check_ours(a, study, c["cell"])
-                for peer, (_, settings) in PEERS.items():
+                for peer, settings in ((peer, all_) for peer, (_, all_) in PEERS.items() if study in all_):
                     tried = {setting: pair(c, peer, setting) for setting in settings[study]}
                     best = choose_setting(tried)
                     c["settings"][peer] = {"best": best, "tried": tried}
@@ -255,8 +262,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--paceline", default="build/release/bin/paceline")
     p.add_argument("--only", choices=list(STUDIES), help="only this study")
-    p.add_argument("--rounds", type=int, help="default: 5 of mnist, 3 of resnet50")
-    p.add_argument("--steps", type=int, help="of a run; default: 300 of mnist, 3 of resnet50")
+    p.add_argument("--rounds", type=int, help="default: 5 of mnist and gpt2, 3 of resnet50")
+    p.add_argument("--steps", type=int, help="of a run; default: 300 of mnist, 3 of others")
     p.add_argument("--cells", help="only these: WORKLOAD:BATCH:THREADS,... (mnist-cnn:64:2)")
     p.add_argument("--within", type=float, default=2, help="leave slower peers out after the first round")
     p.add_argument("--out", default="results/comparisons", help="folder of the results")
