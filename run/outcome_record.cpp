@@ -63,24 +63,6 @@ StepQuantiles quantiles_after(const RankTimes& rank, std::size_t warmup) {
   return step_quantiles(std::move(totals));
 }
 
-PhaseSeconds collect_phases(const RankTimes& rank) {
-  std::array<double, kPhases> sums{};
-  PhaseSeconds row;
-  for (const StepTimes& times : rank.steps) {
-    for (std::size_t p = 0; p < kPhases; ++p) sums[p] += static_cast<double>(times.seconds[p]);
-    row.step += static_cast<double>(times.total);
-  }
-  const auto of = [&](Phase phase) { return sums[static_cast<std::size_t>(phase)]; };
-  row.input = of(Phase::input);
-  row.forward = of(Phase::forward);
-  row.backward = of(Phase::backward);
-  row.communication = of(Phase::communication);
-  row.update = of(Phase::update);
-  row.other = of(Phase::other);
-  row.communication_hidden = std::max(0.0, rank.communication_busy - row.communication);
-  return row;
-}
-
 Timing collect_timing(const TrainingOutcome& outcome) {
   Timing timing = outcome.timing;
   for (const RankTimes& rank : outcome.ranks) {
@@ -157,7 +139,7 @@ RunRecord make_record(const RunRequest& request, const RunFacts& facts,
   record.provenance = collect_provenance(request, facts, outcome);
   record.timing = collect_timing(outcome);
   record.throughput = collect_throughput(outcome);
-  for (const RankTimes& rank : outcome.ranks) record.phases.push_back(collect_phases(rank));
+  for (const RankTimes& rank : outcome.ranks) record.phases.push_back(sum_phases(rank));
   record.straggler = outcome.straggler;
   record.input = collect_input(facts, outcome);
   const CheckpointFacts& checkpoints = outcome.checkpoints;

@@ -38,11 +38,6 @@ struct MemoryUse {
 
 MemoryUse memory_use(const Plan& plan, Optimizer optimizer, std::size_t scratch_bytes);
 
-struct RankTimes {
-  std::vector<StepTimes> steps;
-  double communication_busy = 0;  // all-reduce time, hidden or not
-};
-
 // Complete on rank 0, which gathers the other ranks' times.
 struct TrainingOutcome {
   Timing timing{.evaluation_seconds = 0, .events_seconds = 0, .consistency_seconds = 0};
@@ -90,21 +85,5 @@ std::size_t count_warmup(const TrainingOutcome& outcome);
 // first to the end of the last epoch. Includes time between steps. Excludes what fit_seconds
 // excludes, and the choice of algorithms.
 double samples_per_second(const TrainingOutcome& outcome);
-
-// Finds the rank that delayed the others, and its slow phase, from the step times of all ranks.
-//
-// A rank's *work* is a step without its waits for communication: input, forward, backward and
-// update. Its *excess* is its work minus the median of the other ranks' work. Equal ranks take
-// turns at being slowest. So a rank is a straggler only if it was slower than that median in nine
-// of ten equal stretches of the run (by chance, once in a hundred runs) and its excess is at least
-// 3 % of a step.
-
-inline constexpr std::size_t kStragglerStretches = 10;
-inline constexpr std::size_t kStragglerLeastSteps = 20;  // fewer steps are not judged
-inline constexpr double kStragglerLeastShare = 0.03;
-
-// All ranks have the same number of steps. Ignores the first `warmup` steps. Leaves the host empty.
-std::optional<StragglerFacts> find_straggler(const std::vector<RankTimes>& ranks,
-                                             std::size_t warmup);
 
 }  // namespace paceline

@@ -5,7 +5,6 @@
 // concurrently, they are timed by markers on its compute lane, which are read some steps later.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <deque>
 #include <utility>
@@ -13,21 +12,10 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/lane.h"
+#include "engine/facts/step_times.h"
 #include "engine/train/trace/trace_file.h"
 
 namespace paceline {
-
-// input: waiting for the batch, or making it. communication: only the exposed part, for which the
-// step waited. other: between steps.
-enum class Phase { input, forward, backward, communication, update, other };
-constexpr std::size_t kPhases = 6;
-constexpr std::array<const char*, kPhases> kPhaseNames = {"input",         "forward", "backward",
-                                                          "communication", "update",  "other"};
-
-struct StepTimes {
-  std::array<float, kPhases> seconds{};
-  float total = 0;
-};
 
 class PhaseClock {
  public:

@@ -3,7 +3,7 @@
 #include <functional>
 #include <random>
 
-#include "engine/train/outcome.h"
+#include "engine/facts/step_times.h"
 
 namespace paceline {
 namespace {
