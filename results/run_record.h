@@ -85,6 +85,7 @@ struct RunRecord {
   PACELINE_FACT(std::optional<CheckpointFacts>, checkpoints,
                 "if the run wrote checkpoints or resumed from one");
   PACELINE_FACT(std::optional<TraceFacts>, trace, "of train --trace");
+  PACELINE_FACT(std::optional<ProfileFacts>, profile, "of traces of PyTorch's profiler");
   PACELINE_FACT(PlanFacts, plan, "what was trained");
   PACELINE_FACT(fact::Real, utilization, "of GPUs: mean over time and GPUs", kShare);
   PACELINE_FACT(std::vector<GpuFacts>, gpus, "one per GPU");

@@ -1,5 +1,6 @@
 #include "results/step_samples.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/facts/step_times.h"
 #include "results/run_record.h"
 
 namespace paceline {
@@ -112,6 +114,17 @@ bool for_each_sample(const fs::path& file, const Add& add) {
 }
 
 }  // namespace
+
+void add_step_lines(int rank, const std::vector<StepTimes>& steps, std::string& lines) {
+  auto end = std::back_inserter(lines);
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    fmt::format_to(end, "{{\"rank\":{},\"step\":{},\"total\":{:.4g}", rank, s, steps[s].total);
+    for (std::size_t p = 0; p < kPhases; ++p) {
+      fmt::format_to(end, ",\"{}\":{:.4g}", kPhaseNames[p], steps[s].seconds[p]);
+    }
+    lines += "}\n";
+  }
+}
 
 std::string gzip(std::string_view lines) {
   z_stream stream{};

@@ -14,6 +14,8 @@
 
 namespace paceline {
 
+struct StepTimes;  // engine/facts/step_times.h
+
 struct RankSeconds {
   double input = 0, compute = 0, communication = 0, other = 0;
 };
@@ -39,6 +41,9 @@ std::vector<std::vector<StepSeconds>> all_steps(const RunRecord& record, const s
 // the record, are cut short, or lack some rank or step.
 std::optional<StepSums> summed_steps(const RunRecord& record, const std::string& where,
                                      std::size_t warmup = 0);
+
+// Appends a line for each step of a rank: {"rank":0,"step":0,"total":..,"input":.., ..}.
+void add_step_lines(int rank, const std::vector<StepTimes>& steps, std::string& lines);
 
 // A part of such a file, which is as many parts as it was written in.
 std::string gzip(std::string_view lines);

@@ -161,21 +161,11 @@ RunRecord make_record(const RunRequest& request, const RunFacts& facts,
 
 // Rank by rank, so that the text of all never stands in memory at once.
 std::string compressed_samples(const TrainingOutcome& outcome) {
-  std::string parts;
-  fmt::memory_buffer lines;
+  std::string parts, lines;
   for (std::size_t r = 0; r < outcome.ranks.size(); ++r) {
-    for (std::size_t s = 0; s < outcome.ranks[r].steps.size(); ++s) {
-      const StepTimes& times = outcome.ranks[r].steps[s];
-      fmt::format_to(std::back_inserter(lines), "{{\"rank\":{},\"step\":{},\"total\":{:.4g}", r, s,
-                     times.total);
-      for (std::size_t p = 0; p < kPhases; ++p) {
-        fmt::format_to(std::back_inserter(lines), ",\"{}\":{:.4g}", kPhaseNames[p],
-                       times.seconds[p]);
-      }
-      fmt::format_to(std::back_inserter(lines), "}}\n");
-    }
+    add_step_lines(static_cast<int>(r), outcome.ranks[r].steps, lines);
     if (lines.size() < kPartBytes && r + 1 < outcome.ranks.size()) continue;
-    parts += gzip({lines.data(), lines.size()});
+    parts += gzip(lines);
     lines.clear();
   }
   return parts;

@@ -99,6 +99,24 @@ struct TraceFacts {
   PACELINE_END_FACTS
 };
 
+// Of traces that PyTorch's profiler recorded, a file a rank. A device is the GPU, or where there is
+// none the CPUs. Seconds are summed over ranks, of the whole traces.
+struct ProfileFacts {
+  PACELINE_FACT(std::int64_t, steps, "of a rank, that the traces have");
+  PACELINE_FACT(int, ranks, "that have a trace");
+  PACELINE_FACT(std::int64_t, spans, "events that count");
+  PACELINE_FACT(std::int64_t, left_out, "events without a usable time");
+  PACELINE_FACT(double, device_seconds, "from the first to the last event of the device");
+  PACELINE_FACT(double, compute_seconds, "of these, computing");
+  PACELINE_FACT(double, idle_seconds, "of these, without any work");
+  PACELINE_FACT(double, communication_seconds, "of these, communication, hidden or not");
+  PACELINE_FACT(double, hidden_seconds, "of the communication, while the device computed");
+  PACELINE_FACT(fact::Real, overlap, "hidden_seconds over communication_seconds", kShare);
+  PACELINE_FACT(fact::Count, communication_bytes,
+                "that the first rank gives to collectives in a step");
+  PACELINE_END_FACTS
+};
+
 // Statistics over ranks, separately for each key.
 template <typename Facts>
 struct Spread {

@@ -22,7 +22,8 @@ struct ForeignFile {
 
 struct ImportedRun {
   RunRecord record;
-  std::size_t line = 1;  // of the file, where it begins
+  std::size_t line = 1;      // of the file, where it begins
+  std::string samples = {};  // gzipped steps, for the record's sidecar
 };
 
 struct ImportContent {
@@ -41,6 +42,9 @@ struct ImportFormat {
   bool is_table =
       false;  // of columns that the user chooses: files of other formats may look like it
   const char* if_too_large = "split it";
+  // Instead of `read`: all files are of one run, and of any size. `set` is --set.
+  ImportContent (*read_together)(const std::vector<std::string>& files,
+                                 const std::vector<std::string>& set) = nullptr;
 };
 
 std::vector<ImportFormat> registered_formats();

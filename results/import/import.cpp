@@ -95,7 +95,9 @@ std::size_t bytes_of_texts(const Json& json) {
 
 // Equal of two imports of the same bytes with the same options.
 std::string canonical_content(Json json) {
-  for (const char* key : {"repeat", "attempt", "samples"}) json.erase(key);
+  // Lists over many ranks are folded when a record is written.
+  for (const char* key : {"repeat", "attempt", "samples", "phases", "ranks"}) json.erase(key);
+  if (json.contains("timing")) json["timing"].erase("step_seconds");
   for (const char* key : {"file", "imported_at", "imported_by"}) {
     json["provenance"]["imported"].erase(key);
   }
@@ -134,6 +136,7 @@ struct Import::Source {
   struct Entry {
     Json json;
     std::string folder, content;  // content: a hash of all that an equal import would give
+    std::string samples;
     std::size_t line = 1;
   };
   ImportedFile reported;
@@ -151,8 +154,9 @@ Import::Import(const ImportRequest& request) : study_(request.results / request.
   }
   Json scratch = Json::object();
   for (const std::string& each : request.set) set_value(scratch, each);
+  if (format.read_together != nullptr) sources_.push_back(read_together(request, format));
   for (const std::string& name : request.files) {
-    sources_.push_back(read(name, request, format));
+    if (format.read_together == nullptr) sources_.push_back(read(name, request, format));
     for (const std::string& note : sources_.back().reported.notes) {
       if (!request.strict || !ImportedFile::is_warning(note)) continue;
       throw Error(ErrorKind::input, note.substr(kWarning.size()), name,
@@ -176,15 +180,31 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
   check_format(format, file);
   ImportContent content = format.read(file);
   content.notes.insert(content.notes.begin(), label_notes.begin(), label_notes.end());
+  return make_source(file, hash_hex(text), std::move(content), request, format);
+}
+
+Import::Source Import::read_together(const ImportRequest& request, const ImportFormat& format) {
+  ForeignFile file{request.files.front(), "", {}, request.set};
+  std::string hashes;
+  for (const std::string& name : request.files) hashes += hash_of_file(name);
+  ImportContent content = format.read_together(request.files, request.set);
+  if (request.files.size() > 1) file.name += fmt::format(" and {} more", request.files.size() - 1);
+  return make_source(file, request.files.size() > 1 ? hash_hex(hashes) : hashes, std::move(content),
+                     request, format);
+}
+
+Import::Source Import::make_source(const ForeignFile& file, const std::string& hash,
+                                   ImportContent content, const ImportRequest& request,
+                                   const ImportFormat& format) {
   if (content.runs.size() > kMostRecords) {
     throw Error(
         ErrorKind::input,
         fmt::format("the file gives {} records, more than {}", content.runs.size(), kMostRecords),
-        name, "split it");
+        file.name, "split it");
   }
   Source source;
-  source.reported = {name, content.tool, {}, content.notes};
-  const std::string hash = hash_hex(text), now = utc_time_stamp();
+  source.reported = {file.name, content.tool, {}, content.notes};
+  const std::string now = utc_time_stamp();
   std::set<std::string> notes;
   for (ImportedRun& run : content.runs) {
     RunRecord& record = run.record;
@@ -196,7 +216,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
     ImportFacts& facts = record.provenance.imported.emplace();
     facts = {format.name,
              content.tool,
-             fs::path(name).filename().string(),
+             fs::path(file.name).filename().string(),
              hash,
              static_cast<std::int64_t>(run.line),
              now,
@@ -220,7 +240,8 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
                               format_bytes(static_cast<double>(bytes))),
                   "shorten them");
     }
-    source.entries.push_back({json, record_folder(checked), canonical_content(json), run.line});
+    source.entries.push_back(
+        {json, record_folder(checked), canonical_content(json), run.samples, run.line});
   }
   source.reported.notes.insert(source.reported.notes.end(), notes.begin(), notes.end());
   return source;
@@ -264,7 +285,7 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
       }
       const int repeat = ++repeats[entry.folder];
       const fs::path file = dry_run ? study_ / entry.folder / fmt::format("{}.1.json", repeat)
-                                    : store.write(entry.folder, repeat, entry.json, "");
+                                    : store.write(entry.folder, repeat, entry.json, entry.samples);
       known.emplace(entry.content, file);  // the same file may be named twice
       reported.back().records.push_back({file, entry.line, true});
     }

@@ -10,6 +10,8 @@
 
 namespace paceline {
 
+struct ForeignFile;
+struct ImportContent;
 struct ImportFormat;
 
 struct ImportRequest {
@@ -59,6 +61,9 @@ class Import {
   struct Source;  // a file and its records
   static Source read(const std::string& name, const ImportRequest& request,
                      const ImportFormat& format);
+  static Source read_together(const ImportRequest& request, const ImportFormat& format);
+  static Source make_source(const ForeignFile& file, const std::string& hash, ImportContent content,
+                            const ImportRequest& request, const ImportFormat& format);
 
   std::filesystem::path study_;
   std::vector<Source> sources_;
