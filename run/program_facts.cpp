@@ -1,13 +1,17 @@
 #include <fmt/format.h>
+#include <glob.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "engine/core/environment.h"
+#include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
@@ -222,6 +226,42 @@ std::string compressed_steps(const ProgramReport& report) {
                    steps->second[s]);
   }
   return gzip({lines.data(), lines.size()});
+}
+
+std::vector<std::string> find_traces(const std::string& pattern) {
+  glob_t found{};
+  const std::unique_ptr<glob_t, void (*)(glob_t*)> end(&found, globfree);
+  if (glob(pattern.c_str(), 0, nullptr, &found) != 0 || found.gl_pathc == 0) {
+    throw Error(ErrorKind::input, "the program left no trace", pattern,
+                "let each rank write one, or name another place in \"trace\"");
+  }
+  return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
+}
+
+std::string set_traced_phases(RunRecord& record, const KinetoRun& trace) {
+  if (trace.world_size != record.layout.gpus) {
+    throw Error(ErrorKind::input,
+                fmt::format("the trace is of {}, and the point has {}",
+                            counted(trace.world_size, "rank"), record.layout.gpus),
+                trace.ranks.front().file, "start one rank for each replica");
+  }
+  Throughput& rate = record.throughput;
+  const auto traced = static_cast<double>(trace.steps());
+  const auto fit = record.timing.fit_seconds;
+  double scale = 1;
+  if (rate.steps || fit) {
+    const double most = fit.value_or(HUGE_VAL) / trace.seconds();
+    scale = std::min(most, rate.steps ? *rate.steps / traced : most);
+    // The profiler slows its steps down: the run is of use where these are few.
+    record.flags.traced = rate.steps && 10 * traced > *rate.steps;
+  } else {
+    rate.steps = traced;
+    const auto batch = samples_of_a_step(record);
+    if (rate.unit == "steps") rate.samples = traced;
+    if (batch && rate.unit.empty() && !rate.samples) rate.samples = traced * *batch;
+  }
+  set_trace_facts(record, trace, scale);
+  return scale == 1 ? compressed_steps(trace) : "";
 }
 
 namespace {

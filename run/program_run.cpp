@@ -142,6 +142,9 @@ class ProgramRun {
         [this](const std::string& file) { return output_path(file); }, request_.layout.gpus);
     check_precision(report);
     RunRecord record = make_record(report);
+    std::string steps;
+    if (!program_.trace.empty()) steps = add_trace(record);
+    if (steps.empty()) steps = compressed_steps(report);
     record.provenance.machine_load = summarize({load});
     const GpuUse use = gpu_report.collect_here();
     record.gpus = use.each;
@@ -150,8 +153,7 @@ class ProgramRun {
     record.utilization = use.utilization;
     record.flags.throttled = use.throttled;
     Store(request_.target.store)
-        .write(request_.target.point_folder, request_.target.repeat, to_json(record),
-               compressed_steps(report));
+        .write(request_.target.point_folder, request_.target.repeat, to_json(record), steps);
     return 0;
   }
 
@@ -209,6 +211,32 @@ class ProgramRun {
       return value_in_run(placeholder, request_).value_or("");
     });
     return fs::path(program_.directory) / name;
+  }
+
+  // Returns the steps for the sidecar.
+  std::string add_trace(RunRecord& record) const {
+    const auto escape = [](std::string_view text) {
+      std::string escaped;
+      for (const char c : text) {
+        if (std::string_view("*?[]\\").find(c) != std::string_view::npos) escaped += '\\';
+        escaped += c;
+      }
+      return escaped;
+    };
+    const auto names = placeholders_in(program_.trace);
+    const bool by_rank = std::find(names.begin(), names.end(), "rank") != names.end();
+    std::vector<std::string> files;
+    for (int rank = 0; rank < (by_rank ? request_.layout.gpus : 1); ++rank) {
+      const std::string glob = filled(program_.trace, [&](const std::string& name) {
+        return name == "rank" ? std::to_string(rank)
+                              : escape(value_in_run(name, request_).value_or(""));
+      });
+      const auto found = find_traces((fs::path(escape(program_.directory)) / glob).string());
+      files.insert(files.end(), found.begin(), found.end());
+    }
+    const KinetoRun trace = read_kineto_run(files);
+    for (const std::string& note : trace.notes) log::info("trace: {}", note);
+    return set_traced_phases(record, trace);
   }
 
   std::vector<ChildSetup> make_children(const std::string& part) const {

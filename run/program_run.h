@@ -14,6 +14,7 @@
 
 #include "engine/core/environment.h"
 #include "engine/input/cache/cache_area.h"
+#include "results/import/kineto.h"
 #include "results/parameters.h"
 #include "results/run_record.h"
 #include "run/diagnosis.h"
@@ -148,6 +149,15 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
 
 // Gzipped JSON lines {"rank":0,"step":0,"total":..}; empty: no times of steps.
 std::string compressed_steps(const ProgramReport& report);
+
+// The files that a glob matches, in the order of their names. Throws input if there are none.
+std::vector<std::string> find_traces(const std::string& glob);
+
+// Sets the phases of a run by its trace. If the record does not say how long it trained, its steps
+// are those of the trace, and are returned for the sidecar. Else they stand for all steps: by the
+// number of these, or without it by the time. Throws input if the trace is of another number of
+// replicas.
+std::string set_traced_phases(RunRecord& record, const KinetoRun& trace);
 
 // The frameworks of the user's Python, for studies of programs (workload command).
 

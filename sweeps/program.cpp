@@ -77,6 +77,7 @@ class ProgramReader {
       }
       read_results(definition["results"], path + "/results");
     }
+    if (object.contains("trace")) program_.trace = text(object["trace"], path + "/trace");
     check_names(path);
     definition["directory"] = program_.directory;
     program_.definition = json_text(definition);
@@ -289,13 +290,17 @@ class ProgramReader {
     known.insert(known.end(), std::begin(kOfThePoint), std::end(kOfThePoint));
     known.insert(known.end(), std::begin(kOfTheRun), std::end(kOfTheRun));
     known.insert(known.end(), std::begin(kOfAProcess), std::end(kOfAProcess));
-    const auto check = [&](const std::string& text, const std::string& at) {
+    const auto check = [&](const std::string& text, const std::string& at, bool is_trace = false) {
       for (const std::string& name : placeholders_in(text)) {
         if (std::find(known.begin(), known.end(), name) == known.end()) {
           fail(fmt::format("there is no placeholder {{{}}}", name), at,
                suggestion(name, known) + " (to write braces, write {{name}})");
         }
-        if (program_.processes == "one" && is_one_of(name, kOfAProcess)) {
+        // Of traces, as many ranks as replicas, whoever starts them.
+        if (is_trace && is_one_of(name, kOfAProcess) && name != "rank") {
+          fail(fmt::format("{{{}}} has no value after the run", name), at, "use {rank}");
+        }
+        if (!is_trace && program_.processes == "one" && is_one_of(name, kOfAProcess)) {
           fail(fmt::format("{{{}}} differs by process, and there is one", name), at,
                "add \"processes\": \"replica\" or \"node\"");
         }
@@ -312,6 +317,7 @@ class ProgramReader {
     for (const ResultSource& source : program_.results) {
       check(source.file, path + "/results/" + source.name + "/file");
     }
+    check(program_.trace, path + "/trace", true);
   }
 
   const JsonDocument& document_;
@@ -358,7 +364,7 @@ const std::vector<ResultName>& result_names() {
 
 const std::vector<std::string>& program_keys() {
   static const std::vector<std::string> keys = {"command", "shell",     "environment", "directory",
-                                                "setup",   "processes", "results"};
+                                                "setup",   "processes", "results",     "trace"};
   return keys;
 }
 
@@ -373,6 +379,7 @@ std::vector<std::string> UserProgram::templates() const {
   texts.insert(texts.end(), setup.begin(), setup.end());
   for (const auto& [name, value] : environment) texts.push_back(value);
   for (const ResultSource& source : results) texts.push_back(source.file);
+  texts.push_back(trace);
   return texts;
 }
 

@@ -64,6 +64,7 @@ struct UserProgram {
   std::string directory;          // absolute
   std::string processes = "one";  // or "node" or "replica"
   std::vector<ResultSource> results;
+  std::string trace;  // of PyTorch's profiler, with placeholders: {rank}, or a glob; empty: none
   std::string definition;  // JSON of all of this but the name
 
   // "train@3f9a12cd3f9a12cd", the value of parameter "program": another recipe is another value.

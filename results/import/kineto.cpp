@@ -30,36 +30,37 @@ std::optional<int> rank_in_name(const std::string& file) {
   return static_cast<int>(*number);
 }
 
-void number_ranks(std::vector<RankTrace>& ranks) {
-  const auto is_numbered = [](const RankTrace& each) { return each.rank.has_value(); };
+void number_ranks(std::vector<KinetoTrace>& ranks) {
+  const auto is_numbered = [](const KinetoTrace& each) { return each.rank.has_value(); };
   if (!std::ranges::all_of(ranks, is_numbered)) {
-    for (RankTrace& each : ranks) each.rank = rank_in_name(each.file);
+    for (KinetoTrace& each : ranks) each.rank = rank_in_name(each.file);
   }
   if (std::ranges::all_of(ranks, is_numbered)) return;
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].rank = static_cast<int>(i);
 }
 
-void add_trace_notes(RunTrace& trace, std::size_t most_steps) {
+void add_trace_notes(KinetoRun& trace, std::size_t most_steps) {
   std::vector<std::string>& notes = trace.notes;
   constexpr std::size_t kMostLines = 8;
   std::int64_t left_out = 0;
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
-    const RankTrace& rank = trace.ranks[i];
+    const KinetoTrace& rank = trace.ranks[i];
     left_out += rank.left_out;
     if (i >= kMostLines) continue;
     const double compute = rank.compute_seconds / rank.device_seconds;
     const double idle = rank.idle_seconds / rank.device_seconds;
     std::string line =
-        fmt::format("rank {}: {} of the {}: {:.1f} % computing, {:.1f} % idle, {:.1f} % other work",
+        fmt::format("rank {}: {} of the {}: {:.1f} % computing, {:.1f} % idle, {:.1f} % only {}",
                     *rank.rank, format_seconds(rank.device_seconds), rank.on_gpu ? "GPU" : "CPU",
-                    100 * compute, 100 * idle, 100 * std::max(0.0, 1 - compute - idle));
+                    100 * compute, 100 * idle, 100 * std::max(0.0, 1 - compute - idle),
+                    rank.on_gpu ? "communication or copies" : "communication or loading data");
     if (rank.communication_seconds > 0) {
       line += fmt::format("; {:.1f} % of the communication is hidden behind computing",
                           100 * rank.hidden_seconds / rank.communication_seconds);
     }
     notes.push_back(line);
   }
-  const RankTrace& first = trace.ranks.front();
+  const KinetoTrace& first = trace.ranks.front();
   if (trace.ranks.size() < static_cast<std::size_t>(trace.world_size)) {
     notes.push_back(fmt::format("traces of {} of {} ranks; nothing is known of the others",
                                 trace.ranks.size(), trace.world_size));
@@ -84,22 +85,22 @@ void add_trace_notes(RunTrace& trace, std::size_t most_steps) {
 
 }  // namespace
 
-double RunTrace::seconds() const {
+double KinetoRun::seconds() const {
   double most = 0;
-  for (const RankTrace& rank : ranks) most = std::max(most, sum_phases(rank.times).step);
+  for (const KinetoTrace& rank : ranks) most = std::max(most, sum_phases(rank.times).step);
   return most;
 }
 
-RunTrace read_run_trace(const std::vector<std::string>& files) {
-  RunTrace trace;
-  for (const std::string& file : files) trace.ranks.push_back(read_rank_trace(file));
+KinetoRun read_kineto_run(const std::vector<std::string>& files) {
+  KinetoRun trace;
+  for (const std::string& file : files) trace.ranks.push_back(read_kineto_trace(file));
   number_ranks(trace.ranks);
-  std::ranges::stable_sort(trace.ranks, {}, &RankTrace::rank);
-  const RankTrace& first = trace.ranks.front();
+  std::ranges::stable_sort(trace.ranks, {}, &KinetoTrace::rank);
+  const KinetoTrace& first = trace.ranks.front();
   std::size_t fewest = first.times.steps.size(), most = fewest;
   trace.world_size = first.world_size.value_or(static_cast<int>(files.size()));
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
-    const RankTrace& rank = trace.ranks[i];
+    const KinetoTrace& rank = trace.ranks[i];
     if (rank.world_size != first.world_size || rank.on_gpu != first.on_gpu) {
       throw Error(ErrorKind::input, "the trace is of another run than " + first.file, rank.file,
                   "give the traces of one run, a file a rank");
@@ -118,7 +119,7 @@ RunTrace read_run_trace(const std::vector<std::string>& files) {
     fewest = std::min(fewest, rank.times.steps.size());
     most = std::max(most, rank.times.steps.size());
   }
-  for (RankTrace& rank : trace.ranks) {
+  for (KinetoTrace& rank : trace.ranks) {
     rank.times.communication_busy *=
         static_cast<double>(fewest) / static_cast<double>(rank.times.steps.size());
     rank.times.steps.resize(fewest);
@@ -127,13 +128,13 @@ RunTrace read_run_trace(const std::vector<std::string>& files) {
   return trace;
 }
 
-void set_trace_facts(RunRecord& record, const RunTrace& trace, double scale) {
+void set_trace_facts(RunRecord& record, const KinetoRun& trace, double scale) {
   ProfileFacts& facts = record.profile.emplace();
   facts.steps = static_cast<std::int64_t>(trace.steps());
   facts.ranks = static_cast<int>(trace.ranks.size());
   const bool has_quantiles = !record.timing.step_seconds.empty();
   std::vector<RankTimes> times;
-  for (const RankTrace& rank : trace.ranks) {
+  for (const KinetoTrace& rank : trace.ranks) {
     facts.spans += rank.spans;
     facts.left_out += rank.left_out;
     facts.device_seconds += rank.device_seconds;
@@ -155,7 +156,7 @@ void set_trace_facts(RunRecord& record, const RunTrace& trace, double scale) {
     facts.overlap = facts.hidden_seconds / facts.communication_seconds;
     record.plan.overlapped = facts.hidden_seconds > 0;
   }
-  const RankTrace& first = trace.ranks.front();
+  const KinetoTrace& first = trace.ranks.front();
   if (first.bytes_per_step > 0) facts.communication_bytes = std::llround(first.bytes_per_step);
   record.plan.bucket_bytes = first.bucket_bytes;
   if (trace.ranks.size() == static_cast<std::size_t>(trace.world_size)) {
@@ -163,9 +164,9 @@ void set_trace_facts(RunRecord& record, const RunTrace& trace, double scale) {
   }
 }
 
-std::string compressed_steps(const RunTrace& trace) {
+std::string compressed_steps(const KinetoRun& trace) {
   std::string lines;
-  for (const RankTrace& rank : trace.ranks) add_step_lines(*rank.rank, rank.times.steps, lines);
+  for (const KinetoTrace& rank : trace.ranks) add_step_lines(*rank.rank, rank.times.steps, lines);
   return gzip(lines);
 }
 

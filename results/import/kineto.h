@@ -24,7 +24,7 @@
 
 namespace paceline {
 
-struct RankTrace {
+struct KinetoTrace {
   std::string file;
   std::optional<int> rank, world_size;  // as the trace says
   std::string backend, gpu;             // "nccl", "NVIDIA A100"; empty: not said, no GPU
@@ -39,11 +39,11 @@ struct RankTrace {
 };
 
 // Throws input naming the file: it is damaged, cut off, not such a trace, has no computing.
-RankTrace read_rank_trace(const std::string& file);
+KinetoTrace read_kineto_trace(const std::string& file);
 
 // Traces of one run.
-struct RunTrace {
-  std::vector<RankTrace> ranks;  // by rank, each of the same number of steps
+struct KinetoRun {
+  std::vector<KinetoTrace> ranks;  // by rank, each of the same number of steps
   int world_size = 1;
   std::vector<std::string> notes;
 
@@ -52,12 +52,12 @@ struct RunTrace {
 };
 
 // Throws input as above, and if two files are of one rank, or of runs of different sizes.
-RunTrace read_run_trace(const std::vector<std::string>& files);
+KinetoRun read_kineto_run(const std::vector<std::string>& files);
 
 // Sets the phases of each rank, times `scale`, and what else a trace says of a run's steps.
-void set_trace_facts(RunRecord& record, const RunTrace& trace, double scale = 1);
+void set_trace_facts(RunRecord& record, const KinetoRun& trace, double scale = 1);
 
 // Its steps as a record's sidecar has them.
-std::string compressed_steps(const RunTrace& trace);
+std::string compressed_steps(const KinetoRun& trace);
 
 }  // namespace paceline

@@ -108,7 +108,7 @@ class TraceReader {
  public:
   explicit TraceReader(const std::string& file) { trace_.file = file; }
 
-  RankTrace read() {
+  KinetoTrace read() {
     UnpackedFile unpacked(trace_.file);
     std::istream stream(&unpacked);
     const auto keep = [this](int depth, Json::parse_event_t event, Json& value) {
@@ -116,18 +116,18 @@ class TraceReader {
     };
     try {
       const Json whole = Json::parse(stream, keep);
-      if (!whole.is_object() || !has_events_)
-        refuse("the file is not a trace of PyTorch's profiler");
+      if (!whole.is_object() || !has_events_) refuse(kNotOne);
     } catch (const nlohmann::json::parse_error& error) {
-      refuse(fmt::format("the trace is cut off or not JSON, at byte {}", error.byte));
-    } catch (const nlohmann::json::exception&) {
-      refuse("the trace is not JSON of UTF-8 text");
+      refuse(has_events_ ? fmt::format("the trace is cut off or not JSON, at byte {}", error.byte)
+                         : kNotOne);
     }
     divide();
     return std::move(trace_);
   }
 
  private:
+  static constexpr char kNotOne[] = "the file is not a trace of PyTorch's profiler";
+
   [[noreturn]] void refuse(const std::string& what) const {
     throw Error(ErrorKind::input, what, trace_.file,
                 "give a file that export_chrome_trace or tensorboard_trace_handler wrote");
@@ -291,8 +291,8 @@ class TraceReader {
     const Intervals busy = united(computing, sums);
     Intervals exposed = without(sums, computing);
     if (!trace_.on_gpu) exposed = without(exposed, loading);
-    const Intervals steps =
-        find_steps(trace_.on_gpu ? united(busy, copies_) : united(busy, loading));
+    const Intervals device = united(busy, trace_.on_gpu ? merged(copies_) : loading);
+    const Intervals steps = find_steps(device);
     add_steps(steps, {{Phase::input, trace_.on_gpu ? without(loading, busy) : loading},
                       {Phase::forward, forward_},
                       {Phase::backward, backward_},
@@ -300,7 +300,6 @@ class TraceReader {
                       {Phase::communication, exposed}});
     // Waits and what is hidden, in the steps alone.
     trace_.times.communication_busy = 1e-6 * length(common(united(exposed, hidden), merged(steps)));
-    const Intervals device = trace_.on_gpu ? united(busy, copies_) : busy;
     trace_.device_seconds = 1e-6 * (device.back().second - device.front().first);
     trace_.idle_seconds = trace_.device_seconds - 1e-6 * length(device);
     trace_.compute_seconds = 1e-6 * length(computing);
@@ -401,7 +400,7 @@ class TraceReader {
 
   static constexpr std::size_t kMostBuckets = 500;  // that a record has room for
 
-  RankTrace trace_;
+  KinetoTrace trace_;
   std::string section_;  // key of the outermost object
   bool has_events_ = false, calls_nccl_ = false;
   std::optional<double> origin_;  // the time of the first event
@@ -415,7 +414,7 @@ class TraceReader {
 
 }  // namespace
 
-RankTrace read_rank_trace(const std::string& file) {
+KinetoTrace read_kineto_trace(const std::string& file) {
   return TraceReader(file).read();
 }
 

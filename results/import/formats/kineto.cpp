@@ -29,8 +29,8 @@ std::optional<double> stated_batch(const std::vector<std::string>& set, int repl
 
 ImportContent read_traces(const std::vector<std::string>& files,
                           const std::vector<std::string>& set) {
-  const RunTrace trace = read_run_trace(files);
-  const RankTrace& first = trace.ranks.front();
+  const KinetoRun trace = read_kineto_run(files);
+  const KinetoTrace& first = trace.ranks.front();
   ImportContent content{"PyTorch's profiler", {}, trace.notes};
   ImportedRun& run = content.runs.emplace_back();
   RunRecord& record = run.record;
