@@ -64,7 +64,7 @@ class UnpackedFile : public std::streambuf {
   std::size_t bytes_ = 0;
 };
 
-const std::string& text_in(const Json& json, const char* key) {
+const std::string& text_member(const Json& json, const char* key) {
   static const std::string none;
   const auto* text = find_member(json, key).get_ptr<const std::string*>();
   return text != nullptr ? *text : none;
@@ -82,12 +82,12 @@ bool is_communication(const std::string& kernel) {
 }
 
 // Of a tensor, or of each tensor of a list.
-double count_elements_of(const Json& dimensions) {
+double element_count(const Json& dimensions) {
   if (!dimensions.is_array() || dimensions.empty()) return 0;
   double product = 1, sum = 0;
   for (const Json& each : dimensions) {
     if (each.is_number()) product *= each.get<double>();
-    sum += count_elements_of(each);
+    sum += element_count(each);
   }
   return dimensions.front().is_number() ? product : sum;
 }
@@ -163,20 +163,20 @@ class TraceReader {
       };
       trace_.rank = number("rank");
       trace_.world_size = number("world_size");
-      trace_.backend = text_in(value, "backend");
+      trace_.backend = text_member(value, "backend");
       return false;
     }
     if (event == Part::object_end && section_ == "deviceProperties" && depth == 2) {
-      if (trace_.gpu.empty()) trace_.gpu = text_in(value, "name");
+      if (trace_.gpu.empty()) trace_.gpu = text_member(value, "name");
       return false;
     }
     return true;
   }
 
   void add_event(const Json& event) {
-    if (text_in(event, "ph") != "X") return;
-    const std::string category = to_lower(text_in(event, "cat"));
-    const std::string& name = text_in(event, "name");
+    if (text_member(event, "ph") != "X") return;
+    const std::string category = to_lower(text_member(event, "cat"));
+    const std::string& name = text_member(event, "name");
     const bool is_copy = category.ends_with("memcpy") || category.ends_with("memset");
     const bool is_launch = category.ends_with("runtime") || category.ends_with("driver");
     const bool is_operator = category == "cpu_op" || category == "operator";
@@ -212,7 +212,7 @@ class TraceReader {
                   const Json& args) {
     // Older traces have these among the kernels.
     if (name.ends_with(" Sync") || name == "Stream Wait Event") return;
-    const std::string& collective = text_in(args, "Collective name");
+    const std::string& collective = text_member(args, "Collective name");
     if (collective.empty() && !is_communication(name)) {
       kernels_.emplace_back(span, correlation.value_or(-1));
       return;
@@ -240,7 +240,7 @@ class TraceReader {
       add_message(of_spans_, name, span.first, args);
     } else if (name == "record_param_comms") {
       thread.waits.push_back(span);
-      add_message(of_calls_, text_in(args, "Collective name"), span.first, args);
+      add_message(of_calls_, text_member(args, "Collective name"), span.first, args);
     } else if (starts_with_any(name, {"c10d::", "c10d_functional::", "_c10d_functional::"})) {
       thread.waits.push_back(span);
     } else if (name.starts_with("nccl:")) {
@@ -258,9 +258,9 @@ class TraceReader {
                &types = find_member(args, "Input type");
     std::int64_t bytes = 0;
     if (elements.is_number()) {
-      bytes = bytes_of_message(elements.get<double>(), text_in(args, "dtype"));
+      bytes = bytes_of_message(elements.get<double>(), text_member(args, "dtype"));
     } else if (dimensions.is_array() && !dimensions.empty() && types.is_array() && !types.empty()) {
-      bytes = bytes_of_message(count_elements_of(dimensions[0]), text_or_empty(types[0]));
+      bytes = bytes_of_message(element_count(dimensions[0]), text_or_empty(types[0]));
     }
     const std::string name = to_lower(collective);
     const bool is_sum = name.find("allreduce") != name.npos || name.find("all_reduce") != name.npos;

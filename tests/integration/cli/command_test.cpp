@@ -76,6 +76,46 @@ TEST_F(CliCommand, HasPointsRepeatsRecordsAndATable) {
       << "the kept spec finds the program's folder";
 }
 
+// Of the profiler of PyTorch, which here another run left.
+TEST_F(CliCommand, TracesGivePhases) {
+  const auto run = [&](const std::string& trace, const std::string& printed = "",
+                       const std::string& more = "") {
+    return sweep(R"j(["sh", "-c", "cp )j" PACELINE_SOURCE_DIR
+                 R"j(/tests/data/kineto/ddp-gloo-rank*.gz {out}; echo rate 5; )j" +
+                     printed + R"j("])j",
+                 R"j({"samples_per_second": {"line": "rate ([^ ]+)"})j" + more + "}",
+                 R"j("fixed": {"batch_per_replica": 16}, "axes": {"gpus": [2]}, "trace": ")j" +
+                     trace + "\"");
+  };
+  const std::string by_rank = "{out}/ddp-gloo-rank{rank}.json.gz";
+  const Ran ran = run(by_rank);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Json made = record("gpus=2/1.1.json");
+  EXPECT_EQ(made["phases"].size(), 2U) << json_text(made);
+  EXPECT_EQ(made["profile"]["steps"], 3);
+  EXPECT_EQ(made["throughput"]["steps"], 3);
+  EXPECT_EQ(made["throughput"]["samples"], 96);
+  EXPECT_EQ(made["plan"]["bucket_bytes"].size(), 2U);
+  EXPECT_TRUE(fs::exists(folder() / "r/s/gpus=2/1.1.steps.gz"));
+  const Ran explained = paceline("explain r/s");
+  EXPECT_EQ(explained.code, 0) << explained.err;
+  EXPECT_FALSE(contains(explained.out, "have no phases of a step")) << explained.out;
+
+  // Three steps stand for all.
+  constexpr char kAll[] = R"j(, "steps": {"line": "steps ([0-9]+)"},
+                            "fit_seconds": {"line": "seconds ([0-9]+)"})j";
+  ASSERT_EQ(run("{out}/*.json.gz", "echo steps 3000; echo seconds 100", kAll).code, 0);
+  const Json all = record("gpus=2/1.1.json");
+  EXPECT_NEAR(all["phases"][0]["step"].get<double>(),
+              1000 * made["phases"][0]["step"].get<double>(), 1e-3);
+  EXPECT_FALSE(all["flags"]["traced"].get<bool>());
+  ASSERT_EQ(run(by_rank, "echo steps 20; echo seconds 100", kAll).code, 0);
+  EXPECT_TRUE(record("gpus=2/1.1.json")["flags"]["traced"].get<bool>());
+
+  expect_failed(run("{out}/none-*.json"), {"the program left no trace", "none-*.json"});
+  expect_failed(run("{out}/ddp-gloo-rank{rank}.json"), {"left no trace", "rank0.json"});
+}
+
 TEST_F(CliCommand, AnEditedProgramIsAnotherBuild) {
   write("train.sh", "echo rate 7\n");
   const Ran ran =
@@ -450,6 +490,7 @@ TEST_F(CliCommand, BadSpecsAreRefusedBeforeTheFirstRun) {
   refused(R"j("command": ["x", "{gpu}"])j", 65, {"s.json:2", "{gpu}", "did you mean \"gpus\""});
   refused(R"j("command": ["x", "{steps}"])j", 64, {"{steps}, which has no value", "fixed or axes"});
   refused(R"j("command": ["x", "{rank}"])j", 65, {"{rank}", "\"processes\""});
+  refused(R"j("command": ["x"], "trace": "{local_rank}.json")j", 65, {"s.json:2", "use {rank}"});
   refused(R"j("command": "x y")j", 65, {"s.json:2", "list of words", "\"shell\": true"});
   refused(R"j("command": ["x"], "directory": "nowhere")j", 65, {"nowhere", "is not a folder"});
   refused(R"j("command": ["x"], "results": {"rate": {"line": "a"}})j", 65, {"unknown result"});

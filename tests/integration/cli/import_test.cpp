@@ -59,6 +59,32 @@ TEST_F(CliImport, ATimelineShowsNegotiation) {
   EXPECT_TRUE(contains(report.out, "a step took 100")) << report.out;
 }
 
+TEST_F(CliImport, TracesOfRanksArePhasesOfOneRun) {
+  const std::string traces = shell_quote(std::string(PACELINE_SOURCE_DIR) + "/tests/data/kineto/") +
+                             "ddp-gloo-rank*.json.gz";
+  const Ran ran = paceline("import kineto " + traces + " --study t --set batch_per_replica=16");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, " and 1 more: 1 record imported from PyTorch's profiler\n"))
+      << ran.out;
+  EXPECT_TRUE(contains(ran.out, "  rank 1: 24 ms of the CPU: 22.7 % computing, 10.6 % idle"))
+      << ran.out;
+  const Ran explain = paceline("explain results/local/t");
+  EXPECT_EQ(explain.code, 0) << explain.err;
+  EXPECT_FALSE(contains(explain.out, "have no phases of a step")) << explain.out;
+  const Ran report = paceline("report results/local/t --format json");
+  ASSERT_EQ(report.code, 0) << report.err;
+  EXPECT_GT(nlohmann::json::parse(report.out)["tables"][0]["rows"][0]["exposed_communication"], 0)
+      << report.out;
+  const Ran predict = paceline("predict results/local/t --gpus 4");
+  EXPECT_EQ(predict.code, 0) << predict.err;
+  EXPECT_TRUE(
+      contains(paceline("import kineto " + traces + " --study t --set batch_per_replica=16").out,
+               "1 record imported before, skipped"));
+  std::ofstream(folder() / "cut.json") << "{\"traceEvents\": [{\"ph\": \"X\",";
+  expect_refused("import kineto cut.json --study s", 65, {"cut.json: ", "is cut off or not JSON"});
+  expect_refused("import kineto cut.txt --study s", 65, {"cut.txt: ", "cannot be read"});
+}
+
 // Never in a row with measured runs, nor their base.
 TEST_F(CliImport, ImportedRowsAreLabelledBesideMeasuredOnes) {
   for (const int gpus : {1, 2}) {
