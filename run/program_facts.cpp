@@ -256,9 +256,11 @@ std::string set_traced_phases(RunRecord& record, const KinetoRun& trace) {
     record.flags.traced = rate.steps && 10 * traced > *rate.steps;
   } else {
     rate.steps = traced;
-    const auto batch = samples_of_a_step(record);
-    if (rate.unit == "steps") rate.samples = traced;
-    if (batch && rate.unit.empty() && !rate.samples) rate.samples = traced * *batch;
+  }
+  const auto batch = samples_of_a_step(record);
+  if (rate.unit == "steps") rate.samples = rate.steps;
+  if (batch && rate.steps && rate.unit.empty() && !rate.samples) {
+    rate.samples = *rate.steps * *batch;
   }
   set_trace_facts(record, trace, scale);
   return scale == 1 ? compressed_steps(trace) : "";

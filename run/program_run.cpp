@@ -142,9 +142,7 @@ class ProgramRun {
         [this](const std::string& file) { return output_path(file); }, request_.layout.gpus);
     check_precision(report);
     RunRecord record = make_record(report);
-    std::string steps;
-    if (!program_.trace.empty()) steps = add_trace(record);
-    if (steps.empty()) steps = compressed_steps(report);
+    const std::string steps = program_.trace.empty() ? compressed_steps(report) : add_trace(record);
     record.provenance.machine_load = summarize({load});
     const GpuUse use = gpu_report.collect_here();
     record.gpus = use.each;

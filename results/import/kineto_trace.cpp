@@ -17,9 +17,9 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/facts/json.h"
-#include "results/import/intervals.h"
 #include "results/import/kineto.h"
 #include "results/import/lines.h"
+#include "results/import/time_spans.h"
 
 namespace paceline {
 
@@ -38,7 +38,7 @@ class UnpackedFile : public std::streambuf {
 
  protected:
   int_type underflow() override {
-    constexpr std::size_t kMostBytes = std::size_t{16} << 30;
+    constexpr std::size_t kMostBytes = 16'000'000'000;
     const int got = gzread(file_.get(), buffer_.data(), static_cast<unsigned>(buffer_.size()));
     int status = Z_OK;
     gzerror(file_.get(), &status);
@@ -192,7 +192,7 @@ class TraceReader {
     }
     if (!origin_) origin_ = *time;
     const double begin = *time - *origin_;
-    const Interval span{begin, begin + *duration};
+    const TimeSpan span{begin, begin + *duration};
     const Json& args = find_member(event, "args");
     const auto correlation = number_or_empty(find_member(args, "correlation"));
     const double thread = number_or_empty(find_member(event, "tid")).value_or(0);
@@ -208,7 +208,7 @@ class TraceReader {
     ++trace_.spans;
   }
 
-  void add_kernel(const std::string& name, Interval span, std::optional<double> correlation,
+  void add_kernel(const std::string& name, TimeSpan span, std::optional<double> correlation,
                   const Json& args) {
     // Older traces have these among the kernels.
     if (name.ends_with(" Sync") || name == "Stream Wait Event") return;
@@ -223,10 +223,10 @@ class TraceReader {
 
   // A thread of the host.
   struct Thread {
-    Intervals operators, waits, backward, update;
+    TimeSpans operators, waits, backward, update;
   };
 
-  void add_host_event(const std::string& name, bool is_operator, Thread& thread, Interval span,
+  void add_host_event(const std::string& name, bool is_operator, Thread& thread, TimeSpan span,
                       const Json& args) {
     if (name.starts_with("ProfilerStep")) {
       marks_.push_back(span);
@@ -276,23 +276,23 @@ class TraceReader {
                   trace_.file, "record it with ProfilerActivity.CUDA");
     }
     for (auto& [number, thread] : threads_) {
-      for (Intervals* each : {&thread.operators, &thread.waits, &thread.backward, &thread.update})
+      for (TimeSpans* each : {&thread.operators, &thread.waits, &thread.backward, &thread.update})
         *each = merged(std::move(*each));
       trace_.has_autograd = trace_.has_autograd || !thread.backward.empty();
     }
     trace_.on_gpu ? collect_kernels() : collect_operators();
-    const Intervals computing = united(united(forward_, backward_), update_);
+    const TimeSpans computing = united(united(forward_, backward_), update_);
     if (computing.empty()) {
       throw Error(ErrorKind::input, "the trace has no computing", trace_.file,
                   "record it with ProfilerActivity.CPU, and with CUDA on GPUs");
     }
-    const Intervals sums = united(device_sums_, host_sums_), loading = merged(loading_);
-    const Intervals hidden = common(sums, computing);
-    const Intervals busy = united(computing, sums);
-    Intervals exposed = without(sums, computing);
+    const TimeSpans sums = united(device_sums_, host_sums_), loading = merged(loading_);
+    const TimeSpans hidden = common(sums, computing);
+    const TimeSpans busy = united(computing, sums);
+    TimeSpans exposed = without(sums, computing);
     if (!trace_.on_gpu) exposed = without(exposed, loading);
-    const Intervals device = united(busy, trace_.on_gpu ? merged(copies_) : loading);
-    const Intervals steps = find_steps(device);
+    const TimeSpans device = united(busy, trace_.on_gpu ? merged(copies_) : loading);
+    const TimeSpans steps = find_steps(device);
     add_steps(steps, {{Phase::input, trace_.on_gpu ? without(loading, busy) : loading},
                       {Phase::forward, forward_},
                       {Phase::backward, backward_},
@@ -311,7 +311,7 @@ class TraceReader {
   // A kernel is part of what launched it.
   void collect_kernels() {
     for (const auto& [span, correlation] : kernels_) {
-      Intervals* part = &forward_;
+      TimeSpans* part = &forward_;
       if (const auto launch = launches_.find(correlation); launch != launches_.end()) {
         const auto& [number, time] = launch->second;
         const auto thread = threads_.find(number);
@@ -329,9 +329,9 @@ class TraceReader {
   }
 
   void collect_operators() {
-    Intervals all, backward, update;
+    TimeSpans all, backward, update;
     for (const auto& [number, thread] : threads_) {
-      const Intervals own = without(thread.operators, thread.waits);
+      const TimeSpans own = without(thread.operators, thread.waits);
       all.insert(all.end(), own.begin(), own.end());
       backward.insert(backward.end(), thread.backward.begin(), thread.backward.end());
       update.insert(update.end(), thread.update.begin(), thread.update.end());
@@ -343,18 +343,18 @@ class TraceReader {
   }
 
   // `active`: what the device does. Its work after the last mark belongs to the last step.
-  Intervals find_steps(const Intervals& active) {
+  TimeSpans find_steps(const TimeSpans& active) {
     trace_.has_marks = !marks_.empty();
     if (!trace_.has_marks) return {{active.front().first, active.back().second}};
     std::sort(marks_.begin(), marks_.end());
     for (std::size_t i = 0; i + 1 < marks_.size(); ++i) marks_[i].second = marks_[i + 1].first;
     if (trace_.on_gpu) marks_.back().second = std::max(marks_.back().second, active.back().second);
-    std::erase_if(marks_, [](const Interval& step) { return step.first >= step.second; });
+    std::erase_if(marks_, [](const TimeSpan& step) { return step.first >= step.second; });
     if (marks_.empty()) refuse("its marks of steps have no length");
     return marks_;
   }
 
-  void add_steps(const Intervals& steps, const std::vector<std::pair<Phase, Intervals>>& phases) {
+  void add_steps(const TimeSpans& steps, const std::vector<std::pair<Phase, TimeSpans>>& phases) {
     trace_.times.steps.resize(steps.size());
     for (const auto& [phase, set] : phases) {
       std::size_t first = 0;
@@ -377,7 +377,7 @@ class TraceReader {
   }
 
   // The all-reduces of the steps that are most alike: buckets change after the first step.
-  void add_messages(const Intervals& steps) {
+  void add_messages(const TimeSpans& steps) {
     std::vector<TraceMessage>& messages = !of_calls_.empty()   ? of_calls_
                                           : !of_spans_.empty() ? of_spans_
                                                                : of_kernels_;
@@ -406,9 +406,9 @@ class TraceReader {
   std::optional<double> origin_;  // the time of the first event
   std::map<double, Thread> threads_;
   std::unordered_map<double, std::pair<double, double>> launches_;  // thread and time
-  std::vector<std::pair<Interval, double>> kernels_;                // with their correlation
-  Intervals copies_, device_sums_, host_sums_, loading_, marks_;
-  Intervals forward_, backward_, update_;
+  std::vector<std::pair<TimeSpan, double>> kernels_;                // with their correlation
+  TimeSpans copies_, device_sums_, host_sums_, loading_, marks_;
+  TimeSpans forward_, backward_, update_;
   std::vector<TraceMessage> of_calls_, of_spans_, of_kernels_;
 };
 

@@ -70,10 +70,10 @@ class Kineto : public ::testing::Test {
     }
     return "accepted";
   }
-  std::string refusal_of(const std::string& text) const {
+  std::string refused(const std::string& text) const {
     return refusal([&] { read_kineto_trace(file(text)); });
   }
-  std::string refusal_of_run(const std::vector<std::string>& files) const {
+  std::string refused_run(const std::vector<std::string>& files) const {
     return refusal([&] { read_kineto_run(files); });
   }
 
@@ -193,16 +193,16 @@ TEST_F(Kineto, EventsWithoutAUsableTimeAreCounted) {
 
 TEST_F(Kineto, WhatIsNoTraceIsRefused) {
   const std::string one = trace_text(event("cpu_op", "aten::mm", 1, 10, 20));
-  EXPECT_EQ(refusal_of(one), "accepted");
-  EXPECT_EQ(refusal_of(gzip(one)), "accepted");
-  EXPECT_TRUE(has(refusal_of("hello"), "not a trace of PyTorch's profiler"));
-  EXPECT_TRUE(has(refusal_of("{\"a\": 1}"), "not a trace of PyTorch's profiler"));
-  EXPECT_TRUE(has(refusal_of(one.substr(0, 60)), "cut off or not JSON, at byte 61"));
-  EXPECT_TRUE(has(refusal_of(gzip(one).substr(0, 40)), "the gzip data is damaged or cut off"));
-  EXPECT_TRUE(has(refusal_of("{\"traceEvents\": " + std::string(9999, '[')), "nested too deeply"));
-  EXPECT_TRUE(has(refusal_of(trace_text("")), "the trace has no computing"));
-  EXPECT_TRUE(has(refusal_of(trace_text(event("cpu_op", "aten::mm", 1, 1, 2) +
-                                        event("user_annotation", "nccl:all_reduce", 1, 2, 3))),
+  EXPECT_EQ(refused(one), "accepted");
+  EXPECT_EQ(refused(gzip(one)), "accepted");
+  EXPECT_TRUE(has(refused("hello"), "not a trace of PyTorch's profiler"));
+  EXPECT_TRUE(has(refused("{\"a\": 1}"), "not a trace of PyTorch's profiler"));
+  EXPECT_TRUE(has(refused(one.substr(0, 60)), "cut off or not JSON, at byte 61"));
+  EXPECT_TRUE(has(refused(gzip(one).substr(0, 40)), "the gzip data is damaged or cut off"));
+  EXPECT_TRUE(has(refused("{\"traceEvents\": " + std::string(9999, '[')), "nested too deeply"));
+  EXPECT_TRUE(has(refused(trace_text("")), "the trace has no computing"));
+  EXPECT_TRUE(has(refused(trace_text(event("cpu_op", "aten::mm", 1, 1, 2) +
+                                     event("user_annotation", "nccl:all_reduce", 1, 2, 3))),
                   "no kernels of a GPU; record it with ProfilerActivity.CUDA"));
   EXPECT_TRUE(has(refusal([] { read_kineto_trace("/nowhere"); }), "cannot be read"));
 }
@@ -215,10 +215,9 @@ TEST_F(Kineto, RanksAreOfOneRun) {
   const KinetoRun run = read_kineto_run({a, b});
   EXPECT_EQ(run.world_size, 2);
   EXPECT_EQ(run.ranks[0].file, b);
-  EXPECT_TRUE(has(refusal_of_run({a, a}), "the trace is of rank 1, as "));
-  EXPECT_TRUE(
-      has(refusal_of_run({a, file(trace_text(op, 0, 3), "c.json")}), "of another run than"));
-  EXPECT_TRUE(has(refusal_of_run({file(trace_text(op, 2, 2), "d.json")}), "is of rank 2 of 2"));
+  EXPECT_TRUE(has(refused_run({a, a}), "the trace is of rank 1, as "));
+  EXPECT_TRUE(has(refused_run({a, file(trace_text(op, 0, 3), "c.json")}), "of another run than"));
+  EXPECT_TRUE(has(refused_run({file(trace_text(op, 2, 2), "d.json")}), "is of rank 2 of 2"));
   // Names give ranks where traces do not, else their order does.
   const KinetoRun named = read_kineto_run(
       {file(trace_text(op), "x-rank_1.json"), file(trace_text(two), "x-rank_0.json")});

@@ -1,13 +1,13 @@
-#include "results/import/intervals.h"
+#include "results/import/time_spans.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace paceline {
 
-Intervals merged(Intervals all) {
+TimeSpans merged(TimeSpans all) {
   std::sort(all.begin(), all.end());
-  Intervals result;
+  TimeSpans result;
   for (const auto& [begin, end] : all) {
     if (!result.empty() && begin <= result.back().second) {
       result.back().second = std::max(result.back().second, end);
@@ -18,13 +18,13 @@ Intervals merged(Intervals all) {
   return result;
 }
 
-Intervals united(Intervals a, const Intervals& b) {
+TimeSpans united(TimeSpans a, const TimeSpans& b) {
   a.insert(a.end(), b.begin(), b.end());
   return merged(std::move(a));
 }
 
-Intervals without(const Intervals& from, const Intervals& holes) {
-  Intervals result;
+TimeSpans without(const TimeSpans& from, const TimeSpans& holes) {
+  TimeSpans result;
   std::size_t first = 0;
   for (auto [begin, end] : from) {
     while (first < holes.size() && holes[first].second <= begin) ++first;
@@ -37,18 +37,18 @@ Intervals without(const Intervals& from, const Intervals& holes) {
   return result;
 }
 
-Intervals common(const Intervals& a, const Intervals& b) {
+TimeSpans common(const TimeSpans& a, const TimeSpans& b) {
   return without(a, without(a, b));
 }
 
-double length(const Intervals& set) {
+double length(const TimeSpans& set) {
   double sum = 0;
   for (const auto& [begin, end] : set) sum += end - begin;
   return sum;
 }
 
-bool covers(const Intervals& set, double time) {
-  const auto next = std::upper_bound(set.begin(), set.end(), Interval{time, HUGE_VAL});
+bool covers(const TimeSpans& set, double time) {
+  const auto next = std::upper_bound(set.begin(), set.end(), TimeSpan{time, HUGE_VAL});
   return next != set.begin() && time < std::prev(next)->second;
 }
 
