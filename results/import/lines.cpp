@@ -191,10 +191,10 @@ ElementType element_type(std::string_view foreign) {
                                  {"bfloat16", {"bf16", 2}},
                                  {"double float64 mpi_double", {"f64", 8}},
                                  {"int int32 mpi_int", {"i32", 4}},
-                                 {"uint8 mpi_char mpi_byte", {"u8", 1}},
-                                 {"int8 fp8_e4m3 fp8_e5m2 f8e4m3 f8e5m2", {"", 1}},
+                                 {"uint8 mpi_char mpi_byte byte", {"u8", 1}},
+                                 {"int8 char bool fp8_e4m3 fp8_e5m2 f8e4m3 f8e5m2", {"", 1}},
                                  {"uint32", {"", 4}},
-                                 {"int64 uint64", {"", 8}}};
+                                 {"int64 uint64 long", {"", 8}}};
   const std::string name = to_lower(foreign);
   for (const Known& known : kKnown) {
     for (const std::string& each : split(known.names, ' ')) {

@@ -71,8 +71,8 @@ void keep_rows(CollectiveFacts& facts, std::vector<std::string>& notes);
 void report_failed_checks(CollectiveFacts& facts, const std::string& verdict,
                           std::vector<std::string>& notes);
 
-// Bytes of an element of a type as MPI, NCCL or Horovod name it, and its name here: "MPI_FLOAT",
-// "bfloat16", "float32". An unknown type keeps its name, and its size is 0.
+// Bytes of an element of a type as MPI, NCCL, Horovod or PyTorch name it, and its name here:
+// "MPI_FLOAT", "bfloat16", "float32". An unknown type keeps its name, and its size is 0.
 struct ElementType {
   std::string name;
   int bytes = 0;

@@ -259,6 +259,7 @@ TEST_F(Kineto, FiguresAreThoseOfHolisticTraceAnalysis) {
   EXPECT_NEAR(100 * nccl.hidden_seconds / nccl.communication_seconds, 15.61, 0.005);
   EXPECT_EQ(nccl.bucket_bytes,
             (std::vector<std::int64_t>{8196000, 31502336, 26255360, 26550272, 9724160}));
+  EXPECT_NEAR(nccl.bytes_per_step, 102441032, 0.5) << "with broadcasts, in floats and longs";
   const KinetoTrace amd = read_kineto_trace(sample("hta-amd.json.gz"));
   EXPECT_NEAR(1e6 * amd.idle_seconds, 8762.845, 0.01);
   EXPECT_NEAR(1e6 * amd.compute_seconds, 110.881, 0.01);
