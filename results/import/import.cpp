@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -74,6 +75,15 @@ std::vector<std::string> set_facts(Json& json, const std::vector<std::string>& f
         fmt::format("nodes is left out of records of {} ranks", json_text(layout["gpus"])));
   }
   return notes;
+}
+
+// Enough to see what it is.
+std::string read_beginning(const std::string& name) {
+  std::string text(std::size_t{1} << 20, '\0');
+  std::ifstream stream(name, std::ios::binary);
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
 }
 
 // Texts of the file go to terminals and pages.
@@ -186,7 +196,11 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
 Import::Source Import::read_together(const ImportRequest& request, const ImportFormat& format) {
   ForeignFile file{request.files.front(), "", {}, request.set};
   std::string hashes;
-  for (const std::string& name : request.files) hashes += hash_of_file(name);
+  for (const std::string& name : request.files) {
+    hashes += hash_of_file(name);
+    const std::string beginning = read_beginning(name);
+    if (!beginning.starts_with("\x1f\x8b")) check_format(format, {name, beginning, {}, {}});
+  }
   ImportContent content = format.read_together(request.files, request.set);
   if (request.files.size() > 1) file.name += fmt::format(" and {} more", request.files.size() - 1);
   return make_source(file, request.files.size() > 1 ? hash_hex(hashes) : hashes, std::move(content),

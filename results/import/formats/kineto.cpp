@@ -61,7 +61,7 @@ ImportContent read_traces(const std::vector<std::string>& files,
 
 ImportFormat kineto_format() {
   return {.name = "kineto",
-          .what = "traces of PyTorch's profiler",
+          .what = "a trace of PyTorch's profiler",
           .example = "rank*.json.gz --study trace --set batch_per_replica=64",
           .is_one =
               [](std::string_view text) {

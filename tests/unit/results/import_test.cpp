@@ -476,6 +476,8 @@ TEST_F(Importing, EachFormatHasASampleAndItsPlaceInTheDocs) {
 TEST_F(Importing, FormatsAreDistinguished) {
   EXPECT_TRUE(has(refusal("osu", "hello"), "see docs/import.md"));
   EXPECT_TRUE(has(refusal("osu", " \n"), "the file is empty"));
+  EXPECT_TRUE(has(refusal("kineto", ""), "the file is empty"));
+  EXPECT_TRUE(has(refusal("kineto", "# nThread 1\n"), "try: paceline import nccl-tests"));
   EXPECT_TRUE(has(refusal("osu", "a,b\n1,2\n"), "looks like a table of comma-separated values"));
   EXPECT_TRUE(has(refusal(request("ncl-tests", {})), "did you mean \"nccl-tests\"?"));
 }
