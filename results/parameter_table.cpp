@@ -123,7 +123,7 @@ const std::vector<Parameter>& parameters() {
        .shown = Shown::often,
        .on_resume = must_match,
        .help = "ResNet-50: stride in the 1x1 (v1) or the 3x3 convolution (v1.5)"},
-      {.name = "context",
+      {.name = "context_length",
        .kind = integer,
        .values = "1..65536",
        .otherwise = "the workload's",

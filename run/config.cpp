@@ -187,7 +187,7 @@ PlaceConfig make_place_config(const Point& p) {
 NetworkConfig make_network_config(const Point& p) {
   const Value* twice = p.find("double_softmax");
   return {p.text("variant"),
-          p.integer("context"),
+          p.integer("context_length"),
           {.label_smoothing = p.real("label_smoothing").value_or(0),
            .double_softmax = twice && std::get<bool>(*twice)}};
 }

@@ -168,7 +168,7 @@ Network make_network(const Workload& workload, const NetworkConfig& config) {
   if (config.context) {
     if (!network.reads_tokens()) {
       throw Error(ErrorKind::usage, "workload " + workload.name + " does not read tokens", "",
-                  "leave context out");
+                  "leave context_length out");
     }
     network.set_context(static_cast<int>(*config.context));
   }

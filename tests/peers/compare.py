@@ -51,7 +51,7 @@ STUDIES = {
     "gpt2": {
         "title": "GPT-2", "rounds": 5, "steps": 3, "warmup": 1, "block": 1, "falls_within": 4, "program": "torch_gpt.py",
         "cells": [("gpt2-124m", precision, batch, 2) for batch in (4, 1) for precision in ("fp32", "bf16")],
-        "ours": lambda batch: ["--input=synthetic", "--weights=none", f"--context={1024 // batch}"],
+        "ours": lambda batch: ["--input=synthetic", "--weights=none", f"--context-length={1024 // batch}"],
         "theirs": lambda workload, batch: [f"--model={workload}", f"--context={1024 // batch}"]},
 }
 

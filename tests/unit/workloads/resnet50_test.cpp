@@ -90,13 +90,14 @@ TEST(ResNet50, VariantsStrideInTheFirstOrTheSecondConvolution) {
                       (19.0 * 19 - 10 * 10) * 1024 * 512;
   EXPECT_DOUBLE_EQ(v15.flops_per_sample - v1.flops_per_sample, 3 * 2 * more);
   EXPECT_EQ(plan_network(make_network(cassava, {})).flops_per_sample, v1.flops_per_sample);
-  EXPECT_EQ(plan_network(make_network(cassava, {"v1.5", {}})).flops_per_sample,
+  EXPECT_EQ(plan_network(make_network(cassava, {.variant = "v1.5", .context = {}, .loss = {}}))
+                .flops_per_sample,
             v15.flops_per_sample);
   expect_error(ErrorKind::usage, {"v2", "known: v1, v1.5"}, [&] {
     resnet50_without_top("n", {64, 64, 3}, 5, "v2");
   });
   expect_error(ErrorKind::usage, {"mnist-cnn has no variants"}, [&] {
-    make_network(workload("mnist-cnn"), {"v1.5", {}});
+    make_network(workload("mnist-cnn"), {.variant = "v1.5", .context = {}, .loss = {}});
   });
 }
 
