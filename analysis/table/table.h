@@ -41,11 +41,11 @@ std::vector<RowFacts> reading_order(const Study& study, const Comparison& compar
                                     const std::vector<RowFacts>& facts);
 
 // Columns without data are hidden, except for essential ones; programs get all columns. Facts in
-// JSON: {"workload", "precision", "scaling", "work": {"epochs": 2}, "base", "reference" (of several
-// programs the first; else empty), "interval" (paired, welch, mixed, none), "controls": [{"point",
-// "runs", "ratio", "ratio_low", "ratio_high", "differs"}], "broken_rules": [{"rule", "what",
-// "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "left_out": [all records and runs that are in
-// no row]}.
+// JSON: {"workload", "precision", "scaling", "work": {"epochs": 2}, "base", "reference_program" (of
+// several programs the first; else empty), "interval" (paired, welch, mixed, none), "controls":
+// [{"point", "runs", "ratio", "ratio_low", "ratio_high", "differs"}], "broken_rules": [{"rule",
+// "what", "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "left_out": [all records and runs
+// that are in no row]}.
 Section make_section(const Study& study, const Comparison& comparison,
                      const std::vector<RowFacts>& facts);
 

@@ -89,8 +89,9 @@ std::string take_gpt2_names(std::vector<NamedTensor>& tensors,
     const bool places = tensor.name == "wte/positions";
     if (missing == 0 || tensor.shape[1] != shape[1] || places == (missing > 0)) continue;
     // A shorter context uses the first places.
-    note = places ? counted(-missing, "place") + " of the file are not used"
-                  : counted(missing, "token") + " that the file does not have are zero";
+    if (!note.empty()) note += "; ";
+    note += places ? "not used: " + counted(-missing, "place") + " of the file"
+                   : "zero: " + counted(missing, "token") + " that the file does not have";
     tensor.shape = shape;
     tensor.values.resize(static_cast<std::size_t>(shape[0]) * static_cast<std::size_t>(shape[1]));
   }

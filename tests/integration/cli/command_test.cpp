@@ -157,7 +157,7 @@ TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
   ASSERT_EQ(tables.size(), 1U);
   EXPECT_EQ(tables[0]["rows"].size(), 4U);
   EXPECT_TRUE(tables[0]["title"].get<std::string>().starts_with("two, ")) << tables[0]["title"];
-  EXPECT_EQ(tables[0]["reference"], "slow") << "the first of the spec";
+  EXPECT_EQ(tables[0]["reference_program"], "slow") << "the first of the spec";
   for (const Json& row : tables[0]["rows"]) {
     const bool is_fast = row["program"] == "fast";
     EXPECT_NEAR(row["against_reference"].get<double>(),

@@ -65,7 +65,7 @@ TEST_F(Tokens, ShardsFollowEachOther) {
 
 TEST_F(Tokens, TextIsReadByBytes) {
   write("train.txt", "hello\xC3\xA9");
-  write("val.txt", "world");
+  write("val.txt", "all the world");
   const DatasetPair sets = load(4, 256);
   ASSERT_EQ(sets.train.samples, 1U);
   EXPECT_EQ(token(sets.train, 0, 4), std::size_t{'o'});

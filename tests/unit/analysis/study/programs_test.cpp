@@ -113,7 +113,7 @@ TEST(Programs, OfOneSizeAreComparedWithTheReference) {
 
 TEST(Programs, OfSeveralSizesHaveAColumnAgainstTheReference) {
   const Section section = report_section(contest({1, 2}), Base::matched, {plan_of_contest({1, 2})});
-  EXPECT_EQ(section.facts->at("reference"), "slow");
+  EXPECT_EQ(section.facts->at("reference_program"), "slow");
   EXPECT_EQ(find_heading(section, "against_reference"), "against\nslow");
   EXPECT_TRUE(testing::is_shown(section, "against_reference"));
   for (const int gpus : {1, 2}) {
