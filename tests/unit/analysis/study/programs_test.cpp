@@ -177,7 +177,8 @@ TEST(Programs, ExportsNameStudyAndProgram) {
   std::set<std::string> of_action, of_benchmarks;
   for (const Json& row : Json::parse(github_action_json(side))) of_action.insert(row["name"]);
   EXPECT_EQ(of_action, names);
-  for (const Json& row : Json::parse(google_benchmark_json(side)).at("benchmarks")) {
+  const Json benchmarks = Json::parse(google_benchmark_json(side));
+  for (const Json& row : benchmarks.at("benchmarks")) {
     of_benchmarks.insert(row["name"]);
   }
   EXPECT_EQ(of_benchmarks, names);
