@@ -7,6 +7,7 @@
 
 #include "cli/verb.h"
 #include "engine/core/clock.h"
+#include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
@@ -52,7 +53,7 @@ Exit code 0: whole; 1: something is wrong; 65: there is no data set.)";
 
 struct DataArguments {
   std::string make, fetch, verify, out, mirror;
-  std::int64_t images = 0, tokens = 0, test = -1, shards = -1, seed = 1, size_min = 400,
+  std::int64_t images = -1, tokens = -1, test = -1, shards = -1, seed = 1, size_min = 400,
                size_max = 800;
   std::int64_t threads = 0, retries = 6, timeout = 60;
   bool json = false, quiet = false, dry_run = false, tfrecord = false;
@@ -64,6 +65,11 @@ int count_threads(const DataArguments& a) {
 }
 
 int make(const DataArguments& a) {
+  const bool text = a.make == "text";
+  if ((text ? a.tokens : a.images) < 0) {
+    throw Error(ErrorKind::usage, text ? "--tokens is required" : "--images is required", "",
+                "see paceline data make --help");
+  }
   MakeOptions options;
   options.out = a.out;
   options.images = static_cast<std::size_t>(std::max<std::int64_t>(0, a.images));
@@ -123,10 +129,8 @@ void add_common(CLI::App& verb, DataArguments& a) {
 void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("make", "Make a synthetic set in the format of a real one");
   verb->add_option("set", a->make, "cassava, cifar10 or text")->required();
-  auto* size = verb->add_option_group("size");
-  size->add_option("--images", a->images, "images in the training split");
-  size->add_option("--tokens", a->tokens, "text: tokens in the training split");
-  size->require_option(1);
+  verb->add_option("--images", a->images, "images in the training split");
+  verb->add_option("--tokens", a->tokens, "text: tokens in the training split");
   verb->add_option("--out", a->out, "write the set to this new folder")
       ->type_name("FOLDER")
       ->required();

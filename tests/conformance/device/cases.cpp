@@ -333,7 +333,7 @@ Replica::Replica(std::unique_ptr<Device> device, const Network& network, int bat
 
 double Replica::loss(const Batch& batch) {
   program_->take_sums();
-  poison_gradients();
+  poison(true);
   program_->forward(batch, Mode::train);
   return program_->take_sums().loss / batch.global_samples / plan_.labels_per_sample;
 }
@@ -345,17 +345,22 @@ bool Replica::is_tied(int parameter) const {
   });
 }
 
-void Replica::poison_gradients(bool tied) {
+void Replica::poison(bool tied) {
   for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
-    if (!tied && is_tied(static_cast<int>(i))) continue;
-    program_->write_gradient(static_cast<int>(i),
-                             std::vector<double>(plan_.parameters[i].elements,
-                                                 std::numeric_limits<double>::quiet_NaN()));
+    const int index = static_cast<int>(i);
+    if (is_tied(index) != tied) continue;
+    program_->write_gradient(index, std::vector<double>(plan_.parameters[i].elements,
+                                                        std::numeric_limits<double>::quiet_NaN()));
   }
 }
 
+void Replica::poison_gradients() {
+  poison(true);
+  poison(false);
+}
+
 void Replica::backward() {
-  poison_gradients(false);
+  poison(false);
   program_->backward(static_cast<int>(plan_.operations.size()) - 1, 0);
   program_->take_sums();
 }

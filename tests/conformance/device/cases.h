@@ -51,7 +51,7 @@ class Replica {
   double loss(const Batch& batch);
   // Backward of everything, into a gradient arena filled with NaN before.
   void backward();
-  void poison_gradients(bool tied = true);
+  void poison_gradients();
 
   const Plan& plan() const { return plan_; }
   Program& program() { return *program_; }
@@ -62,6 +62,7 @@ class Replica {
 
  private:
   bool is_tied(int parameter) const;
+  void poison(bool tied);
 
   std::unique_ptr<Device> device_;
   Plan plan_;

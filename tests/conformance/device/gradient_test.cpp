@@ -31,10 +31,14 @@ TEST_P(FiniteDifferences, AgreeWithBackward) {
   const RandomBatch inputs(GetParam().network, 3, 8, 21);
   replica.loss(inputs.batch());
   replica.backward();
+  std::vector<std::vector<double>> gradients;
+  for (std::size_t p = 0; p < replica.plan().parameters.size(); ++p) {
+    gradients.push_back(replica.program().read_gradient(static_cast<int>(p)));
+  }
   for (std::size_t p = 0; p < replica.plan().parameters.size(); ++p) {
     const int index = static_cast<int>(p);
     const std::string& name = replica.plan().parameters[p].name;
-    const std::vector<double> gradient = replica.program().read_gradient(index);
+    const std::vector<double>& gradient = gradients[p];
     const std::vector<double> values = replica.program().read_parameter(index);
     std::vector<double> expected, found;
     const std::size_t stride = values.size() / kElements | 1;  // odd: meets every unit
