@@ -137,6 +137,7 @@ void follow_the_reference(On on, const NetworkCase& one, const std::string& prec
 TEST_P(Cuda, LossAndGradientsOfEveryNetworkInFp32) {
   for (const NetworkCase& one : network_cases()) {
     for (const bool fuse : {true, false}) {
+      if (!fuse && one.network.reads_tokens()) continue;  // nothing of them is fused
       for (const int batch : {1, 5})
         follow_the_reference(GetParam(), one, "fp32", fuse, batch, 1e-4);
     }
@@ -151,11 +152,9 @@ TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
     follow_the_reference(GetParam(), resnet, "fp16", fuse, 5, 0.2);
     follow_the_reference(GetParam(), linear, "bf16", fuse, 5, 0.15);
     follow_the_reference(GetParam(), resnet, "bf16", fuse, 5, 0.3);
-    for (const NetworkCase& one : network_cases()) {
-      if (one.name == "transformer") {
-        follow_the_reference(GetParam(), one, "bf16", fuse, 5, 0.1);
-      }
-    }
+  }
+  for (const NetworkCase& one : network_cases()) {
+    if (one.name == "transformer") follow_the_reference(GetParam(), one, "bf16", true, 5, 0.1);
   }
 }
 
