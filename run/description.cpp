@@ -37,6 +37,7 @@ std::size_t count_elements(const std::vector<ParameterInfo>& arrays,
 }
 
 std::size_t count_parameters(const Plan& plan, const Operation& op) {
+  if (op.tied != kNone) return 0;  // counted where they are
   return count_elements(plan.parameters, {op.weight, op.bias});
 }
 
