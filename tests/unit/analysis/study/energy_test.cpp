@@ -255,7 +255,7 @@ TEST(EnergyBest, PointsThatCannotBeComparedAreLeftAside) {
   const Best hours = find_best(unmetered, 0.05, metric("core-hours"));
   EXPECT_EQ(hours.smallest.name, "2 replicas");
   const Document document = best_document(unmetered, hours);
-  const Cell& amount = testing::cell(document.sections.front(), 0, "amount");
+  const Cell amount = testing::cell(document.sections.front(), 0, "amount");
   EXPECT_EQ(amount.text.find("core-hours"), std::string::npos) << "the heading has the unit";
 }
 

@@ -118,7 +118,7 @@ TEST(Programs, OfSeveralSizesHaveAColumnAgainstTheReference) {
   EXPECT_TRUE(testing::is_shown(section, "against_reference"));
   for (const int gpus : {1, 2}) {
     const std::size_t fast = find_row(section, "fast", gpus);
-    const Cell& against = testing::cell(section, fast, "against_reference");
+    const Cell against = testing::cell(section, fast, "against_reference");
     EXPECT_NEAR(against.value.value_or(0), 2, 0.01) << gpus;
     ASSERT_TRUE(against.interval) << gpus;
     EXPECT_LT(against.interval->high, 2.05) << "drift of rounds must not count";
