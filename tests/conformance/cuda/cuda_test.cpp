@@ -138,8 +138,8 @@ TEST_P(Cuda, LossAndGradientsOfEveryNetworkInFp32) {
   for (const NetworkCase& one : network_cases()) {
     for (const bool fuse : {true, false}) {
       if (!fuse && one.network.reads_tokens()) continue;  // nothing of them is fused
-      for (const int batch : {1, 5})
-        follow_the_reference(GetParam(), one, "fp32", fuse, batch, 1e-4);
+      if (fuse) follow_the_reference(GetParam(), one, "fp32", fuse, 1, 1e-4);
+      follow_the_reference(GetParam(), one, "fp32", fuse, 5, 1e-4);
     }
   }
 }
