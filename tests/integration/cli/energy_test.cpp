@@ -80,7 +80,7 @@ TEST_F(CliEnergy, OfAUsersOwnProgram) {
             0);
   const testing::Ran swept = metered("sweep own.json");
   ASSERT_EQ(swept.code, 0) << swept.err;
-  const testing::Ran report = shell("paceline report results/local/own --columns energy --json");
+  const testing::Ran report = shell("paceline report results/local/own --json");
   const Json row = Json::parse(report.out).at("tables").at(0).at("rows").at(0);
   const double seconds = row.at("fit_seconds");
   EXPECT_NEAR(row.at("energy_joules"), 100 * seconds, 3 * seconds) << report.out;
