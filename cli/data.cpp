@@ -1,4 +1,6 @@
 // paceline data make|fetch|verify
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -64,7 +66,23 @@ int count_threads(const DataArguments& a) {
                        : static_cast<int>(topology_of_machine().cpus.size());
 }
 
+void check_options_of_set(const DataArguments& a) {
+  const auto refuse = [&](bool given, const char* options, const char* set) {
+    if (!given || a.make == set) return;
+    throw Error(ErrorKind::usage, fmt::format("{} for set {}, not for {}", options, set, a.make),
+                "", "see paceline data make --help");
+  };
+  const DataArguments unset;
+  refuse(a.tokens >= 0, "--tokens is", "text");
+  refuse(a.shards >= 0 || a.size_min != unset.size_min || a.size_max != unset.size_max,
+         "--shards, --size-min and --size-max are", "cassava");
+  if (a.make == "text" && a.images >= 0) {
+    throw Error(ErrorKind::usage, "text has no images", "--images", "give --tokens");
+  }
+}
+
 int make(const DataArguments& a) {
+  check_options_of_set(a);
   const bool text = a.make == "text";
   if ((text ? a.tokens : a.images) < 0) {
     throw Error(ErrorKind::usage, text ? "--tokens is required" : "--images is required", "",

@@ -267,7 +267,7 @@ class Fuser {
       both.op.stride = next.stride;
       both.op.padding = next.padding;
     } else if (next.kind == OpKind::dropout && first.kind == OpKind::dense && first.relu &&
-               !first.dropout) {
+               !first.dropout && first.out.height == 1) {
       both.op.dropout = true;
       both.op.rate = next.rate;
       both.op.layer = next.layer;

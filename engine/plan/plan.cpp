@@ -35,6 +35,12 @@ std::string Operation::text() const {
          (relu ? " + relu" : "") + (pool ? " + max_pool" : "") + (dropout ? " + dropout" : "");
 }
 
+std::size_t piece_rows(std::size_t rows, std::size_t most) {
+  std::size_t part = std::min(rows, most);
+  while (rows % part != 0) --part;
+  return part;
+}
+
 double forward_flops(const Operation& op) {
   if (op.kind == OpKind::attention) {
     const double places = op.in.height;

@@ -169,6 +169,9 @@ struct Precision {
 Plan make_plan(const Network& network, int batch, Precision precision, const Supports& supports,
                std::vector<std::string>* notes = nullptr);
 
+// Rows of logits that token_cross_entropy takes at a time: the most, up to `most`, that divide all.
+std::size_t piece_rows(std::size_t rows, std::size_t most);
+
 // FLOPs of forward; a multiply-add counts as two. Attention counts as if every place saw all
 // others, as is usual (Chowdhery et al., arXiv 2204.02311, appendix B).
 double forward_flops(const Operation& operation);

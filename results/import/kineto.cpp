@@ -73,7 +73,8 @@ void add_trace_notes(KinetoRun& trace, std::size_t most_steps) {
     notes.emplace_back(
         "no marks of steps: all of the trace is one step; call step() of the profiler in each");
   }
-  if (!first.has_autograd) notes.emplace_back("no backward of autograd: it counts as forward");
+  if (!first.has_autograd)
+    notes.emplace_back("no backward of autograd is marked: what there is of it counts as forward");
   if (first.communication_seconds > 0 && first.bytes_per_step == 0) {
     notes.emplace_back("no sizes of messages; Gloo's are recorded with record_shapes=True");
   }

@@ -35,6 +35,7 @@ class CpuProgram final : public HostProgram<float> {
   struct Prepared {
     LibraryKernel forward, backward_input, backward_weight;  // dense, token_cross_entropy
     LibraryKernel more_weight;      // token_cross_entropy: adds to the weights' gradient
+    std::vector<TokenLoss> losses;  // token_cross_entropy
     std::size_t rows = 0;           // token_cross_entropy: at a time
     std::size_t space = 0, at = 0;  // bytes of scratch beside the library's, and where
     std::optional<Conv> conv;

@@ -10,15 +10,9 @@ namespace paceline::cpu {
 
 namespace {
 
-// Rows of logits at a time: the most that divide all rows. More need more memory, fewer read and
-// write the gradient of the tokens' table more often.
+// More rows of logits at a time need more memory, fewer read and write the gradient of the tokens'
+// table more often.
 constexpr std::size_t kMostLossRows = 256;
-
-std::size_t loss_rows(std::size_t rows) {
-  std::size_t part = std::min(rows, kMostLossRows);
-  while (rows % part != 0) --part;
-  return part;
-}
 
 std::size_t places(const Operation& op) {
   return static_cast<std::size_t>(op.out.height) * static_cast<std::size_t>(op.out.width);
@@ -55,7 +49,8 @@ void CpuProgram::prepare_tokens(const Operation& op, Prepared& prepared) {
     prepared.space = copy;
     prepared.implementation = prepared.forward.implementation();
   } else if (op.kind == OpKind::token_cross_entropy) {
-    prepared.rows = loss_rows(rows);
+    prepared.rows = piece_rows(rows, kMostLossRows);
+    prepared.losses.resize(prepared.rows);
     const int m = static_cast<int>(prepared.rows);
     prepared.forward = LibraryKernel::matmul(m, in, out, false, true, type);
     prepared.backward_input = LibraryKernel::matmul(m, out, in, false, false, type, type);
@@ -299,7 +294,7 @@ void CpuProgram::token_loss(const Operation& op, Prepared& prepared) {
   std::byte* rounded = space(prepared) + whole_lines(rows * classes * sizeof(float));
   const void* table =
       weights_as<T>(op, weights_of_product(op), rounded + whole_lines(rows * classes * sizeof(T)));
-  std::vector<TokenLoss> losses(rows);
+  std::vector<TokenLoss>& losses = prepared.losses;
   LossSums sums;
   for (std::size_t first = 0; first < all; first += rows) {
     const T* x = tensor<T>(op.input) + first * width;

@@ -13,14 +13,7 @@ namespace {
 
 constexpr unsigned kRowThreads = 128, kTokenThreads = 256;
 
-// Rows of logits at a time: the most that divide all rows.
-constexpr std::size_t kMostLossRows = 4096;
-
-std::size_t loss_rows(std::size_t rows) {
-  std::size_t part = std::min(rows, kMostLossRows);
-  while (rows % part != 0) --part;
-  return part;
-}
+constexpr std::size_t kMostLossRows = 4096;  // of logits, at a time
 
 std::size_t places(const Operation& op) {
   return static_cast<std::size_t>(op.out.height) * static_cast<std::size_t>(op.out.width);
@@ -35,7 +28,7 @@ bool CudaProgram::is_of_tokens(OpKind kind) {
 
 void CudaProgram::prepare_token_loss(const Operation& op, Prepared& prepared) {
   PreparedTokenLoss& loss = prepared.loss.emplace();
-  loss.rows = loss_rows(count_labels());
+  loss.rows = piece_rows(count_labels(), kMostLossRows);
   ConvShape shape;
   shape.batch = 1;
   shape.height = static_cast<int>(loss.rows);

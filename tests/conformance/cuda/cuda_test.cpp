@@ -158,6 +158,16 @@ TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
   }
 }
 
+TEST(EmulatedCuda, TokensAreNotForFp16AndHeadsAre32Or64Wide) {
+  const auto make = [](const char* precision, int width) {
+    Network network("n", token_sample(4), 9);
+    network.embedding(3 * width, 0.1).attention(1).dense(3 * width, 0.1);
+    Replica(make_emulated(precision), network, 2, true);
+  };
+  expect_error(ErrorKind::usage, {"embedding", "bf16"}, [&] { make("fp16", 32); });
+  expect_error(ErrorKind::usage, {"attention", "32", "64"}, [&] { make("fp32", 48); });
+}
+
 std::unique_ptr<Device> make_fusing(const std::string& precision, bool replays = true,
                                     cuda::HostCounts* counts = nullptr) {
   return make_emulated(precision, replays, counts, true, true);

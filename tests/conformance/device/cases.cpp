@@ -159,6 +159,7 @@ void add_token_cases(Cases& cases) {
       .embedding(24, 0.3)
       .dense(40, 0.2)
       .relu()
+      .dropout(0.2)
       .dense(33, 0.2)
       .gelu()
       .dense(24, 0.2);

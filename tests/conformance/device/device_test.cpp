@@ -13,6 +13,7 @@
 #include "engine/core/error.h"
 #include "tests/conformance/device/cases.h"
 #include "tests/conformance/device/recipe.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline::conformance {
 namespace {
@@ -303,6 +304,17 @@ TEST(Device, ReportsWhatItCannotBe) {
   for (const auto& row : device_table()) EXPECT_THROW(row.make(options), Error) << row.name;
   EXPECT_THROW(make_variant({"cpu", "sse9", 1}), Error);
   unsetenv("PACELINE_ISA");
+}
+
+// Heads of 24 are neither whole vectors nor rows that a GPU's thread holds.
+TEST(Device, HeadsOfOtherWidthsAreRefused) {
+  Network network("n", token_sample(4), 9);
+  network.embedding(72, 0.1).attention(1).dense(72, 0.1);
+  for (const auto& row : device_table()) {
+    if (std::string(row.name) == "reference" || !reason_absent(row.name).empty()) continue;
+    expect_error(ErrorKind::usage, {"attention", "width"},
+                 [&] { Replica(make_device(row.name), network, 2, true); });
+  }
 }
 
 TEST(Device, WrongNumberOfValuesIsRefused) {

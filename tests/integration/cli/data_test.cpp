@@ -94,7 +94,29 @@ TEST_F(CliData, ALongKeyTakesNoMemory) {
   EXPECT_TRUE(contains(ran.out, "names no classes")) << ran.out;
 }
 
+// A network of tokens reads it, and counts tokens.
+TEST_F(CliData, TextOfKnownEntropy) {
+  const Ran made = shell("paceline data make text --tokens 3000 --out text");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(contains(made.out, "entropy of a token: 1.")) << made.out;
+  const Ran ran = shell(
+      "paceline train gpt-tiny --data text --context-length 16 --cpus-per-task 1 "
+      "--batch-per-replica 4 --steps 3 --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto record = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(record.at("throughput").at("unit"), "tokens");
+  EXPECT_EQ(record.at("throughput").at("samples"), 3 * 4 * 16);
+  EXPECT_EQ(record.at("plan").at("tokens_per_sample"), 16);
+  EXPECT_TRUE(contains(ran.err, "tokens/s")) << ran.err;
+}
+
 TEST_F(CliData, WhatCannotBeMade) {
+  expect_refused("data make text --out x", 64, {"--tokens is required"});
+  expect_refused("data make text --tokens 3 --out x", 64, {"--tokens", "1000"});
+  expect_refused("data make text --images 3 --tokens 3000 --out x", 64, {"no images", "--tokens"});
+  expect_refused("data make cifar10 --images 50 --tokens 5 --out x", 64,
+                 {"--tokens is for set text"});
+  expect_refused("data make cifar10 --images 50 --shards 2 --out x", 64, {"--shards", "cassava"});
   expect_refused("data make casava --images 1 --out x", 64, {"\"casava\"", "\"cassava\"?"});
   expect_refused("data make cassava --out x", 64, {"--images is required", "paceline data make"});
   expect_refused("data make cassava --images 0 --out x", 64, {"--images", "1 image at least"});

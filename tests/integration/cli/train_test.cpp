@@ -41,6 +41,8 @@ class CliTrain : public testing::Cli {
 };
 
 TEST_F(CliTrain, UnknownNames) {
+  expect_refused("train mnist-cnn --context-length 5", 64, {"mnist-cnn does not read tokens"});
+  expect_refused("train gpt-tiny --data .", 65, {"no sample of 129 tokens"});
   expect_refused("train mnist-cn", 64, {"unknown workload \"mnist-cn\"", "\"mnist-cnn\"?"});
   expect_refused("describe mnist-mpl", 64, {"unknown workload", "\"mnist-mlp\"?"});
   expect_refused("train mnist-cnn --backend mirored", 64, {"unknown backend", "\"mirrored\"?"});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -106,6 +107,33 @@ TEST_F(Make, Cifar10IsRead) {
   again.threads = 3;
   make_cifar10(again);
   EXPECT_EQ(canonical_content(o.out), canonical_content(again.out));
+}
+
+// The entropy that is said is that of the letters behind each pair, as they were drawn.
+TEST_F(Make, TextHasTheEntropyThatIsSaid) {
+  MakeOptions o = options("text", 0);
+  o.tokens = 400'000;
+  const Made made = make_text(o);
+  const std::map<std::string, std::string> files = canonical_content(scratch_.path() / "text");
+  const std::string& text = files.at("train.txt");
+  ASSERT_EQ(text.size(), o.tokens);
+  EXPECT_EQ(files.at("val.txt").size(), o.tokens / 10);
+  std::map<std::string, double> pairs, triples;
+  for (std::size_t i = 2; i < text.size(); ++i) {
+    ++pairs[text.substr(i - 2, 2)];
+    ++triples[text.substr(i - 2, 3)];
+  }
+  double entropy = 0;
+  for (const auto& [letters, count] : triples) {
+    entropy -=
+        count / static_cast<double>(text.size()) * std::log(count / pairs[letters.substr(0, 2)]);
+  }
+  ASSERT_TRUE(made.entropy);
+  EXPECT_NEAR(entropy, *made.entropy, 0.01);
+  MakeOptions again = o;
+  again.out = scratch_.path() / "again";
+  make_text(again);
+  EXPECT_EQ(canonical_content(again.out), files);
 }
 
 TEST_F(Make, WhatMakesNoSetIsRefused) {
