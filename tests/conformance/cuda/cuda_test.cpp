@@ -367,9 +367,9 @@ TEST(EmulatedCuda, WeightGradientsRunBesideDataGradients) {
                   bottlenecks()));
   const auto count_waits = [](const Network& network, bool second_stream) {
     cuda::HostCounts counts;
+    const RandomBatch inputs(network, 2, 2, 1);  // outlives the copies that are queued
     Replica replica(make_emulated("fp32", false, &counts, true, false, second_stream), network, 2,
                     true);
-    const RandomBatch inputs(network, 2, 2, 1);
     replica.program().forward(inputs.batch(), Mode::train);
     const std::size_t before = counts.waits;
     replica.program().backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
