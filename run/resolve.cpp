@@ -308,8 +308,12 @@ void default_batch(Point& p, const Workload& workload) {
 // Pretrained weights say nothing about random images, so there they are left out unless asked for.
 void default_workload(Point& p, const Workload& workload) {
   if (p.text("input") == "synthetic") p.set_default("weights", std::string("none"));
-  for (const auto& [name, value] : workload.defaults.values()) {
-    if (name != "batch_per_replica") p.set_default(name, value);
+  for (const bool depends : {false, true}) {  // what others depend on comes first
+    for (const auto& [name, value] : workload.defaults.values()) {
+      const Parameter& parameter = *find_parameter(name);
+      if (name == "batch_per_replica" || depends == parameter.with.parameter.empty()) continue;
+      if (is_with(p, parameter)) p.set_default(name, value);
+    }
   }
   if (p.text("weights") == "imagenet" && !workload.defaults.find("weights")) {
     throw Error(ErrorKind::usage, "there are no ImageNet weights for workload " + workload.name, "",

@@ -64,8 +64,9 @@ double initial_state(Optimizer optimizer) {
   return optimizer == Optimizer::adagrad ? 0.1 : 0;
 }
 
-UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step) {
-  UpdateRule rule{.optimizer = optimizer, .rate = rate, .momentum = momentum};
+UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step,
+                       double beta2) {
+  UpdateRule rule{.optimizer = optimizer, .rate = rate, .momentum = momentum, .beta2 = beta2};
   if (optimizer == Optimizer::adam) {
     const auto t = static_cast<double>(step);
     rule.rate *= std::sqrt(1 - std::pow(rule.beta2, t)) / (1 - std::pow(rule.beta1, t));

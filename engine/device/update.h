@@ -4,7 +4,8 @@
 //   sgd       w -= r g
 //   momentum  a = m a - r g;  w += a
 //   adagrad   a += g g;  w -= r g / sqrt(a + e)               (a starts at 0.1; e = 1e-7)
-//   adam      a += (1 - b1)(g - a);  b += (1 - b2)(g g - b)   (b1 = 0.9, b2 = 0.999; e = 1e-7)
+//   adam      a += (1 - b1)(g - a);  b += (1 - b2)(g g - b)   (b1 = 0.9, b2 = 0.999 or as given; e
+//   = 1e-7)
 //             w -= r sqrt(1 - b2^t)/(1 - b1^t) a / (sqrt(b) + e)
 //
 // Optional steps before that: clip g, then apply weight decay to w (decoupled) or add it to g (l2).
@@ -61,7 +62,8 @@ struct UpdateRule {
 };
 
 // The rule of step `step` (from 1) at learning rate `rate`.
-UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step);
+UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step,
+                       double beta2 = 0.999);
 
 // The factor of clipping by norm, from the sum of squares. A gradient that is not finite gives NaN,
 // as in TensorFlow. Then every parameter becomes NaN and the run ends with an error, instead of

@@ -49,6 +49,7 @@ struct TrainConfig {
   PACELINE_SETTING(double, learning_rate, 0.001);  // for one replica
   RateRule rate_rule = RateRule::none;
   PACELINE_SETTING(double, momentum, 0.9);
+  PACELINE_SETTING(double, beta2, 0.999);
   PACELINE_SETTING(std::uint64_t, seed, 1);
   bool drop_last = false;
   PACELINE_SETTING(std::size_t, shuffle_buffer, 0);

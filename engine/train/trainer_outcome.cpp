@@ -105,7 +105,8 @@ double Trainer::epochs_done() const {
 
 UpdateRule Trainer::rule_of_step() {
   rate_ = schedule_->rate(epochs_done());
-  UpdateRule rule = update_rule(config_.optimizer, rate_, config_.momentum, ++progress_.updates);
+  UpdateRule rule =
+      update_rule(config_.optimizer, rate_, config_.momentum, ++progress_.updates, config_.beta2);
   (config_.decoupled_decay ? rule.decay : rule.l2) =
       config_.weight_decay * (config_.decoupled_decay ? rate_ : 1);
   rule.clip_norm = config_.clip_norm;

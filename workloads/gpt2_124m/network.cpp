@@ -8,6 +8,7 @@ Workload make_gpt2_124m() {
                                    {12, 12, 768, 1024, 50304}, "openwebtext");
   workload.defaults.set("batch_per_replica", std::int64_t{4});
   workload.defaults.set("learning_rate", 0.0006);
+  workload.defaults.set("beta2", 0.95);
   return workload;
 }
 

@@ -53,6 +53,7 @@ TEST(RunConfig, HasWhatWasGiven) {
 
 TEST(RunConfig, HasTheDefaultsOfTheTable) {
   const RunConfig c = config({});
+  EXPECT_EQ(c.train.beta2, 0.999);
   EXPECT_EQ(c.train.accumulate, 1);
   EXPECT_EQ(c.train.evaluate_every, 1);
   EXPECT_EQ(c.train.clip_norm, 0);

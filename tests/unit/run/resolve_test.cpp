@@ -69,6 +69,13 @@ TEST(Resolve, ADefaultComesWithWhatItIsFor) {
   EXPECT_FALSE(resolved({{"steps", "3"}}).find("epochs"));
 }
 
+TEST(Resolve, AWorkloadsDefaultComesWithWhatItIsFor) {
+  EXPECT_EQ(resolved({}, "gpt2-124m").real("beta2"), 0.95);
+  const Point sgd = resolved({{"optimizer", "sgd"}}, "gpt2-124m");
+  EXPECT_FALSE(sgd.find("beta2"));
+  EXPECT_EQ(sgd.real("clip_norm"), 1);
+}
+
 TEST(Resolve, WhatMeansNothingIsRefused) {
   refused({{"schedule", "plateau"}, {"evaluate", "end"}},
           {"watches test_loss", "evaluate is end", "--plateau-metric train_loss"});
