@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/core/dtype.h"
@@ -154,6 +155,50 @@ struct FusedBaseline {
   Work behind;  // work that only the fused version needs afterwards
 };
 
+// Causal attention. Sums are fp32.
+
+struct AttentionRequest {
+  int samples = 0, places = 0, heads = 0;
+  int width = 0;  // of a head
+  Math math = Math::fp32;
+  bool backward = false;
+  bool accumulates = false;  // backward: adds to the gradient
+
+  friend bool operator==(const AttentionRequest&, const AttentionRequest&) = default;
+};
+
+// qkv: samples, places, 3 (queries, keys, values), heads, width. out: samples, places, heads,
+// width. Both have type stored_as(math), and so have their gradients. sums: the logarithm of a
+// row's sum of exponentials, and products: out times its gradient; samples, heads, places, fp32.
+// Forward writes out and sums, backward products and the gradient of qkv.
+struct AttentionOperands {
+  void *qkv = nullptr, *out = nullptr, *sums = nullptr;
+  void *out_gradient = nullptr, *products = nullptr, *qkv_gradient = nullptr;
+  void* workspace = nullptr;
+};
+
+using AttentionWork = std::function<void(const AttentionOperands&, Stream)>;
+
+class AttentionPlan {
+ public:
+  virtual ~AttentionPlan() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void run(const AttentionOperands& operands, Stream stream) = 0;
+  virtual std::string implementation() const = 0;
+};
+
+// Of work that needs no library.
+class OwnAttention final : public AttentionPlan {
+ public:
+  explicit OwnAttention(AttentionWork work) : work_(std::move(work)) {}
+  std::size_t workspace_bytes() const override { return 0; }
+  void run(const AttentionOperands& operands, Stream stream) override { work_(operands, stream); }
+  std::string implementation() const override { return "own kernels"; }
+
+ private:
+  AttentionWork work_;
+};
+
 class Products {
  public:
   virtual ~Products() = default;
@@ -166,10 +211,15 @@ class Products {
   // measured, or excluded because the order of its sums varies.
   virtual std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
                                            const FusedBaseline& baseline) = 0;
+  // The fastest of the library's ways and `own`, whose results must agree. What `own` refers to
+  // must outlive this and the plan.
+  virtual std::unique_ptr<AttentionPlan> attention(const AttentionRequest& request,
+                                                   AttentionWork own) = 0;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
 };
 
 std::string to_text(const FusedRequest& request);  // distinct for distinct requests
+std::string to_text(const AttentionRequest& request);
 
 // Converts a convolution of a plan to the library's request, for the program and for checks against
 // described cards.

@@ -113,9 +113,7 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
     case OpKind::layer_norm:
       return need_sums<LayerNormParameters<float>>(op.in);
     case OpKind::attention:
-      prepared.attention_products =
-          own(count_labels() * static_cast<std::size_t>(op.heads) * sizeof(float));
-      return;
+      return prepare_attention(op, prepared);
     case OpKind::token_cross_entropy:
       return prepare_token_loss(op, prepared);
     default:

@@ -107,6 +107,11 @@ struct PreparedTokenLoss {
   Memory piece, table_gradient;  // logits; the table's gradient, in the planes' type
 };
 
+struct PreparedAttention {
+  std::unique_ptr<AttentionPlan> forward, backward;
+  Memory products;
+};
+
 struct Fusion;
 
 class CudaProgram final : public Program {
@@ -154,7 +159,7 @@ class CudaProgram final : public Program {
     std::optional<PreparedConv> conv;
     std::optional<PreparedDense> dense;
     std::optional<PreparedTokenLoss> loss;
-    Memory attention_products;
+    std::optional<PreparedAttention> attention;
     Memory norm_vectors;
     NormState norm{}, branch{};
     // Where convolutions store sums of a normalization; null if none does.
@@ -171,6 +176,7 @@ class CudaProgram final : public Program {
   // With the epilogue of `shape` if the library supports it; `has_epilogue` says whether.
   std::unique_ptr<MatmulPlan> matmul(MatmulShape shape, bool& has_epilogue);
   void prepare_norm(const Operation& op, Prepared& prepared);
+  void prepare_attention(const Operation& op, Prepared& prepared);
   void prepare_token_loss(const Operation& op, Prepared& prepared);
   void fuse();
   bool fuse_statistics(const Fusion& fusion);
@@ -236,8 +242,7 @@ class CudaProgram final : public Program {
   void tokens_forward(const Operation& op, Prepared& prepared);
   template <typename T>
   void tokens_backward(const Operation& op, Prepared& prepared);
-  template <typename T, int Width>
-  void attend(const Operation& op, Prepared& prepared, bool backward);
+  void attend(const Operation& op, const PreparedAttention& attention, bool backward);
   template <typename T>
   void token_loss(const Operation& op, Prepared& prepared);
   TokenRows token_rows(std::size_t context) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "engine/device/cuda/kernels/attention.h"
 #include "engine/device/cuda/program.h"
@@ -19,11 +20,71 @@ std::size_t places(const Operation& op) {
   return static_cast<std::size_t>(op.out.height) * static_cast<std::size_t>(op.out.width);
 }
 
+template <typename T, int Width>
+void attend(Runtime& runtime, const AttentionRequest& request, const AttentionOperands& o,
+            Stream stream) {
+  const AttentionShape shape{static_cast<std::size_t>(request.samples),
+                             static_cast<std::size_t>(request.places),
+                             static_cast<std::size_t>(request.heads)};
+  const Grid grid{shape.blocks(), AttentionShape::kThreads, AttentionBlock<Width>::shared_bytes()};
+  const float scale = 1 / std::sqrt(static_cast<float>(Width));
+  const auto *x = static_cast<const T*>(o.qkv), *dy = static_cast<const T*>(o.out_gradient);
+  auto *y = static_cast<T*>(o.out), *dx = static_cast<T*>(o.qkv_gradient);
+  auto *sums = static_cast<float*>(o.sums), *products = static_cast<float*>(o.products);
+  if (!request.backward) {
+    return runtime.launch(Attention<T, Width>{shape, x, y, sums, scale}, grid, stream);
+  }
+  const bool adds = request.accumulates;
+  runtime.launch(AttentionQueryGradient<T, Width>{shape, x, y, dy, dx, sums, products, scale, adds},
+                 grid, stream);
+  runtime.launch(
+      AttentionKeyGradient<T, Width, false>{shape, x, dy, dx, sums, products, scale, adds}, grid,
+      stream);
+  runtime.launch(
+      AttentionKeyGradient<T, Width, true>{shape, x, dy, dx, sums, products, scale, adds}, grid,
+      stream);
+}
+
+// It lives longer than a program: the library keeps the way that it chose.
+AttentionWork own_attention(Runtime& runtime, const AttentionRequest& request) {
+  return [&runtime, request](const AttentionOperands& operands, Stream stream) {
+    with_type(stored_as(request.math), [&](auto type) {
+      using T = decltype(type);
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, Bf16>) {
+        request.width == 32 ? attend<T, 32>(runtime, request, operands, stream)
+                            : attend<T, 64>(runtime, request, operands, stream);
+      }
+    });
+  };
+}
+
 }  // namespace
 
 bool CudaProgram::is_of_tokens(OpKind kind) {
   return kind == OpKind::embedding || kind == OpKind::layer_norm || kind == OpKind::gelu ||
          kind == OpKind::attention || kind == OpKind::token_cross_entropy;
+}
+
+void CudaProgram::prepare_attention(const Operation& op, Prepared& prepared) {
+  PreparedAttention& attention = prepared.attention.emplace();
+  AttentionRequest request{.samples = plan_.batch,
+                           .places = op.out.height * op.out.width,
+                           .heads = op.heads,
+                           .width = op.out.channels / op.heads,
+                           .math = options_.math};
+  const auto make = [&] {
+    auto plan = products_.attention(request, own_attention(runtime_, request));
+    need_workspace(plan->workspace_bytes());
+    return plan;
+  };
+  attention.forward = make();
+  prepared.implementation = attention.forward->implementation();
+  if (op.input_grad == kNone) return;
+  request.backward = true;
+  request.accumulates = op.adds_input_grad;
+  attention.backward = make();
+  prepared.implementation += "; backward " + attention.backward->implementation();
+  attention.products = own(count_labels() * static_cast<std::size_t>(op.heads) * sizeof(float));
 }
 
 void CudaProgram::prepare_token_loss(const Operation& op, Prepared& prepared) {
@@ -72,8 +133,7 @@ void CudaProgram::tokens_forward(const Operation& op, Prepared& prepared) {
     case OpKind::gelu:
       return run_vectors(Gelu<T>{tensor<T>(op.input), nullptr, tensor<T>(op.output), count}, count);
     case OpKind::attention:
-      return op.out.channels / op.heads == 32 ? attend<T, 32>(op, prepared, false)
-                                              : attend<T, 64>(op, prepared, false);
+      return attend(op, *prepared.attention, false);
     case OpKind::token_cross_entropy:
       return token_loss<T>(op, prepared);
     default:
@@ -116,37 +176,22 @@ void CudaProgram::tokens_backward(const Operation& op, Prepared& prepared) {
           count);
     case OpKind::attention:
       if (op.input_grad == kNone) return;
-      return op.out.channels / op.heads == 32 ? attend<T, 32>(op, prepared, true)
-                                              : attend<T, 64>(op, prepared, true);
+      return attend(op, *prepared.attention, true);
     default:
       throw Error(ErrorKind::internal, "not an operation on tokens", op.text());
   }
 }
 
-template <typename T, int Width>
-void CudaProgram::attend(const Operation& op, Prepared& prepared, bool backward) {
-  const AttentionShape shape{whole_batch(), places(op), static_cast<std::size_t>(op.heads)};
-  const Grid grid{shape.blocks(), AttentionShape::kThreads, AttentionBlock<Width>::shared_bytes()};
-  const float scale = 1 / std::sqrt(static_cast<float>(Width));
-  const T* x = tensor<T>(op.input);
-  T* y = tensor<T>(op.output);
-  float* sums = tensor(op.saved);
-  if (!backward) {
-    return runtime_.launch(Attention<T, Width>{shape, x, y, sums, scale}, grid, compute_.stream());
-  }
-  const T* dy = tensor<T>(op.output_grad);
-  T* dx = tensor<T>(op.input_grad);
-  float* products = floats(prepared.attention_products);
-  const bool adds = op.adds_input_grad;
-  runtime_.launch(
-      AttentionQueryGradient<T, Width>{shape, x, y, dy, dx, sums, products, scale, adds}, grid,
-      compute_.stream());
-  runtime_.launch(
-      AttentionKeyGradient<T, Width, false>{shape, x, dy, dx, sums, products, scale, adds}, grid,
-      compute_.stream());
-  runtime_.launch(
-      AttentionKeyGradient<T, Width, true>{shape, x, dy, dx, sums, products, scale, adds}, grid,
-      compute_.stream());
+void CudaProgram::attend(const Operation& op, const PreparedAttention& attention, bool backward) {
+  AttentionOperands operands{.qkv = tensor<std::byte>(op.input),
+                             .out = tensor<std::byte>(op.output),
+                             .sums = tensor(op.saved),
+                             .workspace = workspace_.data()};
+  if (!backward) return attention.forward->run(operands, compute_.stream());
+  operands.out_gradient = tensor<std::byte>(op.output_grad);
+  operands.products = floats(attention.products);
+  operands.qkv_gradient = tensor<std::byte>(op.input_grad);
+  attention.backward->run(operands, compute_.stream());
 }
 
 // The gradients too: logits are not kept.

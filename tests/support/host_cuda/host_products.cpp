@@ -261,6 +261,9 @@ class HostProducts final : public Products {
     if (fault_ && fault_->now("matmul")) refuse("this product");
     return std::make_unique<HostMatmul>(shape, runtime_);
   }
+  std::unique_ptr<AttentionPlan> attention(const AttentionRequest&, AttentionWork own) override {
+    return std::make_unique<OwnAttention>(std::move(own));
+  }
   std::string description() const override { return "naive products"; }
 
  private:

@@ -386,6 +386,9 @@ class NoProducts final : public Products {
   std::unique_ptr<FusedPlan> fused(const FusedRequest&, const FusedBaseline&) override {
     return nullptr;
   }
+  std::unique_ptr<AttentionPlan> attention(const AttentionRequest&, AttentionWork) override {
+    return nullptr;
+  }
   std::string description() const override { return "no products"; }
 };
 

@@ -35,6 +35,7 @@ class Ways {
     bool adds = false;             // to what stands in the plane
     std::size_t written = kPlane;  // elements
     float drift = 0;               // of the plane, from run to run
+    bool ours = false;
   };
 
   explicit Ways(std::vector<Way> ways) : ways_(std::move(ways)) {
@@ -51,6 +52,7 @@ class Ways {
     for (std::size_t i = 0; i < ways_.size(); ++i) {
       Candidate candidate;
       candidate.recipe.engine = static_cast<std::int64_t>(i);
+      if (ways_[i].ours) candidate.recipe.library = Recipe::Library::own;
       candidate.compiles = ways_[i].compiles;
       candidate.build = [this, i] { return build(i); };
       all.candidates.push_back(candidate);
@@ -232,6 +234,12 @@ TEST(Choice, OfTwoResultsTakesThatOfTheFirst) {
   Ways ways({{.seconds = 2e-3}, {.seconds = 1e-3, .plane = 7}});
   EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, 0);
   EXPECT_EQ(excluded(ways, "not that of 1 other:"), Excluded{1});
+}
+
+TEST(Choice, TakesTheResultOfOurKernelsForRight) {
+  Ways ways({{.seconds = 2e-3, .ours = true}, {.plane = 7}, {.plane = 7}, {.seconds = 1.5e-3}});
+  EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, 3);
+  EXPECT_EQ(excluded(ways, "not that of"), (Excluded{1, 2}));
 }
 
 TEST(Choice, ComparesAllResults) {

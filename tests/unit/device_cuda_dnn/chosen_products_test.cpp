@@ -117,6 +117,30 @@ TEST_F(Products, ThatDidNotReturnAreLeftOut) {
   EXPECT_NE(read_text(kept_.choices_file).find("did not return"), std::string::npos);
 }
 
+// Where the library offers nothing, as for a card without a driver, our kernels are the choice.
+TEST_F(Products, OfAttentionAreOursOrTheLibrarys) {
+  const AttentionRequest forward{2, 128, 12, 64, Math::bf16};
+  AttentionRequest backward = forward;
+  backward.backward = true;
+  std::vector<AttentionOperands> seen;
+  const AttentionWork own = [&](const AttentionOperands& operands, Stream) {
+    seen.push_back(operands);
+  };
+  for (const Choice::Origin origin : {Choice::Origin::measured, Choice::Origin::file}) {
+    const auto products = make_products(kept_);
+    for (const AttentionRequest& request : {forward, backward}) {
+      const auto plan = products->attention(request, own);
+      EXPECT_NE(plan->implementation().find("own kernels"), std::string::npos);
+      EXPECT_EQ(products->choices().back().origin, origin);
+      int memory[7];
+      plan->run({memory, memory + 1, memory + 2, memory + 3, memory + 4, memory + 5, memory + 6},
+                nullptr);
+      EXPECT_EQ(seen.back().sums, memory + 2);
+      EXPECT_EQ(seen.back().qkv_gradient, request.backward ? memory + 5 : nullptr);
+    }
+  }
+}
+
 // A run that is ended before its end has written what it measured.
 TEST_F(Products, AreKeptWhileOthersAreChosen) {
   const auto products = make_products(kept_);

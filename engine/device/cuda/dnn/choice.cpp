@@ -309,6 +309,12 @@ class Chooser {
     for (std::size_t i = 1; i < groups_.size(); ++i) {
       if (members(i) > members(right)) right = i;
     }
+    const auto ours = std::find_if(usable_.begin(), usable_.end(), [](const Usable& one) {
+      return one.candidate->recipe.library == Recipe::Library::own;
+    });
+    if (ours != usable_.end() && ours->group && *ours->group < groups_.size()) {
+      right = *ours->group;
+    }
     const auto others = members(right);
     if (others == 0) return false;
     const auto is_wrong = [&](const Usable& one) { return one.group && *one.group != right; };
@@ -391,6 +397,7 @@ Agreement find_agreement(Math math, std::size_t terms) {
 }
 
 std::string Recipe::text() const {
+  if (library == Library::own) return "own kernels";
   if (library == Library::cublas_lt) return fmt::format("cuBLASLt algorithm {}", engine);
   std::vector<std::string> settings;
   for (const Knob& knob : knobs) settings.push_back(fmt::format("{}={}", knob.type, knob.value));

@@ -19,9 +19,10 @@ namespace paceline::cuda {
 
 // One way to compute a product, with a name by which a later run can build it again.
 
-// For cuDNN an engine with its knobs; for cuBLASLt an algorithm, its 64 bytes in hexadecimal.
+// For cuDNN an engine with its knobs; for cuBLASLt an algorithm, its 64 bytes in hexadecimal; for
+// our kernels nothing.
 struct Recipe {
-  enum class Library { cudnn, cublas_lt };
+  enum class Library { cudnn, cublas_lt, own };
   struct Knob {
     std::int64_t type = 0, value = 0;
     friend auto operator<=>(const Knob&, const Knob&) = default;
@@ -38,7 +39,7 @@ struct Recipe {
 
 // The addresses of a product's tensors, in the order of its kind: usually two factors and the
 // result.
-constexpr std::size_t kMostTensors = 9;
+constexpr std::size_t kMostTensors = 13;
 struct Operands {
   std::array<void*, kMostTensors> tensors{};
   void* workspace = nullptr;
@@ -168,7 +169,8 @@ struct Chosen {
 // Every candidate that may be chosen runs once on the same operands, with its results poisoned
 // before. One whose result is not finite is excluded, and, if candidates are measured, one whose
 // result is not that of most: results that agree form groups, and the largest group is right; of
-// groups of a size, the one with the candidate that the libraries offer first.
+// groups of a size, the one with the candidate that the libraries offer first. Where our kernels are
+// a candidate, their result is right.
 Chosen choose(const std::string& request, const Offered& offered,
               const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
               const Baseline* baseline = nullptr);

@@ -14,6 +14,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/core/log.h"
+#include "engine/core/text.h"
 
 namespace paceline::cuda {
 
@@ -24,16 +25,19 @@ constexpr int kVersion = 1;
 constexpr std::size_t kAlgorithmDigits = 128;  // 64 bytes
 constexpr const char* kMark = ".trying-";      // and six letters, behind the file's name
 
+constexpr EnumName<Recipe::Library> kLibraries[] = {{Recipe::Library::cudnn, "cuDNN"},
+                                                    {Recipe::Library::cublas_lt, "cuBLASLt"},
+                                                    {Recipe::Library::own, "own"}};
+
 Json to_json(const std::string& circumstances, const std::string& request, const Recipe& recipe) {
-  const bool cudnn = recipe.library == Recipe::Library::cudnn;
   Json entry{{"circumstances", circumstances},
              {"request", request},
-             {"library", cudnn ? "cuDNN" : "cuBLASLt"},
+             {"library", name_in(kLibraries, recipe.library)},
              {"engine", recipe.engine}};
-  if (cudnn) {
+  if (recipe.library == Recipe::Library::cudnn) {
     entry["knobs"] = Json::array();
     for (const Recipe::Knob& knob : recipe.knobs) entry["knobs"].push_back({knob.type, knob.value});
-  } else {
+  } else if (recipe.library == Recipe::Library::cublas_lt) {
     entry["algorithm"] = recipe.algorithm;
   }
   return entry;
@@ -60,16 +64,16 @@ void expect(bool good, const char* what) {
 // Throws what is wrong: nlohmann's exceptions for types, ours for values.
 Recipe recipe_from_json(const Json& entry) {
   Recipe recipe;
-  const std::string library = entry.at("library").get<std::string>();
-  expect(library == "cuDNN" || library == "cuBLASLt", "an unknown library");
+  const auto library = value_in(kLibraries, entry.at("library").get<std::string>());
+  expect(library.has_value(), "an unknown library");
+  recipe.library = *library;
   recipe.engine = entry.at("engine").get<std::int64_t>();
-  if (library == "cuDNN") {
+  if (library == Recipe::Library::cudnn) {
     for (const Json& knob : entry.at("knobs")) {
       expect(knob.is_array() && knob.size() == 2, "a knob that is not [type, value]");
       recipe.knobs.push_back({knob[0].get<std::int64_t>(), knob[1].get<std::int64_t>()});
     }
-  } else {
-    recipe.library = Recipe::Library::cublas_lt;
+  } else if (library == Recipe::Library::cublas_lt) {
     recipe.algorithm = entry.at("algorithm").get<std::string>();
     expect(recipe.algorithm.size() == kAlgorithmDigits &&
                recipe.algorithm.find_first_not_of("0123456789abcdef") == std::string::npos,

@@ -47,6 +47,7 @@ class ByChoice : public Plan {
 using ConvByChoice = ByChoice<ConvPlan, ConvOperands>;
 using FusedByChoice = ByChoice<FusedPlan, FusedOperands>;
 using MatmulByChoice = ByChoice<MatmulPlan, MatmulOperands>;
+using AttentionByChoice = ByChoice<AttentionPlan, AttentionOperands>;
 
 // cuBLASLt reads its factors; only the struct that all implementations share is not const.
 Operands make_operands(const MatmulOperands& given) {
@@ -204,6 +205,19 @@ class LibraryProducts : public ChosenProducts {
       chosen_.try_emplace(to_text(request));  // is not tried again
       return nullptr;
     }
+  }
+
+  std::unique_ptr<AttentionPlan> attention(const AttentionRequest& request,
+                                           AttentionWork own) override {
+    const EngineRules rules{request.math, options_.deterministic, true};
+    const Chosen& chosen = decide(
+        to_text(request), list_sizes(request),
+        find_agreement(request.math, static_cast<std::size_t>(request.places)),
+        [&] { return attention_offer(session_, request, rules, own); },
+        [&](const Recipe& recipe) { return build_attention(session_, request, rules, own, recipe); });
+    return std::make_unique<AttentionByChoice>(
+        chosen.implementation, text(chosen),
+        [request](const AttentionOperands& given) { return make_operands(request, given); });
   }
 
   std::string description() const override {

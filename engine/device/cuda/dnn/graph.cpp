@@ -8,7 +8,12 @@ namespace paceline::cuda {
 
 namespace {
 
-constexpr std::int64_t kFirstBetween = 1000;  // ids of tensors that are not in memory
+constexpr std::size_t kFirstBetween = 1000;  // ids of tensors that are not in memory
+
+GraphBuilder::Size channels_innermost(const GraphBuilder::Size& size) {
+  const auto [n, c, h, w] = size;
+  return {h * w * c, 1, w * c, c};
+}
 
 // The attributes of a pass, whose names differ and whose meaning does not.
 struct PassNames {
@@ -81,25 +86,40 @@ OperationGraph::OperationGraph(std::shared_ptr<Session> session, std::vector<Des
 GraphBuilder::GraphBuilder(std::shared_ptr<Session> session) : session_(std::move(session)) {}
 
 GraphBuilder::Tensor GraphBuilder::tensor(cudnnDataType_t type, const Size& size) {
-  return add_tensor(type, size, static_cast<std::int64_t>(++tensors_), false);
+  return tensor(type, size, channels_innermost(size));
+}
+
+GraphBuilder::Tensor GraphBuilder::tensor(cudnnDataType_t type, const Size& size,
+                                          const Size& strides) {
+  return add_tensor(type, size, strides, Place::memory);
+}
+
+GraphBuilder::Tensor GraphBuilder::number() {
+  return add_tensor(CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, Place::host);
 }
 
 GraphBuilder::Tensor GraphBuilder::between(cudnnDataType_t type, const Size& size) {
-  return add_tensor(type, size, kFirstBetween + static_cast<std::int64_t>(between_++), true);
+  return between(type, size, channels_innermost(size));
+}
+
+GraphBuilder::Tensor GraphBuilder::between(cudnnDataType_t type, const Size& size,
+                                           const Size& strides) {
+  return add_tensor(type, size, strides, Place::between);
 }
 
 GraphBuilder::Tensor GraphBuilder::add_tensor(cudnnDataType_t type, const Size& size,
-                                              std::int64_t id, bool is_virtual) {
-  const auto [n, c, h, w] = size;
-  const Size strides{h * w * c, 1, w * c, c};
+                                              const Size& strides, Place place) {
+  const bool is_virtual = place == Place::between;
+  const std::size_t id = is_virtual ? kFirstBetween + between_++ : ++tensors_;
   Descriptor made = session_->make(CUDNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
   made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, size)
       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
-      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<std::int64_t>(id))
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16})
-      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual)
-      .finalize();
+      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual);
+  if (place == Place::host) made.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
+  made.finalize();
   return add_part(std::move(made));
 }
 
@@ -127,20 +147,44 @@ void GraphBuilder::convolution(ConvPass pass, const ConvShape& shape, Tensor x, 
       .finalize();
 }
 
-Descriptor& GraphBuilder::add_pointwise(cudnnPointwiseMode_t mode) {
+Descriptor& GraphBuilder::add_pointwise(cudnnPointwiseMode_t mode, int axis) {
   Descriptor made = session_->make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "pointwise");
   made.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
-      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
-      .finalize();
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  if (axis >= 0) made.set(CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{axis});
+  made.finalize();
   const std::size_t at = add_part(std::move(made));
   return add_operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise operation")
       .set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parts_[at]);
+}
+
+void GraphBuilder::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y) {
+  add_pointwise(mode)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
+      .finalize();
 }
 
 void GraphBuilder::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y) {
   add_pointwise(mode)
       .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
       .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, parts_[b])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
+      .finalize();
+}
+
+void GraphBuilder::select(Tensor mask, Tensor x, Tensor b, Tensor y) {
+  add_pointwise(CUDNN_POINTWISE_BINARY_SELECT)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, parts_[b])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, parts_[mask])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
+      .finalize();
+}
+
+void GraphBuilder::indices(Tensor x, int axis, Tensor y) {
+  add_pointwise(CUDNN_POINTWISE_GEN_INDEX, axis)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
       .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
       .finalize();
 }
@@ -153,17 +197,35 @@ void GraphBuilder::relu_gradient(Tensor y_gradient, Tensor x, Tensor x_gradient)
       .finalize();
 }
 
-void GraphBuilder::channel_sums(Tensor x, Tensor sums) {
-  const cudnnReduceTensorOp_t add = CUDNN_REDUCE_TENSOR_ADD;
+void GraphBuilder::reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y) {
   Descriptor made = session_->make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "reduction");
-  made.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &add)
+  made.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &operation)
       .set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT)
       .finalize();
   const std::size_t at = add_part(std::move(made));
   add_operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "operation of a reduction")
       .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, parts_[at])
       .set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, parts_[x])
-      .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, parts_[sums])
+      .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, parts_[y])
+      .finalize();
+}
+
+void GraphBuilder::matmul(Tensor left, Tensor right, Tensor product) {
+  Descriptor made = session_->make(CUDNN_BACKEND_MATMUL_DESCRIPTOR, "matrix product");
+  made.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT).finalize();
+  const std::size_t at = add_part(std::move(made));
+  add_operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "operation of a matrix product")
+      .set(CUDNN_ATTR_OPERATION_MATMUL_DESC, parts_[at])
+      .set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, parts_[left])
+      .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, parts_[right])
+      .set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, parts_[product])
+      .finalize();
+}
+
+void GraphBuilder::reshape(Tensor x, Tensor y) {
+  add_operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape")
+      .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, parts_[x])
+      .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, parts_[y])
       .finalize();
 }
 

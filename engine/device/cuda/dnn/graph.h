@@ -43,27 +43,41 @@ class GraphBuilder {
 
   explicit GraphBuilder(std::shared_ptr<Session> session);
 
-  // A tensor in memory, with channels innermost: the next of Operands.
+  // A tensor in memory: the next of Operands. Channels are innermost if no strides are given.
   Tensor tensor(cudnnDataType_t type, const Size& size);
+  Tensor tensor(cudnnDataType_t type, const Size& size, const Size& strides);
+  // A number that is read from the host's memory: the next of Operands.
+  Tensor number();
   // A virtual tensor between two operations.
   Tensor between(cudnnDataType_t type, const Size& size);
+  Tensor between(cudnnDataType_t type, const Size& size, const Size& strides);
 
   // The pass computes one of x, w and y.
   void convolution(ConvPass pass, const ConvShape& shape, Tensor x, Tensor w, Tensor y,
                    bool accumulates = false);
+  void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y);
   void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y);
+  // y = x where the mask is true, else b.
+  void select(Tensor mask, Tensor x, Tensor b, Tensor y);
+  // y: the index of each element of x along an axis.
+  void indices(Tensor x, int axis, Tensor y);
   // x_gradient = y_gradient where x is positive, else 0.
   void relu_gradient(Tensor y_gradient, Tensor x, Tensor x_gradient);
-  void channel_sums(Tensor x, Tensor sums);
+  void channel_sums(Tensor x, Tensor sums) { reduce(CUDNN_REDUCE_TENSOR_ADD, x, sums); }
+  // Along the axes that have the size 1 in y.
+  void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y);
+  void matmul(Tensor left, Tensor right, Tensor product);  // of each matrix
+  void reshape(Tensor x, Tensor y);
   void channel_statistics(Tensor x, Tensor sums, Tensor sums_of_squares);
 
   std::shared_ptr<const OperationGraph> finish();  // once
 
  private:
-  Tensor add_tensor(cudnnDataType_t type, const Size& size, std::int64_t id, bool is_virtual);
+  enum class Place { memory, host, between };
+  Tensor add_tensor(cudnnDataType_t type, const Size& size, const Size& strides, Place place);
   std::size_t add_part(Descriptor part);
   Descriptor& add_operation(cudnnBackendDescriptorType_t type, const char* noun);
-  Descriptor& add_pointwise(cudnnPointwiseMode_t mode);
+  Descriptor& add_pointwise(cudnnPointwiseMode_t mode, int axis = -1);
 
   std::shared_ptr<Session> session_;
   std::vector<Descriptor> parts_, operations_;
@@ -139,6 +153,18 @@ using MakeSession = std::function<std::shared_ptr<Session>(int thread)>;
 
 void build_early(std::vector<EarlyBuild>& builds, int threads, const MakeSession& make_session,
                  int most_compiled);
+
+// Attention (products.h) as cuDNN graphs, in 16 bits, beside our kernels, which come first.
+
+Operands make_operands(const AttentionRequest& request, const AttentionOperands& operands);
+std::vector<TensorSize> list_sizes(const AttentionRequest& request);
+
+Offered attention_offer(const std::shared_ptr<Session>& session, const AttentionRequest& request,
+                        const EngineRules& rules, const AttentionWork& own);
+std::shared_ptr<Implementation> build_attention(const std::shared_ptr<Session>& session,
+                                                const AttentionRequest& request,
+                                                const EngineRules& rules, const AttentionWork& own,
+                                                const Recipe& recipe);
 
 // Fused convolutions (products.h) as cuDNN graphs.
 

@@ -2,7 +2,7 @@
 // the block passes over the keys (or queries) in tiles of shared memory.
 //
 // Rows hold queries, keys and values of all heads, `heads` x Width elements each. `sums` are the
-// logarithms of sums of exponentials, by row and head. On CUDA cores, in fp32.
+// logarithms of sums of exponentials, by head and row. On CUDA cores, in fp32.
 #pragma once
 
 #include <cmath>
@@ -51,7 +51,7 @@ struct AttentionBlock {
     return (sample * places + row) * out_stride + head * Width;
   }
   PACELINE_KERNEL std::size_t sum(std::size_t row) const {
-    return (sample * places + row) * heads + head;
+    return (sample * heads + head) * places + row;
   }
 
   // kTile rows to shared memory; zero behind the last one. `at(row)` is where a row stands.
@@ -142,7 +142,7 @@ struct AttentionQueryGradient {
   const T *x, *y, *dy;
   T* dx;
   const float* sums;
-  float* products;  // dy y, by row and head
+  float* products;  // dy y, by head and row
   float scale;
   bool adds;
 
