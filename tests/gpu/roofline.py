@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""A prediction of ResNet-50's training rate on an H200, from counts alone. No card has confirmed it.
+"""A prediction of training rates of ResNet-50 and GPT-2 on an H200, from counts alone. No card has confirmed it.
 
 The step is written down as the device queues it: convolutions, and our kernels with the bytes that
 each must read and write and the instructions of its loop (conformance.machine_code and, for the
 stem, conformance.cuda_ptx print them).
 Assumptions, all of which are options:
   - convolutions and products reach the share --products of the rate that --bandwidth or --peak allows;
+  - attention reaches the share --attention of --peak, of the products below the diagonal (--cores: on CUDA cores instead,
+    by the instructions of our kernels);
   - a kernel of ours takes the cube root of the sum of the cubes of its memory time, which reaches the
     share --memory of --bandwidth, and of the time of its instructions (in each of 4 schedulers of
     --multiprocessors at --clock): the longer of them if one is, and 26 % more if they are equal;
@@ -26,6 +28,8 @@ LOOPS = {
     "gradient_branch": (430, 113), "pool": (1275, 824), "pool_sums": (410, 355),
     "pool_gradient": (490, 219),
 }
+# Instructions of our attention for a query and a key of a head of 64: products, exponentials and sums of each pass.
+PAIR = {"forward": 2 * 64 + 20, "backward": 7 * 64 + 60}
 
 
 class Step:
@@ -119,28 +123,88 @@ def build(options, variant, size, batch):
     return step
 
 
+def build_gpt2(options, batch, context=1024, layers=12, width=768, tokens=50304):
+    """The step of gpt2-124m: planes of batch x context x width; the head shares the table of tokens."""
+    step = Step(options)
+    rows = batch * context
+    plane = rows * width * 2
+    pairs = batch * context * (context + 1) / 2 * width  # and channels, of one product of attention
+
+    def dense(name, inputs, outputs):
+        moved = (rows * (inputs + outputs) + inputs * outputs) * 2
+        step.product(name, moved, 2 * rows * inputs * outputs)
+
+    def attention(name, products, nbytes):
+        seconds = max(nbytes / (options.bandwidth * 1e12 * options.memory),
+                      2 * products * pairs / (options.peak * options.attention * 1e12))
+        if options.cores:
+            issue = pairs / 64 * PAIR[name] / 32
+            seconds = issue / (options.multiprocessors * 4 * options.clock * 1e9)
+        step.rows.append(("attention " + name, nbytes, seconds + options.gap * 1e-6))
+
+    def kernel(name, planes):
+        step.kernel(name, planes * plane, 0)
+
+    shapes = [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)]
+    kernel("embed", 1)
+    for _ in range(layers):
+        kernel("layer norm", 2 * 2)
+        for inputs, outputs in shapes:
+            dense("forward", inputs, outputs)
+            kernel("bias", 2 * outputs / width)
+        attention("forward", 2, 4 * plane)
+        kernel("gelu", 4 * 2)
+        kernel("add", 2 * 3)
+    kernel("layer norm", 2)
+    for name in ("logits", "data", "weights"):
+        dense(name, width, tokens)
+    step.kernel("loss", rows * tokens * 2 * 3, 0)  # read, read again from the cache for the most part, written
+    kernel("layer norm", 5)
+    for _ in range(layers):
+        for inputs, outputs in shapes:
+            dense("data", outputs, inputs)
+            dense("weights", inputs, outputs)
+            kernel("bias", outputs / width)
+        attention("backward", 5, 9 * plane)
+        kernel("gelu", 4 * 3)
+        kernel("add", 2 * 3)
+        kernel("layer norm", 2 * 5)
+    kernel("positions", 2)
+    step.parameters = layers * (sum(i * o for i, o in shapes) + 13 * width) + (tokens + context + 2) * width
+    step.kernel("widen", step.parameters * 6, 0)
+    step.kernel("adam", step.parameters * 30, 0)
+    return step
+
+
+def show(label, unit, rows, count, detail):
+    seconds = sum(row[2] for row in rows)
+    print("%-18s %8.1f %9.2f %9.0f %s" % (label, sum(r[1] for r in rows) / 1e9, seconds * 1e3, count / seconds, unit))
+    for kind in sorted({row[0] for row in rows}) if detail else []:
+        of_kind = [row for row in rows if row[0] == kind]
+        print("  %-18s %4d kernels %7.1f GB %7.2f ms" % (
+            kind, len(of_kind), sum(r[1] for r in of_kind) / 1e9, sum(r[2] for r in of_kind) * 1e3))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bandwidth", type=float, default=4.3, help="TB/s, read and written")
     parser.add_argument("--memory", type=float, default=0.88, help="share of it that is reached")
     parser.add_argument("--peak", type=float, default=780, help="16-bit TFLOP/s")
     parser.add_argument("--products", type=float, default=0.60, help="share of either that is reached")
+    parser.add_argument("--attention", type=float, default=0.30, help="share of --peak in attention")
+    parser.add_argument("--cores", action="store_true", help="attention on CUDA cores, by our kernels")
     parser.add_argument("--multiprocessors", type=int, default=132)
     parser.add_argument("--clock", type=float, default=1.755, help="GHz")
     parser.add_argument("--gap", type=float, default=1.0, help="microseconds a kernel")
     parser.add_argument("--before", action="store_true", help="with the instructions of before")
     parser.add_argument("--detail", action="store_true", help="by kind of kernel")
     options = parser.parse_args()
-    print("%-6s %5s %5s %8s %9s %9s" % ("", "size", "batch", "GB/step", "ms/step", "images/s"))
+    print("%-18s %8s %9s %9s" % ("", "GB/step", "ms/step", "rate"))
     for variant, size, batch in [("v1.5", 224, 400), ("v1", 300, 32)]:
-        rows = build(options, variant, size, batch).rows
-        seconds = sum(row[2] for row in rows)
-        print("%-6s %5d %5d %8.1f %9.2f %9.0f" % (variant, size, batch, sum(r[1] for r in rows) / 1e9,
-                                                 seconds * 1e3, batch / seconds))
-        for kind in sorted({row[0] for row in rows}) if options.detail else []:
-            of_kind = [row for row in rows if row[0] == kind]
-            print("  %-16s %4d kernels %7.1f GB %7.2f ms" % (
-                kind, len(of_kind), sum(r[1] for r in of_kind) / 1e9, sum(r[2] for r in of_kind) * 1e3))
+        show("%s %d b%d" % (variant, size, batch), "images/s", build(options, variant, size, batch).rows, batch,
+             options.detail)
+    for batch in (4, 64):
+        show("gpt2-124m b%d" % batch, "tokens/s", build_gpt2(options, batch).rows, batch * 1024, options.detail)
 
 
 if __name__ == "__main__":

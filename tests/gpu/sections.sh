@@ -4,11 +4,11 @@
 
 # Of ResNet-50 v1 with images of 300 x 300 and batch 32, and v1.5 of 224 x 224 and batch 400, in bf16: MB that an image has
 # to move, with batch normalisation in two passes and the first pooling inside; and images/s of this card that
-# docs/gpu.md predicts, and that NVIDIA published (MLPerf training, 8 cards, of one).
+# docs/gpu.md predicts, and that NVIDIA published (MLPerf training, 8 cards, of one). [gpt]: tokens/s of GPT-2.
 declare -A mb=([300]=600 [224]=329) predicted=() published=()
 case $card in
-  *"H100 80GB HBM3"*) predicted=([300]=2800 [224]=5300) published=([224]=7172) ;;
-  *H200*) predicted=([300]=3650 [224]=6900) published=([224]=7950) ;;
+  *"H100 80GB HBM3"*) predicted=([300]=2800 [224]=5300 [gpt]=340000) published=([224]=7172) ;;
+  *H200*) predicted=([300]=3650 [224]=6900 [gpt]=365000) published=([224]=7950) ;;
 esac
 
 # speed SECTION WHAT NAME STATUS [SIZE]: the row of a training; of ResNet-50 with images of SIZE beside what the
@@ -256,6 +256,7 @@ section_ours() {
   mnist mnist-mlp
   mnist mnist-cnn
   accuracy
+  gpt
   ours 60 cassava 300 256 bf16 50
   if ((parts)); then
     ours 40 cassava 300 32 bf16 80 --no-step-graph
@@ -283,6 +284,24 @@ mnist() {
   if ((rehearse)); then precision=$plain steps=2; fi
   train "$name" 30 "$@" --gpus 1 --backend self --precision "$precision" --batch-per-replica 64 --steps "$steps" --evaluate none
   speed ours "$1 b64 $precision${2:+, $2}" "$name" $?
+}
+
+# GPT-2 of 124 million parameters, and what its attention is computed by.
+gpt() {
+  local workload=gpt2-124m batch=64 context=1024 precision=bf16 steps=20 what step status rate ratio=""
+  if ((rehearse)); then workload=gpt-tiny batch=2 context=64 precision=$plain steps=2; fi
+  what="$workload b$batch x $context $precision"
+  train gpt 120 "$workload" --gpus 1 --backend self --precision "$precision" --input synthetic --evaluate none \
+    --batch-per-replica "$batch" --context-length "$context" --steps "$steps"
+  status=$?
+  if ((status != 0)); then row ours "$what" "" "" "$(unless_done "$status")" "$(why gpt)"; return; fi
+  step=$(value p50 gpt)
+  if [ -z "$step" ]; then row ours "$what" "" "" failed "the record has no steps"; return; fi
+  rate=$(calc "%.0f" "$batch * $context / $step")
+  if [ -n "${predicted[gpt]:-}" ] && ((!rehearse)); then
+    ratio=$(calc "%.0f %% of ${predicted[gpt]}/s predicted" "100 * $rate / ${predicted[gpt]}")
+  fi
+  row ours "$what" "$(calc "%.3f ms, $rate tokens/s" "1000 * $step")" "$ratio" passed
 }
 
 # Seconds of training up to the end of the first epoch with 98 %.

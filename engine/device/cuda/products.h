@@ -246,4 +246,20 @@ inline ConvShape conv_shape(const Operation& operation, int batch, Math math) {
   return shape;
 }
 
+// Of the logits of a loss of tokens, in pieces of so many rows.
+inline std::size_t logit_rows(std::size_t labels) {
+  constexpr std::size_t kMost = 4096;
+  return piece_rows(labels, kMost);
+}
+inline ConvShape logits_shape(const Operation& operation, std::size_t rows, Math math) {
+  ConvShape shape;
+  shape.batch = 1;
+  shape.height = static_cast<int>(rows);
+  shape.width = 1;
+  shape.in = operation.in.channels;
+  shape.out = operation.out.channels;
+  shape.math = math;
+  return shape;
+}
+
 }  // namespace paceline::cuda

@@ -14,8 +14,6 @@ namespace {
 
 constexpr unsigned kRowThreads = 128, kTokenThreads = 256;
 
-constexpr std::size_t kMostLossRows = 4096;  // of logits, at a time
-
 std::size_t places(const Operation& op) {
   return static_cast<std::size_t>(op.out.height) * static_cast<std::size_t>(op.out.width);
 }
@@ -89,14 +87,8 @@ void CudaProgram::prepare_attention(const Operation& op, Prepared& prepared) {
 
 void CudaProgram::prepare_token_loss(const Operation& op, Prepared& prepared) {
   PreparedTokenLoss& loss = prepared.loss.emplace();
-  loss.rows = piece_rows(count_labels(), kMostLossRows);
-  ConvShape shape;
-  shape.batch = 1;
-  shape.height = static_cast<int>(loss.rows);
-  shape.width = 1;
-  shape.in = op.in.channels;
-  shape.out = op.out.channels;
-  shape.math = options_.math;
+  loss.rows = logit_rows(count_labels());
+  const ConvShape shape = logits_shape(op, loss.rows, options_.math);
   loss.logits = products_.conv({shape, ConvPass::forward, false});
   loss.backward_data = products_.conv({shape, ConvPass::backward_data, false});
   loss.backward_weights = products_.conv({shape, ConvPass::backward_weights, false});

@@ -47,10 +47,16 @@ std::vector<ConvRequest> conv_requests(const Plan& plan, Math math) {
     }
   };
   for (const Operation& operation : plan.operations) {
-    if (operation.kind != OpKind::conv) continue;
-    const ConvShape shape = conv_shape(operation, plan.batch, math);
+    const bool is_loss = operation.kind == OpKind::token_cross_entropy;
+    if (!is_loss && !is_product_of_places(operation)) continue;
+    const ConvShape shape =
+        is_loss ? logits_shape(operation,
+                               logit_rows(static_cast<std::size_t>(plan.batch) *
+                                          static_cast<std::size_t>(plan.labels_per_sample)),
+                               math)
+                : conv_shape(operation, plan.batch, math);
     add({shape, ConvPass::forward});
-    if (operation.input_grad != kNone) {
+    if (is_loss || operation.input_grad != kNone) {
       add({shape, ConvPass::backward_data, operation.adds_input_grad});
     }
     add({shape, ConvPass::backward_weights});
