@@ -220,7 +220,7 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
               : fmt::format("; the first {} steps are left out", format_counts(warmups)));
 }
 
-// What fit seconds and samples/s of measured runs include.
+// What fit seconds and rates of measured runs include.
 // Of a program of the user's.
 std::string describe_rate(const Run& run) {
   if (!run->provenance.rate_is.empty()) return run->provenance.rate_is;
@@ -228,7 +228,8 @@ std::string describe_rate(const Run& run) {
                                             : find_unit(run).name + " over fit seconds";
 }
 
-void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
+void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts,
+                     const std::string& rate) {
   std::set<int> warmups;
   bool measured = false;
   std::set<std::string> of_programs;
@@ -255,7 +256,7 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
       "fit seconds: barrier to barrier, slowest rank, choice of algorithms and first epoch "
       "included, evaluation and checkpoints excluded");
   if (!warmups.empty()) {
-    notes.push_back("samples/s: of all replicas, without the choice of algorithms" +
+    notes.push_back(rate + ": of all replicas, without the choice of algorithms" +
                     (*warmups.rbegin() == 0
                          ? std::string()
                          : fmt::format(" and the first {} steps", format_counts(warmups))));
@@ -301,7 +302,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   std::vector<std::string> notes;
   notes.push_back(interval_note(facts, interval_kinds));
   if (std::string note = sequential_note(facts); !note.empty()) notes.push_back(std::move(note));
-  add_clock_notes(notes, facts);
+  add_clock_notes(notes, facts, study.unit.rate());
   const bool all_reached = std::all_of(facts.begin(), facts.end(),
                                        [](const RowFacts& row) { return reached_goal(*row.row); });
   add_distinct(

@@ -114,6 +114,18 @@ TEST(Units, ARateThatFollowsFromOthersIsNotCalledReported) {
   EXPECT_NE(quotient.find("tokens/s: tokens over fit seconds\n"), std::string::npos) << quotient;
 }
 
+TEST(Units, NotesOfOurOwnRunsNameTheUnit) {
+  Json record = sample_record();
+  record["throughput"]["unit"] = "tokens";
+  const Study study = make_studies(canonical_content({record})).at(0);
+  const Comparison comparison = compare(study, Base::matched);
+  const Section section = make_section(study, comparison, {row_facts(study, comparison, 0)});
+  std::string all;
+  for (const std::string& note : section.notes) all += note + "\n";
+  EXPECT_NE(all.find("tokens/s: of all replicas"), std::string::npos) << all;
+  EXPECT_EQ(all.find("samples/s"), std::string::npos) << all;
+}
+
 TEST(Units, AreWordsThatNamesCanHold) {
   const auto is_read = [](const std::string& unit) {
     Json record = sample_record();
