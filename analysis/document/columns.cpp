@@ -80,6 +80,8 @@ Cell estimate_cell(const Estimate& estimate, int digits) {
   const auto [low, high] = *estimate.interval;
   const double half_width = std::max(high - estimate.value, estimate.value - low);
   digits = supported_digits(half_width, estimate.value, digits);
+  // A time or a rate is above zero, however wide its interval.
+  if (low > 0) digits = std::max(digits, -static_cast<int>(std::floor(std::log10(estimate.value))));
   const std::string interval =
       half_width > kWideMargin * std::abs(estimate.value)
           ? fmt::format(" [{}, {}]", rounded(low, digits), rounded(high, digits))

@@ -53,6 +53,8 @@ TEST(Table, AMarginIsTheLargerSide) {
   EXPECT_EQ(estimate_cell({110.5, Interval{94.3, 129.5}, 5}, 1).text, "110 ±19");
   EXPECT_EQ(estimate_cell({0.083, Interval{-0.04, 0.22}, 5}, 2).text, "0.08 [-0.04, 0.22]");
   EXPECT_EQ(estimate_cell({-10, Interval{-11, -9}, 5}, 1).text, "-10.0 ±1.0");
+  EXPECT_EQ(estimate_cell({0.021, Interval{0.0004, 5.8}, 2}, 3).text, "0.02 [0.00, 5.80]");
+  EXPECT_EQ(estimate_cell({2.4, Interval{0.1, 420}, 2}, 1).text, "2 [0, 420]");
   EXPECT_EQ(estimate_cell({-0.004, Interval{-0.2, 0.2}, 5}, 2).text, "0.00 [-0.20, 0.20]");
 }
 
