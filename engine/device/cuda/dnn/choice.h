@@ -169,8 +169,8 @@ struct Chosen {
 // Every candidate that may be chosen runs once on the same operands, with its results poisoned
 // before. One whose result is not finite is excluded, and, if candidates are measured, one whose
 // result is not that of most: results that agree form groups, and the largest group is right; of
-// groups of a size, the one with the candidate that the libraries offer first. Where our kernels are
-// a candidate, their result is right.
+// groups of a size, the one with the candidate that the libraries offer first. Where our kernels
+// are a candidate, their result is right.
 Chosen choose(const std::string& request, const Offered& offered,
               const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
               const Baseline* baseline = nullptr);
