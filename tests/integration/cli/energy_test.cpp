@@ -82,8 +82,10 @@ TEST_F(CliEnergy, OfAUsersOwnProgram) {
   ASSERT_EQ(swept.code, 0) << swept.err;
   const testing::Ran report = shell("paceline report results/local/own --json");
   const Json row = Json::parse(report.out).at("tables").at(0).at("rows").at(0);
-  const double seconds = row.at("fit_seconds");
-  EXPECT_NEAR(row.at("energy_joules"), 100 * seconds, 3 * seconds) << report.out;
+  const Json energy = Json::parse(shell("cat results/local/own/gpus=1/*.json").out).at("energy");
+  const double seconds = energy.at("seconds");  // more than the program's on a loaded machine
+  EXPECT_GT(seconds, 0.98 * row.at("fit_seconds").get<double>()) << report.out;
+  EXPECT_NEAR(row.at("energy_joules"), 100 * seconds, 1) << report.out;
 }
 
 TEST_F(CliEnergy, TheDoctorNamesTheMeters) {
