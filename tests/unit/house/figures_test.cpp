@@ -273,6 +273,16 @@ void add_resnet(std::vector<Figure>& all) {
   all.push_back({"docs/performance.md", "gave " + medians[0] + " and " + medians[1]});
 }
 
+void add_gpt2(std::vector<Figure>& all) {
+  for (const PeerCell& cell : peer_cells("gpt2-peers.json")) {
+    const std::string shape = cell.batch == 1 ? "1 x 1,024" : "4 x 256";
+    all.push_back({"docs/performance.md",
+                   fmt::format("| {} | {} | {:.0f} | {} | {:.0f} | **{:.2f}** | {:.2f} to {:.2f} |",
+                               shape, cell.precision, 1e3 * cell.ours, cell.peer, 1e3 * cell.theirs,
+                               cell.ratio, cell.rounds.low, cell.rounds.high)});
+  }
+}
+
 // What the all-reduce costs ResNet-50, of the rounds in resnet50-null.md.
 void add_null(std::vector<Figure>& all) {
   std::string text;
@@ -350,6 +360,7 @@ std::vector<Figure> figures() {
   add_quick(all);
   add_peers(all);
   add_resnet(all);
+  add_gpt2(all);
   add_null(all);
   add_allreduce(all);
   add_links(all);
