@@ -112,7 +112,7 @@ def measure_peer(a, study, cell, peer, setting):
     return result
 
 
-def check_peer(peer, ours, theirs, rises):
+def check_peer(peer, ours, theirs, rises=1):
     """Exits if the peer did other work than Paceline. Adam's first steps without a warm-up may raise a loss: `rises` times."""
     for key in ("parameter_count", "global_batch", "precision"):
         if theirs[key] != ours[key]:
