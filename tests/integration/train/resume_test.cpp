@@ -310,7 +310,7 @@ TEST_F(Resume, RefusesWhatWouldNotGoOnAsItBegan) {
 }
 
 TEST_F(Resume, ACheckpointThatCannotBeWrittenIsReportedAndFailsTheRunAtItsEnd) {
-  TrainingRun run = make_run(2, 16, 12);
+  TrainingRun run = make_run(2, 16, 40);  // longer than the write of the first checkpoint
   const CheckpointSetup setup = every("5 steps");
   run.checkpoints = &setup;
   run.report = [&](const Progress& progress) {
