@@ -37,6 +37,8 @@ std::vector<ConvRequest> requests(Math math, const std::vector<int>& batches) {
   for (const Network& network : networks()) {
     if (math == Math::fp16 && network.reads_tokens()) continue;  // which the device refuses
     for (const int batch : batches) {
+      // A batch of tokens is more rows of the same product.
+      if (network.reads_tokens() && batch != batches.front()) continue;
       for (const bool fuse : {false, true}) {
         const Plan plan = make_plan(network, batch, DType::f32, [&](const Operation& operation) {
           return fuse || !operation.fused() ? Support::yes() : Support::no("layer by layer");
