@@ -214,7 +214,9 @@ class LibraryProducts : public ChosenProducts {
         to_text(request), list_sizes(request),
         find_agreement(request.math, static_cast<std::size_t>(request.places)),
         [&] { return attention_offer(session_, request, rules, own); },
-        [&](const Recipe& recipe) { return build_attention(session_, request, rules, own, recipe); });
+        [&](const Recipe& recipe) {
+          return build_attention(session_, request, rules, own, recipe);
+        });
     return std::make_unique<AttentionByChoice>(
         chosen.implementation, text(chosen),
         [request](const AttentionOperands& given) { return make_operands(request, given); });
