@@ -64,8 +64,7 @@ double initial_state(Optimizer optimizer) {
   return optimizer == Optimizer::adagrad ? 0.1 : 0;
 }
 
-UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step,
-                       double beta2) {
+UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step, double beta2) {
   UpdateRule rule{.optimizer = optimizer, .rate = rate, .momentum = momentum, .beta2 = beta2};
   if (optimizer == Optimizer::adam) {
     const auto t = static_cast<double>(step);

@@ -291,7 +291,7 @@ gpt() {
   local workload=gpt2-124m batch=64 context=1024 precision=bf16 steps=20 what step status rate ratio=""
   if ((rehearse)); then workload=gpt-tiny batch=2 context=64 precision=$plain steps=2; fi
   what="$workload b$batch x $context $precision"
-  train gpt 120 "$workload" --gpus 1 --backend self --precision "$precision" --input synthetic --evaluate none \
+  train gpt 60 "$workload" --gpus 1 --backend self --precision "$precision" --input synthetic --evaluate none \
     --batch-per-replica "$batch" --context-length "$context" --steps "$steps"
   status=$?
   if ((status != 0)); then row ours "$what" "" "" "$(unless_done "$status")" "$(why gpt)"; return; fi

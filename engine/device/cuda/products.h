@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/core/dtype.h"
@@ -185,18 +184,6 @@ class AttentionPlan {
   virtual std::size_t workspace_bytes() const = 0;
   virtual void run(const AttentionOperands& operands, Stream stream) = 0;
   virtual std::string implementation() const = 0;
-};
-
-// Of work that needs no library.
-class OwnAttention final : public AttentionPlan {
- public:
-  explicit OwnAttention(AttentionWork work) : work_(std::move(work)) {}
-  std::size_t workspace_bytes() const override { return 0; }
-  void run(const AttentionOperands& operands, Stream stream) override { work_(operands, stream); }
-  std::string implementation() const override { return "own kernels"; }
-
- private:
-  AttentionWork work_;
 };
 
 class Products {

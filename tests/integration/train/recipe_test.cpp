@@ -82,6 +82,15 @@ TEST_F(Recipe, SchedulesDoNotDependOnTheWorld) {
   EXPECT_NE(train(one, digits()).parameters, a.parameters);
 }
 
+TEST_F(Recipe, Beta2IsThatOfEveryReplica) {
+  TrainingRun one = make_run(1, 32), four = make_run(4, 8);
+  const Result before = train(one, digits());
+  one.config.beta2 = four.config.beta2 = 0.9;
+  const Result a = train(one, digits());
+  expect_near(train(four, digits()), a, 1e-10);
+  EXPECT_NE(a.parameters, before.parameters);
+}
+
 TEST_F(Recipe, SchedulesGoOnExactly) {
   for (const Decay decay : {Decay::cosine, Decay::step, Decay::polynomial}) {
     TrainingRun run = make_run(2, 16, "cpu");

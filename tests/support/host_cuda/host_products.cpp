@@ -239,6 +239,17 @@ class HostMatmul final : public MatmulPlan {
   Queued queued_;
 };
 
+class HostAttention final : public AttentionPlan {
+ public:
+  explicit HostAttention(AttentionWork own) : own_(std::move(own)) {}
+  std::size_t workspace_bytes() const override { return 0; }
+  std::string implementation() const override { return "own kernels"; }
+  void run(const AttentionOperands& operands, Stream stream) override { own_(operands, stream); }
+
+ private:
+  AttentionWork own_;
+};
+
 class HostProducts final : public Products {
  public:
   HostProducts(Runtime& runtime, bool epilogues, HostFault* fault)
@@ -262,7 +273,7 @@ class HostProducts final : public Products {
     return std::make_unique<HostMatmul>(shape, runtime_);
   }
   std::unique_ptr<AttentionPlan> attention(const AttentionRequest&, AttentionWork own) override {
-    return std::make_unique<OwnAttention>(std::move(own));
+    return std::make_unique<HostAttention>(std::move(own));
   }
   std::string description() const override { return "naive products"; }
 
