@@ -134,7 +134,8 @@ class OnCluster : public ::testing::Test {
 
   void expect_all_once(const std::filesystem::path& study, std::size_t runs) const {
     const auto counts = completed(study);
-    EXPECT_EQ(counts.size(), runs) << shell("tail -n 5 results/*/slurm/*/*.log").out;
+    EXPECT_EQ(counts.size(), runs)
+        << shell("tail -n 20 '" + study.string() + "'/slurm/*/*.log").out;
     for (const auto& [run, count] : counts) EXPECT_EQ(count, 1) << run;
   }
 
