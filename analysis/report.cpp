@@ -83,6 +83,17 @@ void check_one_kind(const StoreContent& content, Format format) {
               "--format", "name the records of one kind, or use text, md or html");
 }
 
+// A table of collectives has one size and its own columns.
+void check_fits_collectives(const ReportOptions& options) {
+  const char* option = options.base != Base::matched             ? "--base"
+                       : !options.columns.empty()                ? "--columns"
+                       : options.pooling != Pooling::by_sessions ? "--pool, --no-pool"
+                                                                 : nullptr;
+  if (option == nullptr) return;
+  throw Error(ErrorKind::usage, "these records are of collectives only", option,
+              "leave it out, or name records of training");
+}
+
 bool has_pages(const ReportOptions& options) {
   return options.format == Format::html || !options.out.empty();
 }
@@ -204,7 +215,10 @@ std::vector<Document> make_report(const std::vector<fs::path>& places,
       check_one_kind(content, options.format);
       documents.push_back(collectives_document(collectives));
       documents.back().sections.back().plots = bandwidth_plots(collectives);
-      if (content.records.empty()) return documents;
+      if (content.records.empty()) {
+        check_fits_collectives(options);
+        return documents;
+      }
     }
     studies = make_studies(content, options.only, wanted, options.pooling);
     check_base(studies, options.base);

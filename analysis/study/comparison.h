@@ -42,8 +42,7 @@ struct Base {
     best,      // the fastest one-replica row of the same system, with any CPUs or backend
     smallest,  // as matched, but of the fewest replicas that a row of the same kind has
     // The row with `value` of `axis` that is otherwise equal. Of axis gpus or nodes: as smallest,
-    // but
-    // of that size. Of several rows with these nodes, the one of most replicas.
+    // but of that size. Of several rows with these nodes, the one of most replicas.
     setting,
   };
 

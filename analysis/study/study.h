@@ -56,10 +56,10 @@ Selection parsed_selection(const std::string& text, const std::string& option = 
 
 // What the intervals of a table are over.
 enum class Pooling {
-  by_sessions,  // sessions if most rows have three or more, or if rows differ in how sessions
-                // differ
-  always,       // sessions
-  never,        // runs
+  // Sessions if most rows have three or more, or if rows differ in how sessions differ.
+  by_sessions,
+  always,  // sessions
+  never,   // runs
 };
 
 // Runs that a later attempt of the same repeat made again with another build.

@@ -56,7 +56,8 @@ std::optional<std::string> nearest(std::string_view word,
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   if (const auto near = nearest(word, candidates)) return "did you mean \"" + *near + "\"?";
-  return "known: " + join(candidates, ", ");
+  constexpr std::size_t kMost = 24;  // an error keeps both ends of a longer text, not its middle
+  return "known: " + join_first(kMost, candidates);
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

@@ -184,6 +184,9 @@ TEST_F(CliBench, ReportsOfRecords) {
             paceline("report a.json --format csv").out);
   EXPECT_EQ(paceline("report a.json --only backend=self").code, 0);
   expect_refused("report a.json --only backend=mpi", 64, {"--only"});
+  expect_refused("report a.json --base best", 64, {"collectives only", "--base"});
+  expect_refused("report a.json --columns cost", 64, {"collectives only", "--columns"});
+  expect_refused("report a.json --pool", 64, {"collectives only", "--pool"});
   const std::string published = " '" PACELINE_SOURCE_DIR "/results/reference/cassava-resnet50' ";
   const Ran both = paceline("report a.json" + published + "--no-plots");
   EXPECT_TRUE(contains(both.out, "busbw") && contains(both.out, "Karp-Flatt")) << both.err;

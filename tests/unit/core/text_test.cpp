@@ -29,6 +29,8 @@ TEST(Text, NearestFindsTyposAndBeginnings) {
   EXPECT_EQ(nearest(std::string(10000, 'g'), names), std::nullopt);
   EXPECT_EQ(suggestion("bakend", names), "did you mean \"backend\"?");
   EXPECT_EQ(suggestion("temperature", {"a", "b"}), "known: a, b");
+  EXPECT_TRUE(
+      suggestion("temperature", std::vector<std::string>(100, "b")).ends_with("b and 76 more"));
 }
 
 TEST(Text, SplitKeepsEmptyPartsAndJoinInvertsIt) {
