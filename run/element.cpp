@@ -106,6 +106,21 @@ std::string find_reason(int code, const std::string& said) {
   return "killed by " + signal_name(code - 128);
 }
 
+void write_unfinished(ElementRun run, const std::string& status, const std::string& reason) {
+  run.what.status = status;
+  run.what.reason = reason;
+  Store(run.store).write(run.what);
+}
+
+void check_program_and_node(const ElementRun& run, const std::vector<std::string>& built,
+                            const Environment& environment) {
+  for (const std::string& service : built) check_program_has(service);
+  const JobGrant grant = read_grant(environment, static_cast<int>(usable_cpus().size()));
+  print_note("{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
+  check_grant(grant, run.what.parameters);
+  check_services(run, environment);
+}
+
 // Whether no replica of that run came to its second step.
 bool ended_at_start(const fs::path& status) {
   const RunArtifacts remains = remains_of_latest(status);
@@ -156,11 +171,12 @@ bool ElementRun::is_done() const {
 void check_job(const ElementRun& run, const std::vector<std::string>& built,
                const Environment& environment) {
   check_folder(run);
-  for (const std::string& service : built) check_program_has(service);
-  const JobGrant grant = read_grant(environment, static_cast<int>(usable_cpus().size()));
-  print_note("{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
-  check_grant(grant, run.what.parameters);
-  check_services(run, environment);
+  try {
+    check_program_and_node(run, built, environment);
+  } catch (const Error& refusal) {
+    write_unfinished(run, "failed", refusal.what());
+    throw;
+  }
   if (const std::string note = set_aside_note(); !note.empty()) print_note("note: {}\n", note);
   for (const Problem& note : check_environment(environment)) {
     print_note("note: {}; {}\n", note.what, note.cure);
@@ -177,11 +193,10 @@ std::string find_fallback(const ElementRun& run, int code, const fs::path& statu
   return to_text(stack);
 }
 
-int write_end(ElementRun run, int code, const fs::path& log) {
+int write_end(const ElementRun& run, int code, const fs::path& log) {
   if (run.is_done()) return 0;
-  run.what.status = code == 75 ? "preempted" : "failed";
-  run.what.reason = find_reason(code, last_error_line(log));
-  Store(run.store).write(run.what);
+  write_unfinished(run, code == 75 ? "preempted" : "failed",
+                   find_reason(code, last_error_line(log)));
   return code == 0 ? exit_code(ErrorKind::internal) : code;
 }
 

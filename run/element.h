@@ -34,8 +34,8 @@ struct ElementRun {
 ElementRun read_run(const ArrayElement& element, const Environment& environment);
 
 // Checks that this job can make the run, and prints its notes. `built`: what this program must have
-// for other runs, as "device=cuda". Throws usage if program, job or node lack what is needed, and
-// input if the node cannot write the study's folder.
+// for other runs, as "device=cuda". Throws usage if program, job or node lack what is needed, which
+// the run's record then says, and input if the node cannot write the study's folder.
 void check_job(const ElementRun& run, const std::vector<std::string>& built,
                const Environment& environment);
 
@@ -45,6 +45,6 @@ std::string find_fallback(const ElementRun& run, int exit_code, const std::files
                           const std::string& stand_in);
 
 // Writes why a run left no record, by its exit code and the job's log. Returns the job's exit code.
-int write_end(ElementRun run, int exit_code, const std::filesystem::path& log);
+int write_end(const ElementRun& run, int exit_code, const std::filesystem::path& log);
 
 }  // namespace paceline

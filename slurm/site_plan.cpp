@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/core/backend_stack.h"
+#include "engine/core/text.h"
 #include "results/names.h"
 #include "slurm/cluster_facts.h"
 
@@ -73,12 +74,23 @@ SiteMachine find_target_machine(const Site& site, bool on_cpus, const SlurmComma
   }
   if (site.cpus_per_node > 0) node.cpus = site.cpus_per_node;
   if (site.gpus_per_node > 0) node.gpus = site.gpus_per_node;
-  if (facts.cores > 0) return {{facts.cores, true, {}, node}};
-  // These cores are not the nodes': nobody gets a share of them.
-  return {{cores_here, false, {}, node},
-          fmt::format("{}: \"cores_per_node\" is missing and Slurm did not report it, so \"cores\" "
-                      "in the spec means {}, as on this machine; add \"cores_per_node\"",
-                      site.where, cores_here)};
+  std::vector<std::string> notes;
+  if (asks_gpus && node.gpus == 0 && !on_cpus) {
+    notes.push_back(
+        fmt::format("{}: \"gpus_per_node\" is missing and Slurm did not report it, so "
+                    "jobs may ask for more GPUs than a node has; add \"gpus_per_node\"",
+                    site.where));
+  }
+  if (facts.cores == 0) {
+    notes.push_back(
+        fmt::format("{}: \"cores_per_node\" is missing and Slurm did not report it, so "
+                    "\"cores\" in the spec means {}, as on this machine; add "
+                    "\"cores_per_node\"",
+                    site.where, cores_here));
+  }
+  // Cores of this machine are not the nodes': nobody gets a share of them.
+  const bool known = facts.cores > 0;
+  return {{known ? facts.cores : cores_here, known, {}, node}, join(notes, "; ")};
 }
 
 std::set<std::string> list_services(const Spec& spec, const TargetMachine& machine) {

@@ -43,6 +43,7 @@ int supported_digits(double half_width, double value, int digits) {
 int count_digits(double value, bool exact) {
   if (exact && value == std::floor(value)) return 0;
   const double magnitude = std::abs(value);
+  if (magnitude > 0 && magnitude < 0.1) return decimals_for(magnitude, 3);
   return magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
 }
 

@@ -89,23 +89,23 @@ std::string base_name(const Run& run, const std::vector<std::string>& axes) {
   return join(parts, ", ");
 }
 
-// Rows of several replicas are compared with one replica of their backend, else of no backend.
+// Rows of several replicas are compared with one replica of their backend, else without one.
+// Programs of the user's own may have none.
 std::string describe_backends(const std::vector<RowFacts>& facts) {
   bool own = false, borrowed = false;
   for (const RowFacts& row : facts) {
-    if (!row.speed_up || row.run()->layout.gpus == 1) continue;
+    if (!row.speed_up || row.run()->layout.gpus == 1 || row.run().backend.empty()) continue;
     (facts[row.speed_up->base].run().backend == row.run().backend ? own : borrowed) = true;
   }
-  return !borrowed ? "of the same backend"
-         : own     ? "of the same backend or of none"
-                   : "of no backend";
+  return own ? (borrowed ? " of the same backend or of none" : " of the same backend")
+             : (borrowed ? " without a backend" : "");
 }
 
 std::string describe_rule(const Base& base, const std::vector<RowFacts>& facts) {
   switch (base.kind) {
     case Base::matched: {
       const Run& run = facts.front().run();
-      const std::string rule = "base matched: one replica " + describe_backends(facts);
+      const std::string rule = "base matched: one replica" + describe_backends(facts);
       if (!run->layout.cpus_per_task) return rule;
       return rule + (run.replicas_are_cores() ? ", same CPUs per replica" : ", same cpus-per-task");
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "analysis/findings/findings.h"
@@ -10,6 +11,7 @@
 #include "analysis/study/labels.h"
 #include "analysis/study/scaling_series.h"
 #include "engine/core/text.h"
+#include "results/parameters.h"
 
 namespace paceline {
 
@@ -37,12 +39,12 @@ std::vector<double> fit_times(const Row& row) {
 }
 
 // `has_single`: there is a run of one replica, which --base best could choose.
-std::string suggest_base(const Base& base, bool has_single) {
+std::string suggest_base(const Base& base, bool has_single, bool has_backends) {
   switch (base.kind) {
     case Base::matched:
-      return has_single
-                 ? "run one replica of the same backend and CPUs, or compare with --base best"
-                 : "run one replica, too, or compare with --base smallest";
+      if (!has_single) return "run one replica, too, or compare with --base smallest";
+      return fmt::format("run one replica {} CPUs, or compare with --base best",
+                         has_backends ? "of the same backend and" : "with the same");
     case Base::best:
       return "run one replica, or compare with --base smallest";
     case Base::smallest:
@@ -92,7 +94,7 @@ class Checker {
              });
     });
     add(1, counted(without, "row") + " of several replicas without a base to compare with",
-        suggest_base(comparison_.base, has_single));
+        suggest_base(comparison_.base, has_single, !facts_.front().run().backend.empty()));
   }
 
   void check_subset() {
@@ -142,8 +144,8 @@ class Checker {
         count_rows_where(facts_, [](const RowFacts& row) { return units_in(*row.row) < 2; });
     if (single > 0) {
       add(5,
-          fmt::format("{} of {} have one {}, so no interval", single, counted(facts_.size(), "row"),
-                      unit()),
+          fmt::format("{} of {} {} one {}, so no interval", single, counted(facts_.size(), "row"),
+                      single == 1 ? "has" : "have", unit()),
           is_published() ? "publish the spread beside the mean"
           : is_pooled()  ? "run 3 sessions or more"
                          : "run 3 repeats or more");
@@ -230,12 +232,16 @@ class Checker {
   }
 
   void check_setup() {
-    std::set<std::string> missing, builds, machines;
+    std::set<std::string> missing, machines;
+    std::map<std::string, std::set<std::string>> builds;  // of each program
     bool dirty = false, no_commit = false, dirty_program = false;
     for (const RowFacts& row : facts_) {
       for (const Run& run : row.row->runs) {
         find_missing(run, missing);
-        if (!run->build().empty()) builds.insert(run->build());
+        if (!run->build().empty()) {
+          const std::string tag = run->parameters.text("program").value_or("");
+          builds[name_of_program(tag)].insert(run->build());
+        }
         if (run->kind == "measured" && !run.system.empty()) machines.insert(run.system);
         dirty = dirty || run->build().ends_with("(dirty)");
         if (!run->provenance.program) continue;
@@ -259,8 +265,9 @@ class Checker {
     if (dirty_program) {
       add(9, "the program's folder had uncommitted changes in some runs", "commit, and run again");
     }
-    if (builds.size() > 1)
-      add(9, "runs of several builds stand together", "run all with one build");
+    const bool are_mixed = std::ranges::any_of(
+        builds, [](const auto& of_program) { return of_program.second.size() > 1; });
+    if (are_mixed) add(9, "runs of several builds stand together", "run all with one build");
     if (machines.size() > 1) {
       add(9, "one table has runs of different machines",
           "report them apart: --only 'system=" + *machines.begin() + "'");

@@ -431,7 +431,9 @@ void settle(Judgement& first, const Judgement& fresh) {
   for (const std::string& warning : fresh.warnings) {
     first.warnings.push_back("fresh runs: " + warning);
   }
-  first.notes.insert(first.notes.end(), fresh.notes.begin(), fresh.notes.end());
+  for (const std::string& note : fresh.notes) {
+    if (std::ranges::count(first.notes, note) == 0) first.notes.push_back("fresh runs: " + note);
+  }
 }
 
 }  // namespace paceline

@@ -124,9 +124,10 @@ class SideBuilder {
   SideBuilder(const std::string& name, const Side& other) : other_(other) { side_.name = name; }
 
   Side make(const StoreContent& content) {
-    for (const Record& record : content.records) {
-      const bool is_run = !record->is_collective() && record->kind != "predicted";
-      if (is_run && !record->control) add(record);
+    NewestRuns newest = newest_runs(content);
+    for (Run& run : newest.runs) add(std::move(run));
+    if (newest.older > 0) {
+      side_.notes.push_back(side_.name + ": " + older_builds_note(newest.older));
     }
     for (const Rejected& rejected : content.rejected) {
       side_.notes.push_back(fmt::format("{}: ignored record: {}", side_.name, rejected.reason));
@@ -142,8 +143,9 @@ class SideBuilder {
   }
 
  private:
-  void add(const Record& record) {
-    Member member{make_run(record), mean_loss(record->quality.epochs)};
+  void add(Run run) {
+    const RunRecord& record = *run.record;
+    Member member{std::move(run), mean_loss(record.quality.epochs)};
     const std::string id = run_id(member.run);
     if (other_.runs.contains(id)) {
       ++side_.shared;
@@ -164,34 +166,34 @@ class SideBuilder {
       ++subject.left_out;
       return;
     }
-    add_machine(*record, side_.machines);
+    add_machine(record, side_.machines);
     if (!member.run->build().empty()) side_.builds.insert(member.run->build());
     side_.sessions.insert(member.run->session);
     side_.started_at = std::max(side_.started_at, member.run->provenance.started_at);
-    side_.hosts.insert(record->provenance.hosts.begin(), record->provenance.hosts.end());
+    side_.hosts.insert(record.provenance.hosts.begin(), record.provenance.hosts.end());
     group.members.push_back(std::move(member));
   }
 
-  Group& find_group(const Record& record) {
-    const Point parameters = record->parameters;
+  Group& find_group(const RunRecord& record) {
+    const Point parameters = record.parameters;
     const std::string key =
-        record->workload + '|' + record->kind + '|' + parameters_text(parameters, Scope::point);
+        record.workload + '|' + record.kind + '|' + parameters_text(parameters, Scope::point);
     const auto [it, first] = index_.emplace(key, groups_.size());
     if (first) {
       groups_.emplace_back();
       groups_.back().subject.name = unique_name(record);
-      groups_.back().subject.workload = record->workload;
+      groups_.back().subject.workload = record.workload;
       groups_.back().subject.parameters = parameters;
     }
-    if (!record->study.empty()) groups_[it->second].subject.studies.insert(record->study);
+    if (!record.study.empty()) groups_[it->second].subject.studies.insert(record.study);
     return groups_[it->second];
   }
 
   // Points of two studies may have the same name.
-  std::string unique_name(const Record& record) {
+  std::string unique_name(const RunRecord& record) {
     const std::string name = subject_name(record);
     if (names_.insert(name).second) return name;
-    const std::string of_study = fmt::format("{} of {}", name, record->study);
+    const std::string of_study = fmt::format("{} of {}", name, record.study);
     if (names_.insert(of_study).second) return of_study;
     for (int number = 2;; ++number) {
       const std::string numbered = fmt::format("{} ({})", of_study, number);
@@ -401,9 +403,9 @@ std::string subject_name(const std::string& study, const std::string& workload,
   return join(words, " ");
 }
 
-std::string subject_name(const Record& record) {
-  const Point parameters = record->parameters;
-  std::string point = record->point;
+std::string subject_name(const RunRecord& record) {
+  const Point parameters = record.parameters;
+  std::string point = record.point;
   if (point.empty()) {
     Point shown;
     for (const auto& [name, value] : parameters.values()) {
@@ -411,7 +413,7 @@ std::string subject_name(const Record& record) {
     }
     point = shown.text();
   }
-  return subject_name(record->study, record->workload, parameters, point);
+  return subject_name(record.study, record.workload, parameters, point);
 }
 
 Side load_side(const std::string& name, const StoreContent& content, const Side& other) {

@@ -82,7 +82,7 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
 // point does not name the program and the study is not named after it.
 std::string subject_name(const std::string& study, const std::string& workload,
                          const Point& parameters, const std::string& point);
-std::string subject_name(const Record& record);
+std::string subject_name(const RunRecord& record);
 
 // Compares studies of different dates, sessions or clusters: how the time of each point differs,
 // with the gate's statistics. The session is the unit of replication.

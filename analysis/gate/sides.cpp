@@ -179,8 +179,7 @@ class SideComparison {
     section_.table = make_rows(rows);
     section_.table.is_gap = std::move(is_gap);
     section_.notes = {
-        "ratio: the time of the second over that of the first, of fit seconds or of seconds a "
-        "sample; above 1 the second is slower"};
+        "ratio: the time of the second over that of the first; above 1 the second is slower"};
     for (const Evidence each : evidence) section_.notes.push_back(describe_cover(each));
     std::ranges::copy(judgement.notes, std::back_inserter(section_.notes));
     std::ranges::copy(without_ratio, std::back_inserter(section_.notes));

@@ -245,7 +245,7 @@ std::string few_text(const SeriesHistory& series) {
 void add_few(const StudyHistory& study, std::vector<Statement>& all) {
   std::vector<const SeriesHistory*> few;
   for (const SeriesHistory& series : study.series) {
-    if (series.largest_change) few.push_back(&series);
+    if (series.largest_change && size_of_largest(series) != 0) few.push_back(&series);
   }
   if (few.empty()) return;
   std::ranges::stable_sort(few, [](const auto* a, const auto* b) {
@@ -255,10 +255,10 @@ void add_few(const StudyHistory& study, std::vector<Statement>& all) {
       std::ranges::any_of(few, [](const auto* each) { return each->test != HistoryTest::none; });
   Statement statement{
       fmt::format(
-          "{}: {}; the largest change between neighbours of each",
-          is_tested ? "a last session that differs may be one odd session"
+          "{}: {} series; the largest change between neighbours of each{}",
+          is_tested ? "no level shift"
                     : "too few sessions to distinguish a shift from noise or from one odd session",
-          few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
+          few.size(), is_tested ? ", which may be one odd session" : ""),
       {}};
   for (const SeriesHistory* series : few) statement.details.push_back(few_text(*series));
   shorten(statement.details, kMostFew);

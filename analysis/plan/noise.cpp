@@ -100,7 +100,9 @@ class NoiseEstimator {
  public:
   explicit NoiseEstimator(const StoreContent& content) {
     const Side side = load_side("pilot", content);
-    for (const Record& record : content.records) add(record, side);
+    const NewestRuns newest = newest_runs(content);
+    if (newest.older > 0) noise_.notes.push_back("pilot: " + older_builds_note(newest.older));
+    for (const Run& run : newest.runs) add(run, side);
     exclude_outlying();
     std::erase_if(all_, [&](const PilotRun& one) { return noise_.points[one.name].runs < 2; });
     if (all_.empty()) {
@@ -119,11 +121,9 @@ class NoiseEstimator {
   }
 
  private:
-  void add(const Record& record, const Side& side) {
-    const Run run = make_run(record);
-    const bool is_run = run->kind != "collective" && run->kind != "predicted" && !run->control;
-    const std::string name = subject_name(record);
-    if (!is_run || !record->completed() || run.tainted() || side.find(name) == nullptr) return;
+  void add(const Run& run, const Side& side) {
+    const std::string name = subject_name(*run.record);
+    if (!run->completed() || run.tainted() || side.find(name) == nullptr) return;
     if (!run->timing.fit_seconds && !run.samples_per_second) return;
     noise_.is_of_published = noise_.is_of_published || run->kind != "measured";
     PointNoise& point = noise_.points[name];
@@ -133,8 +133,7 @@ class NoiseEstimator {
       point.hours = (point.hours.value_or(0) * n + *hours) / (n + 1);
     }
     ++point.runs;
-    PilotRun one{name, name + "|" + record->identity, run->session, record->hosts(), run->round, 0,
-                 0};
+    PilotRun one{name, name + "|" + run->identity, run->session, run->hosts(), run->round, 0, 0};
     one.value =
         std::log(run->timing.fit_seconds ? *run->timing.fit_seconds : 1 / *run.samples_per_second);
     all_.push_back(one);

@@ -102,13 +102,13 @@ Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study
 using Series = std::tuple<std::string, std::string, std::string, std::string, double>;
 
 Series make_series(const Study& study, const Run& run) {
-  std::string axes;
+  std::vector<std::string> axes;
   for (const std::string& axis : study.axes) {
-    axes += fmt::format("{} {}, ", axis, run->parameters.text(axis).value_or("-"));
+    axes.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
   }
   const double cpus = run.replicas_are_cores() ? run.cpus_per_replica().value_or(0)
                                                : run->layout.cpus_per_task.value_or(0);
-  return {run->kind, run.system, run.backend, axes, cpus};
+  return {run->kind, run.system, run.backend, join(axes, ", "), cpus};
 }
 
 struct Matrix {
@@ -216,13 +216,14 @@ std::string open_ends_note(const Study& study) {
     }
     if (missing.empty()) continue;
     const auto& [kind, system, backend, axes, cpus] = key;
-    std::string name = system.empty() ? backend : system + ", " + backend;
+    std::vector<std::string> names = {system, backend, axes};
     if (cpus > 0) {
-      name += fmt::format("{}{}{} {:g}", name.empty() ? "" : ", ", axes,
-                          study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", cpus);
+      names.push_back(fmt::format(
+          "{} {:g}", study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", cpus));
     }
+    std::erase(names, "");
     if (parts.size() < kMostSeries) {
-      parts.push_back(fmt::format("{} replicas ({})", join(missing, ", "), name));
+      parts.push_back(fmt::format("{} replicas ({})", join(missing, ", "), join(names, ", ")));
     } else {
       ++more;
     }

@@ -190,12 +190,12 @@ Derivation judge(const Runs& runs) {
     return one_size ? Derivation(Scaling::one_size) : of_unknown_total(runs);
   const double tolerance = samples_tolerance(runs);
   const bool per_replica_fixed = fixed(runs, &Run::batch_per_replica);
-  if (!share_a_goal(runs) && !are_alike(runs, &Run::samples, tolerance)) {
-    if (!one_size && per_replica_fixed && fixed(runs, &Run::steps) &&
-        samples_per_replica_fixed(runs)) {
-      return Scaling::weak;
-    }
-    return refuse_totals(runs, tolerance);
+  // Totals of a few steps may be alike within the tolerance, which is a step's samples.
+  const bool is_weak = !one_size && per_replica_fixed && fixed(runs, &Run::steps) &&
+                       !are_alike(runs, &Run::samples) && samples_per_replica_fixed(runs);
+  if (!share_a_goal(runs)) {
+    if (is_weak) return Scaling::weak;
+    if (!are_alike(runs, &Run::samples, tolerance)) return refuse_totals(runs, tolerance);
   }
   if (one_size) return Scaling::one_size;
   if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;

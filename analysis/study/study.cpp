@@ -372,10 +372,7 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
                       counted(superseded, "run")));
     }
     if (older_builds > 0) {
-      add_note(study,
-               fmt::format("{} of earlier builds are left out, which --new-build made again; "
-                           "--only build=... shows them",
-                           counted(older_builds, "run")));
+      add_note(study, older_builds_note(older_builds) + "; --only build=... shows them");
     }
     add_note(study, no_table_note(wanted, studies));
   }
@@ -413,6 +410,21 @@ bool has_runs(const Study& study, const std::string& name) {
 
 bool stands_before(const Study& study, const Row& a, const Row& b) {
   return sort_key(study, a.first()) < sort_key(study, b.first());
+}
+
+NewestRuns newest_runs(const StoreContent& content) {
+  NewestRuns newest;
+  for (const Record& record : content.records) {
+    const bool is_run = !record->is_collective() && record->kind != "predicted";
+    if (is_run && !record->control) newest.runs.push_back(make_run(record));
+  }
+  newest.older = drop_older_builds(newest.runs);
+  return newest;
+}
+
+std::string older_builds_note(std::size_t older) {
+  return fmt::format("without {} of earlier builds, which --new-build made again",
+                     counted(older, "run"));
 }
 
 std::vector<Study> make_studies(const StoreContent& content,

@@ -74,6 +74,16 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 Pooling pooling = Pooling::by_sessions,
                                 OlderBuilds older = OlderBuilds::left_out);
 
+struct NewestRuns {
+  std::vector<Run> runs;
+  std::size_t older = 0;  // how many are left out
+};
+
+// Runs of training, without predictions, controls, and those that `sweep --new-build` made again.
+NewestRuns newest_runs(const StoreContent& content);
+// "without 3 runs of earlier builds, which --new-build made again"
+std::string older_builds_note(std::size_t older);
+
 // Number of sessions in a row. Runs without a session count as one.
 std::size_t count_sessions(const Row& row);
 

@@ -164,6 +164,7 @@ std::string format_seconds(double seconds) {
   if (seconds > 0 && seconds < 0.9995e-6) return fmt::format("{:.3g} ns", seconds * 1e9);
   if (seconds > 0 && seconds < 99.95e-6) return fmt::format("{:.3g} us", seconds * 1e6);
   if (seconds < 0.9995e-3) return fmt::format("{:.0f} us", seconds * 1e6);
+  if (seconds < 99.95e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
   if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);
   if (seconds < 59.995) return fmt::format("{:.2f} s", seconds);
   constexpr double kLongest = 3600.0 * 100'000;

@@ -60,7 +60,8 @@ void CpuProgram::check_types(const Operation& op) const {
     throw Error(ErrorKind::usage,
                 fmt::format("{} reads a plane in bf16, and {} layers take fp32", op.name,
                             to_string(op.kind)),
-                plan().network, "end the convolutions with average pooling, or use fp32");
+                plan().network,
+                "use fp32, or a network whose convolutions end with average pooling");
   }
   if (op.kind == OpKind::conv && type_at(op.input) != type_at(op.output)) {
     throw Error(ErrorKind::usage, op.name + " reads the output of a dense layer, which is fp32",

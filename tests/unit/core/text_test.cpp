@@ -86,6 +86,8 @@ TEST(Text, UnitsForPeople) {
   EXPECT_EQ(format_seconds(2.5e-8), "25 ns");
   EXPECT_EQ(format_seconds(0), "0 us");
   EXPECT_EQ(format_seconds(0.02), "20 ms");
+  EXPECT_EQ(format_seconds(0.001114), "1.11 ms");
+  EXPECT_EQ(format_seconds(0.0999), "99.9 ms");
   EXPECT_EQ(format_seconds(1.239), "1.24 s");
   EXPECT_EQ(format_seconds(200), "3 min 20 s");
   EXPECT_EQ(format_seconds(7260), "2 h 1 min");

@@ -104,7 +104,10 @@ TEST_F(Element, AJobIsComparedWithItsRun) {
   expect_error(ErrorKind::usage, {"job 7: the job has 2 nodes, its run needs 1"}, [&] {
     check_job(run(), {}, {{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NUM_NODES", "2"}});
   });
-  EXPECT_TRUE(std::filesystem::is_directory(file("study/p")));
+  const Record refused = load_store(file("study")).records.at(0);
+  EXPECT_EQ(refused->status, "failed");
+  EXPECT_NE(refused->reason.find("job 7: the job has 2 nodes"), std::string::npos)
+      << refused->reason;
   expect_error(ErrorKind::usage, {"--built device=nope", "nope"},
                [&] { check_job(run(), {"device=nope"}, {}); });
   for (const Name& backend : known_names().backends) {

@@ -119,7 +119,7 @@ TEST(BorrowedBase, LinesBeginAtTheRunWithoutABackend) {
   }
   EXPECT_EQ(all_series[0].name, "gloo");
   const std::string notes = join(made.section.notes, "\n");
-  EXPECT_NE(notes.find("one replica of no backend, same CPUs per replica: 12 s"), notes.npos)
+  EXPECT_NE(notes.find("one replica without a backend, same CPUs per replica: 12 s"), notes.npos)
       << notes;
   records.push_back(sample_record({.gpus = 1, .fit_seconds = 12, .backend = "mpi"}));
   const MadeRow both(records, Base::matched);

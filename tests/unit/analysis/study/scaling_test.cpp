@@ -41,6 +41,12 @@ TEST(Scaling, FollowsFromWhatIsFixed) {
   EXPECT_EQ(derived({{2, 6400, 50, 64}, {2, 6400, 50, 64}}), Scaling::one_size);
 }
 
+// A step's samples are the tolerance of totals, and here two steps are all.
+TEST(Scaling, AFewStepsAreNoChangeOfTheType) {
+  EXPECT_EQ(derived({{1, 128, 2, 64}, {2, 256, 2, 64}}), Scaling::weak);
+  EXPECT_EQ(derived({{1, 64, 1, 64}, {2, 64, 1, 64}}), Scaling::fixed_epochs);
+}
+
 // How many samples a goal takes is a result, not another study.
 TEST(Scaling, RunsThatEndWithAGoalAreJudgedByTheirBatch) {
   std::vector<paceline::Run> runs = {make_run({1, 180000, {}, 64}), make_run({2, 240000, {}, 64})};
