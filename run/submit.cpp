@@ -223,9 +223,11 @@ void StudySubmitter::plan_wave(const Journal& journal) {
   input.store = &store;
   input.submitted = &now.runs;
   input.setup = setup_;
-  input.planned_bytes = [this](std::size_t point) {
-    return planned_replica_bytes(plan_.spec.workload, resolved_[point].parameters);
-  };
+  if (plan_.spec.programs.empty()) {
+    input.planned_bytes = [this](std::size_t point) {
+      return planned_replica_bytes(plan_.spec.workload, resolved_[point].parameters);
+    };
+  }
   StoreContent published;
   if (const fs::path tables = shipped_path("results/reference"); !tables.empty()) {
     published = load_store(tables);

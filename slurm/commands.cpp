@@ -53,12 +53,21 @@ std::int64_t job_among(const std::string& answer) {
   return jobs.size() == 1 ? *jobs.begin() : 0;
 }
 
-std::int64_t newest_job(const std::string& list) {
+// 0 if `program` lists no job. Throws usage if what it prints is no list.
+std::int64_t newest_job(const std::string& list, const char* program) {
   std::int64_t newest = 0;
+  std::string unreadable;
   for (const std::string& line : split(list, '\n')) {
-    if (const auto id = parse_array_id(trim(line))) newest = std::max(newest, id->job);
+    if (const auto id = parse_array_id(trim(line))) {
+      newest = std::max(newest, id->job);
+    } else if (!trim(line).empty()) {
+      unreadable = line;
+    }
   }
-  return newest;
+  if (newest > 0 || unreadable.empty()) return newest;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} lists no jobs but \"{}\"", program, on_one_line(unreadable)), "",
+              "try again when Slurm answers");
 }
 
 // Slurm said no, and was there to say it.
@@ -212,11 +221,16 @@ std::int64_t SlurmCommands::find_job(const std::string& name) const {
     throw Error(ErrorKind::usage, "squeue failed: " + queue.complaint(), "",
                 queue.code == 127 ? kNoSlurm : "try again when Slurm answers");
   }
-  if (const std::int64_t job = newest_job(queue.out); job > 0) return job;
+  if (const std::int64_t job = newest_job(queue.out, "squeue"); job > 0) return job;
   // It may have ended already.
   const CommandResult history =
       run({"sacct", "-n", "-P", "-X", "--name=" + name, "-S", "now-7days", "-o", "JobID"});
-  return history.ok() ? newest_job(history.out) : 0;
+  if (history.ok()) return newest_job(history.out, "sacct");
+  const bool keeps_none =
+      history.code == 127 || history.err.find("storage is disabled") != std::string::npos;
+  if (keeps_none) return 0;
+  throw Error(ErrorKind::usage, "sacct failed: " + history.complaint(), "",
+              "try again when Slurm answers");
 }
 
 std::vector<std::string> SlurmCommands::overriding_variables(const std::string& script) const {

@@ -414,8 +414,9 @@ std::string filled(std::string_view text, const PlaceholderValue& value,
     const bool doubled = text.substr(at).starts_with("{{");
     const std::size_t name = at + (doubled ? 2 : 1);
     const std::size_t end = text[at] == '{' ? end_of_name(text, name) : std::string::npos;
-    const bool closed =
-        end != std::string::npos && (!doubled || text.substr(end).starts_with("}}"));
+    const bool is_of_shell = !doubled && at > 0 && text[at - 1] == '$';  // ${variable}
+    const bool closed = end != std::string::npos && !is_of_shell &&
+                        (!doubled || text.substr(end).starts_with("}}"));
     if (!closed) {
       keep(text.substr(at++, 1));
     } else if (doubled) {

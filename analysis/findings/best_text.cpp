@@ -124,7 +124,7 @@ Table make_rows(const Study& study, const Best& best) {
       .table(best.points, "points");
 }
 
-// "2.23 to 2.53 s"
+// "2.23 s to 2.53 s"
 std::string costs_text(const Study& study, const Best& best) {
   const auto shown = [&](const NearPoint& point) {
     const double cost = mean_cost(study.rows[point.row], best.rates).value;
@@ -135,7 +135,10 @@ std::string costs_text(const Study& study, const Best& best) {
     low = std::min(low, shown(point));
     high = std::max(high, shown(point));
   }
-  return fmt::format("{:.4g} to {:.4g} {}", low, high, best.rates ? study.unit.rate() : "s");
+  const auto text = [&](double value) {
+    return best.rates ? study.unit.text(value) : fmt::format("{:.4g} s", value);
+  };
+  return text(low) == text(high) ? text(low) : text(low) + " to " + text(high);
 }
 
 // "; not judged, as rows of fewer than 3 runs are not enough: ring, 2 replicas"

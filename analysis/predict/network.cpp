@@ -58,7 +58,7 @@ class Description {
     check_keys(json, "", {"form", "call_seconds", "levels"});
     LinkNetwork network;
     if (json.contains("form")) network.form = parse_form(json["form"]);
-    if (json.contains("call_seconds")) network.call_seconds = number(json, "", "call_seconds", 0);
+    if (json.contains("call_seconds")) network.call_seconds = number(json, "", "call_seconds");
     if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty()) {
       complain(json.contains("levels") ? "/levels" : "", "there are no levels",
                "give \"levels\": [{\"level\": \"node\", ...}]");
@@ -95,18 +95,16 @@ class Description {
              json.is_string() ? suggestion(json.get<std::string>(), names) : "give one of them");
   }
 
-  // Above `least`.
-  double number(const Json& json, const std::string& path, const char* key, double least) const {
+  double number(const Json& json, const std::string& path, const char* key) const {
     const std::string at = path + "/" + key;
     if (!json.contains(key)) complain(path, fmt::format("\"{}\" is missing", key), "give it");
     const bool is_number = json[key].is_number();
     const double value = is_number ? json[key].get<double>() : 0;
     const bool is_time = std::string_view(key).ends_with("_seconds");
-    const double most = is_time ? 1e6 : 1e18;  // of more, sums would overflow
-    if (!is_number || !(value <= most) || value < least || (value == 0 && !is_time)) {
-      complain(at,
-               fmt::format("{} must be a number {} and at most {:g}", key,
-                           is_time ? "from 0" : "above 0", most),
+    // No link is outside of these, and beyond them sums would overflow.
+    const double least = is_time ? 0 : 1, most = is_time ? 1e6 : 1e18;
+    if (!is_number || !(value >= least && value <= most)) {
+      complain(at, fmt::format("{} must be a number from {:g} to {:g}", key, least, most),
                "give it in the unit of its name");
     }
     return value;
@@ -115,7 +113,8 @@ class Description {
   int count(const Json& json, const std::string& path, const char* key) const {
     const bool whole = json[key].is_number_integer() && json[key] >= 1 && json[key] <= kMostUnits;
     if (!whole) {
-      complain(path + "/" + key, fmt::format("{} must be a whole number from 1", key),
+      complain(path + "/" + key,
+               fmt::format("{} must be a whole number from 1 to {}", key, kMostUnits),
                "leave it out where it does not apply");
     }
     return json[key].get<int>();
@@ -143,8 +142,8 @@ class Description {
       complain(path, "\"units\" is missing",
                "say how many this level joins; only the last may be open");
     }
-    made.latency_seconds = number(json, path, "latency_seconds", 0);
-    made.bytes_per_second = number(json, path, "bytes_per_second", 0);
+    made.latency_seconds = number(json, path, "latency_seconds");
+    made.bytes_per_second = number(json, path, "bytes_per_second");
     if (json.contains("shared_by")) made.shared_by = count(json, path, "shared_by");
     return made;
   }

@@ -55,7 +55,7 @@ struct LinkNetwork {
 //   {"form": "ring", "levels": [
 //      {"level": "core", "units": 4, "latency_seconds": 2e-6, "bytes_per_second": 4e10},
 //      {"level": "node", "latency_seconds": 1e-5, "bytes_per_second": 2.5e10, "shared_by": 4}]}
-// Throws input with file, line and key.
+// Throws input with file, line, key and the range of its values.
 LinkNetwork parse_network(const std::string& text, const std::string& where);
 
 // Latency and bandwidth of each level, from measured all-reduces.

@@ -24,6 +24,12 @@ double log_standard_error(const Estimate& mean) {
   return half / t_quantile(static_cast<double>(mean.count) - 1);
 }
 
+// Of extreme inputs, sums may overflow.
+bool is_finite(const Estimate& value) {
+  return std::isfinite(value.value) && (!value.interval || (std::isfinite(value.interval->low) &&
+                                                            std::isfinite(value.interval->high)));
+}
+
 std::vector<int> list_sizes(const std::vector<const Row*>& rows) {
   std::vector<int> sizes;
   for (const Row* row : rows) sizes.push_back(row->first()->layout.gpus);
@@ -175,7 +181,12 @@ class SeriesPrediction {
       result.no_held_out = "the smaller sizes have a step only, not the time of a run";
       return result;
     }
-    result.held_out = held_out(to_value(step).value / measured - 1);
+    const double error = to_value(step).value / measured - 1;
+    if (std::isfinite(error)) {
+      result.held_out = held_out(error);
+    } else {
+      result.no_held_out = "what the smaller sizes predict is not a finite number";
+    }
     return result;
   }
 
@@ -219,6 +230,15 @@ class SeriesPrediction {
       }
     } catch (const Error&) {
       if (it_.used == 1) throw;  // laws can do without it
+    }
+    for (std::optional<Estimate>& each : size.by_predictor) {
+      if (each && !is_finite(*each)) each.reset();
+    }
+    if (!size.by_predictor[it_.used]) {
+      throw Error(ErrorKind::input,
+                  fmt::format("{} predicts no finite number for {}", it_.predictor().name,
+                              counted(gpus, "replica")),
+                  rows_.front()->first().where, "check the times of the records, and --network");
     }
     size.value = *size.by_predictor[it_.used];
     return size;

@@ -43,7 +43,10 @@ void name_series(std::vector<std::pair<Parts, Series>>& all_series) {
   for (auto& [parts, series] : all_series) {
     Parts shown;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (!parts[i].empty() && (values[i].size() > 1 || i == kBackend)) shown.push_back(parts[i]);
+      if (parts[i].empty() || (values[i].size() < 2 && i != kBackend)) continue;
+      shown.push_back(parts[i]);
+      const std::size_t padding = parts[i].find("  ");  // by which 2 stands before 16
+      if (padding != std::string::npos) shown.back().erase(padding, 1);
     }
     series.name = join(shown, ", ");
   }

@@ -189,10 +189,12 @@ RunVerdict judge_error(const Error& error, const std::string& noise = "") {
   return {exit_code(error.kind()), error.what(), noise};
 }
 
-// Codes that are not ours count as a defect.
+// `unclear`: the kind of an end whose code is none of ours.
 RunVerdict ended_with(const std::string& who, int code, const std::string& when,
-                      const std::string& where, const std::string& fix) {
-  return judge_error(Error(kind_of_exit_code(code),
+                      const std::string& where, const std::string& fix,
+                      ErrorKind unclear = ErrorKind::internal) {
+  const ErrorKind kind = kind_of_exit_code(code);
+  return judge_error(Error(kind == ErrorKind::internal ? unclear : kind,
                            fmt::format("{} ended with code {} {}", who, code, when), where, fix));
 }
 
@@ -246,16 +248,16 @@ RunVerdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& s
       words);
 }
 
-RunVerdict launcher_failed(const Watch& launcher, const std::string& when,
-                           const std::string& words) {
+RunVerdict launcher_failed(const Watch& launcher, const std::string& when, const std::string& words,
+                           ErrorKind unclear) {
   const std::string see = "see its words above, or try it with paceline doctor";
   RunVerdict verdict =
       launcher.end.signal != 0
           ? judge_error(Error(
-                ErrorKind::internal,
+                unclear,
                 fmt::format("the launcher was killed by signal {} {}", launcher.end.signal, when),
                 "mpirun", see))
-          : ended_with("the launcher", launcher.end.exit_code, when, "mpirun", see);
+          : ended_with("the launcher", launcher.end.exit_code, when, "mpirun", see, unclear);
   verdict.noise = words;
   return verdict;
 }
@@ -304,12 +306,14 @@ RunVerdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch
   sight.snapshot = &snapshot;
   sight.death = death_in(ranks, words, statuses);
   sight.vanished = ranks_without_status(ranks, statuses);
-  sight.of_vanished = statuses.empty()
-                          ? launcher_failed(launcher, "before any rank began", words.errors)
-                          : silent(sight.vanished, statuses, snapshot,
-                                   "the launcher's words and the kernel's log", words.errors);
+  sight.of_vanished =
+      statuses.empty() ? launcher_failed(launcher, "before any rank began", words.errors,
+                                         ErrorKind::peer_lost)  // no slots, a broken installation
+                       : silent(sight.vanished, statuses, snapshot,
+                                "the launcher's words and the kernel's log", words.errors);
   if (launcher.end.exit_code != 0 || launcher.end.signal != 0) {
-    sight.of_bad_end = launcher_failed(launcher, "after the ranks' work was done", words.errors);
+    sight.of_bad_end = launcher_failed(launcher, "after the ranks' work was done", words.errors,
+                                       ErrorKind::internal);
   }
   return judge_ranks(ranks, statuses, launcher.stopped_by, sight);
 }

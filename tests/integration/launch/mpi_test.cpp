@@ -183,7 +183,7 @@ TEST(Spawn, InterruptStopsTheRanks) {
 
 TEST(Spawn, ProgramThatCannotStartShowsTheLaunchersWords) {
   const RunVerdict verdict = spawn_ranks({{"/no/such/program"}, 2, environment_of_process()});
-  EXPECT_EQ(verdict.exit_code, 70);
+  EXPECT_EQ(verdict.exit_code, 71);
   EXPECT_TRUE(contains(verdict.noise, "/no/such/program")) << verdict.noise;
 }
 

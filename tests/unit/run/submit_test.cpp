@@ -123,6 +123,17 @@ TEST_F(StudySubmitterTest, TheBudgetIsThatOfAllThatIsSent) {
                        "warning: more than --max-gpu-hours 0: submit will refuse"));
 }
 
+// Only the profile says how much memory a program of the user's own takes.
+TEST_F(StudySubmitterTest, AnOwnProgramTakesTheMemoryOfTheProfile) {
+  write("s.json", R"({"name": "s", "workload": "command", "command": ["true"], "repeats": 1,
+      "results": {"samples_per_second": {"line": "rate {number}"}}, "axes": {"gpus": [1]}})");
+  write_site(R"(, "memory": {"form": "mem", "gb_per_replica": 3})");
+  options_.dry_run = true;
+  options_.scripts = file("scripts");
+  EXPECT_TRUE(contains(StudySubmitter(options_).dry_run(), "1n1t"));
+  EXPECT_TRUE(contains(testing::to_text(file("scripts/1n1t1c.sbatch")), "--mem=3"));
+}
+
 TEST_F(StudySubmitterTest, ASmokeTestMeasuresNothing) {
   options_.smoke = true;
   options_.until_precision = "2%";

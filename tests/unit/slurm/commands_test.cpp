@@ -77,6 +77,18 @@ TEST_F(Commands, WhatHasEndedIsFoundInAccounting) {
   EXPECT_EQ(submit().job, 41);
 }
 
+// Nothing may be sent again until Slurm says that nothing was.
+TEST_F(Commands, AJobIsMissingOnlyIfItsListsCanBeRead) {
+  const auto find = [&] { return slurm().find_job("n.s.S"); };
+  play("squeue", "exit 0");
+  play("sacct", "echo 'sacct: error: slurmdbd: Connection refused' >&2; exit 1");
+  expect_error(ErrorKind::usage, {"sacct failed", "Connection refused", "try again"}, find);
+  play("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1");
+  EXPECT_EQ(find(), 0);
+  play("squeue", "echo 'the queue rests'");
+  expect_error(ErrorKind::usage, {"squeue lists no jobs but \"the queue rests\""}, find);
+}
+
 TEST_F(Commands, AGreetingAroundTheNumberIsEnoughWhereNobodyListsJobs) {
   play("squeue", "exit 1");
   play("sbatch", "echo hello; echo '41;naut'");

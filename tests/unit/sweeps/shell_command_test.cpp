@@ -34,6 +34,7 @@ TEST(ShellCommand, ValuesAreOneWordInAndOutsideOfQuotes) {
       {"echo a#b 'c' {out}", "a;b", "echo a#b 'c' 'a;b'"},
       {"(run {out})", "a b", "(run 'a b')"},
       {"run {{out}} {out}", "a b", "run {out} 'a b'"},
+      {"run ${out} {out}", "a b", "run ${out} 'a b'"},
       {"cat <<E\nit's {out}\nE", "2", "cat <<E\nit's 2\nE"},
   };
   for (const Case& each : kCases) {
