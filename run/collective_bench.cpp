@@ -301,15 +301,7 @@ std::vector<BenchSize> list_sizes(const CollectiveBenchOptions& options) {
     sizes.push_back({std::max<std::size_t>(1, bytes / size_of(type)), ""});
   };
   if (!options.sizes.empty()) {
-    for (const std::string& text : split(options.sizes, ',')) {
-      const std::size_t bytes = parse_size(text, "--sizes");
-      if (bytes % size_of(type) != 0) {
-        throw Error(ErrorKind::usage,
-                    fmt::format("{} is no whole number of elements of {}", text, to_string(type)),
-                    "--sizes", fmt::format("give multiples of {} bytes", size_of(type)));
-      }
-      add(bytes);
-    }
+    for (const std::string& text : split(options.sizes, ',')) add(parse_size(text, "--sizes"));
     return sizes;
   }
   const std::size_t least = parse_size(options.least, "--min-bytes");

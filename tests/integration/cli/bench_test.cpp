@@ -28,10 +28,6 @@ TEST_F(CliBench, TableHasTheFieldsColumns) {
   EXPECT_FALSE(contains(ran.out, "one after another")) << "no buckets here";
 }
 
-TEST_F(CliBench, ASizeIsAWholeNumberOfElements) {
-  expect_refused("bench allreduce --sizes 4,6", 64, {"--sizes: 6 is no whole number", "of f32"});
-}
-
 TEST_F(CliBench, BackendsStandSideBySide) {
   std::vector<std::string> built;
   for (const char* backend : {"ring", "mpi", "gloo", "mirrored"}) {

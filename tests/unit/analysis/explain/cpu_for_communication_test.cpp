@@ -39,7 +39,7 @@ TEST(CpuForCommunication, IsReportedWithBothWaits) {
   const auto said = sentences(runs_with(3, 1, 0.6), runs_with(3, 2, 0.05));
   ASSERT_EQ(said.size(), 1U);
   // 5.4 and 0.45 s over 938 steps.
-  EXPECT_NE(said[0].find("gloo, 2 replicas: a step waits 6 ms for communication with 1 CPU"),
+  EXPECT_NE(said[0].find("gloo, 2 replicas: a step waits 5.76 ms for communication with 1 CPU"),
             std::string::npos)
       << said[0];
   EXPECT_NE(said[0].find("with 2 CPUs"), std::string::npos) << said[0];
