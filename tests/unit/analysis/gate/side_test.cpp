@@ -114,6 +114,20 @@ TEST(GateSide, FailuresOfOneSessionAreNotMadeGoodByAnother) {
             1U);
 }
 
+// `sweep --new-build` made it again: gates, exports and pilots are of the new build.
+TEST(GateSide, ARunThatANewBuildMadeAgainCountsOnce) {
+  const Json old = attempt_at(1, 1, "c1", "completed");
+  Json again = attempt_at(1, 2, "c2", "completed");
+  again["provenance"]["commit"] = "0123456";
+  const Side side = stored_side({{"a", old}, {"a", again}});
+  EXPECT_EQ(side.subjects.at(0).runs, 1U);
+  EXPECT_EQ(side.builds.size(), 1U);
+  EXPECT_EQ(side.notes.at(0),
+            "current: without 1 run of earlier builds, which --new-build made again");
+  again["repeat"] = 2;
+  EXPECT_EQ(stored_side({{"a", old}, {"a", again}}).subjects.at(0).runs, 2U);
+}
+
 TEST(GateSide, AttemptsAtOneRunAreOneFailure) {
   const Side side = stored_side({{"a", attempt_at(1, 1, "c1", "failed")},
                                  {"a", attempt_at(1, 2, "c2", "failed")},
