@@ -2,7 +2,9 @@
 #include "analysis/explain/explain.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 
 #include "analysis/gate/side.h"
@@ -27,19 +29,22 @@ struct ExplainArguments : StudyArguments {
 };
 
 // Studies that have points in common: each by itself.
-std::vector<Explanation> explain_sides(const Sides& found, const Base& base,
-                                       const std::vector<Selection>& only) {
+Document explain_sides(const Sides& found, const Base& base, const std::vector<Selection>& only) {
   std::vector<Explanation> all;
+  StoreContent rejected;
   for (const ReportSide& side : found.sides) {
     for (Explanation& each : explain(side.content, base, only, side.plans)) {
       each.title = side.name + ": " + each.title;
       all.push_back(std::move(each));
     }
+    std::ranges::copy(side.content.rejected, std::back_inserter(rejected.rejected));
   }
-  return all;
+  Document document = explanation_document(all);
+  warn_of_rejected(rejected, document);
+  return document;
 }
 
-std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
+Document explain_all(const ExplainArguments& arguments) {
   const std::vector<Selection> only = arguments.selections();
   const Base base = parse_base_of_sizes(arguments.base);
   if (arguments.pooling != Pooling::always) {
@@ -47,11 +52,13 @@ std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
     if (!found.comparisons.empty()) return explain_sides(found, base, only);
   }
   const auto [content, plans] = load_training_records(arguments);
-  return explain(content, base, only, plans, arguments.pooling);
+  Document document = explanation_document(explain(content, base, only, plans, arguments.pooling));
+  warn_of_rejected(content, document);
+  return document;
 }
 
 int run_explain(const ExplainArguments& arguments) {
-  print_documents({explanation_document(explain_all(arguments))}, arguments.output);
+  print_documents({explain_all(arguments)}, arguments.output);
   return EXIT_SUCCESS;
 }
 

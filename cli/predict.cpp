@@ -62,8 +62,10 @@ int predict_sizes(const PredictArguments& arguments) {
   const PredictOptions options = make_options(arguments);
   require_one_study(arguments, "name one of them");
   const StoreContent content = load_stores(arguments.places());
-  print_documents({prediction_document(predict(content, options), notes_of_rejected(content))},
-                  arguments.output);
+  require_training_records(content, arguments);
+  Document document = prediction_document(predict(content, options), notes_of_rejected(content));
+  warn_of_rejected(content, document);
+  print_documents({std::move(document)}, arguments.output);
   return EXIT_SUCCESS;
 }
 

@@ -106,8 +106,19 @@ void add_pool_options(CLI::App& verb, StudyArguments& arguments) {
       ->excludes(pool);
 }
 
+void require_training_records(const StoreContent& content, const StudyArguments& arguments) {
+  const bool has_others =
+      !content.rejected.empty() ||
+      std::ranges::any_of(content.records, [](const auto& each) { return !each->is_collective(); });
+  if (has_others || content.records.empty()) return;
+  throw Error(ErrorKind::input, "these records are of collectives only",
+              join(arguments.studies, " and "),
+              "see paceline report " + arguments.studies.front() + ", or name records of training");
+}
+
 TrainingRecords load_training_records(const StudyArguments& arguments) {
   TrainingRecords records{load_stores(arguments.places()), {}};
+  require_training_records(records.content, arguments);
   records.plans = load_plans(arguments.places(), records.content);
   std::erase_if(records.content.records,
                 [](const Record& record) { return record->is_collective(); });
@@ -120,6 +131,15 @@ std::vector<std::string> notes_of_rejected(const StoreContent& content) {
     notes.push_back("ignored record: " + rejected.reason);
   }
   return notes;
+}
+
+void warn_of_rejected(const StoreContent& content, Document& document) {
+  const std::vector<std::string> lines = left_out_notes(content, {});
+  for (const std::string& line : lines) {
+    for (Section& section : document.sections) std::erase(section.notes, line);
+  }
+  std::vector<std::string>& warnings = document.sections.front().warnings;
+  warnings.insert(warnings.begin(), lines.begin(), lines.end());
 }
 
 void require_one_study(const StudyArguments& arguments, const std::string& cure) {

@@ -47,8 +47,9 @@ Point parse_point(const JsonDocument& document, std::size_t index) {
   Point point;
   for (const auto& [name, json] : document.value().at("points").at(index).items()) {
     const std::string where = document.where(path + "/" + name);
-    if (find_parameter(name)) point.set(name, checked_value(name, parse_value(json, where), where));
+    point.set(name, checked_value(name, parse_value(json, where), where));
   }
+  make_layout(point, document.where(path));  // reports lay it out, too
   return point;
 }
 
@@ -115,6 +116,8 @@ ExpectedRuns parse_wanted(const std::string& name, std::string_view text) {
   } catch (const Json::exception&) {
     throw Error(ErrorKind::input, "not a plan of a study: a value has the wrong type", name,
                 "run the sweep again");
+  } catch (const Error& error) {  // of usage where the same value in a command would be
+    throw Error(ErrorKind::input, error.what());
   }
 }
 

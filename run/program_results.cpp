@@ -72,6 +72,12 @@ std::vector<std::string> values_at(const Json& json, const ResultSource& source)
   return values;
 }
 
+// The mark of UTF-8 that Windows programs begin a text with, also one that follows another.
+std::string_view without_mark(std::string_view line) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  return line.starts_with(kMark) ? line.substr(kMark.size()) : line;
+}
+
 // "key=value" or "key: value"; quotes around the value are dropped.
 std::optional<std::string> value_of_key(std::string_view line, std::string_view key) {
   std::string_view rest = trim(line);
@@ -105,9 +111,12 @@ struct ProgramResults::Finder {
       if (const auto value = value_of_key(line, source.what)) found.add(*value, place);
     } else if (source.from == ResultFrom::json_line && trim(line).starts_with('{')) {
       const Json json = parse_json(line);
-      if (!json.is_object()) return;
-      auto there = values_at(json, source);
+      const bool is_json = json.is_object();
+      auto there = is_json ? values_at(json, source) : std::vector<std::string>();
+      // What an earlier line says is stale then.
+      if (!is_json) broken_text = fmt::format("{} (\"{}\")", place(), cut_text(trim(line)));
       if (there.empty()) return;
+      broken_text.clear();
       last_values = std::move(there);
       last_text = line;
       last_line = number;
@@ -141,6 +150,7 @@ struct ProgramResults::Finder {
   }
 
   void check_whole(const PatternMatch& match, const PlaceText& place) const {
+    if (source.scale == 1) check_unit(match, place);
     if (!match.whole.empty()) {
       const bool is_number = to_real(match.whole).has_value();
       found.fail(fmt::format("is \"{}\" ({}), which is only a part of \"{}\"", match.group, place(),
@@ -149,12 +159,14 @@ struct ProgramResults::Finder {
                            : "name in the expression what stands beside the number, with a "
                              "\"scale\", or print it as 1234.5");
     }
-    if (match.unit.empty() || source.scale != 1) return;
+  }
+
+  void check_unit(const PatternMatch& match, const PlaceText& place) const {
     if (source.name == "test_accuracy" && match.unit == "%") {
       found.fail(fmt::format("is {} % ({}), and must be from 0 to 1", match.group, place()),
                  "of percent, add \"scale\": 0.01");
     }
-    if (source.name.ends_with("_seconds") && match.unit != "%") {
+    if (source.name.ends_with("_seconds") && !match.unit.empty() && match.unit != "%") {
       found.fail(fmt::format("is \"{} {}\" ({}), which is not in seconds", match.group, match.unit,
                              place()),
                  "add a \"scale\": 0.001 of milliseconds, 60 of minutes");
@@ -162,6 +174,10 @@ struct ProgramResults::Finder {
   }
 
   void end_search() {
+    if (!broken_text.empty()) {
+      found.fail(fmt::format("may be in {}, which is not JSON", broken_text),
+                 "print one whole object last, with null instead of NaN");
+    }
     if (!last_values.empty()) {
       const JsonDocument each_key_once(fmt::format("the output, line {}", last_line), last_text);
     }
@@ -234,7 +250,7 @@ struct ProgramResults::Finder {
     std::size_t number = 0;
     for (const std::string& line : split(read_text(file, kMaxFile), '\n')) {
       ++number;
-      if (const auto value = value_of_key(line, source.what)) {
+      if (const auto value = value_of_key(without_mark(line), source.what)) {
         found.add(*value, [number] { return fmt::format("line {}", number); });
       }
     }
@@ -244,7 +260,7 @@ struct ProgramResults::Finder {
   std::optional<ResultPattern> pattern;
   ResultNumbers found;
   std::vector<std::string> last_values;  // of json_line
-  std::string last_text;
+  std::string last_text, broken_text;
   std::size_t last_line = 0, given_up = 0;
 };
 
@@ -273,7 +289,7 @@ void ProgramResults::search(std::string_view output) {
     const std::size_t end = std::min(output.find_first_of("\r\n"), output.size());
     ++number;
     for (const auto& finder : finders_) {
-      if (finder->is_printed()) finder->search_line(output.substr(0, end), number);
+      if (finder->is_printed()) finder->search_line(without_mark(output.substr(0, end)), number);
     }
     output.remove_prefix(std::min(end + 1, output.size()));
   }

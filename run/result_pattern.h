@@ -20,7 +20,7 @@ struct PatternMatch {
   // Where the group is a part of a number, and the pattern does not insist on what is left out: the
   // whole of it, "5.81e+07" of "5.81". Else empty.
   std::string whole;
-  std::string_view unit;  // "ms", "%", if such a one follows the group
+  std::string_view unit;  // "ms", "%", if such a one stands beside the group
 };
 
 class ResultPattern {
@@ -39,13 +39,21 @@ class ResultPattern {
                   std::size_t end);
 
   Pattern pattern_;
+  const bool commas_group_;  // of {grouped}: whatever commas join is one number
 };
 
+// Of digits, a point, a sign and an exponent, and nothing else.
+std::optional<double> read_number(std::string_view text, bool commas_group);
 // Where the number ends that goes on at `at`, behind a group; `at`: it does not. "5.81|e+07 s",
 // "1|,234.5", "12.5|k".
-std::size_t end_of_number(std::string_view line, std::size_t begin, std::size_t at);
+std::size_t end_of_number(std::string_view line, std::size_t begin, std::size_t at,
+                          bool commas_group);
 // Where the number begins that the group at `at` is the end of. "1,|234.5", "-|5", "5.8e+|07".
-std::size_t begin_of_number(std::string_view line, std::size_t at, std::size_t end);
+std::size_t begin_of_number(std::string_view line, std::size_t at, std::size_t end,
+                            bool commas_group);
+
+// Its beginning, for a message.
+std::string cut_text(std::string_view text);
 
 // The values that were found of one result: checked one by one, and kept as far as they are needed.
 

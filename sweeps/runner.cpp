@@ -37,8 +37,6 @@ std::string find_reason(const Watch& watch, const RunLog& log, double limit) {
                        strsignal(watch.end.signal), last);
   }
   if (line.empty()) return fmt::format("ended with exit code {}", watch.end.exit_code);
-  // The program's own code says more than that of the process which ran it.
-  if (line.find("exit code ") != std::string::npos) return line;
   return fmt::format("{} (exit code {})", line, watch.end.exit_code);
 }
 

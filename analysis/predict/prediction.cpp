@@ -341,7 +341,9 @@ std::vector<Prediction> predict(const StoreContent& content, const PredictOption
   }
   if (all.empty()) {
     if (reason.empty()) reason = "no row has what its table compares";
-    throw Error(ErrorKind::input, "nothing can be predicted: " + reason, "",
+    const auto& rejected = content.rejected;  // may hold the sizes that lack
+    throw Error(ErrorKind::input, "nothing can be predicted: " + reason,
+                rejected.empty() ? "" : "ignored record: " + rejected.front().reason,
                 "docs/predict.md says what each predictor needs");
   }
   if (without > 0) {

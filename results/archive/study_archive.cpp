@@ -17,6 +17,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "results/names.h"
 
 namespace paceline {
 
@@ -225,16 +226,27 @@ std::pair<std::string, std::vector<ManifestFile>> read_manifest(TarReader& tar) 
   }
 }
 
-// Its points are those of a study, which reports lay out.
 ExpectedRuns parse_plan(const TarReader& tar, const std::string& text, const std::string& study) {
   ExpectedRuns plan = parse_wanted(tar.where(), text);
   if (plan.study != study) tar.refuse("the plan is of study " + plan.study + ", not " + study);
-  try {
-    for (const Point& point : plan.points) make_layout(point);
-  } catch (const Error& error) {
-    throw Error(ErrorKind::input, error.what(), tar.where());
-  }
   return plan;
+}
+
+// `recorded`: the workloads of the records.
+void check_workload(const ExpectedRuns& plan, const std::set<std::string>& recorded,
+                    const std::string& where) {
+  const bool fits =
+      recorded.empty() ? std::ranges::count(known_names().workloads, plan.workload, &Name::name) > 0
+                       : recorded.contains(plan.workload);
+  if (fits) return;
+  throw Error(ErrorKind::input,
+              fmt::format("the plan is of workload \"{}\", {}", plan.workload,
+                          recorded.empty() ? "which is not known" : "and no record is"),
+              where, "run the sweep again");
+}
+
+void add_workload(const Record& record, std::set<std::string>& recorded) {
+  if (!record->is_collective()) recorded.insert(record->workload);
 }
 
 ArchivedRun parse_run(const TarReader& tar, const std::string& study, const std::string& name,
@@ -270,12 +282,18 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   const StoreContent store = load_study(study);
   ArchivedStudy result;
   for (const Rejected& rejected : store.rejected) result.notes.push_back(rejected.reason);
-  result.summary = summarize(read_wanted(study), store.records, study.string());
+  const std::optional<ExpectedRuns> plan = read_wanted(study);
+  result.summary = summarize(plan, store.records, study.string());
   if (!is_folder_name(result.summary.study)) {
     throw Error(ErrorKind::input,
                 "the records name study \"" + result.summary.study +
                     "\", which an archive cannot have as its folder",
                 study.string(), "remove the records that do; a study's name has no slash");
+  }
+  if (plan) {
+    std::set<std::string> recorded;
+    for (const Record& record : store.records) add_workload(record, recorded);
+    check_workload(*plan, recorded, (study / kWantedFile).string());
   }
   Json manifest = {{"schema", kArchiveSchema}, {"version", version}}, files = Json::array();
   manifest.update(to_json(result.summary));
@@ -324,7 +342,8 @@ StudyArchive read_archive(const fs::path& file,
     tar.refuse("the archive would unpack to " + format_bytes(static_cast<double>(bytes)));
   }
   StudyArchive archive{file, study, {}, {}};
-  std::string samples, owner;  // of the record that must come next
+  std::string samples, owner, plan_entry;  // owner: the record that must come next
+  std::set<std::string> recorded;
   for (const auto& [name, xxh3, size] : files) {
     if (tar.next() != study + "/" + name) {
       tar.refuse("the manifest lists " + name + " here", "get it again");
@@ -337,6 +356,7 @@ StudyArchive read_archive(const fs::path& file,
     owner.clear();
     if (name == kWantedFile) {
       archive.plan = parse_plan(tar, content, study);
+      plan_entry = tar.where();
     } else if (name == kSpecFile) {
       archive.spec = std::move(content);
     } else if (name.ends_with(kSamplesEnding)) {
@@ -345,11 +365,13 @@ StudyArchive read_archive(const fs::path& file,
     } else {
       const ArchivedRun run =
           parse_run(tar, study, name, std::move(content), std::exchange(samples, ""));
+      add_workload(run.record, recorded);
       if (take_run) take_run(run);
     }
   }
   if (!owner.empty()) tar.refuse("no record follows its step samples");
   if (tar.next()) tar.refuse("the entry is not in the manifest");
+  if (archive.plan) check_workload(*archive.plan, recorded, plan_entry);
   return archive;
 }
 

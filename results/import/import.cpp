@@ -52,20 +52,34 @@ void check_complete(const Json& json, const ForeignFile& file, const ImportedRun
   }
 }
 
-// --set for what the file does not say: of replicas, nodes and CPUs the file knows better. Returns
-// what was not set.
-std::vector<std::string> set_facts(Json& json, const std::vector<std::string>& facts) {
+// --set for what the file does not say: parameters and the operation the file knows better. Returns
+// what was not set. A table has taken them already, and its columns add to them.
+std::vector<std::string> set_facts(Json& json, const std::vector<std::string>& facts,
+                                   bool is_table) {
   std::vector<std::string> notes;
-  const bool knows_gpus = json["parameters"].contains("gpus");
+  const Json parameters = json["parameters"], stated_layout = json["layout"];
+  const Json operation = find_member(find_member(json, "collective"), "operation");
+  const auto find_stated = [&](const std::string& key) -> Json {
+    if (key == "workload" || (key == "operation" && operation == "")) return {};
+    if (key == "operation") return operation;
+    const bool in_layout =
+        key != "gpus" && has_role(key, Role::layout) && stated_layout.contains(key);
+    return find_member(in_layout ? stated_layout : parameters, key.c_str());
+  };
   for (const std::string& fact : facts) {
     const std::string key = fact.substr(0, fact.find('='));
-    const Json& layout = json["layout"];
-    const bool is_stated =
-        key == "gpus" ? knows_gpus : has_role(key, Role::layout) && layout.contains(key);
-    if (is_stated && layout[key] != to_integer(fact.substr(key.size() + 1)).value_or(0)) {
-      notes.push_back(fmt::format("{} is {} where the file says so", key, json_text(layout[key])));
+    const Json stated = find_stated(key);
+    if (stated.is_null()) {
+      if (!is_table) set_value(json, fact);
+      continue;
     }
-    if (!is_stated) set_value(json, fact);
+    Json given = Json::object();
+    set_value(given, fact);
+    const Json& value = given.at(Json::json_pointer(find_record_key(key)->to.front()));
+    if (value == stated) continue;
+    notes.push_back(fmt::format("{} is {} where the file says so, not {}", key,
+                                stated.is_string() ? stated.get<std::string>() : json_text(stated),
+                                fact.substr(key.size() + 1)));
   }
   Json& layout = json["layout"];
   if (layout.contains("nodes") && layout["nodes"].is_number() && layout["gpus"] < layout["nodes"]) {
@@ -83,7 +97,7 @@ std::string read_beginning(const std::string& name) {
   std::ifstream stream(name, std::ios::binary);
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
-  return text;
+  return std::string(without_byte_order_mark(text));
 }
 
 // Texts of the file go to terminals and pages.
@@ -237,9 +251,9 @@ Import::Source Import::make_source(const ForeignFile& file, const std::string& h
              request.imported_by};
     record.provenance.source = facts.tool + ": " + facts.file;
     Json json = to_json(record);
-    // A table has taken them already, and its columns add to them.
-    const auto& set = format.is_table ? std::vector<std::string>{} : request.set;
-    for (const std::string& each : set_facts(json, set)) notes.insert(each);
+    for (const std::string& each : set_facts(json, request.set, format.is_table)) {
+      notes.insert(each);
+    }
     make_harmless(json);
     check_complete(json, file, run);
     for (const char* each : {"nodes", "cpus_per_task"}) {
@@ -269,8 +283,8 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
       contents.insert(entry.content);
     }
   }
-  std::map<std::string, fs::path> known;  // by content
-  std::map<std::string, int> repeats;     // the last one of a folder
+  std::map<std::string, std::vector<fs::path>> known;  // by content
+  std::map<std::string, int> repeats;                  // the last one of a folder
   if (path_exists(study_)) {
     for (const Record& record : load_store(study_).records) {
       const fs::path file = record.where();
@@ -284,23 +298,24 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
                         " was imported before with other options or by another version",
                     file.string(), "remove its records, or import into another study");
       }
-      known.emplace(content, file);
+      known[content].push_back(file);
     }
   }
   const Store store(study_);
   std::vector<ImportedFile> reported;
   for (const Source& source : sources_) {
     reported.push_back(source.reported);
+    std::map<std::string, std::size_t> equals;  // runs of this file, by content
     for (const Source::Entry& entry : source.entries) {
-      const auto found = known.find(entry.content);
-      if (found != known.end()) {
-        reported.back().records.push_back({found->second, entry.line, false});
+      std::vector<fs::path>& found = known[entry.content];
+      if (const std::size_t nth = equals[entry.content]++; nth < found.size()) {
+        reported.back().records.push_back({found[nth], entry.line, false});
         continue;
       }
       const int repeat = ++repeats[entry.folder];
       const fs::path file = dry_run ? study_ / entry.folder / fmt::format("{}.1.json", repeat)
                                     : store.write(entry.folder, repeat, entry.json, entry.samples);
-      known.emplace(entry.content, file);  // the same file may be named twice
+      found.push_back(file);  // the same file may be named twice
       reported.back().records.push_back({file, entry.line, true});
     }
   }

@@ -21,9 +21,11 @@ constexpr int kMostLabels = 3;  // one before the other
 
 const std::vector<std::regex>& label_patterns() {
   static const std::vector<std::regex> patterns = {
-      // "2026-03-01T10:00:00.123456789Z ", "2026-03-01 10:00:00,123 ", "Nov 25 21:00:00 "
+      // "2026-03-01T10:00:00.123456789Z ", "2026-03-01 10:00:00,123 ", "Nov 25 21:00:00 ", and what
+      // follows it: "stdout F " of Kubernetes, "01O " of GitLab, "n1 job[3]: " of syslog
       std::regex(R"((?:\d{4}-\d\d-\d\d[T ]|[A-Za-z]{3} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,]\d*)?)"
-                 R"((?:Z|[+-]\d\d:?\d\d)?(?: |$))"),
+                 R"((?:Z|[+-]\d\d:?\d\d)?)"
+                 R"((?: std(?:out|err) [FP]| [\da-f]{2}[OE]| [\w.-]+ [\w./-]+\[\d+\]:)?(?: |$))"),
       std::regex(R"([^<{"]*<(?:stdout|stderr|stddiag)>:)"),  // "[1,0]<stdout>:"
       std::regex(R"(\[[^\[\]{}"]+\](?::| |$))"),             // "[pod/train-0/main] ", "[default0]:"
       std::regex(R"([^ |,#"{]+ *\|(?: |$))"),                // "train-1  | "
@@ -39,6 +41,18 @@ std::size_t label_size(std::string_view line, const std::regex& pattern) {
   constexpr auto kAtBegin = std::regex_constants::match_continuous;
   const bool is_labelled = std::regex_search(line.begin(), line.end(), label, pattern, kAtBegin);
   return is_labelled ? static_cast<std::size_t>(label.length()) : 0;
+}
+
+// "train-0 main ", of stern: words before the first comment or entry of a tool.
+std::optional<std::regex> find_words_of_pod(const std::vector<TextLine>& lines) {
+  constexpr std::size_t kBeginning = 50;
+  static const std::regex kWords(R"(((?:[\w.-]+ ){1,2}[\w.-]+) (?:#(?: |$)|:::MLLOG).*)");
+  for (std::size_t i = 0; i < std::min(lines.size(), kBeginning); ++i) {
+    const std::string begin(lines[i].text.substr(0, 160));
+    std::smatch words;
+    if (std::regex_match(begin, words, kWords)) return std::regex(words.str(1) + "(?: |$)");
+  }
+  return std::nullopt;
 }
 
 // Whether three quarters of the lines have it: a banner of a launcher need not.
@@ -70,12 +84,17 @@ std::string without_escapes(std::string_view text) {
 
 }  // namespace
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  return text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text;
+}
+
 std::string without_labels(std::string_view text, std::vector<std::string>& notes) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  text = without_byte_order_mark(text);
   std::string plain = text.find('\x1b') == text.npos ? std::string(text) : without_escapes(text);
   for (int round = 0; round < kMostLabels; ++round) {
     const std::vector<TextLine> lines = split_lines(plain);
-    const auto& patterns = label_patterns();
+    std::vector<std::regex> patterns = label_patterns();
+    if (const auto words = find_words_of_pod(lines)) patterns.push_back(*words);
     const auto label = std::find_if(patterns.begin(), patterns.end(),
                                     [&](const std::regex& each) { return is_common(lines, each); });
     if (label == patterns.end()) break;

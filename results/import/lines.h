@@ -81,10 +81,12 @@ ElementType element_type(std::string_view foreign);
 
 // What launchers and terminals add to the lines of a program's output.
 
+std::string_view without_byte_order_mark(std::string_view text);
+
 // The output as its program wrote it: without colours, a byte order mark, and labels that most
 // lines begin with, as of srun --label ("0: "), mpirun --tag-output ("[1,0]<stdout>:"), kubectl
-// logs --timestamps. `notes` get a sentence on labels that were taken off. Lines keep their
-// numbers.
+// logs --timestamps, stern, container runtimes, syslog. `notes` get a sentence on labels that were
+// taken off. Lines keep their numbers.
 std::string without_labels(std::string_view text, std::vector<std::string>& notes);
 
 // The single values of a run record by name, for --set and --column: "gpus", "fit_seconds",

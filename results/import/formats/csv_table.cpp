@@ -36,7 +36,9 @@ class CsvTable {
   ImportContent read() {
     for (const std::string& set : file_.set) {
       set_value(shared_, set);
-      given_.insert(set.substr(0, set.find('=')));
+      const std::string key = set.substr(0, set.find('='));
+      given_.insert(key);
+      if (find_parameter(key) != nullptr) stated_.insert(key);
     }
     for (const std::string& column : file_.columns) choose(column);
     choose_by_name();
@@ -106,17 +108,23 @@ class CsvTable {
     given_.insert(key.name);
     column.to.insert(column.to.end(), key.to.begin(), key.to.end());
     column.is_text = key.is_text;
+    column.replaces = stated_.contains(key.name);
     column.scale = chosen.scale;
     heading_by_key_[key.name] = chosen.heading;
   }
 
-  // A heading that is a key's name needs no --column.
+  // A heading that is a key's name needs no --column. --set of a parameter holds where its cells
+  // are empty.
   void choose_by_name() {
+    for (const std::string& key : stated_) {
+      if (!heading_by_key_.contains(key)) given_.erase(key);
+    }
     for (std::size_t i = 0; i < headings_.size(); ++i) {
       const bool plain = headings_[i].find_first_of("=*\"") == std::string::npos;
       if (!columns_[i].to.empty() || !plain || given_.contains(headings_[i])) continue;
       if (find_record_key(headings_[i])) choose(headings_[i] + "=" + headings_[i]);
     }
+    given_.insert(stated_.begin(), stated_.end());
   }
 
   void check_complete() const {
@@ -134,9 +142,19 @@ class CsvTable {
     }
   }
 
+  // Whole numbers beside missing values are "1.0" in tables of pandas.
   void trim_cells() {
     for (std::size_t r = 1; r < rows_.size(); ++r) {
-      for (std::string& cell : rows_[r].cells) cell = std::string(trim(cell));
+      std::vector<std::string>& cells = rows_[r].cells;
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        cells[i] = std::string(trim(cells[i]));
+        const std::size_t point = cells[i].find('.');
+        const bool is_whole = i < columns_.size() && !columns_[i].to.empty() &&
+                              !columns_[i].is_text && point != std::string::npos &&
+                              to_integer(cells[i].substr(0, point)) &&
+                              cells[i].find_first_not_of('0', point + 1) == std::string::npos;
+        if (is_whole) cells[i].resize(point);
+      }
     }
   }
 
@@ -196,7 +214,7 @@ class CsvTable {
   std::vector<CsvRow> rows_;
   std::vector<std::string> headings_;
   std::vector<TableColumn> columns_;
-  std::set<std::string> given_;
+  std::set<std::string> given_, stated_;  // keys; parameters that --set states
   std::map<std::string, std::string> heading_by_key_;
   Json shared_ = {{"kind", "imported"}, {"layout", {{"replicas_are", "gpus"}}}};
 };

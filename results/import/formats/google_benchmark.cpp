@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/facts/json.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
 #include "results/names.h"
@@ -78,7 +79,11 @@ std::optional<Value> value_of_argument(const std::string& key, const std::string
                                        bool is_export) {
   try {
     if (!is_export && (key == "backend" || key == "device")) find_name(key, text);
-    return parsed_value(key, text, "");
+    const Value value = parsed_value(key, text, "");
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (number && has_role(key, Role::layout) && static_cast<double>(*number) > kMostOfAnInt)
+      return std::nullopt;
+    return value;
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -173,8 +178,7 @@ ImportContent read_google_benchmark_rows(const ForeignFile& foreign) {
     ImportedRun& run = content.runs.emplace_back();
     RunRecord& record = run.record;
     record.workload = take_parameters(row.name, record.parameters);
-    const auto gpus = record.parameters.integer("gpus").value_or(1);
-    set_replicas(record, static_cast<int>(std::clamp<std::int64_t>(gpus, 1, 1 << 24)));
+    set_replicas(record, static_cast<int>(record.parameters.integer("gpus").value_or(1)));
     if (row.outcome == BenchmarkRow::Outcome::failed) {
       record.status = "failed";
       record.reason = row.error;

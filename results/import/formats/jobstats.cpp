@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -81,8 +82,10 @@ void finish(ImportContent& content, std::optional<std::int64_t> cores) {
   const auto stated = record.parameters.integer("gpus").value_or(0);
   const std::string job = record.provenance.allocation ? record.provenance.allocation->job : "";
   if (stated != static_cast<std::int64_t>(record.gpus.size())) {
-    content.notes.push_back(fmt::format("job{} has {} GPUs, but utilization and memory of {}",
-                                        job.empty() ? "" : " " + job, stated, record.gpus.size()));
+    const bool too_many = stated < static_cast<std::int64_t>(record.gpus.size());
+    content.notes.push_back(fmt::format("{}job{} has {} GPUs, but utilization and memory of {}",
+                                        too_many ? "warning: " : "", job.empty() ? "" : " " + job,
+                                        stated, record.gpus.size()));
   }
   if (count > 0 && static_cast<std::int64_t>(count) < stated) {
     const std::string what = fmt::format(
@@ -258,7 +261,11 @@ ImportContent read_summary(const ForeignFile& file, const Json& json) {
   if (!nodes.empty()) record.layout.nodes = static_cast<int>(nodes.size());
   // MIG instances are counted, but have no utilization.
   const double stated = number_or_empty(find_member(json, "gpus")).value_or(0);
-  const double gpus = std::max(stated, static_cast<double>(record.gpus.size()));
+  if (stated < 0 || stated != std::floor(stated)) {
+    refuse_line(file, 1, fmt::format("the number of GPUs, {:g}, is not whole", stated),
+                "import the summary of jobstats -j");
+  }
+  const double gpus = stated > 0 ? stated : static_cast<double>(record.gpus.size());
   if (gpus >= 1 && gpus < 1e7) set_replicas(record, static_cast<int>(gpus));
   finish(content, static_cast<std::int64_t>(std::clamp(cores, 0.0, 1e9)));
   return content;

@@ -13,39 +13,11 @@
 #include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
+#include "results/import/nccl_test.h"
 
 namespace paceline {
 
 namespace {
-
-constexpr std::size_t kSides = 2;
-constexpr const char* kSideNames[kSides] = {"out of place", "in place"};
-
-// One call of a test: a file may have several, as a job's log has.
-struct NcclTest {
-  std::size_t line = 1;
-  std::string operation, iterations, started_at;
-  std::vector<std::string> hosts;  // one per rank
-  std::set<std::string> processes;
-  std::set<std::string> gpus;
-  std::vector<std::string> header;
-  std::size_t width = 0;       // of the rows, which may have columns behind those of the header
-  std::string behind;          // the values of these in the first row
-  std::size_t first_side = 0;  // 1: there are only times in place
-  std::size_t cpu_line = 0;    // the header's, if it says that times are of the CPU; else 0
-  std::size_t coarse_rates = 0;
-  bool has_end = false;
-  std::set<std::string> ranks;
-  std::string command;                        // the line of its options
-  std::string verdict;                        // "4 FAILED": that the data check failed
-  std::size_t sizes = 0, expected_sizes = 0;  // rows that were read, and as the options ask
-  std::map<std::int64_t, std::size_t> rows_of_size;
-  std::size_t most_rows = 0;     // of a size: cycles, types and reductions
-  double factors = 0;            // busbw / algbw of the largest size
-  std::string dtype, reduction;  // "sum", "none"; "" of versions that do not name it
-  std::set<std::string> kinds;   // "float sum", of -d all and -o all several
-  std::vector<CollectiveRow> rows[kSides];
-};
 
 std::string without_suffix(std::string text, std::string_view suffix) {
   if (text.ends_with(suffix)) text.resize(text.size() - suffix.size());
@@ -60,15 +32,6 @@ bool is_time(std::string_view heading) {
   return heading == "time" || heading == "cputime";
 }
 
-// What busbw is of algbw on n ranks (nccl-tests, PERFORMANCE.md); empty: not known.
-std::optional<double> bus_factor(const std::string& operation, double n) {
-  if (operation == "all_reduce") return 2 * (n - 1) / n;
-  for (const char* each : {"all_gather", "reduce_scatter", "alltoall", "gather", "scatter"}) {
-    if (operation == each) return (n - 1) / n;
-  }
-  return std::nullopt;
-}
-
 class NcclReader {
  public:
   explicit NcclReader(const ForeignFile& file) : file_(file) {}
@@ -81,6 +44,12 @@ class NcclReader {
         read_comment(line, words);
       } else if (begins_with_count(words) && !tests_.empty() && !test().header.empty()) {
         read_row(line.number, words);
+      } else if (!tests_.empty()) {
+        const std::string text = printable(trim(line.text).substr(0, 100));
+        const bool has_failed =
+            text.find("Test ") != text.npos && text.find("failure ") != text.npos;
+        if (has_failed && test().verdict.empty()) test().verdict = text;
+        if (test().text_behind.empty()) test().text_behind = text;
       }
     }
     refuse_separate_processes();
@@ -150,6 +119,7 @@ class NcclReader {
   void read_devices(const Json& devices, std::size_t gpus_per_process) {
     if (!devices.is_array()) return;
     for (const Json& device : devices) {
+      test().groups.insert(json_text(find_member(device, "group")));
       read_rank(text_or_empty(find_member(device, "hostname")),
                 json_text(find_member(device, "pid")),
                 text_or_empty(find_member(device, "device_info")));
@@ -215,6 +185,8 @@ class NcclReader {
       if (test().has_end) begin(line.number);  // of a log that lacks the headings
       if (!test().ranks.insert(word_after("Rank")).second) refuse_separate(line.number);
       const std::size_t bracket = text.find(']');
+      test().last_rank = std::max(test().last_rank, to_integer(word_after("Rank")).value_or(-1));
+      test().groups.insert(word_after("Group"));
       read_rank(word_after("on"), word_after("Pid"),
                 bracket == text.npos ? "" : std::string(trim(text.substr(bracket + 1))));
     } else if (words.size() == 2 && words[1] == "in-place") {
@@ -297,6 +269,7 @@ class NcclReader {
     std::erase_if(kind, [](const std::string& each) { return each.empty() || each == "-1"; });
     row.label = join(kind, " ");
     test().kinds.insert(row.label);
+    test().text_behind.clear();
     if (++test().sizes == 1) {
       test().behind =
           join({words.begin() + static_cast<std::ptrdiff_t>(header.size()), words.end()}, " ");
@@ -324,9 +297,9 @@ class NcclReader {
     const std::string value = to_lower(check.value);
     const auto number = to_real(value);
     const bool is_infinite = value.find("nan") != value.npos || value.find("inf") != value.npos;
-    const bool counts = check.heading == "#wrong" && number && *number >= 0;
-    if (counts && *number < 9e15) row.wrong = std::llround(*number);
-    if (is_infinite || (counts && *number > 0)) {
+    const bool counts = check.heading == "#wrong" && number;
+    if (counts && *number >= 0 && *number < 9e15) row.wrong = std::llround(*number);
+    if (is_infinite || (counts && *number != 0)) {
       row.first_wrong = fmt::format("{} {}", check.heading, check.value.substr(0, 20));
     }
   }
@@ -363,21 +336,10 @@ class NcclReader {
     test().rows[side].push_back(row);
   }
 
-  // Versions before 2.14 do not name it. Of reductions on ranks that all have the result, the ratio
-  // of bandwidths tells all_reduce from reduce_scatter.
-  void name_operation(NcclTest& each) const {
-    const auto n = static_cast<double>(each.hosts.size());
-    if (!each.operation.empty() || each.reduction.empty() || each.reduction == "none" || n < 3 ||
-        each.factors == 0)
-      return;
-    for (const char* operation : {"all_reduce", "reduce_scatter"}) {
-      if (std::abs(*bus_factor(operation, n) - each.factors) < 0.05) each.operation = operation;
-    }
-  }
-
   void add(NcclTest& each) {
-    name_operation(each);
-    add_notes(each);
+    each.name_operation(file_.set);
+    each.add_notes(content_.notes);
+    each.check_ranks(file_);
     for (std::size_t side = 0; side < kSides; ++side) {
       if (each.rows[side].empty()) continue;
       ImportedRun& run = content_.runs.emplace_back();
@@ -416,53 +378,21 @@ class NcclReader {
           each.cpu_line > 0 ? "; times from bandwidths, as those printed are of the CPU (-C 1)"
                             : "",
           each.has_end ? "" : "; the output has no end, so the test was cut");
-      if (lacks_rows(each)) {
-        facts.note += fmt::format("; {} of {} rows are there", each.sizes, expected_rows(each));
+      if (each.groups.size() > 1) {
+        facts.note += fmt::format("; {} groups of {:g} ranks at the same time", each.groups.size(),
+                                  each.group_size());
+      }
+      if (each.lacks_rows()) {
+        facts.note += fmt::format("; {} of {} rows are there", each.sizes, each.expected_rows());
       }
       report_failed_checks(facts, each.verdict, content_.notes);
-      if (const auto factor = bus_factor(each.operation, ranks); factor && *factor > 0) {
+      const auto factor = each.bus_factor(each.operation);
+      if (ranks > 0 && factor && *factor > 0) {
         for (CollectiveRow& row : facts.rows) {
           row.busbw_bytes_per_second = *row.algbw_bytes_per_second * *factor;
         }
       }
       keep_rows(facts, content_.notes);
-    }
-  }
-
-  // A cycle (-N), type and reduction has a row for each size.
-  static std::size_t expected_rows(const NcclTest& each) {
-    return each.expected_sizes * each.most_rows;
-  }
-
-  static bool lacks_rows(const NcclTest& each) {
-    return each.has_end && each.sizes < expected_rows(each);
-  }
-
-  void add_notes(const NcclTest& each) {
-    if (each.sizes == 0) return;
-    if (each.hosts.size() == 1) {
-      content_.notes.push_back(
-          fmt::format("warning: the test at line {} is of 1 rank, which sends nothing; if there "
-                      "were more, build nccl-tests with MPI=1",
-                      each.line));
-    }
-    if (lacks_rows(each)) {
-      content_.notes.push_back(fmt::format(
-          "warning: the test at line {} has {} of {} rows; others are missing, or stand "
-          "behind other text of their line",
-          each.line, each.sizes, expected_rows(each)));
-    }
-    if (each.coarse_rates > 0) {
-      content_.notes.push_back(
-          fmt::format("the test at line {} printed CPU times (-C 1): it is imported without {}, "
-                      "whose bandwidth has too few digits to compute the time of a call",
-                      each.line, counted(each.coarse_rates, "time")));
-    }
-    if (!each.behind.empty() && each.header.back() != "timestamp") {
-      content_.notes.push_back(
-          fmt::format("the test at line {} has columns behind the last heading, which are left "
-                      "out: {}",
-                      each.line, printable(std::string_view(each.behind).substr(0, 60))));
     }
   }
 

@@ -66,6 +66,7 @@ class OsuReader {
       } else if (tests_.empty() || words.empty()) {
         continue;
       } else if (line.text.starts_with("# Datatype:") && words.size() > 2) {
+        begin_type();
         test().datatype = words[2].substr(0, words[2].find_last_not_of('.') + 1);
       } else if (line.text.find("VALIDATION ERROR") != line.text.npos) {
         test().verdict = line.text.substr(0, 100);
@@ -104,6 +105,15 @@ class OsuReader {
     test().title = join(title, " ");
   }
 
+  // Of -T, which runs a test with one type after the other.
+  void begin_type() {
+    if (test().rows.empty()) return;
+    OsuTest next = test();
+    next.rows.clear();
+    next.verdict.clear();
+    tests_.push_back(std::move(next));
+  }
+
   void check_header(std::size_t line) {
     const std::vector<std::string>& header = test().header;
     const std::string second = header.size() > 1 ? header[1] : "";
@@ -123,6 +133,13 @@ class OsuReader {
     if (row.bytes == 0) {
       ++no_bytes_;
       return;
+    }
+    if (std::ranges::find(test().rows, row.bytes, &CollectiveRow::bytes) != test().rows.end()) {
+      refuse_line(file_, line,
+                  fmt::format("the size {} is there twice: the output is of processes that ran "
+                              "separately",
+                              row.bytes),
+                  "start them with the launcher of their MPI library, an output a run");
     }
     const int element = element_type(test().datatype).bytes;
     row.count = element > 0 ? std::max<std::int64_t>(row.bytes / element, 1) : row.bytes;

@@ -66,7 +66,7 @@ TEST_F(CliImport, TracesOfRanksArePhasesOfOneRun) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(contains(ran.out, " and 1 more: 1 record imported from PyTorch's profiler\n"))
       << ran.out;
-  EXPECT_TRUE(contains(ran.out, "  rank 1: 24 ms of the CPU: 22.7 % computing, 10.6 % idle"))
+  EXPECT_TRUE(contains(ran.out, "  rank 1: 23.6 ms of the CPU: 22.7 % computing, 10.6 % idle"))
       << ran.out;
   const Ran explain = paceline("explain results/local/t");
   EXPECT_EQ(explain.code, 0) << explain.err;

@@ -3,8 +3,10 @@
 #include <regex>
 
 #include "engine/core/text.h"
+#include "results/store.h"
 #include "tests/integration/cli/paceline.h"
 #include "tests/support/has_engine.h"
+#include "tests/unit/results/sample_record.h"
 
 namespace paceline {
 namespace {
@@ -251,6 +253,48 @@ TEST_F(CliVerbs, PredictMarksWhatItPredictsAndRefusesTheRest) {
   expect_refused(study + " --gpus 8 --network none.json", 65, {"none.json"});
   expect_refused(study + " --gpus 8 --plots svg", 64, {"--out"});
   expect_refused("predict /nonexistent/study --gpus 8", 65, {"no such study"});
+}
+
+TEST_F(CliVerbs, WhatCannotBeReadOfAStudyIsReported) {
+  const Store store(folder() / "s");
+  for (const int gpus : {1, 2, 4}) {
+    store.write("gpus=" + std::to_string(gpus), 1,
+                testing::sample_record({.gpus = gpus, .fit_seconds = 10.0 / gpus}), "");
+  }
+  std::ofstream(folder() / "s/gpus=4/9.1.json") << "{\"schema\": 99}";
+  for (const char* command :
+       {"report s", "best s", "explain s", "explain s --verbose --format md", "explain s --json",
+        "predict s --gpus 8", "predict s --gpus 8 --json", "explain s s/gpus=1/1.1.json --pool"}) {
+    const Ran ran = paceline(command);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const auto first = ran.out.find("ignored record: s/gpus=4/9.1.json");
+    EXPECT_NE(first, std::string::npos) << command << ": " << ran.out;
+    EXPECT_EQ(ran.out.find("ignored record", first + 1), std::string::npos) << ran.out;
+  }
+  std::ofstream(folder() / "s/plan.json") << R"({"schema": 1, "study": "quick",
+      "workload": "mnist-cnn", "points": [
+      {"gpus": 999999, "cpus_per_task": 2, "backend": "mirrored"}]})";
+  for (const char* command : {"report s", "best s", "explain s"}) {
+    const Ran ran = paceline(command);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(contains(ran.out, "ignored record: s/plan.json:3: 999999 replicas")) << ran.out;
+    EXPECT_TRUE(contains(ran.out, "4 replicas")) << ran.out;
+  }
+}
+
+TEST_F(CliVerbs, RecordsOfCollectivesOnlyAreNamedAsSuch) {
+  ASSERT_EQ(paceline("import nccl-tests '" PACELINE_SOURCE_DIR
+                     "/tests/data/import/nccl-tests-all_reduce_perf.txt' --study links")
+                .code,
+            0);
+  const std::string study = "results/local/links";
+  for (const std::string& command : {"best " + study, "explain " + study, "explain --pool " + study,
+                                     "report --sheet " + study, "predict --gpus 4 " + study}) {
+    expect_refused(
+        command, 65,
+        {study + ": these records are of collectives only", "see paceline report " + study});
+  }
+  EXPECT_EQ(paceline("report " + study).code, 0);
 }
 
 TEST_F(CliVerbs, CompletionOffersVerbsOptionsAndChoices) {

@@ -333,10 +333,15 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
                  {"entry quick/gpus=1/1.1.json"});
   expect_refused(bent("gpus=1/1.1.steps.gz", "samples", "SAMPLES"),
                  {"step samples", "another hash"});
-  expect_refused(bent("plan.json", "\"points\"", "\"paints\""),
-                 {"entry quick/plan.json", "/points"});
-  expect_refused(bent("plan.json", ",\"backend\":\"mpi\"}\n", "}\n"),
-                 {"entry quick/plan.json", "2 replicas need a backend"});
+  for (const auto& [from, to, part] :
+       {std::tuple("\"points\"", "\"paints\"", "/points"),
+        {",\"backend\":\"mpi\"}\n", "}\n", "2 replicas need a backend"},
+        {"\"gpus\":2", "\"gpus\":0", "gpus cannot be \"0\""},
+        {"\"gpus\":2", "\"gpus\":\"2\"", "a whole number"},
+        {"\"gpus\":2", "\"gpus\":2,\"zzz\":1", "unknown axis \"zzz\""},
+        {"mnist-cnn", "command", "of workload \"command\", and no record is"}}) {
+    expect_refused(bent("plan.json", from, to), {"entry quick/plan.json", part});
+  }
   for (const char* repeats : {"2000000000", "-5", "0", "1e30", "2.5", "\"2\""}) {
     expect_refused(bent("plan.json", "\"repeats\": 2", std::string("\"repeats\": ") + repeats),
                    {"entry quick/plan.json", "whole number from 1 to 1000"});
@@ -357,6 +362,18 @@ TEST_F(Archive, OfAnotherWorkloadIsNotMergedIntoAPlan) {
   expect_error(ErrorKind::input, {"the plan is of workload mnist-cnn, not mnist-mlp"},
                [&] { merge({"a.tar.gz"}, "there"); });
   EXPECT_TRUE(load_store(at("there")).records.empty());
+  for (const char* workload : {"mnist-cnn", "mnist-mlp"}) {  // its first runs are yet to come
+    plan.workload = workload;
+    write_wanted(at("there"), plan);
+    write_archive(at("there"), at(std::string(workload) + ".tar.gz"), kVersion);
+  }
+  plan.workload = "nope";
+  for (const std::string study : {"there", "quick"}) {
+    write_wanted(at(study), plan);
+    expect_error(ErrorKind::input, {study + "/plan.json", "of workload \"nope\""},
+                 [&] { write_archive(at(study), at("nope.tar.gz"), kVersion); });
+    EXPECT_FALSE(fs::exists(at("nope.tar.gz")));
+  }
 }
 
 // An archive unpacks below its own folder, whoever unpacks it.

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "engine/core/error.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {
@@ -56,6 +57,24 @@ TEST(Wanted, NamesFileAndKeyOfWhatIsWrong) {
   EXPECT_NE(said("{\"schema\": 1, \"repeats\": 2e9, \"points\": []}").find("key /repeats"),
             std::string::npos);
   EXPECT_NE(said("{\"schema\": \"x\", \"points\": []}").find("wrong type"), std::string::npos);
+}
+
+TEST(Wanted, APointThatNoSweepPlansIsDamageOfTheFile) {
+  const TemporaryFolder folder;
+  const auto file = folder / kWantedFile;
+  for (const auto& [point, part] : std::vector<std::pair<std::string, std::string>>{
+           {R"("gpus": 0)", "gpus cannot be \"0\""},
+           {R"("gpus": "1")", "a whole number"},
+           {R"("zzz": 1)", "unknown axis \"zzz\""},
+           {R"("gpus": 2)", "2 replicas need a backend"},
+           {R"("gpus": 64, "backend": "mirrored", "cpus_per_task": 2)", "at least one"}}) {
+    std::ofstream(file) << "{\"schema\": 1, \"points\": [\n{" << point << "}]}";
+    expect_error(ErrorKind::input, {"plan.json:2", part}, [&] { read_wanted(folder.path()); });
+    StoreContent content;
+    EXPECT_TRUE(load_plans({folder.path()}, content).empty());
+    ASSERT_EQ(content.rejected.size(), 1U) << point;
+    EXPECT_EQ(content.rejected[0].file, file);
+  }
 }
 
 }  // namespace

@@ -81,19 +81,23 @@ std::string whole_output(int ranks, const std::string& host, int pid) {
   return options() + rank_lines(ranks, host, pid) + headings() + row(1024, 4) + row(2048, 5) + kEnd;
 }
 
+std::string labelled(const std::string& text, const std::string& label) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at) + 1;
+    result += label + text.substr(at, end - at);
+    at = end;
+  }
+  return result;
+}
+
 TEST_F(ImportOutput, LabelsOfLaunchersAreTakenOff) {
   const std::string plain = whole_output(2, "n1", 10);
   for (const char* label : {"3: ", " 12: ", "[1,0]<stdout>:", "[prterun-n1-77@1,3]<stdout>: ",
                             "node-07: ", "2026-05-02T07:08:09.5Z ", "2026-05-02 07:08:09,123 ",
                             "[pod/train-0/main] ", "[default0]:", "Nov  5 07:08:09 ", "train-1  | ",
                             "2026-05-02T07:08:09+02:00 [1,0]<stdout>:"}) {
-    std::string text;
-    for (std::size_t at = 0; at < plain.size();) {
-      const std::size_t end = plain.find('\n', at) + 1;
-      text += label + plain.substr(at, end - at);
-      at = end;
-    }
-    const auto records = import("nccl-tests", "a launcher's banner\n" + text);
+    const auto records = import("nccl-tests", "a launcher's banner\n" + labelled(plain, label));
     ASSERT_EQ(records.size(), 2U) << label;
     EXPECT_EQ(records[0]->collective->rows.size(), 2U) << label;
     EXPECT_EQ(records[0]->provenance.imported->line, 2) << label;
@@ -404,6 +408,8 @@ TEST_F(ImportOutput, ArgumentsOfBenchmarksNamedLikeParameters) {
   EXPECT_EQ(names("BM_a/optimizer:1/gpus:-4"), "BM_a/optimizer:1/gpus:-4 1");
   EXPECT_EQ(names("BM_a/steps:0.5/gpus:2"), "BM_a/steps:0.5 2");
   EXPECT_EQ(names("BM_a/epochs:1/steps:5/gpus:2"), "BM_a 2");
+  EXPECT_EQ(names("BM_a/gpus:16777217"), "BM_a/gpus:16777217 1");
+  EXPECT_EQ(names("BM_a/nodes:16777217/gpus:2"), "BM_a/nodes:16777217 2");
 }
 
 TEST_F(ImportOutput, JobstatsCountGpusWithoutUtilization) {
@@ -462,6 +468,155 @@ TEST_F(ImportOutput, ColumnsTellSystemsApart) {
   EXPECT_FALSE(is_noted(note));  // no rows are repeats
   import("csv", "gpus,run,fit_seconds\n2,1,13\n2,2,14\n", {"workload=w"});
   EXPECT_FALSE(is_noted("repeats of each other"));
+}
+
+TEST_F(ImportOutput, LabelsOfLogCollectorsAreTakenOff) {
+  for (const char* label :
+       {"2026-05-02T07:08:09.123456789Z stdout F ", "2026-05-02T07:08:09.5Z 01O ",
+        "Nov  5 07:08:09 n1 bench[33]: ", "2026-05-02T07:08:09+02:00 n1 a/b[3]: ",
+        "launcher-x7 main ", "job launcher-x7 main "}) {
+    const auto records = import("nccl-tests", labelled(whole_output(2, "n1", 10), label));
+    ASSERT_EQ(records.size(), 2U) << label;
+    EXPECT_EQ(records[0]->collective->rows.size(), 2U) << label;
+  }
+  std::vector<std::string> notes;
+  const std::string table = "system,time\nA100 SXM #1,4\nA100 SXM #2,5\nA100 SXM #3,6\n";
+  EXPECT_EQ(without_labels(table, notes), table);
+}
+
+TEST_F(ImportOutput, WhatTheFileStatesStays) {
+  const auto table = import("csv", "gpus,precision,fit_seconds,workload\n1,fp32,2,x\n2,,1,x\n",
+                            {"gpus=9", "precision=bf16"});
+  ASSERT_EQ(table.size(), 2U);
+  EXPECT_EQ(table[0]->parameters.text("precision"), "fp32");
+  EXPECT_EQ(table[0]->layout.gpus, 1);
+  EXPECT_EQ(table[1]->parameters.text("precision"), "bf16");
+  EXPECT_EQ(table[1]->layout.gpus, 2);
+  EXPECT_TRUE(is_noted("gpus is 1 where the file says so, not 9"));
+  EXPECT_TRUE(is_noted("precision is fp32 where the file says so, not bf16"));
+  EXPECT_EQ(notes_.size(), 3U);
+  const auto benchmark =
+      import("google-benchmark", R"({"benchmarks": [{"name": "a/epochs:4", "real_time": 2}]})",
+             {"epochs=5", "workload=b"});
+  EXPECT_EQ(benchmark[0]->parameters.integer("epochs"), 4);
+  EXPECT_EQ(benchmark[0]->workload, "b");
+  EXPECT_TRUE(is_noted("epochs is 4 where the file says so, not 5"));
+  const auto nccl = import("nccl-tests", whole_output(2, "n1", 10), {"operation=all_reduce"});
+  EXPECT_EQ(nccl[0]->collective->operation, "all_gather");
+  EXPECT_TRUE(is_noted("operation is all_gather where the file says so, not all_reduce"));
+}
+
+TEST_F(ImportOutput, WholeNumbersOfPandas) {
+  const std::string table = "gpus,fit_seconds,hardware,workload\n1.0,2.50,1.0,x\n2.,2.0,,x\n";
+  const auto records = import("csv", table);
+  EXPECT_EQ(records[0]->layout.gpus, 1);
+  EXPECT_EQ(records[0]->timing.fit_seconds, 2.5);
+  EXPECT_EQ(records[0]->provenance.hardware, "hardware 1.0");
+  EXPECT_EQ(records[1]->layout.gpus, 2);
+  EXPECT_NE(refusal("csv", "gpus,fit_seconds,workload\n1.5,2,x\n"), "accepted");
+}
+
+TEST_F(ImportOutput, EqualRepetitionsAreRuns) {
+  std::string rows;
+  for (const char* index : {"0", "1", "2"}) {
+    rows += std::string(rows.empty() ? "" : ", ") +
+            R"({"name": "a", "real_time": 9, "repetition_index": )" + index + "}";
+  }
+  std::ofstream(folder_ / "file") << "{\"benchmarks\": [" + rows + "]}";
+  const std::string file = (folder_ / "file").string();
+  const ImportRequest request = {
+      "google-benchmark", {file, file}, "equal", folder_.path(), {}, {}, "0.1.0"};
+  const auto count_new = [&] {
+    std::vector<int> counts;
+    for (const ImportedFile& each : Import(request).write(false)) {
+      counts.push_back(
+          static_cast<int>(std::ranges::count(each.records, true, &ImportedRecord::is_new)));
+    }
+    return counts;
+  };
+  EXPECT_EQ(count_new(), (std::vector<int>{3, 0}));
+  EXPECT_EQ(count_new(), (std::vector<int>{0, 0}));
+  std::filesystem::remove(load_store(folder_ / "equal").records[1].where());
+  EXPECT_EQ(count_new(), (std::vector<int>{1, 0}));
+  EXPECT_EQ(load_store(folder_ / "equal").records.size(), 3U);
+}
+
+TEST_F(ImportOutput, OsuProcessesThatRanApartAreRefused) {
+  const std::string title = "# OSU MPI Allreduce Latency Test v7.4\n",
+                    head = "# Size  Avg Latency(us)\n", rows = "4  2\n8  3\n";
+  EXPECT_NE(refusal("osu", title + title + head + head + "4  2\n4  2.1\n8  3\n8  3\n", {"gpus=4"})
+                .find("file:6: the size 4 is there twice"),
+            std::string::npos);
+  const std::string one = title + "# Datatype: MPI_FLOAT.\n" + head + rows,
+                    other = "# Datatype: MPI_INT.\n" + head + rows;
+  const auto types = import("osu", one + other, {"gpus=4"});
+  ASSERT_EQ(types.size(), 2U);
+  EXPECT_EQ(types[0]->collective->dtype, "f32");
+  EXPECT_EQ(types[1]->collective->dtype, "i32");
+  EXPECT_EQ(types[1]->collective->rows.size(), 2U);
+}
+
+// busbw is 1.5 times algbw, as of an all_reduce on 4 ranks.
+std::string reduction(int ranks) {
+  std::string text = options("1048576") + rank_lines(ranks, "n1", 10) + headings() +
+                     "1048576 262144 float sum -1 50.0 20.97 31.46 0 50.0 20.97 31.46 0\n" + kEnd;
+  return text.substr(text.find('\n') + 1);
+}
+
+TEST_F(ImportOutput, RanksThatContradictTheBandwidthsAreRefused) {
+  const std::vector<std::string> set = {"operation=all_reduce"};
+  EXPECT_EQ(import("nccl-tests", reduction(4), set).size(), 2U);
+  EXPECT_NE(refusal("nccl-tests", reduction(8), set)
+                .find("file:1: busbw is 1.50 times algbw, but 1.75 times it is all_reduce on the 8 "
+                      "ranks listed"),
+            std::string::npos);
+  EXPECT_NE(refusal("nccl-tests", reduction(4), {"operation=broadcast"}).find("but 1.00 times"),
+            std::string::npos);
+  std::string lacking = whole_output(3, "n1", 10);
+  lacking.erase(lacking.find("#  Rank 1"), lacking.find("#  Rank 2") - lacking.find("#  Rank 1"));
+  EXPECT_NE(refusal("nccl-tests", lacking).find("the test lists a rank 2, but only 2 ranks"),
+            std::string::npos);
+}
+
+TEST_F(ImportOutput, GroupsOfRanksAreCounted) {
+  std::string text = reduction(8);
+  for (const char* rank : {"4", "5", "6", "7"}) {
+    text.replace(text.find(std::string("Rank ") + rank) + 14, 1, "1");
+  }
+  const auto records = import("nccl-tests", text);
+  EXPECT_EQ(records[0]->collective->operation, "all_reduce");
+  EXPECT_EQ(records[0]->layout.gpus, 8);
+  EXPECT_NEAR(*records[0]->collective->rows[0].busbw_bytes_per_second, 1.5 * 1048576 / 50e-6, 1);
+  EXPECT_NE(records[0]->collective->note.find("2 groups of 4 ranks"), std::string::npos);
+}
+
+TEST_F(ImportOutput, TestsThatAreCutAreLoud) {
+  const std::string begin = options("4096") + rank_lines(2, "n1", 10) + headings() + row(1024, 4);
+  const auto cut = import("nccl-tests", begin + row(2048, 5));
+  EXPECT_TRUE(is_noted("warning: the test at line 1 has no end, so it failed or was cut; do not"));
+  EXPECT_TRUE(is_noted("warning: the test at line 1 has 2 of 3 rows"));
+  import("nccl-tests", begin + "slurmstepd: error: STEP 1.0 CANCELLED\n");
+  EXPECT_TRUE(is_noted("has no end, so it failed or was cut (\"slurmstepd: error: STEP 1.0"));
+  const std::string failure = "n1: Test NCCL failure common.cu:1005 'unhandled'\n";
+  const auto failed = import("nccl-tests", begin + row(2048, 5) + failure + row(4096, 6) + kEnd);
+  EXPECT_TRUE(is_noted("warning: all_gather in place: the output says \"n1: Test NCCL failure"));
+  EXPECT_NE(failed[0]->collective->note.find("Test NCCL failure"), std::string::npos);
+  import("nccl-tests", whole_output(2, "n1", 10) + options("8192") + failure);
+  EXPECT_TRUE(is_noted("warning: the test at line 10 has no row of results (\"n1: Test NCCL"));
+  import("nccl-tests",
+         options("1024") + rank_lines(2, "n1", 10) + headings() + row(1024, 4, "0", "-1") + kEnd);
+  EXPECT_TRUE(is_noted("the data check of 1 of 1 sizes failed (1024 bytes: #wrong -1)"));
+}
+
+TEST_F(ImportOutput, JobstatsThatContradictThemselves) {
+  const auto summary = [](const std::string& gpus) {
+    return R"({"gpus": )" + gpus + R"(, "total_time": 60, "nodes": {"n1": {"cpus": 8,)" +
+           R"( "used_memory": 1, "gpu_utilization": {"0": 50, "1": 70}}}})";
+  };
+  EXPECT_NE(refusal("jobstats", summary("2.5")).find("the number of GPUs, 2.5, is not whole"),
+            std::string::npos);
+  EXPECT_EQ(import("jobstats", summary("1"))[0]->layout.gpus, 1);
+  EXPECT_TRUE(is_noted("warning: job has 1 GPUs, but utilization and memory of 2"));
 }
 
 }  // namespace

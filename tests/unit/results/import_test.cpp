@@ -482,6 +482,13 @@ TEST_F(Importing, FormatsAreDistinguished) {
   EXPECT_TRUE(has(refusal(request("ncl-tests", {})), "did you mean \"nccl-tests\"?"));
 }
 
+TEST_F(Importing, ByteOrderMarksAreSkipped) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(import_text("kineto", mark + sample_text("kineto.json")).size(), 1U);
+  const std::string mixed = mark + sample_text("google-benchmark.json");
+  EXPECT_EQ(refusal("google-benchmark", mixed), "accepted");
+}
+
 TEST_F(Importing, NamesNeverLeaveTheFolder) {
   ImportRequest bad = request("jobstats", {sample("jobstats.txt")});
   for (const char* study : {"../x", "a/b", ".", "", "a\nb", ".git"}) {

@@ -116,6 +116,106 @@ TEST(ProgramResults, TheNumberGroupReadsEveryNumber) {
   EXPECT_THROW(ProgramResults({line("{number} of {number} ([0-9])")}), Error);
 }
 
+TEST(ProgramResults, GroupedNumbersAreReadWhole) {
+  EXPECT_EQ(number_in(line("rate: {grouped}"), "rate: 4,321,000.5 it/s, 3 left"), 4321000.5);
+  EXPECT_EQ(
+      number_in(line("rate: {grouped}k", Pick::only, "samples_per_second", 1000), "rate: 4,321k"),
+      4321000);
+  for (const char* number : {"4,321M", "4,321e6", "4,3219", "4,321,09", "4,321_098", "43,21,098",
+                             "4,321 x 10^2", "4,321.098,7", "4,32,1"}) {
+    const std::string refusal =
+        catch_refusal(line("rate: {grouped}"), "rate: " + std::string(number) + " it");
+    EXPECT_NE(refusal.find("only a part of \"" + std::string(number) + "\""), refusal.npos)
+        << refusal;
+  }
+  expect_part("{grouped} it/s", "4321,098 it/s", "321,098", "4321,098");
+  expect_part("{grouped} it/s", "4,32,109 it/s", "32,109", "4,32,109");
+  expect_part("{grouped}", "-4,321", "4,321", "-4,321");
+}
+
+TEST(ProgramResults, SignsAndSpacesInTheGroupHideNoTail) {
+  expect_part("rate: {number}", "rate: +6.5k", "+6.5", "+6.5k");
+  const std::string refusal = catch_refusal(line("rate:( *[0-9.]+)"), "rate:  6.5k it/s");
+  EXPECT_NE(refusal.find("only a part of \"6.5k\""), refusal.npos) << refusal;
+}
+
+TEST(ProgramResults, TailsBeyondPlainDigitsAreRefused) {
+  for (const char* number : {"61\xa0"
+                             "098",
+                             "61\u2007098",
+                             "61\u2003098",
+                             "61\u3000098",
+                             "61\u00b4098",
+                             "61\u2032098",
+                             "61\uff0c098",
+                             "61\u200b098",
+                             "61\uff10\uff19",
+                             "61\u0660",
+                             "61\u00b2",
+                             "61\u00bd",
+                             "61\xb2",
+                             "61 \u00d7 10\u00b3",
+                             "61\x1b[1m.5e3",
+                             "61\x1b[0;1m098",
+                             "61.5 e+03",
+                             "61.5 e07",
+                             "61.5 million",
+                             "61.5bn",
+                             "61.5B",
+                             "61.5 B",
+                             "61.5\u00a0k",
+                             "61\x1b[0mk",
+                             "61.5m",
+                             "61 thousand",
+                             "7,61,098",
+                             "61.#INF",
+                             "61.5 Ki",
+                             "61.5 M"}) {
+    const std::string refusal =
+        catch_refusal(line("rate: {number}"), std::string("rate: ") + number + " samples");
+    EXPECT_NE(refusal.find("only a part of \""), refusal.npos) << number << ": " << refusal;
+  }
+  const std::string zero = catch_refusal(line("rate: {number}"), std::string("rate: 61\0008", 11));
+  EXPECT_NE(zero.find("only a part of"), zero.npos) << zero;
+  expect_part("{number} it/s", "0x3F8 it/s", "8", "0x3F8");
+  expect_part("{number} it/s", "61\u2009098 it/s", "098", "61\u2009098");
+  expect_part("loss.*?{number}", "loss \u22120.5", "0.5", "\u22120.5");
+}
+
+TEST(ProgramResults, WhatStandsBesideANumberIsNoPartOfIt) {
+  for (const char* output : {"rate: 61.5 it/s",
+                             "rate: 61.5, loss 0.9",
+                             "rate: 61.5 of 70",
+                             "rate: 61.5 (best)",
+                             "rate: 61.5 GB",
+                             "rate: 61.5 7 8",
+                             "rate: 61.5]",
+                             "rate: 61.5\x1b[0m",
+                             "rate: 61.5\x1b[0m.",
+                             "rate: 61.5 \x1b[32mloss",
+                             "rate: 61.5\u00b12",
+                             "rate: 61.5\xb1"
+                             "2",
+                             "rate: 61.5\u20131",
+                             "rate: 61.5\u2502"
+                             "7",
+                             "rate: 61.5 e2e steps",
+                             "rate: 61.5 B 3",
+                             "rate: 61.5 millimetres",
+                             "rate: 61.5 \u00b7 2",
+                             "rate: 61.5 min",
+                             "rate: 61.5\t098",
+                             "rate: 61.5 #1",
+                             "rate: 61.5 mega",
+                             "rate: 61.5 Gloo"}) {
+    EXPECT_EQ(catch_refusal(line("rate: {number}"), output), "read as 61.500000") << output;
+  }
+  EXPECT_EQ(number_in(line("{number} it/s"), "[61.5 it/s]"), 61.5);
+  EXPECT_EQ(number_in(line("rate: {number}"), "rate: 61.5" + std::string(1 << 20, ' ') + "?"),
+            61.5);
+  EXPECT_EQ(number_in(line("x{number}"), "30x7 it/s"), 7);
+}
+
 TEST(ProgramResults, UnitsOfTimesAreNamed) {
   const auto took = [](const std::string& pattern, double scale, const std::string& output) {
     return catch_refusal(line(pattern, Pick::only, "fit_seconds", scale), output);
@@ -124,6 +224,25 @@ TEST(ProgramResults, UnitsOfTimesAreNamed) {
             std::string::npos);
   EXPECT_EQ(took("took {number} ms", 0.001, "took 850 ms"), "read as 0.850000");
   EXPECT_EQ(took("took {number}", 1, "took 850 s"), "read as 850.000000");
+  for (const char* unit :
+       {" milliseconds", " msec",        " usecs",     " \u00b5s", "\u00a0ms", " ns",
+        " minute",       " Minutes",     " mins",      " hrs",     " hour",    " h",
+        " days",         "m 20s",        "m",          " [ms]",    " (ms)",    " (h)",
+        " [min]",        " \u00b1 3 ms", "\x1b[0m ms", "s 300ms",  " cycles",  " ms/step"}) {
+    const std::string refusal =
+        took("took {number}", 1, std::string("took 6.5") + unit + " in all");
+    EXPECT_NE(refusal.find("not in seconds"), refusal.npos) << unit << refusal;
+    EXPECT_NE(refusal.find("\"scale\""), refusal.npos) << unit << refusal;
+  }
+  for (const char* label : {"time [ms]: ", "time (msec) = ", "\"time_ms\": ", "time_us="}) {
+    const std::string refusal = took("time.*[ =]{number}", 1, label + std::string("6.5"));
+    EXPECT_NE(refusal.find("not in seconds"), refusal.npos) << label << refusal;
+  }
+  for (const char* rest :
+       {"", " s", " sec", " seconds.", " (min) 7 (max)", " (best)", "s 7ms/step", "s - 7ms/step",
+        " of 9", ", 3 ms each", " (d = 3)", " mean", " hot", " data", " using 2 GPUs"}) {
+    EXPECT_EQ(took("took {number}", 1, std::string("took 6.5") + rest), "read as 6.500000") << rest;
+  }
   EXPECT_NE(catch_refusal(line("{number}", Pick::only, "test_accuracy"), "0.5 %").find("0.5 %"),
             std::string::npos);
 }
@@ -188,14 +307,40 @@ TEST_F(ProgramFiles, JsonIsNoDeeperThanADocument) {
   EXPECT_NE(refusal(ResultFrom::json, "$.r", deep).find("nested deeper"), std::string::npos);
   EXPECT_NE(refusal(ResultFrom::json, "$.r", "{\"r\": 1, \"r\": 2}").find("given twice"),
             std::string::npos);
-  EXPECT_EQ(
-      catch_refusal({"samples_per_second", ResultFrom::json_line, "$.r", "", Pick::only, 1, ""},
-                    "{\"r\": 4}\n{" + deep + "\n"),
-      "read as 4.000000");
   for (const ResultFrom from : {ResultFrom::json_line, ResultFrom::json}) {
     const ResultSource source{"samples_per_second", from, "$.r", "", Pick::only, 1, ""};
     EXPECT_NE(catch_refusal(source, "{\"r\": 1, \"r\": 2}\n").find("given twice"),
               std::string::npos);
+  }
+}
+
+TEST(ProgramResults, AJsonLineThatIsNotJsonIsNotPassedOver) {
+  const ResultSource source{
+      "samples_per_second", ResultFrom::json_line, "$.r", "", Pick::only, 1, ""};
+  const std::string good = "{\"r\": 4}\n";
+  for (const std::string& last :
+       {std::string("{\"r\": 6, \"loss\": NaN}\n"), std::string("{\"r\": 6, \"lo"),
+        std::string("{\"r\": Infinity}\n{\"event\": \"end\"}\n"),
+        "{" + std::string(5 << 20, '[')}) {
+    const std::string refusal = catch_refusal(source, good + last);
+    EXPECT_NE(refusal.find("line 2 (\"{"), refusal.npos) << refusal;
+    EXPECT_NE(refusal.find("which is not JSON"), refusal.npos) << refusal;
+  }
+  EXPECT_EQ(catch_refusal(source, "{rank 0}\n" + good + "[1, NaN\nend\n{\"event\": 1}\n"),
+            "read as 4.000000");
+}
+
+TEST_F(ProgramFiles, AByteOrderMarkIsSkipped) {
+  const std::string mark = "\xef\xbb\xbf";
+  EXPECT_EQ(refusal(ResultFrom::key, "r", mark + "r=4\r\n"), "read as 4.000000");
+  EXPECT_EQ(refusal(ResultFrom::json, "$.r", mark + "{\"r\": 4}"), "read as 4.000000");
+  for (const auto& [from, what, text] : {std::tuple{ResultFrom::key, "r", "r: 4\n"},
+                                         {ResultFrom::json_line, "$.r", "{\"r\": 4}\n"},
+                                         {ResultFrom::json, "$.r", "{\"r\": 4}\n"},
+                                         {ResultFrom::line, "^r: {number}", "r: 4\n"}}) {
+    EXPECT_EQ(catch_refusal({"samples_per_second", from, what, "", Pick::only, 1, ""}, mark + text),
+              "read as 4.000000")
+        << what;
   }
 }
 

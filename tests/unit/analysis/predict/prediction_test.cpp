@@ -176,6 +176,12 @@ TEST(Prediction, TwoSizesAreDistinguishedFromMore) {
 }
 
 TEST(Prediction, WhatCannotBePredictedReportsWhy) {
+  StoreContent content = canonical_content(make_study(Scaling::weak, {2}));
+  content.rejected.push_back({"s/gpus=4", "s/gpus=4: the folder cannot be read"});
+  PredictOptions options;
+  options.gpus = {8};
+  expect_error([&] { predict(content, options); },
+               "s/gpus=4: the folder cannot be read: nothing can be predicted: ");
   expect_error([] { predicted(make_study(Scaling::fixed_epochs, {2}), {4}); },
                "one size was measured: a law needs two");
   expect_error(

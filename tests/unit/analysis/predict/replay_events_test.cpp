@@ -120,6 +120,13 @@ TEST(LinkNetworks, EachMistakeNamesLineAndKey) {
   refused(
       "{\"levels\": [\n{\"level\": \"node\", \"latency_seconds\": 0,\n\"bytes_per_second\": 0}]}",
       {"links.json:3", "bytes_per_second"});
+  for (const char* value : {"1e-300", "0.99", "1e19", "\"1\""}) {
+    refused(R"({"levels": [{"level": "node", "latency_seconds": 0, "bytes_per_second": )" +
+                std::string(value) + "}]}",
+            {"links.json:1", "bytes_per_second must be a number from 1 to 1e+18"});
+  }
+  refused("{\"call_seconds\": 1e7, \"levels\": [" + node + "]}",
+          {"links.json:1", "call_seconds must be a number from 0 to 1e+06"});
   refused(
       "{\"levels\": [{\"level\": \"node\", \"units\": 2, \"latency_seconds\": 0, "
       "\"bytes_per_second\": 1},\n{\"level\": \"core\"}]}",

@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "analysis/predict/prediction.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/analysis/gzipped.h"
 #include "tests/unit/analysis/samples.h"
@@ -169,6 +170,28 @@ TEST(Replay, ADescribedNetworkIsUsedAndTooManyReplicasForItAreRefused) {
   const Replay replay(made.sources);
   EXPECT_NEAR(replay.at(16).step_seconds / law.step(16), 1, 0.02);
   expect_error(ErrorKind::usage, {"32"}, [&replay] { replay.at(64); });
+}
+
+TEST(Replay, WhatIsNotFiniteIsNotPredicted) {
+  const StepLaw law;
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4}) records.push_back(law_record(law, gpus, 1));
+  PredictOptions options;
+  options.gpus = {8};
+  options.network = parse_network(
+      R"({"levels": [{"level": "node", "latency_seconds": 1e-4, "bytes_per_second": 1e8}]})",
+      "links.json");
+  options.predictor = PredictorChoice::replay;
+  EXPECT_GT(predict(canonical_content(records), options).at(0).sizes.back().value.value, 0);
+  options.network->levels[0].bytes_per_second = 1e-300;
+  options.network->levels[0].latency_seconds = 1e308;
+  expect_error(ErrorKind::input, {"replay predicts no finite number for 8 replicas", "--network"},
+               [&] { predict(canonical_content(records), options); });
+  options.predictor = PredictorChoice::better;  // laws can do without it
+  const Prediction one = predict(canonical_content(records), options).at(0);
+  EXPECT_EQ(one.predictor().name, "laws");
+  EXPECT_FALSE(one.predictors[1].held_out);
+  EXPECT_FALSE(one.sizes.back().by_predictor[1]);
 }
 
 TEST(Replay, StrongScalingDividesTheBatch) {
