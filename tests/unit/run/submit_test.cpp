@@ -131,7 +131,7 @@ TEST_F(StudySubmitterTest, AnOwnProgramTakesTheMemoryOfTheProfile) {
   options_.dry_run = true;
   options_.scripts = file("scripts");
   EXPECT_TRUE(contains(StudySubmitter(options_).dry_run(), "1n1t"));
-  EXPECT_TRUE(contains(testing::to_text(file("scripts/1n1t1c.sbatch")), "--mem=3"));
+  EXPECT_TRUE(contains(testing::to_text(file("scripts/1n1t8c.sbatch")), "--mem=3549M"));
 }
 
 TEST_F(StudySubmitterTest, ASmokeTestMeasuresNothing) {
