@@ -152,6 +152,10 @@ int failing(const ProcessRank& process, const std::string& how) {
     if (process.rank == 1 && (how == "stalls" || how == "waits")) sleep(10);
     ranks.communicator().barrier();
   } catch (const Error& error) {
+    // First, as training does: others end when they hear of it, and the launcher then ends this.
+    if (error.kind() != ErrorKind::peer_lost) {
+      write_exit_status(environment_of_process(), process, error);
+    }
     ranks.communicator().abort(error.what());
     throw;
   }
