@@ -23,6 +23,12 @@ using testing::report_section;
 using testing::sample_record;
 using testing::TemporaryFolder;
 
+TEST(Cells, SmallValuesKeepTheirDigits) {
+  EXPECT_EQ(measured_cell(Estimate{4.56e-5, {}, 2}).text, "0.0000456");
+  EXPECT_EQ(measured_cell(Estimate{0.456, {}, 2}).text, "0.456");
+  EXPECT_EQ(measured_cell(Estimate{0, {}, 2}).text, "0.000");
+}
+
 struct Fruit {
   std::string name;
   std::optional<Estimate> weight;

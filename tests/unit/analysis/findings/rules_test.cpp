@@ -73,6 +73,27 @@ TEST(Rules, AGoodStudyKeepsAllTwelve) {
             "Rules of Hoefler and Belli (SC15): no breach found of what can be checked: 12 rules");
 }
 
+// Programs side by side are different files.
+TEST(Rules, NineWantsOneBuildOfEachProgram) {
+  std::vector<Json> records;
+  const auto mixes_builds = [&] {
+    const auto broken = broken_by(records);
+    return std::ranges::any_of(broken, [](const BrokenRule& each) {
+      return format_sentence(each).find("several builds") != std::string::npos;
+    });
+  };
+  for (const std::string program : {"fast", "slow"}) {
+    for (Json record : good_study()) {
+      record["parameters"]["program"] = program + "@3f9a12cd3f9a12cd";
+      record["provenance"]["program"] = {{"name", program}, {"files_hash", program}};
+      records.push_back(record);
+    }
+  }
+  EXPECT_FALSE(mixes_builds());
+  records.back()["provenance"]["program"]["files_hash"] = "edited";
+  EXPECT_TRUE(mixes_builds());
+}
+
 TEST(Rules, NineNamesAMachineOfATableOfTwo) {
   std::vector<Json> records = good_study();
   for (Json record : good_study()) {

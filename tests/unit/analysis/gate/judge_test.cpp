@@ -155,10 +155,12 @@ TEST(Gate, AnInjectedSpikeIsSuspectThenPasses) {
   Side again = side_with("baseline", Quantity::time, {10, 10, 10}, "t");
   again.subjects[0].busy = 1;
   again.subjects[0].busy_why = "a build";
+  again.notes = {"one round is odd"};
   settle(first, judge(again, side_with("current", Quantity::time, {10, 10.01, 10}, "t"), suspects));
   EXPECT_EQ(first.verdict(), Verdict::pass);
   EXPECT_EQ(first.warnings.back(),
             "fresh runs: the machine was busy in 1 of 3 runs of the baseline, e.g. a build");
+  EXPECT_EQ(first.notes.back(), "fresh runs: one round is odd");
   EXPECT_TRUE(first.checks[0].is_fresh);
   EXPECT_NEAR(*first.checks[0].first_change, 0.1, 1e-3);
 }
