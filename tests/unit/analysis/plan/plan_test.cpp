@@ -240,6 +240,23 @@ StoreContent make_pilot(const Pilot& pilot) {
   return testing::canonical_content(records);
 }
 
+// A change of the program between them is no noise.
+TEST(Noise, RunsThatANewBuildMadeAgainAreLeftOut) {
+  std::vector<Json> records;
+  for (int repeat = 1; repeat <= 4; ++repeat) {
+    for (const int attempt : {1, 2}) {
+      records.push_back(testing::sample_record(
+          {.repeat = repeat, .round = repeat, .fit_seconds = 12 * attempt + 0.01 * repeat}));
+      records.back()["attempt"] = attempt;
+      records.back()["provenance"]["commit"] = attempt == 1 ? "0123456" : "789abcd";
+    }
+  }
+  const Noise noise = estimate_noise(testing::canonical_content(records));
+  EXPECT_EQ(noise.notes.at(0),
+            "pilot: without 4 runs of earlier builds, which --new-build made again");
+  EXPECT_LT(*noise.level("run").sd, 0.01);
+}
+
 TEST(Noise, EachLevelIsFound) {
   const Noise noise = estimate_noise(make_pilot({}));
   EXPECT_NEAR(*noise.level("run").sd, 0.01, 0.001);

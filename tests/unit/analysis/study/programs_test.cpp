@@ -131,6 +131,7 @@ TEST(Programs, OfSeveralSizesHaveAColumnAgainstTheReference) {
                       "point, by fit seconds; paired intervals"),
             std::string::npos)
       << join(section.notes, "\n");
+  EXPECT_EQ(join(section.notes, "\n").find("backend"), std::string::npos) << "they have none";
 }
 
 TEST(Programs, NoneThatMatchesHasNoColumn) {
