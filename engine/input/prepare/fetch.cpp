@@ -18,9 +18,9 @@
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
+#include "engine/input/prepare/digest.h"
 #include "engine/input/prepare/staged_folder.h"
 #include "engine/input/prepare/tfds_writer.h"
-#include "engine/input/prepare/verify.h"
 
 namespace paceline {
 

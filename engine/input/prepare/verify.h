@@ -42,12 +42,4 @@ Json to_json(const Verified& verified);
 // Also handles MNIST's IDX files. Throws input only if `folder` has no data set.
 Verified verify_folder(const std::filesystem::path& folder, int threads, bool quiet);
 
-// Cryptographic checksums, to compare with published ones.
-
-// Digest of a file's content as lower-case hexadecimal digits. `algorithm` is "sha256" or "md5".
-// Calls `progress` with the bytes read so far. Throws input if the file cannot be read.
-std::string file_digest(
-    const std::filesystem::path& file, const std::string& algorithm,
-    const std::function<void(double)>& progress = [](double) {});
-
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "engine/input/prepare/digest.h"
 #include "engine/input/prepare/make.h"
 #include "engine/input/prepare/staged_folder.h"
 #include "engine/input/prepare/verify.h"
