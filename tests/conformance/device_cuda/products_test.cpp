@@ -190,7 +190,7 @@ std::string matmul_difference(ChosenProducts& products, const MatmulShape& shape
   if (shape.epilogue == Epilogue::bias_gradient) {
     const std::vector<float> ones(static_cast<std::size_t>(shape.k), 1);
     found += difference(loaded(of_bias.read(), DType::f32),
-                        multiply({1, shape.k, shape.n}, ones, right, {}), shape.math);
+                        multiply({1, shape.k, shape.n}, ones, right, bias), shape.math);
   }
   return found;
 }

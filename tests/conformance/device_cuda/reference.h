@@ -110,8 +110,8 @@ inline Tolerance find_tolerance(Math math) {
       return {1e-5, 1e-5};
     case Math::tf32:
       return {1e-3, 2e-3};
-    case Math::bf16:
-      return {4e-3, 8e-3};
+    case Math::bf16:  // 4.4e-3 where cuDNN keeps partial sums of a weight gradient in 16 bits
+      return {5e-3, 1e-2};
     case Math::fp16:
       return {1e-3, 2e-3};
   }

@@ -28,7 +28,9 @@ using Results = std::vector<std::shared_ptr<void>>;  // null for tensors that ar
 // From one candidate's results to another's, of the tensor that is farthest off; see Agreement.
 struct Distance {
   double norm = 0, element = 0;
+  std::size_t tensor = 0;  // the one of that norm
   bool same_bits = true;
+  bool from_zeros = false;  // of some tensor all of the reference is zero
 };
 
 struct Usable {
@@ -94,10 +96,14 @@ class Bench {
       const ResultDifference found =
           tuner_.compare(results[i].get(), reference[i].get(), size.elements, size.type);
       if (found.changed > 0) farthest.same_bits = false;
+      if (found.reference_squares == 0 && size.type != DType::u8) farthest.from_zeros = true;
       if (found.squares == 0) continue;
       const double norm = std::sqrt(found.squares / found.reference_squares);
       const double mean = std::sqrt(found.reference_squares / static_cast<double>(size.elements));
-      farthest.norm = std::max(farthest.norm, std::isfinite(norm) ? norm : kInfinite);
+      if (!(norm <= farthest.norm)) {
+        farthest.norm = std::isfinite(norm) ? norm : kInfinite;
+        farthest.tensor = i;
+      }
       farthest.element = std::max(farthest.element, mean > 0 ? found.largest / mean : kInfinite);
     }
     return farthest;
@@ -224,6 +230,13 @@ class Chooser {
     baseline_seconds_ = median(std::move(baselines));
   }
 
+  // Several ways may be settings of one kernel: one line says it of them all.
+  void warn_of_excluded() const {
+    if (left_out_ == 0) return;
+    log::warning("{}: {}{}", request_, left_out_first_,
+                 left_out_ > 1 ? fmt::format("; so are {} more ways", left_out_ - 1) : "");
+  }
+
   Chosen result(int offered) const {
     if (usable_.empty()) {
       throw Error(ErrorKind::usage,
@@ -274,9 +287,12 @@ class Chooser {
   std::string check(Usable& one, Bench& bench) {
     bench.compute(one.implementation);
     const Results& results = bench.results();
-    if (std::isinf(bench.distance(results, results).norm)) {
-      return "its result is not finite, or not all of it is written";
+    const Distance from_itself = bench.distance(results, results);
+    if (std::isinf(from_itself.norm)) {
+      return fmt::format("its result is not finite, or not all of it is written (tensor {})",
+                         from_itself.tensor);
     }
+    if (from_itself.from_zeros) return "its result is zero, of operands that are not";
     if (rules_.repeats) {
       const std::optional<Results> first = bench.copy_results();
       bench.compute(one.implementation);
@@ -348,7 +364,7 @@ class Chooser {
   }
 
   void exclude(const Candidate& candidate, const std::string& because) {
-    log::warning("{}: {} is left out: {}", request_, candidate.recipe.text(), because);
+    if (left_out_++ == 0) left_out_first_ = candidate.recipe.text() + " is left out: " + because;
     if (refused_.empty()) refused_ = candidate.recipe.text() + ": " + because;
     rules_.exclude(candidate.recipe, because);
   }
@@ -364,6 +380,8 @@ class Chooser {
   std::vector<Usable> usable_;
   std::vector<Results> groups_;  // of candidates that agree, in the order of their first ones
   double baseline_seconds_ = 0;
+  int left_out_ = 0;
+  std::string left_out_first_;
 };
 
 }  // namespace
@@ -381,6 +399,7 @@ Chosen choose(const std::string& request, const Offered& offered,
       log::warning("{} is not tried out: {}", request, error.what());
     }
     if (bench) chooser.try_out(*bench, *tuner);
+    chooser.warn_of_excluded();
     if (bench && baseline) chooser.try_baseline(*bench, *tuner);
   }
   return chooser.result(offered.count);
@@ -391,7 +410,7 @@ Chosen choose(const std::string& request, const Offered& offered,
 // is six times their root mean square, of which 16 bits lose up to twice the mean loss.
 Agreement find_agreement(Math math, std::size_t terms) {
   constexpr double kLong = 0x1p-22, kLargest = 20;
-  const double rounding = math == Math::fp32 ? 1e-5 : math == Math::bf16 ? 4e-3 : 1e-3;
+  const double rounding = math == Math::fp32 ? 1e-5 : math == Math::bf16 ? 5e-3 : 1e-3;
   const double norm = 2 * (rounding + kLong * std::sqrt(static_cast<double>(terms)));
   return {norm, kLargest * norm};
 }

@@ -39,7 +39,7 @@ struct Recipe {
 
 // The addresses of a product's tensors, in the order of its kind: usually two factors and the
 // result.
-constexpr std::size_t kMostTensors = 13;
+constexpr std::size_t kMostTensors = 14;
 struct Operands {
   std::array<void*, kMostTensors> tensors{};
   void* workspace = nullptr;
@@ -167,10 +167,10 @@ struct Chosen {
 // logged. Throws usage if no candidate is usable.
 //
 // Every candidate that may be chosen runs once on the same operands, with its results poisoned
-// before. One whose result is not finite is excluded, and, if candidates are measured, one whose
-// result is not that of most: results that agree form groups, and the largest group is right; of
-// groups of a size, the one with the candidate that the libraries offer first. Where our kernels
-// are a candidate, their result is right.
+// before. One whose result is not finite, or is zero, is excluded, and, if candidates are measured,
+// one whose result is not that of most: results that agree form groups, and the largest group is
+// right; of groups of a size, the one with the candidate that the libraries offer first. Where our
+// kernels are a candidate, their result is right.
 Chosen choose(const std::string& request, const Offered& offered,
               const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
               const Baseline* baseline = nullptr);

@@ -142,8 +142,8 @@ void GraphBuilder::convolution(ConvPass pass, const ConvShape& shape, Tensor x, 
       .set(names.w, parts_[w])
       .set(names.y, parts_[y])
       .set(names.window, parts_[at])
-      .set(names.alpha, 1.0)
-      .set(names.beta, accumulates ? 1.0 : 0.0)
+      .set(names.alpha, 1.0F)  // of the type that it computes in: a double's lower half is 0
+      .set(names.beta, accumulates ? 1.0F : 0.0F)
       .finalize();
 }
 

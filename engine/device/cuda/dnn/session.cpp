@@ -92,8 +92,8 @@ Descriptor& Descriptor::set(cudnnBackendAttributeName_t name,
   return set(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
 }
 
-Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, double value) {
-  return set(name, CUDNN_TYPE_DOUBLE, 1, &value);
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, float value) {
+  return set(name, CUDNN_TYPE_FLOAT, 1, &value);
 }
 
 Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, bool value) {

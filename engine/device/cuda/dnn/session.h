@@ -52,7 +52,7 @@ class Descriptor {
                   std::int64_t count, const void* values);
   Descriptor& set(cudnnBackendAttributeName_t name, std::int64_t value);
   Descriptor& set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values);
-  Descriptor& set(cudnnBackendAttributeName_t name, double value);
+  Descriptor& set(cudnnBackendAttributeName_t name, float value);
   Descriptor& set(cudnnBackendAttributeName_t name, bool value);
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& value);
