@@ -14,15 +14,17 @@ using AttentionOffer = CompilingTest;
 // Of gpt2-124m, and of a last batch of gpt-tiny.
 const AttentionRequest kRequests[] = {{4, 1024, 12, 64, Math::bf16}, {3, 128, 8, 32, Math::bf16}};
 
-Offered offer(const std::shared_ptr<Session>& session, const AttentionRequest& request) {
-  return attention_offer(session, request, {request.math, false, true},
+Offered offer(const std::shared_ptr<Session>& session, const AttentionRequest& request,
+              bool deterministic = false) {
+  return attention_offer(session, request, {request.math, deterministic, true},
                          [](const AttentionOperands&, Stream) {});
 }
 
 void expect_tensor_cores(const std::shared_ptr<Session>& session, AttentionRequest request) {
-  for (const bool backward : {false, true}) {
-    request.backward = backward;
-    const Offered offered = offer(session, request);
+  for (int kind = 0; kind < 4; ++kind) {
+    request.backward = (kind & 1) != 0;
+    const bool deterministic = (kind & 2) != 0;
+    const Offered offered = offer(session, request, deterministic);
     ASSERT_GE(offered.candidates.size(), 2U) << to_text(request) << ": " << offered.refused;
     EXPECT_EQ(offered.candidates[0].recipe.library, Recipe::Library::own);
     EXPECT_TRUE(offered.candidates[1].tensor_cores);

@@ -21,16 +21,30 @@ namespace {
 using Tensor = GraphBuilder::Tensor;
 using Size = GraphBuilder::Size;
 
-constexpr std::size_t kNumbers = 2;  // the scale, and what scores of later places become
+constexpr std::size_t kNumbers = 3;  // the scale, what scores of later places become, and one
 
 std::size_t count_rows(const AttentionRequest& request) {
   return std::size_t{1} * request.samples * request.places * request.heads;
 }
 
+// How the gradient of the queries is summed over the keys. `in_fp32` adds to memory of fp32, in no
+// fixed order. `by_product` keeps the gradients of all scores, places by places.
+enum class QuerySums { in_fp32, by_product };
+
+QuerySums query_sums(const EngineRules& rules) {
+  return rules.deterministic ? QuerySums::by_product : QuerySums::in_fp32;
+}
+
+std::size_t query_sums_bytes(const AttentionRequest& request, QuerySums sums) {
+  if (!request.backward || sums == QuerySums::by_product) return 0;
+  return count_rows(request) * request.width * sizeof(float);
+}
+
 class AttentionGraph {
  public:
-  AttentionGraph(std::shared_ptr<Session> session, const AttentionRequest& request)
+  AttentionGraph(std::shared_ptr<Session> session, const AttentionRequest& request, QuerySums sums)
       : request_(request),
+        query_sums_(sums),
         stored_(cudnn_type(stored_as(request.math))),
         rows_{request.samples, request.heads, request.places, 1},
         vectors_{request.samples, request.heads, request.places, request.width},
@@ -79,28 +93,30 @@ class AttentionGraph {
     return y;
   }
 
-  // Of queries and the keys up to them.
-  Tensor scores(Tensor queries, Tensor transposed_keys, Tensor scale, Tensor least) {
+  Tensor scores(Tensor queries, Tensor transposed_keys, Tensor scale) {
     const Tensor all = matrix();
     builder_.matmul(queries, transposed_keys, all);
-    const Tensor scaled = combined(CUDNN_POINTWISE_MUL, all, scale);
+    return combined(CUDNN_POINTWISE_MUL, all, scale);
+  }
+  // Of queries and the keys up to them.
+  Tensor masked(Tensor scores, Tensor least) {
     const Tensor row = matrix(CUDNN_DATA_INT32), column = matrix(CUDNN_DATA_INT32);
-    builder_.indices(scaled, 2, row);
-    builder_.indices(scaled, 3, column);
-    const Tensor mask = matrix(CUDNN_DATA_BOOLEAN), masked = matrix();
+    builder_.indices(scores, 2, row);
+    builder_.indices(scores, 3, column);
+    const Tensor mask = matrix(CUDNN_DATA_BOOLEAN), result = matrix();
     builder_.pointwise(CUDNN_POINTWISE_CMP_GE, row, column, mask);
-    builder_.select(mask, scaled, least, masked);
-    return masked;
+    builder_.select(mask, scores, least, result);
+    return result;
   }
 
   void forward() {
     const Tensor queries = part(), keys = transposed_part(), values = part(), out = output();
     const Tensor sums = of_rows(), scale = builder_.number(), least = builder_.number();
-    const Tensor masked = scores(queries, keys, scale, least);
+    const Tensor kept = masked(scores(queries, keys, scale), least);
     const Tensor largest = between_rows(), total = between_rows(), logarithm = between_rows();
-    builder_.reduce(CUDNN_REDUCE_TENSOR_MAX, masked, largest);
+    builder_.reduce(CUDNN_REDUCE_TENSOR_MAX, kept, largest);
     const Tensor exponentials = matrix(), weights = matrix(stored_);
-    builder_.pointwise(CUDNN_POINTWISE_EXP, combined(CUDNN_POINTWISE_SUB, masked, largest),
+    builder_.pointwise(CUDNN_POINTWISE_EXP, combined(CUDNN_POINTWISE_SUB, kept, largest),
                        exponentials);
     builder_.reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, total);
     builder_.pointwise(CUDNN_POINTWISE_LOG, total, logarithm);
@@ -109,36 +125,52 @@ class AttentionGraph {
     builder_.matmul(weights, values, out);
   }
 
+  // cuDNN's engines expect just these operations: the product with one, too, where dropout would
+  // scale, and keys that are transposed back.
   void backward() {
-    const Tensor queries = part(), keys = part(), transposed_keys = transposed_part();
+    const Tensor queries = part(), transposed_keys = transposed_part();
     const Tensor transposed_values = transposed_part(), out = output(), out_gradient = output();
     const Tensor sums = of_rows(), products = of_rows();
     const Tensor of_queries = part(), of_keys = part(), of_values = part();
-    const Tensor scale = builder_.number(), least = builder_.number();
+    const Tensor scale = builder_.number(), least = builder_.number(), one = builder_.number();
     const Tensor product = builder_.between(CUDNN_DATA_FLOAT, vectors_, packed(vectors_));
+    const Tensor unscaled = between_rows();
     builder_.pointwise(CUDNN_POINTWISE_MUL, out_gradient, out, product);
-    builder_.reduce(CUDNN_REDUCE_TENSOR_ADD, product, products);
-    const Tensor masked = scores(queries, transposed_keys, scale, least);
+    builder_.reduce(CUDNN_REDUCE_TENSOR_ADD, product, unscaled);
+    builder_.pointwise(CUDNN_POINTWISE_MUL, unscaled, one, products);
+    const Tensor shifted =
+        combined(CUDNN_POINTWISE_SUB, scores(queries, transposed_keys, scale), sums);
     const Tensor weights = matrix(), of_weights = matrix(), of_scores = matrix(stored_);
-    builder_.pointwise(CUDNN_POINTWISE_EXP, combined(CUDNN_POINTWISE_SUB, masked, sums), weights);
+    builder_.pointwise(CUDNN_POINTWISE_EXP, masked(shifted, least), weights);
     builder_.matmul(transposed(weights), out_gradient, of_values);
     builder_.matmul(out_gradient, transposed_values, of_weights);
     const Tensor centred = combined(CUDNN_POINTWISE_SUB, of_weights, products);
     builder_.pointwise(CUDNN_POINTWISE_MUL, combined(CUDNN_POINTWISE_MUL, centred, weights), scale,
                        of_scores);
-    builder_.matmul(of_scores, keys, of_queries);
     builder_.matmul(transposed(of_scores), queries, of_keys);
+    const std::int64_t row = 3 * request_.heads * request_.width;
+    const Tensor keys =
+        builder_.between(stored_, vectors_, {row * request_.places, request_.width, row, 1});
+    builder_.reshape(transposed_keys, keys);
+    if (query_sums_ == QuerySums::by_product) {
+      builder_.matmul(of_scores, keys, of_queries);
+    } else {
+      const Tensor summed = builder_.tensor(CUDNN_DATA_FLOAT, vectors_, packed(vectors_));
+      builder_.matmul(of_scores, keys, summed);
+      builder_.pointwise(CUDNN_POINTWISE_IDENTITY, summed, of_queries);
+    }
   }
 
   AttentionRequest request_;
+  QuerySums query_sums_;
   cudnnDataType_t stored_;
   Size rows_, vectors_, matrices_;
   GraphBuilder builder_;
 };
 
 std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>& session,
-                                                 const AttentionRequest& request) {
-  return AttentionGraph(session, request).build();
+                                                 const AttentionRequest& request, QuerySums sums) {
+  return AttentionGraph(session, request, sums).build();
 }
 
 AttentionOperands named(const AttentionRequest& request, const Operands& operands) {
@@ -166,18 +198,20 @@ class OwnImplementation final : public Implementation {
   AttentionWork work_;
 };
 
-// Of the graph's tensors, in its order.
+// Of the graph's tensors, in its order. The workspace begins with the sums of queries.
 class GraphImplementation final : public Implementation {
  public:
-  GraphImplementation(const AttentionRequest& request, std::shared_ptr<Implementation> graph)
+  GraphImplementation(const AttentionRequest& request, QuerySums sums,
+                      std::shared_ptr<Implementation> graph)
       : request_(request),
+        sums_bytes_(query_sums_bytes(request, sums)),
         graph_(std::move(graph)),
         numbers_{1 / std::sqrt(static_cast<float>(request.width)),
-                 std::numeric_limits<float>::lowest()} {}
-  std::size_t workspace_bytes() const override { return graph_->workspace_bytes(); }
+                 std::numeric_limits<float>::lowest(), 1} {}
+  std::size_t workspace_bytes() const override { return sums_bytes_ + graph_->workspace_bytes(); }
   void run(const Operands& operands, Stream stream) override {
     const AttentionOperands o = named(request_, operands);
-    void *const scale = &numbers_[0], *const least = &numbers_[1];
+    void *const scale = &numbers_[0], *const least = &numbers_[1], *const one = &numbers_[2];
     const auto part = [&](void* of, int index) -> void* {
       const std::size_t elements = std::size_t{1} * request_.heads * request_.width * index;
       return static_cast<std::byte*>(of) + elements * size_of(stored_as(request_.math));
@@ -185,7 +219,6 @@ class GraphImplementation final : public Implementation {
     Operands placed;
     if (request_.backward) {
       placed.tensors = {part(o.qkv, 0),
-                        part(o.qkv, 1),
                         part(o.qkv, 1),
                         part(o.qkv, 2),
                         o.out,
@@ -196,17 +229,20 @@ class GraphImplementation final : public Implementation {
                         part(o.qkv_gradient, 1),
                         part(o.qkv_gradient, 2),
                         scale,
-                        least};
+                        least,
+                        one,
+                        operands.workspace};
     } else {
       placed.tensors = {part(o.qkv, 0), part(o.qkv, 1), part(o.qkv, 2), o.out,
                         o.sums,         scale,          least};
     }
-    placed.workspace = operands.workspace;
+    placed.workspace = static_cast<std::byte*>(operands.workspace) + sums_bytes_;
     graph_->run(placed, stream);
   }
 
  private:
   AttentionRequest request_;
+  std::size_t sums_bytes_;
   std::shared_ptr<Implementation> graph_;
   std::array<float, kNumbers> numbers_;  // read when it is queued
 };
@@ -259,12 +295,13 @@ Offered attention_offer(const std::shared_ptr<Session>& session, const Attention
   ours.build = [request, own] { return std::make_shared<OwnImplementation>(request, own); };
   if (!is_for_cudnn(request)) return all;
   try {
-    Offered found = offered_engines(make_graph(session, request), rules);
+    const QuerySums sums = query_sums(rules);
+    Offered found = offered_engines(make_graph(session, request, sums), rules);
     all.count += found.count;
     all.refused = found.refused;
     for (Candidate& one : found.candidates) {
-      one.build = [request, build = std::move(one.build)] {
-        return std::make_shared<GraphImplementation>(request, build());
+      one.build = [request, sums, build = std::move(one.build)] {
+        return std::make_shared<GraphImplementation>(request, sums, build());
       };
       all.candidates.push_back(std::move(one));
     }
@@ -282,8 +319,9 @@ std::shared_ptr<Implementation> build_attention(const std::shared_ptr<Session>& 
   if (recipe.library == Recipe::Library::own) {
     return std::make_shared<OwnImplementation>(request, own);
   }
+  const QuerySums sums = query_sums(rules);
   return std::make_shared<GraphImplementation>(
-      request, build_engine(make_graph(session, request), rules, recipe));
+      request, sums, build_engine(make_graph(session, request, sums), rules, recipe));
 }
 
 }  // namespace paceline::cuda
