@@ -5,9 +5,9 @@
 #
 #   cmake --preset bundle && cmake --build build/bundle && cmake --install build/bundle --component bundle --prefix DIR
 #
-# Any build can be bundled; preset "bundle" leaves out what is large and of no use on a card, and
-# refuses to install more than PACELINE_BUNDLE_MB, or more than 62 MiB with the tracked files.
-set(PACELINE_BUNDLE_MB 0 CACHE STRING "Largest installed bundle in MiB; 0: of any size")
+# Any build can be bundled; preset "bundle" leaves out what is large and of no use on a card, packs
+# DIR.tar.xz, and refuses more than PACELINE_BUNDLE_MB, or more than 62 MiB with the tracked files.
+set(PACELINE_BUNDLE_MB 0 CACHE STRING "Largest packed bundle in MiB; 0: it is not packed")
 
 # paceline_bundle_test(gpu.cuda test_conformance_cuda [--gtest_filter=Card/*])
 #   A row of share/paceline/gpu-tests.tsv: name, program, arguments.
@@ -78,7 +78,7 @@ function(paceline_install_bundle)
     DESTINATION ${share} ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/mnist DESTINATION ${share}/data ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/sweeps/ DESTINATION ${share}/sweeps ${here}
-    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.json" PATTERN "*_train.py" PATTERN tuned)
+    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.json" PATTERN "torch_*.py" PATTERN tuned)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/reference DESTINATION ${share}/results ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/choices DESTINATION ${share}/results ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/sections.sh DESTINATION ${share} RENAME gpu-sections.sh ${here})

@@ -5,14 +5,15 @@
 # Of ResNet-50 v1 with images of 300 x 300 and batch 32, and v1.5 of 224 x 224 and batch 400, in bf16: MB that an image has
 # to move, with batch normalisation in two passes and the first pooling inside; and images/s of this card that
 # docs/gpu.md predicts, and that NVIDIA published (MLPerf training, 8 cards, of one). [gpt]: tokens/s of GPT-2.
-declare -A mb=([300]=600 [224]=329) predicted=() published=()
+declare -A mb=([300]=600 [224]=329) expected=() published=()
+expected_by=predicted
 case $card in
-  *"H100 80GB HBM3"*) predicted=([300]=2800 [224]=5300 [gpt]=340000) published=([224]=7172) ;;
-  *H200*) predicted=([300]=3650 [224]=6900 [gpt]=365000) published=([224]=7950) ;;
+  *"H100 80GB HBM3"*) expected=([300]=2800 [224]=5300 [gpt]=340000) published=([224]=7172) ;;
+  *H200*) expected=([300]=3466 [224]=8716 [gpt]=435000) published=([224]=7950) expected_by="measured before" ;;
 esac
 
 # speed SECTION WHAT NAME STATUS [SIZE]: the row of a training; of ResNet-50 with images of SIZE beside what the
-# card's memory allows, and beside what is predicted and published for a card of this name.
+# card's memory allows, and beside what is expected and published for a card of this name.
 speed() {
   local section=$1 what=$2 name=$3 status=$4 size=${5:-0} step batch memory ratio="" rate
   if ((status != 0)); then
@@ -29,8 +30,8 @@ speed() {
     if [ -n "$memory" ]; then
       ratio=$(calc ", %.0f %% of memory's bound" "$memory ? 100 * ${mb[$size]} * 1e6 * $batch / $step / (2 * $memory) : 0")  # a copy is counted once
     fi
-    for rate in ${predicted[$size]:+"${predicted[$size]} predicted"} ${published[$size]:+"${published[$size]} by MLPerf"}; do
-      ratio+=$(calc ", %.0f %% of ${rate/ //s }" "100 * $batch / $step / ${rate% *}")
+    for rate in ${expected[$size]:+"${expected[$size]} $expected_by"} ${published[$size]:+"${published[$size]} by MLPerf"}; do
+      ratio+=$(calc ", %.0f %% of ${rate/ //s }" "100 * $batch / $step / ${rate%% *}")
     done
   fi
   row "$section" "$what" "$(calc "%.3f ms, %.0f samples/s" "1000 * $step, $batch / $step")" "${ratio#, }" passed
@@ -207,8 +208,8 @@ section_sanitizer() {
 section_choices() {
   local what name workload batch status before after
   before=$(grep -c '"request"' "$XDG_CACHE_HOME/paceline/gpu-choices.json" 2> /dev/null)
-  if ((${before:-0})); then row choices "from ${choices##*/}" "$before choices" "" passed; fi
-  for what in "imagenet 224/b400" "cassava 300/b32" "cassava 300/b256"; do
+  if [ -n "$choices" ]; then row choices "from ${choices##*/}" "$before choices" "" passed; fi
+  for what in "imagenet 224/b400" "cassava 300/b32"; do
     workload=resnet50-${what%% *} batch=${what##*b}
     name=choices-$batch
     resnet "$name" 150 "$workload" "$batch" bf16 2
@@ -249,16 +250,17 @@ section_bits() {
 }
 
 section_ours() {
-  local parts=0
-  if ((${#graph_options[@]} == 0 && !rehearse)); then parts=1; fi
   ours 60 imagenet 224 400 bf16 50
   ours 40 cassava 300 32 bf16 80
   mnist mnist-mlp
   mnist mnist-cnn
   accuracy
-  gpt
-  ours 60 cassava 300 256 bf16 50
-  if ((parts)); then
+  gpt gpt 32 60
+}
+
+# What one graph a step saves, and what the other precisions cost.
+section_launches() {
+  if ((${#graph_options[@]} == 0 && !rehearse)); then
     ours 40 cassava 300 32 bf16 80 --no-step-graph
     mnist mnist-cnn --no-step-graph
     ours 60 imagenet 224 400 bf16 50 --no-step-graph
@@ -267,6 +269,7 @@ section_ours() {
   ours 60 imagenet 224 400 bf16 50 --no-graph
   ours 150 cassava 300 32 tf32 50
   ours 150 cassava 300 32 fp32 50
+  ours 150 cassava 300 256 bf16 50
 }
 
 # ours SECONDS DATA SIZE BATCH PRECISION STEPS [ARGUMENT]: bounds and rates are of 16 bits and the batches that `mb` names.
@@ -275,7 +278,7 @@ ours() {
   local name=b$4-$5${option#-}
   if [ "$5" != bf16 ] || [ "$4" = 256 ]; then size=0; fi
   resnet "$name" "$1" "resnet50-$2" "$4" "$5" "$6" ${option:+"$option"}
-  speed ours "resnet50-$2 $3/b$4 $5${option:+, $option}" "$name" $? "$size"
+  speed "$section" "resnet50-$2 $3/b$4 $5${option:+, $option}" "$name" $? "$size"
 }
 
 # mnist WORKLOAD [ARGUMENT]
@@ -283,25 +286,25 @@ mnist() {
   local precision=tf32 steps=3000 name=$1${2:-}
   if ((rehearse)); then precision=$plain steps=2; fi
   train "$name" 30 "$@" --gpus 1 --backend self --precision "$precision" --batch-per-replica 64 --steps "$steps" --evaluate none
-  speed ours "$1 b64 $precision${2:+, $2}" "$name" $?
+  speed "$section" "$1 b64 $precision${2:+, $2}" "$name" $?
 }
 
-# GPT-2 of 124 million parameters, and what its attention is computed by.
+# gpt NAME BATCH SECONDS: GPT-2 of 124 million parameters.
 gpt() {
-  local workload=gpt2-124m batch=64 context=1024 precision=bf16 steps=20 what step status rate ratio=""
+  local name=$1 workload=gpt2-124m batch=$2 context=1024 precision=bf16 steps=20 what step status rate ratio=""
   if ((rehearse)); then workload=gpt-tiny batch=2 context=64 precision=$plain steps=2; fi
   what="$workload b$batch x $context $precision"
-  train gpt 60 "$workload" --gpus 1 --backend self --precision "$precision" --input synthetic --evaluate none \
+  train "$name" "$3" "$workload" --gpus 1 --backend self --precision "$precision" --input synthetic --evaluate none \
     --batch-per-replica "$batch" --context-length "$context" --steps "$steps"
   status=$?
-  if ((status != 0)); then row ours "$what" "" "" "$(unless_done "$status")" "$(why gpt)"; return; fi
-  step=$(value p50 gpt)
-  if [ -z "$step" ]; then row ours "$what" "" "" failed "the record has no steps"; return; fi
+  if ((status != 0)); then row "$section" "$what" "" "" "$(unless_done "$status")" "$(why "$name")"; return; fi
+  step=$(value p50 "$name")
+  if [ -z "$step" ]; then row "$section" "$what" "" "" failed "the record has no steps"; return; fi
   rate=$(calc "%.0f" "$batch * $context / $step")
-  if [ -n "${predicted[gpt]:-}" ] && ((!rehearse)); then
-    ratio=$(calc "%.0f %% of ${predicted[gpt]}/s predicted" "100 * $rate / ${predicted[gpt]}")
+  if [ -n "${expected[gpt]:-}" ] && ((!rehearse)); then
+    ratio=$(calc "%.0f %% of ${expected[gpt]}/s $expected_by" "100 * $rate / ${expected[gpt]}")
   fi
-  row ours "$what" "$(calc "%.3f ms, $rate tokens/s" "1000 * $step")" "$ratio" passed
+  row "$section" "$what" "$(calc "%.3f ms, $rate tokens/s" "1000 * $step")" "$ratio" passed
 }
 
 # Seconds of training up to the end of the first epoch with 98 %.
@@ -312,7 +315,7 @@ accuracy() {
     --evaluate epoch ${few[@]+"${few[@]}"}
   status=$?
   if ((status != 0)); then
-    row ours "mnist-cnn to 98 %" "" "" "$(unless_done "$status")" "$(why mnist-98)"
+    row "$section" "mnist-cnn to 98 %" "" "" "$(unless_done "$status")" "$(why mnist-98)"
     return
   fi
   seconds=$(tr -d '\n ' < "$records/mnist-98.json" | awk '{
@@ -323,9 +326,9 @@ accuracy() {
       $0 = substr($0, RSTART + RLENGTH)
     } }')
   if [ -n "$seconds" ]; then
-    row ours "mnist-cnn to 98 %" "$seconds s of training, choices before it $(value compile_seconds mnist-98) s" "" passed
+    row "$section" "mnist-cnn to 98 %" "$seconds s of training, choices before it $(value compile_seconds mnist-98) s" "" passed
   else
-    row ours "mnist-cnn to 98 %" "not within 4 epochs" "" "$( ((rehearse)) && echo skipped || echo failed)" \
+    row "$section" "mnist-cnn to 98 %" "not within 4 epochs" "" "$( ((rehearse)) && echo skipped || echo failed)" \
       "$( ((rehearse)) && echo "a rehearsal sees few samples")"
   fi
 }
@@ -426,6 +429,20 @@ peer() {
     "${ours:+$(calc "%.2f" "$step / $ours")}" passed
 }
 
+# peer_gpt WHAT OURS NAME SECONDS BATCH ARGUMENTS...: PyTorch's GPT-2, beside ours of that batch.
+peer_gpt() {
+  local what=$1 ours=$2 name=$3 limit=$4 batch=$5 status rate step
+  local arguments=(--model gpt2-124m --device cuda --precision bf16 --batch "$batch" --steps 20 --warmup 5 "${@:6}")
+  if ((rehearse)); then arguments=(--model gpt-tiny --batch 2 --context 64 --steps 1 --warmup 1); fi
+  TORCHINDUCTOR_COMPILE_THREADS=$(nproc) TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton \
+    limited "$limit" "$name" "$python" "$share/sweeps/frameworks/torch_gpt.py" "${arguments[@]}"
+  status=$?
+  if ((status != 0)); then row peers "PyTorch $what" "" "" "$(unless_done "$status")" "$(why "$name")"; return; fi
+  rate=$(value tokens_per_second "$name") step=$(value p50 "$ours")
+  row peers "PyTorch $what" "$(calc "%.0f tokens/s" "$rate")" \
+    "$( ((rehearse)) || [ -z "$step" ] || calc "%.2f" "$batch * 1024 / $step / $rate")" passed
+}
+
 section_peers() {
   local cassava="--v1 --classes 5 --hidden 1016" imagenet="--classes 1000 --hidden 0" round
   if ! limited 120 peers-torch "$python" -c 'import torch; print(torch.__version__, "cuDNN", torch.backends.cudnn.version())'; then
@@ -438,16 +455,21 @@ section_peers() {
     speed peers "ours 300/b32 bf16, round $round" "peers-ours-$round" $? 300
     peer "eager 300/b32 bf16, round $round" "peers-ours-$round" "peers-eager-$round" 60 "$cassava" 300 32
     peer "eager in a CUDA graph 300/b32, round $round" "peers-ours-$round" "peers-graph-$round" 60 "$cassava" 300 32 --graph
+    resnet "peers-ours-400-$round" 60 resnet50-imagenet 400 bf16 50
+    speed peers "ours 224/b400 bf16, round $round" "peers-ours-400-$round" $? 224
+    peer "eager 224/b400 bf16, round $round" "peers-ours-400-$round" "peers-eager-400-$round" 60 "$imagenet" 224 400
+    gpt "peers-gpt-$round" 32 60
+    peer_gpt "eager gpt2-124m b32, round $round" "peers-gpt-$round" "peers-gpt-eager-$round" 60 32
+    if [ "$round" = 1 ]; then  # what takes a minute to compile
+      peer_gpt "compiled gpt2-124m b32" peers-gpt-1 peers-gpt-compiled 120 32 --compile
+      peer "compiled, reduce-overhead, 300/b32 bf16" peers-ours-1 peers-reduce 120 "$cassava" 300 32 --compile --reduce-overhead
+    fi
   done
   resnet peers-ours-256 60 resnet50-cassava 256 bf16 50
   speed peers "ours 300/b256 bf16" peers-ours-256 $?
   peer "eager 300/b256 bf16" peers-ours-256 peers-eager-256 60 "$cassava" 300 256
-  resnet peers-ours-400 60 resnet50-imagenet 400 bf16 50
-  speed peers "ours 224/b400 bf16" peers-ours-400 $? 224
-  peer "eager 224/b400 bf16" peers-ours-400 peers-eager-400 60 "$imagenet" 224 400
-  peer "compiled, reduce-overhead, 300/b32 bf16" peers-ours-2 peers-reduce 120 "$cassava" 300 32 --compile --reduce-overhead
   peer "compiled, default, 300/b256 bf16" peers-ours-256 peers-compile-256 120 "$cassava" 300 256 --compile
-  peer "compiled, max-autotune, 300/b32 bf16" peers-ours-2 peers-autotune 300 "$cassava" 300 32 --compile --graph
+  peer "compiled, max-autotune, 300/b32 bf16" peers-ours-1 peers-autotune 300 "$cassava" 300 32 --compile --graph
 }
 
 # The published study on one card: 15 epochs of 5,656 images, the first one from files.
