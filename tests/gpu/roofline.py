@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A prediction of training rates of ResNet-50 and GPT-2 on an H200, from counts alone. No card has confirmed it.
+"""A prediction of training rates of ResNet-50 and GPT-2 on an H200, from counts alone. docs/gpu.md has what an H200 measured.
 
 The step is written down as the device queues it: convolutions, and our kernels with the bytes that
 each must read and write and the instructions of its loop (conformance.machine_code and, for the
