@@ -126,7 +126,7 @@ class CudaDevice final : public Device {
 };
 
 ProbeFacts CudaDevice::probe() {
-  constexpr std::size_t kBlocksEach = 8, kCopied = std::size_t{1} << 30;
+  constexpr std::size_t kBlocksEach = 8, kCopied = std::size_t{256} << 20;
   const bool small = runtime_->multiprocessors() < 8;  // a host that plays a GPU, in tests
   const int rounds = small ? 8 : 20000, most_runs = small ? 3 : 1000;
   const double awake = small ? 1e9 : 0.1;
@@ -141,9 +141,8 @@ ProbeFacts CudaDevice::probe() {
     runtime_->launch(MultiplyAdd{reinterpret_cast<float*>(out.data()), rounds}, grid,
                      compute_.stream());
   });
-  const double copying = settled_seconds(most_runs, awake, [&] {
-    runtime_->copy(to.data(), from.data(), bytes, compute_.stream());
-  });
+  const double copying = settled_seconds(
+      most_runs, awake, [&] { runtime_->copy(to.data(), from.data(), bytes, compute_.stream()); });
   const double operations = 2.0 * MultiplyAdd::kChains * rounds * kThreads * blocks;
   return {operations / arithmetic, static_cast<double>(bytes) / copying};
 }

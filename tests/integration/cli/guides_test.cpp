@@ -299,10 +299,8 @@ TEST_F(GuideTable, IdrisCifar10) {
   expect_lines("2n8t10c8g",
                {"#SBATCH --nodes=2", "#SBATCH --ntasks=8", "#SBATCH --gres=gpu:4",
                 "#SBATCH --cpus-per-task=10", "#SBATCH --hint=nomultithread",
-                "#SBATCH --time=1:00:00", "#SBATCH --output=slurm/DRY-RUN/2n8t10c8g.%A_%a.log",
-                "#SBATCH --error=slurm/DRY-RUN/2n8t10c8g.%A_%a.err",
-                "unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY", "module purge",
-                "export PACELINE_PORTS=10000-20000"});
+                "#SBATCH --time=1:00:00", "unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY",
+                "module purge", "export PACELINE_PORTS=10000-20000"});
   expect_lines("2n2t30c6g", {"#SBATCH --nodes=2", "#SBATCH --ntasks=2", "#SBATCH --gres=gpu:3"});
 }
 

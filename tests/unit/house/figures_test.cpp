@@ -305,6 +305,31 @@ void add_null(std::vector<Figure>& all) {
   all.push_back({"docs/performance.md", text});
 }
 
+// Of one card, in bf16: steps of PyTorch over Paceline's.
+void add_h200(std::vector<Figure>& all) {
+  const auto ours = [](const char* name) {
+    return records_in(fmt::format("h200/{}.json", name), "/timing/step_seconds/0/p50"_json_pointer)
+        .get<double>();
+  };
+  const auto theirs = [](const char* name, const json::json_pointer& key) {
+    return records_in(fmt::format("h200/pytorch-{}.json", name), key).get<double>();
+  };
+  const auto of_resnet = [&](const char* name) {
+    return theirs(name, "/median_step_seconds"_json_pointer) / ours("peers-ours-1");
+  };
+  const auto of_gpt2 = [&](const char* name) {
+    return theirs(name, "/tokens_per_step"_json_pointer) / ours("peers-gpt-1") /
+           theirs(name, "/tokens_per_second"_json_pointer);
+  };
+  const std::string resnet = fmt::format(
+      "{:.2f} times as fast as {{}}eager PyTorch{{}} and {:.2f} times as fast as {{}}compiled",
+      of_resnet("eager-1"), of_resnet("reduce"));
+  all.push_back({"README.md", fmt::format(fmt::runtime(resnet), "that of ", " 2.11", "that of ") +
+                                  fmt::format("; GPT-2's is {:.2f} and {:.2f} times",
+                                              of_gpt2("gpt-eager-1"), of_gpt2("gpt-compiled"))});
+  all.push_back({"docs/gpu.md", fmt::format(fmt::runtime(resnet), "", "", "")});
+}
+
 void add_allreduce(std::vector<Figure>& all) {
   const auto row = [&](const char* sizes, const char* against, const Span& span, bool faster) {
     all.push_back({"docs/performance.md", fmt::format("| {} | {} | {} times{} |", sizes, against,
@@ -362,6 +387,7 @@ std::vector<Figure> figures() {
   add_resnet(all);
   add_gpt2(all);
   add_null(all);
+  add_h200(all);
   add_allreduce(all);
   add_links(all);
   add_backends(all);
