@@ -234,7 +234,7 @@ class Chooser {
   void warn_of_excluded() const {
     if (left_out_ == 0) return;
     log::warning("{}: {}{}", request_, left_out_first_,
-                 left_out_ > 1 ? fmt::format("; so are {} more ways", left_out_ - 1) : "");
+                 left_out_ > 1 ? fmt::format("; in all {} ways are left out", left_out_) : "");
   }
 
   Chosen result(int offered) const {
