@@ -413,6 +413,12 @@ section_profile() {
   done < <(head -n 2 "$records/profile.tsv")
 }
 
+# run_torch SECONDS NAME PROGRAM ARGUMENTS...: what it compiles is kept for this call only.
+run_torch() {
+  TORCHINDUCTOR_COMPILE_THREADS=$(nproc) TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton \
+    limited "$1" "$2" "$python" "$share/sweeps/frameworks/$3" "${@:4}"
+}
+
 # peer WHAT OURS NAME SECONDS NETWORK SIZE BATCH ARGUMENTS...: PyTorch's run, beside ours that ran last before it.
 peer() {
   local what=$1 ours=$2 name=$3 limit=$4 network size=$6 batch=$7 status step
@@ -420,8 +426,7 @@ peer() {
   shift 7
   local arguments=(--device cuda --precision bf16 --size "$size" --batch "$batch" --steps 50 --warmup 20 "$@")
   if ((rehearse)); then arguments=(--device cpu --size 32 --batch 2 --steps 1 --warmup 1); fi
-  TORCHINDUCTOR_COMPILE_THREADS=$(nproc) TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton \
-    limited "$limit" "$name" "$python" "$share/sweeps/frameworks/torch_train.py" resnet50 "${network[@]}" "${arguments[@]}"
+  run_torch "$limit" "$name" "torch_train.py" resnet50 "${network[@]}" "${arguments[@]}"
   status=$?
   if ((status != 0)); then row peers "PyTorch $what" "" "" "$(unless_done "$status")" "$(why "$name")"; return; fi
   step=$(value median_step_seconds "$name") batch=$(value batch_per_replica "$name") ours=$(value p50 "$ours")
@@ -434,8 +439,7 @@ peer_gpt() {
   local what=$1 ours=$2 name=$3 limit=$4 batch=$5 status rate step
   local arguments=(--model gpt2-124m --device cuda --precision bf16 --batch "$batch" --steps 20 --warmup 5 "${@:6}")
   if ((rehearse)); then arguments=(--model gpt-tiny --batch 2 --context 64 --steps 1 --warmup 1); fi
-  TORCHINDUCTOR_COMPILE_THREADS=$(nproc) TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton \
-    limited "$limit" "$name" "$python" "$share/sweeps/frameworks/torch_gpt.py" "${arguments[@]}"
+  run_torch "$limit" "$name" "torch_gpt.py" "${arguments[@]}"
   status=$?
   if ((status != 0)); then row peers "PyTorch $what" "" "" "$(unless_done "$status")" "$(why "$name")"; return; fi
   rate=$(value tokens_per_second "$name") step=$(value p50 "$ours")

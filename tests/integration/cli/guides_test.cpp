@@ -301,6 +301,12 @@ TEST_F(GuideTable, IdrisCifar10) {
                 "#SBATCH --cpus-per-task=10", "#SBATCH --hint=nomultithread",
                 "#SBATCH --time=1:00:00", "unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY",
                 "module purge", "export PACELINE_PORTS=10000-20000"});
+  for (const char* option : {"output", "error"}) {  // beside the script
+    const std::string file = *option == 'o' ? ".log\n" : ".err\n";
+    EXPECT_TRUE(contains(script("2n8t10c8g"), std::string("#SBATCH --") + option + "=" +
+                                                  fs::canonical(folder() / "made").string() +
+                                                  "/2n8t10c8g.%A_%a" + file));
+  }
   expect_lines("2n2t30c6g", {"#SBATCH --nodes=2", "#SBATCH --ntasks=2", "#SBATCH --gres=gpu:3"});
 }
 
