@@ -9,7 +9,7 @@ declare -A mb=([300]=600 [224]=329) expected=() published=()
 expected_by=predicted
 case $card in
   *"H100 80GB HBM3"*) expected=([300]=2800 [224]=5300 [gpt]=340000) published=([224]=7172) ;;
-  *H200*) expected=([300]=3466 [224]=8716 [gpt]=435000) published=([224]=7950) expected_by="measured before" ;;
+  *H200*) expected=([300]=3466 [224]=8716 [gpt]=581000) published=([224]=7950) expected_by="measured before" ;;
 esac
 
 # speed SECTION WHAT NAME STATUS [SIZE]: the row of a training; of ResNet-50 with images of SIZE beside what the
@@ -356,20 +356,21 @@ section_replicas() {
   fi
 }
 
-# Kernel, launches, us, % of the time, MB of DRAM, % of tensor cores; all of a step first, then the slowest. A step is what lies
-# between two launches of the loss. Fields of ncu's CSV are all in quotes, and names have commas.
+# profile_table CSV MARKER: kernel, launches, us, % of the time, MB of DRAM, % of tensor cores; all of a step first, then the
+# slowest. A step is what lies between two launches of MARKER, which a step launches once. Fields of ncu's CSV are all in quotes,
+# and names have commas.
 profile_table() {
-  grep '^"' "$1" | awk -F '","' '
+  grep '^"' "$1" | awk -F '","' -v marker="$2" '
     { sub(/^"/, "", $1); sub(/"$/, "", $NF) }
     NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i; next }
     {
       id = $column["ID"] + 0; kernel = $column["Kernel Name"]
       if (!sub(/.*entry</, "", kernel)) sub(/^void /, "", kernel)
-      sub(/>?\(.*/, "", kernel); gsub(/paceline::cuda::/, "", kernel)
-      if (kernel == "SoftmaxLoss" && !(id in name)) ++losses
-      if (losses == 1) name[id] = substr(kernel, 1, 90)
+      sub(/>?\(.*/, "", kernel); gsub(/paceline::(cuda::)?/, "", kernel)
+      if ((kernel == marker || index(kernel, marker "<") == 1) && id != last) { ++steps; last = id }
+      if (steps == 1) name[id] = substr(kernel, 1, 90)
       metric = $column["Metric Name"]; value = $column["Metric Value"]; gsub(/,/, "", value)
-      if (losses == 1) of[id, substr(metric, 1, 4)] += value
+      if (steps == 1) of[id, substr(metric, 1, 4)] += value
     }
     function print_line(key) {
       printf "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", key, count[key], time[key] / 1e3, 100 * time[key] / time["all"],
@@ -380,37 +381,42 @@ profile_table() {
       tensor[key] += of[id, "gpu_"] * of[id, "sm__"]
     }
     END {
-      if (losses < 2) exit
+      if (steps < 2) exit
       for (id in name) { add(name[id]); add("all") }
       for (key in count) if (time[key] > 0) print_line(key)
     }' | sort -t $'\t' -k 3,3 -g -r
 }
 
-# What each kernel of a step takes, moves and computes.
+# What each kernel of a step takes, moves and computes. After SKIP launches, LAUNCHES hold a whole step.
 section_profile() {
-  local what="resnet50-imagenet 224/b400 bf16, no graph" ncu kernel launches us share moved tensor arguments
+  profile gpt "gpt2-124m b32 x 1024 bf16" Embed 1000 1700 gpt2-124m --batch-per-replica 32 --context-length 1024
+  profile resnet "resnet50-imagenet 224/b400 bf16" SoftmaxLoss 1300 1000 resnet50-imagenet --batch-per-replica 400 --weights none
+}
+
+# profile NAME WHAT MARKER SKIP LAUNCHES ARGUMENTS...
+profile() {
+  local name=$1 what="$2, no graph" marker=$3 skip=$4 count=$5 ncu kernel launches us share moved tensor
   local metrics=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed
   if ((rehearse)); then row profile "$what" "" "" skipped "no kernels on device $device"; return; fi
   ncu=$(find_tool ncu)
   if [ -z "$ncu" ]; then row profile "$what" "" "" skipped "ncu is not here"; return; fi
+  local arguments=("${@:6}" "${replicas[@]}" --input synthetic --evaluate none --precision bf16 --no-graph)
   # What chooses would be counted as a step.
-  if ! [ -s "$XDG_CACHE_HOME/paceline/gpu-choices.json" ]; then resnet profile-choices 120 resnet50-imagenet 400 bf16 2; fi
-  arguments=(resnet50-imagenet "${replicas[@]}" --input synthetic --weights none --evaluate none --precision bf16)
-  # A step is some 400 launches: after three of them, and what comes before the first, 1,000 hold a whole one.
-  limited 110 profile "$ncu" --clock-control none --cache-control none --target-processes all --csv --print-units base \
-    --log-file "$records/ncu.csv" --launch-skip 1300 --launch-count 1000 --metrics "$metrics" \
-    "$paceline" train "${arguments[@]}" --device "$device" --batch-per-replica 400 --steps 10 --no-graph --quiet
-  if [ -s "$records/ncu.csv" ]; then profile_table "$records/ncu.csv" > "$records/profile.tsv"; fi
-  if ! [ -s "$records/profile.tsv" ]; then
-    cat "$records/ncu.csv" >> "$records/logs/profile.log" 2> /dev/null
-    row profile "$what" "" "" "$(grep -q ERR_NVGPUCTRPERM "$records/logs/profile.log" && echo skipped || echo failed)" \
-      "$(grep -m 1 ERROR "$records/logs/profile.log" || why profile)"
+  train "profile-choices-$name" 120 "${arguments[@]}" --steps 2
+  limited 110 "profile-$name" "$ncu" --clock-control none --cache-control none --target-processes all --csv --print-units base \
+    --log-file "$records/ncu-$name.csv" --launch-skip "$skip" --launch-count "$count" --metrics "$metrics" \
+    "$paceline" train "${arguments[@]}" --device "$device" --steps 10 --quiet
+  if [ -s "$records/ncu-$name.csv" ]; then profile_table "$records/ncu-$name.csv" "$marker" > "$records/profile-$name.tsv"; fi
+  if ! [ -s "$records/profile-$name.tsv" ]; then
+    cat "$records/ncu-$name.csv" >> "$records/logs/profile-$name.log" 2> /dev/null
+    row profile "$what" "" "" "$(grep -q ERR_NVGPUCTRPERM "$records/logs/profile-$name.log" && echo skipped || echo failed)" \
+      "$(grep -m 1 ERROR "$records/logs/profile-$name.log" || why "profile-$name")"
     return
   fi
   while IFS=$'\t' read -r kernel launches us share moved tensor; do
     row profile "$what: ${kernel/#all/a step}" "$launches launches, $us us, $moved MB, tensor cores $tensor %" \
       "$share % of the time, $(calc "%.2f TB/s" "$moved / $us")" passed
-  done < <(head -n 2 "$records/profile.tsv")
+  done < <(head -n 2 "$records/profile-$name.tsv")
 }
 
 # run_torch SECONDS NAME PROGRAM ARGUMENTS...: what it compiles is kept for this call only.
