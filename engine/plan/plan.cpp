@@ -188,18 +188,49 @@ class Planner {
     const bool has_gradient = op.kind == OpKind::softmax_cross_entropy || op.output_grad != kNone;
     if (!has_gradient) return;
     if (op.from2 != kNone && needs_gradient_[static_cast<std::size_t>(op.from2)]) {
-      Operation& source = operation(op.from2);
-      if (op.add && !op.branch && source.output_grad == kNone) {
-        source.output_grad = op.output_grad;
-        extend_life(op.output_grad, backward_time(op.from2));
-      }
-      op.adds_input2_grad = source.output_grad != kNone && source.output_grad != op.output_grad;
-      op.input2_grad = find_gradient(op.from2, i);
+      const bool adds = op.kind == OpKind::add || (op.add && !op.branch);
+      op.input2_grad = add_gradient(i, op.from2, adds && operation(op.from2).output_grad == kNone,
+                                    op.adds_input2_grad);
     }
     if (op.from != kNone && needs_gradient_[static_cast<std::size_t>(op.from)]) {
-      op.adds_input_grad = operation(op.from).output_grad != kNone;
-      op.input_grad = find_gradient(op.from, i);
+      const bool shares = op.kind == OpKind::add
+                              ? is_final_gradient(i)
+                              : op.kind == OpKind::gelu && operation(op.from).output_grad == kNone;
+      op.input_grad = add_gradient(i, op.from, shares, op.adds_input_grad);
     }
+  }
+
+  // The gradient of what operation i reads. If it `shares`, it is that of the operation's output.
+  int add_gradient(int i, int source, bool shares, bool& adds) {
+    int& written = operation(source).output_grad;
+    adds = written != kNone;
+    if (!shares) return find_gradient(source, i);
+    written = operation(i).output_grad;
+    extend_life(written, backward_time(source));
+    return written;
+  }
+
+  static bool changes_output_gradient(const Operation& op) {
+    return op.fused() || op.kind == OpKind::gelu;
+  }
+
+  // Whether the gradient of an addition's sum stays as it is until what made the summands has read
+  // it: only the addition reads the first one, other readers of the second, which add to its
+  // gradient, come before what made the first, and neither is made by what changes a gradient in
+  // place.
+  bool is_final_gradient(int addition) {
+    const Operation& op = operation(addition);
+    if (op.from == op.from2 || changes_output_gradient(operation(op.from)) ||
+        changes_output_gradient(operation(op.from2))) {
+      return false;
+    }
+    for (int i = 0; i < count_; ++i) {
+      if (i == addition) continue;
+      const Operation& reader = operation(i);
+      if (reader.from == op.from || reader.from2 == op.from) return false;
+      if (i > op.from && (reader.from == op.from2 || reader.from2 == op.from2)) return false;
+    }
+    return true;
   }
 
   int find_gradient(int source, int reader) {

@@ -98,8 +98,10 @@ struct Operation {
   std::string text() const;  // "conv2d + relu + max_pool"
 };
 
-// A fused add passes the gradient (after the ReLU) to input2 unchanged. If input2's gradient was
-// not written before, it shares the tensor of output_grad, and backward masks that in place.
+// Gradients may share a tensor. GELU's is computed in place. An addition's is that of both summands
+// where nothing changes it before both are read. A fused add passes the gradient (after the ReLU)
+// to input2 unchanged. If input2's gradient was not written before, it shares the tensor of
+// output_grad, and backward masks that in place.
 inline bool masks_in_place(const Operation& op) {
   return op.input2_grad != kNone && op.input2_grad == op.output_grad;
 }

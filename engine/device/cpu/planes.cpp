@@ -191,7 +191,7 @@ template <typename T>
 void CpuProgram::add_backward(const Operation& op) {
   const T* dy = tensor<T>(op.output_grad);
   const auto pass_on = [&](int gradient, bool adds) {
-    if (gradient == kNone) return;
+    if (gradient == kNone || (gradient == op.output_grad && !adds)) return;
     T* dx = tensor<T>(gradient);
     over_elements(op.out.elements(), [&](std::size_t begin, std::size_t end) {
       if (adds) {

@@ -122,6 +122,7 @@ TEST(Branches, WhatTwoOperationsReadIsNotFusedAway) {
 }
 
 // Of an output's readers backward meets the last first: it writes the gradient, the others add.
+// What shares the gradient of its operation's output is written already.
 void expect_gradients_to_be_complete(const Plan& plan) {
   std::map<int, int> writes;
   for (auto op = plan.operations.rbegin(); op != plan.operations.rend(); ++op) {
@@ -135,7 +136,8 @@ void expect_gradients_to_be_complete(const Plan& plan) {
     }
     if (op->input_grad != kNone) {
       const bool first = writes[op->input_grad]++ == 0;
-      EXPECT_EQ(op->adds_input_grad, !first) << op->text();
+      const bool shares = op->input_grad == op->output_grad && op->from != op->from2;
+      EXPECT_EQ(op->adds_input_grad, !first && !shares) << op->text();
     }
   }
 }
@@ -160,6 +162,51 @@ TEST(Branches, AFusedSumPassesItsGradientOnInPlace) {
   EXPECT_EQ(identity.input2_grad, named(plan, "stem_bn").output_grad);
   EXPECT_TRUE(named(plan, "a").adds_input_grad);
   EXPECT_FALSE(masks_in_place(named(plan, "b1_bn"))) << "the branch has a gradient of its own";
+}
+
+// x + f(x), twice, as in a transformer: one gradient along all of it, which f's first layer adds to.
+TEST(Branches, AnAdditionGivesItsGradientToBothSummands) {
+  Network n("n", {8, 1, 4}, 3);
+  n.conv(4, 1, 1, 0).named("start");
+  for (const std::string block : {"a", "b"}) {
+    const int start = n.last();
+    n.batch_norm(1e-3, 0.9).named(block + "_norm").gelu().named(block + "_gelu");
+    n.conv(4, 1, 1, 0).named(block + "_conv").add(start).named(block + "_sum");
+  }
+  n.global_average_pool().dense(3);
+  const Plan plan = make_plan(n, 2, DType::f32, fuse_nothing);
+  expect_gradients_to_be_complete(plan);
+  const int gradient = named(plan, "b_sum").output_grad;
+  for (const char* name : {"start", "a_conv", "a_sum", "b_conv"}) {
+    EXPECT_EQ(named(plan, name).output_grad, gradient) << name;
+  }
+  EXPECT_TRUE(named(plan, "b_norm").adds_input_grad);
+  EXPECT_FALSE(named(plan, "b_sum").adds_input_grad);
+  EXPECT_EQ(named(plan, "b_gelu").output_grad, named(plan, "b_norm").output_grad);
+}
+
+// The gradient of a summand is its own where something changes the other's before it is read: GELU
+// in place, or a reader that adds to it.
+TEST(Branches, AGradientThatChangesIsNotShared) {
+  Network with_gelu("n", {8, 1, 4}, 3);
+  with_gelu.conv(4, 1, 1, 0).named("start");
+  int start = with_gelu.last();
+  with_gelu.conv(4, 1, 1, 0).gelu().named("gelu").add(start).named("sum");
+  with_gelu.global_average_pool().dense(3);
+  Network with_reader("n", {8, 1, 4}, 3);
+  with_reader.conv(4, 1, 1, 0).named("start");
+  start = with_reader.last();
+  with_reader.conv(4, 1, 1, 0).named("own");
+  const int own = with_reader.last();
+  with_reader.from(start).conv(4, 1, 1, 0).named("reader").from(own).add(start).named("sum");
+  with_reader.global_average_pool().dense(3);
+  for (const Network* network : {&with_gelu, &with_reader}) {
+    const Plan plan = make_plan(*network, 2, DType::f32, fuse_nothing);
+    expect_gradients_to_be_complete(plan);
+    const Operation sum = named(plan, "sum");
+    EXPECT_EQ(sum.input2_grad, sum.output_grad);
+    EXPECT_NE(sum.input_grad, sum.output_grad);
+  }
 }
 
 TEST(Branches, OnlyBiasesBeforeANormalisationCancel) {
