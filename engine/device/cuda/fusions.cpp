@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "engine/core/log.h"
 #include "engine/device/cuda/products.h"
@@ -30,6 +31,34 @@ bool touches_gradient(const Operation& op, int tensor) {
   return op.output_grad == tensor || op.input_grad == tensor || op.input2_grad == tensor;
 }
 
+template <typename T>
+void run_apart(Runtime& runtime, const ConvRequest& request, ConvPlan& product,
+               const ConvOperands& o, Stream stream) {
+  const ConvShape& shape = request.shape;
+  const std::size_t rows = std::size_t{1} * shape.batch * shape.height * shape.width;
+  const auto elements = [&](int channels) { return rows * static_cast<std::size_t>(channels); };
+  const auto launch = [&](const auto& kernel, std::size_t count) {
+    launch_over(runtime, kernel, (count + kVector - 1) / kVector, stream);
+  };
+  const std::size_t count = elements(shape.out);
+  auto *x = static_cast<T*>(o.x), *y = static_cast<T*>(o.y), *before = static_cast<T*>(o.before);
+  const auto* bias = static_cast<const T*>(o.bias);
+  if (!has_gelu(request.epilogue)) {
+    product.run({o.x, o.w, o.y, o.workspace}, stream);
+    return launch(AddBias<T>{y, bias, count, shape.out, false, before}, count);
+  }
+  if constexpr (!std::is_same_v<T, Half>) {  // in which there are no networks of tokens
+    if (request.epilogue == Epilogue::gelu_gradient) {
+      product.run({o.x, o.w, o.y, o.workspace}, stream);
+      return launch(Gelu<T>{before, x, x, elements(shape.in)}, elements(shape.in));
+    }
+    product.run({o.x, o.w, o.before, o.workspace}, stream);
+    launch(BiasGelu<T>{before, bias, y, count, shape.out}, count);
+  } else {
+    throw Error(ErrorKind::internal, "there is no GELU in fp16");
+  }
+}
+
 }  // namespace
 
 std::vector<Fusion> statistics_fusions(const Plan& plan) {
@@ -49,6 +78,34 @@ std::vector<Fusion> statistics_fusions(const Plan& plan) {
     if (op.branch) consider(op.from2, i, true);
   }
   return found;
+}
+
+ConvApart product_apart(Runtime& runtime, const ConvRequest& request,
+                        std::shared_ptr<ConvPlan> product) {
+  const std::size_t workspace = product->workspace_bytes();
+  const auto run = [&runtime, request, product = std::move(product)](const ConvOperands& o,
+                                                                     Stream stream) {
+    with_type(stored_as(request.shape.math),
+              [&](auto type) { run_apart<decltype(type)>(runtime, request, *product, o, stream); });
+  };
+  return {run, workspace};
+}
+
+int epilogue_behind(const Plan& plan, int product) {
+  // Right behind: memory that it writes is free no earlier.
+  if (find_readers(plan, product) != std::vector{product + 1}) return kNone;
+  const Operation& op = at(plan, product + 1);
+  const bool adds = op.kind == OpKind::add && op.from == product;
+  return adds || op.kind == OpKind::gelu ? product + 1 : kNone;
+}
+
+int gelu_before(const Plan& plan, int product) {
+  const Operation& op = at(plan, product);
+  if (op.from == kNone || at(plan, op.from).kind != OpKind::gelu) return kNone;
+  const Operation& gelu = at(plan, op.from);
+  const bool found = find_readers(plan, op.from).size() == 1 && gelu.input_grad != kNone &&
+                     gelu.input_grad == gelu.output_grad && !op.adds_input_grad;
+  return found ? op.from : kNone;
 }
 
 // Backward goes from the last operation to the first: the last to write is the first to read.

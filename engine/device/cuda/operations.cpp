@@ -100,14 +100,21 @@ void CudaProgram::conv_forward(const Operation& op, Prepared& prepared) {
   PreparedConv& conv = *prepared.conv;
   if (conv.with_statistics.plan && sums_are_fused()) return run_fused(conv.with_statistics);
   std::byte* y = tensor<std::byte>(op.output);
-  conv.forward->run({conv_input(op, conv), conv.w, y, workspace_.data()}, compute_.stream());
-  if (op.bias_cancels && !op.relu) return;
+  ConvOperands operands{conv_input(op, conv), conv.w, y, workspace_.data(), conv.bias};
+  if (has_before(conv.with_forward)) {
+    const Operation& behind = operation(epilogue_behind(plan_, index(op)));
+    operands.before =
+        conv.with_forward == Epilogue::bias_gelu ? y : tensor<std::byte>(behind.input2);
+    operands.y = tensor<std::byte>(behind.output);
+  }
+  conv.forward->run(operands, compute_.stream());
+  if (conv.with_forward != Epilogue::none || (op.bias_cancels && !op.relu)) return;
   const std::size_t count = whole_batch() * op.out.elements();
   with_type(plan_.activation, [&](auto type) {
     using T = decltype(type);
-    run_vectors(
-        AddBias<T>{reinterpret_cast<T*>(y), parameter(op.bias), count, op.out.channels, op.relu},
-        count);
+    run_vectors(AddBias<T>{reinterpret_cast<T*>(y), static_cast<const T*>(conv.bias), count,
+                           op.out.channels, op.relu},
+                count);
   });
 }
 
@@ -145,8 +152,11 @@ void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
   if (conv.with_gradient_sums.plan && sums_are_fused()) {
     run_fused(conv.with_gradient_sums);
   } else {
-    conv.backward_data->run({tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()},
-                            compute);
+    ConvOperands operands{tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()};
+    if (conv.with_data == Epilogue::gelu_gradient) {
+      operands.before = tensor<std::byte>(operation(op.from).input);
+    }
+    conv.backward_data->run(operands, compute);
   }
   // Before the next operation: the plan gives memory of this one's inputs to later ones.
   if (conv.beside) follow(compute, stream);
@@ -234,6 +244,7 @@ void CudaProgram::planes_forward(const Operation& op, Prepared& prepared) {
                                          tensor<T>(op.output), count, 1, false},
                          count);
     case OpKind::add:
+      if (prepared.forward_inside) return;
       return run_vectors(
           Convert<T, T>{tensor<T>(op.input), tensor<T>(op.output), count, tensor<T>(op.input2)},
           count);

@@ -49,10 +49,39 @@ enum class ConvPass {
   backward_weights  // w = gradient of w, from x and y's
 };
 
+// Additional work of a product, with a vector of n values.
+enum class Epilogue {
+  none,
+  bias,           // adds it to every row of `out`
+  bias_relu,      // also applies ReLU
+  bias_gradient,  // writes the sum of the rows of `right`
+  bias_add,       // also adds `before`, which lies like `out`
+  bias_gelu,      // writes what `bias` gives to `before`, and applies GELU (kernels/tokens.h)
+  gelu_gradient   // without a vector: multiplies by GELU's slope at `before`
+};
+
+constexpr bool has_vector(Epilogue epilogue) {
+  return epilogue != Epilogue::none && epilogue != Epilogue::gelu_gradient;
+}
+constexpr bool has_gelu(Epilogue epilogue) {
+  return epilogue == Epilogue::bias_gelu || epilogue == Epilogue::gelu_gradient;
+}
+constexpr bool has_before(Epilogue epilogue) {
+  return has_gelu(epilogue) || epilogue == Epilogue::bias_add;
+}
+
+// Of one pixel each: a product of matrices.
+constexpr bool is_plain_product(const ConvShape& shape) {
+  return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
+}
+
 struct ConvRequest {
   ConvShape shape;
   ConvPass pass = ConvPass::forward;
   bool accumulates = false;  // adds to the result; backward_data only
+  // Only of plain products, in which `out` is the result. forward: bias, bias_add, bias_gelu;
+  // backward_data: gelu_gradient.
+  Epilogue epilogue = Epilogue::none;
 
   friend bool operator==(const ConvRequest&, const ConvRequest&) = default;
 };
@@ -61,6 +90,7 @@ struct ConvRequest {
 struct ConvOperands {
   void *x = nullptr, *w = nullptr, *y = nullptr;
   void* workspace = nullptr;
+  void *bias = nullptr, *before = nullptr;  // for the epilogue
 };
 
 class ConvPlan {
@@ -71,12 +101,10 @@ class ConvPlan {
   virtual std::string implementation() const = 0;  // "cuDNN 9.19 engine 47, 12 MB of workspace"
 };
 
-// Additional work of a product, with a vector of n values.
-enum class Epilogue {
-  none,
-  bias,          // adds it to every row of `out`
-  bias_relu,     // also applies ReLU
-  bias_gradient  // writes the sum of the rows of `right`
+// The product of a request without its epilogue, and kernels that do the rest.
+struct ConvApart {
+  std::function<void(const ConvOperands&, Stream)> run;
+  std::size_t workspace_bytes = 0;
 };
 
 // out (m x n) = left (m x k) right (k x n), row-major, fp32 in memory. A transposed factor is
@@ -84,9 +112,9 @@ enum class Epilogue {
 struct MatmulShape {
   int m = 0, k = 0, n = 0;
   bool left_transposed = false, right_transposed = false;
-  bool accumulates = false;  // adds to `out`
-  Math math = Math::fp32;    // matmul(): fp32 or tf32
-  Epilogue epilogue = Epilogue::none;
+  bool accumulates = false;            // adds to `out`
+  Math math = Math::fp32;              // matmul(): fp32 or tf32
+  Epilogue epilogue = Epilogue::none;  // matmul(): not those with `before`
 };
 
 struct MatmulOperands {
@@ -191,6 +219,9 @@ class Products {
   virtual ~Products() = default;
   // Throw usage if the library offers nothing for it.
   virtual std::unique_ptr<ConvPlan> conv(const ConvRequest& request) = 0;
+  // The fastest of the library's epilogues and `apart`, whose results must agree. What `apart`
+  // refers to must outlive this and the plan.
+  virtual std::unique_ptr<ConvPlan> conv_with(const ConvRequest& request, ConvApart apart) = 0;
   virtual std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) = 0;
   // Announces later requests to fused(), so that slow compilation can start on several threads.
   virtual void announce(const std::vector<FusedRequest>& requests) = 0;
@@ -235,7 +266,7 @@ inline ConvShape conv_shape(const Operation& operation, int batch, Math math) {
 
 // Of the logits of a loss of tokens, in pieces of so many rows.
 inline std::size_t logit_rows(std::size_t labels) {
-  constexpr std::size_t kMost = 4096;
+  constexpr std::size_t kMost = 8192;
   return piece_rows(labels, kMost);
 }
 inline ConvShape logits_shape(const Operation& operation, std::size_t rows, Math math) {

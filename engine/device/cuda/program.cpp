@@ -102,7 +102,7 @@ Memory CudaProgram::own(std::size_t bytes) {
 }
 
 void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
-  prepared.implementation = "own kernel";
+  prepared.implementation = prepared.forward_inside ? "in the product before it" : "own kernel";
   switch (op.kind) {
     case OpKind::conv:
       return prepare_conv(op, prepared);
@@ -112,6 +112,9 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
       return prepare_norm(op, prepared);
     case OpKind::layer_norm:
       return need_sums<LayerNormParameters<float>>(op.in);
+    case OpKind::embedding:
+      prepared.token_order = own(count_labels() * sizeof(TokenRow));
+      return;
     case OpKind::attention:
       return prepare_attention(op, prepared);
     case OpKind::token_cross_entropy:
@@ -130,14 +133,13 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
   const std::size_t size = size_of(plan_.activation);
   const ConvShape shape = conv_shape(op, plan_.batch, options_.math);
   conv.padded = shape.in;
-  conv.forward = products_.conv({shape, ConvPass::forward, false});
+  prepare_epilogues(op, conv, shape);
   conv.backward_weights = products_.conv({shape, ConvPass::backward_weights, false});
   need_workspace(conv.forward->workspace_bytes());
   conv.beside = options_.second_stream && op.input_grad != kNone &&
                 leaves_room(shape, runtime_.multiprocessors());
   need_workspace(conv.backward_weights->workspace_bytes(), conv.beside);
   if (op.input_grad != kNone) {
-    conv.backward_data = products_.conv({shape, ConvPass::backward_data, op.adds_input_grad});
     need_workspace(conv.backward_data->workspace_bytes());
   }
   if (conv.padded != op.in.channels) {
@@ -158,8 +160,43 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
     conv.w = parameter(op.weight);
     conv.dw = gradient(op.weight);
   }
+  conv.bias = parameter(op.bias);
+  if (narrow()) conv.bias = narrow_parameters_.data() + offset(op.bias) * size;
   if (!op.bias_cancels) need_sums<BiasGradient<float>>(op.out);
   prepared.implementation = conv.forward->implementation();
+}
+
+void CudaProgram::prepare_epilogues(const Operation& op, PreparedConv& conv,
+                                    const ConvShape& shape) {
+  const auto inside = [&](int other) -> Prepared& {
+    return prepared_[static_cast<std::size_t>(other)];
+  };
+  ConvRequest forward{shape, ConvPass::forward};
+  if (is_plain_product(shape) && !op.bias_cancels && !op.relu) {
+    const int behind = epilogue_behind(plan_, index(op));
+    forward.epilogue = behind == kNone                          ? Epilogue::bias
+                       : operation(behind).kind == OpKind::gelu ? Epilogue::bias_gelu
+                                                                : Epilogue::bias_add;
+    if (behind != kNone) inside(behind).forward_inside = true;
+  }
+  conv.with_forward = forward.epilogue;
+  conv.forward = conv_plan(forward);
+  if (op.input_grad == kNone) return;
+  ConvRequest data{shape, ConvPass::backward_data, op.adds_input_grad};
+  const int gelu = gelu_before(plan_, index(op));
+  if (is_plain_product(shape) && gelu != kNone) {
+    data.epilogue = Epilogue::gelu_gradient;
+    inside(gelu).backward_inside = true;
+  }
+  conv.with_data = data.epilogue;
+  conv.backward_data = conv_plan(data);
+}
+
+std::unique_ptr<ConvPlan> CudaProgram::conv_plan(ConvRequest request) {
+  if (request.epilogue == Epilogue::none) return products_.conv(request);
+  ConvRequest plain = request;
+  plain.epilogue = Epilogue::none;
+  return products_.conv_with(request, product_apart(runtime_, request, products_.conv(plain)));
 }
 
 void CudaProgram::prepare_dense(const Operation& op, Prepared& prepared) {
@@ -256,9 +293,10 @@ void CudaProgram::set_initial_statistics() {
   }
 }
 
-ChannelTiling CudaProgram::tiling(std::size_t rows, int channels) const {
+// With so many blocks a multiprocessor, if there are rows for them.
+ChannelTiling CudaProgram::tiling(std::size_t rows, int channels, unsigned blocks) const {
   ChannelTiling t{rows, channels, 1};
-  const unsigned wanted = std::max(1U, 2 * runtime_.multiprocessors() / t.tiles());
+  const unsigned wanted = std::max(1U, blocks * runtime_.multiprocessors() / t.tiles());
   const std::size_t useful = (rows + t.rows_at_once() - 1) / t.rows_at_once();
   t.splits = static_cast<unsigned>(std::clamp<std::size_t>(useful, 1, wanted));
   return t;

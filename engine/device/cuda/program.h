@@ -85,9 +85,10 @@ struct FusedConv {
 // A convolution: its plans, and the addresses of weights and weight gradients for products.
 struct PreparedConv {
   std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
+  Epilogue with_forward = Epilogue::none, with_data = Epilogue::none;
   bool beside = false;  // its weight gradient runs beside its data gradient
   int padded = 0;       // input channels including padding
-  void *w = nullptr, *dw = nullptr;
+  void *w = nullptr, *dw = nullptr, *bias = nullptr;
   Memory padded_w, padded_dw;    // if channels are padded
   FusedConv with_statistics;     // for the normalization after it
   FusedConv with_gradient_sums;  // for the normalization before it
@@ -113,6 +114,8 @@ struct PreparedAttention {
 };
 
 struct Fusion;
+
+constexpr unsigned kElementThreads = 256;  // of a block, where each element is by itself
 
 class CudaProgram final : public Program {
  public:
@@ -153,18 +156,19 @@ class CudaProgram final : public Program {
   std::vector<std::string> implementations() const override;
 
  private:
-  static constexpr unsigned kThreads = 256;
-
   struct Prepared {
     std::optional<PreparedConv> conv;
     std::optional<PreparedDense> dense;
     std::optional<PreparedTokenLoss> loss;
     std::optional<PreparedAttention> attention;
     Memory norm_vectors;
+    Memory token_order;  // TokenRow by row, of an embedding
     NormState norm{}, branch{};
     // Where convolutions store sums of a normalization; null if none does.
     const FusedOperands *statistics = nullptr, *branch_statistics = nullptr,
                         *gradient_sums = nullptr;
+    // The product before it does it; the one behind it computes its gradient.
+    bool forward_inside = false, backward_inside = false;
     std::string implementation;
     unsigned first_piece = 0, pieces = 0;  // pieces of its gradients
   };
@@ -175,6 +179,9 @@ class CudaProgram final : public Program {
   void prepare_dense(const Operation& op, Prepared& prepared);
   // With the epilogue of `shape` if the library supports it; `has_epilogue` says whether.
   std::unique_ptr<MatmulPlan> matmul(MatmulShape shape, bool& has_epilogue);
+  // The forward plan, and that of the data gradient.
+  void prepare_epilogues(const Operation& op, PreparedConv& conv, const ConvShape& shape);
+  std::unique_ptr<ConvPlan> conv_plan(ConvRequest request);
   void prepare_norm(const Operation& op, Prepared& prepared);
   void prepare_attention(const Operation& op, Prepared& prepared);
   void prepare_token_loss(const Operation& op, Prepared& prepared);
@@ -205,7 +212,7 @@ class CudaProgram final : public Program {
   }
   template <typename Row>
   void run_sums(const Row& row, std::size_t rows, int channels, Stream stream = nullptr);
-  ChannelTiling tiling(std::size_t rows, int channels) const;
+  ChannelTiling tiling(std::size_t rows, int channels, unsigned blocks) const;
 
   // One operation.
   void run_forward(const Operation& op, Prepared& prepared);
@@ -242,6 +249,8 @@ class CudaProgram final : public Program {
   void tokens_forward(const Operation& op, Prepared& prepared);
   template <typename T>
   void tokens_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void token_gradient(const Operation& op, Prepared& prepared);
   void attend(const Operation& op, const PreparedAttention& attention, bool backward);
   template <typename T>
   void token_loss(const Operation& op, Prepared& prepared);
@@ -276,6 +285,7 @@ class CudaProgram final : public Program {
   const Operation& operation(int index) const {
     return plan_.operations[static_cast<std::size_t>(index)];
   }
+  int index(const Operation& op) const { return static_cast<int>(&op - plan_.operations.data()); }
   std::size_t offset(int parameter) const {
     return plan_.parameters[static_cast<std::size_t>(parameter)].offset;
   }
@@ -352,6 +362,14 @@ std::vector<Fusion> statistics_fusions(const Plan& plan);
 // So the sum is final and can be masked by the normalization's ReLU in the same pass.
 std::vector<Fusion> gradient_fusions(const Plan& plan);
 
+// The work of a product's epilogue by kernels of ours, behind the product without it.
+ConvApart product_apart(Runtime& runtime, const ConvRequest& request,
+                        std::shared_ptr<ConvPlan> product);
+
+// What a product can do in its epilogue, as nothing else reads what lies between; else kNone.
+int epilogue_behind(const Plan& plan, int product);  // the GELU or the addition right behind it
+int gelu_before(const Plan& plan, int product);      // whose gradient it can compute
+
 FusedRequest statistics_request(const Plan& plan, const Fusion& fusion, Math math);
 FusedRequest gradient_request(const Plan& plan, const Fusion& fusion, Math math);
 
@@ -359,18 +377,22 @@ FusedRequest gradient_request(const Plan& plan, const Fusion& fusion, Math math)
 
 // One thread per item, as far as the device can hold them.
 template <typename Kernel>
+void launch_over(Runtime& runtime, const Kernel& kernel, std::size_t items, Stream stream) {
+  constexpr std::size_t kBlocksEach = 16;  // blocks per multiprocessor, in sequence
+  const std::size_t most = kBlocksEach * runtime.multiprocessors();
+  const std::size_t blocks = std::min((items + kElementThreads - 1) / kElementThreads, most);
+  runtime.launch(kernel, {static_cast<unsigned>(blocks), kElementThreads, 0}, stream);
+}
+
+template <typename Kernel>
 void CudaProgram::run(const Kernel& kernel, std::size_t items, Stream stream) {
   if (items == 0) return;
-  constexpr std::size_t kBlocksEach = 16;  // blocks per multiprocessor, in sequence
-  const std::size_t most = kBlocksEach * runtime_.multiprocessors();
-  const std::size_t blocks = std::min((items + kThreads - 1) / kThreads, most);
-  runtime_.launch(kernel, {static_cast<unsigned>(blocks), kThreads, 0},
-                  stream ? stream : compute_.stream());
+  launch_over(runtime_, kernel, items, stream ? stream : compute_.stream());
 }
 
 template <typename Row>
 void CudaProgram::run_sums(const Row& row, std::size_t rows, int channels, Stream stream) {
-  const ChannelTiling t = tiling(rows, channels);
+  const ChannelTiling t = tiling(rows, channels, Row::kBlocks);
   runtime_.launch(
       ChannelSums<Row>{t, floats(partials_), reinterpret_cast<unsigned*>(counters_.data()), row},
       {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()},
@@ -381,7 +403,8 @@ void CudaProgram::run_sums(const Row& row, std::size_t rows, int channels, Strea
 template <typename Row>
 void CudaProgram::need_sums(const Shape& shape) {
   const auto channels = static_cast<std::size_t>(shape.channels);
-  const ChannelTiling t = tiling(whole_batch() * shape.elements() / channels, shape.channels);
+  const ChannelTiling t =
+      tiling(whole_batch() * shape.elements() / channels, shape.channels, Row::kBlocks);
   partial_floats_ = std::max(partial_floats_, Row::kSums * t.splits * channels);
   tiles_ = std::max<std::size_t>(tiles_, t.tiles());
 }

@@ -12,7 +12,9 @@ namespace paceline::cuda {
 
 namespace {
 
-constexpr unsigned kRowThreads = 128, kTokenThreads = 256;
+// As measured on an H200 (results/comparisons/h200.md). A layer norm's row is short: the threads of
+// one warp hardly wait for each other.
+constexpr unsigned kLogitThreads = 256, kNormThreads = 32, kTokenThreads = 128;
 
 std::size_t places(const Operation& op) {
   return static_cast<std::size_t>(op.out.height) * static_cast<std::size_t>(op.out.width);
@@ -120,9 +122,10 @@ void CudaProgram::tokens_forward(const Operation& op, Prepared& prepared) {
           LayerNorm<T>{tensor<T>(op.input), tensor<T>(op.output), parameter(op.weight),
                        parameter(op.bias), tensor(op.saved), op.out.channels,
                        static_cast<float>(op.epsilon)},
-          {static_cast<unsigned>(rows), kRowThreads, kRowThreads * sizeof(float)},
+          {static_cast<unsigned>(rows), kNormThreads, kNormThreads * sizeof(float)},
           compute_.stream());
     case OpKind::gelu:
+      if (prepared.forward_inside) return;
       return run_vectors(Gelu<T>{tensor<T>(op.input), nullptr, tensor<T>(op.output), count}, count);
     case OpKind::attention:
       return attend(op, *prepared.attention, false);
@@ -136,20 +139,13 @@ void CudaProgram::tokens_forward(const Operation& op, Prepared& prepared) {
 template <typename T>
 void CudaProgram::tokens_backward(const Operation& op, Prepared& prepared) {
   const std::size_t rows = whole_batch() * places(op), count = whole_batch() * op.out.elements();
-  const auto channels = static_cast<std::size_t>(op.out.channels);
   if (op.kind == OpKind::token_cross_entropy) return;  // forward did it
   const T* dy = tensor<T>(op.output_grad);
   switch (op.kind) {
     case OpKind::embedding:
       run(PositionGradient<T>{dy, gradient(op.bias), samples(), op.out.elements()},
           op.out.elements());
-      if (samples_ == 0) return;
-      return runtime_.launch(
-          TokenGradient<T>{token_rows(places(op)), dy, gradient(op.weight), channels},
-          {static_cast<unsigned>(
-               std::min(samples() * places(op), std::size_t{16} * runtime_.multiprocessors())),
-           kTokenThreads, TokenGradient<T>::shared_bytes(kTokenThreads)},
-          compute_.stream());
+      return token_gradient<T>(op, prepared);
     case OpKind::layer_norm:
       run_sums(LayerNormParameters<T>{tensor<T>(op.input), dy, tensor(op.saved),
                                       gradient(op.weight), gradient(op.bias), op.out.channels},
@@ -159,10 +155,10 @@ void CudaProgram::tokens_backward(const Operation& op, Prepared& prepared) {
           LayerNormGradient<T>{tensor<T>(op.input), dy, tensor<T>(op.input_grad),
                                parameter(op.weight), tensor(op.saved), op.out.channels,
                                op.adds_input_grad},
-          {static_cast<unsigned>(rows), kRowThreads, kRowThreads * sizeof(float)},
+          {static_cast<unsigned>(rows), kNormThreads, kNormThreads * sizeof(float)},
           compute_.stream());
     case OpKind::gelu:
-      if (op.input_grad == kNone) return;
+      if (op.input_grad == kNone || prepared.backward_inside) return;
       return run_vectors(
           Gelu<T>{tensor<T>(op.input), dy, tensor<T>(op.input_grad), count, op.adds_input_grad},
           count);
@@ -172,6 +168,21 @@ void CudaProgram::tokens_backward(const Operation& op, Prepared& prepared) {
     default:
       throw Error(ErrorKind::internal, "not an operation on tokens", op.text());
   }
+}
+
+template <typename T>
+void CudaProgram::token_gradient(const Operation& op, Prepared& prepared) {
+  if (samples_ == 0) return;
+  const TokenRows batch = token_rows(places(op));
+  auto* order = reinterpret_cast<TokenRow*>(prepared.token_order.data());
+  constexpr unsigned kRows = TokenOrder::kThreads;
+  runtime_.launch(
+      TokenOrder{batch, order},
+      {static_cast<unsigned>((batch.rows + kRows - 1) / kRows), kRows, TokenOrder::shared_bytes()},
+      compute_.stream());
+  runtime_.launch(TokenGradient<T>{order, tensor<T>(op.output_grad), gradient(op.weight),
+                                   batch.rows, op.out.channels},
+                  {static_cast<unsigned>(batch.rows), kTokenThreads, 0}, compute_.stream());
 }
 
 void CudaProgram::attend(const Operation& op, const PreparedAttention& attention, bool backward) {
@@ -203,11 +214,11 @@ void CudaProgram::token_loss(const Operation& op, Prepared& prepared) {
     T* x = tensor<T>(op.input) + first * width;
     T* dx = tensor<T>(op.output) + first * width;
     loss.logits->run({x, table, loss.piece.data(), workspace_.data()}, stream);
-    runtime_.launch(TokenLoss<T>{reinterpret_cast<T*>(loss.piece.data()), token_rows(context),
-                                 first, row_losses(counted_rows(first, loss.rows, context)),
-                                 op.out.channels, loss_scale(), scale, trains},
-                    {static_cast<unsigned>(loss.rows), kRowThreads, kRowThreads * sizeof(double)},
-                    stream);
+    runtime_.launch(
+        TokenLoss<T>{reinterpret_cast<T*>(loss.piece.data()), token_rows(context), first,
+                     row_losses(counted_rows(first, loss.rows, context)), op.out.channels,
+                     loss_scale(), scale, trains},
+        {static_cast<unsigned>(loss.rows), kLogitThreads, kLogitThreads * sizeof(double)}, stream);
     if (!trains) continue;
     loss.backward_weights->run(
         {x, loss.table_gradient.data(), loss.piece.data(), workspace_.data()}, stream);

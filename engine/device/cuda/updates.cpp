@@ -31,7 +31,7 @@ void CudaProgram::finish_gradients(int from, int to) {
     const auto* pieces = reinterpret_cast<const GradientPiece*>(pieces_.data()) + first.first_piece;
     runtime_.launch(WidenGradients<T>{pieces, reinterpret_cast<const T*>(narrow_gradients_.data()),
                                       reinterpret_cast<float*>(gradients_)},
-                    {count, kThreads, 0}, compute_.stream());
+                    {count, kElementThreads, 0}, compute_.stream());
   });
 }
 

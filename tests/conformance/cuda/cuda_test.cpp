@@ -259,6 +259,16 @@ TEST(EmulatedCuda, DenseLayersNeedNoEpilogue) {
   EXPECT_EQ(without.kernels, with.kernels + 2 * (1 + 1) + 2);  // a step, then an evaluation
 }
 
+TEST(EmulatedCuda, ATransformerNeedsNoEpilogue) {
+  for (const NetworkCase& one : network_cases()) {
+    if (one.name != "transformer") continue;
+    for (const auto& [precision, bound] : {std::pair{"fp32", 1e-4}, {"bf16", 0.1}}) {
+      follow_the_reference(make_emulated(precision, true, nullptr, false), one, precision, true, 5,
+                           bound);
+    }
+  }
+}
+
 // What a batch brings beside its samples is its own, however far the host runs ahead.
 TEST(EmulatedCuda, ABatchKeepsItsEpochAndItsKey) {
   Network network("mlp", {6, 5, 1}, 4);

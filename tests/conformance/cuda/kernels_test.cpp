@@ -306,6 +306,43 @@ TEST(EmulatedKernels, GradientsOfNormsAreThoseOfTheirFactors) {
 }
 
 // Rows of a loss, from fewer than a block has threads to several times as many.
+// Rows of one token, far apart and more than are added at once; tokens that nothing reads; widths
+// that are no whole vectors.
+TEST(EmulatedKernels, EachTokenGetsTheGradientsOfItsRows) {
+  const auto runtime = make_host_runtime();
+  const Stream stream = runtime->make_stream();
+  constexpr std::size_t kContext = 150, kTokens = 97, kFrequent = 31;
+  for (const std::size_t samples : {std::size_t{1}, std::size_t{4}}) {
+    for (const int width : {5, 16}) {
+      const std::size_t rows = samples * kContext, columns = static_cast<std::size_t>(width);
+      std::vector<std::uint16_t> tokens;
+      for (std::size_t i = 0; i < samples * (kContext + 1); ++i) {
+        tokens.push_back(static_cast<std::uint16_t>(i % 3 == 0 ? kFrequent : i * i % kTokens));
+      }
+      const std::vector<float> dy = numbers(rows * columns, width);
+      std::vector<float> wanted = numbers(kTokens * columns, 3);
+      const OnDevice<std::uint16_t> tokens_there(*runtime, tokens);
+      const OnDevice<float> dy_there(*runtime, dy), gradient(*runtime, wanted);
+      const OnDevice<TokenRow> order(*runtime, std::vector<TokenRow>(rows));
+      for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t token = tokens[row + row / kContext];
+        for (std::size_t i = 0; i < columns; ++i) {
+          wanted[token * columns + i] += dy[row * columns + i];
+        }
+      }
+      runtime->launch(TokenOrder{{tokens_there.data(), rows, kContext}, order.data()},
+                      {static_cast<unsigned>(rows / TokenOrder::kThreads + 1), TokenOrder::kThreads,
+                       TokenOrder::shared_bytes()},
+                      stream);
+      runtime->launch(
+          TokenGradient<float>{order.data(), dy_there.data(), gradient.data(), rows, width},
+          {7, 32, 0}, stream);
+      runtime->synchronize_stream(stream);
+      EXPECT_EQ(gradient.values(), wanted) << rows << " rows of " << width;
+    }
+  }
+}
+
 TEST(EmulatedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();

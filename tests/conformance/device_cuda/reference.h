@@ -1,4 +1,5 @@
-// Convolutions from their definition, in double, and numbers as a card stores them.
+// Convolutions and their epilogues from their definition, in double, and numbers as a card stores
+// them.
 #pragma once
 
 #include <algorithm>
@@ -96,6 +97,43 @@ inline Reference convolve(const ConvRequest& request, const std::vector<float>& 
     }
   }
   return result;
+}
+
+// GELU in its tanh form, and its slope.
+inline double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+}
+inline double gelu_slope(double x) {
+  constexpr double kStep = 1e-5;
+  return (gelu(x + kStep) - gelu(x - kStep)) / (2 * kStep);
+}
+
+// An epilogue of a convolution's request. What bias_gelu leaves in `before` is appended.
+inline void finish(Reference& result, Epilogue epilogue, const std::vector<float>& bias,
+                   const std::vector<float>& before) {
+  if (has_vector(epilogue)) {
+    for (std::size_t i = 0; i < result.values.size(); ++i) {
+      const double added = static_cast<double>(bias[i % bias.size()]);
+      result.values[i] += added;
+      result.magnitudes[i] += std::abs(added);
+    }
+  }
+  if (epilogue == Epilogue::bias_add) {
+    for (std::size_t i = 0; i < result.values.size(); ++i) {
+      result.values[i] += static_cast<double>(before[i]);
+      result.magnitudes[i] += std::abs(static_cast<double>(before[i]));
+    }
+  }
+  if (!has_gelu(epilogue)) return;
+  const Reference sums = result;
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    double& value = result.values[i];
+    value = epilogue == Epilogue::bias_gelu ? gelu(value)
+                                            : value * gelu_slope(static_cast<double>(before[i]));
+  }
+  if (epilogue != Epilogue::bias_gelu) return;
+  result.values.insert(result.values.end(), sums.values.begin(), sums.values.end());
+  result.magnitudes.insert(result.magnitudes.end(), sums.magnitudes.begin(), sums.magnitudes.end());
 }
 
 // Of the norm of the result; and of an element, times the magnitudes summed into it. Rounding of

@@ -39,8 +39,8 @@ template <>
 constexpr bool kWaits<SoftmaxLoss> = true;
 template <typename T>
 constexpr bool kWaits<TokenLoss<T>> = true;
-template <typename T>
-constexpr bool kWaits<TokenGradient<T>> = true;
+template <>
+constexpr bool kWaits<TokenOrder> = true;
 template <typename T>
 constexpr bool kWaits<LayerNorm<T>> = true;
 template <typename T>

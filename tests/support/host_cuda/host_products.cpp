@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -122,8 +123,35 @@ class HostConv final : public ConvPlan {
     });
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const double before = request_.accumulates ? static_cast<double>(to_float(out[i])) : 0;
-      out[i] = from_float<T>(static_cast<float>(before + sums[i]));
+      out[i] = from_float<T>(static_cast<float>(finish<T>(operands, i, before + sums[i])));
     }
+  }
+
+  template <typename T>
+  double finish(const ConvOperands& operands, std::size_t i, double sum) const {
+    const std::size_t channel = i % static_cast<std::size_t>(request_.shape.out);
+    auto* before = static_cast<T*>(operands.before);
+    if (has_vector(request_.epilogue)) {
+      sum += static_cast<double>(to_float(static_cast<const T*>(operands.bias)[channel]));
+    }
+    if (request_.epilogue == Epilogue::gelu_gradient) {
+      return sum * gelu_slope(static_cast<double>(to_float(before[i])));
+    }
+    if (request_.epilogue == Epilogue::bias_add) {
+      return sum + static_cast<double>(to_float(before[i]));
+    }
+    if (request_.epilogue != Epilogue::bias_gelu) return sum;
+    before[i] = from_float<T>(static_cast<float>(sum));
+    return gelu(sum);
+  }
+
+  // In its tanh form.
+  static double gelu(double x) {
+    return 0.5 * x * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+  }
+  static double gelu_slope(double x) {
+    constexpr double kStep = 1e-5;
+    return (gelu(x + kStep) - gelu(x - kStep)) / (2 * kStep);
   }
 
   ConvRequest request_;
@@ -239,6 +267,17 @@ class HostMatmul final : public MatmulPlan {
   Queued queued_;
 };
 
+class HostApart final : public ConvPlan {
+ public:
+  explicit HostApart(ConvApart apart) : apart_(std::move(apart)) {}
+  std::size_t workspace_bytes() const override { return apart_.workspace_bytes; }
+  std::string implementation() const override { return "naive, and own kernels"; }
+  void run(const ConvOperands& operands, Stream stream) override { apart_.run(operands, stream); }
+
+ private:
+  ConvApart apart_;
+};
+
 class HostAttention final : public AttentionPlan {
  public:
   explicit HostAttention(AttentionWork own) : own_(std::move(own)) {}
@@ -266,6 +305,10 @@ class HostProducts final : public Products {
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
     if (fault_ && fault_->now("conv")) refuse("this convolution");
     return std::make_unique<HostConv>(request, runtime_);
+  }
+  std::unique_ptr<ConvPlan> conv_with(const ConvRequest& request, ConvApart apart) override {
+    if (epilogues_) return std::make_unique<HostConv>(request, runtime_);
+    return std::make_unique<HostApart>(std::move(apart));
   }
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
     if (shape.epilogue != Epilogue::none && !epilogues_) refuse("this epilogue");

@@ -381,6 +381,7 @@ TEST_F(GpuRuntime, WhatFailsIsNamedByItsCall) {
 
 class NoProducts final : public Products {
   std::unique_ptr<ConvPlan> conv(const ConvRequest&) override { return nullptr; }
+  std::unique_ptr<ConvPlan> conv_with(const ConvRequest&, ConvApart) override { return nullptr; }
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape&) override { return nullptr; }
   void announce(const std::vector<FusedRequest>&) override {}
   std::unique_ptr<FusedPlan> fused(const FusedRequest&, const FusedBaseline&) override {

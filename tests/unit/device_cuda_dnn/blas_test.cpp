@@ -90,7 +90,8 @@ TEST_F(Blas, ComputesConvolutionsOfOnePixel) {
       }
     }
     Matrix my_x = x, my_w = w, my_y = y;
-    const Operands operands = make_operands(pass, {my_x.data(), my_w.data(), my_y.data(), nullptr});
+    const Operands operands =
+        make_operands({shape, pass}, {my_x.data(), my_w.data(), my_y.data(), nullptr});
     const auto product = find_product({shape, pass, adds});
     ASSERT_TRUE(product);
     const Offered offered = cublas_offer(library_, *product, 0);
@@ -101,6 +102,47 @@ TEST_F(Blas, ComputesConvolutionsOfOnePixel) {
                                                   : my_w,
                 wanted);
   }
+}
+
+// y[p][o] of the definition + b[o], then what the epilogue adds to it.
+TEST_F(Blas, ComputesEpiloguesOfConvolutionsOfOnePixel) {
+  constexpr std::size_t kPixels = 6, kIn = 5, kOut = 7;
+  const ConvShape shape{2, 3, 1, kIn, kOut, 1, 1, 0, Math::tf32};
+  Matrix x = numbers(kPixels * kIn, 1), w = numbers(kOut * kIn, 2), bias = numbers(kOut, 4);
+  const auto gelu = [](float v) {
+    return 0.5F * v * (1 + std::tanh(0.7978845608F * (v + 0.044715F * v * v * v)));
+  };
+  Matrix sums(kPixels * kOut);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    sums[i] = bias[i % kOut];
+    for (std::size_t c = 0; c < kIn; ++c) sums[i] += x[i / kOut * kIn + c] * w[i % kOut * kIn + c];
+  }
+  const auto run = [&](const ConvRequest& request, const ConvOperands& operands) {
+    const Offered offered = cublas_offer(library_, find_product(request).value(), 0);
+    offered.candidates.at(0).build()->run(make_operands(request, operands), nullptr);
+  };
+  Matrix y(sums.size()), before = numbers(sums.size(), 5), wanted = sums;
+  ConvOperands operands{x.data(), w.data(), y.data(), nullptr, bias.data(), before.data()};
+  run({shape, ConvPass::forward, false, Epilogue::bias}, operands);
+  expect_near(y, sums);
+  run({shape, ConvPass::forward, false, Epilogue::bias_add}, operands);
+  for (std::size_t i = 0; i < sums.size(); ++i) wanted[i] = sums[i] + before[i];
+  expect_near(y, wanted);
+  run({shape, ConvPass::forward, false, Epilogue::bias_gelu}, operands);
+  for (std::size_t i = 0; i < sums.size(); ++i) wanted[i] = gelu(sums[i]);
+  expect_near(y, wanted);
+  expect_near(before, sums);
+
+  before = numbers(kPixels * kIn, 6);
+  operands.before = before.data();
+  run({shape, ConvPass::backward_data, false, Epilogue::gelu_gradient}, operands);
+  wanted.assign(x.size(), 0);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    for (std::size_t o = 0; o < kOut; ++o)
+      wanted[i] += y[i / kIn * kOut + o] * w[o * kIn + i % kIn];
+    wanted[i] *= (gelu(before[i] + 1e-2F) - gelu(before[i] - 1e-2F)) / 2e-2F;
+  }
+  expect_near(x, wanted);
 }
 
 TEST_F(Blas, ComputesNoOtherConvolution) {

@@ -141,6 +141,32 @@ TEST_F(Products, OfAttentionAreOursOrTheLibrarys) {
   }
 }
 
+TEST_F(Products, WithEpiloguesAreTheLibrarysOrApart) {
+  ConvRequest request{kShape, ConvPass::forward, false, Epilogue::bias_add};
+  std::vector<ConvOperands> seen;
+  const ConvApart apart{[&](const ConvOperands& operands, Stream) { seen.push_back(operands); },
+                        4096};
+  const auto products = make_products(kept_);
+  expect_error(ErrorKind::internal, {"not a convolution"},
+               [&] { products->conv_with(request, apart); });  // its window has nine pixels
+  request.shape.kernel = 1;
+  request.shape.padding = 0;
+  expect_error(ErrorKind::internal, {"not a convolution"}, [&] { products->conv(request); });
+  for (const Choice::Origin origin : {Choice::Origin::measured, Choice::Origin::file}) {
+    const auto again = make_products(kept_);
+    const auto plan = again->conv_with(request, apart);
+    EXPECT_EQ(plan->implementation(), "a product, and own kernels");
+    EXPECT_EQ(plan->workspace_bytes(), 4096U);
+    EXPECT_EQ(again->choices().back().origin, origin);
+    int memory[6];
+    plan->run({memory, memory + 1, memory + 2, memory + 3, memory + 4, memory + 5}, nullptr);
+    EXPECT_EQ(seen.back().y, memory + 2);
+    EXPECT_EQ(seen.back().workspace, memory + 3);
+    EXPECT_EQ(seen.back().bias, memory + 4);
+    EXPECT_EQ(seen.back().before, memory + 5);
+  }
+}
+
 // A run that is ended before its end has written what it measured.
 TEST_F(Products, AreKeptWhileOthersAreChosen) {
   const auto products = make_products(kept_);

@@ -3,6 +3,7 @@
 // 4096 bytes of workspace it offers as many as there is room for.
 #include <cublasLt.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -15,6 +16,10 @@ struct Layout {
 };
 struct Operation {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const float* bias = nullptr;  // of a column's elements
+  float* before_gelu = nullptr;
+  std::int64_t leading = 0;  // of before_gelu
 };
 struct Preference {
   std::uint64_t workspace = 0, implementations = ~0ULL;
@@ -31,6 +36,31 @@ float at(const float* matrix, const Layout& layout, cublasOperation_t operation,
 template <typename Real>
 Real* as(void* handle) {
   return static_cast<Real*>(handle);
+}
+
+float gelu(float x) {
+  return 0.5F * x * (1 + std::tanh(0.7978845608F * (x + 0.044715F * x * x * x)));
+}
+float gelu_slope(float x) {
+  constexpr float kStep = 1e-2F;
+  return (gelu(x + kStep) - gelu(x - kStep)) / (2 * kStep);
+}
+
+// What an epilogue makes of a sum.
+float finish(const Operation& operation, std::size_t row, std::size_t column, float sum) {
+  float* before =
+      operation.before_gelu + row + column * static_cast<std::size_t>(operation.leading);
+  switch (operation.epilogue) {
+    case CUBLASLT_EPILOGUE_BIAS:
+      return sum + operation.bias[row];
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+      *before = sum + operation.bias[row];
+      return gelu(*before);
+    case CUBLASLT_EPILOGUE_DGELU:
+      return sum * gelu_slope(*before);
+    default:
+      return sum;
+  }
 }
 
 }  // namespace
@@ -65,8 +95,27 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
                                               cublasLtMatmulDescAttributes_t name,
                                               const void* value, size_t bytes) {
   Operation& set = *as<Operation>(operation);
-  std::memcpy(name == CUBLASLT_MATMUL_DESC_TRANSA ? &set.a : &set.b, value, bytes);
-  return CUBLAS_STATUS_SUCCESS;
+  const auto take = [&](auto& member) {
+    if (bytes != sizeof member) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&member, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (name) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return take(set.a);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return take(set.b);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return take(set.epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return take(set.bias);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return take(set.before_gelu);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return take(set.leading);
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType, uint64_t rows,
@@ -173,9 +222,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       }
       const std::size_t place = row + column * static_cast<std::size_t>(of_out.leading);
       const float before = *static_cast<const float*>(beta);
-      static_cast<float*>(out)[place] =
-          *static_cast<const float*>(alpha) * sum +
-          (before == 0 ? 0 : before * static_cast<const float*>(c)[place]);
+      sum = *static_cast<const float*>(alpha) * sum +
+            (before == 0 ? 0 : before * static_cast<const float*>(c)[place]);
+      static_cast<float*>(out)[place] = finish(operation, row, column, sum);
     }
   }
   return CUBLAS_STATUS_SUCCESS;

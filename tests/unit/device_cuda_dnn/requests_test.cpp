@@ -22,7 +22,11 @@ TEST(Requests, HaveDistinctNames) {
   std::vector<ConvRequest> all{{shape, ConvPass::forward},
                                {shape, ConvPass::backward_data},
                                {shape, ConvPass::backward_data, true},
-                               {shape, ConvPass::backward_weights}};
+                               {shape, ConvPass::backward_weights},
+                               {shape, ConvPass::forward, false, Epilogue::bias},
+                               {shape, ConvPass::forward, false, Epilogue::bias_add},
+                               {shape, ConvPass::forward, false, Epilogue::bias_gelu},
+                               {shape, ConvPass::backward_data, false, Epilogue::gelu_gradient}};
   const auto with = [&](auto member, auto value) {
     ConvRequest request{shape, ConvPass::forward};
     request.shape.*member = value;

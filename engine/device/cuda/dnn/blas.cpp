@@ -29,19 +29,29 @@ cublasLtEpilogue_t choose_epilogue(const MatmulShape& product) {
     case Epilogue::none:
       return CUBLASLT_EPILOGUE_DEFAULT;
     case Epilogue::bias:
+    case Epilogue::bias_add:
       return CUBLASLT_EPILOGUE_BIAS;
     case Epilogue::bias_relu:
       return CUBLASLT_EPILOGUE_RELU_BIAS;
     case Epilogue::bias_gradient:
       return CUBLASLT_EPILOGUE_BGRADA;  // its A is our b
+    case Epilogue::bias_gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::gelu_gradient:
+      return CUBLASLT_EPILOGUE_DGELU;
   }
   throw Error(ErrorKind::internal, "an epilogue has no name");
 }
 
-void set_bias(const CublasLt& library, cublasLtMatmulDesc_t operation, const void* bias) {
-  library.check(
-      library.set_operation(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
-      "bias");
+// `first` and `second`: the vector, if there is one, and what lies before GELU.
+void set_operands(const CublasLt& library, cublasLtMatmulDesc_t operation, Epilogue epilogue,
+                  const void* first, const void* second) {
+  const auto set = [&](cublasLtMatmulDescAttributes_t name, const void* memory) {
+    library.check(library.set_operation(operation, name, &memory, sizeof memory), "epilogue");
+  };
+  if (has_vector(epilogue)) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, first);
+  if (!has_gelu(epilogue)) return;
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, has_vector(epilogue) ? second : first);
 }
 
 Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const MatmulShape& product) {
@@ -62,9 +72,16 @@ Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const Matmul
   library.check(
       library.set_operation(raw, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
       "epilogue");
-  // The heuristic takes its alignment for the bias', and does not look at what lies there.
+  if (has_gelu(product.epilogue)) {
+    const std::int64_t row = product.n;
+    library.check(
+        library.set_operation(raw, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &row, sizeof row),
+        "epilogue");
+  }
+  // The heuristic takes its alignment for that of these operands, and does not look at what lies
+  // there.
   alignas(kAlignment) static constexpr std::array<float, 4> kAligned{};
-  set_bias(library, raw, kAligned.data());
+  set_operands(library, raw, product.epilogue, kAligned.data(), kAligned.data());
   return made;
 }
 
@@ -83,7 +100,7 @@ Owned<cublasLtMatrixLayout_t> make_layout(const CublasLt& library, Math math, st
 }
 
 // A product in cuBLASLt's terms; made once, used for the heuristic and by what it offers. Whoever
-// queues it sets the bias of its operation before.
+// queues it sets the epilogue's operands of its operation before.
 struct Problem {
   Problem(std::shared_ptr<CublasLt> of, const MatmulShape& asked)
       : library(std::move(of)),
@@ -110,17 +127,18 @@ class BlasImplementation : public Implementation {
   std::size_t workspace_bytes() const override { return workspace_; }
 
   void run(const Operands& operands, Stream stream) override {
-    const float one = 1, rest = problem_->product.accumulates ? 1.0F : 0.0F;
+    const Epilogue epilogue = problem_->product.epilogue;
+    const bool adds_plane = epilogue == Epilogue::bias_add;
+    const float one = 1, rest = problem_->product.accumulates || adds_plane ? 1.0F : 0.0F;
+    void* const added = operands.tensors[adds_plane ? 4 : 2];
     CublasLt& library = *problem_->library;
-    if (problem_->product.epilogue != Epilogue::none) {
-      set_bias(library, problem_->operation.get(), operands.tensors[3]);
-    }
+    set_operands(library, problem_->operation.get(), epilogue, operands.tensors[3],
+                 operands.tensors[4]);
     library.check(
         library.multiply(library.handle(), problem_->operation.get(), &one, operands.tensors[1],
-                         problem_->b.get(), operands.tensors[0], problem_->a.get(), &rest,
-                         operands.tensors[2], problem_->out.get(), operands.tensors[2],
-                         problem_->out.get(), &algorithm_, operands.workspace, workspace_,
-                         static_cast<cudaStream_t>(stream)),
+                         problem_->b.get(), operands.tensors[0], problem_->a.get(), &rest, added,
+                         problem_->out.get(), operands.tensors[2], problem_->out.get(), &algorithm_,
+                         operands.workspace, workspace_, static_cast<cudaStream_t>(stream)),
         "product");
   }
 
@@ -203,15 +221,16 @@ cublasLtMatmulAlgo_t make_algorithm(const Recipe& recipe) {
 
 std::optional<MatmulShape> find_product(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
-  if (shape.kernel != 1 || shape.stride != 1 || shape.padding != 0) return std::nullopt;
+  if (!is_plain_product(shape)) return std::nullopt;
   if (std::int64_t{1} * shape.batch * shape.height * shape.width > INT_MAX) return std::nullopt;
   const int pixels = shape.batch * shape.height * shape.width;
   switch (request.pass) {
     case ConvPass::forward:
-      return MatmulShape{pixels, shape.in, shape.out, false, true, false, shape.math};
+      return MatmulShape{pixels, shape.in, shape.out,  false,
+                         true,   false,    shape.math, request.epilogue};
     case ConvPass::backward_data:
-      return MatmulShape{pixels, shape.out,           shape.in,  false,
-                         false,  request.accumulates, shape.math};
+      return MatmulShape{pixels, shape.out,           shape.in,   false,
+                         false,  request.accumulates, shape.math, request.epilogue};
     case ConvPass::backward_weights:
       return MatmulShape{shape.out, pixels, shape.in, true, false, false, shape.math};
   }

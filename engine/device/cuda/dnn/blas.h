@@ -14,8 +14,8 @@
 
 namespace paceline::cuda {
 
-// Products of any math here: operands are in the order left, right, out and the epilogue's vector,
-// of type stored_as(math), with sums in fp32.
+// Products of any math here: operands are in the order left, right, out, and the epilogue's vector
+// and `before`, of type stored_as(math), with sums in fp32.
 
 // A 1x1 convolution of all pixels as a matrix product with one row per pixel. Its operands are
 // those of make_operands (graph.h).

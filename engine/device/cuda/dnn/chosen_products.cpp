@@ -55,6 +55,20 @@ Operands make_operands(const MatmulOperands& given) {
           given.workspace};
 }
 
+class ConvApartImplementation : public Implementation {
+ public:
+  ConvApartImplementation(const ConvRequest& request, ConvApart apart)
+      : request_(request), apart_(std::move(apart)) {}
+  std::size_t workspace_bytes() const override { return apart_.workspace_bytes; }
+  void run(const Operands& operands, Stream stream) override {
+    apart_.run(named(request_, operands), stream);
+  }
+
+ private:
+  ConvRequest request_;
+  ConvApart apart_;
+};
+
 std::vector<TensorSize> list_sizes(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
   const DType type = stored_as(shape.math);
@@ -68,6 +82,9 @@ std::vector<TensorSize> list_sizes(const ConvRequest& request) {
                                   : request.pass == ConvPass::backward_data ? std::vector{y, w, x}
                                                                             : std::vector{y, x, w};
   sizes.back().use = request.accumulates ? TensorSize::Use::added_to : TensorSize::Use::written;
+  if (has_vector(request.epilogue)) sizes.push_back(tensor(shape.out));
+  if (has_before(request.epilogue)) sizes.push_back(request.pass == ConvPass::forward ? y : x);
+  if (request.epilogue == Epilogue::bias_gelu) sizes.back().use = TensorSize::Use::written;
   return sizes;
 }
 
@@ -97,7 +114,7 @@ class LibraryProducts : public ChosenProducts {
   }
 
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
-    check(request);
+    check(request, false);
     const EngineRules rules{request.shape.math, options_.deterministic, options_.thorough};
     const std::string name = to_text(request);
     const Chosen& chosen = decide(
@@ -111,11 +128,43 @@ class LibraryProducts : public ChosenProducts {
         });
     return std::make_unique<ConvByChoice>(
         chosen.implementation, text(chosen),
-        [pass = request.pass](const ConvOperands& given) { return make_operands(pass, given); });
+        [request](const ConvOperands& given) { return make_operands(request, given); });
+  }
+
+  std::unique_ptr<ConvPlan> conv_with(const ConvRequest& request, ConvApart apart) override {
+    check(request, true);
+    const std::optional<MatmulShape> product = find_product(request);
+    const auto build_apart = [&] {
+      return std::make_shared<ConvApartImplementation>(request, apart);
+    };
+    const auto offer = [&] {
+      Offered found;
+      if (product && session_->runs()) {
+        found = cublas_offer(blas_, *product, options_.workspace_limit);
+      }
+      ++found.count;
+      Candidate& ours = *found.candidates.emplace(found.candidates.begin());
+      ours.recipe.library = Recipe::Library::own;
+      ours.build = build_apart;
+      return found;
+    };
+    const Chosen& chosen = decide(to_text(request), list_sizes(request),
+                                  find_agreement(request.shape.math, count_terms(request)), offer,
+                                  [&](const Recipe& recipe) -> std::shared_ptr<Implementation> {
+                                    if (recipe.library == Recipe::Library::own)
+                                      return build_apart();
+                                    return build_product(blas_, product.value(), recipe);
+                                  });
+    const bool is_apart = chosen.choice.recipe.library == Recipe::Library::own;
+    return std::make_unique<ConvByChoice>(
+        chosen.implementation,
+        is_apart ? "a product, and own kernels" : text(chosen) + to_string(request.epilogue),
+        [request](const ConvOperands& given) { return make_operands(request, given); });
   }
 
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
-    if (shape.m < 1 || shape.k < 1 || shape.n < 1 || stored_as(shape.math) != DType::f32) {
+    if (shape.m < 1 || shape.k < 1 || shape.n < 1 || stored_as(shape.math) != DType::f32 ||
+        has_before(shape.epilogue)) {
       throw Error(ErrorKind::internal, "not a product of fp32 matrices", to_text(shape));
     }
     if (!session_->runs()) {
@@ -230,13 +279,29 @@ class LibraryProducts : public ChosenProducts {
   ~LibraryProducts() override { save(); }
 
  private:
-  static void check(const ConvRequest& request) {
+  static void check(const ConvRequest& request, bool has_epilogue) {
     const ConvShape& shape = request.shape;
     const bool good = shape.batch > 0 && shape.in > 0 && shape.out > 0 && shape.kernel > 0 &&
                       shape.stride > 0 && shape.padding >= 0 && shape.out_height() > 0 &&
                       shape.out_width() > 0 &&
-                      (!request.accumulates || request.pass == ConvPass::backward_data);
+                      (!request.accumulates || request.pass == ConvPass::backward_data) &&
+                      (request.epilogue != Epilogue::none) == has_epilogue &&
+                      (!has_epilogue || is_for_epilogue(request));
     if (!good) throw Error(ErrorKind::internal, "not a convolution", to_text(request));
+  }
+
+  static bool is_for_epilogue(const ConvRequest& request) {
+    if (!is_plain_product(request.shape)) return false;
+    switch (request.epilogue) {
+      case Epilogue::bias:
+      case Epilogue::bias_add:
+      case Epilogue::bias_gelu:
+        return request.pass == ConvPass::forward;
+      case Epilogue::gelu_gradient:
+        return request.pass == ConvPass::backward_data && !request.accumulates;
+      default:
+        return false;
+    }
   }
 
   Offered conv_offer(const ConvRequest& request, const EngineRules& rules) {
@@ -387,25 +452,34 @@ const char* to_string(ConvPass pass) {
   return name_in(kConvPassNames, pass);
 }
 
+constexpr EnumName<Epilogue> kEpilogueNames[] = {{Epilogue::none, ""},
+                                                 {Epilogue::bias, " + bias"},
+                                                 {Epilogue::bias_relu, " + bias + relu"},
+                                                 {Epilogue::bias_gradient, " with bias gradient"},
+                                                 {Epilogue::bias_add, " + bias + plane"},
+                                                 {Epilogue::bias_gelu, " + bias + gelu"},
+                                                 {Epilogue::gelu_gradient, " x gelu's slope"}};
+
+const char* to_string(Epilogue epilogue) {
+  return name_in(kEpilogueNames, epilogue);
+}
+
 std::string to_text(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
   const std::string window = shape.kernel == 1 && shape.stride == 1 && shape.padding == 0
                                  ? ""
                                  : fmt::format(" {}x{} / {} + {}", shape.kernel, shape.kernel,
                                                shape.stride, shape.padding);
-  return fmt::format("{} {}x{}x{}x{} to {}{} {}{}", to_string(request.pass), shape.batch,
+  return fmt::format("{} {}x{}x{}x{} to {}{} {}{}{}", to_string(request.pass), shape.batch,
                      shape.height, shape.width, shape.in, shape.out, window, to_string(shape.math),
-                     request.accumulates ? " adds" : "");
+                     request.accumulates ? " adds" : "", to_string(request.epilogue));
 }
 
 std::string to_text(const MatmulShape& shape) {
-  constexpr std::array<const char*, 4> kEpilogues = {"", " + bias", " + bias + relu",
-                                                     " with bias gradient"};
   return fmt::format("product {}x{}x{}{}{} {}{}{}", shape.m, shape.k, shape.n,
                      shape.left_transposed ? " left transposed" : "",
                      shape.right_transposed ? " right transposed" : "", to_string(shape.math),
-                     shape.accumulates ? " adds" : "",
-                     kEpilogues.at(static_cast<std::size_t>(shape.epilogue)));
+                     shape.accumulates ? " adds" : "", to_string(shape.epilogue));
 }
 
 }  // namespace paceline::cuda

@@ -55,5 +55,6 @@ std::string to_text(const ConvRequest& request);
 std::string to_text(const MatmulShape& shape);
 const char* to_string(Math math);
 const char* to_string(ConvPass pass);
+const char* to_string(Epilogue epilogue);  // " + bias"; "" for none
 
 }  // namespace paceline::cuda

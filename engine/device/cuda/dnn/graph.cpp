@@ -291,18 +291,43 @@ std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>&
   return builder.finish();
 }
 
+using ConvOperand = void* ConvOperands::*;
+
+std::vector<ConvOperand> in_order(const ConvRequest& request) {
+  using Of = ConvOperands;
+  std::vector<ConvOperand> order;
+  switch (request.pass) {
+    case ConvPass::forward:
+      order = {&Of::x, &Of::w, &Of::y};
+      break;
+    case ConvPass::backward_data:
+      order = {&Of::y, &Of::w, &Of::x};
+      break;
+    case ConvPass::backward_weights:
+      order = {&Of::y, &Of::x, &Of::w};
+      break;
+  }
+  if (has_vector(request.epilogue)) order.push_back(&Of::bias);
+  if (has_before(request.epilogue)) order.push_back(&Of::before);
+  return order;
+}
+
 }  // namespace
 
-Operands make_operands(ConvPass pass, const ConvOperands& operands) {
-  switch (pass) {
-    case ConvPass::forward:
-      return {{operands.x, operands.w, operands.y}, operands.workspace};
-    case ConvPass::backward_data:
-      return {{operands.y, operands.w, operands.x}, operands.workspace};
-    case ConvPass::backward_weights:
-      return {{operands.y, operands.x, operands.w}, operands.workspace};
-  }
-  throw Error(ErrorKind::internal, "a convolution's pass has no name");
+Operands make_operands(const ConvRequest& request, const ConvOperands& operands) {
+  Operands placed;
+  placed.workspace = operands.workspace;
+  auto to = placed.tensors.begin();
+  for (const ConvOperand member : in_order(request)) *to++ = operands.*member;
+  return placed;
+}
+
+ConvOperands named(const ConvRequest& request, const Operands& operands) {
+  ConvOperands result;
+  result.workspace = operands.workspace;
+  auto from = operands.tensors.begin();
+  for (const ConvOperand member : in_order(request)) result.*member = *from++;
+  return result;
 }
 
 Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,

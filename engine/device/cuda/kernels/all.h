@@ -61,6 +61,7 @@ void for_each_token_kernel(Visit& visit) {
   visit.template visit<LayerNormGradient<T>>();
   visit.template visit<ChannelSums<LayerNormParameters<T>>>();
   visit.template visit<Gelu<T>>();
+  visit.template visit<BiasGelu<T>>();
   visit.template visit<TokenLoss<T>>();
   for_each_attention_kernel<T, 32>(visit);
   for_each_attention_kernel<T, 64>(visit);
@@ -73,6 +74,7 @@ void for_each_kernel(Visit visit) {
   for_each_kernel_in<Half>(visit);
   for_each_token_kernel<float>(visit);
   for_each_token_kernel<Bf16>(visit);
+  visit.template visit<TokenOrder>();
   visit.template visit<Convert<float, Bf16>>();
   visit.template visit<Convert<Bf16, float>>();
   visit.template visit<Convert<float, Half>>();

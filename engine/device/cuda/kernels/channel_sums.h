@@ -32,7 +32,8 @@ struct ChannelTiling {
 // channel, count)` loads a row's data for them; `whole` means that rows are whole vectors.
 // `Row::add(fetched, start, sums)` adds it to the kSums sums. Several rows are fetched before the
 // first is added, because waiting for each load separately would waste most of the bandwidth.
-// `Row::finish(channel, sums)` receives the totals of a channel once.
+// `Row::finish(channel, sums)` receives the totals of a channel once. Row::kBlocks blocks a
+// multiprocessor share the rows: more have more loads under way, and more to add up at the end.
 template <typename Row>
 struct ChannelSums {
   static constexpr int kSums = Row::kSums;
@@ -172,7 +173,7 @@ PACELINE_KERNEL inline Packed<T> packed_row(const T* from, int count) {
 // The gradient of a bias: db = sum of dy.
 template <typename T>
 struct BiasGradient {
-  static constexpr int kSums = 1;
+  static constexpr int kSums = 1, kBlocks = 3;
   const T* dy;
   float* db;
   int channels;

@@ -83,15 +83,12 @@ PACELINE_KERNEL inline void over_channels(const Context& c, std::size_t vectors,
 }
 
 // Loads 8 channels starting at `channel`, wrapping around.
-PACELINE_KERNEL inline void load_channels(const float* of_channel, int channel, int channels,
+template <typename T>
+PACELINE_KERNEL inline void load_channels(const T* of_channel, int channel, int channels,
                                           float (&to)[kVector]) {
-  if (channels % kVector == 0) {
-    const Packed<float> packed = *reinterpret_cast<const Packed<float>*>(of_channel + channel);
-    for (int i = 0; i < kVector; ++i) to[i] = packed.values[i];
-    return;
-  }
+  if (channels % kVector == 0) return load(of_channel + channel, to);
   for (int i = 0; i < kVector; ++i) {
-    to[i] = of_channel[channel];
+    to[i] = to_float(of_channel[channel]);
     if (++channel == channels) channel = 0;
   }
 }
@@ -133,6 +130,17 @@ PACELINE_KERNEL inline void store_row(const float (&from)[kVector], int channels
     store(from, to);
   } else {
     store_some(from, count, to);
+  }
+}
+
+// Calls body(first channel, channels) for this thread's vectors of a row that has a block of its
+// own.
+template <typename Context, typename Body>
+PACELINE_KERNEL inline void over_row(const Context& c, int channels, Body body) {
+  const int step = static_cast<int>(c.threads()) * kVector;
+  for (int first = static_cast<int>(c.thread()) * kVector; first < channels; first += step) {
+    const int left = channels - first;
+    body(first, left < kVector ? left : kVector);
   }
 }
 

@@ -71,23 +71,26 @@ struct Convert {
   }
 };
 
-// y += bias of the channel, and ReLU if asked.
+// y += bias of the channel (+ more), and ReLU if asked.
 template <typename T>
 struct AddBias {
   T* y;
-  const float* bias;
+  const T* bias;
   std::size_t count;
   int channels;
-  bool relu;
+  bool relu = false;
+  const T* more = nullptr;
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
     over_vectors(c, count, [&](std::size_t first, int n) {
-      float v[kVector], b[kVector];
-      load_at(y, first, n, v);
+      float v[kVector], b[kVector], other[kVector];
+      load_at(static_cast<const T*>(y), first, n, v);
       load_channels(bias, static_cast<int>(first % channels), channels, b);
+      if (more) load_at(more, first, n, other);
       for (int i = 0; i < kVector; ++i) {
         v[i] += b[i];
+        if (more) v[i] += other[i];
         if (relu && v[i] < 0) v[i] = 0;
       }
       store_at(v, y, first, n);

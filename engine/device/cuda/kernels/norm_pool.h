@@ -96,7 +96,7 @@ struct NormPool {
 // many: each window passes its gradient to the element that it has chosen. `rows`: of x.
 template <typename T>
 struct NormPoolGradientSums {
-  static constexpr int kSums = 2;
+  static constexpr int kSums = 2, kBlocks = 2;
   Window w;
   const T *x, *dy;
   const std::uint8_t* chosen;

@@ -55,57 +55,94 @@ struct PositionGradient {
   }
 };
 
-// Adds to the gradient of the tokens. The block of a token's first row adds all of its rows, in
-// order; blocks of other rows do nothing.
-template <typename T>
-struct TokenGradient {
-  TokenRows batch;
-  const T* dy;
-  float* gradient;
-  std::size_t width;
+// A row and its token.
+struct TokenRow {
+  unsigned token, row;
+};
 
-  static constexpr std::size_t shared_bytes(unsigned threads) { return threads * sizeof(unsigned); }
+// All rows in the order of their tokens, rows of one token in order. A thread a row counts those
+// that come before it.
+struct TokenOrder {
+  static constexpr unsigned kThreads = 256;
+
+  TokenRows batch;
+  TokenRow* order;
+
+  static constexpr std::size_t shared_bytes() { return kThreads * sizeof(unsigned); }
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    unsigned* same = c.template shared<unsigned>();
-    for (std::size_t row = c.block(); row < batch.rows; row += c.blocks()) {
-      const unsigned token = batch.at(row);
-      bool earlier = false;
-      for (std::size_t other = c.thread(); other < row; other += c.threads()) {
-        earlier = earlier || batch.at(other) == token;
-      }
-      if (any(c, earlier, same)) continue;
-      for (std::size_t first = row; first < batch.rows; first += c.threads()) {
-        const std::size_t mine = first + c.thread();
-        const bool matches = mine < batch.rows && batch.at(mine) == token;
-        if (any(c, matches, same)) add_matches(c, token, first);
-      }
+    unsigned* tokens = c.template shared<unsigned>();
+    const unsigned mine = c.block() * kThreads + c.thread();
+    const unsigned own = mine < batch.rows ? batch.at(mine) : 0;
+    unsigned place = 0;
+    for (unsigned tile = 0; tile * std::size_t{kThreads} < batch.rows; ++tile) {
+      const std::size_t other = tile * std::size_t{kThreads} + c.thread();
+      tokens[c.thread()] = other < batch.rows ? batch.at(other) : kNoToken;
+      c.sync();
+      const bool here = tile == c.block();
+      const unsigned earlier = here ? c.thread() : 0;  // of this tile, of the same token
+      const unsigned limit = tile < c.block() ? own + 1 : own;
+      PACELINE_UNROLL
+      for (unsigned k = 0; k < kThreads; ++k) place += tokens[k] < limit;
+      for (unsigned k = 0; k < earlier; ++k) place += tokens[k] == own;
+      c.sync();
+    }
+    if (mine < batch.rows) order[place] = {own, mine};
+  }
+
+ private:
+  static constexpr unsigned kNoToken = 0xFFFFFFFF;  // above all tokens
+};
+
+// Adds to the gradient of the tokens. The block of a token's first place in the order adds all of
+// its rows; blocks of other places do nothing.
+template <typename T>
+struct TokenGradient {
+  const TokenRow* order;
+  const T* dy;
+  float* gradient;
+  std::size_t rows;
+  int width;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    for (std::size_t place = c.block(); place < rows; place += c.blocks()) {
+      const unsigned token = order[place].token;
+      if (place > 0 && order[place - 1].token == token) continue;
+      over_row(c, width, [&](int channel, int count) {
+        float* to = gradient + token * static_cast<std::size_t>(width) + channel;
+        float sum[kVector];
+        load_row(to, width, count, sum);
+        add_rows(place, token, channel, count, sum);
+        store_row(sum, width, count, to);
+      });
     }
   }
 
  private:
-  template <typename Context>
-  PACELINE_KERNEL bool any(Context& c, bool mine, unsigned* shared) const {
-    shared[c.thread()] = mine;
-    for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
-      c.sync();
-      if (c.thread() < half) shared[c.thread()] |= shared[c.thread() + half];
-    }
-    c.sync();
-    const bool found = shared[0] != 0;
-    c.sync();
-    return found;
-  }
-
-  template <typename Context>
-  PACELINE_KERNEL void add_matches(Context& c, unsigned token, std::size_t first) const {
-    const std::size_t left = batch.rows - first;
-    const std::size_t count = left < c.threads() ? left : c.threads();
-    for (std::size_t r = first; r < first + count; ++r) {
-      if (batch.at(r) != token) continue;
-      for (std::size_t i = c.thread(); i < width; i += c.threads()) {
-        gradient[token * width + i] += to_float(dy[r * width + i]);
+  // Several rows are fetched before the first is added: frequent tokens have thousands.
+  PACELINE_KERNEL void add_rows(std::size_t place, unsigned token, int channel, int count,
+                                float (&sum)[kVector]) const {
+    constexpr int kAhead = 2 * kRowsAhead<T>;
+    bool more = true;
+    for (; more; place += kAhead) {
+      Packed<T> fetched[kAhead];
+      bool mine[kAhead];
+      PACELINE_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        more = more && place + k < rows && order[place + k].token == token;
+        mine[k] = more;
+        if (!more) continue;
+        const T* from = dy + order[place + k].row * static_cast<std::size_t>(width) + channel;
+        fetched[k] = width % kVector == 0 ? packed_at(from) : packed_some(from, count);
+      }
+      PACELINE_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        if (!mine[k]) continue;
+        float v[kVector];
+        unpack(fetched[k], v);
+        for (int i = 0; i < kVector; ++i) sum[i] += v[i];
       }
     }
   }
@@ -126,20 +163,28 @@ struct LayerNorm {
     float* shared = c.template shared<float>();
     const T* from = x + static_cast<std::size_t>(c.block()) * channels;
     T* to = y + static_cast<std::size_t>(c.block()) * channels;
-    const int step = static_cast<int>(c.threads()), thread = static_cast<int>(c.thread());
-    float sum = 0, squares = 0;
-    for (int i = thread; i < channels; i += step) sum += to_float(from[i]);
+    float sum = 0, squares = 0, v[kVector], weight[kVector], offset[kVector];
+    over_row(c, channels, [&](int channel, int count) {
+      load_row(from + channel, channels, count, v);
+      for (int i = 0; i < kVector; ++i) sum += v[i];
+    });
     const float mean = block_total(c, sum, shared) / static_cast<float>(channels);
-    for (int i = thread; i < channels; i += step) {
-      const float d = to_float(from[i]) - mean;
-      squares += d * d;
-    }
+    over_row(c, channels, [&](int channel, int count) {
+      load_row(from + channel, channels, count, v);
+      for (int i = 0; i < kVector; ++i) {
+        if (i < count) squares += (v[i] - mean) * (v[i] - mean);
+      }
+    });
     const float variance = block_total(c, squares, shared) / static_cast<float>(channels);
     const float scale = 1 / sqrtf(variance + epsilon);
-    for (int i = thread; i < channels; i += step) {
-      to[i] = from_float<T>((to_float(from[i]) - mean) * scale * gamma[i] + beta[i]);
-    }
-    if (thread != 0) return;
+    over_row(c, channels, [&](int channel, int count) {
+      load_row(from + channel, channels, count, v);
+      load_row(gamma + channel, channels, count, weight);
+      load_row(beta + channel, channels, count, offset);
+      for (int i = 0; i < kVector; ++i) v[i] = (v[i] - mean) * scale * weight[i] + offset[i];
+      store_row(v, channels, count, to + channel);
+    });
+    if (c.thread() != 0) return;
     sums[2 * c.block()] = mean;
     sums[2 * c.block() + 1] = scale;
   }
@@ -158,27 +203,44 @@ struct LayerNormGradient {
     float* shared = c.template shared<float>();
     const std::size_t first = static_cast<std::size_t>(c.block()) * channels;
     const float mean = sums[2 * c.block()], scale = sums[2 * c.block() + 1];
-    const int step = static_cast<int>(c.threads()), thread = static_cast<int>(c.thread());
-    float sum = 0, projection = 0;
-    for (int i = thread; i < channels; i += step) {
-      const float weighted = to_float(dy[first + i]) * gamma[i];
-      sum += weighted;
-      projection += weighted * (to_float(x[first + i]) - mean) * scale;
-    }
+    float sum = 0, projection = 0, normal[kVector], g[kVector], before[kVector];
+    // The normalized input, and the gradient times gamma.
+    const auto fetch = [&](int channel, int count) {
+      float weight[kVector];
+      load_row(x + first + channel, channels, count, normal);
+      load_row(dy + first + channel, channels, count, g);
+      load_row(gamma + channel, channels, count, weight);
+      for (int i = 0; i < kVector; ++i) {
+        normal[i] = (normal[i] - mean) * scale;
+        g[i] *= weight[i];
+      }
+    };
+    over_row(c, channels, [&](int channel, int count) {
+      fetch(channel, count);
+      for (int i = 0; i < kVector; ++i) {
+        sum += g[i];
+        projection += g[i] * normal[i];
+      }
+    });
     sum = block_total(c, sum, shared) / static_cast<float>(channels);
     projection = block_total(c, projection, shared) / static_cast<float>(channels);
-    for (int i = thread; i < channels; i += step) {
-      const float normal = (to_float(x[first + i]) - mean) * scale;
-      const float g = scale * (to_float(dy[first + i]) * gamma[i] - sum - normal * projection);
-      dx[first + i] = from_float<T>(adds ? to_float(dx[first + i]) + g : g);
-    }
+    over_row(c, channels, [&](int channel, int count) {
+      T* to = dx + first + channel;
+      fetch(channel, count);
+      if (adds) load_row(static_cast<const T*>(to), channels, count, before);
+      for (int i = 0; i < kVector; ++i) {
+        g[i] = scale * (g[i] - sum - normal[i] * projection);
+        if (adds) g[i] += before[i];
+      }
+      store_row(g, channels, count, to);
+    });
   }
 };
 
 // The gradients of gamma and beta.
 template <typename T>
 struct LayerNormParameters {
-  static constexpr int kSums = 2;
+  static constexpr int kSums = 2, kBlocks = 3;
   const T *x, *dy;
   const float* sums;
   float *dgamma, *dbeta;
@@ -213,7 +275,25 @@ struct LayerNormParameters {
 };
 
 // tanh form: y = 0.5 x (1 + tanh(u)) = x s, s = 1 / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
-// x^3). With dy, dx = (dx +) dy (s + 2 x s (1 - s) du/dx).
+// x^3); its slope is s + 2 x s (1 - s) du/dx.
+struct GeluAt {
+  float x;
+
+  PACELINE_KERNEL float value() const { return x * share(); }
+  PACELINE_KERNEL float slope() const {
+    const float s = share();
+    return s + 2 * x * s * (1 - s) * kScale * (1 + 3 * kCube * x * x);
+  }
+
+ private:
+  static constexpr float kScale = 0.7978845608F, kCube = 0.044715F;
+
+  PACELINE_KERNEL float share() const {
+    return fast_inverse(1 + fast_exp(-2 * kScale * (x + kCube * x * x * x)));
+  }
+};
+
+// With dy, out = (out +) dy times the slope at x.
 template <typename T>
 struct Gelu {
   const T *x, *dy;  // dy null: forward
@@ -223,19 +303,40 @@ struct Gelu {
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    constexpr float kScale = 0.7978845608F, kCube = 0.044715F;
     over_vectors(c, count, [&](std::size_t first, int n) {
       float v[kVector], g[kVector], before[kVector];
       load_at(x, first, n, v);
       if (dy) load_at(dy, first, n, g);
       if (adds) load_at(static_cast<const T*>(out), first, n, before);
       for (int i = 0; i < kVector; ++i) {
-        const float share = 1 / (1 + expf(-2 * kScale * (v[i] + kCube * v[i] * v[i] * v[i])));
-        const float slope = kScale * (1 + 3 * kCube * v[i] * v[i]);
-        v[i] = dy ? g[i] * (share + 2 * v[i] * share * (1 - share) * slope) : v[i] * share;
+        const GeluAt gelu{v[i]};
+        v[i] = dy ? g[i] * gelu.slope() : gelu.value();
         if (adds) v[i] += before[i];
       }
       store_at(v, out, first, n);
+    });
+  }
+};
+
+// x += bias of the channel, and y = GELU of that.
+template <typename T>
+struct BiasGelu {
+  T* x;
+  const T* bias;
+  T* y;
+  std::size_t count;
+  int channels;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over_vectors(c, count, [&](std::size_t first, int n) {
+      float v[kVector], b[kVector];
+      load_at(static_cast<const T*>(x), first, n, v);
+      load_channels(bias, static_cast<int>(first % channels), channels, b);
+      for (int i = 0; i < kVector; ++i) v[i] += b[i];
+      store_at(v, x, first, n);
+      for (int i = 0; i < kVector; ++i) v[i] = GeluAt{v[i]}.value();
+      store_at(v, y, first, n);
     });
   }
 };
@@ -256,31 +357,43 @@ struct TokenLoss {
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
     T* row = logits + static_cast<std::size_t>(c.block()) * classes;
-    const int step = static_cast<int>(c.threads()), thread = static_cast<int>(c.thread());
+    float v[kVector] = {};
     if (first + c.block() >= batch.rows) {
-      for (int i = thread; i < classes; i += step) row[i] = from_float<T>(0);
-      return;
+      return over_row(c, classes,
+                      [&](int begin, int count) { store_row(v, classes, count, row + begin); });
     }
     float* shared = c.template shared<float>();
     const int label = static_cast<int>(batch.label(first + c.block()));
     const float own = to_float(row[label]);
-    float largest = own, before = 0;
-    for (int i = thread; i < classes; i += step) {
-      const float value = to_float(row[i]);
-      largest = value > largest ? value : largest;
-      if (stands_before(value, i, own, label)) before += 1;
+    // The sum is of exponentials relative to the largest so far.
+    float mine = own, sum = 0;
+    int before = 0;
+    over_row(c, classes, [&](int begin, int count) {
+      load_row(static_cast<const T*>(row + begin), classes, count, v);
+      float top = mine;
+      for (int i = 0; i < kVector; ++i) {
+        if (i >= count) v[i] = -INFINITY;
+        top = v[i] > top ? v[i] : top;
+        before += i < count && stands_before(v[i], begin + i, own, label);
+      }
+      if (top > mine) sum *= fast_exp(mine - top);
+      mine = top;
+      for (int i = 0; i < kVector; ++i) sum += fast_exp(v[i] - mine);
+    });
+    const float largest = block_largest(c, mine, shared);
+    const float total = block_total(c, sum * expf(mine - largest), shared);
+    const float ranked = block_total(c, static_cast<float>(before), shared);
+    if (trains) {
+      const float factor = loss_scale ? *loss_scale * scale : scale, share = factor / total;
+      over_row(c, classes, [&](int begin, int count) {
+        load_row(static_cast<const T*>(row + begin), classes, count, v);
+        for (int i = 0; i < kVector; ++i) {
+          v[i] = fast_exp(v[i] - largest) * share - (begin + i == label ? factor : 0);
+        }
+        store_row(v, classes, count, row + begin);
+      });
     }
-    largest = block_largest(c, largest, shared);
-    before = block_total(c, before, shared);
-    float sum = 0;
-    for (int i = thread; i < classes; i += step) sum += expf(to_float(row[i]) - largest);
-    const float total = block_total(c, sum, shared);
-    const float factor = trains ? (loss_scale ? *loss_scale * scale : scale) : 0;
-    for (int i = thread; trains && i < classes; i += step) {
-      const float p = expf(to_float(row[i]) - largest) / total;
-      row[i] = from_float<T>((i == label ? p - 1 : p) * factor);
-    }
-    losses.add(c, c.block(), logf(total) + largest - own, own == own ? before : kTop,
+    losses.add(c, c.block(), logf(total) + largest - own, own == own ? ranked : kTop,
                reinterpret_cast<int*>(shared));
   }
 };
