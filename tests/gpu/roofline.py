@@ -130,8 +130,8 @@ def build_gpt2(options, batch, context=1024, layers=12, width=768, tokens=50304)
     plane = rows * width * 2
     pairs = batch * context * (context + 1) / 2 * width  # and channels, of one product of attention
 
-    def dense(name, inputs, outputs):
-        moved = (rows * (inputs + outputs) + inputs * outputs) * 2
+    def dense(name, inputs, outputs, more=0):  # more: planes of the epilogue
+        moved = (rows * (inputs + outputs) + inputs * outputs) * 2 + more * plane
         step.product(name, moved, 2 * rows * inputs * outputs)
 
     def attention(name, products, nbytes):
@@ -145,16 +145,15 @@ def build_gpt2(options, batch, context=1024, layers=12, width=768, tokens=50304)
     def kernel(name, planes):
         step.kernel(name, planes * plane, 0)
 
+    # With what their epilogues read and write: nothing, the summand, what is before GELU, the summand.
     shapes = [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)]
+    epilogues = [0, 1, 4, 1]
     kernel("embed", 1)
     for _ in range(layers):
         kernel("layer norm", 2 * 2)
-        for inputs, outputs in shapes:
-            dense("forward", inputs, outputs)
-            kernel("bias", 2 * outputs / width)
+        for (inputs, outputs), more in zip(shapes, epilogues):
+            dense("forward", inputs, outputs, more)
         attention("forward", 2, 4 * plane)
-        kernel("gelu", 4 * 2)
-        kernel("add", 2 * 3)
     kernel("layer norm", 2)
     for name in ("logits", "data", "weights"):
         dense(name, width, tokens)
@@ -162,12 +161,10 @@ def build_gpt2(options, batch, context=1024, layers=12, width=768, tokens=50304)
     kernel("layer norm", 5)
     for _ in range(layers):
         for inputs, outputs in shapes:
-            dense("data", outputs, inputs)
+            dense("data", outputs, inputs, 4 if inputs == 4 * width else 0)  # GELU's slope
             dense("weights", inputs, outputs)
             kernel("bias", outputs / width)
         attention("backward", 5, 9 * plane)
-        kernel("gelu", 4 * 3)
-        kernel("add", 2 * 3)
         kernel("layer norm", 2 * 5)
     kernel("positions", 2)
     step.parameters = layers * (sum(i * o for i, o in shapes) + 13 * width) + (tokens + context + 2) * width

@@ -8,7 +8,7 @@
 declare -A mb=([300]=600 [224]=329) expected=() published=()
 expected_by=predicted
 case $card in
-  *"H100 80GB HBM3"*) expected=([300]=2800 [224]=5300 [gpt]=340000) published=([224]=7172) ;;
+  *"H100 80GB HBM3"*) expected=([300]=2800 [224]=5300 [gpt]=390000) published=([224]=7172) ;;
   *H200*) expected=([300]=3466 [224]=8716 [gpt]=581000) published=([224]=7950) expected_by="measured before" ;;
 esac
 
