@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
@@ -207,6 +208,21 @@ Spec read_pair_spec(const GatePair& pair) {
   return parse_spec("ab", json_text(one_point));
 }
 
+// Before any run: a command whose program is not here would fail in each. What only the run knows
+// (placeholders, a PATH of the spec's) is left to it.
+void check_is_here(const std::vector<std::string>& words, const UserProgram& program) {
+  const std::string& name = words.front();
+  const bool own_path = std::ranges::any_of(
+      program.environment, [](const auto& variable) { return variable.first == "PATH"; });
+  if (own_path || !program.setup.empty() || name.find('{') != std::string::npos) return;
+  const bool is_path = name.find('/') != std::string::npos;
+  const bool is_here = is_path ? access((fs::path(program.directory) / name).c_str(), X_OK) == 0
+                               : find_program(name, environment_of_process()).has_value();
+  if (is_here) return;
+  throw Error(ErrorKind::usage, fmt::format("there is no program {} to run", name), "--ab",
+              is_path ? "check its path and its permissions" : "check its name and the PATH");
+}
+
 // The spec's only program, started by another command.
 std::shared_ptr<Spec> with_command(const Spec& spec, const std::string& command) {
   auto changed = std::make_shared<Spec>(spec);
@@ -222,6 +238,7 @@ std::shared_ptr<Spec> with_command(const Spec& spec, const std::string& command)
       definition["setup"] = join(setup, " ");
     }
   } else {
+    check_is_here(words, program);
     definition["command"] = words;
   }
   program = parse_program(program.name, json_text(definition));

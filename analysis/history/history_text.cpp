@@ -292,13 +292,22 @@ void add_detectable(const StudyHistory& study, std::vector<Statement>& all) {
   for (const auto& [metric, each] : found) {
     const std::string sessions =
         range_text(each.sessions, [](double value) { return fmt::format("{:g}", value); });
-    const std::string size = range_text(
-        each.sizes, [&, m = metric](double value) { return change_number(value, m).substr(1); });
-    all.push_back({fmt::format("{}: no level shift{}, and {} sessions would have shown one of {}{} "
-                               "in their middle (with {:g} % probability)",
+    std::string size =
+        range_text(each.sizes,
+                   [&, m = metric](double value) { return change_number(value, m).substr(1); }) +
+        unit_of_change(metric);
+    // Of percentages above 100 nobody sees how little they say.
+    const bool coarse = metric_info(metric).is_factor && each.sizes.first >= 1;
+    if (coarse) {
+      size = "a factor of " +
+             range_text(each.sizes, [](double value) { return fmt::format("{:.3g}", 1 + value); });
+    }
+    all.push_back({fmt::format("{}: no level shift{}, {} {} sessions would have shown {} of {} in "
+                               "their middle (with {:g} % probability)",
                                metric_info(metric).heading,
                                each.series == 1 ? "" : fmt::format(" in {} series", each.series),
-                               sessions, size, unit_of_change(metric), 100 * kDetectablePower),
+                               coarse ? "but" : "and", sessions, coarse ? "only one" : "one", size,
+                               100 * kDetectablePower),
                    {}});
   }
 }

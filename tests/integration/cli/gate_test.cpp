@@ -250,6 +250,10 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
   expect_refused("gate --ab /bin/true ./new spec.json", 64, {"not a paceline program"});
   expect_refused("gate --ab spec.json ./new spec.json", 64, {"not an executable"});
+  expect_refused("gate --ab 'true' 'no-such-program 1'", 64,
+                 {"--ab: there is no program no-such-program to run", "check its name"});
+  expect_refused("gate --ab ./missing true", 64,
+                 {"--ab: there is no program ./missing to run", "check its path"});
   expect_refused(ab + "--threshold fast", 64, {"\"fast\" is not a threshold", "--threshold"});
   expect_refused(ab + "--accuracy-threshold -1", 64, {"--accuracy-threshold"});
   expect_refused(ab + "--only tme", 64, {"unknown quantity \"tme\"", "did you mean \"time\"?"});

@@ -175,6 +175,19 @@ TEST(History, WithoutAShiftReportsWhatWouldHaveBeenFound) {
   EXPECT_LT(series["detectable"], 0.05);
 }
 
+// Of a shift that only a multiple would have shown, the multiple is said, not thousands of percent.
+TEST(History, FewNoisySessionsShowOnlyMultiples) {
+  std::vector<Json> records = nightly({.factor = 1}, 8);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const double seconds = records[i]["timing"]["fit_seconds"].get<double>();
+    records[i]["timing"]["fit_seconds"] = seconds * (i / 9 % 2 == 0 ? 1 : 3);
+  }
+  const std::string text = history_text(load_history(records, only(HistoryMetric::time)));
+  EXPECT_NE(text.find("but 8 sessions would have shown only one\n    of a factor of "),
+            std::string::npos)
+      << text;
+}
+
 TEST(History, SessionsInARowThatAreOutlyingAreReportedTogether) {
   std::vector<Json> records = nightly({.night = 99});
   for (Json& record : records) {
