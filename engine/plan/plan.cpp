@@ -210,25 +210,21 @@ class Planner {
     return written;
   }
 
-  static bool changes_output_gradient(const Operation& op) {
-    return op.fused() || op.kind == OpKind::gelu;
-  }
-
-  // Whether the gradient of an addition's sum stays as it is until what made the summands has read
-  // it: only the addition reads the first one, other readers of the second, which add to its
-  // gradient, come before what made the first, and neither is made by what changes a gradient in
-  // place.
+  // Whether the first summand may share the gradient of an addition's sum, as nothing changes it
+  // before what made that summand has read it:
+  // - only the addition reads the summand;
+  // - what made it does not change its own gradient in place, and passes it on to no other;
+  // - the second summand and its other readers, which add to the gradient, come before it.
   bool is_final_gradient(int addition) {
     const Operation& op = operation(addition);
-    if (op.from == op.from2 || changes_output_gradient(operation(op.from)) ||
-        changes_output_gradient(operation(op.from2))) {
-      return false;
-    }
+    const Operation& source = operation(op.from);
+    if (source.fused() || source.kind == OpKind::gelu || source.kind == OpKind::add) return false;
+    if (op.from2 >= op.from) return false;
     for (int i = 0; i < count_; ++i) {
       if (i == addition) continue;
       const Operation& reader = operation(i);
       if (reader.from == op.from || reader.from2 == op.from) return false;
-      if (i > op.from && (reader.from == op.from2 || reader.from2 == op.from2)) return false;
+      if (i >= op.from && (reader.from == op.from2 || reader.from2 == op.from2)) return false;
     }
     return true;
   }

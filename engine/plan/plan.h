@@ -98,10 +98,10 @@ struct Operation {
   std::string text() const;  // "conv2d + relu + max_pool"
 };
 
-// Gradients may share a tensor. GELU's is computed in place. An addition's is that of both summands
-// where nothing changes it before both are read. A fused add passes the gradient (after the ReLU)
-// to input2 unchanged. If input2's gradient was not written before, it shares the tensor of
-// output_grad, and backward masks that in place.
+// Gradients may share a tensor: input_grad or input2_grad may be output_grad. GELU's is computed in
+// place. An addition's second summand has that of the sum if it has none yet, and so has the first
+// if nothing changes it before. A fused add passes the gradient (after the ReLU) to input2
+// unchanged; if they share a tensor, backward masks that in place.
 inline bool masks_in_place(const Operation& op) {
   return op.input2_grad != kNone && op.input2_grad == op.output_grad;
 }

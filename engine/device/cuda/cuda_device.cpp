@@ -40,7 +40,9 @@ class CudaDevice final : public Device {
   DType real() const override { return DType::f32; }
   DType activation() const override { return stored_as(options_.math); }
   Support supports(const Operation& op) const override {
-    if (op.kind == OpKind::embedding && activation() == DType::f16) {
+    const bool is_of_tokens = op.kind == OpKind::embedding || op.kind == OpKind::gelu ||
+                              op.kind == OpKind::layer_norm || op.kind == OpKind::attention;
+    if (is_of_tokens && activation() == DType::f16) {
       return Support::no("networks of tokens are for fp32, tf32 and bf16");
     }
     const int width = op.heads > 0 ? op.out.channels / op.heads : 0;

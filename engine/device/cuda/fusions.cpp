@@ -83,16 +83,17 @@ std::vector<Fusion> statistics_fusions(const Plan& plan) {
 ConvApart product_apart(Runtime& runtime, const ConvRequest& request,
                         std::shared_ptr<ConvPlan> product) {
   const std::size_t workspace = product->workspace_bytes();
+  const std::string implementation = product->implementation();
   const auto run = [&runtime, request, product = std::move(product)](const ConvOperands& o,
                                                                      Stream stream) {
     with_type(stored_as(request.shape.math),
               [&](auto type) { run_apart<decltype(type)>(runtime, request, *product, o, stream); });
   };
-  return {run, workspace};
+  return {run, workspace, implementation};
 }
 
 int epilogue_behind(const Plan& plan, int product) {
-  // Right behind: memory that it writes is free no earlier.
+  // Only the very next one: before that, the memory of its output may hold something else.
   if (find_readers(plan, product) != std::vector{product + 1}) return kNone;
   const Operation& op = at(plan, product + 1);
   const bool adds = op.kind == OpKind::add && op.from == product;

@@ -70,7 +70,7 @@ constexpr bool has_before(Epilogue epilogue) {
   return has_gelu(epilogue) || epilogue == Epilogue::bias_add;
 }
 
-// Of one pixel each: a product of matrices.
+// A window of one pixel: a matrix product.
 constexpr bool is_plain_product(const ConvShape& shape) {
   return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
 }
@@ -79,8 +79,8 @@ struct ConvRequest {
   ConvShape shape;
   ConvPass pass = ConvPass::forward;
   bool accumulates = false;  // adds to the result; backward_data only
-  // Only of plain products, in which `out` is the result. forward: bias, bias_add, bias_gelu;
-  // backward_data: gelu_gradient.
+  // Only of plain products; the result is the `out` of Epilogue. forward: bias, bias_add,
+  // bias_gelu; backward_data: gelu_gradient.
   Epilogue epilogue = Epilogue::none;
 
   friend bool operator==(const ConvRequest&, const ConvRequest&) = default;
@@ -105,6 +105,7 @@ class ConvPlan {
 struct ConvApart {
   std::function<void(const ConvOperands&, Stream)> run;
   std::size_t workspace_bytes = 0;
+  std::string product;  // its implementation()
 };
 
 // out (m x n) = left (m x k) right (k x n), row-major, fp32 in memory. A transposed factor is

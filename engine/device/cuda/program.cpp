@@ -293,7 +293,7 @@ void CudaProgram::set_initial_statistics() {
   }
 }
 
-// With so many blocks a multiprocessor, if there are rows for them.
+// `blocks`: at most so many a multiprocessor.
 ChannelTiling CudaProgram::tiling(std::size_t rows, int channels, unsigned blocks) const {
   ChannelTiling t{rows, channels, 1};
   const unsigned wanted = std::max(1U, blocks * runtime_.multiprocessors() / t.tiles());

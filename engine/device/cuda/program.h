@@ -115,7 +115,7 @@ struct PreparedAttention {
 
 struct Fusion;
 
-constexpr unsigned kElementThreads = 256;  // of a block, where each element is by itself
+constexpr unsigned kElementThreads = 256;  // of a block of an element-wise kernel
 
 class CudaProgram final : public Program {
  public:
@@ -162,12 +162,12 @@ class CudaProgram final : public Program {
     std::optional<PreparedTokenLoss> loss;
     std::optional<PreparedAttention> attention;
     Memory norm_vectors;
-    Memory token_order;  // TokenRow by row, of an embedding
+    Memory token_order;  // of an embedding: TokenRow, in TokenOrder's order
     NormState norm{}, branch{};
     // Where convolutions store sums of a normalization; null if none does.
     const FusedOperands *statistics = nullptr, *branch_statistics = nullptr,
                         *gradient_sums = nullptr;
-    // The product before it does it; the one behind it computes its gradient.
+    // Forward is done by the product before it; backward by the one behind it.
     bool forward_inside = false, backward_inside = false;
     std::string implementation;
     unsigned first_piece = 0, pieces = 0;  // pieces of its gradients
@@ -366,7 +366,7 @@ std::vector<Fusion> gradient_fusions(const Plan& plan);
 ConvApart product_apart(Runtime& runtime, const ConvRequest& request,
                         std::shared_ptr<ConvPlan> product);
 
-// What a product can do in its epilogue, as nothing else reads what lies between; else kNone.
+// What a product can do in its epilogue, or kNone. Nothing else reads what lies between.
 int epilogue_behind(const Plan& plan, int product);  // the GELU or the addition right behind it
 int gelu_before(const Plan& plan, int product);      // whose gradient it can compute
 

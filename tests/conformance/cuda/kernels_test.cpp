@@ -305,7 +305,6 @@ TEST(EmulatedKernels, GradientsOfNormsAreThoseOfTheirFactors) {
   runtime->destroy_stream(stream);
 }
 
-// Rows of a loss, from fewer than a block has threads to several times as many.
 // Rows of one token, far apart and more than are added at once; tokens that nothing reads; widths
 // that are no whole vectors.
 TEST(EmulatedKernels, EachTokenGetsTheGradientsOfItsRows) {
@@ -343,6 +342,7 @@ TEST(EmulatedKernels, EachTokenGetsTheGradientsOfItsRows) {
   }
 }
 
+// Rows of a loss, from fewer than a block has threads to several times as many.
 TEST(EmulatedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();

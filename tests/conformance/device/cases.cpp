@@ -170,6 +170,14 @@ void add_token_cases(Cases& cases) {
   sum = shared.from(start).layer_norm(1e-5).add(sum).last();
   sum = shared.from(start).dense(96, 0.2).add(sum).last();
   shared.from(start).attention(1).dense(96, 0.2).add(sum);
+  // x + f(x) with an f of one operation; a sum of sums; what skips several of them.
+  Network& sums = cases.add("sums_of_places", token_sample(4), 9).embedding(32, 0.4);
+  const int first = sums.last();
+  sums.dense(32, 0.2).add(first);
+  const int second = sums.last();
+  sums.layer_norm(1e-5).dense(32, 0.2).gelu().dense(32, 0.2).add(second).add(first);
+  const int third = sums.last();
+  sums.from(second).dense(32, 0.2).add(third);
   // More places than devices take at a time.
   Network& blocks = cases.add("transformer", token_sample(40), 37).embedding(64, 0.3);
   transformer_block(blocks, 64, 2);

@@ -145,7 +145,7 @@ TEST_F(Products, WithEpiloguesAreTheLibrarysOrApart) {
   ConvRequest request{kShape, ConvPass::forward, false, Epilogue::bias_add};
   std::vector<ConvOperands> seen;
   const ConvApart apart{[&](const ConvOperands& operands, Stream) { seen.push_back(operands); },
-                        4096};
+                        4096, "some product"};
   const auto products = make_products(kept_);
   expect_error(ErrorKind::internal, {"not a convolution"},
                [&] { products->conv_with(request, apart); });  // its window has nine pixels
@@ -155,7 +155,7 @@ TEST_F(Products, WithEpiloguesAreTheLibrarysOrApart) {
   for (const Choice::Origin origin : {Choice::Origin::measured, Choice::Origin::file}) {
     const auto again = make_products(kept_);
     const auto plan = again->conv_with(request, apart);
-    EXPECT_EQ(plan->implementation(), "a product, and own kernels");
+    EXPECT_EQ(plan->implementation(), "some product; own kernels");
     EXPECT_EQ(plan->workspace_bytes(), 4096U);
     EXPECT_EQ(again->choices().back().origin, origin);
     int memory[6];

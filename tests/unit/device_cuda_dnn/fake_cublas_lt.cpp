@@ -48,16 +48,17 @@ float gelu_slope(float x) {
 
 // What an epilogue makes of a sum.
 float finish(const Operation& operation, std::size_t row, std::size_t column, float sum) {
-  float* before =
-      operation.before_gelu + row + column * static_cast<std::size_t>(operation.leading);
+  const auto before = [&]() -> float& {
+    return operation.before_gelu[row + column * static_cast<std::size_t>(operation.leading)];
+  };
   switch (operation.epilogue) {
     case CUBLASLT_EPILOGUE_BIAS:
       return sum + operation.bias[row];
     case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
-      *before = sum + operation.bias[row];
-      return gelu(*before);
+      before() = sum + operation.bias[row];
+      return gelu(before());
     case CUBLASLT_EPILOGUE_DGELU:
-      return sum * gelu_slope(*before);
+      return sum * gelu_slope(before());
     default:
       return sum;
   }

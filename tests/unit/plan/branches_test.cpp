@@ -164,7 +164,8 @@ TEST(Branches, AFusedSumPassesItsGradientOnInPlace) {
   EXPECT_FALSE(masks_in_place(named(plan, "b1_bn"))) << "the branch has a gradient of its own";
 }
 
-// x + f(x), twice, as in a transformer: one gradient along all of it, which f's first layer adds to.
+// x + f(x), twice, as in a transformer: one gradient along all of it, which f's first layer adds
+// to.
 TEST(Branches, AnAdditionGivesItsGradientToBothSummands) {
   Network n("n", {8, 1, 4}, 3);
   n.conv(4, 1, 1, 0).named("start");
@@ -186,7 +187,7 @@ TEST(Branches, AnAdditionGivesItsGradientToBothSummands) {
 }
 
 // The gradient of a summand is its own where something changes the other's before it is read: GELU
-// in place, or a reader that adds to it.
+// in place, a reader that adds to it (what made the summand, too), an addition that passes it on.
 TEST(Branches, AGradientThatChangesIsNotShared) {
   Network with_gelu("n", {8, 1, 4}, 3);
   with_gelu.conv(4, 1, 1, 0).named("start");
@@ -200,7 +201,16 @@ TEST(Branches, AGradientThatChangesIsNotShared) {
   const int own = with_reader.last();
   with_reader.from(start).conv(4, 1, 1, 0).named("reader").from(own).add(start).named("sum");
   with_reader.global_average_pool().dense(3);
-  for (const Network* network : {&with_gelu, &with_reader}) {
+  Network of_one("n", {8, 1, 4}, 3);
+  of_one.conv(4, 1, 1, 0).named("start");
+  start = of_one.last();
+  of_one.conv(4, 1, 1, 0).add(start).named("sum").global_average_pool().dense(3);
+  Network of_sums("n", {8, 1, 4}, 3);
+  of_sums.conv(4, 1, 1, 0).named("start");
+  start = of_sums.last();
+  of_sums.conv(4, 1, 1, 0).conv(4, 1, 1, 0).add(start).add(start).named("sum");
+  of_sums.global_average_pool().dense(3);
+  for (const Network* network : {&with_gelu, &with_reader, &of_one, &of_sums}) {
     const Plan plan = make_plan(*network, 2, DType::f32, fuse_nothing);
     expect_gradients_to_be_complete(plan);
     const Operation sum = named(plan, "sum");

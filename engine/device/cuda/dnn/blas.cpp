@@ -43,15 +43,13 @@ cublasLtEpilogue_t choose_epilogue(const MatmulShape& product) {
   throw Error(ErrorKind::internal, "an epilogue has no name");
 }
 
-// `first` and `second`: the vector, if there is one, and what lies before GELU.
 void set_operands(const CublasLt& library, cublasLtMatmulDesc_t operation, Epilogue epilogue,
-                  const void* first, const void* second) {
+                  const void* vector, const void* before_gelu) {
   const auto set = [&](cublasLtMatmulDescAttributes_t name, const void* memory) {
     library.check(library.set_operation(operation, name, &memory, sizeof memory), "epilogue");
   };
-  if (has_vector(epilogue)) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, first);
-  if (!has_gelu(epilogue)) return;
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, has_vector(epilogue) ? second : first);
+  if (has_vector(epilogue)) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+  if (has_gelu(epilogue)) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu);
 }
 
 Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const MatmulShape& product) {
@@ -78,8 +76,8 @@ Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const Matmul
         library.set_operation(raw, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &row, sizeof row),
         "epilogue");
   }
-  // The heuristic takes its alignment for that of these operands, and does not look at what lies
-  // there.
+  // The heuristic takes the alignment of this address for that of the epilogue's operands, and does
+  // not look at what lies there.
   alignas(kAlignment) static constexpr std::array<float, 4> kAligned{};
   set_operands(library, raw, product.epilogue, kAligned.data(), kAligned.data());
   return made;
@@ -133,7 +131,7 @@ class BlasImplementation : public Implementation {
     void* const added = operands.tensors[adds_plane ? 4 : 2];
     CublasLt& library = *problem_->library;
     set_operands(library, problem_->operation.get(), epilogue, operands.tensors[3],
-                 operands.tensors[4]);
+                 operands.tensors[has_vector(epilogue) ? 4 : 3]);
     library.check(
         library.multiply(library.handle(), problem_->operation.get(), &one, operands.tensors[1],
                          problem_->b.get(), operands.tensors[0], problem_->a.get(), &rest, added,

@@ -61,7 +61,7 @@ class ConvApartImplementation : public Implementation {
       : request_(request), apart_(std::move(apart)) {}
   std::size_t workspace_bytes() const override { return apart_.workspace_bytes; }
   void run(const Operands& operands, Stream stream) override {
-    apart_.run(named(request_, operands), stream);
+    apart_.run(conv_operands(request_, operands), stream);
   }
 
  private:
@@ -151,14 +151,14 @@ class LibraryProducts : public ChosenProducts {
     const Chosen& chosen = decide(to_text(request), list_sizes(request),
                                   find_agreement(request.shape.math, count_terms(request)), offer,
                                   [&](const Recipe& recipe) -> std::shared_ptr<Implementation> {
-                                    if (recipe.library == Recipe::Library::own)
-                                      return build_apart();
+                                    const bool is_own = recipe.library == Recipe::Library::own;
+                                    if (is_own) return build_apart();
                                     return build_product(blas_, product.value(), recipe);
                                   });
     const bool is_apart = chosen.choice.recipe.library == Recipe::Library::own;
     return std::make_unique<ConvByChoice>(
         chosen.implementation,
-        is_apart ? "a product, and own kernels" : text(chosen) + to_string(request.epilogue),
+        is_apart ? apart.product + "; own kernels" : text(chosen) + to_string(request.epilogue),
         [request](const ConvOperands& given) { return make_operands(request, given); });
   }
 
@@ -351,6 +351,7 @@ class LibraryProducts : public ChosenProducts {
 
   Offered without_excluded(Offered offered, const std::string& name) const {
     for (const auto& [recipe, because] : file_.excluded(circumstances_, name)) {
+      if (recipe.library == Recipe::Library::own) continue;  // the last resort
       const auto removed =
           std::erase_if(offered.candidates,
                         [&recipe = recipe](const Candidate& one) { return one.recipe == recipe; });

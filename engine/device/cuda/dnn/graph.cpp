@@ -322,7 +322,7 @@ Operands make_operands(const ConvRequest& request, const ConvOperands& operands)
   return placed;
 }
 
-ConvOperands named(const ConvRequest& request, const Operands& operands) {
+ConvOperands conv_operands(const ConvRequest& request, const Operands& operands) {
   ConvOperands result;
   result.workspace = operands.workspace;
   auto from = operands.tensors.begin();

@@ -113,7 +113,7 @@ Support admits(const EngineRules& rules, const EngineNotes& notes);
 // Maps a request's tensors to a product's operands and back: the first and second input of the
 // pass, its output, and the epilogue's vector and `before`.
 Operands make_operands(const ConvRequest& request, const ConvOperands& operands);
-ConvOperands named(const ConvRequest& request, const Operands& operands);
+ConvOperands conv_operands(const ConvRequest& request, const Operands& operands);
 
 // As offered_engines(). Throws cuDNN's error if it rejects the graph.
 Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,

@@ -133,8 +133,7 @@ PACELINE_KERNEL inline void store_row(const float (&from)[kVector], int channels
   }
 }
 
-// Calls body(first channel, channels) for this thread's vectors of a row that has a block of its
-// own.
+// Calls body(first channel, channels) for this thread's vectors of the block's only row.
 template <typename Context, typename Body>
 PACELINE_KERNEL inline void over_row(const Context& c, int channels, Body body) {
   const int step = static_cast<int>(c.threads()) * kVector;

@@ -60,8 +60,8 @@ struct TokenRow {
   unsigned token, row;
 };
 
-// All rows in the order of their tokens, rows of one token in order. A thread a row counts those
-// that come before it.
+// All rows in the order of their tokens, rows of one token in order. Each thread has a row, and
+// counts the rows before it in that order.
 struct TokenOrder {
   static constexpr unsigned kThreads = 256;
 
@@ -378,7 +378,7 @@ struct TokenLoss {
       }
       if (top > mine) sum *= fast_exp(mine - top);
       mine = top;
-      for (int i = 0; i < kVector; ++i) sum += fast_exp(v[i] - mine);
+      for (int i = 0; i < kVector && top > -INFINITY; ++i) sum += fast_exp(v[i] - mine);
     });
     const float largest = block_largest(c, mine, shared);
     const float total = block_total(c, sum * expf(mine - largest), shared);
