@@ -166,6 +166,10 @@ TEST(EmulatedCuda, TokensAreNotForFp16AndHeadsAre32Or64Wide) {
   };
   expect_error(ErrorKind::usage, {"embedding", "bf16"}, [&] { make("fp16", 32); });
   expect_error(ErrorKind::usage, {"attention", "32", "64"}, [&] { make("fp32", 48); });
+  Network images("n", {8, 8, 1}, 3);  // what networks of tokens have, of images
+  images.conv(8, 1, 1, 0).gelu().flatten().dense(3);
+  expect_error(ErrorKind::usage, {"gelu", "bf16"},
+               [&] { Replica(make_emulated("fp16"), images, 2, true); });
 }
 
 std::unique_ptr<Device> make_fusing(const std::string& precision, bool replays = true,

@@ -342,6 +342,37 @@ TEST(EmulatedKernels, EachTokenGetsTheGradientsOfItsRows) {
   }
 }
 
+// A label that is impossible to the network, alone in its thread's vector: the loss is infinite,
+// the gradients are not.
+TEST(EmulatedKernels, AnInfiniteLossOfATokenHasFiniteGradients) {
+  const auto runtime = make_host_runtime();
+  const Stream stream = runtime->make_stream();
+  constexpr int kClasses = 9;
+  std::vector<float> x(kClasses, 1);
+  x.back() = -INFINITY;
+  const OnDevice<float> logits(*runtime, x), row_loss(*runtime, {0});
+  const OnDevice<std::uint16_t> tokens(*runtime, {0, kClasses - 1});
+  const OnDevice<std::uint8_t> row_correct(*runtime, {0});
+  const OnDevice<double> sums(*runtime, {0, 0, 0});
+  const OnDevice<unsigned> finished(*runtime, {0});
+  constexpr unsigned kThreads = 32;
+  runtime->launch(TokenLoss<float>{logits.data(),
+                                   {tokens.data(), 1, 1},
+                                   0,
+                                   RowLosses{row_loss.data(), row_correct.data(), sums.data(),
+                                             finished.data(), 1},
+                                   kClasses,
+                                   nullptr,
+                                   1,
+                                   true},
+                  {1, kThreads, kThreads * sizeof(double)}, stream);
+  runtime->synchronize_stream(stream);
+  EXPECT_EQ(sums[0], INFINITY);
+  for (int i = 0; i < kClasses; ++i) {
+    EXPECT_FLOAT_EQ(logits[static_cast<std::size_t>(i)], i == kClasses - 1 ? -1 : 0.125F) << i;
+  }
+}
+
 // Rows of a loss, from fewer than a block has threads to several times as many.
 TEST(EmulatedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
   const auto runtime = make_host_runtime();

@@ -117,6 +117,27 @@ TEST_F(Products, ThatDidNotReturnAreLeftOut) {
   EXPECT_NE(read_text(kept_.choices_file).find("did not return"), std::string::npos);
 }
 
+// Kernels of ours are the last resort: they stay, whatever ended a run that tried them.
+TEST_F(Products, OfOursAreNeverLeftOut) {
+  ConvRequest request{kShape, ConvPass::forward, false, Epilogue::bias};
+  request.shape.kernel = 1;
+  request.shape.padding = 0;
+  const ConvApart apart{[](const ConvOperands&, Stream) {}, 0, "some product"};
+  std::string marked;
+  tuner_.seconds = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
+      if (marked.empty()) marked = read_text(entry.path());
+    }
+    return 1e-3;
+  };
+  make_products(kept_)->conv_with(request, apart);
+  ASSERT_NE(marked.find("own"), std::string::npos) << marked;
+  std::filesystem::remove(kept_.choices_file);
+  std::ofstream(kept_.choices_file.string() + ".trying-abcdef") << marked;
+  EXPECT_EQ(make_products(kept_)->conv_with(request, apart)->implementation(),
+            "some product; own kernels");
+}
+
 // Where the library offers nothing, as for a card without a driver, our kernels are the choice.
 TEST_F(Products, OfAttentionAreOursOrTheLibrarys) {
   const AttentionRequest forward{2, 128, 12, 64, Math::bf16};
