@@ -209,6 +209,18 @@ struct ConvDescriptors {
 
 }  // namespace
 
+namespace {
+
+// oneDNN reads a plain right operand column by column of a block, so rows of whole pages fall into
+// the same sets of the first cache: such a product takes 1.7 times as long (GPT-2's 768 to 3,072
+// channels, oneDNN 2.6 on Sapphire Rapids). Packing it first costs little where many rows use it.
+bool rows_share_cache_sets(int m, int n) {
+  constexpr int kPageFloats = 1024, kLeastRows = 256;
+  return n % kPageFloats == 0 && m >= kLeastRows;
+}
+
+}  // namespace
+
 LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bool transpose_right,
                                     DType type, DType out_type, bool adds) try {
   LibraryKernel kernel;
@@ -216,13 +228,16 @@ LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bo
   State& state = *kernel.state_;
   const memory::desc left({m, k}, to_dnnl_type(type), transpose_left ? Tag::ba : Tag::ab);
   const memory::desc right({k, n}, to_dnnl_type(type), transpose_right ? Tag::ba : Tag::ab);
+  const memory::desc free_right({k, n}, to_dnnl_type(type), Tag::any);
   const memory::desc out({m, n}, to_dnnl_type(out_type), Tag::ab);
-  const auto descriptor = descriptors::matmul(state.engine, left, right, out, own_scratch(adds));
+  const bool packs = type == DType::f32 && !transpose_right && rows_share_cache_sets(m, n);
+  const auto descriptor = descriptors::matmul(state.engine, left, packs ? free_right : right, out,
+                                              own_scratch(adds));
   state.left = DNNL_ARG_SRC;
   state.right = DNNL_ARG_WEIGHTS;
   state.out = DNNL_ARG_DST;
   state.add_operand(state.left, left, left, false);
-  state.add_operand(state.right, right, right, false);
+  state.add_operand(state.right, right, descriptor.weights_desc(), false);
   state.add_operand(state.out, out, out, true);
   state.finish(descriptor);
   return kernel;
