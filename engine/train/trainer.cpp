@@ -94,6 +94,8 @@ Trainer::Trainer(Setup setup)
   make_observers();
   if (setup_.note) {
     for (const std::string& note : notes) setup_.note(note);
+    setup_.note("device " + std::string(setup_.device->name()) + ": " +
+                setup_.device->description());
     for (const std::string& line : program_->implementations()) setup_.note(line);
   }
   if (setup_.notify) {

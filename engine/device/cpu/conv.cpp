@@ -67,24 +67,24 @@ bool Conv::bf16_rows() const {
 }
 
 bool Conv::winograd_fits() const {
-  return bf16_rows() && !library_has_amx() && winograd_supports(op_, kernels_);
+  return bf16_rows() && winograd_supports(op_, kernels_);
 }
 
 bool Conv::winograd_fp32_fits() const {
-  return planes_.type == DType::f32 && planes_.x == planes_.y && planes_.x != Layout::nchw &&
-         winograd_fp32_supports(op_, kernels_);
+  const bool widens = bf16_rows() && kernels_.bf16_products == Bf16Products::widened;
+  return (planes_.type == DType::f32 || widens) && planes_.x == planes_.y &&
+         planes_.x != Layout::nchw && winograd_fp32_supports(op_, kernels_);
 }
 
 bool Conv::pointwise_fits() const {
-  return bf16_rows() && !library_has_amx() && Pointwise::supports(op_, kernels_);
+  return bf16_rows() && Pointwise::supports(op_, kernels_);
 }
 
 void Conv::choose_forward(const LibraryKernel::Planes& planes) {
   if (winograd_fits()) {
     winograd_forward_.emplace(op_, planes.batch, Winograd::Pass::forward, kernels_, parallel_);
   } else if (winograd_fp32_fits()) {
-    fp32_forward_.emplace(op_, planes.batch, planes.x, WinogradFp32::Pass::forward, kernels_,
-                          parallel_);
+    fp32_forward_.emplace(op_, planes, WinogradFp32::Pass::forward, kernels_, parallel_);
   } else if (pointwise_fits()) {
     pointwise_forward_.emplace(op_, planes.batch, Pointwise::Pass::forward, kernels_, parallel_);
   } else {
@@ -100,8 +100,8 @@ void Conv::choose_backward_weights(const LibraryKernel::Planes& planes) {
   if (winograd_fits() && op_.bias_cancels) {
     winograd_weights_.emplace(op_, planes.batch, kernels_, parallel_);
   } else if (winograd_fp32_fits() && op_.bias_cancels) {
-    fp32_weights_.emplace(op_, planes.batch, planes.x, kernels_, parallel_);
-  } else if (bf16 && !library_has_amx() && WeightGradient::supports(op_, kernels_)) {
+    fp32_weights_.emplace(op_, planes, kernels_, parallel_);
+  } else if (bf16 && WeightGradient::supports(op_, kernels_)) {
     own_weights_.emplace(op_, planes.batch, kernels_, parallel_);
   } else if (bf16 && is_product(inner_)) {
     as_product_ = true;
@@ -117,8 +117,7 @@ void Conv::choose_backward_data(const LibraryKernel::Planes& planes) {
   if (winograd_fits() && !op_.adds_input_grad) {
     winograd_data_.emplace(op_, planes.batch, Winograd::Pass::backward_data, kernels_, parallel_);
   } else if (winograd_fp32_fits() && !op_.adds_input_grad) {
-    fp32_data_.emplace(op_, planes.batch, planes.x, WinogradFp32::Pass::backward_data, kernels_,
-                       parallel_);
+    fp32_data_.emplace(op_, planes, WinogradFp32::Pass::backward_data, kernels_, parallel_);
   } else if (pointwise_fits()) {
     pointwise_data_.emplace(op_, planes.batch, Pointwise::Pass::backward_data, kernels_, parallel_);
   } else if (is_product(inner_) && inner_.in.channels % kBlock == 0) {
@@ -157,6 +156,9 @@ void Conv::forward(const Forward& work, std::byte* scratch) {
   auto* bf16_y = static_cast<Bf16*>(work.y);
   if (winograd_forward_) return winograd_forward_->run(bf16_x, work.w, work.b, bf16_y, scratch);
   if (fp32_forward_) {
+    if (planes_.type == DType::bf16) {
+      return fp32_forward_->run(bf16_x, work.w, work.b, bf16_y, scratch);
+    }
     return fp32_forward_->run(static_cast<const float*>(work.x), work.w, work.b,
                               static_cast<float*>(work.y), scratch);
   }
@@ -189,6 +191,9 @@ void Conv::backward_weights(const Backward& work, std::byte* scratch) {
              *bf16_dy = static_cast<const Bf16*>(work.dy);
   if (winograd_weights_) return winograd_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
   if (fp32_weights_) {
+    if (planes_.type == DType::bf16) {
+      return fp32_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
+    }
     return fp32_weights_->run(static_cast<const float*>(work.x), static_cast<const float*>(work.dy),
                               work.dw, scratch);
   }
@@ -211,6 +216,9 @@ void Conv::backward_data(const Backward& work, std::byte* scratch) {
   auto* bf16_dx = static_cast<Bf16*>(work.dx);
   if (winograd_data_) return winograd_data_->run(bf16_dy, work.w, nullptr, bf16_dx, scratch);
   if (fp32_data_) {
+    if (planes_.type == DType::bf16) {
+      return fp32_data_->run(bf16_dy, work.w, nullptr, bf16_dx, scratch);
+    }
     return fp32_data_->run(static_cast<const float*>(work.dy), work.w, nullptr,
                            static_cast<float*>(work.dx), scratch);
   }

@@ -6,7 +6,8 @@
 //
 // 3x3 convolutions of stride 1 use Paceline's Winograd loops. In bf16, 1x1 convolutions use
 // Paceline's loops, too, which accumulate into a gradient and compute the sums of an adjacent
-// batch_norm in the same pass. If the CPU has matrix tiles, oneDNN runs all convolutions in bf16.
+// batch_norm in the same pass. If products of bf16 are best by matrix tiles (Bf16Products), oneDNN
+// runs all convolutions in bf16.
 #pragma once
 
 #include <optional>

@@ -39,10 +39,13 @@ class CpuDevice final : public Device {
 
   std::string_view name() const override { return "cpu"; }
   std::string description() const override {
-    return fmt::format("{}, own loops for {}, {}", library_version(), kernels_.isa,
-                       counted(parallel_.threads(), "thread"));
+    return fmt::format("{}, own loops for {}, {}{}", library_version(), kernels_.isa,
+                       counted(parallel_.threads(), "thread"), bf16_products());
   }
-  std::string libraries() const override { return library_version(); }
+  // Ranks that round otherwise than others would not be replicas.
+  std::string libraries() const override {
+    return library_version() + (activation_ == DType::bf16 ? bf16_products() : "");
+  }
   DType real() const override { return DType::f32; }
   DType activation() const override { return activation_; }
 
@@ -59,8 +62,8 @@ class CpuDevice final : public Device {
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
   ProbeFacts probe() override {
     std::vector<double> operations(static_cast<std::size_t>(parallel_.threads()));
-    const bool pairs = activation_ == DType::bf16 && kernels_.product.multiply_add;
-    const auto multiply_add = pairs ? kernels_.product.multiply_add : kernels_.multiply_add;
+    const bool has_own_rate = activation_ == DType::bf16 && kernels_.product.multiply_add;
+    const auto multiply_add = has_own_rate ? kernels_.product.multiply_add : kernels_.multiply_add;
     return timed_probe(
         [&](std::size_t rounds) {
           parallel_.each([&](int thread) {
@@ -85,6 +88,20 @@ class CpuDevice final : public Device {
   }
 
  private:
+  std::string bf16_products() const {
+    switch (kernels_.bf16_products) {
+      case Bf16Products::pairs:
+        return ", bf16 by pairs";
+      case Bf16Products::widened:
+        return ", bf16 widened to fp32";
+      case Bf16Products::tiles:
+        return ", bf16 by AMX";
+      case Bf16Products::none:
+        break;
+    }
+    return "";
+  }
+
   // Planes are bf16, vectors and the loss fp32.
   static Support supports_in_bf16(const Operation& op) {
     if (op.kind == OpKind::conv && (op.relu || op.pool)) {

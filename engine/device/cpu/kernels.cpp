@@ -5,10 +5,13 @@
 #include <sys/prctl.h>
 #endif
 
+#include <algorithm>
 #include <string>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/device/cpu/library.h"
+#include "engine/device/cpu/tiles.h"
 
 namespace paceline::cpu {
 
@@ -33,52 +36,118 @@ extern const Kernels kKernels;
 
 namespace {
 
+struct InstructionSet {
+  std::string_view name;
+  const Kernels* kernels;
+};
+
 #if defined(__aarch64__)
+
 int sve_bytes() {
   if ((getauxval(AT_HWCAP) & HWCAP_SVE) == 0) return 0;
   const int answer = prctl(PR_SVE_GET_VL);
   return answer < 0 ? 0 : answer & PR_SVE_VL_LEN_MASK;
 }
+
+std::vector<InstructionSet> sets_here() {
+  const InstructionSet neon{"baseline", &baseline::kKernels}, sve{"sve", &sve::kKernels};
+  // Where SVE's vectors are no longer than NEON's (Grace), predicates gain nothing.
+  constexpr int kNeonBytes = 16;
+  if (sve_bytes() > kNeonBytes) return {sve, neon};
+  if (sve_bytes() > 0) return {neon, sve};
+  return {neon};
+}
+
+#elif defined(__x86_64__)
+
+// oneDNN multiplies with matrix tiles faster than any loop of ours without them.
+const Kernels& amx_kernels() {
+  static const Kernels kernels = [] {
+    Kernels made = avx512bf16::kKernels;
+    made.bf16_products = Bf16Products::tiles;
+    made.product = {.multiply_add = multiply_add_tiles};
+    made.winograd = {};
+    made.pointwise = {};
+    return made;
+  }();
+  return kernels;
+}
+
+// The rate of multiply-adds by pairs, fp32's being 1 (results/comparisons/cpus.md).
+struct PairsRate {
+  std::string_view vendor, cpus;
+  double rate;
+};
+constexpr PairsRate kPairsRates[] = {{"AuthenticAMD", "Zen 5", 1.85},
+                                     {"GenuineIntel", "Sapphire and Emerald Rapids", 0.5}};
+
+// A CPU that nobody has measured widens, which is never much slower than fp32. The rule is a table,
+// and not a measurement at each start, so that all ranks and all runs of a machine do the same.
+bool pairs_pay(std::string_view vendor) {
+  return std::any_of(std::begin(kPairsRates), std::end(kPairsRates),
+                     [&](const PairsRate& row) { return row.vendor == vendor && row.rate > 1; });
+}
+
+std::vector<InstructionSet> sets_of(const CpuTraits& cpu) {
+  std::vector<InstructionSet> sets;
+  const InstructionSet pairs{"avx512bf16", &avx512bf16::kKernels};
+  const bool has_pairs = cpu.avx512 && cpu.pairs;
+  if (has_pairs && cpu.tiles) sets.push_back({"amx", &amx_kernels()});
+  if (has_pairs && pairs_pay(cpu.vendor)) sets.push_back(pairs);
+  if (cpu.avx512) sets.push_back({"avx512", &avx512::kKernels});
+  if (has_pairs && !pairs_pay(cpu.vendor)) sets.push_back(pairs);
+  if (cpu.avx2) sets.push_back({"avx2", &avx2::kKernels});
+  sets.push_back({"baseline", &baseline::kKernels});
+  return sets;
+}
+
+CpuTraits traits_here() {
+  CpuTraits cpu;
+  if (__builtin_cpu_is("amd")) cpu.vendor = "AuthenticAMD";
+  if (__builtin_cpu_is("intel")) cpu.vendor = "GenuineIntel";
+  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  cpu.avx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512dq");
+  cpu.pairs = __builtin_cpu_supports("avx512bf16");
+  cpu.tiles = library_has_amx();
+  return cpu;
+}
+
+std::vector<InstructionSet> sets_here() {
+  return sets_of(traits_here());
+}
+
+#else
+
+std::vector<InstructionSet> sets_here() {
+  return {{"baseline", &baseline::kKernels}};
+}
+
 #endif
 
-std::vector<const Kernels*> kernels_here() {
-  std::vector<const Kernels*> sets;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq")) {
-    if (__builtin_cpu_supports("avx512bf16")) sets.push_back(&avx512bf16::kKernels);
-    sets.push_back(&avx512::kKernels);
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    sets.push_back(&avx2::kKernels);
-#endif
-  sets.push_back(&baseline::kKernels);
-#if defined(__aarch64__)
-  // The baseline is NEON: where SVE's vectors are no longer than its (Grace), predicates gain
-  // nothing.
-  constexpr int kNeonBytes = 16;
-  if (sve_bytes() > kNeonBytes) {
-    sets.insert(sets.begin(), &sve::kKernels);
-  } else if (sve_bytes() > 0) {
-    sets.push_back(&sve::kKernels);
-  }
-#endif
-  return sets;
+std::vector<std::string_view> names(const std::vector<InstructionSet>& sets) {
+  std::vector<std::string_view> names;
+  for (const InstructionSet& set : sets) names.push_back(set.name);
+  return names;
 }
 
 }  // namespace
 
+#if defined(__x86_64__)
+std::vector<std::string_view> instruction_sets(const CpuTraits& cpu) {
+  return names(sets_of(cpu));
+}
+#endif
+
 std::vector<std::string_view> instruction_sets_here() {
-  std::vector<std::string_view> names;
-  for (const Kernels* kernels : kernels_here()) names.emplace_back(kernels->isa);
-  return names;
+  return names(sets_here());
 }
 
 const Kernels& kernels_for(std::string_view wanted) {
   std::vector<std::string> names;
-  for (const Kernels* kernels : kernels_here()) {
-    if (wanted.empty() || wanted == kernels->isa) return *kernels;
-    names.emplace_back(kernels->isa);
+  for (const InstructionSet& set : sets_here()) {
+    if (wanted.empty() || wanted == set.name) return *set.kernels;
+    names.emplace_back(set.name);
   }
   throw Error(ErrorKind::usage, "this CPU does not have instruction set " + std::string(wanted),
               "PACELINE_ISA", "choose one of: " + join(names, ", "));

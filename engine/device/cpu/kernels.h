@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -123,9 +124,8 @@ struct PlaneKernels {
 };
 
 // The inner loops of a 1x1 convolution in bf16 with fp32 sums. The input needs no packing: in NHWC
-// the channels of a place are adjacent, and so are the two values of a pair that one instruction
-// (vdpbf16ps) reads. A *panel* of weights has, for each pair of inputs, a 32-bit word for each of
-// 32 outputs.
+// the channels of a place are adjacent, and so are the two values of a pair. A *panel* of weights
+// has, for each pair of inputs, a 32-bit word for each of 32 outputs.
 
 constexpr std::size_t kPointwiseRows = 8, kPointwisePanel = 32;
 
@@ -178,8 +178,8 @@ struct PointwiseKernels {
 //   c[i][j] += sum over k of left[2k][i] right[2k][j] + left[2k + 1][i] right[2k + 1][j]
 //
 // One instruction (vdpbf16ps) computes sixteen such pairs if the two values of a pair are adjacent,
-// so both operands are packed first. A *panel* has, for each pair, 8 columns of the left or 32 of
-// the right operand, with a 32-bit word for each pair of values.
+// so both operands are packed first, also for widened products. A *panel* has, for each pair, 8
+// columns of the left or 32 of the right operand, with a 32-bit word for each pair of values.
 
 constexpr std::size_t kLeftPanel = 8, kRightPanel = 32;  // columns
 
@@ -207,7 +207,7 @@ struct ProductKernels {
   void (*pack_left)(const PackWork& work) = nullptr;
   void (*pack_right)(const PackWork& work) = nullptr;
   void (*tile)(const TileWork& work) = nullptr;
-  // Products of pairs for the probe. Returns the number of operations.
+  // For the probe, if the products' rate is not that of fp32. Returns the number of operations.
   double (*multiply_add)(std::size_t rounds) = nullptr;
 };
 
@@ -270,6 +270,7 @@ struct TokenKernels {
   void (*add_row)(const T* x, float* sum, std::size_t count);
   void (*add_bias)(T* y, const float* bias, std::size_t rows, std::size_t columns);
   void (*convert)(const float* x, T* y, std::size_t count);
+  void (*widen)(const T* x, float* y, std::size_t count);
   void (*layer_norm)(const LayerNormWork<T>& work);
   void (*layer_norm_backward)(const LayerNormBackwardWork<T>& work);
   void (*attention)(const AttentionWork<T>& work);
@@ -292,8 +293,14 @@ struct StemShape {
   int filters;
 };
 
+// How products of bf16 are computed, with fp32 sums. `pairs`: an instruction multiplies two values
+// at a time (vdpbf16ps). `widened`: values become fp32 in registers. `tiles`: by oneDNN, which uses
+// matrix tiles (AMX). `none`: not.
+enum class Bf16Products { none, pairs, widened, tiles };
+
 struct Kernels {
-  const char* isa;
+  const char* isa;  // of the loops
+  Bf16Products bf16_products;
 
   void (*cast)(const std::uint8_t* x, float* y, std::size_t count);
 
@@ -335,8 +342,8 @@ struct Kernels {
   // The loss of a row of logits. `gradient`: they become (softmax - [label]) x scale.
   TokenLoss (*token_loss)(float* logits, std::size_t classes, std::size_t label, float scale,
                           bool gradient);
-  ProductKernels product;  // null if the instruction set has no bf16
-  WinogradKernels winograd;
+  ProductKernels product;    // null if oneDNN computes products of bf16
+  WinogradKernels winograd;  // of pairs
   WinogradFp32Kernels winograd_fp32;
   PointwiseKernels pointwise;
 
@@ -366,9 +373,20 @@ struct Kernels {
   }
 };
 
-// The best kernels for this CPU, or those for `wanted` ("avx512bf16", "avx512", "avx2", on aarch64
-// "sve", "baseline"; empty: the best). Throws usage if the CPU or the build lacks it.
+// What decides which kernels are best.
+struct CpuTraits {
+  std::string vendor;  // "GenuineIntel"
+  bool avx2 = false, avx512 = false;
+  bool pairs = false;  // AVX-512's bf16 products
+  bool tiles = false;  // oneDNN uses AMX
+};
+
+// The instruction sets that such an x86-64 CPU has, best first.
+std::vector<std::string_view> instruction_sets(const CpuTraits& cpu);
+std::vector<std::string_view> instruction_sets_here();
+
+// The best kernels for this CPU, or those for `wanted` ("amx", "avx512bf16", "avx512", "avx2", on
+// aarch64 "sve", "baseline"; empty: the best). Throws usage if the CPU or the build lacks it.
 const Kernels& kernels_for(std::string_view wanted);
-std::vector<std::string_view> instruction_sets_here();  // best first
 
 }  // namespace paceline::cpu

@@ -276,10 +276,30 @@ double multiply_add(std::size_t rounds) {
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {
-    PACELINE_ISA_NAME, cast,          bias,        bias_relu,     bias_relu_dropout, dropout,
-    dropout_backward,  relu_backward, column_sums, stem_forward,  stem_backward,     update,
-    multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>,      kTokens<float>,
-    kTokens<Bf16>,     token_loss,    kProduct,    kWinograd,     kWinogradFp32,     kPointwise};
+const Kernels kKernels = {PACELINE_ISA_NAME,
+                          kBf16Products,
+                          cast,
+                          bias,
+                          bias_relu,
+                          bias_relu_dropout,
+                          dropout,
+                          dropout_backward,
+                          relu_backward,
+                          column_sums,
+                          stem_forward,
+                          stem_backward,
+                          update,
+                          multiply_add,
+                          kNorm<float>,
+                          kNorm<Bf16>,
+                          kPlane<float>,
+                          kPlane<Bf16>,
+                          kTokens<float>,
+                          kTokens<Bf16>,
+                          token_loss,
+                          kProduct,
+                          kWinograd,
+                          kWinogradFp32,
+                          kPointwise};
 
 }  // namespace paceline::cpu::PACELINE_ISA

@@ -32,16 +32,29 @@ PACELINE_INLINE void load(const Bf16* p, Vec& v) {
 #endif
 }
 
-// Round to nearest even.
-PACELINE_INLINE void store(Bf16* p, const Vec& v) {
-#if defined(__AVX512BF16__)
-  const __m256bh half = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(v));
-  __builtin_memcpy(&p->bits, &half, sizeof half);
-#else
-  WordVec words = reinterpret_cast<WordVec>(v);
-  words = (words + 0x7fff + ((words >> 16) & 1)) >> 16;
+// Values rounded to bf16, nearest even, in the upper halves of words.
+PACELINE_INLINE WordVec rounded_words(const Vec& v) {
+  const WordVec words = reinterpret_cast<WordVec>(v);
   const WordVec nan = reinterpret_cast<WordVec>(v != v);
-  words = (nan & 0x7fc0) | (~nan & words);
+  return (nan & 0x7fc00000) | (~nan & (words + 0x7fff + ((words >> 16) & 1)));
+}
+
+#if defined(__AVX512F__)
+PACELINE_INLINE __m256i to_bf16(const Vec& v) {
+#if defined(__AVX512BF16__)
+  return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(v)));
+#else
+  // The masked form: GCC 12 warns about an undefined operand of the other one.
+  return _mm512_maskz_cvtepi32_epi16(0xffff, reinterpret_cast<__m512i>(rounded_words(v) >> 16));
+#endif
+}
+#endif
+
+PACELINE_INLINE void store(Bf16* p, const Vec& v) {
+#if defined(__AVX512F__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), to_bf16(v));
+#else
+  const WordVec words = rounded_words(v) >> 16;
   std::uint32_t lanes[kLanes];
   __builtin_memcpy(lanes, &words, sizeof lanes);
   for (std::size_t l = 0; l < kLanes; ++l) p[l].bits = static_cast<std::uint16_t>(lanes[l]);
@@ -59,9 +72,8 @@ PACELINE_INLINE void store_past_caches(float* p, const Vec& v) {
 #endif
 }
 PACELINE_INLINE void store_past_caches(Bf16* p, const Vec& v) {
-#if defined(__AVX512BF16__)
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(p),
-                      reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(v))));
+#if defined(__AVX512F__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), to_bf16(v));
 #else
   store(p, v);
 #endif

@@ -231,8 +231,8 @@ LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bo
   const memory::desc free_right({k, n}, to_dnnl_type(type), Tag::any);
   const memory::desc out({m, n}, to_dnnl_type(out_type), Tag::ab);
   const bool packs = type == DType::f32 && !transpose_right && rows_share_cache_sets(m, n);
-  const auto descriptor = descriptors::matmul(state.engine, left, packs ? free_right : right, out,
-                                              own_scratch(adds));
+  const auto descriptor =
+      descriptors::matmul(state.engine, left, packs ? free_right : right, out, own_scratch(adds));
   state.left = DNNL_ARG_SRC;
   state.right = DNNL_ARG_WEIGHTS;
   state.out = DNNL_ARG_DST;

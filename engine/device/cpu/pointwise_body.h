@@ -4,7 +4,7 @@ namespace paceline::cpu::PACELINE_ISA {
 
 namespace {
 
-#if defined(__AVX512BF16__)
+#if defined(__AVX512F__)
 
 void pointwise_weights(const PointwiseWeightsWork& work) {
   const auto lanes = lanes_apart(work.output_stride);
@@ -65,33 +65,10 @@ PACELINE_INLINE void add_row(const PointwiseSums& work, std::size_t row, std::si
 
 void pointwise_product(const PointwiseWork& work) {
   __m512 products[kPointwiseRows][2];
-  const Bf16* rows[kPointwiseRows];
+  LeftRows rows;
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < kPointwiseRows; ++i) {
-    products[i][0] = products[i][1] = _mm512_setzero_ps();
-    rows[i] = work.x[i];
-  }
-  const std::uint32_t* panel = work.panel;
-  const auto add_pair = [&](std::size_t k) __attribute__((always_inline)) {
-    const auto low = reinterpret_cast<__m512bh>(load_bits(panel));
-    const auto high = reinterpret_cast<__m512bh>(load_bits(panel + kLanes));
-    panel += kPointwisePanel;
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < kPointwiseRows; ++i) {
-      int pair;
-      __builtin_memcpy(&pair, rows[i] + 2 * k, sizeof pair);
-      const auto value = reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
-      products[i][0] = _mm512_dpbf16_ps(products[i][0], value, low);
-      products[i][1] = _mm512_dpbf16_ps(products[i][1], value, high);
-    }
-  };
-  const std::size_t fetching = work.ahead_lines < work.pairs ? work.ahead_lines : work.pairs;
-  const auto* ahead = reinterpret_cast<const char*>(work.ahead);
-  for (std::size_t k = 0; k < fetching; ++k, ahead += 64) {
-    _mm_prefetch(ahead, _MM_HINT_T1);
-    add_pair(k);
-  }
-  for (std::size_t k = fetching; k < work.pairs; ++k) add_pair(k);
+  for (std::size_t i = 0; i < kPointwiseRows; ++i) rows.rows[i] = work.x[i];
+  sum_pairs(rows, work.panel, work.pairs, work.ahead, work.ahead_lines, products);
   Vec bias[2] = {};
   if (work.bias) load_both(work.bias + work.output, bias);
   TileSums sums{};

@@ -4,7 +4,7 @@ namespace paceline::cpu::PACELINE_ISA {
 
 namespace {
 
-#if defined(__AVX512BF16__)
+#if defined(__AVX512F__)
 
 constexpr std::size_t kWords = 16;  // of a vector
 
@@ -18,8 +18,17 @@ PACELINE_INLINE __m512i load_bits(const void* p) {
 }
 // Rounds sixteen values to bf16, then sixteen more.
 PACELINE_INLINE __m512i rounded(const Vec& first, const Vec& second) {
+#if defined(__AVX512BF16__)
   return reinterpret_cast<__m512i>(
       _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first)));
+#else
+  alignas(64) static constexpr std::uint16_t kUpperHalves[32] = {
+      1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+      33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  return _mm512_permutex2var_epi16(reinterpret_cast<__m512i>(rounded_words(first)),
+                                   _mm512_load_si512(kUpperHalves),
+                                   reinterpret_cast<__m512i>(rounded_words(second)));
+#endif
 }
 // The same interleaved: one word per lane, with `low` in its lower half.
 PACELINE_INLINE __m512i paired(const Vec& low, const Vec& high) {
@@ -95,30 +104,109 @@ void pack_right(const PackWork& work) {
   });
 }
 
-void tile(const TileWork& work) {
-  __m512 sums[kLeftPanel][2];
+// The left operand of a tile: the words of 8 rows side by side, pair after pair (a panel), or each
+// row by itself. `widen` writes the lower and upper halves of a step's words as fp32.
+constexpr std::size_t kPairRows = 8, kStep = 16;  // kStep: pairs
+static_assert(kPairRows == kLeftPanel && kPairRows == kPointwiseRows);
+
+struct LeftPanel {
+  const std::uint32_t* words;
+
+  PACELINE_INLINE int word(std::size_t row, std::size_t pair) const {
+    return static_cast<int>(words[pair * kPairRows + row]);
+  }
+  static constexpr std::size_t place(std::size_t row, std::size_t pair) {
+    return pair * kPairRows + row;
+  }
+  PACELINE_INLINE __m512i step(std::size_t first, std::size_t vector) const {
+    return load_bits(words + first * kPairRows + vector * kWords);
+  }
+};
+
+struct LeftRows {
+  const Bf16* rows[kPairRows];
+
+  PACELINE_INLINE int word(std::size_t row, std::size_t pair) const {
+    int word;
+    __builtin_memcpy(&word, rows[row] + 2 * pair, sizeof word);
+    return word;
+  }
+  static constexpr std::size_t place(std::size_t row, std::size_t pair) {
+    return row * kStep + pair;
+  }
+  PACELINE_INLINE __m512i step(std::size_t first, std::size_t vector) const {
+    return load_bits(rows[vector] + 2 * first);
+  }
+};
+
+// The values of words as fp32, of the lower and of the upper halves.
+PACELINE_INLINE __m512 lower_halves(const __m512i& words) {
+  return reinterpret_cast<__m512>(reinterpret_cast<WordVec>(words) << 16);
+}
+PACELINE_INLINE __m512 upper_halves(const __m512i& words) {
+  return reinterpret_cast<__m512>(reinterpret_cast<WordVec>(words) & 0xffff0000);
+}
+
+// Sets the sums over pairs of a tile of 8 rows and 32 columns; prefetches a line a pair meanwhile.
+template <typename Left>
+PACELINE_INLINE void sum_pairs(const Left& left, const std::uint32_t* right, std::size_t pairs,
+                               const std::byte* ahead, std::size_t lines,
+                               __m512 (&sums)[kPairRows][2]) {
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < kLeftPanel; ++i) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
-  const std::uint32_t *left = work.left, *right = work.right;
-  const auto add_pair = [&]() __attribute__((always_inline)) {
-    const auto low = reinterpret_cast<__m512bh>(_mm512_loadu_si512(right));
-    const auto high = reinterpret_cast<__m512bh>(_mm512_loadu_si512(right + kWords));
+  for (std::size_t i = 0; i < kPairRows; ++i) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
+  const auto* line = reinterpret_cast<const char*>(ahead);
+#if defined(__AVX512BF16__)
+  const auto add_pair = [&](std::size_t k) __attribute__((always_inline)) {
+    const auto low = reinterpret_cast<__m512bh>(load_bits(right));
+    const auto high = reinterpret_cast<__m512bh>(load_bits(right + kWords));
+    right += 2 * kWords;
 #pragma GCC unroll 8
-    for (std::size_t i = 0; i < kLeftPanel; ++i) {
-      const auto value = reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(left[i])));
+    for (std::size_t i = 0; i < kPairRows; ++i) {
+      const auto value = reinterpret_cast<__m512bh>(_mm512_set1_epi32(left.word(i, k)));
       sums[i][0] = _mm512_dpbf16_ps(sums[i][0], value, low);
       sums[i][1] = _mm512_dpbf16_ps(sums[i][1], value, high);
     }
-    left += kLeftPanel;
-    right += kRightPanel;
   };
-  const std::size_t fetching = work.ahead_lines < work.pairs ? work.ahead_lines : work.pairs;
-  const auto* ahead = reinterpret_cast<const char*>(work.ahead);
-  for (std::size_t k = 0; k < fetching; ++k, ahead += 64) {
-    _mm_prefetch(ahead, _MM_HINT_T1);
-    add_pair();
+  const std::size_t fetching = lines < pairs ? lines : pairs;
+  for (std::size_t k = 0; k < fetching; ++k, line += 64) {
+    _mm_prefetch(line, _MM_HINT_T1);
+    add_pair(k);
   }
-  for (std::size_t k = fetching; k < work.pairs; ++k) add_pair();
+  for (std::size_t k = fetching; k < pairs; ++k) add_pair(k);
+#else
+  // The rows are widened once a step, to memory: an instruction then broadcasts a value without a
+  // shift, which would cost as much as a product.
+  alignas(64) float low[kPairRows * kStep], high[kPairRows * kStep];
+  for (std::size_t first = 0; first < pairs; first += kStep) {
+    const std::size_t count = pairs - first < kStep ? pairs - first : kStep;
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kPairRows; ++v) {
+      const __m512i words = left.step(first, v);
+      _mm512_store_ps(low + v * kWords, lower_halves(words));
+      _mm512_store_ps(high + v * kWords, upper_halves(words));
+    }
+    for (std::size_t k = 0; k < count; ++k, right += 2 * kWords) {
+      if (first + k < lines) _mm_prefetch(line + 64 * (first + k), _MM_HINT_T1);
+      const __m512i words0 = load_bits(right), words1 = load_bits(right + kWords);
+      const __m512 low0 = lower_halves(words0), low1 = lower_halves(words1);
+      const __m512 high0 = upper_halves(words0), high1 = upper_halves(words1);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < kPairRows; ++i) {
+        const __m512 a = _mm512_set1_ps(low[Left::place(i, k)]);
+        const __m512 b = _mm512_set1_ps(high[Left::place(i, k)]);
+        sums[i][0] = _mm512_fmadd_ps(a, low0, sums[i][0]);
+        sums[i][1] = _mm512_fmadd_ps(a, low1, sums[i][1]);
+        sums[i][0] = _mm512_fmadd_ps(b, high0, sums[i][0]);
+        sums[i][1] = _mm512_fmadd_ps(b, high1, sums[i][1]);
+      }
+    }
+  }
+#endif
+}
+
+void tile(const TileWork& work) {
+  __m512 sums[kPairRows][2];
+  sum_pairs(LeftPanel{work.left}, work.right, work.pairs, work.ahead, work.ahead_lines, sums);
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kLeftPanel; ++i) {
     if (i >= work.rows) break;
@@ -129,6 +217,8 @@ void tile(const TileWork& work) {
     }
   }
 }
+
+#if defined(__AVX512BF16__)
 
 double multiply_add_pairs(std::size_t rounds) {
   constexpr std::size_t kSums = 16;  // enough to hide the latency of two units
@@ -151,10 +241,19 @@ double multiply_add_pairs(std::size_t rounds) {
 }
 
 constexpr ProductKernels kProduct = {pack_left, pack_right, tile, multiply_add_pairs};
+constexpr Bf16Products kBf16Products = Bf16Products::pairs;
+
+#else
+
+constexpr ProductKernels kProduct = {pack_left, pack_right, tile};
+constexpr Bf16Products kBf16Products = Bf16Products::widened;
+
+#endif
 
 #else
 
 constexpr ProductKernels kProduct = {};  // emulation would be slower than the library
+constexpr Bf16Products kBf16Products = Bf16Products::none;
 
 #endif
 

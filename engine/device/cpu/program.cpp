@@ -48,6 +48,9 @@ CpuProgram::CpuProgram(const Plan& plan, std::byte* gradients, const Kernels& ke
 std::size_t CpuProgram::scratch_size(Prepared& p) const {
   p.at = whole_lines(std::max({p.forward.scratch_bytes(), p.backward_input.scratch_bytes(),
                                p.backward_weight.scratch_bytes(), p.more_weight.scratch_bytes(),
+                               p.own_forward ? p.own_forward->scratch_bytes() : 0,
+                               p.own_backward_input ? p.own_backward_input->scratch_bytes() : 0,
+                               p.own_backward_weight ? p.own_backward_weight->scratch_bytes() : 0,
                                p.conv ? p.conv->scratch_bytes() : 0}));
   return p.at + p.space;
 }

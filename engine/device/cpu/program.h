@@ -34,6 +34,9 @@ class CpuProgram final : public HostProgram<float> {
   // Data of an operation in addition to the plan.
   struct Prepared {
     LibraryKernel forward, backward_input, backward_weight;  // dense, token_cross_entropy
+    // A dense layer of tokens is a 1x1 convolution; these replace the library's products.
+    std::optional<Pointwise> own_forward, own_backward_input;
+    std::optional<WeightGradient> own_backward_weight;
     LibraryKernel more_weight;      // token_cross_entropy: adds to the weights' gradient
     std::vector<TokenLoss> losses;  // token_cross_entropy
     std::size_t rows = 0;           // token_cross_entropy: at a time
@@ -71,7 +74,12 @@ class CpuProgram final : public HostProgram<float> {
 
   // Networks of tokens. T is the element type of their places.
   static bool is_of_tokens(const Operation& op);
+  // Whether products of this type are computed in fp32, from operands widened to it.
+  bool widens(DType type) const {
+    return type == DType::bf16 && kernels_.bf16_products == Bf16Products::widened;
+  }
   void prepare_tokens(const Operation& op, Prepared& prepared);
+  void prepare_dense_tokens(const Operation& op, Prepared& prepared);
   template <typename T>
   void tokens_forward(const Operation& op, Prepared& prepared);
   template <typename T>

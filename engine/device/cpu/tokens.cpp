@@ -36,29 +36,26 @@ void CpuProgram::prepare_tokens(const Operation& op, Prepared& prepared) {
   const DType type = type_at(op.output);
   const auto threads = static_cast<std::size_t>(parallel_.threads());
   const std::size_t rows = whole_batch() * places(op);
-  const int in = op.in.channels, out = op.out.channels;
-  const std::size_t copy = type == DType::bf16 ? weights_of_product(op) * sizeof(Bf16) : 0;
   if (op.kind == OpKind::dense) {
-    const int m = static_cast<int>(rows);
-    prepared.forward = LibraryKernel::matmul(m, in, out, false, false, type, type);
-    prepared.backward_weight = LibraryKernel::matmul(in, m, out, true, false, type);
-    if (op.input_grad != kNone) {
-      prepared.backward_input =
-          LibraryKernel::matmul(m, out, in, false, true, type, type, op.adds_input_grad);
-    }
-    prepared.space = copy;
-    prepared.implementation = prepared.forward.implementation();
+    prepare_dense_tokens(op, prepared);
   } else if (op.kind == OpKind::token_cross_entropy) {
+    const int in = op.in.channels, out = op.out.channels;
+    const DType product = widens(type) ? DType::f32 : type;
     prepared.rows = piece_rows(rows, kMostLossRows);
     prepared.losses.resize(prepared.rows);
     const int m = static_cast<int>(prepared.rows);
-    prepared.forward = LibraryKernel::matmul(m, in, out, false, true, type);
-    prepared.backward_input = LibraryKernel::matmul(m, out, in, false, false, type, type);
-    prepared.backward_weight = LibraryKernel::matmul(out, m, in, true, false, type);
-    prepared.more_weight = LibraryKernel::matmul(out, m, in, true, false, type, DType::f32, true);
+    prepared.forward = LibraryKernel::matmul(m, in, out, false, true, product);
+    prepared.backward_input = LibraryKernel::matmul(m, out, in, false, false, product, product);
+    prepared.backward_weight = LibraryKernel::matmul(out, m, in, true, false, product);
+    prepared.more_weight =
+        LibraryKernel::matmul(out, m, in, true, false, product, DType::f32, true);
     const std::size_t logits = prepared.rows * channels(op);
-    prepared.space = whole_lines(logits * sizeof(float)) +
-                     (copy > 0 ? whole_lines(logits * sizeof(Bf16)) + copy : 0);
+    prepared.space = whole_lines(logits * sizeof(float));
+    if (widens(type)) {
+      prepared.space += prepared.rows * static_cast<std::size_t>(in) * sizeof(float);
+    } else if (type == DType::bf16) {
+      prepared.space += whole_lines(logits * sizeof(Bf16)) + weights_of_product(op) * sizeof(Bf16);
+    }
     prepared.implementation = prepared.forward.implementation();
   } else if (op.kind == OpKind::attention) {
     const std::size_t width = channels(op) / static_cast<std::size_t>(op.heads);
@@ -66,6 +63,33 @@ void CpuProgram::prepare_tokens(const Operation& op, Prepared& prepared) {
   } else if (op.kind == OpKind::layer_norm) {
     prepared.space = threads * whole_lines(2 * channels(op) * sizeof(float));
   }
+}
+
+void CpuProgram::prepare_dense_tokens(const Operation& op, Prepared& prepared) {
+  const DType type = type_at(op.output);
+  const int in = op.in.channels, out = op.out.channels;
+  Operation convolution = op;
+  convolution.kernel = convolution.stride = 1;
+  convolution.padding = 0;
+  if (widens(type) && Pointwise::supports(convolution, kernels_)) {
+    const int batch = plan().batch;
+    prepared.own_forward.emplace(convolution, batch, Pointwise::Pass::forward, kernels_, parallel_);
+    prepared.own_backward_weight.emplace(convolution, batch, kernels_, parallel_);
+    if (op.input_grad != kNone) {
+      prepared.own_backward_input.emplace(convolution, batch, Pointwise::Pass::backward_data,
+                                          kernels_, parallel_);
+    }
+    return;
+  }
+  const auto m = static_cast<int>(whole_batch() * places(op));
+  prepared.forward = LibraryKernel::matmul(m, in, out, false, false, type, type);
+  prepared.backward_weight = LibraryKernel::matmul(in, m, out, true, false, type);
+  if (op.input_grad != kNone) {
+    prepared.backward_input =
+        LibraryKernel::matmul(m, out, in, false, true, type, type, op.adds_input_grad);
+  }
+  if (type == DType::bf16) prepared.space = weights_of_product(op) * sizeof(Bf16);
+  prepared.implementation = prepared.forward.implementation();
 }
 
 template <typename T>
@@ -183,11 +207,25 @@ void CpuProgram::column_sums(const T* x, float* sums, std::size_t rows, std::siz
 
 template <typename T>
 void CpuProgram::rows_forward(const Operation& op, Prepared& prepared) {
+  const std::size_t columns = channels(op);
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (prepared.own_forward) {
+      prepared.own_forward->run({.x = tensor<T>(op.input),
+                                 .w = parameter(op.weight),
+                                 .bias = parameter(op.bias),
+                                 .y = tensor<T>(op.output)},
+                                scratch_.data());
+      if (!op.relu) return;
+      return over_elements(op.out.elements(), [&](std::size_t begin, std::size_t end) {
+        T* y = tensor<T>(op.output) + begin;
+        kernels_.plane<T>().relu(y, y, end - begin);
+      });
+    }
+  }
   prepared.forward.run({.left = tensor<T>(op.input),
                         .right = weights_as<T>(op, weights_of_product(op), space(prepared)),
                         .out = tensor<T>(op.output)},
                        scratch_.data());
-  const std::size_t columns = channels(op);
   parallel_.ranges(whole_batch() * places(op), 1, kLeast / columns + 1,
                    [&](std::size_t begin, std::size_t end) {
                      T* rows = tensor<T>(op.output) + begin * columns;
@@ -209,6 +247,18 @@ void CpuProgram::rows_backward(const Operation& op, Prepared& prepared) {
     });
   }
   column_sums(dy, gradient(op.bias), whole_batch() * places(op), channels(op));
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (prepared.own_backward_weight) {
+      prepared.own_backward_weight->run(tensor<T>(op.input), dy, gradient(op.weight),
+                                        scratch_.data());
+      if (!prepared.own_backward_input) return;
+      return prepared.own_backward_input->run({.x = dy,
+                                               .w = parameter(op.weight),
+                                               .y = tensor<T>(op.input_grad),
+                                               .adds = op.adds_input_grad},
+                                              scratch_.data());
+    }
+  }
   prepared.backward_weight.run(
       {.left = tensor<T>(op.input), .right = dy, .out = gradient(op.weight)}, scratch_.data());
   if (op.input_grad == kNone) return;
@@ -290,14 +340,26 @@ void CpuProgram::token_loss(const Operation& op, Prepared& prepared) {
   const bool trains = mode() == Mode::train;
   const float scale =
       1 / (static_cast<float>(batch().global_samples) * static_cast<float>(context));
+  // Operands of the products: as they are, or widened to fp32; slopes are rounded, or as they are.
+  const bool widened = widens(type_at(op.output));
+  const bool rounds = !std::is_same_v<T, float> && !widened;
   auto* logits = reinterpret_cast<float*>(space(prepared));
-  std::byte* rounded = space(prepared) + whole_lines(rows * classes * sizeof(float));
-  const void* table =
-      weights_as<T>(op, weights_of_product(op), rounded + whole_lines(rows * classes * sizeof(T)));
+  std::byte* behind = space(prepared) + whole_lines(rows * classes * sizeof(float));
+  const void* table = rounds ? weights_as<T>(op, weights_of_product(op),
+                                             behind + whole_lines(rows * classes * sizeof(T)))
+                             : parameter(op.weight);
+  auto* wide = reinterpret_cast<float*>(behind);
   std::vector<TokenLoss>& losses = prepared.losses;
   LossSums sums;
   for (std::size_t first = 0; first < all; first += rows) {
-    const T* x = tensor<T>(op.input) + first * width;
+    const T* plane = tensor<T>(op.input) + first * width;
+    const void* x = plane;
+    if (widened) {
+      parallel_.ranges(rows * width, kLine, kLeast, [&](std::size_t begin, std::size_t end) {
+        kernels_.tokens<T>().widen(plane + begin, wide + begin, end - begin);
+      });
+      x = wide;
+    }
     prepared.forward.run({.left = x, .right = table, .out = logits}, scratch_.data());
     parallel_.ranges(rows, 1, kLeast / classes + 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
@@ -311,8 +373,8 @@ void CpuProgram::token_loss(const Operation& op, Prepared& prepared) {
               token_at(batch().images + row / context * 2 * (context + 1), row % context + 1);
           losses[i] = kernels_.token_loss(own, classes, label, scale, trains);
         }
-        if (trains && !std::is_same_v<T, float>) {
-          kernels_.tokens<T>().convert(own, reinterpret_cast<T*>(rounded) + i * classes, classes);
+        if (trains && rounds) {
+          kernels_.tokens<T>().convert(own, reinterpret_cast<T*>(behind) + i * classes, classes);
         }
       }
     });
@@ -322,12 +384,17 @@ void CpuProgram::token_loss(const Operation& op, Prepared& prepared) {
       sums.top5 += losses[i].before < kTop && losses[i].is_number;
     }
     if (!trains) continue;
-    const void* slopes = std::is_same_v<T, float> ? static_cast<const void*>(logits) : rounded;
+    const void* slopes = rounds ? behind : static_cast<const void*>(logits);
     (first == 0 ? prepared.backward_weight : prepared.more_weight)
         .run({.left = slopes, .right = x, .out = gradient(op.weight)}, scratch_.data());
+    T* dx = tensor<T>(op.output) + first * width;
     prepared.backward_input.run(
-        {.left = slopes, .right = table, .out = tensor<T>(op.output) + first * width},
+        {.left = slopes, .right = table, .out = widened ? static_cast<void*>(wide) : dx},
         scratch_.data());
+    if (!widened) continue;
+    parallel_.ranges(rows * width, kLine, kLeast, [&](std::size_t begin, std::size_t end) {
+      kernels_.tokens<T>().convert(wide + begin, dx + begin, end - begin);
+    });
   }
   add_sums(sums);
 }

@@ -83,8 +83,8 @@ void add_bias(T* y, const float* bias, std::size_t rows, std::size_t columns) {
   }
 }
 
-template <typename T>
-void convert(const float* x, T* y, std::size_t count) {
+template <typename From, typename To>
+void convert(const From* x, To* y, std::size_t count) {
   for_each_vector(count, [&](std::size_t i, std::size_t n, auto whole) {
     give<whole>(y + i, n, take<whole>(x + i, n));
   });
@@ -391,9 +391,10 @@ TokenLoss token_loss(float* logits, std::size_t classes, std::size_t label, floa
 
 template <typename T>
 constexpr TokenKernels<T> kTokens = {
-    gelu<T>,      gelu_backward<T>,     embed<T>,      add_row<T>,
-    add_bias<T>,  convert<T>,           layer_norm<T>, layer_norm_backward<T>,
-    attention<T>, attention_backward<T>};
+    gelu<T>,           gelu_backward<T>,     embed<T>,
+    add_row<T>,        add_bias<T>,          convert<float, T>,
+    convert<T, float>, layer_norm<T>,        layer_norm_backward<T>,
+    attention<T>,      attention_backward<T>};
 
 }  // namespace
 

@@ -53,11 +53,11 @@ void Fp32Tiles::places(std::size_t tile, std::size_t offset, T* plane, std::size
   }
 }
 
-WinogradFp32::WinogradFp32(const Operation& op, int batch, Layout layout, Pass pass,
+WinogradFp32::WinogradFp32(const Operation& op, const LibraryKernel::Planes& planes, Pass pass,
                            const Kernels& kernels, const Parallel& parallel)
     : kernels_(kernels.winograd_fp32),
       parallel_(parallel),
-      tiles_(op, batch, layout),
+      tiles_(op, planes.batch, planes.x),
       backward_(pass == Pass::backward_data),
       in_(size(backward_ ? op.out.channels : op.in.channels)),
       out_(size(backward_ ? op.in.channels : op.out.channels)),
@@ -65,8 +65,8 @@ WinogradFp32::WinogradFp32(const Operation& op, int batch, Layout layout, Pass p
       // once for each chunk, are larger. Products compute whole groups of rows.
       chunk_(whole(std::max<std::size_t>(24, in_ / 8), kernels_.rows)),
       left_row_(in_ + kPadding),
-      streams_(parallel.streams(size(batch) * op.out.elements() / size(op.out.channels) * out_ *
-                                sizeof(float))) {}
+      streams_(parallel.streams(size(planes.batch) * op.out.elements() / size(op.out.channels) *
+                                out_ * size_of(planes.type))) {}
 
 std::size_t WinogradFp32::space_floats() const {
   return kFp32Points * (point_floats() + chunk_ * kernels_.columns);
@@ -77,7 +77,8 @@ std::size_t WinogradFp32::scratch_bytes() const {
   return (weight_floats() + space_floats() * size(parallel_.threads())) * sizeof(float);
 }
 
-void WinogradFp32::run(const float* x, const float* w, const float* bias, float* y,
+template <typename T>
+void WinogradFp32::run(const T* x, const float* w, const float* bias, T* y,
                        std::byte* scratch) const {
   auto* weights = reinterpret_cast<float*>(scratch);
   transform_weights(w, weights);
@@ -104,22 +105,26 @@ void WinogradFp32::transform_weights(const float* w, float* weights) const {
   });
 }
 
-void WinogradFp32::run_tiles(std::size_t first, std::size_t end, const float* x,
-                             const float* weights, const float* bias, float* y,
-                             float* points) const {
+template void WinogradFp32::run(const float*, const float*, const float*, float*, std::byte*) const;
+template void WinogradFp32::run(const Bf16*, const float*, const float*, Bf16*, std::byte*) const;
+
+template <typename T>
+void WinogradFp32::run_tiles(std::size_t first, std::size_t end, const T* x, const float* weights,
+                             const float* bias, T* y, float* points) const {
+  const Fp32PlaneKernels<T>& of_planes = kernels_.planes<T>();
   float* sums = points + kFp32Points * point_floats();
   const std::size_t columns = kernels_.columns, point_sums = chunk_ * columns;
   for (; first < end; first += chunk_) {
     const std::size_t tiles = std::min(chunk_, end - first);
     for (std::size_t i = 0; i < tiles; ++i) {
-      const float* places[kFp32Points];
+      const T* places[kFp32Points];
       tiles_.places<kFp32PointRow>(first + i, 1, x, in_, places);
-      kernels_.input({.places = places,
-                      .blocks = in_ / kFp32Block,
-                      .place_stride = tiles_.block_stride(),
-                      .points = points + i * left_row_,
-                      .point_stride = point_floats(),
-                      .block_stride = kFp32Block});
+      of_planes.input({.places = places,
+                       .blocks = in_ / kFp32Block,
+                       .place_stride = tiles_.block_stride(),
+                       .points = points + i * left_row_,
+                       .point_stride = point_floats(),
+                       .block_stride = kFp32Block});
     }
     for (std::size_t f = 0; f < out_; f += columns) {
       for (std::size_t e = 0; e < kFp32Points; ++e) {
@@ -136,26 +141,26 @@ void WinogradFp32::run_tiles(std::size_t first, std::size_t end, const float* x,
         }
       }
       for (std::size_t i = 0; i < tiles; ++i) {
-        float* places[kFp32TilePlaces];
+        T* places[kFp32TilePlaces];
         tiles_.places<kFp32TileSide>(first + i, 0, y + f / kFp32Block * tiles_.block_stride(), out_,
                                      places);
-        kernels_.output({.sums = sums + i * columns,
-                         .point_stride = point_sums,
-                         .bias = bias ? bias + f : nullptr,
-                         .places = places,
-                         .blocks = columns / kFp32Block,
-                         .place_stride = tiles_.block_stride(),
-                         .streams = streams_});
+        of_planes.output({.sums = sums + i * columns,
+                          .point_stride = point_sums,
+                          .bias = bias ? bias + f : nullptr,
+                          .places = places,
+                          .blocks = columns / kFp32Block,
+                          .place_stride = tiles_.block_stride(),
+                          .streams = streams_});
       }
     }
   }
 }
 
-WinogradFp32Gradient::WinogradFp32Gradient(const Operation& op, int batch, Layout layout,
+WinogradFp32Gradient::WinogradFp32Gradient(const Operation& op, const LibraryKernel::Planes& planes,
                                            const Kernels& kernels, const Parallel& parallel)
     : kernels_(kernels.winograd_fp32),
       parallel_(parallel),
-      tiles_(op, batch, layout),
+      tiles_(op, planes.batch, planes.x),
       channels_(size(op.in.channels)),
       filters_(size(op.out.channels)),
       chunk_(std::min<std::size_t>(tiles_.count(), 384)) {}
@@ -166,8 +171,9 @@ std::size_t WinogradFp32Gradient::scratch_bytes() const {
 }
 
 // All threads transform a chunk of tiles; then they divide its products.
-void WinogradFp32Gradient::run(const float* x, const float* dy, float* dw,
-                               std::byte* scratch) const {
+template <typename T>
+void WinogradFp32Gradient::run(const T* x, const T* dy, float* dw, std::byte* scratch) const {
+  const Fp32PlaneKernels<T>& of_planes = kernels_.planes<T>();
   auto* left = reinterpret_cast<float*>(scratch);
   const std::size_t left_row = channels_ + kPadding, left_point = chunk_ * left_row;
   float* right = left + kFp32Points * left_point;
@@ -176,21 +182,21 @@ void WinogradFp32Gradient::run(const float* x, const float* dy, float* dw,
     const std::size_t tiles = std::min(chunk_, tiles_.count() - first);
     parallel_.ranges(tiles, 1, 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
-        const float *seen[kFp32Points], *own[kFp32TilePlaces];
+        const T *seen[kFp32Points], *own[kFp32TilePlaces];
         tiles_.places<kFp32PointRow>(first + i, 1, x, channels_, seen);
         tiles_.places<kFp32TileSide>(first + i, 0, dy, filters_, own);
-        kernels_.input({.places = seen,
-                        .blocks = channels_ / kFp32Block,
-                        .place_stride = tiles_.block_stride(),
-                        .points = left + i * left_row,
-                        .point_stride = left_point,
-                        .block_stride = kFp32Block});
-        kernels_.output_gradient({.places = own,
-                                  .blocks = filters_ / kFp32Block,
-                                  .place_stride = tiles_.block_stride(),
-                                  .points = right + i * kFp32Block,
-                                  .point_stride = chunk_ * filters_,
-                                  .block_stride = chunk_ * kFp32Block});
+        of_planes.input({.places = seen,
+                         .blocks = channels_ / kFp32Block,
+                         .place_stride = tiles_.block_stride(),
+                         .points = left + i * left_row,
+                         .point_stride = left_point,
+                         .block_stride = kFp32Block});
+        of_planes.output_gradient({.places = own,
+                                   .blocks = filters_ / kFp32Block,
+                                   .place_stride = tiles_.block_stride(),
+                                   .points = right + i * kFp32Block,
+                                   .point_stride = chunk_ * filters_,
+                                   .block_stride = chunk_ * kFp32Block});
       }
     });
     multiply(tiles, first > 0, left, right, sums);
@@ -205,6 +211,9 @@ void WinogradFp32Gradient::run(const float* x, const float* dy, float* dw,
     }
   });
 }
+
+template void WinogradFp32Gradient::run(const float*, const float*, float*, std::byte*) const;
+template void WinogradFp32Gradient::run(const Bf16*, const Bf16*, float*, std::byte*) const;
 
 void WinogradFp32Gradient::multiply(std::size_t tiles, bool adds, const float* left,
                                     const float* right, float* sums) const {

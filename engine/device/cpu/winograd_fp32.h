@@ -1,4 +1,5 @@
-// A 3x3 convolution of stride 1 in fp32 with Winograd's F(4x4, 3x3); see winograd_kernels.h.
+// A 3x3 convolution of stride 1 with Winograd's F(4x4, 3x3); see winograd_kernels.h. It computes in
+// fp32; planes are fp32, or bf16 in NHWC.
 #pragma once
 
 #include "engine/device/cpu/kernels.h"
@@ -35,17 +36,20 @@ bool winograd_fp32_supports(const Operation& operation, const Kernels& kernels);
 class WinogradFp32 {
  public:
   enum class Pass { forward, backward_data };
-  WinogradFp32(const Operation& operation, int batch, Layout layout, Pass pass,
+  WinogradFp32(const Operation& operation, const LibraryKernel::Planes& planes, Pass pass,
                const Kernels& kernels, const Parallel& parallel);
 
-  // x and y (or dy and dx) of the whole batch; w in canonical order; bias may be null.
-  void run(const float* x, const float* w, const float* bias, float* y, std::byte* scratch) const;
+  // x and y (or dy and dx) of the whole batch, of the planes' type; w in canonical order; bias may
+  // be null.
+  template <typename T>
+  void run(const T* x, const float* w, const float* bias, T* y, std::byte* scratch) const;
   std::size_t scratch_bytes() const;
 
  private:
   void transform_weights(const float* w, float* weights) const;
-  void run_tiles(std::size_t first, std::size_t end, const float* x, const float* weights,
-                 const float* bias, float* y, float* space) const;
+  template <typename T>
+  void run_tiles(std::size_t first, std::size_t end, const T* x, const float* weights,
+                 const float* bias, T* y, float* space) const;
   std::size_t weight_floats() const { return kFp32Points * in_ * out_; }
   std::size_t point_floats() const { return chunk_ * left_row_; }
   std::size_t space_floats() const;
@@ -63,12 +67,13 @@ class WinogradFp32 {
 // The gradient of the weights.
 class WinogradFp32Gradient {
  public:
-  WinogradFp32Gradient(const Operation& operation, int batch, Layout layout, const Kernels& kernels,
-                       const Parallel& parallel);
+  WinogradFp32Gradient(const Operation& operation, const LibraryKernel::Planes& planes,
+                       const Kernels& kernels, const Parallel& parallel);
 
   // x and dy of the whole batch. Sets dw, in canonical order. The result does not depend on the
   // number of threads.
-  void run(const float* x, const float* dy, float* dw, std::byte* scratch) const;
+  template <typename T>
+  void run(const T* x, const T* dy, float* dw, std::byte* scratch) const;
   std::size_t scratch_bytes() const;
 
  private:

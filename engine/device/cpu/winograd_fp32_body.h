@@ -92,11 +92,11 @@ PACELINE_INLINE void fp32_transform(Get get, Set set) {
   }
 }
 
-template <std::size_t From, void (*Transform)(const Vec (&)[From], Vec (&)[6])>
-PACELINE_INLINE void fp32_points(const Fp32PointsWork& work) {
+template <std::size_t From, void (*Transform)(const Vec (&)[From], Vec (&)[6]), typename T>
+PACELINE_INLINE void fp32_points(const Fp32PointsWork<T>& work) {
   for (std::size_t b = 0; b < work.blocks; ++b) {
     const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
-      const float* place = work.places[r * From + c];
+      const T* place = work.places[r * From + c];
       if (place) {
         load(place + b * work.place_stride, v);
       } else {
@@ -111,11 +111,13 @@ PACELINE_INLINE void fp32_points(const Fp32PointsWork& work) {
   }
 }
 
-void fp32_points_of_input(const Fp32PointsWork& work) {
+template <typename T>
+void fp32_points_of_input(const Fp32PointsWork<T>& work) {
   fp32_points<6, fp32_input>(work);
 }
 
-void fp32_points_of_gradient(const Fp32PointsWork& work) {
+template <typename T>
+void fp32_points_of_gradient(const Fp32PointsWork<T>& work) {
   fp32_points<4, fp32_output_gradient>(work);
 }
 
@@ -171,7 +173,8 @@ void fp32_product(const Fp32ProductWork& work) {
   }
 }
 
-void fp32_outputs(const Fp32OutputWork& work) {
+template <typename T>
+void fp32_outputs(const Fp32OutputWork<T>& work) {
   for (std::size_t b = 0; b < work.blocks; ++b) {
     Vec bias = {};
     if (work.bias) load(work.bias + b * kLanes, bias);
@@ -180,7 +183,7 @@ void fp32_outputs(const Fp32OutputWork& work) {
     };
     const auto set = [&](std::size_t r, std::size_t c, const Vec& v)
         __attribute__((always_inline)) {
-      float* place = work.places[r * kFp32TileSide + c];
+      T* place = work.places[r * kFp32TileSide + c];
       if (!place) return;
       give<true>(place + b * work.place_stride, kLanes, v + bias, work.streams);
     };
@@ -201,14 +204,13 @@ void fp32_gradients(const Fp32GradientWork& work) {
   }
 }
 
-constexpr WinogradFp32Kernels kWinogradFp32 = {kFp32Rows,
-                                               kFp32Columns,
-                                               fp32_points_of_input,
-                                               fp32_points_of_gradient,
-                                               fp32_points_of_weights,
-                                               fp32_product,
-                                               fp32_outputs,
-                                               fp32_gradients};
+template <typename T>
+constexpr Fp32PlaneKernels<T> kFp32Planes = {fp32_points_of_input<T>, fp32_points_of_gradient<T>,
+                                             fp32_outputs<T>};
+
+constexpr WinogradFp32Kernels kWinogradFp32 = {
+    kFp32Rows,    kFp32Columns,  kFp32Planes<float>, kFp32Planes<Bf16>, fp32_points_of_weights,
+    fp32_product, fp32_gradients};
 
 #else
 

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/device/cpu/bf16.h"
 
@@ -116,10 +117,11 @@ constexpr std::size_t kFp32TilePlaces = 16;
 constexpr std::size_t kFp32Block = 16;  // channels of a vector
 
 // B' d B of a tile's 36 input places, or A dy A' of its 16 output places.
+template <typename T>
 struct Fp32PointsWork {
-  const float* const* places;  // row by row; null outside of the image: zeros
-  std::size_t blocks;          // of 16 channels
-  std::size_t place_stride;    // elements from one block of a place to the next
+  const T* const* places;    // row by row; null outside of the image: zeros
+  std::size_t blocks;        // of 16 channels
+  std::size_t place_stride;  // elements from one block of a place to the next
   float* points;
   std::size_t point_stride, block_stride;  // elements
 };
@@ -148,11 +150,12 @@ struct Fp32ProductWork {
 };
 
 // A' sums A + bias for a tile and `blocks` blocks of 16 outputs, which lie side by side in `sums`.
+template <typename T>
 struct Fp32OutputWork {
   const float* sums;
   std::size_t point_stride;
-  const float* bias;     // may be null
-  float* const* places;  // 16 places; null beyond the edge
+  const float* bias;  // may be null
+  T* const* places;   // 16 places; null beyond the edge
   std::size_t blocks;
   std::size_t place_stride;
   bool streams;  // writes past the caches
@@ -166,14 +169,30 @@ struct Fp32GradientWork {
   std::size_t tap_stride;
 };
 
+// The transforms that read or write planes of T.
+template <typename T>
+struct Fp32PlaneKernels {
+  void (*input)(const Fp32PointsWork<T>& work) = nullptr;
+  void (*output_gradient)(const Fp32PointsWork<T>& work) = nullptr;
+  void (*output)(const Fp32OutputWork<T>& work) = nullptr;
+};
+
 struct WinogradFp32Kernels {
   std::size_t rows = 0, columns = 0;  // of a product; 0: there are no kernels
-  void (*input)(const Fp32PointsWork& work) = nullptr;
-  void (*output_gradient)(const Fp32PointsWork& work) = nullptr;
+  Fp32PlaneKernels<float> f32;
+  Fp32PlaneKernels<Bf16> bf16;
   void (*weights)(const Fp32WeightsWork& work) = nullptr;
   void (*product)(const Fp32ProductWork& work) = nullptr;
-  void (*output)(const Fp32OutputWork& work) = nullptr;
   void (*gradient)(const Fp32GradientWork& work) = nullptr;
+
+  template <typename T>
+  const Fp32PlaneKernels<T>& planes() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return f32;
+    } else {
+      return bf16;
+    }
+  }
 };
 
 }  // namespace paceline::cpu

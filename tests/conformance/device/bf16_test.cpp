@@ -122,6 +122,32 @@ TEST_P(Bf16, FollowsTheReference) {
   }
 }
 
+// Sums of places, too: their gradients are added to what is there.
+TEST_P(Bf16, FollowsTheReferenceInATransformer) {
+  const auto [isa, threads] = GetParam();
+  for (const NetworkCase& one : network_cases()) {
+    if (one.name != "transformer" && one.name != "sums_of_places") continue;
+    Replica tested(make_bf16(isa, threads), one.network, 3, true);
+    Replica reference(make_device("reference"), one.network, 3, false);
+    for (const int samples : {3, 2}) {
+      const RandomBatch inputs(one.network, samples, 3, 7);
+      const double expected = reference.loss(inputs.batch());
+      EXPECT_NEAR(tested.loss(inputs.batch()), expected, kLossBound * expected) << one.name;
+      reference.backward();
+      tested.backward();
+      for (const ParameterInfo& info : reference.plan().parameters) {
+        const auto gradient = [&](Replica& replica) {
+          return replica.program().read_gradient(replica.parameter_index(info.name));
+        };
+        const std::vector<double> wanted = gradient(reference);
+        if (is_nothing(wanted)) continue;
+        EXPECT_LT(relative_error(gradient(tested), wanted), kBound)
+            << one.name << ": " << info.name;
+      }
+    }
+  }
+}
+
 TEST_P(Bf16, SameBitsTwice) {
   const Network network = small_resnet(true);
   const RandomBatch inputs(network, 8, 8, 3);
@@ -138,9 +164,10 @@ TEST_P(Bf16, SameBitsTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, Bf16,
-                         testing::Values(std::pair("avx512bf16", 1), std::pair("avx512bf16", 2),
-                                         std::pair("avx512", 2), std::pair("avx2", 1),
-                                         std::pair("baseline", 1)),
+                         testing::Values(std::pair("amx", 1), std::pair("amx", 2),
+                                         std::pair("avx512bf16", 1), std::pair("avx512bf16", 2),
+                                         std::pair("avx512", 1), std::pair("avx512", 2),
+                                         std::pair("avx2", 1), std::pair("baseline", 1)),
                          [](const auto& info) {
                            return std::string(info.param.first) + "_threads_" +
                                   std::to_string(info.param.second);

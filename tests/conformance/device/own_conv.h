@@ -4,13 +4,22 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/random.h"
-#include "engine/device/cpu/bf16.h"
+#include "engine/device/cpu/kernels.h"
 #include "engine/plan/plan.h"
 
 namespace paceline::cpu {
+
+// The instruction sets of this CPU whose kernels `has` finds.
+template <typename Has>
+std::vector<std::string_view> sets_with(Has has) {
+  std::vector<std::string_view> sets = instruction_sets_here();
+  std::erase_if(sets, [&](std::string_view isa) { return !has(kernels_for(isa)); });
+  return sets;
+}
 
 struct Case {
   int channels, filters, height, width, kernel, stride, padding, batch;

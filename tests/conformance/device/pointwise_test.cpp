@@ -93,13 +93,20 @@ std::vector<double> as_bf16(std::vector<double> values) {
   return values;
 }
 
-class OwnPointwise : public testing::TestWithParam<int> {
+// Both ways to multiply, with several numbers of threads.
+class OwnPointwise : public testing::TestWithParam<std::tuple<const char*, int>> {
  protected:
   void SetUp() override {
-    if (!kernels_for("").pointwise.product) GTEST_SKIP() << "this CPU has no bf16 products";
+    const auto sets = sets_with([](const Kernels& kernels) { return kernels.pointwise.product; });
+    if (std::find(sets.begin(), sets.end(), isa()) == sets.end()) {
+      GTEST_SKIP() << "this CPU has no " << isa();
+    }
+    kernels_ = kernels_for(isa());
   }
-  const Kernels& kernels_ = kernels_for("");
-  const Parallel parallel_{GetParam(), {}};
+  static std::string_view isa() { return std::get<0>(GetParam()); }
+
+  Kernels kernels_ = kernels_for("");
+  const Parallel parallel_{std::get<1>(GetParam()), {}};
 };
 
 TEST_P(OwnPointwise, ForwardAndItsSums) {
@@ -108,7 +115,7 @@ TEST_P(OwnPointwise, ForwardAndItsSums) {
     const Pointwise forward(problem.op, one.batch, Pointwise::Pass::forward, kernels_, parallel_);
     const Memory scratch = host_memory(forward.scratch_bytes());
     std::vector<Bf16> y(problem.dy.size(), {0x7fc0});
-    ChannelSums sums(size(one.filters), GetParam());
+    ChannelSums sums(size(one.filters), parallel_.threads());
     // Twice: the first run's sums must not enter the second's.
     for (int run = 0; run < 2; ++run) {
       forward.run({.x = problem.x.data(),
@@ -170,7 +177,7 @@ TEST_P(OwnPointwise, GradientTakesTheSumsOfTheNormBefore) {
     RandomSequence random(9, Stream::synthetic, 0);
     for (auto& byte : signs) byte = static_cast<std::uint8_t>(random.below(256));
     for (const bool relu : {false, true}) {
-      ChannelSums sums(channels, GetParam()), branch(channels, GetParam());
+      ChannelSums sums(channels, parallel_.threads()), branch(channels, parallel_.threads());
       std::fill(sums.pivot.begin(), sums.pivot.end(), 2.0F);
       std::fill(branch.pivot.begin(), branch.pivot.end(), -1.0F);
       const GradientSums wanted{&sums,   problem.x.data(), relu ? signs.data() : nullptr,
@@ -198,11 +205,14 @@ TEST_P(OwnPointwise, GradientTakesTheSumsOfTheNormBefore) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, OwnPointwise, testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Threads, OwnPointwise,
+                         testing::Combine(testing::Values("avx512bf16", "avx512"),
+                                          testing::Values(1, 2, 3, 5)));
 
 TEST(PointwiseShapes, OthersAreLeftToTheLibrary) {
-  const Kernels& kernels = kernels_for("");
-  if (!kernels.pointwise.product) GTEST_SKIP() << "this CPU has no bf16 products";
+  const auto sets = sets_with([](const Kernels& kernels) { return kernels.pointwise.product; });
+  if (sets.empty()) GTEST_SKIP() << "this CPU has no AVX-512";
+  const Kernels& kernels = kernels_for(sets.front());
   for (const Case& one : {Case{32, 32, 8, 8, 3, 1, 1, 1}, Case{32, 32, 8, 8, 1, 1, 1, 1},
                           Case{24, 32, 8, 8, 1, 1, 0, 1}, Case{32, 40, 8, 8, 1, 1, 0, 1}}) {
     EXPECT_FALSE(Pointwise::supports(parse_operation(one), kernels));

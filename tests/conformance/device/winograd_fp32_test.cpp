@@ -1,5 +1,5 @@
-// The cpu device's own 3x3 convolutions in fp32 by Winograd's filtering against plain sums in
-// double.
+// The cpu device's own 3x3 convolutions by Winograd's filtering in fp32, of planes in fp32 and
+// bf16, against plain sums in double.
 #include "engine/device/cpu/winograd_fp32.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 namespace paceline::cpu {
 namespace {
 
-// Relative norm. The direct sum in fp32 has about 2e-7.
-constexpr double kTolerance = 1e-5;
+// Relative norm. The direct sum in fp32 has about 2e-7, and rounding a result to bf16 makes 2e-3.
+constexpr double kTolerance = 1e-5, kBf16Tolerance = 3e-3;
 
 constexpr std::size_t kGuard = 64 << 10;  // bytes behind the scratch that nobody may write
 
@@ -26,7 +26,7 @@ constexpr Case kCases[] = {{32, 32, 4, 4, 3, 1, 1, 1},    {32, 64, 7, 6, 3, 1, 1
 std::vector<double> random_numbers(std::size_t count, std::uint32_t seed) {
   RandomSequence random(seed, Stream::synthetic, 0);
   std::vector<double> values(count);
-  for (double& value : values) value = static_cast<double>(static_cast<float>(random.normal()));
+  for (double& value : values) value = number(rounded(random.normal()));
   return values;
 }
 
@@ -66,24 +66,28 @@ class Fp32Problem {
     dw_ = plain_weight_gradient(op_, batch_, x_, dy_);
   }
 
-  void expect_right(const Fp32Results& got) const {
-    EXPECT_LT(distance(got.y, y_), kTolerance);
-    EXPECT_LT(distance(got.dx, dx_), kTolerance);
+  void expect_right(const Fp32Results& got, double of_planes = kTolerance) const {
+    EXPECT_LT(distance(got.y, y_), of_planes);
+    EXPECT_LT(distance(got.dx, dx_), of_planes);
     EXPECT_LT(distance(got.dw, dw_), kTolerance);
   }
 
+  // T: the element type of planes.
+  template <typename T = float>
   Fp32Results run(Layout layout, const Kernels& kernels, const Parallel& parallel) const {
     using Pass = WinogradFp32::Pass;
-    const WinogradFp32 forward(op_, batch_, layout, Pass::forward, kernels, parallel);
-    const WinogradFp32 data(op_, batch_, layout, Pass::backward_data, kernels, parallel);
-    const WinogradFp32Gradient gradient(op_, batch_, layout, kernels, parallel);
+    const LibraryKernel::Planes planes{std::is_same_v<T, float> ? DType::f32 : DType::bf16, layout,
+                                       layout, batch_};
+    const WinogradFp32 forward(op_, planes, Pass::forward, kernels, parallel);
+    const WinogradFp32 data(op_, planes, Pass::backward_data, kernels, parallel);
+    const WinogradFp32Gradient gradient(op_, planes, kernels, parallel);
     const std::size_t most =
         std::max({forward.scratch_bytes(), data.scratch_bytes(), gradient.scratch_bytes()});
     const Memory scratch = host_memory(most + kGuard);
     std::fill_n(scratch.data(), scratch.bytes(), std::byte{0xff});  // a NaN where it was not set
-    const Plane x(reordered(x_, op_.in, layout, false));
-    const Plane dy(reordered(dy_, op_.out, layout, false));
-    Plane y(std::vector<double>(dy_.size(), NAN)), dx(std::vector<double>(x_.size(), NAN));
+    const Plane<T> x(reordered(x_, op_.in, layout, false));
+    const Plane<T> dy(reordered(dy_, op_.out, layout, false));
+    Plane<T> y(std::vector<double>(dy_.size(), NAN)), dx(std::vector<double>(x_.size(), NAN));
     const std::vector<float> w(w_.begin(), w_.end());
     std::vector<float> dw(w.size(), NAN);
     // Each at the end of the memory, so that what it writes beyond its scratch is seen.
@@ -101,14 +105,31 @@ class Fp32Problem {
 
  private:
   // On the border that planes of a program have.
+  template <typename T>
   class Plane {
    public:
     explicit Plane(const std::vector<double>& values)
-        : memory_(host_memory(values.size() * sizeof(float))), count_(values.size()) {
-      std::copy(values.begin(), values.end(), data());
+        : memory_(host_memory(values.size() * sizeof(T))), count_(values.size()) {
+      std::transform(values.begin(), values.end(), data(), [](double value) {
+        if constexpr (std::is_same_v<T, float>) {
+          return static_cast<float>(value);
+        } else {
+          return rounded(value);
+        }
+      });
     }
-    float* data() const { return reinterpret_cast<float*>(memory_.data()); }
-    std::vector<float> values() const { return {data(), data() + count_}; }
+    T* data() const { return reinterpret_cast<T*>(memory_.data()); }
+    std::vector<float> values() const {
+      std::vector<float> values(count_);
+      std::transform(data(), data() + count_, values.begin(), [](T value) {
+        if constexpr (std::is_same_v<T, float>) {
+          return value;
+        } else {
+          return static_cast<float>(number(value));
+        }
+      });
+      return values;
+    }
 
    private:
     Memory memory_;
@@ -122,10 +143,7 @@ class Fp32Problem {
 };
 
 std::vector<std::string_view> sets_with_kernels() {
-  std::vector<std::string_view> sets = instruction_sets_here();
-  std::erase_if(sets,
-                [](std::string_view isa) { return kernels_for(isa).winograd_fp32.rows == 0; });
-  return sets;
+  return sets_with([](const Kernels& kernels) { return kernels.winograd_fp32.rows > 0; });
 }
 
 TEST(WinogradFp32, IsTheConvolutionAndItsGradientsInEachLayout) {
@@ -140,6 +158,18 @@ TEST(WinogradFp32, IsTheConvolutionAndItsGradientsInEachLayout) {
         ASSERT_TRUE(winograd_fp32_supports(parse_operation(one), kernels_for(isa)));
         problem.expect_right(problem.run(layout, kernels_for(isa), parallel));
       }
+    }
+  }
+}
+
+TEST(WinogradFp32, ReadsAndWritesBf16) {
+  if (sets_with_kernels().empty()) GTEST_SKIP() << "this CPU has no AVX2";
+  for (const Case& one : kCases) {
+    const Fp32Problem problem(one);
+    for (const std::string_view isa : sets_with_kernels()) {
+      SCOPED_TRACE(std::string(isa) + ", " + std::to_string(one.channels) + " channels");
+      problem.expect_right(problem.run<Bf16>(Layout::nhwc, kernels_for(isa), Parallel(1, {})),
+                           kBf16Tolerance);
     }
   }
 }

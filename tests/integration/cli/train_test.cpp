@@ -56,6 +56,22 @@ TEST_F(CliTrain, UnknownNames) {
                  {"no ImageNet weights for workload mnist-mlp"});
 }
 
+// The instruction set follows from the CPU unless a variable names one.
+TEST_F(CliTrain, VerboseSaysWhatTheDeviceComputesWith) {
+  const std::string run = "train mnist-mlp --cpus-per-task 1 --train-limit 100 --test-limit 100 ";
+  const Ran ran = shell("PACELINE_ISA=baseline '" PACELINE_BINARY "' " + run +
+                        "--epochs 1 --verbose --record run.json");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "device cpu: oneDNN ")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, ", own loops for baseline, 1 thread")) << ran.err;
+  const auto record = nlohmann::json::parse(to_text(folder() / "run.json"));
+  EXPECT_TRUE(contains(record["provenance"]["libraries"], "own loops for baseline"));
+  const Ran other = shell("PACELINE_ISA=sse9 '" PACELINE_BINARY "' " + run + "--epochs 1");
+  EXPECT_EQ(other.code, 64) << other.err;
+  EXPECT_TRUE(contains(other.err, "does not have instruction set sse9")) << other.err;
+  EXPECT_TRUE(contains(other.err, "choose one of: ")) << other.err;
+}
+
 TEST_F(CliTrain, ABatchLargerThanTheDataIsReported) {
   const std::string run = "train mnist-mlp --cpus-per-task 1 --train-limit 100 --test-limit 100 ";
   const Ran ran = paceline(run + "--batch-per-replica 101 --epochs 1");
