@@ -20,8 +20,8 @@ namespace {
 
 struct ElementOptions : ArrayElement {
   std::vector<std::string> built;
-  int code = 0;
-  std::string log, status, to;
+  ElementEnd end;
+  std::string to;
 };
 
 ElementRun read_run(const ElementOptions& options) {
@@ -56,7 +56,8 @@ int become_run(const ElementOptions& options) {
 // Returns 1 if there is none.
 int fall_back(const ElementOptions& options) {
   const ElementRun run = read_run(options);
-  const std::string other = find_fallback(run, options.code, options.status, options.to);
+  const std::string other =
+      find_fallback(run, options.end.exit_code, options.end.status, options.to);
   if (other.empty()) return 1;
   print_note("note: backend {} could not sum on these nodes: falling back to {}\n",
              run.what.parameters.text("backend").value_or(lone_backend()), other);
@@ -84,14 +85,18 @@ void add_element(CLI::App& app, Action& action) {
   CLI::App* first = add("begin", "Check this job; print \"run\" or \"done\"", begin_run);
   first->add_option("--built", options->built, "what the program must have, as device=cuda");
   add("run", "Become the run", become_run);
-  CLI::App* last = add("end", "Write down why a run left no record", [](const auto& given) {
-    return write_end(read_run(given), given.code, given.log);
-  });
-  last->add_option("--exit-code", options->code, "of the run")->required();
-  last->add_option("--log", options->log, "of this job");
+  CLI::App* last = add("end", "Write down why a run left no record",
+                       [](const auto& given) { return write_end(read_run(given), given.end); });
+  ElementEnd& end = options->end;
+  last->add_option("--exit-code", end.exit_code, "of the run")->required();
+  last->add_option("--log", end.log, "of this job");
+  last->add_option("--status", end.status, "its status folder");
+  last->add_option("--minutes", end.minutes, "the job's time limit");
+  last->add_option("--limit-key", end.limit_key, "of the site profile, which raises it");
+  last->add_flag("--signalled", end.was_signalled, "by Slurm, before that limit");
   CLI::App* instead = add("fallback", "Print the backend to try instead, if any", fall_back);
-  instead->add_option("--exit-code", options->code, "of the run")->required();
-  instead->add_option("--status", options->status, "its status folder")->required();
+  instead->add_option("--exit-code", end.exit_code, "of the run")->required();
+  instead->add_option("--status", end.status, "its status folder")->required();
   instead->add_option("--to", options->to, "what stands in between tasks")->required();
   verb->footer("Example:\n  paceline element begin --points STUDY/slurm/S/1n1t1c.points --index 0");
 }

@@ -12,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
+#include "engine/failure/rank_status.h"
 #include "engine/failure/verdict.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
@@ -20,6 +21,7 @@
 #include "run/diagnosis.h"
 #include "slurm/job_array.h"
 #include "slurm/job_check.h"
+#include "slurm/needs.h"
 #include "sweeps/program.h"
 
 namespace paceline {
@@ -95,6 +97,49 @@ std::string last_error_line(const fs::path& log) {
     if (line.find("error: ") != std::string::npos) error = line.substr(0, kMaxLine);
   }
   return ours.empty() ? error : ours;
+}
+
+// That a rank was lost, stalled or stopped on request may follow from the signal.
+bool has_own_error(const RankStatus& status) {
+  const ErrorKind kind = kind_of_exit_code(status.exit_code);
+  return status.state == RankState::failed && kind != ErrorKind::peer_lost &&
+         kind != ErrorKind::stall && kind != ErrorKind::preempted;
+}
+
+RunArtifacts find_remains(const fs::path& status) {
+  try {
+    return remains_of_latest(status);
+  } catch (const Error&) {
+    return {};  // no rank began, or they were of a program of the user's own
+  }
+}
+
+// " at step 416 of 6000", of the replica that came least far.
+std::string format_progress(const RunArtifacts& remains) {
+  if (remains.statuses.empty()) return " before any rank began";
+  const std::vector<Flight>& flights = remains.flights;
+  const auto last =
+      std::min_element(flights.begin(), flights.end(),
+                       [](const Flight& a, const Flight& b) { return a.step < b.step; });
+  if (last == flights.end() || last->step == 0) return " before the first step";
+  return fmt::format(" at step {}{}", last->step,
+                     last->last_step > 0 ? fmt::format(" of {}", last->last_step) : "");
+}
+
+std::string describe_limit(const ElementRun& run, const ElementEnd& end,
+                           const RunArtifacts& remains) {
+  const bool is_saved = end.exit_code == exit_code(ErrorKind::preempted);
+  std::string text =
+      fmt::format("ended by the signal before the job's time limit of {} min", end.minutes);
+  if (run.what.workload == kCommandWorkload) {
+    if (const std::string said = last_error_line(end.log); !said.empty()) text += ": " + said;
+  } else {
+    text += format_progress(remains);
+    if (is_saved) text += ", with a complete checkpoint, from which the next submit goes on";
+  }
+  const bool will_double = !is_saved && end.limit_key != kMostMinutesKey;
+  return fmt::format("{}; raise {} of the site profile{}", text, end.limit_key,
+                     will_double ? ", or let the next submit double the limit" : "");
 }
 
 // A launcher that kills the other ranks after a failure ends with 128 and its signal: what the
@@ -193,10 +238,22 @@ std::string find_fallback(const ElementRun& run, int code, const fs::path& statu
   return to_text(stack);
 }
 
-int write_end(const ElementRun& run, int code, const fs::path& log) {
+int write_end(const ElementRun& run, const ElementEnd& end) {
   if (run.is_done()) return 0;
-  write_unfinished(run, code == 75 ? "preempted" : "failed",
-                   find_reason(code, last_error_line(log)));
+  const int code = end.exit_code;
+  const bool is_saved = code == exit_code(ErrorKind::preempted);
+  const RunArtifacts remains = find_remains(end.status);
+  const bool by_error =
+      std::any_of(remains.statuses.begin(), remains.statuses.end(), has_own_error);
+  if (end.was_signalled && !by_error) {
+    const std::string line = describe_limit(run, end, remains);
+    print_note("{}{}\n", kOwnName, line);
+    write_unfinished(run, is_saved ? "preempted" : "timeout", line);
+    if (!remains.statuses.empty()) write_verdict(end.status, remains.attempt, {code, line, ""});
+  } else {
+    write_unfinished(run, is_saved ? "preempted" : "failed",
+                     find_reason(code, last_error_line(end.log)));
+  }
   return code == 0 ? exit_code(ErrorKind::internal) : code;
 }
 

@@ -44,7 +44,18 @@ void check_job(const ElementRun& run, const std::vector<std::string>& built,
 std::string find_fallback(const ElementRun& run, int exit_code, const std::filesystem::path& status,
                           const std::string& stand_in);
 
-// Writes why a run left no record, by its exit code and the job's log. Returns the job's exit code.
-int write_end(const ElementRun& run, int exit_code, const std::filesystem::path& log);
+// How the run of a job ended, as its script saw it.
+struct ElementEnd {
+  int exit_code = 0;
+  std::filesystem::path log = {};     // of the job
+  std::filesystem::path status = {};  // the run's status folder
+  int minutes = 0;                    // the job's time limit
+  std::string limit_key = {};         // of the site profile, which raises it
+  bool was_signalled = false;         // Slurm's signal before that limit came
+};
+
+// Writes why a run left no record. If the signal before the time limit ended it, prints that, too,
+// and keeps it for a post-mortem. Returns the job's exit code.
+int write_end(const ElementRun& run, const ElementEnd& end);
 
 }  // namespace paceline

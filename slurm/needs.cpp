@@ -32,6 +32,11 @@ class Mean {
 
 }  // namespace
 
+const char* limit_key(const Site& site, const Need& need) {
+  if (site.most_minutes > 0 && need.minutes >= site.most_minutes) return kMostMinutesKey;
+  return need.time_is_known ? "time.margin" : "time.minutes";
+}
+
 Needs::Needs(const Site& site, const std::vector<PlannedPoint>& points, const StoreContent& store,
              std::function<double(std::size_t)> planned_bytes)
     : site_(site), points_(points), planned_bytes_(std::move(planned_bytes)) {

@@ -27,6 +27,10 @@ struct Need {
   Expectation expected_by = Expectation::none;
 };
 
+// The key of a site profile that raises the time limit.
+inline constexpr char kMostMinutesKey[] = "time.most_minutes";  // nothing else does
+const char* limit_key(const Site& site, const Need& need);
+
 class Needs {
  public:
   // `planned_bytes`: memory of one replica of a point according to its plan; 0 or empty: unknown.

@@ -278,6 +278,8 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                             {"reference", format_reference(site, setup)},
                             {"fallback", format_fallback(setup)},
                             {"requeue", format_requeue(site)},
+                            {"minutes", std::to_string(array.need.minutes)},
+                            {"limit_key", limit_key(site, array.need)},
                             {"errors", site.error_file ? "${log%.log}.err" : "$log"}});
 }
 

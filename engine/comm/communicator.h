@@ -52,6 +52,8 @@ class Supervision {
 
   // The step that starts, from 1.
   virtual void note_step(std::uint64_t step) noexcept { static_cast<void>(step); }
+  // The step at which the run ends, unless a goal ends it before.
+  virtual void note_last_step(std::uint64_t step) noexcept { static_cast<void>(step); }
 };
 
 class Communicator {

@@ -96,6 +96,7 @@ Flight read_flight(const std::filesystem::path& file) {
   flight.silent_to = to_seconds(header.silent_to_ns.load());
   flight.entered = header.entered.load();
   flight.step = header.step.load();
+  flight.last_step = header.last_step.load();
   if (const std::int64_t since = header.waits_since_ns.load(); since != 0) {
     flight.waits_at = header.waits_at.get();
     flight.waits_since = to_seconds(since);

@@ -67,7 +67,8 @@ struct FlightHeader {
   FlightLabel waits_at;
   // The last period without a beat, if the process came back to life afterwards.
   std::atomic<std::int64_t> silent_from_ns, silent_to_ns;
-  std::array<std::uint64_t, 3> reserved;
+  std::atomic<std::uint64_t> last_step;  // of the whole run; 0: unknown
+  std::array<std::uint64_t, 2> reserved;
 };
 static_assert(sizeof(FlightHeader) == 256);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -92,6 +93,7 @@ struct Flight {
   double silent_from = 0, silent_to = 0;  // the last period without a beat; 0: none
   std::uint64_t entered = 0;              // collectives in total
   std::uint64_t step = 0;                 // current step
+  std::uint64_t last_step = 0;            // of the whole run; 0: unknown
   std::string waits_at;                   // what the host waited for; may be empty
   double waits_since = 0;                 // seconds since 1970
   std::vector<Collective> recent;         // by sequence number, without torn entries

@@ -160,6 +160,10 @@ void FlightRing::note_step(std::uint64_t step) noexcept {
   file_->header.step.store(step, kRelease);
 }
 
+void FlightRing::note_last_step(std::uint64_t step) noexcept {
+  file_->header.last_step.store(step, kRelease);
+}
+
 void FlightRing::begin_wait(std::string_view label) noexcept {
   file_->header.waits_at.set(label);
   file_->header.waits_since_ns.store(now(), kRelease);

@@ -43,6 +43,7 @@ class FlightRing {
   void note_end(std::uint64_t sequence) noexcept;
 
   void note_step(std::uint64_t step) noexcept;
+  void note_last_step(std::uint64_t step) noexcept;
   void begin_wait(std::string_view label) noexcept;
   void end_wait() noexcept;
   void beat() noexcept;  // call at least once a second: the process is alive

@@ -420,6 +420,7 @@ void Trainer::check_parameters() {
 
 TrainingOutcome Trainer::run() {
   if (progress_.step >= total_steps_) return std::move(outcome_);  // resumed at its end
+  communicator_.supervision().note_last_step(total_steps_);
   communicator_.barrier();
   sum_once();
   TrainingState run = state();

@@ -14,9 +14,10 @@ class Noted : public Supervision {
   void begin_wait(std::string_view label) noexcept override { waits = label; }
   void end_wait() noexcept override { waits = {}; }
   void note_step(std::uint64_t number) noexcept override { step = number; }
+  void note_last_step(std::uint64_t number) noexcept override { last_step = number; }
 
   std::string_view waits;
-  std::uint64_t step = 0;
+  std::uint64_t step = 0, last_step = 0;
 };
 
 class Alone : public Communicator {
@@ -60,8 +61,10 @@ TEST(Supervision, TheRecorderNotesItToo) {
   auto recording = std::make_shared<Recording>();
   recording->rings.push_back(std::make_shared<FlightRing>(FlightRing::Identity{}, std::nullopt));
   RecordedCommunicator recorded(std::make_unique<Alone>(noted), recording, 0);
+  recorded.supervision().note_last_step(9);
   recorded.supervision().note_step(2);
   EXPECT_EQ(noted.step, 2U);
+  EXPECT_EQ(noted.last_step, 9U);
   EXPECT_TRUE(recording->settled);
   {
     const StreamWait wait(recorded, "bucket 1");

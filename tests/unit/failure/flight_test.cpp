@@ -26,6 +26,7 @@ TEST(FlightRing, KeepsWhatWentOn) {
   {
     FlightRing ring({1, 4, 0, "n2", "attempt"}, scratch.path());
     EXPECT_EQ(ring.why(), "");
+    ring.note_last_step(6000);
     ring.note_step(416);
     const auto first = ring.queue(FlightKind::all_reduce, "bucket 3", 4096);
     ring.enter(first);
@@ -43,6 +44,7 @@ TEST(FlightRing, KeepsWhatWentOn) {
   EXPECT_EQ(flight.host, "n2");
   EXPECT_EQ(flight.attempt, "attempt");
   EXPECT_EQ(flight.step, 416U);
+  EXPECT_EQ(flight.last_step, 6000U);
   EXPECT_EQ(flight.entered, 2U);
   ASSERT_EQ(flight.recent.size(), 3U);
   EXPECT_EQ(flight.recent[0].label, "bucket 3");

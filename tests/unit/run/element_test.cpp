@@ -4,8 +4,12 @@
 
 #include <fstream>
 
+#include "engine/failure/flight_ring.h"
+#include "engine/failure/rank_status.h"
+#include "engine/failure/verdict.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "slurm/needs.h"
 #include "sweeps/program.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
@@ -39,14 +43,37 @@ class Element : public ::testing::Test {
   ArrayElement element() const { return {file("points").string()}; }
   ElementRun run() const { return read_run(element(), {}); }
 
-  std::string reason_of_end(int code, const std::string& log) const {
-    write("log", log);
-    EXPECT_EQ(write_end(run(), code, file("log")), code == 0 ? 70 : code);
+  std::string reason_of_end(const ElementEnd& end) const {
+    EXPECT_EQ(write_end(run(), end), end.exit_code == 0 ? 70 : end.exit_code);
     const StoreContent content = load_store(file("study"));
     return content.records.empty() ? "" : content.records.back()->reason;
   }
+  std::string reason_of_end(int code, const std::string& log) const {
+    write("log", log);
+    return reason_of_end({code, file("log")});
+  }
+
+  // Of a run in whose job the signal before the limit came.
+  std::string reason_of_limit(int code, const std::string& key = "time.minutes") const {
+    ::testing::internal::CaptureStderr();
+    const std::string reason = reason_of_end({code, file("log"), file("status"), 5, key, true});
+    said_ = ::testing::internal::GetCapturedStderr();
+    return reason;
+  }
+  std::string last_status() const { return load_store(file("study")).records.back()->status; }
+
+  // What a rank leaves behind that came to `step` of 6,000.
+  void write_rank(int rank, std::uint64_t step, RankState state, int code = 0,
+                  const std::string& message = "") const {
+    std::filesystem::create_directories(file("status"));
+    FlightRing ring({rank, 2, rank, "n1", "a"}, file("status"));
+    ring.note_last_step(6000);
+    ring.note_step(step);
+    write_status(file("status"), {rank, "n1", 1, state, code, message, 1e9, "a", 2});
+  }
 
   Scratch scratch_;
+  mutable std::string said_;
 };
 
 TEST_F(Element, ItsRunIsThatOfTheLine) {
@@ -90,6 +117,59 @@ TEST_F(Element, ARunWithoutARecordGetsOneThatSaysWhy) {
   reason_of_end(75, "paceline: saved");
   EXPECT_EQ(load_store(file("study")).records.back()->status, "preempted");
   EXPECT_FALSE(run().is_done()) << "none of these is completed";
+}
+
+TEST_F(Element, ARunThatTheLimitsSignalEndedSaysSo) {
+  EXPECT_EQ(reason_of_limit(138),
+            "ended by the signal before the job's time limit of 5 min before any rank began; raise "
+            "time.minutes of the site profile, or let the next submit double the limit");
+  write_rank(0, 0, RankState::running);
+  EXPECT_TRUE(reason_of_limit(138).find(" before the first step;") != std::string::npos);
+  write_rank(0, 4832, RankState::failed, 71, "rank 0: rank 1 is gone");
+  write_rank(1, 4831, RankState::running);
+  const std::string reason = reason_of_limit(138);
+  EXPECT_EQ(reason,
+            "ended by the signal before the job's time limit of 5 min at step 4831 of 6000; raise "
+            "time.minutes of the site profile, or let the next submit double the limit");
+  EXPECT_EQ(last_status(), "timeout") << "so that the next one gets twice the time";
+  EXPECT_EQ(said_, "paceline: " + reason + "\n");
+  EXPECT_EQ(post_mortem(file("status"), remains_of_latest(file("status"))).line, reason);
+  EXPECT_TRUE(reason_of_limit(138, kMostMinutesKey)
+                  .ends_with("; raise time.most_minutes of the "
+                             "site profile"))
+      << "which caps the double, too";
+}
+
+TEST_F(Element, ARunThatSavedItselfAtTheLimitSaysSo) {
+  for (const int rank : {0, 1}) write_rank(rank, 655, RankState::failed, 75, "stopped on request");
+  EXPECT_EQ(reason_of_limit(75, "time.margin"),
+            "ended by the signal before the job's time limit of 5 min at step 655 of 6000, with a "
+            "complete checkpoint, from which the next submit goes on; raise time.margin of the "
+            "site profile");
+  EXPECT_EQ(last_status(), "preempted");
+}
+
+TEST_F(Element, AnErrorOfARanksOwnIsNotTheLimits) {
+  write("log", "paceline: rank 1: run.json: No space left on device\n");
+  write_rank(0, 655, RankState::failed, 71, "rank 0: rank 1 is gone");
+  write_rank(1, 655, RankState::failed, 65, "rank 1: run.json: No space left on device");
+  EXPECT_EQ(reason_of_limit(71), "rank 1: run.json: No space left on device (exit code 71)");
+  EXPECT_EQ(last_status(), "failed");
+  EXPECT_EQ(said_, "");
+}
+
+TEST_F(Element, AProgramOfTheUsersOwnThatTheLimitEndedShowsItsLastLine) {
+  write("points", R"(["train","command","--gpus=1","--cpus-per-task=1","--store=)" +
+                      file("study").string() +
+                      R"(","--context={\"study\":\"s\",\"point\":\"p\",)"
+                      R"(\"point_folder\":\"p\",\"session\":\"S\",\"repeat\":1,\"round\":1}"])"
+                      "\n");
+  write("log", "epoch 3\npaceline: own was killed by SIGUSR1; its last line: epoch 3\n");
+  EXPECT_EQ(reason_of_limit(1),
+            "ended by the signal before the job's time limit of 5 min: own was killed by SIGUSR1; "
+            "its last line: epoch 3; raise time.minutes of the site profile, or let the next "
+            "submit double the limit");
+  EXPECT_EQ(last_status(), "timeout");
 }
 
 TEST_F(Element, FallsBackOnlyFromCommunication) {

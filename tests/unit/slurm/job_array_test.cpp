@@ -135,6 +135,17 @@ TEST_F(NeedsTest, ARunThatTimedOutGetsTwiceTheTimeUpToTheSitesLimit) {
   EXPECT_EQ(needs.of(2).minutes, 45);
 }
 
+TEST_F(NeedsTest, TheKeyThatRaisesALimit) {
+  const Site site = site_with(R"("time": {"minutes": 45, "margin": 2, "most_minutes": 80})");
+  add("gpus=2,backend=mpi", 600);
+  Needs needs(site, points_, store_);
+  EXPECT_STREQ(limit_key(site, needs.of(point_index("gpus=2,backend=mpi"))), "time.margin");
+  const std::size_t other = point_index("gpus=1,backend=gloo");
+  EXPECT_STREQ(limit_key(site, needs.of(other)), "time.minutes");
+  needs.timed_out(other, 40);
+  EXPECT_STREQ(limit_key(site, needs.of(other)), "time.most_minutes") << "it allows no more";
+}
+
 TEST_F(NeedsTest, MemoryOfANodeFromThePlanOfARecord) {
   add("gpus=2,backend=mpi", 10);
   const Site none = site_with("");

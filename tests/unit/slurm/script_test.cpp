@@ -301,6 +301,53 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
                        "element fallback --to gloo --exit-code 72 --status "));
 }
 
+// The program notes its calls; as USR1 reaches the script's shell, or it alone, at the call
+// "$WHEN".
+TEST_F(Injection, TheSignalBeforeTheLimitIsPassedOnAndReported) {
+  const std::filesystem::path study = scratch_.path() / "s";
+  std::filesystem::create_directories(study / "slurm" / "S");
+  StudyPlan plan = testing::make_plan(parse_spec("s", testing::kFourPoints), study);
+  const ScriptSetup setup = testing::make_setup(plan);
+  Site site = site_with("\"reference\": false, \"launcher_options\": []");
+  site.program = (scratch_.path() / "program").string();
+  std::ofstream(site.program) << R"(#!/bin/bash
+echo "$@" >> calls
+[ "$1 $2" != "$WHEN" ] || kill -USR1 "$SCRIPT"
+case "$1 $2" in
+"element begin") echo run ;;
+"element run") mkdir "$PACELINE_STATUS_DIR"; case $WHEN in alone) kill -USR1 $$ ;; lost) exit 71 ;; esac; exec sleep 20 ;;
+"element end") exit "$4" ;;
+esac
+)";
+  std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+  const Submission submission = testing::make_submission(plan, site);
+  const JobArray& array = submission.arrays.front();
+  std::ofstream(study / file_of_array("S", array.name, ".points"))
+      << points_line(plan, array.runs.front(), setup) << "\n";
+  const auto calls_of = [&](const std::string& when, int code) {
+    std::filesystem::remove(study / "calls");
+    std::filesystem::remove_all(study / "slurm" / "S" / (array.name + ".1_0.status"));
+    EXPECT_EQ(run("export WHEN='" + when + "' SCRIPT=$$\nsrun() { shift 4; exec \"$@\"; }\n" +
+                  script_text(site, array, setup)),
+              code)
+        << testing::to_text(scratch_.path() / "out");
+    return testing::to_text(study / "calls");
+  };
+  const std::string limit =
+      " --minutes " + std::to_string(array.need.minutes) + " --limit-key time.minutes ";
+  for (const std::string when : {"element run", "alone", "element begin"}) {
+    SCOPED_TRACE(when);
+    const std::string calls = calls_of(when, 138);
+    EXPECT_TRUE(contains(calls, "element end --exit-code 138 ")) << calls;
+    EXPECT_TRUE(contains(calls, limit + "--signalled --points")) << calls;
+    EXPECT_FALSE(contains(calls, "doctor")) << "that would not know of the signal\n" << calls;
+    EXPECT_EQ(contains(calls, "element run"), when != "element begin") << calls;
+  }
+  const std::string calls = calls_of("lost", 71);
+  EXPECT_TRUE(contains(calls, "doctor --post-mortem ")) << calls;
+  EXPECT_TRUE(contains(calls, limit + "--points")) << calls;
+}
+
 TEST(Script, AScriptSentByHandNamesItsFilesOnce) {
   ScriptSetup by_hand = setup();
   by_hand.by_hand = "/a b";

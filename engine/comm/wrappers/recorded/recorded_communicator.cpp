@@ -95,6 +95,11 @@ void RecordedCommunicator::note_step(std::uint64_t step) noexcept {
   inner_->supervision().note_step(step);
 }
 
+void RecordedCommunicator::note_last_step(std::uint64_t step) noexcept {
+  ring_.note_last_step(step);
+  inner_->supervision().note_last_step(step);
+}
+
 void RecordedCommunicator::abort(std::string_view why) noexcept {
   if (recording_->stall_monitor != nullptr) {
     try {

@@ -49,6 +49,7 @@ class RecordedCommunicator final : public Communicator, private Supervision {
   void end_wait() noexcept override;
   void note_own_wait(std::string_view label) noexcept override;
   void note_step(std::uint64_t step) noexcept override;
+  void note_last_step(std::uint64_t step) noexcept override;
 
   void enter(std::uint64_t sequence) noexcept;
   void note_progress() noexcept;
