@@ -67,7 +67,6 @@ SizeColumns columns_alone(const RunRecord& record) {
   if (!record.provenance.imported) columns.text("redop", "redop", [](Row) { return "sum"; });
   columns.real("seconds", "time\n(us)", [](Row r) { return in_unit(r.first().seconds, kMicro); });
   add_seconds(columns, "seconds_p95", "p95", &CollectiveRow::seconds_p95);
-  add_seconds(columns, "negotiation_seconds", "negotiation", &CollectiveRow::negotiation_seconds);
   columns.real("algbw_bytes_per_second", "algbw\n(GB/s)",
                [](Row r) { return in_unit(r.first().algbw_bytes_per_second, kGiga); });
   columns.real("busbw_bytes_per_second", "busbw\n(GB/s)",

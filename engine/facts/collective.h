@@ -21,7 +21,6 @@ struct CollectiveRow {
   PACELINE_FACT(fact::Real, memcpy_seconds, "of as many bytes", kPositive);
   PACELINE_FACT(fact::Real, reused_seconds,
                 "of calls that sum one buffer, which nobody writes between", kPositive);
-  PACELINE_FACT(fact::Real, negotiation_seconds, "until all ranks were ready, before `seconds`");
   PACELINE_FACT(fact::Text, first_wrong, "the first of them");
   PACELINE_END_FACTS
 };

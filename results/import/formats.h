@@ -41,7 +41,6 @@ struct ImportFormat {
   ImportContent (*read)(const ForeignFile& file);
   bool is_table =
       false;  // of columns that the user chooses: files of other formats may look like it
-  const char* if_too_large = "split it";
   // Instead of `read`: all files are of one run, and of any size. `set` is --set.
   ImportContent (*read_together)(const std::vector<std::string>& files,
                                  const std::vector<std::string>& set) = nullptr;

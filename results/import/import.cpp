@@ -195,7 +195,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
   if (fs::is_regular_file(name, unknown) && fs::file_size(name, unknown) > kLargestFile) {
     throw Error(ErrorKind::input,
                 "the file is larger than " + format_bytes(static_cast<double>(kLargestFile)), name,
-                format.if_too_large);
+                "split it");
   }
   const std::string text = read_text(name, kLargestFile);
   require_utf8(text, name);

@@ -72,7 +72,6 @@ ObjectText object_at_begin(std::string_view text) {
     object.text += part;
     depth += part == "{" ? 1 : part == "}" ? -1 : 0;
     if (depth > 0 || part == " ") continue;
-    object.bytes = i + 1;
     return object;
   }
   return {};

@@ -30,8 +30,7 @@ std::optional<double> number_or_empty(const Json& json);
 // The JSON object that a text begins with, as Python writes it: null stands for NaN and Infinity,
 // which JSON has not.
 struct ObjectText {
-  std::string text;       // empty: the text begins otherwise, or ends within the object
-  std::size_t bytes = 0;  // that it takes
+  std::string text;  // empty: the text begins otherwise, or ends within the object
   bool has_not_finite = false;
 };
 ObjectText object_at_begin(std::string_view text);
@@ -71,7 +70,7 @@ void keep_rows(CollectiveFacts& facts, std::vector<std::string>& notes);
 void report_failed_checks(CollectiveFacts& facts, const std::string& verdict,
                           std::vector<std::string>& notes);
 
-// Bytes of an element of a type as MPI, NCCL, Horovod or PyTorch name it, and its name here:
+// Bytes of an element of a type as MPI, NCCL or PyTorch name it, and its name here:
 // "MPI_FLOAT", "bfloat16", "float32". An unknown type keeps its name, and its size is 0.
 struct ElementType {
   std::string name;

@@ -48,17 +48,6 @@ TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
   EXPECT_TRUE(contains(paceline("merge l.tar.gz other").out, "2 were added"));
 }
 
-TEST_F(CliImport, ATimelineShowsNegotiation) {
-  const Ran ran =
-      paceline("import horovod-timeline " + sample("horovod-timeline.json") + " --study t");
-  EXPECT_TRUE(contains(ran.out, "  the file ends within an event, which is left out\n")) << ran.out;
-  const Ran report = paceline("report results/local/t");
-  EXPECT_TRUE(contains(report.out, "all-reduce in training, 2 ranks, backend Horovod, imported"))
-      << report.out;
-  EXPECT_TRUE(contains(report.out, "negotiation")) << report.out;
-  EXPECT_TRUE(contains(report.out, "a step took 100")) << report.out;
-}
-
 TEST_F(CliImport, TracesOfRanksArePhasesOfOneRun) {
   const std::string traces = shell_quote(std::string(PACELINE_SOURCE_DIR) + "/tests/data/kineto/") +
                              "ddp-gloo-rank*.json.gz";

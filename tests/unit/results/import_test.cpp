@@ -285,38 +285,6 @@ TEST_F(Importing, MlperfLogsThatAreCutOrFailed) {
   EXPECT_TRUE(has(failed[0]->reason, "\"aborted\""));
 }
 
-TEST_F(Importing, HorovodTimelinesNeedNoEnd) {
-  Import import(request("horovod-timeline", {sample("horovod-timeline.json")}));
-  const auto files = import.write(false);
-  ASSERT_EQ(files[0].notes.size(), 1U);
-  EXPECT_TRUE(has(files[0].notes[0], "ends within an event"));
-  const auto records = load_store(import.study()).records;
-  ASSERT_EQ(records.size(), 1U);
-  const RunRecord& run = *records[0];
-  EXPECT_EQ(run.layout.gpus, 2);
-  EXPECT_EQ(run.collective->operation, "all_reduce in training");
-  ASSERT_EQ(run.collective->rows.size(), 2U);
-  const CollectiveRow& kernel = run.collective->rows[0];
-  EXPECT_EQ(kernel.label, "HorovodAllreduce_dense_kernel");
-  EXPECT_EQ(kernel.bytes, 1000000);
-  EXPECT_EQ(kernel.samples, 3);
-  EXPECT_NEAR(kernel.seconds, 5e-3, 1e-9);
-  EXPECT_NEAR(*kernel.seconds_min, 4e-3, 1e-9);
-  EXPECT_NEAR(*kernel.negotiation_seconds, 2e-3, 1e-9);
-  EXPECT_NEAR(*run.timing.step_seconds.front().p50, 0.1, 1e-9);
-  EXPECT_EQ(run.throughput.steps, 3);
-}
-
-TEST_F(Importing, HorovodTimelinesInOneLine) {
-  std::string text = sample_text("horovod-timeline.json");
-  text = text.substr(0, text.rfind(",\n")) + "]";
-  std::erase(text, '\n');
-  const auto records = import_text("horovod-timeline", text);
-  EXPECT_EQ(records[0]->collective->rows.size(), 2U);
-  text.replace(text.find("\"ph\": \"B\""), 9, "\"ph\": oops");
-  EXPECT_TRUE(has(refusal("horovod-timeline", text), "file:1: an event is not JSON"));
-}
-
 TEST_F(Importing, GoogleBenchmarkNamesHoldParameters) {
   const auto row = [](const std::string& name, const std::string& more) {
     return R"({"name": ")" + name +
@@ -511,8 +479,6 @@ TEST_F(Importing, LongLines) {
               "# nThread 1 minBytes 8\n#  size count time algbw busbw\n " + digits + " 1 1 1 1\n"),
       "no row of results"));
   EXPECT_TRUE(has(refusal("mlperf", ":::MLLOG " + std::string(10 << 20, '[')), "not JSON"));
-  EXPECT_TRUE(has(refusal("horovod-timeline", "[{\"NEGOTIATE_\": " + std::string(10 << 20, '{')),
-                  "no finished all-reduce"));
 }
 
 TEST_F(Importing, AFilesLineCountsNewAndKnownRecords) {
