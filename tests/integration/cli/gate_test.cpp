@@ -35,7 +35,7 @@ seconds=$(awk -v g="$gpus" -v f="$(cat "$0.factor" 2> /dev/null || echo 1)" -v r
   -v s="${#store}" 'BEGIN { print (2 + 8 / g) * f * (1 + 0.002 * sin(7 * r + s + g)) }')
 mkdir -p "$store/$folder"
 cat > "$store/$folder/$repeat.1.json" << RECORD
-{"schema": 1, "kind": "measured", "study": "$(field study)", "point": "$point", "repeat": $repeat,
+{"schema": 3, "kind": "measured", "study": "$(field study)", "point": "$point", "repeat": $repeat,
  "attempt": 1, "session": "$(field session)", "round": $(field round), "status": "completed",
  "reason": "", "identity": "x",
  "parameters": {"workload": "mnist-cnn", "gpus": $gpus, "cpus_per_task": 1, "backend": "mpi"},

@@ -191,7 +191,7 @@ TEST(StudyPlots, EpochsAreMeansOverRuns) {
 
 TEST(StudyPlots, BandwidthIsOfTheBus) {
   const Json json = {
-      {"schema", 1},
+      {"schema", 3},
       {"kind", "collective"},
       {"status", "completed"},
       {"repeat", 1},
