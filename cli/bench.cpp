@@ -64,7 +64,7 @@ void add_bench(CLI::App& app, Action& action) {
   auto a = std::make_shared<BenchArguments>();
   verb->add_option("--gpus", a->gpus, "number of replicas")->type_name("N");
   verb->add_option("--nodes", a->nodes, "nodes that the replicas are spread over")->type_name("N");
-  verb->add_option("--backends,--backend", a->backends,
+  verb->add_option("--backends", a->backends,
                    "communication stacks (paceline list backends) [default: all that serve here]")
       ->type_name("NAME,...")
       ->take_last();

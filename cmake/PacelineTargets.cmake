@@ -8,7 +8,7 @@
 #   (unit.results.record), which runs it with that noun: `test_unit_results record`. A noun may be in a folder: gate/judge.
 # paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
 #                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [SUMS_NODE] [ALONE] [DRIFTS] [GPU_EACH]
-#                   [STAND_IN ring] [WAS gloo] [GPUS] [SERIAL] [PRECISIONS "fp32|bf16"] [BACKENDS "mpi|mirrored"])
+#                   [STAND_IN ring] [GPUS] [SERIAL] [PRECISIONS "fp32|bf16"] [BACKENDS "mpi|mirrored"])
 # paceline_register(driver cuda FACTORY make_cuda_driver LIBRARY device_cuda)
 #   Beside the device of that name: which GPUs this process sees.
 # paceline_register(backend mpi ABSENT "MPI was not found" ...)
@@ -17,8 +17,8 @@
 #   ranks are started through mpirun, not directly. INSIDE: it may stand before the slash of a stack.
 #   SUMS_NODE: it sums inside a node by itself, so only threads of a task may stand inside of it.
 #   ALONE: it has one replica. DRIFTS: it sums nothing. GPU_EACH: each replica needs a GPU of its own.
-#   STAND_IN: the backend that tries its layout where there is no GPU. WAS: its name in records of schema 1. Of devices: GPUS: replicas are
-#   GPUs; SERIAL: one thread computes; PRECISIONS and BACKENDS: the first, or first built, is the default.
+#   STAND_IN: the backend that tries its layout where there is no GPU. Of devices: GPUS: replicas are GPUs; SERIAL: one thread
+#   computes; PRECISIONS and BACKENDS: the first, or first built, is the default.
 
 set(PACELINE_WARNINGS -Wall -Wextra -Wpedantic -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -238,7 +238,7 @@ endfunction()
 
 function(paceline_register kind name)
   set(flags MPIRUN INSIDE SUMS_NODE ALONE DRIFTS GPU_EACH GPUS SERIAL)
-  set(texts ABOUT TASKS STAND_IN WAS PRECISIONS BACKENDS)
+  set(texts ABOUT TASKS STAND_IN PRECISIONS BACKENDS)
   cmake_parse_arguments(ARG "${flags}" "FACTORY;LIBRARY;ABSENT;PROGRAM;${texts}" "" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "paceline_register(${kind} ${name}): unknown ${ARG_UNPARSED_ARGUMENTS}")

@@ -39,7 +39,6 @@ std::vector<Name> read_names(const nlohmann::json& rows) {
     name.alone = row.value("alone", false);
     name.drifts = row.value("drifts", false);
     name.gpu_each = row.value("gpu_each", false);
-    name.was = row.value("was", "");
     name.stand_in = row.value("stand_in", "");
     name.gpus = row.value("gpus", false);
     name.serial = row.value("serial", false);

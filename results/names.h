@@ -24,7 +24,6 @@ struct Name {
   bool drifts = false;       // does not reduce, so replicas drift apart
   bool gpu_each = false;     // each replica needs its own GPU
   std::string stand_in;      // the backend that simulates its layout without GPUs
-  std::string was;           // its name in records of schema 1, if that is another
   // For devices:
   bool gpus = false;                    // replicas are GPUs
   bool serial = false;                  // uses one compute thread

@@ -32,13 +32,13 @@ void check_schema(const Json& json, const std::string& where) {
     fail("is not a record: no schema", where, "/schema");
   }
   const auto version = schema->get<std::int64_t>();
-  if (version > kRecordSchema) {
-    throw Error(ErrorKind::input,
-                fmt::format("the record has schema {}, newer than this build reads ({})", version,
-                            kRecordSchema),
-                where + ", key /schema", "use a newer paceline");
-  }
-  if (version < 1) fail(fmt::format("has unknown schema {}", version), where, "/schema");
+  if (version == kRecordSchema) return;
+  const bool is_newer = version > kRecordSchema;
+  throw Error(ErrorKind::input,
+              fmt::format("the record has schema {}, {} than this build reads ({})", version,
+                          is_newer ? "newer" : "older", kRecordSchema),
+              where + ", key /schema",
+              is_newer ? "use a newer paceline" : "remove it, and run its point again");
 }
 
 void check_choice(const char* key, const std::string& value,
@@ -206,11 +206,8 @@ Json to_json(const RunRecord& record) {
   return json;
 }
 
-RunRecord parse_run_record(const Json& given, const std::string& where) {
-  check_schema(given, where);
-  Json upgraded;
-  if (given.at("schema") != Json(kRecordSchema)) upgraded = upgrade_record(given);
-  const Json& json = upgraded.is_null() ? given : upgraded;
+RunRecord parse_run_record(const Json& json, const std::string& where) {
+  check_schema(json, where);
   RunRecord record;
   record.kind.clear();
   record.status.clear();

@@ -69,8 +69,6 @@ struct RunRecord {
   PACELINE_FACT(fact::Text, reason, "of a status that is not completed", kWritten);
   PACELINE_FACT(Point, parameters, "all of the workload, with defaults", kRequired);
   PACELINE_FACT(fact::Text, identity, "hash of workload and identity parameters", kWritten);
-  PACELINE_FACT(fact::Text, renamed_backend,
-                "its backend's name in a file of schema 1, if that is another");
   PACELINE_FACT(LayoutFacts, layout, "", kRequired);
   PACELINE_FACT(Provenance, provenance, "");
   PACELINE_FACT(Timing, timing, "");
@@ -133,7 +131,7 @@ RunRecord make_record(const UnfinishedRun& run);
 
 Json to_json(const RunRecord& record);
 
-// Throws input with `where` and the key: a newer schema, a missing member, a wrong type, a value
+// Throws input with `where` and the key: another schema, a missing member, a wrong type, a value
 // out of range. Ignores unknown keys.
 RunRecord parse_run_record(const Json& json, const std::string& where);
 
@@ -152,10 +150,5 @@ std::string fold_rank_lists(Json& record);
 
 // The beginning of a rank's line; other lines hold steps.
 inline constexpr char kRankLine[] = "{\"facts_of_rank\":";
-
-// A record of schema 1 or 2 as one of today's. Schema 3 has other names for five keys. Until schema
-// 1, backends `mpi` and `gloo` were Paceline's own sums: such a record gets the name of what ran,
-// and "renamed_backend", the name in the file.
-Json upgrade_record(Json record);
 
 }  // namespace paceline

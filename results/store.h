@@ -40,7 +40,7 @@ class Record {
 // takes a third of the time.
 enum class RecordParts { all, outcome };
 
-// Throws input: unreadable, over 32 KB, cut short, not a record, a newer schema.
+// Throws input: unreadable, over 32 KB, cut short, not a record, another schema.
 Record read_record(const std::filesystem::path& file, RecordParts parts = RecordParts::all);
 
 struct Rejected {
@@ -50,7 +50,7 @@ struct Rejected {
 
 struct StoreContent {
   std::vector<Record> records;     // sorted by point folder, repeat, attempt
-  std::vector<Rejected> rejected;  // unreadable, newer schema, ...: reported and ignored
+  std::vector<Rejected> rejected;  // unreadable, another schema, ...: reported and ignored
 };
 
 // Reads every record in `folder` (a study, a folder of studies, or a single record file). Follows

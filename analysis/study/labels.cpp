@@ -310,15 +310,6 @@ std::vector<std::string> row_notes(const Study& study) {
   const auto studies =
       count_rows(study, [](const Run& run) { return run->kind == "measured" ? run->study : ""; });
   if (studies.size() > 1) notes.push_back("records of several studies: " + listed(studies));
-  const auto renamed = count_rows(study, [](const Run& run) {
-    return run->renamed_backend.empty()
-               ? ""
-               : fmt::format("{} is {}", run->renamed_backend, run.backend);
-  });
-  if (!renamed.empty()) {
-    notes.push_back("backends of records of earlier versions are named by what ran: " +
-                    listed(renamed));
-  }
   const auto builds = count_rows(study, [](const Run& run) { return run->build(); });
   if (builds.size() > 1) notes.push_back("records of several builds: " + listed(builds));
   if (const auto hidden = hidden_differences(study); !hidden.empty()) {

@@ -18,7 +18,7 @@ const std::string kShort = "bench allreduce --iterations 2 --rounds 2 --quiet ";
 class CliBench : public testing::Cli {};
 
 TEST_F(CliBench, TableHasTheFieldsColumns) {
-  const Ran ran = paceline(kShort + "--gpus 2 --backend mirrored --sizes 4,4K,1M");
+  const Ran ran = paceline(kShort + "--gpus 2 --backends mirrored --sizes 4,4K,1M");
   EXPECT_EQ(ran.code, 0) << ran.err;
   for (const char* part : {"#wrong", "algbw", "busbw", "(GB/s)", "memcpy", "1048576"}) {
     EXPECT_TRUE(contains(ran.out, part)) << part << "\n" << ran.out;
@@ -109,7 +109,7 @@ TEST_F(CliBench, InterruptionEndsByItsSignal) {
 TEST_F(CliBench, MoreSecondsAreMoreCalls) {
   const auto samples = [&](const char* seconds) {
     const Ran ran = paceline(
-        "bench allreduce --gpus 2 --backend mirrored --sizes 128M --rounds 1 "
+        "bench allreduce --gpus 2 --backends mirrored --sizes 128M --rounds 1 "
         "--no-baselines --quiet --json --seconds " +
         std::string(seconds));
     EXPECT_EQ(ran.code, 0) << ran.err;
@@ -134,7 +134,7 @@ TEST_F(CliBench, LaunchedRanksMeasureOneBackend) {
 
 TEST_F(CliBench, BucketsOfAWorkload) {
   const Ran ran =
-      paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --json --no-baselines");
+      paceline(kShort + "--gpus 2 --backends mirrored --like mnist-cnn --json --no-baselines");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const auto rows = nlohmann::json::parse(ran.out).at("collective").at("rows");
   std::size_t sum = 0;
@@ -144,12 +144,12 @@ TEST_F(CliBench, BucketsOfAWorkload) {
   EXPECT_GE(sum, 347146U);  // the network's parameters, each tensor padded
   EXPECT_FALSE(rows[0].contains("memcpy_seconds"));
   const Ran table =
-      paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --no-baselines");
+      paceline(kShort + "--gpus 2 --backends mirrored --like mnist-cnn --no-baselines");
   EXPECT_TRUE(contains(table.out, "  - buckets one after another: ")) << table.out;
 }
 
 TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
-  const std::string command = kShort + "--gpus 2 --backend mirrored --sizes 1K --record a.json";
+  const std::string command = kShort + "--gpus 2 --backends mirrored --sizes 1K --record a.json";
   EXPECT_EQ(paceline(command).code, 0);
   const Ran report = paceline("report a.json");
   EXPECT_EQ(report.code, 0) << report.err;
@@ -158,7 +158,7 @@ TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
   EXPECT_EQ(paceline("report a.json --format csv").out.find("bytes,count"), 0U);
   expect_refused(command, 65, {"the file exists already", "a.json"});
   expect_refused(
-      kShort + "--gpus 2 --backend mirrored --oversubscribe --sizes 1K --record no/a.json", 65,
+      kShort + "--gpus 2 --backends mirrored --oversubscribe --sizes 1K --record no/a.json", 65,
       {"cannot be written", "no/a.json"});
 }
 
@@ -166,7 +166,7 @@ TEST_F(CliBench, RanksThatWouldMakeOtherCallsAreRefused) {
   if (!find_name("backend", "mpi").built) GTEST_SKIP() << "this build has no mpi";
   if (!mpirun_starts_two_programs()) GTEST_SKIP() << "this mpirun cannot start two programs";
   const std::string program = "'" PACELINE_BINARY
-                              "' bench allreduce --gpus 2 --backend mpi "
+                              "' bench allreduce --gpus 2 --backends mpi "
                               "--cpus-per-task 1 --sizes 1K --iterations 2 --rounds ";
   const Ran ran = shell(
       "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 "
@@ -177,7 +177,7 @@ TEST_F(CliBench, RanksThatWouldMakeOtherCallsAreRefused) {
 }
 
 TEST_F(CliBench, ReportsOfRecords) {
-  ASSERT_EQ(paceline(kShort + "--gpus 1 --backend self --sizes 1K --record a.json").code, 0);
+  ASSERT_EQ(paceline(kShort + "--gpus 1 --backends self --sizes 1K --record a.json").code, 0);
   const Ran out = paceline("report a.json --out report");
   EXPECT_TRUE(contains(out.out, "collectives.csv")) << out.out << out.err;
   EXPECT_EQ(to_text(folder() / "report/collectives.csv"),
@@ -196,7 +196,7 @@ TEST_F(CliBench, ReportsOfRecords) {
 }
 
 TEST_F(CliBench, RecordsThatAreBrokenAreNamedByKey) {
-  ASSERT_EQ(paceline(kShort + "--gpus 1 --backend self --sizes 1K --record a.json").code, 0);
+  ASSERT_EQ(paceline(kShort + "--gpus 1 --backends self --sizes 1K --record a.json").code, 0);
   const auto whole = nlohmann::json::parse(to_text(folder() / "a.json"));
   const auto refused = [&](const char* pointer, const nlohmann::json& value) {
     auto json = whole;
@@ -221,10 +221,10 @@ TEST_F(CliBench, RecordsThatAreBrokenAreNamedByKey) {
 TEST_F(CliBench, BadInput) {
   expect_refused("bench", 64, {"name a command: input, allreduce", "paceline bench --help"});
   expect_refused("bench allreduc", 64, {"allreduc"});
-  expect_refused(kShort + "--backend nul", 64, {"unknown backend \"nul\"", "\"null\"?"});
-  expect_refused(kShort + "--backend null", 64, {"does not reduce"});
-  expect_refused(kShort + "--gpus 2 --backend mpi+bf15", 64, {"unknown wrapper", "\"bf16\"?"});
-  expect_refused(kShort + "--gpus 2 --backend mpi/mirrored", 64, {"cannot be stacked"});
+  expect_refused(kShort + "--backends nul", 64, {"unknown backend \"nul\"", "\"null\"?"});
+  expect_refused(kShort + "--backends null", 64, {"does not reduce"});
+  expect_refused(kShort + "--gpus 2 --backends mpi+bf15", 64, {"unknown wrapper", "\"bf16\"?"});
+  expect_refused(kShort + "--gpus 2 --backends mpi/mirrored", 64, {"cannot be stacked"});
   expect_refused(kShort + "--sizes 4K,no", 64, {"\"no\" is not a size", "--sizes"});
   expect_refused(kShort + "--sizes 0", 64, {"\"0\" is not a size"});
   expect_refused(kShort + "--min-bytes 1M --max-bytes 1K", 64, {"--min-bytes 1M is above"});
@@ -242,7 +242,7 @@ TEST_F(CliBench, BadInput) {
                  {"is more than 1000; give 1 to 1000"});
   expect_refused("bench allreduce --rounds 0", 64, {"--rounds: 0 is less than 1"});
   expect_refused("bench allreduce", 64, {"an all-reduce needs more than one replica", "--gpus 2"});
-  expect_refused(kShort + "--gpus 64 --backend mirrored --cpus-per-task 64", 64, {"CPU"});
+  expect_refused(kShort + "--gpus 64 --backends mirrored --cpus-per-task 64", 64, {"CPU"});
 }
 
 }  // namespace

@@ -122,8 +122,8 @@ TEST_F(Ratios, TwoReplicasWithoutMpiWaitForNoScheduler) {
 TEST_F(Ratios, AnAllReduceOfThreadsKeepsUpWithCopying) {
   expect_at_least(0.8, "memcpy against all-reduce", [this] {
     const json row = make_record(
-        "bench allreduce --gpus 2 --backend mirrored --oversubscribe --sizes 16M")["collective"]
-                                                                                  ["rows"][0];
+        "bench allreduce --gpus 2 --backends mirrored --oversubscribe --sizes 16M")["collective"]
+                                                                                   ["rows"][0];
     return row["memcpy_seconds"].get<double>() / row["seconds"].get<double>();
   });
 }

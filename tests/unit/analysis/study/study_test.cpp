@@ -106,17 +106,6 @@ TEST(Study, ReportsWhatIsIgnoredUnlikeOrUnfinished) {
   EXPECT_TRUE(any_note(study, "2 more records were ignored"));
 }
 
-// Until schema 1 `mpi` was our own sum, so such a run shares no row with one of MPI_Allreduce.
-TEST(Study, RunsOfOlderBackendNamesStandUnderWhatRan) {
-  Json before = sample_record({.gpus = 2});
-  before["schema"] = 1;
-  const auto studies = make_studies(canonical_content({before, sample_record({.gpus = 2})}));
-  ASSERT_EQ(studies.size(), 1U);
-  ASSERT_EQ(studies[0].rows.size(), 2U);
-  const std::string notes = join(studies[0].notes, "\n");
-  EXPECT_NE(notes.find("named by what ran: mpi is mpi-ring (1 run)"), notes.npos) << notes;
-}
-
 TEST(Study, RunsOfUnlikeMachinesShareNoRowAndNoBase) {
   auto records = drifting_study();  // all of one replica on one machine, all of two on another
   for (Json& json : records) {
