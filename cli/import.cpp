@@ -114,20 +114,17 @@ void add_import(CLI::App& app, Action& action) {
 namespace {
 
 constexpr char kExportFooter[] = R"(Examples:
-  paceline export results/local/quick --format gbench --out quick.json
   paceline export results/local/quick --format github-action > output.json
   paceline export results/local/quick --format openmetrics --out metrics.txt
 
-gbench is Google Benchmark's JSON (compare.py and dashboards read it); github-action is what
-github-action-benchmark calls customSmallerIsBetter; openmetrics is read by GitLab's metrics
-reports and by Prometheus.)";
+github-action is what github-action-benchmark calls customSmallerIsBetter; openmetrics is read by
+GitLab's metrics reports and by Prometheus.)";
 
 struct ExportFormat {
   const char* name;
   std::string (*text)(const Side&);
 };
-constexpr std::array kFormats = {ExportFormat{"gbench", google_benchmark_json},
-                                 ExportFormat{"github-action", github_action_json},
+constexpr std::array kFormats = {ExportFormat{"github-action", github_action_json},
                                  ExportFormat{"openmetrics", open_metrics}};
 
 const ExportFormat& parse_export_format(const std::string& name) {
@@ -168,7 +165,7 @@ void add_export(CLI::App& app, Action& action) {
   verb->footer(kExportFooter);
   verb->add_option("STUDY", arguments->studies, "folders of run records, or records")->required();
   verb->add_option("--format", arguments->format, "format of the output")
-      ->type_name("TEXT:{gbench,github-action,openmetrics}")
+      ->type_name("TEXT:{github-action,openmetrics}")
       ->required();
   verb->add_option("--out", arguments->out, "write to this file instead of standard output")
       ->type_name("FILE");

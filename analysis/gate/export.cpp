@@ -12,7 +12,6 @@ namespace paceline {
 
 namespace {
 
-constexpr char kExecutable[] = "paceline";
 constexpr char kEndOfMetrics[] = "# EOF\n";
 
 std::vector<double> list_seconds(const Subject& subject) {
@@ -75,46 +74,7 @@ std::string families(const std::string& name, const std::string& help, const Gau
          group(name + "_high", "95 % interval, high end", gauges.high);
 }
 
-std::string format_document(const Json& document) {
-  return json_text(document, 2) + '\n';
-}
-
 }  // namespace
-
-std::string google_benchmark_json(const Side& side) {
-  Json benchmarks = Json::array();
-  for (std::size_t i = 0; i < side.subjects.size(); ++i) {
-    const Subject& subject = side.subjects[i];
-    const std::vector<double> seconds = list_seconds(subject);
-    for (std::size_t repetition = 0; repetition < seconds.size(); ++repetition) {
-      const double milliseconds = seconds[repetition] * 1e3;
-      benchmarks.push_back({{"name", subject.name},
-                            {"family_index", i},
-                            {"per_family_instance_index", 0},
-                            {"run_name", subject.name},
-                            {"run_type", "iteration"},
-                            {"repetitions", seconds.size()},
-                            {"repetition_index", repetition},
-                            {"threads", 1},
-                            {"iterations", 1},
-                            {"real_time", milliseconds},
-                            {"cpu_time", milliseconds},
-                            {"time_unit", "ms"}});
-      if (subject.is_rated) benchmarks.back()["label"] = "a " + subject.unit.one();
-    }
-  }
-  const auto all = [](const std::set<std::string>& names) {
-    return join({names.begin(), names.end()}, ", ");
-  };
-  return format_document({{"context",
-                           {{"date", side.started_at},
-                            {"executable", kExecutable},
-                            {"host_name", all(side.hosts)},
-                            {"machine", all(side.machines)},
-                            {"sessions", all(side.sessions)},
-                            {"library_build_type", "release"}}},
-                          {"benchmarks", benchmarks}});
-}
 
 std::string github_action_json(const Side& side) {
   Json rows = Json::array();
@@ -131,7 +91,7 @@ std::string github_action_json(const Side& side) {
     row["extra"] = counted(seconds.size(), "run");
     rows.push_back(row);
   }
-  return format_document(rows);
+  return json_text(rows, 2) + '\n';
 }
 
 std::string open_metrics(const Side& side) {
@@ -163,8 +123,7 @@ bool is_export(std::string_view text) {
   if (text.starts_with("# TYPE paceline_") && text.ends_with(kEndOfMetrics)) return true;
   try {
     const Json json = Json::parse(text);
-    if (json.is_array()) return std::all_of(json.begin(), json.end(), is_github_action_row);
-    return json.contains("benchmarks") && json.at("context").value("executable", "") == kExecutable;
+    return json.is_array() && std::all_of(json.begin(), json.end(), is_github_action_row);
   } catch (const Json::exception&) {
     return false;
   }

@@ -31,15 +31,9 @@ class BenchmarkSide {
     std::error_code ignored;
     side_.runs.insert(fs::weakly_canonical(file, ignored).string());
     if (!file_.date.empty()) session_ += " " + file_.date;
-    // Our own export names the machine; of others only the host is known.
-    if (!file_.machine.empty()) {
-      side_.machines.insert(file_.machine);
-    } else if (!file_.host.empty()) {
-      side_.machines.insert("host " + file_.host);
-    }
+    if (!file_.host.empty()) side_.machines.insert("host " + file_.host);
     if (file_.cpus) side_.machines.insert(fmt::format("{} CPUs", *file_.cpus));
     if (!file_.build_type.empty()) side_.builds.insert(file_.build_type);
-    side_.sessions.insert(session_);
   }
 
   Side make() {

@@ -45,11 +45,6 @@ std::string steadiness_text(const Judgement& judgement);
 
 // Exports a study for other tools.
 
-// Google Benchmark's JSON, with one repetition per run, for its compare.py and for dashboards. A
-// run's time is in both real_time and cpu_time, because tools read either.
-// read_google_benchmark() reads the same times back.
-std::string google_benchmark_json(const Side& side);
-
 // github-action-benchmark's customSmallerIsBetter: mean seconds of each point, or of a sample where
 // runs state only their rate. The range is the half-width of its 95 % interval.
 std::string github_action_json(const Side& side);

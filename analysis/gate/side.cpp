@@ -168,9 +168,6 @@ class SideBuilder {
     }
     add_machine(record, side_.machines);
     if (!member.run->build().empty()) side_.builds.insert(member.run->build());
-    side_.sessions.insert(member.run->session);
-    side_.started_at = std::max(side_.started_at, member.run->provenance.started_at);
-    side_.hosts.insert(record.provenance.hosts.begin(), record.provenance.hosts.end());
     group.members.push_back(std::move(member));
   }
 
@@ -375,11 +372,8 @@ void append(Side& side, Side more) {
   }
   side.machines.merge(more.machines);
   side.builds.merge(more.builds);
-  side.sessions.merge(more.sessions);
-  side.hosts.merge(more.hosts);
   side.runs.merge(more.runs);
   side.shared += more.shared;
-  side.started_at = std::max(side.started_at, more.started_at);
   side.notes.insert(side.notes.end(), more.notes.begin(), more.notes.end());
 }
 

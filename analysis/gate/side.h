@@ -57,10 +57,9 @@ struct Subject {
 struct Side {
   std::string name;  // "baseline"
   std::vector<Subject> subjects;
-  std::set<std::string> machines, builds, sessions, hosts;
+  std::set<std::string> machines, builds;
   std::set<std::string> runs;  // a text for each that identifies the run
   std::size_t shared = 0;      // runs or files excluded because the other side has them too
-  std::string started_at;      // start of its last valid run, if known
   std::vector<std::string> notes;
 
   const Subject* find(const std::string& subject) const;

@@ -70,7 +70,7 @@ struct BenchmarkRow {
 };
 
 struct BenchmarkFile {
-  std::string date, executable, host, machine, build_type;  // "" where not stated
+  std::string date, host, build_type;  // "" where not stated
   std::optional<int> cpus;
   std::vector<BenchmarkRow> rows;
   std::size_t aggregates = 0;  // left out, as they can be computed from the rows

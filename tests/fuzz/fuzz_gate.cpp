@@ -17,7 +17,6 @@ void judge_against_itself(const Side& side) {
   to_json_text(document);
   gate_junit(judgement, {});
   gate_annotations(judgement);
-  google_benchmark_json(side);
   github_action_json(side);
 }
 

@@ -75,10 +75,9 @@ BenchmarkRow make_row(const Json& row, const std::string& where) {
 }
 
 // Empty if the benchmark has an argument of its own that has a parameter's name.
-std::optional<Value> value_of_argument(const std::string& key, const std::string& text,
-                                       bool is_export) {
+std::optional<Value> value_of_argument(const std::string& key, const std::string& text) {
   try {
-    if (!is_export && (key == "backend" || key == "device")) find_name(key, text);
+    if (key == "backend" || key == "device") find_name(key, text);
     const Value value = parsed_value(key, text, "");
     const auto* number = std::get_if<std::int64_t>(&value);
     if (number && has_role(key, Role::layout) && static_cast<double>(*number) > kMostOfAnInt)
@@ -89,27 +88,22 @@ std::optional<Value> value_of_argument(const std::string& key, const std::string
   }
 }
 
-// Parts of a name that are values of parameters: "BM_step/gpus:4/real_time" as ArgNames writes it,
-// and "mnist-cnn gpus=4,backend=x" as `paceline export` does. The rest names the program.
+// Parts of a name that are values of parameters, as ArgNames writes them: "BM_step/gpus:4". The
+// rest names the program.
 std::string take_parameters(const std::string& name, Point& parameters) {
-  const std::size_t blank = name.rfind(' ');
-  const bool is_export = blank != name.npos && name.find('=', blank) != name.npos;
   std::vector<std::string> kept;
-  for (const std::string& part :
-       is_export ? split(name.substr(blank + 1), ',') : split(name, '/')) {
-    const std::size_t end = part.find(is_export ? '=' : ':');
+  for (const std::string& part : split(name, '/')) {
+    const std::size_t end = part.find(':');
     const std::string key = part.substr(0, end);
     const bool is_parameter = end != part.npos && find_parameter(key) != nullptr;
-    const auto value =
-        is_parameter ? value_of_argument(key, part.substr(end + 1), is_export) : std::nullopt;
+    const auto value = is_parameter ? value_of_argument(key, part.substr(end + 1)) : std::nullopt;
     if (value) {
       parameters.set(key, *value);
     } else {
       kept.push_back(part);
     }
   }
-  if (!is_export) return join(kept, "/");
-  return name.substr(0, blank) + (kept.empty() ? "" : " " + join(kept, ","));
+  return join(kept, "/");
 }
 
 }  // namespace
@@ -127,9 +121,7 @@ BenchmarkFile read_benchmark_file(const JsonDocument& document) {
   BenchmarkFile file;
   const Json& context = find_member(json, "context");
   file.date = text_in(context, "date");
-  file.executable = text_in(context, "executable");
   file.host = text_in(context, "host_name");
-  file.machine = text_in(context, "machine");
   file.build_type = text_in(context, "library_build_type");
   if (const Json& cpus = find_member(context, "num_cpus"); cpus.is_number_integer()) {
     file.cpus = cpus.get<int>();
@@ -189,7 +181,6 @@ ImportContent read_google_benchmark_rows(const ForeignFile& foreign) {
     record.throughput.samples_per_second = row.items_per_second;
     if (row.items_per_second) record.provenance.rate_is = "items per second of the benchmark";
     if (!file.host.empty()) record.provenance.hosts = {file.host};
-    record.provenance.cpu_model = file.machine;
     record.provenance.started_at = file.date;
     if (file.cpus && *file.cpus > 0) record.provenance.machine.cpus = file.cpus;
     const std::size_t colon = row.where.rfind(':');

@@ -209,14 +209,6 @@ TEST_F(CliGate, GoogleBenchmarksFilesAreCompared) {
 
 TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out kept").code, 0);
-  ASSERT_EQ(paceline("export kept/first/old --format gbench --out g.json").code, 0);
-  const auto g = nlohmann::json::parse(to_text(folder() / "g.json"));
-  ASSERT_EQ(g["benchmarks"].size(), 6U);
-  for (const auto& row : g["benchmarks"]) {  // what compare.py takes
-    for (const char* key : {"name", "real_time", "cpu_time", "time_unit", "run_type"}) {
-      EXPECT_TRUE(row.contains(key)) << key;
-    }
-  }
   const Ran action = paceline("export kept/first/old --format github-action");
   EXPECT_EQ(action.code, 0);
   EXPECT_EQ(nlohmann::json::parse(action.out).size(), 2U);
@@ -232,9 +224,9 @@ TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   }
   EXPECT_EQ(samples, 2);
   EXPECT_TRUE(metrics.ends_with("\n# EOF\n"));
-  expect_refused("export kept/first/old --format gbenhc", 64,
-                 {"gbenhc", "did you mean \"gbench\"?"});
-  expect_refused("export missing --format gbench", 65, {"missing"});
+  expect_refused("export kept/first/old --format openmetric", 64,
+                 {"openmetric", "did you mean \"openmetrics\"?"});
+  expect_refused("export missing --format openmetrics", 65, {"missing"});
 }
 
 TEST_F(CliGate, BadRequestsAreOneLine) {
@@ -278,7 +270,7 @@ TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
   ASSERT_EQ(paceline("gate --ab ./new ./new spec.json --rounds 3 --out b").code, 0);
   const std::string record = to_text(folder() / "a/first/old/gpus=1/1.1.json");
   const std::string gate = "gate --baseline a/first/old --current b/first/old ";
-  for (const std::string& command : {std::string("export a/first/old --format gbench --out "),
+  for (const std::string& command : {std::string("export a/first/old --format openmetrics --out "),
                                      gate + "--junit ", gate + "--markdown "}) {
     expect_refused(command + "a/first/old/gpus=1/1.1.json", 65,
                    {"1.1.json", "the file exists already and is no", "give another name"});
@@ -287,10 +279,9 @@ TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
     std::filesystem::remove(folder() / "mine");
   }
   const std::string exported = "export a/first/old --out mine --format ";
-  EXPECT_EQ(paceline(exported + "gbench").code, 0);
   EXPECT_EQ(paceline(exported + "github-action").code, 0);
   EXPECT_EQ(paceline(exported + "openmetrics").code, 0);
-  EXPECT_EQ(paceline(exported + "gbench").code, 0);
+  EXPECT_EQ(paceline(exported + "github-action").code, 0);
   EXPECT_EQ(to_text(folder() / "a/first/old/gpus=1/1.1.json"), record);
 }
 
@@ -316,7 +307,7 @@ TEST_F(CliGate, RecordsCannotSteerATerminal) {
         std::string("report a/first/old --format md"),
         std::string("report a/first/old --format json"),
         std::string("report a/first/old --format html --no-plots"),
-        std::string("export a/first/old --format gbench")}) {
+        std::string("export a/first/old --format openmetrics")}) {
     const Ran ran = paceline(command);
     const std::string all = ran.out + ran.err;
     EXPECT_FALSE(all.empty());

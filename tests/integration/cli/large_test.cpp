@@ -68,7 +68,7 @@ TEST_F(CliLarge, EveryCommandTakesSecondsAndLittleMemory) {
            {{"report", "large", "--format", "csv"}, 60},
            {{"explain", "large"}, 90},
            {{"best", "large"}, 60},
-           {{"export", "large", "--format", "gbench"}, 60},
+           {{"export", "large", "--format", "openmetrics"}, 60},
        }) {
     const fs::path out = folder() / "out";
     const Cost cost = measure_cost(words, folder(), out);
