@@ -186,7 +186,7 @@ Study only_table(std::vector<Study> studies) {
 
 void add_format_options(CLI::App& verb, DocumentArguments& arguments) {
   verb.add_option("--format", arguments.format, "print it as this")
-      ->type_name("TEXT:{text,md,csv,json,html,latex,latex-tabular}")
+      ->type_name("TEXT:{text,md,csv,json,html,latex}")
       ->capture_default_str();
   verb.add_flag("--json", arguments.json, "the same as --format json");
 }

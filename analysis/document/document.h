@@ -112,9 +112,9 @@ struct Document {
 std::vector<std::string> all_warnings(const Document& document);
 std::vector<const Plot*> all_plots(const Document& document);
 
-enum class Format { text, markdown, csv, json, html, latex, tabular };
+enum class Format { text, markdown, csv, json, html, latex };
 
-// "text", "md", "csv", "json", "html", "latex", "latex-tabular"; throws usage otherwise.
+// "text", "md", "csv", "json", "html", "latex"; throws usage otherwise.
 Format parse_format(std::string_view name);
 
 struct TextStyle {
@@ -132,9 +132,9 @@ std::string to_csv(const Document& document);
 // {"schema", the document's facts, LIST: [{"title", "warnings", "findings", "notes", the section's
 // facts, "rows": [{KEY: number, text or null, KEY_low, ..}]}]}
 std::string to_json_text(const Document& document);
-// Booktabs tables of six columns, with warnings and the legend as comments above; floats with a
-// label, or each only as a tabular.
-std::string to_latex(const Document& document, bool as_floats = true);
+// Booktabs tables of six columns, with warnings and the legend as comments above, as floats with a
+// label.
+std::string to_latex(const Document& document);
 
 // The pictures of a page.
 struct Pictures {

@@ -20,13 +20,9 @@ struct FormatName {
   std::string_view name;
   Format format;
 };
-constexpr FormatName kFormats[] = {{"text", Format::text},
-                                   {"md", Format::markdown},
-                                   {"csv", Format::csv},
-                                   {"json", Format::json},
-                                   {"html", Format::html},
-                                   {"latex", Format::latex},
-                                   {"latex-tabular", Format::tabular}};
+constexpr FormatName kFormats[] = {{"text", Format::text}, {"md", Format::markdown},
+                                   {"csv", Format::csv},   {"json", Format::json},
+                                   {"html", Format::html}, {"latex", Format::latex}};
 
 // A heading of two lines is set as two.
 std::string latex_heading(const std::string& heading) {
@@ -150,10 +146,9 @@ std::string format_document(const Document& document, Format format, const TextS
     case Format::html:
       return to_html(document, pictures);
     case Format::latex:
-    case Format::tabular:
       break;
   }
-  return to_latex(document, format == Format::latex);
+  return to_latex(document);
 }
 
 void write_files(const Document& document, const OutputOptions& options, const Pictures& pictures,
@@ -213,8 +208,8 @@ Format parse_format(std::string_view name) {
               suggestion(name, known));
 }
 
-std::string to_latex(const Document& document, bool as_floats) {
-  const bool is_page = as_floats && document.stands_alone;
+std::string to_latex(const Document& document) {
+  const bool is_page = document.stands_alone;
   const std::size_t most_columns = is_page ? 8 : 6;
   std::string text = "% \\usepackage{booktabs}\n";
   for (const std::string& warning : all_warnings(document)) {
@@ -232,18 +227,13 @@ std::string to_latex(const Document& document, bool as_floats) {
     }
     if (number++ > 0) text += '\n';
     for (const std::string& note : section.notes) text += "% " + latex_text(note) + "\n";
-    const std::string rows = tabular(table, visible);
-    if (!as_floats) {
-      text += rows;
-      continue;
-    }
     const std::string& title = section.title.empty() ? document.title : section.title;
     text += fmt::format(
         "\\begin{{table}}[{}]\n\\centering\n\\caption{{{}{}}}\n\\label{{tab:{}{}}}\n{}"
         "\\end{{table}}\n",
         is_page ? "h" : "t", latex_text(title),
         visible.alike.empty() ? "" : ". In all rows: " + latex_text(visible.alike), document.name,
-        number > 1 ? fmt::format("-{}", number) : "", rows);
+        number > 1 ? fmt::format("-{}", number) : "", tabular(table, visible));
   }
   if (is_page) text += "\\footnotesize\n" + latex_list(document.notes);
   return text;

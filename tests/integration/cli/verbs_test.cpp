@@ -214,7 +214,6 @@ TEST_F(CliVerbs, ReportMakesASheetForAProposal) {
   for (const auto& [format, part] : std::vector<std::pair<const char*, const char*>>{
            {"md", "## The size to apply for"},
            {"latex", "\\subsection*{The size to apply for}"},
-           {"latex-tabular", "\\begin{tabular}"},
            {"html", "<h2>The size to apply for</h2>"},
            {"csv", "size,nodes,gpus,"}}) {
     const Ran each = paceline(sheet + " --format " + format);

@@ -211,16 +211,9 @@ TEST(Document, LatexSetsSixColumnsAndSaysTheRestOnce) {
   EXPECT_EQ(rows, section.table.rows.size() + 1);
 }
 
-TEST(Document, ATabularAloneFitsTablesOfOthers) {
-  const std::string latex = to_latex(fruits(), false);
-  EXPECT_NE(latex.find("\\begin{tabular}{lrr}"), std::string::npos) << latex;
-  EXPECT_EQ(latex.find("\\begin{table}"), std::string::npos) << latex;
-}
-
 TEST(Document, FormatsAreNamed) {
   EXPECT_EQ(parse_format("md"), Format::markdown);
   EXPECT_EQ(parse_format("latex"), Format::latex);
-  EXPECT_EQ(parse_format("latex-tabular"), Format::tabular);
   EXPECT_THROW(parse_format("xml"), Error);
 }
 
