@@ -73,7 +73,7 @@ Study only_table(std::vector<Study> studies);
 // How a verb's documents are printed and written.
 struct DocumentArguments {
   std::string format = "text", out = {};
-  std::vector<std::string> plots = {"svg", "png"};
+  std::vector<std::string> plots = {"svg"};
   bool json = false, verbose = false, no_plots = false, plots_given = false;
 };
 // --format, and --json for the same as --format json.

@@ -153,7 +153,7 @@ struct OutputOptions {
   Format format = Format::text;  // of what is printed
   TextStyle style = {};
   std::filesystem::path out = {};  // folder of NAME.json, .md, .csv, .html and plots; may be empty
-  std::vector<std::string> plots = {"svg", "png"};
+  std::vector<std::string> plots = {"svg"};
 };
 
 struct WrittenFiles {

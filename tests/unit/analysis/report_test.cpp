@@ -102,7 +102,7 @@ TEST(Report, WritesTablesAndPlots) {
   std::ostringstream stream;
   const WrittenFiles files = write_report({folder / "quick"}, options, stream);
   EXPECT_EQ(files.tables.size(), 4U);
-  ASSERT_EQ(files.plots.size(), 8U);  // speed-up, loss, efficiency and breakdown, twice each
+  ASSERT_EQ(files.plots.size(), 4U);  // speed-up, loss, efficiency and breakdown
   for (const auto& file : files.tables) EXPECT_GT(fs::file_size(file), 100U);
   for (const auto& file : files.plots) EXPECT_GT(fs::file_size(file), 1000U);
   const std::string text = stream.str();
