@@ -67,7 +67,7 @@ class FittedLaw {
 //   v = (weighted variance of the laws) + (r d)^2 + (noise of the runs)^2
 // where d is the distance to the nearest size in doublings, and r is what published series miss a
 // doubling by: 0.025, and 0.08 with two sizes, where no law was judged. What it holds of exact
-// laws, and far from the sizes told, is in docs/predict.md.
+// laws, and far from the sizes told, is in docs/error-rates.md.
 
 constexpr double kPredictionConfidence = 0.90;
 

@@ -13,7 +13,7 @@
 // which an outlier makes. Trimmed means bear it from 5 values on, and their p is small enough for
 // Holm's adjustment of many tests.
 //
-// Measured (docs/report.md): intervals hold the truth in 94.6 to 97.4 %, for 4 to 30 normal or
+// Measured (docs/error-rates.md): intervals hold the truth in 94.6 to 97.4 %, for 4 to 30 normal or
 // heavy-tailed (t, 3 degrees of freedom) values, and where 5 or 10 % of runs are 1.3 to 2 times as
 // long.
 //

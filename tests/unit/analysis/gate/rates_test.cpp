@@ -1,5 +1,5 @@
 // How often the gate is wrong, and how often it finds what is there, on made studies whose truth is
-// known. The long test prints the tables of docs/gate.md and docs/plan.md.
+// known. The long test prints the tables of docs/error-rates.md and docs/plan.md.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

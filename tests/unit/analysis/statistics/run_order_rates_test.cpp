@@ -1,5 +1,5 @@
 // How often tables of known noise get a finding about their order, and what intervals hold then.
-// docs/report.md has the rates of the long tests.
+// docs/error-rates.md has the rates of the long tests.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
