@@ -107,7 +107,7 @@ const std::vector<Parameter>& parameters() {
        .initial = "quick",
        .group = G::precision,
        .need = N::gpu,
-       .help = "thorough: kernels that cuDNN compiles at run time compete, too"},
+       .help = "thorough: convolutions that cuDNN compiles at run time compete, too"},
       {.name = "deterministic",
        .kind = boolean,
        .initial = "false",

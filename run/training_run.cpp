@@ -301,7 +301,7 @@ class TrainingRun {
     DeviceOptions options = request_.config.device;
     options.threads = threads_.compute;
     options.cpus = slice_cpus(cpus, 0, threads_.compute);
-    options.setup_cpus = slice_cpus(cpus, 0, threads_.total());
+    options.replica_cpus = cpus.empty() ? 0 : threads_.total();
     options.comm_threads = threads_.comm;
     options.comm_cpus = slice_cpus(cpus, threads_.compute + threads_.input, threads_.comm);
     options.gpu = gpu;

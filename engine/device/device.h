@@ -31,9 +31,8 @@ struct DeviceOptions {
   std::string precision = "fp32";
   int threads = 1;        // compute threads
   std::vector<int> cpus;  // one per compute thread, for binding; empty: do not bind
-  // All CPUs of the replica; used before the first step, when nothing else runs.
-  std::vector<int> setup_cpus;
-  int comm_threads = 0;  // 1: the communication lane has a thread of its own
+  int replica_cpus = 0;   // those of its other threads, too; 0: it is not bound
+  int comm_threads = 0;   // 1: the communication lane has a thread of its own
   std::vector<int> comm_cpus;
   // For GPU devices:
   int gpu = 0;  // index among the visible ones

@@ -102,10 +102,6 @@ struct Operation {
 // place. An addition's second summand has that of the sum if it has none yet, and so has the first
 // if nothing changes it before. A fused add passes the gradient (after the ReLU) to input2
 // unchanged; if they share a tensor, backward masks that in place.
-inline bool masks_in_place(const Operation& op) {
-  return op.input2_grad != kNone && op.input2_grad == op.output_grad;
-}
-
 struct TensorInfo {
   std::string name;
   Shape shape;  // per sample

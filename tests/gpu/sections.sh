@@ -129,8 +129,6 @@ test_row() {
   fi
 }
 
-# Fused convolutions compile for seconds each: they belong to a section of their own.
-fused_tests=conformance.device_cuda.fused
 side_by_side=$(($(nproc) < 8 ? 2 : 4))
 
 # Whether anything is right at all: training on the card, dense layers, a step that fp16 skips, zeroed memory.
@@ -141,40 +139,7 @@ smoke.memory	test_conformance_device_cuda_memory
 TEXT
 }
 
-section_tests() { run_tests tests "$side_by_side" < <(grep -v "^$fused_tests" "$tests"); }
-
-section_fused() {
-  run_tests fused "$side_by_side" < <(grep "^$fused_tests" "$tests")
-  fused_training b32 "resnet50-cassava 300/b32 bf16" resnet50-cassava 32 80 300
-  fused_training b400 "resnet50-imagenet 224/b400 bf16" resnet50-imagenet 400 50 224
-}
-
-# fused_training NAME WHAT WORKLOAD BATCH STEPS SIZE: with --tune thorough (batch_norm's sums in
-# convolutions, and convolutions that are compiled), beside the same without, and again with what was chosen.
-fused_training() {
-  local name=$1 what=$2 workload=$3 batch=$4 steps=$5 size=$6 taken apart fused
-  variant apart "" 60 && variant fused "thorough tuning" 240 --tune thorough &&
-    variant fused-again "thorough tuning, again" 60 --tune thorough || return
-  taken=$(grep -oE "; with sums |; gradient's sums " "$records/fused-again-$name.json" | wc -l)
-  row fused "$what: kernels" "$taken taken, chosen in $(value compile_seconds "fused-$name") s, made again in $(value compile_seconds "fused-again-$name") s" \
-    "$(calc "%.3f times as fast" "$(value p50 "apart-$name") / $(value p50 "fused-again-$name")")" passed
-  apart=$(value train_loss "apart-$name") fused=$(value train_loss "fused-again-$name")
-  if [ -n "$apart" ] && [ "$(calc "%d" "(${fused:-0} - $apart) ^ 2 < ($apart * 0.05) ^ 2")" = 1 ]; then
-    row fused "$what: losses" "$fused, apart $apart" "" passed
-  else
-    row fused "$what: losses" "$fused, apart $apart" "" failed "they differ"
-    tests_failed=1
-  fi
-}
-
-# variant RUN LABEL SECONDS [OPTIONS...]: one run of fused_training, whose variables it reads.
-variant() {
-  local status run=$1 label=$2
-  resnet "$run-$name" "$3" "$workload" "$batch" bf16 "$steps" "${@:4}"
-  status=$?
-  speed fused "$what${label:+, $label}" "$run-$name" "$status" "$size"
-  return "$status"
-}
+section_tests() { run_tests tests "$side_by_side" < "$tests"; }
 
 # sanitize WHAT TOOL FILTER. Calls that libraries make and that fail are theirs, and so are their kernels.
 sanitize() {

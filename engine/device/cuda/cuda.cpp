@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
-#include "engine/core/lane.h"
 #include "engine/device/cuda/dnn/chosen_products.h"
 #include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/products.h"
@@ -26,12 +25,6 @@ ProductsOptions products_options(Runtime& runtime, const VisibleGpu& gpu,
   wanted.thorough = options.setting("tune", "quick") == "thorough";
   wanted.choices_file = options.choices_file;
   wanted.tuner = make_gpu_tuner(runtime, gpu.name);
-  wanted.threads = std::max(1, static_cast<int>(options.setup_cpus.size()));
-  wanted.enter_thread = [index = gpu.index, cpus = options.setup_cpus](int thread) {
-    const auto at = static_cast<std::size_t>(thread);
-    if (at < cpus.size()) bind_to(cpus[at]);
-    make_gpu_driver()->select(index);
-  };
   return wanted;
 }
 
@@ -56,8 +49,8 @@ std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options) {
   const CudaDeviceOptions wanted = cuda_options(options);
   const VisibleGpu gpu = query_gpu(options.gpu);
   // With one or two CPUs, whoever spins takes the one that decodes.
-  constexpr std::size_t kFew = 2;
-  const bool few = !options.setup_cpus.empty() && options.setup_cpus.size() <= kFew;
+  constexpr int kFew = 2;
+  const bool few = options.replica_cpus > 0 && options.replica_cpus <= kFew;
   auto runtime = make_cuda_runtime(gpu, few ? HostWaits::asleep : HostWaits::spinning);
   auto products = make_products(products_options(*runtime, gpu, options));
   return make_device_on(std::move(runtime), std::move(products), wanted);

@@ -165,9 +165,6 @@ CudaDeviceOptions cuda_options(const DeviceOptions& options) {
   CudaDeviceOptions wanted;
   wanted.math = parse_math(options.precision);
   wanted.replays = {options.is_on("graph", true), options.is_on("step_graph", true)};
-  wanted.fused_sums = options.setting("tune", "quick") == "thorough" &&
-                      !options.is_on("deterministic", false) &&
-                      (wanted.math == Math::bf16 || wanted.math == Math::fp16);
   wanted.second_stream = !options.is_on("deterministic", false);
   if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
   return wanted;

@@ -44,13 +44,11 @@ Math parse_math(std::string_view precision);
 struct CudaDeviceOptions {
   Math math = Math::fp32;
   ReplayOptions replays = {};
-  bool fused_sums = false;    // tries batch_norm's sums in convolutions
   bool second_stream = true;  // for weight gradients that run beside data gradients
   int comm_cpu = -1;          // CPU of the host thread that reduces, if a host reduces; -1: any
 };
 
-// Sums in convolutions need a 16-bit type, and their order may differ from run to run. Throws
-// usage.
+// Throws usage.
 CudaDeviceOptions cuda_options(const DeviceOptions& options);
 
 // Throws the errors of `runtime`.

@@ -31,8 +31,7 @@ class GpuTuner final : public Tuner {
   }
 
   void randomize(void* memory, std::size_t elements, DType type) override {
-    if (type == DType::u8) elements /= 2;  // any bits will do
-    with_type(type == DType::u8 ? DType::f16 : type, [&](auto element) {
+    with_type(type, [&](auto element) {
       using T = decltype(element);
       runtime_.launch(Randomize<T>{static_cast<T*>(memory), elements, ++seed_},
                       {count_blocks(elements), kThreads, 0}, lane_.stream());

@@ -98,7 +98,6 @@ void* CudaProgram::conv_input(const Operation& op, const PreparedConv& conv) con
 
 void CudaProgram::conv_forward(const Operation& op, Prepared& prepared) {
   PreparedConv& conv = *prepared.conv;
-  if (conv.with_statistics.plan && sums_are_fused()) return run_fused(conv.with_statistics);
   std::byte* y = tensor<std::byte>(op.output);
   ConvOperands operands{conv_input(op, conv), conv.w, y, workspace_.data(), conv.bias};
   if (has_before(conv.with_forward)) {
@@ -149,15 +148,11 @@ void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
     });
   }
   if (!conv.backward_data) return;
-  if (conv.with_gradient_sums.plan && sums_are_fused()) {
-    run_fused(conv.with_gradient_sums);
-  } else {
-    ConvOperands operands{tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()};
-    if (conv.with_data == Epilogue::gelu_gradient) {
-      operands.before = tensor<std::byte>(operation(op.from).input);
-    }
-    conv.backward_data->run(operands, compute);
+  ConvOperands operands{tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()};
+  if (conv.with_data == Epilogue::gelu_gradient) {
+    operands.before = tensor<std::byte>(operation(op.from).input);
   }
+  conv.backward_data->run(operands, compute);
   // Before the next operation: the plan gives memory of this one's inputs to later ones.
   if (conv.beside) follow(compute, stream);
 }
@@ -335,30 +330,21 @@ template <typename T>
 void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
   const int channels = op.in.channels;
   const std::size_t rows = samples() * static_cast<std::size_t>(count_places(op.in));
-  const auto measure = [&](const NormState& state, const NormParameters& parameters, int input,
-                           const FusedOperands* beside) {
+  const auto measure = [&](const NormState& state, const NormParameters& parameters, int input) {
     if (mode_ == Mode::evaluate) {
       run(NormFixed{channels, state, parameters}, static_cast<std::size_t>(channels));
-    } else if (beside && sums_are_fused()) {
-      run(NormFromSums{static_cast<const float*>(beside->sum),
-                       static_cast<const float*>(beside->sum_of_products), rows, channels, state,
-                       parameters},
-          static_cast<std::size_t>(channels));
     } else {
       run_sums(NormStatistics<T>{tensor<T>(input), rows, channels, state, parameters}, rows,
                channels);
     }
   };
-  measure(prepared.norm, norm_parameters(op, op.from), op.input, prepared.statistics);
+  measure(prepared.norm, norm_parameters(op, op.from), op.input);
   if (op.pool) {
     return run(NormPool<T>{make_window(op), tensor<T>(op.input), tensor<T>(op.output),
                            tensor<std::uint8_t>(op.saved), whole_batch(), prepared.norm},
                count_groups(whole_batch(), op.out.height, op.out.width, channels));
   }
-  if (op.branch) {
-    measure(prepared.branch, norm_parameters(*op.branch, op.from2), op.input2,
-            prepared.branch_statistics);
-  }
+  if (op.branch) measure(prepared.branch, norm_parameters(*op.branch, op.from2), op.input2);
   const std::size_t count = whole_batch() * op.in.elements();
   run_vectors(NormApply<T>{tensor<T>(op.input), op.add ? tensor<T>(op.input2) : nullptr,
                            tensor<T>(op.output), op.relu ? tensor<std::uint8_t>(op.saved) : nullptr,
@@ -398,21 +384,10 @@ void CudaProgram::norm_backward_by(const Operation& op, Prepared& prepared) {
   const std::uint8_t* signs = op.relu ? tensor<std::uint8_t>(op.saved) : nullptr;
   T* skip = op.input2_grad == kNone ? nullptr : tensor<T>(op.input2_grad);
   const NormParameters own = norm_parameters(op, op.from);
-  if (prepared.gradient_sums && sums_are_fused()) {
-    const FusedOperands& beside = *prepared.gradient_sums;
-    run(NormFactorsFromSums{static_cast<const float*>(beside.sum),
-                            static_cast<const float*>(beside.sum_of_products), rows, channels,
-                            prepared.norm, own},
-        static_cast<std::size_t>(channels));
-    signs = nullptr;  // what comes is masked already
-    if (masks_in_place(op)) skip = nullptr;
-  } else {
-    const NormParameters branch =
-        kBranch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
-    run_sums(NormGradientSums<T, kBranch>{x, x2, dy, signs, rows, channels, prepared.norm,
-                                          prepared.branch, own, branch},
-             rows, channels);
-  }
+  const NormParameters branch = kBranch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
+  run_sums(NormGradientSums<T, kBranch>{x, x2, dy, signs, rows, channels, prepared.norm,
+                                        prepared.branch, own, branch},
+           rows, channels);
   const std::size_t whole = whole_batch() * op.in.elements();
   const std::size_t count = samples() * op.in.elements();
   run_vectors(NormGradient<T, kBranch>{x, x2, dy, signs,

@@ -133,56 +133,6 @@ class MatmulPlan {
   virtual std::string implementation() const = 0;
 };
 
-// Convolutions fused with work of batch normalization, as one kernel that cuDNN compiles at run
-// time. This reads or writes the planes once less. Backward kinds do not support strided
-// convolutions.
-
-enum class FusedKind {
-  // y = x w; sums of y and of y^2, per channel of y.
-  forward_sums,
-  // x = gradient of a normalization's output behind its ReLU: the gradient of the convolution's
-  // input where scale z + shift > 0, else 0. z is the input of that normalization. Sums of x and of
-  // x z, per channel of x.
-  backward_relu_sums,
-  // The same with a mask, 1 where the gradient passes: element e, channels innermost, is bit e % 8
-  // of byte e / 8.
-  backward_mask_sums,
-};
-
-struct FusedRequest {
-  ConvShape shape;
-  FusedKind kind = FusedKind::forward_sums;
-  bool adds_branch = false;  // backward: adds another gradient before the ReLU's
-
-  friend bool operator==(const FusedRequest&, const FusedRequest&) = default;
-};
-
-// x, w, y, z and branch have type stored_as(math), the last two in x's shape. scale, shift and sums
-// are fp32, per channel. Null if the request does not use it.
-struct FusedOperands {
-  void *x = nullptr, *w = nullptr, *y = nullptr;
-  void *scale = nullptr, *shift = nullptr;
-  void *z = nullptr, *mask = nullptr, *branch = nullptr;
-  void *sum = nullptr, *sum_of_products = nullptr;
-  void* workspace = nullptr;
-};
-
-class FusedPlan {
- public:
-  virtual ~FusedPlan() = default;
-  virtual std::size_t workspace_bytes() const = 0;
-  virtual void run(const FusedOperands& operands, Stream stream) = 0;
-  virtual std::string implementation() const = 0;
-};
-
-// The unfused alternative of a fused convolution, as work on the same operands. It may overwrite
-// `sum` and `sum_of_products`.
-struct FusedBaseline {
-  using Work = std::function<void(const FusedOperands&, Stream)>;
-  Work apart;   // the same result with a separate convolution and passes
-  Work behind;  // work that only the fused version needs afterwards
-};
-
 // Causal attention. Sums are fp32.
 
 struct AttentionRequest {
@@ -224,12 +174,6 @@ class Products {
   // refers to must outlive this and the plan.
   virtual std::unique_ptr<ConvPlan> conv_with(const ConvRequest& request, ConvApart apart) = 0;
   virtual std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) = 0;
-  // Announces later requests to fused(), so that slow compilation can start on several threads.
-  virtual void announce(const std::vector<FusedRequest>& requests) = 0;
-  // Null unless it was measured to be faster than its baseline: it may be slower, not offered, not
-  // measured, or excluded because the order of its sums varies.
-  virtual std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
-                                           const FusedBaseline& baseline) = 0;
   // The fastest of the library's ways and `own`, whose results must agree. What `own` refers to
   // must outlive this and the plan.
   virtual std::unique_ptr<AttentionPlan> attention(const AttentionRequest& request,
@@ -237,7 +181,6 @@ class Products {
   virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
 };
 
-std::string to_text(const FusedRequest& request);  // distinct for distinct requests
 std::string to_text(const AttentionRequest& request);
 
 // Converts a convolution of a plan to the library's request, for the program and for checks against

@@ -83,7 +83,6 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
   second_workspace_ = own(second_workspace_bytes_);
   partials_ = own(partial_floats_ * sizeof(float));
   counters_ = own((tiles_ + 1) * sizeof(unsigned));
-  if (options_.fused_sums) fuse();
   make_pieces();
   mark_decay();
   set_initial_statistics();

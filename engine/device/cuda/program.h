@@ -75,13 +75,6 @@ class Staging {
   std::size_t slot_ = 0;
 };
 
-// A convolution that also computes sums. Without a plan it does not.
-struct FusedConv {
-  std::unique_ptr<FusedPlan> plan;
-  Memory sums;
-  FusedOperands operands;
-};
-
 // A convolution: its plans, and the addresses of weights and weight gradients for products.
 struct PreparedConv {
   std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
@@ -89,9 +82,7 @@ struct PreparedConv {
   bool beside = false;  // its weight gradient runs beside its data gradient
   int padded = 0;       // input channels including padding
   void *w = nullptr, *dw = nullptr, *bias = nullptr;
-  Memory padded_w, padded_dw;    // if channels are padded
-  FusedConv with_statistics;     // for the normalization after it
-  FusedConv with_gradient_sums;  // for the normalization before it
+  Memory padded_w, padded_dw;  // if channels are padded
 };
 
 // The plans of a dense layer.
@@ -112,8 +103,6 @@ struct PreparedAttention {
   std::unique_ptr<AttentionPlan> forward, backward;
   Memory products;
 };
-
-struct Fusion;
 
 constexpr unsigned kElementThreads = 256;  // of a block of an element-wise kernel
 
@@ -164,9 +153,6 @@ class CudaProgram final : public Program {
     Memory norm_vectors;
     Memory token_order;  // of an embedding: TokenRow, in TokenOrder's order
     NormState norm{}, branch{};
-    // Where convolutions store sums of a normalization; null if none does.
-    const FusedOperands *statistics = nullptr, *branch_statistics = nullptr,
-                        *gradient_sums = nullptr;
     // Forward is done by the product before it; backward by the one behind it.
     bool forward_inside = false, backward_inside = false;
     std::string implementation;
@@ -185,12 +171,6 @@ class CudaProgram final : public Program {
   void prepare_norm(const Operation& op, Prepared& prepared);
   void prepare_attention(const Operation& op, Prepared& prepared);
   void prepare_token_loss(const Operation& op, Prepared& prepared);
-  void fuse();
-  bool fuse_statistics(const Fusion& fusion);
-  bool fuse_gradient(const Fusion& fusion);
-  bool take(std::unique_ptr<FusedPlan> plan, FusedConv& conv, int channels,
-            const FusedOperands& operands);
-  std::size_t count_rows(const Operation& norm) const;  // for a whole batch
   void make_pieces();
   Memory own(std::size_t bytes);
   void need_workspace(std::size_t bytes, bool beside = false) {
@@ -211,7 +191,7 @@ class CudaProgram final : public Program {
     run(kernel, (elements + kVector - 1) / kVector);
   }
   template <typename Row>
-  void run_sums(const Row& row, std::size_t rows, int channels, Stream stream = nullptr);
+  void run_sums(const Row& row, std::size_t rows, int channels);
   ChannelTiling tiling(std::size_t rows, int channels, unsigned blocks) const;
 
   // One operation.
@@ -226,8 +206,6 @@ class CudaProgram final : public Program {
   void conv_backward(const Operation& op, Prepared& prepared);
   // What `stream` is given from now on waits for what `other` was given so far.
   void follow(Stream stream, Stream other);
-  bool sums_are_fused() const;
-  void run_fused(const FusedConv& conv);
   void dense_forward(const Operation& op, Prepared& prepared);
   void dense_backward(const Operation& op, Prepared& prepared);
   template <typename T>
@@ -346,22 +324,6 @@ class CudaProgram final : public Program {
   Replays replays_;  // last, so that its graphs are destroyed before the memory that they use
 };
 
-// Finds convolutions in a plan that can compute the sums of a batch normalization, which saves
-// reading a plane.
-
-// Both are indices of operations in the plan.
-struct Fusion {
-  int conv, norm;
-  bool branch = false;  // for forward sums: those of the norm's branch
-};
-
-// Only the normalization reads the convolution's output.
-std::vector<Fusion> statistics_fusions(const Plan& plan);
-
-// After the convolution's backward, nothing writes to the gradient of the normalization's output.
-// So the sum is final and can be masked by the normalization's ReLU in the same pass.
-std::vector<Fusion> gradient_fusions(const Plan& plan);
-
 // The work of a product's epilogue by kernels of ours, behind the product without it.
 ConvApart product_apart(Runtime& runtime, const ConvRequest& request,
                         std::shared_ptr<ConvPlan> product);
@@ -369,9 +331,6 @@ ConvApart product_apart(Runtime& runtime, const ConvRequest& request,
 // What a product can do in its epilogue, or kNone. Nothing else reads what lies between.
 int epilogue_behind(const Plan& plan, int product);  // the GELU or the addition right behind it
 int gelu_before(const Plan& plan, int product);      // whose gradient it can compute
-
-FusedRequest statistics_request(const Plan& plan, const Fusion& fusion, Math math);
-FusedRequest gradient_request(const Plan& plan, const Fusion& fusion, Math math);
 
 // Helpers for launching kernels.
 
@@ -391,12 +350,12 @@ void CudaProgram::run(const Kernel& kernel, std::size_t items, Stream stream) {
 }
 
 template <typename Row>
-void CudaProgram::run_sums(const Row& row, std::size_t rows, int channels, Stream stream) {
+void CudaProgram::run_sums(const Row& row, std::size_t rows, int channels) {
   const ChannelTiling t = tiling(rows, channels, Row::kBlocks);
   runtime_.launch(
       ChannelSums<Row>{t, floats(partials_), reinterpret_cast<unsigned*>(counters_.data()), row},
       {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()},
-      stream ? stream : compute_.stream());
+      compute_.stream());
 }
 
 // Buffers for sums over a plane's channels, for a whole batch.

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <thread>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/gpu_runtime.h"
@@ -22,13 +21,12 @@ namespace {
 
 std::unique_ptr<Device> make_emulated(const std::string& precision, bool replays = true,
                                       cuda::HostCounts* counts = nullptr, bool epilogues = true,
-                                      bool fused_sums = false, bool second_stream = true) {
+                                      bool second_stream = true) {
   auto runtime = cuda::make_host_runtime(counts);
   auto products = cuda::make_host_products(*runtime, epilogues);
   cuda::CudaDeviceOptions options;
   options.math = cuda::parse_math(precision);
   options.replays.parts = replays;
-  options.fused_sums = fused_sums;
   options.second_stream = second_stream;
   return make_device_on(std::move(runtime), std::move(products), options);
 }
@@ -172,73 +170,6 @@ TEST(EmulatedCuda, TokensAreNotForFp16AndHeadsAre32Or64Wide) {
                [&] { Replica(make_emulated("fp16"), images, 2, true); });
 }
 
-std::unique_ptr<Device> make_fusing(const std::string& precision, bool replays = true,
-                                    cuda::HostCounts* counts = nullptr) {
-  return make_emulated(precision, replays, counts, true, true);
-}
-
-int lines_with(const std::vector<std::string>& lines, const std::string& text) {
-  return static_cast<int>(std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
-    return line.find(text) != std::string::npos;
-  }));
-}
-
-// Of 13 ReLUs behind a batch_norm two stand where both branches are normalised, and one hands its
-// output to a convolution that strides.
-TEST(EmulatedCuda, ConvolutionsLeaveTheSumsOfBatchNorm) {
-  const Network network = bottlenecks();
-  for (const bool fuse : {true, false}) {
-    follow_the_reference(make_fusing("fp32"), {"bottlenecks", network}, "fp32", fuse, 5, 1e-4);
-  }
-  Replica fused(make_fusing("bf16"), network, 4, true);
-  const auto lines = fused.program().implementations();
-  EXPECT_EQ(lines_with(lines, "; with sums "), 15);
-  EXPECT_EQ(lines_with(lines, "; gradient's sums "), 10);
-}
-
-// In few layers, as the last bit of one plane moves many of the next.
-TEST(EmulatedCuda, SumsInConvolutionsAreThoseApart) {
-  const Network network = bottlenecks(false);
-  for (const std::string precision : {"bf16", "fp16"}) {
-    SCOPED_TRACE(precision);
-    cuda::HostCounts with, without;
-    Replica fused(make_fusing(precision, false, &with), network, 4, true);
-    Replica apart(make_emulated(precision, false, &without), network, 4, true);
-    const std::size_t before = with.kernels;
-    for (const int samples : {4, 3}) {
-      const RandomBatch inputs(network, samples, 4, 1);
-      compare_step(fused, apart, inputs.batch(), 0.003);
-      compare_evaluation(fused, apart, inputs.batch(), 0.003);
-    }
-    EXPECT_EQ(with.kernels - before, without.kernels);
-  }
-}
-
-TEST(Card, SumsInConvolutionsAreThoseApart) {
-  const std::string why = is_gpu("cuda") ? reason_absent("cuda") : "device cuda is not built here";
-  if (!why.empty()) GTEST_SKIP() << why;
-  const Network network = bottlenecks(false, 64, {56, 56, 3});
-  const auto make = [](bool thorough) {
-    DeviceOptions options;
-    options.precision = "bf16";
-    if (thorough) options.settings["tune"] = "thorough";
-    options.setup_cpus.resize(std::max(1U, std::thread::hardware_concurrency()));
-    std::iota(options.setup_cpus.begin(), options.setup_cpus.end(), 0);
-    for (const auto& row : device_table()) {
-      if (std::string(row.name) == "cuda") return row.make(options);
-    }
-    throw std::runtime_error("device cuda is not built here");
-  };
-  constexpr int kBatch = 32;
-  Replica fused(make(true), network, kBatch, true);
-  Replica apart(make(false), network, kBatch, true);
-  const auto lines = fused.program().implementations();
-  if (lines_with(lines, "sums cuDNN") == 0) GTEST_SKIP() << "no such kernel is faster here";
-  const RandomBatch inputs(network, kBatch, kBatch, 1);
-  for (int step = 0; step < 4; ++step) compare_step(fused, apart, inputs.batch(), 0.03);
-  compare_evaluation(fused, apart, inputs.batch(), 0.03);
-}
-
 // A plane in 16 bits that a dense layer reads.
 TEST_P(Cuda, DenseLayersReadSixteenBits) {
   Network n("dense_after_conv", {9, 9, 1}, 4);
@@ -373,17 +304,13 @@ TEST(EmulatedCuda, AStepOfEachSlotIsOneGraph) {
 TEST(EmulatedCuda, WeightGradientsRunBesideDataGradients) {
   for (const std::string precision : {"fp32", "bf16"}) {
     EXPECT_EQ(train(make_emulated(precision)),
-              train(make_emulated(precision, false, nullptr, true, false, false)))
+              train(make_emulated(precision, false, nullptr, true, false)))
         << precision;
   }
-  EXPECT_EQ(train(make_fusing("bf16"), Queued::steps, bottlenecks()),
-            train(make_emulated("bf16", false, nullptr, true, true, false), Queued::parts,
-                  bottlenecks()));
   const auto count_waits = [](const Network& network, bool second_stream) {
     cuda::HostCounts counts;
     const RandomBatch inputs(network, 2, 2, 1);  // outlives the copies that are queued
-    Replica replica(make_emulated("fp32", false, &counts, true, false, second_stream), network, 2,
-                    true);
+    Replica replica(make_emulated("fp32", false, &counts, true, second_stream), network, 2, true);
     replica.program().forward(inputs.batch(), Mode::train);
     const std::size_t before = counts.waits;
     replica.program().backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
@@ -410,15 +337,6 @@ TEST(EmulatedCuda, ProfilersSeeEachOperationAsARange) {
   for (const Operation& op : replica.plan().operations)
     EXPECT_GE(counts.ranges[op.name], 2U) << op.name;
   EXPECT_EQ(counts.open_ranges, 0);
-}
-
-TEST(EmulatedCuda, SumsInConvolutionsGoIntoGraphs) {
-  const auto steps = [](bool replays, Queued queued) {
-    return train(make_fusing("bf16", replays), queued, bottlenecks());
-  };
-  const Trajectory plain = steps(false, Queued::parts);
-  EXPECT_EQ(steps(true, Queued::parts), plain);
-  EXPECT_EQ(steps(true, Queued::steps), plain);
 }
 
 TEST_P(Cuda, TrainsTheSameBitsTwiceAndLearns) {

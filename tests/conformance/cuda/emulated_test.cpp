@@ -225,19 +225,6 @@ std::unique_ptr<Device> device_on(const HostOptions& options) {
   return make_device_on(std::move(runtime), std::move(products), {});
 }
 
-TEST(EmulatedDevice, FusesSumsOfSixteenBitTypesThatMayDiffer) {
-  DeviceOptions options;
-  options.precision = "bf16";
-  EXPECT_FALSE(cuda_options(options).fused_sums);
-  options.settings["tune"] = "thorough";
-  EXPECT_TRUE(cuda_options(options).fused_sums);
-  options.settings["deterministic"] = "true";
-  EXPECT_FALSE(cuda_options(options).fused_sums);
-  options.settings["deterministic"] = "false";
-  options.precision = "tf32";
-  EXPECT_FALSE(cuda_options(options).fused_sums);
-}
-
 // Unless two kernels at once were proven to change no bit on a card.
 TEST(EmulatedDevice, DeterministicRunsUseOneStream) {
   DeviceOptions options;

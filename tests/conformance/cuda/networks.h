@@ -35,36 +35,4 @@ inline Network small_resnet(bool relu = true) {
   return n;
 }
 
-// A stem and blocks as ResNet-50's: one that goes down, one behind an addition, one that is read by
-// both branches of the next.
-inline Network bottlenecks(bool deep = true, int width = 8, const Shape& sample = {13, 11, 3}) {
-  Network n("bottlenecks", sample, 5);
-  const auto unit = [&](int filters, int kernel, int stride) {
-    n.conv(filters, kernel, stride, kernel / 2).batch_norm(1e-5, 0.9).relu();
-  };
-  const auto block = [&](int filters, int stride, bool branch) {
-    const int in = n.last();
-    unit(filters, 1, 1);
-    unit(filters, 3, stride);
-    n.conv(2 * filters, 1, 1, 0).batch_norm(1e-5, 0.9);
-    const int main = n.last();
-    int skip = in;
-    if (branch) {
-      n.from(in).conv(2 * filters, 1, stride, 0).batch_norm(1e-5, 0.9);
-      skip = n.last();
-      n.from(main);
-    }
-    n.add(skip).relu();
-  };
-  unit(2 * width, 3, 1);
-  if (deep) block(width, 1, true);
-  block(width, 1, false);
-  if (deep) {
-    block(width, 1, false);
-    block(2 * width, 2, true);
-  }
-  n.global_average_pool().dense(5);
-  return n;
-}
-
 }  // namespace paceline::conformance

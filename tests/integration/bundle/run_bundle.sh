@@ -55,7 +55,7 @@ ends_with 0 "${bare[@]}" "$run" --help
 ends_with 64 "${bare[@]}" "$run" --mintues 3
 ends_with 64 "${bare[@]}" "$run" --minutes soon
 ends_with 64 "${bare[@]}" "$run" --only tests,speed
-ends_with 64 "${bare[@]}" "$run" --call 6
+ends_with 64 "${bare[@]}" "$run" --call 5
 ends_with 64 "${bare[@]}" "$run" --choices "$scratch/doctor"
 if grep -qE '^  cuda  *(not|does not) ' "$scratch/doctor"; then
   ends_with 77 "${bare[@]}" "$run" --out "$scratch/none"
@@ -74,9 +74,9 @@ holds "$scratch/output" "ld-linux"
 # Every section leaves a row, none fails, and the archive holds the records.
 ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$run" --rehearse --out "$scratch/results" --minutes 8
 holds "$scratch/output" "  call 1:  9.5, smoke 0.5, machine 1.0, choices "
-holds "$scratch/output" "  call 5:  6.0, sanitizer 6.0"
+holds "$scratch/output" "  call 4:  9.0, study 3.0, sanitizer 6.0"
 summary=$scratch/results/summary.md
-for section in smoke machine choices ours launches bits peers profile tests replicas ranks fused study sanitizer; do holds "$summary" "| $section | "; done
+for section in smoke machine choices ours launches bits peers profile tests replicas ranks study sanitizer; do holds "$summary" "| $section | "; done
 if failed=$(grep -F '| failed' "$summary"); then fail "failed: $failed"; fi
 holds "$summary" "| ours | resnet50-cassava 300/b32 bf16 | "
 holds "$summary" "no-python has no torch"

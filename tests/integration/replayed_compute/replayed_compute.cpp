@@ -165,7 +165,7 @@ std::unique_ptr<Device> make_replayed_compute_device(const DeviceOptions& option
   DeviceOptions mine = options;
   const std::string cpu = variable("PACELINE_COMPUTE_CPU");
   if (!cpu.empty()) {
-    mine.comm_cpus = mine.setup_cpus = {};
+    mine.comm_cpus = {};
     mine.cpus = {std::atoi(cpu.c_str())};
   }
   return std::make_unique<ReplayedComputeDevice>(mine);

@@ -79,9 +79,6 @@ std::string format_columns(const Choice& choice) {
     columns +=
         fmt::format("; then {}, {}", choice.runner_up, format_seconds(choice.runner_up_seconds));
   }
-  if (choice.baseline_seconds > 0) {
-    columns += fmt::format("; apart {}", format_seconds(choice.baseline_seconds));
-  }
   return columns;
 }
 

@@ -158,72 +158,6 @@ class HostConv final : public ConvPlan {
   Queued queued_;
 };
 
-bool is_forward(const FusedRequest& request) {
-  return request.kind == FusedKind::forward_sums;
-}
-
-// A convolution with sums beside it, as products.h defines it.
-class HostFused final : public FusedPlan {
- public:
-  HostFused(const FusedRequest& request, Runtime& runtime) : request_(request), queued_(runtime) {}
-  std::size_t workspace_bytes() const override { return 128; }  // more than others
-  std::string implementation() const override { return "naive, on the host, with sums"; }
-  void run(const FusedOperands& operands, Stream stream) override {
-    queued_.add(stream, [this, operands] {
-      with_type(stored_as(request_.shape.math),
-                [&](auto type) { run_as<decltype(type)>(operands); });
-    });
-  }
-
- private:
-  template <typename T>
-  static double at(const void* data, std::size_t index) {
-    return static_cast<double>(to_float(static_cast<const T*>(data)[index]));
-  }
-  static double at_channel(const void* data, std::size_t channel) {
-    return static_cast<double>(static_cast<const float*>(data)[channel]);
-  }
-
-  template <typename T>
-  void run_as(const FusedOperands& o) const {
-    const ConvShape& s = request_.shape;
-    const bool forward = is_forward(request_);
-    std::vector<double> plane(forward ? elements_of_y(s) : elements_of_x(s));
-    for_each_product(s, [&](int xi, int wi, int yi) {
-      const auto from = static_cast<std::size_t>(forward ? xi : yi);
-      const auto to = static_cast<std::size_t>(forward ? yi : xi);
-      plane[to] += at<T>(forward ? o.x : o.y, from) * at<T>(o.w, static_cast<std::size_t>(wi));
-    });
-    const auto channels = static_cast<std::size_t>(forward ? s.out : s.in);
-    std::vector<double> sums(channels), products(channels);
-    T* out = static_cast<T*>(forward ? o.y : o.x);
-    for (std::size_t i = 0; i < plane.size(); ++i) {
-      const std::size_t channel = i % channels;
-      if (request_.adds_branch) plane[i] += at<T>(o.branch, i);
-      if (!forward && !passes<T>(o, i, channel)) plane[i] = 0;
-      out[i] = from_float<T>(static_cast<float>(plane[i]));
-      const double value = static_cast<double>(to_float(out[i]));
-      sums[channel] += value;
-      products[channel] += value * (forward ? value : at<T>(o.z, i));
-    }
-    for (std::size_t channel = 0; channel < channels; ++channel) {
-      static_cast<float*>(o.sum)[channel] = static_cast<float>(sums[channel]);
-      static_cast<float*>(o.sum_of_products)[channel] = static_cast<float>(products[channel]);
-    }
-  }
-
-  template <typename T>
-  bool passes(const FusedOperands& o, std::size_t i, std::size_t channel) const {
-    if (request_.kind == FusedKind::backward_mask_sums) {
-      return (static_cast<const std::uint8_t*>(o.mask)[i / 8] >> i % 8 & 1) != 0;
-    }
-    return at_channel(o.scale, channel) * at<T>(o.z, i) + at_channel(o.shift, channel) > 0;
-  }
-
-  FusedRequest request_;
-  Queued queued_;
-};
-
 class HostMatmul final : public MatmulPlan {
  public:
   HostMatmul(const MatmulShape& shape, Runtime& runtime) : s_(shape), queued_(runtime) {}
@@ -293,15 +227,6 @@ class HostProducts final : public Products {
  public:
   HostProducts(Runtime& runtime, bool epilogues, HostFault* fault)
       : runtime_(runtime), epilogues_(epilogues), fault_(fault) {}
-  void announce(const std::vector<FusedRequest>&) override {}
-  // Always faster than its baseline, which has to leave the same plane.
-  std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
-                                   const FusedBaseline& baseline) override {
-    auto plan = std::make_unique<HostFused>(request, runtime_);
-    with_type(stored_as(request.shape.math),
-              [&](auto type) { compare<decltype(type)>(request, *plan, baseline); });
-    return plan;
-  }
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
     if (fault_ && fault_->now("conv")) refuse("this convolution");
     return std::make_unique<HostConv>(request, runtime_);
@@ -323,51 +248,6 @@ class HostProducts final : public Products {
  private:
   [[noreturn]] static void refuse(const std::string& what) {
     throw Error(ErrorKind::usage, "nothing is offered for " + what);
-  }
-  template <typename T>
-  void compare(const FusedRequest& request, FusedPlan& plan, const FusedBaseline& baseline) {
-    const ConvShape& s = request.shape;
-    std::vector<Memory> memory;
-    const auto values = [&](std::size_t elements, int seed) {
-      memory.push_back(runtime_.device_memory(elements * sizeof(T)));
-      auto* made = reinterpret_cast<T*>(memory.back().data());
-      for (std::size_t i = 0; i < elements; ++i) {
-        made[i] = from_float<T>(
-            static_cast<float>((i * 37 + static_cast<std::size_t>(seed)) % 17) / 8 - 1);
-      }
-      return std::span(made, elements);
-    };
-    const auto filled = [&](std::size_t elements, auto value) {
-      memory.push_back(runtime_.device_memory(elements * sizeof value));
-      auto* made = reinterpret_cast<decltype(value)*>(memory.back().data());
-      std::fill_n(made, elements, value);
-      return made;
-    };
-    const auto channels = static_cast<std::size_t>(std::max(s.in, s.out));
-    const auto x = values(elements_of_x(s), 1), same_x = values(elements_of_x(s), 1);
-    const auto y = values(elements_of_y(s), 3), same_y = values(elements_of_y(s), 3);
-    // ReLU lets everything pass, as what the baseline leaves is not masked yet.
-    FusedOperands o;
-    o.w = values(elements_of_w(s), 2).data(), o.z = values(elements_of_x(s), 4).data();
-    o.mask = filled(elements_of_x(s) / 8 + 1, std::uint8_t{0xFF});
-    o.scale = filled(channels, 0.0F), o.shift = filled(channels, 1.0F);
-    o.sum = filled(channels, 0.0F), o.sum_of_products = filled(channels, 0.0F);
-    o.workspace = filled(plan.workspace_bytes(), std::byte{0});
-    const Stream stream = runtime_.make_stream();
-    o.x = o.branch = x.data(), o.y = y.data();
-    plan.run(o, stream);
-    baseline.behind(o, stream);
-    o.x = o.branch = same_x.data(), o.y = same_y.data();
-    baseline.apart(o, stream);
-    runtime_.synchronize_stream(stream);
-    runtime_.destroy_stream(stream);
-    const auto same = [](std::span<const T> a, std::span<const T> b) {
-      return std::equal(a.begin(), a.end(), b.begin(),
-                        [](T left, T right) { return to_float(left) == to_float(right); });
-    };
-    if (same(x, same_x) && same(y, same_y)) return;
-    throw Error(ErrorKind::internal,
-                "a fused convolution and its baseline compute different planes");
   }
 
   Runtime& runtime_;

@@ -383,10 +383,6 @@ class NoProducts final : public Products {
   std::unique_ptr<ConvPlan> conv(const ConvRequest&) override { return nullptr; }
   std::unique_ptr<ConvPlan> conv_with(const ConvRequest&, ConvApart) override { return nullptr; }
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape&) override { return nullptr; }
-  void announce(const std::vector<FusedRequest>&) override {}
-  std::unique_ptr<FusedPlan> fused(const FusedRequest&, const FusedBaseline&) override {
-    return nullptr;
-  }
   std::unique_ptr<AttentionPlan> attention(const AttentionRequest&, AttentionWork) override {
     return nullptr;
   }

@@ -60,25 +60,19 @@ class Ways {
     return all;
   }
 
-  Chosen choose_by(ChoiceRules rules, const Baseline* baseline = nullptr) {
+  Chosen choose_by(ChoiceRules rules) {
     rules.trying = [this](const Recipe& recipe) { tried.push_back(recipe.engine); };
     rules.exclude = [this](const Recipe& recipe, const std::string& because) {
       excluded.push_back({recipe.engine, because});
       return true;
     };
-    return choose("a product", offered(), sizes, rules, &tuner, baseline);
-  }
-  // The last way is another way to do it all.
-  Baseline baseline() {
-    return {[this](const Operands&, Stream) { ran_ = ways_.size() - 1; },
-            [this](const Operands&, Stream) { ++behind; }};
+    return choose("a product", offered(), sizes, rules, &tuner);
   }
 
   std::size_t ran() const { return ran_; }  // last
 
   FakeTuner tuner;
   std::vector<TensorSize> sizes = kSizes;
-  int behind = 0;
   std::vector<std::int64_t> tried;
   std::vector<std::pair<std::int64_t, std::string>> excluded;
 
@@ -125,21 +119,6 @@ TEST(Choice, IsTheFastestAndNamesTheRunnerUp) {
   EXPECT_EQ(choice.offered, 4);
   EXPECT_EQ(choice.usable, 3);
   EXPECT_EQ(choice.origin, Choice::Origin::measured);
-}
-
-TEST(Choice, IsMeasuredBesideAnotherWayToDoItsWork) {
-  for (const double seconds : {2e-3, 0.5e-3}) {
-    Ways ways({{.seconds = 3e-3}, {.seconds = 1e-3}, {.seconds = seconds, .builds = false}});
-    const Baseline baseline = ways.baseline();
-    const Choice choice = ways.choose_by(kMeasured, &baseline).choice;
-    EXPECT_EQ(choice.recipe.engine, 1);
-    EXPECT_EQ(choice.seconds, 1e-3);
-    EXPECT_EQ(choice.baseline_seconds, seconds);
-    EXPECT_GT(ways.behind, 0);
-  }
-  Ways unmeasured({{}, {.builds = false}});
-  const Baseline baseline = unmeasured.baseline();
-  EXPECT_EQ(unmeasured.choose_by(kFirst, &baseline).choice.baseline_seconds, 0);
 }
 
 TEST(Choice, UnmeasuredIsTheFirstThatCanBeUsed) {

@@ -32,7 +32,6 @@ Choice by_cudnn() {
 Choice by_cublas() {
   Choice choice = by_cudnn();
   choice.request = "product 64x5408x64 fp32";
-  choice.baseline_seconds = 1e-4;
   choice.recipe = {Recipe::Library::cublas_lt, 66, {}, std::string(128, 'a')};
   return choice;
 }
@@ -47,7 +46,6 @@ void expect_equal(const Choice& a, const Choice& b) {
   EXPECT_EQ(a.seconds, b.seconds);
   EXPECT_EQ(a.runner_up, b.runner_up);
   EXPECT_EQ(a.runner_up_seconds, b.runner_up_seconds);
-  EXPECT_EQ(a.baseline_seconds, b.baseline_seconds);
 }
 
 void write(const std::filesystem::path& path, const std::string& text) {

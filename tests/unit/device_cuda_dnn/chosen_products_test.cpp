@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <fstream>
 #include <limits>
 
@@ -255,49 +254,6 @@ TEST_F(Products, ThatAreDeterministicAreFewer) {
   const Choice deterministic = choose(options, request);
   EXPECT_EQ(any.offered, deterministic.offered);
   EXPECT_LT(deterministic.usable, any.usable);
-}
-
-// Nothing that is compiled is offered for a described card where there is no driver.
-TEST_F(Products, ThatAreFusedNeedACardThatReportsTheyAreFaster) {
-  FusedRequest request{kShape, FusedKind::backward_relu_sums};
-  request.shape.math = Math::bf16;
-  const FusedBaseline baseline{[](const FusedOperands&, Stream) {},
-                               [](const FusedOperands&, Stream) {}};
-  EXPECT_EQ(make_products(options_)->fused(request, baseline), nullptr);
-  ProductsOptions deterministic = kept_;
-  deterministic.deterministic = true;
-  EXPECT_EQ(make_products(deterministic)->fused(request, baseline), nullptr);
-  EXPECT_EQ(tuner_.timed_runs, 0);
-  request.shape.stride = 2;
-  EXPECT_EQ(make_products(kept_)->fused(request, baseline), nullptr);
-}
-
-// It is known before it is built, which takes seconds.
-TEST_F(Products, ThatLostAgainstTheirRivalAreNotBuiltAgain) {
-  const FusedRequest request{kShape, FusedKind::forward_sums};
-  choose(kept_, {kShape, ConvPass::forward});
-  std::string text = read_text(kept_.choices_file);
-  const std::string plain = to_text(ConvRequest{kShape, ConvPass::forward});
-  text.replace(text.find(plain), plain.size(), to_text(request));
-  text.replace(text.find("\"engine\""), 8, "\"baseline_seconds\": 1e-9, \"engine\"");
-  std::ofstream(kept_.choices_file) << text;
-  std::atomic<int> entered = 0;
-  kept_.threads = 2;
-  kept_.enter_thread = [&](int) { ++entered; };
-  const auto products = make_products(kept_);
-  products->announce({request});
-  EXPECT_EQ(entered, 0);
-  EXPECT_EQ(products->fused(request, {}), nullptr);
-  ASSERT_EQ(products->choices().size(), 1U);
-  EXPECT_EQ(products->choices()[0].origin, Choice::Origin::file);
-  EXPECT_EQ(products->choices()[0].baseline_seconds, 1e-9);
-
-  FusedRequest other = request;
-  other.shape.math = Math::bf16;
-  FusedRequest another = other;
-  another.kind = FusedKind::backward_relu_sums;
-  products->announce({other, other, another});
-  EXPECT_EQ(entered, 2);
 }
 
 TEST_F(Products, WithoutACardDoNotRun) {

@@ -55,19 +55,6 @@ TEST(Requests, HaveDistinctNames) {
   EXPECT_EQ(products.size(), 4U);
 }
 
-TEST(Requests, ThatAreFusedHaveDistinctNames) {
-  const ConvShape shape{32, 75, 75, 64, 128, 1, 1, 0, Math::bf16};
-  std::set<std::string> names;
-  for (const FusedKind kind :
-       {FusedKind::forward_sums, FusedKind::backward_relu_sums, FusedKind::backward_mask_sums}) {
-    for (const bool branch : {false, true}) {
-      names.insert(to_text(FusedRequest{shape, kind, branch}));
-    }
-  }
-  names.insert(to_text(ConvRequest{shape, ConvPass::forward}));
-  EXPECT_EQ(names.size(), 7U);
-}
-
 // The first layer's input has no gradient; an equal layer asks for nothing new; the sum of two
 // branches adds to a gradient.
 TEST(Requests, AreThoseOfAStepEachOnce) {

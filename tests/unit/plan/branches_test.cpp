@@ -121,6 +121,10 @@ TEST(Branches, WhatTwoOperationsReadIsNotFusedAway) {
   EXPECT_EQ(named(plan, "sum").text(), "sum");
 }
 
+bool masks_in_place(const Operation& op) {
+  return op.input2_grad != kNone && op.input2_grad == op.output_grad;
+}
+
 // Of an output's readers backward meets the last first: it writes the gradient, the others add.
 // What shares the gradient of its operation's output is written already.
 void expect_gradients_to_be_complete(const Plan& plan) {

@@ -16,7 +16,7 @@ namespace paceline::cuda {
 
 namespace {
 
-constexpr int kWarmUps = 3, kRuns = 10, kTurns = 2;
+constexpr int kWarmUps = 3, kRuns = 10;
 // A way that takes so many times the best one's median in a first run is not worth more runs; one
 // that takes so many in the run before, which may load libraries for half a second, not even that.
 constexpr double kFarSlower = 3, kFarTooSlow = 30, kLoadingSeconds = 0.5;
@@ -43,9 +43,8 @@ struct Usable {
 // Memory to try candidates in: the tensors at their real sizes, and the largest workspace so far.
 class Bench {
  public:
-  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes, const ChoiceRules& rules,
-        const Baseline* baseline)
-      : tuner_(tuner), sizes_(sizes), baseline_(baseline) {
+  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes, const ChoiceRules& rules)
+      : tuner_(tuner), sizes_(sizes) {
     if (rules.measures) flushed_ = tuner_.allocate_flushed();
     for (const TensorSize& size : sizes) {
       std::shared_ptr<void> memory = tuner_.allocate(size.bytes());
@@ -59,7 +58,7 @@ class Bench {
 
   // Computes once, from the same operands as every other candidate.
   void compute(const std::shared_ptr<Implementation>& implementation) {
-    const Tuner::Work work = this->work(implementation, nullptr);
+    const Tuner::Work work = this->work(implementation);
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       void* const tensor = tensors_[i].get();
       if (sizes_[i].use == TensorSize::Use::written) tuner_.poison(tensor, sizes_[i].bytes());
@@ -96,7 +95,7 @@ class Bench {
       const ResultDifference found =
           tuner_.compare(results[i].get(), reference[i].get(), size.elements, size.type);
       if (found.changed > 0) farthest.same_bits = false;
-      if (found.reference_squares == 0 && size.type != DType::u8) farthest.from_zeros = true;
+      if (found.reference_squares == 0) farthest.from_zeros = true;
       if (found.squares == 0) continue;
       const double norm = std::sqrt(found.squares / found.reference_squares);
       const double mean = std::sqrt(found.reference_squares / static_cast<double>(size.elements));
@@ -111,19 +110,6 @@ class Bench {
 
   // Throws where it cannot run, or the card lacks the memory.
   Tuner::Work work(const std::shared_ptr<Implementation>& implementation) {
-    return work(implementation, baseline_);
-  }
-
-  // Its workspace is its own.
-  Tuner::Work apart() const {
-    return [operands = operands_, baseline = baseline_](Stream stream) {
-      baseline->apart(operands, stream);
-    };
-  }
-
- private:
-  Tuner::Work work(const std::shared_ptr<Implementation>& implementation,
-                   const Baseline* baseline) {
     if (implementation->workspace_bytes() > workspace_bytes_) {
       workspace_.reset();
       workspace_bytes_ = 0;
@@ -131,12 +117,12 @@ class Bench {
       workspace_bytes_ = implementation->workspace_bytes();
     }
     operands_.workspace = workspace_.get();
-    return [implementation, operands = operands_, baseline](Stream stream) {
+    return [implementation, operands = operands_](Stream stream) {
       implementation->run(operands, stream);
-      if (baseline) baseline->behind(operands, stream);
     };
   }
 
+ private:
   std::shared_ptr<void> copy(std::size_t tensor) const {
     std::shared_ptr<void> memory = tuner_.allocate(sizes_[tensor].bytes());
     tuner_.copy(memory.get(), tensors_[tensor].get(), sizes_[tensor].bytes());
@@ -145,7 +131,6 @@ class Bench {
 
   Tuner& tuner_;
   const std::vector<TensorSize>& sizes_;
-  const Baseline* baseline_;
   std::shared_ptr<void> flushed_, workspace_;
   Results tensors_, before_;  // before: of those that are added to
   Operands operands_;
@@ -214,22 +199,6 @@ class Chooser {
     } while (exclude_minority(bench));  // whose times others were weighed against
   }
 
-  // In turns, because the card's clocks move.
-  void try_baseline(Bench& bench, Tuner& tuner) {
-    if (!rules_.measures || usable_.empty()) return;
-    Usable& best = usable_.front();
-    std::vector<double> own, baselines;
-    for (int turn = 0; turn < kTurns; ++turn) {
-      for (auto& [times, work] : {std::pair{&own, bench.work(best.implementation)},
-                                  std::pair{&baselines, bench.apart()}}) {
-        const std::vector<double> more = tuner.time(work, kWarmUps, kRuns / kTurns);
-        times->insert(times->end(), more.begin(), more.end());
-      }
-    }
-    best.seconds = median(std::move(own));
-    baseline_seconds_ = median(std::move(baselines));
-  }
-
   // Several ways may be settings of one kernel: one line says it of them all.
   void warn_of_excluded() const {
     if (left_out_ == 0) return;
@@ -253,7 +222,6 @@ class Chooser {
     choice.offered = offered;
     choice.usable = static_cast<int>(usable_.size());
     choice.seconds = first.seconds;
-    choice.baseline_seconds = baseline_seconds_;
     choice.origin = first.seconds > 0 ? Choice::Origin::measured : Choice::Origin::heuristic;
     if (usable_.size() > 1) {
       choice.runner_up = usable_[1].candidate->recipe.text();
@@ -379,7 +347,6 @@ class Chooser {
   std::string refused_;
   std::vector<Usable> usable_;
   std::vector<Results> groups_;  // of candidates that agree, in the order of their first ones
-  double baseline_seconds_ = 0;
   int left_out_ = 0;
   std::string left_out_first_;
 };
@@ -387,20 +354,18 @@ class Chooser {
 }  // namespace
 
 Chosen choose(const std::string& request, const Offered& offered,
-              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
-              const Baseline* baseline) {
+              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner) {
   Chooser chooser(request, rules, offered.refused);
   chooser.build(offered.candidates);
   if (tuner) {
     std::optional<Bench> bench;
     try {
-      bench.emplace(*tuner, sizes, rules, baseline);
+      bench.emplace(*tuner, sizes, rules);
     } catch (const Error& error) {
       log::warning("{} is not tried out: {}", request, error.what());
     }
     if (bench) chooser.try_out(*bench, *tuner);
     chooser.warn_of_excluded();
-    if (bench && baseline) chooser.try_baseline(*bench, *tuner);
   }
   return chooser.result(offered.count);
 }

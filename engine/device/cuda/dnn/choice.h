@@ -79,8 +79,7 @@ class Tuner {
   // GPU memory, aligned to 256 bytes, as long as the result exists. Throws usage if there is too
   // little.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
-  // Fills memory with uniform values in [-1, 1), or random bytes for u8, before anything queued
-  // later reads it.
+  // Fills memory with uniform values in [-1, 1), before anything queued later reads it.
   virtual void randomize(void* memory, std::size_t elements, DType type) = 0;
   // Makes every element NaN.
   virtual void poison(void* memory, std::size_t bytes) = 0;
@@ -112,8 +111,6 @@ struct Choice {
   // Medians. 0 if nothing was measured, or without a runner-up.
   double seconds = 0, runner_up_seconds = 0;
   std::string runner_up;  // text of its recipe
-  // The time of the alternative that does the same work, if it was measured.
-  double baseline_seconds = 0;
   Origin origin = Origin::heuristic;
 };
 
@@ -140,7 +137,7 @@ struct ChoiceRules {
       [](const Recipe&, const std::string&) { return false; };
 };
 
-// A product's tensor, in the order of Operands. Bits count as u8, eight per element.
+// A product's tensor, in the order of Operands.
 struct TensorSize {
   enum class Use { read, written, added_to };
 
@@ -149,13 +146,6 @@ struct TensorSize {
   Use use = Use::read;
 
   std::size_t bytes() const { return elements * size_of(type); }
-};
-
-// An alternative that does the work of a product, on the same operands.
-struct Baseline {
-  using Work = std::function<void(const Operands&, Stream)>;
-  Work apart;   // does all the work
-  Work behind;  // work that candidates need in addition
 };
 
 struct Chosen {
@@ -172,7 +162,6 @@ struct Chosen {
 // right; of groups of a size, the one with the candidate that the libraries offer first. Where our
 // kernels are a candidate, their result is right.
 Chosen choose(const std::string& request, const Offered& offered,
-              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
-              const Baseline* baseline = nullptr);
+              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner);
 
 }  // namespace paceline::cuda

@@ -52,7 +52,6 @@ Json to_json(const std::string& circumstances, const Choice& choice) {
   entry["seconds"] = choice.seconds;
   entry["runner_up"] = choice.runner_up;
   entry["runner_up_seconds"] = choice.runner_up_seconds;
-  if (choice.baseline_seconds > 0) entry["baseline_seconds"] = choice.baseline_seconds;
   return entry;
 }
 
@@ -97,8 +96,6 @@ Choice choice_from_json(const Json& entry) {
   choice.seconds = entry.at("seconds").get<double>();
   choice.runner_up = entry.at("runner_up").get<std::string>();
   choice.runner_up_seconds = entry.at("runner_up_seconds").get<double>();
-  if (entry.contains("baseline_seconds"))
-    choice.baseline_seconds = entry["baseline_seconds"].get<double>();
   choice.origin = Choice::Origin::file;
   return choice;
 }

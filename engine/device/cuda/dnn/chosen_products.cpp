@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -45,7 +44,6 @@ class ByChoice : public Plan {
 };
 
 using ConvByChoice = ByChoice<ConvPlan, ConvOperands>;
-using FusedByChoice = ByChoice<FusedPlan, FusedOperands>;
 using MatmulByChoice = ByChoice<MatmulPlan, MatmulOperands>;
 using AttentionByChoice = ByChoice<AttentionPlan, AttentionOperands>;
 
@@ -190,72 +188,6 @@ class LibraryProducts : public ChosenProducts {
         [](const MatmulOperands& given) { return make_operands(given); });
   }
 
-  void announce(const std::vector<FusedRequest>& requests) override {
-    if (!fuses()) return;
-    std::map<std::string, EarlyBuild> distinct;
-    for (const FusedRequest& request : requests) {
-      const std::string name = to_text(request);
-      const std::optional<Choice> kept = kept_beside_baseline(name);
-      if (chosen_.count(name) != 0 || (kept && !beats_baseline(*kept))) continue;
-      distinct.emplace(
-          name, EarlyBuild{request, kept ? std::optional<Recipe>(kept->recipe) : std::nullopt});
-    }
-    std::vector<EarlyBuild> builds;
-    for (const auto& [name, build] : distinct) builds.push_back(build);
-    if (builds.empty()) return;
-    log::info("compiling fused convolutions of {} shapes on {} threads", builds.size(),
-              options_.threads);
-    build_early(
-        builds, options_.threads,
-        [this](int thread) {
-          options_.enter_thread(thread);
-          return std::make_shared<Session>(libraries_.cudnn, options_.card_description);
-        },
-        ChoiceRules{}.most_compiled);
-    for (EarlyBuild& build : builds) early_.emplace(to_text(build.request), std::move(build));
-  }
-
-  std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
-                                   const FusedBaseline& fused_baseline) override {
-    if (!fuses()) return nullptr;
-    const EngineRules rules{request.shape.math, false, true};
-    const auto named = [&request](const FusedBaseline::Work& work) {
-      return [&request, &work](const Operands& operands, Stream stream) {
-        work(make_operands(request, operands), stream);
-      };
-    };
-    const Baseline baseline{named(fused_baseline.apart), named(fused_baseline.behind)};
-    const ConvShape& shape = request.shape;
-    Agreement agreement = find_agreement(
-        shape.math, std::size_t{1} * shape.batch * shape.out_height() * shape.out_width());
-    // Rounding decides where a gradient near ReLU's corner passes.
-    if (request.kind == FusedKind::backward_relu_sums) {
-      agreement.element = std::numeric_limits<double>::infinity();
-    }
-    const auto node = early_.extract(to_text(request));
-    const EarlyBuild early = node ? node.mapped() : EarlyBuild{request, std::nullopt};
-    try {
-      const Chosen& chosen = decide(
-          to_text(request), list_sizes(request), agreement,
-          [&] { return early.offered ? *early.offered : fused_offer(session_, request, rules); },
-          [&](const Recipe& recipe) {
-            return early.implementation ? early.implementation
-                                        : build_fused(session_, request, rules, recipe);
-          },
-          &baseline);
-      if (!beats_baseline(chosen.choice)) return nullptr;
-      // Knobs are in the file of choices: a record has room for so many lines.
-      return std::make_unique<FusedByChoice>(
-          chosen.implementation, fmt::format("cuDNN engine {}", chosen.choice.recipe.engine),
-          [request](const FusedOperands& given) { return make_operands(request, given); });
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::usage) throw;
-      log::debug("{}", error.what());
-      chosen_.try_emplace(to_text(request));  // is not tried again
-      return nullptr;
-    }
-  }
-
   std::unique_ptr<AttentionPlan> attention(const AttentionRequest& request,
                                            AttentionWork own) override {
     const EngineRules rules{request.math, options_.deterministic, true};
@@ -317,11 +249,10 @@ class LibraryProducts : public ChosenProducts {
   // The same request again gets the same implementation.
   template <typename Offer, typename Rebuild>
   const Chosen& decide(const std::string& name, const std::vector<TensorSize>& sizes,
-                       const Agreement& agreement, const Offer& offer, const Rebuild& rebuild,
-                       const Baseline* baseline = nullptr) {
+                       const Agreement& agreement, const Offer& offer, const Rebuild& rebuild) {
     const auto known = chosen_.find(name);
     if (known != chosen_.end()) return known->second;
-    std::optional<Chosen> kept = from_file(name, rebuild, baseline != nullptr);
+    std::optional<Chosen> kept = from_file(name, rebuild);
     Chosen chosen;
     if (kept) {
       chosen = std::move(*kept);
@@ -336,8 +267,7 @@ class LibraryProducts : public ChosenProducts {
       rules.exclude = [&](const Recipe& recipe, const std::string& because) {
         return exclude(name, {recipe, because});
       };
-      chosen = choose(name, without_excluded(offer(), name), sizes, rules, options_.tuner.get(),
-                      baseline);
+      chosen = choose(name, without_excluded(offer(), name), sizes, rules, options_.tuner.get());
       if (chosen.choice.origin == Choice::Origin::measured) {
         file_.put(circumstances_, chosen.choice);
         // A run that is ended while it chooses loses what it measured since.
@@ -384,25 +314,10 @@ class LibraryProducts : public ChosenProducts {
     }
   }
 
-  bool fuses() const { return !options_.deterministic && options_.tuner; }
-
-  std::optional<Choice> kept_beside_baseline(const std::string& name) const {
-    std::optional<Choice> kept = file_.find(circumstances_, name);
-    return kept && kept->baseline_seconds > 0 ? kept : std::nullopt;
-  }
-
-  static bool beats_baseline(const Choice& choice) {
-    return choice.seconds > 0 && choice.seconds < choice.baseline_seconds;
-  }
-
-  // One that lost against its baseline is not built.
   template <typename Rebuild>
-  std::optional<Chosen> from_file(const std::string& name, const Rebuild& rebuild,
-                                  bool has_baseline) {
-    const std::optional<Choice> kept =
-        has_baseline ? kept_beside_baseline(name) : file_.find(circumstances_, name);
+  std::optional<Chosen> from_file(const std::string& name, const Rebuild& rebuild) {
+    const std::optional<Choice> kept = file_.find(circumstances_, name);
     if (!kept) return std::nullopt;
-    if (has_baseline && !beats_baseline(*kept)) return Chosen{*kept, nullptr};
     try {
       Chosen chosen{*kept, rebuild(kept->recipe)};
       if (chosen.implementation->workspace_bytes() <= options_.workspace_limit) return chosen;
@@ -428,7 +343,6 @@ class LibraryProducts : public ChosenProducts {
   bool warned_ = false;
   std::string circumstances_;
   std::map<std::string, Chosen> chosen_;
-  std::map<std::string, EarlyBuild> early_;
   std::vector<Choice> choices_;
 };
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,10 +30,6 @@ struct ProductsOptions {
   // do not run. Empty: the calling thread's current card.
   std::string card_description;
   LibraryNames libraries;
-  // Threads that compile kernels, in addition to the caller. Each first calls `enter_thread` with
-  // its number, which selects its card.
-  int threads = 1;
-  std::function<void(int)> enter_thread = [](int) {};
 };
 
 // Writes measured choices to choices_file at its end. Not thread-safe. Plans may outlive it.

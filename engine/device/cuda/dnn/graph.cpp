@@ -189,14 +189,6 @@ void GraphBuilder::indices(Tensor x, int axis, Tensor y) {
       .finalize();
 }
 
-void GraphBuilder::relu_gradient(Tensor y_gradient, Tensor x, Tensor x_gradient) {
-  add_pointwise(CUDNN_POINTWISE_RELU_BWD)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, parts_[y_gradient])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, parts_[x_gradient])
-      .finalize();
-}
-
 void GraphBuilder::reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y) {
   Descriptor made = session_->make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "reduction");
   made.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &operation)
@@ -226,17 +218,6 @@ void GraphBuilder::reshape(Tensor x, Tensor y) {
   add_operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape")
       .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, parts_[x])
       .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, parts_[y])
-      .finalize();
-}
-
-void GraphBuilder::channel_statistics(Tensor x, Tensor sums, Tensor sums_of_squares) {
-  const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
-  add_operation(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR, "statistics")
-      .set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode)
-      .set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT)
-      .set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, parts_[x])
-      .set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, parts_[sums])
-      .set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, parts_[sums_of_squares])
       .finalize();
 }
 

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "engine/core/backend_stack.h"
@@ -61,14 +59,10 @@ class GraphBuilder {
   void select(Tensor mask, Tensor x, Tensor b, Tensor y);
   // y: the index of each element of x along an axis.
   void indices(Tensor x, int axis, Tensor y);
-  // x_gradient = y_gradient where x is positive, else 0.
-  void relu_gradient(Tensor y_gradient, Tensor x, Tensor x_gradient);
-  void channel_sums(Tensor x, Tensor sums) { reduce(CUDNN_REDUCE_TENSOR_ADD, x, sums); }
   // Along the axes that have the size 1 in y.
   void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y);
   void matmul(Tensor left, Tensor right, Tensor product);  // of each matrix
   void reshape(Tensor x, Tensor y);
-  void channel_statistics(Tensor x, Tensor sums, Tensor sums_of_squares);
 
   std::shared_ptr<const OperationGraph> finish();  // once
 
@@ -135,26 +129,6 @@ Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
 std::shared_ptr<Implementation> build_engine(const std::shared_ptr<const OperationGraph>& graph,
                                              const EngineRules& rules, const Recipe& recipe);
 
-// Compiles kernels of fused convolutions on several threads, before one of them is chosen. Each
-// takes up to seconds.
-
-struct EarlyBuild {
-  FusedRequest request;
-  std::optional<Recipe> recipe;  // of an earlier choice; empty: the first few that are offered
-
-  // One of these is set, or neither after a failure; whoever needs it then gets the error.
-  std::shared_ptr<Implementation> implementation = nullptr;  // the recipe's
-  // Building a candidate returns what exists already.
-  std::optional<Offered> offered = std::nullopt;
-};
-
-// Creates a session on each thread, because concurrent work cannot share cuDNN's handles. Kernels
-// keep their handle, and later run on any one thread.
-using MakeSession = std::function<std::shared_ptr<Session>(int thread)>;
-
-void build_early(std::vector<EarlyBuild>& builds, int threads, const MakeSession& make_session,
-                 int most_compiled);
-
 // Attention (products.h) as cuDNN graphs, in 16 bits, beside our kernels, which come first.
 
 Operands make_operands(const AttentionRequest& request, const AttentionOperands& operands);
@@ -166,18 +140,5 @@ std::shared_ptr<Implementation> build_attention(const std::shared_ptr<Session>& 
                                                 const AttentionRequest& request,
                                                 const EngineRules& rules, const AttentionWork& own,
                                                 const Recipe& recipe);
-
-// Fused convolutions (products.h) as cuDNN graphs.
-
-Operands make_operands(const FusedRequest& request, const FusedOperands& operands);
-FusedOperands make_operands(const FusedRequest& request, const Operands& operands);
-std::vector<TensorSize> list_sizes(const FusedRequest& request);
-
-// As for convolutions. `adds_branch` is only for backward kinds.
-Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,
-                    const EngineRules& rules);
-std::shared_ptr<Implementation> build_fused(const std::shared_ptr<Session>& session,
-                                            const FusedRequest& request, const EngineRules& rules,
-                                            const Recipe& recipe);
 
 }  // namespace paceline::cuda

@@ -82,8 +82,6 @@ void for_each_kernel(Visit visit) {
   visit.template visit<FitRows<float, Bf16>>();
   visit.template visit<FitRows<float, Half>>();
   visit.template visit<NormFixed>();
-  visit.template visit<NormFromSums>();
-  visit.template visit<NormFactorsFromSums>();
   visit.template visit<SoftmaxLoss>();
   visit.template visit<SoftmaxLossGradient>();
   visit.template visit<SetRule>();

@@ -97,26 +97,6 @@ struct NormStatistics {
   }
 };
 
-// From sums of x and its square that a convolution computed. These lose digits if the variance is
-// far below the square of the mean, which is rare after a convolution without its bias.
-struct NormFromSums {
-  const float *sum, *sum_of_squares;
-  std::size_t rows;
-  int channels;
-  NormState state;
-  NormParameters parameters;
-
-  template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    over(c, static_cast<std::size_t>(channels), [&](std::size_t i) {
-      const auto n = static_cast<double>(rows);
-      const double mean = static_cast<double>(sum[i]) / n;
-      const double spread = static_cast<double>(sum_of_squares[i]) / n - mean * mean;
-      take_statistics(state, parameters, static_cast<int>(i), rows, mean, spread > 0 ? spread : 0);
-    });
-  }
-};
-
 // Uses the running averages.
 struct NormFixed {
   int channels;
@@ -271,25 +251,6 @@ PACELINE_KERNEL inline void set_factors(const NormState& s, const NormParameters
   s.constant[channel] =
       static_cast<float>(-scale * sum / n - x_factor * static_cast<double>(s.mean[channel]));
 }
-
-// From sums of dz and dz x that a convolution computed.
-struct NormFactorsFromSums {
-  const float *sum, *sum_of_products;
-  std::size_t rows;
-  int channels;
-  NormState state;
-  NormParameters parameters;
-
-  template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    over(c, static_cast<std::size_t>(channels), [&](std::size_t i) {
-      const double of_dz = static_cast<double>(sum[i]);
-      const double centred =
-          static_cast<double>(sum_of_products[i]) - static_cast<double>(state.mean[i]) * of_dz;
-      set_factors(state, parameters, static_cast<int>(i), rows, of_dz, centred);
-    });
-  }
-};
 
 // Sums of dz and dz (x - mean), and with a normalised branch dz (x2 - mean2); dz = dy where it
 // passed. A template parameter, because most have no branch, and it would use a third of the
