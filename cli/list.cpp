@@ -55,8 +55,8 @@ int print_backends(const Names& names, bool json) {
     print_text(name_and_text("+" + name.name, 18, note_on(name)));
   }
   print_text("\n" + name_and_text("stacks:", 8,
-                                  "mirrored/mpi (threads in a task, MPI between tasks), mpi+bf16, "
-                                  "mirrored/gloo+fp16"));
+                                  "mirrored/mpi (threads in a task, MPI between tasks), ring/mpi, "
+                                  "mirrored/ring+bf16"));
   return 0;
 }
 

@@ -7,14 +7,14 @@
 #   One program of record_test.cpp, store_test.cpp and so on, and a test for each of these files
 #   (unit.results.record), which runs it with that noun: `test_unit_results record`. A noun may be in a folder: gate/judge.
 # paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
-#                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [SUMS_NODE] [ALONE] [DRIFTS] [GPU_EACH]
+#                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [BARE] [SUMS_NODE] [ALONE] [DRIFTS] [GPU_EACH]
 #                   [STAND_IN ring] [GPUS] [SERIAL] [PRECISIONS "fp32|bf16"] [BACKENDS "mpi|mirrored"])
 # paceline_register(driver cuda FACTORY make_cuda_driver LIBRARY device_cuda)
 #   Beside the device of that name: which GPUs this process sees.
 # paceline_register(backend mpi ABSENT "MPI was not found" ...)
 #   Puts the name of a backend, wrapper, device or workload into the generated factory table and
 #   into names.json. TASKS: a task of this backend holds one replica, or all of a node. MPIRUN: its
-#   ranks are started through mpirun, not directly. INSIDE: it may stand before the slash of a stack.
+#   ranks are started through mpirun, not directly. INSIDE: it may stand before the slash of a stack. BARE: it stands in none.
 #   SUMS_NODE: it sums inside a node by itself, so only threads of a task may stand inside of it.
 #   ALONE: it has one replica. DRIFTS: it sums nothing. GPU_EACH: each replica needs a GPU of its own.
 #   STAND_IN: the backend that tries its layout where there is no GPU. Of devices: GPUS: replicas are GPUs; SERIAL: one thread
@@ -237,7 +237,7 @@ function(paceline_gpu_test name)
 endfunction()
 
 function(paceline_register kind name)
-  set(flags MPIRUN INSIDE SUMS_NODE ALONE DRIFTS GPU_EACH GPUS SERIAL)
+  set(flags MPIRUN INSIDE BARE SUMS_NODE ALONE DRIFTS GPU_EACH GPUS SERIAL)
   set(texts ABOUT TASKS STAND_IN PRECISIONS BACKENDS)
   cmake_parse_arguments(ARG "${flags}" "FACTORY;LIBRARY;ABSENT;PROGRAM;${texts}" "" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)

@@ -34,6 +34,7 @@ std::vector<Name> read_names(const nlohmann::json& rows) {
     name.tasks = row.value("tasks", "");
     name.mpirun = row.value("mpirun", false);
     name.inside = row.value("inside", false);
+    name.bare = row.value("bare", false);
     name.needs_store = !name.mpirun;
     name.sums_node = row.value("sums_node", false);
     name.alone = row.value("alone", false);
@@ -73,20 +74,30 @@ void add_part(Name& whole, const Name& part) {
 void check_inside(const Name& inside, const Name& between, const std::string& where) {
   const bool threads = inside.tasks == "node";
   const bool fits = threads || (!between.sums_node && !between.gpu_each);
-  if (inside.inside && between.tasks == "replica" && fits) return;
+  if (inside.inside && between.tasks == "replica" && !between.bare && fits) return;
   throw Error(ErrorKind::usage, fmt::format("{}/{} cannot be stacked", inside.name, between.name),
               where,
               "put mirrored inside tasks, or ring inside nodes, and a backend with one task per "
               "replica between them, such as mirrored/ring or ring/mpi");
 }
 
-Name find_stack(std::string_view text, const std::string& where) {
+enum class Parts { known, recorded };  // recorded: some may be gone
+
+Name find_stack(std::string_view text, const std::string& where, Parts parts) {
   const BackendStack stack = split_stack(text, where);
   const Names& names = known_names();
-  Name whole = *find_in(names.backends, "backend", stack.between, where);
+  const auto find = [&](const std::vector<Name>& list, const char* kind, const std::string& name) {
+    const bool is_known = std::ranges::find(list, name, &Name::name) != list.end();
+    if (parts == Parts::known || is_known) return *find_in(list, kind, name, where);
+    Name gone;
+    gone.name = name;
+    gone.tasks = "replica";
+    return gone;
+  };
+  Name whole = find(names.backends, "backend", stack.between);
   if (!stack.inside.empty()) {
-    const Name& inside = *find_in(names.backends, "backend", stack.inside, where);
-    check_inside(inside, whole, where);
+    const Name inside = find(names.backends, "backend", stack.inside);
+    if (parts == Parts::known) check_inside(inside, whole, where);
     add_part(whole, inside);
     whole.tasks = inside.tasks;
     whole.needs_store = whole.needs_store || inside.tasks == "replica";
@@ -94,7 +105,7 @@ Name find_stack(std::string_view text, const std::string& where) {
   }
   whole.one_task = stack.inside.empty() && whole.tasks == "node";
   for (const std::string& wrapper : stack.wrappers) {
-    add_part(whole, *find_in(names.wrappers, "wrapper", wrapper, where));
+    add_part(whole, find(names.wrappers, "wrapper", wrapper));
   }
   whole.name = text;
   return whole;
@@ -122,8 +133,12 @@ const std::string& lone_backend() {
 
 Name find_name(std::string_view kind, std::string_view name, const std::string& where) {
   const Names& names = known_names();
-  if (kind == "backend") return find_stack(name, where);
+  if (kind == "backend") return find_stack(name, where, Parts::known);
   return *find_in(kind == "device" ? names.devices : names.workloads, kind, name, where);
+}
+
+Name recorded_backend(std::string_view name, const std::string& where) {
+  return find_stack(name, where, Parts::recorded);
 }
 
 namespace {

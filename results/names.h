@@ -17,6 +17,7 @@ struct Name {
   std::string tasks;         // "replica" (one task per replica) or "node" (one task per node)
   bool mpirun = false;       // mpirun starts its tasks
   bool inside = false;       // may stand before the slash of a stack
+  bool bare = false;         // may stand in no stack
   bool needs_store = false;  // its ranks meet in the bootstrap store
   bool sums_node = false;    // sums inside a node by itself
   bool alone = false;        // supports a single replica only
@@ -43,6 +44,9 @@ const std::string& lone_backend();
 // Throws usage suggesting the nearest name. `kind` is "backend", "device" or "workload". A backend
 // may be a stack ("mirrored/mpi+bf16"), whose traits are derived from its parts.
 Name find_name(std::string_view kind, std::string_view name, const std::string& where = "");
+// A backend that a record or a plan names, of which parts may be gone: by what is known of the
+// others, else as one task a replica. Throws usage for what is no stack.
+Name recorded_backend(std::string_view name, const std::string& where = "");
 
 // Terms of other tools (Horovod, PyTorch, TensorFlow) and their equivalents in Paceline.
 

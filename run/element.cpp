@@ -233,7 +233,8 @@ std::string find_fallback(const ElementRun& run, int code, const fs::path& statu
   const bool by_communication =
       code == exit_code(ErrorKind::peer_lost) || code == exit_code(ErrorKind::stall);
   BackendStack stack = split_stack(run.what.parameters.text("backend").value_or(lone_backend()));
-  if (!by_communication || stack.between == stand_in || !ended_at_start(status)) return "";
+  const bool fits = stack.inside.empty() || !find_name("backend", stand_in).bare;
+  if (!by_communication || stack.between == stand_in || !fits || !ended_at_start(status)) return "";
   stack.between = stand_in;
   return to_text(stack);
 }

@@ -40,7 +40,8 @@ void check_job(const ElementRun& run, const std::vector<std::string>& built,
                const Environment& environment);
 
 // The backend to try instead of the run's, with `stand_in` between tasks. Empty: the run ended by
-// something else than its communication, or later than at its start. `status` is its status folder.
+// something else than its communication, or later than at its start, or its stack cannot have it.
+// `status` is its status folder.
 std::string find_fallback(const ElementRun& run, int exit_code, const std::filesystem::path& status,
                           const std::string& stand_in);
 

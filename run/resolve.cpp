@@ -82,16 +82,14 @@ void check_precision(const std::string& precision, const std::string& device_nam
       "", "give --precision " + known.front() + ", or another --device");
 }
 
-// 16-bit wrappers round what is fp32; other gradients would pass them as they are, silently.
+// +bf16 rounds what is fp32; other gradients would pass it as they are, silently.
 void check_cast(const std::string& precision, const std::string& backend) {
-  if (precision != "fp64") return;
-  for (const std::string& wrapper : split_stack(backend).wrappers) {
-    if (wrapper != "bf16" && wrapper != "fp16") continue;
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("backend {} casts fp32 gradients, but the precision is {}", backend, precision),
-        "", "leave +" + wrapper + " out, or use precision fp32");
-  }
+  const std::vector<std::string> wrappers = split_stack(backend).wrappers;
+  if (precision != "fp64" || std::ranges::find(wrappers, "bf16") == wrappers.end()) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("backend {} casts fp32 gradients, but the precision is {}", backend, precision),
+      "", "leave +bf16 out, or use precision fp32");
 }
 
 void default_place(Point& p, NotBuilt not_built) {

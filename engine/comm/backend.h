@@ -92,7 +92,7 @@ using WrapperFactory = std::unique_ptr<Backend> (*)(std::unique_ptr<Backend>);
 const std::vector<Factory<BackendFactory>>& backend_table();
 const std::vector<Factory<WrapperFactory>>& wrapper_table();
 
-// Creates a backend from its name: "mpi", "mirrored/gloo+bf16" (see core/backend_stack.h), which is
+// Creates a backend from its name: "mpi", "mirrored/mpi+bf16" (see core/backend_stack.h), which is
 // looked up in backend_table() and wrapper_table(). `gradients`: the kind of memory of the
 // gradients. On GPUs, "mirrored" and "mirrored/nccl" are one NCCL world of all replicas. Throws
 // usage for a part that is unknown or in the wrong position.

@@ -17,7 +17,7 @@ BackendStack split_stack(std::string_view text, const std::string& where) {
   if (bases.size() > 2 || std::any_of(bases.begin(), bases.end(), empty) ||
       std::any_of(words.begin(), words.end(), empty)) {
     throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a backend", text), where,
-                "write BASE or BASE/BASE, then +WRAPPERs: mpi, mirrored/gloo, mpi+bf16");
+                "write BASE or BASE/BASE, then +WRAPPERs: mpi, mirrored/mpi, mpi+bf16");
   }
   BackendStack stack;
   stack.between = bases.back();

@@ -1,5 +1,5 @@
 // Syntax of a communication backend: "base" or "inside/between", then "+wrapper"s: "mpi",
-// "mirrored/gloo", "mpi+bf16".
+// "mirrored/mpi", "mpi+bf16".
 #pragma once
 
 #include <string>

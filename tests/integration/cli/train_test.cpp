@@ -320,7 +320,8 @@ TEST_F(CliTrain, StacksThatDoNotFit) {
   expect_refused(mlp + "--backend mpi+bf16 --device reference", 64,
                  {"casts fp32 gradients", "precision is fp64", "leave +bf16 out"});
   expect_refused(mlp + "--backend mpi+flat", 64, {"unknown wrapper \"flat\"", "bf16"});
-  expect_refused(mlp + "--backend mirrored+bf16+fp16", 64, {"casts twice"});
+  expect_refused(mlp + "--backend mirrored+fp16", 64, {"unknown wrapper \"fp16\"", "\"bf16\"?"});
+  expect_refused(mlp + "--backend mirrored/gloo", 64, {"mirrored/gloo cannot be stacked"});
   expect_refused(mlp + "--backend mirrored/", 64, {"\"mirrored/\" is not a backend"});
 }
 

@@ -238,21 +238,24 @@ TEST_F(Failures, ABackendThatCannotSumIsReportedBeforeTheFirstStep) {
       << ran.err;
   EXPECT_TRUE(contains(ran.err, "try another backend")) << ran.err;
   // What a job does where it was asked to fall back.
-  const auto fallback = [&](const std::string& backend, const std::string& code) {
+  const auto fallback = [&](const std::string& backend, const std::string& code,
+                            const std::string& to = "mpi") {
     std::ofstream(folder() / "points")
         << R"(["train","mnist-mlp","--backend=)" << backend
         << R"(","--store=s","--context={\"study\":\"s\",\"point\":\"p\",\"point_folder\":\"p\",)"
         << R"(\"session\":\"1\",\"repeat\":1,\"round\":1}"])"
         << "\n";
-    return paceline(
-        "element fallback --to mpi --status status --points points --index 0 --exit-code " + code);
+    return paceline("element fallback --to " + to +
+                    " --status status --points points --index 0 --exit-code " + code);
   };
-  const Ran asked = fallback("mirrored/gloo+bf16", "72");
+  const Ran asked = fallback("mirrored/ring+bf16", "72");
   EXPECT_EQ(asked.code, 0) << asked.err;
   EXPECT_EQ(asked.out, "mirrored/mpi+bf16\n");
   EXPECT_TRUE(contains(asked.err, "falling back to mirrored/mpi+bf16")) << asked.err;
   EXPECT_EQ(fallback("gloo", "73").code, 1) << "another failure";
   EXPECT_EQ(fallback("mpi", "72").code, 1) << "nothing else to try";
+  EXPECT_EQ(fallback("mpi", "72", "gloo").out, "gloo\n");
+  EXPECT_EQ(fallback("mirrored/mpi", "72", "gloo").code, 1) << "gloo stands in no stack";
   const std::string two_steps = std::string(kRun) + "--cpus-per-task 1 --steps 2 --json";
   EXPECT_FALSE(contains(shell(two_steps).out, "fell_back"));
   EXPECT_TRUE(

@@ -96,7 +96,7 @@ TEST_F(Nccl, IsWhatMirroredIsOnGpus) {
   const auto nccl = backend();
   EXPECT_EQ(nccl->name(), "nccl");
   EXPECT_EQ(backend("mirrored/nccl")->name(), "nccl");
-  EXPECT_EQ(backend("mirrored/gloo+bf16")->name(), "mirrored/gloo+bf16");
+  EXPECT_EQ(backend("mirrored/ring+bf16")->name(), "mirrored/ring+bf16");
   EXPECT_EQ(make_backend("mirrored", backend_table(), wrapper_table())->name(), "mirrored");
   auto communicators = nccl->connect(replicas(3));
   EXPECT_EQ(selected_, (std::vector<int>{0, 1, 2}));

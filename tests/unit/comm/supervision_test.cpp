@@ -52,7 +52,7 @@ TEST(Supervision, NobodyListensUnlessThereIsOne) {
 
 TEST(Supervision, AWrapperHandsOnWhatItWraps) {
   Noted noted;
-  CastCommunicator cast(std::make_unique<Alone>(noted), DType::bf16);
+  CastCommunicator cast(std::make_unique<Alone>(noted));
   EXPECT_EQ(&cast.supervision(), &noted);
 }
 

@@ -12,10 +12,10 @@ TEST(BackendStack, IsCutIntoItsParts) {
   EXPECT_EQ(plain.inside, "");
   EXPECT_EQ(plain.between, "mpi");
   EXPECT_TRUE(plain.wrappers.empty());
-  const BackendStack all = split_stack("mirrored/mpi+bf16+fp16");
+  const BackendStack all = split_stack("mirrored/mpi+bf16+other");
   EXPECT_EQ(all.inside, "mirrored");
   EXPECT_EQ(all.between, "mpi");
-  EXPECT_EQ(all.wrappers, (std::vector<std::string>{"bf16", "fp16"}));
+  EXPECT_EQ(all.wrappers, (std::vector<std::string>{"bf16", "other"}));
 }
 
 TEST(BackendStack, WhatIsNoStackIsRefusedWithTheForm) {

@@ -33,16 +33,16 @@ TEST(Names, AStackFollowsFromItsParts) {
   EXPECT_EQ(wrapped.tasks, "replica");
   EXPECT_TRUE(wrapped.mpirun);
   EXPECT_EQ(wrapped.built, mpi.built);
-  const Name two = find_name("backend", "mirrored/gloo+fp16");
+  const Name two = find_name("backend", "mirrored/mpi+bf16");
   EXPECT_EQ(two.tasks, "node");
-  EXPECT_FALSE(two.mpirun);
-  EXPECT_EQ(two.built, gloo.built && find_name("backend", "mirrored").built);
-  EXPECT_EQ(two.reason, gloo.built ? "" : gloo.reason);
+  EXPECT_TRUE(two.mpirun);
+  EXPECT_EQ(two.built, mpi.built && find_name("backend", "mirrored").built);
+  EXPECT_EQ(two.reason, mpi.built ? "" : mpi.reason);
 }
 
 // Ranks of MPI meet by MPI, unless ring inside of a node needs the store.
 TEST(Names, StackNeedsTheStoreIfAnyPartDoes) {
-  for (const char* stack : {"ring", "gloo", "ring/mpi", "ring/gloo", "mirrored/ring"}) {
+  for (const char* stack : {"ring", "gloo", "ring/mpi", "mirrored/ring"}) {
     EXPECT_TRUE(find_name("backend", stack).needs_store) << stack;
   }
   for (const char* stack : {"mpi", "mpi-ring", "mirrored/mpi"}) {
@@ -60,10 +60,24 @@ TEST(Names, TheNearestPartIsSuggested) {
 }
 
 TEST(Names, WhatCannotBeStackedIsRefused) {
-  for (const char* stack : {"mpi/mirrored", "self/mpi", "null/gloo", "mirrored/mirrored",
-                            "ring/ring", "ring/mpi-ring", "ring/nccl", "mpi-ring/ring"}) {
+  for (const char* stack :
+       {"mpi/mirrored", "self/mpi", "null/mpi", "mirrored/mirrored", "mirrored/gloo", "ring/gloo",
+        "ring/ring", "ring/mpi-ring", "ring/nccl", "mpi-ring/ring"}) {
     EXPECT_TRUE(contains(backend_refusal(stack), "cannot be stacked")) << stack;
   }
+}
+
+// Stacks on gloo and +fp16 are gone. What they were made of is laid out as before.
+TEST(Names, WhatIsGoneIsStillKnownInRecords) {
+  EXPECT_TRUE(contains(backend_refusal("mpi+fp16"), "unknown wrapper \"fp16\""));
+  EXPECT_EQ(recorded_backend("mpi+fp16").tasks, "replica");
+  const Name stack = recorded_backend("mirrored/gloo+fp16");
+  EXPECT_EQ(stack.name, "mirrored/gloo+fp16");
+  EXPECT_EQ(stack.tasks, "node");
+  EXPECT_FALSE(stack.one_task);
+  EXPECT_FALSE(stack.built);
+  EXPECT_EQ(recorded_backend("nonesuch").tasks, "replica");
+  EXPECT_TRUE(recorded_backend("mirrored").one_task);
 }
 
 TEST(Names, TasksOfAStack) {
@@ -95,7 +109,7 @@ TEST(Names, SeveralTasksOfANodeHaveSeveralReplicasEach) {
   const Layout two = layout("mirrored/mpi", 6, 3, 1);
   EXPECT_EQ(two.ntasks, 2);
   EXPECT_EQ(two.cpus_per_task, 6);
-  EXPECT_EQ(layout("mirrored/gloo", 12, 3, 2).ntasks, 4);
+  EXPECT_EQ(layout("mirrored/ring", 12, 3, 2).ntasks, 4);
   EXPECT_EQ(layout("mpi", 6, 1, 1).ntasks, 6);
   EXPECT_EQ(layout("mirrored", 3, 3, 1).ntasks, 1);
   const auto refusal = [&](const std::string& backend, std::int64_t gpus, std::int64_t each,

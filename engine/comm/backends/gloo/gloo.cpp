@@ -149,7 +149,6 @@ class GlooBackend final : public Backend {
       throw Error(ErrorKind::internal, "backend gloo was given no bootstrap store");
     }
     const RankGroup group = membership.group();
-    if (group.rank < 0) return {};
     const std::string address = membership.store->local_address();
     description_ = fmt::format("Gloo, gloo::allreduce, {} ranks over TCP, rank {} at {}",
                                group.size(), group.name(), address);

@@ -1,4 +1,4 @@
-// Sends fp32 gradients as 16 bits: rounds them to nearest even, lets the wrapped backend sum in
+// Sends fp32 gradients as bf16: rounds them to nearest even, lets the wrapped backend sum in
 // fp32 (which rounds its sums again), and widens the result. Other types are not changed.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace paceline {
 
 class CastCommunicator final : public Communicator {
  public:
-  CastCommunicator(std::unique_ptr<Communicator> inner, DType travels_as);
+  explicit CastCommunicator(std::unique_ptr<Communicator> inner);
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
@@ -31,7 +31,6 @@ class CastCommunicator final : public Communicator {
 
  private:
   std::unique_ptr<Communicator> inner_;
-  DType travels_as_;
   Memory travelling_;  // destroyed before inner_, which may own it
 };
 
