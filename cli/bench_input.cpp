@@ -83,7 +83,7 @@ void add_bench_input(CLI::App& bench_verb, Action& action) {
                    "what to do with a sample that cannot be decoded")
       ->capture_default_str()
       ->check(CLI::IsMember({"fail", "skip"}));
-  verb->add_option("--augment", a->augment, "hflip, vflip, transpose, cropN, joined by +; or none")
+  verb->add_option("--augment", a->augment, "hflip, vflip, cropN, joined by +; or none")
       ->type_name("NAMES")
       ->capture_default_str();
   verb->add_flag("--json", a->json, "print JSON");

@@ -47,9 +47,9 @@ Point parse_point(const JsonDocument& document, std::size_t index) {
   Point point;
   for (const auto& [name, json] : document.value().at("points").at(index).items()) {
     const std::string where = document.where(path + "/" + name);
-    point.set(name, checked_value(name, parse_value(json, where), where));
+    point.set(name, recorded_value(name, parse_value(json, where), where));
   }
-  make_layout(point, document.where(path));  // reports lay it out, too
+  recorded_layout(point, document.where(path));  // reports lay it out, too
   return point;
 }
 

@@ -36,8 +36,8 @@ void write_wanted(const std::filesystem::path& study_folder, const ExpectedRuns&
 std::vector<ExpectedRuns> load_plans(const std::vector<std::filesystem::path>& studies,
                                      StoreContent& content);
 
-// Parses the text of a plan. Throws input naming the file and the problem: also an axis that this
-// build does not know, and a point that cannot be laid out.
+// Parses the text of a plan, which may name what is gone. Throws input naming the file and the
+// problem: also an axis that no version knew, and a point that cannot be laid out.
 ExpectedRuns parse_wanted(const std::string& name, std::string_view text);
 
 // Empty if the folder has no plan. Throws input naming the file and the problem.

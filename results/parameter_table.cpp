@@ -1,9 +1,16 @@
 // Every parameter, once; docs/options.md is made of this table.
+#include <algorithm>
+
 #include "results/parameters.h"
 
 namespace paceline {
 
-const std::vector<Parameter>& parameters() {
+std::span<const Parameter> parameters() {
+  static const auto gone = std::ranges::find(recorded_parameters(), true, &Parameter::is_gone);
+  return {recorded_parameters().begin(), gone};
+}
+
+std::span<const Parameter> recorded_parameters() {
   using enum ValueKind;
   using enum OnResume;
   using G = Group;
@@ -221,7 +228,7 @@ const std::vector<Parameter>& parameters() {
        .help = "epochs over which the learning rate grows to its full value"},
       {.name = "schedule",
        .kind = text,
-       .values = "constant|step|cosine|polynomial|plateau",
+       .values = "constant|step|cosine|plateau",
        .initial = "constant",
        .is_assumed = true,
        .group = G::schedule,
@@ -246,15 +253,8 @@ const std::vector<Parameter>& parameters() {
        .values = "0..",
        .initial = "0",
        .group = G::schedule,
-       .with = {"schedule", "cosine|polynomial|plateau"},
+       .with = {"schedule", "cosine|plateau"},
        .help = "last or least learning rate, for one replica"},
-      {.name = "power",
-       .kind = real,
-       .values = "0..",
-       .initial = "1",
-       .group = G::schedule,
-       .with = {"schedule", "polynomial"},
-       .help = "exponent of the polynomial schedule"},
       {.name = "plateau_metric",
        .kind = text,
        .values = "test_loss|test_accuracy|train_loss|train_accuracy",
@@ -326,14 +326,6 @@ const std::vector<Parameter>& parameters() {
        .otherwise = "off",
        .group = G::schedule,
        .help = "largest norm of the reduced gradient; larger ones are scaled"},
-      {.name = "clip_value",
-       .kind = real,
-       .values = "0..",
-       .initial = "0",
-       .is_assumed = true,
-       .otherwise = "off",
-       .group = G::schedule,
-       .help = "largest element of the reduced gradient"},
       {.name = "label_smoothing",
        .kind = real,
        .values = "0..1",
@@ -348,8 +340,7 @@ const std::vector<Parameter>& parameters() {
        .is_assumed = true,
        .group = G::input,
        .shown = Shown::often,
-       .help = "random changes of training samples: hflip, vflip, transpose, cropN, joined with +; "
-               "or none"},
+       .help = "random changes of training samples: hflip, vflip, cropN, joined with +; or none"},
       {.name = "seed",
        .kind = integer,
        .values = "0..",
@@ -414,8 +405,7 @@ const std::vector<Parameter>& parameters() {
        .role = R::work,
        .on_resume = free,
        .with = {"evaluate", "epoch"},
-       .help =
-           "end training at the first evaluation with test_accuracy=A, test_top5=A or test_loss=L"},
+       .help = "end training at the first evaluation with test_accuracy=A or test_loss=L"},
       {.name = "bn_stats",
        .kind = text,
        .values = "averaged|local",
@@ -607,6 +597,8 @@ const std::vector<Parameter>& parameters() {
        .role = R::none,
        .on_resume = free,
        .help = "the run is a point's A/A control, never a result (see: paceline sweep --control)"},
+      {.name = "power", .kind = real, .group = G::schedule, .is_gone = true},
+      {.name = "clip_value", .kind = real, .group = G::schedule, .is_gone = true},
   };
   return table;
 }

@@ -58,7 +58,8 @@ std::string option_name(std::string_view parameter) {
 const Parameter* find_parameter(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const Parameter*> rows;
-    for (const Parameter& parameter : parameters()) rows.emplace(parameter.name, &parameter);
+    for (const Parameter& parameter : recorded_parameters())
+      rows.emplace(parameter.name, &parameter);
     return rows;
   }();
   const auto found = index.find(name);
@@ -77,8 +78,10 @@ std::string to_text(const Value& value) {
 
 namespace {
 
-const Parameter& known_parameter(std::string_view name, const std::string& where) {
-  if (const Parameter* parameter = find_parameter(name)) return *parameter;
+const Parameter& known_parameter(std::string_view name, const std::string& where,
+                                 bool may_be_gone = false) {
+  const Parameter* parameter = find_parameter(name);
+  if (parameter && (may_be_gone || !parameter->is_gone)) return *parameter;
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters()) names.emplace_back(parameter.name);
   const auto instead = find_replacement("axis", name);
@@ -110,10 +113,8 @@ void check_choice(const Parameter& parameter, const std::string& text, const std
   }
 }
 
-}  // namespace
-
-Value checked_value(std::string_view name, const Value& value, const std::string& where) {
-  const Parameter& parameter = known_parameter(name, where);
+Value checked(const Parameter& parameter, const Value& value, const std::string& where,
+              bool may_be_gone) {
   const std::string text = to_text(value);
   switch (parameter.kind) {
     case ValueKind::boolean:
@@ -149,13 +150,23 @@ Value checked_value(std::string_view name, const Value& value, const std::string
         refuse(parameter, text, "a text", where);
       }
       if (const std::string fault = fault_of_text(text); !fault.empty()) {
-        throw Error(ErrorKind::usage, fmt::format("the text of {} {}", name, fault), where,
-                    "take it out");
+        throw Error(ErrorKind::usage, fmt::format("the text of {} {}", parameter.name, fault),
+                    where, "take it out");
       }
-      check_choice(parameter, text, where);
+      if (!may_be_gone) check_choice(parameter, text, where);
       return our_name(parameter.name, text);
   }
   return value;
+}
+
+}  // namespace
+
+Value checked_value(std::string_view name, const Value& value, const std::string& where) {
+  return checked(known_parameter(name, where), value, where, false);
+}
+
+Value recorded_value(std::string_view name, const Value& value, const std::string& where) {
+  return checked(known_parameter(name, where, true), value, where, true);
 }
 
 Value parsed_value(std::string_view name, std::string_view text, const std::string& where) {
@@ -314,6 +325,10 @@ std::string identity_hash(std::string_view workload, const Point& all_parameters
 
 namespace {
 
+std::string backend_name(const Point& parameters) {
+  return parameters.text("backend").value_or(lone_backend());
+}
+
 // The replicas of one task: those of a node where a task sums its own, else one.
 int replicas_per_task(const Point& parameters, const Layout& layout, bool one_a_node,
                       const std::string& where) {
@@ -327,7 +342,7 @@ int replicas_per_task(const Point& parameters, const Layout& layout, bool one_a_
   if (!one_a_node && *given != 1) {
     throw Error(ErrorKind::usage,
                 fmt::format("backend {} has one replica in a task, not {}",
-                            parameters.text("backend").value_or(lone_backend()), *given),
+                            backend_name(parameters), *given),
                 where, "use mirrored within the tasks, such as mirrored/mpi");
   }
   if (of_a_node % *given != 0) {
@@ -347,15 +362,12 @@ int bounded(std::int64_t count, const char* name, const std::string& where) {
   return static_cast<int>(count);
 }
 
-}  // namespace
-
-Layout make_layout(const Point& parameters, const std::string& where) {
+Layout make_layout(const Point& parameters, const Name& known, const std::string& where) {
   Layout layout;
   layout.gpus = bounded(parameters.integer("gpus").value_or(1), "gpus", where);
   layout.nodes = bounded(parameters.integer("nodes").value_or(1), "nodes", where);
   layout.replicas_are_cores = !find_name("device", Settings(parameters).text("device"), where).gpus;
-  const std::string backend = parameters.text("backend").value_or(lone_backend());
-  const Name known = find_name("backend", backend, where);
+  const std::string backend = backend_name(parameters);
   if (layout.gpus % layout.nodes != 0) {
     throw Error(
         ErrorKind::usage,
@@ -403,6 +415,16 @@ Layout make_layout(const Point& parameters, const std::string& where) {
                 where, "give each replica at least one: raise cpus_per_task");
   }
   return layout;
+}
+
+}  // namespace
+
+Layout make_layout(const Point& parameters, const std::string& where) {
+  return make_layout(parameters, find_name("backend", backend_name(parameters), where), where);
+}
+
+Layout recorded_layout(const Point& parameters, const std::string& where) {
+  return make_layout(parameters, recorded_backend(backend_name(parameters), where), where);
 }
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -84,6 +85,7 @@ struct Parameter {
   Requirement need = Requirement::nothing;
   With with = {};
   std::string_view help = {};  // one line
+  bool is_gone = false;        // of earlier versions: records and plans may name it, nobody else
 
   bool identity() const { return role != Role::none; }
 };
@@ -95,8 +97,10 @@ inline constexpr char kControl[] = "control";
 inline constexpr char kCommandWorkload[] = "command";
 
 // In canonical order, used for points and tables.
-const std::vector<Parameter>& parameters();
-const Parameter* find_parameter(std::string_view name);
+std::span<const Parameter> parameters();
+// Behind them those that are gone: what records may have.
+std::span<const Parameter> recorded_parameters();
+const Parameter* find_parameter(std::string_view name);  // of all these
 
 bool has_role(std::string_view name, Role role);
 // Whether tables show it other than in a column of its own: in the layout's columns, as a separate
@@ -116,7 +120,9 @@ Json parameters_json();
 // Throws usage if `value` does not fit `name`, with the nearest name or the allowed values. Accepts
 // integers for reals.
 Value checked_value(std::string_view name, const Value& value, const std::string& where);
-// The same for text from a command line.
+// The same for what an earlier version wrote, whose choices may be gone.
+Value recorded_value(std::string_view name, const Value& value, const std::string& where);
+// As checked_value, for text from a command line.
 Value parsed_value(std::string_view name, std::string_view text, const std::string& where);
 
 // Values by parameter name, at most one each, in canonical order.
@@ -190,5 +196,7 @@ struct Layout {
 // processes) and device. Defaults: 1, "self" and "cpu"; a backend that sums within tasks has one
 // task a node. Throws usage if they contradict each other.
 Layout make_layout(const Point& parameters, const std::string& where = "");
+// The same of a run that was made or planned, by a backend that may be gone.
+Layout recorded_layout(const Point& parameters, const std::string& where = "");
 
 }  // namespace paceline

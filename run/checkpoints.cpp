@@ -44,8 +44,7 @@ void check_nothing_in_the_way(const std::filesystem::path& run) {
 
 // Where the rate falls until the run's end, its length is part of the schedule.
 bool is_length_of_schedule(const Parameter& parameter, const Point& p) {
-  const std::string schedule = Settings(p).text("schedule");
-  if (schedule != "cosine" && schedule != "polynomial") return false;
+  if (Settings(p).text("schedule") != "cosine") return false;
   return parameter.name == (p.find("epochs") ? "epochs" : "steps");
 }
 

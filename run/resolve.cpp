@@ -210,10 +210,6 @@ const Conflict kConflicts[] = {
      "a warm-up of {warmup_epochs} epochs is longer than the training of {epochs}", "",
      "warm up for fewer epochs, or train longer"},
     {[](const Point&, const Settings& given) {
-       return given.real("clip_norm") > 0 && given.real("clip_value") > 0;
-     },
-     "clip_norm and clip_value cannot be combined", "", "give one of them"},
-    {[](const Point&, const Settings& given) {
        return given.flag("double_softmax") && given.real("label_smoothing") > 0;
      },
      "label_smoothing cannot be combined with double_softmax", "", "leave one of them out"},

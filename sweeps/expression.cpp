@@ -195,9 +195,9 @@ class Interpreter {
   }
 
   void check_name(const std::string& name) const {
-    if (name == kCoresName || find_parameter(name)) return;
     std::vector<std::string> known = {kCoresName};
     for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
+    if (std::ranges::find(known, name) != known.end()) return;
     fail(column_, fmt::format("unknown name \"{}\"", name), suggestion(name, known));
   }
 

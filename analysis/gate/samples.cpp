@@ -102,7 +102,7 @@ std::string value_text(std::string_view name, const Value& value) {
 
 Values list_values(const Subject& subject) {
   Values values;
-  for (const Parameter& parameter : parameters()) {
+  for (const Parameter& parameter : recorded_parameters()) {
     if (!counts(parameter)) continue;
     const Value* value = subject.parameters.find(parameter.name);
     values.push_back(value ? std::optional(value_text(parameter.name, *value)) : std::nullopt);
@@ -113,7 +113,7 @@ Values list_values(const Subject& subject) {
 Distance distance(const Values& baseline, const Values& current) {
   Distance result;
   std::size_t at = 0;
-  for (const Parameter& parameter : parameters()) {
+  for (const Parameter& parameter : recorded_parameters()) {
     if (!counts(parameter)) continue;
     const auto &was = baseline[at], &is = current[at];
     ++at;

@@ -92,7 +92,7 @@ Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study
   record.study = plan.study;
   record.workload = plan.workload;
   record.parameters = point;
-  record.layout = layout_facts(make_layout(point, plan.study));
+  record.layout = layout_facts(recorded_layout(point, plan.study));
   run.precision = point.text("precision").value_or(study.precision);
   run.backend = point.text("backend").value_or(lone_backend());
   return run;

@@ -35,7 +35,7 @@ std::optional<std::string> field(const Run& run, const std::string& key) {
 
 void check_key(const std::string& key) {
   std::vector<std::string> known = {"kind", "study", "session", "build", "system", "workload"};
-  for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
+  for (const Parameter& parameter : recorded_parameters()) known.emplace_back(parameter.name);
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
   throw Error(ErrorKind::usage, fmt::format("records have no \"{}\"", key), "--only",
               suggestion(key, known));
@@ -254,7 +254,7 @@ std::vector<std::string> find_axes(const std::vector<Row>& rows, const std::vect
   add_asked(rows, unfinished, differing);
   if (are_programs_planned(rows, plans)) differing.insert("program");
   std::vector<std::string> axes;
-  for (const Parameter& parameter : parameters()) {
+  for (const Parameter& parameter : recorded_parameters()) {
     if (differing.contains(std::string(parameter.name))) axes.emplace_back(parameter.name);
   }
   return axes;

@@ -12,7 +12,6 @@
 // Only for parameters that decay (decays()):
 //
 //   by norm    g *= c / max(n, c), n the norm of the whole gradient  (tf.clip_by_global_norm)
-//   by value   g = min(max(g, -v), v)
 //   decoupled  w -= r d w                       (Keras' weight_decay, PyTorch's AdamW)
 //   l2         g += d w                         (PyTorch's weight_decay of SGD and Adam)
 //
@@ -52,12 +51,9 @@ struct UpdateRule {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-7;
   double decay = 0, l2 = 0;    // r d for decoupled decay, d for l2; 0: none
   double clip_norm = 0;        // c; 0: none; its factor comes from Program::measure_gradients
-  double clip_value = 0;       // v; 0: none
   double gradient_factor = 1;  // of clipping by norm
   PACELINE_EVERYWHERE bool decays() const { return decay != 0 || l2 != 0; }
-  PACELINE_EVERYWHERE bool shapes_gradients() const {
-    return decays() || clip_value != 0 || gradient_factor != 1;
-  }
+  PACELINE_EVERYWHERE bool shapes_gradients() const { return decays() || gradient_factor != 1; }
   friend bool operator==(const UpdateRule&, const UpdateRule&) = default;
 };
 
@@ -87,13 +83,10 @@ struct PlainGradient {
 template <typename T>
 struct ShapedGradient {
   const T* g;
-  T factor, limit, decay, l2;
+  T factor, decay, l2;
   PACELINE_EVERYWHERE inline __attribute__((always_inline)) T operator()(std::size_t i,
                                                                          T& w) const {
-    T value = g[i] * factor;
-    value = value > limit ? limit : value;
-    value = value < -limit ? -limit : value;
-    value += l2 * w;
+    const T value = g[i] * factor + l2 * w;
     w -= decay * w;
     return value;
   }
@@ -147,10 +140,9 @@ PACELINE_EVERYWHERE inline __attribute__((always_inline)) void apply_update(
     const UpdateRule& rule, T* __restrict w, const T* __restrict g, T* __restrict a,
     T* __restrict b, std::size_t count) {
   if (!rule.shapes_gradients()) return optimize(rule, w, PlainGradient<T>{g}, a, b, count);
-  const T limit = rule.clip_value > 0 ? static_cast<T>(rule.clip_value) : static_cast<T>(HUGE_VAL);
   optimize(rule, w,
-           ShapedGradient<T>{g, static_cast<T>(rule.gradient_factor), limit,
-                             static_cast<T>(rule.decay), static_cast<T>(rule.l2)},
+           ShapedGradient<T>{g, static_cast<T>(rule.gradient_factor), static_cast<T>(rule.decay),
+                             static_cast<T>(rule.l2)},
            a, b, count);
 }
 

@@ -64,7 +64,7 @@ std::string Goal::text() const {
 }
 
 Goal parse_goal(std::string_view text) {
-  constexpr auto kForms = "give test_accuracy=0.98, test_top5=0.9 or test_loss=0.1";
+  constexpr auto kForms = "give test_accuracy=0.98 or test_loss=0.1";
   const auto sign = text.find('=');
   if (sign == std::string_view::npos) refuse(text, kForms);
   std::string_view name = text.substr(0, sign);

@@ -24,7 +24,7 @@ struct Goal {
   std::string text() const;  // "test_accuracy>=0.98"
 };
 
-// Parses "test_accuracy=0.98" or ">="; "test_top5=0.9"; "test_loss=0.1" or "<=". Throws usage.
+// Parses "test_accuracy=0.98" or ">="; "test_loss=0.1" or "<=". Throws usage.
 Goal parse_goal(std::string_view text);
 
 enum class RateRule { none, linear, sqrt };
@@ -69,7 +69,6 @@ struct TrainConfig {
   PACELINE_SETTING(double, weight_decay, 0);
   bool decoupled_decay = true;               // false: l2, see engine/device/update.h
   PACELINE_SETTING(double, clip_norm, 0);    // 0: none
-  PACELINE_SETTING(double, clip_value, 0);   // 0: none
   PACELINE_SETTING(int, evaluate_every, 1);  // epochs, of Evaluate::epoch; the last one always
   std::optional<Goal> until;                 // ends the training; of Evaluate::epoch
   int accumulate = 1;                        // batches of a replica in one step

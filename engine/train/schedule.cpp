@@ -17,10 +17,9 @@ Decay parse_decay(const std::string& name) {
   if (name == "constant") return Decay::constant;
   if (name == "step") return Decay::step;
   if (name == "cosine") return Decay::cosine;
-  if (name == "polynomial") return Decay::polynomial;
   if (name == "plateau") return Decay::plateau;
   throw Error(ErrorKind::usage, "unknown schedule \"" + name + "\"", "",
-              "known: constant, step, cosine, polynomial, plateau");
+              "known: constant, step, cosine, plateau");
 }
 
 std::vector<double> parse_decay_epochs(std::string_view text) {
@@ -65,8 +64,6 @@ double Schedule::decayed(double epochs) const {
       return end_ + (full_ - end_) * (1 + std::cos(std::numbers::pi * t)) / 2;
     case Decay::plateau:
       return fallen_;
-    case Decay::polynomial:
-      return end_ + (full_ - end_) * std::pow(1 - t, spec_.power);
   }
   return full_;
 }
@@ -100,9 +97,8 @@ struct Row {
 };
 
 // In the order of the enumeration.
-constexpr std::array<Row, 5> kRows = {{{"test_loss", &EpochFacts::test_loss},
+constexpr std::array<Row, 4> kRows = {{{"test_loss", &EpochFacts::test_loss},
                                        {"test_accuracy", &EpochFacts::test_accuracy},
-                                       {"test_top5", &EpochFacts::test_top5},
                                        {"train_loss", &EpochFacts::train_loss},
                                        {"train_accuracy", &EpochFacts::train_accuracy}}};
 

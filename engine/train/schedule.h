@@ -16,7 +16,6 @@
 //   constant    r
 // step        r f^n, n being the number of given epochs that have passed since the start
 //   cosine      z + (r - z) (1 + cos(pi t)) / 2     (Loshchilov and Hutter, arXiv 1608.03983, (5))
-//   polynomial  z + (r - z) (1 - t)^p               (Keras' PolynomialDecay)
 //   plateau     r, multiplied by f, down to z, after each epoch that ends a plateau of a metric
 //
 // A plateau is what Keras' ReduceLROnPlateau takes for one. An epoch improves the metric if it is
@@ -36,7 +35,7 @@ namespace paceline {
 
 // The measures of quality that decide something in a run: its end, or its learning rate.
 
-enum class Metric { test_loss, test_accuracy, test_top5, train_loss, train_accuracy };
+enum class Metric { test_loss, test_accuracy, train_loss, train_accuracy };
 
 std::string_view to_string(Metric metric);  // "test_loss"
 std::optional<Metric> find_metric(std::string_view name);
@@ -47,7 +46,7 @@ std::optional<double> metric_at(const EpochFacts& quality, Metric metric);
 bool is_loss(Metric metric);  // smaller is better; of the others, larger
 bool is_of_test(Metric metric);
 
-enum class Decay { constant, step, cosine, polynomial, plateau };
+enum class Decay { constant, step, cosine, plateau };
 Decay parse_decay(const std::string& name);  // throws usage
 
 struct ScheduleSpec {
@@ -55,9 +54,8 @@ struct ScheduleSpec {
   PACELINE_SETTING(double, warmup_epochs, 0);   // may be fractional; 0: none
   std::vector<double> decay_epochs{};           // for step; increasing
   PACELINE_SETTING(double, decay_factor, 0.1);  // for step and plateau
-  PACELINE_SETTING(double, end_rate, 0);  // for cosine, polynomial and plateau, for one replica
-  PACELINE_SETTING(double, power, 1);     // for polynomial
-  Metric metric = Metric::test_loss;      // for plateau, and what follows
+  PACELINE_SETTING(double, end_rate, 0);        // for cosine and plateau, for one replica
+  Metric metric = Metric::test_loss;            // for plateau, and what follows
   PACELINE_SETTING(int, patience, 10);
   PACELINE_SETTING(double, min_delta, 1e-4);
   PACELINE_SETTING(int, cooldown, 0);

@@ -110,7 +110,6 @@ UpdateRule Trainer::rule_of_step() {
   (config_.decoupled_decay ? rule.decay : rule.l2) =
       config_.weight_decay * (config_.decoupled_decay ? rate_ : 1);
   rule.clip_norm = config_.clip_norm;
-  rule.clip_value = config_.clip_value;
   return rule;
 }
 

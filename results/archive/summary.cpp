@@ -32,7 +32,7 @@ std::string select(const Point& point, const Names& names) {
 
 Names find_varying(const std::vector<Point>& points) {
   Names names;
-  for (const Parameter& parameter : parameters()) {
+  for (const Parameter& parameter : recorded_parameters()) {
     const auto first = points.front().text(parameter.name);
     const bool varies = std::any_of(points.begin(), points.end(), [&](const Point& point) {
       return point.text(parameter.name) != first;

@@ -21,7 +21,6 @@ bool set_once(bool& flag) {
 bool set_named(Augmentation& augmentation, std::string_view name) {
   if (name == "hflip") return set_once(augmentation.hflip);
   if (name == "vflip") return set_once(augmentation.vflip);
-  if (name == "transpose") return set_once(augmentation.transpose);
   constexpr std::string_view kCrop = "crop";
   if (!name.starts_with(kCrop) || augmentation.crop > 0) return false;
   const auto pixels = to_integer(name.substr(kCrop.size()));
@@ -41,9 +40,8 @@ struct Walk {
   std::ptrdiff_t first = 0, across = 0, down = 0;  // pixels
 };
 
-// What is transposed is square.
 Walk plan_walk(const Change& change, int height, int width) {
-  Walk walk{0, change.transpose ? width : 1, change.transpose ? 1 : width};
+  Walk walk{0, 1, width};
   if (change.vflip) {
     walk.first += (height - 1) * walk.down;
     walk.down = -walk.down;
@@ -87,7 +85,7 @@ Augmentation parse_augmentation(std::string_view text) {
   for (const std::string& name : split(text, '+')) {
     if (set_named(augmentation, name)) continue;
     throw Error(ErrorKind::usage, fmt::format("augment cannot be \"{}\"", text), "",
-                "give none, or any of hflip, vflip, transpose and cropN, joined by +");
+                "give none, or any of hflip, vflip and cropN, joined by +");
   }
   return augmentation;
 }
@@ -96,17 +94,11 @@ std::string to_text(const Augmentation& augmentation) {
   std::vector<std::string> names;
   if (augmentation.hflip) names.emplace_back("hflip");
   if (augmentation.vflip) names.emplace_back("vflip");
-  if (augmentation.transpose) names.emplace_back("transpose");
   if (augmentation.crop > 0) names.push_back(fmt::format("crop{}", augmentation.crop));
   return names.empty() ? "none" : join(names, "+");
 }
 
 void check_augmentation(const Augmentation& augmentation, int height, int width) {
-  if (augmentation.transpose && height != width) {
-    throw Error(ErrorKind::usage,
-                fmt::format("images of {} x {} cannot be transposed", height, width), "",
-                "leave transpose out");
-  }
   if (augmentation.crop >= std::min(height, width)) {
     throw Error(
         ErrorKind::usage,
@@ -121,7 +113,6 @@ Change draw_change(const Augmentation& augmentation, PhiloxKey key, std::uint32_
   Change change;
   change.hflip = augmentation.hflip && (bits[0] & 1) != 0;
   change.vflip = augmentation.vflip && (bits[0] & 2) != 0;
-  change.transpose = augmentation.transpose && (bits[0] & 4) != 0;
   const int places = 2 * augmentation.crop + 1;
   change.down = below(bits[1], places) - augmentation.crop;
   change.right = below(bits[2], places) - augmentation.crop;

@@ -30,7 +30,6 @@ UpdateRule describe_rule(Optimizer optimizer, int kind, long step) {
       rule.decay = 0.01;
       break;
     case 2:
-      rule.clip_value = 0.4;
       rule.l2 = 0.1;
       break;
     default:

@@ -280,7 +280,7 @@ TEST_F(CliInput, BenchReportsStagesAndEpochs) {
   const auto changed = nlohmann::json::parse(augmented.out);
   EXPECT_EQ(changed.at("augment"), "vflip+crop3");
   EXPECT_GT(changed.at("epochs").at(0).at("augmented"), 140);  // of 160: 157 are to be expected
-  expect_refused(bench + "--augment transpose", 64, {"40 x 50", "cannot be transposed"});
+  expect_refused(bench + "--augment crop40", 64, {"crop40", "40 x 50 black"});
   expect_refused("bench input --data digits --size 0x3", 64, {"\"0x3\" is not a size"});
   expect_refused(bench + "--split other", 65, {"no split \"other\"", "test, train"});
   expect_refused(bench + "--parallel-reads 3", 64, {"3 parallel reads"});

@@ -32,17 +32,14 @@ TEST_F(CliRecipe, OptionsOfAnotherScheduleAreRefused) {
   expect_refused(kThreeSteps + "--schedule step --decay-epochs 60,30", 64,
                  {"decay_epochs", "growing"});
   expect_refused(kThreeSteps + "--decay-epochs 1", 64, {"is for schedule step", "--schedule step"});
-  expect_refused(kThreeSteps + "--schedule cosine --power 2", 64,
-                 {"power is for schedule polynomial"});
   expect_refused(kThreeSteps + "--end-rate 0.1", 64,
-                 {"end_rate is for schedule cosine or polynomial"});
+                 {"end_rate is for schedule cosine or plateau"});
   expect_refused(kThreeSteps + "--warmup-epochs -1", 64, {"warmup_epochs", "at least 0"});
   expect_refused(kWithMnist + "--epochs 2 --warmup-epochs 3", 64,
                  {"warm-up of 3", "longer than", "2"});
 }
 
 TEST_F(CliRecipe, ContradictionsAreRefused) {
-  expect_refused(kThreeSteps + "--clip-norm 1 --clip-value 1", 64, {"clip_norm and clip_value"});
   expect_refused(kThreeSteps + "--weight-decay-form l2", 64,
                  {"weight_decay_form", "--weight-decay"});
   expect_refused(kThreeSteps + "--weight-decay -1", 64, {"weight_decay", "at least 0"});
@@ -104,10 +101,10 @@ TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
 TEST_F(CliRecipe, AllOfItIsInTheRecord) {
   const Json record =
       make_record(kThreeSteps +
-                  "--learning-rate-rule linear --warmup-epochs 0.5 --schedule polynomial --power 2 "
+                  "--learning-rate-rule linear --warmup-epochs 0.5 --schedule cosine "
                   "--weight-decay 0.01 --clip-norm 1 --label-smoothing 0.1");
   const Json& parameters = record["parameters"];
-  EXPECT_EQ(parameters["schedule"], "polynomial");
+  EXPECT_EQ(parameters["schedule"], "cosine");
   EXPECT_EQ(parameters["warmup_epochs"], 0.5);
   EXPECT_EQ(parameters["end_rate"], 0.0);
   EXPECT_EQ(parameters["weight_decay_form"], "decoupled");

@@ -281,6 +281,61 @@ TEST_F(CliVerbs, WhatCannotBeReadOfAStudyIsReported) {
   }
 }
 
+// A study of an earlier version: its plan and its records name a parameter, a choice and backends
+// that are gone. Points that differ in these stay apart.
+TEST_F(CliVerbs, AStudyThatNamesWhatIsGoneIsStillRead) {
+  std::string points;
+  for (const double clip : {0.5, 2.0}) {
+    for (const auto& [gpus, backend] :
+         {std::pair{1, "self"}, {2, "mpi+fp16"}, {4, "mirrored/gloo"}}) {
+      const std::string values = fmt::format(
+          R"("gpus": {}, "cpus_per_replica": 1, "backend": "{}", "schedule": "polynomial", )"
+          R"("power": 2.0, "clip_value": {}, "augment": "transpose", "until": "test_top5=0.9")",
+          gpus, backend, clip);
+      points += (points.empty() ? "{" : ",\n{") + values + "}";
+      if (gpus == 4) continue;  // planned only
+      for (int repeat = 1; repeat <= 3; ++repeat) {
+        for (const char* study : {"s", "later"}) {
+          Json json = testing::sample_record({.gpus = gpus,
+                                              .repeat = repeat,
+                                              .round = repeat,
+                                              .fit_seconds = 10 * clip / gpus + 0.01 * repeat,
+                                              .backend = backend,
+                                              .session = study});
+          json["parameters"].update(Json::parse("{" + values + "}"));
+          Store(folder() / study)
+              .write(fmt::format("gpus={},clip_value={}", gpus, clip), repeat, json, "");
+        }
+      }
+    }
+  }
+  std::ofstream(folder() / "s/plan.json")
+      << R"({"schema": 1, "study": "quick", "workload": "mnist-cnn", "points": [)" << points
+      << "]}";
+  const Ran report = paceline("report s");
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_FALSE(contains(report.out, "ignored record")) << report.out;
+  for (const char* part : {"clip_value", "mpi+fp16", "mirrored/gloo", "4 replicas"}) {
+    EXPECT_TRUE(contains(report.out, part)) << part << report.out;
+  }
+  const auto rows = nlohmann::json::parse(paceline("report s --json").out)["tables"][0]["rows"];
+  EXPECT_EQ(rows.size(), 6U) << rows;
+  std::ofstream(folder() / "t.json") << R"({"name": "t", "workload": "mnist-cnn", "repeats": 3,
+      "fixed": {"backend": "mpi", "cpus_per_task": 1}, "axes": {"gpus": [1, 2]}})";
+  for (const char* command : {"best s", "explain s", "plan t.json --pilot s --detect 5%",
+                              "predict s --only clip_value=2 --gpus 8"}) {
+    const Ran ran = paceline(command);
+    EXPECT_EQ(ran.code, 0) << command << ran.err << ran.out;
+    EXPECT_FALSE(contains(ran.out, "ignored record")) << command << ran.out;
+  }
+  const Ran gate = paceline("gate --baseline s --current later");
+  EXPECT_TRUE(contains(gate.out, "(12 checks: ")) << gate.err << gate.out;  // of four points
+  expect_refused("train mnist-mlp --clip-value 1", 64, {"--clip-value"});
+  std::ofstream(folder() / "t.json")
+      << R"({"name": "t", "workload": "mnist-mlp", "fixed": {"clip_value": 1}})";
+  expect_refused("sweep t.json", 64, {"unknown axis \"clip_value\"", "t.json"});
+}
+
 TEST_F(CliVerbs, RecordsOfCollectivesOnlyAreNamedAsSuch) {
   ASSERT_EQ(paceline("import nccl-tests '" PACELINE_SOURCE_DIR
                      "/tests/data/import/nccl-tests-all_reduce_perf.txt' --study links")

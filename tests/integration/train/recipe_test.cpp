@@ -92,7 +92,7 @@ TEST_F(Recipe, Beta2IsThatOfEveryReplica) {
 }
 
 TEST_F(Recipe, SchedulesGoOnExactly) {
-  for (const Decay decay : {Decay::cosine, Decay::step, Decay::polynomial}) {
+  for (const Decay decay : {Decay::cosine, Decay::step}) {
     TrainingRun run = make_run(2, 16, "cpu");
     run.config.schedule = warm_cosine();
     run.config.schedule.decay = decay;
@@ -317,7 +317,7 @@ TEST_F(Recipe, TopFiveIsCountedOverAllRanks) {
             one.outcome.quality.epochs.back().test_top5.value());
 }
 
-// A rate of zero moves nothing: the first step of a warm-up from it, and the end of a polynomial.
+// A rate of zero moves nothing: the first step of a warm-up from it.
 TEST_F(Recipe, TheRateOfAStepIsThatOfItsBegin) {
   TrainingRun run = make_run(1, 32);
   run.config.optimizer = Optimizer::sgd;

@@ -59,6 +59,18 @@ TEST(Wanted, NamesFileAndKeyOfWhatIsWrong) {
   EXPECT_NE(said("{\"schema\": \"x\", \"points\": []}").find("wrong type"), std::string::npos);
 }
 
+TEST(Wanted, WhatIsGoneSinceIsRead) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / kWantedFile)
+      << R"({"schema": 1, "points": [{"gpus": 4, "cpus_per_task": 4, "clip_value": 1,
+             "backend": "mirrored/gloo+fp16", "schedule": "polynomial"}]})";
+  const Point point = read_wanted(folder.path())->points.at(0);
+  EXPECT_EQ(point.real("clip_value"), 1);
+  EXPECT_EQ(point.text("schedule"), "polynomial");
+  EXPECT_EQ(recorded_layout(point).ntasks, 1);
+  EXPECT_THROW(make_layout(point), Error);
+}
+
 TEST(Wanted, APointThatNoSweepPlansIsDamageOfTheFile) {
   const TemporaryFolder folder;
   const auto file = folder / kWantedFile;

@@ -82,7 +82,7 @@ TEST_F(BenchInput, ImpossibleRequestsAreRefused) {
   expect_refusal({"2 parallel reads with 0 input threads", "read 1 at once"},
                  [](auto& o) { o.parallel_reads = 2; });
   expect_refusal({"--cache-mb", "exceeds the free memory"}, [](auto& o) { o.cache_mb = 1 << 30; });
-  expect_refusal({"12 x 16", "cannot be transposed"}, [](auto& o) { o.augment = "transpose"; });
+  expect_refusal({"crop12", "12 x 16 black"}, [](auto& o) { o.augment = "crop12"; });
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST(Resolve, WhatMeansNothingIsRefused) {
           {"watches test_loss", "evaluate is end", "--plateau-metric train_loss"});
   refused({{"patience", "3"}}, {"patience is for schedule plateau"});
   refused({{"decay_factor", "0.5"}}, {"decay_factor is for schedule step", "--schedule step"});
-  refused({{"end_rate", "0.5"}}, {"schedule cosine or polynomial", "--schedule cosine"});
+  refused({{"end_rate", "0.5"}}, {"schedule cosine or plateau", "--schedule cosine"});
   refused({{"momentum", "0.5"}}, {"momentum is for optimizer momentum"});
   refused({{"keep_checkpoints", "2"}}, {"checkpoint_every, which is not given"});
   refused({{"until", "test_accuracy=0.9"}, {"evaluate", "end"}}, {"until is for evaluate epoch"});
@@ -91,7 +91,6 @@ TEST(Resolve, WhatMeansNothingIsRefused) {
 }
 
 TEST(Resolve, ContradictionsAreRefused) {
-  refused({{"clip_norm", "1"}, {"clip_value", "1"}}, {"clip_norm and clip_value"});
   refused({{"warmup_epochs", "9"}}, {"a warm-up of 9 epochs", "training of 5"});
   refused({{"precision", "fp16"}}, {"device cpu computes in", "not in fp16"});
   refused({{"cache", "off"}, {"cache_mb", "10"}}, {"cache is off"});
