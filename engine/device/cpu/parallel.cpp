@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -12,10 +13,13 @@
 
 namespace paceline::cpu {
 
-// A system that does not say has some.
-std::size_t Parallel::half_of_cache() {
+// Half of the last cache, but not more than a thread gets of the largest ones: a virtual machine
+// shows the cache of its whole host (480 MiB beside two CPUs). A system that does not say has some.
+std::size_t Parallel::kept_in_cache(int threads) {
+  constexpr std::size_t kOfThread = std::size_t{8} << 20;
   const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) / 2 : std::size_t{16} << 20;
+  const std::size_t most = kOfThread * static_cast<std::size_t>(threads);
+  return bytes > 0 ? std::min(static_cast<std::size_t>(bytes) / 2, most) : most;
 }
 
 Parallel::Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_bytes)

@@ -15,8 +15,10 @@ class Parallel {
   // Call on the replica's own thread, before its first parallel region. Binds the calling thread
   // and its helpers to `cpus`, one each. Empty: no binding. Throws usage if OpenMP limits the team
   // to fewer threads. A plane larger than `kept_bytes` has left the caches when it is read again;
-  // the default is half of the last-level cache.
-  Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_bytes = half_of_cache());
+  // the default is half of the last cache, and at most 8 MiB a thread.
+  Parallel(int threads, const std::vector<int>& cpus)
+      : Parallel(threads, cpus, kept_in_cache(threads)) {}
+  Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_bytes);
 
   int threads() const { return threads_; }
   // Whether a plane of so many bytes is best written past the caches (lanes_body.h).
@@ -56,7 +58,7 @@ class Parallel {
   }
 
  private:
-  static std::size_t half_of_cache();
+  static std::size_t kept_in_cache(int threads);
   void run(void (*body)(void*, int), void* context) const;
 
   int threads_;

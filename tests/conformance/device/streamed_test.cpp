@@ -49,6 +49,7 @@ TEST(Streamed, Parallel) {
   EXPECT_TRUE(Parallel(1, {}, kAll).streams(1));
   EXPECT_FALSE(Parallel(1, {}, kNothing).streams(std::size_t{1} << 40));
   EXPECT_FALSE(Parallel(1, {}).streams(1 << 16)) << "any last cache keeps half of 128 KiB";
+  EXPECT_TRUE(Parallel(1, {}).streams(9 << 20)) << "a virtual machine shows its host's cache";
 }
 
 void pointwise_and_winograd_give_the_same_bits(const Kernels& kernels) {
