@@ -88,7 +88,7 @@ bool pairs_pay(std::string_view vendor) {
                      [&](const PairsRate& row) { return row.vendor == vendor && row.rate > 1; });
 }
 
-std::vector<InstructionSet> sets_of(const CpuTraits& cpu) {
+std::vector<InstructionSet> sets_for(const CpuTraits& cpu) {
   std::vector<InstructionSet> sets;
   const InstructionSet pairs{"avx512bf16", &avx512bf16::kKernels};
   const bool has_pairs = cpu.avx512 && cpu.pairs;
@@ -114,7 +114,7 @@ CpuTraits traits_here() {
 }
 
 std::vector<InstructionSet> sets_here() {
-  return sets_of(traits_here());
+  return sets_for(traits_here());
 }
 
 #else
@@ -135,7 +135,7 @@ std::vector<std::string_view> names(const std::vector<InstructionSet>& sets) {
 
 #if defined(__x86_64__)
 std::vector<std::string_view> instruction_sets(const CpuTraits& cpu) {
-  return names(sets_of(cpu));
+  return names(sets_for(cpu));
 }
 #endif
 

@@ -141,7 +141,10 @@ std::string CpuProgram::warning() const {
     }
     layers.push_back(std::move(layer));
   }
-  return reference_code_warning(layers);
+  const std::string warning = reference_code_warning(layers);
+  if (!warning.empty() || !widens(plan().activation)) return warning;
+  return "this CPU has no fast products of bf16, so they are computed in fp32: bf16 saves memory "
+         "here, but may not be faster than --precision fp32";
 }
 
 void CpuProgram::run_forward(const Operation& op, int index) {

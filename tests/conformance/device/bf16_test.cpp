@@ -148,6 +148,14 @@ TEST_P(Bf16, FollowsTheReferenceInATransformer) {
   }
 }
 
+TEST_P(Bf16, WarnsWhereItMayNotBeFaster) {
+  const auto [isa, threads] = GetParam();
+  Replica replica(make_bf16(isa, threads), small_resnet(true), 2, true);
+  const std::string warning = replica.program().warning();
+  EXPECT_EQ(warning.find("computed in fp32") != std::string::npos, isa == std::string("avx512"))
+      << warning;
+}
+
 TEST_P(Bf16, SameBitsTwice) {
   const Network network = small_resnet(true);
   const RandomBatch inputs(network, 8, 8, 3);
