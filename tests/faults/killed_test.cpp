@@ -64,7 +64,7 @@ TEST_P(Killed, IsNamedAndNothingIsLeft) {
   const auto target = run.rank(1);
   ASSERT_TRUE(target);
   run.send(*target, SIGKILL);
-  const End end = run.wait(30);
+  const End end = run.wait(60);
   EXPECT_TRUE(end.in_time);
   if (GetParam().starter == Starter::us) {
     EXPECT_EQ(end.code, 71);
@@ -148,7 +148,7 @@ TEST(Mirrored, KilledLeavesNothing) {
   Victim run(training("mirrored", Starter::us, {"--record", "run.json"}));
   ASSERT_TRUE(run.trains()) << run.errors();
   run.send(run.started(), SIGKILL);
-  const End end = run.wait(10);
+  const End end = run.wait(60);
   EXPECT_EQ(end.code, 128 + SIGKILL);
   EXPECT_EQ(run.left(), std::vector<std::string>{});
   EXPECT_EQ(run.disorder(), "");

@@ -83,7 +83,7 @@ std::string fault_in_checkpoints(const std::filesystem::path& folder) {
 
 // Empty: all is as it should be.
 std::string fault_in(const Round& round) {
-  std::vector<std::string> more = deadline(5);
+  std::vector<std::string> more = deadline(5, 10);
   more.insert(more.end(), {"--record", "run.json"});
   if (round.checkpoints) {
     more.insert(more.end(),
@@ -118,7 +118,7 @@ std::string fault_in(const Round& round) {
 
 int soak(int rounds, unsigned seed) {
   std::mt19937 random(seed);
-  const bool deadlines = !deadline(5).empty();
+  const bool deadlines = !deadline(5, 10).empty();
   int failures = 0;
   for (int i = 0; i < rounds; ++i) {
     const Round round = round_key(random, deadlines);

@@ -22,17 +22,17 @@ class Start : public testing::Test {
 };
 
 TEST_F(Start, ARankThatNeverStartsIsNamed) {
-  Victim run(training("ring", Starter::us, deadline(3)), {{"RANK", "0"},
-                                                          {"WORLD_SIZE", "2"},
-                                                          {"LOCAL_RANK", "0"},
-                                                          {"LOCAL_WORLD_SIZE", "2"},
-                                                          {"MASTER_ADDR", "127.0.0.1"}});
+  Victim run(training("ring", Starter::us, deadline(3, 6)), {{"RANK", "0"},
+                                                             {"WORLD_SIZE", "2"},
+                                                             {"LOCAL_RANK", "0"},
+                                                             {"LOCAL_WORLD_SIZE", "2"},
+                                                             {"MASTER_ADDR", "127.0.0.1"}});
   const End end = run.wait(kPatience);
   expect_missing(run, end);
 }
 
 TEST_F(Start, DISABLED_ARankThatHangsBeforeItMeetsTheOthersIsNamed) {
-  Victim run(training("ring", Starter::us, deadline(3)));
+  Victim run(training("ring", Starter::us, deadline(3, 6)));
   const auto target = run.rank(1);
   ASSERT_TRUE(target);
   run.send(*target, SIGSTOP);

@@ -84,9 +84,9 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::vector<std::string> deadline(int seconds) {
+std::vector<std::string> deadline(int seconds, int start_seconds) {
   return {"--abort-seconds", std::to_string(seconds), "--start-seconds",
-          std::to_string(2 * seconds)};
+          std::to_string(start_seconds)};
 }
 
 std::vector<std::string> training(const std::string& backend, Starter starter,

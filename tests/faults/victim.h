@@ -52,7 +52,7 @@ class Victim {
   bool says(const std::string& text, double patience);
 
   // The process of a rank, waited for; nothing where it does not come, or ranks are no processes.
-  std::optional<pid_t> rank(int number, double patience = 30);
+  std::optional<pid_t> rank(int number, double patience = 60);
   pid_t started() const { return child_; }
   void send(pid_t process, int signal_number) const;
 
@@ -60,7 +60,7 @@ class Victim {
   End wait(double seconds);
 
   // What still lives of this run, by the mark in its environment: a line each. Ends are waited for.
-  std::vector<std::string> left(double patience = 10) const;
+  std::vector<std::string> left(double patience = 30) const;
 
   // Why the folder is not as it should be: a file half written, a temporary one, a record that is
   // none. Empty: all is well. A complete sidecar without its record may stay of a killed run.
@@ -86,7 +86,8 @@ class Victim {
 
 bool contains(const std::string& text, const std::string& part);
 
-// Options that make ranks wait for `seconds` at most, and for twice that before the first step.
-std::vector<std::string> deadline(int seconds);
+// Options that make ranks wait for `seconds` at most, and for `start_seconds` before the first step
+// has ended, which on a slow machine takes its time.
+std::vector<std::string> deadline(int seconds, int start_seconds = 60);
 
 }  // namespace paceline::faults

@@ -51,13 +51,12 @@ TEST_F(SlurmAccounting, SacctReportsWhatBecameOfARun) {
   ASSERT_EQ(
       shell("paceline submit long.json --site site.json --results results --yes --no-collect").code,
       0);
-  ASSERT_TRUE(soon([&] { return !shell("squeue -h -t R").out.empty(); }, 60));
+  ASSERT_TRUE(soon([&] { return !shell("squeue -h -t R").out.empty(); }));
   ASSERT_EQ(shell("scancel $(squeue -h -r -o %i)").code, 0);
   wait_for_the_queue();
   const Ran at_once = shell("paceline status results/long");
   EXPECT_TRUE(contains(at_once.out, "failed: CANCELLED")) << at_once.out;
-  EXPECT_TRUE(
-      soon([&] { return contains(shell("sacct -n -P -X -o State").out, "CANCELLED"); }, 30));
+  EXPECT_TRUE(soon([&] { return contains(shell("sacct -n -P -X -o State").out, "CANCELLED"); }));
   const Ran status = shell("paceline status results/long");
   EXPECT_EQ(status.code, 1);
   EXPECT_TRUE(contains(status.out, "failed: CANCELLED")) << status.out;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -53,7 +54,7 @@ class Cluster {
   // A line for the shell where Slurm's commands work; `paceline` is the program under test.
   Ran shell(const std::string& line) const {
     std::ofstream(folder() + "/script")
-        << "paceline() { timeout 120 '" PACELINE_BINARY "' \"$@\"; }\ncd '" << work() << "'\n"
+        << "paceline() { timeout 300 '" PACELINE_BINARY "' \"$@\"; }\ncd '" << work() << "'\n"
         << line << "\n";
     return run(std::string("'") + kScript + "' enter '" + folder() + "' bash '" + folder() +
                "/script'");
@@ -91,19 +92,20 @@ class OnCluster : public ::testing::Test {
     std::ofstream(cluster_->work() + "/" + name) << text;
   }
 
-  // A profile for these nodes; a key in `keys` stands in for one here. Open MPI otherwise takes
-  // whatever interface it likes.
+  // A profile for these nodes; a key in `keys` stands in for one here. Its limit is far above what
+  // runs take. Open MPI otherwise takes whatever interface it likes.
   void write_site(const std::string& name, const std::string& keys = "") const {
     const std::string interface = cluster_->has_several_hosts() ? "eth0" : "lo";
     write(name, R"({"name": "virtual", "device": "cpu", "cores_per_node": 2, )" +
-                    std::string(contains(keys, "\"time\"") ? "" : R"("time": {"minutes": 5}, )") +
+                    std::string(contains(keys, "\"time\"") ? "" : R"("time": {"minutes": 30}, )") +
                     R"("environment": {"OMPI_ALLOW_RUN_AS_ROOT": "1",
       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl_tcp_if_include": ")" +
                     interface + R"(", "OMPI_MCA_oob_tcp_if_include": ")" + interface + "\"}" +
                     (keys.empty() ? "" : ", " + keys) + "}");
   }
 
-  static bool soon(const std::function<bool()>& condition, int seconds) {
+  // The limit is for what never comes, on the slowest machine.
+  static bool soon(const std::function<bool()>& condition, int seconds = 300) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     while (!condition()) {
       if (std::chrono::steady_clock::now() > end) return false;
@@ -115,8 +117,32 @@ class OnCluster : public ::testing::Test {
   Ran shell(const std::string& line) const { return cluster_->shell(line); }
 
   void wait_for_the_queue() const {
-    const bool empty = soon([&] { return shell("squeue -h").out.empty(); }, 240);
+    const bool empty = soon([&] { return shell("squeue -h").out.empty(); }, 600);
     EXPECT_TRUE(empty) << shell("squeue; tail -n 5 results/*/slurm/*/*.log").out;
+  }
+
+  // Whether all elements of a study that left a status folder have begun their first step.
+  bool trains(const std::string& name) const {
+    return soon([&] {
+      return shell("for status in results/" + name +
+                   "/slurm/*/*.status; do paceline doctor --post-mortem $status --json | "
+                   "grep -q '\"step\": [1-9]' || exit; done")
+                 .code == 0;
+    });
+  }
+
+  // How many steps of mnist-mlp two ranks make in so many seconds here, by a first run.
+  std::string steps_in(double seconds) const {
+    constexpr int kSteps = 200;
+    const std::string first = cluster_->work() + "/first.json";
+    const Ran ran = shell(
+        "rm -f first.* && paceline train mnist-mlp --input synthetic --gpus 2 "
+        "--backend ring --cpus-per-task 1 --evaluate none --quiet --steps " +
+        std::to_string(kSteps) + " --record first.json");
+    EXPECT_EQ(ran.code, 0) << ran.out;
+    if (ran.code != 0) return "1";
+    const double took = *load_store(first).records.at(0)->timing.fit_seconds;
+    return std::to_string(static_cast<int>(std::ceil(kSteps * seconds / took)));
   }
 
   std::filesystem::path study(const std::string& name, const std::string& in = "results") const {

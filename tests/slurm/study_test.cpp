@@ -64,12 +64,14 @@ TEST_F(SlurmStudy, TwoShapesThreeRepeatsTwoBackendsToATable) {
 }
 
 TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
-  write_site(
-      "requeue.json",
-      R"("requeue": true, "reference": false, "launcher_options": ["--mpi=pmix", "--wait=5"])");
+  write_site("requeue.json",
+             R"("requeue": true, "reference": false, "array": {"throttle": 1},
+         "launcher_options": ["--mpi=pmix", "--wait=5"])");
+  // Long enough to be interrupted. One at a time: ranks that share cores take many times as long.
   write("cut.json", R"({"name": "cut", "workload": "mnist-mlp",
     "fixed": {"device": "cpu", "gpus": 2, "cpus_per_task": 1, "input": "synthetic",
-              "steps": 6000, "evaluate": "none"},
+              "evaluate": "none", "steps": )" +
+                        steps_in(10) + R"(},
     "axes": {"backend": ["mpi", "ring"], "seed": [1, 2]}, "order": "sequential"})");
   const std::string submit =
       "paceline submit cut.json --site requeue.json --results results --yes --no-collect";
@@ -83,25 +85,29 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
   const std::string job = "$(squeue -h -r -o %F | head -n 1)";
 
   // In the order of the points file: mpi 1, mpi 2, ring 1, ring 2.
-  ASSERT_TRUE(soon([&] { return job_is_running(0); }, 60));
+  ASSERT_TRUE(soon([&] { return job_is_running(0); }));
   EXPECT_EQ(shell("scancel " + job + "_0").code, 0);
-  ASSERT_TRUE(soon([&] { return !ranks("--backend=mpi .*--seed=2").empty(); }, 60));
+  ASSERT_TRUE(soon([&] { return !ranks("--backend=mpi .*--seed=2").empty(); }));
   EXPECT_EQ(shell("kill -9 $(pgrep -f '^" PACELINE_BINARY
                   " train .*--backend=mpi .*--seed=2.*results/cut' | tail -n 1)")
                 .code,
             0);
-  ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=1").empty(); }, 60));
+  ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=1").empty(); }));
   EXPECT_EQ(shell("scancel --signal=KILL $(squeue -s -h -o %i | grep _2 | grep -v batch)").code, 0);
-  ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=2").empty(); }, 60));
-  EXPECT_EQ(shell("scontrol requeue " + job + "_3 && sleep 1 && scontrol update jobid=" + job +
-                  "_3 starttime=now")
-                .code,
-            0);
+  ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=2").empty(); }));
+  EXPECT_EQ(shell("scontrol requeue " + job + "_3").code, 0);
+  ASSERT_TRUE(soon([&] { return contains(shell("squeue -h -r -t PD -o %K:").out, "3:"); }));
+  EXPECT_EQ(shell("scontrol update jobid=" + job + "_3 starttime=now").code, 0);
   wait_for_the_queue();
 
   const Ran status = shell("paceline status results/cut");
   EXPECT_EQ(status.code, 1) << status.out;
-  EXPECT_TRUE(contains(status.out, "1 of 4 runs done, 3 failed")) << status.out;
+  EXPECT_TRUE(contains(status.out, "1 of 4 runs done, 3 failed"))
+      << status.out
+      << shell(
+             "tail -n 20 results/cut/slurm/*/*.log; cat ../*/log/slurmctld.log | tail -n 40; tail "
+             "-n 20 ../*/log/slurmd.*")
+             .out;
   EXPECT_TRUE(contains(status.out, "CANCELLED")) << status.out;
   EXPECT_EQ(shell("ls -d [0-9]*_[0-9]* 2> /dev/null").out, "")
       << "statuses of ranks belong into the study";
@@ -116,6 +122,60 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
   wait_for_the_queue();
   expect_all_once(study("cut"), 4);
   EXPECT_TRUE(contains(shell("paceline status results/cut").out, "4 of 4 runs done"));
+}
+
+// At its start no rank hears of a signal that is sent to srun: each has begun its first step.
+TEST_F(SlurmStudy, RunsThatTheLimitsSignalEndedSaySo) {
+  write_site("limit.site", R"("reference": false, "time": {"minutes": 40})");
+  const auto write_spec = [&](const std::string& name, const std::string& keys) {
+    write(name + ".json", R"({"name": ")" + name + R"(", "workload": "mnist-mlp",
+      "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "evaluate": "none",
+                "steps": 1000000, )" +
+                              keys + "}}");
+  };
+  write_spec("alone", R"("gpus": 1, "backend": "self")");
+  write_spec("ranks", R"("gpus": 2, "backend": "ring")");
+  write_spec("saved", R"("gpus": 2, "backend": "ring", "checkpoint_every": "500000steps")");
+  write("program.json", R"j({"name": "program", "workload": "command", "fixed": {"gpus": 1},
+    "command": ["sh", "-c", "echo epoch 3; exec sleep 3000"],
+    "results": {"samples_per_second": {"line": "rate ([0-9]+)"}}})j");
+  const auto submit = [&](const std::string& name, const std::string& how) {
+    return shell("paceline submit " + name +
+                 ".json --site limit.site --results results "
+                 "--no-collect " +
+                 how);
+  };
+  const std::vector<std::string> studies = {"alone", "ranks", "saved", "program"};
+  for (const std::string& name : studies) ASSERT_EQ(submit(name, "--yes").code, 0);
+  for (const char* name : {"alone", "ranks", "saved"}) ASSERT_TRUE(trains(name)) << name;
+  ASSERT_TRUE(
+      soon([&] { return contains(shell("cat results/program/slurm/*/*.log").out, "epoch 3"); }));
+  shell("scancel --batch --signal=USR1 $(squeue -h -r -o %A)");
+  wait_for_the_queue();
+
+  const std::string signal = "ended by the signal before the job's time limit of 40 min";
+  const std::string at = " at step [1-9][0-9]* of 1000000";
+  const std::string raise = "; raise time.minutes of the site profile";
+  const std::string rise = raise + ", or let the next submit double the limit";
+  const std::map<std::string, std::string> reasons = {
+      {"alone", at + rise},
+      {"ranks", at + rise},
+      {"saved", at + ", with a complete checkpoint, from which the next submit goes on" + raise},
+      {"program", ": program was killed by SIGUSR1; its last line: epoch 3" + rise}};
+  for (const std::string& name : studies) {
+    SCOPED_TRACE(name);
+    const auto records = load_store(study(name)).records;
+    ASSERT_EQ(records.size(), 1U);
+    EXPECT_EQ(records[0]->status, name == "saved" ? "preempted" : "timeout");
+    const std::string& reason = records[0]->reason;
+    EXPECT_TRUE(std::regex_match(reason, std::regex(signal + reasons.at(name)))) << reason;
+    EXPECT_EQ(shell("tail -q -n 1 results/" + name + "/slurm/*/*.log").out,
+              "paceline: " + reason + "\n");
+    EXPECT_TRUE(contains(shell("paceline status results/" + name).out, reason));
+    EXPECT_TRUE(contains(shell("paceline report results/" + name).out, reason));
+    const std::string again = submit(name, "--dry-run").out;
+    EXPECT_TRUE(contains(again, name == "saved" ? " 0:40:00 " : " 1:20:00 ")) << again;
+  }
 }
 
 TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
@@ -256,7 +316,7 @@ TEST_F(SlurmStudy, CancelTakesAStudyOutOfTheQueue) {
     "axes": {"gpus": [1], "backend": ["self"]}})");
   write_site("one.json", R"("reference": false, "array": {"throttle": 1})");
   ASSERT_EQ(shell("paceline submit slow.json --site one.json --results results --yes").code, 0);
-  ASSERT_TRUE(soon([&] { return contains(shell("squeue -h -t R -o %j").out, "slow"); }, 60));
+  ASSERT_TRUE(soon([&] { return contains(shell("squeue -h -t R -o %j").out, "slow"); }));
   const Ran cancelled = shell("paceline cancel results/slow");
   EXPECT_EQ(cancelled.code, 0) << cancelled.out;
   EXPECT_TRUE(contains(cancelled.out, "cancelled 1 running and 1 pending runs")) << cancelled.out;

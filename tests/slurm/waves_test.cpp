@@ -30,7 +30,7 @@ TEST_F(SlurmWaves, EveryRunIsMadeOnceInAsManyWavesAsItTakes) {
             0)
       << "Slurm itself takes no more than six";
   ASSERT_EQ(shell("scancel -u root").code, 0);
-  ASSERT_TRUE(soon([&] { return shell("squeue -h").out.empty(); }, 30));
+  ASSERT_TRUE(soon([&] { return shell("squeue -h").out.empty(); }));
 
   const Ran first = shell(submit);
   ASSERT_EQ(first.code, 0) << first.out;

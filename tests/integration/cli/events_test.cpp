@@ -91,10 +91,10 @@ TEST_F(Events, RunsDoNotShareAFolder) {
 // Killed while it writes: what lies there is whole, and is read.
 TEST_F(Events, OfAKilledRunAreRead) {
   const Ran ran = shell(
-      "timeout -s KILL 60 '" PACELINE_BINARY
+      "timeout -s KILL 300 '" PACELINE_BINARY
       "' train mnist-mlp --epochs 100000 --train-limit 640 "
       "--log-every 1 --quiet --evaluate none --tensorboard & pid=$!\n"
-      "for i in $(seq 300); do sleep 0.1; size=$(cat logs/fit/*/train/* 2> /dev/null | wc -c); "
+      "for i in $(seq 2000); do sleep 0.1; size=$(cat logs/fit/*/train/* 2> /dev/null | wc -c); "
       "[ $size -gt 20000 ] && break; done\n"
       "pkill -KILL -P $pid; wait $pid; [ $size -gt 20000 ]");
   ASSERT_EQ(ran.code, 0) << ran.err;

@@ -31,7 +31,7 @@ class Guides : public testing::Cli {
   void expect_study(const std::string& name, const std::string& smaller, std::size_t points) const {
     SCOPED_TRACE(name);
     const Ran ran =
-        shell("timeout 110 '" PACELINE_BINARY "' sweep '" PACELINE_SOURCE_DIR "/sweeps/" + name +
+        shell("timeout 300 '" PACELINE_BINARY "' sweep '" PACELINE_SOURCE_DIR "/sweeps/" + name +
               ".json' --repeats 1 --results out " + smaller);
     EXPECT_EQ(ran.code, 0) << ran.err;
     std::size_t found = 0;

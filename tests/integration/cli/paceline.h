@@ -49,7 +49,7 @@ class Cli : public ::testing::Test {
     const char* other = std::getenv("PACELINE_PROGRAM");
     const std::string program = other != nullptr ? other : PACELINE_BINARY;
     std::ofstream(streams_.path() / "script")
-        << "paceline() { timeout 60 '" << program << "' \"$@\"; }\n"
+        << "paceline() { timeout 300 '" << program << "' \"$@\"; }\n"
         << "unset ${!OMP_@} ${!GOMP_@} ${!KMP_@}\n"
         << "cd '" << folder().string() << "'\n"
         << line << "\n";

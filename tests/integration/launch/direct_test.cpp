@@ -56,10 +56,10 @@ TEST(Direct, AHangingSurvivorIsStoppedAndTheStallReported) {
 
 TEST(Direct, RanksThatAreAllStoppedAreEnded) {
   SpawnRequest request{{DIRECT_RANKS, "silent"}, 2, environment_of_process()};
-  request.silence_seconds = 1;
+  request.silence_seconds = 4;  // also until they begin
   const RunVerdict verdict = spawn_direct(request);
   EXPECT_EQ(verdict.exit_code, 72);
-  EXPECT_EQ(verdict.line, "no rank gave a sign of life for 1 s; see who stopped them all");
+  EXPECT_EQ(verdict.line, "no rank gave a sign of life for 4 s; see who stopped them all");
 }
 
 TEST(Direct, ErrorsAndCodesPass) {

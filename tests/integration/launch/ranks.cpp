@@ -149,7 +149,7 @@ int failing(const ProcessRank& process, const std::string& how) {
     if (process.rank == 1 && how == "killed") raise(SIGKILL);
     if (process.rank == 1 && how == "throws")
       throw Error(ErrorKind::input, "a bad file", "rank1.gz");
-    if (process.rank == 1 && (how == "stalls" || how == "waits")) sleep(10);
+    if (process.rank == 1 && (how == "stalls" || how == "waits")) sleep(60);
     ranks.communicator().barrier();
   } catch (const Error& error) {
     // First, as training does: others end when they hear of it, and the launcher then ends this.

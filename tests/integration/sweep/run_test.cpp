@@ -208,13 +208,13 @@ TEST_F(Sweep, InterruptedItLeavesNoProcessAndNoRecord) {
   write_spec(R"("axes": {"gpus": [2], "backend": [")" +
              std::string(is_built("mpi") ? "mpi" : "mirrored") + "\"]}");
   Child child(command({"--set", "steps=10000000", "--no-report"}));
-  ASSERT_TRUE(comes_true([&] { return list_processes(study()).size() >= 1; }, 20));
+  ASSERT_TRUE(comes_true([&] { return list_processes(study()).size() >= 1; }, 120));
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // let the ranks meet and train
   child.signal(SIGINT);
   ChildEnd end;
-  ASSERT_TRUE(comes_true([&] { return child.ended(end); }, 30));
+  ASSERT_TRUE(comes_true([&] { return child.ended(end); }, 120));
   EXPECT_EQ(end.exit_code, 128 + SIGINT);
-  EXPECT_TRUE(comes_true([&] { return list_processes(study()).empty(); }, 5));
+  EXPECT_TRUE(comes_true([&] { return list_processes(study()).empty(); }, 60));
   const StoreContent store = load_store(study());
   EXPECT_TRUE(store.records.empty());
   EXPECT_TRUE(store.rejected.empty());

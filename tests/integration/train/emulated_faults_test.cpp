@@ -149,7 +149,7 @@ TEST_F(EmulatedFaults, LeavingNcclFails) {
     const double began = now_seconds();
     const End end = train_with(0);
     EXPECT_TRUE(end.result) << end.error;
-    EXPECT_LT(now_seconds() - began, 10) << "it waited for one that will not leave";
+    EXPECT_LT(now_seconds() - began, 60) << "it waited for one that will not leave";
   }
 }
 

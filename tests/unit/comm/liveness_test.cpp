@@ -117,7 +117,7 @@ TEST(LivenessConnection, AKilledRankIsNamedToTheOthersAtOnce) {
   EXPECT_EQ(zero.heard(), line);
   EXPECT_EQ(one.heard(), line);
   EXPECT_EQ(zero.lost(), 2);
-  EXPECT_LT(now_seconds() - start, 2);
+  EXPECT_LT(now_seconds() - start, 10);
 }
 
 TEST(LivenessConnection, ARankThatExitsWithoutGoodbyeIsGone) {

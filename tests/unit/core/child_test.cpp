@@ -37,8 +37,8 @@ TEST(WatchChild, ExitCodeSignalAndWords) {
 
 TEST(WatchChild, AGrandchildThatHoldsThePipeIsNotWaitedFor) {
   const double start = now_seconds();
-  EXPECT_EQ(run_shell("sleep 5 >/dev/null & echo here >&2").text, "here\n");
-  EXPECT_LT(now_seconds() - start, 4);
+  EXPECT_EQ(run_shell("sleep 30 >/dev/null & echo here >&2").text, "here\n");
+  EXPECT_LT(now_seconds() - start, 25);
 }
 
 TEST(WatchChild, AGrandchildThatNeverStopsPrintingIsNotWaitedFor) {
@@ -159,7 +159,7 @@ TEST(WatchChildren, WhatADescendantLeavesIsEnded) {
   EXPECT_EQ(watch.ends[0].exit_code, 0);
   const double start = now_seconds();
   EXPECT_GE(end_orphans(0.1), 2);
-  EXPECT_LT(now_seconds() - start, 5);
+  EXPECT_LT(now_seconds() - start, 50);
   EXPECT_NE(kill(std::stoi(said), 0), 0) << "process " << said;
   EXPECT_EQ(end_orphans(), 0);
 }
