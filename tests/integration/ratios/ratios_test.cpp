@@ -1,7 +1,7 @@
 // Has it got much slower? Each speed is held against a limit measured in the same run, never
 // against a time, so that this passes on any machine, however fast. The bounds lie at about half of
-// what a quiet machine shows: a kernel that is lost, a copy too many and a lock in the way are
-// found here; `paceline gate --ab` finds the per cents.
+// what a quiet machine shows, the slower of AMD's and Intel's CPUs: a kernel that is lost, a copy
+// too many and a lock in the way are found here; `paceline gate --ab` finds the per cents.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -58,12 +58,12 @@ class Ratios : public testing::Cli {
 };
 
 TEST_F(Ratios, AStepOfTheMlpComputes) {
-  expect_at_least(0.4, "share of the FMA peak",
+  expect_at_least(0.25, "share of the FMA peak",
                   [this] { return share_of_peak(training("mnist-mlp", "--gpus 1 --steps 400")); });
 }
 
 TEST_F(Ratios, AStepOfAResidualNetworkComputes) {
-  expect_at_least(0.17, "share of the FMA peak", [this] {
+  expect_at_least(0.11, "share of the FMA peak", [this] {
     return share_of_peak(training("resnet50-cifar10", "--gpus 1 --steps 13"));
   });
 }
