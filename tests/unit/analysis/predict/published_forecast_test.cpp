@@ -1,6 +1,6 @@
 // The prediction by laws, held against published series and against exact laws: the numbers of
-// results/comparisons/predict.md and docs/error-rates.md, which this prints. No point that is predicted
-// is seen.
+// results/comparisons/predict.md and docs/error-rates.md, which this prints. No point that is
+// predicted is seen.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
