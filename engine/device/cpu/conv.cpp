@@ -155,13 +155,7 @@ void Conv::forward(const Forward& work, std::byte* scratch) {
   const auto* bf16_x = static_cast<const Bf16*>(work.x);
   auto* bf16_y = static_cast<Bf16*>(work.y);
   if (winograd_forward_) return winograd_forward_->run(bf16_x, work.w, work.b, bf16_y, scratch);
-  if (fp32_forward_) {
-    if (planes_.type == DType::bf16) {
-      return fp32_forward_->run(bf16_x, work.w, work.b, bf16_y, scratch);
-    }
-    return fp32_forward_->run(static_cast<const float*>(work.x), work.w, work.b,
-                              static_cast<float*>(work.y), scratch);
-  }
+  if (fp32_forward_) return fp32_forward_->run(work.x, work.w, work.b, work.y, scratch);
   if (pointwise_forward_) {
     return pointwise_forward_->run({.x = bf16_x,
                                     .w = work.w,
@@ -190,13 +184,7 @@ void Conv::backward_weights(const Backward& work, std::byte* scratch) {
   const auto *bf16_x = static_cast<const Bf16*>(work.x),
              *bf16_dy = static_cast<const Bf16*>(work.dy);
   if (winograd_weights_) return winograd_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
-  if (fp32_weights_) {
-    if (planes_.type == DType::bf16) {
-      return fp32_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
-    }
-    return fp32_weights_->run(static_cast<const float*>(work.x), static_cast<const float*>(work.dy),
-                              work.dw, scratch);
-  }
+  if (fp32_weights_) return fp32_weights_->run(work.x, work.dy, work.dw, scratch);
   if (own_weights_) return own_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
   const void* x = work.x;
   if (compact_) {
@@ -215,13 +203,7 @@ void Conv::backward_data(const Backward& work, std::byte* scratch) {
   const auto* bf16_dy = static_cast<const Bf16*>(work.dy);
   auto* bf16_dx = static_cast<Bf16*>(work.dx);
   if (winograd_data_) return winograd_data_->run(bf16_dy, work.w, nullptr, bf16_dx, scratch);
-  if (fp32_data_) {
-    if (planes_.type == DType::bf16) {
-      return fp32_data_->run(bf16_dy, work.w, nullptr, bf16_dx, scratch);
-    }
-    return fp32_data_->run(static_cast<const float*>(work.dy), work.w, nullptr,
-                           static_cast<float*>(work.dx), scratch);
-  }
+  if (fp32_data_) return fp32_data_->run(work.dy, work.w, nullptr, work.dx, scratch);
   if (pointwise_data_) {
     return pointwise_data_->run({.x = bf16_dy,
                                  .w = work.w,

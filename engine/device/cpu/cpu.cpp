@@ -42,7 +42,7 @@ class CpuDevice final : public Device {
     return fmt::format("{}, own loops for {}, {}{}", library_version(), kernels_.isa,
                        counted(parallel_.threads(), "thread"), bf16_products());
   }
-  // Ranks that round otherwise than others would not be replicas.
+  // Ranks compare these: all ranks of a run take the same products.
   std::string libraries() const override {
     return library_version() + (activation_ == DType::bf16 ? bf16_products() : "");
   }

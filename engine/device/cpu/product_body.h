@@ -105,8 +105,10 @@ void pack_right(const PackWork& work) {
 }
 
 // The left operand of a tile: the words of 8 rows side by side, pair after pair (a panel), or each
-// row by itself. `widen` writes the lower and upper halves of a step's words as fp32.
-constexpr std::size_t kPairRows = 8, kStep = 16;  // kStep: pairs
+// row by itself. A step is the words of 16 pairs, which step() loads as 8 vectors; place() is where
+// a row's pair is in them. The last step of a panel may end in the panel behind it (a left one, or
+// the right ones): values of pairs that no sum uses.
+constexpr std::size_t kPairRows = 8, kStep = 16;
 static_assert(kPairRows == kLeftPanel && kPairRows == kPointwiseRows);
 
 struct LeftPanel {

@@ -58,6 +58,7 @@ WinogradFp32::WinogradFp32(const Operation& op, const LibraryKernel::Planes& pla
     : kernels_(kernels.winograd_fp32),
       parallel_(parallel),
       tiles_(op, planes.batch, planes.x),
+      type_(planes.type),
       backward_(pass == Pass::backward_data),
       in_(size(backward_ ? op.out.channels : op.in.channels)),
       out_(size(backward_ ? op.in.channels : op.out.channels)),
@@ -77,15 +78,21 @@ std::size_t WinogradFp32::scratch_bytes() const {
   return (weight_floats() + space_floats() * size(parallel_.threads())) * sizeof(float);
 }
 
-template <typename T>
-void WinogradFp32::run(const T* x, const float* w, const float* bias, T* y,
+void WinogradFp32::run(const void* x, const float* w, const float* bias, void* y,
                        std::byte* scratch) const {
   auto* weights = reinterpret_cast<float*>(scratch);
   transform_weights(w, weights);
   float* spaces = weights + weight_floats();
   parallel_.each([&](int thread) {
     const auto [first, end] = parallel_.share(tiles_.count(), kernels_.rows, thread);
-    run_tiles(first, end, x, weights, bias, y, spaces + space_floats() * size(thread));
+    float* space = spaces + space_floats() * size(thread);
+    if (type_ == DType::bf16) {
+      run_tiles(first, end, static_cast<const Bf16*>(x), weights, bias, static_cast<Bf16*>(y),
+                space);
+    } else {
+      run_tiles(first, end, static_cast<const float*>(x), weights, bias, static_cast<float*>(y),
+                space);
+    }
   });
 }
 
@@ -104,9 +111,6 @@ void WinogradFp32::transform_weights(const float* w, float* weights) const {
     }
   });
 }
-
-template void WinogradFp32::run(const float*, const float*, const float*, float*, std::byte*) const;
-template void WinogradFp32::run(const Bf16*, const float*, const float*, Bf16*, std::byte*) const;
 
 template <typename T>
 void WinogradFp32::run_tiles(std::size_t first, std::size_t end, const T* x, const float* weights,
@@ -161,6 +165,7 @@ WinogradFp32Gradient::WinogradFp32Gradient(const Operation& op, const LibraryKer
     : kernels_(kernels.winograd_fp32),
       parallel_(parallel),
       tiles_(op, planes.batch, planes.x),
+      type_(planes.type),
       channels_(size(op.in.channels)),
       filters_(size(op.out.channels)),
       chunk_(std::min<std::size_t>(tiles_.count(), 384)) {}
@@ -172,7 +177,8 @@ std::size_t WinogradFp32Gradient::scratch_bytes() const {
 
 // All threads transform a chunk of tiles; then they divide its products.
 template <typename T>
-void WinogradFp32Gradient::run(const T* x, const T* dy, float* dw, std::byte* scratch) const {
+void WinogradFp32Gradient::run_planes(const T* x, const T* dy, float* dw,
+                                      std::byte* scratch) const {
   const Fp32PlaneKernels<T>& of_planes = kernels_.planes<T>();
   auto* left = reinterpret_cast<float*>(scratch);
   const std::size_t left_row = channels_ + kPadding, left_point = chunk_ * left_row;
@@ -212,8 +218,12 @@ void WinogradFp32Gradient::run(const T* x, const T* dy, float* dw, std::byte* sc
   });
 }
 
-template void WinogradFp32Gradient::run(const float*, const float*, float*, std::byte*) const;
-template void WinogradFp32Gradient::run(const Bf16*, const Bf16*, float*, std::byte*) const;
+void WinogradFp32Gradient::run(const void* x, const void* dy, float* dw, std::byte* scratch) const {
+  if (type_ == DType::bf16) {
+    return run_planes(static_cast<const Bf16*>(x), static_cast<const Bf16*>(dy), dw, scratch);
+  }
+  run_planes(static_cast<const float*>(x), static_cast<const float*>(dy), dw, scratch);
+}
 
 void WinogradFp32Gradient::multiply(std::size_t tiles, bool adds, const float* left,
                                     const float* right, float* sums) const {

@@ -41,8 +41,7 @@ class WinogradFp32 {
 
   // x and y (or dy and dx) of the whole batch, of the planes' type; w in canonical order; bias may
   // be null.
-  template <typename T>
-  void run(const T* x, const float* w, const float* bias, T* y, std::byte* scratch) const;
+  void run(const void* x, const float* w, const float* bias, void* y, std::byte* scratch) const;
   std::size_t scratch_bytes() const;
 
  private:
@@ -57,6 +56,7 @@ class WinogradFp32 {
   const WinogradFp32Kernels& kernels_;
   const Parallel& parallel_;
   Fp32Tiles tiles_;
+  DType type_;  // of planes
   bool backward_;
   std::size_t in_, out_;  // channels of x and y
   std::size_t chunk_;     // tiles
@@ -72,17 +72,19 @@ class WinogradFp32Gradient {
 
   // x and dy of the whole batch. Sets dw, in canonical order. The result does not depend on the
   // number of threads.
-  template <typename T>
-  void run(const T* x, const T* dy, float* dw, std::byte* scratch) const;
+  void run(const void* x, const void* dy, float* dw, std::byte* scratch) const;
   std::size_t scratch_bytes() const;
 
  private:
+  template <typename T>
+  void run_planes(const T* x, const T* dy, float* dw, std::byte* scratch) const;
   void multiply(std::size_t tiles, bool adds, const float* left, const float* right,
                 float* sums) const;
 
   const WinogradFp32Kernels& kernels_;
   const Parallel& parallel_;
   Fp32Tiles tiles_;
+  DType type_;  // of planes
   std::size_t channels_, filters_;
   std::size_t chunk_;  // tiles
 };
