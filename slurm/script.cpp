@@ -165,6 +165,13 @@ std::string format_start(const JobArray& array, const ScriptSetup& setup) {
   return fmt::format("{}=$(printf '%s\\n' \"${{launch[@]}}\") ", kLauncherVariable);
 }
 
+// Another signal than the limit's may end a run with 138, too.
+std::string format_own_signal(const Site& site) {
+  if (join(site.extra, "\n").find("--signal") == std::string::npos) return "";
+  return "# The profile's own --signal may send it to the ranks alone.\n"
+         "[ \"$code\" != 138 ] || signalled=(--signalled)";
+}
+
 std::string format_requeue(const Site& site) {
   if (!site.requeue) return "";
   return "# 75: saved before its end. It goes on there in this job's next turn.\n"
@@ -277,6 +284,7 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                             {"services", format_services(setup)},
                             {"reference", format_reference(site, setup)},
                             {"fallback", format_fallback(setup)},
+                            {"own_signal", format_own_signal(site)},
                             {"requeue", format_requeue(site)},
                             {"minutes", std::to_string(array.need.minutes)},
                             {"limit_key", limit_key(site, array.need)},

@@ -309,6 +309,7 @@ TEST_F(Injection, TheSignalBeforeTheLimitIsPassedOnAndReported) {
   StudyPlan plan = testing::make_plan(parse_spec("s", testing::kFourPoints), study);
   const ScriptSetup setup = testing::make_setup(plan);
   Site site = site_with("\"reference\": false, \"launcher_options\": []");
+  site.extra = {"#SBATCH --signal=USR1@60"};
   site.program = (scratch_.path() / "program").string();
   std::ofstream(site.program) << R"(#!/bin/bash
 echo "$@" >> calls
@@ -343,9 +344,14 @@ esac
     EXPECT_FALSE(contains(calls, "doctor")) << "that would not know of the signal\n" << calls;
     EXPECT_EQ(contains(calls, "element run"), when != "element begin") << calls;
   }
-  const std::string calls = calls_of("lost", 71);
-  EXPECT_TRUE(contains(calls, "doctor --post-mortem ")) << calls;
-  EXPECT_TRUE(contains(calls, limit + "--points")) << calls;
+  const auto expect_not_signalled = [&](const std::string& when, int code) {
+    const std::string calls = calls_of(when, code);
+    EXPECT_TRUE(contains(calls, "doctor --post-mortem ")) << calls;
+    EXPECT_TRUE(contains(calls, limit + "--points")) << calls;
+  };
+  expect_not_signalled("lost", 71);
+  site.extra.clear();  // whoever sent USR1 to the ranks alone, it was not Slurm before the limit
+  expect_not_signalled("alone", 138);
 }
 
 TEST(Script, AScriptSentByHandNamesItsFilesOnce) {
