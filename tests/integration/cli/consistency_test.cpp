@@ -16,15 +16,19 @@ class Consistency : public testing::Cli {
  protected:
   // Two ranks by hand, as torchrun's variables place them; each with arguments of its own.
   Ran gloo(const std::string& of_0, const std::string& of_1) const {
+    return shell(two_ranks("paceline train mnist-mlp", of_0, of_1));
+  }
+
+  static std::string two_ranks(const std::string& program, const std::string& of_0,
+                               const std::string& of_1) {
     const std::string run =
-        " paceline train mnist-mlp --gpus 2 --cpus-per-task 1 --oversubscribe --steps 5 --quiet "
+        " --gpus 2 --cpus-per-task 1 --oversubscribe --steps 5 --quiet "
         "--backend ring ";
-    return shell(
-        "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 PACELINE_PORTS=21100-21999 "
-        "PACELINE_TOKEN=consistency-$$\n"
-        "RANK=1 LOCAL_RANK=1" +
-        run + of_1 + " 2> of_1 &\nRANK=0 LOCAL_RANK=0" + run + of_0 +
-        "; code=$?; wait $!; echo $? > code_1; cat of_1 >&2; exit $code");
+    return "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
+           "PACELINE_PORTS=21100-21999 PACELINE_TOKEN=consistency-$$\n"
+           "RANK=1 LOCAL_RANK=1 " +
+           program + run + of_1 + " 2> of_1 &\nRANK=0 LOCAL_RANK=0 " + program + run + of_0 +
+           "; code=$?; wait $!; echo $? > code_1; cat of_1 >&2; exit $code";
   }
 
   // Both with 73 and the same line.
@@ -47,6 +51,20 @@ TEST_F(Consistency, ParametersAreNamedWithTheirValues) {
   expect_mismatch(
       ran, {"learning_rate: rank 0 0.001, rank 1 0.01", "check_every: rank 0 not there, rank 1 2"});
   EXPECT_FALSE(contains(ran.err, "log_every")) << ran.err;  // may differ
+}
+
+// Ranks on unlike CPUs.
+TEST_F(Consistency, ProductsOfBf16AreTheSameOnAllRanks) {
+  if (!find_name("device", "cpu").built || !contains(to_text("/proc/cpuinfo"), "avx512_bf16")) {
+    GTEST_SKIP() << "this CPU has one way to multiply bf16 at most";
+  }
+  const std::string program =
+      "sh -c 'export PACELINE_ISA=avx512; [ $RANK = 0 ] || PACELINE_ISA=avx512bf16; "
+      "exec \"" PACELINE_BINARY
+      "\" train gpt-tiny --input synthetic --device cpu --precision bf16 \"$@\"' sh";
+  const Ran ran = shell(two_ranks(program, "", ""));
+  expect_mismatch(ran, {"device libraries: rank 0 oneDNN", ", bf16 widened to fp32, rank 1 oneDNN",
+                        ", bf16 by pairs"});
 }
 
 TEST_F(Consistency, ProgressMayDiffer) {
