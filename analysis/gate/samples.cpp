@@ -193,7 +193,7 @@ class Matcher {
     const Subject& mine = baseline_.subjects[i];
     if (mine.workload.empty()) return;
     using Rank = std::tuple<bool, std::size_t, bool, std::size_t>;
-    std::optional<std::size_t> best, equal;  // equal: one that is as near
+    std::vector<std::size_t> best;  // those that are nearest
     Distance nearest;
     Rank nearest_rank;
     const Values values = list_values(mine);
@@ -202,26 +202,25 @@ class Matcher {
       const Distance d = distance(values, values_[k]);
       const bool other_name = current_.subjects[k].name != mine.name;
       const Rank rank(one_spec_ && other_name, d.unlike.size(), other_name, d.one_sided);
-      if (best && nearest_rank == rank) equal = k;
-      if (best && nearest_rank <= rank) continue;
-      best = k;
-      equal.reset();
+      if (!best.empty() && nearest_rank == rank) best.push_back(k);
+      if (!best.empty() && nearest_rank <= rank) continue;
+      best = {k};
       nearest = d;
       nearest_rank = rank;
     }
-    if (!best) return;
-    const bool same_name = current_.subjects[*best].name == mine.name;
+    if (best.empty()) return;
+    const bool same_name = current_.subjects[best.front()].name == mine.name;
     const std::string unlike = join(nearest.unlike, ", ");
-    if (nearest.unlike.empty() && equal) {
+    if (nearest.unlike.empty() && best.size() > 1) {
       result_.notes.push_back(fmt::format("{} cannot be compared: it may be {} or {}", mine.name,
-                                          current_.subjects[*best].name,
-                                          current_.subjects[*equal].name));
+                                          current_.subjects[best.front()].name,
+                                          current_.subjects[best.back()].name));
     } else if (nearest.unlike.empty()) {
-      take(i, *best);
+      take(i, best.front());
       result_.notes.push_back(
           fmt::format("{}: parameters that only one side knows: {}", mine.name, nearest.one_sided));
     } else if (same_name && one_spec_) {
-      take(i, *best);
+      take(i, best.front());
       result_.notes.push_back(fmt::format("{}: defaults differ: {}", mine.name, unlike));
     } else if (same_name) {
       result_.notes.push_back(fmt::format("{} cannot be compared: {}", mine.name, unlike));
