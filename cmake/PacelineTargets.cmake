@@ -155,10 +155,10 @@ function(paceline_timeout seconds)
   set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# Tests that wait, for Slurm, a deadline or a lost rank: one at a time and from the beginning, so that the
-# others use the CPUs meanwhile.
-function(paceline_waits)
-  set_tests_properties(${ARGN} PROPERTIES COST 300 RESOURCE_LOCK waits)
+# paceline_waits(ranks faults.hung ...): tests that wait most of their time, for Slurm (slurm), or for deadlines and lost
+# ranks (ranks). One at a time of each, from the beginning, so that the others use the CPUs meanwhile.
+function(paceline_waits for)
+  set_tests_properties(${ARGN} PROPERTIES COST 300 RESOURCE_LOCK ${for})
 endfunction()
 
 # The program test_unit_results; what it needs beside tests.
