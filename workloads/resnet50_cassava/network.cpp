@@ -7,9 +7,10 @@ namespace {
 constexpr int kSide = 300, kClasses = 5;
 
 Network network_in(const std::string& variant) {
-  Network network = resnet50_without_top("resnet50-cassava", {kSide, kSide, 3}, kClasses, variant);
-  network.dense(1016).relu().dense(kClasses);
-  return network;
+  return resnet50_without_top("resnet50-cassava", {kSide, kSide, 3}, kClasses, variant)
+      .dense(1016)
+      .relu()
+      .dense(kClasses);
 }
 
 DatasetPair load(const std::filesystem::path& folder, const InputOptions& options) {

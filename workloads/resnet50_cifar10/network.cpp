@@ -4,12 +4,8 @@ namespace paceline {
 
 namespace {
 
-constexpr int kSide = 32, kClasses = 10;
-
 Network network_in(const std::string& variant) {
-  Network network = resnet50_without_top("resnet50-cifar10", {kSide, kSide, 3}, kClasses, variant);
-  network.dense(kClasses);
-  return network;
+  return resnet50_without_top("resnet50-cifar10", {32, 32, 3}, 10, variant).dense(10);
 }
 
 }  // namespace

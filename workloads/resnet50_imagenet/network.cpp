@@ -1,16 +1,11 @@
-#include "engine/core/error.h"
 #include "workloads/workload.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr int kSide = 224, kClasses = 1000;
-
 Network network_in(const std::string& variant) {
-  Network network = resnet50_without_top("resnet50-imagenet", {kSide, kSide, 3}, kClasses, variant);
-  network.dense(kClasses);
-  return network;
+  return resnet50_without_top("resnet50-imagenet", {224, 224, 3}, 1000, variant).dense(1000);
 }
 
 }  // namespace

@@ -1,11 +1,18 @@
-// Vectors of sixteen floats, and the two types they are loaded from. Included once per instruction
-// set, before the loops; intentionally without include guard.
+// Vectors of floats, and the two types they are loaded from. Included once per instruction set,
+// before the loops; intentionally without include guard.
 
 namespace paceline::cpu::PACELINE_ISA {
 
 namespace {
 
+// A register's: GCC keeps wider vectors in memory, and compares and chooses lane by lane there.
+#if defined(__AVX512F__)
 constexpr std::size_t kLanes = 16;
+#elif defined(__AVX2__)
+constexpr std::size_t kLanes = 8;
+#else
+constexpr std::size_t kLanes = 4;
+#endif
 typedef float Vec __attribute__((vector_size(kLanes * sizeof(float))));
 typedef std::int32_t IntVec __attribute__((vector_size(kLanes * sizeof(float))));
 typedef std::uint32_t WordVec __attribute__((vector_size(kLanes * sizeof(float))));
@@ -79,7 +86,7 @@ PACELINE_INLINE void store_past_caches(Bf16* p, const Vec& v) {
 #endif
 }
 
-// Only the first n lanes, 0 < n <= 16; the others are zero.
+// Only the first n lanes, 0 < n <= kLanes; the others are zero.
 template <typename T>
 PACELINE_INLINE void load_some(const T* p, std::size_t n, Vec& v) {
   T lanes[kLanes] = {};
@@ -121,7 +128,7 @@ PACELINE_INLINE void give(T* p, std::size_t n, const Vec& v, bool streams) {
   give<Whole>(p, n, v);
 }
 
-// Calls body(first channel, lanes, whole) over `channels`, in steps of sixteen.
+// Calls body(first channel, lanes, whole) over `channels`, in steps of a vector.
 template <typename Body>
 PACELINE_INLINE void for_each_vector(std::size_t channels, Body body) {
   std::size_t c = 0;
@@ -129,9 +136,10 @@ PACELINE_INLINE void for_each_vector(std::size_t channels, Body body) {
   if (c < channels) body(c, channels - c, std::false_type{});
 }
 
-#if !defined(__AVX512F__)
-constexpr IntVec kBit = {1,   2,   4,    8,    16,   32,   64,    128,
-                         256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+#if defined(__AVX2__) && !defined(__AVX512F__)
+constexpr IntVec kBit = {1, 2, 4, 8, 16, 32, 64, 128};
+#elif !defined(__AVX512F__)
+constexpr IntVec kBit = {1, 2, 4, 8};
 #endif
 
 // Bit l is set if ReLU passes lane l: positive or NaN.
@@ -139,12 +147,9 @@ PACELINE_INLINE std::uint16_t passing(const Vec& v) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v), _mm512_setzero_ps(), _CMP_NLE_UQ);
 #elif defined(__AVX2__)
-  __m256 halves[2];
-  __builtin_memcpy(halves, &v, sizeof halves);
-  const __m256 zero = _mm256_setzero_ps();
-  const int low = _mm256_movemask_ps(_mm256_cmp_ps(halves[0], zero, _CMP_NLE_UQ));
-  const int high = _mm256_movemask_ps(_mm256_cmp_ps(halves[1], zero, _CMP_NLE_UQ));
-  return static_cast<std::uint16_t>(low | high << 8);
+  const __m256 passes =
+      _mm256_cmp_ps(reinterpret_cast<__m256>(v), _mm256_setzero_ps(), _CMP_NLE_UQ);
+  return static_cast<std::uint16_t>(_mm256_movemask_ps(passes));
 #else
   // Not set[l]: GCC 12's vector subscript check is wrong with sanitizers.
   const IntVec set = ~(v <= 0) & kBit;
@@ -166,15 +171,16 @@ PACELINE_INLINE Vec masked(std::uint16_t bits, const Vec& v) {
 #endif
 }
 
-// The bits of a row's channels [c, c + n); c is a multiple of 16.
+// The bits of a row's channels [c, c + n), in the lowest ones; c is a multiple of kLanes.
 PACELINE_INLINE std::uint16_t read_bits(const std::uint8_t* row, std::size_t c, std::size_t n) {
-  unsigned bits = row[c / 8];
+  unsigned bits = row[c / 8] >> c % 8;
   if (n > 8) bits |= static_cast<unsigned>(row[c / 8 + 1]) << 8;
   return static_cast<std::uint16_t>(bits);
 }
 PACELINE_INLINE void write_bits(std::uint8_t* row, std::size_t c, std::size_t n,
                                 std::uint16_t bits) {
-  row[c / 8] = static_cast<std::uint8_t>(bits);
+  const unsigned before = c % 8 > 0 ? row[c / 8] : 0U;  // of narrower vectors
+  row[c / 8] = static_cast<std::uint8_t>(before | bits << c % 8);
   if (n > 8) row[c / 8 + 1] = static_cast<std::uint8_t>(bits >> 8);
 }
 

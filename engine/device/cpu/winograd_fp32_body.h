@@ -6,18 +6,14 @@ namespace {
 
 #if defined(__AVX2__) || defined(__aarch64__)
 
-static_assert(kFp32Block == kLanes);
+static_assert(kFp32Block % kLanes == 0);
 
-// The tile of sums of a matrix product: as many as the registers hold beside the operands. In
-// registers of the instruction set, not Vecs, because GCC keeps arrays of wider vectors in memory.
+// The tile of sums of a matrix product: as many as the registers hold beside the operands.
 #if defined(__AVX512F__)
-constexpr std::size_t kFp32Rows = 8, kFp32Columns = 32, kFp32Register = 16;
-#elif defined(__AVX2__)
-constexpr std::size_t kFp32Rows = 4, kFp32Columns = 16, kFp32Register = 8;
+constexpr std::size_t kFp32Rows = 8, kFp32Columns = 32;
 #else
-constexpr std::size_t kFp32Rows = 4, kFp32Columns = 16, kFp32Register = 4;
+constexpr std::size_t kFp32Rows = 4, kFp32Columns = 16;
 #endif
-typedef float Fp32Register __attribute__((vector_size(kFp32Register * sizeof(float))));
 
 // The transforms, in one dimension: of input, output, output gradient, weights, weight gradient.
 PACELINE_INLINE void fp32_input(const Vec (&d)[6], Vec (&t)[6]) {
@@ -92,23 +88,33 @@ PACELINE_INLINE void fp32_transform(Get get, Set set) {
   }
 }
 
+// Calls body(block, first channel of a vector in it).
+template <typename Body>
+PACELINE_INLINE void for_each_part(std::size_t blocks, Body body) {
+  for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t part = 0; part < kFp32Block; part += kLanes) body(b, part);
+  }
+}
+
 template <std::size_t From, void (*Transform)(const Vec (&)[From], Vec (&)[6]), typename T>
 PACELINE_INLINE void fp32_points(const Fp32PointsWork<T>& work) {
-  for (std::size_t b = 0; b < work.blocks; ++b) {
+  for_each_part(work.blocks, [&](std::size_t b, std::size_t part) {
     const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
       const T* place = work.places[r * From + c];
       if (place) {
-        load(place + b * work.place_stride, v);
+        load(place + b * work.place_stride + part, v);
       } else {
         v = Vec{};
       }
     };
     const auto set = [&](std::size_t r, std::size_t c, const Vec& v)
         __attribute__((always_inline)) {
-      store(work.points + (r * kFp32PointRow + c) * work.point_stride + b * work.block_stride, v);
+      store(
+          work.points + (r * kFp32PointRow + c) * work.point_stride + b * work.block_stride + part,
+          v);
     };
     fp32_transform<From, 6, Transform>(get, set);
-  }
+  });
 }
 
 template <typename T>
@@ -122,36 +128,39 @@ void fp32_points_of_gradient(const Fp32PointsWork<T>& work) {
 }
 
 void fp32_points_of_weights(const Fp32WeightsWork& work) {
-  const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
-    const std::size_t tap = 3 * r + c;
-    if (work.backward) {
-      float lanes[kLanes];
-      const float* w =
-          work.w + ((8 - tap) * work.channels + work.output) * work.filters + work.input;
-      for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = w[l * work.filters];
-      load(lanes, v);
-    } else {
-      load(work.w + (tap * work.channels + work.input) * work.filters + work.output, v);
-    }
-  };
-  const auto set = [&](std::size_t r, std::size_t c, const Vec& v) __attribute__((always_inline)) {
-    store(work.points + (r * kFp32PointRow + c) * work.point_stride, v);
-  };
-  fp32_transform<3, 6, fp32_weights>(get, set);
+  for_each_part(1, [&](std::size_t, std::size_t part) {
+    const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
+      const std::size_t tap = 3 * r + c;
+      if (work.backward) {
+        float lanes[kLanes];
+        const float* w =
+            work.w + ((8 - tap) * work.channels + work.output) * work.filters + work.input;
+        for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = w[(part + l) * work.filters];
+        load(lanes, v);
+      } else {
+        load(work.w + (tap * work.channels + work.input) * work.filters + work.output + part, v);
+      }
+    };
+    const auto set = [&](std::size_t r, std::size_t c, const Vec& v)
+        __attribute__((always_inline)) {
+      store(work.points + (r * kFp32PointRow + c) * work.point_stride + part, v);
+    };
+    fp32_transform<3, 6, fp32_weights>(get, set);
+  });
 }
 
 void fp32_product(const Fp32ProductWork& work) {
-  constexpr std::size_t kRegisters = kFp32Columns / kFp32Register;
+  constexpr std::size_t kRegisters = kFp32Columns / kLanes;
   const auto offset = [](std::size_t j, std::size_t half) __attribute__((always_inline)) {
-    return j * kFp32Register / kLanes * half + j * kFp32Register % kLanes;
+    return j * kLanes / kFp32Block * half + j * kLanes % kFp32Block;
   };
-  Fp32Register sums[kFp32Rows][kRegisters] = {};
+  Vec sums[kFp32Rows][kRegisters] = {};
   const float *left = work.left, *right = work.right;
-  for (std::size_t k = 0; k < work.steps; ++k, left += work.left_step, right += kLanes) {
-    Fp32Register columns[kRegisters];
+  for (std::size_t k = 0; k < work.steps; ++k, left += work.left_step, right += kFp32Block) {
+    Vec columns[kRegisters];
 #pragma GCC unroll 4
     for (std::size_t j = 0; j < kRegisters; ++j) {
-      __builtin_memcpy(&columns[j], right + offset(j, work.right_half), sizeof columns[j]);
+      load(right + offset(j, work.right_half), columns[j]);
     }
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kFp32Rows; ++i) {
@@ -164,31 +173,30 @@ void fp32_product(const Fp32ProductWork& work) {
   for (std::size_t i = 0; i < kFp32Rows; ++i) {
 #pragma GCC unroll 4
     for (std::size_t j = 0; j < kRegisters; ++j) {
-      float* to = work.sums + i * work.row_stride + offset(j, kLanes);
-      Fp32Register before = {};
-      if (work.adds) __builtin_memcpy(&before, to, sizeof before);
-      before += sums[i][j];
-      __builtin_memcpy(to, &before, sizeof before);
+      float* to = work.sums + i * work.row_stride + offset(j, kFp32Block);
+      Vec before = {};
+      if (work.adds) load(to, before);
+      store(to, before + sums[i][j]);
     }
   }
 }
 
 template <typename T>
 void fp32_outputs(const Fp32OutputWork<T>& work) {
-  for (std::size_t b = 0; b < work.blocks; ++b) {
+  for_each_part(work.blocks, [&](std::size_t b, std::size_t part) {
     Vec bias = {};
-    if (work.bias) load(work.bias + b * kLanes, bias);
+    if (work.bias) load(work.bias + b * kFp32Block + part, bias);
     const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
-      load(work.sums + (r * kFp32PointRow + c) * work.point_stride + b * kLanes, v);
+      load(work.sums + (r * kFp32PointRow + c) * work.point_stride + b * kFp32Block + part, v);
     };
     const auto set = [&](std::size_t r, std::size_t c, const Vec& v)
         __attribute__((always_inline)) {
       T* place = work.places[r * kFp32TileSide + c];
       if (!place) return;
-      give<true>(place + b * work.place_stride, kLanes, v + bias, work.streams);
+      give<true>(place + b * work.place_stride + part, kLanes, v + bias, work.streams);
     };
     fp32_transform<6, 4, fp32_output>(get, set);
-  }
+  });
 }
 
 void fp32_gradients(const Fp32GradientWork& work) {
