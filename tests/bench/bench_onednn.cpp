@@ -4,8 +4,17 @@
 // oneDNN's time over ours. Dropout, embeddings, optimizers and clipping have no primitive.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <dnnl.hpp>
+#include <memory>
 #include <random>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
 #if defined(__SSE__)
 #include <immintrin.h>
 #endif
