@@ -193,7 +193,7 @@ class Matcher {
     const Subject& mine = baseline_.subjects[i];
     if (mine.workload.empty()) return;
     using Rank = std::tuple<bool, std::size_t, bool, std::size_t>;
-    std::vector<std::size_t> best;  // those that are nearest
+    std::vector<std::size_t> closest;
     Distance nearest;
     Rank nearest_rank;
     const Values values = list_values(mine);
@@ -202,25 +202,25 @@ class Matcher {
       const Distance d = distance(values, values_[k]);
       const bool other_name = current_.subjects[k].name != mine.name;
       const Rank rank(one_spec_ && other_name, d.unlike.size(), other_name, d.one_sided);
-      if (!best.empty() && nearest_rank == rank) best.push_back(k);
-      if (!best.empty() && nearest_rank <= rank) continue;
-      best = {k};
+      if (!closest.empty() && nearest_rank == rank) closest.push_back(k);
+      if (!closest.empty() && nearest_rank <= rank) continue;
+      closest = {k};
       nearest = d;
       nearest_rank = rank;
     }
-    if (best.empty()) return;
-    const bool same_name = current_.subjects[best.front()].name == mine.name;
+    if (closest.empty()) return;
+    const bool same_name = current_.subjects[closest.front()].name == mine.name;
     const std::string unlike = join(nearest.unlike, ", ");
-    if (nearest.unlike.empty() && best.size() > 1) {
+    if (nearest.unlike.empty() && closest.size() > 1) {
       result_.notes.push_back(fmt::format("{} cannot be compared: it may be {} or {}", mine.name,
-                                          current_.subjects[best.front()].name,
-                                          current_.subjects[best.back()].name));
+                                          current_.subjects[closest.front()].name,
+                                          current_.subjects[closest.back()].name));
     } else if (nearest.unlike.empty()) {
-      take(i, best.front());
+      take(i, closest.front());
       result_.notes.push_back(
           fmt::format("{}: parameters that only one side knows: {}", mine.name, nearest.one_sided));
     } else if (same_name && one_spec_) {
-      take(i, best.front());
+      take(i, closest.front());
       result_.notes.push_back(fmt::format("{}: defaults differ: {}", mine.name, unlike));
     } else if (same_name) {
       result_.notes.push_back(fmt::format("{} cannot be compared: {}", mine.name, unlike));
