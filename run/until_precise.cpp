@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/evidence/evidence.h"
 #include "analysis/statistics/anytime.h"
 #include "analysis/statistics/statistics.h"
-#include "analysis/study/run.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -18,8 +18,9 @@ namespace {
 constexpr double kSecondsPerHour = 3600;
 
 std::optional<double> find_cost(const Record& record) {
-  const Run run = make_run(record);
-  if (run.tainted()) return std::nullopt;
+  Run run = make_run(record);
+  judge(run, EvidencePolicy::tables());
+  if (run.effect != Effect::none) return std::nullopt;
   if (record->timing.fit_seconds) return record->timing.fit_seconds;
   if (run.samples_per_second) return 1 / *run.samples_per_second;
   return std::nullopt;

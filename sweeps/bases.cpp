@@ -3,41 +3,22 @@
 #include <algorithm>
 #include <set>
 
+#include "results/match.h"
 #include "results/names.h"
-#include "results/parameters.h"
+#include "results/run_record.h"
 #include "sweeps/expansion.h"
 
 namespace paceline {
 
 namespace {
 
-// What may differ between a point and its base: the layout, and work that depends on the replicas.
-bool depends_on_size(std::string_view name) {
-  return has_role(name, Role::layout) || has_role(name, Role::work) ||
-         find_parameter(name)->follows_size;
+PointKey base_key(const PlannedPoint& planned, const std::string& backend, const MatchRule& rule) {
+  const LayoutFacts layout = layout_facts(planned.layout);
+  return {{.parameters = planned.parameters, .layout = &layout, .backend = backend}, rule};
 }
 
-// The parameters by which two points are comparable, as one text.
-std::string sibling_key(const PlannedPoint& planned) {
-  std::string kin;
-  for (const auto& [name, value] : planned.parameters.values()) {
-    if (!depends_on_size(name) && find_parameter(name)->identity())
-      kin += name + "=" + to_text(value) + "\n";
-  }
-  return kin;
-}
-
-std::string with_backend(const PlannedPoint& planned, const std::string& backend) {
-  return sibling_key(planned) + "backend=" + backend + "\n";
-}
-
-// A replica on cores is given CPUs of its own; on GPUs its task's are what tables show.
-int count_cpus(const Layout& layout) {
-  return layout.replicas_are_cores ? layout.cpus_per_replica : layout.cpus_per_task;
-}
-
-std::string on_cpus(const std::string& kin, int cpus) {
-  return fmt::format("{}cpus={}", kin, cpus);
+std::string own_backend(const PlannedPoint& planned) {
+  return planned.parameters.text("backend").value_or(lone_backend());
 }
 
 bool counts(const PlannedPoint& planned) {
@@ -50,14 +31,15 @@ std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) 
   const bool one_size = std::all_of(points.begin(), points.end(), [&](const PlannedPoint& planned) {
     return planned.layout.gpus == points.front().layout.gpus;
   });
-  if (one_size) return {};            // a study of settings
-  std::set<std::string> singles, on;  // without and with their CPUs
+  if (one_size) return {};  // a study of settings
+  const MatchRule with_cpus = MatchRule::planned_base();
+  MatchRule without_cpus = with_cpus;
+  without_cpus.cpus = MatchCpus::none;
+  std::set<PointKey> singles, on;  // without and with their CPUs
   for (const PlannedPoint& planned : points) {
     if (!counts(planned) || planned.layout.gpus != 1) continue;
-    const std::string kin =
-        with_backend(planned, planned.parameters.text("backend").value_or(lone_backend()));
-    singles.insert(kin);
-    on.insert(on_cpus(kin, count_cpus(planned.layout)));
+    singles.insert(base_key(planned, own_backend(planned), without_cpus));
+    on.insert(base_key(planned, own_backend(planned), with_cpus));
   }
   struct Missing {
     std::size_t count = 0;
@@ -66,11 +48,9 @@ std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) 
   for (const PlannedPoint& planned : points) {
     if (!counts(planned) || planned.layout.gpus == 1) continue;
     bool has_single = false, has_base = false;
-    for (const std::string& backend :
-         {planned.parameters.text("backend").value_or(lone_backend()), lone_backend()}) {
-      const std::string kin = with_backend(planned, backend);
-      has_single = has_single || singles.contains(kin);
-      has_base = has_base || on.contains(on_cpus(kin, count_cpus(planned.layout)));
+    for (const std::string& backend : {own_backend(planned), lone_backend()}) {
+      has_single = has_single || singles.contains(base_key(planned, backend, without_cpus));
+      has_base = has_base || on.contains(base_key(planned, backend, with_cpus));
     }
     if (has_base) continue;
     Missing& missing = has_single ? no_cpus : no_single;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/core/error.h"
+#include "results/match.h"
 #include "results/names.h"
 #include "sweeps/expression.h"
 
@@ -373,16 +374,9 @@ class Expander {
       for (const Axis& axis : dimension) varying.insert(axis.name);
     }
     if (varying.erase("cpus_per_replica") > 0) varying.insert("cpus_per_task");
-    const Point& first = expansion_.points.front().parameters;
-    for (const Parameter& parameter : parameters()) {
-      const Value* value = first.find(parameter.name);
-      const bool differs =
-          std::any_of(expansion_.points.begin(), expansion_.points.end(), [&](const auto& planned) {
-            const Value* other = planned.parameters.find(parameter.name);
-            return value && other ? *value != *other : value != other;
-          });
-      if (differs && parameter.identity()) varying.emplace(parameter.name);
-    }
+    std::vector<const Point*> points;
+    for (const PlannedPoint& planned : expansion_.points) points.push_back(&planned.parameters);
+    for (std::string& name : varying_parameters(points)) varying.insert(std::move(name));
     return varying;
   }
 

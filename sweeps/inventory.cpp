@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/core/text.h"
+#include "results/match.h"
 
 namespace paceline {
 
@@ -38,12 +39,7 @@ std::map<Key, Known> index_records(const StoreContent& store) {
 
 bool same_parameters(const Record& record, const Resolved& resolved) {
   if (!resolved.identity.empty()) return record->identity == resolved.identity;
-  const Point before = record->parameters;
-  return std::all_of(resolved.parameters.values().begin(), resolved.parameters.values().end(),
-                     [&](const auto& given) {
-                       return !find_parameter(given.first)->identity() ||
-                              before.text(given.first) == to_text(given.second);
-                     });
+  return serves(record->parameters, resolved.parameters);
 }
 
 bool same_data(const Record& record, const Resolved& resolved) {
@@ -51,30 +47,20 @@ bool same_data(const Record& record, const Resolved& resolved) {
 }
 
 // "epochs was 2, is 3", for the first few that differ; those that only one of them has come last.
-std::string differences(const Point& before, const Point& now) {
+std::string differences_text(const Point& before, const Point& now) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::string> changed, one_sided;
-  for (const Parameter& parameter : parameters()) {
-    const auto was = before.text(parameter.name), is = now.text(parameter.name);
-    if (!parameter.identity() || was == is) continue;
-    if (was && is) {
-      changed.push_back(fmt::format("{} was {}, is {}", parameter.name, *was, *is));
-    } else {
-      one_sided.push_back(was ? fmt::format("{} was {}, is not given now", parameter.name, *was)
-                              : fmt::format("{} is {}, was not given", parameter.name, *is));
-    }
+  PointDifferences found = differences(before, now);
+  found.changed.insert(found.changed.end(), found.one_sided.begin(), found.one_sided.end());
+  if (found.changed.size() > kShown) {
+    found.changed.resize(kShown);
+    found.changed.emplace_back("...");
   }
-  changed.insert(changed.end(), one_sided.begin(), one_sided.end());
-  if (changed.size() > kShown) {
-    changed.resize(kShown);
-    changed.emplace_back("...");
-  }
-  return join(changed, ", ");
+  return join(found.changed, ", ");
 }
 
 std::string why_changed(const Record& record, const Resolved& resolved) {
   if (same_parameters(record, resolved)) return "its record is of other data";
-  const std::string what = differences(record->parameters, resolved.parameters);
+  const std::string what = differences_text(record->parameters, resolved.parameters);
   return what.empty() ? "its record is of other parameters" : "other parameters: " + what;
 }
 

@@ -246,17 +246,6 @@ bool is_usable(const Row& row) {
   });
 }
 
-// All that must be equal: everything but the CPUs.
-std::string key_without_cpus(const Run& run) {
-  std::string key = fmt::format("{} {} {} {}", run.system, run.backend, run->layout.gpus,
-                                run->layout.nodes.value_or(0));
-  for (const auto& [name, value] : run->parameters.values()) {
-    if (name.starts_with("cpus_per_") || name.ends_with("_threads")) continue;
-    key += fmt::format(" {}={}", name, to_text(value));
-  }
-  return key;
-}
-
 std::string waiting_sentence(const Study& study, const Row& few, const Row& more) {
   const double before = *mean(few, step_seconds_of_waiting),
                after = *mean(more, step_seconds_of_waiting);
@@ -273,9 +262,9 @@ std::string waiting_sentence(const Study& study, const Row& few, const Row& more
 }  // namespace
 
 std::vector<std::string> cpu_for_communication(const Study& study) {
-  std::map<std::string, std::vector<const Row*>> groups;
+  std::map<PointKey, std::vector<const Row*>> groups;
   for (const Row& row : study.rows) {
-    if (is_usable(row)) groups[key_without_cpus(row.first())].push_back(&row);
+    if (is_usable(row)) groups[row.first().key(MatchRule::but_for_cpus())].push_back(&row);
   }
   const auto by_cpus = [](const Row* a, const Row* b) {
     return *a->first().cpus_per_replica() < *b->first().cpus_per_replica();

@@ -210,31 +210,13 @@ std::optional<UslFit> fit_usl(const SpeedUpRows& rows) {
   return fit;
 }
 
-namespace {
-
-// All that two runs must have in common to differ by the switch alone. Threads follow from what is
-// run.
-std::string key_but_for(const Run& run, const Switch& what) {
-  std::string key = fmt::format("{} {} ", run->layout.gpus, run.cpus_per_replica().value_or(0));
-  add_to_key(key, run->kind);
-  add_to_key(key, run.system);
-  for (const auto& [name, value] : run->parameters.values()) {
-    const Parameter& parameter = *find_parameter(name);
-    if (!parameter.identity() || name == what.parameter || what.follows(parameter)) continue;
-    if (parameter.role == Role::replication || parameter.role == Role::threads) continue;
-    add_to_key(key, name);
-    add_to_key(key, to_text(value));
-  }
-  return key;
-}
-
-}  // namespace
-
 Counterfactuals::Counterfactuals(const Study& study) {
   for (const Switch& what : switches()) {
-    Rows& rows = off_.emplace_back();
+    Switched& switched = off_.emplace_back();
+    switched.rule = MatchRule::but_for(what.parameter, what.follows);
     for (const Row& row : study.rows) {
-      if (is_off(row.first(), what)) rows[key_but_for(row.first(), what)].push_back(&row);
+      if (!is_off(row.first(), what)) continue;
+      switched.rows[row.first().key(switched.rule)].push_back(&row);
     }
   }
 }
@@ -243,10 +225,10 @@ std::vector<Counterfactual> Counterfactuals::of(const Row& row, bool rates) cons
   std::vector<Counterfactual> found;
   if (is_switched_off(row.first())) return found;
   for (std::size_t i = 0; i < off_.size(); ++i) {
-    if (off_[i].empty()) continue;
+    if (off_[i].rows.empty()) continue;
     const Switch& what = switches()[i];
-    const auto others = off_[i].find(key_but_for(row.first(), what));
-    if (others == off_[i].end()) continue;
+    const auto others = off_[i].rows.find(row.first().key(off_[i].rule));
+    if (others == off_[i].rows.end()) continue;
     for (const Row* other : others->second) {
       found.push_back(
           {what.without, what.cost,

@@ -77,8 +77,11 @@ class Counterfactuals {
   std::vector<Counterfactual> of(const Row& row, bool rates) const;
 
  private:
-  using Rows = std::unordered_map<std::string, std::vector<const Row*>>;
-  std::vector<Rows> off_;  // one per switch; the key is everything that must be equal
+  struct Switched {
+    MatchRule rule;  // all else is equal
+    std::unordered_map<PointKey, std::vector<const Row*>> rows;
+  };
+  std::vector<Switched> off_;  // one per switch
 };
 
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "analysis/evidence/covariates.h"
 #include "analysis/gate/quantity.h"
 #include "analysis/gate/side.h"
 #include "analysis/gate/weigh.h"
@@ -136,7 +137,7 @@ class Judge {
     Judgement judgement;
     for (Weighed& each : weighed_) {
       judgement.is_sequential = judgement.is_sequential || each.difference.sequences > 0;
-      if (each.check.evidence != Evidence::none) decide(each, weighed_.size());
+      if (each.check.evidence != Replication::none) decide(each, weighed_.size());
       if (each.check.verdict == Verdict::pass) look_at_outlying(each);
       judgement.checks.push_back(std::move(each.check));
     }
@@ -226,10 +227,8 @@ class Judge {
          {std::pair(&baseline_, &before), std::pair(&current_, &now)}) {
       if (std::string note = failures_note(*side, *subject); !note.empty()) notes_.push_back(note);
     }
-    if (!before.data.empty() && !now.data.empty() && before.data != now.data) {
-      notes_.push_back(fmt::format("{}: different data: {}, and {}", before.name,
-                                   join({before.data.begin(), before.data.end()}, ", "),
-                                   join({now.data.begin(), now.data.end()}, ", ")));
+    for (const std::string& unlike : unlike_sides(before.members, now.members)) {
+      notes_.push_back(before.name + ": " + unlike);
     }
   }
 
@@ -318,7 +317,7 @@ class Judge {
       std::vector<Difference*> differences;
       for (Weighed& each : weighed_) {
         const bool alike =
-            each.check.quantity == info.quantity && each.check.evidence == Evidence::paired;
+            each.check.quantity == info.quantity && each.check.evidence == Replication::paired;
         if (alike && each.difference.count >= kFewestRuns && each.difference.sequences == 0) {
           differences.push_back(&each.difference);
         }
@@ -367,13 +366,13 @@ int exit_code(Verdict verdict) {
   return verdict == Verdict::pass ? 0 : verdict == Verdict::regression ? 1 : 2;
 }
 
-constexpr EnumName<Evidence> kEvidenceNames[] = {{Evidence::paired, "paired"},
-                                                 {Evidence::sessions, "sessions"},
-                                                 {Evidence::runs, "runs"},
-                                                 {Evidence::apart, "apart"},
-                                                 {Evidence::none, "none"}};
+constexpr EnumName<Replication> kEvidenceNames[] = {{Replication::paired, "paired"},
+                                                    {Replication::sessions, "sessions"},
+                                                    {Replication::runs, "runs"},
+                                                    {Replication::apart, "apart"},
+                                                    {Replication::none, "none"}};
 
-std::string_view to_string(Evidence evidence) {
+std::string_view to_string(Replication evidence) {
   return name_in(kEvidenceNames, evidence);
 }
 

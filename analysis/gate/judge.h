@@ -39,14 +39,14 @@ enum class Verdict { pass, regression, undecided };
 std::string_view to_string(Verdict verdict);
 int exit_code(Verdict verdict);  // 0, 1, 2
 
-enum class Evidence {
+enum class Replication {
   paired,    // pairs of runs that shared rounds
   sessions,  // means of sessions; at least 3 sessions in the baseline
   runs,      // runs, for quantities that sessions do not influence
   apart,     // runs of too few sessions: shown, but never decides
   none,      // one side has no valid runs
 };
-std::string_view to_string(Evidence evidence);
+std::string_view to_string(Replication evidence);
 
 constexpr double kSignificance = 0.05;
 
@@ -54,7 +54,7 @@ struct Check {
   std::string subject;
   Quantity quantity = Quantity::time;
   Verdict verdict = Verdict::undecided;
-  Evidence evidence = Evidence::none;
+  Replication evidence = Replication::none;
   // Why the check did not pass. Empty if it passed, unless it is certainly worse by less than the
   // threshold.
   std::string reason;

@@ -107,7 +107,7 @@ Table make_rows(const Judgement& judgement, const GateSides& sides) {
                 [](Row check) { return std::string(to_string(check.verdict)); })
           .real("p_adjusted", "p\n(Holm)",
                 [](Row check) {
-                  const bool is_known = check.evidence != Evidence::none;
+                  const bool is_known = check.evidence != Replication::none;
                   return Cell{is_known ? p_text(check.adjusted_p) : "", check.adjusted_p};
                 })
           .whole("baseline_runs", sides.baseline + "\nruns", &Check::baseline_runs)
@@ -151,17 +151,17 @@ std::string counts_text(const Judgement& judgement) {
       counts[Verdict::undecided], counted(counts[Verdict::regression], "regression"));
 }
 
-std::string unit_text(Evidence evidence) {
-  return evidence == Evidence::paired     ? "rounds that both sides have"
-         : evidence == Evidence::sessions ? "means of sessions"
-                                          : "runs";
+std::string unit_text(Replication evidence) {
+  return evidence == Replication::paired     ? "rounds that both sides have"
+         : evidence == Replication::sessions ? "means of sessions"
+                                             : "runs";
 }
 
 // What is assumed of rounds and sessions. Of rounds that resemble their neighbours, the laboratory
 // has more than one red gate in ten of equal builds (tests/laboratory/gate_test.cpp).
 std::string independence_text(
     const std::map<std::string, std::set<std::string>>& quantities_by_unit) {
-  if (!quantities_by_unit.contains(unit_text(Evidence::paired))) return ", taken as independent";
+  if (!quantities_by_unit.contains(unit_text(Replication::paired))) return ", taken as independent";
   return ", taken as independent (where they resemble their neighbours, equal builds may be red "
          "more often than 5 %: --until-decided allows for that)";
 }
@@ -217,7 +217,7 @@ std::vector<std::string> legend(const Judgement& judgement) {
       !is_fresh &&
       std::any_of(judgement.checks.begin(), judgement.checks.end(), [](const Check& check) {
         return check.verdict == Verdict::regression && !check.is_fresh &&
-               check.evidence != Evidence::none;
+               check.evidence != Replication::none;
       });
   if (unconfirmed) notes.push_back("no fresh runs confirm the regression; --rerun makes them");
   if (judgement.sees) {

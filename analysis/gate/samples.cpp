@@ -82,59 +82,15 @@ std::map<std::string, double> means_of_sessions(const Samples& samples, const Qu
 
 namespace {
 
-// How two points differ. Parameters that only one side has are those that its build knows.
-struct Distance {
-  std::vector<std::string> unlike;  // "epochs was 5, is 10"
-  std::size_t one_sided = 0;
-};
-
-// The values of the parameters that identify a point, in the order of all parameters.
-using Values = std::vector<std::optional<std::string>>;
-
-bool counts(const Parameter& parameter) {
-  return parameter.identity() && parameter.role != Role::replication;
-}
-
-// A program of the user's is a build: how it is started may differ.
-std::string value_text(std::string_view name, const Value& value) {
-  return name == "program" ? name_of_program(to_text(value)) : to_text(value);
-}
-
-Values list_values(const Subject& subject) {
-  Values values;
-  for (const Parameter& parameter : recorded_parameters()) {
-    if (!counts(parameter)) continue;
-    const Value* value = subject.parameters.find(parameter.name);
-    values.push_back(value ? std::optional(value_text(parameter.name, *value)) : std::nullopt);
-  }
-  return values;
-}
-
-Distance distance(const Values& baseline, const Values& current) {
-  Distance result;
-  std::size_t at = 0;
-  for (const Parameter& parameter : recorded_parameters()) {
-    if (!counts(parameter)) continue;
-    const auto &was = baseline[at], &is = current[at];
-    ++at;
-    if (was == is) continue;
-    if (was && is) {
-      result.unlike.push_back(fmt::format("{} was {}, is {}", parameter.name, *was, *is));
-    } else {
-      ++result.one_sided;
-    }
-  }
-  return result;
-}
-
-std::string make_key(const Subject& subject) {
-  if (subject.workload.empty()) return subject.name;
-  std::string key = subject.workload + '|';
-  for (const auto& [name, value] : subject.parameters.values()) {
-    if (!has_role(name, Role::replication) && find_parameter(name)->identity())
-      key += name + '=' + value_text(name, value) + ',';
-  }
-  return key;
+// The layout is matched as it was asked for, and a program of the user's own by its name: it is a
+// build, and how it is started may differ.
+PointKey subject_key(const Subject& subject) {
+  static const MatchRule rule{.without = MatchRule::point().without};
+  Point named = subject.parameters;
+  if (const auto tag = named.text("program")) named.set("program", name_of_program(*tag));
+  return {
+      {.parameters = named, .workload = subject.workload.empty() ? subject.name : subject.workload},
+      rule};
 }
 
 class Matcher {
@@ -149,7 +105,6 @@ class Matcher {
 
   Matches match() {
     match_equal();
-    for (const Subject& subject : current_.subjects) values_.push_back(list_values(subject));
     for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
       if (!result_.of_baseline[i]) match_nearest(i);
     }
@@ -179,12 +134,12 @@ class Matcher {
   }
 
   void match_equal() {
-    std::unordered_map<std::string, std::size_t> keys;
+    std::unordered_map<PointKey, std::size_t> keys;
     for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
-      keys.emplace(make_key(current_.subjects[k]), k);
+      keys.emplace(subject_key(current_.subjects[k]), k);
     }
     for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
-      const auto it = keys.find(make_key(baseline_.subjects[i]));
+      const auto it = keys.find(subject_key(baseline_.subjects[i]));
       if (it != keys.end() && !taken_[it->second]) take(i, it->second);
     }
   }
@@ -194,31 +149,33 @@ class Matcher {
     if (mine.workload.empty()) return;
     using Rank = std::tuple<bool, std::size_t, bool, std::size_t>;
     std::vector<std::size_t> closest;
-    Distance nearest;
+    PointDifferences nearest;
     Rank nearest_rank;
-    const Values values = list_values(mine);
+    static const MatchRule rule = MatchRule::point();
     for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
       if (taken_[k] || current_.subjects[k].workload != mine.workload) continue;
-      const Distance d = distance(values, values_[k]);
+      PointDifferences found =
+          differences(mine.parameters, current_.subjects[k].parameters, rule, true);
       const bool other_name = current_.subjects[k].name != mine.name;
-      const Rank rank(one_spec_ && other_name, d.unlike.size(), other_name, d.one_sided);
+      const Rank rank(one_spec_ && other_name, found.changed.size(), other_name,
+                      found.one_sided.size());
       if (!closest.empty() && nearest_rank == rank) closest.push_back(k);
       if (!closest.empty() && nearest_rank <= rank) continue;
       closest = {k};
-      nearest = d;
+      nearest = std::move(found);
       nearest_rank = rank;
     }
     if (closest.empty()) return;
     const bool same_name = current_.subjects[closest.front()].name == mine.name;
-    const std::string unlike = join(nearest.unlike, ", ");
-    if (nearest.unlike.empty() && closest.size() > 1) {
+    const std::string unlike = join(nearest.changed, ", ");
+    if (nearest.changed.empty() && closest.size() > 1) {
       result_.notes.push_back(fmt::format("{} cannot be compared: it may be {} or {}", mine.name,
                                           current_.subjects[closest.front()].name,
                                           current_.subjects[closest.back()].name));
-    } else if (nearest.unlike.empty()) {
+    } else if (nearest.changed.empty()) {
       take(i, closest.front());
-      result_.notes.push_back(
-          fmt::format("{}: parameters that only one side knows: {}", mine.name, nearest.one_sided));
+      result_.notes.push_back(fmt::format("{}: parameters that only one side knows: {}", mine.name,
+                                          nearest.one_sided.size()));
     } else if (same_name && one_spec_) {
       take(i, closest.front());
       result_.notes.push_back(fmt::format("{}: defaults differ: {}", mine.name, unlike));
@@ -231,7 +188,6 @@ class Matcher {
   const Side& current_;
   bool one_spec_;
   std::vector<bool> taken_;
-  std::vector<Values> values_;  // of the current side's points
   Matches result_;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/document/document.h"
+#include "analysis/evidence/evidence.h"
 #include "analysis/gate/quantity.h"
 #include "analysis/study/study.h"
 #include "results/parameters.h"
@@ -41,7 +42,8 @@ struct Subject {
   std::vector<Sample> rated;
   Unit unit;                  // of such rates
   double run_seconds = 0;     // mean of a run's fit, or of the user's whole program; 0: not known
-  std::size_t runs = 0;       // valid ones
+  std::vector<Run> members;   // that count; empty for a benchmark
+  std::size_t runs = 0;       // how many count
   std::size_t left_out = 0;   // excluded: resumed, throttled, oversubscribed or with an error
   std::size_t not_ended = 0;  // attempts that failed, timed out, diverged or missed their goal
   bool sequential = false;    // the number of runs depends on their results, by a run's record
@@ -49,9 +51,8 @@ struct Subject {
   std::size_t busy = 0;       // of `runs`, made while other processes kept their CPUs busy
   std::string busy_why;       // "18 % of the time of its CPUs went to other processes"
   std::string why;            // why the last unsuccessful one failed
-  double work = 0;  // mean number of training samples per run; 0: unknown, or runs end at a goal
-  std::set<std::string> data;  // hashes of their training data
-  std::string base;            // the one-replica subject that is the base of its serial fraction
+  double work = 0;   // mean number of training samples per run; 0: unknown, or runs end at a goal
+  std::string base;  // the one-replica subject that is the base of its serial fraction
 };
 
 struct Side {
@@ -65,10 +66,10 @@ struct Side {
   const Subject* find(const std::string& subject) const;
 };
 
-// Excludes runs that were resumed, throttled or traced, and, with a note, oversubscribed ones
-// unless a point has no others. A run whose loss is not finite, or that missed its goal, counts as
-// failed.
+// The points of these records, by the evidence that a gate goes by.
 Side load_side(const std::string& name, const StoreContent& content, const Side& other = {});
+// The points of runs that were found for tables.
+Side make_side(const std::string& name, std::vector<Run> runs, const Side& other = {});
 
 // Reads studies, records, or Google Benchmark's JSON files (render.h). Excludes, with a
 // note, what `other` contains too: a folder of all nights includes the last one. Throws input if

@@ -22,19 +22,14 @@ namespace {
 
 // The measured runs that stand in the side's tables.
 Side measured_side(const ReportSide& side, const Side& other = {}) {
-  std::set<std::string> shown;
+  std::vector<Run> runs;
   for (const Study& study : side.studies) {
     for (const Row& row : study.rows) {
-      for (const Run& run : row.runs) shown.insert(run.where);
+      std::ranges::copy_if(row.runs, std::back_inserter(runs),
+                           [](const Run& run) { return run->kind == "measured"; });
     }
   }
-  StoreContent content;
-  for (const Record& record : side.content.records) {
-    if (record->kind == "measured" && shown.contains(record.where())) {
-      content.records.push_back(record);
-    }
-  }
-  return load_side(side.name, content, other);
+  return make_side(side.name, std::move(runs), other);
 }
 
 std::vector<Machine> kinds_in(const ReportSide& side) {
@@ -56,15 +51,15 @@ std::string machines_text(const std::vector<Machine>& machines) {
 }
 
 // What the interval of a ratio rests on, and what it leaves out.
-std::string describe_cover(Evidence evidence) {
+std::string describe_cover(Replication evidence) {
   switch (evidence) {
-    case Evidence::paired:
+    case Replication::paired:
       return "interval from rounds: of runs that both made in the same round of a session";
-    case Evidence::sessions:
+    case Replication::sessions:
       return "interval from sessions: it covers how sessions differ";
-    case Evidence::runs:
-    case Evidence::apart:
-    case Evidence::none:
+    case Replication::runs:
+    case Replication::apart:
+    case Replication::none:
       break;
   }
   return fmt::format(
@@ -91,16 +86,16 @@ struct SharedPoint {
 
   std::string origin_of_interval() const {
     if (!check || !check->interval) return "";
-    return check->evidence == Evidence::paired     ? "rounds"
-           : check->evidence == Evidence::sessions ? "sessions"
-                                                   : "runs";
+    return check->evidence == Replication::paired     ? "rounds"
+           : check->evidence == Replication::sessions ? "sessions"
+                                                      : "runs";
   }
 };
 
 // Runs of too few sessions do not tell.
 const char* beside_first(const Check* check) {
   if (!check || !check->interval) return "";
-  if (check->evidence == Evidence::apart || check->adjusted_p >= kSignificance) {
+  if (check->evidence == Replication::apart || check->adjusted_p >= kSignificance) {
     return "cannot tell";
   }
   return *check->change > 0 ? "slower" : "faster";
@@ -158,11 +153,11 @@ class SideComparison {
     section_.title = fmt::format("{} (second) against {} (first)", second_.name, first_.name);
     section_.facts = make_facts({{"base", first_.name}});
     add_warnings();
-    std::set<Evidence> evidence;
+    std::set<Replication> evidence;
     std::vector<std::string> without_ratio;
     std::vector<SharedPoint> rows;
     for (const Check& check : judgement.checks) {
-      if (check.evidence == Evidence::none) {
+      if (check.evidence == Replication::none) {
         without_ratio.push_back(fmt::format("{}: {}", check.subject, check.reason));
         continue;
       }
@@ -180,7 +175,7 @@ class SideComparison {
     section_.table.is_gap = std::move(is_gap);
     section_.notes = {
         "ratio: the time of the second over that of the first; above 1 the second is slower"};
-    for (const Evidence each : evidence) section_.notes.push_back(describe_cover(each));
+    for (const Replication each : evidence) section_.notes.push_back(describe_cover(each));
     std::ranges::copy(judgement.notes, std::back_inserter(section_.notes));
     std::ranges::copy(without_ratio, std::back_inserter(section_.notes));
     return std::move(section_);
@@ -231,7 +226,7 @@ class SideComparison {
 
   void count(const Check& check) {
     if (!check.interval) return;
-    Counts& counts = check.evidence == Evidence::apart ? apart_ : decided_;
+    Counts& counts = check.evidence == Replication::apart ? apart_ : decided_;
     ++counts.points;
     if (check.adjusted_p < kSignificance) ++(*check.change > 0 ? counts.slower : counts.faster);
   }

@@ -45,24 +45,24 @@ std::vector<double> values_in(const std::map<Key, double>& means) {
 
 // What a side's mean is taken over, scaled: its runs, its sessions, or the rounds that both have.
 std::vector<double> unit_values(const Samples& samples, const QuantityInfo& info,
-                                Evidence evidence) {
+                                Replication evidence) {
   switch (evidence) {
-    case Evidence::paired:
+    case Replication::paired:
       return values_in(means_of_rounds(samples, info));
-    case Evidence::sessions:
+    case Replication::sessions:
       return values_in(means_of_sessions(samples, info));
-    case Evidence::runs:
-    case Evidence::apart:
-    case Evidence::none:
+    case Replication::runs:
+    case Replication::apart:
+    case Replication::none:
       break;
   }
   return scaled_values(samples, info);
 }
 
-Evidence choose_evidence(const Samples& baseline, const QuantityInfo& info, bool is_paired) {
-  if (is_paired) return Evidence::paired;
-  if (!info.is_of_machine) return Evidence::runs;
-  return count_sessions(baseline) >= kFewestSessions ? Evidence::sessions : Evidence::apart;
+Replication choose_evidence(const Samples& baseline, const QuantityInfo& info, bool is_paired) {
+  if (is_paired) return Replication::paired;
+  if (!info.is_of_machine) return Replication::runs;
+  return count_sessions(baseline) >= kFewestSessions ? Replication::sessions : Replication::apart;
 }
 
 std::vector<double> compute_differences(const std::vector<double>& before,
@@ -73,9 +73,9 @@ std::vector<double> compute_differences(const std::vector<double>& before,
 }
 
 Difference compute_difference(const std::vector<double>& before, const std::vector<double>& now,
-                              Evidence evidence, Stopping stopping) {
-  if (evidence == Evidence::sessions) return pooled_difference(now, before);
-  if (evidence != Evidence::paired) return independent_difference(now, before, stopping);
+                              Replication evidence, Stopping stopping) {
+  if (evidence == Replication::sessions) return pooled_difference(now, before);
+  if (evidence != Replication::paired) return independent_difference(now, before, stopping);
   return paired_difference(compute_differences(before, now), stopping);
 }
 
@@ -108,7 +108,7 @@ int units_needed(const Weighed& weighed, const QuantityInfo& info) {
 // "; about 12 rounds would decide". No number of runs tells what sessions differ in.
 std::string sample_size_hint(const Weighed& weighed, const QuantityInfo& info) {
   const int units = units_needed(weighed, info);
-  if (weighed.check.evidence == Evidence::sessions) {
+  if (weighed.check.evidence == Replication::sessions) {
     const char* rerun = weighed.can_rerun ? " (--rerun)" : " in turns";
     return units == 0
                ? fmt::format("; fresh runs of both sides{} leave out how sessions differ", rerun)
@@ -117,8 +117,9 @@ std::string sample_size_hint(const Weighed& weighed, const QuantityInfo& info) {
                      units, rerun);
   }
   if (units == 0) return "";
-  return fmt::format("; about {} {} would decide", units,
-                     weighed.check.evidence == Evidence::paired ? "rounds" : "runs of each side");
+  return fmt::format(
+      "; about {} {} would decide", units,
+      weighed.check.evidence == Replication::paired ? "rounds" : "runs of each side");
 }
 
 // "slower by 10.0 %"
@@ -188,10 +189,10 @@ Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, cons
   check.baseline = compute_mean(units_before, info);
   check.current = compute_mean(units_now, info);
   result.difference = compute_difference(units_before, units_now, check.evidence, stopping);
-  if (check.evidence == Evidence::sessions) {
+  if (check.evidence == Replication::sessions) {
     result.difference.count = std::min(before.size(), now.size());
   }
-  const bool looks = stopping == Stopping::by_results && check.evidence == Evidence::paired;
+  const bool looks = stopping == Stopping::by_results && check.evidence == Replication::paired;
   if (looks && info.is_of_machine) {
     result.rounds.emplace(compute_differences(units_before, units_now));
   }
@@ -203,7 +204,7 @@ Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, cons
 void fill_in(Weighed& weighed) {
   Check& check = weighed.check;
   check.difference = weighed.difference;
-  if (check.evidence == Evidence::none) return;
+  if (check.evidence == Replication::none) return;
   const QuantityInfo& info = quantity_info(check.quantity);
   check.change = as_change(weighed.difference.mean, info);
   const auto interval = weighed.rounds ? weighed.rounds->interval() : weighed.difference.interval();
@@ -229,7 +230,7 @@ void decide(Weighed& weighed, std::size_t checks) {
                                check.current_runs, kFewestRuns);
     return;
   }
-  if (check.evidence == Evidence::apart) {
+  if (check.evidence == Replication::apart) {
     check.reason = fmt::format(
         "the sides ran in sessions of their own, and the baseline has {} of them: {} decide, or "
         "fresh runs of both{}",

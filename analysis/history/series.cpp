@@ -10,6 +10,7 @@
 #include "analysis/study/comparison.h"
 #include "analysis/study/cost.h"
 #include "analysis/study/labels.h"
+#include "analysis/study/rounds.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -18,7 +19,7 @@ namespace paceline {
 namespace {
 
 using Runs = std::vector<const Run*>;
-using ByUnit = std::map<std::string, Runs>;  // runs of one session and software
+using ByUnit = std::map<std::string, Runs>;
 using OptionalValue = std::optional<double>;
 
 OptionalValue compute_mean(const Runs& runs, const RunFact& fact) {
@@ -55,24 +56,6 @@ OptionalValue measure_cost(const Runs& runs, bool rates) {
   return rates && mean ? OptionalValue(1 / *mean) : mean;
 }
 
-bool counts(const Run& run) {
-  return !run.tainted() && (run.goal.empty() || run.goal_reached);
-}
-
-// Two builds or libraries in one session are two units.
-ByUnit units_of_row(const Row& row) {
-  ByUnit units;
-  for (const Run& run : row.runs) {
-    if (!counts(run)) continue;
-    std::string key =
-        run->session.empty() ? run->provenance.started_at.substr(0, 10) : run->session;
-    add_to_key(key, run->build());
-    add_to_key(key, run->provenance.libraries);
-    units[key].push_back(&run);
-  }
-  return units;
-}
-
 OptionalValue day_of_unit(const Runs& runs) {
   OptionalValue first;
   for (const Run* run : runs) {
@@ -102,7 +85,7 @@ class SeriesMaker {
  public:
   SeriesMaker(const Study& study, const HistoryOptions& options, HistoryStudy& made)
       : study_(study), comparison_(compare(study, Base::matched)), options_(options), made_(made) {
-    for (const Row& row : study.rows) units_.push_back(units_of_row(row));
+    for (const Row& row : study.rows) units_.push_back(runs_by_session(row));
   }
 
   void make() {
@@ -273,15 +256,12 @@ std::vector<double> HistorySeries::scaled_values() const {
 }
 
 std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOptions& options) {
-  std::erase_if(content.records, [](const Record& record) {
-    return record->kind == "collective" || record->kind == "predicted";
-  });
   for (Record& record : content.records) {
     if (record->kind == "published") record = without_session(record);
   }
   std::vector<HistoryStudy> all;
   for (const Study& study :
-       make_studies(content, options.points, {}, Pooling::always, OlderBuilds::kept)) {
+       make_studies(content, options.points, {}, Pooling::always, EvidencePolicy::history())) {
     HistoryStudy made{study_title(study), {}, study.warnings, {}};
     SeriesMaker(study, options, made).make();
     add_left_out(study.left_out, made.notes);

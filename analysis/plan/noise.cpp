@@ -8,11 +8,11 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/evidence/run.h"
 #include "analysis/gate/side.h"
 #include "analysis/gate/weigh.h"
 #include "analysis/statistics/robust.h"
 #include "analysis/study/cost.h"
-#include "analysis/study/run.h"
 #include "engine/core/error.h"
 #include "results/step_samples.h"
 
@@ -24,7 +24,7 @@ constexpr double kChance = 0.8;  // that the noise is within its upper bound
 
 struct PilotRun {
   std::string name, point, session,
-      node;  // point: the name and what tells apart points of one name
+      node;  // name: of the point in its study; point: among all
   int round = 0;
   double value = 0;     // logarithm of the time
   double residual = 0;  // after the means of its point and round in its session
@@ -100,9 +100,10 @@ class NoiseEstimator {
  public:
   explicit NoiseEstimator(const StoreContent& content) {
     const Side side = load_side("pilot", content);
-    const NewestRuns newest = newest_runs(content);
-    if (newest.older > 0) noise_.notes.push_back("pilot: " + older_builds_note(newest.older));
-    for (const Run& run : newest.runs) add(run, side);
+    noise_.notes = side.notes;
+    for (const Subject& subject : side.subjects) {
+      for (const Run& run : subject.members) add(run, subject);
+    }
     exclude_outlying();
     std::erase_if(all_, [&](const PilotRun& one) { return noise_.points[one.name].runs < 2; });
     if (all_.empty()) {
@@ -121,9 +122,8 @@ class NoiseEstimator {
   }
 
  private:
-  void add(const Run& run, const Side& side) {
+  void add(const Run& run, const Subject& subject) {
     const std::string name = subject_name(*run.record);
-    if (!run->completed() || run.tainted() || side.find(name) == nullptr) return;
     if (!run->timing.fit_seconds && !run.samples_per_second) return;
     noise_.is_of_published = noise_.is_of_published || run->kind != "measured";
     PointNoise& point = noise_.points[name];
@@ -133,7 +133,7 @@ class NoiseEstimator {
       point.hours = (point.hours.value_or(0) * n + *hours) / (n + 1);
     }
     ++point.runs;
-    PilotRun one{name, name + "|" + run->identity, run->session, run->hosts(), run->round, 0, 0};
+    PilotRun one{name, subject.name, run->session, run->hosts(), run->round, 0, 0};
     one.value =
         std::log(run->timing.fit_seconds ? *run->timing.fit_seconds : 1 / *run.samples_per_second);
     all_.push_back(one);

@@ -105,7 +105,7 @@ std::vector<Proposal> propose_thresholds(const Judgement& of_itself, int rounds)
     proposal.quantity = info.quantity;
     for (const Check& check : of_itself.checks) {
       const Difference& difference = check.difference;
-      if (check.quantity != info.quantity || check.evidence != Evidence::paired) continue;
+      if (check.quantity != info.quantity || check.evidence != Replication::paired) continue;
       if (difference.degrees_of_freedom <= 0) continue;
       ++proposal.points;
       proposal.noise = std::max(proposal.noise, noise_of_pair(difference));

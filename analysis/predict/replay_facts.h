@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/evidence/run.h"
 #include "analysis/predict/network.h"
-#include "analysis/study/run.h"
 #include "results/step_samples.h"
 
 namespace paceline {

@@ -70,20 +70,6 @@ double combined_p_value(const Difference& of_means, const Difference& trimmed) {
       {1.0, of_means.p_value() / (1 - kTrimmedShare), trimmed.p_value() / kTrimmedShare});
 }
 
-Estimate trimmed_mean(std::span<const double> values) {
-  return as_factor(trimmed_difference(logarithms(values)));
-}
-
-Ratio trimmed_paired_ratio(std::span<const double> log_ratios) {
-  const Estimate estimate = as_factor(trimmed_difference(log_ratios));
-  return {estimate, estimate.interval ? RatioKind::paired : RatioKind::single};
-}
-
-Ratio trimmed_independent_ratio(std::span<const double> above, std::span<const double> below) {
-  const Estimate estimate = as_factor(trimmed_difference(logarithms(above), logarithms(below)));
-  return {estimate, estimate.interval ? RatioKind::welch : RatioKind::single};
-}
-
 std::size_t most_outlying(std::size_t count) {
   return count < 4 ? 0 : count / 3;
 }

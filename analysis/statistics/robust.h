@@ -48,13 +48,6 @@ Difference trimmed_difference(std::span<const double> left, std::span<const doub
 inline constexpr double kTrimmedShare = 0.2;
 double combined_p_value(const Difference& of_means, const Difference& trimmed);
 
-// Of the values' logarithms, as a factor; see geometric_mean().
-Estimate trimmed_mean(std::span<const double> values);
-
-// The same ratios as paired_ratio() and independent_ratio().
-Ratio trimmed_paired_ratio(std::span<const double> log_ratios);
-Ratio trimmed_independent_ratio(std::span<const double> above, std::span<const double> below);
-
 // Values that stand out of the others: runs that something else held up.
 
 // Indices of the values that are further from the median than `least`, and than six times the

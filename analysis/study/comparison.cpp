@@ -53,7 +53,11 @@ bool has_setting(const Run& run, const Base& base) {
 
 class Comparer {
  public:
-  Comparer(const Study& study, const Base& base) : study_(study), spared_(spared_work(study)) {
+  Comparer(const Study& study, const Base& base)
+      : study_(study),
+        spared_(spared_work(study)),
+        matched_(MatchRule::base(study.axes)),
+        setting_(MatchRule::setting(base.axis, study.axes, study.replicas_are_cores)) {
     result_.base = base;
     result_.rates = needs_rates();
     if (base.kind == Base::smallest) find_smallest();
@@ -101,7 +105,7 @@ class Comparer {
     }
     if (run->layout.gpus != 1) return;
     singles_.push_back(i);
-    first_single_.emplace(matched_key(run, run.backend), i);
+    first_single_.emplace(matched_key(run), i);
     const auto [best, first] = best_single_.emplace(std::pair(run->kind, run.system), i);
     if (!first && better(i, best->second)) best->second = i;
     for (const auto& [name, value] : matched_by(run)) {
@@ -119,20 +123,19 @@ class Comparer {
     for (const Row& row : study_.rows) {
       if (!reached_goal(row)) continue;
       const Run& run = row.first();
-      int& fewest =
-          smallest_.try_emplace(matched_key(run, run.backend), run->layout.gpus).first->second;
+      int& fewest = smallest_.try_emplace(matched_key(run), run->layout.gpus).first->second;
       fewest = std::min(fewest, run->layout.gpus);
     }
   }
 
-  bool has_base_size(const Run& run, const std::string& key) const {
+  bool has_base_size(const Run& run, const PointKey& key) const {
     if (result_.base.kind == Base::setting) return has_setting(run, result_.base);
     return run->layout.gpus == smallest_.at(key);
   }
 
   void add_sized_base(std::size_t i) {
     const Run& run = run_of_row(i);
-    const std::string key = matched_key(run, run.backend);
+    const PointKey key = matched_key(run);
     if (!has_base_size(run, key)) return;
     const auto [known, first] = settings_.emplace(key, i);
     const int gpus = run->layout.gpus, known_gpus = run_of_row(known->second)->layout.gpus;
@@ -199,30 +202,11 @@ class Comparer {
         break;
     }
     const Run& run = run_of_row(i);
-    const auto found =
-        settings_.find(is_sized() ? matched_key(run, run.backend) : setting_key(run));
+    const auto found = settings_.find(is_sized() ? matched_key(run) : setting_key(run));
     return found == settings_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // Alike in all but the axis and the nodes and tasks that follow from it.
-  std::string setting_key(const Run& run) const {
-    const std::string& axis = result_.base.axis;
-    std::string key;
-    add_to_key(key, run->kind);
-    add_to_key(key, run.system);
-    const auto add = [&](const std::string& name) {
-      if (name != axis) add_to_key(key, setting_text(run, name));
-    };
-    for (const char* name : {"backend", "gpus"}) add(name);
-    if (axis == "program") {  // each divides its replicas into tasks in its own way
-      add_to_key(key, fmt::format("{:g}", run.cpus_per_replica().value_or(0)));
-    } else {
-      add(cpus_name(run));
-    }
-    if (axis != "gpus") add("nodes");
-    for (const std::string& name : study_.axes) add(name);
-    return key;
-  }
+  PointKey setting_key(const Run& run) const { return run.key(setting_); }
 
   std::optional<std::size_t> best_base(std::size_t i) const {
     const Run& run = run_of_row(i);
@@ -231,29 +215,19 @@ class Comparer {
   }
 
   // What a run must have in common with its base.
-  std::string matched_key(const Run& run, const std::string& backend) const {
-    const auto cpus = run.matched_cpus();
-    std::string key =
-        fmt::format("{} {} ", run.replicas_are_cores(), cpus ? fmt::format("{:a}", *cpus) : "-");
-    for (const std::string* part : {&run->kind, &run.system, &backend}) add_to_key(key, *part);
-    for (const std::string& axis : study_.axes) {
-      const auto text = run->parameters.text(axis);
-      key += text ? "=" : "-";
-      add_to_key(key, text.value_or(""));
-    }
-    return key;
-  }
+  PointKey matched_key(const Run& run) const { return run.key(matched_); }
 
-  bool matches(const Run& single, const Run& run, const std::string& backend) const {
-    return single.backend == backend && matched_key(single, backend) == matched_key(run, backend);
+  PointKey lone_key(Run run) const {
+    run.backend = lone_backend();
+    return run.key(matched_);
   }
 
   std::optional<std::size_t> matched_base(std::size_t i) {
     const Run& run = run_of_row(i);
     if (run->layout.gpus == 1) return i;
-    const auto own = first_single_.find(matched_key(run, run.backend));
+    const auto own = first_single_.find(matched_key(run));
     if (own != first_single_.end()) return own->second;
-    const auto lone = first_single_.find(matched_key(run, lone_backend()));
+    const auto lone = first_single_.find(lone_key(run));
     if (lone == first_single_.end()) return std::nullopt;
     borrowed_.insert(run.backend);
     return lone->second;
@@ -299,12 +273,12 @@ class Comparer {
       const Run& base = run_of_row(k);
       const bool is_base =
           is_sized() ? result_.base.kind == Base::setting && has_setting(base, result_.base) &&
-                           matches(base, run, run.backend)
+                           matched_key(base) == matched_key(run)
           : result_.base.kind == Base::setting
               ? has_setting(base, result_.base) && setting_key(base) == setting_key(run)
           : result_.base.kind == Base::best
               ? base->layout.gpus == 1 && same_system(base, run)
-              : base->layout.gpus == 1 && matches(base, run, run.backend);
+              : base->layout.gpus == 1 && matched_key(base) == matched_key(run);
       if (!is_base) continue;
       const auto missed = std::count_if(row.runs.begin(), row.runs.end(),
                                         [](const Run& each) { return !each.goal_reached; });
@@ -364,13 +338,14 @@ class Comparer {
 
   const Study& study_;
   std::vector<bool> spared_;  // work, a row each
+  const MatchRule matched_, setting_;
   Comparison result_;
   std::vector<double> values_;          // mean cost of each row
   std::vector<std::size_t> singles_;    // rows of one replica
   std::vector<std::size_t> unreached_;  // rows that did not reach their goal
   // The first row of a key; see add_possible_base().
-  std::unordered_map<std::string, std::size_t> first_single_, settings_;
-  std::unordered_map<std::string, int> smallest_;                           // replicas, of a key
+  std::unordered_map<PointKey, std::size_t> first_single_, settings_;
+  std::unordered_map<PointKey, int> smallest_;                              // replicas, of a key
   std::map<std::pair<std::string, std::string>, std::size_t> best_single_;  // of a kind and system
   std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>>
       values_of_singles_;  // (kind, system, what rows are matched by)

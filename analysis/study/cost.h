@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "analysis/evidence/run.h"
 #include "analysis/statistics/statistics.h"
-#include "analysis/study/run.h"
 #include "analysis/study/study.h"
 
 namespace paceline {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "analysis/study/study.h"
@@ -20,39 +20,23 @@ constexpr std::size_t kMostSeries = 6;  // in a note
 // By what a run of the same size serves another that is wanted. A plan, and the record of a run
 // that left none itself, give only what their spec says: backend and CPUs may be the program's
 // choice.
-struct Demand {
-  bool backend = true, cpus = true;
-  std::vector<std::string> names;  // of parameters
-  friend bool operator<(const Demand& a, const Demand& b) {
-    return std::tie(a.backend, a.cpus, a.names) < std::tie(b.backend, b.cpus, b.names);
+MatchRule serving_rule(const Run& wanted, bool is_planned) {
+  const Point& asked = wanted->parameters;
+  const bool backend = !is_planned || asked.find("backend") != nullptr;
+  const bool cpus = !is_planned || asked.find("cpus_per_task") || asked.find("cpus_per_replica");
+  MatchRule rule{.kind = true,
+                 .backend = backend,
+                 .replicas = true,
+                 .nodes = true,
+                 .tasks = backend,
+                 .cpus = cpus ? MatchCpus::of_task : MatchCpus::none};
+  static const MatchRule of_row = MatchRule::row();
+  rule.only.emplace();
+  for (const auto& [name, value] : asked.values()) {
+    if (of_row.counts(name)) rule.only->push_back(name);
   }
-
-  Demand(const Run& wanted, bool is_planned) {
-    const Point& asked = wanted->parameters;
-    backend = !is_planned || asked.find("backend");
-    cpus = !is_planned || asked.find("cpus_per_task") || asked.find("cpus_per_replica");
-    for (const auto& [name, value] : asked.values()) {
-      if (!has_own_place(name) && find_parameter(name)->identity()) names.push_back(name);
-    }
-  }
-
-  // Equal of two runs where one serves the other.
-  std::string make_key(const Run& run) const {
-    std::string key = fmt::format("{} {} ", run->layout.gpus, run->layout.nodes.value_or(-1));
-    add_to_key(key, run->kind);
-    if (backend) {
-      add_to_key(key, run.backend);
-      key += fmt::format("{} ", run->layout.ntasks.value_or(-1));
-    }
-    if (cpus) key += fmt::format("{} ", run->layout.cpus_per_task.value_or(-1));
-    for (const std::string& name : names) {
-      const auto text = run->parameters.text(name);
-      key += text ? "=" : "-";
-      add_to_key(key, text.value_or(""));
-    }
-    return key;
-  }
-};
+  return rule;
+}
 
 Row make_gap(Run run, const std::string& why) {
   Row row;
@@ -67,14 +51,15 @@ class Gaps {
   explicit Gaps(const Study& study) : study_(study) {}
 
   void add(Run wanted, const std::string& why, bool is_planned) {
-    const Demand demand(wanted, is_planned);
-    const auto [known, is_new] = known_.emplace(demand, std::unordered_set<std::string>());
-    if (is_new) {
-      for (const Row& row : study_.rows) known->second.insert(demand.make_key(row.first()));
-      for (const Row& gap : gaps_) known->second.insert(demand.make_key(gap.first()));
+    const MatchRule rule = serving_rule(wanted, is_planned);
+    auto known = std::ranges::find(known_, rule, &Known::rule);
+    if (known == known_.end()) {
+      known = known_.insert(known_.end(), {rule, {}});
+      for (const Row& row : study_.rows) known->keys.insert(row.first().key(rule));
+      for (const Row& gap : gaps_) known->keys.insert(gap.first().key(rule));
     }
-    if (known->second.contains(demand.make_key(wanted))) return;
-    for (auto& [other, keys] : known_) keys.insert(other.make_key(wanted));
+    if (known->keys.contains(wanted.key(rule))) return;
+    for (Known& each : known_) each.keys.insert(wanted.key(each.rule));
     gaps_.push_back(make_gap(std::move(wanted), why));
   }
 
@@ -82,7 +67,11 @@ class Gaps {
 
  private:
   const Study& study_;
-  std::map<Demand, std::unordered_set<std::string>> known_;  // what serves, by what is asked
+  struct Known {
+    MatchRule rule;
+    std::unordered_set<PointKey> keys;
+  };
+  std::vector<Known> known_;  // what serves, by what is asked
   std::vector<Row> gaps_;
 };
 
@@ -98,43 +87,37 @@ Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study
   return run;
 }
 
-// What a series of growing sizes holds fixed.
-using Series = std::tuple<std::string, std::string, std::string, std::string, double>;
-
-Series make_series(const Study& study, const Run& run) {
-  std::vector<std::string> axes;
-  for (const std::string& axis : study.axes) {
-    axes.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
-  }
-  const double cpus = run.replicas_are_cores() ? run.cpus_per_replica().value_or(0)
-                                               : run->layout.cpus_per_task.value_or(0);
-  return {run->kind, run.system, run.backend, join(axes, ", "), cpus};
-}
+// Rows of growing sizes that are alike but for their size.
+using Sizes = std::map<int, const Row*>;
 
 struct Matrix {
-  std::map<Series, std::map<int, const Row*>> series;
+  std::vector<Sizes> series;  // in the order of their first rows
   std::map<std::pair<std::string, std::string>, std::set<int>> sizes;  // of a kind and system
 
   explicit Matrix(const Study& study) {
+    const MatchRule rule = MatchRule::base(study.axes);
+    std::unordered_map<PointKey, std::size_t> index;
     for (const Row& row : study.rows) {
       const Run& run = row.first();
-      series[make_series(study, run)][run->layout.gpus] = &row;
+      const auto [known, is_new] = index.emplace(run.key(rule), series.size());
+      if (is_new) series.emplace_back();
+      series[known->second][run->layout.gpus] = &row;
       sizes[{run->kind, run.system}].insert(run->layout.gpus);
     }
   }
 
   // Sizes that others of the system have and this series has not.
-  std::vector<int> missing(const Series& key) const {
+  std::vector<int> missing(const Sizes& here) const {
+    const Run& run = here.begin()->second->first();
     std::vector<int> result;
-    const auto& here = series.at(key);
-    for (const int gpus : sizes.at({std::get<0>(key), std::get<1>(key)})) {
+    for (const int gpus : sizes.at({run->kind, run.system})) {
       if (!here.contains(gpus)) result.push_back(gpus);
     }
     return result;
   }
 };
 
-bool is_between(const std::map<int, const Row*>& series, int gpus) {
+bool is_between(const Sizes& series, int gpus) {
   return series.begin()->first < gpus && gpus < series.rbegin()->first;
 }
 
@@ -184,8 +167,8 @@ void add_planned(Gaps& gaps, const Study& study, const std::vector<ExpectedRuns>
 
 void add_holes(Gaps& gaps, const Study& study) {
   const Matrix matrix(study);
-  for (const auto& [key, sizes] : matrix.series) {
-    for (const int gpus : matrix.missing(key)) {
+  for (const Sizes& sizes : matrix.series) {
+    for (const int gpus : matrix.missing(sizes)) {
       if (!is_between(sizes, gpus)) continue;
       gaps.add(resized(sizes.upper_bound(gpus)->second->first(), gpus), "not run", false);
     }
@@ -209,17 +192,20 @@ std::string open_ends_note(const Study& study) {
   const Matrix matrix(study);
   std::vector<std::string> parts;
   std::size_t more = 0;
-  for (const auto& [key, sizes] : matrix.series) {
+  for (const Sizes& sizes : matrix.series) {
     std::vector<std::string> missing;
-    for (const int gpus : matrix.missing(key)) {
+    for (const int gpus : matrix.missing(sizes)) {
       if (!is_between(sizes, gpus)) missing.push_back(std::to_string(gpus));
     }
     if (missing.empty()) continue;
-    const auto& [kind, system, backend, axes, cpus] = key;
-    std::vector<std::string> names = {system, backend, axes};
-    if (cpus > 0) {
+    const Run& run = sizes.begin()->second->first();
+    std::vector<std::string> names = {run.system, run.backend};
+    for (const std::string& axis : study.axes) {
+      names.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
+    }
+    if (const auto cpus = run.matched_cpus()) {
       names.push_back(fmt::format(
-          "{} {:g}", study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", cpus));
+          "{} {:g}", study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", *cpus));
     }
     std::erase(names, "");
     if (parts.size() < kMostSeries) {

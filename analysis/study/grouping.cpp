@@ -206,19 +206,6 @@ void judge_together(Groups& groups) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> named_values(std::string_view point) {
-  std::vector<std::pair<std::string, std::string>> values;
-  for (const std::string& piece : split(point, ',')) {
-    const auto equals = piece.find('=');
-    if (equals != std::string::npos) {
-      values.emplace_back(piece.substr(0, equals), piece.substr(equals + 1));
-    } else if (!values.empty()) {
-      values.back().second += ',' + piece;
-    }
-  }
-  return values;
-}
-
 std::string to_text(const Amount& amount) {
   const auto* number = std::get_if<double>(&amount);
   return number != nullptr ? fmt::format("{}", *number) : std::get<std::string>(amount);

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "analysis/study/run.h"
+#include "analysis/evidence/evidence.h"
 #include "analysis/study/scaling.h"
 #include "results/expected_runs.h"
 
@@ -37,17 +37,5 @@ std::map<StudyKey, std::vector<Run>> grouped(std::vector<Run> runs);
 
 // Also for plans and failed runs, whose records have fewer facts: a missing fact matches any work.
 bool may_have(const Run& run, const Work& work);
-
-// Splits "gpus=2,decay_epochs=30,60" into names and values.
-std::vector<std::pair<std::string, std::string>> named_values(std::string_view point);
-
-// Runs that later ones replace. Both return how many they removed.
-
-// Runs of before a spec was edited, once there are results of what it says now.
-std::size_t drop_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans);
-
-// Runs that `sweep --new-build` made again: the same repeat of the same point on a like machine, by
-// another build.
-std::size_t drop_older_builds(std::vector<Run>& runs);
 
 }  // namespace paceline

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_map>
 
+#include "analysis/evidence/covariates.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -28,10 +29,6 @@ std::vector<std::string> cut(std::vector<std::string> lines, const char* rest) {
 std::string point_label(const Run& run) {
   return fmt::format("{}|{}|{}|{}", run->kind, run->study, run->workload,
                      run->point.empty() ? run->parameters.text() : run->point);
-}
-
-std::string repeat_label(const Run& run) {
-  return fmt::format("{}|{}", point_label(run), run->repeat);
 }
 
 std::string how_it_ended(const Run& run) {
@@ -57,42 +54,21 @@ std::map<std::string, std::size_t> count_rows(const Study& study, Field field) {
   return counts;
 }
 
-std::string listed(const std::map<std::string, std::size_t>& counts) {
-  std::vector<std::string> parts;
-  for (const auto& [value, count] : counts) {
-    parts.push_back(fmt::format("{} ({})", value, counted(count, "run")));
-  }
-  return join(parts, ", ");
-}
-
-// What should be alike in runs that are averaged or compared, beside the machine, and what to say
-// where it is not.
-constexpr std::pair<const char*, const char*> kUnlike[] = {{"GPU", "different GPUs"},
-                                                           {"data", "different data"}};
-
-std::string measured_origin(const Run& run, std::string_view name) {
-  if (run->kind != "measured") return "";
-  const auto found = std::find_if(run.origin.begin(), run.origin.end(),
-                                  [&](const auto& fact) { return fact.first == name; });
-  return found == run.origin.end() ? "" : found->second;
-}
-
 // Parameters that change from layout to layout, which the columns do not show.
 std::vector<std::string> hidden_differences(const Study& study) {
-  const auto follows = [](std::string_view name) {
-    return has_own_place(name) || has_role(name, Role::work) || has_role(name, Role::threads) ||
-           find_parameter(name)->follows_size;
-  };
+  MatchRule rule = MatchRule::row();
+  rule.without.insert(rule.without.end(), {Role::work, Role::threads});
+  rule.without_sized = true;
+  rule.except.insert(rule.except.end(), study.axes.begin(), study.axes.end());
   std::map<std::string, std::set<std::string>> values;
   for (const Row& row : study.rows) {
     for (const auto& [name, value] : row.first()->parameters.values()) {
-      if (find_parameter(name)->identity()) values[name].insert(to_text(value));
+      if (rule.counts(name)) values[name].insert(to_text(value));
     }
   }
   std::vector<std::string> names;
   for (const auto& [name, differing] : values) {
-    const bool shown = std::find(study.axes.begin(), study.axes.end(), name) != study.axes.end();
-    if (differing.size() > 1 && !shown && !follows(name)) names.push_back(name);
+    if (differing.size() > 1) names.push_back(name);
   }
   return names;
 }
@@ -136,20 +112,6 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
   lines = cut(std::move(lines), "reasons why runs did not complete");
   notes.insert(notes.end(), lines.begin(), lines.end());
   return notes;
-}
-
-std::vector<Run> never_completed(const std::vector<Run>& unfinished,
-                                 const std::vector<Run>& completed) {
-  std::map<std::string, std::vector<const Run*>> done;
-  for (const Run& run : completed) done[repeat_label(run)].push_back(&run);
-  std::vector<Run> lost;
-  std::copy_if(unfinished.begin(), unfinished.end(), std::back_inserter(lost), [&](const Run& run) {
-    const auto others = done.find(repeat_label(run));
-    return others == done.end() ||
-           std::none_of(others->second.begin(), others->second.end(),
-                        [&](const Run* other) { return is_retry_of(*other, run); });
-  });
-  return lost;
 }
 
 void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost) {
@@ -271,7 +233,7 @@ std::vector<std::string> row_warnings(const Study& study) {
   if (machines.size() > 1) {
     warnings.push_back(fmt::format(
         "runs of {} machines are mixed: {}; no speed-up is given across them",
-        machines.size() == 2 ? "two" : std::to_string(machines.size()), listed(machines)));
+        machines.size() == 2 ? "two" : std::to_string(machines.size()), counts_text(machines)));
   }
   if (const Load load = count_load(study); load.busy > 0) {
     warnings.push_back(
@@ -279,6 +241,11 @@ std::vector<std::string> row_warnings(const Study& study) {
                     "those of an idle machine",
                     load.busy, counted(load.measured, "run"), load.example));
   }
+  std::vector<const Run*> runs;
+  for (const Row& row : study.rows) {
+    for (const Run& run : row.runs) runs.push_back(&run);
+  }
+  std::ranges::move(unlike_runs(runs), std::back_inserter(warnings));
   return warnings;
 }
 
@@ -297,43 +264,34 @@ std::vector<std::string> row_notes(const Study& study) {
         "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
         "share its memory bandwidth");
   }
-  for (const auto& unlike : kUnlike) {
-    const auto& name = unlike.first;
-    const auto values =
-        count_rows(study, [&](const Run& run) { return measured_origin(run, name); });
-    if (values.size() < 2) continue;
-    std::string loud = unlike.second;
-    for (char& c : loud) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    notes.push_back(loud + ": " + listed(values));
-  }
   for (const std::string& note : work_notes(study.rows)) notes.push_back(note);
   const auto studies =
       count_rows(study, [](const Run& run) { return run->kind == "measured" ? run->study : ""; });
-  if (studies.size() > 1) notes.push_back("records of several studies: " + listed(studies));
+  if (studies.size() > 1) notes.push_back("records of several studies: " + counts_text(studies));
   const auto builds = count_rows(study, [](const Run& run) { return run->build(); });
-  if (builds.size() > 1) notes.push_back("records of several builds: " + listed(builds));
+  if (builds.size() > 1) notes.push_back("records of several builds: " + counts_text(builds));
   if (const auto hidden = hidden_differences(study); !hidden.empty()) {
     notes.push_back("also differs between layouts: " + join(hidden, ", "));
   }
   std::size_t left_out = 0;
   bool tainted = false;
   for (const Row& row : study.rows) {
-    left_out += row.left_out;
+    left_out += row.aside.size();
     tainted = tainted || row.tainted;
   }
   if (left_out > 0) {
-    notes.push_back(fmt::format("{} resumed, throttled, oversubscribed or traced run{} left out",
-                                left_out, left_out == 1 ? " is" : "s are"));
+    notes.push_back(fmt::format("{} {} run{} left out", left_out, yielding_names(),
+                                left_out == 1 ? " is" : "s are"));
   }
-  if (tainted)
+  if (tainted) {
     notes.push_back(
-        "rows of only disturbed (resumed, throttled, oversubscribed or traced) runs have no "
-        "interval");
+        fmt::format("rows of only disturbed ({}) runs have no interval", yielding_names()));
+  }
   return notes;
 }
 
 std::string survivors_text(const Row& row) {
-  const std::size_t completed = row.runs.size() + row.left_out;
+  const std::size_t completed = row.runs.size() + row.aside.size();
   return fmt::format("{} of {} runs completed", completed, completed + row.lost);
 }
 
@@ -343,13 +301,13 @@ std::string row_label(const Row& row) {
   for (const Run& run : row.runs) {
     if (run->kind != "measured") labels.insert(run->kind);
     if (run->flags.synthetic) labels.insert("synthetic");
-    if (run->flags.resumed) labels.insert("resumed");
-    if (run->flags.oversubscribed) labels.insert("oversubscribed");
-    if (run->flags.throttled) labels.insert("throttled");
     if (!run.goal.empty() && !run.goal_reached) labels.insert("goal not reached");
-    if (run->flags.traced) labels.insert("traced");
-    for (const auto& [name, label] : kUnlike) {
-      if (measured_origin(run, name) != measured_origin(row.first(), name)) labels.insert(label);
+    for (const Reason& reason : reasons()) {
+      if (reason.in_tables == Effect::yields && reason.holds(run)) labels.insert(reason.name);
+    }
+    for (const Covariate& covariate : covariates()) {
+      const bool differs = covariate.value(run) != covariate.value(row.first());
+      if (run->kind == "measured" && differs) labels.insert(covariate.unlike);
     }
   }
   if (const std::size_t busy = busy_runs(row); busy > 0) {

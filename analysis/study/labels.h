@@ -16,10 +16,6 @@ std::vector<std::string> left_out(const StoreContent& content, const std::vector
 std::vector<std::string> left_out_notes(const StoreContent& content,
                                         const std::vector<Run>& unfinished);
 
-// Unfinished runs whose point has no completed run.
-std::vector<Run> never_completed(const std::vector<Run>& unfinished,
-                                 const std::vector<Run>& completed);
-
 // Counts the lost runs of each row, which has the survivors only.
 void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost);
 

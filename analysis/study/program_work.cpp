@@ -48,27 +48,12 @@ std::string describe_program(const Row& row) {
                                          : "";
 }
 
-// All of a point but the program, and the tasks that it divides its replicas into.
-std::string describe_place(const Row& row) {
-  const Run& run = row.first();
-  Point point;
-  for (const auto& [name, value] : run->parameters.values()) {
-    const Parameter& parameter = *find_parameter(name);
-    if (parameter.need == Requirement::own_program || parameter.role == Role::layout ||
-        parameter.role == Role::replication || parameter.role == Role::none) {
-      continue;
-    }
-    point.set(name, value);
-  }
-  return fmt::format("{};{};{};{}", run.system, run->layout.gpus, run->layout.nodes.value_or(1),
-                     point.text());
-}
-
 // Indices of rows of several programs at one point.
 std::vector<std::vector<std::size_t>> contests(const std::vector<Row>& rows) {
-  std::map<std::string, std::vector<std::size_t>> by_place;
+  const MatchRule rule = MatchRule::but_for_program();
+  std::map<PointKey, std::vector<std::size_t>> by_place;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!describe_program(rows[i]).empty()) by_place[describe_place(rows[i])].push_back(i);
+    if (!describe_program(rows[i]).empty()) by_place[rows[i].first().key(rule)].push_back(i);
   }
   std::vector<std::vector<std::size_t>> result;
   for (auto& [place, members] : by_place) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/statistics/robust.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -85,6 +86,18 @@ bool sessions_change_ratios(const std::vector<Row>& rows) {
 }
 
 }  // namespace
+
+std::map<std::string, std::vector<const Run*>> runs_by_session(const Row& row) {
+  std::map<std::string, std::vector<const Run*>> sessions;
+  for (const Run& run : row.runs) {
+    std::string key =
+        run->session.empty() ? run->provenance.started_at.substr(0, 10) : run->session;
+    add_to_key(key, run->build());
+    add_to_key(key, run->provenance.libraries);
+    sessions[key].push_back(&run);
+  }
+  return sessions;
+}
 
 std::vector<SessionRounds> session_rounds(const std::vector<Row>& rows) {
   std::vector<SessionRounds> all;

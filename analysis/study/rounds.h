@@ -1,6 +1,7 @@
 // The runs of a table by session, row and round: what the order of runs can be judged by.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "analysis/study/study.h"
 
 namespace paceline {
+
+// By session, or by day where none is known. Two builds or libraries in one session are two.
+std::map<std::string, std::vector<const Run*>> runs_by_session(const Row& row);
 
 struct SessionRounds {
   std::string session;

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/evidence/run.h"
 #include "analysis/statistics/statistics.h"
-#include "analysis/study/run.h"
 
 namespace paceline {
 

@@ -18,114 +18,8 @@ namespace paceline {
 
 namespace {
 
-std::optional<std::string> field(const Run& run, const std::string& key) {
-  if (key == "kind") return run->kind;
-  if (key == "study") return run->study;
-  if (key == "session") return run->session;
-  if (key == "build") return run->build();
-  if (key == "system") return run.system;
-  if (key == "workload") return run->workload;
-  if (key == "program") {
-    const auto tag = run->parameters.text(key);
-    return tag ? std::optional(name_of_program(*tag)) : std::nullopt;
-  }
-  if (key == "precision") return run.precision;
-  return run->parameters.text(key);
-}
-
-void check_key(const std::string& key) {
-  std::vector<std::string> known = {"kind", "study", "session", "build", "system", "workload"};
-  for (const Parameter& parameter : recorded_parameters()) known.emplace_back(parameter.name);
-  if (std::find(known.begin(), known.end(), key) != known.end()) return;
-  throw Error(ErrorKind::usage, fmt::format("records have no \"{}\"", key), "--only",
-              suggestion(key, known));
-}
-
-// Runs of unlike machines share no row, and none is compared with another.
-void name_machines(std::vector<Run>& runs) {
-  std::vector<Machine> machines;
-  for (const Run& run : runs) {
-    if (run->kind == "measured") machines.push_back(run.machine);
-  }
-  const std::vector<Machine> kinds = kinds_of_machines(std::move(machines));
-  const std::vector<std::string> names = names_of_kinds(kinds);
-  for (Run& run : runs) {
-    if (run->kind != "measured") continue;
-    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Machine& machine) {
-      return run.machine.is_known() && alike(machine, run.machine);
-    });
-    const bool is_named = kinds.size() > 1 && kind != kinds.end();
-    run.system = is_named ? names[static_cast<std::size_t>(kind - kinds.begin())] : "";
-  }
-}
-
-std::vector<Run> selected_runs(const StoreContent& content,
-                               const std::vector<Selection>& selections) {
-  for (const Selection& selection : selections) check_key(selection.key);
-  std::vector<Run> all, runs;
-  all.reserve(content.records.size());
-  for (const Record& record : content.records) all.push_back(make_run(record));
-  name_machines(all);
-  std::vector<std::set<std::string>> seen(selections.size());
-  for (Run& run : all) {
-    bool wanted = true;
-    for (std::size_t i = 0; i < selections.size(); ++i) {
-      const auto value = field(run, selections[i].key);
-      if (value) seen[i].insert(*value);
-      wanted = wanted && value == selections[i].value;
-    }
-    if (wanted && !selections.empty()) runs.push_back(std::move(run));
-  }
-  if (selections.empty()) return all;
-  for (std::size_t i = 0; i < selections.size(); ++i) {
-    if (seen[i].contains(selections[i].value)) continue;
-    throw Error(ErrorKind::usage,
-                fmt::format("no record has {} \"{}\"", selections[i].key, selections[i].value),
-                "--only", "known: " + join({seen[i].begin(), seen[i].end()}, ", "));
-  }
-  name_machines(runs);  // the selections may leave but one
-  return runs;
-}
-
-template <typename Which>
-std::vector<Run> chosen(const std::vector<Run>& runs, Which which) {
-  std::vector<Run> result;
-  std::copy_if(runs.begin(), runs.end(), std::back_inserter(result), which);
-  return result;
-}
-
-// Moves them out of `runs`.
-template <typename Which>
-std::vector<Run> taken(std::vector<Run>& runs, Which which) {
-  const auto first =
-      std::stable_partition(runs.begin(), runs.end(), [&](const Run& run) { return !which(run); });
-  std::vector<Run> result(std::make_move_iterator(first), std::make_move_iterator(runs.end()));
-  runs.erase(first, runs.end());
-  return result;
-}
-
 void add_note(Study& study, const std::string& note) {
   if (!note.empty()) study.notes.push_back(note);
-}
-
-// Everything but layout, backend and seed.
-std::string other_parameters(const Run& run) {
-  std::string text;
-  for (const auto& [name, value] : run->parameters.values()) {
-    if (has_own_place(name) || !find_parameter(name)->identity()) continue;
-    text += name + '=' + to_text(value) + ',';
-  }
-  return text;
-}
-
-std::string layout_key(const Run& run) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}", run->kind, run.system, run.backend, run->layout.gpus,
-                     run->layout.nodes.value_or(0), run->layout.ntasks.value_or(0),
-                     run->layout.cpus_per_task.value_or(0));
-}
-
-std::string row_key(const Run& run) {
-  return layout_key(run) + '|' + other_parameters(run);
 }
 
 std::string format_selections(const std::vector<Selection>& selections) {
@@ -157,32 +51,20 @@ std::vector<ExpectedRuns> selected(std::vector<ExpectedRuns> plans,
   return plans;
 }
 
-std::vector<Row> make_rows(std::vector<Run> runs) {
-  std::unordered_map<std::string, std::size_t> index;
+std::vector<Row> make_rows(std::vector<Run> runs, const MatchRule& rule) {
   std::vector<Row> rows;
-  for (Run& run : runs) {
-    const auto [it, first] = index.emplace(row_key(run), rows.size());
-    if (first) rows.emplace_back();
-    rows[it->second].runs.push_back(std::move(run));
-  }
-  for (Row& row : rows) {
-    const auto clean = std::stable_partition(row.runs.begin(), row.runs.end(),
-                                             [](const Run& run) { return !run.tainted(); });
-    row.tainted = clean == row.runs.begin();
-    if (row.tainted) continue;
-    row.left_out = static_cast<std::size_t>(row.runs.end() - clean);
-    row.runs.erase(clean, row.runs.end());
+  for (EvidencePoint& point : group_points(std::move(runs), rule)) {
+    rows.push_back({{std::move(point)}, false, {}, "", ""});
   }
   return rows;
 }
 
-void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls) {
+void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls, const MatchRule& rule) {
   if (controls.empty()) return;
-  std::unordered_map<std::string, Row*> by_key;
-  for (Row& row : rows) by_key.emplace(row_key(row.first()), &row);
+  std::unordered_map<PointKey, Row*> by_key;
+  for (Row& row : rows) by_key.emplace(row.first().key(rule), &row);
   for (const Run& control : controls) {
-    if (control.tainted() || control->status != "completed") continue;
-    const auto row = by_key.find(row_key(control));
+    const auto row = by_key.find(control.key(rule));
     if (row != by_key.end()) row->second->controls.push_back(control);
   }
 }
@@ -197,20 +79,8 @@ std::string find_goal(const std::vector<Row>& rows) {
 }
 
 bool may_be_axis(const std::string& name) {
-  return !has_own_place(name) && find_parameter(name)->identity();
-}
-
-// What differs between runs of one layout; not to have it is a value, too.
-void add_differing(const std::vector<const Run*>& runs, std::set<std::string>& differing) {
-  std::map<std::string, std::map<std::string, std::size_t>> values;
-  for (const Run* run : runs) {
-    for (const auto& [name, value] : run->record->parameters.values()) {
-      if (may_be_axis(name)) ++values[name][to_text(value)];
-    }
-  }
-  for (const auto& [name, counts] : values) {
-    if (counts.size() > 1 || counts.begin()->second < runs.size()) differing.insert(name);
-  }
+  static const MatchRule of_row = MatchRule::row();
+  return of_row.counts(name);
 }
 
 // What was asked of a run that did not complete, and others of its size do not have.
@@ -247,10 +117,18 @@ bool are_programs_planned(const std::vector<Row>& rows, const std::vector<Expect
 // a run that did not complete differs from what runs of its size have.
 std::vector<std::string> find_axes(const std::vector<Row>& rows, const std::vector<Run>& unfinished,
                                    const std::vector<ExpectedRuns>& plans) {
-  std::map<std::string, std::vector<const Run*>> layouts;
-  for (const Row& row : rows) layouts[layout_key(row.first())].push_back(&row.first());
+  MatchRule layout = MatchRule::row();
+  layout.only.emplace();
+  std::unordered_map<PointKey, std::vector<const Point*>> layouts;
+  for (const Row& row : rows) {
+    layouts[row.first().key(layout)].push_back(&row.first()->parameters);
+  }
   std::set<std::string> differing;
-  for (const auto& [layout, runs] : layouts) add_differing(runs, differing);
+  for (const auto& [key, points] : layouts) {
+    for (std::string& name : varying_parameters(points, MatchRule::row())) {
+      differing.insert(std::move(name));
+    }
+  }
   add_asked(rows, unfinished, differing);
   if (are_programs_planned(rows, plans)) differing.insert("program");
   std::vector<std::string> axes;
@@ -298,12 +176,14 @@ class ProgramNames {
   std::map<std::string, std::set<std::string>> tags_;
 };
 
-void shorten_programs(std::vector<Run>& runs, std::vector<ExpectedRuns>& plans) {
+void shorten_programs(Evidence& evidence, std::vector<ExpectedRuns>& plans) {
   ProgramNames names;
-  for (const Run& run : runs) names.add(run->parameters);
-  for (Run& run : runs) {
-    const auto name = names.shorten(run->parameters);
-    if (name) own_record(run).parameters.set("program", *name);
+  for (const Run& run : evidence.runs) names.add(run->parameters);
+  for (std::vector<Run>* runs : {&evidence.runs, &evidence.controls}) {
+    for (Run& run : *runs) {
+      const auto name = names.shorten(run->parameters);
+      if (name) own_record(run).parameters.set("program", *name);
+    }
   }
   for (ExpectedRuns& plan : plans) {
     for (Point& point : plan.points) {
@@ -350,7 +230,7 @@ void sort_rows(const Study& study, std::vector<Row>& rows) {
 // What belongs to no table is told with the first.
 void add_notes(std::vector<Study>& studies, const StoreContent& content,
                const std::vector<Run>& lost, const std::vector<ExpectedRuns>& wanted,
-               std::size_t superseded, std::size_t older_builds) {
+               const Evidence& evidence) {
   for (Study& study : studies) {
     const bool is_first = &study == &studies.front();
     const std::vector<Run> reported = chosen(lost, [&](const Run& run) {
@@ -365,30 +245,20 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
       add_note(study, note);
     }
     if (!is_first) continue;
-    if (superseded > 0) {
+    if (evidence.superseded > 0) {
       add_note(
           study,
           fmt::format("{} of points that the study's plan now gives other parameters are left out",
-                      counted(superseded, "run")));
+                      counted(evidence.superseded, "run")));
     }
-    if (older_builds > 0) {
-      add_note(study, older_builds_note(older_builds) + "; --only build=... shows them");
+    if (evidence.older_builds > 0) {
+      add_note(study, older_builds_note(evidence.older_builds) + "; --only build=... shows them");
     }
     add_note(study, no_table_note(wanted, studies));
   }
 }
 
 }  // namespace
-
-Selection parsed_selection(const std::string& text, const std::string& option,
-                           const std::string& example) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", option,
-                "write for example " + option + " " + example);
-  }
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
 
 std::size_t count_sessions(const Row& row) {
   std::set<std::string> sessions;
@@ -412,34 +282,17 @@ bool stands_before(const Study& study, const Row& a, const Row& b) {
   return sort_key(study, a.first()) < sort_key(study, b.first());
 }
 
-NewestRuns newest_runs(const StoreContent& content) {
-  NewestRuns newest;
-  for (const Record& record : content.records) {
-    const bool is_run = !record->is_collective() && record->kind != "predicted";
-    if (is_run && !record->control) newest.runs.push_back(make_run(record));
-  }
-  newest.older = drop_older_builds(newest.runs);
-  return newest;
-}
-
-std::string older_builds_note(std::size_t older) {
-  return fmt::format("without {} of earlier builds, which --new-build made again",
-                     counted(older, "run"));
-}
-
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections,
                                 const std::vector<ExpectedRuns>& plans, Pooling pooling,
-                                OlderBuilds older) {
-  std::vector<Run> runs = selected_runs(content, selections);
-  const std::vector<Run> controls = taken(runs, [](const Run& run) { return run->control; });
-  const std::size_t superseded = drop_superseded(runs, plans);
-  const std::size_t older_builds = older == OlderBuilds::left_out ? drop_older_builds(runs) : 0;
+                                const EvidencePolicy& policy) {
+  Evidence evidence = collect(content, policy, selections, plans);
+  std::vector<Run>& runs = evidence.runs;
   std::vector<ExpectedRuns> wanted = selected(plans, selections);
-  shorten_programs(runs, wanted);
-  const std::vector<Run> unfinished =
-      taken(runs, [](const Run& run) { return run->status != "completed"; });
-  const std::vector<Run> lost = never_completed(unfinished, runs);
+  shorten_programs(evidence, wanted);
+  const std::vector<Run> unfinished = taken(runs, [](const Run& run) { return run.has_failed(); });
+  const std::vector<Run> lost = chosen(unfinished, [](const Run& run) { return run.is_lost; });
+  std::erase_if(runs, [](const Run& run) { return run.effect == Effect::excluded; });
   if (runs.empty() && !lost.empty()) {
     const Run& last = lost.back();
     const std::string who = lost.size() == 1
@@ -465,12 +318,12 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.work = key.work;
     study.chosen = format_selections(selections);
     study.replicas_are_cores = members.front().replicas_are_cores();
-    study.rows = make_rows(std::move(members));
+    study.rows = make_rows(std::move(members), policy.point);
     const bool pooled = should_pool(study.rows, pooling);
     for (Row& row : study.rows) row.pooled = pooled;
     count_lost(study.rows, lost);
     study.goal = find_goal(study.rows);
-    add_controls(study.rows, controls);
+    add_controls(study.rows, evidence.controls, policy.point);
     const std::vector<Run> like =
         chosen(unfinished, [&](const Run& run) { return belongs_to(run, study); });
     const std::vector<ExpectedRuns> own = own_plans(study, wanted);
@@ -481,7 +334,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.gaps = find_gaps(study, like, own);
     sort_rows(study, study.gaps);
   }
-  add_notes(studies, content, lost, wanted, superseded, older_builds);
+  add_notes(studies, content, lost, wanted, evidence);
   return studies;
 }
 

@@ -10,20 +10,12 @@
 
 namespace paceline {
 
-// The completed runs of one point: same kind, system, layout and parameters (except the seed). A
-// gap has one run without results.
-struct Row {
-  std::vector<Run> runs;  // the averaged runs; never empty
-  bool tainted = false;   // all runs were resumed, throttled, oversubscribed or traced: no interval
-  bool pooled = false;    // its intervals are over sessions, not runs
-  std::size_t left_out = 0;   // such runs that were excluded because clean ones exist
-  std::size_t lost = 0;       // runs of the point that never completed
-  std::string why_lost;       // the reason of the first, may be empty
+// The completed runs of one point. A gap has one run without results.
+struct Row : EvidencePoint {
+  bool pooled = false;        // its intervals are over sessions, not runs
   std::vector<Run> controls;  // A/A controls of the point
   std::string work;           // "unequal work: 101770 parameters", beside other programs' rows
   std::string gap;  // why there are no results: "failed", "not run"; empty: there are results
-
-  const Run& first() const { return runs.front(); }
 };
 
 // Records that can be compared in one table.
@@ -45,15 +37,6 @@ struct Study {
   std::vector<std::string> left_out;
 };
 
-// Selects records by a parameter, or by kind, study, session, build, system or workload.
-struct Selection {
-  std::string key, value;
-};
-
-// Parses "backend=mpi", the value of an option. Throws usage with an example.
-Selection parsed_selection(const std::string& text, const std::string& option = "--only",
-                           const std::string& example = "backend=mpi");
-
 // What the intervals of a table are over.
 enum class Pooling {
   // Sessions if most rows have three or more, or if rows differ in how sessions differ.
@@ -62,9 +45,6 @@ enum class Pooling {
   never,   // runs
 };
 
-// Runs that a later attempt of the same repeat made again with another build.
-enum class OlderBuilds { left_out, kept };
-
 // One study for each workload, precision, scaling type and amount of work. `plans` list the points
 // that should exist. Throws usage, naming records, if runs hold nothing fixed, and input if no
 // completed record remains.
@@ -72,17 +52,7 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections = {},
                                 const std::vector<ExpectedRuns>& plans = {},
                                 Pooling pooling = Pooling::by_sessions,
-                                OlderBuilds older = OlderBuilds::left_out);
-
-struct NewestRuns {
-  std::vector<Run> runs;
-  std::size_t older = 0;  // how many are left out
-};
-
-// Runs of training, without predictions, controls, and those that `sweep --new-build` made again.
-NewestRuns newest_runs(const StoreContent& content);
-// "without 3 runs of earlier builds, which --new-build made again"
-std::string older_builds_note(std::size_t older);
+                                const EvidencePolicy& policy = EvidencePolicy::tables());
 
 // Number of sessions in a row. Runs without a session count as one.
 std::size_t count_sessions(const Row& row);
@@ -120,7 +90,6 @@ std::string no_table_note(const std::vector<ExpectedRuns>& plans,
 // their last part. Removes what Slurm provided (job, cluster, partition, nodes, modules), GPU
 // serial numbers and PCI addresses. Applies to all texts of a record, its path, and the reasons of
 // rejected records.
-// that were rejected.
 StoreContent anonymous(StoreContent content);
 
 // Finds names in records and replaces them in any text.

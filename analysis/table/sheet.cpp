@@ -69,15 +69,9 @@ std::size_t choose_sheet_series(const Study& study, const std::vector<RowSeries>
 }
 
 bool is_gap_of(const Study& part, const Row& gap) {
-  const Run& run = gap.first();
-  return std::ranges::any_of(part.rows, [&](const Row& row) {
-    const Run& other = row.first();
-    return other.backend == run.backend && other.system == run.system &&
-           other.matched_cpus() == run.matched_cpus() &&
-           std::ranges::all_of(part.axes, [&](const std::string& axis) {
-             return other->parameters.text(axis) == run->parameters.text(axis);
-           });
-  });
+  const MatchRule rule = MatchRule::base(part.axes);
+  return std::ranges::any_of(
+      part.rows, [&](const Row& row) { return row.first().key(rule) == gap.first().key(rule); });
 }
 
 Study take_series(const Study& study, const RowSeries& series, const Comparison& comparison) {

@@ -10,6 +10,7 @@
 #include "engine/core/text.h"
 #include "results/archive/study_archive.h"
 #include "results/machine.h"
+#include "results/match.h"
 
 namespace paceline {
 
@@ -21,27 +22,6 @@ constexpr std::size_t kShownLines = 20;
 
 using Names = std::vector<std::string>;
 
-// What a point has of these parameters: "gpus=2,backend=mpi".
-std::string select(const Point& point, const Names& names) {
-  Point selected;
-  for (const std::string& name : names) {
-    if (const Value* value = point.find(name)) selected.set(name, *value);
-  }
-  return selected.text();
-}
-
-Names find_varying(const std::vector<Point>& points) {
-  Names names;
-  for (const Parameter& parameter : recorded_parameters()) {
-    const auto first = points.front().text(parameter.name);
-    const bool varies = std::any_of(points.begin(), points.end(), [&](const Point& point) {
-      return point.text(parameter.name) != first;
-    });
-    if (varies) names.emplace_back(parameter.name);
-  }
-  return names;
-}
-
 bool is_result(const Record& record) {
   return record->completed() && !record->control;
 }
@@ -50,22 +30,26 @@ bool is_result(const Record& record) {
 std::vector<MissingRuns> find_missing(const ExpectedRuns& plan,
                                       const std::vector<Record>& records) {
   if (plan.points.empty()) return {};
-  const Names varying = find_varying(plan.points);
-  std::map<Names, std::unordered_map<std::string, std::set<int>>> done;
+  std::vector<const Point*> points;
+  for (const Point& point : plan.points) points.push_back(&point);
+  const Names varying = varying_parameters(points);
+  std::map<Names, std::unordered_map<PointKey, std::set<int>>> done;
   std::vector<MissingRuns> missing;
   for (const Point& point : plan.points) {
-    Names names;
+    MatchRule rule{.only = Names()};
+    Point shown;
     for (const auto& [name, value] : point.values()) {
-      if (find_parameter(name)->identity()) names.push_back(name);
+      if (find_parameter(name)->identity()) rule.only->push_back(name);
+      if (std::ranges::find(varying, name) != varying.end()) shown.set(name, value);
     }
-    const auto [repeats, is_new] = done.try_emplace(names);
+    const auto [repeats, is_new] = done.try_emplace(*rule.only);
     for (std::size_t i = 0; is_new && i < records.size(); ++i) {
       const RunRecord& run = *records[i];
       if (!is_result(records[i]) || run.workload != plan.workload) continue;
-      repeats->second[select(run.parameters, names)].insert(run.repeat);
+      repeats->second[PointKey({run.parameters}, rule)].insert(run.repeat);
     }
-    const std::set<int>& there = repeats->second[select(point, names)];
-    const std::string label = select(point, varying);
+    const std::set<int>& there = repeats->second[PointKey({point}, rule)];
+    const std::string label = shown.text();
     MissingRuns lacks{label.empty() ? point.text() : label, {}};
     for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
       if (!there.contains(repeat)) lacks.repeats.push_back(repeat);

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "analysis/study/run.h"
+#include "analysis/evidence/run.h"
 #include "engine/core/error.h"
 #include "results/store.h"
 

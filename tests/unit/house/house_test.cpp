@@ -56,8 +56,8 @@ const std::map<std::string, std::vector<std::string>> kMayUse = {
 // folder itself is its contract or its entrance, and is not of a room.
 const std::map<std::string, std::vector<std::string>> kRooms = {
     {"analysis",
-     {"statistics", "study", "plots", "document", "findings", "table", "explain", "gate", "plan",
-      "history", "predict"}},
+     {"statistics", "evidence", "study", "plots", "document", "findings", "table", "explain",
+      "gate", "plan", "history", "predict"}},
     {"engine/input", {"formats", "decode", "cache", "loading", "prepare"}},
     {"engine/comm", {"rendezvous", "transport", "algorithms", "checks", "wrappers", "backends"}},
 };

@@ -245,7 +245,7 @@ TEST(Gate, LostRunsLeaveTheOtherPairs) {
   std::erase_if(current.subjects[0].samples[Quantity::time],
                 [](const Sample& sample) { return sample.round == 5; });
   const Judgement judgement = judge(baseline, current, {});
-  EXPECT_EQ(judgement.checks.at(0).evidence, Evidence::paired);
+  EXPECT_EQ(judgement.checks.at(0).evidence, Replication::paired);
   EXPECT_EQ(judgement.verdict(), Verdict::regression);
 }
 
@@ -257,7 +257,7 @@ TEST(Gate, ValuesAreOfTheRunsThatTheChangeIsOf) {
   for (const char* night : {"n1", "n2", "n3", "n4"}) add_session(baseline, night, {5, 5, 5});
   const Judgement judgement = judge(baseline, current, {});
   const Check& check = judgement.checks.at(0);
-  EXPECT_EQ(check.evidence, Evidence::paired);
+  EXPECT_EQ(check.evidence, Replication::paired);
   EXPECT_DOUBLE_EQ(*check.baseline, *check.current);
   EXPECT_NEAR(*check.change, 0, 1e-12);
   EXPECT_EQ(check.baseline_runs, 3U);
@@ -272,7 +272,7 @@ TEST(Gate, MeansOfSessionsAreShownWhereSessionsAreCompared) {
   add_session(baseline, "n3", {6.25});
   const Check check =
       judge(baseline, side_with("current", Quantity::time, {5, 5, 5}, "today"), {}).checks.at(0);
-  EXPECT_EQ(check.evidence, Evidence::sessions);
+  EXPECT_EQ(check.evidence, Replication::sessions);
   EXPECT_NEAR(*check.baseline, 5, 1e-12);
   EXPECT_NEAR(*check.current / *check.baseline - 1, *check.change, 1e-12);
 }
@@ -342,8 +342,8 @@ TEST(Gate, UnlikeWorkIsNotCompared) {
   Side current = side_with("current", Quantity::time, {5, 5, 5}, "s");
   baseline.subjects[0].work = 120000;
   current.subjects[0].work = 60000;
-  baseline.subjects[0].data = {"mnist, hash a"};
-  current.subjects[0].data = {"mnist, hash b"};
+  baseline.subjects[0].members.emplace_back().origin = {{"data", "mnist, hash a"}};
+  current.subjects[0].members.emplace_back().origin = {{"data", "mnist, hash b"}};
   const Judgement judgement = judge(baseline, current, {});
   EXPECT_EQ(judgement.verdict(), Verdict::undecided);
   EXPECT_NE(judgement.checks.at(0).reason.find("not the same work"), std::string::npos);

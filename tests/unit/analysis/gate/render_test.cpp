@@ -14,7 +14,7 @@ Check slow() {
   check.subject = "mnist-cnn gpus=2,backend=<&\"|>";
   check.quantity = Quantity::time;
   check.verdict = Verdict::regression;
-  check.evidence = Evidence::paired;
+  check.evidence = Replication::paired;
   check.reason = "slower by 10.0 %, beyond the noise (p = 0.001)";
   check.baseline = 10.0;
   check.current = 11.0;
@@ -84,8 +84,8 @@ TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
                   "of each check by itself, over rounds that both sides have, taken as "
                   "independent (where they resemble their neighbours, equal builds may be red more "
                   "often than 5 %: --until-decided allows for that); p: two-sided"));
-  for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Evidence::runs;
-  judgement.checks[0].evidence = Evidence::sessions;
+  for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Replication::runs;
+  judgement.checks[0].evidence = Replication::sessions;
   EXPECT_TRUE(has(to_text(gate_document(judgement, {}), {.width = 1000}),
                   "over means of sessions (time) and runs (test accuracy, training loss), taken as "
                   "independent; p"));

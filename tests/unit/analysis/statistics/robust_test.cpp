@@ -105,19 +105,6 @@ TEST(Robust, SpreadThatIsTrimmedAwayIsNoCertainty) {
   EXPECT_DOUBLE_EQ(trimmed_difference(all).interval()->high, 1);
 }
 
-TEST(Robust, RatiosAreOfLogarithms) {
-  const double slow[] = {20, 20.2, 19.8, 20.1, 400}, fast[] = {10, 10.1, 9.9, 10.05, 9.95};
-  const Ratio ratio = trimmed_independent_ratio(slow, fast);
-  EXPECT_EQ(ratio.kind, RatioKind::welch);
-  EXPECT_NEAR(ratio.estimate.value, 2.01, 0.01);
-  EXPECT_LT(ratio.estimate.interval->high, 2.1);
-  EXPECT_GT(ratio.estimate.interval->low, 1.9);
-  const double logs[] = {std::log(2), std::log(2.02), std::log(1.98), std::log(2.01), 9};
-  EXPECT_EQ(trimmed_paired_ratio(logs).kind, RatioKind::paired);
-  EXPECT_NEAR(trimmed_paired_ratio(logs).estimate.value, 2.01, 0.01);
-  EXPECT_NEAR(trimmed_mean(slow).value, 20.1, 0.01);
-}
-
 TEST(Robust, IntervalsCoverWhateverTheTails) {
   for (const Noise& noise : {Noise(normal), Noise(heavy_tailed), Noise(busy)}) {
     for (const std::size_t count : {4, 5, 7, 10, 20, 30}) {

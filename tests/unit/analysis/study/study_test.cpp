@@ -75,7 +75,7 @@ TEST(Study, TaintedRunsStayOut) {
   ASSERT_EQ(study.rows.size(), 3U);
   EXPECT_EQ(row_label(study.rows[2]), "oversubscribed, traced");
   EXPECT_EQ(study.rows[1].runs.size(), 2U);
-  EXPECT_EQ(study.rows[1].left_out, 1U);
+  EXPECT_EQ(study.rows[1].aside.size(), 1U);
   EXPECT_TRUE(study.rows[2].tainted);
   EXPECT_TRUE(any_note(study, "1 resumed, throttled, oversubscribed or traced run is left out"));
   const Comparison comparison = compare(study, Base::matched);
@@ -211,8 +211,8 @@ TEST(Study, ARunThatANewBuildMadeAgainCountsOnce) {
   const Study study = only_study(records);
   EXPECT_EQ(study.rows[0].runs.size(), 3U);
   EXPECT_TRUE(any_note(study, "without 1 run of earlier builds"));
-  const auto all =
-      make_studies(canonical_content(records), {}, {}, Pooling::by_sessions, OlderBuilds::kept);
+  const auto all = make_studies(canonical_content(records), {}, {}, Pooling::by_sessions,
+                                EvidencePolicy::history());
   EXPECT_EQ(all.at(0).rows[0].runs.size(), 4U);
   records.back()["provenance"]["commit"] = records[0]["provenance"]["commit"];
   EXPECT_EQ(only_study(records).rows[0].runs.size(), 4U) << "it is the same build";

@@ -1,9 +1,9 @@
-#include "analysis/study/run.h"
+#include "analysis/evidence/run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cmath>
 
 #include "engine/core/text.h"
 
@@ -68,21 +68,36 @@ RunRecord& own_record(Run& run) {
   return *copy;
 }
 
-bool Run::tainted() const {
-  const RunFlags& flags = record->flags;
-  return flags.resumed || flags.oversubscribed || flags.throttled || flags.traced;
-}
-
 std::optional<double> Run::cpus_per_replica() const {
-  const LayoutFacts& layout = record->layout;
-  if (!layout.cpus_per_task) return std::nullopt;
-  return static_cast<double>(*layout.cpus_per_task) * layout.ntasks.value_or(1) / layout.gpus;
+  return replica_cpus(record->layout);
 }
 
 std::optional<double> Run::matched_cpus() const {
   if (replicas_are_cores()) return cpus_per_replica();
   const auto& cpus = record->layout.cpus_per_task;
   return cpus ? std::optional<double>(*cpus) : std::nullopt;
+}
+
+std::optional<double> Run::mean_loss() const {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const EpochFacts& epoch : record->quality.epochs) {
+    if (!epoch.train_loss) continue;
+    if (std::isnan(*epoch.train_loss)) return std::nan("");
+    sum += std::log(std::max(*epoch.train_loss, 1e-12));
+    ++count;
+  }
+  return count > 0 ? std::optional(std::exp(sum / static_cast<double>(count))) : std::nullopt;
+}
+
+PointKey Run::key(const MatchRule& rule) const {
+  return {{.parameters = record->parameters,
+           .layout = &record->layout,
+           .workload = record->workload,
+           .kind = record->kind,
+           .system = system,
+           .backend = backend},
+          rule};
 }
 
 Run make_run(const Record& record) {
@@ -112,15 +127,6 @@ std::string Unit::text(double per_second) const {
 Unit find_unit(const Run& run) {
   const std::string& unit = run->throughput.unit;
   return unit.empty() ? Unit{} : Unit{unit};
-}
-
-bool is_retry_of(const Run& again, const Run& run) {
-  const auto folder = [](const Run& each) {
-    return std::filesystem::path(each.where).parent_path();
-  };
-  return again->study == run->study && again->repeat == run->repeat &&
-         folder(again) == folder(run) &&
-         (again->session == run->session || again->attempt > run->attempt);
 }
 
 namespace {

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "analysis/study/grouping.h"
+#include "analysis/evidence/evidence.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -22,31 +22,28 @@ class PointsOfPlan {
 
   const std::vector<const Point*>& with(
       const std::vector<std::pair<std::string, std::string>>& axes) {
+    static const std::vector<const Point*> kNone;
     std::vector<std::string> names;
-    std::string key;
+    Point asked;
     for (const auto& [name, value] : axes) {
+      if (find_parameter(name) == nullptr) return kNone;
       names.push_back(name);
-      add_to_key(key, value);
+      asked.set(name, value);
     }
     const auto [table, is_new] = by_names_.emplace(names, Table());
     if (is_new) fill(names, table->second);
-    const auto found = table->second.find(key);
-    static const std::vector<const Point*> kNone;
+    const auto found = table->second.find(PointKey({asked}, {.only = names}));
     return found == table->second.end() ? kNone : found->second;
   }
 
  private:
-  using Table = std::unordered_map<std::string, std::vector<const Point*>>;
+  using Table = std::unordered_map<PointKey, std::vector<const Point*>>;
 
   void fill(const std::vector<std::string>& names, Table& table) const {
     for (const Point& point : plan_.points) {
-      std::string key;
-      const bool has_all = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-        const std::string text = point.text(name).value_or("");
-        add_to_key(key, name == "program" ? name_of_program(text) : text);  // points have names
-        return point.find(name) != nullptr;
-      });
-      if (has_all) table[key].push_back(&point);
+      Point named = point;  // the axes of a run name a program without its recipe
+      if (const auto tag = point.text("program")) named.set("program", name_of_program(*tag));
+      table[PointKey({named}, {.only = names})].push_back(&point);
     }
   }
 
@@ -57,16 +54,13 @@ class PointsOfPlan {
 // Whether a study's plan names the run's point, and with the run's parameters.
 Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans,
                 std::vector<PointsOfPlan>& plan_points) {
+  static const MatchRule asked{.without = MatchRule::row().without};
   const auto axes = named_values(run->point);
   Planned result = Planned::no;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (plans[i].study != run->study || plans[i].workload != run->workload) continue;
     for (const Point* point : plan_points[i].with(axes)) {
-      const auto& given = point->values();
-      const bool done = std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
-        return has_own_place(parameter.first) || !find_parameter(parameter.first)->identity() ||
-               run->parameters.text(parameter.first) == to_text(parameter.second);
-      });
+      const bool done = serves(run->parameters, *point, asked);
       if (done) return Planned::yes;
       result = Planned::otherwise;
     }
@@ -75,6 +69,19 @@ Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans,
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> named_values(std::string_view point) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const std::string& piece : split(point, ',')) {
+    const auto equals = piece.find('=');
+    if (equals != std::string::npos) {
+      values.emplace_back(piece.substr(0, equals), piece.substr(equals + 1));
+    } else if (!values.empty()) {
+      values.back().second += ',' + piece;
+    }
+  }
+  return values;
+}
 
 std::size_t drop_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans) {
   if (plans.empty()) return 0;

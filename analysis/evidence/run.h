@@ -9,10 +9,22 @@
 #include <vector>
 
 #include "results/machine.h"
+#include "results/match.h"
 #include "results/run_record.h"
 #include "results/store.h"
 
 namespace paceline {
+
+struct Reason;
+
+// What becomes of a run for which a reason not to count holds; the stronger effects are below.
+enum class Effect {
+  none,         // it counts
+  yields,       // it counts only where its point has no other run
+  excluded,     // it does not count
+  failed,       // an attempt without a result
+  interrupted,  // the same, by the scheduler: its run is not lost
+};
 
 // Where and how a record was made, as texts: see engine/facts/provenance.h.
 
@@ -42,6 +54,11 @@ struct Run {
   bool goal_reached = false;
   std::optional<double> epochs_to_goal;
 
+  // By the policy of a verb, see evidence.h. A lost run failed, and no other attempt ended well.
+  Effect effect = Effect::none;
+  const Reason* reason = nullptr;  // of an effect
+  bool is_lost = false;
+
   PhaseSeconds phase_sum;  // over ranks; its step is 0 without phases
   int phase_ranks = 0;     // number of ranks with phases
 
@@ -58,8 +75,7 @@ struct Run {
   fact::Real utilization() const { return record->utilization; }
   fact::Real test_accuracy() const { return record->quality.test_accuracy; }
 
-  // Excluded from all intervals.
-  bool tainted() const;
+  bool has_failed() const { return effect == Effect::failed || effect == Effect::interrupted; }
   // Somebody else's numbers, with no command of ours.
   bool made_elsewhere() const { return record->kind == "published" || record->kind == "imported"; }
   bool is_busy() const { return record->provenance.machine_load.busy.value_or(false); }
@@ -67,6 +83,9 @@ struct Run {
   std::optional<double> cpus_per_replica() const;
   // Those by which rows are matched: of a replica where replicas are cores, else of a task.
   std::optional<double> matched_cpus() const;
+  // Geometric mean of the training losses of all epochs; empty without any, NaN if one is NaN.
+  std::optional<double> mean_loss() const;
+  PointKey key(const MatchRule& rule) const;
 };
 
 Run make_run(const Record& record);
@@ -87,10 +106,6 @@ Unit find_unit(const Run& run);
 
 // Replaces the record, which others may read too, by a copy to be changed.
 RunRecord& own_record(Run& run);
-
-// Whether `again` repeats `run`: same folder, and the same session or a later attempt by another
-// call of `sweep`. Repeats in other studies have the same numbers.
-bool is_retry_of(const Run& again, const Run& run);
 
 using RunFact = std::function<std::optional<double>(const Run&)>;  // &Run::fit_seconds
 
