@@ -9,7 +9,7 @@
 
 #include "analysis/explain/explain.h"
 #include "analysis/findings/best.h"
-#include "analysis/gate/side.h"
+#include "analysis/gate/report_sides.h"
 #include "analysis/plots/script.h"
 #include "analysis/plots/study_plots.h"
 #include "analysis/table/table.h"

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <memory>
 
-#include "analysis/gate/side.h"
+#include "analysis/gate/report_sides.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 

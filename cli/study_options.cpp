@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "analysis/gate/side.h"
+#include "analysis/gate/report_sides.h"
 #include "analysis/plots/script.h"
 #include "analysis/report.h"
 #include "analysis/study/labels.h"

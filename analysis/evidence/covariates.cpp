@@ -43,7 +43,7 @@ std::string counts_text(const std::map<std::string, std::size_t>& counts) {
   return join(parts, ", ");
 }
 
-std::vector<std::string> unlike_runs(const std::vector<const Run*>& runs) {
+std::vector<std::string> differing_covariates(const std::vector<const Run*>& runs) {
   std::vector<std::string> sentences;
   for (const Covariate& covariate : covariates()) {
     std::map<std::string, std::size_t> counts;
@@ -58,7 +58,7 @@ std::vector<std::string> unlike_runs(const std::vector<const Run*>& runs) {
   return sentences;
 }
 
-std::vector<std::string> unlike_sides(const std::vector<Run>& before, const std::vector<Run>& now) {
+std::vector<std::string> differing_covariates(const std::vector<Run>& before, const std::vector<Run>& now) {
   std::vector<std::string> sentences;
   for (const Covariate& covariate : covariates()) {
     const std::set<std::string> was = values(covariate, before), is = values(covariate, now);

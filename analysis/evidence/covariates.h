@@ -20,11 +20,11 @@ const std::vector<Covariate>& covariates();
 
 // "different data: mnist, hash 1 (3 runs), mnist, hash 2 (2 runs)", for each covariate that has
 // several values among measured runs of one table.
-std::vector<std::string> unlike_runs(const std::vector<const Run*>& runs);
+std::vector<std::string> differing_covariates(const std::vector<const Run*>& runs);
 
 // "different data: mnist, hash 1, and mnist, hash 2", for each covariate that two sides both record
 // and of which their values differ.
-std::vector<std::string> unlike_sides(const std::vector<Run>& before, const std::vector<Run>& now);
+std::vector<std::string> differing_covariates(const std::vector<Run>& before, const std::vector<Run>& now);
 
 // "AMD EPYC (3 runs), Intel Xeon (1 run)"
 std::string counts_text(const std::map<std::string, std::size_t>& counts);

@@ -227,7 +227,7 @@ class Judge {
          {std::pair(&baseline_, &before), std::pair(&current_, &now)}) {
       if (std::string note = failures_note(*side, *subject); !note.empty()) notes_.push_back(note);
     }
-    for (const std::string& unlike : unlike_sides(before.members, now.members)) {
+    for (const std::string& unlike : differing_covariates(before.members, now.members)) {
       notes_.push_back(before.name + ": " + unlike);
     }
   }

@@ -10,10 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/document/document.h"
 #include "analysis/evidence/evidence.h"
 #include "analysis/gate/quantity.h"
-#include "analysis/study/study.h"
 #include "results/parameters.h"
 #include "results/store.h"
 
@@ -83,32 +81,6 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
 std::string subject_name(const std::string& study, const std::string& workload,
                          const Point& parameters, const std::string& point);
 std::string subject_name(const RunRecord& record);
-
-// Compares studies of different dates, sessions or clusters: how the time of each point differs,
-// with the gate's statistics. The session is the unit of replication.
-
-struct ReportSide {
-  std::string name;  // as the user named it
-  StoreContent content;
-  std::vector<Study> studies;  // made from it
-  std::vector<ExpectedRuns> plans{};
-};
-
-// One row for each point that both have: the time of `second` over that of `first`, with its
-// interval and what the interval covers. A row without valid runs on one side is a gap. Empty if
-// they share no measured point.
-std::optional<Section> compare_sides(const ReportSide& first, const ReportSide& second);
-
-struct Sides {
-  std::vector<ReportSide> sides;
-  std::vector<Section> comparisons;  // the first side with measured runs against each of the others
-  bool has_collectives = false;      // records of kind collective exist, and are excluded
-};
-
-// Each folder is a side; individually named records form one side together. Empty if fewer than two
-// sides are named, or if one has no table. `anonymous` removes hosts, users, accounts and paths.
-Sides load_sides(const std::vector<std::filesystem::path>& studies,
-                 const std::vector<Selection>& only, bool anonymous = false);
 
 // The values of a quantity on one side, by rounds and sessions.
 

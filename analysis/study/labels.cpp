@@ -245,7 +245,7 @@ std::vector<std::string> row_warnings(const Study& study) {
   for (const Row& row : study.rows) {
     for (const Run& run : row.runs) runs.push_back(&run);
   }
-  std::ranges::move(unlike_runs(runs), std::back_inserter(warnings));
+  std::ranges::move(differing_covariates(runs), std::back_inserter(warnings));
   return warnings;
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <regex>
 
-#include "analysis/gate/side.h"
+#include "analysis/gate/report_sides.h"
 #include "tests/laboratory/rate.h"
 #include "tests/laboratory/records.h"
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "analysis/gate/side.h"
+#include "analysis/gate/report_sides.h"
 #include "analysis/report.h"
 #include "tests/unit/analysis/samples.h"
 

@@ -1,3 +1,5 @@
+#include "analysis/gate/report_sides.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
