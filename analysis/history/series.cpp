@@ -11,6 +11,7 @@
 #include "analysis/study/cost.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/rounds.h"
+#include "analysis/study/scaling_series.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -18,62 +19,49 @@ namespace paceline {
 
 namespace {
 
-using Runs = std::vector<const Run*>;
-using ByUnit = std::map<std::string, Runs>;
+using BySession = std::map<std::string, Row>;
 using OptionalValue = std::optional<double>;
 
-OptionalValue compute_mean(const Runs& runs, const RunFact& fact) {
+OptionalValue compute_mean(const Row& row, const RunFact& fact) {
   std::vector<double> values;
-  for (const Run* run : runs) {
-    if (const OptionalValue value = fact(*run); value && *value > 0) values.push_back(*value);
+  for (const Run& run : row.runs) {
+    if (const OptionalValue value = fact(run); value && *value > 0) values.push_back(*value);
   }
   return values.empty() ? OptionalValue() : geometric_mean(values).value;
 }
 
-OptionalValue mean_accuracy(const Runs& runs) {
-  double sum = 0, count = 0;
-  for (const Run* run : runs) {
-    if (!run->test_accuracy()) continue;
-    sum += *run->test_accuracy();
-    ++count;
-  }
-  return count > 0 ? OptionalValue(sum / count) : OptionalValue();
-}
-
-OptionalValue exposed_share(const Runs& runs) {
-  double waits = 0, steps = 0;
-  for (const Run* run : runs) {
-    waits += run->phase_sum.communication;
-    steps += run->phase_sum.step;
-  }
-  return steps > 0 && runs.front()->record->layout.gpus > 1 ? OptionalValue(waits / steps)
-                                                            : OptionalValue();
-}
-
-OptionalValue measure_cost(const Runs& runs, bool rates) {
+OptionalValue measure_cost(const Row& row, bool rates) {
   const OptionalValue mean =
-      compute_mean(runs, rates ? RunFact(&Run::samples_per_second) : &Run::fit_seconds);
+      compute_mean(row, rates ? RunFact(&Run::samples_per_second) : &Run::fit_seconds);
   return rates && mean ? OptionalValue(1 / *mean) : mean;
 }
 
-OptionalValue day_of_unit(const Runs& runs) {
+OptionalValue exposed_share(const Row& row) {
+  if (row.first()->layout.gpus < 2) return {};
+  const auto share = ratio_of_sums(
+      row, [](const Run& run) { return OptionalValue(run.phase_sum.communication); },
+      [](const Run& run) {
+        return run.phase_sum.step > 0 ? OptionalValue(run.phase_sum.step) : OptionalValue();
+      });
+  return share ? OptionalValue(share->value) : OptionalValue();
+}
+
+OptionalValue day_of_session(const Row& row) {
   OptionalValue first;
-  for (const Run* run : runs) {
-    OptionalValue day = parse_day(run->record->provenance.started_at);
-    if (!day) day = parse_day(run->record->session);
+  for (const Run& run : row.runs) {
+    OptionalValue day = parse_day(run->provenance.started_at);
+    if (!day) day = parse_day(run->session);
     if (day) first = std::min(first.value_or(*day), *day);
   }
   return first;
 }
 
-HistorySession make_session(const Runs& runs, double day, double value) {
-  HistorySession session{runs.front()->record->session, day, value, runs.size(), 0, {}, {}};
-  for (const Run* run : runs) {
-    session.busy += run->is_busy() ? 1 : 0;
-    const auto& hosts = run->record->provenance.hosts;
-    session.hosts.insert(hosts.begin(), hosts.end());
+HistorySession make_session(const Row& row, double day, double value) {
+  HistorySession session{row.first()->session, day, value, row.runs.size(), busy_runs(row), {}, {}};
+  for (const Run& run : row.runs) {
+    session.hosts.insert(run->provenance.hosts.begin(), run->provenance.hosts.end());
   }
-  for (const auto& fact : runs.front()->origin) {
+  for (const auto& fact : row.first().origin) {
     if (fact.first != "hosts" && fact.first != "source" && fact.first != "system") {
       session.origin.push_back(fact);
     }
@@ -123,9 +111,9 @@ class SeriesMaker {
     return all;
   }
 
-  OptionalValue compute_speed_up(std::size_t i, const ByUnit::value_type& unit) const {
+  OptionalValue compute_speed_up(std::size_t i, const BySession::value_type& unit) const {
     if (!comparison_.speed_ups[i] || study_.rows[i].first()->layout.gpus == 1) return {};
-    const ByUnit& bases = units_[comparison_.speed_ups[i]->base];
+    const BySession& bases = units_[comparison_.speed_ups[i]->base];
     const auto base = bases.find(unit.first);
     if (base == bases.end()) return {};
     const OptionalValue above = measure_cost(base->second, comparison_.rates);
@@ -134,20 +122,20 @@ class SeriesMaker {
   }
 
   OptionalValue measure_value(std::size_t i, HistoryMetric metric,
-                              const ByUnit::value_type& unit) const {
-    const Runs& runs = unit.second;
+                              const BySession::value_type& unit) const {
+    const Row& row = unit.second;
     switch (metric) {
       case HistoryMetric::time:
-        return compute_mean(runs, &Run::fit_seconds);
+        return compute_mean(row, &Run::fit_seconds);
       case HistoryMetric::throughput:
-        return compute_mean(runs, &Run::samples_per_second);
+        return compute_mean(row, &Run::samples_per_second);
       case HistoryMetric::energy:
-        return compute_mean(runs,
+        return compute_mean(row,
                             compares_rates(study_.scaling) ? joules_per_sample : energy_joules);
       case HistoryMetric::accuracy:
-        return mean_accuracy(runs);
+        return mean(row, &Run::test_accuracy);
       case HistoryMetric::exposed_communication:
-        return exposed_share(runs);
+        return exposed_share(row);
       case HistoryMetric::speed_up:
       case HistoryMetric::efficiency:
       case HistoryMetric::serial_fraction:
@@ -167,7 +155,7 @@ class SeriesMaker {
     for (const auto& unit : units_[i]) {
       const OptionalValue value = measure_value(i, metric, unit);
       if (!value) continue;
-      const OptionalValue day = day_of_unit(unit.second);
+      const OptionalValue day = day_of_session(unit.second);
       undated_ += day ? 0 : 1;
       if (!day || (options_.since && *day < *options_.since)) continue;
       series.sessions.push_back(make_session(unit.second, *day, *value));
@@ -182,7 +170,7 @@ class SeriesMaker {
   const Comparison comparison_;
   const HistoryOptions& options_;
   HistoryStudy& made_;
-  std::vector<ByUnit> units_;  // by row
+  std::vector<BySession> units_;  // by row
   std::size_t undated_ = 0, single_ = 0;
 };
 

@@ -87,14 +87,14 @@ bool sessions_change_ratios(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::map<std::string, std::vector<const Run*>> runs_by_session(const Row& row) {
-  std::map<std::string, std::vector<const Run*>> sessions;
+std::map<std::string, Row> runs_by_session(const Row& row) {
+  std::map<std::string, Row> sessions;
   for (const Run& run : row.runs) {
     std::string key =
         run->session.empty() ? run->provenance.started_at.substr(0, 10) : run->session;
     add_to_key(key, run->build());
     add_to_key(key, run->provenance.libraries);
-    sessions[key].push_back(&run);
+    sessions[key].runs.push_back(run);
   }
   return sessions;
 }

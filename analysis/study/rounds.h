@@ -12,7 +12,7 @@
 namespace paceline {
 
 // By session, or by day where none is known. Two builds or libraries in one session are two.
-std::map<std::string, std::vector<const Run*>> runs_by_session(const Row& row);
+std::map<std::string, Row> runs_by_session(const Row& row);
 
 struct SessionRounds {
   std::string session;
