@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/table/table.h"
+#include "cli/run_options.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/environment.h"

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "analysis/gate/quantity.h"
-#include "analysis/gate/side.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"

@@ -1,8 +1,6 @@
 // paceline checkpoint show|verify|export
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,7 @@
 // paceline completion bash|zsh|fish: a script for the shell, made from the verbs as they are.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "analysis/findings/best.h"
@@ -107,8 +105,7 @@ OptionWords option_words(const CLI::Option& option, const std::string& name) {
 void add_inner(Verb& verb, const Verb& inner) {
   verb.choices.push_back(inner.name);
   for (const OptionWords& option : inner.options) {
-    if (std::none_of(verb.options.begin(), verb.options.end(),
-                     [&](const OptionWords& known) { return known.name == option.name; })) {
+    if (std::ranges::count(verb.options, option.name, &OptionWords::name) == 0) {
       verb.options.push_back(option);
     }
   }

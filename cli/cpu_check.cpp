@@ -3,7 +3,6 @@
 // but libc.
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "cli/cpu_needs.h"

@@ -1,5 +1,4 @@
 // paceline doctor: what is here, what is missing, and what to do about it.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
-#include <regex>
 #include <vector>
 
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
+#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 
@@ -262,12 +262,12 @@ std::string allowed_values(const CLI::Option& option) {
 }
 
 std::string in_our_words(const CLI::App& verb, const std::string& said) {
-  static const std::regex kRange("(.+?): Value (.*) not in range \\[?(\\S+) (?:to|-) (\\S+?)\\]?"),
-      kNothing("(.+?): (\\d+) required .* missing"),
-      kTooMany("(.+?): At Most 1 required but received (\\d+)"),
-      kTooFew("(.+?): At least \\d+ required but received (\\d+)"),
-      kMember("(.+?): (.*) not in \\{(.*)\\}"), kConversion("Could not convert: (.+?) = (.*)");
-  std::smatch part;
+  std::vector<std::string> part;
+  const auto matches = [&](const char* pattern) {
+    const auto found = Pattern(pattern).match(said);
+    if (found) part = *found;
+    return found.has_value();
+  };
   const auto option = [&] {
     const std::string name = part[1];
     const auto options = verb.get_options();
@@ -279,37 +279,36 @@ std::string in_our_words(const CLI::App& verb, const std::string& said) {
     const CLI::Option* of = option();
     return of ? of->get_type_name() : "";
   };
-  if (std::regex_match(said, part, kRange)) {
-    if (!to_real(part[2].str())) {
-      return fmt::format("{}: \"{}\" is not a number; give one {}{}", part[1].str(), part[2].str(),
+  if (matches("(.+?): Value (.*) not in range \\[?(\\S+) (?:to|-) (\\S+?)\\]?")) {
+    if (!to_real(part[2])) {
+      return fmt::format("{}: \"{}\" is not a number; give one {}{}", part[1], part[2],
                          bounds_text(part[3], part[4], type()),
                          type() == "SECONDS" ? ", in seconds" : "");
     }
-    return fmt::format("{}: is {}, must be {}", part[1].str(), part[2].str(),
+    return fmt::format("{}: is {}, must be {}", part[1], part[2],
                        bounds_text(part[3], part[4], type()));
   }
-  if (std::regex_match(said, part, kNothing)) {
+  if (matches("(.+?): (\\d+) required .* missing")) {
     const CLI::Option* of = option();
     const bool several = of && of->get_items_expected_min() > 1;
-    return fmt::format("{}: needs {}", part[1].str(), several ? allowed_values(*of) : "a value");
+    return fmt::format("{}: needs {}", part[1], several ? allowed_values(*of) : "a value");
   }
-  if (std::regex_match(said, part, kTooMany)) {
-    return fmt::format("{}: is given {} times; give it once", part[1].str(), part[2].str());
+  if (matches("(.+?): At Most 1 required but received (\\d+)")) {
+    return fmt::format("{}: is given {} times; give it once", part[1], part[2]);
   }
-  if (std::regex_match(said, part, kTooFew)) {
+  if (matches("(.+?): At least \\d+ required but received (\\d+)")) {
     const CLI::Option* of = option();
-    return fmt::format("{}: needs {}, has {}", part[1].str(),
-                       of ? allowed_values(*of) : "more values", part[2].str());
+    return fmt::format("{}: needs {}, has {}", part[1], of ? allowed_values(*of) : "more values",
+                       part[2]);
   }
-  if (std::regex_match(said, part, kMember)) {
-    const std::vector<std::string> members = split(part[3].str(), ',');
-    const auto near = nearest(part[2].str(), members);
-    return fmt::format("{}: \"{}\" is not one of {}{}", part[1].str(), part[2].str(),
-                       join(members, ", "), near ? "; did you mean " + *near + "?" : "");
+  if (matches("(.+?): (.*) not in \\{(.*)\\}")) {
+    const std::vector<std::string> members = split(part[3], ',');
+    const auto near = nearest(part[2], members);
+    return fmt::format("{}: \"{}\" is not one of {}{}", part[1], part[2], join(members, ", "),
+                       near ? "; did you mean " + *near + "?" : "");
   }
-  if (std::regex_match(said, part, kConversion)) {
-    return fmt::format("{}: is {}, must be {}", part[1].str(), part[2].str(),
-                       kind_of_value(type()));
+  if (matches("Could not convert: (.+?) = (.*)")) {
+    return fmt::format("{}: is {}, must be {}", part[1], part[2], kind_of_value(type()));
   }
   if (said == "A subcommand is required") {
     std::vector<std::string> verbs;

@@ -1,6 +1,5 @@
 // paceline status, cancel, collect
 
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

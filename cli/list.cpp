@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +11,6 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
-#include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/names.h"
 #include "results/parameters.h"

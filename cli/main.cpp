@@ -1,7 +1,5 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
-#include <exception>
 #include <sstream>
 
 #include "cli/verb.h"
@@ -67,8 +65,8 @@ void refuse_empty_words(const std::vector<std::string>& command) {
   }
 }
 
-// --record "$FILE" of a variable that is not set is not a run without a record. (An option whose
-// value may be left out has an empty one then.)
+// With an unset variable, --record "$FILE" must not start a run that leaves no record. (An option
+// whose value may be left out has an empty one then.)
 void refuse_empty_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 0) continue;  // a flag
@@ -111,7 +109,7 @@ std::vector<std::string> with_units_joined(std::vector<std::string> words) {
   return words;
 }
 
-// What is no text could be written down nowhere: not into a record, not into JSON.
+// Records and JSON hold text only, so an argument that is not UTF-8 could not be recorded.
 void check_text(const std::vector<std::string>& command) {
   for (std::size_t i = 1; i < command.size(); ++i) {
     if (paceline::is_utf8(command[i])) continue;

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "analysis/gate/side.h"
 #include "analysis/predict/prediction.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
-#include "engine/core/output.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -10,7 +10,6 @@
 #include "analysis/table/sheet.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
-#include "engine/core/error.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 

@@ -1,11 +1,11 @@
-// Options of runs: every parameter, and how long ranks wait for each other.
+#include "cli/run_options.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 
-#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"

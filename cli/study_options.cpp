@@ -10,7 +10,6 @@
 #include "analysis/plots/script.h"
 #include "analysis/report.h"
 #include "analysis/study/labels.h"
-#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"

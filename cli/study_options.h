@@ -1,16 +1,11 @@
-// Options that several verbs share.
+// Options that several verbs on studies share.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "analysis/document/document.h"
 #include "analysis/study/comparison.h"
-#include "engine/comm/communicator.h"
-#include "engine/core/environment.h"
 #include "run/plan_study.h"
 #include "run/until_precise.h"
 #include "slurm/site.h"
@@ -18,7 +13,6 @@
 
 namespace CLI {
 class App;
-class Option;
 }  // namespace CLI
 
 namespace paceline {
@@ -27,8 +21,6 @@ void add_study_options(CLI::App& verb, StudyOptions& options);
 
 // Of a report's columns, by which --columns names several.
 inline constexpr char kColumnGroups[] = "time,rate,scaling,phases,quality,cost,energy";
-
-// Options that several verbs on studies share.
 
 // "matched", "best", "smallest", "bucket_mb=8". Throws usage.
 Base parse_base(const std::string& text);
@@ -88,33 +80,5 @@ void print_study_report(const std::filesystem::path& study);
 
 // Prints documents, and writes their files.
 void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments);
-
-// All parameters of a run as options of `train`, in groups by task.
-
-class ParameterTexts {
- public:
-  void add_to(CLI::App& verb);
-  Point parse() const;  // those that were given; throws usage
-
- private:
-  std::map<std::string, std::string> texts_;  // by name, as typed
-  CLI::Option* tensorboard_ = nullptr;        // its value may be left out
-};
-
-// How long ranks wait for each other: options of `train` and `bench`, and environment variables for
-// runs that others start (a sweep).
-
-// As typed. Empty: not given.
-struct DeadlineTexts {
-  std::string warn, abort, start, first_sum;
-};
-// `start`: the verb has steps, so it has the start deadline too.
-void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start);
-
-// An option wins over its variable (PACELINE_WARN_SECONDS, ..._ABORT_..., ..._START_...,
-// ..._FIRST_SUM_...), and the variable over the default. Defaults: warn at 30 s; abort at 120 s;
-// until the end of the first step abort at five times that, at least 600 s; 30 s for the first sum.
-// A shorter abort deadline reduces a default warning to a quarter of it. Throws usage.
-Deadlines parse_deadlines(const DeadlineTexts& texts, const Environment& environment);
 
 }  // namespace paceline

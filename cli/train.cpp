@@ -1,14 +1,11 @@
 // paceline train WORKLOAD
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <memory>
 
-#include "cli/study_options.h"
+#include "cli/run_options.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -16,7 +13,6 @@
 #include "engine/core/log.h"
 #include "engine/core/output.h"
 #include "engine/failure/rank_status.h"
-#include "results/names.h"
 #include "run/outcome_record.h"
 #include "run/program_run.h"
 #include "run/training_run.h"

@@ -7,7 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/json.h"
+#include "engine/core/json_field.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -33,50 +33,33 @@ std::string serialize(const ExpectedRuns& plan) {
   return text + "\n]}\n";
 }
 
-Value parse_value(const Json& json, const std::string& where) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number_integer()) return json.get<std::int64_t>();
-  if (json.is_number_float()) return json.get<double>();
-  if (json.is_string()) return json.get<std::string>();
-  throw Error(ErrorKind::input, "the value is not a number, text, true or false", where,
-              "run the sweep again");
-}
-
-Point parse_point(const JsonDocument& document, std::size_t index) {
-  const std::string path = fmt::format("/points/{}", index);
+Point parse_point(const JsonField& field) {
   Point point;
-  for (const auto& [name, json] : document.value().at("points").at(index).items()) {
-    const std::string where = document.where(path + "/" + name);
-    point.set(name, recorded_value(name, parse_value(json, where), where));
+  for (const JsonField& member : field.members()) {
+    const std::string where = member.where();
+    point.set(member.key(),
+              recorded_value(member.key(), value_from_json(member.value(), where), where));
   }
-  recorded_layout(point, document.where(path));  // reports lay it out, too
+  recorded_layout(point, field.where());  // reports lay it out, too
   return point;
 }
 
-ExpectedRuns parse_expected_runs(const JsonDocument& document) {
-  const Json& json = document.value();
-  const auto refuse = [&](const char* what, const char* key) {
-    throw Error(ErrorKind::input, what, document.name() + ", key " + key, "run the sweep again");
-  };
-  if (!json.is_object() || json.value("schema", 0) != kSchema) {
-    refuse("is not a plan that this build reads", "/schema");
+ExpectedRuns parse_plan(const JsonDocument& document) {
+  const JsonField root(document, "run the sweep again");
+  if (root.at("schema").value() != kSchema) {
+    root.at("schema").fail("is not a plan that this build reads");
   }
-  if (!json.contains("points") || !json["points"].is_array()) refuse("is not a list", "/points");
   ExpectedRuns plan;
-  plan.study = json.value("study", "");
-  plan.workload = json.value("workload", "");
-  const Json repeats = json.value("repeats", Json(1));
-  if (!repeats.is_number_integer() || repeats < 1 || repeats > kMostRepeats) {
-    refuse("is not a whole number from 1 to 1000", "/repeats");
+  if (const auto study = root.find("study")) plan.study = study->text_or_empty();
+  if (const auto workload = root.find("workload")) plan.workload = workload->text_or_empty();
+  if (const auto repeats = root.find("repeats")) {
+    plan.repeats = static_cast<int>(repeats->whole(1, kMostRepeats));
   }
-  plan.repeats = repeats.get<int>();
-  if (static_cast<std::int64_t>(json["points"].size()) * plan.repeats > kMostRuns) {
-    refuse("are more runs than a study may have", "/points");
+  const auto points = root.at("points").elements();
+  if (static_cast<std::int64_t>(points.size()) * plan.repeats > kMostRuns) {
+    root.at("points").fail("are more runs than a study may have");
   }
-  for (std::size_t i = 0; i < json["points"].size(); ++i) {
-    if (!json["points"][i].is_object()) refuse("is not a list of objects", "/points");
-    plan.points.push_back(parse_point(document, i));
-  }
+  for (const JsonField& point : points) plan.points.push_back(parse_point(point));
   return plan;
 }
 
@@ -105,26 +88,23 @@ bool ExpectedRuns::is_unreadable(const Point& point) const {
   });
 }
 
-void write_wanted(const fs::path& study_folder, const ExpectedRuns& plan) {
+void write_expected_runs(const fs::path& study_folder, const ExpectedRuns& plan) {
   make_folder(study_folder);
-  replace_file(study_folder / kWantedFile, serialize(plan));
+  replace_file(study_folder / kExpectedRunsFile, serialize(plan));
 }
 
-ExpectedRuns parse_wanted(const std::string& name, std::string_view text) {
+ExpectedRuns parse_expected_runs(const std::string& name, std::string_view text) {
   try {
-    return parse_expected_runs(JsonDocument(name, text));
-  } catch (const Json::exception&) {
-    throw Error(ErrorKind::input, "not a plan of a study: a value has the wrong type", name,
-                "run the sweep again");
+    return parse_plan(JsonDocument(name, text));
   } catch (const Error& error) {  // of usage where the same value in a command would be
     throw Error(ErrorKind::input, error.what());
   }
 }
 
-std::optional<ExpectedRuns> read_wanted(const fs::path& study_folder) {
-  const fs::path file = study_folder / kWantedFile;
+std::optional<ExpectedRuns> read_expected_runs(const fs::path& study_folder) {
+  const fs::path file = study_folder / kExpectedRunsFile;
   if (!path_exists(file) || !fs::is_regular_file(file)) return std::nullopt;
-  return parse_wanted(file.string(), read_text(file));
+  return parse_expected_runs(file.string(), read_text(file));
 }
 
 std::vector<ExpectedRuns> load_plans(const std::vector<fs::path>& studies, StoreContent& content) {
@@ -133,12 +113,12 @@ std::vector<ExpectedRuns> load_plans(const std::vector<fs::path>& studies, Store
     const auto is_it = [&](const Rejected& rejected) { return rejected.file == folder; };
     if (std::any_of(content.rejected.begin(), content.rejected.end(), is_it)) return;
     try {
-      if (auto wanted = read_wanted(folder)) {
+      if (auto wanted = read_expected_runs(folder)) {
         wanted->unreadable = unreadable_points(folder, content);
         all.push_back(std::move(*wanted));
       }
     } catch (const Error& error) {
-      content.rejected.push_back({folder / kWantedFile, error.what()});
+      content.rejected.push_back({folder / kExpectedRunsFile, error.what()});
     }
   };
   for (const fs::path& study : studies) {

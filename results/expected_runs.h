@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-constexpr char kWantedFile[] = "plan.json";
+constexpr char kExpectedRunsFile[] = "plan.json";
 constexpr char kSpecFile[] = "spec.json";  // beside it: the spec of the last sweep or submit
 
 struct ExpectedRuns {
@@ -29,7 +29,7 @@ struct ExpectedRuns {
 };
 
 // Replaces an older plan. Throws input if the folder cannot be written.
-void write_wanted(const std::filesystem::path& study_folder, const ExpectedRuns& plan);
+void write_expected_runs(const std::filesystem::path& study_folder, const ExpectedRuns& plan);
 
 // The plans of the named studies, and of studies directly inside a named folder. Unreadable ones
 // are added to `content`'s rejected records.
@@ -38,9 +38,9 @@ std::vector<ExpectedRuns> load_plans(const std::vector<std::filesystem::path>& s
 
 // Parses the text of a plan, which may name what is gone. Throws input naming the file and the
 // problem: also an axis that no version knew, and a point that cannot be laid out.
-ExpectedRuns parse_wanted(const std::string& name, std::string_view text);
+ExpectedRuns parse_expected_runs(const std::string& name, std::string_view text);
 
 // Empty if the folder has no plan. Throws input naming the file and the problem.
-std::optional<ExpectedRuns> read_wanted(const std::filesystem::path& study_folder);
+std::optional<ExpectedRuns> read_expected_runs(const std::filesystem::path& study_folder);
 
 }  // namespace paceline

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 
+#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -37,11 +37,9 @@ int facts_in(const Machine& machine) {
 // "Intel Xeon Platinum 8480+" of "Intel(R) Xeon(R) Platinum 8480+", "AMD EPYC 9654" of
 // "AMD EPYC 9654 96-Core Processor".
 std::string short_model(const std::string& model) {
-  static const std::regex kNoise(
-      R"(\((R|TM|tm)\)|\bCPU (?=\S)|\b(Processor|\d+-Core)\b|@ ?[0-9.]+ ?GHz)");
-  static const std::regex kBlanks(" +");
-  const std::string left = std::regex_replace(model, kNoise, "");
-  return std::string(trim(std::regex_replace(left, kBlanks, " ")));
+  thread_local const Replacements shorten = {
+      {R"(\((R|TM|tm)\)|\bCPU (?=\S)|\b(Processor|\d+-Core)\b|@ ?[0-9.]+ ?GHz)", ""}, {" +", " "}};
+  return std::string(trim(shorten(model)));
 }
 
 // From the shortest.

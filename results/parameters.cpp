@@ -159,6 +159,16 @@ Value checked(const Parameter& parameter, const Value& value, const std::string&
   return value;
 }
 
+const Parameter& parameter_named(std::string_view name) {
+  if (const Parameter* parameter = find_parameter(name)) return *parameter;
+  throw Error(ErrorKind::internal, fmt::format("unknown parameter {}", name));
+}
+
+// A table's rows lie in its order.
+bool stands_before(const std::pair<std::string, Value>& entry, const Parameter* wanted) {
+  return &parameter_named(entry.first) < wanted;
+}
+
 }  // namespace
 
 Value checked_value(std::string_view name, const Value& value, const std::string& where) {
@@ -187,19 +197,9 @@ Value parsed_value(std::string_view name, std::string_view text, const std::stri
   return std::string(text);
 }
 
-namespace {
-
-const Parameter& parameter_named(std::string_view name) {
-  if (const Parameter* parameter = find_parameter(name)) return *parameter;
-  throw Error(ErrorKind::internal, fmt::format("unknown parameter {}", name));
+Point::Point(std::initializer_list<std::pair<std::string_view, Value>> values) {
+  for (const auto& [name, value] : values) set(name, value);
 }
-
-// A table's rows lie in its order.
-bool stands_before(const std::pair<std::string, Value>& entry, const Parameter* wanted) {
-  return &parameter_named(entry.first) < wanted;
-}
-
-}  // namespace
 
 void Point::set(std::string_view name, Value value) {
   const Parameter& parameter = parameter_named(name);
@@ -252,6 +252,17 @@ Json to_json(const Point& point) {
     json[name] = std::visit([](const auto& v) { return Json(v); }, value);
   }
   return json;
+}
+
+Value value_from_json(const Json& json, const std::string& where) {
+  // Larger whole numbers than any that is kept are out of every range.
+  const bool is_larger = json.is_number_unsigned() && json.get<std::uint64_t>() >> 63 != 0;
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_integer() && !is_larger) return json.get<std::int64_t>();
+  if (json.is_number()) return json.get<double>();
+  if (json.is_string()) return json.get<std::string>();
+  throw Error(ErrorKind::input, "the value must be a number, a text, true or false", where,
+              "give one");
 }
 
 std::string Point::text() const {

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -122,12 +124,17 @@ Json parameters_json();
 Value checked_value(std::string_view name, const Value& value, const std::string& where);
 // The same for what an earlier version wrote, whose choices may be gone.
 Value recorded_value(std::string_view name, const Value& value, const std::string& where);
+// A JSON number, text, true or false; unchecked. Throws input for others.
+Value value_from_json(const Json& json, const std::string& where);
 // As checked_value, for text from a command line.
 Value parsed_value(std::string_view name, std::string_view text, const std::string& where);
 
 // Values by parameter name, at most one each, in canonical order.
 class Point {
  public:
+  Point() = default;
+  Point(std::initializer_list<std::pair<std::string_view, Value>> values);  // {{"gpus", 4}}
+
   void set(std::string_view name, Value value);
   void set_default(std::string_view name, Value value);  // sets it only if it has no value
   void erase(std::string_view name);

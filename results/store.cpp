@@ -256,8 +256,7 @@ class Walk {
   std::vector<Found> records() {
     std::vector<Found> all;
     for (auto& [folder, files] : records_) {
-      std::sort(files.begin(), files.end(),
-                [](const Named& a, const Named& b) { return a.name < b.name; });
+      std::ranges::sort(files, {}, &Named::name);
       for (Named& each : files) all.push_back(std::move(each.found));
     }
     return all;

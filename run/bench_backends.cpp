@@ -10,8 +10,6 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/log.h"
-#include "engine/core/text.h"
-#include "engine/launch/process_rank.h"
 #include "engine/launch/program.h"
 #include "results/names.h"
 #include "results/store.h"

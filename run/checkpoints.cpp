@@ -67,6 +67,32 @@ std::map<std::string, ResumeFact> collect_facts(const Point& p, const std::strin
   return facts;
 }
 
+constexpr std::size_t kLongestName = 200;  // of 255 bytes that file systems take
+
+constexpr const char* kBothWays =
+    "get them by: paceline data fetch resnet50-imagenet, or give --weights none or a file";
+
+// The first by name of the weight files in the folder.
+fs::path imagenet_file() {
+  fs::path folder;
+  try {
+    folder = find_data_folder("resnet50-imagenet", {});
+  } catch (const Error&) {
+    throw Error(ErrorKind::input, "the start weights resnet50-imagenet were not found", "weights",
+                kBothWays);
+  }
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string ending = entry.path().extension().string();
+    if (ending == ".h5" || ending == ".safetensors") files.push_back(entry.path());
+  }
+  if (files.empty()) {
+    throw Error(ErrorKind::input, "the folder holds no .h5 and no .safetensors file",
+                folder.string(), kBothWays);
+  }
+  return *std::min_element(files.begin(), files.end());
+}
+
 }  // namespace
 
 std::filesystem::path run_directory(const StatePlaces& places, const std::string& workload) {
@@ -94,12 +120,6 @@ CheckpointSetup checkpoint_setup(const std::string& workload, const Point& param
   }
   return setup;
 }
-
-namespace {
-
-constexpr std::size_t kLongestName = 200;  // of 255 bytes that file systems take
-
-}  // namespace
 
 EventPlaces event_places(const EventConfig& config, const std::string& workload,
                          const Point& given) {
@@ -133,34 +153,6 @@ EventSetup event_setup(const EventPlaces& places) {
 }
 
 namespace fs = std::filesystem;
-
-namespace {
-
-constexpr const char* kBothWays =
-    "get them by: paceline data fetch resnet50-imagenet, or give --weights none or a file";
-
-// The first by name of the weight files in the folder.
-fs::path imagenet_file() {
-  fs::path folder;
-  try {
-    folder = find_data_folder("resnet50-imagenet", {});
-  } catch (const Error&) {
-    throw Error(ErrorKind::input, "the start weights resnet50-imagenet were not found", "weights",
-                kBothWays);
-  }
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string ending = entry.path().extension().string();
-    if (ending == ".h5" || ending == ".safetensors") files.push_back(entry.path());
-  }
-  if (files.empty()) {
-    throw Error(ErrorKind::input, "the folder holds no .h5 and no .safetensors file",
-                folder.string(), kBothWays);
-  }
-  return *std::min_element(files.begin(), files.end());
-}
-
-}  // namespace
 
 fs::path weights_file(const std::string& parameter) {
   if (parameter == "none") return {};

@@ -9,7 +9,6 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/json.h"
 #include "engine/core/log.h"
 #include "engine/core/memory.h"
 #include "engine/core/output.h"

@@ -11,7 +11,6 @@
 #include "engine/core/memory.h"
 #include "engine/core/text.h"
 #include "results/names.h"
-#include "run/gpus.h"
 
 namespace paceline {
 
@@ -144,6 +143,19 @@ TrainConfig make_train_config(const Point& p, const PlaceConfig& place) {
   return config;
 }
 
+std::size_t cache_bytes_of_node(const InputConfig& config) {
+  const auto available = available_memory();
+  if (!config.cache_bytes) return available.value_or(0) / 2;
+  if (available && *config.cache_bytes > *available) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the caches need {}, but the node has {} free",
+                            format_bytes(static_cast<double>(*config.cache_bytes)),
+                            format_bytes(static_cast<double>(*available))),
+                "cache_mb", "lower --cache-mb; --cache-type uint8 and --cache raw need less");
+  }
+  return *config.cache_bytes;
+}
+
 }  // namespace
 
 bool lets_replicas_drift(const std::string& backend) {
@@ -206,23 +218,6 @@ RunConfig make_config(const Point& p) {
   config.train = make_train_config(p, config.place);
   return config;
 }
-
-namespace {
-
-std::size_t cache_bytes_of_node(const InputConfig& config) {
-  const auto available = available_memory();
-  if (!config.cache_bytes) return available.value_or(0) / 2;
-  if (available && *config.cache_bytes > *available) {
-    throw Error(ErrorKind::usage,
-                fmt::format("the caches need {}, but the node has {} free",
-                            format_bytes(static_cast<double>(*config.cache_bytes)),
-                            format_bytes(static_cast<double>(*available))),
-                "cache_mb", "lower --cache-mb; --cache-type uint8 and --cache raw need less");
-  }
-  return *config.cache_bytes;
-}
-
-}  // namespace
 
 void check_places(const InputConfig& config, const InputPlaces& places) {
   if (!places.stage.empty() && config.synthetic) {

@@ -6,7 +6,6 @@
 
 #include "engine/core/json.h"
 #include "engine/core/text.h"
-#include "engine/device/device.h"
 #include "run/resolve.h"
 #include "run/training_run.h"
 

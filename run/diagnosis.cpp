@@ -84,9 +84,7 @@ const Name& backend_of_mpirun() {
 // Ranks started by one MPI's mpirun and linked to another's library are singletons.
 void check_launcher(const std::optional<Launcher>& launcher, const std::vector<Service>& asked,
                     Diagnosis& diagnosis) {
-  const auto mpi = std::find_if(asked.begin(), asked.end(), [](const Service& service) {
-    return service.name == backend_of_mpirun().name;
-  });
+  const auto mpi = std::ranges::find(asked, backend_of_mpirun().name, &Service::name);
   if (mpi == asked.end()) return;
   if (!launcher) {
     diagnosis.problems.push_back(

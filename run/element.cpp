@@ -118,9 +118,7 @@ RunArtifacts find_remains(const fs::path& status) {
 std::string format_progress(const RunArtifacts& remains) {
   if (remains.statuses.empty()) return " before any rank began";
   const std::vector<Flight>& flights = remains.flights;
-  const auto last =
-      std::min_element(flights.begin(), flights.end(),
-                       [](const Flight& a, const Flight& b) { return a.step < b.step; });
+  const auto last = std::ranges::min_element(flights, {}, &Flight::step);
   if (last == flights.end() || last->step == 0) return " before the first step";
   return fmt::format(" at step {}{}", last->step,
                      last->last_step > 0 ? fmt::format(" of {}", last->last_step) : "");

@@ -47,9 +47,7 @@ std::string compared_with_itself(const std::string& file) {
   if (spec.programs.empty()) return this_program().string();
   if (spec.programs.size() > 1) return "the programs of " + spec.name;
   const UserProgram& program = spec.programs.front();
-  std::vector<std::string> words = program.command;
-  if (!program.shell) std::ranges::transform(words, words.begin(), shell_quote);
-  return join(words, " ");
+  return program.shell ? join(program.command, " ") : shell_quote(program.command);
 }
 
 GateOutcome gate_fresh(const GateRequest& request) {

@@ -233,9 +233,7 @@ std::shared_ptr<Spec> with_command(const Spec& spec, const std::string& command)
     definition["shell"] = true;
     definition["command"] = command;
     if (!program.shell && !program.setup.empty()) {
-      std::vector<std::string> setup;
-      for (const std::string& word : program.setup) setup.push_back(shell_quote(word));
-      definition["setup"] = join(setup, " ");
+      definition["setup"] = shell_quote(program.setup);
     }
   } else {
     check_is_here(words, program);
@@ -299,6 +297,25 @@ PlannedPoint planned(const Subject& subject) {
   }
   point.layout = make_layout(subject.parameters, subject.name);
   return point;
+}
+
+std::vector<StoreContent> load_records(const std::vector<RunnerSide>& sides) {
+  std::vector<StoreContent> all;
+  for (const RunnerSide& side : sides) all.push_back(load_store(side.study));
+  return all;
+}
+
+// The runs of the rounds from `first` to `last`.
+std::vector<RunStatus> list_rounds(const InterleavedRuns& plan, int first, int last) {
+  std::vector<RunStatus> runs;
+  for (const ScheduledRun& run :
+       schedule_sides(plan.sides.front().points.size(), plan.sides.size(), last, plan.seed)) {
+    if (run.repeat < first) continue;
+    RunStatus status;
+    status.run = run;
+    runs.push_back(status);
+  }
+  return runs;
 }
 
 }  // namespace
@@ -385,29 +402,6 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
   }
   return outcome;
 }
-
-namespace {
-
-std::vector<StoreContent> load_records(const std::vector<RunnerSide>& sides) {
-  std::vector<StoreContent> all;
-  for (const RunnerSide& side : sides) all.push_back(load_store(side.study));
-  return all;
-}
-
-// The runs of the rounds from `first` to `last`.
-std::vector<RunStatus> list_rounds(const InterleavedRuns& plan, int first, int last) {
-  std::vector<RunStatus> runs;
-  for (const ScheduledRun& run :
-       schedule_sides(plan.sides.front().points.size(), plan.sides.size(), last, plan.seed)) {
-    if (run.repeat < first) continue;
-    RunStatus status;
-    status.run = run;
-    runs.push_back(status);
-  }
-  return runs;
-}
-
-}  // namespace
 
 InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
   Spec spec;

@@ -149,7 +149,7 @@ void save_expected_runs(const StudyPlan& plan) {
   for (const PlannedPoint& point : plan.expansion.points) {
     if (!point.parameters.find(kControl)) wanted.points.push_back(point.parameters);
   }
-  write_wanted(plan.study, wanted);
+  write_expected_runs(plan.study, wanted);
   replace_file(plan.study / kSpecFile, to_text(plan.spec));
 }
 

@@ -35,10 +35,6 @@ const char* describe_state(const RankStatus& status, bool runs) {
   return "?";
 }
 
-bool is_among(const std::vector<int>& ranks, int rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
-
 std::string time_text(double unix_seconds) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_seconds)));
 }
@@ -76,8 +72,8 @@ void print_artifacts(const RunArtifacts& artifacts, const PostMortemResult& resu
   print("a run of {}\n", counted(artifacts.ranks, "rank"));
   for (const RankStatus& status : artifacts.statuses) {
     print("  rank {} on {}, process {}: {} at {}{}{}\n", status.rank, status.host, status.pid,
-          describe_state(status, is_among(result.running, status.rank)), time_text(status.time),
-          status.message.empty() ? "" : ": ", status.message);
+          describe_state(status, std::ranges::count(result.running, status.rank) > 0),
+          time_text(status.time), status.message.empty() ? "" : ": ", status.message);
   }
   for (const Flight& flight : artifacts.flights) {
     print("  replica {} on {}: {}, {} collectives{}{}\n", flight.rank, flight.host,
@@ -106,7 +102,7 @@ void print_json(const RunArtifacts& artifacts, const PostMortemResult& result) {
         {{"rank", status.rank},
          {"host", status.host},
          {"pid", status.pid},
-         {"state", describe_state(status, is_among(result.running, status.rank))},
+         {"state", describe_state(status, std::ranges::count(result.running, status.rank) > 0)},
          {"exit_code", status.exit_code},
          {"message", status.message},
          {"time", status.time}});

@@ -37,6 +37,20 @@ RankCard card_in(const std::string& text) {
   return {parts[0], parts[1], static_cast<int>(to_integer(parts[2]).value_or(-1))};
 }
 
+// On CPUs, in the precision of as many bytes: tf32 and fp16 are of GPUs.
+std::unique_ptr<Device> make_device(const std::string& precision) {
+  DeviceOptions options;
+  options.precision = precision == "tf32" ? "fp32" : precision == "fp16" ? "bf16" : precision;
+  for (const Name& device : known_names().devices) {
+    const auto* row = find_factory(device_table(), device.name);
+    const auto& known = device.precisions;
+    const bool computes = std::find(known.begin(), known.end(), options.precision) != known.end();
+    if (row && computes && !device.gpus) return row->make(options);
+  }
+  throw Error(ErrorKind::usage, "no CPU device of this build computes in " + precision, "",
+              "give another --precision");
+}
+
 }  // namespace
 
 CpuSet list_cpus(const RankCard& card) {
@@ -101,24 +115,6 @@ bool check_rank_cards(const std::vector<RankCard>& cards, bool oversubscribe) {
   }
   return false;
 }
-
-namespace {
-
-// On CPUs, in the precision of as many bytes: tf32 and fp16 are of GPUs.
-std::unique_ptr<Device> make_device(const std::string& precision) {
-  DeviceOptions options;
-  options.precision = precision == "tf32" ? "fp32" : precision == "fp16" ? "bf16" : precision;
-  for (const Name& device : known_names().devices) {
-    const auto* row = find_factory(device_table(), device.name);
-    const auto& known = device.precisions;
-    const bool computes = std::find(known.begin(), known.end(), options.precision) != known.end();
-    if (row && computes && !device.gpus) return row->make(options);
-  }
-  throw Error(ErrorKind::usage, "no CPU device of this build computes in " + precision, "",
-              "give another --precision");
-}
-
-}  // namespace
 
 MemoryUse planned_memory(const Workload& workload, const Point& parameters) {
   Point p = parameters;

@@ -162,17 +162,13 @@ class Becoming {
   std::string devices_;
 };
 
+constexpr std::size_t kMostInMemory = 32 << 20;
+
 }  // namespace
 
 void become_program(const ProgramRequest& request, const std::string& part) {
   Becoming(request, part).go();
 }
-
-namespace {
-
-constexpr std::size_t kMostInMemory = 32 << 20;
-
-}  // namespace
 
 PrintedOutput::PrintedOutput(std::filesystem::path folder) : folder_(std::move(folder)) {}
 

@@ -11,7 +11,6 @@
 #include "results/names.h"
 #include "run/config.h"
 #include "run/gpus.h"
-#include "run/program_run.h"
 #include "run/version.h"
 #include "workloads/workload.h"
 
@@ -120,8 +119,7 @@ void default_place(Point& p, NotBuilt not_built) {
 
 bool has_batch_norm(const Workload& workload) {
   const std::vector<Layer>& layers = workload.network.layers();
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const Layer& layer) { return layer.kind == LayerKind::batch_norm; });
+  return std::ranges::count(layers, LayerKind::batch_norm, &Layer::kind) > 0;
 }
 
 // What a run has, of what parameters may need; encoded images are known once data are read.

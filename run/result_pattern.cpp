@@ -148,6 +148,20 @@ Pattern compile(const ResultSource& source) {
   }
 }
 
+constexpr std::size_t kMostKept = 50'000'000, kShownPlaces = 3, kShownText = 60;
+constexpr double kLeastAmount = 1e-290;  // a rate of less is not a number in a record
+constexpr double kMostCounted = 9e15;    // what a double counts exactly
+
+const ResultName& find_result_name(const ResultSource& source) {
+  const auto& names = result_names();
+  return *std::ranges::find(names, source.name, &ResultName::name);
+}
+
+std::string describe_source(const ResultSource& source) {
+  const char* kinds[] = {"line", "json", "json_line", "csv", "key", "events"};
+  return fmt::format("{} \"{}\"", kinds[static_cast<std::size_t>(source.from)], source.what);
+}
+
 }  // namespace
 
 std::size_t end_of_number(std::string_view line, std::size_t begin, std::size_t at,
@@ -247,25 +261,6 @@ std::optional<PatternMatch> ResultPattern::next(std::string_view line, std::size
   match.unit = unit_at(line, first, last);
   return match;
 }
-
-namespace {
-
-constexpr std::size_t kMostKept = 50'000'000, kShownPlaces = 3, kShownText = 60;
-constexpr double kLeastAmount = 1e-290;  // a rate of less is not a number in a record
-constexpr double kMostCounted = 9e15;    // what a double counts exactly
-
-const ResultName& find_result_name(const ResultSource& source) {
-  const auto& names = result_names();
-  return *std::find_if(names.begin(), names.end(),
-                       [&](const ResultName& one) { return one.name == source.name; });
-}
-
-std::string describe_source(const ResultSource& source) {
-  const char* kinds[] = {"line", "json", "json_line", "csv", "key", "events"};
-  return fmt::format("{} \"{}\"", kinds[static_cast<std::size_t>(source.from)], source.what);
-}
-
-}  // namespace
 
 std::string cut_text(std::string_view text) {
   return std::string(text.substr(0, kShownText)) + (text.size() > kShownText ? ".." : "");

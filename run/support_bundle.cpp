@@ -87,8 +87,7 @@ std::vector<Found> files_below(const fs::path& folder) {
     if (is_wanted(entries->path()))
       found.push_back({entries->path(), entries->last_write_time(ignored)});
   }
-  std::sort(found.begin(), found.end(),
-            [](const Found& a, const Found& b) { return a.time > b.time; });
+  std::ranges::sort(found, std::ranges::greater{}, &Found::time);
   return found;
 }
 

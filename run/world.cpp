@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -72,6 +71,21 @@ bool flight_is_on(const Environment& environment) {
   throw Error(ErrorKind::usage, fmt::format("expected on or off, got \"{}\"", entry->second),
               kFlightVariable, "unset it, or set it to off");
 }
+
+class FirstError {
+ public:
+  void keep() {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
 
 }  // namespace
 
@@ -280,25 +294,6 @@ void World::abort(const std::string& why) noexcept {
 void World::expect_end(const Error& why) noexcept {
   parts_->stall_monitor->expect_end(why);
 }
-
-namespace {
-
-class FirstError {
- public:
-  void keep() {
-    std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::current_exception();
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
-
-}  // namespace
 
 void on_every_replica(std::vector<std::unique_ptr<Communicator>>& communicators,
                       const std::function<void(Communicator&, std::size_t index)>& work) {

@@ -132,6 +132,11 @@ class RoomFinder {
   QueueRoom room_;
 };
 
+// Machines of which no more is told than their CPU's name are only like others such.
+bool known_alike(const Machine& a, const Machine& b) {
+  return (a.cpus > 0) == (b.cpus > 0) && alike(a, b);
+}
+
 }  // namespace
 
 NodeCounts count_nodes(const Site& site, const SlurmCommands& slurm) {
@@ -161,15 +166,6 @@ bool is_refused_for_now(const std::string& complaint) {
   return (says("Submit") && says("Limit")) || says("job submit limit") ||
          says("temporarily unable to accept job");
 }
-
-namespace {
-
-// Machines of which no more is told than their CPU's name are only like others such.
-bool known_alike(const Machine& a, const Machine& b) {
-  return (a.cpus > 0) == (b.cpus > 0) && alike(a, b);
-}
-
-}  // namespace
 
 Nodes::Nodes(const Journal& journal, const StoreContent& store, JobPlace place)
     : place_(std::move(place)) {

@@ -65,8 +65,7 @@ std::vector<JobArray> group_runs(const std::vector<PlannedPoint>& points,
   std::vector<JobArray> wholes;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const JobShape shape = make_shape(points[runs[i].point].layout);
-    const auto found = std::find_if(wholes.begin(), wholes.end(),
-                                    [&](const JobArray& array) { return array.shape == shape; });
+    const auto found = std::ranges::find(wholes, shape, &JobArray::shape);
     if (found == wholes.end()) {
       wholes.push_back({shape.name(), shape, {runs[i]}, needs[i]});
     } else {
@@ -74,8 +73,7 @@ std::vector<JobArray> group_runs(const std::vector<PlannedPoint>& points,
       found->need = larger(found->need, needs[i]);
     }
   }
-  std::sort(wholes.begin(), wholes.end(),
-            [](const JobArray& a, const JobArray& b) { return a.shape < b.shape; });
+  std::ranges::sort(wholes, [](const JobArray& a, const JobArray& b) { return a.shape < b.shape; });
   std::vector<JobArray> arrays;
   for (const JobArray& whole : wholes) {
     for (JobArray& part : split_array(whole, most_elements)) arrays.push_back(std::move(part));
@@ -155,20 +153,6 @@ std::optional<ArrayId> parse_array_id(std::string_view text) {
   }
   if (!parse_elements(elements, id)) return std::nullopt;
   return id;
-}
-
-std::string elements_text(const std::vector<int>& elements) {
-  std::vector<int> sorted = elements;
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < sorted.size();) {
-    std::size_t last = i;
-    while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
-    parts.push_back(last == i ? std::to_string(sorted[i])
-                              : fmt::format("{}-{}", sorted[i], sorted[last]));
-    i = last + 1;
-  }
-  return join(parts, ",");
 }
 
 std::string line_of_words(const std::vector<std::string>& words) {

@@ -70,9 +70,6 @@ std::optional<ArrayId> parse_array_id(std::string_view text);
 // ArrayTaskId.
 bool parse_elements(std::string_view text, ArrayId& into);
 
-// "0-3,7": the shortest form.
-std::string elements_text(const std::vector<int>& elements);
-
 // A points file: what the elements of an array run, one JSON list of words per line. Only paceline
 // reads it, never a shell, so no text of a study can become a shell command.
 

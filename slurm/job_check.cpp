@@ -69,6 +69,17 @@ void check_gpus(const JobGrant& grant, const Layout& layout) {
   }
 }
 
+constexpr double kWattHour = 3600;
+// Slurm's word for "not known" in 32 and 64 bits, which accounting shows as a number.
+constexpr double kUnknown = 4294967294, kUnknown64 = 1.8e19;
+
+// "pm_counters" of "acct_gather_energy/pm_counters"; empty: none.
+std::string find_plugin(const std::string& type) {
+  const auto slash = type.rfind('/');
+  const std::string name = slash == std::string::npos ? type : type.substr(slash + 1);
+  return name == "none" || name == "(null)" ? "" : name;
+}
+
 }  // namespace
 
 std::string JobGrant::text() const {
@@ -112,21 +123,6 @@ void check_grant(const JobGrant& grant, const Point& parameters) {
   check_cpus(grant, layout, oversubscribe && std::get<bool>(*oversubscribe));
   check_gpus(grant, layout);
 }
-
-namespace {
-
-constexpr double kWattHour = 3600;
-// Slurm's word for "not known" in 32 and 64 bits, which accounting shows as a number.
-constexpr double kUnknown = 4294967294, kUnknown64 = 1.8e19;
-
-// "pm_counters" of "acct_gather_energy/pm_counters"; empty: none.
-std::string find_plugin(const std::string& type) {
-  const auto slash = type.rfind('/');
-  const std::string name = slash == std::string::npos ? type : type.substr(slash + 1);
-  return name == "none" || name == "(null)" ? "" : name;
-}
-
-}  // namespace
 
 std::string JobEnergy::text() const {
   return fmt::format(

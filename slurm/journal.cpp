@@ -76,19 +76,12 @@ class LineAppender {
   int descriptor_;
 };
 
-Value parse_value(const Json& json) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number_integer()) return json.get<std::int64_t>();
-  if (json.is_number()) return json.get<double>();
-  return json.get<std::string>();
-}
-
 Element read_element(const Json& row, const Json& array, const std::string& where) {
   Element element{
       array.at("study"), array.at("workload"), row.at("point"),    row.at("point_folder"), {},
       row.at("repeat"),  row.at("identity"),   row.at("data_hash")};
   for (const auto& [name, value] : row.at("parameters").items()) {
-    element.parameters.set(name, checked_value(name, parse_value(value), where));
+    element.parameters.set(name, checked_value(name, value_from_json(value, where), where));
   }
   return element;
 }

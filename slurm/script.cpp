@@ -37,20 +37,13 @@ std::string filled(std::string_view text, const Marks& marks) {
   return result.append(text);
 }
 
-std::string quoted(const std::vector<std::string>& words) {
-  std::vector<std::string> texts;
-  texts.reserve(words.size());
-  for (const std::string& word : words) texts.push_back(shell_quote(word));
-  return join(texts, " ");
-}
-
 std::string format_modules(const Site& site) {
   std::vector<std::string> lines;
   if (site.module_purge) lines.emplace_back("module purge");
   if (!site.modules.empty()) {
     lines.push_back(fmt::format(
         "module load {} || refuse \"$(hostname) cannot load the modules of the site profile\" 64",
-        quoted(site.modules)));
+        shell_quote(site.modules)));
   }
   if (!lines.empty()) lines.emplace_back("module list");
   return join(lines, "\n");
@@ -130,7 +123,7 @@ std::string format_launch(const Site& site, const JobShape& shape) {
              "none"};
   }
   words.insert(words.end(), site.launcher_options.begin(), site.launcher_options.end());
-  return quoted(words);
+  return shell_quote(words);
 }
 
 // The same work in each job, so that unlike nodes and drift between jobs show.
@@ -153,7 +146,7 @@ std::string format_reference(const Site& site, const ScriptSetup& setup) {
   return "# A small run that is the same in all jobs: unlike nodes show in it.\n"
          "status=${TMPDIR:-/tmp}/paceline-reference.$SLURM_JOB_ID\n"
          "PACELINE_STATUS_DIR=$status \"${paceline[@]}\" " +
-         quoted(words) +
+         shell_quote(words) +
          " ||\n  echo \"paceline: note: the reference run failed\" >&2\nrm -rf \"$status\"\n";
 }
 
@@ -209,6 +202,35 @@ void check_folder(const fs::path& folder) {
               "use another --results");
 }
 
+std::string command_by_hand(const JobArray& array, const ScriptSetup& setup) {
+  if (setup.by_hand.empty()) {
+    return file_of_array(setup.session, array.name, ".sbatch").string();
+  }
+  return shell_quote((setup.by_hand / (array.name + ".sbatch")).string());
+}
+
+// A study that was not submitted may have no folder yet. It is not made on a node that sees none of
+// these files: there it would be another one.
+std::string preparations_by_hand(const JobArray& array, const ScriptSetup& setup) {
+  if (setup.by_hand.empty()) return "";
+  return fmt::format(
+      "[ -r \"$files/{}.points\" ] || refuse \"$(hostname) does not see $files; "
+      "write the scripts to a folder that all nodes share, by --scripts\" 65\nmkdir -p \"$study\"",
+      array.name);
+}
+
+// A name that Slurm takes for a pattern.
+std::string log_pattern(const JobArray& array, const ScriptSetup& setup, const char* ending) {
+  if (setup.by_hand.empty()) return file_of_array(setup.session, array.name, ending).string();
+  const std::string folder = setup.by_hand.string();
+  if (folder.find_first_of("%\\\"'\n") != std::string::npos) {
+    throw Error(ErrorKind::usage, "Slurm cannot take the name of this folder for its logs", folder,
+                "name another: --scripts FOLDER");
+  }
+  const std::string name = folder + "/" + array.name + ending;
+  return name.find(' ') == std::string::npos ? name : '"' + name + '"';
+}
+
 }  // namespace
 
 std::string script_word(const std::string& text) {
@@ -237,27 +259,6 @@ fs::path file_of_array(const std::string& session, const std::string& array,
                        std::string_view ending) {
   return fs::path("slurm") / session / (array + std::string(ending));
 }
-
-namespace {
-
-std::string command_by_hand(const JobArray& array, const ScriptSetup& setup) {
-  if (setup.by_hand.empty()) {
-    return file_of_array(setup.session, array.name, ".sbatch").string();
-  }
-  return shell_quote((setup.by_hand / (array.name + ".sbatch")).string());
-}
-
-// A study that was not submitted may have no folder yet. It is not made on a node that sees none of
-// these files: there it would be another one.
-std::string preparations_by_hand(const JobArray& array, const ScriptSetup& setup) {
-  if (setup.by_hand.empty()) return "";
-  return fmt::format(
-      "[ -r \"$files/{}.points\" ] || refuse \"$(hostname) does not see $files; "
-      "write the scripts to a folder that all nodes share, by --scripts\" 65\nmkdir -p \"$study\"",
-      array.name);
-}
-
-}  // namespace
 
 std::string script_text(const Site& site, const JobArray& array, const ScriptSetup& setup) {
   check_folder(setup.folder);
@@ -400,22 +401,6 @@ std::string time_text(int minutes) {
   if (days > 0) return fmt::format("{}-{:02}:{:02}:00", days, hours, minutes % 60);
   return fmt::format("{}:{:02}:00", hours, minutes % 60);
 }
-
-namespace {
-
-// A name that Slurm takes for a pattern.
-std::string log_pattern(const JobArray& array, const ScriptSetup& setup, const char* ending) {
-  if (setup.by_hand.empty()) return file_of_array(setup.session, array.name, ending).string();
-  const std::string folder = setup.by_hand.string();
-  if (folder.find_first_of("%\\\"'\n") != std::string::npos) {
-    throw Error(ErrorKind::usage, "Slurm cannot take the name of this folder for its logs", folder,
-                "name another: --scripts FOLDER");
-  }
-  const std::string name = folder + "/" + array.name + ending;
-  return name.find(' ') == std::string::npos ? name : '"' + name + '"';
-}
-
-}  // namespace
 
 std::vector<std::string> array_directives(const Site& site, const JobArray& array,
                                           const ScriptSetup& setup) {

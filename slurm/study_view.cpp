@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/file.h"
-#include "engine/core/json.h"
 #include "results/step_samples.h"
 #include "sweeps/inventory.h"
 
@@ -128,6 +127,15 @@ class Viewer {
   std::vector<RunView> runs_;
 };
 
+constexpr double kUnlike = 1.05;
+
+// Slurm's name of the node, which tells virtual ones apart that share a host.
+std::string node_name(const RunRecord& record) {
+  const Provenance& made = record.provenance;
+  if (made.allocation && !made.allocation->node.empty()) return made.allocation->node;
+  return made.hosts.empty() || made.hosts.front().empty() ? "unknown" : made.hosts.front();
+}
+
 }  // namespace
 
 std::vector<RunView> view_study(const Journal& journal, const StoreContent& store,
@@ -156,22 +164,8 @@ StudyNow look_at_study(const std::filesystem::path& study, const Journal& journa
 }
 
 std::size_t runs_in_phase(const std::vector<RunView>& runs, RunPhase phase) {
-  return static_cast<std::size_t>(std::count_if(
-      runs.begin(), runs.end(), [&](const RunView& run) { return run.phase == phase; }));
+  return static_cast<std::size_t>(std::ranges::count(runs, phase, &RunView::phase));
 }
-
-namespace {
-
-constexpr double kUnlike = 1.05;
-
-// Slurm's name of the node, which tells virtual ones apart that share a host.
-std::string node_name(const RunRecord& record) {
-  const Provenance& made = record.provenance;
-  if (made.allocation && !made.allocation->node.empty()) return made.allocation->node;
-  return made.hosts.empty() || made.hosts.front().empty() ? "unknown" : made.hosts.front();
-}
-
-}  // namespace
 
 std::size_t record_lost_runs(const std::filesystem::path& study, const std::vector<RunView>& runs) {
   std::size_t written = 0;

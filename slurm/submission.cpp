@@ -188,6 +188,27 @@ void check_program_starts(const Spec& spec, const Site& site, const PlannedPoint
               "the program's command");
 }
 
+// What is sent again, a line a point.
+std::string again_lines(const Submission& submission, const StudyPlan& plan) {
+  std::map<std::size_t, std::vector<RepeatReason>> reasons;  // by point
+  for (const RunToSend& each : submission.runs) {
+    if (each.why != kNoRecord) {
+      reasons[each.run.point].push_back({each.run.repeat, each.why, each.element});
+    }
+  }
+  std::string text;
+  std::size_t has_reason = 0;
+  for (const auto& [point, why] : reasons) {
+    if (++has_reason > kShownPoints) break;
+    text += fmt::format("again: {} {}\n", plan.expansion.points[point].point.text(),
+                        summarize_reasons(why));
+  }
+  if (reasons.size() > kShownPoints) {
+    text += fmt::format("again: {}\n", counted(reasons.size() - kShownPoints, "more point"));
+  }
+  return text;
+}
+
 }  // namespace
 
 int max_array_size(const Site& site, const SlurmCommands& slurm) {
@@ -379,31 +400,6 @@ void find_unanswered(Journal& journal, const SlurmCommands& slurm) {
     if (job > 0) journal.sent(array.session, array.name, job);
   }
 }
-
-namespace {
-
-// What is sent again, a line a point.
-std::string again_lines(const Submission& submission, const StudyPlan& plan) {
-  std::map<std::size_t, std::vector<RepeatReason>> reasons;  // by point
-  for (const RunToSend& each : submission.runs) {
-    if (each.why != kNoRecord) {
-      reasons[each.run.point].push_back({each.run.repeat, each.why, each.element});
-    }
-  }
-  std::string text;
-  std::size_t has_reason = 0;
-  for (const auto& [point, why] : reasons) {
-    if (++has_reason > kShownPoints) break;
-    text += fmt::format("again: {} {}\n", plan.expansion.points[point].point.text(),
-                        summarize_reasons(why));
-  }
-  if (reasons.size() > kShownPoints) {
-    text += fmt::format("again: {}\n", counted(reasons.size() - kShownPoints, "more point"));
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string submission_text(const Submission& submission, const StudyPlan& plan) {
   std::string text = again_lines(submission, plan);

@@ -271,7 +271,7 @@ class Expander {
     if (spec_.programs.empty()) {
       check_backend(candidate);
     } else {
-      const UserProgram& program = parse_program_object(spec_, candidate.point, candidate.where);
+      const UserProgram& program = program_at(spec_, candidate.point, candidate.where);
       planned.parameters.set("program", program.name);
       planned.parameters.set("processes", program.processes);
     }
@@ -305,7 +305,7 @@ class Expander {
     check_visible();
     note_unseen();
     for (PlannedPoint& planned : expansion_.points) {
-      const UserProgram& program = parse_program_object(spec_, planned.parameters, spec_.where);
+      const UserProgram& program = program_at(spec_, planned.parameters, spec_.where);
       check_placeholders(program, planned.parameters, planned.layout, spec_.where);
       planned.parameters.set("program", program.tag());
     }
@@ -340,9 +340,7 @@ class Expander {
   }
 
   bool is_there(const Point& all_parameters) const {
-    return std::any_of(
-        expansion_.points.begin(), expansion_.points.end(),
-        [&](const PlannedPoint& planned) { return planned.parameters == all_parameters; });
+    return std::ranges::count(expansion_.points, all_parameters, &PlannedPoint::parameters) > 0;
   }
 
   [[noreturn]] void fail_empty() const {

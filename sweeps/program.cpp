@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
@@ -32,221 +30,217 @@ bool is_one_of(std::string_view name, const char* const (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-struct SourceKey {
-  const char* key;
-  ResultFrom from;
-};
-constexpr SourceKey kSources[] = {
-    {"line", ResultFrom::line}, {"json", ResultFrom::json}, {"json_line", ResultFrom::json_line},
-    {"csv", ResultFrom::csv},   {"key", ResultFrom::key},   {"events", ResultFrom::events}};
+constexpr EnumName<ResultFrom> kSources[] = {
+    {ResultFrom::line, "line"}, {ResultFrom::json, "json"}, {ResultFrom::json_line, "json_line"},
+    {ResultFrom::csv, "csv"},   {ResultFrom::key, "key"},   {ResultFrom::events, "events"}};
 
-constexpr std::pair<const char*, Pick> kPicks[] = {
-    {"only", Pick::only},     {"first", Pick::first}, {"last", Pick::last}, {"mean", Pick::mean},
-    {"median", Pick::median}, {"min", Pick::least},   {"max", Pick::most}};
+constexpr EnumName<Pick> kPicks[] = {
+    {Pick::only, "only"},     {Pick::first, "first"}, {Pick::last, "last"}, {Pick::mean, "mean"},
+    {Pick::median, "median"}, {Pick::least, "min"},   {Pick::most, "max"}};
 
 class ProgramReader {
  public:
-  ProgramReader(const JsonDocument& document, std::string folder)
-      : document_(document), folder_(std::move(folder)) {}
+  ProgramReader(const JsonField& field, std::string folder)
+      : field_(field), folder_(std::move(folder)) {}
 
-  UserProgram read(const Json& object, const std::string& path, const std::string& name) {
+  UserProgram read(const std::string& name) {
     program_.name = name;
-    if (!object.is_object()) fail("a program is a JSON object", path);
-    for (const auto& [key, value] : object.items()) {
-      const auto& known = program_keys();
-      if (std::find(known.begin(), known.end(), key) == known.end()) {
-        fail(fmt::format("unknown key \"{}\"", key), path + "/" + key, suggestion(key, known));
-      }
+    const auto command = field_.find("command");
+    if (!command) {
+      field_.fail(fmt::format("program {} has no \"command\"", name), "add one, a list of words");
     }
-    if (!object.contains("command")) {
-      fail(fmt::format("program {} has no \"command\"", name), path, "add one, a list of words");
+    if (const auto shell = field_.find("shell")) program_.shell = shell->flag();
+    if (const auto processes = field_.find("processes")) {
+      program_.processes = processes->choice({"one", "node", "replica"});
     }
-    if (const auto shell = object.find("shell"); shell != object.end()) {
-      if (!shell->is_boolean()) fail("shell must be true or false", path + "/shell");
-      program_.shell = shell->get<bool>();
+    program_.command = words(*command);
+    if (const auto setup = field_.find("setup")) program_.setup = words(*setup);
+    read_environment();
+    read_directory();
+    Json definition = Json::object();
+    for (const JsonField& member : field_.members()) {
+      const bool is_known = std::ranges::count(program_keys(), member.key()) > 0;
+      if (is_known) definition[member.key()] = member.value();
     }
-    program_.command = words(object["command"], path + "/command");
-    if (object.contains("setup")) program_.setup = words(object["setup"], path + "/setup");
-    if (object.contains("environment")) read_environment(object, path + "/environment");
-    read_directory(object, path + "/directory");
-    read_processes(object, path + "/processes");
-    Json definition = object;
-    if (object.contains("results")) {
-      if (object["results"].is_string()) {
-        definition["results"] = read_preset(object["results"], path + "/results");
-      }
-      read_results(definition["results"], path + "/results");
+    if (const auto results = field_.find("results")) {
+      definition["results"] = read_results(*results);
     }
-    if (object.contains("trace")) program_.trace = text(object["trace"], path + "/trace");
-    check_names(path);
+    if (const auto trace = field_.find("trace")) program_.trace = placeholder_text(*trace, true);
     definition["directory"] = program_.directory;
     program_.definition = json_text(definition);
     if (program_.definition.size() > kMaxDefinition) {
-      fail(fmt::format("program {} is longer than {}", name, format_bytes(kMaxDefinition)), path,
-           "put parts of it into a script");
+      field_.fail(fmt::format("program {} is longer than {}", name, format_bytes(kMaxDefinition)),
+                  "put parts of it into a script");
     }
     return std::move(program_);
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what, const std::string& path,
-                         const std::string& fix = "see sweeps/README.md") const {
-    throw Error(ErrorKind::input, what, document_.where(path), fix);
+  // Commands, files and patterns end at a zero byte.
+  static const std::string& text(const JsonField& field) {
+    if (field.text_or_empty().find('\0') == std::string::npos) return field.text_or_empty();
+    field.fail(field.key() + " contains a zero byte", "remove it");
   }
 
-  static std::string make_key(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-  std::string text(const Json& value, const std::string& path) const {
-    if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
-      fail(fmt::format("{} must be a text", make_key(path)), path, "write it in quotes");
+  // Whose placeholders have a value in a run, or after it. May be empty.
+  std::string placeholder_text(const JsonField& field, bool is_trace = false) const {
+    std::vector<std::string> known;
+    for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
+    known.insert(known.end(), std::begin(kOfThePoint), std::end(kOfThePoint));
+    known.insert(known.end(), std::begin(kOfTheRun), std::end(kOfTheRun));
+    known.insert(known.end(), std::begin(kOfAProcess), std::end(kOfAProcess));
+    for (const std::string& name : placeholders_in(text(field))) {
+      if (std::ranges::find(known, name) == known.end()) {
+        field.fail(fmt::format("there is no placeholder {{{}}}", name),
+                   suggestion(name, known) + " (to write braces, write {{name}})");
+      }
+      // Of traces, as many ranks as replicas, whoever starts them.
+      if (is_trace && is_one_of(name, kOfAProcess) && name != "rank") {
+        field.fail(fmt::format("{{{}}} has no value after the run", name), "use {rank}");
+      }
+      if (!is_trace && program_.processes == "one" && is_one_of(name, kOfAProcess)) {
+        field.fail(fmt::format("{{{}}} differs by process, and there is one", name),
+                   "add \"processes\": \"replica\" or \"node\"");
+      }
     }
-    if (value.get_ref<const std::string&>().find('\0') != std::string::npos) {
-      fail(fmt::format("{} contains a zero byte", make_key(path)), path, "remove it");
-    }
-    return value.get<std::string>();
+    return text(field);
   }
 
   // A list of words, or with "shell" one text.
-  std::vector<std::string> words(const Json& value, const std::string& path) const {
+  std::vector<std::string> words(const JsonField& field) const {
     if (program_.shell) {
-      if (!value.is_string()) {
-        fail(fmt::format("with \"shell\" {} is one text", make_key(path)), path,
-             "write it in quotes, or leave shell out");
+      if (!field.value().is_string()) {
+        field.fail(fmt::format("with \"shell\" {} is one text", field.key()),
+                   "write it in quotes, or leave shell out");
       }
-      return {text(value, path)};
+      if (field.value() == "") field.fail(field.key() + " is empty", "give a command line");
+      return {placeholder_text(field)};
     }
-    if (value.is_string()) {
-      fail(fmt::format("{} is a list of words, as no shell reads it", make_key(path)), path,
-           "write [\"python3\", \"train.py\"], or add \"shell\": true");
+    if (field.value().is_string()) {
+      field.fail(fmt::format("{} is a list of words, as no shell reads it", field.key()),
+                 "write [\"python3\", \"train.py\"], or add \"shell\": true");
     }
-    if (!value.is_array() || value.empty()) {
-      fail(fmt::format("{} must be a list of words", make_key(path)), path);
+    const auto words = field.elements("a list of words");
+    if (words.empty() || words.front().value() == "") {
+      field.fail(field.key() + " does not begin with a word", "name a program");
     }
     std::vector<std::string> result;
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      const std::string at = fmt::format("{}/{}", path, i);
-      if (value[i].is_number()) {
-        fail("a word must be a text", at, "write it in quotes");
-      }
-      // Later words may be empty, as "".
-      result.push_back(i > 0 && value[i] == "" ? "" : text(value[i], at));
+    for (const JsonField& word : words) {
+      if (!word.value().is_string()) word.fail("a word must be a text", "write it in quotes");
+      result.push_back(placeholder_text(word));
     }
     return result;
   }
 
-  void read_environment(const Json& object, const std::string& path) {
-    const Json& given = object["environment"];
-    if (!given.is_object()) fail("environment must be an object of names and texts", path);
-    for (const auto& [name, value] : given.items()) {
-      const std::string at = path + "/" + name;
+  void read_environment() {
+    const auto given = field_.find("environment");
+    if (!given) return;
+    for (const JsonField& variable : given->members("an object of names and texts")) {
+      const std::string& name = variable.key();
       if (name.empty() || name.find('=') != std::string::npos) {
-        fail(fmt::format("a variable cannot be named \"{}\"", name), at, "rename it");
+        variable.fail(fmt::format("a variable cannot be named \"{}\"", name), "rename it");
       }
-      program_.environment.emplace_back(name, value == "" ? "" : text(value, at));
+      program_.environment.emplace_back(name, placeholder_text(variable));
     }
   }
 
-  void read_directory(const Json& object, const std::string& path) {
+  void read_directory() {
     namespace fs = std::filesystem;
     fs::path folder = folder_;
-    if (object.contains("directory")) folder /= text(object["directory"], path);
+    const auto given = field_.find("directory");
+    if (given) folder /= text(*given);
     std::error_code ignored;
     if (!fs::is_directory(folder, ignored)) {
-      fail(fmt::format("directory {} is not a folder", folder.string()), path,
-           "it is relative to the spec's folder");
+      given.value_or(field_).fail(fmt::format("directory {} is not a folder", folder.string()),
+                                  "it is relative to the spec's folder");
     }
     program_.directory = fs::absolute(folder).lexically_normal().string();
   }
 
-  void read_processes(const Json& object, const std::string& path) {
-    if (!object.contains("processes")) return;
-    program_.processes = text(object["processes"], path);
-    const std::vector<std::string> known = {"one", "node", "replica"};
-    if (std::find(known.begin(), known.end(), program_.processes) == known.end()) {
-      fail(fmt::format("processes cannot be \"{}\"", program_.processes), path,
-           suggestion(program_.processes, known));
+  // The definition holds what a preset means today.
+  Json read_results(const JsonField& field) {
+    if (!field.value().is_string()) {
+      for (const JsonField& result :
+           field.members("an object of names and sources, or a preset's name")) {
+        read_result(result);
+      }
+      check_units(field);
+      return field.value();
     }
-  }
-
-  // The definition holds what the preset means today.
-  Json read_preset(const std::string& name, const std::string& path) const {
     std::vector<std::string> known;
     for (const ResultPreset& preset : result_presets()) {
-      if (name == preset.name) return Json::parse(preset.results);
+      if (field.value() == preset.name) {
+        const JsonDocument document(fmt::format("{}, preset {}", field.where(), preset.name),
+                                    preset.results);
+        return read_results(JsonField(document, "see sweeps/README.md"));
+      }
       known.emplace_back(preset.name);
     }
-    fail(fmt::format("there is no preset \"{}\"", name), path, suggestion(name, known));
+    const std::string& name = field.text();
+    field.fail(fmt::format("there is no preset \"{}\"", name), suggestion(name, known));
   }
 
-  void read_results(const Json& object, const std::string& path) {
-    if (!object.is_object()) {
-      fail("results must be an object of names and sources, or a preset's name", path);
-    }
-    for (const auto& [name, value] : object.items()) read_result(name, value, path + "/" + name);
-    check_units(path);
-  }
-
-  void read_result(const std::string& name, const Json& value, const std::string& path) {
+  void read_result(const JsonField& field) {
+    const std::string& name = field.key();
     std::vector<std::string> known;
     for (const ResultName& one : result_names()) known.emplace_back(one.name);
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      fail(fmt::format("unknown result \"{}\"", name), path, suggestion(name, known));
+      field.fail(fmt::format("unknown result \"{}\"", name), suggestion(name, known));
     }
-    if (!value.is_object()) {
-      fail(fmt::format("result {} must say where it stands", name), path,
-           "write {\"line\": \"throughput: {number}\"}");
+    if (!field.value().is_object()) {
+      field.fail(fmt::format("result {} must say where it stands", name),
+                 "write {\"line\": \"throughput: {number}\"}");
     }
     ResultSource source;
     source.name = name;
-    source.where = document_.where(path);
-    bool found = false;
-    for (const auto& [key, member] : value.items()) {
-      const std::string at = path + "/" + key;
-      if (read_option(source, key, member, at)) continue;
-      const auto kind = std::find_if(std::begin(kSources), std::end(kSources),
-                                     [&key = key](const SourceKey& one) { return key == one.key; });
-      if (kind == std::end(kSources)) {
-        fail(fmt::format("unknown key \"{}\"", key), at,
-             suggestion(key, {"line", "json", "json_line", "csv", "key", "events", "file", "pick",
-                              "scale", "per_replica"}));
-      }
-      if (found) fail(fmt::format("result {} has two sources", name), at, "keep one of them");
-      found = true;
-      source.from = kind->from;
-      source.what = text(member, at);
+    source.where = field.where();
+    JsonFieldReaders readers = {
+        {"file", [&](const JsonField& file) { source.file = placeholder_text(file); }},
+        {"pick", into(source.pick, kPicks)},
+        {"scale", [&](const JsonField& scale) { source.scale = scale.above_zero(); }},
+        {"per_replica", into(source.per_replica)}};
+    for (const auto& [from, key] : kSources) {
+      readers.emplace_back(key, [&, from = from](const JsonField& what) {
+        if (!source.what.empty()) {
+          what.fail(fmt::format("result {} has two sources", name), "keep one of them");
+        }
+        source.from = from;
+        source.what = text(what);
+      });
     }
-    if (!found) {
-      fail(fmt::format("result {} has no source", name), path,
-           "add one of line, json, json_line, csv, key, events");
+    field.read(readers);
+    if (source.what.empty()) {
+      field.fail(fmt::format("result {} has no source", name),
+                 "add one of line, json, json_line, csv, key, events");
     }
     const bool needs_file = source.from == ResultFrom::csv || source.from == ResultFrom::events;
     if (needs_file && source.file.empty()) {
-      fail(fmt::format("result {} needs a \"file\"", name), path, "add it");
+      field.fail(fmt::format("result {} needs a \"file\"", name), "add it");
     }
     if (!source.file.empty() &&
         (source.from == ResultFrom::line || source.from == ResultFrom::json_line)) {
-      fail(fmt::format("result {} is of printed lines, and has a file", name), path,
-           "leave file out, or use json, csv or key");
+      field.fail(fmt::format("result {} is of printed lines, and has a file", name),
+                 "leave file out, or use json, csv or key");
     }
     program_.results.push_back(std::move(source));
   }
 
   // A table has one unit.
-  void check_units(const std::string& path) const {
+  void check_units(const JsonField& field) const {
     const auto has = [&](std::string_view name) {
       return std::ranges::count(program_.results, name, &ResultSource::name) > 0;
     };
     if (has("tokens_per_step") && (!has("step_seconds") || has("tokens_per_second"))) {
-      fail("tokens_per_step is for programs that print step_seconds and no rate", path,
-           has("step_seconds") ? "leave it out" : "add step_seconds");
+      field.fail("tokens_per_step is for programs that print step_seconds and no rate",
+                 has("step_seconds") ? "leave it out" : "add step_seconds");
     }
     std::string first;
     for (const ResultSource& source : program_.results) {
       const std::string_view unit = find_unit(source.name);
       if (unit.empty() && !source.name.starts_with("samples")) continue;
       if (!first.empty() && unit != find_unit(first)) {
-        fail(fmt::format("results {} and {} count different things", first, source.name), path,
-             "keep those of one unit");
+        field.fail(fmt::format("results {} and {} count different things", first, source.name),
+                   "keep those of one unit");
       }
       first = source.name;
     }
@@ -256,71 +250,7 @@ class ProgramReader {
     return std::ranges::find(result_names(), result, &ResultName::name)->unit;
   }
 
-  bool read_option(ResultSource& source, const std::string& key, const Json& value,
-                   const std::string& path) {
-    if (key == "file") {
-      source.file = text(value, path);
-    } else if (key == "pick") {
-      const std::string pick = text(value, path);
-      std::vector<std::string> known;
-      for (const auto& [name, meaning] : kPicks) {
-        if (pick == name) source.pick = meaning;
-        known.emplace_back(name);
-      }
-      if (std::find(known.begin(), known.end(), pick) == known.end()) {
-        fail(fmt::format("pick cannot be \"{}\"", pick), path, suggestion(pick, known));
-      }
-    } else if (key == "scale") {
-      if (!value.is_number() || value.get<double>() <= 0) {
-        fail("scale must be a number above 0", path, "write 0.001 for milliseconds");
-      }
-      source.scale = value.get<double>();
-    } else if (key == "per_replica") {
-      if (!value.is_boolean()) fail("per_replica must be true or false", path);
-      source.per_replica = value.get<bool>();
-    } else {
-      return false;
-    }
-    return true;
-  }
-
-  void check_names(const std::string& path) const {
-    std::vector<std::string> known;
-    for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
-    known.insert(known.end(), std::begin(kOfThePoint), std::end(kOfThePoint));
-    known.insert(known.end(), std::begin(kOfTheRun), std::end(kOfTheRun));
-    known.insert(known.end(), std::begin(kOfAProcess), std::end(kOfAProcess));
-    const auto check = [&](const std::string& text, const std::string& at, bool is_trace = false) {
-      for (const std::string& name : placeholders_in(text)) {
-        if (std::find(known.begin(), known.end(), name) == known.end()) {
-          fail(fmt::format("there is no placeholder {{{}}}", name), at,
-               suggestion(name, known) + " (to write braces, write {{name}})");
-        }
-        // Of traces, as many ranks as replicas, whoever starts them.
-        if (is_trace && is_one_of(name, kOfAProcess) && name != "rank") {
-          fail(fmt::format("{{{}}} has no value after the run", name), at, "use {rank}");
-        }
-        if (!is_trace && program_.processes == "one" && is_one_of(name, kOfAProcess)) {
-          fail(fmt::format("{{{}}} differs by process, and there is one", name), at,
-               "add \"processes\": \"replica\" or \"node\"");
-        }
-      }
-    };
-    const auto check_words = [&](const std::vector<std::string>& words, const std::string& at) {
-      for (std::size_t i = 0; i < words.size(); ++i) check(words[i], fmt::format("{}/{}", at, i));
-    };
-    check_words(program_.command, path + "/command");
-    check_words(program_.setup, path + "/setup");
-    for (const auto& [name, value] : program_.environment) {
-      check(value, path + "/environment/" + name);
-    }
-    for (const ResultSource& source : program_.results) {
-      check(source.file, path + "/results/" + source.name + "/file");
-    }
-    check(program_.trace, path + "/trace", true);
-  }
-
-  const JsonDocument& document_;
+  const JsonField field_;
   const std::string folder_;
   UserProgram program_;
 };
@@ -383,15 +313,16 @@ std::vector<std::string> UserProgram::templates() const {
   return texts;
 }
 
-UserProgram parse_program_object(const Json& object, const JsonDocument& document,
-                                 const std::string& path, const std::string& name,
+UserProgram parse_program_object(const JsonField& field, const std::string& name,
                                  const std::string& folder) {
-  return ProgramReader(document, folder).read(object, path, name);
+  return ProgramReader(field, folder).read(name);
 }
 
 UserProgram parse_program(const std::string& name, const std::string& definition) {
   const JsonDocument document("program " + name, definition);
-  return parse_program_object(document.value(), document, "", name, "/");
+  const JsonField field(document, "see sweeps/README.md");
+  field.check_keys(program_keys());
+  return parse_program_object(field, name, "/");
 }
 
 std::vector<std::string> placeholders_in(std::string_view text) {
@@ -482,8 +413,7 @@ bool can_see(const UserProgram& program, std::string_view parameter) {
   return false;
 }
 
-const UserProgram& parse_program_object(const Spec& spec, const Point& parameters,
-                                        const std::string& where) {
+const UserProgram& program_at(const Spec& spec, const Point& parameters, const std::string& where) {
   const auto asked = parameters.text("program");
   if (!asked && spec.programs.size() == 1) return spec.programs.front();
   std::vector<std::string> known;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/json.h"
+#include "engine/core/json_field.h"
 #include "results/run_record.h"
 
 namespace paceline {
@@ -76,9 +76,9 @@ struct UserProgram {
 // The keys of a program, as they stand in a spec.
 const std::vector<std::string>& program_keys();
 
-// `folder` is what a relative directory starts from. Throws input naming file, line and key.
-UserProgram parse_program_object(const Json& object, const JsonDocument& document,
-                                 const std::string& path, const std::string& name,
+// The program whose keys are among those of an object. `folder` is what a relative directory starts
+// from. Throws input naming file, line and key.
+UserProgram parse_program_object(const JsonField& field, const std::string& name,
                                  const std::string& folder);
 // Parses UserProgram::definition.
 UserProgram parse_program(const std::string& name, const std::string& definition);

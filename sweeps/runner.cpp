@@ -227,7 +227,7 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
   RunContext context{{spec.name, point.point.text(), point.point.folder(), session, run.repeat,
                       spec.interleaved ? run.repeat : 0, spec.sequential}};
   if (!spec.programs.empty()) {
-    context.program = parse_program_object(spec, point.parameters, spec.where).definition;
+    context.program = program_at(spec, point.parameters, spec.where).definition;
   }
   words.insert(words.end(),
                {"--quiet", "--store=" + study.string(), "--context=" + context.json()});

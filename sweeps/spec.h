@@ -55,8 +55,7 @@ struct Spec {
 };
 
 // The program of a point, by its name or tag. Throws usage suggesting the nearest.
-const UserProgram& parse_program_object(const Spec& spec, const Point& parameters,
-                                        const std::string& where);
+const UserProgram& program_at(const Spec& spec, const Point& parameters, const std::string& where);
 
 // Throws input or usage naming key, file and line, and suggesting the nearest known key or name.
 Spec read_spec(const std::filesystem::path& file);

@@ -13,7 +13,6 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
-#include "results/store.h"
 #include "sweeps/inventory.h"
 
 namespace paceline {

@@ -131,9 +131,7 @@ std::string hindered_text(const StudyPlan& plan) {
 }  // namespace
 
 std::size_t runs_in_state(const StudyPlan& plan, RunState state) {
-  return static_cast<std::size_t>(
-      std::count_if(plan.runs.begin(), plan.runs.end(),
-                    [&](const RunStatus& run) { return run.state == state; }));
+  return static_cast<std::size_t>(std::ranges::count(plan.runs, state, &RunStatus::state));
 }
 
 std::size_t runs_to_make(const StudyPlan& plan) {
@@ -286,9 +284,7 @@ std::string format_list(std::vector<std::string> elements) {
 }  // namespace
 
 std::string summarize_reasons(std::vector<RepeatReason> reasons, std::string_view colon) {
-  std::stable_sort(
-      reasons.begin(), reasons.end(),
-      [](const RepeatReason& a, const RepeatReason& b) { return a.repeat < b.repeat; });
+  std::ranges::stable_sort(reasons, {}, &RepeatReason::repeat);
   std::vector<SameReason> groups;
   for (const RepeatReason& each : reasons) {
     const auto at = each.element.empty() ? std::string::npos : each.why.find(each.element);

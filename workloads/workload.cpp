@@ -26,28 +26,6 @@ std::string hash(const std::filesystem::path& folder) {
   return has_mnist_files(folder) ? mnist_hash(folder) : image_set_hash(folder);
 }
 
-}  // namespace
-
-Workload mnist_workload(std::string name, std::string summary, Network network) {
-  Workload workload{.name = std::move(name),
-                    .summary = std::move(summary),
-                    .network = std::move(network),
-                    .defaults = {},
-                    .data_set = "mnist",
-                    .train_samples = 60000,
-                    .test_samples = 10000,
-                    .load = load,
-                    .hash = hash};
-  workload.defaults.set("batch_per_replica", std::int64_t{64});
-  workload.defaults.set("optimizer", std::string("adam"));
-  workload.defaults.set("learning_rate", 0.001);
-  workload.defaults.set("learning_rate_rule", std::string("none"));
-  workload.defaults.set("last_batch", std::string("keep"));
-  return workload;
-}
-
-namespace {
-
 constexpr double kDeviation = 0.02, kLayerNormEpsilon = 1e-5;
 
 Network gpt_network(const std::string& name, const GptShape& shape) {
@@ -76,23 +54,37 @@ Network gpt_network(const std::string& name, const GptShape& shape) {
 
 }  // namespace
 
+Workload mnist_workload(std::string name, std::string summary, Network network) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .network = std::move(network),
+          .defaults = {{"batch_per_replica", 64},
+                       {"optimizer", "adam"},
+                       {"learning_rate", 0.001},
+                       {"learning_rate_rule", "none"},
+                       {"last_batch", "keep"}},
+          .data_set = "mnist",
+          .train_samples = 60000,
+          .test_samples = 10000,
+          .load = load,
+          .hash = hash};
+}
+
 Workload gpt_workload(std::string name, std::string summary, const GptShape& shape,
                       std::string data_set) {
-  Workload workload{.name = name,
-                    .summary = std::move(summary),
-                    .network = gpt_network(name, shape),
-                    .defaults = {},
-                    .data_set = std::move(data_set),
-                    .train_samples = 8192,
-                    .test_samples = 128,
-                    .load = {},
-                    .hash = tokens_hash};
-  workload.defaults.set("optimizer", std::string("adam"));
-  workload.defaults.set("learning_rate_rule", std::string("none"));
-  workload.defaults.set("weight_decay", 0.1);
-  workload.defaults.set("clip_norm", 1.0);
-  workload.defaults.set("last_batch", std::string("drop"));
-  return workload;
+  return {.name = name,
+          .summary = std::move(summary),
+          .network = gpt_network(name, shape),
+          .defaults = {{"optimizer", "adam"},
+                       {"learning_rate_rule", "none"},
+                       {"weight_decay", 0.1},
+                       {"clip_norm", 1.0},
+                       {"last_batch", "drop"}},
+          .data_set = std::move(data_set),
+          .train_samples = 8192,
+          .test_samples = 128,
+          .load = {},
+          .hash = tokens_hash};
 }
 
 namespace {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "analysis/plots/plot.h"
 #include "analysis/plots/study_plots.h"

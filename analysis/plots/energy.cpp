@@ -54,8 +54,7 @@ PlotSeries time_series(const ScalingSeries& series, const std::string& name) {
       line.points.push_back(point);
     }
   }
-  std::stable_sort(line.points.begin(), line.points.end(),
-                   [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+  std::ranges::stable_sort(line.points, {}, &PlotPoint::x);
   return line;
 }
 

@@ -1,5 +1,4 @@
 // Seconds per epoch: shows whether the first one is unlike the others, and whether they drift.
-#include <fmt/format.h>
 
 #include <algorithm>
 

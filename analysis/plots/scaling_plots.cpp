@@ -52,8 +52,7 @@ PlotSeries make_series(const ScalingSeries& series, const std::string& otherwise
   for (const int gpus : series.gaps) {
     line.points.push_back({static_cast<double>(gpus), std::nullopt, std::nullopt});
   }
-  std::stable_sort(line.points.begin(), line.points.end(),
-                   [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+  std::ranges::stable_sort(line.points, {}, &PlotPoint::x);
   return line;
 }
 

@@ -96,8 +96,7 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
   std::vector<PlotSeries> series;
   for (auto& [name, line] : lines) {
     if (line.points.size() < kFewestPoints) continue;
-    std::sort(line.points.begin(), line.points.end(),
-              [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+    std::ranges::sort(line.points, {}, &PlotPoint::x);
     series.push_back(std::move(line));
   }
   return series;

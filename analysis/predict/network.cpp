@@ -6,12 +6,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "analysis/predict/laws.h"
-#include "engine/core/error.h"
-#include "engine/core/json.h"
+#include "engine/core/json_field.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -46,115 +43,39 @@ double ring_bytes(double bytes, int members) {
   return 2 * bytes * (members - 1) / members;
 }
 
-// Reads a description; every complaint names the line of its key.
-class Description {
- public:
-  Description(const std::string& text, const std::string& where)
-      : document_(where, without_comments(text)) {}
-
-  LinkNetwork read() const {
-    const Json& json = document_.value();
-    if (!json.is_object()) complain("", "a network is an object", "see docs/predict.md");
-    check_keys(json, "", {"form", "call_seconds", "levels"});
-    LinkNetwork network;
-    if (json.contains("form")) network.form = parse_form(json["form"]);
-    if (json.contains("call_seconds")) network.call_seconds = number(json, "", "call_seconds");
-    if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty()) {
-      complain(json.contains("levels") ? "/levels" : "", "there are no levels",
-               "give \"levels\": [{\"level\": \"node\", ...}]");
-    }
-    for (std::size_t i = 0; i < json["levels"].size(); ++i) {
-      network.levels.push_back(level(json["levels"][i], fmt::format("/levels/{}", i),
-                                     i + 1 == json["levels"].size(), network.levels));
-    }
-    return network;
-  }
-
- private:
-  [[noreturn]] void complain(const std::string& path, const std::string& what,
-                             const std::string& hint) const {
-    throw Error(ErrorKind::input, what, document_.where(path), hint);
-  }
-
-  void check_keys(const Json& json, const std::string& path,
-                  const std::vector<std::string>& known) const {
-    for (const auto& item : json.items()) {
-      if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
-      complain(path + "/" + item.key(), fmt::format("unknown key \"{}\"", item.key()),
-               suggestion(item.key(), known));
-    }
-  }
-
-  SumForm parse_form(const Json& json) const {
-    std::vector<std::string> names;
-    for (const SumForm form : kSumForms) {
-      if (json.is_string() && json == to_string(form)) return form;
-      names.emplace_back(to_string(form));
-    }
-    complain("/form", "form is " + join(names, ", "),
-             json.is_string() ? suggestion(json.get<std::string>(), names) : "give one of them");
-  }
-
-  double number(const Json& json, const std::string& path, const char* key) const {
-    const std::string at = path + "/" + key;
-    if (!json.contains(key)) complain(path, fmt::format("\"{}\" is missing", key), "give it");
-    const bool is_number = json[key].is_number();
-    const double value = is_number ? json[key].get<double>() : 0;
-    const bool is_time = std::string_view(key).ends_with("_seconds");
-    // No link is outside of these, and beyond them sums would overflow.
-    const double least = is_time ? 0 : 1, most = is_time ? 1e6 : 1e18;
-    if (!is_number || !(value >= least && value <= most)) {
-      complain(at, fmt::format("{} must be a number from {:g} to {:g}", key, least, most),
-               "give it in the unit of its name");
-    }
-    return value;
-  }
-
-  int count(const Json& json, const std::string& path, const char* key) const {
-    const bool whole = json[key].is_number_integer() && json[key] >= 1 && json[key] <= kMostUnits;
-    if (!whole) {
-      complain(path + "/" + key,
-               fmt::format("{} must be a whole number from 1 to {}", key, kMostUnits),
-               "leave it out where it does not apply");
-    }
-    return json[key].get<int>();
-  }
-
-  LinkLevel level(const Json& json, const std::string& path, bool last,
-                  const std::vector<LinkLevel>& before) const {
-    if (!json.is_object()) complain(path, "a level is an object", "see docs/predict.md");
-    check_keys(json, path, {"level", "units", "latency_seconds", "bytes_per_second", "shared_by"});
-    LinkLevel made;
-    const std::vector<std::string> names(kLevelNames.begin(), kLevelNames.end());
-    if (json.contains("level") && json["level"].is_string()) made.name = json["level"];
-    const auto found = std::find(names.begin(), names.end(), made.name);
-    if (found == names.end()) {
-      complain(json.contains("level") ? path + "/level" : path, "level is " + join(names, ", "),
-               suggestion(made.name, names));
-    }
-    if (!before.empty() && found <= std::find(names.begin(), names.end(), before.back().name)) {
-      complain(path + "/level", fmt::format("{} stands after {}", made.name, before.back().name),
-               "give levels from the inner to the outer: " + join(names, ", "));
-    }
-    if (json.contains("units")) {
-      made.units = count(json, path, "units");
-    } else if (!last) {
-      complain(path, "\"units\" is missing",
-               "say how many this level joins; only the last may be open");
-    }
-    made.latency_seconds = number(json, path, "latency_seconds");
-    made.bytes_per_second = number(json, path, "bytes_per_second");
-    if (json.contains("shared_by")) made.shared_by = count(json, path, "shared_by");
-    return made;
-  }
-
-  JsonDocument document_;
-};
-
-}  // namespace
-
 constexpr EnumName<SumForm> kSumFormNames[] = {
     {SumForm::ring, "ring"}, {SumForm::tree, "tree"}, {SumForm::hierarchical, "hierarchical"}};
+
+// No link is outside of these, and beyond them sums would overflow.
+JsonFieldReader seconds_into(double& target) {
+  return into(target, 0, 1e6);
+}
+JsonFieldReader count_into(int& target) {
+  return into(target, 1, kMostUnits);
+}
+
+LinkLevel parse_level(const JsonField& field, bool is_last, const std::vector<LinkLevel>& before) {
+  LinkLevel level;
+  const std::vector<std::string> names(kLevelNames.begin(), kLevelNames.end());
+  field.read({{"level", [&](const JsonField& name) { level.name = name.choice(names); }},
+              {"units", count_into(level.units)},
+              {"latency_seconds", seconds_into(level.latency_seconds)},
+              {"bytes_per_second", into(level.bytes_per_second, 1, 1e18)},
+              {"shared_by", count_into(level.shared_by)}});
+  const JsonField name = field.at("level");
+  if (!before.empty() &&
+      std::ranges::find(names, level.name) <= std::ranges::find(names, before.back().name)) {
+    name.fail(fmt::format("{} stands after {}", level.name, before.back().name),
+              "give levels from the inner to the outer: " + join(names, ", "));
+  }
+  if (!is_last && !field.find("units")) {
+    field.fail("\"units\" is missing", "say how many this level joins; only the last may be open");
+  }
+  for (const char* key : {"latency_seconds", "bytes_per_second"}) field.at(key);
+  return level;
+}
+
+}  // namespace
 
 const char* to_string(SumForm form) {
   return name_in(kSumFormNames, form);
@@ -214,7 +135,23 @@ std::optional<int> LinkNetwork::capacity() const {
 }
 
 LinkNetwork parse_network(const std::string& text, const std::string& where) {
-  return Description(text, where).read();
+  const JsonDocument document(where, without_comments(text));
+  const JsonField root(document, "see docs/predict.md");
+  LinkNetwork network;
+  const auto read_levels = [&](const JsonField& field) {
+    const auto levels = field.elements();
+    for (const JsonField& level : levels) {
+      const bool is_last = network.levels.size() + 1 == levels.size();
+      network.levels.push_back(parse_level(level, is_last, network.levels));
+    }
+  };
+  root.read({{"form", into(network.form, kSumFormNames)},
+             {"call_seconds", seconds_into(network.call_seconds)},
+             {"levels", read_levels}});
+  if (network.levels.empty()) {
+    root.fail("there are no levels", "give \"levels\": [{\"level\": \"node\", ...}]");
+  }
+  return network;
 }
 
 namespace {

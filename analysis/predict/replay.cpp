@@ -12,7 +12,6 @@
 #include "analysis/predict/replay_facts.h"
 #include "analysis/predict/step_replay.h"
 #include "engine/core/error.h"
-#include "engine/core/text.h"
 
 namespace paceline {
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -113,6 +111,15 @@ double element_bytes(std::string_view precision) {
 // Gradients are fp32, also where planes are bf16; the reference device has fp64.
 double gradient_bytes(const RunRecord& record) {
   return std::max(4.0, element_bytes(record.parameters.text("precision").value_or("fp32")));
+}
+
+double squares_missed(const ReplayResidual& rest, const std::vector<ComparedSize>& sizes) {
+  double missed = 0;
+  for (const ComparedSize& size : sizes) {
+    const double by = size.measured - size.replayed - rest.seconds(size.sums);
+    missed += by * by;
+  }
+  return missed;
 }
 
 }  // namespace
@@ -268,19 +275,6 @@ WhatIf parse_what_if(const std::string& text) {
 double ReplayResidual::with_rest(double replayed, double sums) const {
   return std::max(replayed + seconds(sums), replayed / 10);
 }
-
-namespace {
-
-double squares_missed(const ReplayResidual& rest, const std::vector<ComparedSize>& sizes) {
-  double missed = 0;
-  for (const ComparedSize& size : sizes) {
-    const double by = size.measured - size.replayed - rest.seconds(size.sums);
-    missed += by * by;
-  }
-  return missed;
-}
-
-}  // namespace
 
 ReplayResidual fit_residual(const std::vector<ComparedSize>& sizes) {
   if (sizes.empty()) return {};

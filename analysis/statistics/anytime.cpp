@@ -16,6 +16,20 @@ double compute_gain(double count) {
   return 1 + count * kEffectVariance;
 }
 
+constexpr double kMeanVariance = 10;  // g of the header; see anytime.h
+// The weight of independent rounds. The others share the rest: rounds rarely resemble each other.
+constexpr double kWeightOfIndependence = 0.5;
+constexpr std::array kCorrelationsTried = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
+
+bool is_allowed(double correlation) {
+  return correlation <= kMostResemblance;
+}
+
+// The logarithm of a sum of squares, which rounding can make 0.
+double log_squares(double squares) {
+  return std::log(std::max(squares, std::numeric_limits<double>::min()));
+}
+
 }  // namespace
 
 double anytime_evidence(double t, std::size_t count) {
@@ -36,24 +50,6 @@ double anytime_quantile(std::size_t count, double confidence) {
   if (bracket >= gain) return kInfinity;
   return std::sqrt((n - 1) * (bracket - 1) / (1 - bracket / gain));
 }
-
-namespace {
-
-constexpr double kMeanVariance = 10;  // g of the header; see anytime.h
-// The weight of independent rounds. The others share the rest: rounds rarely resemble each other.
-constexpr double kWeightOfIndependence = 0.5;
-constexpr std::array kCorrelationsTried = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
-
-bool is_allowed(double correlation) {
-  return correlation <= kMostResemblance;
-}
-
-// The logarithm of a sum of squares, which rounding can make 0.
-double log_squares(double squares) {
-  return std::log(std::max(squares, std::numeric_limits<double>::min()));
-}
-
-}  // namespace
 
 AnytimeRounds::AnytimeRounds(std::span<const double> differences)
     : count_(static_cast<double>(differences.size())) {

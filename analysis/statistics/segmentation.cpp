@@ -44,6 +44,8 @@ void relocate_noise(const Differences& differences, std::vector<std::size_t>& en
   }
 }
 
+constexpr double kPlausibleErrorsOfFew = 3.5;
+
 }  // namespace
 
 Segmentation::Segmentation(const ScaledSeries& series, double resemblance, double level)
@@ -111,12 +113,6 @@ std::vector<double> estimate_scales(std::span<const double> values, double level
   }
   return scales;
 }
-
-namespace {
-
-constexpr double kPlausibleErrorsOfFew = 3.5;
-
-}  // namespace
 
 double BestSplit::p_if_independent() const {
   return static_cast<double>(splits) * difference.p_value();

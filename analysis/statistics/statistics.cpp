@@ -33,6 +33,19 @@ Moments moments(std::span<const double> values) {
   return result;
 }
 
+constexpr double kLargestCorrelation = 0.95;
+
+// The variance of the mean of sessions in a row, over the variance of a session.
+double mean_variance(double resemblance, std::size_t sessions) {
+  const auto n = static_cast<double>(sessions);
+  double sum = n, power = 1;
+  for (double apart = 1; apart < n; ++apart) {
+    power *= resemblance;
+    sum += 2 * (n - apart) * power;
+  }
+  return sum / (n * n);
+}
+
 }  // namespace
 
 bool lies_above(const Interval& interval, double limit) {
@@ -181,23 +194,6 @@ std::vector<double> holm_adjusted(std::span<const double> p_values, std::size_t 
   }
   return adjusted;
 }
-
-namespace {
-
-constexpr double kLargestCorrelation = 0.95;
-
-// The variance of the mean of sessions in a row, over the variance of a session.
-double mean_variance(double resemblance, std::size_t sessions) {
-  const auto n = static_cast<double>(sessions);
-  double sum = n, power = 1;
-  for (double apart = 1; apart < n; ++apart) {
-    power *= resemblance;
-    sum += 2 * (n - apart) * power;
-  }
-  return sum / (n * n);
-}
-
-}  // namespace
 
 double resemblance_from_differences(const ScaledSeries& series) {
   const auto& values = series.values;

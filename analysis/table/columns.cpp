@@ -41,10 +41,6 @@ void keep(Table& table, const std::vector<bool>& kept) {
   for (auto& row : table.rows) filter(row);
 }
 
-}  // namespace
-
-namespace {
-
 // "input stall, exposed comm.: share of step time ..." is about these columns.
 bool is_about(const std::string& note, const std::set<std::string>& headings) {
   const std::size_t end = note.find(": ");
@@ -53,6 +49,53 @@ bool is_about(const std::string& note, const std::set<std::string>& headings) {
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     return headings.contains(std::string(trim(name)));
   });
+}
+
+// GPU-hours, memory and share of the peak: --columns cost.
+
+using RunQuantity = std::optional<double> (*)(const Run&);
+
+Cell hours_cell(const RowFacts& facts, RunQuantity hours) {
+  const auto value = mean_amount(*facts.row, hours);
+  return value ? estimate_cell(*value, decimals_for(value->value, 3)) : Cell{};
+}
+
+Cell bytes_cell(const RowFacts& facts, RunQuantity quantity) {
+  const auto bytes = mean(*facts.row, quantity);
+  return bytes ? Cell{format_bytes(*bytes), bytes, {}} : Cell{};
+}
+
+Cell share_cell(const RowFacts& facts, RunQuantity possible) {
+  const auto share = ratio_of_sums(*facts.row, model_operations, possible);
+  return share ? percent(share->value) : Cell{};
+}
+
+// Energy: --columns energy.
+
+constexpr double kKilo = 1000;
+
+Cell scaled_cell(const std::optional<Estimate>& estimate, double unit) {
+  if (!estimate) return {};
+  Estimate shown = *estimate;
+  shown.value /= unit;
+  if (shown.interval)
+    shown.interval = Interval{shown.interval->low / unit, shown.interval->high / unit};
+  Cell cell = estimate_cell(shown, decimals_for(shown.value, 3));
+  cell.value = estimate->value;
+  cell.interval = estimate->interval;
+  return cell;
+}
+
+// A ratio is of the base's runs, too.
+Cell efficiency_cell(const RowFacts& facts, const Study& study) {
+  Cell cell = percent_estimate(facts.energy_efficiency, 1);
+  if (cell.text.empty() || runs_with(*facts.row, joules_per_sample) < facts.row->runs.size()) {
+    return cell;
+  }
+  const Row& base = study.rows[facts.speed_up->base];
+  const std::size_t known = runs_with(base, joules_per_sample);
+  if (known < base.runs.size()) cell.text += " (base: " + counted(known, "run") + ")";
+  return cell;
 }
 
 }  // namespace
@@ -92,29 +135,6 @@ void choose_columns(Section& section, const std::vector<std::string>& choice) {
     if (!note.empty() && !is_known) notes.push_back(note);
   }
 }
-
-// GPU-hours, memory and share of the peak: --columns cost.
-
-namespace {
-
-using RunQuantity = std::optional<double> (*)(const Run&);
-
-Cell hours_cell(const RowFacts& facts, RunQuantity hours) {
-  const auto value = mean_amount(*facts.row, hours);
-  return value ? estimate_cell(*value, decimals_for(value->value, 3)) : Cell{};
-}
-
-Cell bytes_cell(const RowFacts& facts, RunQuantity quantity) {
-  const auto bytes = mean(*facts.row, quantity);
-  return bytes ? Cell{format_bytes(*bytes), bytes, {}} : Cell{};
-}
-
-Cell share_cell(const RowFacts& facts, RunQuantity possible) {
-  const auto share = ratio_of_sums(*facts.row, model_operations, possible);
-  return share ? percent(share->value) : Cell{};
-}
-
-}  // namespace
 
 void add_cost(RowColumns& all, const Study& study) {
   constexpr char kHours[] =
@@ -162,38 +182,6 @@ void add_cost(RowColumns& all, const Study& study) {
       "in each; mean over runs",
       bytes_cell, node_memory);
 }
-
-// Energy: --columns energy.
-
-namespace {
-
-constexpr double kKilo = 1000;
-
-Cell scaled_cell(const std::optional<Estimate>& estimate, double unit) {
-  if (!estimate) return {};
-  Estimate shown = *estimate;
-  shown.value /= unit;
-  if (shown.interval)
-    shown.interval = Interval{shown.interval->low / unit, shown.interval->high / unit};
-  Cell cell = estimate_cell(shown, decimals_for(shown.value, 3));
-  cell.value = estimate->value;
-  cell.interval = estimate->interval;
-  return cell;
-}
-
-// A ratio is of the base's runs, too.
-Cell efficiency_cell(const RowFacts& facts, const Study& study) {
-  Cell cell = percent_estimate(facts.energy_efficiency, 1);
-  if (cell.text.empty() || runs_with(*facts.row, joules_per_sample) < facts.row->runs.size()) {
-    return cell;
-  }
-  const Row& base = study.rows[facts.speed_up->base];
-  const std::size_t known = runs_with(base, joules_per_sample);
-  if (known < base.runs.size()) cell.text += " (base: " + counted(known, "run") + ")";
-  return cell;
-}
-
-}  // namespace
 
 void add_energy(RowColumns& all, const Study& study) {
   const std::string missing = missing_energy(study), unlike = unlike_meters(study);

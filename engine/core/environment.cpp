@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <string_view>
@@ -54,6 +52,11 @@ void add_entry(std::string_view entry, Environment& environment) {
   environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
 }
 
+// A word of a name: "tokens", "accesstoken", but not "compass".
+const std::string kSecretWord =
+    "(?i:(?:(?<![a-z0-9])(?:pass|key|auth)|token|secret|password|passwd|credential|apikey|cookie)"
+    "s?(?![a-z0-9]))";
+
 }  // namespace
 
 Environment environment_of_process() {
@@ -87,15 +90,6 @@ void restore_environment() {
     if (entry != nullptr) putenv(entry);
   }
 }
-
-namespace {
-
-// A word of a name: "tokens", "accesstoken", but not "compass".
-const std::string kSecretWord =
-    "(?i:(?:(?<![a-z0-9])(?:pass|key|auth)|token|secret|password|passwd|credential|apikey|cookie)"
-    "s?(?![a-z0-9]))";
-
-}  // namespace
 
 bool names_secret(std::string_view name) {
   thread_local const Pattern word(kSecretWord);

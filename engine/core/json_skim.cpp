@@ -40,8 +40,7 @@ class Skimmer {
     if (!take(':')) return false;
     skip_space();
     const std::string_view key = quoted.substr(1, quoted.size() - 2);
-    const auto found = std::find_if(wanted.begin(), wanted.end(),
-                                    [&](const FieldFilter& each) { return each.key == key; });
+    const auto found = std::ranges::find(wanted, key, &FieldFilter::key);
     if (found == wanted.end()) return value();
     if (!is_first) out += ',';
     is_first = false;

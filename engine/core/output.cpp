@@ -43,6 +43,12 @@ void put(std::FILE* stream, std::string_view text) {
   (void)std::fwrite(text.data(), 1, text.size(), stream);
 }
 
+// A line that wraps cannot be written over.
+std::size_t columns() {
+  const std::size_t known = terminal_columns(STDERR_FILENO);
+  return known > 1 ? known : 80;
+}
+
 }  // namespace
 
 void print_text(std::string_view text) {
@@ -109,16 +115,6 @@ bool colours_welcome(int file_descriptor) {
   const char* no_color = std::getenv("NO_COLOR");
   return is_terminal(file_descriptor) && !(no_color && *no_color);
 }
-
-namespace {
-
-// A line that wraps cannot be written over.
-std::size_t columns() {
-  const std::size_t known = terminal_columns(STDERR_FILENO);
-  return known > 1 ? known : 80;
-}
-
-}  // namespace
 
 Screen::Screen() : moving_(is_terminal(STDERR_FILENO)) {}
 

@@ -92,6 +92,20 @@ std::optional<Pattern::Match> Pattern::find(std::string_view text, std::size_t f
   return Match{whole, count < 2 ? Span{at[0], at[0]} : Span{at[2], at[3]}};
 }
 
+std::optional<std::vector<std::string>> Pattern::match(std::string_view text) const {
+  const int count = pcre2_match(engine_->code.get(), units(text), text.size(), 0,
+                                PCRE2_ANCHORED | PCRE2_ENDANCHORED, engine_->match.get(),
+                                engine_->limited(text.size()));
+  if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
+  if (count < 0) throw Error(ErrorKind::internal, error_message(count));
+  const PCRE2_SIZE* at = pcre2_get_ovector_pointer(engine_->match.get());
+  std::vector<std::string> parts(static_cast<std::size_t>(groups()) + 1);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    if (at[2 * i] != PCRE2_UNSET) parts[i] = text.substr(at[2 * i], at[2 * i + 1] - at[2 * i]);
+  }
+  return parts;
+}
+
 std::string Pattern::replace(std::string_view text, std::string_view by) const {
   std::string result(text.size() + 64, '\0');
   for (;;) {

@@ -32,6 +32,9 @@ class Pattern {
   };
   // Empty: none from `from` on. Throws internal where the library gives up, so that nobody knows.
   std::optional<Match> find(std::string_view text, std::size_t from = 0) const;
+  // The texts of the whole and of each group if the pattern matches the whole text. A group that
+  // took no part is empty. Throws as find() does.
+  std::optional<std::vector<std::string>> match(std::string_view text) const;
   // Each match replaced; $1 is the first group. Throws as find() does.
   std::string replace(std::string_view text, std::string_view by) const;
 

@@ -185,6 +185,12 @@ std::string shell_quote(std::string_view word) {
   return quoted + "'";
 }
 
+std::string shell_quote(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(shell_quote(word));
+  return join(quoted, " ");
+}
+
 std::string counted(double number, std::string_view noun) {
   const std::string text =
       number == std::floor(number) ? fmt::format("{:.0f}", number) : fmt::format("{:g}", number);

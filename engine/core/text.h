@@ -51,6 +51,7 @@ std::string format_seconds(double seconds);                 // "1.24 s", "3 min 
 std::string format_rate(double per_second);                 // "54,229", "2.31"
 std::string counted(double number, std::string_view noun);  // "1 row", "2 rows", "2.5 rows"
 std::string shell_quote(std::string_view word);
+std::string shell_quote(const std::vector<std::string>& words);  // with a space between
 
 // Wraps a sentence into lines of at most `width` columns (longer words get a line of their own),
 // each with a line break. The first line starts with `first`, the others with `next` spaces.

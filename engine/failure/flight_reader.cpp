@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <string_view>
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -107,8 +106,7 @@ Flight read_flight(const std::filesystem::path& file) {
       flight.recent.push_back(*collective);
     }
   }
-  std::sort(flight.recent.begin(), flight.recent.end(),
-            [](const Collective& a, const Collective& b) { return a.sequence < b.sequence; });
+  std::ranges::sort(flight.recent, {}, &Collective::sequence);
   return flight;
 }
 
@@ -123,8 +121,7 @@ std::vector<Flight> read_flights(const std::filesystem::path& folder) {
       log::debug("left out: {}", broken.what());
     }
   }
-  std::sort(flights.begin(), flights.end(),
-            [](const Flight& a, const Flight& b) { return a.rank < b.rank; });
+  std::ranges::sort(flights, {}, &Flight::rank);
   return flights;
 }
 

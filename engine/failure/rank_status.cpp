@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -123,8 +122,7 @@ std::vector<RankStatus> read_statuses(const std::filesystem::path& folder) {
       log::debug("{} left out: {}", entry.path().string(), broken.what());
     }
   }
-  std::sort(statuses.begin(), statuses.end(),
-            [](const RankStatus& a, const RankStatus& b) { return a.rank < b.rank; });
+  std::ranges::sort(statuses, {}, &RankStatus::rank);
   return statuses;
 }
 

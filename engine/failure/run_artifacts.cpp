@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
@@ -72,9 +71,7 @@ RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
                 "give the status folder of a run");
   }
   const auto statuses = read_statuses(folder);
-  const auto latest =
-      std::max_element(statuses.begin(), statuses.end(),
-                       [](const RankStatus& a, const RankStatus& b) { return a.time < b.time; });
+  const auto latest = std::ranges::max_element(statuses, {}, &RankStatus::time);
   if (latest == statuses.end()) {
     throw Error(ErrorKind::input, "the folder has no files of a run", folder.string(),
                 "give the status folder of a run: RUN/status");

@@ -64,8 +64,7 @@ std::optional<Death> death_by_hydra(int ranks, std::string_view words,
   words.remove_prefix(block);
   const auto pid = number_after(words, " PID ");
   const auto signal = number_after(words, "(signal ");
-  const auto named = std::find_if(statuses.begin(), statuses.end(),
-                                  [&](const RankStatus& status) { return status.pid == pid; });
+  const auto named = std::ranges::find(statuses, pid, &RankStatus::pid);
   if (!pid || !signal || named == statuses.end()) return std::nullopt;
   Death death{{named->rank}, *signal};
   for (const int rank : ranks_without_status(ranks, statuses)) {
@@ -103,9 +102,7 @@ const RankStatus* earliest_failure(const std::vector<RankStatus>& statuses, Cond
 // Names the rank, unless its message does or all ranks say the same.
 RunVerdict verdict_from(const RankStatus& status, int ranks,
                         const std::vector<RankStatus>& statuses) {
-  const auto same = std::count_if(statuses.begin(), statuses.end(), [&](const RankStatus& other) {
-    return other.message == status.message;
-  });
+  const auto same = std::ranges::count(statuses, status.message, &RankStatus::message);
   const bool named = status.message.starts_with("rank ") || same == ranks;
   return {status.exit_code,
           named ? status.message : fmt::format("rank {}: {}", status.rank, status.message), ""};
@@ -298,6 +295,23 @@ RunVerdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
   return {};
 }
 
+constexpr double kSilence = 1.5;  // seconds; a ring beats at least once in one
+constexpr double kLongWait = 2;   // seconds
+
+// "step 416, bucket 3", "barrier before the first step".
+std::string describe_place(const Flight& flight) {
+  const Collective* last = flight.last_entered();
+  if (last == nullptr) return "the start";
+  return last->step == 0 ? fmt::format("{} before the first step", last->label)
+                         : fmt::format("step {}, {}", last->step, last->label);
+}
+
+// ", waiting for its next batch", where it had done so for long; everybody waits a little.
+std::string describe_wait(const Flight& flight, double when) {
+  const bool for_long = flight.last_beat(when) - flight.waits_since > kLongWait;
+  return flight.waits_at.empty() || !for_long ? "" : ", waiting for " + flight.waits_at;
+}
+
 }  // namespace
 
 RunVerdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
@@ -344,31 +358,6 @@ RunVerdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
   return judge_ranks(ranks, statuses, 0, sight);
 }
 
-namespace {
-
-constexpr double kSilence = 1.5;  // seconds; a ring beats at least once in one
-constexpr double kLongWait = 2;   // seconds
-
-bool is_among(const std::vector<int>& ranks, int rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
-
-// "step 416, bucket 3", "barrier before the first step".
-std::string describe_place(const Flight& flight) {
-  const Collective* last = flight.last_entered();
-  if (last == nullptr) return "the start";
-  return last->step == 0 ? fmt::format("{} before the first step", last->label)
-                         : fmt::format("step {}, {}", last->step, last->label);
-}
-
-// ", waiting for its next batch", where it had done so for long; everybody waits a little.
-std::string describe_wait(const Flight& flight, double when) {
-  const bool for_long = flight.last_beat(when) - flight.waits_since > kLongWait;
-  return flight.waits_at.empty() || !for_long ? "" : ", waiting for " + flight.waits_at;
-}
-
-}  // namespace
-
 FailureSnapshot::FailureSnapshot(const std::vector<Flight>& flights, double when) : when_(when) {
   for (const Flight& all : flights) {
     Flight flight = all;
@@ -384,8 +373,7 @@ FailureSnapshot::FailureSnapshot(const std::vector<Flight>& flights, double when
 }
 
 const Flight* FailureSnapshot::of(int rank) const {
-  const auto found = std::find_if(flights_.begin(), flights_.end(),
-                                  [rank](const Flight& flight) { return flight.rank == rank; });
+  const auto found = std::ranges::find(flights_, rank, &Flight::rank);
   return found == flights_.end() ? nullptr : &*found;
 }
 
@@ -441,7 +429,7 @@ std::string FailureSnapshot::format_ranks(const std::vector<int>& ranks) const {
 std::string FailureSnapshot::words_on(const std::vector<int>& ranks) const {
   const Flight *mine = nullptr, *furthest = nullptr;
   for (const Flight& flight : flights_) {
-    const Flight*& one = is_among(ranks, flight.rank) ? mine : furthest;
+    const Flight*& one = std::ranges::count(ranks, flight.rank) > 0 ? mine : furthest;
     if (one == nullptr || flight.entered > one->entered) one = &flight;
   }
   if (mine == nullptr) return "";

@@ -226,6 +226,11 @@ void check_range(const ProcessRank& process, const Numbers& env) {
                   : "start the ranks with mpirun or srun --mpi=pmix");
 }
 
+std::string read_number(const Environment& environment, const char* name) {
+  const std::string text = environment_value(environment, name);
+  return to_integer(text).value_or(-1) >= 0 ? text : "";
+}
+
 }  // namespace
 
 std::string describe_job(const Environment& environment) {
@@ -294,15 +299,6 @@ std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
 }
-
-namespace {
-
-std::string read_number(const Environment& environment, const char* name) {
-  const std::string text = environment_value(environment, name);
-  return to_integer(text).value_or(-1) >= 0 ? text : "";
-}
-
-}  // namespace
 
 std::optional<std::filesystem::path> run_directory_of_job(const Environment& environment) {
   const std::filesystem::path submitted = environment_value(environment, "SLURM_SUBMIT_DIR");

@@ -19,6 +19,14 @@ void check_at_least(int value, int least, const char* option) {
               fmt::format("give at least {}", least));
 }
 
+std::vector<Cpu> one_thread_a_core(const std::vector<Cpu>& cpus) {
+  std::vector<Cpu> firsts;
+  for (const Cpu& cpu : cpus) {
+    if (firsts.empty() || firsts.back().core != cpu.core) firsts.push_back(cpu);
+  }
+  return firsts;
+}
+
 }  // namespace
 
 ThreadPlan plan_threads(int cpus_per_replica, const ThreadRequest& request) {
@@ -57,18 +65,6 @@ void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool ove
                   counted(cpus, "usable CPU"), format_cpus(mask)),
       "", "use fewer, or add --oversubscribe: such runs are excluded from statistics");
 }
-
-namespace {
-
-std::vector<Cpu> one_thread_a_core(const std::vector<Cpu>& cpus) {
-  std::vector<Cpu> firsts;
-  for (const Cpu& cpu : cpus) {
-    if (firsts.empty() || firsts.back().core != cpu.core) firsts.push_back(cpu);
-  }
-  return firsts;
-}
-
-}  // namespace
 
 std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each) {
   if (cpus_each < 1 || static_cast<std::size_t>(cpus_each) > usable.size()) {

@@ -276,8 +276,7 @@ std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::functi
   for (const auto& [name, busy] : used) {
     if (busy >= kLeastCpus) busiest.push_back({name, busy});
   }
-  std::stable_sort(busiest.begin(), busiest.end(),
-                   [](const BusyTask& a, const BusyTask& b) { return a.cpus > b.cpus; });
+  std::ranges::stable_sort(busiest, std::ranges::greater{}, &BusyTask::cpus);
   return busiest;
 }
 

@@ -15,8 +15,7 @@ Network::Network(std::string name, Shape sample, int classes)
     : name_(std::move(name)), sample_(sample), classes_(classes) {}
 
 Network& Network::push(Layer layer, const char* base_name) {
-  const auto same = std::count_if(layers_.begin(), layers_.end(),
-                                  [&](const Layer& other) { return other.kind == layer.kind; });
+  const auto same = std::ranges::count(layers_, layer.kind, &Layer::kind);
   layer.name = same == 0 ? base_name : fmt::format("{}_{}", base_name, same);
   layer.from = last_;
   layers_.push_back(std::move(layer));

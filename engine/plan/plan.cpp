@@ -315,25 +315,6 @@ class Planner {
   std::vector<bool> needs_gradient_;
 };
 
-}  // namespace
-
-Plan make_plan(const Network& network, int batch, Precision precision, const Supports& supports,
-               std::vector<std::string>* notes) {
-  Plan plan;
-  plan.network = network.name();
-  plan.sample = network.sample();
-  plan.classes = network.classes();
-  if (network.reads_tokens()) plan.labels_per_sample = network.sample().height - 1;
-  plan.batch = batch;
-  plan.real = precision.real;
-  plan.activation = precision.activation;
-  plan.operations = fuse(lower(network), supports, notes);
-  Planner(plan).run();
-  return plan;
-}
-
-namespace {
-
 // Bytes. Suits a GPU's memory transactions; its matrix products are timed with it.
 constexpr std::size_t kAlignment = 256;
 
@@ -355,6 +336,21 @@ std::size_t lowest_gap(const TensorInfo& tensor, std::vector<const TensorInfo*> 
 }
 
 }  // namespace
+
+Plan make_plan(const Network& network, int batch, Precision precision, const Supports& supports,
+               std::vector<std::string>* notes) {
+  Plan plan;
+  plan.network = network.name();
+  plan.sample = network.sample();
+  plan.classes = network.classes();
+  if (network.reads_tokens()) plan.labels_per_sample = network.sample().height - 1;
+  plan.batch = batch;
+  plan.real = precision.real;
+  plan.activation = precision.activation;
+  plan.operations = fuse(lower(network), supports, notes);
+  Planner(plan).run();
+  return plan;
+}
 
 std::size_t place_tensors(std::vector<TensorInfo>& tensors) {
   std::vector<std::size_t> order(tensors.size());

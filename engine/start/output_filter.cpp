@@ -52,6 +52,8 @@ bool is_tag(std::string_view text) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+constexpr std::size_t kMostHeld = 64 << 10;  // of an incomplete line
+
 }  // namespace
 
 void NoiseFilter::feed(std::string_view text) {
@@ -117,12 +119,6 @@ void NoiseFilter::finish() {
   }
   held_.clear();
 }
-
-namespace {
-
-constexpr std::size_t kMostHeld = 64 << 10;  // of an incomplete line
-
-}  // namespace
 
 void RankLines::feed(std::size_t rank, std::string_view text) {
   if (text.empty()) return;

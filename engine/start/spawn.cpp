@@ -61,12 +61,6 @@ void keep_end(std::string& kept, std::string_view text) {
   if (kept.size() > 2 * kMost) kept.erase(0, kept.size() - kMost);
 }
 
-std::string quoted(const std::vector<std::string>& command) {
-  std::vector<std::string> words;
-  for (const std::string& word : command) words.push_back(shell_quote(word));
-  return join(words, " ");
-}
-
 // Removes the ranks' places in a job of another launcher in which this process may run.
 void forget_launchers(Environment& environment) {
   for (const char* name :
@@ -198,8 +192,7 @@ ChildLimits watch_for_silence(ChildLimits limits, SilenceDetector& silence) {
 // Silence is the verdict unless a rank reported why it failed.
 RunVerdict with_silence(RunVerdict judged, const RunArtifacts& artifacts, const Error& error) {
   const bool rank_failed =
-      std::any_of(artifacts.statuses.begin(), artifacts.statuses.end(),
-                  [](const RankStatus& status) { return status.state == RankState::failed; });
+      std::ranges::count(artifacts.statuses, RankState::failed, &RankStatus::state) > 0;
   if (rank_failed) return judged;
   return {exit_code(error.kind()), error.what(), ""};
 }
@@ -236,6 +229,17 @@ WatchOfMany watch_ranks(const std::vector<ChildSetup>& setups, const OnChildOutp
   return watch;
 }
 
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+int read_stop_request(const std::filesystem::path& file) {
+  if (file.empty()) return 0;
+  int signal = 0;
+  std::ifstream(file) >> signal;
+  return signal;
+}
+
 }  // namespace
 
 RunVerdict spawn_direct(const SpawnRequest& request) {
@@ -244,7 +248,7 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
   for (int rank = 0; rank < request.ranks; ++rank) {
     setups.push_back(make_rank_setup(request, rank, status_folder));
   }
-  log::debug("starting {} times {}", request.ranks, quoted(request.command));
+  log::debug("starting {} times {}", request.ranks, shell_quote(request.command));
   FdWriter errors(STDERR_FILENO);
   RankLines lines(static_cast<std::size_t>(request.ranks),
                   [&](std::string_view text) { errors.write(text); });
@@ -274,7 +278,7 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
   status_folder.export_to(setup.environment);
   setup.separate_output = true;
   prepare_environment(*launcher, setup.environment);
-  log::debug("starting {}", quoted(setup.command));
+  log::debug("starting {}", shell_quote(setup.command));
 
   FdWriter errors(STDERR_FILENO), output(STDOUT_FILENO);
   SilenceDetector silence(status_folder, request);
@@ -311,14 +315,6 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
   if (verdict.exit_code == 0 && output.failure() != 0) verdict = output_failed(output.failure());
   return status_folder.store(verdict);
 }
-
-namespace {
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 LauncherMake identify_launcher(const std::string& version_text) {
   for (const char* name : {"Open MPI", "OpenRTE", "PRRTE"}) {
@@ -379,17 +375,6 @@ void prepare_environment(const Launcher& launcher, Environment& environment) {
   environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
   environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
 }
-
-namespace {
-
-int read_stop_request(const std::filesystem::path& file) {
-  if (file.empty()) return 0;
-  int signal = 0;
-  std::ifstream(file) >> signal;
-  return signal;
-}
-
-}  // namespace
 
 StopRequests::StopRequests(std::filesystem::path file) : file_(std::move(file)) {
   sigset_t set;

@@ -31,6 +31,10 @@ double growth(const TrainConfig& config) {
   return 1;
 }
 
+[[noreturn]] void refuse(std::string_view text, const char* wanted) {
+  throw Error(ErrorKind::usage, fmt::format("until cannot be \"{}\"", text), "", wanted);
+}
+
 }  // namespace
 
 double scaled_rate(const TrainConfig& config) {
@@ -45,14 +49,6 @@ Schedule make_schedule(const TrainConfig& config, std::size_t steps_per_epoch) {
   return {config.schedule, first, scaled_rate(config), config.schedule.end_rate * growth(config),
           epochs};
 }
-
-namespace {
-
-[[noreturn]] void refuse(std::string_view text, const char* wanted) {
-  throw Error(ErrorKind::usage, fmt::format("until cannot be \"{}\"", text), "", wanted);
-}
-
-}  // namespace
 
 bool Goal::met_by(const EpochFacts& quality) const {
   const auto reached = metric_at(quality, metric);

@@ -60,28 +60,6 @@ LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slic
   return sums;
 }
 
-}  // namespace
-
-Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& communicator,
-                    Feeder::Setup input) {
-  program.take_sums();
-  const Slice slice = take_slice(dataset.samples, input.rank, input.ranks);
-  Evaluation result;
-  const LossSums sums =
-      dataset.store || !dataset.has_all_in_memory()
-          ? forward_fed(program, dataset, slice, input, communicator, result.input)
-          : forward_in_memory(program, dataset, slice, input.batch);
-  std::array<double, 4> totals = sums.values();
-  sum_over_ranks(communicator, totals);
-  const LossSums all = LossSums::of(totals);
-  result.loss = all.loss / all.samples;
-  result.accuracy = all.correct / all.samples;
-  result.top5 = all.top5 / all.samples;
-  return result;
-}
-
-namespace {
-
 std::vector<double> read_all(const Program& program, const Plan& plan) {
   std::vector<double> all;
   for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
@@ -101,6 +79,24 @@ void write_all(Program& program, const Plan& plan, std::span<const double> all) 
 }
 
 }  // namespace
+
+Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& communicator,
+                    Feeder::Setup input) {
+  program.take_sums();
+  const Slice slice = take_slice(dataset.samples, input.rank, input.ranks);
+  Evaluation result;
+  const LossSums sums =
+      dataset.store || !dataset.has_all_in_memory()
+          ? forward_fed(program, dataset, slice, input, communicator, result.input)
+          : forward_in_memory(program, dataset, slice, input.batch);
+  std::array<double, 4> totals = sums.values();
+  sum_over_ranks(communicator, totals);
+  const LossSums all = LossSums::of(totals);
+  result.loss = all.loss / all.samples;
+  result.accuracy = all.correct / all.samples;
+  result.top5 = all.top5 / all.samples;
+  return result;
+}
 
 void with_averaged_statistics(Program& program, const Plan& plan, Communicator& communicator,
                               const std::function<void()>& body) {

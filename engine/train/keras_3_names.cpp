@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <regex>
 #include <utility>
 
+#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "engine/train/weights.h"
 
@@ -36,8 +36,8 @@ SortKey natural_key(const std::string& name) {
 
 // Keras lists the shortcut of a residual block behind its second convolution.
 SortKey order_in_keras(const std::string& layer) {
-  static const std::regex kShortcut(R"((conv\d_block\d+)_0_)");
-  return natural_key(std::regex_replace(layer, kShortcut, "$1_2x_"));
+  thread_local const Pattern shortcut(R"((conv\d_block\d+)_0_)");
+  return natural_key(shortcut.replace(layer, "${1}_2x_"));
 }
 
 // A layer of the file, its tensors by the number of the variable.

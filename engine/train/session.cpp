@@ -163,7 +163,7 @@ class Sharing {
       : communicator_(communicator),
         data_(data),
         options_(options),
-        words_(static_cast<std::size_t>(communicator.size())) {
+        messages_(static_cast<std::size_t>(communicator.size())) {
     mine_.node = this_node();
     mine_.replicas = data ? replicas_here : 0;
   }
@@ -194,7 +194,7 @@ class Sharing {
  private:
   std::size_t rank() const { return static_cast<std::size_t>(communicator_.rank()); }
 
-  void exchange() { communicator_.all_gather(&mine_, sizeof mine_, words_.data()); }
+  void exchange() { communicator_.all_gather(&mine_, sizeof mine_, messages_.data()); }
 
   // A part of it where not all of the node's tasks are seen as its own.
   std::size_t budget() const {
@@ -209,7 +209,7 @@ class Sharing {
   }
 
   void open() {
-    const CacheMessage& leader = words_[find_leader(mine_.node)];
+    const CacheMessage& leader = messages_[find_leader(mine_.node)];
     if (leader.failed) return;
     area_ = std::make_shared<CacheRegion>(leader.address, cache_size(*data_, options_, 0).samples);
   }
@@ -223,49 +223,49 @@ class Sharing {
     std::copy(why.begin(), why.end(), mine_.why.begin());
   }
 
-  bool is_first_on(const CacheMessage& word, std::uint64_t node) const {
-    return word.replicas > 0 && word.node == node;
+  bool is_first_on(const CacheMessage& message, std::uint64_t node) const {
+    return message.replicas > 0 && message.node == node;
   }
   std::size_t count_tasks(std::uint64_t node) const {
     return static_cast<std::size_t>(
-        std::count_if(words_.begin(), words_.end(),
-                      [&](const CacheMessage& word) { return is_first_on(word, node); }));
+        std::count_if(messages_.begin(), messages_.end(),
+                      [&](const CacheMessage& message) { return is_first_on(message, node); }));
   }
   std::size_t find_leader(std::uint64_t node) const {
-    const auto leader = std::find_if(words_.begin(), words_.end(), [&](const CacheMessage& word) {
-      return is_first_on(word, node);
+    const auto leader = std::find_if(messages_.begin(), messages_.end(), [&](const CacheMessage& message) {
+      return is_first_on(message, node);
     });
-    return static_cast<std::size_t>(leader - words_.begin());
+    return static_cast<std::size_t>(leader - messages_.begin());
   }
   bool is_shared(std::uint64_t node) const {
     return count_tasks(node) > 1 &&
-           std::none_of(words_.begin(), words_.end(),
-                        [&](const CacheMessage& word) { return word.node == node && word.failed; });
+           std::none_of(messages_.begin(), messages_.end(),
+                        [&](const CacheMessage& message) { return message.node == node && message.failed; });
   }
 
   int least_ranks() const {
     int least = communicator_.size();
-    for (const CacheMessage& word : words_) {
-      if (word.replicas == 0) continue;
+    for (const CacheMessage& message : messages_) {
+      if (message.replicas == 0) continue;
       int ranks = 0;
-      for (const CacheMessage& other : words_)
-        ranks += other.node == word.node ? other.replicas : 0;
-      least = std::min(least, is_shared(word.node) ? ranks : word.replicas);
+      for (const CacheMessage& other : messages_)
+        ranks += other.node == message.node ? other.replicas : 0;
+      least = std::min(least, is_shared(message.node) ? ranks : message.replicas);
     }
     return least;
   }
 
   std::string first_refusal() const {
-    const auto found = std::find_if(words_.begin(), words_.end(),
-                                    [](const CacheMessage& word) { return word.failed != 0; });
-    return found == words_.end() ? "" : found->why.data();
+    const auto found = std::find_if(messages_.begin(), messages_.end(),
+                                    [](const CacheMessage& message) { return message.failed != 0; });
+    return found == messages_.end() ? "" : found->why.data();
   }
 
   Communicator& communicator_;
   DatasetPair* data_;
   const InputOptions& options_;
   CacheMessage mine_;
-  std::vector<CacheMessage> words_;  // of all ranks
+  std::vector<CacheMessage> messages_;  // of all ranks
   std::shared_ptr<CacheRegion> area_;
 };
 

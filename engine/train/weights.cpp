@@ -10,13 +10,13 @@
 #include <fstream>
 #include <map>
 #include <numeric>
-#include <regex>
 #include <set>
 #include <string_view>
 
 #include "engine/core/child.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/core/pattern.h"
 #include "engine/core/random.h"
 #include "engine/core/text.h"
 
@@ -406,17 +406,16 @@ class Mapping {
 }  // namespace
 
 std::string torch_name(const std::string& canonical) {
-  static const std::regex kBlock(R"(conv(\d)_block(\d+)_([0-3])_(conv|bn)/(\w+))");
-  static const std::regex kStem(R"(conv1_(conv|bn)/(\w+))");
-  std::smatch match;
+  thread_local const Pattern block(R"(conv(\d)_block(\d+)_([0-3])_(conv|bn)/\w+)");
+  thread_local const Pattern stem(R"(conv1_(conv|bn)/\w+)");
   std::string layer;
-  if (std::regex_match(canonical, match, kStem)) {
-    layer = match[1].str() + "1";
-  } else if (std::regex_match(canonical, match, kBlock)) {
-    const bool conv = match[4] == "conv";
-    layer = fmt::format("layer{}.{}.", std::stoi(match[1]) - 1, std::stoi(match[2]) - 1);
-    layer += match[3] == "0" ? (conv ? "downsample.0" : "downsample.1")
-                             : match[4].str() + match[3].str();
+  if (const auto of_stem = stem.match(canonical)) {
+    layer = of_stem->at(1) + "1";
+  } else if (const auto match = block.match(canonical)) {
+    const std::string &stage = match->at(1), &index = match->at(2), &part = match->at(3),
+                      &kind = match->at(4);
+    layer = fmt::format("layer{}.{}.", std::stoi(stage) - 1, std::stoi(index) - 1);
+    layer += part != "0" ? kind + part : kind == "conv" ? "downsample.0" : "downsample.1";
   }
   const std::string variable = torch_variable(variable_name(canonical));
   return layer.empty() || variable.empty() ? "" : layer + "." + variable;

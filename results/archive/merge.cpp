@@ -29,7 +29,7 @@ class Merger {
       : target_(study_path(target)), dry_run_(dry_run) {
     if (path_exists(target_)) {
       records_ = load_study(target_).records;
-      plan_ = read_wanted(target_);
+      plan_ = read_expected_runs(target_);
     }
     if (!records_.empty() || plan_) check_study(archives, summary().study);
     for (const Record& record : records_) {
@@ -58,7 +58,7 @@ class Merger {
   }
 
   StudySummary finish(const std::string& spec) const {
-    if (!dry_run_ && plan_grew_) write_wanted(target_, *plan_);
+    if (!dry_run_ && plan_grew_) write_expected_runs(target_, *plan_);
     if (!dry_run_ && !spec.empty()) create_file(target_ / kSpecFile, spec);
     return summary();
   }

@@ -6,16 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
+#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 
@@ -44,11 +43,11 @@ bool is_folder_name(const std::string& name) {
 // The largest that a file of this name may be; 0: it has no place in a study.
 std::size_t size_limit(const std::string& name) {
   constexpr std::size_t kLongestName = 280;
-  static const std::regex kRun(
+  thread_local const Pattern run(
       "[A-Za-z0-9=,_+%-][A-Za-z0-9=,._+%-]*/[1-9][0-9]{0,6}\\.[1-9][0-9]{0,6}\\.(json|steps\\.gz)");
-  if (name == kWantedFile) return kMostOfPlan;
+  if (name == kExpectedRunsFile) return kMostOfPlan;
   if (name == kSpecFile) return kMostOfSpec;
-  if (name.size() > kLongestName || !std::regex_match(name, kRun)) return 0;
+  if (name.size() > kLongestName || !run.match(name)) return 0;
   return name.ends_with(kSamplesEnding) ? kMostOfSamples : kRecordLimitBytes;
 }
 
@@ -227,7 +226,7 @@ std::pair<std::string, std::vector<ManifestFile>> read_manifest(TarReader& tar) 
 }
 
 ExpectedRuns parse_plan(const TarReader& tar, const std::string& text, const std::string& study) {
-  ExpectedRuns plan = parse_wanted(tar.where(), text);
+  ExpectedRuns plan = parse_expected_runs(tar.where(), text);
   if (plan.study != study) tar.refuse("the plan is of study " + plan.study + ", not " + study);
   return plan;
 }
@@ -282,7 +281,7 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   const StoreContent store = load_study(study);
   ArchivedStudy result;
   for (const Rejected& rejected : store.rejected) result.notes.push_back(rejected.reason);
-  const std::optional<ExpectedRuns> plan = read_wanted(study);
+  const std::optional<ExpectedRuns> plan = read_expected_runs(study);
   result.summary = summarize(plan, store.records, study.string());
   if (!is_folder_name(result.summary.study)) {
     throw Error(ErrorKind::input,
@@ -293,7 +292,7 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   if (plan) {
     std::set<std::string> recorded;
     for (const Record& record : store.records) add_workload(record, recorded);
-    check_workload(*plan, recorded, (study / kWantedFile).string());
+    check_workload(*plan, recorded, (study / kExpectedRunsFile).string());
   }
   Json manifest = {{"schema", kArchiveSchema}, {"version", version}}, files = Json::array();
   manifest.update(to_json(result.summary));
@@ -307,7 +306,7 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
     const std::string content = read_text(path, limit);
     files.push_back({{"name", name}, {"bytes", content.size()}, {"xxh3", hash_hex(content)}});
   };
-  for (const char* name : {kWantedFile, kSpecFile}) {
+  for (const char* name : {kExpectedRunsFile, kSpecFile}) {
     if (path_exists(study / name)) list(study / name);
   }
   for (const Record& record : store.records) {
@@ -354,7 +353,7 @@ StudyArchive read_archive(const fs::path& file,
     }
     if (!owner.empty() && name != owner) tar.refuse("no record follows its step samples");
     owner.clear();
-    if (name == kWantedFile) {
+    if (name == kExpectedRunsFile) {
       archive.plan = parse_plan(tar, content, study);
       plan_entry = tar.where();
     } else if (name == kSpecFile) {

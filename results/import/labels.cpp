@@ -4,11 +4,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <regex>
 #include <set>
 #include <type_traits>
 
 #include "engine/core/error.h"
+#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "results/import/lines.h"
 #include "results/run_record.h"
@@ -19,44 +19,44 @@ namespace {
 
 constexpr int kMostLabels = 3;  // one before the other
 
-const std::vector<std::regex>& label_patterns() {
-  static const std::vector<std::regex> patterns = {
-      // "2026-03-01T10:00:00.123456789Z ", "2026-03-01 10:00:00,123 ", "Nov 25 21:00:00 ", and what
-      // follows it: "stdout F " of Kubernetes, "01O " of GitLab, "n1 job[3]: " of syslog
-      std::regex(R"((?:\d{4}-\d\d-\d\d[T ]|[A-Za-z]{3} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,]\d*)?)"
-                 R"((?:Z|[+-]\d\d:?\d\d)?)"
-                 R"((?: std(?:out|err) [FP]| [\da-f]{2}[OE]| [\w.-]+ [\w./-]+\[\d+\]:)?(?: |$))"),
-      std::regex(R"([^<{"]*<(?:stdout|stderr|stddiag)>:)"),  // "[1,0]<stdout>:"
-      std::regex(R"(\[[^\[\]{}"]+\](?::| |$))"),             // "[pod/train-0/main] ", "[default0]:"
-      std::regex(R"([^ |,#"{]+ *\|(?: |$))"),                // "train-1  | "
-      std::regex(R"((?: *\d+|[A-Za-z_.-][\w.-]*):(?: |$))")  // "0: ", " 12: ", "node-a: "
-  };
+// At the beginning of a line.
+std::vector<Pattern> label_patterns() {
+  std::vector<Pattern> patterns;
+  for (const char* pattern :
+       {// "2026-03-01T10:00:00.123456789Z ", "2026-03-01 10:00:00,123 ", "Nov 25 21:00:00 ", and
+        // what follows it: "stdout F " of Kubernetes, "01O " of GitLab, "n1 job[3]: " of syslog
+        R"(^(?:\d{4}-\d\d-\d\d[T ]|[A-Za-z]{3} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,]\d*)?)"
+        R"((?:Z|[+-]\d\d:?\d\d)?)"
+        R"((?: std(?:out|err) [FP]| [\da-f]{2}[OE]| [\w.-]+ [\w./-]+\[\d+\]:)?(?: |$))",
+        R"(^[^<{"]*<(?:stdout|stderr|stddiag)>:)",    // "[1,0]<stdout>:"
+        R"(^\[[^\[\]{}"]+\](?::| |$))",               // "[pod/train-0/main] ", "[default0]:"
+        R"(^[^ |,#"{]+ *\|(?: |$))",                  // "train-1  | "
+        R"(^(?: *\d+|[A-Za-z_.-][\w.-]*):(?: |$))"})  // "0: ", " 12: ", "node-a: "
+  {
+    patterns.emplace_back(pattern);
+  }
   return patterns;
 }
 
-std::size_t label_size(std::string_view line, const std::regex& pattern) {
+std::size_t label_size(std::string_view line, const Pattern& pattern) {
   constexpr std::size_t kLongestLabel = 160;
-  line = line.substr(0, kLongestLabel);
-  std::match_results<std::string_view::const_iterator> label;
-  constexpr auto kAtBegin = std::regex_constants::match_continuous;
-  const bool is_labelled = std::regex_search(line.begin(), line.end(), label, pattern, kAtBegin);
-  return is_labelled ? static_cast<std::size_t>(label.length()) : 0;
+  const auto label = pattern.find(line.substr(0, kLongestLabel));
+  return label ? label->whole.end : 0;
 }
 
 // "train-0 main ", of stern: words before the first comment or entry of a tool.
-std::optional<std::regex> find_words_of_pod(const std::vector<TextLine>& lines) {
+std::optional<Pattern> find_words_of_pod(const std::vector<TextLine>& lines) {
   constexpr std::size_t kBeginning = 50;
-  static const std::regex kWords(R"(((?:[\w.-]+ ){1,2}[\w.-]+) (?:#(?: |$)|:::MLLOG).*)");
+  thread_local const Pattern words(R"(((?:[\w.-]+ ){1,2}[\w.-]+) (?:#(?: |$)|:::MLLOG).*)");
   for (std::size_t i = 0; i < std::min(lines.size(), kBeginning); ++i) {
-    const std::string begin(lines[i].text.substr(0, 160));
-    std::smatch words;
-    if (std::regex_match(begin, words, kWords)) return std::regex(words.str(1) + "(?: |$)");
+    const auto found = words.match(lines[i].text.substr(0, 160));
+    if (found) return Pattern("^" + found->at(1) + "(?: |$)");
   }
   return std::nullopt;
 }
 
 // Whether three quarters of the lines have it: a banner of a launcher need not.
-bool is_common(const std::vector<TextLine>& lines, const std::regex& pattern) {
+bool is_common(const std::vector<TextLine>& lines, const Pattern& pattern) {
   std::size_t labelled = 0, others = 0;
   for (const TextLine& line : lines) {
     if (trim(line.text).empty()) continue;
@@ -93,10 +93,10 @@ std::string without_labels(std::string_view text, std::vector<std::string>& note
   std::string plain = text.find('\x1b') == text.npos ? std::string(text) : without_escapes(text);
   for (int round = 0; round < kMostLabels; ++round) {
     const std::vector<TextLine> lines = split_lines(plain);
-    std::vector<std::regex> patterns = label_patterns();
-    if (const auto words = find_words_of_pod(lines)) patterns.push_back(*words);
+    std::vector<Pattern> patterns = label_patterns();
+    if (auto words = find_words_of_pod(lines)) patterns.push_back(std::move(*words));
     const auto label = std::find_if(patterns.begin(), patterns.end(),
-                                    [&](const std::regex& each) { return is_common(lines, each); });
+                                    [&](const Pattern& each) { return is_common(lines, each); });
     if (label == patterns.end()) break;
     std::string rest, first;
     rest.reserve(plain.size());
@@ -212,8 +212,7 @@ std::string suggested_key(const std::string& name) {
 
 const RecordKey* find_record_key(std::string_view name) {
   const auto& keys = record_keys();
-  const auto key = std::find_if(keys.begin(), keys.end(),
-                                [&](const RecordKey& each) { return each.name == name; });
+  const auto key = std::ranges::find(keys, name, &RecordKey::name);
   return key == keys.end() ? nullptr : &*key;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/train/reducer.h"
 #include "tests/bench/main.h"
 #include "tests/conformance/device/cases.h"
+#include "tests/support/communicators.h"
 #include "tests/support/scratch.h"
 #include "workloads/workload.h"
 
@@ -21,19 +22,6 @@ namespace {
 
 constexpr int kBatch = 64;
 constexpr int kHookSteps = 2000, kSteps = 20;  // in a turn
-
-// Two ranks whose sums cost nothing: what is left is what stands around them.
-class Nothing final : public Communicator {
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  Memory allocate(std::size_t) override { return {}; }
-  void all_reduce(void*, std::size_t, DType, Lane&, std::string_view) override {}
-  void broadcast(void*, std::size_t, int) override {}
-  void all_gather(const void*, std::size_t, void*) override {}
-  void barrier() override {}
-  void abort(std::string_view) noexcept override {}
-};
 
 BootstrapAddress loopback() {
   BootstrapAddress where;
@@ -70,7 +58,7 @@ struct Subject {
     recording->stall_monitor = &stall_monitor;
     stall_monitor.watch(recording->rings);
     communicator =
-        std::make_unique<RecordedCommunicator>(std::make_unique<Nothing>(), recording, 0);
+        std::make_unique<RecordedCommunicator>(std::make_unique<IdleCommunicator>(2), recording, 0);
   }
 
   static Network find(std::string_view name) {

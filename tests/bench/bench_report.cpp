@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <sstream>
 
 #include "analysis/report.h"
@@ -52,7 +51,7 @@ double peak_megabytes() {
 }
 
 void report(benchmark::State& state, bool with_files) {
-  const paceline::testing::TemporaryFolder folder;
+  const paceline::Scratch folder;
   write_study(folder / "study", static_cast<int>(state.range(0)));
   ReportOptions options;
   options.format = Format::csv;

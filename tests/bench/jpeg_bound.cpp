@@ -1,6 +1,5 @@
 #include "tests/bench/jpeg_bound.h"
 
-#include <cstdio>
 #include <cstdlib>
 // After stdio.
 #include <jpeglib.h>

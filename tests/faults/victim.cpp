@@ -18,6 +18,8 @@
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "results/store.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
 
 namespace paceline::faults {
 
@@ -26,12 +28,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr char kMark[] = "PACELINE_FAULT_RUN";
-
-std::string to_text(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 bool until(double patience, const std::function<bool()>& condition) {
   const double end = now_seconds() + patience;
@@ -56,7 +52,7 @@ std::optional<std::string> variable(const std::string& environment, const std::s
 }
 
 bool is_zombie(const fs::path& process) {
-  const std::string stat = to_text(process / "stat");
+  const std::string stat = file_text(process / "stat");
   const auto name_end = stat.rfind(')');
   return name_end == stat.npos || name_end + 2 >= stat.size() || stat[name_end + 2] == 'Z';
 }
@@ -79,10 +75,6 @@ std::string read_last_line(const std::string& text) {
 }
 
 }  // namespace
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::vector<std::string> deadline(int seconds, int start_seconds) {
   return {"--abort-seconds", std::to_string(seconds), "--start-seconds",
@@ -179,9 +171,9 @@ std::vector<Victim::Process> Victim::processes() const {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const auto id = to_integer(entry.path().filename().string());
     if (!id) continue;
-    const std::string environment = to_text(entry.path() / "environ");
+    const std::string environment = file_text(entry.path() / "environ");
     if (variable(environment, kMark) != mark_ || is_zombie(entry.path())) continue;
-    std::string command = to_text(entry.path() / "cmdline");
+    std::string command = file_text(entry.path() / "cmdline");
     std::replace(command.begin(), command.end(), '\0', ' ');
     const fs::path program = fs::read_symlink(entry.path() / "exe", error);
     const bool ours = program.string().starts_with(PACELINE_BINARY);  // "(deleted)": built anew
@@ -249,7 +241,7 @@ void Victim::kill_all() const {
 }
 
 std::string Victim::errors() const {
-  return to_text(streams_.path() / "err");
+  return file_text(streams_.path() / "err");
 }
 
 std::string Victim::disorder() const {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 
 namespace paceline::faults {
@@ -83,8 +84,6 @@ class Victim {
   pid_t child_ = -1;
   std::optional<int> code_;
 };
-
-bool contains(const std::string& text, const std::string& part);
 
 // Options that make ranks wait for `seconds` at most, and for `start_seconds` before the first step
 // has ended, which on a slow machine takes its time.

@@ -1,6 +1,5 @@
 // A tf.train.Example from an untrusted record.
 #include <cstdlib>
-#include <string>
 
 #include "engine/core/error.h"
 #include "engine/input/formats/tfrecord.h"

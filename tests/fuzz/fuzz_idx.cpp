@@ -1,5 +1,4 @@
 // IDX bytes, and gzip data around them, from an untrusted file.
-#include <string>
 #include <string_view>
 
 #include "engine/core/error.h"

@@ -1,5 +1,4 @@
 // A weights file from an untrusted place.
-#include <string_view>
 
 #include "engine/core/error.h"
 #include "engine/train/weights.h"

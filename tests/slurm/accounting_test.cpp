@@ -4,7 +4,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 class SlurmAccounting : public testing::OnCluster {
@@ -35,8 +34,7 @@ TEST_F(SlurmAccounting, MaxArraySizeSplitsWithoutLoss) {
   EXPECT_EQ(completed(study("split")).size(), 6U);
   const Ran status = shell("paceline status results/split --json");
   EXPECT_EQ(status.code, 1);
-  EXPECT_TRUE(contains(status.out, "\"done\": 6")) << status.out;
-  EXPECT_TRUE(contains(status.out, "cancelled before the start")) << status.out;
+  expect_parts(status.out, {"\"done\": 6", "cancelled before the start"});
   EXPECT_EQ(shell(submit).code, 0);
   wait_for_the_queue();
   expect_all_once(study("split"), 7);
@@ -67,8 +65,7 @@ TEST_F(SlurmAccounting, AWrongAccountIsRefusedInSlurmsWordsAndOurs) {
   write("tiny.json", R"({"name": "tiny", "workload": "mnist-mlp", "axes": {"gpus": [1]}})");
   const Ran refused = shell("paceline submit tiny.json --site wrong.json --results results --yes");
   EXPECT_EQ(refused.code, 64) << refused.out;
-  EXPECT_TRUE(contains(refused.out, "nvalid account")) << refused.out;
-  EXPECT_TRUE(contains(refused.out, "check account, partition, qos")) << refused.out;
+  expect_parts(refused.out, {"nvalid account", "check account, partition, qos"});
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "results/store.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 
 namespace paceline::testing {
@@ -26,10 +27,6 @@ struct Ran {
   int code = -1;
   std::string out;  // and errors
 };
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class Cluster {
  public:

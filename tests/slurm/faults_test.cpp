@@ -6,7 +6,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 class SlurmFaults : public testing::OnCluster {

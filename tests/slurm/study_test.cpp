@@ -8,7 +8,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 class SlurmStudy : public testing::OnCluster {
@@ -46,15 +45,12 @@ TEST_F(SlurmStudy, TwoShapesThreeRepeatsTwoBackendsToATable) {
   expect_all_once(study("two"), 12);
   const Ran status = shell("paceline status results/two");
   EXPECT_EQ(status.code, 0) << status.out;
-  EXPECT_TRUE(contains(status.out, "12 of 12 runs done")) << status.out;
-  EXPECT_TRUE(contains(status.out, "1 node, 2 tasks of 1 CPU")) << status.out;
-  EXPECT_TRUE(contains(status.out, "gpus=2,backend=gloo  [###] 3 of 3 done")) << status.out;
+  expect_parts(status.out, {"12 of 12 runs done", "1 node, 2 tasks of 1 CPU",
+                            "gpus=2,backend=gloo  [###] 3 of 3 done"});
 
   // The job that follows the arrays has made the table, and looked at the reference runs.
   const std::string collected = shell("cat results/two/slurm/*/collect.*.log").out;
-  EXPECT_TRUE(contains(collected, "speed-up")) << collected;
-  EXPECT_TRUE(contains(collected, "reference runs: 12 on ")) << collected;
-  EXPECT_TRUE(contains(collected, "12 of 12 runs done")) << collected;
+  expect_parts(collected, {"speed-up", "reference runs: 12 on ", "12 of 12 runs done"});
   EXPECT_TRUE(std::filesystem::exists(study("two") / "report" / "report.md"));
   const Record record = load_store(study("two")).records.front();
   const Json& allocation = record.json().at("provenance").at("allocation");
@@ -115,8 +111,7 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
 
   const Ran again = shell(submit);
   EXPECT_EQ(again.code, 0) << again.out;
-  EXPECT_TRUE(contains(again.out, "1 array, 3 elements")) << again.out;
-  EXPECT_TRUE(contains(again.out, "again: backend=mpi,seed=1 repeat 1: ")) << again.out;
+  expect_parts(again.out, {"1 array, 3 elements", "again: backend=mpi,seed=1 repeat 1: "});
   wait_for_the_queue();
   expect_all_once(study("cut"), 4);
   EXPECT_TRUE(contains(shell("paceline status results/cut").out, "4 of 4 runs done"));
@@ -248,8 +243,7 @@ TEST_F(SlurmStudy, AProgramOfTheUsersOwnHasItsRanks) {
   wait_for_the_queue();
   expect_all_once(study("own"), cluster_->has_several_hosts() ? 2 : 1);
   const std::string one = shell("cat results/own/slurm/*/1n2t1c.*.log").out;
-  EXPECT_TRUE(contains(one, "rank 0/2 node 0 store 127.0.0.1:")) << one;
-  EXPECT_TRUE(contains(one, "rank 1/2 node 0")) << one;
+  expect_parts(one, {"rank 0/2 node 0 store 127.0.0.1:", "rank 1/2 node 0"});
   if (!cluster_->has_several_hosts()) return;
   const std::string two = shell("cat results/own/slurm/*/2n2t1c.*.log").out;
   std::smatch nodes_of_job;
@@ -274,8 +268,7 @@ TEST_F(SlurmStudy, AProgramOfTheUsersOwnHasItsRanks) {
       0);
   wait_for_the_queue();
   const std::string status = shell("paceline status results/bad").out;
-  EXPECT_TRUE(contains(status, "0 of 1 runs done, 1 failed")) << status;
-  EXPECT_TRUE(contains(status, "bad ended with exit code 1")) << status;
+  expect_parts(status, {"0 of 1 runs done, 1 failed", "bad ended with exit code 1"});
 }
 
 // What runs read and write is bound by itself; nothing else of the node is seen.
@@ -329,8 +322,7 @@ TEST_F(SlurmStudy, ARefusalHasSlurmsWordsAndOurs) {
   write("tiny.json", R"({"name": "tiny", "workload": "mnist-mlp", "axes": {"gpus": [1]}})");
   const Ran refused = shell("paceline submit tiny.json --site nope.json --results results --yes");
   EXPECT_EQ(refused.code, 64) << refused.out;
-  EXPECT_TRUE(contains(refused.out, "nvalid partition")) << refused.out;
-  EXPECT_TRUE(contains(refused.out, "check account, partition, qos")) << refused.out;
+  expect_parts(refused.out, {"nvalid partition", "check account, partition, qos"});
   write_site("impossible.json", R"("extra": ["#SBATCH --gres=gpu:9"])");
   const Ran impossible =
       shell("paceline submit tiny.json --site impossible.json --results results --yes");

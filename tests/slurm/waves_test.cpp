@@ -5,7 +5,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 class SlurmWaves : public testing::OnCluster {
@@ -34,17 +33,14 @@ TEST_F(SlurmWaves, EveryRunIsMadeOnceInAsManyWavesAsItTakes) {
 
   const Ran first = shell(submit);
   ASSERT_EQ(first.code, 0) << first.out;
-  EXPECT_TRUE(contains(first.out, "2 arrays, 6 elements")) << first.out;
-  EXPECT_TRUE(contains(first.out, "8 runs are left for a later call")) << first.out;
-  EXPECT_TRUE(contains(first.out, "MaxSubmitJobs of account science is 6")) << first.out;
+  expect_parts(first.out, {"2 arrays, 6 elements", "8 runs are left for a later call",
+                           "MaxSubmitJobs of account science is 6"});
   const Ran full = shell(submit);
   EXPECT_EQ(full.code, 0) << full.out;
   EXPECT_TRUE(contains(full.out, "0 arrays, 0 elements")) << full.out;
   const Ran waiting = shell("paceline status results/waves");
-  EXPECT_TRUE(contains(waiting.out, "0 of 14 runs done, 6 pending, 8 not submitted"))
-      << waiting.out;
-  EXPECT_TRUE(contains(waiting.out, "note: 8 runs wait for the next paceline submit"))
-      << waiting.out;
+  expect_parts(waiting.out, {"0 of 14 runs done, 6 pending, 8 not submitted",
+                             "note: 8 runs wait for the next paceline submit"});
 
   ASSERT_EQ(shell("scontrol update nodename=n[1-4] state=resume").code, 0);
   const Ran rest = shell(submit + " --wait --every 10");

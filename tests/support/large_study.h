@@ -85,7 +85,7 @@ inline std::size_t write_large_study(const std::filesystem::path& study, int run
                           planned.parameters, repeat, "id " + planned.point.text(), "data"});
     }
   }
-  write_wanted(study, wanted);
+  write_expected_runs(study, wanted);
   Journal journal(study);
   std::int64_t job = 0;
   for (const auto& [name, array] : arrays) {

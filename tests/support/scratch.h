@@ -1,13 +1,16 @@
-// A folder for one test, removed with all that is in it.
+// Files of a test.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
 namespace paceline {
 
+// A folder for one test, removed with all that is in it.
 class Scratch {
  public:
   Scratch() {
@@ -23,6 +26,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   std::size_t files() const {
     std::size_t count = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) ++count;
@@ -32,5 +36,12 @@ class Scratch {
  private:
   std::filesystem::path path_;
 };
+
+// Empty if it cannot be read.
+inline std::string file_text(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
 
 }  // namespace paceline

@@ -97,22 +97,20 @@ std::string hash(const std::filesystem::path&) {
 Workload make_amdahl() {
   Network network("amdahl", {TimedSource::kSide, TimedSource::kSide, 3}, kClasses);
   network.flatten().dense(kClasses);
-  Workload workload{.name = "amdahl",
-                    .summary = "self-test: no data, a fifth of each step is serial by construction",
-                    .network = std::move(network),
-                    .defaults = {},
-                    .data_set = "",
-                    .train_samples = kTrainSamples,
-                    .test_samples = kTestSamples,
-                    .load = load,
-                    .hash = hash};
-  workload.defaults.set("batch_per_replica", std::int64_t{kSamplesOfGroup});
-  workload.defaults.set("shuffle_buffer", std::int64_t{1});
-  workload.defaults.set("cache", std::string("off"));
-  workload.defaults.set("input_threads", std::int64_t{0});
-  workload.defaults.set("evaluate", std::string("none"));
-  workload.defaults.set("optimizer", std::string("sgd"));
-  return workload;
+  return {.name = "amdahl",
+          .summary = "self-test: no data, a fifth of each step is serial by construction",
+          .network = std::move(network),
+          .defaults = {{"batch_per_replica", std::int64_t{kSamplesOfGroup}},
+                       {"shuffle_buffer", 1},
+                       {"cache", "off"},
+                       {"input_threads", 0},
+                       {"evaluate", "none"},
+                       {"optimizer", "sgd"}},
+          .data_set = "",
+          .train_samples = kTrainSamples,
+          .test_samples = kTestSamples,
+          .load = load,
+          .hash = hash};
 }
 
 }  // namespace paceline

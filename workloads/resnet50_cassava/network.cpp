@@ -21,26 +21,24 @@ DatasetPair load(const std::filesystem::path& folder, const InputOptions& option
 }  // namespace
 
 Workload make_resnet50_cassava() {
-  Workload workload{.name = "resnet50-cassava",
-                    .summary = "Cassava leaves 300x300, ResNet-50, Dense 1016, Dense 5",
-                    .network = network_in("v1"),
-                    .defaults = {},
-                    .data_set = "cassava",
-                    .train_samples = 5656,
-                    .test_samples = 1885,
-                    .load = load,
-                    .hash = image_set_hash,
-                    .variant = network_in};
-  workload.defaults.set("variant", std::string("v1"));
-  workload.defaults.set("weights", std::string("imagenet"));
-  workload.defaults.set("batch_per_replica", std::int64_t{32});
-  workload.defaults.set("epochs", std::int64_t{15});
-  workload.defaults.set("optimizer", std::string("adam"));
-  workload.defaults.set("learning_rate", 0.0001);
-  workload.defaults.set("learning_rate_rule", std::string("none"));
-  workload.defaults.set("last_batch", std::string("keep"));
-  workload.defaults.set("shuffle_buffer", std::int64_t{1000});
-  return workload;
+  return {.name = "resnet50-cassava",
+          .summary = "Cassava leaves 300x300, ResNet-50, Dense 1016, Dense 5",
+          .network = network_in("v1"),
+          .defaults = {{"variant", "v1"},
+                       {"weights", "imagenet"},
+                       {"batch_per_replica", 32},
+                       {"epochs", 15},
+                       {"optimizer", "adam"},
+                       {"learning_rate", 0.0001},
+                       {"learning_rate_rule", "none"},
+                       {"last_batch", "keep"},
+                       {"shuffle_buffer", 1000}},
+          .data_set = "cassava",
+          .train_samples = 5656,
+          .test_samples = 1885,
+          .load = load,
+          .hash = image_set_hash,
+          .variant = network_in};
 }
 
 }  // namespace paceline

@@ -108,6 +108,10 @@ class HierarchicalBackend final : public Backend {
   int tasks_ = 0;  // 0: not connected yet
 };
 
+double spin_for(std::size_t ranks) {
+  return ranks <= std::thread::hardware_concurrency() ? kSpinMicroseconds : 0;
+}
+
 }  // namespace
 
 Membership leader_membership(Membership membership) {
@@ -139,14 +143,6 @@ std::unique_ptr<Backend> make_hierarchical_backend(std::string_view inside,
                                                    std::unique_ptr<Backend> between) {
   return std::make_unique<HierarchicalBackend>(inside, std::move(between));
 }
-
-namespace {
-
-double spin_for(std::size_t ranks) {
-  return ranks <= std::thread::hardware_concurrency() ? kSpinMicroseconds : 0;
-}
-
-}  // namespace
 
 ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank,
                                        const Deadlines& deadlines, std::vector<int> names)

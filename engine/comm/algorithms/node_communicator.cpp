@@ -44,6 +44,51 @@ std::unique_ptr<SharedParts> make_parts(const NodeSetup& setup, std::size_t byte
   return parts;
 }
 
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // "yield" does nothing where a core is one thread
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
+                 nullptr, 0);
+}
+
+// Slices begin on cache lines, so that no two ranks write one line.
+std::size_t slice_begin(std::size_t count, std::size_t element_bytes, int rank, int size) {
+  const std::size_t line = 64 / element_bytes;
+  const std::size_t lines = (count + line - 1) / line;
+  return std::min(count,
+                  lines * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size) * line);
+}
+
+// What a rank says of itself.
+struct NodeCard {
+  std::uint64_t node = 0;
+  cpu_set_t cpus{};
+};
+
+std::string read_identity(const char* path) {
+  struct stat info {};
+  if (stat(path, &info) != 0) return "-";
+  return fmt::format("{}:{}", info.st_dev, info.st_ino);
+}
+
+std::uint64_t node_identity(int rank) {
+  if (const auto ranks = test_ranks_per_node()) return static_cast<std::uint64_t>(rank / *ranks);
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const std::string text =
+      fmt::format("{} {} {}", boot, read_identity("/dev/shm"), read_identity("/proc/self/ns/net"));
+  return hash_value(text);
+}
+
 }  // namespace
 
 std::unique_ptr<NodeCommunicator> NodeCommunicator::make(NodeSetup& setup) {
@@ -104,34 +149,6 @@ void NodeCommunicator::abort(std::string_view why) noexcept {
   if (leaders_) leaders_->abort(why);
   reduction_.abort();
 }
-
-namespace {
-
-inline void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");  // "yield" does nothing where a core is one thread
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
-
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
-                 nullptr, 0);
-}
-
-// Slices begin on cache lines, so that no two ranks write one line.
-std::size_t slice_begin(std::size_t count, std::size_t element_bytes, int rank, int size) {
-  const std::size_t line = 64 / element_bytes;
-  const std::size_t lines = (count + line - 1) / line;
-  return std::min(count,
-                  lines * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size) * line);
-}
-
-}  // namespace
 
 NodeAllReduce::NodeAllReduce(NodeAllReduceState& control, int rank, int size, Deadlines deadlines,
                              double spin_microseconds, std::vector<int> names)
@@ -271,31 +288,6 @@ void NodeAllReduce::abort() noexcept {
   control_.aborted.compare_exchange_strong(none, static_cast<std::uint32_t>(rank_) + 1);
   ring_bell();
 }
-
-namespace {
-
-// What a rank says of itself.
-struct NodeCard {
-  std::uint64_t node = 0;
-  cpu_set_t cpus{};
-};
-
-std::string read_identity(const char* path) {
-  struct stat info {};
-  if (stat(path, &info) != 0) return "-";
-  return fmt::format("{}:{}", info.st_dev, info.st_ino);
-}
-
-std::uint64_t node_identity(int rank) {
-  if (const auto ranks = test_ranks_per_node()) return static_cast<std::uint64_t>(rank / *ranks);
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  const std::string text =
-      fmt::format("{} {} {}", boot, read_identity("/dev/shm"), read_identity("/proc/self/ns/net"));
-  return hash_value(text);
-}
-
-}  // namespace
 
 std::optional<int> test_ranks_per_node() {
   const char* text = std::getenv(kRanksPerNodeVariable);

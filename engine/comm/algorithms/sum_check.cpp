@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "engine/comm/algorithms/sum.h"
 #include "engine/core/dtype.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 
 #include "engine/core/error.h"
@@ -78,8 +77,7 @@ void share_rows(Communicator& communicator, std::vector<ConfigGroup>& groups,
 }
 
 std::string value_in(const std::vector<ConfigRow>& rows, const std::string& name) {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const ConfigRow& row) { return row.name == name; });
+  const auto found = std::ranges::find(rows, name, &ConfigRow::name);
   if (found == rows.end()) return "not there";
   if (found->value.empty()) return "none";
   return found->value.size() > kLongestValue ? hash_hex(found->value) : found->value;

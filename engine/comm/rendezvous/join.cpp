@@ -75,6 +75,13 @@ std::string place_text(const BootstrapAddress& where) {
                      where.ports.front());
 }
 
+void check_size(const std::string& text, std::size_t limit, const char* noun) {
+  if (text.size() <= limit) return;
+  throw Error(ErrorKind::internal,
+              fmt::format("a {} of {} bytes, the store takes {}", noun, text.size(), limit),
+              "bootstrap store", "report this");
+}
+
 }  // namespace
 
 Joined join_store(const BootstrapAddress& where, MessageType hello, int rank, double seconds) {
@@ -109,17 +116,6 @@ Joined join_store(const BootstrapAddress& where, MessageType hello, int rank, do
       where.rank0_hosts ? "check that rank 0 runs and that firewalls open PACELINE_PORTS"
                         : "check that the starter runs and that its address is reachable");
 }
-
-namespace {
-
-void check_size(const std::string& text, std::size_t limit, const char* noun) {
-  if (text.size() <= limit) return;
-  throw Error(ErrorKind::internal,
-              fmt::format("a {} of {} bytes, the store takes {}", noun, text.size(), limit),
-              "bootstrap store", "report this");
-}
-
-}  // namespace
 
 StoreClient::StoreClient(const BootstrapAddress& where, int rank, double seconds)
     : joined_(join_store(where, MessageType::hello_store, rank, seconds)), seconds_(seconds) {}

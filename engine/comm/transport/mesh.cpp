@@ -26,7 +26,7 @@ namespace paceline {
 namespace {
 
 constexpr double kGreetingSeconds = 2;
-constexpr std::size_t kGreetingBytes = 40;  // 32 of the word, 8 of the rank
+constexpr std::size_t kGreetingBytes = 40;  // 32 of the token, 8 of the rank
 
 std::set<int> list_peers(int rank, int size) {
   std::set<int> peers;
@@ -38,8 +38,8 @@ std::set<int> list_peers(int rank, int size) {
   return peers;
 }
 
-std::string greeting(const std::string& word, int rank) {
-  return fmt::format("{}{:08x}", word, rank);
+std::string greeting(const std::string& token, int rank) {
+  return fmt::format("{}{:08x}", token, rank);
 }
 
 struct MeshHandshake {
@@ -75,7 +75,7 @@ struct MeshHandshake {
   }
 
   // Nothing where it was a stranger.
-  int rank_behind(const Descriptor& socket, const std::string& word) const {
+  int rank_behind(const Descriptor& socket, const std::string& token) const {
     const Deadline deadline = earlier(end, Deadline(kGreetingSeconds));
     // No byte more: what follows is the peer's first message.
     std::string bytes(kGreetingBytes, '\0');
@@ -87,7 +87,7 @@ struct MeshHandshake {
       have += static_cast<std::size_t>(got);
     }
     for (const int peer : peers) {
-      if (bytes == greeting(word, peer)) return peer;
+      if (bytes == greeting(token, peer)) return peer;
     }
     return -1;
   }
@@ -95,22 +95,22 @@ struct MeshHandshake {
   std::set<int> peers = {};  // that have yet to come
 };
 
-[[noreturn]] void throw_missing(const MeshHandshake& meeting) {
+[[noreturn]] void throw_missing(const MeshHandshake& handshake) {
   std::vector<int> ranks;
-  for (const int peer : meeting.peers) ranks.push_back(meeting.name_of_member(peer));
+  for (const int peer : handshake.peers) ranks.push_back(handshake.name_of_member(peer));
   throw Error(ErrorKind::stall,
               fmt::format("no connection from {} within {:g} s", ranks_text(ranks),
-                          meeting.deadlines.limit_seconds()),
+                          handshake.deadlines.limit_seconds()),
               "control connections",
               "see those ranks' errors, and check for a firewall between the nodes")
-      .on_rank(meeting.group.name());
+      .on_rank(handshake.group.name());
 }
 
 }  // namespace
 
 std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& group,
                                        const Deadlines& deadlines, std::string_view name) {
-  const std::string host = store.local_address(), word = random_token();
+  const std::string host = store.local_address(), token = random_token();
   const std::string local_name = "paceline-" + random_token();
   const Descriptor listener = listen_at(resolve(host).front(), 0);
   const Descriptor local_listener = listen_at(local_endpoint(local_name), 0);
@@ -118,20 +118,20 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& grou
     throw Error(ErrorKind::internal, "this rank cannot listen for the others", host,
                 "raise the limit on open files (ulimit -n)");
   }
-  MeshHandshake meeting{store, name, group, deadlines};
-  store.set(meeting.make_key(group.rank),
-            fmt::format("{} {} {} {}", host, find_local_port(listener), word, local_name));
+  MeshHandshake handshake{store, name, group, deadlines};
+  store.set(handshake.make_key(group.rank),
+            fmt::format("{} {} {} {}", host, find_local_port(listener), token, local_name));
 
   std::map<int, Descriptor> connections;
   for (const int peer : list_peers(group.rank, group.size())) {
-    if (peer < group.rank) connections[peer] = meeting.reach(peer);
-    if (peer > group.rank) meeting.peers.insert(peer);
+    if (peer < group.rank) connections[peer] = handshake.reach(peer);
+    if (peer > group.rank) handshake.peers.insert(peer);
   }
-  while (!meeting.peers.empty()) {
-    Descriptor socket = accept_either(listener, local_listener, meeting.end);
-    if (!socket) throw_missing(meeting);
-    const int peer = meeting.rank_behind(socket, word);
-    if (meeting.peers.erase(peer) == 0) continue;
+  while (!handshake.peers.empty()) {
+    Descriptor socket = accept_either(listener, local_listener, handshake.end);
+    if (!socket) throw_missing(handshake);
+    const int peer = handshake.rank_behind(socket, token);
+    if (handshake.peers.erase(peer) == 0) continue;
     tune(socket);
     connections[peer] = std::move(socket);
   }

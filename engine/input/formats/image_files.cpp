@@ -151,8 +151,7 @@ void split_by_name(ImageSet& set, const fs::path& root, const std::vector<Labell
   }
   std::vector<LabelledFile> train, test;
   for (auto& of_class : classes) {
-    std::sort(of_class.begin(), of_class.end(),
-              [](const LabelledFile& a, const LabelledFile& b) { return a.file < b.file; });
+    std::ranges::sort(of_class, {}, &LabelledFile::file);
     const std::size_t first_of_test = (of_class.size() * 4 + 4) / 5;
     for (std::size_t i = 0; i < of_class.size(); ++i) {
       (i < first_of_test ? train : test).push_back(of_class[i]);

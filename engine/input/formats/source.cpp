@@ -88,6 +88,11 @@ ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
               "looked for " + join(looked_for, ", "));
 }
 
+Error unreadable(const std::string& name, int code) {
+  return {ErrorKind::input, std::string("cannot be read: ") + std::strerror(code), name,
+          "check the path, its permissions and the disk"};
+}
+
 }  // namespace
 
 bool is_image_set(const fs::path& folder) try {
@@ -106,15 +111,6 @@ ImageSet open_image_set(const fs::path& folder, const ReadOptions& options) try 
   throw Error(ErrorKind::input, "the folder cannot be read: " + error.code().message(),
               error.path1().string(), "check the path and its permissions");
 }
-
-namespace {
-
-Error unreadable(const std::string& name, int code) {
-  return {ErrorKind::input, std::string("cannot be read: ") + std::strerror(code), name,
-          "check the path, its permissions and the disk"};
-}
-
-}  // namespace
 
 RandomFile::RandomFile(const std::filesystem::path& file, std::size_t buffer_bytes)
     : name_(file.filename().string()), buffer_bytes_(buffer_bytes) {

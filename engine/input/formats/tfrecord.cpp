@@ -9,7 +9,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/input/formats/example.pb.h"
 #include "engine/input/formats/formats.h"
@@ -79,6 +78,19 @@ RandomFile inflated(const RandomFile& packed) {
     return true;
   };
   return {packed.name(), gunzip(bytes, packed.name(), TfRecordFile::kMostInflatedBytes, goes_on)};
+}
+
+wire::Feature* find_feature(wire::Example& example, const std::string& key) {
+  auto& features = *example.mutable_features()->mutable_feature();
+  const auto found = features.find(key);
+  return found == features.end() ? nullptr : &found->second;
+}
+
+std::string list_keys(const wire::Example& example) {
+  std::vector<std::string> keys;
+  for (const auto& [key, feature] : example.features().feature()) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys.empty() ? "no feature at all" : join(keys, ", ");
 }
 
 }  // namespace
@@ -186,23 +198,6 @@ std::string framed_record(std::string_view data) {
   append(record, masked(data));
   return record;
 }
-
-namespace {
-
-wire::Feature* find_feature(wire::Example& example, const std::string& key) {
-  auto& features = *example.mutable_features()->mutable_feature();
-  const auto found = features.find(key);
-  return found == features.end() ? nullptr : &found->second;
-}
-
-std::string list_keys(const wire::Example& example) {
-  std::vector<std::string> keys;
-  for (const auto& [key, feature] : example.features().feature()) keys.push_back(key);
-  std::sort(keys.begin(), keys.end());
-  return keys.empty() ? "no feature at all" : join(keys, ", ");
-}
-
-}  // namespace
 
 void take_example(EncodedSample& sample, const ExampleKeys& keys, std::size_t classes,
                   const std::function<std::string()>& where) {

@@ -115,10 +115,7 @@ const StagedBatch& Feeder::next() {
     slot_at(batch - 1).state = State::empty;
     changed_.notify_all();
   }
-  ready_batches_ +=
-      static_cast<double>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& other) {
-        return other.state == State::filled;
-      }));
+  ready_batches_ += static_cast<double>(std::ranges::count(slots_, State::filled, &Slot::state));
   changed_.wait(lock, [&] { return slot.state == State::filled || error_; });
   if (slot.state != State::filled) std::rethrow_exception(error_);
   counts_ += slot.counts;

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <memory>
 #include <vector>
 
 #include "engine/core/error.h"
@@ -215,16 +213,6 @@ class Staging {
   std::string name_;
 };
 
-}  // namespace
-
-StagedData stage_data(const fs::path& folder, const fs::path& into, bool verify) try {
-  return Staging(folder, into).go(verify);
-} catch (const fs::filesystem_error& error) {
-  throw failed("cannot be staged", error.code().value(), error.path1());
-}
-
-namespace {
-
 enum class Answer { resident, absent, unknown };
 
 Answer ask(int descriptor, std::uint64_t offset) {
@@ -235,7 +223,31 @@ Answer ask(int descriptor, std::uint64_t offset) {
   return n < 0 && errno == EAGAIN ? Answer::absent : Answer::unknown;
 }
 
+std::vector<fs::path> paths_of_set(const fs::path& folder) {
+  std::vector<fs::path> paths = mnist_files(folder);
+  if (!is_image_set(folder)) return paths.empty() ? token_files(folder) : paths;
+  const auto take = [&paths](const std::vector<fs::path>& more) {
+    paths.insert(paths.end(), more.begin(), more.end());
+  };
+  // Opening shards takes a look at each of their records.
+  if (const fs::path tfds = find_tfds(folder); !tfds.empty()) {
+    take(tfds_files(tfds));
+    if (has_synthetic_mark(folder)) take({folder / kSyntheticMark});
+    return paths;
+  }
+  const ImageSet set = open_image_set(folder);
+  for (const auto& [name, source] : set.splits) take(source->files());
+  take(set.description_files);
+  return paths;
+}
+
 }  // namespace
+
+StagedData stage_data(const fs::path& folder, const fs::path& into, bool verify) try {
+  return Staging(folder, into).go(verify);
+} catch (const fs::filesystem_error& error) {
+  throw failed("cannot be staged", error.code().value(), error.path1());
+}
 
 std::optional<double> resident_share(const std::filesystem::path& folder) {
   constexpr std::uint64_t kPlaces = 256;
@@ -261,28 +273,6 @@ std::optional<double> resident_share(const std::filesystem::path& folder) {
   if (asked == 0) return std::nullopt;
   return static_cast<double>(resident) / static_cast<double>(asked);
 }
-
-namespace {
-
-std::vector<fs::path> paths_of_set(const fs::path& folder) {
-  std::vector<fs::path> paths = mnist_files(folder);
-  if (!is_image_set(folder)) return paths.empty() ? token_files(folder) : paths;
-  const auto take = [&paths](const std::vector<fs::path>& more) {
-    paths.insert(paths.end(), more.begin(), more.end());
-  };
-  // Opening shards takes a look at each of their records.
-  if (const fs::path tfds = find_tfds(folder); !tfds.empty()) {
-    take(tfds_files(tfds));
-    if (has_synthetic_mark(folder)) take({folder / kSyntheticMark});
-    return paths;
-  }
-  const ImageSet set = open_image_set(folder);
-  for (const auto& [name, source] : set.splits) take(source->files());
-  take(set.description_files);
-  return paths;
-}
-
-}  // namespace
 
 std::vector<FolderFile> files_of_set(const fs::path& folder) try {
   std::vector<FolderFile> files;

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"

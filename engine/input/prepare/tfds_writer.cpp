@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -38,6 +37,22 @@ Json make_features(std::size_t classes) {
   return {{"pythonClassName", module + "features_dict.FeaturesDict"},
           {"featuresDict",
            {{"features", {{"image", image}, {"image/filename", filename}, {"label", label}}}}}};
+}
+
+[[noreturn]] void fail(const std::filesystem::path& file) {
+  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(errno),
+              file.string(), "free some space or choose another folder");
+}
+
+constexpr std::uint64_t kShardBytes = std::uint64_t{64} << 20;
+constexpr std::size_t kMostShards = 512;
+
+std::size_t shards_for(const SampleSource& source) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : source.files()) bytes += std::filesystem::file_size(file);
+  std::size_t shards = 1;
+  while (2 * shards <= kMostShards && bytes / (2 * shards) >= kShardBytes) shards *= 2;
+  return shards;
 }
 
 }  // namespace
@@ -97,15 +112,6 @@ void TfdsWriter::finish(const std::string& version, const std::string& descripti
   replace_file(folder_ / "label.labels.txt", join(classes_, "\n") + "\n");
 }
 
-namespace {
-
-[[noreturn]] void fail(const std::filesystem::path& file) {
-  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(errno),
-              file.string(), "free some space or choose another folder");
-}
-
-}  // namespace
-
 TfRecordWriter::TfRecordWriter(const std::filesystem::path& file)
     : file_(file), stream_(file, std::ios::binary | std::ios::trunc) {
   if (!stream_) fail(file_);
@@ -138,21 +144,6 @@ std::string image_example(std::string_view image, const std::string& filename, s
   }
   return bytes;
 }
-
-namespace {
-
-constexpr std::uint64_t kShardBytes = std::uint64_t{64} << 20;
-constexpr std::size_t kMostShards = 512;
-
-std::size_t shards_for(const SampleSource& source) {
-  std::uint64_t bytes = 0;
-  for (const auto& file : source.files()) bytes += std::filesystem::file_size(file);
-  std::size_t shards = 1;
-  while (2 * shards <= kMostShards && bytes / (2 * shards) >= kShardBytes) shards *= 2;
-  return shards;
-}
-
-}  // namespace
 
 void write_shards(const std::filesystem::path& from, const std::filesystem::path& to,
                   const std::string& name, const std::string& version,

@@ -11,7 +11,6 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/input/decode/image.h"
-#include "engine/input/formats/formats.h"
 #include "engine/input/formats/source.h"
 #include "engine/input/loading/dataset.h"
 #include "engine/input/prepare/staged_folder.h"

@@ -11,13 +11,13 @@
 #include <compare>
 #include <cstring>
 #include <limits>
-#include <regex>
 #include <utility>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/lane.h"
+#include "engine/core/pattern.h"
 #include "engine/train/checkpoint/format.h"
 
 namespace paceline {
@@ -43,12 +43,10 @@ struct Age {
 // The age of a checkpoint whose manifest cannot be read, from its name (checkpoint_path()). If the
 // name does not tell, the newest, so that it is never passed over silently.
 Age age_by_name(const std::string& name) {
-  static const std::regex kName(R"(.+?-(\d{4,9})(?:-step-(\d{8,18}))?)");
-  std::smatch match;
-  if (!std::regex_match(name, match, kName)) {
-    return {std::numeric_limits<int>::max(), std::numeric_limits<std::size_t>::max()};
-  }
-  return {std::stoi(match[1]), match[2].matched ? std::stoul(match[2]) : 0};
+  thread_local const Pattern pattern(R"(.+?-(\d{4,9})(?:-step-(\d{8,18}))?)");
+  const auto parts = pattern.match(name);
+  if (!parts) return {std::numeric_limits<int>::max(), std::numeric_limits<std::size_t>::max()};
+  return {std::stoi(parts->at(1)), parts->at(2).empty() ? 0 : std::stoul(parts->at(2))};
 }
 
 std::vector<FoundCheckpoint> checkpoints_in(const fs::path& folder) {

@@ -306,8 +306,7 @@ void verify_checkpoint(const fs::path& folder, const CheckpointManifest& manifes
 void check_has_state(const fs::path& folder, const CheckpointManifest& manifest, const Plan& plan,
                      int optimizer_arenas) {
   const auto lacks = [&](const char* name) {
-    return std::none_of(manifest.files.begin(), manifest.files.end(),
-                        [&](const CheckpointFile& file) { return file.name == name; });
+    return std::ranges::count(manifest.files, name, &CheckpointFile::name) == 0;
   };
   const bool moments = optimizer_arenas > 0 && lacks(kOptimizerFile);
   if (!moments && (plan.statistics.empty() || !lacks(kStatisticsFile))) return;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <vector>
 
@@ -68,6 +67,14 @@ void average(const std::byte* all, std::size_t count, int ranks, std::byte* mean
     std::memcpy(mean + i * sizeof sum, &sum, sizeof sum);
   }
 }
+
+constexpr double kSeconds = 0.5;    // between questions
+constexpr std::size_t kGrowth = 2;  // of their distance in steps: the first steps are no measure
+
+struct Answer {
+  double seconds_per_step = 0;  // 0: not known yet
+  bool stop = false, save = false;
+};
 
 }  // namespace
 
@@ -314,18 +321,6 @@ CheckpointFacts CheckpointManager::times() const {
   times.background_seconds = background_.seconds();
   return times;
 }
-
-namespace {
-
-constexpr double kSeconds = 0.5;    // between questions
-constexpr std::size_t kGrowth = 2;  // of their distance in steps: the first steps are no measure
-
-struct Answer {
-  double seconds_per_step = 0;  // 0: not known yet
-  bool stop = false, save = false;
-};
-
-}  // namespace
 
 PendingRequests RankVote::ask(std::size_t step, PendingRequests mine) {
   const double now = now_seconds();

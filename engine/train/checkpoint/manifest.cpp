@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "engine/core/error.h"
-#include "engine/core/json.h"
+#include "engine/core/json_field.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -15,71 +16,24 @@ namespace paceline {
 namespace {
 
 constexpr char kFormat[] = "paceline checkpoint";
-constexpr std::size_t kMostEntries = 1 << 20;
+constexpr std::int64_t kMostEntries = 1 << 20;
 
-Error bad(const std::string& what, const std::string& where) {
-  return {ErrorKind::input, what, where, "this checkpoint cannot be used: resume an earlier one"};
+constexpr double kLargest = std::numeric_limits<double>::max();
+
+std::size_t read_count(const JsonField& field) {
+  return static_cast<std::size_t>(field.whole(0, std::int64_t{1} << 53));
 }
 
-// A value of the manifest with its path, checked on the way out.
-class Field {
- public:
-  Field(const Json& json, std::string path, const std::string& where)
-      : json_(json), path_(std::move(path)), where_(where) {}
+int read_small_count(const JsonField& field) {
+  return static_cast<int>(field.whole(0, kMostEntries));
+}
 
-  Field operator[](const char* key) const {
-    if (!json_.is_object() || !json_.contains(key)) throw bad("has no " + key_path(key), where_);
-    return {json_[key], key_path(key), where_};
-  }
-  std::size_t count() const {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
-    if (!json_.is_number_unsigned() || json_.get<std::uint64_t>() > kMost) wrong("a count");
-    return json_.get<std::size_t>();
-  }
-  int small() const {
-    if (count() > kMostEntries) wrong("a small count");
-    return static_cast<int>(count());
-  }
-  double number() const {
-    if (!json_.is_number() || !std::isfinite(json_.get<double>())) wrong("a number");
-    return json_.get<double>();
-  }
-  std::string text() const {
-    if (!json_.is_string()) wrong("a text");
-    return json_.get<std::string>();
-  }
-  std::vector<Field> list() const {
-    if (!json_.is_array() || json_.size() > kMostEntries) wrong("a list");
-    return elements();
-  }
-  std::vector<Field> list_at(std::size_t size) const {
-    if (!json_.is_array() || json_.size() != size) wrong(fmt::format("a list of {}", size).c_str());
-    return elements();
-  }
-  std::map<std::string, std::string> texts() const {
-    if (!json_.is_object()) wrong("an object");
-    std::map<std::string, std::string> all;
-    for (const auto& [key, value] : json_.items()) {
-      all[key] = Field(value, key_path(key.c_str()), where_).text();
-    }
-    return all;
-  }
-
- private:
-  std::vector<Field> elements() const {
-    std::vector<Field> fields;
-    for (const Json& one : json_) fields.emplace_back(one, path_ + "[]", where_);
-    return fields;
-  }
-  std::string key_path(const char* key) const { return path_.empty() ? key : path_ + "." + key; }
-  [[noreturn]] void wrong(const char* wanted) const {
-    throw bad(fmt::format("{} is not {}", path_.empty() ? "it" : path_, wanted), where_);
-  }
-
-  const Json& json_;
-  std::string path_;
-  const std::string& where_;
-};
+std::vector<JsonField> read_list(const JsonField& field, std::size_t size) {
+  std::vector<JsonField> elements = field.elements();
+  if (elements.size() != size)
+    field.fail(fmt::format("{} must be a list of {}", field.key(), size));
+  return elements;
+}
 
 // In the order of the manifest's rows.
 constexpr std::array kEpochMembers = {&EpochFacts::train_loss, &EpochFacts::train_accuracy,
@@ -102,22 +56,23 @@ Json to_json(const TrainingProgress& progress) {
           {"epochs", epochs}};
 }
 
-TrainingProgress parse_progress(const Field& field) {
+TrainingProgress parse_progress(const JsonField& field) {
   TrainingProgress progress;
-  progress.step = field["step"].count();
-  progress.epoch = field["epoch"].small();
-  progress.position = field["position"].count();
-  progress.position_in_epoch = field["position_in_epoch"].count();
-  progress.updates = static_cast<long>(field["updates"].count());
-  const auto sums = field["sums"].list_at(progress.sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) progress.sums[i] = sums[i].number();
-  for (const Field& row : field["epochs"].list()) {
-    const auto values = row.list_at(kEpochMembers.size());
+  progress.step = read_count(field.at("step"));
+  progress.epoch = read_small_count(field.at("epoch"));
+  progress.position = read_count(field.at("position"));
+  progress.position_in_epoch = read_count(field.at("position_in_epoch"));
+  progress.updates = static_cast<long>(read_count(field.at("updates")));
+  const auto sums = read_list(field.at("sums"), progress.sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    progress.sums[i] = sums[i].number(-kLargest, kLargest);
+  }
+  for (const JsonField& row : field.at("epochs").elements()) {
+    const auto values = read_list(row, kEpochMembers.size());
     EpochFacts& epoch = progress.epochs.emplace_back();
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (const double value = values[i].number(); value != kNotKnown) {
-        epoch.*kEpochMembers[i] = value;
-      }
+      const double value = values[i].number(-kLargest, kLargest);
+      if (value != kNotKnown) epoch.*kEpochMembers[i] = value;
     }
   }
   return progress;
@@ -125,6 +80,15 @@ TrainingProgress parse_progress(const Field& field) {
 
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos;
+}
+
+constexpr double kMost = 1e9;
+
+CheckpointUnit parse_unit(std::string_view word) {
+  if (word == "step" || word == "steps") return CheckpointUnit::steps;
+  if (word == "epoch" || word == "epochs") return CheckpointUnit::epochs;
+  if (word == "minute" || word == "minutes") return CheckpointUnit::minutes;
+  return CheckpointUnit::never;
 }
 
 }  // namespace
@@ -179,48 +143,35 @@ std::string CheckpointManifest::text() const {
 
 CheckpointManifest parse_manifest(std::string_view text, const std::string& where) {
   const JsonDocument document(where, text);
-  const Field root(document.value(), "", where);
-  if (root["format"].text() != kFormat) throw bad("is not a manifest of a checkpoint", where);
-  const int version = root["version"].small();
+  const JsonField root(document, "this checkpoint cannot be used: resume an earlier one");
+  if (root.at("format").text() != kFormat) root.fail("is not a manifest of a checkpoint");
+  const int version = read_small_count(root.at("version"));
   if (version != kCheckpointVersion) {
-    throw Error(ErrorKind::input,
-                fmt::format("the checkpoint is of version {}, and this program knows {}", version,
-                            kCheckpointVersion),
-                where, "use the paceline that wrote it");
+    root.fail(fmt::format("the checkpoint is of version {}, and this program knows {}", version,
+                          kCheckpointVersion),
+              "use the paceline that wrote it");
   }
   CheckpointManifest manifest;
-  manifest.workload = root["workload"].text();
-  manifest.network = root["network"].text();
-  manifest.progress = parse_progress(root["progress"]);
-  manifest.ranks = root["ranks"].small();
-  manifest.global_batch = root["global_batch"].count();
-  if (manifest.ranks < 1 || manifest.global_batch < 1) throw bad("is of no ranks", where);
-  manifest.optimizer = root["optimizer"].text();
-  manifest.real = root["real"].text();
-  manifest.run = root["run"].texts();
-  manifest.loss_scale = root["loss_scale"].text();
-  manifest.created_at = root["created_at"].text();
-  for (const Field& file : root["files"].list()) {
-    manifest.files.push_back({file["name"].text(), file["bytes"].count(), file["xxh3"].text()});
-    if (!is_plain_name(manifest.files.back().name)) {
-      throw bad("names a file outside its folder", where);
-    }
+  manifest.workload = root.at("workload").text_or_empty();
+  manifest.network = root.at("network").text_or_empty();
+  manifest.progress = parse_progress(root.at("progress"));
+  manifest.ranks = read_small_count(root.at("ranks"));
+  manifest.global_batch = read_count(root.at("global_batch"));
+  if (manifest.ranks < 1 || manifest.global_batch < 1) root.fail("is of no ranks");
+  manifest.optimizer = root.at("optimizer").text_or_empty();
+  manifest.real = root.at("real").text_or_empty();
+  for (const JsonField& fact : root.at("run").members()) {
+    manifest.run[fact.key()] = fact.text_or_empty();
+  }
+  manifest.loss_scale = root.at("loss_scale").text_or_empty();
+  manifest.created_at = root.at("created_at").text_or_empty();
+  for (const JsonField& file : root.at("files").elements()) {
+    manifest.files.push_back({file.at("name").text_or_empty(), read_count(file.at("bytes")),
+                              file.at("xxh3").text_or_empty()});
+    if (!is_plain_name(manifest.files.back().name)) file.fail("names a file outside its folder");
   }
   return manifest;
 }
-
-namespace {
-
-constexpr double kMost = 1e9;
-
-CheckpointUnit parse_unit(std::string_view word) {
-  if (word == "step" || word == "steps") return CheckpointUnit::steps;
-  if (word == "epoch" || word == "epochs") return CheckpointUnit::epochs;
-  if (word == "minute" || word == "minutes") return CheckpointUnit::minutes;
-  return CheckpointUnit::never;
-}
-
-}  // namespace
 
 bool CheckpointSchedule::after_step(std::size_t step) const {
   return unit == CheckpointUnit::steps && step % static_cast<std::size_t>(every) == 0;

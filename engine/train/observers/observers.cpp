@@ -90,6 +90,16 @@ class Checkpointer : public TrainingObserver {
   double last_step_end_ = 0;
 };
 
+class Reporter : public TrainingObserver {
+ public:
+  explicit Reporter(std::function<void(const Progress&)> report) : report_(std::move(report)) {}
+  bool wants_progress() const override { return true; }
+  void progressed(TrainingState&, const Progress& progress) override { report_(progress); }
+
+ private:
+  std::function<void(const Progress&)> report_;
+};
+
 }  // namespace
 
 std::unique_ptr<TrainingObserver> make_checkpointer(CheckpointManager& manager) {
@@ -134,20 +144,6 @@ std::unique_ptr<TrainingObserver> make_replica_watch(Communicator& communicator,
                                                      const TrainConfig& config) {
   return std::make_unique<ReplicaWatch>(communicator, program, plan, config);
 }
-
-namespace {
-
-class Reporter : public TrainingObserver {
- public:
-  explicit Reporter(std::function<void(const Progress&)> report) : report_(std::move(report)) {}
-  bool wants_progress() const override { return true; }
-  void progressed(TrainingState&, const Progress& progress) override { report_(progress); }
-
- private:
-  std::function<void(const Progress&)> report_;
-};
-
-}  // namespace
 
 std::unique_ptr<TrainingObserver> make_reporter(std::function<void(const Progress&)> report) {
   return std::make_unique<Reporter>(std::move(report));

@@ -64,6 +64,33 @@ std::string arguments(TraceLane lane, const TraceSpan& span) {
   return "";
 }
 
+constexpr std::size_t kRoundTrips = 32;
+
+using Interval = std::pair<double, double>;
+
+bool is_computation(std::string_view phase) {
+  for (const Phase busy : {Phase::forward, Phase::backward, Phase::update}) {
+    if (phase == kPhaseNames[static_cast<std::size_t>(busy)]) return true;
+  }
+  return false;
+}
+
+double first_begin(const std::vector<TraceSpan>& spans) {
+  double first = spans.front().begin;
+  for (const TraceSpan& span : spans) first = std::min(first, span.begin);
+  return first;
+}
+
+// Of one rank they do not overlap each other, but for those of lanes that count twice.
+std::vector<Interval> busy_intervals(const std::vector<TraceSpan>& phases) {
+  std::vector<Interval> busy;
+  for (const TraceSpan& span : phases) {
+    if (is_computation(span.text())) busy.emplace_back(span.begin, span.end);
+  }
+  std::sort(busy.begin(), busy.end());
+  return busy;
+}
+
 }  // namespace
 
 TraceFile::TraceFile(std::filesystem::path file, double zero)
@@ -117,9 +144,7 @@ void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
 
 // Draws arrows from the rank that came last to a collective to the ranks that waited for it.
 void TraceFile::write_arrows(std::uint64_t sequence, const std::vector<Visit>& visits) {
-  const auto last =
-      std::max_element(visits.begin(), visits.end(),
-                       [](const Visit& a, const Visit& b) { return a.begin < b.begin; });
+  const auto last = std::ranges::max_element(visits, {}, &Visit::begin);
   const auto write = [&](char phase, const Visit& visit, int other, double at) {
     write_event(fmt::format(
         R"({{"ph":"{}","pid":{},"tid":{},"ts":{},"id":"{}.{}","name":"all-reduce","cat":"collective"{}}})",
@@ -151,12 +176,6 @@ void TraceFile::finish(const std::map<std::string, std::string>& facts) {
                 "the trace is in " + partial_.string());
   }
 }
-
-namespace {
-
-constexpr std::size_t kRoundTrips = 32;
-
-}  // namespace
 
 ClockBounds clock_bounds(const std::vector<RoundTrip>& first, const std::vector<RoundTrip>& other) {
   ClockBounds bounds{-std::numeric_limits<double>::infinity(),
@@ -207,35 +226,6 @@ std::vector<ClockReading> compare_clocks(Communicator& communicator) {
   }
   return readings;
 }
-
-namespace {
-
-using Interval = std::pair<double, double>;
-
-bool is_computation(std::string_view phase) {
-  for (const Phase busy : {Phase::forward, Phase::backward, Phase::update}) {
-    if (phase == kPhaseNames[static_cast<std::size_t>(busy)]) return true;
-  }
-  return false;
-}
-
-double first_begin(const std::vector<TraceSpan>& spans) {
-  double first = spans.front().begin;
-  for (const TraceSpan& span : spans) first = std::min(first, span.begin);
-  return first;
-}
-
-// Of one rank they do not overlap each other, but for those of lanes that count twice.
-std::vector<Interval> busy_intervals(const std::vector<TraceSpan>& phases) {
-  std::vector<Interval> busy;
-  for (const TraceSpan& span : phases) {
-    if (is_computation(span.text())) busy.emplace_back(span.begin, span.end);
-  }
-  std::sort(busy.begin(), busy.end());
-  return busy;
-}
-
-}  // namespace
 
 Overlap compute_overlap(const std::vector<TraceSpan>& communication,
                         const std::vector<TraceSpan>& phases) {

@@ -8,8 +8,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <regex>
 
+#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
@@ -23,12 +23,12 @@ constexpr char kTitle[] = "Slurm Job Statistics";
 
 // "1-02:03:04" or "18:41:56"; empty: it is none.
 std::optional<double> parse_clock(const std::string& text) {
-  static const std::regex kClock(R"((?:(\d{1,6})-)?(?:(\d{1,7}):)?(\d{1,7}):([0-5]?\d))");
-  std::smatch parts;
-  if (!std::regex_match(text, parts, kClock)) return std::nullopt;
+  thread_local const Pattern clock(R"((?:(\d{1,6})-)?(?:(\d{1,7}):)?(\d{1,7}):([0-5]?\d))");
+  const auto parts = clock.match(text);
+  if (!parts) return std::nullopt;
   double seconds = 0;
-  for (const auto& [part, unit] : {std::pair{1, 86400}, {2, 3600}, {3, 60}, {4, 1}}) {
-    seconds += unit * to_real(parts.str(static_cast<std::size_t>(part))).value_or(0);
+  for (const auto& [part, unit] : {std::pair{1U, 86400}, {2U, 3600}, {3U, 60}, {4U, 1}}) {
+    seconds += unit * to_real(parts->at(part)).value_or(0);
   }
   return seconds;
 }

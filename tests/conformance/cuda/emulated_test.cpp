@@ -2,7 +2,6 @@
 // for shows.
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <vector>
 
 #include "engine/device/cuda/gpu_runtime.h"

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>

@@ -5,11 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <sstream>
 
 #include "tests/support/scratch.h"
@@ -19,13 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string to_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // Compiled once for all tests.
 struct Compiled {
   MachineCode code;
@@ -33,8 +24,8 @@ struct Compiled {
 
   Compiled() {
     const Scratch scratch;
-    const std::string program = (scratch.path() / "kernels.cubin").string();
-    const std::string printed = (scratch.path() / "printed").string();
+    const std::string program = (scratch / "kernels.cubin").string();
+    const std::string printed = (scratch / "printed").string();
     const auto run = [&](const std::string& command) {
       return std::system((command + " > " + printed + " 2>&1").c_str()) == 0;
     };
@@ -44,20 +35,20 @@ struct Compiled {
       return;
     }
     run(ptxas + " --version");
-    if (to_text(printed).find("release 13.0,") == std::string::npos) {
+    if (file_text(printed).find("release 13.0,") == std::string::npos) {
       why_not = "these limits are those of CUDA 13.0";
       return;
     }
     if (!run(ptxas + " -arch=sm_90 -v " + PACELINE_PTX + " -o " + program)) {
-      throw std::runtime_error(to_text(printed));
+      throw std::runtime_error(file_text(printed));
     }
-    read_sizes(to_text(printed), code);
+    read_sizes(file_text(printed), code);
     if (!fs::exists(nvdisasm)) {
       why_no_loops = "there is no nvdisasm (pip install nvidia-cuda-nvdisasm)";
       return;
     }
-    if (!run(nvdisasm + " " + program)) throw std::runtime_error(to_text(printed));
-    read_loops(to_text(printed), code);
+    if (!run(nvdisasm + " " + program)) throw std::runtime_error(file_text(printed));
+    read_loops(file_text(printed), code);
   }
 };
 

@@ -1,6 +1,5 @@
 // cuDNN serves attention by kernels on tensor cores, which compile, on every described card that
 // has bf16; our kernels are beside them, and alone in fp32.
-#include <algorithm>
 
 #include "engine/device/cuda/dnn/chosen_products.h"
 #include "engine/device/cuda/dnn/graph.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/dnn/chosen_products.h"

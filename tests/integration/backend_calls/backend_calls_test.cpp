@@ -20,7 +20,7 @@ constexpr int kSteps = 5, kRanks = 2;
 
 Calls count_calls(const std::string& backend) {
   const Scratch scratch;
-  const std::string file = scratch.path() / "calls";
+  const std::string file = scratch / "calls";
   const std::string command = "COUNT_CALLS_FILE='" + file +
                               "' LD_PRELOAD='" COUNT_CALLS "' '" PACELINE_BINARY
                               "' train mnist-mlp --input synthetic --train-limit 640 --evaluate "

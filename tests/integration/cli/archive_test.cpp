@@ -9,7 +9,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 using testing::sample_record;
 namespace fs = std::filesystem;
@@ -41,7 +40,7 @@ class CliArchive : public testing::Cli {
       plan.points.back().set("cpus_per_task", std::int64_t{1});
       plan.points.back().set("backend", std::string(gpus == 1 ? "self" : "mpi"));
     }
-    write_wanted(folder() / site, plan);
+    write_expected_runs(folder() / site, plan);
   }
 };
 

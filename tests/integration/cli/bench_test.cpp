@@ -9,7 +9,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 
@@ -61,8 +60,7 @@ TEST_F(CliBench, BackendsStandSideBySide) {
   const Ran report = paceline("report out");
   EXPECT_EQ(report.code, 0) << report.err;
   for (const std::string& backend : built) {
-    EXPECT_TRUE(contains(report.out, " " + backend + " ")) << report.out;
-    EXPECT_TRUE(contains(report.out, "  - " + backend + ": ")) << report.out;
+    expect_parts(report.out, {" " + backend + " ", "  - " + backend + ": "});
   }
   EXPECT_TRUE(contains(report.out, "memcpy")) << report.out;
 }
@@ -155,8 +153,7 @@ TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
   EXPECT_EQ(paceline(command).code, 0);
   const Ran report = paceline("report a.json");
   EXPECT_EQ(report.code, 0) << report.err;
-  EXPECT_TRUE(contains(report.out, "backend mirrored")) << report.out;
-  EXPECT_TRUE(contains(report.out, "1024")) << report.out;
+  expect_parts(report.out, {"backend mirrored", "1024"});
   EXPECT_EQ(paceline("report a.json --format csv").out.find("bytes,count"), 0U);
   expect_refused(command, 65, {"the file exists already", "a.json"});
   expect_refused(
@@ -182,7 +179,7 @@ TEST_F(CliBench, ReportsOfRecords) {
   ASSERT_EQ(paceline(kShort + "--gpus 1 --backends self --sizes 1K --record a.json").code, 0);
   const Ran out = paceline("report a.json --out report");
   EXPECT_TRUE(contains(out.out, "collectives.csv")) << out.out << out.err;
-  EXPECT_EQ(to_text(folder() / "report/collectives.csv"),
+  EXPECT_EQ(file_text(folder() / "report/collectives.csv"),
             paceline("report a.json --format csv").out);
   EXPECT_EQ(paceline("report a.json --only backend=self").code, 0);
   expect_refused("report a.json --only backend=mpi", 64, {"--only"});
@@ -199,7 +196,7 @@ TEST_F(CliBench, ReportsOfRecords) {
 
 TEST_F(CliBench, RecordsThatAreBrokenAreNamedByKey) {
   ASSERT_EQ(paceline(kShort + "--gpus 1 --backends self --sizes 1K --record a.json").code, 0);
-  const auto whole = nlohmann::json::parse(to_text(folder() / "a.json"));
+  const auto whole = nlohmann::json::parse(file_text(folder() / "a.json"));
   const auto refused = [&](const char* pointer, const nlohmann::json& value) {
     auto json = whole;
     json[nlohmann::json::json_pointer(pointer)] = value;

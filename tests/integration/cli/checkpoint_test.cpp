@@ -7,7 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -87,8 +86,7 @@ TEST_F(CliCheckpoint, ASignalStopsAllRanksAfterACheckpoint) {
       const Ran stopped =
           interrupted(run + "--checkpoint-every 60minutes --record never.json", "step 20/", signal);
       ASSERT_EQ(stopped.code, 75) << stopped.err;
-      EXPECT_TRUE(contains(stopped.err, "stopped on request after step")) << stopped.err;
-      EXPECT_TRUE(contains(stopped.err, "resume with --resume latest")) << stopped.err;
+      expect_parts(stopped.err, {"stopped on request after step", "resume with --resume latest"});
       EXPECT_FALSE(fs::exists(folder() / "never.json"));
       const Ran resumed = paceline(run + "--resume latest --record resumed.json");
       ASSERT_EQ(resumed.code, 0) << resumed.err;
@@ -220,8 +218,7 @@ TEST_F(CliCheckpoint, ShowVerifyAndExport) {
   shell("printf '{' > a/checkpoints/mnist-cnn-0000/manifest.json");
   const Ran rest = paceline("checkpoint show a");
   EXPECT_EQ(rest.code, 1);
-  EXPECT_TRUE(contains(rest.out, "damaged") && contains(rest.out, "mnist-cnn after 4 steps"))
-      << rest.out;
+  expect_parts(rest.out, {"damaged", "mnist-cnn after 4 steps"});
   expect_refused("checkpoint show nothing", 65, {"there is no checkpoint", "nothing"});
   expect_refused("checkpoint", 64, {"--help"});
 }

@@ -10,7 +10,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 
@@ -195,13 +194,12 @@ TEST_F(CliCommand, UnequalWorkIsReported) {
     return paceline("report r/two --format md").out;
   };
   const std::string equal = study("100", "FP32");
-  EXPECT_TRUE(contains(equal, "all programs report the same parameters, precision")) << equal;
-  EXPECT_TRUE(contains(equal, "where a program does not report it: global batch (a, b)")) << equal;
+  expect_parts(equal, {"all programs report the same parameters, precision",
+                       "where a program does not report it: global batch (a, b)"});
   EXPECT_FALSE(contains(equal, "| processes")) << equal;
   const std::string other = study("200", "bf16");
-  EXPECT_TRUE(contains(other, "unequal work: 100 parameters, fp32")) << other;
-  EXPECT_TRUE(contains(other, "unequal work: 200 parameters, bf16")) << other;
-  EXPECT_TRUE(contains(other, "UNEQUAL WORK")) << other;
+  expect_parts(other, {"unequal work: 100 parameters, fp32", "unequal work: 200 parameters, bf16",
+                       "UNEQUAL WORK"});
 }
 
 TEST_F(CliCommand, ItsPrecisionIsThatOfThePoint) {
@@ -253,7 +251,7 @@ TEST_F(CliCommand, PytorchTrainsGpt) {
       "--no-report");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const std::string report = paceline("report r/frameworks-gpt2 --format md").out;
-  EXPECT_TRUE(contains(report, "tokens/s") && contains(report, "2 replicas")) << report;
+  expect_parts(report, {"tokens/s", "2 replicas"});
 }
 
 TEST_F(CliCommand, TheFastestPeerIsChosenByPairedRuns) {
@@ -268,8 +266,7 @@ TEST_F(CliCommand, DoctorNamesTheFrameworksOfPython) {
         "#!/bin/sh\ncase \"$3\" in *horovod*) echo not installed;; *) echo 9.8.7;; esac\n");
   fs::permissions(folder() / "bin/python3", fs::perms::owner_all);
   const Ran ran = shell("PATH=\"$PWD/bin:$PATH\" '" PACELINE_BINARY "' doctor --frameworks");
-  EXPECT_TRUE(contains(ran.out, "PyTorch            9.8.7")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "Horovod            not installed")) << ran.out;
+  expect_parts(ran.out, {"PyTorch            9.8.7", "Horovod            not installed"});
 }
 
 TEST_F(CliCommand, WordsReachTheProgramAsTheyAre) {
@@ -287,7 +284,7 @@ TEST_F(CliCommand, EachReplicaIsARankWithItsOwnCpus) {
             kRate, R"j("processes": "replica", "fixed": {"gpus": 2, "oversubscribe": true})j");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const std::string log = read_text(folder() / "r/s/logs/gpus=2.1.1.log");
-  EXPECT_TRUE(contains(log, "rank 0 of 2") && contains(log, "rank 1 of 2")) << log;
+  expect_parts(log, {"rank 0 of 2", "rank 1 of 2"});
   EXPECT_EQ(record("gpus=2/1.1.json")["layout"]["ntasks"], 2);
   expect_failed(sweep(R"j(["sh", "-c", "test {rank} = 0 && sleep 100; exit 4"])j", kRate,
                       R"j("processes": "replica", "fixed": {"gpus": 2, "oversubscribe": true})j"),

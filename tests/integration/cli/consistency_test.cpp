@@ -6,7 +6,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 
@@ -34,7 +33,7 @@ class Consistency : public testing::Cli {
   // Both with 73 and the same line.
   void expect_mismatch(const Ran& ran, const std::vector<std::string>& parts) const {
     EXPECT_EQ(ran.code, 73) << ran.err;
-    EXPECT_EQ(to_text(folder() / "code_1"), "73\n");
+    EXPECT_EQ(file_text(folder() / "code_1"), "73\n");
     for (const std::string& part : parts) {
       const auto first = ran.err.find(part);
       ASSERT_NE(first, std::string::npos) << part << " is not in: " << ran.err;
@@ -55,7 +54,7 @@ TEST_F(Consistency, ParametersAreNamedWithTheirValues) {
 
 // Ranks on unlike CPUs.
 TEST_F(Consistency, ProductsOfBf16AreTheSameOnAllRanks) {
-  if (!find_name("device", "cpu").built || !contains(to_text("/proc/cpuinfo"), "avx512_bf16")) {
+  if (!find_name("device", "cpu").built || !contains(file_text("/proc/cpuinfo"), "avx512_bf16")) {
     GTEST_SKIP() << "this CPU has one way to multiply bf16 at most";
   }
   const std::string program =

@@ -11,7 +11,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 constexpr char kShortRun[] = "train mnist-mlp --steps 20 --input synthetic --evaluate none ";

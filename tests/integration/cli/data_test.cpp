@@ -7,7 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 
@@ -20,7 +19,7 @@ class CliData : public testing::Cli {
   std::map<std::string, HttpServer::File> mnist() const {
     std::map<std::string, HttpServer::File> files;
     for (const char* name : kMnistFiles) {
-      files[name] = {to_text(fs::path(PACELINE_SOURCE_DIR "/data/mnist") / name)};
+      files[name] = {file_text(fs::path(PACELINE_SOURCE_DIR "/data/mnist") / name)};
     }
     return files;
   }
@@ -42,8 +41,7 @@ TEST_F(CliData, MadeThenVerified) {
   EXPECT_TRUE(contains(made.out, "20 synthetic images")) << made.out;
   const Ran text = paceline("data verify 'a set'");
   EXPECT_EQ(text.code, 0) << text.err;
-  EXPECT_TRUE(contains(text.out, "synthetic") && contains(text.out, "whole: 20 good images"))
-      << text.out;
+  expect_parts(text.out, {"synthetic", "whole: 20 good images"});
   const Ran ran = paceline("data verify 'a set' --json --threads 2");
   const auto json = nlohmann::json::parse(ran.out);
   EXPECT_EQ(json.at("whole"), true);
@@ -59,8 +57,7 @@ TEST_F(CliData, DamageIsExitCodeOne) {
       "printf X | dd of=set/cassava-train.tfrecord-00002-of-00008 bs=1 seek=300 conv=notrunc "
       "2> /dev/null; paceline data verify set");
   EXPECT_EQ(ran.code, 1);
-  EXPECT_TRUE(contains(ran.out, "wrong: train: ") && contains(ran.out, "00002-of-00008, record 0"))
-      << ran.out;
+  expect_parts(ran.out, {"wrong: train: ", "00002-of-00008, record 0"});
 }
 
 TEST_F(CliData, APartOfCifar10IsNotWhole) {
@@ -127,15 +124,14 @@ TEST_F(CliData, WhatCannotBeMade) {
   expect_refused(kMake + "file", 64, {"not empty", "--out"});
   expect_refused(kMake + "file/below", 65, {"file"});
   expect_refused(kMake + ".", 64, {"not empty"});
-  EXPECT_EQ(to_text(folder() / "file"), "mine");
+  EXPECT_EQ(file_text(folder() / "file"), "mine");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";
 }
 
 TEST_F(CliData, AFullDisk) {
   const Ran ran = shell("ulimit -f 8; trap '' XFSZ; paceline " + kMake + "set --shards 1");
   EXPECT_EQ(ran.code, 65) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "cannot be written") && contains(ran.err, "cassava-train"))
-      << ran.err;
+  expect_parts(ran.err, {"cannot be written", "cassava-train"});
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 0) << "something was left behind";
 }
 
@@ -210,7 +206,7 @@ TEST_F(CliData, AMirrorWithOtherBytes) {
   HttpServer server(files);
   const Ran ran = paceline(fetch_from(server));
   EXPECT_EQ(ran.code, 65);
-  EXPECT_TRUE(contains(ran.err, "sha256 differs") && contains(ran.err, kMnistFiles[0])) << ran.err;
+  expect_parts(ran.err, {"sha256 differs", kMnistFiles[0]});
   EXPECT_FALSE(fs::exists(folder() / "got" / kMnistFiles[0]));
 }
 

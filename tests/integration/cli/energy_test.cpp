@@ -52,7 +52,7 @@ TEST_F(CliEnergy, AShortRunHasNoFigureButAReason) {
             0);
   const Json energy = collect_energy("--steps 20 --evaluate none");
   EXPECT_FALSE(energy.contains("joules"));
-  EXPECT_TRUE(testing::contains(energy["trouble"], "too short: it takes 100 s")) << energy;
+  EXPECT_TRUE(contains(energy["trouble"], "too short: it takes 100 s")) << energy;
 }
 
 TEST_F(CliEnergy, AStudyHasColumnsAndALeast) {
@@ -65,10 +65,9 @@ TEST_F(CliEnergy, AStudyHasColumnsAndALeast) {
   const testing::Ran swept = metered("sweep s.json");
   ASSERT_EQ(swept.code, 0) << swept.err;
   const testing::Ran report = shell("paceline report results/local/s --columns energy");
-  EXPECT_TRUE(testing::contains(report.out, "energy")) << report.out;
-  EXPECT_TRUE(testing::contains(report.out, "100 ±0")) << report.out;
+  expect_parts(report.out, {"energy", "100 ±0"});
   const testing::Ran best = shell("paceline best results/local/s --least energy --within 900%");
-  EXPECT_TRUE(testing::contains(best.out, "the point of least energy")) << best.out << best.err;
+  EXPECT_TRUE(contains(best.out, "the point of least energy")) << best.out << best.err;
   expect_refused("best results/local/s --least gpu-hours", 65, {"core-hours"});
   expect_refused("best results/local/s --least watts", 64, {"--least", "energy, edp"});
 }
@@ -89,9 +88,9 @@ TEST_F(CliEnergy, OfAUsersOwnProgram) {
 }
 
 TEST_F(CliEnergy, TheDoctorNamesTheMeters) {
-  EXPECT_TRUE(testing::contains(metered("doctor").out, "hwmon, 100 W now"));
+  EXPECT_TRUE(contains(metered("doctor").out, "hwmon, 100 W now"));
   ASSERT_EQ(shell("rm -r root; mkdir root").code, 0);
-  EXPECT_TRUE(testing::contains(metered("doctor").out, "no counter: no RAPL, no Cray pm_counters"));
+  EXPECT_TRUE(contains(metered("doctor").out, "no counter: no RAPL, no Cray pm_counters"));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::contains;
 using testing::Ran;
 
 constexpr char kThreeEpochs[] =

@@ -8,7 +8,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::contains;
 using testing::Ran;
 
 const std::string kExamples = PACELINE_SOURCE_DIR "/docs/examples";

@@ -1,17 +1,14 @@
 // paceline gate and export as a user meets them. What stands in for a build is a script that leaves
 // records of known times, so no engine is needed.
-#include <csignal>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
-#include <thread>
 
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 // The first argument of a run is "train"; times are 2 + 8 / gpus seconds, times what FILE.factor
@@ -77,8 +74,7 @@ TEST_F(CliGate, TwoLikeBuildsPass) {
                            "the control, old against old, shows no difference"}) {
     EXPECT_TRUE(contains(ran.out, part)) << part << "\n" << ran.out;
   }
-  EXPECT_TRUE(contains(ran.err, "old: paceline 0.1.0 stand-in")) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "[18/18]")) << ran.err;
+  expect_parts(ran.err, {"old: paceline 0.1.0 stand-in", "[18/18]"});
   EXPECT_FALSE(contains(ran.err, "fresh rounds")) << "nothing was suspect";
 }
 
@@ -93,8 +89,8 @@ TEST_F(CliGate, ASlowBuildIsConfirmedAndWrittenInEveryForm) {
     EXPECT_TRUE(contains(ran.out, part)) << part << "\n" << ran.out;
   }
   EXPECT_TRUE(contains(ran.err, "3 fresh rounds of 2 points decide")) << ran.err;
-  EXPECT_TRUE(contains(to_text(folder() / "j.xml"), "<failure message=\"confirmed by fresh"));
-  EXPECT_TRUE(contains(to_text(folder() / "m.md"), "# gate: regression"));
+  EXPECT_TRUE(contains(file_text(folder() / "j.xml"), "<failure message=\"confirmed by fresh"));
+  EXPECT_TRUE(contains(file_text(folder() / "m.md"), "# gate: regression"));
   EXPECT_TRUE(std::filesystem::exists(folder() / "kept/fresh/new/gpus=2/3.1.json"));
   // The records kept are judged again, without running anything.
   const auto again = json("gate --baseline kept/fresh/old --current kept/fresh/new", 1);
@@ -106,8 +102,7 @@ TEST_F(CliGate, ASlowBuildIsConfirmedAndWrittenInEveryForm) {
 TEST_F(CliGate, GoesOnWithWhatIsUndecided) {
   const Ran passed = paceline("gate --ab ./old ./new spec.json --only time");
   EXPECT_EQ(passed.code, 0) << passed.err << passed.out;
-  EXPECT_TRUE(contains(passed.err, "after 4 rounds ")) << passed.err;
-  EXPECT_TRUE(contains(passed.err, " rounds 2 of 2 checks are decided\n")) << passed.err;
+  expect_parts(passed.err, {"after 4 rounds ", " rounds 2 of 2 checks are decided\n"});
   EXPECT_TRUE(contains(passed.out, "95 % anytime-valid interval")) << passed.out;
   make("new.factor", "1.08");
   const auto slower = json("gate --ab ./old ./new spec.json --until-decided --out slower", 1);
@@ -213,7 +208,7 @@ TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   EXPECT_EQ(action.code, 0);
   EXPECT_EQ(nlohmann::json::parse(action.out).size(), 2U);
   ASSERT_EQ(paceline("export kept/first/old --format openmetrics --out metrics.txt").code, 0);
-  const std::string metrics = to_text(folder() / "metrics.txt");
+  const std::string metrics = file_text(folder() / "metrics.txt");
   const std::regex line(
       R"j(# (TYPE|HELP) paceline_\w+ .+|paceline_\w+\{study="[^"]+",name="[^"]+"\} [0-9.e+-]+|# EOF)j");
   std::istringstream lines(metrics);
@@ -268,7 +263,7 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
 TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
   ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out a").code, 0);
   ASSERT_EQ(paceline("gate --ab ./new ./new spec.json --rounds 3 --out b").code, 0);
-  const std::string record = to_text(folder() / "a/first/old/gpus=1/1.1.json");
+  const std::string record = file_text(folder() / "a/first/old/gpus=1/1.1.json");
   const std::string gate = "gate --baseline a/first/old --current b/first/old ";
   for (const std::string& command : {std::string("export a/first/old --format openmetrics --out "),
                                      gate + "--junit ", gate + "--markdown "}) {
@@ -282,7 +277,7 @@ TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
   EXPECT_EQ(paceline(exported + "github-action").code, 0);
   EXPECT_EQ(paceline(exported + "openmetrics").code, 0);
   EXPECT_EQ(paceline(exported + "github-action").code, 0);
-  EXPECT_EQ(to_text(folder() / "a/first/old/gpus=1/1.1.json"), record);
+  EXPECT_EQ(file_text(folder() / "a/first/old/gpus=1/1.1.json"), record);
 }
 
 TEST_F(CliGate, AVerdictCountsMoreThanItsFile) {
@@ -317,7 +312,7 @@ TEST_F(CliGate, RecordsCannotSteerATerminal) {
   }
   EXPECT_FALSE(paceline(gate + "--junit j.xml --markdown m.md").out.empty());
   for (const char* file : {"j.xml", "m.md"}) {
-    const std::string text = to_text(folder() / file);
+    const std::string text = file_text(folder() / file);
     for (const char* bad : {"\x1b", "\u009b", "\u202e", "<b>"}) {
       EXPECT_FALSE(contains(text, bad)) << text;
     }

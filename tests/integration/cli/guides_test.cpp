@@ -1,8 +1,6 @@
 // The centres' guides: their studies run, and what they get wrong is right here (docs/guides.md).
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -14,7 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::contains;
 using testing::Ran;
 
 constexpr char kSmall[] =
@@ -37,7 +34,7 @@ class Guides : public testing::Cli {
     std::size_t found = 0;
     for (const auto& entry : fs::recursive_directory_iterator(folder() / "out" / name)) {
       if (entry.path().filename() != "1.1.json") continue;
-      const json one = json::parse(to_text(entry.path()));
+      const json one = json::parse(file_text(entry.path()));
       EXPECT_EQ(one["status"], "completed");
       ++found;
     }
@@ -122,7 +119,7 @@ class GuideTable : public testing::Cli {
   }
 
   std::string script(const std::string& shape) const {
-    return to_text(folder() / "made" / (shape + ".sbatch"));
+    return file_text(folder() / "made" / (shape + ".sbatch"));
   }
 
   // Whether each line stands in the script of this shape, as a line of its own.

@@ -6,7 +6,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 const std::vector<std::string> kCommands = {"",
@@ -63,7 +62,7 @@ TEST_F(CliHelp, IsAsTheFilesHaveIt) {
     const std::string file = PACELINE_SOURCE_DIR "/tests/integration/cli/help/" + name + ".txt";
     const std::string help = read_help(command);
     if (writes) std::ofstream(file) << help;
-    EXPECT_EQ(help, to_text(file))
+    EXPECT_EQ(help, file_text(file))
         << "if this is as it should be: PACELINE_WRITE_HELP=1 test_integration_cli help";
   }
 }

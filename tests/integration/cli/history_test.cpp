@@ -7,7 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 const std::string kTable = PACELINE_SOURCE_DIR "/results/reference/csc-gpt-neo";

@@ -9,7 +9,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 class CliImport : public testing::Cli {
@@ -35,12 +34,9 @@ TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
   EXPECT_TRUE(contains(paceline(import).out, "2 records imported before, skipped"));
   const Ran report = paceline("report results/local/links");
   ASSERT_EQ(report.code, 0) << report.err;
-  EXPECT_TRUE(
-      contains(report.out, "all-reduce, 8 ranks in 8 tasks on nid005471, nid005487, backend NCCL,"))
-      << report.out;
-  EXPECT_TRUE(contains(report.out, "  - out of place; mean of 20 calls\n")) << report.out;
-  EXPECT_TRUE(contains(report.out, "134217728    33554432  f32   1907.80   70.35  123.12       0"))
-      << report.out;
+  expect_parts(report.out, {"all-reduce, 8 ranks in 8 tasks on nid005471, nid005487, backend NCCL,",
+                            "  - out of place; mean of 20 calls\n",
+                            "134217728    33554432  f32   1907.80   70.35  123.12       0"});
   EXPECT_FALSE(contains(report.out, "p95")) << report.out;
   EXPECT_EQ(paceline("report results/local/links --only kind=imported --format csv").code, 0);
   EXPECT_EQ(paceline("report results/local/links --only kind=collective").out, report.out);
@@ -53,10 +49,8 @@ TEST_F(CliImport, TracesOfRanksArePhasesOfOneRun) {
                              "ddp-gloo-rank*.json.gz";
   const Ran ran = paceline("import kineto " + traces + " --study t --set batch_per_replica=16");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, " and 1 more: 1 record imported from PyTorch's profiler\n"))
-      << ran.out;
-  EXPECT_TRUE(contains(ran.out, "  rank 1: 23.6 ms of the CPU: 22.7 % computing, 10.6 % idle"))
-      << ran.out;
+  expect_parts(ran.out, {" and 1 more: 1 record imported from PyTorch's profiler\n",
+                         "  rank 1: 23.6 ms of the CPU: 22.7 % computing, 10.6 % idle"});
   const Ran explain = paceline("explain results/local/t");
   EXPECT_EQ(explain.code, 0) << explain.err;
   EXPECT_FALSE(contains(explain.out, "have no phases of a step")) << explain.out;
@@ -122,8 +116,7 @@ TEST_F(CliImport, WhatAToolCallsWrongIsLoud) {
       {"o.txt: all_gather: the data check of 1 of 2 sizes failed", "leave out --strict"});
   EXPECT_FALSE(std::filesystem::exists(folder() / "results/local/strict"));
   const Ran report = paceline("report results/local/o");
-  EXPECT_TRUE(contains(report.out, "; the data check of 1 of 2 sizes failed")) << report.out;
-  EXPECT_TRUE(contains(report.out, "wrong: 64 bytes: Fail")) << report.out;
+  expect_parts(report.out, {"; the data check of 1 of 2 sizes failed", "wrong: 64 bytes: Fail"});
 }
 
 TEST_F(CliImport, BadInputIsOneLine) {

@@ -10,7 +10,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 
@@ -112,7 +111,7 @@ TEST_F(CliInput, ADamagedHeaderEndsTheRunOrLosesTheRestOfItsShard) {
   const std::string name = "pets-train.tfrecord-00000-of-00002";
   std::size_t fifth = 0;
   for (std::size_t i = 0; i < 4; ++i) fifth += make_record(first[i]).size();
-  std::string bytes = to_text(folder() / "pets" / name);
+  std::string bytes = file_text(folder() / "pets" / name);
   bytes[fifth + 9] ^= 1;
   write_file(folder() / "pets" / name, bytes);
   const std::string where = name + ", record 4 at byte " + std::to_string(fifth);

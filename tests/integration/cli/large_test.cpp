@@ -72,7 +72,7 @@ TEST_F(CliLarge, EveryCommandTakesSecondsAndLittleMemory) {
        }) {
     const fs::path out = folder() / "out";
     const Cost cost = measure_cost(words, folder(), out);
-    std::string said = to_text(out);
+    std::string said = file_text(out);
     fmt::print("{:>7} runs  {:<28} code {}  {:6.2f} CPU s  {:6.0f} MB\n", runs,
                words.size() == 4 ? words[0] + " " + words[3] : words[0], cost.code, cost.seconds,
                cost.megabytes);
@@ -80,7 +80,7 @@ TEST_F(CliLarge, EveryCommandTakesSecondsAndLittleMemory) {
     EXPECT_LT(cost.seconds, most * scale) << words[0];
     EXPECT_LT(cost.megabytes, 2000 * scale) << words[0];
     if (words[0] == "status") {
-      EXPECT_TRUE(testing::contains(said, fmt::format("{0} of {0} runs done", runs)))
+      EXPECT_TRUE(contains(said, fmt::format("{0} of {0} runs done", runs)))
           << said.substr(0, 2000);
       EXPECT_LT(std::count(said.begin(), said.end(), '\n'), 1000);
     }

@@ -7,7 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 
@@ -81,8 +80,8 @@ TEST_F(CliNew, AsksAgainWhereAnAnswerCannotBeUsed) {
   expect_refused("new b --yes --program mnist-cnnn", 64, {"did you mean \"mnist-cnn\"?"});
   if (!testing::has_engine()) return;
   const Ran pattern = typed("./train\\n\\nrate (.+\\n", "new bad");
-  EXPECT_TRUE(contains(pattern.out, "not a regular expression")) << pattern.out;
-  EXPECT_TRUE(contains(pattern.out, "the input ended before the last question")) << pattern.out;
+  expect_parts(pattern.out,
+               {"not a regular expression", "the input ended before the last question"});
   EXPECT_FALSE(fs::exists(folder() / "bad.json"));
 }
 

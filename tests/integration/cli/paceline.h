@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 
 namespace paceline::testing {
@@ -35,10 +36,6 @@ inline std::string take_busy_warnings(std::string& text) {
   return taken;
 }
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 class Cli : public ::testing::Test {
  protected:
   const std::filesystem::path& folder() const { return scratch_.path(); }
@@ -57,8 +54,8 @@ class Cli : public ::testing::Test {
     const int status = std::system(
         ("bash '" + base + "/script' > '" + base + "/out' 2> '" + base + "/err' < /dev/null")
             .c_str());
-    Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, to_text(streams_.path() / "out"),
-            to_text(streams_.path() / "err"), ""};
+    Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(streams_.path() / "out"),
+            file_text(streams_.path() / "err"), ""};
     ran.busy = take_busy_warnings(ran.err);
     return ran;
   }
@@ -86,12 +83,6 @@ class Cli : public ::testing::Test {
     for (const std::string& part : parts) {
       EXPECT_TRUE(contains(ran.err, part)) << "\"" << part << "\" is not in: " << ran.err;
     }
-  }
-
-  static std::string to_text(const std::filesystem::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    return text.str();
   }
 
  private:

@@ -8,7 +8,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 const std::string kWithMnist =
@@ -143,9 +142,8 @@ TEST_F(CliRecipe, AnotherRecipeOnResumeIsReported) {
   ASSERT_EQ(paceline(run + "--steps 4 --schedule cosine").code, 0);
   const Ran other = paceline(run + "--steps 6 --resume latest --clip-norm 1 --augment crop2");
   EXPECT_EQ(other.code, 0) << other.err;
-  EXPECT_TRUE(contains(other.err, "schedule not given (was cosine)")) << other.err;
-  EXPECT_TRUE(contains(other.err, "clip_norm 1 (was not given)")) << other.err;
-  EXPECT_TRUE(contains(other.err, "augment crop2 (was not given)")) << other.err;
+  expect_parts(other.err, {"schedule not given (was cosine)", "clip_norm 1 (was not given)",
+                           "augment crop2 (was not given)"});
 }
 
 }  // namespace

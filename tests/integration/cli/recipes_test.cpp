@@ -11,7 +11,6 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::contains;
 using testing::Ran;
 
 const fs::path kRecipes = PACELINE_SOURCE_DIR "/docs/recipes";
@@ -35,8 +34,8 @@ class Recipes : public testing::Cli {
 };
 
 TEST_F(Recipes, AreThoseThatTheDocsName) {
-  const std::string docs = to_text(PACELINE_SOURCE_DIR "/docs/gate.md") +
-                           to_text(PACELINE_SOURCE_DIR "/docs/harnesses.md");
+  const std::string docs = file_text(PACELINE_SOURCE_DIR "/docs/gate.md") +
+                           file_text(PACELINE_SOURCE_DIR "/docs/harnesses.md");
   EXPECT_EQ(files().size(), 8U);
   for (const fs::path& file : files()) {
     EXPECT_TRUE(contains(docs, "recipes/" + file.filename().string())) << file;
@@ -61,7 +60,7 @@ TEST_F(Recipes, NameOptionsThatThereAre) {
     for (const std::string& verb : verbs.at(file.filename().string())) {
       help += paceline(verb + (verb == "train" ? " --help-all" : " --help")).out;
     }
-    const std::string text = to_text(file);
+    const std::string text = file_text(file);
     int found = 0;
     for (std::sregex_iterator it(text.begin(), text.end(), option), end; it != end; ++it) {
       const std::string name = it->str();

@@ -28,7 +28,7 @@ class CliSlurm : public Cli {
   std::string all(const std::string& name, const std::string& ending) const {
     std::string text;
     for (const auto& entry : std::filesystem::directory_iterator(folder() / name)) {
-      if (entry.path().extension() == ending) text += to_text(entry.path());
+      if (entry.path().extension() == ending) text += file_text(entry.path());
     }
     return text;
   }

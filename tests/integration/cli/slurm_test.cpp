@@ -1,13 +1,13 @@
 // submit, status, cancel, collect and element where nothing of Slurm is real: bad input, dry runs.
 #include "results/names.h"
 #include "tests/integration/cli/slurm_cli.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
 
 using testing::CliSlurm;
-using testing::contains;
 using testing::kCassava;
 using testing::kGeneric;
 using testing::kGpu;
@@ -17,10 +17,10 @@ TEST_F(CliSlurm, ADryRunShowsTheCostWritesTheScriptsAndSendsNothing) {
   const Ran ran = shell(with("play sbatch 'touch sent; echo 1'") + "paceline submit " + kCassava +
                         " --site " + kGpu + " --repeats 3 --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(to_text(folder() / "made/1n4t8c4g.sbatch").starts_with("#!/bin/bash")) << ran.out;
+  EXPECT_TRUE(file_text(folder() / "made/1n4t8c4g.sbatch").starts_with("#!/bin/bash")) << ran.out;
   EXPECT_TRUE(contains(all("made", ".sbatch"), "#SBATCH --gres=gpu:4\n"));
   EXPECT_TRUE(
-      contains(to_text(folder() / "made/1n4t8c4g.points"),
+      contains(file_text(folder() / "made/1n4t8c4g.points"),
                R"(["train","resnet50-cassava","--gpus=4","--nodes=1","--cpus-per-task=8")"));
   EXPECT_TRUE(contains(ran.out, "made/*.sbatch")) << ran.out;
   EXPECT_FALSE(contains(ran.out, "#!/bin/bash"));
@@ -49,11 +49,10 @@ TEST_F(CliSlurm, TheScriptsOfADryRunCanBeSentByHand) {
   write("here.json", R"({"name": "x", "reference": false, "array": {"max_size": 100}})");
   const Ran dry = paceline("submit t.json --site here.json --results r --dry-run --scripts 'a b'");
   ASSERT_EQ(dry.code, 0) << dry.err;
-  const std::string script = to_text(folder() / "a b/1n1t1c.sbatch");
+  const std::string script = file_text(folder() / "a b/1n1t1c.sbatch");
   const std::string files = folder().string() + "/a b";
-  EXPECT_TRUE(contains(script, "To send it by hand:\n#   sbatch '" + files + "/1n1t1c.sbatch'\n"))
-      << script;
-  EXPECT_TRUE(contains(script, "#SBATCH --output=\"" + files + "/1n1t1c.%A_%a.log\"\n")) << script;
+  expect_parts(script, {"To send it by hand:\n#   sbatch '" + files + "/1n1t1c.sbatch'\n",
+                        "#SBATCH --output=\"" + files + "/1n1t1c.%A_%a.log\"\n"});
   const std::string job =
       with("play srun 'while [ \"${1#--}\" != \"$1\" ]; do shift; done; exec \"$@\"'") +
       "cp 'a b/1n1t1c.sbatch' spooled\n"
@@ -61,8 +60,7 @@ TEST_F(CliSlurm, TheScriptsOfADryRunCanBeSentByHand) {
   const Ran sent = shell(job + "bash spooled");
   EXPECT_EQ(sent.code, 0) << sent.err << sent.out;
   const std::string record = shell("cat r/t/*/1.1.json").out;
-  EXPECT_TRUE(contains(record, "\"status\": \"completed\"")) << record;
-  EXPECT_TRUE(contains(record, "\"session\": \"by-hand-5\"")) << record;
+  expect_parts(record, {"\"status\": \"completed\"", "\"session\": \"by-hand-5\""});
   const Ran unseen = shell(job + "rm -r 'a b'; bash spooled");
   EXPECT_EQ(unseen.code, 65);
   EXPECT_TRUE(contains(unseen.err, "does not see " + files + "; write the scripts to a folder"))
@@ -77,7 +75,7 @@ TEST_F(CliSlurm, VariablesOfTheShellAreSetAsideAndReported) {
   const Ran ran =
       shell(submit + "paceline submit s.json --site gpu.json --yes --no-collect --data-elsewhere");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(to_text(folder() / "variables"), "SBATCH_ACCOUNT=me\n") << "the profile has none";
+  EXPECT_EQ(file_text(folder() / "variables"), "SBATCH_ACCOUNT=me\n") << "the profile has none";
   EXPECT_TRUE(contains(ran.out,
                        "SBATCH_PARTITION, SBATCH_REQUEUE; what shall hold belongs in "
                        "gpu.json\n"))
@@ -90,8 +88,8 @@ TEST_F(CliSlurm, TheCostByPublishedTimesAndAtMost) {
                            " --repeats 1 --set backend=mirrored --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
   if (!find_name("backend", "self").built) GTEST_SKIP() << "who knows no workloads knows no epochs";
-  EXPECT_TRUE(contains(ran.out, "14 elements: about 2.8 GPU-hours")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "(by published times), at most 35.0 and ")) << ran.out;
+  expect_parts(ran.out,
+               {"14 elements: about 2.8 GPU-hours", "(by published times), at most 35.0 and "});
 }
 
 TEST_F(CliSlurm, WhatIsStillToBeFilledInIsRefusedBeforeTheFirstCall) {
@@ -119,17 +117,14 @@ TEST_F(CliSlurm, AMissingDataSetIsRefusedBeforeTheFirstCall) {
       "paceline submit one.json --yes --no-collect --site ";
   const Ran absent = shell(submit + "gpu.json");
   EXPECT_EQ(absent.code, 65);
-  EXPECT_TRUE(contains(absent.err, "data set cassava was not found")) << absent.err;
-  EXPECT_TRUE(contains(absent.err, "or add --data-elsewhere")) << absent.err;
-  EXPECT_TRUE(contains(absent.err, "name its folder by --data, or as \"data\" in gpu.json"))
-      << absent.err;
+  expect_parts(absent.err, {"data set cassava was not found", "or add --data-elsewhere",
+                            "name its folder by --data, or as \"data\" in gpu.json"});
   write("place.json", R"({"name": "x", "program": "/opt/paceline", "gpus": {"form": "gres"},
                           "data": "/no/such/data"})");
   const Ran place = shell(submit + "place.json");
   EXPECT_EQ(place.code, 65);
-  EXPECT_TRUE(contains(place.err, "looked in /no/such/data/cassava, ")) << place.err;
-  EXPECT_TRUE(contains(place.err, "; correct \"data\" in place.json; or add --data-elsewhere"))
-      << place.err;
+  expect_parts(place.err, {"looked in /no/such/data/cassava, ",
+                           "; correct \"data\" in place.json; or add --data-elsewhere"});
   EXPECT_FALSE(std::filesystem::exists(folder() / "sent"));
   const Ran dry = shell(
       "unset PACELINE_DATA; paceline submit one.json --site gpu.json --dry-run "
@@ -166,8 +161,7 @@ TEST_F(CliSlurm, PointsTooLargeForTheNodesAreRefusedAndRowsWithoutABaseAreReport
   const Ran two = paceline(
       "submit wide.json --site small.json --set backend=mirrored/mpi --dry-run --scripts made");
   EXPECT_EQ(two.code, 0) << two.err;
-  EXPECT_TRUE(contains(two.out, "2n2t8c")) << two.out;
-  EXPECT_TRUE(contains(two.out, "warning: no speed-up for gpus=2")) << two.out;
+  expect_parts(two.out, {"2n2t8c", "warning: no speed-up for gpus=2"});
 }
 
 // What the profile leaves out, Slurm knows.
@@ -180,15 +174,14 @@ TEST_F(CliSlurm, GpusOfANodeAreAskedOfSlurm) {
   const Ran ran =
       shell(sinfo + "paceline submit eight.json --site gpus.json --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(to_text(folder() / "made/2n8t10c8g.sbatch"), "#SBATCH --gres=gpu:4\n"))
+  EXPECT_TRUE(contains(file_text(folder() / "made/2n8t10c8g.sbatch"), "#SBATCH --gres=gpu:4\n"))
       << ran.out;
   EXPECT_TRUE(contains(all("made", ".points"), "\"--nodes=2\"")) << ran.out;
   const Ran smoke = shell(
       sinfo + "paceline submit eight.json --site gpus.json --smoke --dry-run --scripts smoke");
   EXPECT_TRUE(contains(smoke.out, "2n8t10c8g ")) << smoke.out;
   EXPECT_TRUE(contains(all("smoke", ".sbatch"), "#SBATCH --gres=gpu:4\n"));
-  EXPECT_TRUE(contains(all("smoke", ".points"), "\"--backend=nccl\""));
-  EXPECT_TRUE(contains(all("smoke", ".points"), "\"--steps=2\""));
+  expect_parts(all("smoke", ".points"), {"\"--backend=nccl\"", "\"--steps=2\""});
 }
 
 TEST_F(CliSlurm, AGpuProfileWithoutADeviceIsReported) {
@@ -209,8 +202,7 @@ TEST_F(CliSlurm, SmokeNeedsNoGpuWhereTheProfileHasNoneAndFewSteps) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_FALSE(contains(all("made", ".sbatch"), "#SBATCH --g")) << ran.out;
   EXPECT_TRUE(contains(all("made", ".points"), "--steps=2"));
-  EXPECT_TRUE(contains(ran.out, "nyu-cassava.smoke: "));
-  EXPECT_TRUE(contains(ran.out, "at most 0.0 GPU-hours"));
+  expect_parts(ran.out, {"nyu-cassava.smoke: ", "at most 0.0 GPU-hours"});
   write(
       "nccl.json",
       R"({"name": "n", "workload": "mnist-mlp", "fixed": {"gpus": 4, "nodes": 2, "cpus_per_task": 2},
@@ -218,9 +210,7 @@ TEST_F(CliSlurm, SmokeNeedsNoGpuWhereTheProfileHasNoneAndFewSteps) {
   const Ran nccl = paceline("submit nccl.json --site none.json --smoke --dry-run --scripts nccl");
   EXPECT_EQ(nccl.code, 0) << nccl.err;
   const std::string points = all("nccl", ".points"), scripts = all("nccl", ".sbatch");
-  EXPECT_TRUE(contains(points, "\"--backend=ring\"") &&
-              contains(points, "\"--backend=mirrored/ring\""))
-      << points;
+  expect_parts(points, {"\"--backend=ring\"", "\"--backend=mirrored/ring\""});
   EXPECT_FALSE(contains(points, "--backend=nccl") || contains(points, "mirrored/nccl\""));
   EXPECT_TRUE(contains(scripts,
                        "element begin --built=backend=mirrored/nccl --built=backend=nccl "
@@ -346,9 +336,8 @@ TEST_F(CliSlurm, DoctorComparesAProfileWithTheCluster) {
                              "play scontrol 'echo MaxArraySize = 5'; play srun :") +
                         "paceline doctor --site nope.json");
   EXPECT_EQ(ran.code, 1);
-  EXPECT_TRUE(contains(ran.out, "MaxArraySize       5\n")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "failed: there is no partition gpus; did you mean \"gpu\"?"))
-      << ran.out;
+  expect_parts(ran.out, {"MaxArraySize       5\n",
+                         "failed: there is no partition gpus; did you mean \"gpu\"?"});
   expect_refused("doctor --site none.json", 65, {"none.json"});
 }
 
@@ -369,9 +358,8 @@ TEST_F(CliSlurm, CoresThatTheProfileDoesNotReportAreThoseOfSlurmOrReported) {
   EXPECT_TRUE(contains(asked.out, "1n1t48c.sbatch")) << asked.out;
   EXPECT_FALSE(contains(asked.out, "cores_per_node")) << asked.out;
   const Ran assumed = shell(with("play sinfo 'exit 1'") + submit);
-  EXPECT_TRUE(contains(assumed.out, "warning: site.json: \"cores_per_node\" is missing"))
-      << assumed.out;
-  EXPECT_TRUE(contains(assumed.out, ", as on this machine; add")) << assumed.out;
+  expect_parts(assumed.out,
+               {"warning: site.json: \"cores_per_node\" is missing", ", as on this machine; add"});
 }
 
 }  // namespace

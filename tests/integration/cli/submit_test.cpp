@@ -1,12 +1,12 @@
 // submit and element: what is sent, and what is not sent twice.
 #include "results/names.h"
 #include "tests/integration/cli/slurm_cli.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::kCassava;
 using testing::kGeneric;
 using testing::kGpu;
@@ -27,7 +27,7 @@ TEST_F(CliSubmit, AnUnclearAnswerSendsNothingTwice) {
   EXPECT_TRUE(contains(first.out, "job 5: ")) << first.out;
   const Ran second = shell(programs + submit);
   EXPECT_TRUE(contains(second.out, "2 in the queue")) << second.out;
-  EXPECT_EQ(to_text(folder() / "calls"), "x\n");
+  EXPECT_EQ(file_text(folder() / "calls"), "x\n");
 }
 
 TEST_F(CliSubmit, AfterARefusalNothingIsUnclear) {
@@ -40,8 +40,7 @@ TEST_F(CliSubmit, AfterARefusalNothingIsUnclear) {
   EXPECT_EQ(refused.code, 64) << refused.err;
   const Ran status = shell(refusing + "paceline status results/local/two");
   EXPECT_EQ(status.code, 1) << status.err;
-  EXPECT_TRUE(contains(status.out, "2 not submitted")) << status.out;
-  EXPECT_TRUE(contains(status.out, "not submitted: submit stopped before its array")) << status.out;
+  expect_parts(status.out, {"2 not submitted", "not submitted: submit stopped before its array"});
   EXPECT_FALSE(contains(status.out, "not known")) << status.out;
 }
 
@@ -86,13 +85,12 @@ TEST_F(CliSubmit, SubmittedAgainOnlyWhatIsInNoQueue) {
   ASSERT_EQ(shell(programs + submit).code, 0);
   write("queue", "5_[0-1%2]|PENDING|Resources\n");
   const Ran waiting = shell(programs + submit);
-  EXPECT_TRUE(contains(waiting.out, "0 arrays, 0 elements")) << waiting.out;
-  EXPECT_TRUE(contains(waiting.out, "2 in the queue")) << waiting.out;
+  expect_parts(waiting.out, {"0 arrays, 0 elements", "2 in the queue"});
   Ran status = shell(programs + "paceline status results/local/s");
   EXPECT_EQ(status.code, 0);
   EXPECT_TRUE(contains(status.out, "gpus=1,backend=self  [..] 0 of 2 done")) << status.out;
   EXPECT_EQ(shell(programs + "paceline cancel results/local/s").code, 0);
-  EXPECT_EQ(to_text(folder() / "cancelled"), "5\n");
+  EXPECT_EQ(file_text(folder() / "cancelled"), "5\n");
   write("queue", "");
   write("history", "5_0|TIMEOUT|0:0|n1\n5_1|CANCELLED by 0|0:15|n1\n");
   status = shell(programs + "paceline status results/local/s");
@@ -101,7 +99,7 @@ TEST_F(CliSubmit, SubmittedAgainOnlyWhatIsInNoQueue) {
   const Ran again = shell(programs + submit);
   EXPECT_TRUE(contains(again.out, "again: gpus=1,backend=self repeat 1: TIMEOUT")) << again.out;
   EXPECT_TRUE(contains(again.out, "2:00:00")) << "twice the time\n" << again.out;
-  EXPECT_EQ(to_text(folder() / "calls"), "x\nx\n");
+  EXPECT_EQ(file_text(folder() / "calls"), "x\nx\n");
 }
 
 TEST_F(CliSubmit, AnElementAroundItsRun) {
@@ -117,9 +115,9 @@ TEST_F(CliSubmit, AnElementAroundItsRun) {
   write("log", "something\npaceline: rank 1 was killed (here); do this\nsrun: error: n1: task 1\n");
   const Ran ended = paceline("element end --exit-code 71 --log log" + element);
   EXPECT_EQ(ended.code, 71);
-  const std::string record = to_text(folder() / "study" / "gpus=1" / "1.1.json");
-  EXPECT_TRUE(contains(record, "rank 1 was killed (here); do this (exit code 71)")) << record;
-  EXPECT_TRUE(contains(record, "\"status\": \"failed\"")) << record;
+  const std::string record = file_text(folder() / "study" / "gpus=1" / "1.1.json");
+  expect_parts(record,
+               {"rank 1 was killed (here); do this (exit code 71)", "\"status\": \"failed\""});
   // Its job has two nodes and a mask of one CPU: refused before anything runs.
   const Ran refused = shell(
       "SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURMD_NODENAME=n1 "
@@ -138,9 +136,8 @@ TEST_F(CliSubmit, RunsOfTheLoginNodeAreNotDone) {
   ASSERT_EQ(paceline("sweep t.json --no-report" + results).code, 0);
   const Ran ran = paceline("submit t.json --dry-run --site site.json" + results);
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "note: 2 runs of another machine (")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "1 array, 2 elements")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "0 runs are done")) << ran.out;
+  expect_parts(ran.out,
+               {"note: 2 runs of another machine (", "1 array, 2 elements", "0 runs are done"});
   EXPECT_FALSE(contains(ran.out, "again: ")) << ran.out;
   // A profile whose nodes are like this machine: they count.
   write("like.json", R"({"name": "x", "node": {"cpus": )" +

@@ -4,7 +4,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 class CliBundle : public testing::Cli {};

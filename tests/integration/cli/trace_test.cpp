@@ -9,7 +9,6 @@ namespace paceline {
 namespace {
 
 using nlohmann::json;
-using testing::contains;
 using testing::Ran;
 
 constexpr char kTraced[] =
@@ -23,7 +22,7 @@ class Trace : public testing::Cli {
     const Ran ran = paceline(kTraced + arguments + " --trace trace.json");
     EXPECT_EQ(ran.code, 0) << ran.err;
     record_ = json::parse(ran.out, nullptr, false);
-    return json::parse(to_text(folder() / "trace.json"), nullptr, false);
+    return json::parse(file_text(folder() / "trace.json"), nullptr, false);
   }
   json record_;
 };
@@ -105,8 +104,7 @@ TEST_F(Trace, ReportsWhatWasHidden) {
       paceline(std::string(kTraced) +
                "--backend mirrored --cpus-per-replica 2 --comm-threads 1 --trace trace.json");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "communication took ")) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "hidden behind computation")) << ran.err;
+  expect_parts(ran.err, {"communication took ", "hidden behind computation"});
 }
 
 TEST_F(Trace, RefusesWhatItWouldWriteOver) {
@@ -114,7 +112,7 @@ TEST_F(Trace, RefusesWhatItWouldWriteOver) {
   expect_refused("train mnist-mlp --steps 1 --quiet --trace there.json", 65,
                  {"there.json", "another name"});
   expect_refused("train mnist-mlp --steps 1 --quiet --trace no/where.json", 65, {"no/where.json"});
-  EXPECT_EQ(to_text(folder() / "there.json"), "mine");
+  EXPECT_EQ(file_text(folder() / "there.json"), "mine");
 }
 
 }  // namespace

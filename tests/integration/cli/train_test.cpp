@@ -7,7 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 
@@ -62,14 +61,12 @@ TEST_F(CliTrain, VerboseSaysWhatTheDeviceComputesWith) {
   const Ran ran = shell("PACELINE_ISA=baseline '" PACELINE_BINARY "' " + run +
                         "--epochs 1 --verbose --record run.json");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "device cpu: oneDNN ")) << ran.err;
-  EXPECT_TRUE(contains(ran.err, ", own loops for baseline, 1 thread")) << ran.err;
-  const auto record = nlohmann::json::parse(to_text(folder() / "run.json"));
+  expect_parts(ran.err, {"device cpu: oneDNN ", ", own loops for baseline, 1 thread"});
+  const auto record = nlohmann::json::parse(file_text(folder() / "run.json"));
   EXPECT_TRUE(contains(record["provenance"]["libraries"], "own loops for baseline"));
   const Ran other = shell("PACELINE_ISA=sse9 '" PACELINE_BINARY "' " + run + "--epochs 1");
   EXPECT_EQ(other.code, 64) << other.err;
-  EXPECT_TRUE(contains(other.err, "does not have instruction set sse9")) << other.err;
-  EXPECT_TRUE(contains(other.err, "choose one of: ")) << other.err;
+  expect_parts(other.err, {"does not have instruction set sse9", "choose one of: "});
 }
 
 TEST_F(CliTrain, ABatchLargerThanTheDataIsReported) {
@@ -86,7 +83,7 @@ TEST_F(CliTrain, ABatchLargerThanTheDataIsReported) {
 TEST_F(CliTrain, OneThatDivergesIsAFailedCheckWithARecord) {
   expect_refused(kRun + "--learning-rate 1e30 --quiet --record run.json", 1,
                  {"the loss is not finite after epoch 1", "lower the learning rate"});
-  const auto record = nlohmann::json::parse(to_text(folder() / "run.failed.json"));
+  const auto record = nlohmann::json::parse(file_text(folder() / "run.failed.json"));
   EXPECT_EQ(record.at("status"), "failed");
 }
 
@@ -171,8 +168,7 @@ TEST_F(CliTrain, WeightsThatAreNotThere) {
 TEST_F(CliTrain, ADryRunOfASweepNeedsNoData) {
   const Ran ran = paceline("sweep '" PACELINE_SOURCE_DIR "/sweeps/nyu-cassava.json' --dry-run");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "59 points")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "gpus=4,cpus_per_task=32,backend=mirrored ")) << ran.out;
+  expect_parts(ran.out, {"59 points", "gpus=4,cpus_per_task=32,backend=mirrored "});
   EXPECT_TRUE(contains(ran.err, "data set cassava was not found")) << ran.err;
   expect_refused("sweep '" PACELINE_SOURCE_DIR "/sweeps/idris-cifar10.json'", 65,
                  {"data set cifar10 was not found"});
@@ -193,8 +189,7 @@ TEST_F(CliTrain, AMaskOfOneCpuIsNotTwo) {
       shell("taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" '" PACELINE_BINARY
             "' train mnist-mlp --steps 3 --cpus-per-task 2");
   EXPECT_EQ(ran.code, 64) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "affinity mask has 1 (") && contains(ran.err, "--bind-to none"))
-      << ran.err;
+  expect_parts(ran.err, {"affinity mask has 1 (", "--bind-to none"});
 }
 
 // Two loops on the one CPU of a run: it is told who they are, and its record says that it was busy.
@@ -207,8 +202,7 @@ TEST_F(CliTrain, ABusyMachineIsNoticed) {
       "' train mnist-mlp --cpus-per-task 1 --steps 300 --record r.json --data '" +
       kMnist.string() + "'\ncode=$?\nkill %1 %2\nexit $code");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.busy, "other processes use the CPUs of this run: ")) << ran.busy;
-  EXPECT_TRUE(contains(ran.busy, "the machine was busy: ")) << ran.busy;
+  expect_parts(ran.busy, {"other processes use the CPUs of this run: ", "the machine was busy: "});
   const auto record = nlohmann::json::parse(std::ifstream(folder() / "r.json"));
   const auto& load = record.at("provenance").at("machine_load");
   EXPECT_EQ(load.at("busy"), true) << load;
@@ -227,19 +221,19 @@ TEST_F(CliTrain, TasksThatDoNotMatchTheReplicas) {
       "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_RANK=0 "
       "OMPI_COMM_WORLD_LOCAL_SIZE=2 paceline train mnist-mlp --gpus 4 --backend mpi");
   EXPECT_EQ(ran.code, 64);
-  EXPECT_TRUE(contains(ran.err, "2 tasks were started") && contains(ran.err, "--gpus")) << ran.err;
+  expect_parts(ran.err, {"2 tasks were started", "--gpus"});
 }
 
 TEST_F(CliTrain, BadFilesOfTheDataSet) {
   link_mnist();
-  const std::string images = to_text(kMnist / "train-images-idx3-ubyte.gz");
-  const std::string labels = to_text(kMnist / "train-labels-idx1-ubyte.gz");
+  const std::string images = file_text(kMnist / "train-images-idx3-ubyte.gz");
+  const std::string labels = file_text(kMnist / "train-labels-idx1-ubyte.gz");
   expect_bad_data(images.substr(0, 1000000), "cut short");
   expect_bad_data("<!DOCTYPE html><html><body>404</body></html>\n", "web page");
   expect_bad_data(labels, "no images");
   expect_bad_data("", "empty");
   replace("train-images-idx3-ubyte.gz", images);
-  replace("train-labels-idx1-ubyte.gz", to_text(kMnist / "t10k-labels-idx1-ubyte.gz"));
+  replace("train-labels-idx1-ubyte.gz", file_text(kMnist / "t10k-labels-idx1-ubyte.gz"));
   expect_refused(kRun + "--data .", 65, {"60000 images but 10000 labels"});
 }
 
@@ -265,7 +259,7 @@ TEST_F(CliTrain, RecordsThatCannotBeWritten) {
   std::ofstream(folder() / "there.json") << "mine";
   expect_refused(kRun + "--record there.json", 65,
                  {"there.json", "the file exists already", "give another name"});
-  EXPECT_EQ(to_text(folder() / "there.json"), "mine");
+  EXPECT_EQ(file_text(folder() / "there.json"), "mine");
   expect_refused(kRun + "--record no/such/run.json", 65, {"no/such/run.json"});
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";
   std::ofstream(folder() / "run.steps.gz") << "of a run that was killed";
@@ -278,7 +272,7 @@ TEST_F(CliTrain, ALongRunKeepsItsRecord) {
       "train mnist-mlp --cpus-per-task 1 --epochs 300 --train-limit 64 --test-limit 32 --evaluate "
       "epoch --record run.json --quiet");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  const auto record = nlohmann::json::parse(to_text(folder() / "run.json"));
+  const auto record = nlohmann::json::parse(file_text(folder() / "run.json"));
   EXPECT_EQ(record.at("thinned").at("quality/epochs"), 300);
   EXPECT_EQ(record.at("quality").at("epochs").back().at("epoch"), 300);
   EXPECT_GT(record.at("timing").at("compile_seconds").get<double>(), 0);
@@ -295,7 +289,7 @@ TEST_F(CliTrain, JsonIsARecordAndNothingElse) {
   const double epoch = timing.at("epoch_seconds").at(0), compile = timing.at("compile_seconds");
   EXPECT_NEAR(timing.at("fit_seconds").get<double>(), epoch + compile, 1e-6 + 1e-4 * epoch);
   EXPECT_GT(compile, 0);
-  auto written = nlohmann::json::parse(to_text(folder() / "run.json"));
+  auto written = nlohmann::json::parse(file_text(folder() / "run.json"));
   EXPECT_EQ(written.at("samples").at("file"), "run.steps.gz");
   written.erase("samples");  // the file beside the record
   EXPECT_EQ(printed, written);

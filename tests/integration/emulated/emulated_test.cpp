@@ -1,6 +1,5 @@
 // Whole runs of the program on GPUs that the host plays, over an NCCL that is emulated too: tasks,
 // the choice of GPUs, records, checkpoints, killed ranks, sweeps and elements of arrays.
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <future>
@@ -15,17 +14,16 @@ namespace paceline {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::contains;
 using testing::Ran;
 
 class EmulatedProgram : public testing::Cli {
  protected:
   EmulatedProgram() { setenv("FAKE_NCCL_FOLDER", folder().c_str(), 1); }
   ~EmulatedProgram() override {
-    EXPECT_EQ(to_text(folder() / "misuse"), "");
+    EXPECT_EQ(file_text(folder() / "misuse"), "");
     unsetenv("FAKE_NCCL_FOLDER");
   }
-  Json record(const std::string& name) const { return Json::parse(to_text(folder() / name)); }
+  Json record(const std::string& name) const { return Json::parse(file_text(folder() / name)); }
   std::string checksum(const std::string& name) const {
     return record(name)["quality"]["parameter_checksum"].get<std::string>();
   }
@@ -143,8 +141,7 @@ TEST_F(EmulatedProgram, AKilledRankIsNamed) {
   kill(ranks[1].pid, SIGKILL);
   const Ran ran = run.get();
   EXPECT_EQ(ran.code, 71);
-  EXPECT_TRUE(contains(ran.err, "paceline: rank 1 on ")) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "died of signal 9")) << ran.err;
+  expect_parts(ran.err, {"paceline: rank 1 on ", "died of signal 9"});
 }
 
 TEST_F(EmulatedProgram, ASweepHasATable) {

@@ -75,7 +75,7 @@ TEST_F(Amdahl, TheSameBuildIsNotSlowerThanItself) {
             "--only time");
   ASSERT_TRUE(ran.code == 0 || ran.code == 2) << ran.out << ran.err;  // 2: a busy machine
   for (const char* side : {"first: paceline ", "second: paceline "}) {
-    EXPECT_TRUE(testing::contains(ran.err, side)) << ran.err;
+    EXPECT_TRUE(contains(ran.err, side)) << ran.err;
   }
   const auto verdict = nlohmann::json::parse(ran.out);
   ASSERT_EQ(verdict["checks"].size(), 1U);

@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, Started, ::testing::Values("ring", "mpi"),
 // round otherwise, and replicas must not differ.
 TEST_F(Failures, ASlowRankIsInTheRecord) {
   need("ring");
-  if (!contains(to_text("/proc/cpuinfo"), "avx2")) GTEST_SKIP() << "no rank can be made slower";
+  if (!contains(file_text("/proc/cpuinfo"), "avx2")) GTEST_SKIP() << "no rank can be made slower";
   const Ran ran = shell(
       "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1\n"
       "rank() { RANK=$1 LOCAL_RANK=$1 paceline train mnist-mlp --input synthetic --train-limit "
@@ -233,10 +233,8 @@ TEST_F(Failures, ABackendThatCannotSumIsReportedBeforeTheFirstStep) {
       shell(std::string(kRun) +
             "--gpus 2 --backend ring --cpus-per-task 1 --first-sum-seconds 0.000000001");
   EXPECT_EQ(ran.code, 72) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "a first sum of ") &&
-              contains(ran.err, "over 2 ranks did not end within"))
-      << ran.err;
-  EXPECT_TRUE(contains(ran.err, "try another backend")) << ran.err;
+  expect_parts(ran.err,
+               {"a first sum of ", "over 2 ranks did not end within", "try another backend"});
   // What a job does where it was asked to fall back.
   const auto fallback = [&](const std::string& backend, const std::string& code,
                             const std::string& to = "mpi") {

@@ -7,6 +7,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/start/spawn.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -15,10 +16,6 @@ RunVerdict spawn(int ranks, const std::string& how, const Environment& extra = {
   SpawnRequest request{{DIRECT_RANKS, how}, ranks, environment_of_process()};
   for (const auto& [name, value] : extra) request.environment[name] = value;
   return spawn_direct(request);
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(Direct, RanksKnowTheirPlaceAndTheirOutputArrives) {
@@ -41,8 +38,7 @@ TEST(Direct, AKilledRankIsNamedAndTheOthersStopped) {
   const double start = now_seconds();
   const RunVerdict verdict = spawn(2, "killed");
   EXPECT_EQ(verdict.exit_code, 71);
-  EXPECT_TRUE(contains(verdict.line, "rank 1")) << verdict.line;
-  EXPECT_TRUE(contains(verdict.line, "signal 9 (Killed)")) << verdict.line;
+  expect_parts(verdict.line, {"rank 1", "signal 9 (Killed)"});
   EXPECT_LT(now_seconds() - start, 25);  // the other would sleep for 30 s
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/core/json.h"
 #include "engine/launch/program.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -23,10 +24,6 @@ Result doctor(const std::string& assignments, const std::string& options) {
   const std::size_t last = output.rfind('\n', output.size() - 2);
   const std::size_t begin = last == std::string::npos ? 0 : last + 1;
   return {output.substr(0, begin), std::atoi(output.c_str() + begin)};
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(Doctor, ReportsMachineBackendsAndTools) {

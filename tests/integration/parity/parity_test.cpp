@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <thread>
 
 #include "engine/comm/backend.h"
 #include "engine/core/json.h"

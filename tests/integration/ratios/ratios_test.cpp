@@ -21,7 +21,6 @@ namespace paceline {
 namespace {
 
 using nlohmann::json;
-using testing::contains;
 using testing::Ran;
 
 class Ratios : public testing::Cli {
@@ -39,7 +38,7 @@ class Ratios : public testing::Cli {
   json make_record(const std::string& arguments) const {
     const Ran ran = paceline(arguments + " --quiet --record run.json");
     EXPECT_EQ(ran.code, 0) << ran.err;
-    const json record = json::parse(to_text(folder() / "run.json"));
+    const json record = json::parse(file_text(folder() / "run.json"));
     std::filesystem::remove(folder() / "run.json");
     std::filesystem::remove(folder() / "run.steps.gz");
     return record;
@@ -103,7 +102,7 @@ TEST_F(Ratios, AStepInBf16IsNotSlowerThanInFp32) {
   const auto run = [this](const std::string& workload, const std::string& precision) {
     return training(workload, "--gpus 1 --steps 9 --precision " + precision);
   };
-  if (!contains(to_text("/proc/cpuinfo"), "avx512dq")) GTEST_SKIP() << "this CPU has no AVX-512";
+  if (!contains(file_text("/proc/cpuinfo"), "avx512dq")) GTEST_SKIP() << "this CPU has no AVX-512";
   const std::string libraries = run("gpt-tiny", "bf16")["provenance"]["libraries"];
   const auto way = std::find_if(std::begin(kBf16Ways), std::end(kBf16Ways),
                                 [&](const Bf16Way& row) { return contains(libraries, row.text); });

@@ -8,7 +8,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 
 class SamplePlugin : public testing::Cli {

@@ -15,6 +15,7 @@
 #include "engine/core/text.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 
 namespace paceline::testing {
@@ -23,18 +24,6 @@ struct Ran {
   int code = -1;
   std::string out, err;
 };
-
-inline std::string to_text(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in: " << text;
-  }
-}
 
 inline std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -50,8 +39,8 @@ class SmallStudy : public ::testing::Test {
  )" << keys << "}\n";
   }
 
-  std::filesystem::path spec() const { return scratch_.path() / "small.json"; }
-  std::filesystem::path results() const { return scratch_.path() / "results"; }
+  std::filesystem::path spec() const { return scratch_ / "small.json"; }
+  std::filesystem::path results() const { return scratch_ / "results"; }
   std::filesystem::path study() const { return results() / "small"; }
 
   // The shell becomes the sweep, which then leads a process group of its own.
@@ -69,7 +58,7 @@ class SmallStudy : public ::testing::Test {
   Ran sweep(const std::vector<std::string>& more = {}) const {
     const Watch watch = watch_child(command(more), [](std::string_view) {});
     EXPECT_EQ(watch.end.signal, 0);
-    return {watch.end.exit_code, to_text(out()), to_text(err())};
+    return {watch.end.exit_code, file_text(out()), file_text(err())};
   }
 
   // "gpus=1,.../1.1.json" of every completed record.
@@ -88,8 +77,8 @@ class SmallStudy : public ::testing::Test {
   const Scratch scratch_;
 
  private:
-  std::filesystem::path out() const { return scratch_.path() / "out"; }
-  std::filesystem::path err() const { return scratch_.path() / "err"; }
+  std::filesystem::path out() const { return scratch_ / "out"; }
+  std::filesystem::path err() const { return scratch_ / "err"; }
 };
 
 }  // namespace paceline::testing

@@ -7,7 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::expect_parts;
 using testing::Ran;
 
 class SweepPlan : public testing::SmallStudy {

@@ -13,7 +13,6 @@
 namespace paceline {
 namespace {
 
-using testing::expect_parts;
 using testing::Ran;
 namespace fs = std::filesystem;
 
@@ -50,7 +49,7 @@ TEST_F(Sweep, AControlIsRunAndIsNoResult) {
   EXPECT_EQ(completed().size(), 6U);
   EXPECT_TRUE(fs::exists(study() / "gpus=1,control=true/3.1.json"));
   EXPECT_EQ(to_make().size(), 0U);  // of the spec itself
-  const auto report = nlohmann::json::parse(testing::to_text(study() / "report/report.json"));
+  const auto report = nlohmann::json::parse(file_text(study() / "report/report.json"));
   const auto& table = report.at("tables").at(0);
   ASSERT_EQ(table.at("rows").size(), 1U);
   EXPECT_EQ(table["rows"][0].at("runs"), 3);
@@ -73,7 +72,7 @@ TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   EXPECT_EQ(before.size(), runs);
   EXPECT_TRUE(to_make().empty());
   EXPECT_TRUE(fs::exists(study() / "plan.json"));  // by which reports know what is missing
-  const auto spec = nlohmann::json::parse(testing::to_text(study() / "spec.json"));
+  const auto spec = nlohmann::json::parse(file_text(study() / "spec.json"));
   EXPECT_EQ(spec.at("repeats"), 2) << "by which others can run the same";
 
   const std::string removed = "gpus=2,cpus_per_task=2,backend=mirrored";
@@ -101,7 +100,7 @@ TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
   write_spec(R"("axes": {"backend": ["self"]}, "repeats": 2)");
   ASSERT_EQ(sweep({"--no-report"}).code, 0);
   const fs::path file = study() / *completed().begin();
-  auto record = nlohmann::json::parse(testing::to_text(file));
+  auto record = nlohmann::json::parse(file_text(file));
   record["provenance"]["cpu_model"] = "Z80";
   std::ofstream(file) << record.dump();
   const std::string line = "note: 1 run of another machine (Z80, ";
@@ -113,7 +112,7 @@ TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
   EXPECT_TRUE(to_make().empty());
   EXPECT_TRUE(again.out.find("\nWarning: runs of two machines are mixed: ") != std::string::npos)
       << again.out;
-  const auto report = nlohmann::json::parse(testing::to_text(study() / "report/report.json"));
+  const auto report = nlohmann::json::parse(file_text(study() / "report/report.json"));
   EXPECT_EQ(report.at("tables").at(0).at("rows").size(), 2U);
 }
 
@@ -155,7 +154,7 @@ TEST_F(Sweep, APointThatCannotRunHereIsLeftOutBeforeTheFirstRun) {
                {"note: cannot run here, left out: gpus=4096,", "4096 replicas of 1 CPU each",
                 "--set oversubscribe=true", "small: 1 run, 0 done"});
   EXPECT_EQ(load_store(study()).records.size(), 1u);
-  EXPECT_EQ(testing::to_text(study() / "plan.json").find("4096"), std::string::npos)
+  EXPECT_EQ(file_text(study() / "plan.json").find("4096"), std::string::npos)
       << "no report misses it";
   const Ran none = sweep({"--set", "oversubscribe=false", "--set", "gpus=4096"});
   EXPECT_EQ(none.code, 64);
@@ -169,7 +168,7 @@ TEST_F(Sweep, AResultsFolderThatIsAFile) {
   EXPECT_EQ(ran.code, 65);
   EXPECT_EQ(testing::lines_in(ran.err), 1u) << ran.err;
   expect_parts(ran.err, {"paceline: ", results().string()});
-  EXPECT_EQ(testing::to_text(results()), "mine");
+  EXPECT_EQ(file_text(results()), "mine");
 }
 
 TEST_F(Sweep, ATimeoutEndsARun) {
@@ -187,7 +186,7 @@ std::vector<std::string> list_processes(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string pid = entry.path().filename().string();
     if (!to_integer(pid) || pid == std::to_string(getpid())) continue;
-    if (testing::to_text(entry.path() / "cmdline").find(folder.string()) != std::string::npos) {
+    if (file_text(entry.path() / "cmdline").find(folder.string()) != std::string::npos) {
       found.push_back(pid);
     }
   }

@@ -11,6 +11,7 @@
 #include "engine/comm/backend.h"
 #include "engine/core/error.h"
 #include "engine/train/session.h"
+#include "tests/support/communicators.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/made.h"
@@ -24,30 +25,18 @@ constexpr std::size_t kTasks = 2;
 constexpr std::size_t kFewImages = 10, kImageBytes = 8 * 9 * 3;
 
 // Calls `between(n)` after this rank's n-th exchange with the others.
-class Watched final : public Communicator {
+class Watched final : public ForwardingCommunicator {
  public:
   using Between = std::function<void(int exchanges)>;
-  Watched(Communicator& inner, Between between) : inner_(inner), between_(std::move(between)) {}
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  Memory allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
-  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
-                  std::string_view label) override {
-    inner_.all_reduce(data, count, type, lane, label);
-  }
-  void broadcast(void* data, std::size_t bytes, int root) override {
-    inner_.broadcast(data, bytes, root);
-  }
+  Watched(Communicator& inner, Between between)
+      : ForwardingCommunicator(inner), between_(std::move(between)) {}
   void all_gather(const void* mine, std::size_t bytes, void* all) override {
-    inner_.all_gather(mine, bytes, all);
+    ForwardingCommunicator::all_gather(mine, bytes, all);
     ++exchanges_;
     if (between_) between_(exchanges_);
   }
-  void barrier() override { inner_.barrier(); }
-  void abort(std::string_view why) noexcept override { inner_.abort(why); }
 
  private:
-  Communicator& inner_;
   Between between_;
   int exchanges_ = 0;
 };
@@ -56,7 +45,7 @@ class CacheSharingTest : public testing::Test {
  protected:
   CacheSharingTest() {
     for (std::size_t i = 0; i < kFewImages; ++i) {
-      write_file(scratch_.path() / (i % 2 ? "cat" : "dog") / (std::to_string(i) + ".jpg"),
+      write_file(scratch_ / (i % 2 ? "cat" : "dog") / (std::to_string(i) + ".jpg"),
                  make_jpeg(20, 20, static_cast<int>(i)));
     }
     options_.cache = CacheKind::decoded;
@@ -144,8 +133,7 @@ TEST_F(CacheSharingTest, WhereOneCannotOpenItAllKeepTheirPart) {
     EXPECT_TRUE(task.sharing.speaks);
   }
   EXPECT_EQ(tasks[0].sharing.ranks, 1);
-  EXPECT_NE(tasks[0].sharing.refusal.find("rank 1: the cache of process"), std::string::npos)
-      << tasks[0].sharing.refusal;
+  expect_parts(tasks[0].sharing.refusal, {"rank 1: the cache of process"});
   tasks[0].fetch(0, 8);
   tasks[1].fetch(0, 8);
   EXPECT_EQ(tasks[1].worker.counts.decoded, 8U);
@@ -155,7 +143,7 @@ TEST_F(CacheSharingTest, WhereOneCannotOpenItAllKeepTheirPart) {
 }
 
 TEST_F(CacheSharingTest, ABadFolderIsReportedAsAlways) {
-  options_.cache_folder = scratch_.path() / "no-such";
+  options_.cache_folder = scratch_ / "no-such";
   expect_error(ErrorKind::input, {"no-such", "--cache-dir"}, [&] { share(); });
 }
 

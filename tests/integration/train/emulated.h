@@ -35,10 +35,7 @@ class OnFakeNccl : public testing::Test {
     run.gpus = &gpus_;
   }
   // What NCCL would not have allowed.
-  std::string misuse() const {
-    std::ifstream file(scratch_.path() / "misuse");
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string misuse() const { return file_text(scratch_ / "misuse"); }
 
  private:
   Scratch scratch_;

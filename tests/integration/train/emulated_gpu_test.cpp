@@ -87,7 +87,7 @@ void trains_like_the_cpu(const std::string& workload, int replicas, int input_th
 void is_traced(int replicas) {
   SCOPED_TRACE(replicas);
   const Scratch scratch;
-  const TraceSetup trace{scratch.path() / "trace.json"};
+  const TraceSetup trace{scratch / "trace.json"};
   training::Run run = make_run("mnist-mlp", replicas);
   run.make_device = [] { return emulated(cuda::Math::fp32); };
   run.trace = &trace;

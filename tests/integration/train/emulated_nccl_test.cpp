@@ -49,10 +49,7 @@ class EmulatedNccl : public testing::Test {
     unsetenv("FAKE_NCCL_FAIL");
     unsetenv("FAKE_NCCL_VERSION");
   }
-  std::string misuse() const {
-    std::ifstream file(scratch_.path() / "misuse");
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string misuse() const { return file_text(scratch_ / "misuse"); }
 
  private:
   Scratch scratch_;

@@ -21,11 +21,11 @@ class EvaluationTest : public testing::Test {
   EvaluationTest() {
     for (std::size_t i = 0; i < kImages; ++i) {
       const std::string label = std::to_string(i % 5);
-      write_file(scratch_.path() / label / (std::to_string(1000 + i) + ".png"),
+      write_file(scratch_ / label / (std::to_string(1000 + i) + ".png"),
                  make_png(28, 28, 1, static_cast<int>(i)));
     }
     for (int label = 5; label < 10; ++label) {  // the network has ten classes
-      write_file(scratch_.path() / std::to_string(label) / "1.png", make_png(28, 28, 1, label));
+      write_file(scratch_ / std::to_string(label) / "1.png", make_png(28, 28, 1, label));
     }
     run_.config.epochs = 2;
     run_.config.batch_per_replica = 8;

@@ -53,7 +53,7 @@ class Recipe : public ::testing::Test {
     const Result whole = train(run, digits());
     CheckpointSetup saving, going_on;
     saving.schedule = parse_checkpoint_schedule("9 steps", "");
-    saving.run = scratch_.path() / "run";
+    saving.run = scratch_ / "run";
     saving.workload = going_on.workload = "small";
     going_on.resume = saving.run / "checkpoints" / "small-0001-step-00000009";
     run.checkpoints = &saving;
@@ -119,7 +119,7 @@ TEST_F(Recipe, APlateauLowersTheRateOfAllRanks) {
               reported.end());
     CheckpointSetup saving, going_on;
     saving.schedule = parse_checkpoint_schedule("1 epoch", "");
-    saving.run = scratch_.path() / std::to_string(replicas);
+    saving.run = scratch_ / std::to_string(replicas);
     saving.workload = going_on.workload = "small";
     going_on.resume = saving.run / "checkpoints" / "small-0003";
     run.checkpoints = &saving;
@@ -284,7 +284,7 @@ TEST_F(Recipe, ARunThatReachedItsGoalIsDoneWhenResumed) {
   run.config.until = Goal{Metric::test_accuracy, 0.01};
   CheckpointSetup saving, going_on;
   saving.schedule = parse_checkpoint_schedule("2 epochs", "");
-  saving.run = scratch_.path() / "run";
+  saving.run = scratch_ / "run";
   saving.workload = going_on.workload = "small";
   run.checkpoints = &saving;
   EXPECT_EQ(train(run, digits()).outcome.quality.epochs.size(), 1U);

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cmath>
 #include <fstream>
 
 #include "engine/device/cuda/gpu_runtime.h"
@@ -47,19 +46,19 @@ class Resume : public ::testing::Test {
   CheckpointSetup every(const std::string& schedule) const {
     CheckpointSetup setup;
     setup.schedule = parse_checkpoint_schedule(schedule, "");
-    setup.run = scratch_.path() / "run";
+    setup.run = scratch_ / "run";
     setup.workload = "small";
     return setup;
   }
   CheckpointSetup from(const std::string& name) const {
     CheckpointSetup setup;
     setup.workload = "small";
-    setup.resume = scratch_.path() / "run" / "checkpoints" / name;
+    setup.resume = scratch_ / "run" / "checkpoints" / name;
     return setup;
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;
-    for (const auto& one : find_checkpoints(scratch_.path() / "run")) {
+    for (const auto& one : find_checkpoints(scratch_ / "run")) {
       all.push_back(one.folder.filename());
     }
     return all;
@@ -111,7 +110,7 @@ TEST_F(Resume, WeightsAloneAreWhereARunBegins) {
   const Result trained = train(run, data());
   EXPECT_EQ(names(), (std::vector<std::string>{"small-0000", "small-0000-step-00000006",
                                                "small-0001-step-00000012"}));
-  const std::filesystem::path folder = scratch_.path() / "run" / "checkpoints";
+  const std::filesystem::path folder = scratch_ / "run" / "checkpoints";
   for (const std::string& name : names()) {
     EXPECT_TRUE(std::filesystem::exists(folder / name / kParametersFile));
     EXPECT_FALSE(std::filesystem::exists(folder / name / "optimizer.safetensors"));
@@ -145,7 +144,7 @@ TEST_F(Resume, OfEveryOptimizer) {
     TrainingRun run = make_run(1, 32, 40);
     run.config.optimizer = optimizer;
     expect_equal(run);
-    std::filesystem::remove_all(scratch_.path() / "run");
+    std::filesystem::remove_all(scratch_ / "run");
   }
 }
 
@@ -172,7 +171,7 @@ TEST_F(Resume, OnAEmulatedGpuWithItsOwnLayoutsAndLossScale) {
       return make_device_on(std::move(runtime), std::move(products), options);
     };
     expect_equal(run);
-    std::filesystem::remove_all(scratch_.path() / "run");
+    std::filesystem::remove_all(scratch_ / "run");
   }
 }
 
@@ -252,7 +251,7 @@ TEST_F(Resume, WritesWhatItIsReported) {
   EXPECT_TRUE(std::filesystem::exists(setup.run / "model" / kManifestFile));
 
   setup = every("3 steps");
-  setup.run = scratch_.path() / "other";
+  setup.run = scratch_ / "other";
   setup.keep = 2;
   train(run, data());
   std::vector<std::string> kept;

@@ -12,16 +12,16 @@
 #include "engine/device/device.h"
 #include "engine/train/session.h"
 #include "tests/integration/train/training.h"
+#include "tests/support/communicators.h"
 
 namespace paceline {
 namespace {
 
 // One of two ranks, the other of which says the same in small collectives and takes part in one sum
 // only: the second waits for it, the third fails at once.
-class HalfWorld final : public Communicator {
+class HalfWorld final : public IdleCommunicator {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
+  HalfWorld() : IdleCommunicator(2) {}
 
   Memory allocate(std::size_t bytes) override {
     arena_ = host_memory(bytes);
@@ -41,12 +41,6 @@ class HalfWorld final : public Communicator {
     });
   }
 
-  void broadcast(void*, std::size_t, int) override {}
-  void all_gather(const void* mine, std::size_t bytes, void* all) override {
-    for (std::size_t r = 0; r < 2; ++r)
-      std::memcpy(static_cast<char*>(all) + r * bytes, mine, bytes);
-  }
-  void barrier() override {}
   void abort(std::string_view) noexcept override {
     std::lock_guard lock(mutex_);
     aborted_ = true;
@@ -157,21 +151,12 @@ class SlowlyCopied final : public Device {
 };
 
 // Sums once, before the first step; then the lane fails at once.
-class FailingWorld final : public Communicator {
+class FailingWorld final : public IdleCommunicator {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  Memory allocate(std::size_t) override { return {}; }
+  FailingWorld() : IdleCommunicator(2) {}
   void all_reduce(void*, std::size_t, DType, Lane& lane, std::string_view) override {
     if (++sums_ == 2) lane.submit([] { throw Error(ErrorKind::internal, "the sum fails"); });
   }
-  void broadcast(void*, std::size_t, int) override {}
-  void all_gather(const void* mine, std::size_t bytes, void* all) override {
-    for (std::size_t r = 0; r < 2; ++r)
-      std::memcpy(static_cast<char*>(all) + r * bytes, mine, bytes);
-  }
-  void barrier() override {}
-  void abort(std::string_view) noexcept override {}
 
  private:
   int sums_ = 0;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/comm/backends/nccl/clique.h"
+#include "engine/comm/backends/nccl/nccl_group.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "tests/support/no_card.h"

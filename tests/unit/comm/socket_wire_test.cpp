@@ -5,8 +5,6 @@
 #include <atomic>
 #include <functional>
 #include <map>
-#include <memory>
-#include <numeric>
 #include <thread>
 #include <tuple>
 

@@ -4,18 +4,14 @@
 
 #include "engine/comm/backend.h"
 #include "engine/core/error.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
 
 std::string refusal(const std::string& stack) {
-  try {
-    make_backend(stack, backend_table(), wrapper_table());
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    return error.what();
-  }
-  return "";
+  return catch_error(ErrorKind::usage,
+                     [&] { make_backend(stack, backend_table(), wrapper_table()); });
 }
 
 TEST(Stack, IsNamedAsItWasAskedFor) {
@@ -26,9 +22,9 @@ TEST(Stack, IsNamedAsItWasAskedFor) {
 }
 
 TEST(Stack, WhatDoesNotFitIsRefused) {
-  EXPECT_NE(refusal("mirrored+bf16+bf16").find("names +bf16 twice"), std::string::npos);
-  EXPECT_NE(refusal("self/ring").find("self/ring cannot be stacked"), std::string::npos);
-  EXPECT_NE(refusal("mirrored+nonesuch").find("\"nonesuch\" is not built"), std::string::npos);
+  expect_parts(refusal("mirrored+bf16+bf16"), {"names +bf16 twice"});
+  expect_parts(refusal("self/ring"), {"self/ring cannot be stacked"});
+  expect_parts(refusal("mirrored+nonesuch"), {"\"nonesuch\" is not built"});
 }
 
 // One task has nothing to sum with others, whatever stands behind the slash.
@@ -37,7 +33,7 @@ TEST(Stack, OneTaskReportsThatNothingIsBetween) {
   Membership membership;
   membership.replicas_here = 2;
   const auto communicators = backend->connect(membership);
-  EXPECT_NE(backend->description().find("nothing between tasks"), std::string::npos);
+  expect_parts(backend->description(), {"nothing between tasks"});
 }
 
 // What travels is rounded to 8 bits once, and the sum once more.

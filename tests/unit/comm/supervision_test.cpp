@@ -4,6 +4,7 @@
 #include "engine/comm/wrappers/cast/cast_communicator.h"
 #include "engine/comm/wrappers/recorded/recorded_communicator.h"
 #include "engine/core/error.h"
+#include "tests/support/communicators.h"
 
 namespace paceline {
 namespace {
@@ -20,18 +21,10 @@ class Noted : public Supervision {
   std::uint64_t step = 0, last_step = 0;
 };
 
-class Alone : public Communicator {
+class Alone : public IdleCommunicator {
  public:
-  explicit Alone(Noted& noted) : noted_(noted) {}
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  Memory allocate(std::size_t) override { return {}; }
-  void all_reduce(void*, std::size_t, DType, Lane&, std::string_view) override {}
-  void broadcast(void*, std::size_t, int) override {}
-  void all_gather(const void*, std::size_t, void*) override {}
-  void barrier() override {}
+  explicit Alone(Noted& noted) : IdleCommunicator(1), noted_(noted) {}
   Supervision& supervision() override { return noted_; }
-  void abort(std::string_view) noexcept override {}
 
  private:
   Noted& noted_;

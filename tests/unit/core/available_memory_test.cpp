@@ -12,12 +12,12 @@ namespace {
 class AvailableMemory : public testing::Test {
  protected:
   void write(const std::string& name, const std::string& text) const {
-    const auto file = scratch_.path() / name;
+    const auto file = scratch_ / name;
     make_folder(file.parent_path());
     std::ofstream(file) << text;
   }
   std::optional<std::size_t> found() const {
-    return available_memory(scratch_.path() / "proc", scratch_.path() / "groups");
+    return available_memory(scratch_ / "proc", scratch_ / "groups");
   }
 
  private:

@@ -4,10 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <fstream>
-#include <thread>
 
 #include "engine/core/clock.h"
 #include "tests/support/scratch.h"
@@ -51,7 +49,7 @@ TEST(WatchChild, AGrandchildThatNeverStopsPrintingIsNotWaitedFor) {
 
 TEST(NamedPipe, IsReadBesideTheChild) {
   const Scratch scratch;
-  const auto file = scratch.path() / "pipe";
+  const auto file = scratch / "pipe";
   std::string heard;
   {
     const NamedPipe pipe(file);
@@ -68,11 +66,11 @@ TEST(NamedPipe, IsReadBesideTheChild) {
 
 TEST(NamedPipe, WithoutAReaderChangesNothing) {
   const Scratch scratch;
-  const auto pipe = scratch.path() / "pipe", file = scratch.path() / "file";
+  const auto pipe = scratch / "pipe", file = scratch / "file";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::ofstream(file) << "kept";
   const int mine = dup(STDERR_FILENO);
-  for (const auto& path : {pipe, file, scratch.path() / "absent"}) {
+  for (const auto& path : {pipe, file, scratch / "absent"}) {
     EXPECT_FALSE(NamedPipe::redirect(mine, path)) << path;
   }
   close(mine);

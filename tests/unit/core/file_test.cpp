@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ namespace {
 
 TEST(File, ReplaceWritesTheWholeAndLeavesNothingElse) {
   const Scratch scratch;
-  const auto file = scratch.path() / "a";
+  const auto file = scratch / "a";
   replace_file(file, "one");
   replace_file(file, "two, longer");
   EXPECT_EQ(read_text(file), "two, longer");
@@ -30,7 +29,7 @@ TEST(File, ReplaceWritesTheWholeAndLeavesNothingElse) {
 
 TEST(File, CreateNeverOverwrites) {
   const Scratch scratch;
-  const auto file = scratch.path() / "a";
+  const auto file = scratch / "a";
   EXPECT_TRUE(create_file(file, "one"));
   EXPECT_FALSE(create_file(file, "two"));
   EXPECT_EQ(read_text(file), "one");
@@ -40,7 +39,7 @@ TEST(File, CreateNeverOverwrites) {
 TEST(File, OfRacingCreatorsExactlyOneWins) {
   const Scratch scratch;
   for (int round = 0; round < 20; ++round) {
-    const auto file = scratch.path() / std::to_string(round);
+    const auto file = scratch / std::to_string(round);
     std::atomic<int> winner{-1}, winners{0}, waiting{0};
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
@@ -61,25 +60,25 @@ TEST(File, OfRacingCreatorsExactlyOneWins) {
 
 TEST(File, UnwritablePlacesAreNamed) {
   const Scratch scratch;
-  const auto file = scratch.path() / "absent" / "a";
+  const auto file = scratch / "absent" / "a";
   expect_error(ErrorKind::input, {"cannot be written", "absent", "check the path"},
                [&] { replace_file(file, "x"); });
   expect_error(ErrorKind::input, {"cannot be written"}, [&] { create_file(file, "x"); });
-  replace_file(scratch.path() / "file", "x");
+  replace_file(scratch / "file", "x");
   expect_error(ErrorKind::input, {"folder cannot be created"},
-               [&] { make_folder(scratch.path() / "file" / "below"); });
+               [&] { make_folder(scratch / "file" / "below"); });
   expect_error(ErrorKind::input, {"folder cannot be created", "/file"},
-               [&] { make_folder(scratch.path() / "file"); });
-  make_folder(scratch.path() / "p" / "q");
-  make_folder(scratch.path() / "p" / "q");
-  EXPECT_TRUE(std::filesystem::is_directory(scratch.path() / "p" / "q"));
+               [&] { make_folder(scratch / "file"); });
+  make_folder(scratch / "p" / "q");
+  make_folder(scratch / "p" / "q");
+  EXPECT_TRUE(std::filesystem::is_directory(scratch / "p" / "q"));
 }
 
 // In a child that may write files of at most 4096 bytes, as on a full file system: the write comes
 // back short and then fails.
 TEST(File, FullTargetKeepsTheOldContentAndNoRemains) {
   const Scratch scratch;
-  const auto file = scratch.path() / "a";
+  const auto file = scratch / "a";
   replace_file(file, "old");
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -90,7 +89,7 @@ TEST(File, FullTargetKeepsTheOldContentAndNoRemains) {
     for (const bool create : {false, true}) {
       try {
         const std::string large(10000, 'x');
-        create ? (void)create_file(scratch.path() / "b", large) : replace_file(file, large);
+        create ? (void)create_file(scratch / "b", large) : replace_file(file, large);
         _exit(3);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::input) _exit(4);

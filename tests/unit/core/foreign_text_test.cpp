@@ -4,6 +4,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -14,8 +15,7 @@ TEST(ForeignText, AnotherEncodingIsNamedWithItsLine) {
     require_utf8("a\nGr\xf6\n", "t");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string_view(error.what()).find("t:2: the text is not UTF-8 (byte 0xF6)"),
-              std::string_view::npos);
+    expect_parts(std::string_view(error.what()), {"t:2: the text is not UTF-8 (byte 0xF6)"});
   }
   EXPECT_THROW(require_utf8(std::string_view("a\0b\0", 4), "t"), Error);
 }

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "engine/core/text.h"
 
 namespace paceline {

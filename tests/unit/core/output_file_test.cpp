@@ -5,6 +5,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
@@ -17,13 +18,7 @@ bool is_ours(std::string_view content) {
 }
 
 std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  return "";
+  return catch_error(ErrorKind::input, [&] { act(); });
 }
 
 void write(const fs::path& file, const std::string& text) {
@@ -32,7 +27,7 @@ void write(const fs::path& file, const std::string& text) {
 
 TEST(OutputFile, ReplacesWhatIsItsOwnAndNothingElse) {
   const Scratch scratch;
-  const fs::path file = scratch.path() / "f";
+  const fs::path file = scratch / "f";
   const OutputFile output(file, "--out", "export", is_ours);
   output.check();
   EXPECT_FALSE(fs::exists(file));
@@ -48,7 +43,7 @@ TEST(OutputFile, ReplacesWhatIsItsOwnAndNothingElse) {
     const std::string line = refusal(act);
     for (const std::string& part : {std::string("--out " + file.string()),
                                     std::string("the file exists already and is no export")}) {
-      EXPECT_NE(line.find(part), std::string::npos) << line;
+      expect_parts(line, {part});
     }
   }
   EXPECT_EQ(read_text(file), "a record");
@@ -56,10 +51,9 @@ TEST(OutputFile, ReplacesWhatIsItsOwnAndNothingElse) {
 
 TEST(OutputFile, WithoutAKindOfItsOwnItReplacesNothing) {
   const Scratch scratch;
-  const fs::path file = scratch.path() / "f";
+  const fs::path file = scratch / "f";
   write(file, "");
-  EXPECT_NE(refusal([&] { OutputFile(file, "--trace", "trace").check(); }).find("already"),
-            std::string::npos);
+  expect_parts(refusal([&] { OutputFile(file, "--trace", "trace").check(); }), {"already"});
 }
 
 TEST(OutputFile, OnlyFilesAreReplaced) {
@@ -68,21 +62,21 @@ TEST(OutputFile, OnlyFilesAreReplaced) {
   const auto line = [&](const fs::path& file) {
     return refusal([&] { OutputFile(file, "--out", "export", any).check(); });
   };
-  EXPECT_NE(line(scratch.path()).find("not a regular file"), std::string::npos);
-  EXPECT_NE(line("/dev/null").find("not a regular file"), std::string::npos);
-  EXPECT_NE(line(scratch.path() / "absent/f").find("cannot be written"), std::string::npos);
+  expect_parts(line(scratch.path()), {"not a regular file"});
+  expect_parts(line("/dev/null"), {"not a regular file"});
+  expect_parts(line(scratch / "absent/f"), {"cannot be written"});
 }
 
 TEST(OutputFile, ALinkStandsForItsTarget) {
   const Scratch scratch;
-  fs::create_symlink("target", scratch.path() / "link");
-  const OutputFile output(scratch.path() / "link", "--out", "export", is_ours);
+  fs::create_symlink("target", scratch / "link");
+  const OutputFile output(scratch / "link", "--out", "export", is_ours);
   output.write("ours");
-  EXPECT_EQ(read_text(scratch.path() / "target"), "ours");
-  EXPECT_TRUE(fs::is_symlink(scratch.path() / "link"));
-  write(scratch.path() / "target", "a record");
+  EXPECT_EQ(read_text(scratch / "target"), "ours");
+  EXPECT_TRUE(fs::is_symlink(scratch / "link"));
+  write(scratch / "target", "a record");
   EXPECT_NE(refusal([&] { output.write("ours"); }), "");
-  EXPECT_EQ(read_text(scratch.path() / "target"), "a record");
+  EXPECT_EQ(read_text(scratch / "target"), "a record");
 }
 
 }  // namespace

@@ -25,6 +25,14 @@ TEST(Pattern, FindsItsFirstGroupFromAPlaceOn) {
   EXPECT_FALSE(pattern.find("xabbc ac", 7));
 }
 
+TEST(Pattern, MatchesTheWholeTextOnly) {
+  const Pattern pattern("(a+)(-[0-9])?(b)");
+  EXPECT_EQ(pattern.match("aa-1b"), (std::vector<std::string>{"aa-1b", "aa", "-1", "b"}));
+  EXPECT_EQ(pattern.match("ab"), (std::vector<std::string>{"ab", "a", "", "b"}));
+  EXPECT_FALSE(pattern.match("abb"));
+  EXPECT_FALSE(pattern.match("xab"));
+}
+
 TEST(Pattern, ReplacesEachMatch) {
   EXPECT_EQ(Pattern("(\\w+)@\\w+").replace("a@b, cc@d", "<$1>"), "<a>, <cc>");
   EXPECT_EQ(Pattern("x").replace("", "y"), "");

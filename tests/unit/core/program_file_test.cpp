@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -48,11 +47,11 @@ TEST(ProgramFile, IsNotTheLoader) {
 
 TEST(ProgramFile, OfABundleIsItsScript) {
   const Scratch scratch;
-  const fs::path program = scratch.path() / "libexec" / "tool";
+  const fs::path program = scratch / "libexec" / "tool";
   fs::create_directories(program.parent_path());
   fs::copy_file(executable(), program);
   EXPECT_TRUE(distinguishes(program.string(), program)) << "without a script";
-  const fs::path starter = scratch.path() / "bin" / "tool";
+  const fs::path starter = scratch / "bin" / "tool";
   fs::create_directories(starter.parent_path());
   std::ofstream(starter) << "#!/bin/sh\n";
   EXPECT_TRUE(distinguishes(program.string(), starter));

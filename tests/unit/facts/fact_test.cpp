@@ -15,6 +15,7 @@
 #include "engine/facts/provenance.h"
 #include "engine/facts/timing.h"
 #include "engine/facts/training.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -39,12 +40,7 @@ Outer parse(const char* text) {
 }
 
 std::string error(const char* text) {
-  try {
-    parse(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return catch_error([&] { parse(text); });
 }
 
 TEST(Fact, GoesToJsonAndBack) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <regex>
-#include <set>
 
 #include "tests/unit/house/sources.h"
 

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/scratch.h"
 #include "tests/unit/house/sources.h"
 
 namespace {
@@ -37,13 +38,6 @@ long next_multiple(long count, long unit) {
 
 long count_lines(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
-}
-
-std::string read(const fs::path& file) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
 }
 
 // "analysis/plots", "cli": two levels where a folder has rooms.
@@ -77,7 +71,7 @@ long script_lines() {
   static const std::set<std::string> kData = {"choices", "comparisons", "local", "reference"};
   long lines = 0;
   for (const char* file : {"CMakeLists.txt", "CMakePresets.json", "quickstart"}) {
-    lines += count_lines(read(root / file));
+    lines += count_lines(paceline::file_text(root / file));
   }
   for (const char* top : {".ci", "analysis", "cli", "cmake", "docs", "engine", "packaging",
                           "results", "run", "slurm", "sweeps", "workloads"}) {
@@ -86,7 +80,7 @@ long script_lines() {
       if (it->path().parent_path() == root / "results" && kData.contains(it->path().filename())) {
         it.disable_recursion_pending();
       } else if (it->is_regular_file()) {
-        const std::string text = read(*it);
+        const std::string text = paceline::file_text(*it);
         if (is_script(*it, text)) lines += count_lines(text);
       }
     }

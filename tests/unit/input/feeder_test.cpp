@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <stdexcept>
 
 namespace paceline {
 namespace {

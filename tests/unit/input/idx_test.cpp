@@ -53,7 +53,7 @@ class IdxFile : public testing::Test {
  protected:
   void refuse_file(const std::string& name, const std::string& bytes,
                    const std::vector<std::string>& parts) {
-    const auto file = scratch_.path() / name;
+    const auto file = scratch_ / name;
     replace_file(file, bytes);
     std::vector<std::string> all = parts;
     all.push_back(name);
@@ -64,10 +64,9 @@ class IdxFile : public testing::Test {
 };
 
 TEST_F(IdxFile, PlainAndGzippedGiveTheSame) {
-  replace_file(scratch_.path() / "plain", idx_);
-  replace_file(scratch_.path() / "packed.gz", gzip(idx_));
-  EXPECT_EQ(read_idx(scratch_.path() / "plain").elements,
-            read_idx(scratch_.path() / "packed.gz").elements);
+  replace_file(scratch_ / "plain", idx_);
+  replace_file(scratch_ / "packed.gz", gzip(idx_));
+  EXPECT_EQ(read_idx(scratch_ / "plain").elements, read_idx(scratch_ / "packed.gz").elements);
 }
 
 TEST_F(IdxFile, DamagedGzip) {
@@ -84,8 +83,8 @@ TEST_F(IdxFile, DamagedGzip) {
 }
 
 TEST_F(IdxFile, SeveralMembersAreOneFile) {
-  replace_file(scratch_.path() / "x.gz", gzip(idx_.substr(0, 300)) + gzip(idx_.substr(300)));
-  EXPECT_EQ(read_idx(scratch_.path() / "x.gz").elements.size(), 1000U);
+  replace_file(scratch_ / "x.gz", gzip(idx_.substr(0, 300)) + gzip(idx_.substr(300)));
+  EXPECT_EQ(read_idx(scratch_ / "x.gz").elements.size(), 1000U);
   const std::string packed = gzip(idx_);
   refuse_file("twice.gz", packed + packed, {"declares 1000 elements and has more"});
   refuse_file("cut.gz", packed + packed.substr(0, 5), {"cut short"});

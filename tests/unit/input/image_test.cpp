@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "engine/core/json.h"
 #include "tests/support/expect_error.h"

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <csetjmp>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 // After stdio.

@@ -39,9 +39,9 @@ class BadMnist : public testing::Test {
     for (const char* split : {"train", "t10k"}) write(split, 3, 3, '\1');
   }
   void write(const std::string& split, std::uint32_t images, std::uint32_t labels, char label) {
-    replace_file(scratch_.path() / (split + "-images-idx3-ubyte"),
+    replace_file(scratch_ / (split + "-images-idx3-ubyte"),
                  idx_header(3, {images, 2, 2}) + std::string(4 * images, 'x'));
-    replace_file(scratch_.path() / (split + "-labels-idx1-ubyte"),
+    replace_file(scratch_ / (split + "-labels-idx1-ubyte"),
                  idx_header(1, {labels}) + std::string(labels, label));
   }
   void refuse(const std::vector<std::string>& parts) {
@@ -65,16 +65,15 @@ TEST_F(BadMnist, LabelOutOfRange) {
 }
 
 TEST_F(BadMnist, FilesMissingOrSwapped) {
-  std::filesystem::remove(scratch_.path() / "t10k-images-idx3-ubyte");
+  std::filesystem::remove(scratch_ / "t10k-images-idx3-ubyte");
   refuse({"t10k-images-idx3-ubyte[.gz] is missing", "--data"});
-  std::filesystem::copy_file(scratch_.path() / "t10k-labels-idx1-ubyte",
-                             scratch_.path() / "t10k-images-idx3-ubyte");
+  std::filesystem::copy_file(scratch_ / "t10k-labels-idx1-ubyte",
+                             scratch_ / "t10k-images-idx3-ubyte");
   refuse({"holds no images"});
 }
 
 TEST_F(BadMnist, SidesDiffer) {
-  replace_file(scratch_.path() / "t10k-images-idx3-ubyte",
-               idx_header(3, {3, 2, 1}) + std::string(6, 'x'));
+  replace_file(scratch_ / "t10k-images-idx3-ubyte", idx_header(3, {3, 2, 1}) + std::string(6, 'x'));
   refuse({"training images have 2 x 2 pixels, but test images 2 x 1", "one distribution"});
 }
 

@@ -29,7 +29,7 @@ Files mnist() {
 
 class Npz : public testing::Test {
  protected:
-  void write(const std::string& bytes) { replace_file(scratch_.path() / "mnist.npz", bytes); }
+  void write(const std::string& bytes) { replace_file(scratch_ / "mnist.npz", bytes); }
   void refuse(const std::string& bytes, const std::vector<std::string>& parts) {
     write(bytes);
     expect_error(ErrorKind::input, parts, [&] { load_mnist(scratch_.path()); });

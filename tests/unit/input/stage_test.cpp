@@ -33,7 +33,7 @@ class Stage : public testing::Test {
   }
 
   Scratch scratch_;
-  fs::path data_ = scratch_.path() / "pets", into_ = scratch_.path() / "fast" / "deep";
+  fs::path data_ = scratch_ / "pets", into_ = scratch_ / "fast" / "deep";
 };
 
 TEST_F(Stage, CopiesOnceAndFindsItThen) {
@@ -50,7 +50,7 @@ TEST_F(Stage, CopiesOnceAndFindsItThen) {
 // Links may lead anywhere, to loops and to what is nobody's business; samples behind them are
 // the set's.
 TEST_F(Stage, OnlyWhatBelongsToTheSetIsCopied) {
-  const fs::path other = scratch_.path() / "other";
+  const fs::path other = scratch_ / "other";
   write_file(other / "deep" / "id_rsa", "private");
   write_file(other / "3.jpg", "three");
   write_file(data_ / "a" / "notes.txt", "mine");
@@ -67,7 +67,7 @@ TEST_F(Stage, OnlyWhatBelongsToTheSetIsCopied) {
 }
 
 TEST_F(Stage, MnistIsItsFourFiles) {
-  const fs::path mnist = scratch_.path() / "digits";
+  const fs::path mnist = scratch_ / "digits";
   write_file(mnist / "train-images-idx3-ubyte.gz", "1");
   write_file(mnist / "t10k-labels-idx1-ubyte", "2");
   write_file(mnist / "thesis.pdf", "3");
@@ -125,12 +125,12 @@ TEST_F(Stage, AChangedCopyIsRefused) {
 TEST_F(Stage, PlacesThatCannotBe) {
   expect_error(ErrorKind::usage, {"its own folder", "--stage"},
                [&] { stage_data(data_, data_ / "copy", true); });
-  write_file(scratch_.path() / "file", "");
+  write_file(scratch_ / "file", "");
   expect_error(ErrorKind::input, {"file"},
-               [&] { stage_data(data_, scratch_.path() / "file" / "x", true); });
-  fs::create_directory(scratch_.path() / "empty");
+               [&] { stage_data(data_, scratch_ / "file" / "x", true); });
+  fs::create_directory(scratch_ / "empty");
   expect_error(ErrorKind::input, {"no data set to stage"},
-               [&] { stage_data(scratch_.path() / "empty", into_, true); });
+               [&] { stage_data(scratch_ / "empty", into_, true); });
 }
 
 }  // namespace

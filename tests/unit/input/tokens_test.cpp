@@ -28,7 +28,7 @@ std::string bin_file(const std::vector<std::uint16_t>& tokens, std::uint32_t dec
 class Tokens : public testing::Test {
  protected:
   void write(const std::string& name, const std::string& bytes) {
-    replace_file(scratch_.path() / name, bytes);
+    replace_file(scratch_ / name, bytes);
   }
   DatasetPair load(int context, int vocabulary) {
     return load_tokens(scratch_.path(), context, vocabulary);

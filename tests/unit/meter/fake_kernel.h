@@ -12,10 +12,10 @@ namespace paceline::testing {
 
 class FakeKernel {
  public:
-  MeterRoots roots() const { return {scratch_.path() / "proc", scratch_.path() / "sys"}; }
+  MeterRoots roots() const { return {scratch_ / "proc", scratch_ / "sys"}; }
 
   void write(const std::string& name, const std::string& text) const {
-    const auto file = scratch_.path() / name;
+    const auto file = scratch_ / name;
     make_folder(file.parent_path());
     std::ofstream(file) << text;
   }

@@ -35,7 +35,7 @@ class Make : public ::testing::Test {
  protected:
   MakeOptions options(const std::string& name, std::size_t images = 12) const {
     MakeOptions made;
-    made.out = scratch_.path() / name;
+    made.out = scratch_ / name;
     made.images = images;
     made.size_min = 40;
     made.size_max = 60;
@@ -114,7 +114,7 @@ TEST_F(Make, TextHasTheEntropyThatIsSaid) {
   MakeOptions o = options("text", 0);
   o.tokens = 400'000;
   const Made made = make_text(o);
-  const std::map<std::string, std::string> files = canonical_content(scratch_.path() / "text");
+  const std::map<std::string, std::string> files = canonical_content(scratch_ / "text");
   const std::string& text = files.at("train.txt");
   ASSERT_EQ(text.size(), o.tokens);
   EXPECT_EQ(files.at("val.txt").size(), o.tokens / 10);
@@ -131,7 +131,7 @@ TEST_F(Make, TextHasTheEntropyThatIsSaid) {
   ASSERT_TRUE(made.entropy);
   EXPECT_NEAR(entropy, *made.entropy, 0.01);
   MakeOptions again = o;
-  again.out = scratch_.path() / "again";
+  again.out = scratch_ / "again";
   make_text(again);
   EXPECT_EQ(canonical_content(again.out), files);
 }
@@ -151,13 +151,13 @@ TEST_F(Make, WhatMakesNoSetIsRefused) {
   expect_error(ErrorKind::usage, {"--images"}, [&] { make_set("cifar10", o); });
   expect_error(ErrorKind::usage, {"unknown data set \"casava\"", "\"cassava\"?"},
                [&] { make_set("casava", o); });
-  std::ofstream(scratch_.path() / "file") << "x";
-  o.out = scratch_.path() / "file";
+  std::ofstream(scratch_ / "file") << "x";
+  o.out = scratch_ / "file";
   expect_error(ErrorKind::usage, {"not empty"}, [&] { make_cassava(o); });
 }
 
 TEST_F(Make, ShardsOfClassFolders) {
-  const fs::path from = scratch_.path() / "from", to = scratch_.path() / "to";
+  const fs::path from = scratch_ / "from", to = scratch_ / "to";
   MakeOptions o = options("made", 6);
   make_cassava(o);
   const ImageSet made = open_image_set(o.out);
@@ -192,7 +192,7 @@ TEST_F(Make, ShardsOfClassFolders) {
 }
 
 TEST_F(Make, AStagedFolderIsThereWholeOrNotAtAll) {
-  const fs::path out = scratch_.path() / "out";
+  const fs::path out = scratch_ / "out";
   {
     StagedFolder folder(out);
     std::ofstream(folder.path() / "half") << "x";
@@ -208,7 +208,7 @@ TEST_F(Make, AStagedFolderIsThereWholeOrNotAtAll) {
 }
 
 TEST_F(Make, WhatAnInterruptedCallLeftIsClearedAndNothingElse) {
-  const fs::path out = scratch_.path() / "out", partial = scratch_.path() / "out.partial";
+  const fs::path out = scratch_ / "out", partial = scratch_ / "out.partial";
   fs::create_directories(partial);
   std::ofstream(partial / "precious") << "mine";
   expect_error(ErrorKind::usage, {"out.partial", "was not written by paceline"},

@@ -17,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::sample_record;
 using testing::SampleRun;
-using testing::TemporaryFolder;
 using Files = std::map<std::string, std::string>;
 
 constexpr char kVersion[] = "1.2.3";
@@ -81,7 +80,7 @@ class Archive : public ::testing::Test {
     failed["status"] = "failed";
     failed["reason"] = "a rank was killed";
     store.write("gpus=2", 2, failed, "");
-    write_wanted(at(name), make_plan({1, 2}, 2));
+    write_expected_runs(at(name), make_plan({1, 2}, 2));
     std::ofstream(at(name) / "spec.json") << "{}\n";
     return at(name);
   }
@@ -153,7 +152,7 @@ class Archive : public ::testing::Test {
     return files;
   }
 
-  TemporaryFolder folder_;
+  Scratch folder_;
 };
 
 TEST_F(Archive, IsTheStudyAndNothingElse) {
@@ -182,11 +181,8 @@ TEST_F(Archive, IsTheStudyAndNothingElse) {
   EXPECT_EQ(merged.archives[0].runs, 4U);
   EXPECT_EQ(merged.archives[0].known, 0U);
   EXPECT_EQ(to_json(merged.summary), to_json(archived.summary));
-  EXPECT_NE(to_text(merged.summary)
-                .find("4 runs planned, 1 missing:\n  gpus=2 repeat 2\n"
-                      "3 completed runs of A CPU\n"),
-            std::string::npos)
-      << to_text(merged.summary);
+  expect_parts(to_text(merged.summary), {"4 runs planned, 1 missing:\n  gpus=2 repeat 2\n"
+                                         "3 completed runs of A CPU\n"});
 }
 
 TEST_F(Archive, OfTheSameStudyHasTheSameBytes) {
@@ -230,9 +226,8 @@ TEST_F(Archive, LeavesOutWhatIsDamagedAndReportsIt) {
   fs::resize_file(source / "gpus=2/1.1.json", 100);
   const ArchivedStudy archived = write_archive(source, at("a.tar.zst"), kVersion);
   ASSERT_EQ(archived.notes.size(), 2U);
-  EXPECT_NE(archived.notes[0].find("gpus=2/1.1.json"), std::string::npos);
-  EXPECT_NE(archived.notes[1].find("gpus=1/1.1.steps.gz: the step samples differ"),
-            std::string::npos);
+  expect_parts(archived.notes[0], {"gpus=2/1.1.json"});
+  expect_parts(archived.notes[1], {"gpus=1/1.1.steps.gz: the step samples differ"});
   merge({"a.tar.zst"}, "new");
   EXPECT_EQ(load_store(at("new")).records.size(), 3U);
   EXPECT_FALSE(fs::exists(at("new/gpus=1/1.1.steps.gz")));
@@ -358,18 +353,18 @@ TEST_F(Archive, OfAnotherWorkloadIsNotMergedIntoAPlan) {
   write_archive(study(), at("a.tar.gz"), kVersion);
   ExpectedRuns plan = make_plan({1}, 1);
   plan.workload = "mnist-mlp";
-  write_wanted(at("there"), plan);
+  write_expected_runs(at("there"), plan);
   expect_error(ErrorKind::input, {"the plan is of workload mnist-cnn, not mnist-mlp"},
                [&] { merge({"a.tar.gz"}, "there"); });
   EXPECT_TRUE(load_store(at("there")).records.empty());
   for (const char* workload : {"mnist-cnn", "mnist-mlp"}) {  // its first runs are yet to come
     plan.workload = workload;
-    write_wanted(at("there"), plan);
+    write_expected_runs(at("there"), plan);
     write_archive(at("there"), at(std::string(workload) + ".tar.gz"), kVersion);
   }
   plan.workload = "nope";
   for (const std::string study : {"there", "quick"}) {
-    write_wanted(at(study), plan);
+    write_expected_runs(at(study), plan);
     expect_error(ErrorKind::input, {study + "/plan.json", "of workload \"nope\""},
                  [&] { write_archive(at(study), at("nope.tar.gz"), kVersion); });
     EXPECT_FALSE(fs::exists(at("nope.tar.gz")));
@@ -427,7 +422,7 @@ TEST_F(Archive, OfAnotherSiteAddsRunsAndChangesNone) {
     EXPECT_TRUE(fs::exists(at("there") / file));
   for (const char* file : {"gpus=1/2.1.json", "gpus=1/2.1.steps.gz"})
     fs::copy(at("quick") / file, at("there") / file);
-  write_wanted(at("there"), make_plan({1, 4}, 3));
+  write_expected_runs(at("there"), make_plan({1, 4}, 3));
   write_archive(at("there"), at("b.tar.zst"), kVersion);
   const Files before = list_files(at("quick"));
 

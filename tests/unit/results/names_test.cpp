@@ -6,22 +6,13 @@
 
 #include "engine/core/error.h"
 #include "results/parameters.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
 
 std::string backend_refusal(const std::string& backend) {
-  try {
-    find_name("backend", backend, "spec.json:3");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    return error.what();
-  }
-  return "known";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  return catch_error(ErrorKind::usage, [&] { find_name("backend", backend, "spec.json:3"); });
 }
 
 TEST(Names, AStackFollowsFromItsParts) {

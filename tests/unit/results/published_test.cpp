@@ -6,12 +6,11 @@
 #include "engine/core/error.h"
 #include "results/csv.h"
 #include "results/shipped.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {
 namespace {
-
-using testing::TemporaryFolder;
 
 constexpr char kDescription[] = R"({
   "record": {"parameters": {"workload": "w"}, "layout": {"replicas_are": "gpus"}},
@@ -21,20 +20,14 @@ constexpr char kDescription[] = R"({
               "remark": {"to": []}}})";
 
 std::vector<Record> read(const std::string& description, const std::string& rows) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::ofstream(folder / "table.json") << description;
   std::ofstream(folder / "table.csv") << rows;
   return read_published(folder.path());
 }
 
 std::string table_refusal(const std::string& description, const std::string& rows) {
-  try {
-    read(description, rows);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  return "accepted";
+  return catch_error(ErrorKind::input, [&] { read(description, rows); });
 }
 
 TEST(Published, ReadsTheTableShipped) {
@@ -79,15 +72,14 @@ TEST(Published, ScalesNumbersAndLeavesOutWhatThePageDoesNotReport) {
   const auto both = read(joined, "gpus,minutes,who,remark\n2,1.5,a,b\n4,1,,c\n");
   EXPECT_EQ(both[0]->provenance.stack, "a, b");
   EXPECT_EQ(both[1]->provenance.stack, "c");
-  EXPECT_NE(records[0].where().find("table.csv:2"), std::string::npos);
+  expect_parts(records[0].where(), {"table.csv:2"});
 }
 
 TEST(Published, NamesFileAndLineOfWhatIsWrong) {
   const std::string header = "gpus,minutes\n";
   const auto expect = [](const std::string& said, const std::string& wanted,
                          const std::string& place) {
-    EXPECT_NE(said.find(wanted), std::string::npos) << said;
-    EXPECT_NE(said.find(place), std::string::npos) << said;
+    expect_parts(said, {wanted, place});
   };
   expect(table_refusal(kDescription, header + "1,5\n2,x\n"), "\"x\" is not a number",
          "table.csv:3");

@@ -1,11 +1,11 @@
 // A measured record as the trainer leaves it, for tests to bend.
 #pragma once
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "engine/core/json.h"
+#include "tests/support/scratch.h"
 
 namespace paceline::testing {
 
@@ -76,26 +76,5 @@ inline Json sample_record(const SampleRun& run = {}) {
       {"flags", {{"resumed", false}, {"oversubscribed", false}, {"synthetic", false}}},
   };
 }
-
-// A folder that goes with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "paceline.XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace paceline::testing

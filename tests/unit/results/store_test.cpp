@@ -26,10 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::sample_record;
-using testing::TemporaryFolder;
 
 TEST(Store, WritesSamplesThenARecordThatNamesThem) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "quick");
   Json json = sample_record({.repeat = 3});
   json.erase("attempt");
@@ -47,7 +46,7 @@ TEST(Store, WritesSamplesThenARecordThatNamesThem) {
 }
 
 TEST(Store, RefusesARecordThatCouldNotBeReadBack) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "quick");
   Json json = sample_record();
   json["timing"]["fit_seconds"] = std::numeric_limits<double>::quiet_NaN();
@@ -59,7 +58,7 @@ TEST(Store, RefusesARecordThatCouldNotBeReadBack) {
 }
 
 TEST(Store, KeepsOfLongRunsOfManyRanksWhatFits) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Json json = sample_record({.gpus = 300});
   for (int epoch = 0; epoch < 1000; ++epoch) {
     json["quality"]["epochs"].push_back(
@@ -119,7 +118,7 @@ Json record_of_4096_ranks() {
 }
 
 TEST(Store, FactsOf4096RanksFitBySpreadAndOutliers) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Json json = record_of_4096_ranks();
   EXPECT_GT(json.dump().size(), 30 * kRecordLimitBytes);
   const fs::path file = Store(folder / "s").write("p", 1, json, gzip("{\"rank\":0}\n"));
@@ -158,7 +157,7 @@ TEST(Store, FactsOf4096RanksFitBySpreadAndOutliers) {
 }
 
 TEST(Store, KeepsBytesThatAreNotText) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Json json = sample_record();
   json["provenance"]["command"] = "paceline train \xff";
   const Record record = read_record(Store(folder / "s").write("p", 1, json, ""));
@@ -166,14 +165,14 @@ TEST(Store, KeepsBytesThatAreNotText) {
 }
 
 TEST(Store, AFolderThatCannotBeMadeIsBadInput) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::ofstream(folder / "file") << "in the way";
   try {
     Store(folder / "file/study").write("p", 1, sample_record(), "x");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::input);
-    EXPECT_NE(std::string(error.what()).find("file"), std::string::npos);
+    expect_parts(std::string(error.what()), {"file"});
   }
 }
 
@@ -199,7 +198,7 @@ void expect_attempts(const fs::path& study, int count) {
 }
 
 TEST(Store, ThreadsNeverOverwrite) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "s");
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back([&] { write_many(store, 5); });
@@ -208,7 +207,7 @@ TEST(Store, ThreadsNeverOverwrite) {
 }
 
 TEST(Store, ProcessesNeverOverwrite) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "s");
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
@@ -233,7 +232,7 @@ TEST(Store, ProcessesNeverOverwrite) {
 
 // A writer without samples may take the record's name between our two writes.
 TEST(Store, ASidecarWithoutItsRecordIsTakenBack) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "s");
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -251,7 +250,7 @@ TEST(Store, ASidecarWithoutItsRecordIsTakenBack) {
 }
 
 TEST(Store, LoadsInOrderAndReportsWhatItIgnores) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "s");
   for (const int repeat : {10, 2, 1}) {
     store.write("gpus=1", repeat, sample_record({.repeat = repeat}), "");
@@ -275,33 +274,31 @@ TEST(Store, LoadsInOrderAndReportsWhatItIgnores) {
   EXPECT_EQ(content.records[3]->repeat, 10);
   std::vector<std::string> reasons;
   for (const Rejected& rejected : content.rejected) {
-    EXPECT_NE(rejected.reason.find(rejected.file.string()), std::string::npos) << rejected.reason;
+    expect_parts(rejected.reason, {rejected.file.string()});
     reasons.push_back(rejected.reason);
   }
   ASSERT_EQ(reasons.size(), 4U);
-  EXPECT_NE(reasons[0].find("is of the same run as"), std::string::npos) << reasons[0];
-  EXPECT_NE(reasons[1].find("not JSON"), std::string::npos) << reasons[1];
-  EXPECT_NE(reasons[2].find("newer"), std::string::npos) << reasons[2];
-  EXPECT_NE(reasons[3].find("its name says otherwise"), std::string::npos) << reasons[3];
+  expect_parts(reasons[0], {"is of the same run as"});
+  expect_parts(reasons[1], {"not JSON"});
+  expect_parts(reasons[2], {"newer"});
+  expect_parts(reasons[3], {"its name says otherwise"});
 }
 
 TEST(Store, WhatMayNotBeReadIsReported) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "s");
   store.write("gpus=1", 1, sample_record(), "");
   store.write("gpus=2", 1, sample_record({.gpus = 2}), "");
   fs::permissions(folder.path(), fs::perms{0755});
   fs::permissions(folder / "s/gpus=2", fs::perms{0700});
   ExpectedRuns plan{"s", "mnist-cnn", 1, {}};
-  write_wanted(folder / "s", plan);
+  write_expected_runs(folder / "s", plan);
   const AsNobody nobody;
   StoreContent content = load_store(folder / "s");
   EXPECT_EQ(content.records.size(), 1U);
   ASSERT_EQ(content.rejected.size(), 1U);
   const std::string reason = content.rejected[0].reason;
-  EXPECT_NE(reason.find("s/gpus=2: the folder cannot be read: Permission denied"),
-            std::string::npos)
-      << reason;
+  expect_parts(reason, {"s/gpus=2: the folder cannot be read: Permission denied"});
   for (const fs::path& study : {folder / "s", folder / "s/", folder.path()}) {
     const auto plans = load_plans({study}, content = load_store(study));
     ASSERT_EQ(plans.size(), 1U) << study;
@@ -315,7 +312,7 @@ TEST(Store, WhatMayNotBeReadIsReported) {
 }
 
 TEST(Store, ReadsOneFileAndAStudyNamedTwiceOnce) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   write_record_file(folder / "mine.json", sample_record(), "samples");
   EXPECT_EQ(load_store(folder / "mine.json").records.size(), 1U);
   Store(folder / "s").write("p", 1, sample_record(), "");
@@ -326,7 +323,7 @@ TEST(Store, ReadsOneFileAndAStudyNamedTwiceOnce) {
 }
 
 TEST(Store, LinkedFoldersAreOfTheStudyAndLoopsAreCut) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "study"), elsewhere(folder / "elsewhere");
   store.write("gpus=1", 1, sample_record({.gpus = 1}), "");
   elsewhere.write("gpus=2", 1, sample_record({.gpus = 2}), "");
@@ -346,17 +343,17 @@ TEST(Store, LinkedFoldersAreOfTheStudyAndLoopsAreCut) {
 }
 
 TEST(Store, APipeNamedLikeARecordIsReportedAndNotWaitedFor) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Store(folder / "study").write("gpus=1", 1, sample_record(), "");
   ASSERT_EQ(mkfifo((folder / "study/gpus=1/7.1.json").c_str(), 0600), 0);
   const StoreContent content = load_store(folder / "study");
   EXPECT_EQ(content.records.size(), 1U);
   ASSERT_EQ(content.rejected.size(), 1U);
-  EXPECT_NE(content.rejected[0].reason.find("not a regular file"), std::string::npos);
+  expect_parts(content.rejected[0].reason, {"not a regular file"});
 }
 
 TEST(Store, ManyFilesAreReadByThreadsAndStandInOrder) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   for (int repeat = 1; repeat <= 1500; ++repeat) {
     const fs::path file = folder / "study" / "gpus=1" / (std::to_string(repeat) + ".1.json");
     fs::create_directories(file.parent_path());
@@ -377,7 +374,7 @@ TEST(Store, ManyFilesAreReadByThreadsAndStandInOrder) {
 
 // A store of 100,000 records would not fit the memory with the JSON of each.
 TEST(Store, TheJsonOfARecordIsReadWhereItIsAskedFor) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Json json = sample_record();
   json["unknown"] = "what another build wrote";
   const fs::path file = Store(folder / "study").write("gpus=1", 1, json, "");
@@ -390,7 +387,7 @@ TEST(Store, TheJsonOfARecordIsReadWhereItIsAskedFor) {
 }
 
 TEST(Store, TheOutcomeIsThatOfTheWholeRecord) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Json json = sample_record({.gpus = 2, .repeat = 3});
   json["status"] = "failed";
   json["reason"] = "rank 1, \"killed\"";
@@ -416,7 +413,7 @@ TEST(Store, TheOutcomeIsThatOfTheWholeRecord) {
 }
 
 TEST(Store, ARecordFileIsNeverOverwritten) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   write_record_file(folder / "mine.json", sample_record(), "samples");
   const std::string before = read_text(folder / "mine.json");
   EXPECT_EQ(read_text(folder / "mine.steps.gz"), "samples");

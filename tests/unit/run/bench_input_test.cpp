@@ -15,7 +15,7 @@ class BenchInput : public ::testing::Test {
  protected:
   BenchInput() {
     for (int i = 0; i < 6; ++i) {
-      const auto folder = scratch_.path() / "train" / (i % 2 ? "dog" : "cat");
+      const auto folder = scratch_ / "train" / (i % 2 ? "dog" : "cat");
       std::filesystem::create_directories(folder);
       const std::string image = make_jpeg(20, 30, i);
       write_file(folder / (std::to_string(i) + ".jpg"), i == 5 ? image.substr(0, 40) : image);
@@ -45,7 +45,7 @@ TEST_F(BenchInput, JsonAndDocumentHoldWhatWasMeasured) {
   EXPECT_GT(json.at("one_thread").at("together").at("seconds"),
             json.at("one_thread").at("decode").at("seconds"));
   EXPECT_EQ(json.at("bad_samples"), 1);
-  EXPECT_NE(json.at("bad_places").at(0).get<std::string>().find("5.jpg"), std::string::npos);
+  expect_parts(json.at("bad_places").at(0).get<std::string>(), {"5.jpg"});
   const Document document = to_document(benched);
   EXPECT_EQ(document.title, benched.name + " (class folders), split train");
   ASSERT_EQ(document.sections.size(), 2U);

@@ -66,7 +66,7 @@ TEST(CollectiveBench, ImpossibleRequestsNameTheirOption) {
 
 TEST(CollectiveBench, OneReplicaIsMeasuredAndRecorded) {
   const Scratch scratch;
-  const std::string file = (scratch.path() / "a.json").string();
+  const std::string file = (scratch / "a.json").string();
   const CollectiveBenchOptions options{.backends = "self",
                                        .gpus = "1",
                                        .sizes = "4K",

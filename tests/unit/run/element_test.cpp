@@ -23,7 +23,7 @@ class Element : public ::testing::Test {
  protected:
   Element() { write_points(R"("--backend=mirrored/mpi",)", "S"); }
 
-  std::filesystem::path file(const std::string& name) const { return scratch_.path() / name; }
+  std::filesystem::path file(const std::string& name) const { return scratch_ / name; }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(file(name)) << text;
   }
@@ -186,8 +186,7 @@ TEST_F(Element, AJobIsComparedWithItsRun) {
   });
   const Record refused = load_store(file("study")).records.at(0);
   EXPECT_EQ(refused->status, "failed");
-  EXPECT_NE(refused->reason.find("job 7: the job has 2 nodes"), std::string::npos)
-      << refused->reason;
+  expect_parts(refused->reason, {"job 7: the job has 2 nodes"});
   expect_error(ErrorKind::usage, {"--built device=nope", "nope"},
                [&] { check_job(run(), {"device=nope"}, {}); });
   for (const Name& backend : known_names().backends) {

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -69,9 +68,7 @@ class StoredGate : public ::testing::Test {
     write("slow", 1.5, "a");
     write("elsewhere", 1.0001, "b");
   }
-  std::string file(const std::string& name) const {
-    return (scratch_.path() / (name + ".json")).string();
-  }
+  std::string file(const std::string& name) const { return (scratch_ / (name + ".json")).string(); }
   void write(const std::string& name, double seconds, const std::string& host) const {
     nlohmann::json runs = nlohmann::json::array();
     for (int i = 0; i < 5; ++i) {

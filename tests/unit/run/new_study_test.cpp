@@ -81,7 +81,7 @@ TEST(NewStudyTest, AsksAgainAfterAWrongAnswer) {
                                           "\"1,2\" is several numbers"};
   ASSERT_EQ(errors.size(), parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    EXPECT_NE(errors[i].find(parts[i]), std::string::npos) << errors[i];
+    expect_parts(errors[i], {parts[i]});
   }
 }
 

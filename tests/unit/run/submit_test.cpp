@@ -12,8 +12,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
-
 // A study of two points on a cluster whose Slurm is a few shell scripts, without data.
 class StudySubmitterTest : public ::testing::Test {
  protected:
@@ -35,7 +33,7 @@ class StudySubmitterTest : public ::testing::Test {
   }
   ~StudySubmitterTest() override { setenv("PATH", path_.c_str(), 1); }
 
-  std::string file(const std::string& name) const { return (scratch_.path() / name).string(); }
+  std::string file(const std::string& name) const { return (scratch_ / name).string(); }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(file(name)) << text;
   }
@@ -43,7 +41,7 @@ class StudySubmitterTest : public ::testing::Test {
     write("site.json",
           R"({"name": "site", "cores_per_node": 8, "program": "/opt/paceline")" + keys + "}");
   }
-  std::string calls() const { return testing::to_text(file("calls")); }
+  std::string calls() const { return file_text(file("calls")); }
 
   // What it prints.
   std::string submit(bool confirms = true, bool expected = true) {
@@ -69,11 +67,10 @@ TEST_F(StudySubmitterTest, ADryRunWritesScriptsAndSaysWhatWouldBeRefused) {
   options_.scripts = file("scripts");
   write_site(R"(, "account": "XXX")");
   const std::string text = StudySubmitter(options_).dry_run();
-  EXPECT_TRUE(contains(text, "s: 2 arrays, 2 elements")) << text;
-  EXPECT_TRUE(contains(text, "account is XXX; write your own before you submit")) << text;
-  EXPECT_TRUE(contains(text, "each run: " + file("scripts") + "/*.sbatch, *.points\n")) << text;
-  EXPECT_TRUE(contains(testing::to_text(file("scripts/1n2t2c.points")), "--gpus=2"));
-  EXPECT_TRUE(contains(testing::to_text(file("scripts/1n2t2c.sbatch")), file("scripts")));
+  expect_parts(text, {"s: 2 arrays, 2 elements", "account is XXX; write your own before you submit",
+                      "each run: " + file("scripts") + "/*.sbatch, *.points\n"});
+  EXPECT_TRUE(contains(file_text(file("scripts/1n2t2c.points")), "--gpus=2"));
+  EXPECT_TRUE(contains(file_text(file("scripts/1n2t2c.sbatch")), file("scripts")));
   EXPECT_FALSE(std::filesystem::exists(options_.results));
   EXPECT_EQ(calls(), "");
   options_.dry_run = false;
@@ -102,9 +99,8 @@ TEST_F(StudySubmitterTest, SendsOnceWhatWasConfirmed) {
   EXPECT_EQ(calls(), "");
   options_.no_collect = true;
   const std::string text = submit();
-  EXPECT_TRUE(contains(text, "job 1: 1n1t2c")) << text;
-  EXPECT_TRUE(contains(text, "job 2: 1n2t2c")) << text;
-  EXPECT_TRUE(contains(text, "watch it: paceline status " + file("results/s") + " --watch\n"));
+  expect_parts(text, {"job 1: 1n1t2c", "job 2: 1n2t2c",
+                      "watch it: paceline status " + file("results/s") + " --watch\n"});
   EXPECT_EQ(calls(), "x\nx\n");
   EXPECT_EQ(asked_, 2);
 }
@@ -131,7 +127,7 @@ TEST_F(StudySubmitterTest, AnOwnProgramTakesTheMemoryOfTheProfile) {
   options_.dry_run = true;
   options_.scripts = file("scripts");
   EXPECT_TRUE(contains(StudySubmitter(options_).dry_run(), "1n1t"));
-  EXPECT_TRUE(contains(testing::to_text(file("scripts/1n1t8c.sbatch")), "--mem=3549M"));
+  EXPECT_TRUE(contains(file_text(file("scripts/1n1t8c.sbatch")), "--mem=3549M"));
 }
 
 TEST_F(StudySubmitterTest, ASmokeTestMeasuresNothing) {
@@ -148,9 +144,8 @@ TEST_F(StudySubmitterTest, NotesSayWhatIsNotAsTheSpecWouldHaveIt) {
   write_site(R"(, "gpus": {"form": "gres"}, "gpus_per_node": 2, "partition": "gpu")");
   const std::string text = StudySubmitter(options_).dry_run();
   unsetenv("SBATCH_PARTITION");
-  EXPECT_TRUE(contains(text, "note: the points are of device cpu, so no GPUs are requested"));
-  EXPECT_TRUE(contains(text, "sbatch would prefer it to the scripts' lines: SBATCH_PARTITION"))
-      << text;
+  expect_parts(text, {"note: the points are of device cpu, so no GPUs are requested",
+                      "sbatch would prefer it to the scripts' lines: SBATCH_PARTITION"});
 }
 
 }  // namespace

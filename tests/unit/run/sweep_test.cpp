@@ -14,8 +14,8 @@ namespace {
 class SweepTest : public ::testing::Test {
  protected:
   SweepTest() {
-    options_.spec = (scratch_.path() / "s.json").string();
-    options_.results = (scratch_.path() / "results").string();
+    options_.spec = (scratch_ / "s.json").string();
+    options_.results = (scratch_ / "results").string();
     options_.dry_run = true;
     std::ofstream(options_.spec) << R"({"name": "s", "workload": "mnist-mlp", "repeats": 2,
         "fixed": {"device": "cpu", "cpus_per_replica": 1, "input": "synthetic", "steps": 2,
@@ -38,7 +38,7 @@ TEST_F(SweepTest, OptionsChangeTheSpec) {
   const StudyPlan& plan = sweep.plan();
   EXPECT_EQ(plan.spec.repeats, 3);
   EXPECT_EQ(plan.spec.timeout_seconds, 7);
-  EXPECT_EQ(plan.study, scratch_.path() / "results" / "s");
+  EXPECT_EQ(plan.study, scratch_ / "results" / "s");
   EXPECT_EQ(plan.expansion.points.size(), 3U) << "and the control";
   EXPECT_TRUE(plan.runs.empty());
   EXPECT_TRUE(sweep.look_at().records.empty());

@@ -12,9 +12,6 @@
 namespace paceline {
 namespace {
 
-using testing::catch_error;
-using testing::expect_parts;
-
 // Two points; what their runs take is up to a test.
 class UntilPrecision : public ::testing::Test {
  protected:
@@ -131,8 +128,7 @@ TEST_F(UntilPrecision, TheBudgetEndsIt) {
   EXPECT_LE(runs[0] + 2 * runs[1], 9) << "a run more than is affordable, at most";
   EXPECT_GE(runs[0] + 2 * runs[1], 7);
   expect_parts(lines_.back(), {"the budget ends it", "of 8 core-hours are spent"});
-  EXPECT_NE(catch_error([&] { check_budget_kind(plan_, true); }).find("--max-core-hours"),
-            std::string::npos);
+  expect_parts(catch_error([&] { check_budget_kind(plan_, true); }), {"--max-core-hours"});
   EXPECT_EQ(catch_error([&] { check_budget_kind(plan_, false); }), "");
 }
 
@@ -157,14 +153,11 @@ TEST(PrecisionOfOptions, TheSpecGetsTheFirstRepeats) {
   EXPECT_EQ(spec.repeats, 4) << "3 runs of a base have no anytime-valid ratio";
   EXPECT_TRUE(spec.sequential);
   options.repeats = 3;
-  EXPECT_NE(catch_error([&] { read_target_precision(options, spec); }).find("--repeats"),
-            std::string::npos);
+  expect_parts(catch_error([&] { read_target_precision(options, spec); }), {"--repeats"});
   options.repeats = 40;
-  EXPECT_NE(catch_error([&] { read_target_precision(options, spec); }).find("--max-repeats"),
-            std::string::npos);
+  expect_parts(catch_error([&] { read_target_precision(options, spec); }), {"--max-repeats"});
   options.until_precision = "2";
-  EXPECT_NE(catch_error([&] { read_target_precision(options, spec); }).find("--until-precision"),
-            std::string::npos);
+  expect_parts(catch_error([&] { read_target_precision(options, spec); }), {"--until-precision"});
 }
 
 }  // namespace

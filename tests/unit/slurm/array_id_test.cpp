@@ -47,11 +47,5 @@ TEST(ArrayId, WhatIsNoJobIsNone) {
   }
 }
 
-TEST(ArrayId, ElementsInTheirShortestForm) {
-  EXPECT_EQ(elements_text({3, 1, 2, 7}), "1-3,7");
-  EXPECT_EQ(elements_text({0}), "0");
-  EXPECT_EQ(elements_text({}), "");
-}
-
 }  // namespace
 }  // namespace paceline

@@ -17,13 +17,11 @@ class Commands : public ::testing::Test {
  protected:
   SlurmCommands slurm() const { return commands_in(scratch_.path()); }
   SbatchAnswer submit() const {
-    const auto script = scratch_.path() / "x.sbatch";
+    const auto script = scratch_ / "x.sbatch";
     std::ofstream(script) << "#!/bin/bash\n";
     return slurm().submit(script, "/", {}, "n.s.S");
   }
-  std::string said(const std::string& file) const {
-    return testing::to_text(scratch_.path() / file);
-  }
+  std::string said(const std::string& file) const { return file_text(scratch_ / file); }
   void play(const std::string& program, const std::string& script) const {
     fake(scratch_.path(), program, "cd '" + scratch_.path().string() + "'\n" + script);
   }
@@ -33,7 +31,7 @@ class Commands : public ::testing::Test {
 
 TEST_F(Commands, SubmitReturnsTheIdAndPassesWordsAsTheyAre) {
   play("sbatch", R"(printf '%s\n' "$@" > words; echo '123;cluster')");
-  const std::string script = (scratch_.path() / "$(id) x.sbatch").string();
+  const std::string script = (scratch_ / "$(id) x.sbatch").string();
   std::ofstream(script) << "#!/bin/bash\n";
   EXPECT_EQ(slurm().submit(script, "/a 'b", {"--dependency=afterany:1"}, "x").job, 123);
   EXPECT_EQ(said("words"), "--parsable\n--chdir=/a 'b\n--dependency=afterany:1\n" + script + "\n");
@@ -46,7 +44,7 @@ TEST_F(Commands, ARefusalIsOneOnlyIfSlurmIsMarkedAndTheJobIsNotThere) {
   const SbatchAnswer answer = submit();
   EXPECT_EQ(answer.job, 0);
   EXPECT_TRUE(answer.is_refused);
-  EXPECT_NE(answer.why.find("Invalid account"), std::string::npos) << answer.why;
+  expect_parts(answer.why, {"Invalid account"});
   play("squeue", "case \"$*\" in *--name=n.s.S*) echo 77;; esac");
   EXPECT_EQ(submit().job, 77) << "it took the job all the same";
 }
@@ -130,7 +128,7 @@ TEST_F(Commands, HistoryFromSacct) {
   play("sacct",
        R"(printf '%s\n' "$@" > words; echo '5_0|FAILED|1:0|n1'; echo '7_0|FAILED|1:0|n1')");
   EXPECT_EQ(ask_history(slurm(), {5, 6}).size(), 1U);
-  EXPECT_NE(said("words").find("-j\n5,6\n"), std::string::npos);
+  expect_parts(said("words"), {"-j\n5,6\n"});
 }
 
 TEST_F(Commands, HistoryWithoutAccounting) {
@@ -139,7 +137,7 @@ TEST_F(Commands, HistoryWithoutAccounting) {
     echo "JobCompType = jobcomp/filetxt"; echo "JobCompLoc = $PWD/completed"; exit; fi
     [ "$4" = 5 ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
     echo 'JobId=8 ArrayJobId=5 ArrayTaskId=0 JobState=COMPLETED ExitCode=0:0 NodeList=n1')");
-  std::ofstream(scratch_.path() / "completed")
+  std::ofstream(scratch_ / "completed")
       << "JobId=2 JobState=FAILED ArrayJobId=4 ArrayTaskId=1 NodeList=n2 ExitCode=9:0\n"
       << "JobId=3 JobState=FAILED ArrayJobId=99 ArrayTaskId=1 NodeList=n2 ExitCode=9:0\n";
   const ElementStates states = ask_history(slurm(), {4, 5});
@@ -160,7 +158,7 @@ TEST_F(Commands, EnergyByAccounting) {
   EXPECT_EQ(energy->text(),
             "energy by Slurm (pm_counters): 3 Wh of 2 jobs, with setup, and with other jobs on "
             "shared nodes");
-  EXPECT_NE(said("words").find("JobID,ConsumedEnergyRaw"), std::string::npos);
+  expect_parts(said("words"), {"JobID,ConsumedEnergyRaw"});
   play("scontrol", "echo 'AcctGatherEnergyType = (null)'");
   EXPECT_FALSE(ask_energy(slurm(), {5, 6}));
   EXPECT_FALSE(ask_energy(slurm(), {}));
@@ -185,12 +183,12 @@ TEST_F(Commands, NoVariableOfTheShellWinsOverTheScript) {
                              {"SBATCH_REQUEUE", "1"},
                              {"SBATCH_EXPORT", "NONE"},
                              {"SLURM_HINT", "multithread"}});
-  const auto script = scratch_.path() / "x.sbatch";
+  const auto script = scratch_ / "x.sbatch";
   std::ofstream(script) << "#!/bin/bash\n#SBATCH --partition=gpu\n#SBATCH -C b\n";
   EXPECT_EQ(slurm.submit(script, "/", {}, "n").job, 5);
   EXPECT_EQ(said("variables"), "SBATCH_ACCOUNT=mine\nSBATCH_QOS=low\n")
       << "what the script leaves to the user";
-  EXPECT_EQ(slurm.overriding_variables(testing::to_text(script)).size(), 5U);
+  EXPECT_EQ(slurm.overriding_variables(file_text(script)).size(), 5U);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(JobCheck, AJobAsItWasAskedFor) {
   const JobGrant grant = read_grant(job(), 8);
   EXPECT_EQ(grant.job, "5_3");
   EXPECT_EQ(grant.visible_gpus, 2);
-  EXPECT_NE(grant.text().find("job 5_3 on n1"), std::string::npos);
+  expect_parts(grant.text(), {"job 5_3 on n1"});
   check_grant(grant, run_on("cpu"));
   check_grant(grant, run_on("cuda"));
   check_grant(read_grant({}, 1), run_on("cuda"));  // not in a job: the run itself sees

@@ -16,7 +16,7 @@ class JournalTest : public ::testing::Test {
   StudyPlan plan_ = make_plan(parse_spec("s", testing::kFourPoints));
   std::vector<JobArray> arrays_ = testing::make_submission(plan_, testing::site_with("")).arrays;
 
-  std::filesystem::path study() const { return scratch_.path() / "s"; }
+  std::filesystem::path study() const { return scratch_ / "s"; }
   std::filesystem::path file() const { return study() / "slurm" / "journal.jsonl"; }
 
   void send_two() {
@@ -70,7 +70,7 @@ TEST_F(JournalTest, AForeignLineIsNamed) {
 
 TEST_F(JournalTest, ADamagedJournalIsNotAnEmptyOne) {
   send_two();
-  const std::string whole = testing::to_text(file());
+  const std::string whole = file_text(file());
   const auto write = [&](const std::string& text) { std::ofstream(file()) << text; };
   const auto expect_damage = [&](const std::string& text, int line) {
     SCOPED_TRACE(text.substr(0, 100));

@@ -18,7 +18,7 @@ class NodesTest : public ::testing::Test {
     Spec spec = parse_spec("s", R"({"name": "s", "workload": "mnist-cnn", "repeats": 2,
       "fixed": {"device": "cpu", "cpus_per_task": 1, "gpus": 2},
       "axes": {"backend": ["mpi"]}, "order": "sequential"})");
-    plan_ = testing::make_plan(std::move(spec), scratch_.path() / "s");
+    plan_ = testing::make_plan(std::move(spec), scratch_ / "s");
     const Submission submission = testing::make_submission(plan_, testing::site_with(""));
     Journal journal(plan_.study);
     const JobArray& array = submission.arrays.front();
@@ -84,7 +84,7 @@ TEST_F(NodesTest, StatusReportsWhatIsNotCounted) {
   EXPECT_EQ(runs[0].phase, RunPhase::pending);
   EXPECT_EQ(runs[1].phase, RunPhase::done);
   const std::string line = "1 run of another machine (A CPU, 2 CPUs, 8 GB) is not counted";
-  EXPECT_TRUE(testing::contains(status_text(runs), "note: " + line)) << status_text(runs);
+  EXPECT_TRUE(contains(status_text(runs), "note: " + line)) << status_text(runs);
   EXPECT_EQ(status_json(runs)["not_counted"], Json::array({line}));
 }
 

@@ -12,6 +12,8 @@
 
 #include "slurm/submission.h"
 #include "sweeps/spec.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
 
 namespace paceline::testing {
 
@@ -64,16 +66,6 @@ inline Submission make_submission(const StudyPlan& plan, const Site& site,
 
 inline Site site_with(const std::string& keys) {
   return parse_site("site.json", "{\"name\": \"site\"" + (keys.empty() ? "" : ", " + keys) + "}");
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-inline std::string to_text(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 // A program of Slurm, emulated by a shell script in `folder`.

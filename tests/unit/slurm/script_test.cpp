@@ -15,7 +15,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::site_with;
 using Lines = std::vector<std::string>;
 
@@ -140,13 +139,10 @@ TEST(Script, AContainerSeesTheFoldersInUse) {
   ScriptSetup reading = setup();
   reading.reads = {"/weights of all"};
   const std::string text = script_text(site_with(keys), make_array(shape(1, 1, 4, 1)), reading);
-  EXPECT_TRUE(contains(text,
-                       "paceline=(apptainer exec --nv --overlay o.ext3:ro --bind /r --bind '/d a' "
-                       "--bind \"${TMPDIR:?is not set on this node}\" --bind '/weights of all' "
-                       "--bind /etc/x i.sif paceline)"))
-      << text;
-  EXPECT_TRUE(contains(text, "export APPTAINER_CACHEDIR=/c"));
-  EXPECT_TRUE(contains(text, "export PMIX_MCA_gds=hash\n"));
+  expect_parts(text, {"paceline=(apptainer exec --nv --overlay o.ext3:ro --bind /r --bind '/d a' "
+                      "--bind \"${TMPDIR:?is not set on this node}\" --bind '/weights of all' "
+                      "--bind /etc/x i.sif paceline)",
+                      "export APPTAINER_CACHEDIR=/c", "export PMIX_MCA_gds=hash\n"});
   Site off = site_with(keys);
   off.container.on = false;
   EXPECT_TRUE(contains(script_text(off, make_array(shape(1, 1, 4, 1)), setup()),
@@ -171,7 +167,7 @@ TEST(Script, TimeAsSlurmReadsIt) {
 class Injection : public ::testing::Test {
  protected:
   int run(const std::string& script) {
-    std::ofstream(scratch_.path() / "script") << script;
+    std::ofstream(scratch_ / "script") << script;
     const std::string command =
         "cd '" + scratch_.path().string() +
         "' && SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_JOB_ID=1 bash script > out 2>&1";
@@ -189,12 +185,12 @@ class Injection : public ::testing::Test {
     StudyPlan plan = testing::make_plan(std::move(spec), study);
     const ScriptSetup setup = testing::make_setup(plan);
     // A program that writes its arguments down, and says "run" at the start.
-    site.program = (scratch_.path() / "program").string();
+    site.program = (scratch_ / "program").string();
     std::ofstream(site.program) << "#!/bin/bash\n[ \"$2\" = begin ] && { echo run; exit; }\n"
                                 << "[ \"$2\" = end ] && exit 0\n"
-                                << "printf '%s\\0' \"$@\" > " << scratch_.path() / "words"
+                                << "printf '%s\\0' \"$@\" > " << scratch_ / "words"
                                 << "\n"
-                                << "printf '%s\\n' \"$VALUE\" > " << scratch_.path() / "value"
+                                << "printf '%s\\n' \"$VALUE\" > " << scratch_ / "value"
                                 << "\n";
     std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
     const Submission submission = testing::make_submission(plan, site);
@@ -204,13 +200,13 @@ class Injection : public ::testing::Test {
     // srun and module: the first passes over its options, of which the last is the profile's.
     const std::string script = "module() { [ $# -ge 1 ]; }\nsrun() { shift 5; \"$@\"; }\n" +
                                script_text(site, array, setup);
-    EXPECT_EQ(run(script), 0) << testing::to_text(scratch_.path() / "out");
-    const auto given = split(testing::to_text(scratch_.path() / "words"), '\0');
+    EXPECT_EQ(run(script), 0) << file_text(scratch_ / "out");
+    const auto given = split(file_text(scratch_ / "words"), '\0');
     EXPECT_EQ(given.size(), 7U);
     if (given.size() != 7U) return {};
     EXPECT_EQ(given[0] + " " + given[1] + " " + given[2], "element run --points");
     EXPECT_EQ(given[4] + " " + given[5], "--index 0");
-    std::filesystem::remove(scratch_.path() / "words");
+    std::filesystem::remove(scratch_ / "words");
     return words_of_element(given[3], 0);
   }
 
@@ -218,7 +214,7 @@ class Injection : public ::testing::Test {
 };
 
 TEST_F(Injection, NothingOfAStudyOrProfileIsRun) {
-  const std::filesystem::path mark = scratch_.path() / "mark";
+  const std::filesystem::path mark = scratch_ / "mark";
   for (const std::string& word :
        {"$(touch " + mark.string() + ")", "`touch " + mark.string() + "`",
         "'; touch " + mark.string() + "; '", "\"; touch " + mark.string() + "; \"",
@@ -229,7 +225,7 @@ TEST_F(Injection, NothingOfAStudyOrProfileIsRun) {
     // A slash in a folder's name would make two of it.
     std::string name = word;
     std::replace(name.begin(), name.end(), '/', '_');
-    const std::filesystem::path study = scratch_.path() / name / "s";
+    const std::filesystem::path study = scratch_ / name / "s";
     Site site = site_with("\"reference\": false");
     site.name = word;
     site.modules = {word};
@@ -239,37 +235,37 @@ TEST_F(Injection, NothingOfAStudyOrProfileIsRun) {
     const auto words = words_of_job(word, site, study);
     EXPECT_FALSE(std::filesystem::exists(mark));
     EXPECT_NE(std::find(words.begin(), words.end(), "--weights=" + word), words.end());
-    EXPECT_EQ(testing::to_text(scratch_.path() / "value"), word + "\n");
+    EXPECT_EQ(file_text(scratch_ / "value"), word + "\n");
   }
 }
 
 // Specs refuse them; a points file cannot be split by them all the same.
 TEST_F(Injection, ALineBreakOfASpecSplitsNothing) {
-  const std::filesystem::path mark = scratch_.path() / "mark";
+  const std::filesystem::path mark = scratch_ / "mark";
   Site site = site_with("\"reference\": false");
   site.launcher_options = {"-n"};
   for (const char* end : {"\n", "\r", "\0"}) {
     const std::string word =
         "x" + std::string(end, 1) + "$(touch " + mark.string() + ")" + std::string(end, 1) + "#";
-    const auto words = words_of_job(word, site, scratch_.path() / "s");
+    const auto words = words_of_job(word, site, scratch_ / "s");
     EXPECT_NE(std::find(words.begin(), words.end(), "--weights=" + word), words.end());
     EXPECT_FALSE(std::filesystem::exists(mark));
   }
   const std::string script =
       script_text(site, make_array(shape(1, 1, 1, 0)),
-                  testing::make_setup(testing::make_plan(parse_spec("s", testing::kFourPoints),
-                                                         scratch_.path() / "s")));
+                  testing::make_setup(
+                      testing::make_plan(parse_spec("s", testing::kFourPoints), scratch_ / "s")));
   EXPECT_FALSE(contains(script, "eval"));
 }
 
 // A program that cannot sum by MPI.
 TEST_F(Injection, WhereAskedABackendThatCannotSumIsReplaced) {
-  const std::filesystem::path study = scratch_.path() / "s";
+  const std::filesystem::path study = scratch_ / "s";
   std::filesystem::create_directories(study / "slurm" / "S");
   StudyPlan plan = testing::make_plan(parse_spec("s", testing::kFourPoints), study);
   ScriptSetup setup = testing::make_setup(plan);
   Site site = site_with("\"reference\": false, \"launcher_options\": []");
-  site.program = (scratch_.path() / "program").string();
+  site.program = (scratch_ / "program").string();
   std::ofstream(site.program) << R"(#!/bin/bash
 case "$1 $2" in
 "element begin") echo run; exit ;;
@@ -288,29 +284,28 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
         << points_line(plan, array.runs.front(), setup) << "\n";
     std::filesystem::remove(study / "runs");
     const int code = run("srun() { shift 4; \"$@\"; }\n" + script_text(site, array, setup));
-    return std::to_string(code) + "\n" + testing::to_text(study / "runs");
+    return std::to_string(code) + "\n" + file_text(study / "runs");
   };
   const std::string without = ran("");
   EXPECT_TRUE(without.starts_with("72\n")) << without;
   EXPECT_FALSE(contains(without, "gloo"));
   const std::string with = ran("gloo");
-  EXPECT_TRUE(with.starts_with("0\nelement run --points "))
-      << with << testing::to_text(scratch_.path() / "out");
+  EXPECT_TRUE(with.starts_with("0\nelement run --points ")) << with << file_text(scratch_ / "out");
   EXPECT_TRUE(contains(with, "--index 0 --backend gloo 1 fallback\nend 0\n")) << with;
-  EXPECT_TRUE(contains(testing::to_text(study / "fallbacks"),
+  EXPECT_TRUE(contains(file_text(study / "fallbacks"),
                        "element fallback --to gloo --exit-code 72 --status "));
 }
 
 // The program notes its calls; as USR1 reaches the script's shell, or it alone, at the call
 // "$WHEN".
 TEST_F(Injection, TheSignalBeforeTheLimitIsPassedOnAndReported) {
-  const std::filesystem::path study = scratch_.path() / "s";
+  const std::filesystem::path study = scratch_ / "s";
   std::filesystem::create_directories(study / "slurm" / "S");
   StudyPlan plan = testing::make_plan(parse_spec("s", testing::kFourPoints), study);
   const ScriptSetup setup = testing::make_setup(plan);
   Site site = site_with("\"reference\": false, \"launcher_options\": []");
   site.extra = {"#SBATCH --signal=USR1@60"};
-  site.program = (scratch_.path() / "program").string();
+  site.program = (scratch_ / "program").string();
   std::ofstream(site.program) << R"(#!/bin/bash
 echo "$@" >> calls
 [ "$1 $2" != "$WHEN" ] || kill -USR1 "$SCRIPT"
@@ -331,23 +326,21 @@ esac
     EXPECT_EQ(run("export WHEN='" + when + "' SCRIPT=$$\nsrun() { shift 4; exec \"$@\"; }\n" +
                   script_text(site, array, setup)),
               code)
-        << testing::to_text(scratch_.path() / "out");
-    return testing::to_text(study / "calls");
+        << file_text(scratch_ / "out");
+    return file_text(study / "calls");
   };
   const std::string limit =
       " --minutes " + std::to_string(array.need.minutes) + " --limit-key time.minutes ";
   for (const std::string when : {"element run", "alone", "element begin"}) {
     SCOPED_TRACE(when);
     const std::string calls = calls_of(when, 138);
-    EXPECT_TRUE(contains(calls, "element end --exit-code 138 ")) << calls;
-    EXPECT_TRUE(contains(calls, limit + "--signalled --points")) << calls;
+    expect_parts(calls, {"element end --exit-code 138 ", limit + "--signalled --points"});
     EXPECT_FALSE(contains(calls, "doctor")) << "that would not know of the signal\n" << calls;
     EXPECT_EQ(contains(calls, "element run"), when != "element begin") << calls;
   }
   const auto expect_not_signalled = [&](const std::string& when, int code) {
     const std::string calls = calls_of(when, code);
-    EXPECT_TRUE(contains(calls, "doctor --post-mortem ")) << calls;
-    EXPECT_TRUE(contains(calls, limit + "--points")) << calls;
+    expect_parts(calls, {"doctor --post-mortem ", limit + "--points"});
   };
   expect_not_signalled("lost", 71);
   site.extra.clear();  // whoever sent USR1 to the ranks alone, it was not Slurm before the limit

@@ -7,7 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::fake;
 using testing::site_with;
 
@@ -40,9 +39,7 @@ TEST_F(SiteCheck, AClusterAsItIsDescribed) {
   const SiteReport report = check_site(site_with(""), testing::commands_in(scratch_.path()));
   std::string facts;
   for (const auto& [name, text] : report.facts) facts += name + ": " + text + "\n";
-  EXPECT_TRUE(contains(facts, "Slurm: slurm 22.05.8\n")) << facts;
-  EXPECT_TRUE(contains(facts, "MaxArraySize: 1001\n")) << facts;
-  EXPECT_TRUE(contains(facts, "partitions: cpu, gpu\n")) << facts;
+  expect_parts(facts, {"Slurm: slurm 22.05.8\n", "MaxArraySize: 1001\n", "partitions: cpu, gpu\n"});
 }
 
 TEST_F(SiteCheck, WhatDoesNotFit) {
@@ -77,7 +74,7 @@ TEST_F(SiteCheck, NothingFollowsFromAnAnswerThatDidNotCome) {
 }
 
 TEST_F(SiteCheck, WithoutSlurm) {
-  std::filesystem::remove(scratch_.path() / "sbatch");
+  std::filesystem::remove(scratch_ / "sbatch");
   const SlurmCommands none({{"PATH", scratch_.path().string()}});
   const SiteReport report = check_site(site_with(""), none);
   ASSERT_EQ(report.findings.size(), 1U);

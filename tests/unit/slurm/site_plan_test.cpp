@@ -72,12 +72,12 @@ TEST(SitePlan, TheNodesAreThoseOfProfileOrSlurmOrThisMachine) {
   EXPECT_EQ(here.machine.cores, 3);
   EXPECT_FALSE(here.machine.shares_cores);
   EXPECT_TRUE(here.machine.node->cores_for_gpus);
-  EXPECT_TRUE(testing::contains(here.warning, "site.json: \"cores_per_node\" is missing"));
-  EXPECT_TRUE(testing::contains(here.warning, "means 3, as on this machine")) << here.warning;
-  EXPECT_FALSE(testing::contains(here.warning, "gpus_per_node")) << "it runs on CPUs";
+  expect_parts(here.warning,
+               {"site.json: \"cores_per_node\" is missing", "means 3, as on this machine"});
+  EXPECT_FALSE(contains(here.warning, "gpus_per_node")) << "it runs on CPUs";
   const Site with_cores = site_with(R"("cores_per_node": 4, "gpus": {"form": "gres"})");
-  EXPECT_TRUE(testing::contains(find_target_machine(with_cores, false, no_slurm, 3).warning,
-                                "\"gpus_per_node\" is missing"));
+  EXPECT_TRUE(contains(find_target_machine(with_cores, false, no_slurm, 3).warning,
+                       "\"gpus_per_node\" is missing"));
 }
 
 TEST(SitePlan, ServicesAreThoseOfAllPoints) {

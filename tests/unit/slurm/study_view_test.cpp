@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using testing::contains;
-
 // Two points on one shape, three repeats: an array of six, job 5.
 class StudyView : public ::testing::Test {
  protected:
@@ -22,7 +20,7 @@ class StudyView : public ::testing::Test {
     Spec spec = parse_spec("s", R"({"name": "s", "workload": "mnist-cnn", "repeats": 3,
       "fixed": {"device": "cpu", "cpus_per_task": 1, "gpus": 2},
       "axes": {"backend": ["mpi", "gloo"]}, "order": "sequential"})");
-    plan_ = testing::make_plan(std::move(spec), scratch_.path() / "s");
+    plan_ = testing::make_plan(std::move(spec), scratch_ / "s");
     send("S", 5);
   }
 
@@ -140,7 +138,7 @@ TEST_F(StudyView, NoMoreThanTheSiteTakes) {
 
 // Of six runs two were sent: the study is not done when these are.
 TEST_F(StudyView, WhatIsLeftForLaterIsReportedAndForgotOnceItIsSent) {
-  const fs::path study = scratch_.path() / "few";
+  const fs::path study = scratch_ / "few";
   plan_.study = study;
   const Submission submission = testing::make_submission(plan_, testing::site_with(""), {}, 1001,
                                                          nullptr, {2, 2, "array.max_submit is 2"});
@@ -169,10 +167,9 @@ TEST_F(StudyView, StatusHasALineAShapeAndABarAPoint) {
   const auto runs = view("5_[3-4]|PENDING|Resources\n5_2|RUNNING|None\n", "5_5|TIMEOUT|0:0|n2\n");
   EXPECT_EQ(phases_text(runs), "1 of 6 runs done, 1 running, 2 pending, 2 failed");
   const std::string text = status_text(runs);
-  EXPECT_TRUE(contains(text, "1 node, 2 tasks of 1 CPU (job 5): 1 of 6 runs done")) << text;
-  EXPECT_TRUE(contains(text, "pending for Resources")) << text;
-  EXPECT_TRUE(contains(text, "backend=mpi   [#x>] 1 of 3 done; repeat 2 failed: ")) << text;
-  EXPECT_TRUE(contains(text, "backend=gloo  [..x] 0 of 3 done; repeat 3 failed: TIMEOUT")) << text;
+  expect_parts(text, {"1 node, 2 tasks of 1 CPU (job 5): 1 of 6 runs done", "pending for Resources",
+                      "backend=mpi   [#x>] 1 of 3 done; repeat 2 failed: ",
+                      "backend=gloo  [..x] 0 of 3 done; repeat 3 failed: TIMEOUT"});
   const Json json = status_json(runs);
   EXPECT_EQ(json["done"], 1);
   EXPECT_EQ(json["runs"][2]["state"], "running");

@@ -11,9 +11,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
-using testing::to_text;
-
 class SubmissionTest : public ::testing::Test {
  protected:
   std::vector<std::string> send(const Site& site, bool collect = false) {
@@ -37,8 +34,7 @@ class SubmissionTest : public ::testing::Test {
   }
 
   Scratch scratch_;
-  StudyPlan plan_ =
-      testing::make_plan(parse_spec("s", testing::kFourPoints), scratch_.path() / "s");
+  StudyPlan plan_ = testing::make_plan(parse_spec("s", testing::kFourPoints), scratch_ / "s");
 };
 
 TEST_F(SubmissionTest, SendsEveryArrayWithItsFiles) {
@@ -49,13 +45,13 @@ TEST_F(SubmissionTest, SendsEveryArrayWithItsFiles) {
   EXPECT_EQ(reported[2], "job 3 collects the study after them");
   const auto folder = plan_.study / "slurm" / "S";
   for (const char* name : {"1n1t2c", "1n2t2c"}) {
-    const std::string points = to_text(folder / (std::string(name) + ".points"));
+    const std::string points = file_text(folder / (std::string(name) + ".points"));
     EXPECT_EQ(std::count(points.begin(), points.end(), '\n'), 6);
-    EXPECT_TRUE(contains(to_text(folder / (std::string(name) + ".sbatch")), "--array=0-5\n"));
+    EXPECT_TRUE(contains(file_text(folder / (std::string(name) + ".sbatch")), "--array=0-5\n"));
   }
-  const std::string calls = to_text(scratch_.path() / "calls");
+  const std::string calls = file_text(scratch_ / "calls");
   EXPECT_TRUE(contains(calls, "--dependency=afterany:1:2")) << calls;
-  EXPECT_TRUE(contains(to_text(folder / "collect.sbatch"), "collect "));
+  EXPECT_TRUE(contains(file_text(folder / "collect.sbatch"), "collect "));
   EXPECT_EQ(Journal(plan_.study).jobs(), (std::vector<std::int64_t>{1, 2}));
 }
 
@@ -63,8 +59,7 @@ TEST_F(SubmissionTest, AFullQueueIsNoRefusalOfTheStudy) {
   play_sbatch(1);
   const auto reported = send(testing::site_with(""), true);
   ASSERT_EQ(reported.size(), 2U);
-  EXPECT_TRUE(contains(reported[1], "6 runs are left for a later call")) << reported[1];
-  EXPECT_TRUE(contains(reported[1], "QOSMaxSubmitJobPerUserLimit")) << reported[1];
+  expect_parts(reported[1], {"6 runs are left for a later call", "QOSMaxSubmitJobPerUserLimit"});
   const Journal journal(plan_.study);
   EXPECT_EQ(journal.jobs(), std::vector<std::int64_t>{1});
   const auto runs = view_study(journal, {}, parse_squeue("1_[0-5]|PENDING|Priority\n"), {});
@@ -110,7 +105,7 @@ TEST_F(SubmissionTest, WavesDescribeARunOnce) {
     if (array.later) described += array.elements.size();
   }
   EXPECT_EQ(described, 7U) << "those of the second wave were described by the first";
-  const std::string calls = to_text(scratch_.path() / "calls");
+  const std::string calls = file_text(scratch_ / "calls");
   const auto first = calls.find("--dependency");
   ASSERT_NE(first, std::string::npos);
   EXPECT_EQ(calls.find("--dependency", first + 1), std::string::npos) << "one collector, at last";
@@ -155,8 +150,8 @@ TEST_F(SubmissionTest, ARefusedArrayLeavesThoseBehindItKnown) {
   const auto runs = view_study(journal, {}, {}, {});
   const std::string status = status_text(runs);
   EXPECT_EQ(runs_in_phase(runs, RunPhase::unsent), 12U);
-  EXPECT_TRUE(contains(status, "not submitted: Slurm refused its array")) << status;
-  EXPECT_TRUE(contains(status, "not submitted: submit stopped before its array")) << status;
+  expect_parts(status, {"not submitted: Slurm refused its array",
+                        "not submitted: submit stopped before its array"});
   EXPECT_FALSE(contains(status, "not known"));
 }
 
@@ -166,7 +161,7 @@ TEST_F(SubmissionTest, WhatCannotBeAskedForStopsItBeforeAnythingIsSent) {
   spec.fixed.set("device", std::string("cuda"));
   plan_ = testing::make_plan(std::move(spec), plan_.study);
   expect_error(ErrorKind::usage, {"no form for them"}, [&] { send(testing::site_with("")); });
-  EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "calls"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "calls"));
   EXPECT_TRUE(Journal(plan_.study).empty());
 }
 
@@ -187,7 +182,7 @@ TEST_F(SubmissionTest, AnArrayThatWasBeingSentIsFoundByItsName) {
 
 TEST_F(SubmissionTest, AnUnclearAnswerIsNoRefusalAndNothingIsSentTwice) {
   testing::fake(scratch_.path(), "sbatch",
-                "echo x >> '" + (scratch_.path() / "calls").string() +
+                "echo x >> '" + (scratch_ / "calls").string() +
                     "'; echo 'error: Socket timed out' >&2; exit 1");
   testing::fake(scratch_.path(), "squeue", "exit 1");
   expect_error(ErrorKind::usage, {"did not say whether it took the job", "Socket timed out"},
@@ -201,7 +196,7 @@ TEST_F(SubmissionTest, AnUnclearAnswerIsNoRefusalAndNothingIsSentTwice) {
   testing::fake(scratch_.path(), "squeue", "case \"$*\" in *1n1t2c.s.S*) echo 9;; esac");
   find_unanswered(journal, slurm);
   EXPECT_EQ(Journal(plan_.study).jobs(), std::vector<std::int64_t>{9});
-  EXPECT_EQ(to_text(scratch_.path() / "calls"), "x\n");
+  EXPECT_EQ(file_text(scratch_ / "calls"), "x\n");
 }
 
 TEST_F(SubmissionTest, ReasonsAreReportedOnceForAllRepeats) {
@@ -243,10 +238,8 @@ TEST_F(SubmissionTest, ARunThatWritesCheckpointsGoesOnFromThem) {
 TEST_F(SubmissionTest, TheTableOfCost) {
   const Submission submission = testing::make_submission(plan_, testing::site_with(""));
   const std::string text = submission_text(submission, plan_);
-  EXPECT_TRUE(contains(text, "s: 2 arrays, 12 elements: at most 0.0 GPU-hours, 36.0 CPU-hours"))
-      << text;
-  EXPECT_TRUE(contains(text, "1n2t2c")) << text;
-  EXPECT_TRUE(contains(text, "site profile")) << text;
+  expect_parts(text, {"s: 2 arrays, 12 elements: at most 0.0 GPU-hours, 36.0 CPU-hours", "1n2t2c",
+                      "site profile"});
 }
 
 // 574 and 332 s are the published rows of 1 and 2 GPUs on so many CPUs.

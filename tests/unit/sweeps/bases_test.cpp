@@ -8,7 +8,6 @@
 namespace paceline {
 namespace {
 
-using testing::expect_parts;
 using testing::make_expansion;
 
 std::vector<std::string> missing_in(const std::string& keys) {

@@ -11,8 +11,6 @@
 namespace paceline {
 namespace {
 
-using testing::catch_error;
-using testing::expect_parts;
 using testing::make_expansion;
 using testing::plan_points;
 using testing::spec_with;

@@ -7,9 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::catch_error;
-using testing::expect_parts;
-
 std::optional<Value> lookup(std::string_view name) {
   if (name == "gpus") return std::int64_t{4};
   if (name == "cores") return std::int64_t{8};

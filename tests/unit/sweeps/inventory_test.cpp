@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "sweeps/study_plan.h"
@@ -16,7 +15,6 @@ namespace paceline {
 namespace {
 
 using testing::sample_record;
-using testing::TemporaryFolder;
 
 // A study of two points with two repeats; records are put into it one by one.
 class Inventory : public ::testing::Test {
@@ -51,7 +49,7 @@ class Inventory : public ::testing::Test {
 
   RunStatus first(bool new_build = false) const { return take(new_build).at(0); }
 
-  TemporaryFolder folder_;
+  Scratch folder_;
   std::vector<PlannedPoint> points_;
   std::vector<Resolved> resolved_;
 };
@@ -101,7 +99,7 @@ TEST_F(Inventory, ACutShortOneCannotBeUsed) {
   const auto file = put(record());
   std::filesystem::resize_file(file, 100);
   EXPECT_NE(first().state, RunState::done);
-  testing::expect_parts(first().why, {"its record cannot be used"});
+  expect_parts(first().why, {"its record cannot be used"});
   EXPECT_EQ(take()[1].why, "no record");
 }
 
@@ -109,7 +107,7 @@ TEST_F(Inventory, OtherParametersAreNamed) {
   put(record("other id"));  // epochs 2 as now, but with the rest of the sample's
   resolved_[0].parameters.set("epochs", std::int64_t{3});
   EXPECT_EQ(first().state, RunState::changed);
-  testing::expect_parts(first().why, {"other parameters", "epochs was 2, is 3"});
+  expect_parts(first().why, {"other parameters", "epochs was 2, is 3"});
 }
 
 TEST_F(Inventory, OtherData) {
@@ -124,7 +122,7 @@ TEST_F(Inventory, AnotherBuildIsDoneUnlessAskedFor) {
   EXPECT_EQ(first().state, RunState::done);
   EXPECT_TRUE(first().other_build);
   EXPECT_EQ(first(true).state, RunState::changed);
-  testing::expect_parts(first(true).why, {"another build", build_of_record()});
+  expect_parts(first(true).why, {"another build", build_of_record()});
   resolved_[0].build = build_of_record();
   EXPECT_EQ(first(true).state, RunState::done);
 }
@@ -150,7 +148,7 @@ TEST_F(Inventory, AnEditedProgramIsAnotherBuild) {
     resolved_[0].program = now;
     EXPECT_TRUE(first().other_build);
     EXPECT_EQ(first(true).state, RunState::changed);
-    testing::expect_parts(first(true).why, {"another build", "aaaaaaaaaaaa, files f1"});
+    expect_parts(first(true).why, {"another build", "aaaaaaaaaaaa, files f1"});
   }
   resolved_[0].program = ProgramFacts{};
   EXPECT_FALSE(first().other_build) << "nothing is known of it";

@@ -15,12 +15,8 @@
 namespace paceline {
 namespace {
 
-using testing::catch_error;
-using testing::expect_parts;
-using testing::TemporaryFolder;
-
 TEST(StudyLock, MakesTheFolderAndRefusesASecondOne) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto study = folder / "results" / "study";
   {
     const StudyLock lock(study);
@@ -35,7 +31,7 @@ TEST(StudyLock, MakesTheFolderAndRefusesASecondOne) {
 
 TEST(StudyLock, LeavesNothingWhereNothingWasWritten) {
   namespace fs = std::filesystem;
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto study = folder / "results" / "local" / "study";
   { const StudyLock lock(study); }
   EXPECT_FALSE(fs::exists(folder / "results"));
@@ -50,7 +46,7 @@ TEST(StudyLock, LeavesNothingWhereNothingWasWritten) {
 }
 
 TEST(StudyLock, GoesWithAProcessThatIsKilled) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
@@ -71,7 +67,7 @@ TEST(StudyLock, GoesWithAProcessThatIsKilled) {
 }
 
 TEST(StudyLock, AFileWhereTheFolderShouldBe) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::ofstream(folder / "file") << "x";
   expect_parts(catch_error([&] { StudyLock lock(folder / "file" / "study"); }), {"file"});
   std::filesystem::create_directories(folder / "study" / ".lock");
@@ -81,7 +77,7 @@ TEST(StudyLock, AFileWhereTheFolderShouldBe) {
 
 TEST(StudyLock, FollowsNoLink) {
   namespace fs = std::filesystem;
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto lock = folder / "study" / ".lock";
   fs::create_directories(folder / "study");
   std::ofstream(folder / "precious") << "precious";
@@ -105,7 +101,7 @@ TEST(StudyLock, FollowsNoLink) {
 
 TEST(StudyLock, IsOfAllWhomTheUmaskAllows) {
   namespace fs = std::filesystem;
-  const TemporaryFolder folder;
+  const Scratch folder;
   fs::create_directory(folder / "study");
   const mode_t before = umask(002);
   { const StudyLock lock(folder / "study"); }

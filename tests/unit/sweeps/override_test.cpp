@@ -6,8 +6,6 @@
 namespace paceline {
 namespace {
 
-using testing::catch_error;
-using testing::expect_parts;
 using testing::plan_points;
 using testing::spec_with;
 using Texts = std::vector<std::string>;

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <thread>
 
 #include "engine/core/clock.h"
@@ -21,9 +20,6 @@
 namespace paceline {
 namespace {
 
-using testing::catch_error;
-using testing::expect_parts;
-using testing::TemporaryFolder;
 using Texts = std::vector<std::string>;
 
 // Two points, gpus=1 and gpus=2, two repeats, one after another.
@@ -78,7 +74,7 @@ class Runner : public ::testing::Test {
     return free;
   }
 
-  TemporaryFolder folder_;
+  Scratch folder_;
   Spec spec_;
   std::vector<PlannedPoint> points_;
   std::filesystem::path study_;

@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "sweeps/expansion.h"
 #include "sweeps/spec.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline::testing {
 
@@ -30,27 +31,6 @@ inline std::vector<std::string> plan_points(const Expansion& expansion) {
 
 inline std::vector<std::string> plan_points(const std::string& keys, int cores = 8) {
   return plan_points(make_expansion(keys, cores));
-}
-
-// The line a user would see; empty if nothing was thrown. Bad input and wrong usage only, and never
-// more than one line.
-template <typename Call>
-std::string catch_error(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    const std::string line = error.what();
-    EXPECT_TRUE(error.kind() == ErrorKind::input || error.kind() == ErrorKind::usage) << line;
-    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
-    return line;
-  }
-  return "";
-}
-
-inline void expect_parts(const std::string& line, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(line.find(part), std::string::npos) << "\"" << part << "\" is not in: " << line;
-  }
 }
 
 }  // namespace paceline::testing

@@ -10,8 +10,6 @@
 namespace paceline {
 namespace {
 
-using testing::catch_error;
-using testing::expect_parts;
 using testing::spec_with;
 
 // A broken text and what its one line of error has to name.
@@ -86,8 +84,8 @@ TEST(SpecErrors, NotASpec) {
       {"{\"name\": \"s\",\n  oops}", {"s.json:2:3: not JSON"}},
       {"{\"name\": \"s\"", {"s.json:1:", "not JSON"}},
       {"", {"not JSON", "s.json"}},
-      {"[1, 2]", {"a sweep spec is a JSON object", "s.json"}},
-      {"null", {"a sweep spec is a JSON object"}},
+      {"[1, 2]", {"must be a JSON object", "s.json"}},
+      {"null", {"must be a JSON object"}},
       {"<!DOCTYPE html>", {":1:1: not JSON"}},
       {"{\"name\": \"\xff\xfe\"}", {"not JSON", ":1:"}},
       {"{\"name\": 1e999}", {"not JSON", ":1:"}},
@@ -119,17 +117,17 @@ TEST(SpecErrors, KeysAndNames) {
 
 TEST(SpecErrors, WrongTypes) {
   expect_refused({
-      {in_spec(R"("axes": {"gpus": 4})"), {"axis gpus must be a list", "s.json:2", "[ ]"}},
+      {in_spec(R"("axes": {"gpus": 4})"), {"gpus must be a list", "s.json:2", "[ ]"}},
       {in_spec(R"("axes": {"gpus": []})"), {"axis gpus has no values", "s.json:2"}},
       {in_spec("\"axes\": {\"gpus\": [1,\n\"two\"]}"), {"gpus cannot be \"two\"", "s.json:3"}},
       {in_spec(R"("axes": {"gpus": [1, 2.5]})"), {"gpus cannot be \"2.5\"", "whole number"}},
       {in_spec(R"("axes": {"gpus": [1, true]})"), {"gpus cannot be \"true\"", "s.json:2"}},
-      {in_spec(R"("axes": {"gpus": [1, [2]]})"), {"gpus must be a number", "s.json:2"}},
-      {in_spec(R"("axes": {"gpus": [null]})"), {"gpus must be a number", "s.json:2"}},
+      {in_spec(R"("axes": {"gpus": [1, [2]]})"), {"must be a number", "s.json:2"}},
+      {in_spec(R"("axes": {"gpus": [null]})"), {"must be a number", "s.json:2"}},
       {in_spec(R"("axes": {"overlap": [1]})"), {"overlap cannot be \"1\"", "true or false"}},
       {in_spec(R"("axes": [])"), {"axes must be an object", "s.json:2"}},
       {in_spec(R"("fixed": 1)"), {"fixed must be an object", "s.json:2"}},
-      {in_spec(R"("fixed": {"gpus": [1]})"), {"gpus must be a number", "s.json:2"}},
+      {in_spec(R"("fixed": {"gpus": [1]})"), {"must be a number", "s.json:2"}},
       {in_spec(R"("include": {})"), {"include must be a list", "s.json:2"}},
       {in_spec(R"("exclude": {"gpus": 1})"), {"exclude must be a list", "s.json:2"}},
       {in_spec(R"("exclude": [{}])"), {"would exclude everything", "s.json:2"}},
@@ -193,7 +191,7 @@ TEST(SpecErrors, NamesThatAreNoFolder) {
 }
 
 TEST(SpecErrors, FilesThatCannotBeRead) {
-  const testing::TemporaryFolder folder;
+  const Scratch folder;
   expect_parts(catch_error([&] { read_spec(folder / "none.json"); }), {"none.json"});
   expect_parts(catch_error([&] { read_spec(folder.path()); }), {folder.path().string()});
   std::ofstream(folder / "big.json") << std::string(2 << 20, ' ');

@@ -118,7 +118,7 @@ class CheckpointFiles : public ::testing::Test {
     stream.put('!');
   }
 
-  fs::path run() const { return scratch_.path() / "run"; }
+  fs::path run() const { return scratch_ / "run"; }
 
   Scratch scratch_;
   Plan plan_;
@@ -167,7 +167,7 @@ TEST_F(CheckpointFiles, DamageIsNamed) {
   const fs::path folder = write(1, 2);
   const CheckpointManifest manifest = read_manifest(folder);
   for (const CheckpointFile& file : manifest.files) {
-    const fs::path copy = scratch_.path() / "copy";
+    const fs::path copy = scratch_ / "copy";
     fs::copy(folder, copy);
     damage(copy / file.name);
     expect_error(ErrorKind::input, {"altered", file.name},
@@ -189,11 +189,7 @@ TEST_F(CheckpointFiles, DamageIsNamed) {
 
 TEST_F(CheckpointFiles, BadManifestsAreNamed) {
   const fs::path folder = write(1, 2);
-  std::string text;
-  {
-    std::ifstream stream(folder / kManifestFile);
-    text.assign(std::istreambuf_iterator<char>(stream), {});
-  }
+  const std::string text = file_text(folder / kManifestFile);
   const auto replaced = [&](const std::string& old, const std::string& now) {
     std::string copy = text;
     const auto at = copy.find(old);
@@ -204,12 +200,12 @@ TEST_F(CheckpointFiles, BadManifestsAreNamed) {
     expect_error(ErrorKind::input, {part, "m.json"}, [&] { parse_manifest(bytes, "m.json"); });
   };
   expect(text.substr(0, text.size() / 2), "not JSON");
-  expect("[]", "has no format");
+  expect("[]", "\"format\" is missing");
   expect(replaced("paceline checkpoint", "else"), "not a manifest of a checkpoint");
   expect(replaced("\"version\": 2", "\"version\": 3"), "of version 3, and this program knows 2");
-  expect(replaced("\"step\": 2", "\"step\": -2"), "progress.step is not a count");
+  expect(replaced("\"step\": 2", "\"step\": -2"), "step must be a whole number from 0");
   expect(replaced("\"ranks\": 2", "\"ranks\": 0"), "is of no ranks");
-  expect(replaced("\"sums\": [", "\"sums\": [1,"), "progress.sums is not a list of 4");
+  expect(replaced("\"sums\": [", "\"sums\": [1,"), "sums must be a list of 4");
   expect(replaced("parameters.safetensors", "../x"), "names a file outside its folder");
 }
 
@@ -224,12 +220,12 @@ TEST_F(CheckpointFiles, TheNewestWholeOneIsFound) {
   damage(third / "optimizer.safetensors");
   EXPECT_EQ(find_latest(run(), skipped), second);
   ASSERT_EQ(skipped.size(), 1U);
-  EXPECT_NE(skipped[0].find("optimizer.safetensors"), std::string::npos);
+  expect_parts(skipped[0], {"optimizer.safetensors"});
   for (const fs::path& given : {run(), run() / "checkpoints", second}) {
     EXPECT_EQ(find_resumed(given, run(), skipped), second) << given;
   }
   // Another job's, by its number.
-  EXPECT_EQ(find_resumed("run", scratch_.path() / "4711", skipped), second);
+  EXPECT_EQ(find_resumed("run", scratch_ / "4711", skipped), second);
   expect_error(ErrorKind::input, {"no checkpoint to resume", "4712"},
                [&] { find_resumed("4712", run(), skipped); });
 }
@@ -243,8 +239,8 @@ TEST_F(CheckpointFiles, ANewerOneWithADamagedManifestIsNotPassedOverSilently) {
   std::vector<std::string> skipped;
   EXPECT_EQ(find_latest(run(), skipped), good);
   ASSERT_EQ(skipped.size(), 2U);
-  EXPECT_NE(skipped[0].find(epoch.string()), std::string::npos) << skipped[0];
-  EXPECT_NE(skipped[1].find(later.string()), std::string::npos) << skipped[1];
+  expect_parts(skipped[0], {epoch.string()});
+  expect_parts(skipped[1], {later.string()});
   fs::rename(later, run() / "checkpoints" / "mine");  // a name that tells nothing
   skipped.clear();
   EXPECT_EQ(find_latest(run(), skipped), good);
@@ -298,7 +294,7 @@ TEST_F(CheckpointFiles, ManifestsAreShownInLines) {
       "  w after 417 steps, 3 epochs and 64 samples; 2 ranks, global batch 64, adam, f32\n"
       "  training loss 0.5000, test accuracy 12.50 %\n"))
       << text;
-  EXPECT_NE(text.find("  parameters.safetensors "), std::string::npos) << text;
+  expect_parts(text, {"  parameters.safetensors "});
   EXPECT_TRUE(text.ends_with("  written 2026-11-21T00:00:00Z by build unknown\n")) << text;
   std::size_t bytes = 0;
   for (const CheckpointFile& file : manifest.files) bytes += file.bytes;

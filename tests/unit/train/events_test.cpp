@@ -117,27 +117,27 @@ TEST(EventFile, LosesOnlyATornRecord) {
 
 TEST(EventFile, RefusesAnotherFile) {
   const Scratch scratch;
-  std::ofstream(scratch.path() / "records") << framed_record("neither event nor version");
-  std::ofstream(scratch.path() / "text") << "a text that is long enough to be no header at all";
-  std::ofstream(scratch.path() / "empty");
+  std::ofstream(scratch / "records") << framed_record("neither event nor version");
+  std::ofstream(scratch / "text") << "a text that is long enough to be no header at all";
+  std::ofstream(scratch / "empty");
   for (const char* name : {"records", "text", "empty"}) {
-    EXPECT_THROW(read_events(scratch.path() / name), Error) << name;
+    EXPECT_THROW(read_events(scratch / name), Error) << name;
   }
 }
 
 TEST(EventLog, MakesKerasFolders) {
   const Scratch scratch;
   {
-    EventLog log(scratch.path() / "run", {});
-    EXPECT_FALSE(fs::exists(scratch.path() / "run/validation"));
+    EventLog log(scratch / "run", {});
+    EXPECT_FALSE(fs::exists(scratch / "run/validation"));
     for (int i = 0; i < 100; ++i) log.add(EventSide::train, scalar_event(i, i));
     log.add(EventSide::train, Event{});
     log.add(EventSide::validation, scalar_event(1, 5));
     EXPECT_EQ(log.settle(), "");
-    EXPECT_EQ(read_events(only_file(scratch.path() / "run/train")).events.size(), 100U);
+    EXPECT_EQ(read_events(only_file(scratch / "run/train")).events.size(), 100U);
     log.add(EventSide::validation, scalar_event(2, 6));
   }
-  const auto read = read_events(only_file(scratch.path() / "run/validation")).events;
+  const auto read = read_events(only_file(scratch / "run/validation")).events;
   ASSERT_EQ(read.size(), 2U);
   EXPECT_EQ(read[1].scalars.at(0).value, 6);
   EXPECT_GT(read[0].wall_time, 1e9);
@@ -166,15 +166,15 @@ TEST(EventLog, OnAFullDiskIsMarkedAndLeavesWholeRecords) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  const EventsRead read = read_events(only_file(scratch.path() / "train"));
+  const EventsRead read = read_events(only_file(scratch / "train"));
   EXPECT_GT(read.events.size(), 2U);
   EXPECT_EQ(read.damage, "");
 }
 
 TEST(EventLog, RefusesAFolderThatCannotBeMade) {
   const Scratch scratch;
-  std::ofstream(scratch.path() / "file") << "x";
-  EXPECT_THROW(EventLog(scratch.path() / "file", {}), Error);
+  std::ofstream(scratch / "file") << "x";
+  EXPECT_THROW(EventLog(scratch / "file", {}), Error);
 }
 
 }  // namespace

@@ -3,19 +3,16 @@
 #include <cstring>
 
 #include "engine/train/outcome.h"
+#include "tests/support/communicators.h"
 
 namespace paceline {
 namespace {
 
 // One of three ranks; the steps of rank r take r seconds more than those of this one.
-class OneOfThree final : public Communicator {
+class OneOfThree final : public IdleCommunicator {
  public:
-  explicit OneOfThree(int rank) : rank_(rank) {}
+  explicit OneOfThree(int rank) : IdleCommunicator(3), rank_(rank) {}
   int rank() const override { return rank_; }
-  int size() const override { return 3; }
-  Memory allocate(std::size_t) override { return {}; }
-  void all_reduce(void*, std::size_t, DType, Lane&, std::string_view) override {}
-  void broadcast(void*, std::size_t, int) override {}
   void all_gather(const void* mine, std::size_t bytes, void* all) override {
     ++gathers;
     const std::size_t count = bytes / sizeof(StepTimes);
@@ -25,8 +22,6 @@ class OneOfThree final : public Communicator {
       for (std::size_t i = 0; i < count; ++i) steps[r * count + i].total += static_cast<float>(r);
     }
   }
-  void barrier() override {}
-  void abort(std::string_view) noexcept override {}
 
   int gathers = 0;
 

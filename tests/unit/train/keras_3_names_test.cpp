@@ -80,7 +80,7 @@ TEST(Keras3Names, LayersAreTakenInKerasOrder) {
     EXPECT_EQ(value_at(mapped, wanted, expected[i].name), value) << expected[i].name;
   }
   ASSERT_EQ(mapped.notes.size(), 1U);
-  EXPECT_NE(mapped.notes[0].find("in the order of Keras' own models"), std::string::npos);
+  expect_parts(mapped.notes[0], {"in the order of Keras' own models"});
 }
 
 TEST(Keras3Names, NestedModelsAndAnotherHead) {

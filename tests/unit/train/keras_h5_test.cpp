@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 class KerasH5 : public ::testing::Test {
  protected:
-  KerasH5() : path_(scratch_.path() / "w.h5") {
+  KerasH5() : path_(scratch_ / "w.h5") {
     file_ = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   }
   ~KerasH5() override { close(); }
@@ -133,8 +133,7 @@ TEST_F(KerasH5, LoopsAndLinksToOtherFiles) {
 TEST_F(KerasH5, EveryCutIsAnError) {
   put("conv/conv/kernel:0", {40, 40}, H5T_IEEE_F32LE, std::vector<float>(1600, 1));
   close();
-  std::ifstream stream(path_, std::ios::binary);
-  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+  const std::string whole = file_text(path_);
   for (std::size_t size = 8; size < whole.size(); size += 97) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
     EXPECT_THROW(read_weights(path_), Error) << size;

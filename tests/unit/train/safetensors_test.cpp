@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 #include "engine/core/json.h"
@@ -37,7 +36,7 @@ void expect_bad(const std::string& bytes, const std::string& part) {
 
 TEST(Safetensors, WhatIsWrittenIsRead) {
   const Scratch scratch;
-  const auto file = scratch.path() / "w.safetensors";
+  const auto file = scratch / "w.safetensors";
   write_safetensors(file, {{"b", {2, 3}, {1, 2, 3, 4, 5, 6}}, {"a", {1}, {-0.5}}, {"s", {}, {9}}});
   const auto tensors = read_safetensors(file);
   ASSERT_EQ(tensors.size(), 3U);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <thread>
 
 #include "engine/core/clock.h"
@@ -169,7 +168,7 @@ TEST(PhaseClockTrace, PlacesMarkersOfAStreamOnTheClock) {
 class TraceFileTest : public testing::Test {
  protected:
   Scratch scratch_;
-  const std::filesystem::path file_ = scratch_.path() / "trace.json";
+  const std::filesystem::path file_ = scratch_ / "trace.json";
   static RankTrace trace(int rank, std::vector<TraceSpan> sums) {
     RankTrace trace;
     trace.rank = rank;
@@ -246,7 +245,7 @@ TEST_F(TraceFileTest, IsNotThereBeforeItIsWhole) {
     EXPECT_FALSE(std::filesystem::exists(file_));
   }
   EXPECT_EQ(scratch_.files(), 0U);
-  EXPECT_THROW(TraceFile(scratch_.path() / "no/where.json", 0), Error);
+  EXPECT_THROW(TraceFile(scratch_ / "no/where.json", 0), Error);
 }
 
 TEST(Tracer, KnowsWhatASpellCosts) {

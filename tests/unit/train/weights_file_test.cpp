@@ -54,8 +54,8 @@ Plan make_plan(std::vector<std::pair<std::string, std::vector<int>>> parameters)
 class WeightsFile : public ::testing::Test {
  protected:
   std::filesystem::path put(const std::string& name, const std::string& bytes) const {
-    std::ofstream(scratch_.path() / name, std::ios::binary) << bytes;
-    return scratch_.path() / name;
+    std::ofstream(scratch_ / name, std::ios::binary) << bytes;
+    return scratch_ / name;
   }
   void expect_bad(const std::string& bytes, const std::string& part) const {
     const auto file = put("weights", bytes);

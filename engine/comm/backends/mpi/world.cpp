@@ -35,6 +35,26 @@ void initialise() {
               library_version(), "use one built with thread support");
 }
 
+// MPI knows no code for a lost peer (before MPI 5); these are what broken connections become.
+bool may_be_lost_peer(int error_class) {
+  return error_class == MPI_ERR_OTHER || error_class == MPI_ERR_UNKNOWN ||
+         error_class == MPI_ERR_INTERN;
+}
+
+constexpr double kSecondsToBlame = 2;
+
+std::string describe(const Awaited& who) {
+  return who.rank < 0 ? "another rank" : fmt::format("rank {}", who.rank);
+}
+
+[[noreturn]] void throw_stall(double seconds, std::string_view label, const Awaited& who) {
+  const std::string what =
+      who.came ? fmt::format("{} came but did not continue within {:g} s", describe(who), seconds)
+               : fmt::format("{} did not come within {:g} s", describe(who), seconds);
+  throw Error(ErrorKind::stall, what, std::string(label),
+              who.came ? "see which rank it waited for" : "see what it was doing");
+}
+
 }  // namespace
 
 std::string library_version() {
@@ -120,30 +140,6 @@ World::~World() {
   MPI_Comm_free(&all_);
   MPI_Finalize();
 }
-
-namespace {
-
-// MPI knows no code for a lost peer (before MPI 5); these are what broken connections become.
-bool may_be_lost_peer(int error_class) {
-  return error_class == MPI_ERR_OTHER || error_class == MPI_ERR_UNKNOWN ||
-         error_class == MPI_ERR_INTERN;
-}
-
-constexpr double kSecondsToBlame = 2;
-
-std::string describe(const Awaited& who) {
-  return who.rank < 0 ? "another rank" : fmt::format("rank {}", who.rank);
-}
-
-[[noreturn]] void throw_stall(double seconds, std::string_view label, const Awaited& who) {
-  const std::string what =
-      who.came ? fmt::format("{} came but did not continue within {:g} s", describe(who), seconds)
-               : fmt::format("{} did not come within {:g} s", describe(who), seconds);
-  throw Error(ErrorKind::stall, what, std::string(label),
-              who.came ? "see which rank it waited for" : "see what it was doing");
-}
-
-}  // namespace
 
 void check(int code, const char* call) {
   if (code == MPI_SUCCESS) return;

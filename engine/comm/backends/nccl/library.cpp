@@ -26,6 +26,19 @@ std::string format_version(int version) {
   return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
+constexpr std::array kVariables = {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"};
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // thousands of ranks
+
+// "NET/IB/0/GDRDMA" and "NET/IB/1(3)/GDRDMA" are "NET/IB/GDRDMA": which of several adapters, and
+// through whose, does not matter here.
+std::string transport_kind(std::string_view transport) {
+  std::vector<std::string> kept;
+  for (const std::string& part : split(transport, '/')) {
+    if (!part.empty() && part.find_first_of("0123456789") != 0) kept.push_back(part);
+  }
+  return join(kept, "/");
+}
+
 }  // namespace
 
 std::string Library::version_text() const {
@@ -63,23 +76,6 @@ std::shared_ptr<const Library> open_library() {
   opened.find("ncclAllReduce", library->all_reduce);
   return library;
 }
-
-namespace {
-
-constexpr std::array kVariables = {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"};
-constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // thousands of ranks
-
-// "NET/IB/0/GDRDMA" and "NET/IB/1(3)/GDRDMA" are "NET/IB/GDRDMA": which of several adapters, and
-// through whose, does not matter here.
-std::string transport_kind(std::string_view transport) {
-  std::vector<std::string> kept;
-  for (const std::string& part : split(transport, '/')) {
-    if (!part.empty() && part.find_first_of("0123456789") != 0) kept.push_back(part);
-  }
-  return join(kept, "/");
-}
-
-}  // namespace
 
 DebugLog::DebugLog(const Environment& environment) {
   for (const char* variable : kVariables) {

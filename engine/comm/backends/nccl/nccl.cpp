@@ -13,7 +13,7 @@
 #include "engine/comm/algorithms/hierarchical.h"
 #include "engine/comm/algorithms/wire_communicator.h"
 #include "engine/comm/backend.h"
-#include "engine/comm/backends/nccl/clique.h"
+#include "engine/comm/backends/nccl/nccl_group.h"
 #include "engine/comm/backends/nccl/library.h"
 #include "engine/comm/communicator.h"
 #include "engine/comm/transport/mesh.h"

@@ -11,6 +11,7 @@
 #include "analysis/document/columns.h"
 #include "engine/core/error.h"
 #include "results/csv.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
@@ -21,7 +22,6 @@ using testing::drifting_study;
 using testing::report_document;
 using testing::report_section;
 using testing::sample_record;
-using testing::TemporaryFolder;
 
 TEST(Cells, SmallValuesKeepTheirDigits) {
   EXPECT_EQ(measured_cell(Estimate{4.56e-5, {}, 2}).text, "0.0000456");
@@ -91,13 +91,12 @@ TEST(Document, AsText) {
 
 TEST(Document, DetailsAreAskedFor) {
   Document document = fruits();
-  EXPECT_NE(to_text(document, {.details = true}).find("Details\n\n  - grown here"),
-            std::string::npos);
+  expect_parts(to_text(document, {.details = true}), {"Details\n\n  - grown here"});
   EXPECT_EQ(to_text(document, {.details = true}).find("on a page"), std::string::npos);
   document.is_brief = true;
   EXPECT_EQ(to_text(document).find("of five apples"), std::string::npos);
-  EXPECT_NE(to_text(document).find("--verbose"), std::string::npos);
-  EXPECT_NE(to_text(document, {.details = true}).find("of five apples"), std::string::npos);
+  expect_parts(to_text(document), {"--verbose"});
+  expect_parts(to_text(document, {.details = true}), {"of five apples"});
 }
 
 TEST(Document, AsMarkdown) {
@@ -160,23 +159,20 @@ TEST(Document, RowsForProgramsAreNotShown) {
     EXPECT_EQ(text.find("melon  "), std::string::npos) << text;
     EXPECT_EQ(text.find("500"), std::string::npos) << text;
   }
-  EXPECT_NE(to_csv(document).find("melon"), std::string::npos);
+  expect_parts(to_csv(document), {"melon"});
 }
 
 // What is wider than the terminal loses details first; then each block names its rows.
 TEST(Document, ATableThatIsTooWideIsSplit) {
   Document document = fruits();
   const std::string narrow = to_text(document, {.terminal_width = 20});
-  EXPECT_NE(narrow.find("not shown at 20 columns: seeds"), std::string::npos) << narrow;
+  expect_parts(narrow, {"not shown at 20 columns: seeds"});
   document.sections[0].table.columns[2].detail = 0;
-  EXPECT_NE(to_text(document, {.terminal_width = 20})
-                .find("apple, red  182 ±13\n"
-                      "melon         -\n\n"
-                      "fruit       seeds\n"
-                      "-----------------\n"
-                      "apple, red      5\n"),
-            std::string::npos)
-      << to_text(document, {.terminal_width = 20});
+  expect_parts(to_text(document, {.terminal_width = 20}), {"apple, red  182 ±13\n"
+                                                           "melon         -\n\n"
+                                                           "fruit       seeds\n"
+                                                           "-----------------\n"
+                                                           "apple, red      5\n"});
 }
 
 TEST(Document, NotesOfAllSectionsAreSaidOnce) {
@@ -193,13 +189,8 @@ TEST(Document, LatexSetsSixColumnsAndSaysTheRestOnce) {
   Section section = report_section(drifting_study());
   section.title = "a_b & 5 % of {x} \\input";
   const std::string latex = to_latex(report_document({section}));
-  EXPECT_NE(
-      latex.find("\\caption{a\\_b \\& 5 \\% of \\{x\\} \\textbackslash{}input. In all rows: "),
-      std::string::npos)
-      << latex;
-  EXPECT_NE(latex.find("\\begin{table}[t]"), std::string::npos) << latex;
-  EXPECT_NE(latex.find("\\label{tab:report}"), std::string::npos) << latex;
-  EXPECT_NE(latex.find("1.80 $\\pm$0.05"), std::string::npos) << latex;
+  expect_parts(latex, {"\\caption{a\\_b \\& 5 \\% of \\{x\\} \\textbackslash{}input. In all rows: ",
+                       "\\begin{table}[t]", "\\label{tab:report}", "1.80 $\\pm$0.05"});
   const std::size_t begin = latex.find("\\begin{tabular}{") + 16;
   EXPECT_EQ(latex.substr(begin, latex.find('}', begin) - begin), "lrrrrl") << latex;
   std::size_t rows = 0;
@@ -218,7 +209,7 @@ TEST(Document, FormatsAreNamed) {
 }
 
 TEST(Document, AFolderHasAllFormatsAndPictures) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Document document = fruits();
   Plot& plot = document.sections[0].plots.emplace_back();
   plot.name = plot.title = "weights";
@@ -228,15 +219,10 @@ TEST(Document, AFolderHasAllFormatsAndPictures) {
   const WrittenFiles files = write_documents({document}, {.out = folder / "out"}, printed);
   EXPECT_EQ(files.tables.size(), 4U);
   EXPECT_EQ(files.plots, std::vector{folder / "out/weights.svg"});
-  EXPECT_NE(printed.str().find("report: " + (folder / "out/report.html").string()),
-            std::string::npos)
-      << printed.str();
-  EXPECT_NE(printed.str().find("beside it: report.json, report.md, report.csv, weights.svg"),
-            std::string::npos)
-      << printed.str();
+  expect_parts(printed.str(), {"report: " + (folder / "out/report.html").string(),
+                               "beside it: report.json, report.md, report.csv, weights.svg"});
   const std::string page = read_text(folder / "out/report.html");
-  EXPECT_NE(page.find("id=\"plot-weights\""), std::string::npos);
-  EXPECT_NE(page.find("href=\"weights.svg\""), std::string::npos);
+  expect_parts(page, {"id=\"plot-weights\"", "href=\"weights.svg\""});
   EXPECT_EQ(read_text(folder / "out/report.csv"), to_csv(document));
   std::ofstream(folder / "out/report.json") << "{}";
   EXPECT_THROW(write_documents({document}, {.out = folder / "out"}, printed), Error);

@@ -216,7 +216,7 @@ TEST(Explain, PartsThatAreIndistinguishableAreBothNamed) {
 
 // Ranks that are late in turn: each waits 3 of 10 s in all, and only 1 s of these in every step.
 TEST(Explain, LatenessInTurnIsNoCommunication) {
-  const testing::TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "study");
   const Json one = record_with({{.compute = 10}});
   const Json two =

@@ -57,7 +57,7 @@ std::string find_samples(int gpus) {
 }
 
 TEST(ExplainSteps, RatesAreHeldAgainstTheStepsThatTheyAreOf) {
-  const testing::TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "study");
   for (int repeat = 1; repeat <= 3; ++repeat) {
     for (const int gpus : {1, 2}) {
@@ -131,7 +131,7 @@ std::vector<std::string> make_report(int gpus, bool with_steps, std::size_t& rec
       lines += half.dump() + "\n";
     }
   }
-  const testing::TemporaryFolder folder;
+  const Scratch folder;
   const Store store(folder / "study");
   const auto file = store.write("p", 1, json, with_steps ? gzipped(lines) : "");
   record_bytes = std::filesystem::file_size(file);

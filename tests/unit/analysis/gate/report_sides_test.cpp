@@ -13,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::drifting_study;
-using testing::TemporaryFolder;
 
 // Studies in folders, each of one session or several.
 class Sides : public ::testing::Test {
@@ -61,7 +60,7 @@ class Sides : public ::testing::Test {
     return false;
   }
 
-  TemporaryFolder folder_;
+  Scratch folder_;
   mutable int started_ = 0;
 };
 

@@ -17,7 +17,6 @@ namespace {
 
 using testing::canonical_content;
 using testing::sample_record;
-using testing::TemporaryFolder;
 
 std::vector<double> list_values(const Subject& subject, Quantity quantity) {
   std::vector<double> values;
@@ -271,7 +270,7 @@ TEST(GateSide, LossIsOfTheWholeTrajectory) {
 }
 
 TEST(GateSide, AnEmptyPlaceIsAnError) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   EXPECT_THROW(read_side("baseline", {folder.path()}), Error);
   EXPECT_THROW(read_side("baseline", {folder / "missing"}), Error);
 }
@@ -349,7 +348,7 @@ const char kBenchmarks[] = R"({
 })";
 
 TEST(GateGoogleBenchmark, RepetitionsAreRuns) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::ofstream(folder / "a.json") << kBenchmarks;
   std::ofstream(folder / "b.json") << kBenchmarks;
   std::ofstream(folder / "notes.txt") << "mine";
@@ -373,7 +372,7 @@ TEST(GateGoogleBenchmark, RepetitionsAreRuns) {
 
 // As versions before 1.4 wrote them: no run_type.
 TEST(GateGoogleBenchmark, AggregatesOfOldVersionsAreKnownByTheirNames) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::ofstream(folder / "old.json") << R"({"benchmarks": [
     {"name": "BM_a", "real_time": 10, "time_unit": "ns"},
     {"name": "BM_a", "real_time": 12, "time_unit": "ns"},
@@ -389,7 +388,7 @@ TEST(GateGoogleBenchmark, AggregatesOfOldVersionsAreKnownByTheirNames) {
 }
 
 TEST(GateGoogleBenchmark, OneThatTookNoTimeIsLeftOutWithANote) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::ofstream(folder / "a.json") << R"({"benchmarks": [
     {"name": "BM_a", "real_time": 0, "time_unit": "ns"},
     {"name": "BM_b", "real_time": 12, "time_unit": "ns"}]})";
@@ -402,7 +401,7 @@ TEST(GateGoogleBenchmark, OneThatTookNoTimeIsLeftOutWithANote) {
 }
 
 TEST(GateGoogleBenchmark, WhatIsAnotherFileIsReported) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto refusal = [&](const char* text) {
     std::ofstream(folder / "x.json") << text;
     try {
@@ -425,7 +424,7 @@ TEST(GateGoogleBenchmark, WhatIsAnotherFileIsReported) {
 }
 
 TEST(GateGoogleBenchmark, BadFilesAreNamed) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto refusal = [&](const std::string& row) {
     std::ofstream(folder / "x.json") << "{\"benchmarks\": [\n" << row << "\n]}";
     try {

@@ -6,13 +6,13 @@
 #include "analysis/plots/script.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TemporaryFolder;
 
 Plot sample_plot() {
   Lines lines;
@@ -63,7 +63,7 @@ TEST(PlotScript, NoNameEndsCdataOrSteersAnything) {
 }
 
 TEST(Plot, IsDrawnInEveryFormat) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const std::pair<const char*, const char*> starts[] = {
       {"svg", "<?xml"}, {"png", "\x89PNG"}, {"pdf", "%PDF"}};
   for (const auto& [format, start] : starts) {
@@ -83,34 +83,32 @@ TEST(Plot, ALongTitleHasTwoLines) {
   plot.title =
       "mnist-mlp, fp32, time-to-goal scaling, batch_per_replica 256, to test_accuracy>=0.95";
   const std::string script = plot_script(plot, "svg");
-  EXPECT_NE(script.find("'mnist-mlp, fp32, time-to-goal scaling, batch_per_replica 256,'"),
-            std::string::npos);
-  EXPECT_NE(script.find("'to test_accuracy>=0.95'"), std::string::npos);
-  EXPECT_NE(script.find("set label 2 'of tests'"), std::string::npos);
-  EXPECT_NE(draw_plot(plot, "svg").find("of tests"), std::string::npos);
+  expect_parts(script, {"'mnist-mlp, fp32, time-to-goal scaling, batch_per_replica 256,'",
+                        "'to test_accuracy>=0.95'", "set label 2 'of tests'"});
+  expect_parts(draw_plot(plot, "svg"), {"of tests"});
 }
 
 TEST(Plot, NamesFromRecordsRunNothing) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const fs::path victim = folder / "victim";
   Plot plot = sample_plot();
   plot.title = "'; system('touch " + victim.string() + "') #";
   split_lines(plot).series[0].name = "`touch " + victim.string() + "`\nset output";
   draw_plot(plot, "svg", folder / "a 'b' $(c).svg");
-  EXPECT_NE(read_text(folder / "a 'b' $(c).svg").find("’; system("), std::string::npos);
+  expect_parts(read_text(folder / "a 'b' $(c).svg"), {"’; system("});
   EXPECT_FALSE(fs::exists(victim));
 }
 
 TEST(Plot, BarsThatHaveNoIntervalAreNotDrawn) {
   const std::string script = plot_script(sample_plot(), "svg");
-  EXPECT_NE(script.find("$series0 using 1:2:3:4 with yerrorbars"), std::string::npos);
+  expect_parts(script, {"$series0 using 1:2:3:4 with yerrorbars"});
   EXPECT_EQ(script.find("$series1 using 1:2:3:4"), std::string::npos);
-  EXPECT_NE(script.find("set xtics ('1' 1, '2' 2, '4' 4)"), std::string::npos);
+  expect_parts(script, {"set xtics ('1' 1, '2' 2, '4' 4)"});
 }
 
 TEST(Plot, AGapBreaksTheLineAndHasNoPoint) {
   const std::string script = plot_script(sample_plot(), "svg");
-  EXPECT_NE(script.find("$series1 << END\n1 1 1 1\n\n4 2.5 2.5 2.5\nEND"), std::string::npos);
+  expect_parts(script, {"$series1 << END\n1 1 1 1\n\n4 2.5 2.5 2.5\nEND"});
   EXPECT_EQ(script.find("pointtype 2 "), std::string::npos) << "a cross reads as a speed-up of 0";
 }
 
@@ -125,8 +123,7 @@ TEST(Plot, BarsAndHeatMapsAreDrawnToo) {
   map.cells = {{HeatCell{"5 s", "best", 0}, std::nullopt}};
   for (const auto& body : {decltype(Plot::body)(bars), {map}}) {
     const std::string svg = draw_plot({"x", "a title", "", "x", "", body}, "svg");
-    EXPECT_NE(svg.find("a title"), std::string::npos);
-    EXPECT_NE(svg.find(body.index() == 1 ? "two’s" : "no result"), std::string::npos);
+    expect_parts(svg, {"a title", body.index() == 1 ? "two’s" : "no result"});
   }
   bars.stacked = true;
   bars.notes = {"3 ms", "not run"};
@@ -142,10 +139,7 @@ TEST(Plot, NumbersStandBeyondTheirLines) {
                  {"gloo", {Bar{50, Interval{1, 5000}, "50"}}}};
   const std::string script = plot_script({"x", "", "", "", "", bars}, "svg");
   // The axis is 300 long, and a number stands a little right of its line.
-  EXPECT_NE(script.find("'100' at 293.6,"), std::string::npos) << script;
-  EXPECT_NE(script.find("'50' at 303.6,"), std::string::npos) << script;
-  EXPECT_NE(script.find("set arrow from 50,"), std::string::npos) << script;
-  EXPECT_NE(script.find(" to 300,"), std::string::npos) << script;
+  expect_parts(script, {"'100' at 293.6,", "'50' at 303.6,", "set arrow from 50,", " to 300,"});
 }
 
 TEST(Plot, NegativePartsOfAStackAreLeftOfZero) {
@@ -158,10 +152,9 @@ TEST(Plot, NegativePartsOfAStackAreLeftOfZero) {
   bars.notes = {"13 - 5 = 8", "1 - 2 = -1"};
   const Plot plot{"x", "", "", "", "", bars};
   const std::string script = plot_script(plot, "svg");
-  EXPECT_NE(script.find("$bars1 << END\n-4 0 0 -4 "), std::string::npos) << script;
-  EXPECT_NE(script.find("$bars2 << END\n-5 0 -4 -5 "), std::string::npos) << script;
-  EXPECT_NE(script.find("set xrange [-5.25:"), std::string::npos) << script;
-  EXPECT_NE(draw_plot(plot, "svg").find("13 - 5 = 8"), std::string::npos);
+  expect_parts(script,
+               {"$bars1 << END\n-4 0 0 -4 ", "$bars2 << END\n-5 0 -4 -5 ", "set xrange [-5.25:"});
+  expect_parts(draw_plot(plot, "svg"), {"13 - 5 = 8"});
 }
 
 TEST(Plot, BarsOfNoLengthHaveAnAxis) {
@@ -170,26 +163,25 @@ TEST(Plot, BarsOfNoLengthHaveAnAxis) {
   bars.series = {{"lost", {Bar{0, std::nullopt, ""}}}};
   bars.stacked = true;
   bars.notes = {"0.0"};
-  EXPECT_NE(draw_plot({"x", "a title", "", "", "", bars}, "svg").find("a title"),
-            std::string::npos);
+  expect_parts(draw_plot({"x", "a title", "", "", "", bars}, "svg"), {"a title"});
 }
 
 TEST(Plot, AMissingGnuplotIsNamedByItsPackage) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const WithPath path(folder.path().string());
   const std::string said = plot_refusal(folder / "speedup.svg");
   EXPECT_TRUE(said.starts_with("64 ")) << said;
-  EXPECT_NE(said.find("gnuplot-nox"), std::string::npos) << said;
+  expect_parts(said, {"gnuplot-nox"});
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 TEST(Plot, AFailingGnuplotReportsWhy) {
-  const TemporaryFolder folder, programs;
+  const Scratch folder, programs;
   make_program(programs / "gnuplot", "echo no such terminal >&2; exit 3");
   const WithPath path(programs.path().string() + ":/usr/bin:/bin");
   const std::string said = plot_refusal(folder / "speedup.svg");
   EXPECT_TRUE(said.starts_with("64 ")) << said;
-  EXPECT_NE(said.find("exit code 3: no such terminal"), std::string::npos) << said;
+  expect_parts(said, {"exit code 3: no such terminal"});
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 

@@ -9,6 +9,7 @@
 #include "analysis/plots/script.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
 
@@ -134,7 +135,7 @@ TEST(Prediction, ALineOfPredictionsDoesNotCrossSizesThatWereRun) {
   EXPECT_FALSE(points[0].begins_line);
   EXPECT_TRUE(points[1].begins_line);
   EXPECT_FALSE(points[2].begins_line);
-  EXPECT_NE(plot_script(plot, "svg").find("\n\n16 "), std::string::npos);
+  expect_parts(plot_script(plot, "svg"), {"\n\n16 "});
 }
 
 TEST(Prediction, EveryFormatReportsWhatWasPredicted) {
@@ -147,10 +148,10 @@ TEST(Prediction, EveryFormatReportsWhatWasPredicted) {
   EXPECT_TRUE(rows[3]["fit_seconds_low"].is_number());
   EXPECT_EQ(rows[3]["laws_fit_seconds"], rows[3]["fit_seconds"]);
   EXPECT_TRUE(rows[3]["law_log_p_fit_seconds"].is_number());
-  EXPECT_NE(to_csv(document).find("\n8 replicas,"), std::string::npos);
-  EXPECT_NE(to_markdown(document).find("| predicted |"), std::string::npos);
+  expect_parts(to_csv(document), {"\n8 replicas,"});
+  expect_parts(to_markdown(document), {"| predicted |"});
   const std::string script = plot_script(prediction_plot(one), "svg");
-  EXPECT_NE(script.find("dashtype (3,3) title 'predicted'"), std::string::npos);
+  expect_parts(script, {"dashtype (3,3) title 'predicted'"});
   std::istringstream text(to_text(document, {.width = 80, .terminal_width = 80}));
   for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 90U) << line;
 }
@@ -171,8 +172,7 @@ TEST(Prediction, TwoSizesAreDistinguishedFromMore) {
   const Prediction one = predicted(make_study(Scaling::weak, {1, 2}), {4}).at(0);
   EXPECT_EQ(one.predictor().held_out->fitted, std::vector<int>{1});
   ASSERT_FALSE(one.predictor().notes.empty());
-  EXPECT_NE(one.predictor().notes[0].find("no law can be distinguished from another"),
-            std::string::npos);
+  expect_parts(one.predictor().notes[0], {"no law can be distinguished from another"});
 }
 
 TEST(Prediction, WhatCannotBePredictedReportsWhy) {
@@ -250,7 +250,7 @@ TEST(Prediction, FilesReplaceOnlyThoseOfOlderPredictions) {
   EXPECT_EQ(write_documents(all, options, printed).tables.size(), 4U);
   EXPECT_EQ(write_documents(all, options, printed).tables.size(), 4U);
   const std::string page = read_text(folder / "prediction.html");
-  EXPECT_NE(page.find("predicted"), std::string::npos);
+  expect_parts(page, {"predicted"});
   std::filesystem::remove(folder / "prediction.json");
   expect_error([&] { write_documents(all, options, printed); }, "prediction.md");
 }

@@ -1,8 +1,6 @@
 // The parts of a replay against timelines, links and maxima that were computed by hand.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "analysis/predict/laws.h"
 #include "analysis/predict/network.h"
 #include "analysis/predict/step_replay.h"
@@ -109,7 +107,7 @@ TEST(LinkNetworks, EachMistakeNamesLineAndKey) {
     expect_error(ErrorKind::input, parts, [&text] { parse_network(text, "links.json"); });
   };
   const std::string node = R"({"level": "node", "latency_seconds": 1, "bytes_per_second": 1})";
-  refused("[]", {"links.json", "an object"});
+  refused("[]", {"links.json", "a JSON object"});
   refused("{}", {"links.json", "no levels"});
   refused("{\"levels\": [],\n\"levls\": 1}", {"links.json:2", "levls", "levels"});
   refused("{\n\"form\": \"rings\", \"levels\": [" + node + "]}", {"links.json:2", "ring"});

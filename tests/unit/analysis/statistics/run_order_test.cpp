@@ -9,6 +9,7 @@
 
 #include "analysis/findings/findings.h"
 #include "engine/core/text.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
@@ -66,10 +67,6 @@ std::string sentence(const std::vector<Finding>& found, FindingKind kind) {
   return it == found.end() ? "" : it->text;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 constexpr FindingKind kOfRuns[] = {FindingKind::survivors,       FindingKind::own_nodes,
                                    FindingKind::own_session,     FindingKind::sessions_differ,
                                    FindingKind::rounds_trend,    FindingKind::slow_first_round,
@@ -88,7 +85,7 @@ TEST(RunOrder, ATrendOverRoundsIsOneFinding) {
       found_in(study(1, 8, [](int, int, int round) { return 1 + 0.03 * (round - 1); }));
   const std::string said = sentence(found, FindingKind::rounds_trend);
   EXPECT_TRUE(said.starts_with("times rise by 2.7 % a round [")) << said;
-  EXPECT_TRUE(has(said, "in all 4 rows")) << said;
+  EXPECT_TRUE(contains(said, "in all 4 rows")) << said;
   EXPECT_EQ(sentence(found, FindingKind::slow_first_round), "");
 }
 
@@ -116,11 +113,11 @@ TEST(RunOrder, OneColdRunIsNoBusyMachine) {
   }
   const auto found = found_in(records);
   const std::string said = sentence(found, FindingKind::runs_differ);
-  EXPECT_TRUE(has(said, "its first run is the slowest: are caches cold then?")) << said;
-  EXPECT_FALSE(has(said, "busy")) << said;
+  EXPECT_TRUE(contains(said, "its first run is the slowest: are caches cold then?")) << said;
+  EXPECT_FALSE(contains(said, "busy")) << said;
   EXPECT_EQ(sentence(found, FindingKind::slow_first_round), "") << "one row is not all";
-  EXPECT_TRUE(has(join(report_section(records).notes, "\n"),
-                  "no other process was seen on its CPUs in all runs"));
+  EXPECT_TRUE(contains(join(report_section(records).notes, "\n"),
+                       "no other process was seen on its CPUs in all runs"));
 }
 
 TEST(RunOrder, WhatOthersTookIsTheRecordsNumber) {
@@ -128,8 +125,8 @@ TEST(RunOrder, WhatOthersTookIsTheRecordsNumber) {
   for (Json& json : records) {
     json["provenance"]["machine_load"] = {{"busy", false}, {"worst_other_cpu_share", 0.014}};
   }
-  EXPECT_TRUE(has(join(report_section(records).notes, "\n"),
-                  "other processes had up to 1.4 % of the time of its CPUs in all runs"));
+  EXPECT_TRUE(contains(join(report_section(records).notes, "\n"),
+                       "other processes had up to 1.4 % of the time of its CPUs in all runs"));
 }
 
 TEST(RunOrder, RunsThatResembleTheOneBeforeAreReported) {
@@ -142,7 +139,7 @@ TEST(RunOrder, RunsThatResembleTheOneBeforeAreReported) {
   }));
   const std::string said = sentence(found, FindingKind::rounds_resemble);
   EXPECT_TRUE(said.starts_with("runs resemble those of the round before (correlation 0.")) << said;
-  EXPECT_TRUE(has(said, "too narrow")) << said;
+  EXPECT_TRUE(contains(said, "too narrow")) << said;
 }
 
 TEST(RunOrder, ASecondSessionThatIsSlowerThroughoutIsNamed) {
@@ -150,7 +147,7 @@ TEST(RunOrder, ASecondSessionThatIsSlowerThroughoutIsNamed) {
       found_in(study(2, 5, [](int session, int, int) { return session == 2 ? 1.1 : 1; }));
   const std::string said = sentence(found, FindingKind::sessions_differ);
   EXPECT_TRUE(said.starts_with("session 2 (20261122) was 9.8 % slower")) << said;
-  EXPECT_TRUE(has(said, " % slower than session 1 throughout [")) << said;
+  EXPECT_TRUE(contains(said, " % slower than session 1 throughout [")) << said;
   EXPECT_EQ(sentence(found, FindingKind::one_session), "");
 }
 
@@ -168,12 +165,12 @@ TEST(RunOrder, ARowThatIsSlowerInOneSessionIsNoLossOfTheRow) {
   const auto records = study(2, 5, slow);
   const auto found = found_in(records);
   const std::string said = sentence(found, FindingKind::sessions_differ);
-  EXPECT_TRUE(has(said,
-                  "in session 2 (20261122) rows differ from session 1 in unlike ways: 8 "
-                  "replicas 2") ||
-              has(said, "8 replicas 19"))
+  EXPECT_TRUE(contains(said,
+                       "in session 2 (20261122) rows differ from session 1 in unlike ways: 8 "
+                       "replicas 2") ||
+              contains(said, "8 replicas 19"))
       << said;
-  EXPECT_TRUE(has(said, "the other rows cannot be distinguished from session 1")) << said;
+  EXPECT_TRUE(contains(said, "the other rows cannot be distinguished from session 1")) << said;
   EXPECT_TRUE(make_studies(canonical_content(records)).at(0).rows[0].pooled);
   EXPECT_EQ(sentence(found, FindingKind::grows), "");
 }
@@ -183,7 +180,7 @@ TEST(RunOrder, ThreeSessionsAreTheUnit) {
   const Study pooled = make_studies(canonical_content(records)).at(0);
   EXPECT_TRUE(pooled.rows[0].pooled);
   EXPECT_EQ(units_in(pooled.rows[0]), 3U);
-  EXPECT_TRUE(has(join(pooled.notes, "\n"), "sessions are pooled, up to 3 a row"));
+  EXPECT_TRUE(contains(join(pooled.notes, "\n"), "sessions are pooled, up to 3 a row"));
   const Study runs = make_studies(canonical_content(records), {}, {}, Pooling::never).at(0);
   EXPECT_EQ(units_in(runs.rows[0]), 12U);
 }
@@ -236,7 +233,7 @@ TEST(RunOrder, LostRunsStandInTheirRow) {
   const Section section = report_section(records);
   EXPECT_EQ(cell(section, 3, "label").text, "3 of 5 runs completed");
   EXPECT_EQ(cell(section, 0, "label").text, "");
-  EXPECT_TRUE(has(join(section.notes, "\n"), "7 runs of 2 points that ended as failed"));
+  EXPECT_TRUE(contains(join(section.notes, "\n"), "7 runs of 2 points that ended as failed"));
 }
 
 TEST(RunOrder, RunsWithoutRoundsHaveNoOrder) {

@@ -15,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::drifting_study;
 using testing::sample_record;
-using testing::TemporaryFolder;
 
 Json telling_record(Json json) {
   json["provenance"]["hosts"] = {"gpu017.big.cluster.org", "gpu018.big.cluster.org"};
@@ -46,7 +45,7 @@ const char* const kSecrets[] = {"alice", "gpu017", "gpu018",   "bigiron",    "pr
                                 "12345", "/home",  "/scratch", "cluster.org"};
 
 TEST(Anonymous, NoFormatReportsHostsUsersAccountsOrPaths) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const fs::path study = folder / "home/alice/quick";
   const Store store(study);
   for (const Json& json : telling_study()) store.write(json["point"], json["repeat"], json, "");

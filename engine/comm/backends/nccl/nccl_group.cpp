@@ -1,4 +1,4 @@
-#include "engine/comm/backends/nccl/clique.h"
+#include "engine/comm/backends/nccl/nccl_group.h"
 
 #include <fmt/format.h>
 

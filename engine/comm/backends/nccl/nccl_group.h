@@ -1,5 +1,4 @@
-// The communicators (ncclComm_t) of this process's replicas in one NCCL world. "Clique" is NCCL's
-// term.
+// The communicators (ncclComm_t) of this process's replicas in one NCCL world.
 //
 // Communicators are non-blocking unless requested otherwise: calls return at once, and the caller
 // polls until the state is no longer "in progress". So nothing waits inside the library. One thread
