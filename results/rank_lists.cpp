@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/facts/json.h"
 #include "results/run_record.h"
 #include "results/step_samples.h"
 
@@ -18,37 +22,31 @@ namespace {
 constexpr std::size_t kFewestRanks = 8;  // more than these are folded
 constexpr std::size_t kOutliersOfAKind = 4;
 
-struct RankList {
-  Json::json_pointer path;
-  std::string name;  // of a rank's own entry
+struct Statistic {
+  const char* name;
+  RankFacts RankSpread::*facts;
+  std::optional<double> quantile;  // none: the mean
 };
 
-template <HasFacts Facts>
-void find_rank_lists(Facts& facts, const std::string& path, std::vector<RankList>& found) {
-  visit_facts(facts, [&]<typename T>(const FactInfo& fact, T& member) {
-    const std::string here = path + "/" + fact.name;
-    if (fact.rule.of_rank) {
-      const std::string name = fact.name;
-      found.push_back({Json::json_pointer(here), name == "hosts" ? "host" : name});
-    }
-    if constexpr (HasFacts<T>) find_rank_lists(member, here, found);
+const std::array<Statistic, 6> kStatistics = {{{"mean", &RankSpread::mean, {}},
+                                               {"min", &RankSpread::min, 0},
+                                               {"p05", &RankSpread::p05, 0.05},
+                                               {"p50", &RankSpread::p50, 0.5},
+                                               {"p95", &RankSpread::p95, 0.95},
+                                               {"max", &RankSpread::max, 1}}};
+
+// Where a record has the list of a fact.
+Json::json_pointer find_list(const FactInfo& fact) {
+  return Json::json_pointer(fact.rule.list ? fact.rule.list : std::string("/") + fact.name);
+}
+
+// use(name, pointer) for each fact of a rank.
+template <typename Use>
+void visit_lists(Use use) {
+  RankFacts rank;
+  visit_facts(rank, [&](const FactInfo& fact, const auto&) {
+    use(std::string(fact.name), find_list(fact));
   });
-}
-
-const std::vector<RankList>& rank_lists() {
-  static const std::vector<RankList> lists = [] {
-    std::vector<RankList> found;
-    RunRecord record;
-    find_rank_lists(record, "", found);
-    return found;
-  }();
-  return lists;
-}
-
-const Json* list_at(const Json& record, const RankList& list) {
-  if (!record.contains(list.path)) return nullptr;
-  const Json& found = record.at(list.path);
-  return found.is_array() && found.size() > kFewestRanks ? &found : nullptr;
 }
 
 // Seven digits, as elsewhere in a record.
@@ -56,124 +54,148 @@ Json rounded(double value) {
   return to_real(fmt::format("{:.7g}", value)).value_or(value);
 }
 
-// Adds the spread of `values` below `path`, "" or "/p50", of each statistic.
-void add_spread(Json& spread, std::vector<double> values, const std::string& path) {
-  if (values.empty()) return;
-  std::sort(values.begin(), values.end());
+const Json* list_at(const Json& record, const Json::json_pointer& list) {
+  if (!record.contains(list)) return nullptr;
+  const Json& found = record.at(list);
+  return found.is_array() && found.size() > kFewestRanks ? &found : nullptr;
+}
+
+// Adds the spread of the numbers among `values` below `path`, as "/p50", of each statistic, and
+// below their keys that of the objects.
+void add_spread(Json& spread, const std::vector<Json>& values, const std::string& path) {
+  std::vector<double> numbers;
+  std::map<std::string, std::vector<Json>> members;
+  for (const Json& value : values) {
+    if (value.is_number()) numbers.push_back(value.get<double>());
+    if (!value.is_object()) continue;
+    for (const auto& [key, member] : value.items()) members[key].push_back(member);
+  }
+  for (const auto& [key, member] : members) add_spread(spread, member, path + "/" + key);
+  if (numbers.empty()) return;
+  std::sort(numbers.begin(), numbers.end());
   double mean = 0;
-  for (const double value : values) mean += value / static_cast<double>(values.size());
-  const auto put = [&](const char* name, double value) {
-    spread[Json::json_pointer(std::string("/") + name + path)] = rounded(value);
-  };
-  put("mean", mean);
-  put("min", quantile(values, 0));
-  put("p05", quantile(values, 0.05));
-  put("p50", quantile(values, 0.5));
-  put("p95", quantile(values, 0.95));
-  put("max", quantile(values, 1));
-}
-
-Json compute_spread(const Json& list) {
-  Json spread;
-  std::vector<double> plain;
-  std::set<std::string> keys;
-  for (const Json& entry : list) {
-    if (entry.is_number()) plain.push_back(entry.get<double>());
-    if (!entry.is_object()) continue;
-    for (const auto& [key, value] : entry.items()) {
-      if (value.is_number()) keys.insert(key);
-    }
+  for (const double number : numbers) mean += number / static_cast<double>(numbers.size());
+  for (const auto& [name, facts, share] : kStatistics) {
+    spread[Json::json_pointer(std::string("/") + name + path)] =
+        rounded(share ? quantile(numbers, *share) : mean);
   }
-  add_spread(spread, plain, "");
-  for (const std::string& key : keys) {
-    std::vector<double> values;
-    for (const Json& entry : list) {
-      if (entry.is_object() && entry.contains(key) && entry[key].is_number()) {
-        values.push_back(entry[key].get<double>());
-      }
-    }
-    add_spread(spread, std::move(values), "/" + key);
-  }
-  return spread;
-}
-
-double number_in(const Json& facts, const char* section, const char* key) {
-  if (!facts.contains(section) || !facts[section].is_object()) return 0;
-  const Json& entry = facts[section];
-  return entry.contains(key) && entry[key].is_number() ? entry[key].get<double>() : 0;
-}
-
-double compute_seconds(const Json& facts) {
-  return number_in(facts, "phases", "forward") + number_in(facts, "phases", "backward") +
-         number_in(facts, "phases", "update");
 }
 
 // The ranks whose steps, computing or input took longest, and those that waited least for the
 // others, which waited for them.
 std::vector<Json> find_outliers(const std::vector<Json>& ranks) {
   std::set<std::size_t> chosen;
-  const auto choose = [&](auto&& measure) {
+  const auto choose = [&](int sign, std::initializer_list<const char*> parts) {
     std::vector<std::pair<double, std::size_t>> order;
-    for (std::size_t r = 0; r < ranks.size(); ++r) order.emplace_back(-measure(ranks[r]), r);
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      double seconds = 0;
+      for (const char* part : parts) seconds += ranks[r].value(Json::json_pointer(part), 0.0);
+      order.emplace_back(-sign * seconds, r);
+    }
     const std::size_t most = std::min(kOutliersOfAKind, order.size());
     std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most),
                       order.end());
     if (order.front().first == order[most - 1].first && most > 1) return;  // none stands out
     for (std::size_t i = 0; i < most; ++i) chosen.insert(order[i].second);
   };
-  choose([](const Json& facts) { return number_in(facts, "step_seconds", "p50"); });
-  choose([](const Json& facts) { return compute_seconds(facts); });
-  choose([](const Json& facts) { return number_in(facts, "phases", "input"); });
-  choose([](const Json& facts) { return -number_in(facts, "phases", "communication"); });
+  choose(1, {"/step_seconds/p50"});
+  choose(1, {"/phases/forward", "/phases/backward", "/phases/update"});
+  choose(1, {"/phases/input"});
+  choose(-1, {"/phases/communication"});
   std::vector<Json> outliers;
   for (const std::size_t r : chosen) outliers.push_back(ranks[r]);
   return outliers;
 }
 
-// An object a rank: what each list says of it.
-std::vector<Json> by_rank(const Json& record) {
-  std::vector<Json> ranks;
-  for (const RankList& list : rank_lists()) {
-    const Json* entries = list_at(record, list);
-    if (entries == nullptr) continue;
-    if (entries->size() > ranks.size()) ranks.resize(entries->size(), Json::object());
-    for (std::size_t r = 0; r < entries->size(); ++r) ranks[r][list.name] = (*entries)[r];
-  }
-  for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r]["rank"] = r;
-  return ranks;
+// Each from where `find` says.
+template <typename Find>
+void read_facts(const Json& json, RankFacts& facts, const FactPlace& place, Find find) {
+  visit_facts(facts, [&](const FactInfo& fact, auto& member) {
+    const Json::json_pointer at = find(fact);
+    if (!json.contains(at) || json.at(at).is_null()) return;
+    value_from_json(json.at(at), member, fact.rule, {place.file, place.key + at.to_string()});
+  });
 }
 
 }  // namespace
 
+void add_rank_lists(Json& record, const std::vector<RankFacts>& ranks) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const Json facts = facts_to_json(ranks[r]);
+    visit_lists([&](const std::string& name, const Json::json_pointer& list) {
+      if (facts.contains(name)) record[list][r] = facts[name];
+    });
+  }
+  visit_lists([&](const std::string&, const Json::json_pointer& list) {
+    if (!record.contains(list) || !record.at(list).empty()) return;
+    Json& section = record.at(list.parent_pointer());
+    section.erase(list.back());
+    if (section.empty()) record.erase(list.parent_pointer().back());
+  });
+}
+
+std::vector<RankFacts> read_rank_lists(const Json& record, const std::string& where) {
+  std::vector<RankFacts> ranks;
+  visit_lists([&](const std::string&, const Json::json_pointer& list) {
+    if (!record.contains(list) || record.at(list).is_null()) return;
+    const Json& entries = record.at(list);
+    if (!entries.is_array()) FactPlace{where, list.to_string()}.fail("should be a list");
+    ranks.resize(std::max(ranks.size(), entries.size()));
+  });
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    read_facts(record, ranks[r], {where, ""},
+               [&](const FactInfo& fact) { return find_list(fact) / r; });
+  }
+  return ranks;
+}
+
+Json fact_to_json(const RankSpread& spread) {
+  Json json = Json::object();
+  for (const Statistic& statistic : kStatistics) {
+    const Json facts = facts_to_json(spread.*statistic.facts);
+    for (const auto& [name, value] : facts.items()) json[name][statistic.name] = value;
+  }
+  return json;
+}
+
+void fact_from_json(const Json& ranks, RankSpread& spread, const FactPlace& place) {
+  for (const Statistic& statistic : kStatistics) {
+    read_facts(ranks, spread.*statistic.facts, place, [&](const FactInfo& fact) {
+      return Json::json_pointer() / fact.name / statistic.name;
+    });
+  }
+}
+
 std::size_t size_of_rank_lists(const Json& record, std::size_t (*size_of)(const Json&)) {
   std::size_t size = 0;
-  for (const RankList& list : rank_lists()) {
+  visit_lists([&](const std::string&, const Json::json_pointer& list) {
     if (const Json* found = list_at(record, list)) size += size_of(*found);
-  }
+  });
   return size;
 }
 
 std::string fold_rank_lists(Json& record) {
-  const std::vector<Json> ranks = by_rank(record);
-  Json folded = {{"count", ranks.size()}};
-  for (const RankList& list : rank_lists()) {
+  std::vector<Json> ranks;  // what each list says of a rank
+  Json folded = {{"count", 0}};
+  visit_lists([&](const std::string& name, const Json::json_pointer& list) {
     const Json* found = list_at(record, list);
-    if (found == nullptr) continue;
-    if (list.name == "host") {
-      folded["hosts"] = std::set<Json>(found->begin(), found->end()).size();
-    } else if (Json spread = compute_spread(*found); !spread.is_null()) {
-      folded[list.name] = std::move(spread);
-    }
-    record.at(list.path.parent_pointer()).erase(list.path.back());
-  }
-  folded["outliers"] = find_outliers(ranks);
-  record["ranks"] = std::move(folded);
+    if (found == nullptr) return;
+    if (found->size() > ranks.size()) ranks.resize(found->size(), Json::object());
+    for (std::size_t r = 0; r < found->size(); ++r) ranks[r][name] = (*found)[r];
+    Json spread;
+    add_spread(spread, std::vector<Json>(found->begin(), found->end()), "");
+    if (!spread.is_null()) folded[name] = std::move(spread);
+    if (name == "host") folded["hosts"] = std::set<Json>(found->begin(), found->end()).size();
+    record.at(list.parent_pointer()).erase(list.back());
+  });
   std::string lines;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    Json rest = ranks[r];
-    rest.erase("rank");
-    lines += fmt::format("{}{},\"facts\":{}}}\n", kRankLine, r, json_text(rest));
+    lines += fmt::format("{}{},\"facts\":{}}}\n", kRankLine, r, json_text(ranks[r]));
+    ranks[r]["rank"] = r;
   }
+  folded["count"] = ranks.size();
+  folded["outliers"] = find_outliers(ranks);
+  record["ranks"] = std::move(folded);
   return lines;
 }
 

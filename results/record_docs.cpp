@@ -18,10 +18,11 @@ struct Inner {
 template <typename T>
 struct Inner<std::optional<T>> : Inner<T> {};
 template <typename T>
-struct Inner<std::vector<T>> {
-  using Type = T;
+struct Inner<std::vector<T>> : Inner<T> {
   static constexpr bool is_list = true;
 };
+template <typename T>
+struct Inner<fact::OfRanks<T>> : Inner<std::vector<T>> {};
 
 template <typename T>
 std::string form_text(FactRule rule) {
@@ -52,6 +53,7 @@ class Page {
                          path.empty() ? "The record" : "`" + path + "`");
     Facts facts;
     visit_facts(facts, [&]<typename T>(const FactInfo& fact, T&) { add_row<T>(fact); });
+    if (path.empty()) add_other_lists();
     visit_facts(facts, [&]<typename T>(const FactInfo& fact, T&) {
       using Type = typename Inner<T>::Type;
       if constexpr (HasFacts<Type>) {
@@ -65,6 +67,7 @@ class Page {
   template <typename T>
   void add_row(const FactInfo& fact) {
     using Type = typename Inner<T>::Type;
+    if (std::is_same_v<T, RankSpread>) return;  // RunRecord::ranks describes it
     if constexpr (HasFacts<Type>) {
       if (fact.rule.is_inlined) {
         Type members;
@@ -77,6 +80,15 @@ class Page {
         "| `{}` | {} | {} |\n", fact.name,
         known == described_.end() ? form_text<T>(fact.rule) : "as `" + known->second + "`",
         fact.meaning);
+  }
+
+  // Over ranks, that stand at the record's end.
+  void add_other_lists() {
+    RankFacts rank;
+    visit_facts(rank, [&]<typename T>(const FactInfo& fact, T&) {
+      const std::string meaning = std::string("one per rank: ") + fact.meaning;
+      if (!fact.rule.list) add_row<std::vector<T>>({fact.name, meaning.c_str(), fact.rule});
+    });
   }
 
   std::string text_;

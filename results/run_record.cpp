@@ -152,7 +152,22 @@ std::string RunRecord::build() const {
 
 std::string RunRecord::hosts() const {
   if (ranks && ranks->hosts) return fmt::format("{} hosts", *ranks->hosts);
-  return join(each_once(provenance.hosts), ", ");
+  return join(each_once(host_names()), ", ");
+}
+
+std::vector<std::string> RunRecord::host_names() const {
+  std::vector<std::string> names;
+  for (const RankFacts& rank : each_rank) {
+    if (!rank.host.empty()) names.push_back(rank.host);
+  }
+  return names;
+}
+
+std::vector<const RankFacts*> RunRecord::known_ranks() const {
+  std::vector<const RankFacts*> known;
+  if (ranks) known.push_back(&ranks->spread.mean);
+  for (const RankFacts& rank : each_rank) known.push_back(&rank);
+  return known;
 }
 
 Layout RunRecord::task_layout() const {
@@ -200,6 +215,7 @@ LayoutFacts layout_facts(const Layout& layout) {
 Json to_json(const RunRecord& record) {
   Json json = {{"schema", kRecordSchema}};
   json.update(facts_to_json(record));
+  add_rank_lists(json, record.each_rank);
   Json& parameters = json["parameters"];
   if (!record.workload.empty()) parameters["workload"] = record.workload;
   if (record.control) parameters[kControl] = true;
@@ -212,6 +228,7 @@ RunRecord parse_run_record(const Json& json, const std::string& where) {
   record.kind.clear();
   record.status.clear();
   facts_from_json(json, record, {where, ""});
+  record.each_rank = read_rank_lists(json, where);
   check_choice("kind", record.kind,
                {"measured", "published", "predicted", "imported", "collective"}, where);
   check_choice("status", record.status, {"completed", "failed", "timeout", "preempted"}, where);

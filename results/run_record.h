@@ -2,7 +2,9 @@
 // keys. Seconds cover the whole run unless stated otherwise.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "engine/facts/hardware.h"
 #include "engine/facts/input.h"
 #include "engine/facts/provenance.h"
+#include "engine/facts/rank.h"
 #include "engine/facts/timing.h"
 #include "engine/facts/training.h"
 #include "results/parameters.h"
@@ -73,11 +76,10 @@ struct RunRecord {
   PACELINE_FACT(Provenance, provenance, "");
   PACELINE_FACT(Timing, timing, "");
   PACELINE_FACT(Throughput, throughput, "");
-  PACELINE_FACT(std::vector<PhaseSeconds>, phases, "one per rank: seconds of the whole fit",
-                kOfRank);
+  PACELINE_FACT(fact::OfRanks<PhaseSeconds>, phases, "one per rank: seconds of the whole fit");
   PACELINE_FACT(std::optional<RanksFacts>, ranks,
-                "of many ranks: replaces phases, timing.step_seconds, input.ready_batches, hosts "
-                "and affinity of provenance");
+                "of many ranks, instead of the lists with one entry per rank: of numbers mean, "
+                "min, p05, p50, p95 and max, of each key by itself, as ranks.phases.max.input");
   PACELINE_FACT(std::optional<StragglerFacts>, straggler, "the rank that delayed the others");
   PACELINE_FACT(InputFacts, input, "reading, over all ranks; seconds are summed over threads");
   PACELINE_FACT(std::optional<CheckpointFacts>, checkpoints,
@@ -95,6 +97,8 @@ struct RunRecord {
   PACELINE_FACT(std::optional<SamplesFile>, samples, "step samples, next to the record");
   PACELINE_END_FACTS
 
+  std::vector<RankFacts> each_rank;  // in the file a list of each fact
+
   // In the file these stand among the parameters.
   std::string workload;
   bool control = false;  // an A/A control, never a result
@@ -105,6 +109,17 @@ struct RunRecord {
   // Version, commit and dirty flag of Paceline; of an own program its commit, dirty flag and files.
   std::string build() const;
   std::string hosts() const;  // "n1, n2", of many ranks "512 hosts"; empty: not known
+  std::vector<std::string> host_names() const;  // of the ranks that are listed
+  // The ranks that are listed, and of many ranks the mean one.
+  std::vector<const RankFacts*> known_ranks() const;
+  // The largest of what `read` finds of a rank.
+  template <typename Read>
+  fact::Real max_over_ranks(Read read) const {
+    fact::Real most;
+    if (ranks) most = std::invoke(read, ranks->spread.max);
+    for (const RankFacts& rank : each_rank) most = std::max(most, std::invoke(read, rank));
+    return most;
+  }
   Layout task_layout() const;
 };
 
@@ -138,7 +153,12 @@ RunRecord parse_run_record(const Json& json, const std::string& where);
 // docs/record.md: every key, with its values and meaning.
 std::string record_markdown();
 
-// Moves the facts of many ranks from the record to its sidecar.
+// The facts of ranks as JSON: lists with an entry per rank, or their spread.
+struct FactPlace;
+void add_rank_lists(Json& record, const std::vector<RankFacts>& ranks);
+std::vector<RankFacts> read_rank_lists(const Json& record, const std::string& where);
+Json fact_to_json(const RankSpread& spread);
+void fact_from_json(const Json& ranks, RankSpread& spread, const FactPlace& place);
 
 // Size in bytes, by `size_of`, of the record's lists with one entry per rank. 0 if there are none,
 // or so few ranks that the lists stay.

@@ -279,4 +279,10 @@ StepQuantiles step_quantiles(std::vector<double> seconds) {
           quantile(seconds, 0.99), quantile(seconds, 1)};
 }
 
+StepQuantiles step_quantiles(std::span<const StepTimes> steps) {
+  std::vector<double> seconds;
+  for (const StepTimes& step : steps) seconds.push_back(static_cast<double>(step.total));
+  return step_quantiles(std::move(seconds));
+}
+
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,5 +69,6 @@ double median(std::vector<double> values);  // at least one value
 
 // For the steps of one rank, at least one.
 StepQuantiles step_quantiles(std::vector<double> seconds);
+StepQuantiles step_quantiles(std::span<const StepTimes> steps);
 
 }  // namespace paceline

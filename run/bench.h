@@ -48,10 +48,9 @@ struct BenchFacts {
   Layout layout;
   DType type = DType::f32;
   std::size_t rounds = 0;
-  std::string backend_used, cpu_model, started_at;
-  std::vector<std::string> hosts, affinity, command;
+  Provenance provenance;
+  std::vector<RankFacts> each_rank;
   bool oversubscribed = false;
-  LoadFacts machine_load;
 };
 
 RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,

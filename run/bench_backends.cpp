@@ -157,14 +157,9 @@ RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& si
   record.study = "bench";
   record.parameters = facts.parameters;
   record.layout = layout_facts(facts.layout, {});
-  record.provenance = build_facts(facts.command);
-  record.provenance.hosts = facts.hosts;
-  record.provenance.cpu_model = facts.cpu_model;
-  record.provenance.affinity = facts.affinity;
+  record.provenance = facts.provenance;
   record.provenance.backend_requested = facts.parameters.text("backend").value_or("");
-  record.provenance.backend_used = facts.backend_used;
-  record.provenance.started_at = facts.started_at;
-  record.provenance.machine_load = facts.machine_load;
+  record.each_rank = facts.each_rank;
   record.flags.oversubscribed = facts.oversubscribed;
   record.flags.synthetic = true;
   CollectiveFacts& block = record.collective.emplace();

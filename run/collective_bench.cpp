@@ -131,8 +131,8 @@ class Bench {
         sizes_(sizes) {
     facts_.parameters = parameters;
     facts_.layout = launch_.layout;
-    facts_.command = command;
-    facts_.started_at = utc_time_stamp();
+    facts_.provenance = build_facts(command);
+    facts_.provenance.started_at = utc_time_stamp();
     facts_.type = parse_dtype(options.dtype);
     facts_.rounds = static_cast<std::size_t>(options.rounds);
   }
@@ -145,7 +145,7 @@ class Bench {
     log::set_up(logging);
     check_tasks(launch_, process_);
     const CpuAssignment assignment = assign_cpus(launch_, process_);
-    facts_.cpu_model = assignment.cpu_model;
+    facts_.provenance.cpu_model = assignment.cpu_model;
     World world(launch_, process_, assignment);
     try {
       measure_in(world, assignment);
@@ -163,8 +163,7 @@ class Bench {
         exchange_rank_cards(world.communicators(), assignment.replicas, common_rows());
     facts_.oversubscribed = check_rank_cards(cards, launch_.oversubscribe);
     for (const RankCard& card : cards) {
-      facts_.hosts.push_back(card.host);
-      facts_.affinity.push_back(card.cpus);
+      facts_.each_rank.push_back({.host = card.host, .affinity = card.cpus});
     }
     if (process_.local_rank == 0) warn_of_busy_cpus(cards, process_.local_size);
     const LoadReport load(assignment.replicas);
@@ -172,9 +171,10 @@ class Bench {
       bind_this_thread(assignment.replicas[i]);
       measure(communicator, i == 0 && process_.rank == 0);
     });
-    facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
-    facts_.machine_load = load.collect(world, facts_.oversubscribed);
-    if (process_.rank == 0) warn_of_busy_machine(facts_.machine_load);
+    facts_.provenance.backend_used =
+        world.description();  // NCCL connects ranks when they first sum
+    facts_.provenance.machine_load = load.collect(world, facts_.oversubscribed);
+    if (process_.rank == 0) warn_of_busy_machine(facts_.provenance.machine_load);
   }
 
   // All that decides which calls a rank makes: ranks that differ in it would wait in vain.

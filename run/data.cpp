@@ -73,9 +73,9 @@ DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
                           const Network& network, const ProcessRank& process, RunFacts& facts) {
   const InputConfig& input = request.config.input;
   facts.synthetic = input.synthetic;
-  facts.data_set = facts.synthetic             ? "synthetic"
-                   : workload.data_set.empty() ? workload.name
-                                               : workload.data_set;
+  facts.provenance.data_set = facts.synthetic             ? "synthetic"
+                              : workload.data_set.empty() ? workload.name
+                                                          : workload.data_set;
   DatasetPair data;
   if (facts.synthetic) {
     const Shape shape = network.sample();
@@ -90,7 +90,7 @@ DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
   }
   limit_samples(data.train, input.train_limit);
   limit_samples(data.test, input.test_limit);
-  facts.data_hash = data.hash;
+  facts.provenance.data_hash = data.hash;
   return data;
 }
 

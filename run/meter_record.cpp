@@ -6,18 +6,16 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "engine/core/error.h"
-#include "engine/core/json.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
-#include "engine/facts/json.h"
 #include "engine/launch/process_rank.h"
 #include "engine/meter/machine_load.h"
+#include "engine/train/gather.h"
 #include "run/world.h"
 
 namespace paceline {
@@ -25,18 +23,17 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kIdle = 4, kParts = 5;                   // after those of RunPart
-constexpr std::size_t kTextBytes = 4096;                       // of one replica, gathered
 constexpr double kGpuUpdate = 0.1;                             // seconds
 constexpr double kShortestGlance = 0.2, kFewestOfAGlance = 9;  // seconds, updates
 
-template <HasFacts Facts>
-std::vector<Facts> gather_facts(World& world, const std::vector<Facts>& mine) {
-  std::vector<std::string> texts;
-  for (const Facts& facts : mine) texts.push_back(json_text(facts_to_json(facts)));
-  std::vector<Facts> all;
-  for (const std::string& text : gather_texts(world, texts, kTextBytes)) {
-    all.push_back(parse_facts<Facts>(Json::parse(text), "another rank"));
-  }
+// Of all replicas, from one for each replica of this process.
+template <typename T>
+std::vector<T> gather(World& world, const std::vector<T>& mine) {
+  std::vector<T> all;
+  on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
+    std::vector<T> gathered = gather(communicator, mine[i]);
+    if (i == 0) all = std::move(gathered);
+  });
   return all;
 }
 
@@ -140,14 +137,10 @@ EnergyReport::EnergyReport(const ChosenGpus& gpus, bool is_first_of_node)
       watch_(std::make_unique<EnergyWatch>(find_counters(gpus, is_first_of_node), kParts)) {}
 
 void EnergyReport::measure_idle(World& world) {
-  double wanted = watch_->glance_seconds();
-  on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
-    std::vector<double> all(static_cast<std::size_t>(communicator.size()));
-    const double mine = i == 0 ? watch_->glance_seconds() : 0;
-    communicator.all_gather(&mine, sizeof mine, all.data());
-    if (i == 0) wanted = *std::max_element(all.begin(), all.end());
-  });
-  sleep_idle(wanted);
+  std::vector<double> mine(world.communicators().size());
+  mine.front() = watch_->glance_seconds();
+  const std::vector<double> all = gather(world, mine);
+  sleep_idle(*std::max_element(all.begin(), all.end()));
 }
 
 void EnergyReport::measure_idle_here() {
@@ -182,7 +175,7 @@ EnergyFacts EnergyReport::collect(World& world, int nodes) {
   std::vector<EnergyFacts> mine(world.communicators().size());
   mine.front().meters = meters();
   std::vector<MeterFacts> all;
-  for (const EnergyFacts& facts : gather_facts(world, mine)) {
+  for (const EnergyFacts& facts : gather(world, mine)) {
     all.insert(all.end(), facts.meters.begin(), facts.meters.end());
   }
   const auto size = world.communicators().front()->size();
@@ -305,7 +298,7 @@ GpuUse GpuReport::collect_here() {
 GpuUse GpuReport::collect(World& world) {
   GpuUse use;
   if (replicas_ == 0) return use;
-  use.each = gather_facts(world, stop());
+  use.each = gather(world, stop());
   summarize(use);
   return use;
 }
@@ -359,7 +352,7 @@ void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
   std::set<int> cpus;
   for (const RankCard& card : cards) {
     if (card.host != host) continue;
-    for (const int cpu : list_cpus(card)) cpus.insert(cpu);
+    for (const int cpu : parse_numbers(card.cpus)) cpus.insert(cpu);
   }
   const auto tasks =
       busy_tasks({cpus.begin(), cpus.end()}, [] { std::this_thread::sleep_for(kLook); });
@@ -378,7 +371,7 @@ LoadFacts LoadReport::collect(World& world, bool ranks_share_cpus) const {
   std::vector<LoadFacts> mine(world.communicators().size());  // a process counts once
   mine.front() = meter_.read();
   if (ranks_share_cpus) mine.front().other_cpu_share.reset();
-  return summarize(gather_facts(world, mine));
+  return summarize(gather(world, mine));
 }
 
 LoadFacts summarize(std::vector<LoadFacts> processes) {

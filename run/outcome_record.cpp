@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "engine/core/environment.h"
@@ -27,21 +28,10 @@ constexpr std::size_t kPartBytes = std::size_t{16} << 20;  // of samples, compre
 
 Provenance collect_provenance(const RunRequest& request, const RunFacts& facts,
                               const TrainingOutcome& outcome) {
-  Provenance made = build_facts(request.command);
+  Provenance made = facts.provenance;
   made.libraries = outcome.device_description;
-  made.hosts = facts.hosts;
-  made.cpu_model = facts.cpu_model;
-  if (facts.machine_cpus > 0) made.machine.cpus = facts.machine_cpus;
-  if (facts.memory_bytes > 0) made.machine.memory_bytes = facts.memory_bytes;
-  made.affinity = facts.affinity;
-  made.data_set = facts.data_set;
-  made.data_hash = facts.data_hash;
-  made.weights_hash = facts.weights_hash;
   made.backend_requested = request.config.place.backend;
-  made.backend_used = facts.backend_used;
   made.implementations = outcome.implementations;
-  made.started_at = facts.started_at;
-  made.machine_load = facts.machine_load;
   if (made.machine_load.involuntary_switches && outcome.steps > 0) {
     made.machine_load.involuntary_switches_per_step =
         static_cast<double>(*made.machine_load.involuntary_switches) /
@@ -55,20 +45,16 @@ Provenance collect_provenance(const RunRequest& request, const RunFacts& facts,
   return made;
 }
 
-StepQuantiles quantiles_after(const RankTimes& rank, std::size_t warmup) {
-  std::vector<double> totals;
-  for (std::size_t i = warmup; i < rank.steps.size(); ++i) {
-    totals.push_back(static_cast<double>(rank.steps[i].total));
+// The outcome's, with what is known here.
+std::vector<RankFacts> collect_ranks(const RunFacts& facts, const TrainingOutcome& outcome) {
+  std::vector<RankFacts> ranks = outcome.each_rank;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r].host = facts.cards[r].host;
+    ranks[r].affinity = facts.cards[r].cpus;
+    ranks[r].step_seconds =
+        step_quantiles(std::span(outcome.ranks[r].steps).subspan(count_warmup(outcome)));
   }
-  return step_quantiles(std::move(totals));
-}
-
-Timing collect_timing(const TrainingOutcome& outcome) {
-  Timing timing = outcome.timing;
-  for (const RankTimes& rank : outcome.ranks) {
-    timing.step_seconds.push_back(quantiles_after(rank, count_warmup(outcome)));
-  }
-  return timing;
+  return ranks;
 }
 
 Throughput collect_throughput(const TrainingOutcome& outcome) {
@@ -116,7 +102,6 @@ InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome) 
     input.lost_records = lost.records;
     input.lost_places = lost.places;
   }
-  input.ready_batches = outcome.input.ready_batches;
   if (facts.resident_share) {
     input.cold = *facts.resident_share < kColdBelow;
     input.resident_share = facts.resident_share;
@@ -137,9 +122,9 @@ RunRecord make_record(const RunRequest& request, const RunFacts& facts,
   record.identity = identity_hash(record.workload, record.parameters);
   record.layout = layout_facts(facts.layout, facts.threads);
   record.provenance = collect_provenance(request, facts, outcome);
-  record.timing = collect_timing(outcome);
+  record.timing = outcome.timing;
   record.throughput = collect_throughput(outcome);
-  for (const RankTimes& rank : outcome.ranks) record.phases.push_back(sum_phases(rank));
+  record.each_rank = collect_ranks(facts, outcome);
   record.straggler = outcome.straggler;
   record.input = collect_input(facts, outcome);
   const CheckpointFacts& checkpoints = outcome.checkpoints;

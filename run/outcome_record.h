@@ -12,6 +12,7 @@
 #include "engine/train/session.h"
 #include "results/run_record.h"
 #include "run/meter_record.h"
+#include "run/resolve.h"
 #include "run/training_run.h"
 
 namespace paceline {
@@ -20,16 +21,10 @@ namespace paceline {
 struct RunFacts {
   Layout layout;
   ThreadPlan threads;
-  std::string data_set, data_hash, weights_hash;
-  std::string backend_used;
-  std::vector<std::string> hosts, affinity;  // one per rank
-  std::string cpu_model;
-  int machine_cpus = 0;           // per node, usable or not
-  std::int64_t memory_bytes = 0;  // per node
-  std::string started_at;
+  Provenance provenance;        // without what the outcome knows
+  std::vector<RankCard> cards;  // one per rank
   bool oversubscribed = false, synthetic = false;
   int other_jobs = -1;  // maximum per node at the start, or here at the end; -1: unknown
-  LoadFacts machine_load;
   GpuUse gpus;
   EnergyFacts energy;
   InputOptions input;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +14,7 @@
 #include "engine/launch/process_rank.h"
 #include "engine/launch/topology.h"
 #include "engine/plan/plan.h"
+#include "engine/train/gather.h"
 #include "results/names.h"
 #include "run/resolve.h"
 #include "run/training_run.h"
@@ -24,18 +24,6 @@
 namespace paceline {
 
 namespace {
-
-constexpr char kBetween = '\t';
-
-std::string format_card(const RankCard& card) {
-  return fmt::format("{}{}{}{}{}", card.host, kBetween, card.cpus, kBetween, card.other_jobs);
-}
-
-RankCard card_in(const std::string& text) {
-  std::vector<std::string> parts = split(text, kBetween);
-  parts.resize(3);
-  return {parts[0], parts[1], static_cast<int>(to_integer(parts[2]).value_or(-1))};
-}
 
 // On CPUs, in the precision of as many bytes: tf32 and fp16 are of GPUs.
 std::unique_ptr<Device> make_device(const std::string& precision) {
@@ -52,10 +40,6 @@ std::unique_ptr<Device> make_device(const std::string& precision) {
 }
 
 }  // namespace
-
-CpuSet list_cpus(const RankCard& card) {
-  return parse_numbers(card.cpus);
-}
 
 std::vector<ConfigRow> rows_of_build() {
   const Build b = build();
@@ -77,19 +61,14 @@ std::vector<ConfigRow> make_rows(const Point& parameters) {
 std::vector<RankCard> exchange_rank_cards(std::vector<std::unique_ptr<Communicator>>& communicators,
                                           const std::vector<CpuSet>& cpus,
                                           const std::vector<ConfigRow>& rows) {
-  const auto size = static_cast<std::size_t>(communicators.front()->size());
   std::vector<RankCard> cards;
-  const RankCard here{host_name(), "", count_other_jobs()};
-  const auto describe_card = [&](const CpuSet& set) {
-    return RankCard{here.host, format_cpus(set), here.other_jobs};
-  };
-  if (communicators.size() == size) {
-    std::transform(cpus.begin(), cpus.end(), std::back_inserter(cards), describe_card);
-    return cards;
-  }
+  const std::string host = host_name();
+  const int other_jobs = count_other_jobs();
   on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
-    const auto texts = check_same_config(communicator, rows, format_card(describe_card(cpus[i])));
-    if (i == 0) std::transform(texts.begin(), texts.end(), std::back_inserter(cards), card_in);
+    check_same_config(communicator, rows);
+    const RankCard mine{host, format_cpus(cpus[i]), other_jobs};
+    std::vector<RankCard> gathered = gather(communicator, mine);
+    if (i == 0) cards = std::move(gathered);
   });
   return cards;
 }
@@ -102,7 +81,7 @@ int count_other_jobs() {
 bool check_rank_cards(const std::vector<RankCard>& cards, bool oversubscribe) {
   std::map<std::pair<std::string, int>, std::size_t> owners;  // of CPUs of hosts
   for (std::size_t r = 0; r < cards.size(); ++r) {
-    for (const int cpu : list_cpus(cards[r])) {
+    for (const int cpu : parse_numbers(cards[r].cpus)) {
       const auto [owner, is_free] = owners.try_emplace({cards[r].host, cpu}, r);
       if (is_free || owner->second == r) continue;
       if (oversubscribe) return true;

@@ -184,7 +184,8 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
     timing.first_epoch_seconds = epochs->second.front();
   }
   if (const auto steps = report.numbers.find("step_seconds"); steps != report.numbers.end()) {
-    timing.step_seconds = {step_quantiles(steps->second)};
+    if (record.each_rank.empty()) record.each_rank.resize(1);
+    record.each_rank.front().step_seconds = step_quantiles(steps->second);
   }
   record.plan.global_batch = one(report, "global_batch");
   const auto batch = samples_of_a_step(record);

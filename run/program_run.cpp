@@ -182,7 +182,7 @@ class ProgramRun {
       process.size = request_.layout.ntasks;
       process.local_size = tasks_here();
       const CpuAssignment assignment = assign_cpus(make_launch_spec(request_), process);
-      machine_ = {assignment.machine_cpus, assignment.memory_bytes};
+      machine_ = assignment.machine;
       cpu_model_ = assignment.cpu_model;
       for (const CpuSet& cpus : assignment.replicas) {
         affinity_.push_back(format_cpus(cpus));
@@ -340,8 +340,9 @@ class ProgramRun {
     record.provenance.cpu_model = cpu_model_;
     record.provenance.machine = machine_;
     if (request_.layout.nodes == 1) {  // others are not asked
-      record.provenance.affinity = affinity_;
-      record.provenance.hosts.assign(affinity_.size(), host_name());
+      for (const std::string& cpus : affinity_) {
+        record.each_rank.push_back({.host = host_name(), .affinity = cpus});
+      }
     }
     record.flags.oversubscribed = oversubscribed_;
     record.provenance.program = program_facts(program_, seconds_);

@@ -10,6 +10,7 @@
 #include "engine/comm/communicator.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/facts/fact.h"
 #include "engine/launch/topology.h"
 #include "engine/plan/plan.h"
 #include "engine/train/outcome.h"
@@ -56,13 +57,11 @@ double planned_replica_bytes(const std::string& workload, const Point& parameter
 // Exchanges facts between all ranks before the start, and rejects inconsistent runs.
 
 struct RankCard {
-  std::string host;
-  std::string cpus;     // "0-3": the CPUs to which the replica is bound
-  int other_jobs = -1;  // other Slurm jobs on that host; -1: unknown
+  PACELINE_FACT(fact::Text, host, "");
+  PACELINE_FACT(fact::Text, cpus, "\"0-3\": the CPUs to which the replica is bound");
+  PACELINE_FACT_FROM(-1, int, other_jobs, "other Slurm jobs on that host; -1: unknown", kAny);
+  PACELINE_END_FACTS
 };
-
-// The card's CPUs as numbers.
-CpuSet list_cpus(const RankCard& card);
 
 // Rows that distinguish builds, and all parameters that affect measurements. Excludes file names,
 // because contents are compared. For exchange_rank_cards().
@@ -70,8 +69,7 @@ std::vector<ConfigRow> rows_of_build();
 std::vector<ConfigRow> make_rows(const Point& parameters);
 
 // The cards of all ranks, in rank order. Throws mismatch with the differing rows unless all ranks
-// have the same `rows`. `cpus` belong to this process's replicas. Collective; sends nothing if one
-// process holds all ranks.
+// have the same `rows`. `cpus` belong to this process's replicas. Collective.
 std::vector<RankCard> exchange_rank_cards(std::vector<std::unique_ptr<Communicator>>& communicators,
                                           const std::vector<CpuSet>& cpus,
                                           const std::vector<ConfigRow>& rows);

@@ -51,7 +51,8 @@ class TrainingRun {
         threads_(request.config.threads),
         config_(request.config.train),
         process_(find_process_rank(environment_of_process())) {
-    facts_.started_at = utc_time_stamp();
+    facts_.provenance = build_facts(request.command);
+    facts_.provenance.started_at = utc_time_stamp();
     launch_.deadlines = request.deadlines;
     launch_.recorded = true;
     if (process_.rank == 0 && environment_of_process().count(kStarterVariable) == 0) {
@@ -70,9 +71,8 @@ class TrainingRun {
     }
     const CpuAssignment assignment = assign_cpus(launch_, process_);
     cpus_ = assignment.replicas;
-    facts_.cpu_model = assignment.cpu_model;
-    facts_.machine_cpus = assignment.machine_cpus;
-    facts_.memory_bytes = assignment.memory_bytes;
+    facts_.provenance.cpu_model = assignment.cpu_model;
+    facts_.provenance.machine = assignment.machine;
     set_up_event_files();
     find_weights();
     data_ = load_run_data(request_, workload_, network_, process_, facts_);
@@ -108,17 +108,18 @@ class TrainingRun {
     exchange_rank_cards(world);
     share_caches(world);
     GpuReport report(world.gpus());
-    if (process_.local_rank == 0) warn_of_busy_cpus(cards_, process_.local_size);
+    if (process_.local_rank == 0) warn_of_busy_cpus(facts_.cards, process_.local_size);
     EnergyReport energy(world.gpus(), process_.local_rank == 0);
     energy.measure_idle(world);
     const LoadReport load(cpus_);
     TrainingOutcome outcome = train(world, energy);
     if (process_.rank == 0 && outcome.trace) log_trace(*outcome.trace);
-    facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
+    facts_.provenance.backend_used =
+        world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
     facts_.energy = energy.collect(world, layout_.nodes);
-    facts_.machine_load = load.collect(world, facts_.oversubscribed);
-    if (process_.rank == 0) warn_of_busy_machine(facts_.machine_load);
+    facts_.provenance.machine_load = load.collect(world, facts_.oversubscribed);
+    if (process_.rank == 0) warn_of_busy_machine(facts_.provenance.machine_load);
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
     if (process_.rank == 0) finish(outcome);
     return 0;
@@ -192,7 +193,7 @@ class TrainingRun {
     config_.weights = weights_file(request_.config.weights);
     if (config_.weights.empty()) return;
     try_weights(config_.weights);
-    facts_.weights_hash = hash_of_file(config_.weights);
+    facts_.provenance.weights_hash = hash_of_file(config_.weights);
   }
 
   void note_gpus(GpuUse use) {
@@ -209,11 +210,11 @@ class TrainingRun {
     rows.push_back({"workload", request_.workload});
     const std::vector<ConfigRow> parameters = make_rows(request_.parameters);
     rows.insert(rows.end(), parameters.begin(), parameters.end());
-    rows.push_back({"data set", facts_.data_set});
+    rows.push_back({"data set", facts_.provenance.data_set});
     rows.push_back({"data hash", data_.hash});
     rows.push_back({"training samples", std::to_string(data_.train.samples)});
     rows.push_back({"test samples", std::to_string(data_.test.samples)});
-    rows.push_back({"weights file", facts_.weights_hash});
+    rows.push_back({"weights file", facts_.provenance.weights_hash});
     rows.push_back({"traced", request_.trace.empty() ? "no" : "yes"});
     rows.push_back({"communication library", world.backend().library()});
     return rows;
@@ -221,17 +222,16 @@ class TrainingRun {
 
   void exchange_rank_cards(World& world) {
     const std::vector<ConfigRow> rows = common_rows(world);
-    for (const RankCard& card : paceline::exchange_rank_cards(world.communicators(), cpus_, rows)) {
-      facts_.hosts.push_back(card.host);
-      facts_.affinity.push_back(card.cpus);
+    std::vector<RankCard>& cards = facts_.cards;
+    cards = paceline::exchange_rank_cards(world.communicators(), cpus_, rows);
+    for (const RankCard& card : cards) {
       facts_.other_jobs = std::max(facts_.other_jobs, card.other_jobs);
-      cards_.push_back(card);
     }
-    facts_.oversubscribed = check_rank_cards(cards_, launch_.oversubscribe);
+    facts_.oversubscribed = check_rank_cards(cards, launch_.oversubscribe);
     log::info("backend {}: {}", launch_.backend, world.description());
-    for (std::size_t r = 0; r < cards_.size(); ++r) {
+    for (std::size_t r = 0; r < cards.size(); ++r) {
       log::info("replica {} on {}: CPUs {}: {} compute, {} input, {} communication threads", r,
-                cards_[r].host, cards_[r].cpus, threads_.compute, threads_.input, threads_.comm);
+                cards[r].host, cards[r].cpus, threads_.compute, threads_.input, threads_.comm);
     }
   }
 
@@ -335,7 +335,8 @@ class TrainingRun {
     outcome.timing.setup_seconds = setup_seconds_;
     outcome.straggler = find_straggler(outcome.ranks, count_warmup(outcome));
     if (outcome.straggler) {
-      outcome.straggler->host = facts_.hosts[static_cast<std::size_t>(outcome.straggler->rank)];
+      outcome.straggler->host =
+          facts_.cards[static_cast<std::size_t>(outcome.straggler->rank)].host;
       log_straggler(*outcome.straggler);
     }
     facts_.layout = layout_;
@@ -420,7 +421,6 @@ class TrainingRun {
   EventSetup events_;
   TraceSetup trace_;
   std::string trace_failure_;
-  std::vector<RankCard> cards_;
   RunFacts facts_;
 };
 

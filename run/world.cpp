@@ -142,8 +142,9 @@ CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process) 
   for (const Cpu& cpu : topology.cpus) {
     if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
   }
-  return {topology.cpu_model, split_cpus(cpus, replicas_here, layout.cpus_per_replica),
-          topology.machine_cpus, topology.memory_bytes};
+  return {topology.cpu_model,
+          split_cpus(cpus, replicas_here, layout.cpus_per_replica),
+          {topology.machine_cpus, topology.memory_bytes}};
 }
 
 // Members are destroyed from the last to the first: who talks before whom it talks through.
@@ -311,21 +312,6 @@ void on_every_replica(std::vector<std::unique_ptr<Communicator>>& communicators,
   guarded(0);
   for (std::thread& thread : threads) thread.join();
   first.rethrow();
-}
-
-std::vector<std::string> gather_texts(World& world, const std::vector<std::string>& mine,
-                                      std::size_t most) {
-  std::string all;
-  on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
-    std::string text = mine[i].size() > most ? "{}" : mine[i];
-    text.resize(most, ' ');
-    std::string gathered(most * static_cast<std::size_t>(communicator.size()), ' ');
-    communicator.all_gather(text.data(), most, gathered.data());
-    if (i == 0) all = std::move(gathered);
-  });
-  std::vector<std::string> texts;
-  for (std::size_t at = 0; at < all.size(); at += most) texts.push_back(all.substr(at, most));
-  return texts;
 }
 
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/comm/backend.h"
+#include "engine/facts/hardware.h"
 #include "engine/failure/verdict.h"
 #include "engine/launch/topology.h"
 #include "results/parameters.h"
@@ -43,8 +44,7 @@ void check_tasks(const LaunchSpec& launch, const ProcessRank& process);
 struct CpuAssignment {
   std::string cpu_model;
   std::vector<CpuSet> replicas;
-  int machine_cpus = 0;           // per node, usable or not
-  std::int64_t memory_bytes = 0;  // per node
+  NodeFacts machine;
 };
 CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process);
 
@@ -78,12 +78,5 @@ class World {
 // error of one releases the others, and is thrown when all have returned.
 void on_every_replica(std::vector<std::unique_ptr<Communicator>>& communicators,
                       const std::function<void(Communicator&, std::size_t index)>& work);
-
-// Texts of all ranks.
-
-// JSON texts in rank order, from one for each replica of this process. A text longer than `most`
-// bytes becomes "{}". The same on every rank. Collective.
-std::vector<std::string> gather_texts(World& world, const std::vector<std::string>& mine,
-                                      std::size_t most);
 
 }  // namespace paceline

@@ -133,7 +133,8 @@ constexpr double kUnlike = 1.05;
 std::string node_name(const RunRecord& record) {
   const Provenance& made = record.provenance;
   if (made.allocation && !made.allocation->node.empty()) return made.allocation->node;
-  return made.hosts.empty() || made.hosts.front().empty() ? "unknown" : made.hosts.front();
+  const std::vector<std::string> hosts = record.host_names();
+  return hosts.empty() ? "unknown" : hosts.front();
 }
 
 }  // namespace

@@ -11,27 +11,16 @@ namespace paceline {
 
 namespace {
 
-std::optional<double> median_step(const RunRecord& record) {
-  if (record.ranks && record.ranks->step_seconds) return record.ranks->step_seconds->max.p50;
-  std::optional<double> slowest;
-  for (const StepQuantiles& rank : record.timing.step_seconds) {
-    if (rank.p50) slowest = std::max(slowest.value_or(0), *rank.p50);
-  }
-  return slowest;
-}
-
-void add_phases(Run& run, const PhaseSeconds& each, int ranks) {
-  auto sums = to_numbers(run.phase_sum);
-  const auto seconds = to_numbers(each);
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += ranks * seconds[i];
-  run.phase_sum = from_numbers<PhaseSeconds>(sums);
-  run.phase_ranks += ranks;
-}
-
 void add_phases(Run& run, const RunRecord& record) {
-  for (const PhaseSeconds& rank : record.phases) add_phases(run, rank, 1);
-  if (!record.ranks || !record.ranks->phases) return;
-  add_phases(run, record.ranks->phases->mean, record.ranks->count);
+  auto sums = to_numbers(run.phase_sum);
+  for (const RankFacts* rank : record.known_ranks()) {
+    if (!rank->phases) continue;
+    const int ranks = record.ranks && rank == &record.ranks->spread.mean ? record.ranks->count : 1;
+    const auto seconds = to_numbers(*rank->phases);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += ranks * seconds[i];
+    run.phase_ranks += ranks;
+  }
+  run.phase_sum = from_numbers<PhaseSeconds>(sums);
 }
 
 void add_goal(Run& run, const std::optional<GoalFacts>& until) {
@@ -107,7 +96,9 @@ Run make_run(const Record& record) {
   run.system = describe_system(run->provenance);
   run.machine = identify_machine(record);
   run.origin = summarize_provenance(*record);
-  run.step_seconds = median_step(*record);
+  run.step_seconds = record->max_over_ranks([](const RankFacts& rank) {
+    return rank.step_seconds ? rank.step_seconds->p50 : std::nullopt;
+  });
   run.samples_per_second = run->throughput.samples_per_second;
   run.global_batch = run->plan.global_batch;
   if (!run.global_batch) run.global_batch = run->parameters.real("global_batch");

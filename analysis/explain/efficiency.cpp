@@ -60,20 +60,14 @@ RankSeconds compute_total(const PhaseSeconds& rank) {
   return {rank.input, rank.forward + rank.backward + rank.update, rank.communication, rank.other};
 }
 
-// A record of many ranks has their mean only.
-std::vector<RankSeconds> compute_totals(const RunRecord& record) {
-  std::vector<RankSeconds> ranks;
-  for (const PhaseSeconds& rank : record.phases) ranks.push_back(compute_total(rank));
-  if (record.ranks && record.ranks->phases)
-    ranks.push_back(compute_total(record.ranks->phases->mean));
-  return ranks;
-}
-
 // What the mean of many ranks does not show.
 void add_extremes(const RanksFacts& ranks, double& least_wait, double& most_compute) {
-  if (ranks.phases) least_wait = std::min(least_wait, ranks.phases->min.communication);
-  for (const RankFacts& rank : ranks.outliers) {
-    if (rank.phases) most_compute = std::max(most_compute, compute_total(*rank.phases).compute);
+  if (const auto& least = ranks.spread.min.phases) {
+    least_wait = std::min(least_wait, least->communication);
+  }
+  for (const RankOutlier& rank : ranks.outliers) {
+    const PhaseSeconds phases = rank.facts.phases.value_or(PhaseSeconds{});
+    most_compute = std::max(most_compute, compute_total(phases).compute);
   }
 }
 
@@ -90,16 +84,6 @@ std::pair<int, double> find_slowest(const std::vector<RankSeconds>& ranks) {
   return {static_cast<int>(slowest), next};
 }
 
-// Mean over ranks.
-double seconds_in_steps(const RunRecord& record) {
-  if (record.ranks && record.ranks->phases) return record.ranks->phases->mean.step;
-  double seconds = 0;
-  for (const PhaseSeconds& rank : record.phases) {
-    seconds += rank.step / static_cast<double>(record.phases.size());
-  }
-  return seconds;
-}
-
 // The number of first steps that the rate of a run leaves out.
 double count_warmup(const Run& run, bool rates) {
   const Throughput& rate = run->throughput;
@@ -114,7 +98,10 @@ const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) 
   if (!first) return known->second.get();
   if (!run->throughput.samples) return nullptr;
   const RunRecord& record = *run.record;
-  std::vector<RankSeconds> ranks = compute_totals(record);
+  std::vector<RankSeconds> ranks;  // of many ranks the mean one
+  for (const RankFacts* rank : record.known_ranks()) {
+    if (rank->phases) ranks.push_back(compute_total(*rank->phases));
+  }
   if (ranks.empty()) return nullptr;
   Phases phases;
   phases.samples = *run->throughput.samples;
@@ -152,7 +139,7 @@ const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) 
     phases.slowest = -1;
   }
   if (run->timing.fit_seconds && !rates)
-    phases.outside = *run->timing.fit_seconds - seconds_in_steps(record);
+    phases.outside = *run->timing.fit_seconds - run.phase_sum.step / run.phase_ranks;
   if (run->layout.gpus > 1 && phases.of_all > 0) {
     phases.is_bound = !steps;
     if (steps) phases.of_all = std::min(phases.of_all, steps->waited_by_all);

@@ -133,7 +133,7 @@ std::vector<Finding> own_rows_findings(const Study& study, const std::vector<std
     placed.name = names[i];
     placed.gpus = row.first()->layout.gpus;
     for (const Run& run : row.runs) {
-      const auto& hosts = run->provenance.hosts;
+      const std::vector<std::string> hosts = run->host_names();
       placed.nodes.insert(hosts.begin(), hosts.end());
       // For a single run, its session says no more than the run itself.
       if (row.runs.size() > 1 && !run->session.empty()) placed.sessions.insert(run->session);

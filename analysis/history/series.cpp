@@ -59,7 +59,8 @@ OptionalValue day_of_session(const Row& row) {
 HistorySession make_session(const Row& row, double day, double value) {
   HistorySession session{row.first()->session, day, value, row.runs.size(), busy_runs(row), {}, {}};
   for (const Run& run : row.runs) {
-    session.hosts.insert(run->provenance.hosts.begin(), run->provenance.hosts.end());
+    const std::vector<std::string> hosts = run->host_names();
+    session.hosts.insert(hosts.begin(), hosts.end());
   }
   for (const auto& fact : row.first().origin) {
     if (fact.first != "hosts" && fact.first != "source" && fact.first != "system") {

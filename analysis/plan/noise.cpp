@@ -164,7 +164,8 @@ class NoiseEstimator {
 
   // Scatter of the steps of the first rank with quantiles, as if it were normal.
   void add_scatter(const Run& run) {
-    for (const StepQuantiles& rank : run->timing.step_seconds) {
+    for (const RankFacts& facts : run->each_rank) {
+      const StepQuantiles rank = facts.step_seconds.value_or(StepQuantiles{});
       const auto& steps = run->throughput.steps;
       if (!rank.p05 || !rank.p50 || !rank.p95 || !steps || *steps < 1) continue;
       const double sd = (*rank.p95 - *rank.p05) / (2 * 1.645) / *rank.p50;

@@ -67,14 +67,10 @@ std::vector<StepSeconds> spread(const PhaseSeconds& phases, const StepQuantiles&
 // The facts of each rank, or of the mean rank if the record has too many for a list.
 std::vector<std::pair<PhaseSeconds, StepQuantiles>> ranks_in(const RunRecord& record) {
   std::vector<std::pair<PhaseSeconds, StepQuantiles>> ranks;
-  if (record.ranks && record.ranks->phases) {
-    StepQuantiles quantiles;
-    if (record.ranks->step_seconds) quantiles = record.ranks->step_seconds->mean;
-    ranks.emplace_back(record.ranks->phases->mean, quantiles);
-  }
-  for (std::size_t r = 0; r < record.phases.size(); ++r) {
-    const bool known = r < record.timing.step_seconds.size();
-    ranks.emplace_back(record.phases[r], known ? record.timing.step_seconds[r] : StepQuantiles{});
+  for (const RankFacts* rank : record.known_ranks()) {
+    if (rank->phases) {
+      ranks.emplace_back(*rank->phases, rank->step_seconds.value_or(StepQuantiles{}));
+    }
   }
   return ranks;
 }

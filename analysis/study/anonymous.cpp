@@ -136,10 +136,10 @@ Disguise::Disguise(const std::vector<Record>& records) {
   for (const Record& record : records) {
     find_users(record.where(), users);
     each_text(record.json(), [&](const std::string& text) { find_users(text, users); });
-    hosts.insert(record->provenance.hosts.begin(), record->provenance.hosts.end());
+    for (const RankFacts& rank : record->each_rank) hosts.insert(rank.host);
     if (record->straggler) hosts.insert(record->straggler->host);
     if (record->ranks) {
-      for (const RankFacts& rank : record->ranks->outliers) hosts.insert(rank.host);
+      for (const RankOutlier& rank : record->ranks->outliers) hosts.insert(rank.facts.host);
     }
     if (const auto& allocation = record->provenance.allocation) {
       hosts.insert(allocation->node);

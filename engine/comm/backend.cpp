@@ -61,4 +61,17 @@ void sum_over_ranks(Communicator& communicator, std::span<double> values) {
   for (std::size_t i = 0; i < all.size(); ++i) values[i % values.size()] += all[i];
 }
 
+std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine) {
+  const std::uint64_t bytes = mine.size();
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(&bytes, sizeof bytes, sizes.data());
+  const std::uint64_t most = *std::max_element(sizes.begin(), sizes.end());
+  std::string padded = mine, all(most * sizes.size(), '\0');
+  padded.resize(most);
+  communicator.all_gather(padded.data(), most, all.data());
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r < sizes.size(); ++r) texts.push_back(all.substr(r * most, sizes[r]));
+  return texts;
+}
+
 }  // namespace paceline

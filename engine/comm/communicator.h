@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -125,6 +126,9 @@ class OwnWait {
 
 // Sums doubles over ranks in rank order, for losses and counts.
 void sum_over_ranks(Communicator& communicator, std::span<double> values);
+
+// The texts of all ranks, in rank order, on every rank. Collective.
+std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine);
 
 // The members of a communicator among processes.
 

@@ -29,17 +29,20 @@ using Texts = std::vector<std::string>;
 using Real = std::optional<double>;
 using Count = std::optional<std::int64_t>;
 using Flag = std::optional<bool>;
+// Where a record has a list over ranks (FactRule::list). The values are in RankFacts.
+template <typename T>
+struct OfRanks {};
 }  // namespace fact
 
 struct FactRule {
   double least = 0;
-  bool above = false;       // `least` itself is not allowed
-  bool share = false;       // from 0 to 1
-  bool required = false;    // the record is rejected without it
-  bool may_be_nan = false;  // NaN is written as null
-  bool is_written = false;  // even if empty
-  bool of_rank = false;     // a list with an entry per rank; of many ranks a record has the spread
-  bool is_inlined = false;  // the keys of a nested struct stand beside the others
+  bool above = false;          // `least` itself is not allowed
+  bool share = false;          // from 0 to 1
+  bool required = false;       // the record is rejected without it
+  bool may_be_nan = false;     // NaN is written as null
+  bool is_written = false;     // even if empty
+  bool is_inlined = false;     // the keys of a nested struct stand beside the others
+  const char* list = nullptr;  // of RankFacts: where a record has its list; null: at the end
 };
 
 inline constexpr FactRule kAny{.least = -std::numeric_limits<double>::infinity()};
@@ -51,7 +54,6 @@ inline constexpr FactRule kRequired{.required = true};
 inline constexpr FactRule kRequiredCount{.least = 1, .required = true};
 inline constexpr FactRule kRequiredPositive{.above = true, .required = true};
 inline constexpr FactRule kWritten{.is_written = true};
-inline constexpr FactRule kOfRank{.of_rank = true};
 inline constexpr FactRule kInlined{.is_inlined = true};
 
 struct FactInfo {

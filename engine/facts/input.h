@@ -28,8 +28,8 @@ struct InputCounts {
 };
 
 struct InputFacts {
-  PACELINE_FACT(std::vector<double>, ready_batches,
-                "one per rank: mean number of batches that waited for it", kOfRank);
+  PACELINE_FACT(fact::OfRanks<double>, ready_batches,
+                "one per rank: mean number of batches that waited for it");
   PACELINE_FACT(fact::Flag, cold, "false: most bytes of the files were in the page cache");
   PACELINE_FACT(fact::Real, resident_share, "of the files, in the page cache before the first read",
                 kShare);

@@ -42,6 +42,14 @@ Json number_to_json(double value);
 template <HasFacts Facts>
 Json facts_to_json(const Facts& facts);
 
+// Holds the place until the record's lists are known.
+template <typename T>
+Json fact_to_json(const fact::OfRanks<T>&) {
+  return Json::array();
+}
+template <typename T>
+void fact_from_json(const Json&, fact::OfRanks<T>&, const FactPlace&) {}
+
 // Null: nothing is known.
 template <typename T>
 Json value_to_json(const T& value) {
@@ -137,13 +145,16 @@ void inlined_from_json(const Json& json, std::optional<Facts>& facts, const Fact
   is_there ? facts_from_json(json, *facts, place) : facts.reset();
 }
 
+template <typename T>
+void inlined_from_json(const Json& json, T& value, const FactPlace& place) {
+  value_from_json(json, value, {}, place);
+}
+
 template <HasFacts Facts>
 void facts_from_json(const Json& json, Facts& facts, const FactPlace& place) {
   if (!json.is_object()) place.fail("should be an object");
   visit_facts(facts, [&](const FactInfo& fact, auto& member) {
-    if constexpr (requires { inlined_from_json(json, member, place); }) {
-      if (fact.rule.is_inlined) return inlined_from_json(json, member, place);
-    }
+    if (fact.rule.is_inlined) return inlined_from_json(json, member, place);
     const auto found = json.find(fact.name);
     const FactPlace at{place.file, place.key + "/" + fact.name};
     if (found != json.end() && !found->is_null())

@@ -68,10 +68,10 @@ struct Provenance {
   PACELINE_FACT(fact::Text, command, "as a shell takes it");
   PACELINE_FACT(std::optional<Allocation>, allocation, "what Slurm gave, in a job");
   PACELINE_FACT(fact::Text, libraries, "\"oneDNN 2.6.3, ...\"");
-  PACELINE_FACT(fact::Texts, hosts, "one per rank", kOfRank);
+  PACELINE_FACT(fact::OfRanks<fact::Text>, hosts, "one per rank");
   PACELINE_FACT(fact::Text, cpu_model, "");
   PACELINE_FACT(NodeFacts, machine, "a node: hardware threads, usable or not");
-  PACELINE_FACT(fact::Texts, affinity, "one per rank: \"0-3\"", kOfRank);
+  PACELINE_FACT(fact::OfRanks<fact::Text>, affinity, "one per rank: \"0-3\"");
   PACELINE_FACT(fact::Text, data_set, "");
   PACELINE_FACT(fact::Text, data_hash, "");
   PACELINE_FACT(fact::Text, weights_hash, "");

@@ -30,7 +30,7 @@ struct Timing {
   PACELINE_FACT(fact::Real, compile_seconds,
                 "making the program, including the choice of algorithms; maximum over ranks");
   PACELINE_FACT(fact::Count, warmup_steps_excluded, "that step_seconds leave out");
-  PACELINE_FACT(std::vector<StepQuantiles>, step_seconds, "one per rank", kOfRank);
+  PACELINE_FACT(fact::OfRanks<StepQuantiles>, step_seconds, "one per rank");
   PACELINE_END_FACTS
 
   double whole_seconds() const {  // the fit and everything around it, as far as known
@@ -114,42 +114,6 @@ struct ProfileFacts {
   PACELINE_FACT(fact::Real, overlap, "hidden_seconds over communication_seconds", kShare);
   PACELINE_FACT(fact::Count, communication_bytes,
                 "that the first rank gives to collectives in a step");
-  PACELINE_END_FACTS
-};
-
-// Statistics over ranks, separately for each key.
-template <typename Facts>
-struct Spread {
-  PACELINE_FACT(Facts, mean, "over ranks");
-  PACELINE_FACT(Facts, min, "over ranks");
-  PACELINE_FACT(Facts, p05, "over ranks");
-  PACELINE_FACT(Facts, p50, "over ranks");
-  PACELINE_FACT(Facts, p95, "over ranks");
-  PACELINE_FACT(Facts, max, "over ranks");
-  PACELINE_END_FACTS
-};
-
-struct RankFacts {
-  PACELINE_FACT(int, rank, "", kRequired);
-  PACELINE_FACT(fact::Text, host, "");
-  PACELINE_FACT(fact::Text, affinity, "its CPUs: \"0-3\"");
-  PACELINE_FACT(std::optional<StepQuantiles>, step_seconds, "");
-  PACELINE_FACT(std::optional<PhaseSeconds>, phases, "");
-  PACELINE_FACT(fact::Real, ready_batches, "mean number of batches that waited for the rank");
-  PACELINE_END_FACTS
-};
-
-// Many ranks in a record of bounded size. Replaces the lists over ranks, which are then in the
-// sidecar.
-struct RanksFacts {
-  PACELINE_FACT(int, count, "number of ranks", kRequiredCount);
-  PACELINE_FACT(fact::Count, hosts, "number of hosts");
-  PACELINE_FACT(std::optional<Spread<StepQuantiles>>, step_seconds, "each key by itself");
-  PACELINE_FACT(std::optional<Spread<PhaseSeconds>>, phases, "each key by itself");
-  PACELINE_FACT(std::optional<Spread<double>>, ready_batches, "");
-  PACELINE_FACT(std::vector<RankFacts>, outliers,
-                "the four ranks each with the longest steps, that computed longest, that waited "
-                "longest for input, and that waited least for others");
   PACELINE_END_FACTS
 };
 

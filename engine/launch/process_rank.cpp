@@ -1,10 +1,13 @@
 #include "engine/launch/process_rank.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/core/hash.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -298,6 +302,26 @@ void check_against_mpi(const ProcessRank& process, int mpi_rank, int mpi_size) {
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
+}
+
+std::uint64_t find_node(int rank) {
+  if (const auto ranks = test_ranks_per_node()) return static_cast<std::uint64_t>(rank / *ranks);
+  std::string node;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), node);
+  for (const char* path : {"/dev/shm", "/proc/self/ns/net"}) {
+    struct stat info {};
+    node += stat(path, &info) == 0 ? fmt::format(" {}:{}", info.st_dev, info.st_ino) : " -";
+  }
+  return hash_value(node);
+}
+
+std::optional<int> test_ranks_per_node() {
+  const char* text = std::getenv(kRanksPerNodeVariable);
+  if (text == nullptr) return std::nullopt;
+  const auto value = to_integer(text);
+  if (value && *value >= 1 && *value <= 1 << 20) return static_cast<int>(*value);
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a number of ranks", text),
+              kRanksPerNodeVariable, "unset it: it is for tests");
 }
 
 std::optional<std::filesystem::path> run_directory_of_job(const Environment& environment) {

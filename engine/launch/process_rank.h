@@ -1,6 +1,7 @@
 // This process's rank, world size and node, from the launcher's environment variables.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -37,6 +38,16 @@ void check_against_mpi(const ProcessRank& process, int mpi_rank, int mpi_size);
 
 // This machine's host name, from the kernel.
 std::string host_name();
+
+// A number that the ranks of a node have in common: they share the kernel, /dev/shm and the
+// network, whatever their hosts are called. Containers of one machine may have these each for
+// itself. Copies of a virtual machine may have them in common, so whoever opens another rank's
+// memory checks that it is the right one.
+std::uint64_t find_node(int rank);
+
+// For tests: this many consecutive ranks count as a node, so that one machine emulates several.
+inline constexpr char kRanksPerNodeVariable[] = "PACELINE_TEST_RANKS_PER_NODE";
+std::optional<int> test_ranks_per_node();  // throws usage
 
 // The run's own directory inside a job, which contains everything that belongs to the run.
 

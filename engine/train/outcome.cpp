@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/core/text.h"
+#include "engine/train/gather.h"
 
 namespace paceline {
 
@@ -51,20 +52,8 @@ InputCounts sum_counts(Communicator& communicator, const InputCounts& mine) {
 
 // Ranks may have met the same bad samples.
 std::set<std::size_t> gather_bad(Communicator& communicator, const std::vector<std::size_t>& mine) {
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  const std::size_t count = mine.size();
-  std::vector<std::size_t> counts(ranks);
-  communicator.all_gather(&count, sizeof count, counts.data());
-  const std::size_t most = *std::max_element(counts.begin(), counts.end());
-  if (most == 0) return {};
-  std::vector<std::size_t> padded = mine, all(most * ranks);
-  padded.resize(most);
-  communicator.all_gather(padded.data(), most * sizeof(std::size_t), all.data());
   std::set<std::size_t> numbers;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(r * most);
-    numbers.insert(first, first + static_cast<std::ptrdiff_t>(counts[r]));
-  }
+  for (const auto& rank : gather(communicator, mine)) numbers.insert(rank.begin(), rank.end());
   return numbers;
 }
 

@@ -9,7 +9,7 @@
 
 #include "engine/comm/communicator.h"
 #include "engine/device/update.h"
-#include "engine/facts/timing.h"
+#include "engine/facts/rank.h"
 #include "engine/facts/training.h"
 #include "engine/input/cache/image_store.h"
 #include "engine/input/loading/dataset.h"
@@ -52,6 +52,7 @@ struct TrainingOutcome {
   ProbeFacts probe;
   InputFacts input;
   CheckpointFacts checkpoints;
+  std::vector<RankFacts> each_rank;
   std::vector<RankTimes> ranks;  // their steps on rank 0 only
   std::optional<StragglerFacts> straggler;
   std::optional<TraceOutcome> trace;  // if requested

@@ -12,6 +12,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/failure/rank_status.h"
+#include "engine/train/gather.h"
 #include "engine/train/weights.h"
 
 namespace paceline {
@@ -23,7 +24,7 @@ ReplicaCheck::ReplicaCheck(Communicator& communicator, const Program& program, c
 void ReplicaCheck::check(std::size_t step) {
   if (communicator_.size() == 1) return;
   const double start = now_seconds();
-  const std::vector<std::uint64_t> hashes = gather(hash());
+  const std::vector<std::uint64_t> hashes = gather(communicator_, hash());
   const bool equal = std::all_of(hashes.begin(), hashes.end(),
                                  [&](std::uint64_t other) { return other == hashes[0]; });
   if (!equal) refuse(step, hashes);
@@ -35,12 +36,6 @@ std::uint64_t ReplicaCheck::hash() const {
   const std::span<const std::byte> arena = program_.host_parameters();
   if (arena.empty()) return parameter_checksum(program_, plan_);
   return Hash().add(arena.data(), arena.size()).value();
-}
-
-std::vector<std::uint64_t> ReplicaCheck::gather(std::uint64_t mine) {
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_.size()));
-  communicator_.all_gather(&mine, sizeof mine, all.data());
-  return all;
 }
 
 void ReplicaCheck::refuse(std::size_t step, const std::vector<std::uint64_t>& hashes) {
@@ -67,11 +62,10 @@ std::string ReplicaCheck::first_difference() {
     const std::vector<double> values = program_.read_parameter(static_cast<int>(i));
     mine.push_back(Hash().add(values.data(), values.size() * sizeof(double)).value());
   }
-  std::vector<std::uint64_t> all(count * static_cast<std::size_t>(communicator_.size()));
-  communicator_.all_gather(mine.data(), count * sizeof(std::uint64_t), all.data());
+  const auto all = gather(communicator_, mine);
   for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t at = i; at < all.size(); at += count) {
-      if (all[at] != all[i]) return plan_.parameters[i].name;
+    for (const std::vector<std::uint64_t>& other : all) {
+      if (other[i] != all[0][i]) return plan_.parameters[i].name;
     }
   }
   return "what lies between parameters";

@@ -28,7 +28,6 @@ class ReplicaCheck {
   double seconds() const { return seconds_; }  // total time of checks
 
  private:
-  std::vector<std::uint64_t> gather(std::uint64_t mine);
   std::uint64_t hash() const;
   [[noreturn]] void refuse(std::size_t step, const std::vector<std::uint64_t>& hashes);
   std::string first_difference();

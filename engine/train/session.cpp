@@ -1,7 +1,6 @@
 #include "engine/train/session.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,8 +11,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/core/hash.h"
-#include "engine/core/json.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -143,19 +141,6 @@ struct CacheMessage {
   std::array<char, 160> why{};
 };
 
-// Containers of one machine have one boot but names of their own; copies of a virtual machine may
-// have one boot. Ranks that are taken for one node and are not, are told so by the token.
-std::uint64_t this_node() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  std::string name = host.data();
-  try {
-    name += read_text("/proc/sys/kernel/random/boot_id");
-  } catch (const Error&) {  // then the name alone must do
-  }
-  return hash_value(name);
-}
-
 class Sharing {
  public:
   Sharing(Communicator& communicator, DatasetPair* data, const InputOptions& options,
@@ -164,7 +149,7 @@ class Sharing {
         data_(data),
         options_(options),
         messages_(static_cast<std::size_t>(communicator.size())) {
-    mine_.node = this_node();
+    mine_.node = find_node(communicator.rank());
     mine_.replicas = data ? replicas_here : 0;
   }
 

@@ -67,7 +67,7 @@ Trainer::Trainer(Setup setup)
   const double began = now_seconds();
   program_ = device.compile(plan_, gradients_.data());
   program_->reserve(config_.optimizer, config_.accumulate > 1);
-  compile_seconds_ = now_seconds() - began;
+  outcome_.timing.compile_seconds = now_seconds() - began;
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
   if (config_.accumulate > 1) memory_.gradients *= 2;  // those that accumulate
   start_weights();
@@ -439,13 +439,14 @@ TrainingOutcome Trainer::run() {
   std::for_each(observers_.rbegin(), observers_.rend(),
                 [&run](const auto& observer) { observer->after_run(run); });
   const std::size_t batches = outcome_.steps * static_cast<std::size_t>(config_.accumulate);
-  const double ready_batches =
+  RankFacts mine;
+  mine.ready_batches =
       feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, batches));
   outcome_.input.counts = feeder.counts();
   outcome_.input.first_epoch = first_epoch_;
   outcome_.input.evaluation = evaluation_;
   gather_input(communicator_, *setup_.data, setup_.counts_caches, outcome_.input);
-  gather(outcome_, ready_batches);
+  gather(outcome_, std::move(mine));
   return std::move(outcome_);
 }
 

@@ -91,7 +91,7 @@ class Trainer {
   RunPart enter(RunPart part);  // returns the part before
   void report_progress(TrainingState& run);
   std::vector<ReadyGradientsFacts> ready_gradients() const;
-  void gather(TrainingOutcome& outcome, double ready_batches);
+  void gather(TrainingOutcome& outcome, RankFacts mine);
   Batch make_batch(const StagedBatch& staged, int part) const;
 
   Setup setup_;
@@ -117,7 +117,6 @@ class Trainer {
   double rate_ = 0;  // of the current step
   RunPart part_ = RunPart::other;
   double summed_before_ = 0;  // seconds, by sum_once()
-  double compile_seconds_ = 0;
   LossSums epoch_totals_;
   double last_report_ = 0;
   std::size_t last_report_step_ = 0;

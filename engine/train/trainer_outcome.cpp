@@ -8,7 +8,9 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/hash.h"
+#include "engine/facts/step_times.h"
 #include "engine/train/evaluation.h"
+#include "engine/train/gather.h"
 #include "engine/train/outcome.h"
 #include "engine/train/trainer.h"
 #include "engine/train/weights.h"
@@ -31,39 +33,17 @@ std::vector<ReadyGradientsFacts> Trainer::ready_gradients() const {
   return ready;
 }
 
-namespace {
-
-template <typename T>
-std::vector<T> gather_from_ranks(Communicator& communicator, const T& mine) {
-  std::vector<T> all(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(&mine, sizeof mine, all.data());
-  return all;
-}
-
-struct RankSums {
-  double communication_busy = 0, ready_batches = 0, compile_seconds = 0;
-};
-
-}  // namespace
-
-void Trainer::gather(TrainingOutcome& outcome, double ready_batches) {
-  const auto size = static_cast<std::size_t>(communicator_.size());
+void Trainer::gather(TrainingOutcome& outcome, RankFacts mine) {
   Timing& timing = outcome.timing;
-  outcome.ranks.resize(size);
+  outcome.ranks.resize(static_cast<std::size_t>(communicator_.size()));
   gather_steps(communicator_, clock_->steps(), outcome.ranks);
-  const RankSums mine{reducer_->busy_seconds() - summed_before_, ready_batches, compile_seconds_};
-  timing.compile_seconds = 0;
-  for (std::size_t r = 0; const RankSums& rank : gather_from_ranks(communicator_, mine)) {
-    outcome.ranks[r++].communication_busy = rank.communication_busy;
-    outcome.input.ready_batches.push_back(rank.ready_batches);
-    timing.compile_seconds = std::max(*timing.compile_seconds, rank.compile_seconds);
-  }
-  std::vector<double> epochs(timing.epoch_seconds.size() * size);
-  communicator_.all_gather(timing.epoch_seconds.data(),
-                           timing.epoch_seconds.size() * sizeof(double), epochs.data());
-  for (std::size_t i = 0; i < epochs.size(); ++i) {
-    double& slowest = timing.epoch_seconds[i % timing.epoch_seconds.size()];
-    slowest = std::max(slowest, epochs[i]);
+  mine.phases = sum_phases({clock_->steps(), reducer_->busy_seconds() - summed_before_});
+  outcome.each_rank = paceline::gather(communicator_, mine);
+  for (const Timing& rank : paceline::gather(communicator_, timing)) {
+    timing.compile_seconds = std::max(timing.compile_seconds, rank.compile_seconds);
+    for (std::size_t i = 0; i < rank.epoch_seconds.size(); ++i) {
+      timing.epoch_seconds[i] = std::max(timing.epoch_seconds[i], rank.epoch_seconds[i]);
+    }
   }
   timing.first_epoch_seconds = timing.epoch_seconds.front();
   timing.fit_seconds = std::accumulate(timing.epoch_seconds.begin(), timing.epoch_seconds.end(),

@@ -133,7 +133,8 @@ void set_trace_facts(RunRecord& record, const KinetoRun& trace, double scale) {
   ProfileFacts& facts = record.profile.emplace();
   facts.steps = static_cast<std::int64_t>(trace.steps());
   facts.ranks = static_cast<int>(trace.ranks.size());
-  const bool has_quantiles = !record.timing.step_seconds.empty();
+  record.each_rank.resize(std::max(record.each_rank.size(), trace.ranks.size()));
+  const bool has_quantiles = record.each_rank.front().step_seconds.has_value();
   std::vector<RankTimes> times;
   for (const KinetoTrace& rank : trace.ranks) {
     facts.spans += rank.spans;
@@ -145,13 +146,10 @@ void set_trace_facts(RunRecord& record, const KinetoRun& trace, double scale) {
     facts.hidden_seconds += rank.hidden_seconds;
     auto phases = to_numbers(sum_phases(rank.times));
     for (double& seconds : phases) seconds *= scale;
-    record.phases.push_back(from_numbers<PhaseSeconds>(phases));
+    RankFacts& measured = record.each_rank[times.size()];
+    measured.phases = from_numbers<PhaseSeconds>(phases);
     times.push_back(rank.times);
-    if (has_quantiles) continue;
-    std::vector<double> totals;
-    for (const StepTimes& step : rank.times.steps)
-      totals.push_back(static_cast<double>(step.total));
-    record.timing.step_seconds.push_back(step_quantiles(std::move(totals)));
+    if (!has_quantiles) measured.step_seconds = step_quantiles(rank.times.steps);
   }
   if (facts.communication_seconds > 0) {
     facts.overlap = facts.hidden_seconds / facts.communication_seconds;

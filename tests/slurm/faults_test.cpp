@@ -144,7 +144,7 @@ TEST_F(SlurmFaults, ExposedCommunicationFollowsTheLinks) {
     ASSERT_TRUE(records[0]->completed()) << records[0]->reason;
     const double bytes = 4 * records[0]->plan.parameter_count.value_or(0);
     const double steps = records[0]->throughput.steps.value_or(1);
-    const double seconds = records[0]->phases.at(0).communication / steps;
+    const double seconds = records[0]->each_rank.at(0).phases->communication / steps;
     const double bound = bytes / (megabits * 1e6 / 8);
     EXPECT_GT(seconds, 0.8 * bound) << megabits;
     EXPECT_LT(seconds, 2.5 * bound) << megabits;

@@ -3,26 +3,21 @@
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <map>
-#include <string>
 #include <utility>
 
 #include "engine/comm/algorithms/sum.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
-#include "engine/core/hash.h"
 #include "engine/core/log.h"
-#include "engine/core/text.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -37,10 +32,8 @@ Communicator& ranks_of_node(const NodeSetup& setup) {
 // Zeroed parts for the ranks of every node, or for none.
 std::unique_ptr<SharedParts> make_parts(const NodeSetup& setup, std::size_t bytes) {
   auto parts = SharedParts::make(ranks_of_node(setup), bytes);
-  const char made = parts ? 1 : 0;
-  std::vector<char> all(static_cast<std::size_t>(setup.all->size()));
-  setup.all->all_gather(&made, 1, all.data());  // a barrier, too: all parts are zeroed
-  if (std::find(all.begin(), all.end(), 0) != all.end()) parts.reset();
+  // A barrier, too: all parts are zeroed.
+  if (!all_agree(*setup.all, parts != nullptr)) parts.reset();
   return parts;
 }
 
@@ -73,21 +66,6 @@ struct NodeCard {
   std::uint64_t node = 0;
   cpu_set_t cpus{};
 };
-
-std::string read_identity(const char* path) {
-  struct stat info {};
-  if (stat(path, &info) != 0) return "-";
-  return fmt::format("{}:{}", info.st_dev, info.st_ino);
-}
-
-std::uint64_t node_identity(int rank) {
-  if (const auto ranks = test_ranks_per_node()) return static_cast<std::uint64_t>(rank / *ranks);
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  const std::string text =
-      fmt::format("{} {} {}", boot, read_identity("/dev/shm"), read_identity("/proc/self/ns/net"));
-  return hash_value(text);
-}
 
 }  // namespace
 
@@ -289,18 +267,9 @@ void NodeAllReduce::abort() noexcept {
   ring_bell();
 }
 
-std::optional<int> test_ranks_per_node() {
-  const char* text = std::getenv(kRanksPerNodeVariable);
-  if (text == nullptr) return std::nullopt;
-  const auto value = to_integer(text);
-  if (value && *value >= 1 && *value <= 1 << 20) return static_cast<int>(*value);
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a number of ranks", text),
-              kRanksPerNodeVariable, "unset it: it is for tests");
-}
-
 NodeGroups find_nodes(Communicator& all) {
   NodeCard mine;
-  mine.node = node_identity(all.rank());
+  mine.node = find_node(all.rank());
   sched_getaffinity(0, sizeof mine.cpus, &mine.cpus);
   std::vector<NodeCard> cards(static_cast<std::size_t>(all.size()));
   all.all_gather(&mine, sizeof mine, cards.data());

@@ -157,10 +157,6 @@ class NodeCommunicator final : public Communicator {
 
 // Which ranks share a node.
 
-// For tests: this many consecutive ranks count as a node, so that one machine emulates several.
-inline constexpr char kRanksPerNodeVariable[] = "PACELINE_TEST_RANKS_PER_NODE";
-std::optional<int> test_ranks_per_node();  // throws usage
-
 struct NodeGroups {
   std::vector<int> mine;      // the ranks of this node, in order
   std::vector<int> leaders;   // the first rank of each node, in order
@@ -169,8 +165,7 @@ struct NodeGroups {
   std::size_t nodes() const { return leaders.size(); }
 };
 
-// Collective. Ranks share a node if they have the same kernel, the same /dev/shm and the same
-// network.
+// Collective. By find_node() of each rank.
 NodeGroups find_nodes(Communicator& all);
 
 }  // namespace paceline

@@ -22,7 +22,6 @@ constexpr char kEnd = '\0';  // of a name and of a value
 
 struct Digest {
   std::uint64_t hash = 0, bytes = 0;  // of the rows
-  std::uint64_t card_bytes = 0;
 };
 
 std::string encoded(const std::vector<ConfigRow>& rows) {
@@ -112,25 +111,6 @@ std::string values_text(const std::vector<ConfigGroup>& groups, const std::strin
   return join(parts, ", ");
 }
 
-// Returns the digests of all ranks. Throws mismatch if they differ.
-std::vector<Digest> exchange_digests(Communicator& communicator, const std::vector<ConfigRow>& mine,
-                                     std::size_t card_bytes) {
-  const std::string text = encoded(mine);
-  const Digest digest{hash_value(text), text.size(), card_bytes};
-  std::vector<Digest> digests(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(&digest, sizeof digest, digests.data());
-  std::vector<ConfigGroup> groups = group_digests(digests);
-  if (groups.size() == 1) return digests;
-  const std::size_t others = groups.size() - std::min(groups.size(), kMostGroups);
-  groups.resize(groups.size() - others);
-  share_rows(communicator, groups, text, digests);
-  std::string rows = differences(groups);
-  if (others > 0) rows += fmt::format("; and {} more groups of ranks that differ", others);
-  wait_until_all_know(communicator);
-  throw Error(ErrorKind::mismatch, "ranks have different configurations: " + rows, "",
-              "start all ranks with the same program, command and data");
-}
-
 }  // namespace
 
 std::string rank_ranges(const std::vector<int>& ranks) {
@@ -169,24 +149,20 @@ void wait_until_all_know(Communicator& communicator) noexcept {
 }
 
 void check_same_config(Communicator& communicator, const std::vector<ConfigRow>& mine) {
-  exchange_digests(communicator, mine, 0);
-}
-
-std::vector<std::string> check_same_config(Communicator& communicator,
-                                           const std::vector<ConfigRow>& mine,
-                                           const std::string& card) {
-  const std::vector<Digest> digests = exchange_digests(communicator, mine, card.size());
-  std::size_t most = 0;
-  for (const Digest& digest : digests) most = std::max<std::size_t>(most, digest.card_bytes);
-  if (most > kMostBytes) throw Error(ErrorKind::internal, "the cards of the ranks are too large");
-  std::string padded = card, all(most * digests.size(), kEnd);
-  padded.resize(most, kEnd);
-  communicator.all_gather(padded.data(), most, all.data());
-  std::vector<std::string> cards;
-  for (std::size_t r = 0; r < digests.size(); ++r) {
-    cards.push_back(all.substr(r * most, digests[r].card_bytes));
-  }
-  return cards;
+  const std::string text = encoded(mine);
+  const Digest digest{hash_value(text), text.size()};
+  std::vector<Digest> digests(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(&digest, sizeof digest, digests.data());
+  std::vector<ConfigGroup> groups = group_digests(digests);
+  if (groups.size() == 1) return;
+  const std::size_t others = groups.size() - std::min(groups.size(), kMostGroups);
+  groups.resize(groups.size() - others);
+  share_rows(communicator, groups, text, digests);
+  std::string rows = differences(groups);
+  if (others > 0) rows += fmt::format("; and {} more groups of ranks that differ", others);
+  wait_until_all_know(communicator);
+  throw Error(ErrorKind::mismatch, "ranks have different configurations: " + rows, "",
+              "start all ranks with the same program, command and data");
 }
 
 }  // namespace paceline

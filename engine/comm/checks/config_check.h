@@ -21,12 +21,8 @@ struct ConfigGroup {
 };
 
 // Returns if all ranks have the same rows. Else every rank throws mismatch with the rows that
-// differ. Collective: one all_gather of 24 bytes; if they differ, the rows of the first few groups.
+// differ. Collective: one all_gather of 16 bytes; if they differ, the rows of the first few groups.
 void check_same_config(Communicator& communicator, const std::vector<ConfigRow>& mine);
-// The same; returns what each rank says of itself, in rank order, with one more all_gather.
-std::vector<std::string> check_same_config(Communicator& communicator,
-                                           const std::vector<ConfigRow>& mine,
-                                           const std::string& card);
 
 // Call before all ranks throw the same error. The first rank that ends takes the others down, so
 // each waits until all have read the data that they need. Collective.

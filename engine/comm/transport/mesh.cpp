@@ -188,14 +188,14 @@ std::byte* mapped(const Descriptor& file, std::size_t bytes) {
   return address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address);
 }
 
+}  // namespace
+
 bool all_agree(Communicator& ranks, bool mine) {
   std::vector<char> all(static_cast<std::size_t>(ranks.size()));
   const char word = mine ? 1 : 0;
   ranks.all_gather(&word, 1, all.data());
   return std::memchr(all.data(), 0, all.size()) == nullptr;
 }
-
-}  // namespace
 
 std::unique_ptr<SharedParts> SharedParts::make(Communicator& ranks, std::size_t bytes) {
   const std::size_t part = (bytes + kPage - 1) / kPage * kPage + kBetweenParts;

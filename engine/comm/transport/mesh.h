@@ -26,6 +26,9 @@ class StoreClient;
 std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& group,
                                        const Deadlines& deadlines, std::string_view name = "mesh");
 
+// Whether every rank says yes. Collective.
+bool all_agree(Communicator& ranks, bool mine);
+
 // Memory that all ranks of a machine share, one part per rank: a file in /dev/shm, unlinked once
 // all ranks have opened it.
 

@@ -11,6 +11,7 @@
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
+#include "engine/train/gather.h"
 
 namespace paceline {
 
@@ -330,11 +331,9 @@ PendingRequests RankVote::ask(std::size_t step, PendingRequests mine) {
   if (last_time_ > 0 && step > last_step_) {
     answer.seconds_per_step = (now - last_time_) / static_cast<double>(step - last_step_);
   }
-  std::vector<Answer> answers(static_cast<std::size_t>(communicator_.size()));
-  communicator_.all_gather(&answer, sizeof answer, answers.data());
   PendingRequests all;
   double slowest = 0;
-  for (const Answer& one : answers) {
+  for (const Answer& one : gather(communicator_, answer)) {
     all.stop = all.stop || one.stop;
     all.save = all.save || one.save;
     slowest = std::max(slowest, one.seconds_per_step);

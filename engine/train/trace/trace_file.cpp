@@ -12,6 +12,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/train/gather.h"
 #include "engine/train/phase_clock.h"
 
 namespace paceline {
@@ -211,16 +212,11 @@ std::vector<ClockReading> compare_clocks(Communicator& communicator) {
     communicator.barrier();
     trip.left = now_seconds();
   }
-  std::vector<RoundTrip> all(kRoundTrips * size);
-  communicator.all_gather(mine.data(), kRoundTrips * sizeof(RoundTrip), all.data());
+  const auto all = gather(communicator, mine);
+  const std::vector<RoundTrip>& first = all[0];
   std::vector<ClockReading> readings(size);
-  const auto trips_of_rank = [&](std::size_t rank) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank * kRoundTrips);
-    return std::vector<RoundTrip>(begin, begin + kRoundTrips);
-  };
-  const std::vector<RoundTrip> first = trips_of_rank(0);
   for (std::size_t rank = 0; rank < size; ++rank) {
-    const std::vector<RoundTrip> theirs = trips_of_rank(rank);
+    const std::vector<RoundTrip>& theirs = all[rank];
     readings[rank].at = theirs.back().left;
     if (rank > 0) readings[rank].bounds = clock_bounds(first, theirs);
   }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "engine/core/clock.h"
+#include "engine/train/gather.h"
 
 namespace paceline {
 
@@ -116,8 +117,7 @@ void Tracer::gather(Communicator& communicator, const std::vector<RankClock>& cl
   }
   header.overlap = compute_overlap(own.lanes[static_cast<std::size_t>(TraceLane::communication)],
                                    own.lanes[static_cast<std::size_t>(TraceLane::phases)]);
-  std::vector<Header> headers(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(&header, sizeof header, headers.data());
+  const std::vector<Header> headers = paceline::gather(communicator, header);
   std::unique_ptr<TraceFile> file;
   const auto on_first = [&](const auto& write) {
     if (rank != 0 || !outcome.failure.empty()) return;

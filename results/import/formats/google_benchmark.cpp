@@ -180,7 +180,7 @@ ImportContent read_google_benchmark_rows(const ForeignFile& foreign) {
     }
     record.throughput.samples_per_second = row.items_per_second;
     if (row.items_per_second) record.provenance.rate_is = "items per second of the benchmark";
-    if (!file.host.empty()) record.provenance.hosts = {file.host};
+    if (!file.host.empty()) record.each_rank = {{.host = file.host}};
     record.provenance.started_at = file.date;
     if (file.cpus && *file.cpus > 0) record.provenance.machine.cpus = file.cpus;
     const std::size_t colon = row.where.rfind(':');

@@ -148,7 +148,7 @@ class JobstatsReport {
     auto& gpus = content_.runs.back().record.gpus;
     if (is_new) {
       gpus.emplace_back();
-      content_.runs.back().record.provenance.hosts.emplace_back(text.substr(0, open));
+      content_.runs.back().record.each_rank.push_back({.host = std::string(text.substr(0, open))});
     }
     GpuFacts& gpu = gpus[it->second];
     const auto words = split_words(text.substr(end + 3));
@@ -248,7 +248,7 @@ ImportContent read_summary(const ForeignFile& file, const Json& json) {
     if (!utilization.is_object()) continue;
     for (const auto& [index, percent] : utilization.items()) {
       GpuFacts& gpu = record.gpus.emplace_back();
-      record.provenance.hosts.push_back(host);
+      record.each_rank.push_back({.host = host});
       if (percent.is_number())
         gpu.utilization = parse_share(fmt::format("{}%", percent.get<double>()));
       for (const auto& [key, member] : {std::pair{"gpu_used_memory", &GpuFacts::memory_bytes},

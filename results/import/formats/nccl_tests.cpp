@@ -352,7 +352,7 @@ class NcclReader {
         record.layout.ntasks = static_cast<int>(each.processes.size());
       }
       record.layout.replicas_are = "gpus";
-      record.provenance.hosts = each.hosts;
+      for (const std::string& host : each.hosts) record.each_rank.push_back({.host = host});
       record.provenance.hardware = join({each.gpus.begin(), each.gpus.end()}, ", ");
       record.provenance.backend_requested = "NCCL";
       record.provenance.started_at = each.started_at;

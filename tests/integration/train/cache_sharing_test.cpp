@@ -1,19 +1,24 @@
 // Two processes of a node and their cache: here two threads, each with its own data and
 // communicator.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
 #include <functional>
 #include <thread>
 
+#include "engine/comm/algorithms/node_communicator.h"
 #include "engine/comm/backend.h"
 #include "engine/core/error.h"
 #include "engine/train/session.h"
 #include "tests/support/communicators.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
+#include "tests/support/why_not.h"
 #include "tests/unit/input/made.h"
 
 namespace paceline {
@@ -67,7 +72,8 @@ class CacheSharingTest : public testing::Test {
     }
   };
 
-  std::vector<Task> share(const Watched::Between& between = nullptr) {
+  std::vector<Task> share(const Watched::Between& between = nullptr,
+                          const std::function<void(Communicator&)>& before = nullptr) {
     const auto& table = backend_table();
     const auto row = std::find_if(table.begin(), table.end(), [](const auto& candidate) {
       return candidate.name == std::string("mirrored");
@@ -84,6 +90,7 @@ class CacheSharingTest : public testing::Test {
       threads.emplace_back([&, t] {
         Watched communicator(*communicators[t], t == 1 ? between : nullptr);
         try {
+          if (before) before(communicator);
           tasks[t].sharing = share_cache(communicator, &tasks[t].data, options_, 1);
         } catch (...) {
           tasks[t].error = std::current_exception();
@@ -118,6 +125,36 @@ TEST_F(CacheSharingTest, OneDecodesAndTheOtherFindsIt) {
   }
   EXPECT_TRUE(tasks[0].sharing.speaks);
   EXPECT_FALSE(tasks[1].sharing.speaks);
+}
+
+// In namespaces of its own, rank 1 is on the node of rank 0 if it shares memory with it, whatever
+// its host is called; communicator and cache agree.
+TEST_F(CacheSharingTest, ANodeIsWhereMemoryIsShared) {
+  const std::string refused =
+      why_not("unshare -mu sh -c 'hostname b && mount -t tmpfs b /dev/shm'");
+  if (!refused.empty()) GTEST_SKIP() << "no right to make namespaces: " << refused;
+  const auto ranks_of_node = [&](const std::function<bool()>& separate) {
+    std::size_t nodes = 0;
+    const std::vector<Task> tasks = share({}, [&](Communicator& communicator) {
+      if (communicator.rank() == 1) {
+        EXPECT_TRUE(separate());
+      }
+      const NodeGroups groups = find_nodes(communicator);
+      if (communicator.rank() == 1) nodes = groups.nodes();
+    });
+    EXPECT_EQ(tasks[1].sharing.refusal, "");
+    EXPECT_EQ(tasks[1].sharing.ranks * static_cast<int>(nodes), 2);
+    return tasks[1].sharing.ranks;
+  };
+  EXPECT_EQ(
+      ranks_of_node([] { return unshare(CLONE_NEWUTS) == 0 && sethostname("elsewhere", 9) == 0; }),
+      2);
+  EXPECT_EQ(ranks_of_node([] {
+              return unshare(CLONE_NEWNS) == 0 &&
+                     mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                     mount("none", "/dev/shm", "tmpfs", 0, nullptr) == 0;
+            }),
+            1);
 }
 
 // Rank 1 may open no file when rank 0 has told where the cache is.

@@ -53,6 +53,19 @@ TEST(Agreement, LongValuesAreHashedAndRowsCounted) {
   EXPECT_TRUE(differences_of_ranks({a, b}).ends_with("row7: rank 0 a, rank 1 b; and 3 more"));
 }
 
+TEST(GatherTexts, OfUnlikeLengthsInRankOrder) {
+  Membership membership;
+  membership.replicas_here = 3;
+  const auto communicators = connect_threads<ThreadCommunicator>(membership);
+  const std::vector<std::string> texts = {"a", "", std::string(1000, 'c')};
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    threads.emplace_back(
+        [&, rank] { EXPECT_EQ(gather_texts(*communicators[rank], texts[rank]), texts); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // What each of `of_ranks` hears of a check in which it has these rows.
 std::vector<std::string> check_all(const std::vector<Rows>& of_ranks) {
   Membership membership;

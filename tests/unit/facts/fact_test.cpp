@@ -13,7 +13,7 @@
 #include "engine/facts/input.h"
 #include "engine/facts/json.h"
 #include "engine/facts/provenance.h"
-#include "engine/facts/timing.h"
+#include "engine/facts/rank.h"
 #include "engine/facts/training.h"
 #include "tests/support/expect_error.h"
 
@@ -100,7 +100,7 @@ TEST(Fact, AllOfTheHeadersAreVisited) {
   const std::size_t visited =
       count_facts<StepQuantiles>() + count_facts<Timing>() + count_facts<Throughput>() +
       count_facts<PhaseSeconds>() + count_facts<StragglerFacts>() + count_facts<CheckpointFacts>() +
-      count_facts<TraceFacts>() + count_facts<Spread<double>>() + count_facts<RankFacts>() +
+      count_facts<TraceFacts>() + count_facts<RankOutlier>() + count_facts<RankFacts>() +
       count_facts<RanksFacts>() + count_facts<MemoryFacts>() + count_facts<ReadyGradientsFacts>() +
       count_facts<PlanFacts>() + count_facts<ProbeFacts>() + count_facts<EpochFacts>() +
       count_facts<GoalFacts>() + count_facts<QualityFacts>() + count_facts<InputCounts>() +

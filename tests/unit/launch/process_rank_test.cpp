@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <filesystem>
+
+#include "engine/launch/program.h"
+#include "tests/support/why_not.h"
 #include "tests/unit/launch/expect_error.h"
 
 namespace paceline {
@@ -176,6 +181,41 @@ TEST(ProcessRank, MpiMustAgree) {
                "ranks; start them with srun --mpi=pmix");
   EXPECT_ERROR(check_against_mpi(process, 2, 4), usage, "MPI says rank 2 of 4");
   EXPECT_ERROR(check_against_mpi({}, 2, 4), usage, "alone says rank 0 of 1");
+}
+
+// What find_node() says within `unshare OPTIONS sh -c 'SETUP && ...'`.
+std::string node_inside(const std::string& options, const std::string& setup) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const auto output =
+      capture_output({"/bin/sh", "-c",
+                      "unshare " + options + " sh -c '" + setup + " && " + program +
+                          " --gtest_filter=Node.DISABLED_Print --gtest_also_run_disabled_tests'"});
+  const std::size_t found = output.find("node ");
+  return found == output.npos ? output : output.substr(found, output.find('\n', found) - found);
+}
+
+std::string node_here() {
+  return "node " + std::to_string(find_node(0));
+}
+
+TEST(Node, DISABLED_Print) {
+  std::puts(node_here().c_str());
+}
+
+TEST(Node, IsTheSameUnderAnotherHostName) {
+  const std::string refused = why_not("unshare -ru hostname elsewhere");
+  if (!refused.empty()) GTEST_SKIP() << "no right to rename a host: " << refused;
+  EXPECT_EQ(node_inside("-ru", "hostname elsewhere"), node_here());
+}
+
+TEST(Node, IsAnotherWhereSharedMemoryOrNetworkIs) {
+  const std::string mount = "mount -t tmpfs none /dev/shm",
+                    refused = why_not("unshare -rmn " + mount);
+  if (!refused.empty()) GTEST_SKIP() << "no right to make namespaces: " << refused;
+  for (const auto& inside : {node_inside("-rm", mount), node_inside("-rn", "true")}) {
+    EXPECT_TRUE(inside.starts_with("node ")) << inside;
+    EXPECT_NE(inside, node_here());
+  }
 }
 
 }  // namespace

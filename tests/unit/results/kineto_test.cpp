@@ -240,7 +240,8 @@ TEST_F(Kineto, ALateRankIsAStraggler) {
   EXPECT_EQ(record.profile->ranks, 2);
   RunRecord scaled;
   set_trace_facts(scaled, read_kineto_run(files), 3);
-  EXPECT_NEAR(scaled.phases[0].forward, 3 * record.phases[0].forward, kTolerance);
+  EXPECT_NEAR(scaled.each_rank[0].phases->forward, 3 * record.each_rank[0].phases->forward,
+              kTolerance);
 }
 
 // Of HolisticTraceAnalysis 0.5.0, as docs/import.md says.
@@ -283,8 +284,9 @@ TEST_F(Kineto, RealTracesBecomeOneRecord) {
   EXPECT_EQ(record->plan.bucket_bytes, (std::vector<std::int64_t>{1059880, 1052672}));
   EXPECT_EQ(record->profile->steps, 3);
   EXPECT_EQ(record->profile->communication_bytes, 1059880 + 1052672);
-  ASSERT_EQ(record->phases.size(), 2U);
-  for (const PhaseSeconds& rank : record->phases) {
+  ASSERT_EQ(record->each_rank.size(), 2U);
+  for (const RankFacts& facts : record->each_rank) {
+    const PhaseSeconds& rank = facts.phases.value();
     EXPECT_GT(rank.input, 0);
     EXPECT_GT(rank.forward, 0);
     EXPECT_GT(rank.backward, 0);
@@ -295,7 +297,7 @@ TEST_F(Kineto, RealTracesBecomeOneRecord) {
         rank.input + rank.forward + rank.backward + rank.communication + rank.update + rank.other,
         rank.step, 1e-5 * rank.step);
   }
-  EXPECT_NEAR(record->phases[0].communication, 0.0195, 0.0001);
+  EXPECT_NEAR(record->each_rank[0].phases->communication, 0.0195, 0.0001);
   EXPECT_TRUE(summed_steps(*record, record.where())) << "the sidecar has every step";
   const auto again = Import(request("s", {"batch_per_replica=16", "workload=mlp"})).write(false);
   EXPECT_FALSE(again.front().records.front().is_new);

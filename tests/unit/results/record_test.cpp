@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 
 #include "engine/core/error.h"
 #include "results/store.h"
@@ -43,6 +44,42 @@ TEST(Record, GivesTypedAccess) {
             "learning_rate=0.001");
   const Record copy = record;
   EXPECT_EQ(copy.json(), record.json());
+}
+
+// Schema 3 has lists over ranks in several sections, each where it always was.
+TEST(Record, ListsOverRanksKeepTheirPlaces) {
+  RunRecord record = parse_run_record(sample_record({.gpus = 2}), "a file");
+  record.each_rank = {{.host = "n1", .affinity = "0", .phases = PhaseSeconds{.step = 2}},
+                      {.host = "n2", .affinity = "1", .ready_batches = 0.5}};
+  record.provenance.libraries = "oneDNN";
+  record.provenance.cpu_model = "a CPU";
+  record.provenance.data_set = "a set";
+  const Json json = to_json(record);
+  EXPECT_NE(json["provenance"].dump().find(
+                R"("libraries":"oneDNN","hosts":["n1","n2"],"cpu_model":"a CPU")"),
+            std::string::npos);
+  EXPECT_NE(json["provenance"].dump().find(R"("affinity":["0","1"],"data_set":"a set")"),
+            std::string::npos);
+  EXPECT_NE(json.dump().find(R"(},"phases":[{"input":0,)"), std::string::npos) << json.dump();
+  EXPECT_EQ(json["phases"].size(), 1U);
+  EXPECT_EQ(json["input"]["ready_batches"].dump(), "[null,0.5]");
+  EXPECT_EQ(json.count("host") + json.count("ready_batches"), 0U);
+  const RunRecord back = parse_run_record(json, "a file");
+  EXPECT_FALSE(back.each_rank.at(0).ready_batches);
+  EXPECT_EQ(back.each_rank.at(1).ready_batches, 0.5);
+  record.each_rank.clear();
+  EXPECT_FALSE(to_json(record).contains("input"));
+}
+
+// A list over ranks at the top must not hide another fact.
+TEST(Record, FactsOfRanksHaveNamesOfTheirOwn) {
+  RunRecord record;
+  std::set<std::string> names;
+  visit_facts(record, [&](const FactInfo& fact, const auto&) { names.insert(fact.name); });
+  RankFacts rank;
+  visit_facts(rank, [&](const FactInfo& fact, const auto&) {
+    EXPECT_TRUE(fact.rule.list || names.insert(fact.name).second) << fact.name;
+  });
 }
 
 // What is written again says the same: no key of a record that this repository holds is unknown.

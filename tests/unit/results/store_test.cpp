@@ -117,6 +117,61 @@ Json record_of_4096_ranks() {
   return json;
 }
 
+// Gives every fact of a rank a value; numbers of ranks differ.
+template <HasFacts Facts>
+void fill(Facts& facts, double number) {
+  visit_facts(facts, [&]<typename T>(const FactInfo&, T& member) {
+    if constexpr (requires { fill(*member, number); }) {
+      fill(member.emplace(), number);
+    } else if constexpr (std::is_same_v<T, fact::Text>) {
+      member = "t";
+    } else {
+      member = number;
+    }
+  });
+}
+
+// Numbers that differ from `number`, by name.
+template <HasFacts Facts>
+std::string find_others(const Facts& facts, double number) {
+  std::string others;
+  visit_facts(facts, [&]<typename T>(const FactInfo& fact, const T& member) {
+    if constexpr (requires { find_others(*member, number); }) {
+      others += member ? find_others(*member, number) : std::string(fact.name);
+    } else if constexpr (!std::is_same_v<T, fact::Text>) {
+      if (to_number(member) != number) others += std::string(fact.name) + " ";
+    }
+  });
+  return others;
+}
+
+// Whoever adds a fact has it of few and of many ranks.
+TEST(Store, EveryFactOfARankIsKept) {
+  for (const int count : {2, 8, 9, 4096}) {
+    Json sample = sample_record({.gpus = count});
+    sample["throughput"]["steps"] = 100;
+    RunRecord record = parse_run_record(sample, "a file");
+    record.each_rank.resize(static_cast<std::size_t>(count));
+    for (int r = 0; r < count; ++r) fill(record.each_rank[static_cast<std::size_t>(r)], 0.5 + r);
+    Json json = to_json(record);
+    const RunRecord listed = parse_run_record(json, "a file");
+    ASSERT_EQ(listed.each_rank.size(), static_cast<std::size_t>(count));
+    EXPECT_EQ(find_others(listed.each_rank.back(), count - 0.5), "");
+    EXPECT_EQ(to_json(listed).dump(), json.dump());
+    if (count <= 8) continue;  // never folded
+    const std::string lines = fold_rank_lists(json);
+    const RunRecord folded = parse_run_record(json, "a file");
+    EXPECT_TRUE(folded.each_rank.empty());
+    EXPECT_EQ(find_others(folded.ranks.value().spread.min, 0.5), "") << count;
+    EXPECT_EQ(find_others(folded.ranks->spread.mean, count / 2.0), "") << count;
+    EXPECT_EQ(find_others(folded.ranks->spread.max, count - 0.5), "") << count;
+    EXPECT_EQ(find_others(folded.ranks->outliers.front().facts, 0.5), "");
+    EXPECT_EQ(folded.max_over_ranks(&RankFacts::ready_batches), count - 0.5);
+    EXPECT_EQ(nlohmann::json(to_json(folded)["ranks"]), nlohmann::json(json["ranks"]));
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), count);
+  }
+}
+
 TEST(Store, FactsOf4096RanksFitBySpreadAndOutliers) {
   const Scratch folder;
   Json json = record_of_4096_ranks();
@@ -125,17 +180,17 @@ TEST(Store, FactsOf4096RanksFitBySpreadAndOutliers) {
   EXPECT_LE(fs::file_size(file), kRecordLimitBytes / 2);
   const Record record = read_record(file);
   ASSERT_TRUE(record->ranks);
-  EXPECT_TRUE(record->phases.empty());
+  EXPECT_TRUE(record->each_rank.empty());
   EXPECT_EQ(record->ranks->count, 4096);
   EXPECT_EQ(record->ranks->hosts, 512);
-  EXPECT_NEAR(*record->ranks->step_seconds->max.p50, 0.1234567 * 1.5, 1e-6);
-  EXPECT_NEAR(record->ranks->phases->p50.forward, 3.1415926 * 1.002, 0.01);
+  EXPECT_NEAR(*record->ranks->spread.max.step_seconds->p50, 0.1234567 * 1.5, 1e-6);
+  EXPECT_NEAR(record->ranks->spread.p50.phases->forward, 3.1415926 * 1.002, 0.01);
   const auto& outliers = record->ranks->outliers;
   const auto slowest = std::find_if(outliers.begin(), outliers.end(),
-                                    [](const RankFacts& rank) { return rank.rank == 2049; });
+                                    [](const RankOutlier& rank) { return rank.rank == 2049; });
   ASSERT_NE(slowest, outliers.end());
-  EXPECT_EQ(slowest->host, "node1256.cluster.example");
-  EXPECT_EQ(slowest->affinity, "16-31");
+  EXPECT_EQ(slowest->facts.host, "node1256.cluster.example");
+  EXPECT_EQ(slowest->facts.affinity, "16-31");
   EXPECT_LE(outliers.size(), 16U);
 
   // The rest is beside it, before the steps.
@@ -408,8 +463,8 @@ TEST(Store, TheOutcomeIsThatOfTheWholeRecord) {
     EXPECT_EQ((*record)->provenance.allocation->partition, "main");
     EXPECT_EQ((*record)->timing.fit_seconds, 10);
   }
-  EXPECT_EQ(all->phases.size(), 2U);
-  EXPECT_TRUE(outcome->phases.empty()) << "nobody asked for them";
+  EXPECT_EQ(all->each_rank.size(), 2U);
+  EXPECT_TRUE(outcome->each_rank.empty()) << "nobody asked for them";
 }
 
 TEST(Store, ARecordFileIsNeverOverwritten) {

@@ -14,7 +14,8 @@ class OutcomeRecord : public testing::Test {
     outcome_.ranks.resize(1);
     outcome_.ranks[0].steps.resize(1);
     outcome_.input.counts = InputCounts{.decoded = 7};
-    outcome_.input.ready_batches = {0.5};
+    outcome_.each_rank = {{.ready_batches = 0.5}};
+    facts_.cards = {{.host = "n1", .cpus = "0-3"}};
   }
   RunRecord record() const { return make_record(request_, facts_, outcome_); }
 
@@ -25,9 +26,17 @@ class OutcomeRecord : public testing::Test {
 
 TEST_F(OutcomeRecord, CountsInputOfEncodedImagesOnly) {
   EXPECT_FALSE(record().input.counts);
-  EXPECT_EQ(record().input.ready_batches, std::vector<double>{0.5});
   facts_.decodes = true;
   EXPECT_EQ(record().input.counts.value().decoded, 7);
+}
+
+TEST_F(OutcomeRecord, SaysOfARankWhatItMeasuredAndWhereItRan) {
+  outcome_.ranks[0].steps[0].total = 2;
+  const RankFacts rank = record().each_rank.at(0);
+  EXPECT_EQ(rank.ready_batches, 0.5);
+  EXPECT_EQ(rank.host, "n1");
+  EXPECT_EQ(rank.affinity, "0-3");
+  EXPECT_EQ(rank.step_seconds.value().p50, 2);
 }
 
 TEST_F(OutcomeRecord, HasCheckpointsOfRunsThatWroteOrResumed) {

@@ -1,7 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
+#include <thread>
 
+#include "engine/comm/algorithms/hierarchical.h"
+#include "engine/comm/backend.h"
+#include "engine/train/gather.h"
 #include "engine/train/outcome.h"
 #include "tests/support/communicators.h"
 
@@ -54,6 +59,44 @@ TEST(GatherSteps, OnlyRankZeroKeepsThem) {
   gather_steps(world, ten_steps(), ranks, 1);
   EXPECT_EQ(world.gathers, 10) << "a step at a time at least";
   for (const RankTimes& rank : ranks) EXPECT_TRUE(rank.steps.empty());
+}
+
+// Runs `rank(communicator)` on three ranks.
+void on_three_ranks(const std::function<void(Communicator&)>& rank) {
+  Membership membership;
+  membership.replicas_here = 3;
+  const auto communicators = connect_threads<ThreadCommunicator>(membership);
+  std::vector<std::thread> threads;
+  for (const auto& communicator : communicators) {
+    threads.emplace_back([&] { rank(*communicator); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Gather, FactsAreThoseOfEachRank) {
+  on_three_ranks([](Communicator& communicator) {
+    RankFacts mine{.host = std::string(static_cast<std::size_t>(communicator.rank()), 'n')};
+    mine.ready_batches = communicator.rank() + 1.0 / 3;
+    if (communicator.rank() == 1) mine.phases = PhaseSeconds{.input = 0.1, .step = 2};
+    const std::vector<RankFacts> all = gather(communicator, mine);
+    ASSERT_EQ(all.size(), 3U);
+    for (std::size_t r = 0; r < 3; ++r) {
+      EXPECT_EQ(all[r].host.size(), r);
+      EXPECT_EQ(all[r].ready_batches, static_cast<double>(r) + 1.0 / 3) << "to the last bit";
+      EXPECT_EQ(all[r].phases.has_value(), r == 1);
+    }
+    EXPECT_EQ(all[1].phases->input, 0.1);
+    EXPECT_EQ(all[1].phases->step, 2);
+  });
+}
+
+TEST(Gather, ListsMayBeOfUnlikeLengths) {
+  on_three_ranks([](Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const auto all = gather(communicator, std::vector<std::size_t>(rank, rank));
+    EXPECT_EQ(all, (std::vector<std::vector<std::size_t>>{{}, {1}, {2, 2}}));
+    EXPECT_EQ(gather(communicator, rank), (std::vector<std::size_t>{0, 1, 2}));
+  });
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
+#include "engine/launch/process_rank.h"
 #include "engine/launch/topology.h"
 
 namespace paceline::mpi {
