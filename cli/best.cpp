@@ -1,8 +1,6 @@
 // paceline best STUDY --within 5%
 #include "analysis/findings/best.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 

@@ -1,6 +1,5 @@
 // paceline status, cancel, collect
 
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ctime>

@@ -1,6 +1,7 @@
 // Options that several verbs on studies share.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json_field.h"
 #include "engine/core/text.h"
+#include "results/store.h"
 
 namespace paceline {
 

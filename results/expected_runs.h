@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "results/parameters.h"
-#include "results/store.h"
 
 namespace paceline {
+
+struct StoreContent;
 
 constexpr char kExpectedRunsFile[] = "plan.json";
 constexpr char kSpecFile[] = "spec.json";  // beside it: the spec of the last sweep or submit

@@ -8,6 +8,8 @@
 
 #include "engine/core/pattern.h"
 #include "engine/core/text.h"
+#include "results/run_record.h"
+#include "results/store.h"
 
 namespace paceline {
 

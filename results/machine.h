@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "results/store.h"
-
 namespace paceline {
+
+class Record;
 
 // One node, with the GPUs of a run as one text. Empty or 0: unknown.
 struct Machine {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/facts/json.h"
+#include "results/store.h"
 
 namespace paceline {
 

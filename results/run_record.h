@@ -22,6 +22,9 @@
 
 namespace paceline {
 
+struct RunPlace;  // results/store.h
+struct UnfinishedRun;
+
 constexpr int kRecordSchema = 3;
 
 struct LayoutFacts {
@@ -125,22 +128,8 @@ struct RunRecord {
 
 LayoutFacts layout_facts(const Layout& layout);
 
-// A run's place in its study.
-struct RunPlace {
-  std::string study = "train", point, point_folder, session;
-  int repeat = 1, round = 1;
-  bool sequential = false;  // RunFlags::sequential
-};
-
 // What every record of a run begins with.
 RunRecord begin_record(const RunPlace& place, const std::string& workload, const Point& parameters);
-
-// A run that ended without a record. Who watched it knows the reason.
-struct UnfinishedRun : RunPlace {
-  std::string workload;
-  Point parameters;  // may lack defaults
-  std::string status = "failed", reason;
-};
 
 RunRecord make_record(const UnfinishedRun& run);
 

@@ -12,6 +12,7 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "results/csv.h"
+#include "results/run_record.h"
 
 namespace paceline {
 

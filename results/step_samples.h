@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "engine/core/json.h"
-#include "results/run_record.h"
-#include "results/store.h"
 
 namespace paceline {
 
+struct RunRecord;
+struct StepQuantiles;
 struct StepTimes;  // engine/facts/step_times.h
 
 struct RankSeconds {

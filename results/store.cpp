@@ -19,6 +19,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "results/run_record.h"
 #include "results/shipped.h"
 #include "results/step_samples.h"
 

@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "results/run_record.h"
+#include "engine/core/json.h"
+#include "results/parameters.h"
 
 namespace paceline {
+
+struct RunRecord;
 
 // A record as it was read: the typed facts, the JSON, and the file.
 
@@ -60,6 +63,20 @@ StoreContent load_store(const std::filesystem::path& folder, RecordParts parts =
 // Several folders at once: reads a file only once, and rejects a copy of a run.
 StoreContent load_stores(const std::vector<std::filesystem::path>& folders,
                          RecordParts parts = RecordParts::all);
+
+// A run's place in its study.
+struct RunPlace {
+  std::string study = "train", point, point_folder, session;
+  int repeat = 1, round = 1;
+  bool sequential = false;  // RunFlags::sequential
+};
+
+// A run that ended without a record. Who watched it knows the reason.
+struct UnfinishedRun : RunPlace {
+  std::string workload;
+  Point parameters;  // may lack defaults
+  std::string status = "failed", reason;
+};
 
 class Store {
  public:

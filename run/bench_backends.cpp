@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/log.h"
+#include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "results/names.h"
 #include "results/store.h"

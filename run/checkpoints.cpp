@@ -14,6 +14,8 @@
 #include "engine/input/loading/dataset.h"
 #include "engine/launch/process_rank.h"
 #include "engine/train/checkpoint/format.h"
+#include "engine/train/checkpoint/manager.h"
+#include "engine/train/events/event_log.h"
 #include "run/version.h"
 
 namespace paceline {

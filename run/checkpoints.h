@@ -4,12 +4,13 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/train/checkpoint/manager.h"
-#include "engine/train/events/event_log.h"
 #include "results/parameters.h"
 #include "run/config.h"
 
 namespace paceline {
+
+struct CheckpointSetup;
+struct EventSetup;
 
 // Flags of `train` that are not parameters.
 struct StatePlaces {

@@ -17,6 +17,7 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
+#include "results/run_record.h"
 #include "results/store.h"
 #include "run/diagnosis.h"
 #include "slurm/job_array.h"

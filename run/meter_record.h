@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "engine/facts/hardware.h"
 #include "engine/meter/energy_meter.h"
 #include "engine/meter/machine_load.h"
 #include "engine/train/observers/observer.h"
-#include "results/run_record.h"
 #include "run/resolve.h"
 #include "run/world.h"
 

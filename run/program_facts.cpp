@@ -2,7 +2,6 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <numeric>
@@ -15,6 +14,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
+#include "results/run_record.h"
 #include "results/step_samples.h"
 #include "run/program_run.h"
 

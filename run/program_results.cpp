@@ -12,6 +12,7 @@
 #include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event.pb.h"
 #include "results/csv.h"
+#include "results/run_record.h"
 #include "run/program_run.h"
 #include "run/result_pattern.h"
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "engine/core/environment.h"
+#include "engine/facts/provenance.h"
 #include "engine/input/cache/cache_area.h"
 #include "results/import/kineto.h"
 #include "results/parameters.h"
-#include "results/run_record.h"
 #include "run/diagnosis.h"
 #include "run/training_run.h"
 #include "sweeps/program.h"

@@ -13,7 +13,7 @@
 #include "engine/facts/fact.h"
 #include "engine/launch/topology.h"
 #include "engine/plan/plan.h"
-#include "engine/train/outcome.h"
+#include "engine/train/memory_use.h"
 #include "results/parameters.h"
 #include "workloads/workload.h"
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/core/json.h"
-#include "results/run_record.h"
+#include "results/store.h"
 #include "run/checkpoints.h"
 #include "run/config.h"
 #include "run/world.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/core/text.h"
+#include "results/run_record.h"
 
 namespace paceline {
 

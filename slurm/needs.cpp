@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "results/run_record.h"
+
 namespace paceline {
 
 namespace {

@@ -2,7 +2,6 @@
 // there. README.md describes the keys.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "results/run_record.h"
 #include "results/step_samples.h"
 #include "sweeps/inventory.h"
 

@@ -7,6 +7,7 @@
 
 #include "engine/core/text.h"
 #include "results/match.h"
+#include "results/run_record.h"
 
 namespace paceline {
 

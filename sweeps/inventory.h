@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/facts/provenance.h"
 #include "results/parameters.h"
 #include "results/store.h"
 #include "sweeps/expansion.h"

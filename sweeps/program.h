@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/json.h"
 #include "engine/core/json_field.h"
 #include "results/run_record.h"
+#include "results/store.h"
 
 namespace paceline {
 

@@ -13,6 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "results/run_record.h"
 #include "results/store.h"
 #include "sweeps/inventory.h"
 #include "sweeps/program.h"

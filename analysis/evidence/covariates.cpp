@@ -58,7 +58,8 @@ std::vector<std::string> differing_covariates(const std::vector<const Run*>& run
   return sentences;
 }
 
-std::vector<std::string> differing_covariates(const std::vector<Run>& before, const std::vector<Run>& now) {
+std::vector<std::string> differing_covariates(const std::vector<Run>& before,
+                                              const std::vector<Run>& now) {
   std::vector<std::string> sentences;
   for (const Covariate& covariate : covariates()) {
     const std::set<std::string> was = values(covariate, before), is = values(covariate, now);

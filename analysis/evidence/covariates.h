@@ -24,7 +24,8 @@ std::vector<std::string> differing_covariates(const std::vector<const Run*>& run
 
 // "different data: mnist, hash 1, and mnist, hash 2", for each covariate that two sides both record
 // and of which their values differ.
-std::vector<std::string> differing_covariates(const std::vector<Run>& before, const std::vector<Run>& now);
+std::vector<std::string> differing_covariates(const std::vector<Run>& before,
+                                              const std::vector<Run>& now);
 
 // "AMD EPYC (3 runs), Intel Xeon (1 run)"
 std::string counts_text(const std::map<std::string, std::size_t>& counts);

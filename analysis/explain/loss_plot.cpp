@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "analysis/explain/explain.h"
 #include "analysis/plots/plot.h"

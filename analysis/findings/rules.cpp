@@ -8,7 +8,6 @@
 
 #include "analysis/findings/findings.h"
 #include "analysis/study/contrast.h"
-#include "analysis/study/labels.h"
 #include "analysis/study/scaling_series.h"
 #include "engine/core/text.h"
 #include "results/parameters.h"

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "analysis/history/history.h"
-#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {

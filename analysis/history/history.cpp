@@ -7,7 +7,6 @@
 #include <map>
 
 #include "analysis/gate/weigh.h"
-#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {

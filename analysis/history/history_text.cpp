@@ -9,7 +9,6 @@
 #include "analysis/document/columns.h"
 #include "analysis/history/history.h"
 #include "analysis/study/comparison.h"
-#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -19,7 +19,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <vector>
 
 namespace paceline {
 

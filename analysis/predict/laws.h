@@ -22,7 +22,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "analysis/statistics/statistics.h"
@@ -68,8 +67,6 @@ class FittedLaw {
 // where d is the distance to the nearest size in doublings, and r is what published series miss a
 // doubling by: 0.025, and 0.08 with two sizes, where no law was judged. What it holds of exact
 // laws, and far from the sizes told, is in docs/error-rates.md.
-
-constexpr double kPredictionConfidence = 0.90;
 
 struct LawWeight {
   FittedLaw law;

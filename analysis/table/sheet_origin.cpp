@@ -1,7 +1,6 @@
 // Code and machine, for a sheet.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>

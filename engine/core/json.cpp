@@ -407,6 +407,23 @@ std::string read_text(const std::filesystem::path& file, std::size_t limit) {
   return text;
 }
 
+Json parse_json(std::string_view text) {
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMostJsonDepth) return Json(Json::value_t::discarded);
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return Json::parse(text, nullptr, false);
+}
+
 JsonDocument read_json(const std::filesystem::path& file) {
   return JsonDocument(file.string(), read_text(file));
 }

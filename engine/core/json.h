@@ -18,6 +18,12 @@ namespace paceline {
 
 using Json = nlohmann::ordered_json;
 
+// Deeper JSON would take memory out of proportion to its text.
+inline constexpr std::size_t kMostJsonDepth = 100;
+
+// Returns a discarded value (is_discarded()) if the text is not JSON, or is too deep.
+Json parse_json(std::string_view text);
+
 struct JsonPosition {
   std::size_t line = 0, column = 0;  // from 1
 };

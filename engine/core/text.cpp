@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
 
@@ -396,23 +395,6 @@ void require_utf8(std::string_view text, const std::string& name) {
                           static_cast<unsigned>(static_cast<unsigned char>(text[at]))),
               fmt::format("{}:{}", name, line),
               "save it as UTF-8, as by: iconv -f WINDOWS-1252 -t UTF-8");
-}
-
-Json parse_json(std::string_view text) {
-  std::size_t depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') {
-      for (++i; i < text.size() && text[i] != '"'; ++i) {
-        if (text[i] == '\\') ++i;
-      }
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMostJsonDepth) return Json(Json::value_t::discarded);
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return Json::parse(text, nullptr, false);
 }
 
 }  // namespace paceline

@@ -10,8 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/json.h"
-
 namespace paceline {
 
 // The candidate with the smallest edit distance, if it is close enough to be a typo.
@@ -99,18 +97,10 @@ std::string fault_of_text(std::string_view text);
 // with U+FFFD.
 std::string printable(std::string_view text, std::string_view kept = {});
 
-// Texts that other programs wrote: their encoding, and JSON whose memory is bounded.
-
 // Throw input naming the file `name`, and the line, if its text is of another encoding: there,
 // names that differ could become the same.
 void refuse_utf16(std::string_view text, const std::string& name);
 void require_utf8(std::string_view text, const std::string& name);
-
-// Deeper JSON would take memory out of proportion to its text.
-inline constexpr std::size_t kMostJsonDepth = 100;
-
-// Returns a discarded value (is_discarded()) if the text is not JSON, or is too deep.
-Json parse_json(std::string_view text);
 
 // The names of an enumeration's values, in one table for both directions.
 //

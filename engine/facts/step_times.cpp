@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/facts/timing.h"
+
 namespace paceline {
 
 PhaseSeconds sum_phases(const RankTimes& rank) {

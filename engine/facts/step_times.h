@@ -6,9 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "engine/facts/timing.h"
-
 namespace paceline {
+
+struct PhaseSeconds;
+struct StragglerFacts;
 
 // input: waiting for the batch, or making it. communication: only the exposed part, for which the
 // step waited. other: between steps.

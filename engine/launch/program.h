@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/launch/process_rank.h"
+#include "engine/core/environment.h"
 
 namespace paceline {
 

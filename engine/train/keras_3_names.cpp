@@ -92,7 +92,7 @@ std::string own_name(const std::string& path) {
 }
 
 // Whether it belongs to the optimizer, a random generator or a metric.
-bool is_no_weight(const NamedTensor& tensor) {
+bool is_training_state(const NamedTensor& tensor) {
   return tensor.shape.empty() || tensor.name.starts_with("optimizer/") ||
          tensor.name.find("seed_generator/") != std::string::npos;
 }
@@ -109,7 +109,7 @@ bool has_keras_3_names(const std::vector<NamedTensor>& tensors) {
 
 std::string take_canonical_names(std::vector<NamedTensor>& tensors,
                                  const std::vector<WantedTensor>& wanted) {
-  std::erase_if(tensors, is_no_weight);
+  std::erase_if(tensors, is_training_state);
   std::map<SortKey, StoredLayer> stored;
   for (NamedTensor& tensor : tensors) {
     const auto at = tensor.name.rfind(kVariables);

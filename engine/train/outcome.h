@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,33 +9,14 @@
 #include "engine/comm/communicator.h"
 #include "engine/device/update.h"
 #include "engine/facts/rank.h"
+#include "engine/facts/timing.h"
 #include "engine/facts/training.h"
 #include "engine/input/cache/image_store.h"
 #include "engine/input/loading/dataset.h"
-#include "engine/plan/plan.h"
 #include "engine/train/phase_clock.h"
 #include "engine/train/trace/tracer.h"
 
 namespace paceline {
-
-// The memory that training takes.
-
-// Peak bytes of one replica. Everything is allocated before the first step.
-struct MemoryUse {
-  std::size_t activations = 0;  // including their gradients
-  std::size_t parameters = 0;
-  std::size_t gradients = 0;
-  std::size_t moments = 0;  // of the optimizer
-  std::size_t statistics = 0;
-  std::size_t scratch = 0;     // of the device's libraries
-  std::size_t checkpoint = 0;  // on the host: rank 0's copy of the state while it is written
-  std::size_t state() const { return parameters + moments + statistics; }
-  std::size_t total() const { return activations + gradients + state() + scratch + checkpoint; }
-  std::string text() const;  // "2.3 GiB: activations 2.0 GiB, parameters 98 MiB, ..."
-  MemoryFacts facts() const;
-};
-
-MemoryUse memory_use(const Plan& plan, Optimizer optimizer, std::size_t scratch_bytes);
 
 // Complete on rank 0, which gathers the other ranks' times.
 struct TrainingOutcome {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "engine/core/bucket_cuts.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"

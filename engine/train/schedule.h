@@ -29,7 +29,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/train/outcome.h"
+#include "engine/facts/training.h"
 
 namespace paceline {
 

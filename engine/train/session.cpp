@@ -217,15 +217,16 @@ class Sharing {
                       [&](const CacheMessage& message) { return is_first_on(message, node); }));
   }
   std::size_t find_leader(std::uint64_t node) const {
-    const auto leader = std::find_if(messages_.begin(), messages_.end(), [&](const CacheMessage& message) {
-      return is_first_on(message, node);
-    });
+    const auto leader =
+        std::find_if(messages_.begin(), messages_.end(),
+                     [&](const CacheMessage& message) { return is_first_on(message, node); });
     return static_cast<std::size_t>(leader - messages_.begin());
   }
   bool is_shared(std::uint64_t node) const {
     return count_tasks(node) > 1 &&
-           std::none_of(messages_.begin(), messages_.end(),
-                        [&](const CacheMessage& message) { return message.node == node && message.failed; });
+           std::none_of(messages_.begin(), messages_.end(), [&](const CacheMessage& message) {
+             return message.node == node && message.failed;
+           });
   }
 
   int least_ranks() const {
@@ -241,8 +242,9 @@ class Sharing {
   }
 
   std::string first_refusal() const {
-    const auto found = std::find_if(messages_.begin(), messages_.end(),
-                                    [](const CacheMessage& message) { return message.failed != 0; });
+    const auto found =
+        std::find_if(messages_.begin(), messages_.end(),
+                     [](const CacheMessage& message) { return message.failed != 0; });
     return found == messages_.end() ? "" : found->why.data();
   }
 

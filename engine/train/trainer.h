@@ -15,6 +15,7 @@
 #include "engine/input/loading/feeder.h"
 #include "engine/plan/plan.h"
 #include "engine/train/config.h"
+#include "engine/train/memory_use.h"
 #include "engine/train/observers/observer.h"
 #include "engine/train/observers/observers.h"
 #include "engine/train/outcome.h"

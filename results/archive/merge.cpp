@@ -9,6 +9,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "results/archive/study_archive.h"
+#include "results/run_record.h"
 
 namespace paceline {
 

@@ -17,6 +17,7 @@
 #include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "results/names.h"
+#include "results/run_record.h"
 
 namespace paceline {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "results/expected_runs.h"
+#include "results/store.h"
 
 namespace paceline {
 

@@ -11,6 +11,7 @@
 #include "results/archive/study_archive.h"
 #include "results/machine.h"
 #include "results/match.h"
+#include "results/run_record.h"
 
 namespace paceline {
 

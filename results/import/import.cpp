@@ -17,6 +17,8 @@
 #include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
+#include "results/run_record.h"
+#include "results/store.h"
 
 namespace paceline {
 

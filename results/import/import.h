@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/core/json.h"
-#include "results/store.h"
 
 namespace paceline {
 

@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/facts/json.h"
+#include "results/run_record.h"
 #include "results/step_samples.h"
 
 namespace paceline {

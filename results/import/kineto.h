@@ -20,9 +20,10 @@
 #include <vector>
 
 #include "engine/facts/step_times.h"
-#include "results/run_record.h"
 
 namespace paceline {
+
+struct RunRecord;
 
 struct KinetoTrace {
   std::string file;

@@ -1,7 +1,6 @@
 #include "results/import/time_spans.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace paceline {
 

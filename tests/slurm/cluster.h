@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "results/run_record.h"
 #include "results/store.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"

@@ -1,6 +1,8 @@
 #include <type_traits>
 
 #include "engine/core/error.h"
+#include "engine/device/cuda/kernels/elementwise.h"
+#include "engine/device/cuda/kernels/tokens.h"
 #include "engine/device/cuda/products.h"
 #include "engine/device/cuda/program.h"
 

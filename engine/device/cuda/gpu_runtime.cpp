@@ -244,7 +244,7 @@ class CudaRuntime final : public Runtime {
                      Stream stream) override {
     const auto found = kernels_.find(kernel);
     if (found == kernels_.end()) {
-      throw Error(ErrorKind::internal, "a kernel that is not in kernels/all.h", kernel.name());
+      throw Error(ErrorKind::internal, "a kernel that is in no table of kernels", kernel.name());
     }
     std::array<void*, 1> arguments = {const_cast<void*>(parameters)};
     check(cudaLaunchKernel(found->second, dim3(grid.blocks), dim3(grid.threads), arguments.data(),

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <typeindex>
-#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/dnn/choice.h"
@@ -71,8 +70,7 @@ void with_type(DType type, Body body) {
   }
 }
 
-// The kernels of kernels/all.h as functions that the CUDA runtime launches.
-
+// The tables of kernels/table.h joined: functions that the CUDA runtime launches.
 std::map<std::type_index, const void*> device_kernels();
 
 }  // namespace paceline::cuda

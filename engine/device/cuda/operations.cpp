@@ -1,7 +1,9 @@
 // The program's operations, forward and backward.
+#include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/kernels/loss.h"
 #include "engine/device/cuda/kernels/norm_pool.h"
 #include "engine/device/cuda/kernels/pool.h"
+#include "engine/device/cuda/kernels/update.h"
 #include "engine/device/cuda/program.h"
 
 namespace paceline::cuda {
@@ -338,17 +340,17 @@ void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
                channels);
     }
   };
-  measure(prepared.norm, norm_parameters(op, op.from), op.input);
+  measure(prepared.norms[0], norm_parameters(op, op.from), op.input);
   if (op.pool) {
     return run(NormPool<T>{make_window(op), tensor<T>(op.input), tensor<T>(op.output),
-                           tensor<std::uint8_t>(op.saved), whole_batch(), prepared.norm},
+                           tensor<std::uint8_t>(op.saved), whole_batch(), prepared.norms[0]},
                count_groups(whole_batch(), op.out.height, op.out.width, channels));
   }
-  if (op.branch) measure(prepared.branch, norm_parameters(*op.branch, op.from2), op.input2);
+  if (op.branch) measure(prepared.norms[1], norm_parameters(*op.branch, op.from2), op.input2);
   const std::size_t count = whole_batch() * op.in.elements();
   run_vectors(NormApply<T>{tensor<T>(op.input), op.add ? tensor<T>(op.input2) : nullptr,
                            tensor<T>(op.output), op.relu ? tensor<std::uint8_t>(op.saved) : nullptr,
-                           count, channels, prepared.norm, prepared.branch, op.relu},
+                           count, channels, prepared.norms[0], prepared.norms[1], op.relu},
               count);
 }
 
@@ -359,12 +361,12 @@ void CudaProgram::norm_pool_backward(const Operation& op, Prepared& prepared) {
   const T* x = tensor<T>(op.input);
   const T* dy = tensor<T>(op.output_grad);
   const auto* chosen = tensor<std::uint8_t>(op.saved);
-  run_sums(NormPoolGradientSums<T>{make_window(op), x, dy, chosen, rows, prepared.norm,
+  run_sums(NormPoolGradientSums<T>{make_window(op), x, dy, chosen, rows, prepared.norms[0],
                                    norm_parameters(op, op.from)},
            samples() * static_cast<std::size_t>(count_places(op.out)), channels);
   if (op.input_grad == kNone) return;
   run(NormPoolGradient<T>{make_window(op), x, dy, chosen, tensor<T>(op.input_grad), samples(),
-                          whole_batch(), prepared.norm, op.adds_input_grad},
+                          whole_batch(), prepared.norms[0], op.adds_input_grad},
       count_groups(whole_batch(), op.in.height, op.in.width, channels));
 }
 
@@ -385,15 +387,15 @@ void CudaProgram::norm_backward_by(const Operation& op, Prepared& prepared) {
   T* skip = op.input2_grad == kNone ? nullptr : tensor<T>(op.input2_grad);
   const NormParameters own = norm_parameters(op, op.from);
   const NormParameters branch = kBranch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
-  run_sums(NormGradientSums<T, kBranch>{x, x2, dy, signs, rows, channels, prepared.norm,
-                                        prepared.branch, own, branch},
+  run_sums(NormGradientSums<T, kBranch>{x, x2, dy, signs, rows, channels, prepared.norms[0],
+                                        prepared.norms[1], own, branch},
            rows, channels);
   const std::size_t whole = whole_batch() * op.in.elements();
   const std::size_t count = samples() * op.in.elements();
   run_vectors(NormGradient<T, kBranch>{x, x2, dy, signs,
                                        op.input_grad == kNone ? nullptr : tensor<T>(op.input_grad),
-                                       skip, count, whole - count, channels, prepared.norm,
-                                       prepared.branch, op.adds_input_grad, op.adds_input2_grad},
+                                       skip, count, whole - count, channels, prepared.norms[0],
+                                       prepared.norms[1], op.adds_input_grad, op.adds_input2_grad},
               whole);
 }
 

@@ -2,13 +2,13 @@
 // becomes of gradients in updates.cpp.
 #include "engine/device/cuda/program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/device/cuda/kernels/norm.h"
+#include "engine/device/cuda/kernels/tokens.h"
+#include "engine/device/cuda/kernels/update.h"
 #include "engine/device/cuda/products.h"
 
 namespace paceline::cuda {
@@ -253,8 +253,7 @@ void CudaProgram::prepare_norm(const Operation& op, Prepared& prepared) {
     at += kVectors * channels;
     return s;
   };
-  prepared.norm = state();
-  if (op.branch) prepared.branch = state();
+  prepared.norms = {state(), op.branch ? state() : NormState{}};
   need_sums<NormGradientSums<float, true>>(op.in);
   prepared.implementation = op.pool ? "own kernels, pooling inside" : "own kernels, two passes";
 }

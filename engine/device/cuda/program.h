@@ -13,17 +13,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/gpu_runtime.h"
-#include "engine/device/cuda/kernels/elementwise.h"
-#include "engine/device/cuda/kernels/norm.h"
-#include "engine/device/cuda/kernels/tokens.h"
-#include "engine/device/cuda/kernels/update.h"
+#include "engine/device/cuda/kernels/number.h"
 #include "engine/device/cuda/lane.h"
 #include "engine/device/cuda/products.h"
 #include "engine/device/cuda/replays.h"
@@ -31,6 +26,18 @@
 #include "engine/plan/plan.h"
 
 namespace paceline::cuda {
+
+// Of kernels: who launches one includes its header.
+template <typename Row>
+struct ChannelSums;
+struct ChannelTiling;
+template <typename T>
+struct Dropout;
+struct NormParameters;
+struct NormState;
+struct RowLosses;
+struct StepValues;
+struct TokenRows;
 
 // Copies a step's input to the device, in two slots: the copy lane fills one while the program
 // computes on the other.
@@ -151,8 +158,8 @@ class CudaProgram final : public Program {
     std::optional<PreparedTokenLoss> loss;
     std::optional<PreparedAttention> attention;
     Memory norm_vectors;
-    Memory token_order;  // of an embedding: TokenRow, in TokenOrder's order
-    NormState norm{}, branch{};
+    Memory token_order;            // of an embedding: TokenRow, in TokenOrder's order
+    std::vector<NormState> norms;  // the operation's own, and its branch's or null pointers
     // Forward is done by the product before it; backward by the one behind it.
     bool forward_inside = false, backward_inside = false;
     std::string implementation;
@@ -351,19 +358,17 @@ void CudaProgram::run(const Kernel& kernel, std::size_t items, Stream stream) {
 
 template <typename Row>
 void CudaProgram::run_sums(const Row& row, std::size_t rows, int channels) {
-  const ChannelTiling t = tiling(rows, channels, Row::kBlocks);
+  const auto t = tiling(rows, channels, Row::kBlocks);
   runtime_.launch(
       ChannelSums<Row>{t, floats(partials_), reinterpret_cast<unsigned*>(counters_.data()), row},
-      {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()},
-      compute_.stream());
+      {t.splits * t.tiles(), t.kThreads, ChannelSums<Row>::shared_bytes()}, compute_.stream());
 }
 
 // Buffers for sums over a plane's channels, for a whole batch.
 template <typename Row>
 void CudaProgram::need_sums(const Shape& shape) {
   const auto channels = static_cast<std::size_t>(shape.channels);
-  const ChannelTiling t =
-      tiling(whole_batch() * shape.elements() / channels, shape.channels, Row::kBlocks);
+  const auto t = tiling(whole_batch() * shape.elements() / channels, shape.channels, Row::kBlocks);
   partial_floats_ = std::max(partial_floats_, Row::kSums * t.splits * channels);
   tiles_ = std::max<std::size_t>(tiles_, t.tiles());
 }

@@ -69,7 +69,7 @@ class Runtime {
   virtual void begin_range(const std::string&) {}
   virtual void end_range() noexcept {}
 
-  // A kernel of kernels/all.h. Its parameters are copied.
+  // A kernel of a table (kernels/table.h). Its parameters are copied.
   template <typename Kernel>
   void launch(const Kernel& kernel, const Grid& grid, Stream stream) {
     launch_kernel(typeid(Kernel), &kernel, sizeof kernel, grid, stream);

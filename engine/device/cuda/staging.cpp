@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/program.h"
 
 namespace paceline::cuda {

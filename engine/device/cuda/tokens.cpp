@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "engine/device/cuda/kernels/attention.h"
+#include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/program.h"
 
 namespace paceline::cuda {

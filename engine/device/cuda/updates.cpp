@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/device/cuda/kernels/update.h"
 #include "engine/device/cuda/program.h"
 #include "engine/device/update.h"
 

@@ -1,8 +1,6 @@
 // Measures how fast threads turn a data set's files into batches.
 #pragma once
 
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "engine/input/decode/image.h"

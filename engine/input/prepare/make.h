@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/core/random.h"
 #include "engine/input/decode/image.h"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
+#include "engine/facts/timing.h"
 #include "engine/train/checkpoint/folder.h"
 #include "engine/train/checkpoint/format.h"
 #include "engine/train/checkpoint/manifest.h"

@@ -7,6 +7,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/log.h"
 #include "engine/train/observers/observers.h"
+#include "engine/train/outcome.h"
 
 namespace paceline {
 

@@ -11,11 +11,12 @@
 #include "engine/plan/plan.h"
 #include "engine/train/checkpoint/manifest.h"
 #include "engine/train/config.h"
-#include "engine/train/outcome.h"
 #include "engine/train/phase_clock.h"
 #include "engine/train/reducer.h"
 
 namespace paceline {
+
+struct TrainingOutcome;
 
 // What a run does, for meters of the machine.
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/core/clock.h"
+#include "engine/train/outcome.h"
 #include "engine/train/replica_check.h"
 
 namespace paceline {

@@ -1,8 +1,6 @@
 // Traces of PyTorch's profiler, all ranks of a run: one record.
 #include "results/import/kineto.h"
 
-#include <fmt/format.h>
-
 #include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "engine/device/cuda/gpu_runtime.h"
-#include "engine/device/cuda/kernels/all.h"
+#include "engine/device/cuda/kernels/loss.h"
+#include "engine/device/cuda/kernels/norm_pool.h"
+#include "engine/device/cuda/kernels/tokens.h"
 #include "tests/support/host_cuda/block.h"
 #include "tests/support/host_cuda/host_runtime.h"
 

@@ -10,34 +10,19 @@
 #include <memory>
 #include <numeric>
 
-#include "engine/device/cuda/kernels/all.h"
+#include "engine/device/cuda/gpu_runtime.h"
+#include "engine/device/cuda/kernels/norm_pool.h"
 #include "tests/support/order_seed.h"
 #include "tests/support/ptx/machine.h"
 
 namespace paceline::ptx {
 namespace {
 
-struct Names {
-  std::vector<std::string> all;
-  template <typename Kernel>
-  void visit() {
-    all.push_back(readable_name(typeid(Kernel).name()));
-  }
-};
-
-struct VisitNames {
-  Names& names;
-  template <typename Kernel>
-  void visit() {
-    names.visit<Kernel>();
-  }
-};
-
 TEST(Ptx, EveryKernelIsThereAndKnownToTheLastInstruction) {
-  Names names;
-  cuda::for_each_kernel(VisitNames{names});
-  EXPECT_EQ(product_module().kernels().size(), names.all.size());
-  for (const std::string& name : names.all) {
+  const auto kernels = cuda::device_kernels();
+  EXPECT_EQ(product_module().kernels().size(), kernels.size());
+  for (const auto& [type, function] : kernels) {
+    const std::string name = readable_name(type.name());
     const PtxKernel* kernel = product_module().find(name);
     ASSERT_NE(kernel, nullptr) << name;
     for (const PtxInstruction& i : kernel->code) {
@@ -83,8 +68,8 @@ std::vector<std::string> list_faults(const PtxModule& module) {
 // before another one and one orders global memory, which is in order here.
 TEST(Ptx, ABarrierThatIsTakenOutIsMissed) {
   const std::string& text = product_text();
-  const std::string mark = "ChannelSumsINS0_12BiasGradientIf";
-  const auto begin = text.rfind(".entry", text.find(mark));
+  const auto begin =
+      text.find(".entry _ZN8paceline4cuda5entryINS0_11ChannelSumsINS0_12BiasGradientIf");
   const std::string kernel = text.substr(begin, text.find("\n}", begin) + 2 - begin);
   EXPECT_EQ(list_faults(PtxModule(kernel)), std::vector<std::string>{});
   const std::string barrier = "bar.sync \t0;";

@@ -3,6 +3,8 @@
 
 #include "engine/core/text.h"
 #include "results/expected_runs.h"
+#include "results/run_record.h"
+#include "results/store.h"
 #include "tests/integration/cli/paceline.h"
 #include "tests/unit/results/sample_record.h"
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/text.h"
+#include "results/run_record.h"
 #include "results/store.h"
 #include "tests/integration/cli/paceline.h"
 

@@ -9,7 +9,6 @@
 namespace paceline {
 namespace {
 
-using testing::contains;
 using testing::Ran;
 using testing::sample_record;
 

@@ -1,4 +1,6 @@
 // What every verb owes its user: help with examples, the nearest name, completion, plain pipes.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -107,7 +109,7 @@ TEST_F(CliVerbs, PagesOfTheDocsAreMadeOfTheTables) {
     const Ran page = paceline("list " + what + " --markdown");
     EXPECT_EQ(page.code, 0) << page.err;
     EXPECT_EQ(page.out, file_text(PACELINE_SOURCE_DIR "/docs/" + what + ".md"))
-        << "write it anew: paceline list " << what << " --markdown > docs/" << what << ".md";
+        << "if this is as it should be: tests/regenerate";
     expect_refused("list " + what + " --json", 64, {"--json", "list " + what + " --markdown"});
   }
 }
@@ -116,7 +118,7 @@ TEST_F(CliVerbs, OptionsOfTheDocsAreThoseOfTheTable) {
   const Ran page = paceline("list parameters --markdown");
   EXPECT_EQ(page.code, 0) << page.err;
   EXPECT_EQ(page.out, file_text(PACELINE_SOURCE_DIR "/docs/options.md"))
-      << "write it anew: paceline list parameters --markdown > docs/options.md";
+      << "if this is as it should be: tests/regenerate";
   const auto rows = nlohmann::json::parse(paceline("list parameters --json").out);
   EXPECT_GT(rows.size(), 60U);
   EXPECT_EQ(rows[0]["name"], "gpus");

@@ -14,6 +14,7 @@
 #include "engine/core/child.h"
 #include "engine/core/text.h"
 #include "results/names.h"
+#include "results/run_record.h"
 #include "results/store.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"

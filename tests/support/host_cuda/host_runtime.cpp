@@ -218,7 +218,7 @@ class HostRuntime final : public Runtime {
                      const Grid& grid, Stream stream) override {
     called("launch_kernel");
     if (!gpu_->kernels->knows(kernel)) {
-      throw Error(ErrorKind::internal, "a kernel that is not in kernels/all.h", kernel.name());
+      throw Error(ErrorKind::internal, "a kernel that is in no table of kernels", kernel.name());
     }
     if (grid.blocks == 0 || grid.threads == 0 || grid.threads > 1024) {
       throw Error(ErrorKind::internal, "a grid that no GPU takes", kernel.name());

@@ -75,7 +75,7 @@ class PtxReader {
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::input, what, fmt::format("line {} of PTX", line_),
-                "tests/support/ptx reads what nvcc writes for kernel_table.cu");
+                "tests/support/ptx reads what nvcc writes for kernels/table_*.cu");
   }
   char peek() const {
     if (at_ >= text_.size()) fail("ends in the middle of a kernel");

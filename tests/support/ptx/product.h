@@ -1,4 +1,5 @@
-// The PTX of our kernels, as the build makes it of kernel_table.cu with the program's own flags.
+// The PTX of our kernels, as the build makes it of the tables (kernels/table_*.cu)
+// with the program's own flags.
 #pragma once
 
 #include <string>

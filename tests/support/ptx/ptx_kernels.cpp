@@ -1,4 +1,4 @@
-// Kernels as they are compiled for the card: the PTX of kernel_table.cu.
+// Kernels as they are compiled for the card: the PTX of kernels/table_*.cu.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "tests/support/host_cuda/kernel_player.h"
 #include "tests/support/order_seed.h"
 #include "tests/support/ptx/machine.h"
@@ -16,10 +17,12 @@ namespace paceline::ptx {
 
 const std::string& product_text() {
   static const std::string kText = [] {
-    std::ifstream file(PACELINE_PTX, std::ios::binary);
     std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) throw Error(ErrorKind::input, "cannot be read", PACELINE_PTX);
+    for (const std::string& name : split(PACELINE_PTX, ':')) {
+      std::ifstream file(name, std::ios::binary);
+      text << file.rdbuf();
+      if (!file) throw Error(ErrorKind::input, "cannot be read", name);
+    }
     return text.str();
   }();
   return kText;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "tests/support/expect_error.h"
 
@@ -15,7 +16,7 @@ TEST(ForeignText, AnotherEncodingIsNamedWithItsLine) {
     require_utf8("a\nGr\xf6\n", "t");
     FAIL();
   } catch (const Error& error) {
-    expect_parts(std::string_view(error.what()), {"t:2: the text is not UTF-8 (byte 0xF6)"});
+    expect_parts(error.what(), {"t:2: the text is not UTF-8 (byte 0xF6)"});
   }
   EXPECT_THROW(require_utf8(std::string_view("a\0b\0", 4), "t"), Error);
 }

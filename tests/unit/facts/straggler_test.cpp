@@ -4,6 +4,7 @@
 #include <random>
 
 #include "engine/facts/step_times.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 namespace {

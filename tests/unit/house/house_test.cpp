@@ -19,6 +19,7 @@
 namespace {
 
 namespace fs = std::filesystem;
+using paceline::house::read_sources;
 using paceline::house::Source;
 using paceline::house::sources;
 
@@ -131,6 +132,41 @@ TEST(House, RoomsOfAFolderStandOnThoseBelow) {
       }
     }
   }
+}
+
+// What a change of `header` compiles anew: of `all`, what is not a header itself.
+std::vector<std::string> sources_reaching(const std::string& header,
+                                          const std::vector<Source>& all) {
+  std::map<std::string, std::vector<std::string>> included_by;
+  for (const std::vector<Source>* some : {&sources(), &all}) {
+    for (const Source& source : *some) {
+      for (const std::string& path : list_includes(source)) {
+        included_by[path].push_back(source.path);
+      }
+    }
+  }
+  std::set<std::string> reached = {header};
+  for (std::vector<std::string> next = {header}; !next.empty();) {
+    const std::string path = next.back();
+    next.pop_back();
+    for (const std::string& by : included_by[path]) {
+      if (reached.insert(by).second) next.push_back(by);
+    }
+  }
+  std::vector<std::string> compiled;
+  for (const Source& source : all) {
+    if (!source.path.ends_with("h") && reached.contains(source.path)) {
+      compiled.push_back(source.path);
+    }
+  }
+  return compiled;
+}
+
+// Facts are added often. A header that only passes a record or its facts on declares them.
+TEST(House, FewSourcesIncludeTheFactsOfARun) {
+  const std::string header = "engine/facts/timing.h";
+  EXPECT_LE(sources_reaching(header, sources()).size(), 150U);
+  EXPECT_LE(sources_reaching(header, read_sources({"tests"})).size(), 120U);
 }
 
 TEST(House, BackendsDevicesAndWorkloadsDoNotKnowEachOther) {

@@ -1,6 +1,6 @@
 // The ceiling and the ratchet: the whole stays below a row that only a hand raises, no folder grows
 // by a hundred lines, and no more names of the house's old dialect are given, without a line of
-// sizes.txt in the diff. PACELINE_WRITE_SIZES=1 writes it anew.
+// sizes.txt in the diff. tests/regenerate writes it anew.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -193,9 +193,8 @@ TEST(House, FoldersKeepToTheirSizes) {
         << "replaces: take as many lines away, or raise the row in " << kSizes
         << " by hand, and say in the commit what they are worth; no command raises it";
   }
-  const std::string advice = std::string("; make it smaller, or write ") + kSizes +
-                             " anew: PACELINE_WRITE_SIZES=1 build/release/bin/test_unit_house "
-                             "--gtest_filter='House.FoldersKeepToTheirSizes'";
+  const std::string advice =
+      std::string("; make it smaller, or let tests/regenerate write ") + kSizes + " anew";
   for (const auto& [folder, size] : folder_sizes()) {
     const auto row = most.find(folder);
     ASSERT_NE(row, most.end()) << folder << " has no row" << advice;

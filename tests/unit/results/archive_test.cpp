@@ -8,6 +8,7 @@
 
 #include "engine/core/hash.h"
 #include "results/archive/study_archive.h"
+#include "results/run_record.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 

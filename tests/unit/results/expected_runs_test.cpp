@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "engine/core/error.h"
+#include "results/store.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 

@@ -7,6 +7,7 @@
 #include "engine/core/error.h"
 #include "results/import/import.h"
 #include "results/import/lines.h"
+#include "results/store.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 

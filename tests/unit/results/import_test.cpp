@@ -9,6 +9,8 @@
 
 #include "engine/core/error.h"
 #include "results/import/formats.h"
+#include "results/run_record.h"
+#include "results/store.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 

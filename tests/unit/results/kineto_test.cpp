@@ -9,7 +9,9 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "results/import/import.h"
+#include "results/run_record.h"
 #include "results/step_samples.h"
+#include "results/store.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "results/run_record.h"
+#include "results/store.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {

@@ -5,6 +5,7 @@
 
 #include "engine/core/error.h"
 #include "results/csv.h"
+#include "results/run_record.h"
 #include "results/shipped.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/core/error.h"
+#include "results/run_record.h"
 #include "results/store.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"

@@ -16,6 +16,7 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "results/expected_runs.h"
+#include "results/run_record.h"
 #include "results/step_samples.h"
 #include "tests/support/as_nobody.h"
 #include "tests/support/expect_error.h"

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/train/checkpoint/manager.h"
+#include "engine/train/events/event_log.h"
 #include "run/training_run.h"
 
 namespace paceline {

@@ -8,6 +8,7 @@
 #include "engine/failure/rank_status.h"
 #include "engine/failure/verdict.h"
 #include "results/names.h"
+#include "results/run_record.h"
 #include "results/store.h"
 #include "slurm/needs.h"
 #include "sweeps/program.h"

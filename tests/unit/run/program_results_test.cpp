@@ -6,6 +6,7 @@
 #include "engine/core/error.h"
 #include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event.pb.h"
+#include "results/run_record.h"
 #include "run/program_run.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "engine/core/error.h"
+#include "results/run_record.h"
 #include "run/program_run.h"
 
 namespace paceline {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "results/run_record.h"
 #include "run/plan_study.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/sweeps/samples.h"

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "results/run_record.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/slurm/samples.h"
 

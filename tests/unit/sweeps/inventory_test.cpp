@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "results/run_record.h"
 #include "sweeps/study_plan.h"
 #include "tests/support/has_engine.h"
 #include "tests/unit/results/sample_record.h"

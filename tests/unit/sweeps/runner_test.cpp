@@ -13,6 +13,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/json.h"
+#include "results/run_record.h"
 #include "sweeps/inventory.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/sweeps/samples.h"

@@ -3,11 +3,9 @@
 
 #include <cublasLt.h>
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/core/shared_library.h"
 #include "engine/device/cuda/dnn/choice.h"

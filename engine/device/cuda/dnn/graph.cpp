@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "engine/core/error.h"
-
 namespace paceline::cuda {
 
 namespace {

@@ -1,7 +1,6 @@
 // Operations on single elements or a few neighbours.
 #pragma once
 
-#include "engine/core/random.h"
 #include "engine/device/cuda/kernels/context.h"
 
 namespace paceline::cuda {

@@ -1,8 +1,6 @@
 // The optimizer: one pass over a range of the flat arenas.
 #pragma once
 
-#include <cmath>
-
 #include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/update.h"
 

@@ -1,10 +1,11 @@
+#include "analysis/gate/report_sides.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "analysis/gate/report_sides.h"
 #include "analysis/report.h"
 #include "tests/unit/analysis/samples.h"
 

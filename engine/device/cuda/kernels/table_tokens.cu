@@ -1,0 +1,16 @@
+#include "engine/device/cuda/kernels/loss.h"
+#include "engine/device/cuda/kernels/table.h"
+#include "engine/device/cuda/kernels/tokens.h"
+
+namespace paceline::cuda {
+
+template <typename T>
+using ParameterGradients = ChannelSums<LayerNormParameters<T>>;
+
+void add_tokens(KernelTable& table) {
+  add_for_tokens<Embed, PositionGradient, TokenGradient, LayerNorm, LayerNormGradient,
+                 ParameterGradients, Gelu, BiasGelu, TokenLoss>(table);
+  table.add<TokenOrder, SoftmaxLoss, SoftmaxLossGradient>();
+}
+
+}  // namespace paceline::cuda
