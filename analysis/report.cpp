@@ -94,10 +94,6 @@ void check_fits_collectives(const ReportOptions& options) {
               "leave it out, or name records of training");
 }
 
-bool has_pages(const ReportOptions& options) {
-  return options.format == Format::html || !options.out.empty();
-}
-
 // What `best` and `explain` say, for pages. Of some studies they have nothing to say, and throw
 // why; `explain` has no answer where a setting is the base.
 void add_answers(const Study& study, const Base& asked, Section& section) {
@@ -224,7 +220,9 @@ std::vector<Document> make_report(const std::vector<fs::path>& places,
     check_base(studies, options.base);
     for (const Study& study : studies) {
       report.sections.push_back(report_section(study, options));
-      if (has_pages(options)) add_answers(study, options.base, report.sections.back());
+      if (options.format == Format::html || !options.out.empty()) {
+        add_answers(study, options.base, report.sections.back());
+      }
     }
   }
   name_plots(report.sections);

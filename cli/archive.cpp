@@ -1,4 +1,4 @@
-// paceline archive STUDY --out FILE
+// paceline archive STUDY --out FILE, merge ARCHIVE... STUDY
 
 #include <fmt/format.h>
 
@@ -40,30 +40,6 @@ int archive_study(const ArchiveOptions& options) {
         format_bytes(bytes), to_text(summary));
   return 0;
 }
-
-}  // namespace
-
-void add_archive(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("archive", "Write a study into one file");
-  auto options = std::make_shared<ArchiveOptions>();
-  verb->add_option("STUDY", options->study, "a study's folder (results/local/NAME)")->required();
-  verb->add_option("--out", options->out, "a new file: .tar.zst, .tar.gz or .tar.xz")
-      ->type_name("FILE")
-      ->required();
-  verb->add_flag("--json", options->json, "print the archive's manifest");
-  verb->footer(
-      R"(The file holds the spec, the plan, every record with its step samples, and a manifest: hashes,
-machines, and which planned runs are missing. It holds no logs, checkpoints or reports.
-The same study gives the same bytes.
-Examples:
-  paceline archive results/local/quick --out quick.tar.zst
-  paceline archive results/local/quick --out quick.tar.gz --json)");
-  verb->callback([options, &action] { action = [options] { return archive_study(*options); }; });
-}
-
-// paceline merge ARCHIVE... STUDY
-
-namespace {
 
 struct MergeOptions {
   std::vector<std::string> names;  // the archives, then the folder
@@ -111,6 +87,24 @@ int merge(const MergeOptions& options) {
 }
 
 }  // namespace
+
+void add_archive(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("archive", "Write a study into one file");
+  auto options = std::make_shared<ArchiveOptions>();
+  verb->add_option("STUDY", options->study, "a study's folder (results/local/NAME)")->required();
+  verb->add_option("--out", options->out, "a new file: .tar.zst, .tar.gz or .tar.xz")
+      ->type_name("FILE")
+      ->required();
+  verb->add_flag("--json", options->json, "print the archive's manifest");
+  verb->footer(
+      R"(The file holds the spec, the plan, every record with its step samples, and a manifest: hashes,
+machines, and which planned runs are missing. It holds no logs, checkpoints or reports.
+The same study gives the same bytes.
+Examples:
+  paceline archive results/local/quick --out quick.tar.zst
+  paceline archive results/local/quick --out quick.tar.gz --json)");
+  verb->callback([options, &action] { action = [options] { return archive_study(*options); }; });
+}
 
 void add_merge(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("merge", "Add the runs of archives to a study");

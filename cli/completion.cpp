@@ -193,11 +193,6 @@ complete -o default -F _paceline paceline
 )");
 }
 
-void print_zsh(const std::vector<Verb>& verbs) {
-  print("autoload -U +X bashcompinit && bashcompinit\n");
-  print_bash(verbs);
-}
-
 void print_fish(const std::vector<Verb>& verbs) {
   for (const Verb& verb : verbs) {
     print("complete -c paceline -n __fish_use_subcommand -a {} -d {}\n", verb.name,
@@ -228,8 +223,8 @@ void add_completion(CLI::App& app, Action& action) {
   verb->callback([shell, &app, &action] {
     action = [shell, &app] {
       const auto verbs = list_verbs(app);
-      if (*shell == "bash") print_bash(verbs);
-      if (*shell == "zsh") print_zsh(verbs);
+      if (*shell == "zsh") print("autoload -U +X bashcompinit && bashcompinit\n");
+      if (*shell != "fish") print_bash(verbs);
       if (*shell == "fish") print_fish(verbs);
       return 0;
     };

@@ -57,11 +57,6 @@ Document explain_all(const ExplainArguments& arguments) {
   return document;
 }
 
-int run_explain(const ExplainArguments& arguments) {
-  print_documents({explain_all(arguments)}, arguments.output);
-  return EXIT_SUCCESS;
-}
-
 }  // namespace
 
 void add_explain(CLI::App& app, Action& action) {
@@ -76,8 +71,12 @@ void add_explain(CLI::App& app, Action& action) {
   add_format_options(*verb, arguments->output);
   verb->add_flag("--verbose", arguments->output.verbose,
                  "also explain it point by point, and the columns");
-  verb->callback(
-      [arguments, &action] { action = [arguments] { return run_explain(*arguments); }; });
+  verb->callback([arguments, &action] {
+    action = [arguments] {
+      print_documents({explain_all(*arguments)}, arguments->output);
+      return EXIT_SUCCESS;
+    };
+  });
 }
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 
 #include "analysis/plan/design.h"

@@ -23,10 +23,6 @@ constexpr char kRarely[] = ", rarely used", kGeneral[] = "Options";
 
 using Options = std::vector<const CLI::Option*>;
 
-bool takes_value(const CLI::Option& option) {
-  return option.get_items_expected_max() > 0;
-}
-
 bool is_repeated(const CLI::Option& option) {
   return option.get_items_expected_max() >= CLI::detail::expected_max_vector_size;
 }
@@ -63,7 +59,7 @@ std::string option_names(const CLI::Option& option) {
     names.push_back((both ? "--[no-]" : "--") + name);
   }
   std::string text = join(names, ", ");
-  if (!takes_value(option)) return text;
+  if (option.get_items_expected_max() <= 0) return text;
   const std::string type = type_name(option);
   text += option.get_items_expected_min() == 0 ? " [" + type + "]" : " " + type;
   return is_repeated(option) ? text + "..." : text;
@@ -188,23 +184,6 @@ class Help : public CLI::FormatterBase {
   }
 };
 
-}  // namespace
-
-void set_help_format(CLI::App& app) {
-  app.formatter(std::make_shared<Help>());
-  app.set_help_flag("-h,--help", "show this help");
-}
-
-std::string rarely_used(std::string_view title) {
-  return std::string(title) + kRarely;
-}
-
-void add_help_all(CLI::App& verb) {
-  verb.set_help_all_flag("--help-all", "show all options");
-}
-
-namespace {
-
 std::vector<const CLI::App*> inner_verbs(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
@@ -321,6 +300,19 @@ std::string in_our_words(const CLI::App& verb, const std::string& said) {
 }
 
 }  // namespace
+
+void set_help_format(CLI::App& app) {
+  app.formatter(std::make_shared<Help>());
+  app.set_help_flag("-h,--help", "show this help");
+}
+
+std::string rarely_used(std::string_view title) {
+  return std::string(title) + kRarely;
+}
+
+void add_help_all(CLI::App& verb) {
+  verb.set_help_all_flag("--help-all", "show all options");
+}
 
 std::string complaint(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& command) {

@@ -1,4 +1,4 @@
-// paceline import FORMAT FILE... --study NAME
+// paceline import FORMAT FILE... --study NAME, export STUDY
 
 #include "results/import/import.h"
 
@@ -73,46 +73,6 @@ int import_files(const ImportArguments& arguments) {
   return EXIT_SUCCESS;
 }
 
-}  // namespace
-
-void add_import(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("import", "Read results of other tools");
-  auto arguments = std::make_shared<ImportArguments>();
-  verb->footer(import_footer());
-  std::vector<std::string> formats;
-  for (const ImportFormat& format : import_formats()) formats.emplace_back(format.name);
-  verb->add_option("FORMAT", arguments->request.format, "whose output the files are")
-      ->type_name("TEXT:{" + join(formats, ",") + "}")
-      ->required();
-  verb->add_option("FILE", arguments->request.files, "files of this format")->required();
-  verb->add_option("--study", arguments->request.study, "study that gets the records")
-      ->type_name("NAME")
-      ->required();
-  verb->add_option("--results", arguments->results, "folder of studies")
-      ->type_name("FOLDER")
-      ->capture_default_str();
-  verb->add_option("--set", arguments->request.set,
-                   "what the files do not say: gpus, nodes, workload, hardware, ... (repeatable)")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->take_all();
-  verb->add_option("--column", arguments->request.columns,
-                   "csv: the heading of a key, with a factor if need be (repeatable)")
-      ->type_name("KEY=HEADING[*X]")
-      ->expected(1)
-      ->take_all();
-  verb->add_flag("--strict", arguments->request.strict,
-                 "a warning is an error: nothing is imported, exit code 65");
-  verb->add_flag("--dry-run", arguments->dry_run, "say what would be imported, write nothing");
-  verb->add_flag("--json", arguments->json, "print JSON");
-  verb->callback(
-      [arguments, &action] { action = [arguments] { return import_files(*arguments); }; });
-}
-
-// paceline export STUDY: for other people's tools
-
-namespace {
-
 constexpr char kExportFooter[] = R"(Examples:
   paceline export results/local/quick --format github-action > output.json
   paceline export results/local/quick --format openmetrics --out metrics.txt
@@ -158,6 +118,40 @@ int run_export(const ExportArguments& arguments) {
 }
 
 }  // namespace
+
+void add_import(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("import", "Read results of other tools");
+  auto arguments = std::make_shared<ImportArguments>();
+  verb->footer(import_footer());
+  std::vector<std::string> formats;
+  for (const ImportFormat& format : import_formats()) formats.emplace_back(format.name);
+  verb->add_option("FORMAT", arguments->request.format, "whose output the files are")
+      ->type_name("TEXT:{" + join(formats, ",") + "}")
+      ->required();
+  verb->add_option("FILE", arguments->request.files, "files of this format")->required();
+  verb->add_option("--study", arguments->request.study, "study that gets the records")
+      ->type_name("NAME")
+      ->required();
+  verb->add_option("--results", arguments->results, "folder of studies")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+  verb->add_option("--set", arguments->request.set,
+                   "what the files do not say: gpus, nodes, workload, hardware, ... (repeatable)")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all();
+  verb->add_option("--column", arguments->request.columns,
+                   "csv: the heading of a key, with a factor if need be (repeatable)")
+      ->type_name("KEY=HEADING[*X]")
+      ->expected(1)
+      ->take_all();
+  verb->add_flag("--strict", arguments->request.strict,
+                 "a warning is an error: nothing is imported, exit code 65");
+  verb->add_flag("--dry-run", arguments->dry_run, "say what would be imported, write nothing");
+  verb->add_flag("--json", arguments->json, "print JSON");
+  verb->callback(
+      [arguments, &action] { action = [arguments] { return import_files(*arguments); }; });
+}
 
 void add_export(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ExportArguments>();

@@ -69,32 +69,6 @@ int status(const StatusOptions& options) {
   }
 }
 
-}  // namespace
-
-void add_status(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("status", "Show the progress of a submitted study");
-  auto options = std::make_shared<StatusOptions>();
-  verb->add_option("study", options->study, "a study's folder (results/local/NAME)")->required();
-  verb->add_flag("--watch", options->watch, "refresh until the queue is empty");
-  verb->add_flag("--json", options->json, "print JSON");
-  verb->add_flag("--all", options->all, "list every point of a large study");
-  verb->add_option("--every", options->every, "refresh interval of --watch")
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->check(CLI::Range(kFewestSeconds, 86400));
-  verb->footer(
-      "In bars, a mark a repeat: # done, > running, . pending, x failed, - not submitted,\n"
-      "? not known (the next submit looks for it in the queue).\n"
-      "Exits with 1 if nothing is in the queue and some runs failed or were never submitted.\n"
-      "Examples:\n  paceline status results/local/quick\n"
-      "  paceline status results/local/quick --watch --every 300");
-  verb->callback([options, &action] { action = [options] { return status(*options); }; });
-}
-
-// paceline cancel STUDY
-
-namespace {
-
 namespace fs = std::filesystem;
 
 int cancel(const std::string& folder) {
@@ -122,22 +96,6 @@ int cancel(const std::string& folder) {
   return 0;
 }
 
-}  // namespace
-
-void add_cancel(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("cancel", "Cancel a study's jobs in Slurm");
-  auto study = std::make_shared<std::string>();
-  verb->add_option("study", *study, "a study's folder (results/local/NAME)")->required();
-  verb->footer(
-      "Records stay; what was running starts anew.\n"
-      "Example:\n  paceline cancel results/local/quick");
-  verb->callback([study, &action] { action = [study] { return cancel(*study); }; });
-}
-
-// paceline collect STUDY
-
-namespace {
-
 namespace fs = std::filesystem;
 
 int collect(const std::string& folder) {
@@ -164,6 +122,36 @@ int collect(const std::string& folder) {
 }
 
 }  // namespace
+
+void add_status(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("status", "Show the progress of a submitted study");
+  auto options = std::make_shared<StatusOptions>();
+  verb->add_option("study", options->study, "a study's folder (results/local/NAME)")->required();
+  verb->add_flag("--watch", options->watch, "refresh until the queue is empty");
+  verb->add_flag("--json", options->json, "print JSON");
+  verb->add_flag("--all", options->all, "list every point of a large study");
+  verb->add_option("--every", options->every, "refresh interval of --watch")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(CLI::Range(kFewestSeconds, 86400));
+  verb->footer(
+      "In bars, a mark a repeat: # done, > running, . pending, x failed, - not submitted,\n"
+      "? not known (the next submit looks for it in the queue).\n"
+      "Exits with 1 if nothing is in the queue and some runs failed or were never submitted.\n"
+      "Examples:\n  paceline status results/local/quick\n"
+      "  paceline status results/local/quick --watch --every 300");
+  verb->callback([options, &action] { action = [options] { return status(*options); }; });
+}
+
+void add_cancel(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("cancel", "Cancel a study's jobs in Slurm");
+  auto study = std::make_shared<std::string>();
+  verb->add_option("study", *study, "a study's folder (results/local/NAME)")->required();
+  verb->footer(
+      "Records stay; what was running starts anew.\n"
+      "Example:\n  paceline cancel results/local/quick");
+  verb->callback([study, &action] { action = [study] { return cancel(*study); }; });
+}
 
 void add_collect(CLI::App& app, Action& action) {
   CLI::App* verb =

@@ -29,11 +29,6 @@ const std::pair<const char*, AddVerb*> kVerbs[] = {
     {"Slurm", add_collect},      {"Look up", add_list},     {"Look up", add_doctor},
     {"Look up", add_completion}, {"", add_element}};
 
-}  // namespace
-}  // namespace paceline
-
-namespace {
-
 constexpr char kMainFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi
   paceline sweep sweeps/quick.json --results results/local
@@ -49,8 +44,7 @@ Exit codes: 0 success, 1 a failed check or point, 2 an undecided gate,
 75 pre-empted. Docs: README.md)";
 
 [[noreturn]] void refuse_empty(const std::string& name) {
-  throw paceline::Error(paceline::ErrorKind::usage, name + " is empty", "",
-                        "give a value, or leave it out");
+  throw Error(ErrorKind::usage, name + " is empty", "", "give a value, or leave it out");
 }
 
 // CLI11 would take the next word for the value of "--record=", and "" for none where the value may
@@ -112,24 +106,23 @@ std::vector<std::string> with_units_joined(std::vector<std::string> words) {
 // Records and JSON hold text only, so an argument that is not UTF-8 could not be recorded.
 void check_text(const std::vector<std::string>& command) {
   for (std::size_t i = 1; i < command.size(); ++i) {
-    if (paceline::is_utf8(command[i])) continue;
-    throw paceline::Error(paceline::ErrorKind::usage, "is not UTF-8 text",
-                          fmt::format("argument {}: {}", i, paceline::printable(command[i])),
-                          "give names in UTF-8");
+    if (is_utf8(command[i])) continue;
+    throw Error(ErrorKind::usage, "is not UTF-8 text",
+                fmt::format("argument {}: {}", i, printable(command[i])), "give names in UTF-8");
   }
 }
 
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
-  paceline::set_help_format(app);
-  app.set_version_flag("--version", paceline::version_line(), "show the version");
+  set_help_format(app);
+  app.set_version_flag("--version", version_line(), "show the version");
   app.footer(kMainFooter);
   app.require_subcommand(1);
   check_text({argv, argv + argc});
   const std::vector<std::string> command =
       with_options_for_verbs(with_units_joined({argv, argv + argc}));
-  paceline::Action action{.command = command, .run = {}};
-  for (const auto& [group, add] : paceline::kVerbs) {
+  Action action{.command = command, .run = {}};
+  for (const auto& [group, add] : kVerbs) {
     add(app, action);
     app.get_subcommands([](CLI::App*) { return true; }).back()->group(group);
   }
@@ -141,24 +134,25 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& done) {
     std::ostringstream text;
     const int code = app.exit(done, text, text);
-    paceline::print_text(text.str());
-    paceline::flush_output();
+    print_text(text.str());
+    flush_output();
     return code;
   } catch (const CLI::ParseError& error) {
-    paceline::print_note("paceline: {}\n", paceline::complaint(app, error, command));
-    return paceline::exit_code(paceline::ErrorKind::usage);
+    print_note("paceline: {}\n", complaint(app, error, command));
+    return exit_code(ErrorKind::usage);
   }
   const int code = action.run();
-  paceline::flush_output();
+  flush_output();
   return code;
 }
 
 }  // namespace
+}  // namespace paceline
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error to report, not a death
   try {
-    return run(argc, argv);
+    return paceline::run(argc, argv);
   } catch (...) {
     const paceline::Error error = paceline::caught_error();
     paceline::print_note("paceline: {}\n", error.what());

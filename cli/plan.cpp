@@ -92,9 +92,8 @@ int plan(const PlanArguments& arguments) {
                 "--pilot", "run it with --repeats 5, or state the noise with --noise");
   }
   noise.notes.insert(noise.notes.end(), notes.begin(), notes.end());
-  const std::size_t known = static_cast<std::size_t>(
-      std::count_if(request.points.begin(), request.points.end(),
-                    [&](const std::string& name) { return noise.points.contains(name); }));
+  const std::size_t known = static_cast<std::size_t>(std::ranges::count_if(
+      request.points, [&](const std::string& name) { return noise.points.contains(name); }));
   if (!noise.points.empty() && known < request.points.size()) {
     noise.notes.push_back(fmt::format(
         "{} of {} points have no runs in the pilot, and are planned as noisy as those that have",

@@ -9,7 +9,6 @@
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "results/parameters.h"
 #include "run/checkpoints.h"
 
 namespace paceline {

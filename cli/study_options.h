@@ -1,7 +1,6 @@
 // Options that several verbs on studies share.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

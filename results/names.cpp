@@ -111,38 +111,6 @@ Name find_stack(std::string_view text, const std::string& where, Parts parts) {
   return whole;
 }
 
-}  // namespace
-
-const Names& known_names() {
-  static const Names names = [] {
-    const auto json = nlohmann::json::parse(kNames);
-    return Names{read_names(json.at("backends")), read_names(json.at("wrappers")),
-                 read_names(json.at("devices")), read_names(json.at("workloads"))};
-  }();
-  return names;
-}
-
-const std::string& lone_backend() {
-  const auto& backends = known_names().backends;
-  static const std::string name =
-      std::find_if(backends.begin(), backends.end(), [](const Name& each) {
-        return each.alone;
-      })->name;
-  return name;
-}
-
-Name find_name(std::string_view kind, std::string_view name, const std::string& where) {
-  const Names& names = known_names();
-  if (kind == "backend") return find_stack(name, where, Parts::known);
-  return *find_in(kind == "device" ? names.devices : names.workloads, kind, name, where);
-}
-
-Name recorded_backend(std::string_view name, const std::string& where) {
-  return find_stack(name, where, Parts::recorded);
-}
-
-namespace {
-
 struct Synonym {
   std::string_view kind, theirs, ours;
 };
@@ -224,12 +192,38 @@ std::string spelled(std::string_view ours, bool as_option) {
 
 }  // namespace
 
+const Names& known_names() {
+  static const Names names = [] {
+    const auto json = nlohmann::json::parse(kNames);
+    return Names{read_names(json.at("backends")), read_names(json.at("wrappers")),
+                 read_names(json.at("devices")), read_names(json.at("workloads"))};
+  }();
+  return names;
+}
+
+const std::string& lone_backend() {
+  const auto& backends = known_names().backends;
+  static const std::string name =
+      std::ranges::find_if(backends, [](const Name& each) { return each.alone; })->name;
+  return name;
+}
+
+Name find_name(std::string_view kind, std::string_view name, const std::string& where) {
+  const Names& names = known_names();
+  if (kind == "backend") return find_stack(name, where, Parts::known);
+  return *find_in(kind == "device" ? names.devices : names.workloads, kind, name, where);
+}
+
+Name recorded_backend(std::string_view name, const std::string& where) {
+  return find_stack(name, where, Parts::recorded);
+}
+
 std::optional<std::string> find_replacement(std::string_view kind, std::string_view word) {
   const bool as_option = kind == "option";
   std::string theirs = to_lower(word);
   if (as_option) {
     theirs.erase(0, 2);
-    std::replace(theirs.begin(), theirs.end(), '-', '_');
+    std::ranges::replace(theirs, '-', '_');
     kind = "axis";
   }
   for (const Synonym& entry : kSimilar) {

@@ -105,9 +105,6 @@ std::span<const Parameter> recorded_parameters();
 const Parameter* find_parameter(std::string_view name);  // of all these
 
 bool has_role(std::string_view name, Role role);
-// Whether tables show it other than in a column of its own: in the layout's columns, as a separate
-// table, or not at all (the seed).
-bool has_own_place(std::string_view name);
 // "--batch-per-replica".
 std::string option_name(std::string_view parameter);
 std::string_view describe_default(const Parameter& parameter);  // "8", "the workload's"

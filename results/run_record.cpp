@@ -2,15 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <type_traits>
 
 #include "engine/core/error.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/facts/json.h"
 #include "results/store.h"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,6 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
-#include "results/csv.h"
 #include "results/run_record.h"
 
 namespace paceline {
@@ -39,44 +37,6 @@ std::map<std::string, fs::path> shipped_in(const std::string& folder) {
   }
   return files;
 }
-
-}  // namespace
-
-fs::path shipped_path(const fs::path& relative) {
-  std::error_code code;
-  if (relative.empty() || relative.is_absolute()) return "";
-  for (const fs::path& root : roots()) {
-    if (fs::exists(root / relative, code)) return (root / relative).lexically_normal();
-  }
-  return "";
-}
-
-std::vector<std::string> shipped_names(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& [name, file] : shipped_in(folder)) names.push_back(name);
-  return names;
-}
-
-fs::path find_shipped(const fs::path& given, const std::string& folder) {
-  if (path_exists(given)) return given;
-  if (const fs::path found = shipped_path(given); !found.empty()) return found;
-  const auto files = shipped_in(folder);
-  const bool is_name =
-      !given.has_parent_path() && (given.extension() == ".json" || !given.has_extension());
-  if (is_name) {
-    if (const auto found = files.find(given.stem().string()); found != files.end()) {
-      return found->second;
-    }
-  }
-  const std::vector<std::string> names = shipped_names(folder);
-  const auto near = nearest(given.stem().string(), names);
-  const std::string fix = near ? "did you mean " + folder + "/" + *near + ".json?"
-                          : names.empty() || !is_name ? "check the path"
-                                                      : "shipped are: " + join(names, ", ");
-  throw Error(ErrorKind::input, "no such file", given.string(), fix);
-}
-
-namespace {
 
 [[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& fix) {
   throw Error(ErrorKind::input, what, where, fix);
@@ -130,6 +90,40 @@ Json make_record(const Json& shared, const std::string& study, int row) {
 }
 
 }  // namespace
+
+fs::path shipped_path(const fs::path& relative) {
+  std::error_code code;
+  if (relative.empty() || relative.is_absolute()) return "";
+  for (const fs::path& root : roots()) {
+    if (fs::exists(root / relative, code)) return (root / relative).lexically_normal();
+  }
+  return "";
+}
+
+std::vector<std::string> shipped_names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& [name, file] : shipped_in(folder)) names.push_back(name);
+  return names;
+}
+
+fs::path find_shipped(const fs::path& given, const std::string& folder) {
+  if (path_exists(given)) return given;
+  if (const fs::path found = shipped_path(given); !found.empty()) return found;
+  const auto files = shipped_in(folder);
+  const bool is_name =
+      !given.has_parent_path() && (given.extension() == ".json" || !given.has_extension());
+  if (is_name) {
+    if (const auto found = files.find(given.stem().string()); found != files.end()) {
+      return found->second;
+    }
+  }
+  const std::vector<std::string> names = shipped_names(folder);
+  const auto near = nearest(given.stem().string(), names);
+  const std::string fix = near ? "did you mean " + folder + "/" + *near + ".json?"
+                          : names.empty() || !is_name ? "check the path"
+                                                      : "shipped are: " + join(names, ", ");
+  throw Error(ErrorKind::input, "no such file", given.string(), fix);
+}
 
 bool is_published(const std::filesystem::path& folder) {
   std::error_code ignored;

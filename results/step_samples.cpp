@@ -6,14 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
@@ -113,6 +109,52 @@ bool for_each_sample(const fs::path& file, const Add& add) {
   return error == Z_OK || error == Z_STREAM_END;
 }
 
+constexpr std::size_t kFewest = 8;  // entries of a list that stay
+// Beyond so many, rows of epochs are left out whatever else a record holds: runs that are compared
+// by these rows then have the same ones.
+constexpr std::size_t kMostEpochs = 96;
+
+struct List {
+  const char* path;
+  bool from_the_end = false;  // is cut there: the place of an entry says what it is of
+};
+
+constexpr std::array kLists = {List{"/quality/epochs"}, List{"/timing/epoch_seconds", true},
+                               List{"/provenance/implementations", true}, List{"/gpus"},
+                               List{"/plan/gradients"}};
+
+Json* find(Json& record, const List& list, std::size_t most) {
+  const Json::json_pointer path(list.path);
+  if (!record.contains(path)) return nullptr;
+  Json& found = record.at(path);
+  return found.is_array() && found.size() > most ? &found : nullptr;
+}
+
+void number_epochs(Json& epochs) {
+  for (std::size_t i = 0; i < epochs.size(); ++i) {
+    if (epochs[i].is_object() && !epochs[i].contains("epoch")) epochs[i]["epoch"] = i + 1;
+  }
+}
+
+void halve(Json& entries, const List& list) {
+  if (list.path == std::string("/quality/epochs")) number_epochs(entries);
+  const std::size_t count = entries.size();
+  Json kept = Json::array();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool stays = list.from_the_end ? i < count / 2 : i % 2 == 0 || i + 1 == count;
+    if (stays) kept.push_back(std::move(entries[i]));
+  }
+  entries = std::move(kept);
+}
+
+void halve_and_mark(Json& record, Json& entries, const List& list) {
+  const std::size_t count = entries.size();
+  halve(entries, list);
+  const char* name = list.path + 1;
+  Json& marks = record["thinned"];
+  if (!marks.contains(name)) marks[name] = count;
+}
+
 }  // namespace
 
 void add_step_lines(int rank, const std::vector<StepTimes>& steps, std::string& lines) {
@@ -183,56 +225,6 @@ std::vector<std::vector<StepSeconds>> all_steps(const RunRecord& record, const s
                                  [steps](const auto& rank) { return rank.size() == steps; });
   return equal && steps > 0 ? ranks : std::vector<std::vector<StepSeconds>>{};
 }
-
-namespace {
-
-constexpr std::size_t kFewest = 8;  // entries of a list that stay
-// Beyond so many, rows of epochs are left out whatever else a record holds: runs that are compared
-// by these rows then have the same ones.
-constexpr std::size_t kMostEpochs = 96;
-
-struct List {
-  const char* path;
-  bool from_the_end = false;  // is cut there: the place of an entry says what it is of
-};
-
-constexpr std::array kLists = {List{"/quality/epochs"}, List{"/timing/epoch_seconds", true},
-                               List{"/provenance/implementations", true}, List{"/gpus"},
-                               List{"/plan/gradients"}};
-
-Json* find(Json& record, const List& list, std::size_t most) {
-  const Json::json_pointer path(list.path);
-  if (!record.contains(path)) return nullptr;
-  Json& found = record.at(path);
-  return found.is_array() && found.size() > most ? &found : nullptr;
-}
-
-void number_epochs(Json& epochs) {
-  for (std::size_t i = 0; i < epochs.size(); ++i) {
-    if (epochs[i].is_object() && !epochs[i].contains("epoch")) epochs[i]["epoch"] = i + 1;
-  }
-}
-
-void halve(Json& entries, const List& list) {
-  if (list.path == std::string("/quality/epochs")) number_epochs(entries);
-  const std::size_t count = entries.size();
-  Json kept = Json::array();
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool stays = list.from_the_end ? i < count / 2 : i % 2 == 0 || i + 1 == count;
-    if (stays) kept.push_back(std::move(entries[i]));
-  }
-  entries = std::move(kept);
-}
-
-void halve_and_mark(Json& record, Json& entries, const List& list) {
-  const std::size_t count = entries.size();
-  halve(entries, list);
-  const char* name = list.path + 1;
-  Json& marks = record["thinned"];
-  if (!marks.contains(name)) marks[name] = count;
-}
-
-}  // namespace
 
 std::string thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&)) {
   while (Json* epochs = find(record, kLists.front(), kMostEpochs)) {

@@ -17,7 +17,6 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/run_record.h"
 #include "results/shipped.h"
@@ -334,6 +333,35 @@ void load_into(Loader& loader, const fs::path& folder) {
   for (Rejected& each : walk.unreadable) loader.add_unreadable(std::move(each));
 }
 
+const std::vector<FieldFilter> kOutcome = {
+    {"schema"},
+    {"kind"},
+    {"study"},
+    {"point"},
+    {"repeat"},
+    {"attempt"},
+    {"session"},
+    {"round"},
+    {"status"},
+    {"reason"},
+    {"parameters", {{"workload"}, {"backend"}, {kControl}}},
+    {"identity"},
+    {"layout"},
+    {"provenance",
+     {{"version"},
+      {"commit"},
+      {"dirty"},
+      {"allocation"},
+      {"cpu_model"},
+      {"machine"},
+      {"data_hash"},
+      {"backend_used"},
+      {"program"}}},
+    {"timing", {{"fit_seconds"}, {"setup_seconds"}, {"evaluation_seconds"}}},
+    {"throughput", {{"samples_per_second"}}},
+    {"gpus"},
+    {"collective"}};
+
 }  // namespace
 
 StoreContent load_store(const fs::path& folder, RecordParts parts) {
@@ -381,39 +409,6 @@ void write_record_file(const fs::path& file, Json json, std::string_view compres
                 "choose another name or move it away");
   }
 }
-
-namespace {
-
-const std::vector<FieldFilter> kOutcome = {
-    {"schema"},
-    {"kind"},
-    {"study"},
-    {"point"},
-    {"repeat"},
-    {"attempt"},
-    {"session"},
-    {"round"},
-    {"status"},
-    {"reason"},
-    {"parameters", {{"workload"}, {"backend"}, {kControl}}},
-    {"identity"},
-    {"layout"},
-    {"provenance",
-     {{"version"},
-      {"commit"},
-      {"dirty"},
-      {"allocation"},
-      {"cpu_model"},
-      {"machine"},
-      {"data_hash"},
-      {"backend_used"},
-      {"program"}}},
-    {"timing", {{"fit_seconds"}, {"setup_seconds"}, {"evaluation_seconds"}}},
-    {"throughput", {{"samples_per_second"}}},
-    {"gpus"},
-    {"collective"}};
-
-}  // namespace
 
 Record::Record(const Json& json, std::string where)
     : json_(std::make_shared<Json>(json)),

@@ -56,6 +56,38 @@ Round bench_once(const BackendsBench& bench, const std::string& backend,
   return {*read_record(file), 0, output.substr(busy, output.find('\n', busy) - busy)};
 }
 
+void set_bandwidths(CollectiveRow& row, double ranks) {
+  row.algbw_bytes_per_second = static_cast<double>(row.bytes) / row.seconds;
+  row.busbw_bytes_per_second = *row.algbw_bytes_per_second * 2 * (ranks - 1) / ranks;
+}
+
+std::string note(std::int64_t rounds) {
+  return fmt::format(
+      "in place, each call on a buffer written before it; medians of samples taken in {} "
+      "interleaved "
+      "rounds, the slowest rank's time each",
+      rounds);
+}
+
+CollectiveRow make_row(const BenchSize& size, const BenchRow& row, const BenchFacts& facts) {
+  const std::size_t bytes = row.count * size_of(facts.type);
+  CollectiveRow result;
+  result.bytes = bytes;
+  result.count = row.count;
+  result.samples = row.samples;
+  result.calls_per_sample = row.calls;
+  result.seconds = row.all_reduce.median;
+  result.seconds_min = row.all_reduce.least;
+  result.seconds_p95 = row.all_reduce.p95;
+  set_bandwidths(result, facts.layout.gpus);
+  result.wrong = row.wrong;
+  result.label = size.label;
+  if (row.copy) result.memcpy_seconds = row.copy->median;
+  if (row.reused) result.reused_seconds = row.reused->median;
+  result.first_wrong = row.first_wrong;
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::string> backends_to_compare() {
@@ -108,49 +140,6 @@ BackendsOutcome bench_backends(const BackendsBench& bench) {
   return outcome;
 }
 
-namespace {
-
-void set_bandwidths(CollectiveRow& row, double ranks) {
-  row.algbw_bytes_per_second = static_cast<double>(row.bytes) / row.seconds;
-  row.busbw_bytes_per_second = *row.algbw_bytes_per_second * 2 * (ranks - 1) / ranks;
-}
-
-std::string note(std::int64_t rounds) {
-  return fmt::format(
-      "in place, each call on a buffer written before it; medians of samples taken in {} "
-      "interleaved "
-      "rounds, the slowest rank's time each",
-      rounds);
-}
-
-// Over the rounds that have it.
-std::optional<double> median_of_rounds(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  std::sort(values.begin(), values.end());
-  return values[(values.size() - 1) / 2];
-}
-
-CollectiveRow make_row(const BenchSize& size, const BenchRow& row, const BenchFacts& facts) {
-  const std::size_t bytes = row.count * size_of(facts.type);
-  CollectiveRow result;
-  result.bytes = bytes;
-  result.count = row.count;
-  result.samples = row.samples;
-  result.calls_per_sample = row.calls;
-  result.seconds = row.all_reduce.median;
-  result.seconds_min = row.all_reduce.least;
-  result.seconds_p95 = row.all_reduce.p95;
-  set_bandwidths(result, facts.layout.gpus);
-  result.wrong = row.wrong;
-  result.label = size.label;
-  if (row.copy) result.memcpy_seconds = row.copy->median;
-  if (row.reused) result.reused_seconds = row.reused->median;
-  result.first_wrong = row.first_wrong;
-  return result;
-}
-
-}  // namespace
-
 RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,
                        const std::vector<BenchRow>& rows) {
   RunRecord record;
@@ -195,7 +184,8 @@ RunRecord merge_rounds(const std::vector<RunRecord>& rounds) {
         const std::optional<double> value = round.collective->rows[i].*member;
         if (value) values.push_back(*value);
       }
-      return median_of_rounds(std::move(values));
+      std::ranges::sort(values);
+      return values.empty() ? std::nullopt : std::optional(values[(values.size() - 1) / 2]);
     };
     row.seconds = *median(&CollectiveRow::seconds);
     row.seconds_p95 = median(&CollectiveRow::seconds_p95);

@@ -77,11 +77,6 @@ CheckpointConfig make_checkpoint_config(const Settings& given) {
   return checkpoints;
 }
 
-EventConfig make_event_config(const Settings& given) {
-  if (!given.given("tensorboard")) return {};
-  return {given.text("tensorboard"), static_cast<int>(given.integer("histogram_freq"))};
-}
-
 DeviceOptions make_device_options(const Point& p) {
   DeviceOptions options;
   options.precision = Settings(p).text("precision");
@@ -214,7 +209,9 @@ RunConfig make_config(const Point& p) {
   config.weights = given.given("weights") ? given.text("weights") : "none";
   config.input = make_input_config(p, config.threads);
   config.checkpoints = make_checkpoint_config(given);
-  config.events = make_event_config(given);
+  if (given.given("tensorboard")) {
+    config.events = {given.text("tensorboard"), static_cast<int>(given.integer("histogram_freq"))};
+  }
   config.train = make_train_config(p, config.place);
   return config;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -45,7 +44,7 @@ DiagnosisSection about_machine() {
   const Topology machine = topology_of_machine();
   CpuSet cpus;
   for (const Cpu& cpu : machine.cpus) cpus.push_back(cpu.id);
-  std::sort(cpus.begin(), cpus.end());
+  std::ranges::sort(cpus);
   const std::string note = set_aside_note();
   return {"machine",
           {{"CPU", machine.cpu_model},
@@ -74,17 +73,11 @@ ProcessRank place_or_problem(const Environment& environment, Diagnosis& diagnosi
   }
 }
 
-// The backend whose ranks mpirun starts.
-const Name& backend_of_mpirun() {
-  const auto& backends = known_names().backends;
-  return *std::find_if(backends.begin(), backends.end(),
-                       [](const Name& each) { return each.mpirun; });
-}
-
 // Ranks started by one MPI's mpirun and linked to another's library are singletons.
 void check_launcher(const std::optional<Launcher>& launcher, const std::vector<Service>& asked,
                     Diagnosis& diagnosis) {
-  const auto mpi = std::ranges::find(asked, backend_of_mpirun().name, &Service::name);
+  const auto& backend = *std::ranges::find_if(known_names().backends, &Name::mpirun);
+  const auto mpi = std::ranges::find(asked, backend.name, &Service::name);
   if (mpi == asked.end()) return;
   if (!launcher) {
     diagnosis.problems.push_back(

@@ -40,7 +40,7 @@ void read_word(const std::string& word, ElementRun& run) {
   if (!word.starts_with("--")) refuse_words(fmt::format("unknown word \"{}\"", word));
   std::string name = word.substr(2, equals - 2);
   const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, '-', '_');
   if (name == "store") {
     run.store = value;
   } else if (name == "context") {
@@ -168,8 +168,8 @@ void check_program_and_node(const ElementRun& run, const std::vector<std::string
 // Whether no replica of that run came to its second step.
 bool ended_at_start(const fs::path& status) {
   const RunArtifacts remains = remains_of_latest(status);
-  return std::all_of(remains.flights.begin(), remains.flights.end(),
-                     [](const Flight& flight) { return flight.step <= 1; });
+  return std::ranges::all_of(remains.flights,
+                             [](const Flight& flight) { return flight.step <= 1; });
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ bool ElementRun::is_done() const {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) return false;
   const StoreContent content = load_store(folder);
-  return std::any_of(content.records.begin(), content.records.end(), [&](const Record& record) {
+  return std::ranges::any_of(content.records, [&](const Record& record) {
     return record->completed() && record->repeat == what.repeat && record->session == what.session;
   });
 }
@@ -243,8 +243,7 @@ int write_end(const ElementRun& run, const ElementEnd& end) {
   const int code = end.exit_code;
   const bool is_saved = code == exit_code(ErrorKind::preempted);
   const RunArtifacts remains = find_remains(end.status);
-  const bool by_error =
-      std::any_of(remains.statuses.begin(), remains.statuses.end(), has_own_error);
+  const bool by_error = std::ranges::any_of(remains.statuses, has_own_error);
   if (end.was_signalled && !by_error) {
     const std::string line = describe_limit(run, end, remains);
     print_note("{}{}\n", kOwnName, line);

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
@@ -66,8 +64,8 @@ class FreshRuns {
 std::size_t failures(const InterleavedRecords& result) {
   std::size_t count = 0;
   for (const StoreContent& side : result.sides) {
-    count += static_cast<std::size_t>(std::count_if(
-        side.records.begin(), side.records.end(), [](const Record& r) { return !r->completed(); }));
+    count += static_cast<std::size_t>(
+        std::ranges::count_if(side.records, [](const Record& r) { return !r->completed(); }));
   }
   return count;
 }
@@ -155,9 +153,8 @@ NextRound until_decided(const InterleavedRuns& plan, const GateRuns& runs,
 }
 
 std::string suspects_line(const Judgement& first, std::size_t points, int rounds) {
-  const auto suspects = static_cast<std::size_t>(
-      std::count_if(first.checks.begin(), first.checks.end(),
-                    [](const Check& check) { return check.verdict != Verdict::pass; }));
+  const auto suspects = static_cast<std::size_t>(std::ranges::count_if(
+      first.checks, [](const Check& check) { return check.verdict != Verdict::pass; }));
   return fmt::format("{} of {} checks did not pass: {} fresh rounds of {} decide", suspects,
                      first.checks.size(), rounds, counted(points, "point"));
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <set>
 #include <string>
 #include <thread>
@@ -13,9 +12,7 @@
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/launch/process_rank.h"
-#include "engine/meter/machine_load.h"
 #include "engine/train/gather.h"
-#include "run/world.h"
 
 namespace paceline {
 
@@ -129,6 +126,81 @@ MeterFacts collect_facts(const EnergyMeter& meter, std::size_t i) {
   return facts;
 }
 
+constexpr std::size_t kFullyDescribed = 8;
+
+// A record stays small: of many GPUs but the first only what differs from card to card.
+GpuFacts brief(const GpuFacts& gpu) {
+  GpuFacts facts;
+  facts.pci = gpu.pci;
+  facts.utilization = gpu.utilization;
+  facts.sm_mhz = gpu.sm_mhz;
+  facts.watts = gpu.watts;
+  facts.joules = gpu.joules;
+  facts.celsius = gpu.celsius;
+  facts.memory_bytes = gpu.memory_bytes;
+  facts.throttled = gpu.throttled;
+  return facts;
+}
+
+// As published tables give it.
+std::optional<double> mean_utilization(const std::vector<GpuFacts>& gpus) {
+  double sum = 0;
+  int known = 0;
+  for (const GpuFacts& gpu : gpus) {
+    if (!gpu.utilization) continue;
+    sum += *gpu.utilization;
+    ++known;
+  }
+  return known > 0 ? std::optional(sum / known) : std::nullopt;
+}
+
+void summarize(GpuUse& use) {
+  use.utilization = mean_utilization(use.each);
+  use.throttled = std::any_of(use.each.begin(), use.each.end(),
+                              [](const GpuFacts& gpu) { return gpu.throttled.value_or(false); });
+  if (use.each.size() > kFullyDescribed) {
+    std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1, brief);
+  }
+}
+
+constexpr auto kLook = std::chrono::milliseconds(200);
+
+std::vector<int> all_cpus(const std::vector<CpuSet>& sets) {
+  std::set<int> all;
+  for (const CpuSet& cpus : sets) all.insert(cpus.begin(), cpus.end());
+  return {all.begin(), all.end()};
+}
+
+template <typename T>
+std::optional<T> total(const std::vector<LoadFacts>& loads, std::optional<T> LoadFacts::*fact) {
+  std::optional<T> result;
+  for (const LoadFacts& load : loads) {
+    if (load.*fact) result = result.value_or(T{}) + *(load.*fact);
+  }
+  return result;
+}
+
+// The share over all CPUs, weighted by their CPU time.
+fact::Real overall_share(const std::vector<LoadFacts>& loads) {
+  double others = 0, all = 0;
+  for (const LoadFacts& load : loads) {
+    if (!load.other_cpu_share) continue;
+    others += *load.other_cpu_share * *load.cpu_seconds;
+    all += *load.cpu_seconds;
+  }
+  return all > 0 ? fact::Real(others / all) : std::nullopt;
+}
+
+// The largest of each number.
+LoadFacts most(const std::vector<LoadFacts>& loads) {
+  auto all = to_numbers(LoadFacts{});
+  for (const LoadFacts& load : loads) {
+    const auto numbers = to_numbers(load);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::fmax(all[i], numbers[i]);
+  }
+  return from_numbers<LoadFacts>(all);
+}
+
 }  // namespace
 
 EnergyReport::EnergyReport(const ChosenGpus& gpus, bool is_first_of_node)
@@ -231,47 +303,6 @@ EnergyFacts collect_energy(const std::vector<MeterFacts>& of_processes, int node
   return energy;
 }
 
-namespace {
-
-constexpr std::size_t kFullyDescribed = 8;
-
-// A record stays small: of many GPUs but the first only what differs from card to card.
-GpuFacts brief(const GpuFacts& gpu) {
-  GpuFacts facts;
-  facts.pci = gpu.pci;
-  facts.utilization = gpu.utilization;
-  facts.sm_mhz = gpu.sm_mhz;
-  facts.watts = gpu.watts;
-  facts.joules = gpu.joules;
-  facts.celsius = gpu.celsius;
-  facts.memory_bytes = gpu.memory_bytes;
-  facts.throttled = gpu.throttled;
-  return facts;
-}
-
-// As published tables give it.
-std::optional<double> mean_utilization(const std::vector<GpuFacts>& gpus) {
-  double sum = 0;
-  int known = 0;
-  for (const GpuFacts& gpu : gpus) {
-    if (!gpu.utilization) continue;
-    sum += *gpu.utilization;
-    ++known;
-  }
-  return known > 0 ? std::optional(sum / known) : std::nullopt;
-}
-
-void summarize(GpuUse& use) {
-  use.utilization = mean_utilization(use.each);
-  use.throttled = std::any_of(use.each.begin(), use.each.end(),
-                              [](const GpuFacts& gpu) { return gpu.throttled.value_or(false); });
-  if (use.each.size() > kFullyDescribed) {
-    std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1, brief);
-  }
-}
-
-}  // namespace
-
 GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
   if (replicas_ == 0) return;
   std::vector<std::string> pcis;
@@ -301,48 +332,6 @@ GpuUse GpuReport::collect(World& world) {
   summarize(use);
   return use;
 }
-
-namespace {
-
-constexpr auto kLook = std::chrono::milliseconds(200);
-
-std::vector<int> all_cpus(const std::vector<CpuSet>& sets) {
-  std::set<int> all;
-  for (const CpuSet& cpus : sets) all.insert(cpus.begin(), cpus.end());
-  return {all.begin(), all.end()};
-}
-
-template <typename T>
-std::optional<T> total(const std::vector<LoadFacts>& loads, std::optional<T> LoadFacts::*fact) {
-  std::optional<T> result;
-  for (const LoadFacts& load : loads) {
-    if (load.*fact) result = result.value_or(T{}) + *(load.*fact);
-  }
-  return result;
-}
-
-// The share over all CPUs, weighted by their CPU time.
-fact::Real overall_share(const std::vector<LoadFacts>& loads) {
-  double others = 0, all = 0;
-  for (const LoadFacts& load : loads) {
-    if (!load.other_cpu_share) continue;
-    others += *load.other_cpu_share * *load.cpu_seconds;
-    all += *load.cpu_seconds;
-  }
-  return all > 0 ? fact::Real(others / all) : std::nullopt;
-}
-
-// The largest of each number.
-LoadFacts most(const std::vector<LoadFacts>& loads) {
-  auto all = to_numbers(LoadFacts{});
-  for (const LoadFacts& load : loads) {
-    const auto numbers = to_numbers(load);
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::fmax(all[i], numbers[i]);
-  }
-  return from_numbers<LoadFacts>(all);
-}
-
-}  // namespace
 
 void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
   const auto load = load_average({});

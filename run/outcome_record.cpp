@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/train/config.h"
-#include "engine/train/outcome.h"
 #include "results/step_samples.h"
 #include "results/store.h"
 #include "run/plan_study.h"
@@ -113,6 +111,41 @@ InputFacts collect_input(const RunFacts& facts, const TrainingOutcome& outcome) 
   return input;
 }
 
+// Nothing outside of a job.
+std::optional<Allocation> find_allocation(const Environment& environment) {
+  constexpr std::size_t kMostText = 2000;  // of a module list; a record is small
+  if (environment.count("SLURM_JOB_ID") == 0) return std::nullopt;
+  Allocation given;
+  for (const auto& [member, variable] : {std::pair{&Allocation::job, "SLURM_JOB_ID"},
+                                         {&Allocation::array_job, "SLURM_ARRAY_JOB_ID"},
+                                         {&Allocation::array_task, "SLURM_ARRAY_TASK_ID"},
+                                         {&Allocation::restarts, "SLURM_RESTART_COUNT"},
+                                         {&Allocation::cluster, "SLURM_CLUSTER_NAME"},
+                                         {&Allocation::partition, "SLURM_JOB_PARTITION"},
+                                         {&Allocation::nodes, "SLURM_JOB_NODELIST"},
+                                         {&Allocation::node, "SLURMD_NODENAME"},
+                                         {&Allocation::tasks_per_node, "SLURM_TASKS_PER_NODE"},
+                                         {&Allocation::cpus_per_node, "SLURM_JOB_CPUS_PER_NODE"},
+                                         {&Allocation::cpus_per_task, "SLURM_CPUS_PER_TASK"},
+                                         {&Allocation::memory_mb_per_node, "SLURM_MEM_PER_NODE"},
+                                         {&Allocation::memory_mb_per_cpu, "SLURM_MEM_PER_CPU"},
+                                         {&Allocation::gpus, "SLURM_JOB_GPUS"},
+                                         {&Allocation::modules, "LOADEDMODULES"}}) {
+    const auto found = environment.find(variable);
+    if (found != environment.end()) given.*member = found->second.substr(0, kMostText);
+  }
+  return given;
+}
+
+RunRecord record_of_failure(const RunRequest& request, const std::string& line) {
+  RunRecord record = make_record(
+      UnfinishedRun{request.target, request.workload, request.parameters, "failed", line});
+  record.identity = identity_hash(record.workload, record.parameters);
+  record.layout = layout_facts(request.config.place.layout, request.config.threads);
+  record.provenance = build_facts(request.command);
+  return record;
+}
+
 }  // namespace
 
 RunRecord make_record(const RunRequest& request, const RunFacts& facts,
@@ -155,36 +188,6 @@ std::string compressed_samples(const TrainingOutcome& outcome) {
   return parts;
 }
 
-namespace {
-
-// Nothing outside of a job.
-std::optional<Allocation> find_allocation(const Environment& environment) {
-  constexpr std::size_t kMostText = 2000;  // of a module list; a record is small
-  if (environment.count("SLURM_JOB_ID") == 0) return std::nullopt;
-  Allocation given;
-  for (const auto& [member, variable] : {std::pair{&Allocation::job, "SLURM_JOB_ID"},
-                                         {&Allocation::array_job, "SLURM_ARRAY_JOB_ID"},
-                                         {&Allocation::array_task, "SLURM_ARRAY_TASK_ID"},
-                                         {&Allocation::restarts, "SLURM_RESTART_COUNT"},
-                                         {&Allocation::cluster, "SLURM_CLUSTER_NAME"},
-                                         {&Allocation::partition, "SLURM_JOB_PARTITION"},
-                                         {&Allocation::nodes, "SLURM_JOB_NODELIST"},
-                                         {&Allocation::node, "SLURMD_NODENAME"},
-                                         {&Allocation::tasks_per_node, "SLURM_TASKS_PER_NODE"},
-                                         {&Allocation::cpus_per_node, "SLURM_JOB_CPUS_PER_NODE"},
-                                         {&Allocation::cpus_per_task, "SLURM_CPUS_PER_TASK"},
-                                         {&Allocation::memory_mb_per_node, "SLURM_MEM_PER_NODE"},
-                                         {&Allocation::memory_mb_per_cpu, "SLURM_MEM_PER_CPU"},
-                                         {&Allocation::gpus, "SLURM_JOB_GPUS"},
-                                         {&Allocation::modules, "LOADEDMODULES"}}) {
-    const auto found = environment.find(variable);
-    if (found != environment.end()) given.*member = found->second.substr(0, kMostText);
-  }
-  return given;
-}
-
-}  // namespace
-
 LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads) {
   LayoutFacts facts = layout_facts(layout);
   facts.compute_threads = threads.compute;
@@ -207,19 +210,6 @@ Provenance build_facts(const std::vector<std::string>& command) {
   facts.allocation = find_allocation(environment_of_process());
   return facts;
 }
-
-namespace {
-
-RunRecord record_of_failure(const RunRequest& request, const std::string& line) {
-  RunRecord record = make_record(
-      UnfinishedRun{request.target, request.workload, request.parameters, "failed", line});
-  record.identity = identity_hash(record.workload, record.parameters);
-  record.layout = layout_facts(request.config.place.layout, request.config.threads);
-  record.provenance = build_facts(request.command);
-  return record;
-}
-
-}  // namespace
 
 std::filesystem::path failed_record_name(const std::filesystem::path& record) {
   std::filesystem::path name = record;

@@ -10,14 +10,12 @@
 #include "analysis/statistics/statistics.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/launch/topology.h"
 #include "results/expected_runs.h"
 #include "results/machine.h"
 #include "results/names.h"
 #include "run/program_run.h"
-#include "run/resolve.h"
 
 namespace paceline {
 

@@ -18,15 +18,13 @@ namespace {
 
 constexpr int kUndecided = 2;
 
-bool is_stopped_here(const RankStatus& status) {
-  return status.host == host_name() && state_of_process(status.pid) == ProcessState::stopped;
-}
-
 const char* describe_state(const RankStatus& status, bool runs) {
   switch (status.state) {
     case RankState::running:
       if (!runs) return "vanished";
-      return is_stopped_here(status) ? "stopped" : "running";
+      return status.host == host_name() && state_of_process(status.pid) == ProcessState::stopped
+                 ? "stopped"
+                 : "running";
     case RankState::done:
       return "done";
     case RankState::failed:

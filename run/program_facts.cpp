@@ -99,6 +99,78 @@ std::optional<double> one(const ProgramReport& report, const char* name) {
   return found == report.numbers.end() ? std::nullopt : std::optional(found->second.front());
 }
 
+// Samples of a step: as reported, or as the point's batches make them.
+std::optional<double> samples_of_a_step(const RunRecord& record) {
+  if (record.plan.global_batch) return record.plan.global_batch;
+  if (const auto whole = record.parameters.real("global_batch")) return whole;
+  const auto batch = record.parameters.real("batch_per_replica");
+  if (!batch) return std::nullopt;
+  return *batch * record.layout.gpus *
+         record.parameters.real("gradient_accumulation_steps").value_or(1);
+}
+
+constexpr char kTokensOfAStep[] = "tokens_per_step";
+
+// Of a program that prints the time of its steps and no rate.
+void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
+  Throughput& rate = record.throughput;
+  const auto steps = report.numbers.find("step_seconds");
+  if (rate.samples_per_second || rate.samples || steps == report.numbers.end()) return;
+  const auto tokens = one(report, kTokensOfAStep);
+  const auto amount = tokens ? tokens : samples_of_a_step(record);
+  if (!amount) return;
+  const std::vector<double>& seconds = steps->second;
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  if (tokens) rate.unit = "tokens";
+  rate.samples_per_second = *amount * static_cast<double>(seconds.size()) / sum;
+  record.provenance.rate_is = fmt::format("{} of a step over the mean of the steps that it prints",
+                                          tokens ? "tokens" : "samples");
+}
+
+constexpr double kImportSeconds = 120;
+
+struct Framework {
+  const char* name;
+  const char* script;  // prints its version and what it can communicate by
+};
+
+constexpr Framework kFrameworks[] = {
+    {"PyTorch",
+     "import torch, torch.distributed as d\n"
+     "have = d.is_available()\n"
+     "by = [n for n in ('gloo', 'nccl', 'mpi') if have and getattr(d, 'is_%s_available' "
+     "% n)()]\n"
+     "print(torch.__version__, 'with', ', '.join(by) or 'no backend', 'and',"
+     " torch.cuda.device_count(), 'GPUs')"},
+    {"TensorFlow",
+     "import tensorflow as t\n"
+     "print(t.__version__, 'with', len(t.config.list_physical_devices('GPU')),"
+     " 'GPUs')"},
+    {"Horovod",
+     "import horovod\n"
+     "print(horovod.__version__)"},
+    {"JAX",
+     "import jax\n"
+     "print(jax.__version__, 'with', len(jax.devices()), jax.default_backend(),"
+     " 'devices')"},
+};
+
+// The script's last line tells: a version, or the exception's name and text.
+std::string answer(const std::string& python, const Framework& framework) {
+  const std::string guarded =
+      "import os, sys\n"
+      "os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'\n"
+      "sys.stderr = open(os.devnull, 'w')\n"
+      "try:\n exec(sys.argv[1])\n"
+      "except ModuleNotFoundError as e:\n print('not installed')\n"
+      "except BaseException as e:\n"
+      " print('cannot be imported:', type(e).__name__, e)\n";
+  const std::string text =
+      capture_output({python, "-c", guarded, framework.script}, kImportSeconds);
+  const std::vector<std::string> lines = split(trim(text), '\n');
+  return lines.back().empty() ? "cannot be imported: python3 ended without a word" : lines.back();
+}
+
 }  // namespace
 
 ProgramFacts program_facts(const UserProgram& program, double seconds) {
@@ -131,38 +203,6 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
   }
   return facts;
 }
-
-namespace {
-
-// Samples of a step: as reported, or as the point's batches make them.
-std::optional<double> samples_of_a_step(const RunRecord& record) {
-  if (record.plan.global_batch) return record.plan.global_batch;
-  if (const auto whole = record.parameters.real("global_batch")) return whole;
-  const auto batch = record.parameters.real("batch_per_replica");
-  if (!batch) return std::nullopt;
-  return *batch * record.layout.gpus *
-         record.parameters.real("gradient_accumulation_steps").value_or(1);
-}
-
-constexpr char kTokensOfAStep[] = "tokens_per_step";
-
-// Of a program that prints the time of its steps and no rate.
-void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
-  Throughput& rate = record.throughput;
-  const auto steps = report.numbers.find("step_seconds");
-  if (rate.samples_per_second || rate.samples || steps == report.numbers.end()) return;
-  const auto tokens = one(report, kTokensOfAStep);
-  const auto amount = tokens ? tokens : samples_of_a_step(record);
-  if (!amount) return;
-  const std::vector<double>& seconds = steps->second;
-  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  if (tokens) rate.unit = "tokens";
-  rate.samples_per_second = *amount * static_cast<double>(seconds.size()) / sum;
-  record.provenance.rate_is = fmt::format("{} of a step over the mean of the steps that it prints",
-                                          tokens ? "tokens" : "samples");
-}
-
-}  // namespace
 
 void set_results(RunRecord& record, const ProgramReport& report, double seconds) {
   Timing& timing = record.timing;
@@ -266,54 +306,6 @@ std::string set_traced_phases(RunRecord& record, const KinetoRun& trace) {
   set_trace_facts(record, trace, scale);
   return scale == 1 ? compressed_steps(trace) : "";
 }
-
-namespace {
-
-constexpr double kImportSeconds = 120;
-
-struct Framework {
-  const char* name;
-  const char* script;  // prints its version and what it can communicate by
-};
-
-constexpr Framework kFrameworks[] = {
-    {"PyTorch",
-     "import torch, torch.distributed as d\n"
-     "have = d.is_available()\n"
-     "by = [n for n in ('gloo', 'nccl', 'mpi') if have and getattr(d, 'is_%s_available' "
-     "% n)()]\n"
-     "print(torch.__version__, 'with', ', '.join(by) or 'no backend', 'and',"
-     " torch.cuda.device_count(), 'GPUs')"},
-    {"TensorFlow",
-     "import tensorflow as t\n"
-     "print(t.__version__, 'with', len(t.config.list_physical_devices('GPU')),"
-     " 'GPUs')"},
-    {"Horovod",
-     "import horovod\n"
-     "print(horovod.__version__)"},
-    {"JAX",
-     "import jax\n"
-     "print(jax.__version__, 'with', len(jax.devices()), jax.default_backend(),"
-     " 'devices')"},
-};
-
-// The script's last line tells: a version, or the exception's name and text.
-std::string answer(const std::string& python, const Framework& framework) {
-  const std::string guarded =
-      "import os, sys\n"
-      "os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'\n"
-      "sys.stderr = open(os.devnull, 'w')\n"
-      "try:\n exec(sys.argv[1])\n"
-      "except ModuleNotFoundError as e:\n print('not installed')\n"
-      "except BaseException as e:\n"
-      " print('cannot be imported:', type(e).__name__, e)\n";
-  const std::string text =
-      capture_output({python, "-c", guarded, framework.script}, kImportSeconds);
-  const std::vector<std::string> lines = split(trim(text), '\n');
-  return lines.back().empty() ? "cannot be imported: python3 ended without a word" : lines.back();
-}
-
-}  // namespace
 
 DiagnosisSection frameworks_here(const Environment& environment) {
   DiagnosisSection section{"frameworks", {}};

@@ -10,9 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -248,7 +246,10 @@ class ProgramRun {
     if (request_.layout.nodes > 1 && (is_setup || has_ranks(program_))) {
       const std::vector<std::string> words_of_job =
           split(environment_value(environment_, kLauncherVariable), '\n');
-      std::vector<std::string> words = is_setup ? words_of_setup() : words_of_job;
+      const std::string nodes = std::to_string(request_.layout.nodes);
+      const std::vector<std::string> words_of_setup = {"srun", "--nodes=" + nodes,
+                                                       "--ntasks=" + nodes, "--ntasks-per-node=1"};
+      std::vector<std::string> words = is_setup ? words_of_setup : words_of_job;
       const auto program = find_program(words.front(), environment_);
       if (!program) {
         throw Error(ErrorKind::usage, fmt::format("launcher {} is not on this node", words.front()),
@@ -267,11 +268,6 @@ class ProgramRun {
       environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(count);
     }
     return children;
-  }
-
-  std::vector<std::string> words_of_setup() const {
-    const std::string nodes = std::to_string(request_.layout.nodes);
-    return {"srun", "--nodes=" + nodes, "--ntasks=" + nodes, "--ntasks-per-node=1"};
   }
 
   // Returns when all processes have ended, also those that they left behind.

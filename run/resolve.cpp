@@ -5,14 +5,11 @@
 #include <algorithm>
 
 #include "engine/core/backend_stack.h"
-#include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/launch/topology.h"
 #include "results/names.h"
 #include "run/config.h"
 #include "run/gpus.h"
 #include "run/version.h"
-#include "workloads/workload.h"
 
 namespace paceline {
 

@@ -152,11 +152,6 @@ constexpr std::size_t kMostKept = 50'000'000, kShownPlaces = 3, kShownText = 60;
 constexpr double kLeastAmount = 1e-290;  // a rate of less is not a number in a record
 constexpr double kMostCounted = 9e15;    // what a double counts exactly
 
-const ResultName& find_result_name(const ResultSource& source) {
-  const auto& names = result_names();
-  return *std::ranges::find(names, source.name, &ResultName::name);
-}
-
 std::string describe_source(const ResultSource& source) {
   const char* kinds[] = {"line", "json", "json_line", "csv", "key", "events"};
   return fmt::format("{} \"{}\"", kinds[static_cast<std::size_t>(source.from)], source.what);
@@ -267,7 +262,7 @@ std::string cut_text(std::string_view text) {
 }
 
 ResultNumbers::ResultNumbers(const ResultSource& source)
-    : source_(source), name_(find_result_name(source)) {}
+    : source_(source), name_(*std::ranges::find(result_names(), source.name, &ResultName::name)) {}
 
 void ResultNumbers::fail(const std::string& what, const std::string& fix) const {
   throw Error(ErrorKind::input, fmt::format("result {} {}", source_.name, what),

@@ -64,6 +64,54 @@ Service check_device(const Factory<DeviceFactory>& row) {
   return service;
 }
 
+std::string reason_without_cores(const Layout& layout, bool oversubscribe) {
+  static const int cpus = static_cast<int>(usable_cpus().size());
+  const int replicas = layout.gpus / layout.nodes;
+  if (layout.cpus_per_replica > cpus) {
+    return fmt::format("{} CPUs a replica, and {} may be used", layout.cpus_per_replica, cpus);
+  }
+  if (replicas * layout.cpus_per_replica <= cpus || oversubscribe) return "";
+  return fmt::format(
+      "{} replicas of {} each on {}; --set oversubscribe=true tries it, and no interval counts its "
+      "times",
+      replicas, counted(layout.cpus_per_replica, "CPU"), counted(cpus, "usable CPU"));
+}
+
+// Remembers what a driver found, as it is slow and a study may have 100,000 points.
+std::string reason_without_gpus(const std::string& device, const std::string& backend,
+                                int replicas) {
+  struct Seen {
+    std::size_t gpus = 0;
+    std::string why;
+  };
+  static std::map<std::string, Seen> seen;
+  auto found = seen.find(device);
+  if (found == seen.end()) {
+    Seen now;
+    if (const auto driver = load_driver(device)) now.gpus = driver->visible(now.why).size();
+    found = seen.emplace(device, now).first;
+  }
+  const Seen& here = found->second;
+  if (here.gpus == 0) return fmt::format("device {} needs a GPU: {}", device, here.why);
+  if (static_cast<std::size_t>(replicas) <= here.gpus ||
+      may_share_gpus(backend, environment_of_process())) {
+    return "";
+  }
+  return fmt::format("{} replicas on {}", replicas, counted(here.gpus, "GPU"));
+}
+
+std::string reason_without_backend(const std::string& name) {
+  static const std::set<std::string> need_gpus = [] {
+    std::set<std::string> names;
+    for (const auto& row : backend_table()) {
+      if (row.make()->needs_gpus()) names.insert(row.name);
+    }
+    return names;
+  }();
+  if (!need_gpus.contains(name)) return "";
+  return fmt::format("backend {} needs GPUs: --set device=cuda, or another backend", name);
+}
+
 }  // namespace
 
 std::string describe_cards(const std::string& device) {
@@ -120,58 +168,6 @@ std::vector<Service> services(const ProcessRank& process, const std::string& dev
 }
 
 // Whether a point of a study can run on this machine, asked before its first run.
-
-namespace {
-
-std::string reason_without_cores(const Layout& layout, bool oversubscribe) {
-  static const int cpus = static_cast<int>(usable_cpus().size());
-  const int replicas = layout.gpus / layout.nodes;
-  if (layout.cpus_per_replica > cpus) {
-    return fmt::format("{} CPUs a replica, and {} may be used", layout.cpus_per_replica, cpus);
-  }
-  if (replicas * layout.cpus_per_replica <= cpus || oversubscribe) return "";
-  return fmt::format(
-      "{} replicas of {} each on {}; --set oversubscribe=true tries it, and no interval counts its "
-      "times",
-      replicas, counted(layout.cpus_per_replica, "CPU"), counted(cpus, "usable CPU"));
-}
-
-// Remembers what a driver found, as it is slow and a study may have 100,000 points.
-std::string reason_without_gpus(const std::string& device, const std::string& backend,
-                                int replicas) {
-  struct Seen {
-    std::size_t gpus = 0;
-    std::string why;
-  };
-  static std::map<std::string, Seen> seen;
-  auto found = seen.find(device);
-  if (found == seen.end()) {
-    Seen now;
-    if (const auto driver = load_driver(device)) now.gpus = driver->visible(now.why).size();
-    found = seen.emplace(device, now).first;
-  }
-  const Seen& here = found->second;
-  if (here.gpus == 0) return fmt::format("device {} needs a GPU: {}", device, here.why);
-  if (static_cast<std::size_t>(replicas) <= here.gpus ||
-      may_share_gpus(backend, environment_of_process())) {
-    return "";
-  }
-  return fmt::format("{} replicas on {}", replicas, counted(here.gpus, "GPU"));
-}
-
-std::string reason_without_backend(const std::string& name) {
-  static const std::set<std::string> need_gpus = [] {
-    std::set<std::string> names;
-    for (const auto& row : backend_table()) {
-      if (row.make()->needs_gpus()) names.insert(row.name);
-    }
-    return names;
-  }();
-  if (!need_gpus.contains(name)) return "";
-  return fmt::format("backend {} needs GPUs: --set device=cuda, or another backend", name);
-}
-
-}  // namespace
 
 std::string reason_not_runnable(const PlannedPoint& planned) {
   const Point& p = planned.parameters;

@@ -34,9 +34,8 @@ std::string environment_text() {
   std::string text;
   for (const auto& entry : environment_of_process()) {
     const std::string &name = entry.first, &value = entry.second;
-    const bool wanted =
-        std::any_of(kBeginnings.begin(), kBeginnings.end(),
-                    [&](std::string_view begin) { return name.starts_with(begin); });
+    const bool wanted = std::ranges::any_of(
+        kBeginnings, [&](std::string_view begin) { return name.starts_with(begin); });
     if (wanted) text += fmt::format("{}={}\n", name, names_secret(name) ? "[removed]" : value);
   }
   return text;
@@ -67,7 +66,7 @@ bool is_wanted(const fs::path& file) {
   constexpr std::array<std::string_view, 9> kEndings = {
       ".json", ".log", ".sbatch", ".points", ".flight", ".err", ".jsonl", ".csv", ".txt"};
   const std::string ending = file.extension().string();
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+  return std::ranges::find(kEndings, ending) != kEndings.end();
 }
 
 struct Found {

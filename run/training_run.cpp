@@ -11,7 +11,6 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/json.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
@@ -22,12 +21,9 @@
 #include "engine/train/outcome.h"
 #include "engine/train/session.h"
 #include "engine/train/weights.h"
-#include "results/store.h"
-#include "run/checkpoints.h"
 #include "run/meter_record.h"
 #include "run/outcome_record.h"
 #include "run/resolve.h"
-#include "run/world.h"
 
 namespace paceline {
 
@@ -165,7 +161,7 @@ class TrainingRun {
   void check_target() const {
     if (process_.rank != 0) return;
     if (!request_.target.file.empty()) check_new_record(request_.target.file);
-    if (!request_.trace.empty()) check_new_trace(request_.trace);
+    if (!request_.trace.empty()) OutputFile(request_.trace, "--trace", "trace").check();
   }
 
   void set_up_log() const {
@@ -434,10 +430,6 @@ LaunchSpec make_launch_spec(const RunConfig& config) {
   LaunchSpec launch = make_launch_spec(config.place);
   launch.stops_between_steps = config.checkpoints.can_resume();
   return launch;
-}
-
-void check_new_trace(const std::filesystem::path& file) {
-  OutputFile(file, "--trace", "trace").check();
 }
 
 void check_new_record(const std::filesystem::path& file) {

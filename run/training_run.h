@@ -29,8 +29,6 @@ Point resolve_program(const Point& given);
 // Throws input if the file exists or cannot be written.
 void check_new_record(const std::filesystem::path& file);
 
-void check_new_trace(const std::filesystem::path& file);  // the same
-
 LaunchSpec make_launch_spec(const PlaceConfig& place);
 LaunchSpec make_launch_spec(const RunConfig& config);
 // Where the record goes, and the run's place in a sweep.

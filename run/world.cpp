@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "engine/comm/backend.h"
 #include "engine/comm/checks/stall_monitor.h"
 #include "engine/comm/rendezvous/join.h"
 #include "engine/comm/rendezvous/liveness.h"
@@ -23,7 +22,6 @@
 #include "engine/core/output.h"
 #include "engine/failure/rank_status.h"
 #include "engine/launch/program.h"
-#include "engine/launch/topology.h"
 #include "engine/start/spawn.h"
 #include "results/names.h"
 

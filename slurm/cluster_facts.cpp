@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "engine/core/text.h"
 #include "results/run_record.h"
@@ -133,11 +132,6 @@ class RoomFinder {
   QueueRoom room_;
 };
 
-// Machines of which no more is told than their CPU's name are only like others such.
-bool known_alike(const Machine& a, const Machine& b) {
-  return (a.cpus > 0) == (b.cpus > 0) && alike(a, b);
-}
-
 }  // namespace
 
 NodeCounts count_nodes(const Site& site, const SlurmCommands& slurm) {
@@ -194,8 +188,10 @@ bool Nodes::made_there(const Record& record) const {
 bool Nodes::is_like_a_node(const Machine& machine) const {
   if (!machine.is_known()) return false;
   if (place_.node) return alike(*place_.node, machine);
-  return std::any_of(seen_.begin(), seen_.end(),
-                     [&](const Machine& node) { return known_alike(node, machine); });
+  // Machines of which no more is told than their CPU's name are only like others such.
+  return std::ranges::any_of(seen_, [&](const Machine& node) {
+    return (node.cpus > 0) == (machine.cpus > 0) && alike(node, machine);
+  });
 }
 
 std::string Nodes::other_machine(const Record& record) const {

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <iterator>
 #include <set>
-#include <string_view>
 #include <thread>
 
 #include "engine/core/child.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -39,6 +38,35 @@ std::vector<JobArray> split_array(const JobArray& whole, int most_elements) {
     arrays.push_back(std::move(array));
   }
   return arrays;
+}
+
+constexpr int kMostElements = 10'000'000;
+
+// A whole number without sign, as ids are.
+std::optional<int> to_index(std::string_view text) {
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+  const auto number = to_integer(text);
+  if (!number || *number > kMostElements) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+// "6-8", "0-20:4", "3".
+bool add_range(std::string_view text, std::vector<int>& elements) {
+  const auto dash = text.find('-');
+  const auto first = to_index(text.substr(0, dash));
+  if (!first) return false;
+  if (dash == std::string_view::npos) {
+    elements.push_back(*first);
+    return true;
+  }
+  std::string_view rest = text.substr(dash + 1);
+  const auto colon = rest.find(':');
+  const auto step =
+      colon == std::string_view::npos ? std::optional<int>(1) : to_index(rest.substr(colon + 1));
+  const auto last = to_index(rest.substr(0, colon));
+  if (!last || !step || *step < 1 || *last < *first) return false;
+  for (int element = *first; element <= *last; element += *step) elements.push_back(element);
+  return true;
 }
 
 }  // namespace
@@ -80,39 +108,6 @@ std::vector<JobArray> group_runs(const std::vector<PlannedPoint>& points,
   }
   return arrays;
 }
-
-namespace {
-
-constexpr int kMostElements = 10'000'000;
-
-// A whole number without sign, as ids are.
-std::optional<int> to_index(std::string_view text) {
-  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
-  const auto number = to_integer(text);
-  if (!number || *number > kMostElements) return std::nullopt;
-  return static_cast<int>(*number);
-}
-
-// "6-8", "0-20:4", "3".
-bool add_range(std::string_view text, std::vector<int>& elements) {
-  const auto dash = text.find('-');
-  const auto first = to_index(text.substr(0, dash));
-  if (!first) return false;
-  if (dash == std::string_view::npos) {
-    elements.push_back(*first);
-    return true;
-  }
-  std::string_view rest = text.substr(dash + 1);
-  const auto colon = rest.find(':');
-  const auto step =
-      colon == std::string_view::npos ? std::optional<int>(1) : to_index(rest.substr(colon + 1));
-  const auto last = to_index(rest.substr(0, colon));
-  if (!last || !step || *step < 1 || *last < *first) return false;
-  for (int element = *first; element <= *last; element += *step) elements.push_back(element);
-  return true;
-}
-
-}  // namespace
 
 bool parse_elements(std::string_view text, ArrayId& into) {
   if (const auto percent = text.find('%'); percent != std::string_view::npos) {

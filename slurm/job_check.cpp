@@ -6,7 +6,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "results/parameters.h"
 #include "slurm/job_array.h"
 
 namespace paceline {

@@ -12,7 +12,6 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "slurm/script.h"
 

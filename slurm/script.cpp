@@ -231,6 +231,49 @@ std::string log_pattern(const JobArray& array, const ScriptSetup& setup, const c
   return name.find(' ') == std::string::npos ? name : '"' + name + '"';
 }
 
+constexpr int kCollectMinutes = 10;
+
+class Directives {
+ public:
+  void add(const std::string& option, const std::string& value) {
+    if (!value.empty()) line("--" + option + "=" + value);
+  }
+  void line(const std::string& option) { lines_.push_back("#SBATCH " + option); }
+  void verbatim(const std::vector<std::string>& lines) {
+    lines_.insert(lines_.end(), lines.begin(), lines.end());
+  }
+  std::vector<std::string> take() { return std::move(lines_); }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+void add_who(Directives& directives, const Site& site) {
+  directives.add("account", site.account);
+  directives.add("partition", site.partition);
+  directives.add("qos", site.qos);
+}
+
+std::string with_type(const Site& site, int count) {
+  return site.gpu_type.empty() ? std::to_string(count) : fmt::format("{}:{}", site.gpu_type, count);
+}
+
+[[noreturn]] void refuse(const Site& site, const std::string& what, const std::string& fix) {
+  throw Error(ErrorKind::usage, what, site.where, fix);
+}
+
+std::string memory_text(std::int64_t mb) {
+  return mb % 1024 == 0 ? fmt::format("{}G", mb / 1024) : fmt::format("{}M", mb);
+}
+
+int even_share(const Site& site, const JobShape& shape, int parts, const char* of_what) {
+  if (parts > 0 && shape.gpus % parts == 0) return shape.gpus / parts;
+  refuse(site,
+         fmt::format("{} cannot be requested as equal GPUs per {} with form {}", shape.text(),
+                     of_what, to_string(site.gpu_form)),
+         "use form gres or gpus");
+}
+
 }  // namespace
 
 std::string script_word(const std::string& text) {
@@ -306,53 +349,6 @@ std::string collect_script_text(const Site& site, const ScriptSetup& setup) {
                               shell_quote(setup.folder.string())));
   return "" + join(parts, "\n") + "\n";
 }
-
-namespace {
-
-constexpr int kCollectMinutes = 10;
-
-class Directives {
- public:
-  void add(const std::string& option, const std::string& value) {
-    if (!value.empty()) line("--" + option + "=" + value);
-  }
-  void line(const std::string& option) { lines_.push_back("#SBATCH " + option); }
-  void verbatim(const std::vector<std::string>& lines) {
-    lines_.insert(lines_.end(), lines.begin(), lines.end());
-  }
-  std::vector<std::string> take() { return std::move(lines_); }
-
- private:
-  std::vector<std::string> lines_;
-};
-
-void add_who(Directives& directives, const Site& site) {
-  directives.add("account", site.account);
-  directives.add("partition", site.partition);
-  directives.add("qos", site.qos);
-}
-
-std::string with_type(const Site& site, int count) {
-  return site.gpu_type.empty() ? std::to_string(count) : fmt::format("{}:{}", site.gpu_type, count);
-}
-
-[[noreturn]] void refuse(const Site& site, const std::string& what, const std::string& fix) {
-  throw Error(ErrorKind::usage, what, site.where, fix);
-}
-
-std::string memory_text(std::int64_t mb) {
-  return mb % 1024 == 0 ? fmt::format("{}G", mb / 1024) : fmt::format("{}M", mb);
-}
-
-int even_share(const Site& site, const JobShape& shape, int parts, const char* of_what) {
-  if (parts > 0 && shape.gpus % parts == 0) return shape.gpus / parts;
-  refuse(site,
-         fmt::format("{} cannot be requested as equal GPUs per {} with form {}", shape.text(),
-                     of_what, to_string(site.gpu_form)),
-         "use form gres or gpus");
-}
-
-}  // namespace
 
 std::vector<std::string> gpu_options(const Site& site, const JobShape& shape) {
   if (shape.gpus == 0) return {};

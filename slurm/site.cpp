@@ -33,26 +33,24 @@ constexpr EnumName<JobLauncher> kLaunchers[] = {{JobLauncher::srun, "srun"},
 
 bool is_variable_name(std::string_view name) {
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return c == '_' || (c < 128 && std::isalnum(c)); });
+         std::ranges::all_of(
+             name, [](unsigned char c) { return c == '_' || (c < 128 && std::isalnum(c)); });
 }
 
 // What Slurm's own options are made of: what stands in an #SBATCH line must not end it or begin
 // another word of it.
 bool is_option_value(std::string_view text) {
-  return !text.empty() && text.front() != '-' &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) {
-           return (c < 128 && std::isalnum(c)) ||
-                  std::string_view("_-.,:+@&|*=()[]/").find(static_cast<char>(c)) !=
-                      std::string_view::npos;
-         });
+  return !text.empty() && text.front() != '-' && std::ranges::all_of(text, [](unsigned char c) {
+    return (c < 128 && std::isalnum(c)) ||
+           std::string_view("_-.,:+@&|*=()[]/").find(static_cast<char>(c)) !=
+               std::string_view::npos;
+  });
 }
 
 // Lines of a script are made of these: a line break would begin another.
 const std::string& line(const JsonField& field) {
   const std::string& text = field.text();
-  const bool plain =
-      std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; });
+  const bool plain = std::ranges::none_of(text, [](unsigned char c) { return c < 32 || c == 127; });
   if (!plain || text.size() > kMaxText) {
     field.fail(fmt::format("{} must be one line of at most {} bytes", field.key(), kMaxText),
                "remove line breaks and control characters");

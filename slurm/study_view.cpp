@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/file.h"
-#include "engine/core/json.h"
 #include "results/run_record.h"
 #include "results/step_samples.h"
 #include "sweeps/inventory.h"
@@ -34,10 +33,6 @@ bool makes_done(const Record& record, const Element& element) {
          (element.data_hash.empty() || record->provenance.data_hash == element.data_hash);
 }
 
-std::string with_detail(const ElementState& state) {
-  return state.detail.empty() ? state.state : fmt::format("{}, {}", state.state, state.detail);
-}
-
 // Slurm's word on an element that has ended. Of one cancelled while it waited no trace is kept.
 void judge_by_slurm(RunView& run, const ElementStates& history) {
   const auto found = history.find(run.slurm);
@@ -54,7 +49,8 @@ void judge_by_slurm(RunView& run, const ElementStates& history) {
   } else if (state.state == "COMPLETED") {
     run.why = fmt::format("{} left no record, but Slurm says COMPLETED", run.slurm.text());
   } else {
-    run.why = fmt::format("{} ({})", with_detail(state), run.slurm.text());
+    const std::string detail = state.detail.empty() ? "" : ", " + state.detail;
+    run.why = fmt::format("{}{} ({})", state.state, detail, run.slurm.text());
   }
 }
 

@@ -13,10 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
-#include "slurm/job_array.h"
-#include "slurm/script.h"
 #include "sweeps/runner.h"
-#include "sweeps/study_plan.h"
 
 namespace paceline {
 
@@ -32,10 +29,6 @@ std::map<RunKey, const RunView*> index_runs(const std::vector<RunView>& runs) {
     index[{run.element.point_folder, run.element.repeat}] = &run;
   }
   return index;
-}
-
-bool is_in_queue(const RunView& view) {
-  return view.phase == RunPhase::pending || view.phase == RunPhase::running;
 }
 
 // Slurm knows what a run without a record came to.
@@ -248,7 +241,7 @@ Submission prepare_submission(const SubmissionInput& input) {
     const std::string folder = plan.expansion.points[status.run.point].point.folder();
     const auto found = views.find({folder, status.run.repeat});
     const RunView* view = found == views.end() ? nullptr : found->second;
-    if (view && is_in_queue(*view)) {
+    if (view && (view->phase == RunPhase::pending || view->phase == RunPhase::running)) {
       ++submission.in_queue;
       submission.jobs_in_queue.insert(view->slurm.job);
     } else if (status.state == RunState::done) {

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-
 #include "engine/core/text.h"
 #include "results/match.h"
 #include "results/run_record.h"
@@ -43,10 +40,6 @@ bool same_parameters(const Record& record, const Resolved& resolved) {
   return serves(record->parameters, resolved.parameters);
 }
 
-bool same_data(const Record& record, const Resolved& resolved) {
-  return resolved.data_hash.empty() || record->provenance.data_hash == resolved.data_hash;
-}
-
 // "epochs was 2, is 3", for the first few that differ; those that only one of them has come last.
 std::string differences_text(const Point& before, const Point& now) {
   constexpr std::size_t kShown = 3;
@@ -79,7 +72,9 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
   for (const Record* record : known.records) {
     if (status.state == RunState::done && other_build(**record, resolved)) continue;
     std::string elsewhere;
-    const bool same = same_parameters(*record, resolved) && same_data(*record, resolved);
+    const bool same =
+        same_parameters(*record, resolved) &&
+        (resolved.data_hash.empty() || (*record)->provenance.data_hash == resolved.data_hash);
     if (!(*record)->completed()) {
       status.state = RunState::failed;
       status.why = (*record)->reason.empty() ? (*record)->status

@@ -8,7 +8,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "sweeps/spec.h"
 

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 
 #include "engine/core/child.h"
@@ -15,7 +13,6 @@
 #include "engine/core/text.h"
 #include "results/run_record.h"
 #include "results/store.h"
-#include "sweeps/inventory.h"
 #include "sweeps/program.h"
 
 namespace paceline {

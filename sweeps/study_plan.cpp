@@ -8,8 +8,6 @@
 
 #include "engine/core/text.h"
 #include "results/machine.h"
-#include "sweeps/expansion.h"
-#include "sweeps/inventory.h"
 
 namespace paceline {
 
@@ -25,11 +23,6 @@ const char* to_string(RunState state) {
   return name_in(kRunStateNames, state);
 }
 
-std::size_t done_by_another_build(const StudyPlan& plan) {
-  return static_cast<std::size_t>(std::count_if(
-      plan.runs.begin(), plan.runs.end(), [](const RunStatus& run) { return run.other_build; }));
-}
-
 // Notes of the expansion, rows without a base, records ignored, another build.
 std::vector<std::string> warnings(const StudyPlan& plan) {
   std::vector<std::string> lines;
@@ -41,7 +34,7 @@ std::vector<std::string> warnings(const StudyPlan& plan) {
   for (const Rejected& rejected : plan.rejected) {
     lines.push_back("warning: a record is ignored: " + rejected.reason);
   }
-  if (const std::size_t other = done_by_another_build(plan); other > 0) {
+  if (const auto other = std::ranges::count_if(plan.runs, &RunStatus::other_build); other > 0) {
     lines.push_back(fmt::format(
         "warning: {} of the done runs are of another build; --new-build runs them again", other));
   }
@@ -128,6 +121,37 @@ std::string hindered_text(const StudyPlan& plan) {
   return hindered == 0 ? "" : fmt::format(", {} cannot run here", hindered);
 }
 
+struct SameReason {
+  std::string before, after;  // the elements' numbers
+  std::vector<int> repeats;
+  std::vector<std::string> elements;
+};
+
+// "1, 2, 4 to 9"
+std::string format_list(const std::vector<int>& numbers) {
+  constexpr std::size_t kFewest = 4;  // of a range
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (end - i >= kFewest) {
+      parts.push_back(fmt::format("{} to {}", numbers[i], numbers[end - 1]));
+    } else {
+      for (std::size_t k = i; k < end; ++k) parts.push_back(std::to_string(numbers[k]));
+    }
+    i = end;
+  }
+  return join(parts, ", ");
+}
+
+// "12_3, 12_5, 12_7 and 4 more"
+std::string format_list(std::vector<std::string> elements) {
+  constexpr std::size_t kMost = 4;
+  const std::size_t more = elements.size() > kMost ? elements.size() - kMost + 1 : 0;
+  elements.resize(elements.size() - more);
+  return join(elements, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 }  // namespace
 
 std::size_t runs_in_state(const StudyPlan& plan, RunState state) {
@@ -135,15 +159,14 @@ std::size_t runs_in_state(const StudyPlan& plan, RunState state) {
 }
 
 std::size_t runs_to_make(const StudyPlan& plan) {
-  return static_cast<std::size_t>(
-      std::count_if(plan.runs.begin(), plan.runs.end(),
-                    [&](const RunStatus& run) { return is_to_make(plan, run); }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      plan.runs, [&](const RunStatus& run) { return is_to_make(plan, run); }));
 }
 
 std::size_t points_that_cannot_run(const StudyPlan& plan) {
-  return static_cast<std::size_t>(
-      std::count_if(plan.expansion.points.begin(), plan.expansion.points.end(),
-                    [](const PlannedPoint& planned) { return !planned.cannot_run.empty(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      plan.expansion.points,
+      [](const PlannedPoint& planned) { return !planned.cannot_run.empty(); }));
 }
 
 std::vector<std::string> other_machine_lines(const StudyPlan& plan) {
@@ -248,41 +271,6 @@ std::vector<std::string> resume_lines(const StudyPlan& plan) {
   return lines;
 }
 
-namespace {
-
-struct SameReason {
-  std::string before, after;  // the elements' numbers
-  std::vector<int> repeats;
-  std::vector<std::string> elements;
-};
-
-// "1, 2, 4 to 9"
-std::string format_list(const std::vector<int>& numbers) {
-  constexpr std::size_t kFewest = 4;  // of a range
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    if (end - i >= kFewest) {
-      parts.push_back(fmt::format("{} to {}", numbers[i], numbers[end - 1]));
-    } else {
-      for (std::size_t k = i; k < end; ++k) parts.push_back(std::to_string(numbers[k]));
-    }
-    i = end;
-  }
-  return join(parts, ", ");
-}
-
-// "12_3, 12_5, 12_7 and 4 more"
-std::string format_list(std::vector<std::string> elements) {
-  constexpr std::size_t kMost = 4;
-  const std::size_t more = elements.size() > kMost ? elements.size() - kMost + 1 : 0;
-  elements.resize(elements.size() - more);
-  return join(elements, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
-}  // namespace
-
 std::string summarize_reasons(std::vector<RepeatReason> reasons, std::string_view colon) {
   std::ranges::stable_sort(reasons, {}, &RepeatReason::repeat);
   std::vector<SameReason> groups;
@@ -291,7 +279,7 @@ std::string summarize_reasons(std::vector<RepeatReason> reasons, std::string_vie
     const bool has_number = at != std::string::npos;
     const std::string before = each.why.substr(0, at),
                       after = has_number ? each.why.substr(at + each.element.size()) : "";
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const SameReason& known) {
+    auto group = std::ranges::find_if(groups, [&](const SameReason& known) {
       return known.before == before && known.after == after && known.elements.empty() != has_number;
     });
     if (group == groups.end()) group = groups.insert(groups.end(), {before, after, {}, {}});

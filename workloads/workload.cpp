@@ -52,43 +52,6 @@ Network gpt_network(const std::string& name, const GptShape& shape) {
   return network;
 }
 
-}  // namespace
-
-Workload mnist_workload(std::string name, std::string summary, Network network) {
-  return {.name = std::move(name),
-          .summary = std::move(summary),
-          .network = std::move(network),
-          .defaults = {{"batch_per_replica", 64},
-                       {"optimizer", "adam"},
-                       {"learning_rate", 0.001},
-                       {"learning_rate_rule", "none"},
-                       {"last_batch", "keep"}},
-          .data_set = "mnist",
-          .train_samples = 60000,
-          .test_samples = 10000,
-          .load = load,
-          .hash = hash};
-}
-
-Workload gpt_workload(std::string name, std::string summary, const GptShape& shape,
-                      std::string data_set) {
-  return {.name = name,
-          .summary = std::move(summary),
-          .network = gpt_network(name, shape),
-          .defaults = {{"optimizer", "adam"},
-                       {"learning_rate_rule", "none"},
-                       {"weight_decay", 0.1},
-                       {"clip_norm", 1.0},
-                       {"last_batch", "drop"}},
-          .data_set = std::move(data_set),
-          .train_samples = 8192,
-          .test_samples = 128,
-          .load = {},
-          .hash = tokens_hash};
-}
-
-namespace {
-
 constexpr double kEpsilon = 1.001e-5, kMomentum = 0.99;
 
 class ResNet {
@@ -133,6 +96,39 @@ class ResNet {
 };
 
 }  // namespace
+
+Workload mnist_workload(std::string name, std::string summary, Network network) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .network = std::move(network),
+          .defaults = {{"batch_per_replica", 64},
+                       {"optimizer", "adam"},
+                       {"learning_rate", 0.001},
+                       {"learning_rate_rule", "none"},
+                       {"last_batch", "keep"}},
+          .data_set = "mnist",
+          .train_samples = 60000,
+          .test_samples = 10000,
+          .load = load,
+          .hash = hash};
+}
+
+Workload gpt_workload(std::string name, std::string summary, const GptShape& shape,
+                      std::string data_set) {
+  return {.name = name,
+          .summary = std::move(summary),
+          .network = gpt_network(name, shape),
+          .defaults = {{"optimizer", "adam"},
+                       {"learning_rate_rule", "none"},
+                       {"weight_decay", 0.1},
+                       {"clip_norm", 1.0},
+                       {"last_batch", "drop"}},
+          .data_set = std::move(data_set),
+          .train_samples = 8192,
+          .test_samples = 128,
+          .load = {},
+          .hash = tokens_hash};
+}
 
 Network resnet50_without_top(const std::string& name, Shape sample, int classes,
                              const std::string& variant) {

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <tuple>
 
 #include "analysis/study/contrast.h"
 #include "analysis/study/labels.h"
-#include "analysis/study/scaling_series.h"
 #include "analysis/study/switches.h"
 #include "engine/core/text.h"
 #include "results/step_samples.h"
@@ -89,6 +87,43 @@ double count_warmup(const Run& run, bool rates) {
   const Throughput& rate = run->throughput;
   if (!rates || !rate.steps) return 0;
   return std::min(static_cast<double>(rate.warmup_steps_excluded.value_or(0)), *rate.steps);
+}
+
+constexpr double kLeastShare = 0.1;  // of a step
+const double kTwice = std::log(2.0);
+
+// The mean over ranks and steps.
+std::optional<double> step_seconds_of_waiting(const Run& run) {
+  if (run.phase_sum.step <= 0 || run.phase_sum.communication <= 0 || run.phase_ranks == 0)
+    return std::nullopt;
+  if (!run->throughput.steps || *run->throughput.steps <= 0) return std::nullopt;
+  return run.phase_sum.communication / run.phase_ranks / *run->throughput.steps;
+}
+
+std::optional<double> step_share_of_waiting(const Run& run) {
+  if (run.phase_sum.step <= 0) return std::nullopt;
+  return run.phase_sum.communication / run.phase_sum.step;
+}
+
+// Whether every run of the row is of several replicas and knows the wait and the CPUs.
+bool is_usable(const Row& row) {
+  return !row.runs.empty() && std::ranges::all_of(row.runs, [](const Run& run) {
+    return run->kind == "measured" && run->layout.gpus > 1 && run.cpus_per_replica() &&
+           step_seconds_of_waiting(run);
+  });
+}
+
+std::string waiting_sentence(const Study& study, const Row& few, const Row& more) {
+  const double before = *mean(few, step_seconds_of_waiting),
+               after = *mean(more, step_seconds_of_waiting);
+  const auto cpus = [](const Row& row) {
+    return counted(static_cast<std::int64_t>(*row.first().cpus_per_replica()), "CPU");
+  };
+  return fmt::format(
+      "{}, {}: a step waits {} for communication with {} a replica and {} with {}, as if "
+      "communication shared a CPU with the computation",
+      few.first().backend, counted_replicas(study, few.first()->layout.gpus),
+      format_seconds(before), cpus(few), format_seconds(after), cpus(more));
 }
 
 }  // namespace
@@ -194,9 +229,8 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const
     late.share_of_step += straggler->share_of_step.value_or(0);
     ++late.runs;
   }
-  const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return a.second.runs < b.second.runs;
-  });
+  const auto most = std::ranges::max_element(
+      ranks, [](const auto& a, const auto& b) { return a.second.runs < b.second.runs; });
   if (most == ranks.end() || 2 * most->second.runs <= row.runs.size()) return std::nullopt;
   LateRank& late = most->second;
   late.share_of_step /= static_cast<double>(late.runs);
@@ -206,47 +240,6 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const
   });
   return late;
 }
-
-namespace {
-
-constexpr double kLeastShare = 0.1;  // of a step
-const double kTwice = std::log(2.0);
-
-// The mean over ranks and steps.
-std::optional<double> step_seconds_of_waiting(const Run& run) {
-  if (run.phase_sum.step <= 0 || run.phase_sum.communication <= 0 || run.phase_ranks == 0)
-    return std::nullopt;
-  if (!run->throughput.steps || *run->throughput.steps <= 0) return std::nullopt;
-  return run.phase_sum.communication / run.phase_ranks / *run->throughput.steps;
-}
-
-std::optional<double> step_share_of_waiting(const Run& run) {
-  if (run.phase_sum.step <= 0) return std::nullopt;
-  return run.phase_sum.communication / run.phase_sum.step;
-}
-
-// Whether every run of the row is of several replicas and knows the wait and the CPUs.
-bool is_usable(const Row& row) {
-  return !row.runs.empty() && std::all_of(row.runs.begin(), row.runs.end(), [](const Run& run) {
-    return run->kind == "measured" && run->layout.gpus > 1 && run.cpus_per_replica() &&
-           step_seconds_of_waiting(run);
-  });
-}
-
-std::string waiting_sentence(const Study& study, const Row& few, const Row& more) {
-  const double before = *mean(few, step_seconds_of_waiting),
-               after = *mean(more, step_seconds_of_waiting);
-  const auto cpus = [](const Row& row) {
-    return counted(static_cast<std::int64_t>(*row.first().cpus_per_replica()), "CPU");
-  };
-  return fmt::format(
-      "{}, {}: a step waits {} for communication with {} a replica and {} with {}, as if "
-      "communication shared a CPU with the computation",
-      few.first().backend, counted_replicas(study, few.first()->layout.gpus),
-      format_seconds(before), cpus(few), format_seconds(after), cpus(more));
-}
-
-}  // namespace
 
 std::vector<std::string> cpu_for_communication(const Study& study) {
   std::map<PointKey, std::vector<const Row*>> groups;
@@ -258,7 +251,7 @@ std::vector<std::string> cpu_for_communication(const Study& study) {
   };
   std::vector<std::string> sentences;
   for (auto& [key, rows] : groups) {
-    std::stable_sort(rows.begin(), rows.end(), by_cpus);
+    std::ranges::stable_sort(rows, by_cpus);
     const Row& few = *rows.front();
     if (mean(few, step_share_of_waiting).value_or(0) < kLeastShare) continue;
     const Row* best = nullptr;

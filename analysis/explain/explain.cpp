@@ -6,8 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "analysis/explain/efficiency.h"
-#include "analysis/findings/findings.h"
 #include "analysis/study/contrast.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/scaling_series.h"
@@ -142,11 +140,6 @@ std::optional<double> mean_samples(const Row& row) {
   return geometric_mean(samples).value;
 }
 
-std::optional<double> samples_ratio(const Row& base, const Row& row) {
-  const auto there = mean_samples(base), here = mean_samples(row);
-  return there && here ? std::optional(*there / *here) : std::nullopt;
-}
-
 class Explainer {
  public:
   explicit Explainer(Explanation& explanation) : result_(explanation) {}
@@ -203,7 +196,9 @@ class Explainer {
     point.computation_scaling = base->costs.compute / point.step->costs.compute;
     point.product = point.step->product() / base->product() * *point.computation_scaling;
     if (!result_.study.goal.empty()) {
-      point.samples_to_goal = samples_ratio(result_.study.rows[facts.speed_up->base], *facts.row);
+      const auto there = mean_samples(result_.study.rows[facts.speed_up->base]);
+      const auto here = mean_samples(*facts.row);
+      if (there && here) point.samples_to_goal = *there / *here;
       *point.product *= point.samples_to_goal.value_or(1);
     }
     point.residual = *facts.speed_up->efficiency / *point.product - 1;

@@ -193,13 +193,12 @@ std::string cheaper_compute_note(const Explanation& explanation) {
 
 std::vector<std::string> legend(const Explanation& explanation) {
   std::vector<std::string> notes = explanation.notes;
-  const bool any =
-      std::any_of(explanation.points.begin(), explanation.points.end(),
-                  [](const PointExplanation& point) { return point.step.has_value(); });
+  const bool any = std::ranges::any_of(
+      explanation.points, [](const PointExplanation& point) { return point.step.has_value(); });
   if (!any) return notes;
-  const bool is_bound =
-      std::any_of(explanation.points.begin(), explanation.points.end(),
-                  [](const PointExplanation& point) { return point.step && point.step->is_bound; });
+  const bool is_bound = std::ranges::any_of(explanation.points, [](const PointExplanation& point) {
+    return point.step && point.step->is_bound;
+  });
   std::vector<std::string> meanings = {
       fmt::format("product: the factors multiplied, over those of the base{}; it should be the "
                   "efficiency, and rest is by how much it is not: {}",

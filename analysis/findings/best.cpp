@@ -84,7 +84,7 @@ class Candidates {
 
   template <typename Which>
   void keep_if_any(const char* why, Which which) {
-    if (std::any_of(rows.begin(), rows.end(), which)) keep(why, which);
+    if (std::ranges::any_of(rows, which)) keep(why, which);
   }
 
   void keep_with(const CostMetric& least) {
@@ -92,7 +92,7 @@ class Candidates {
       return std::ranges::all_of(study_.rows[i].runs,
                                  [&](const Run& run) { return least.of(run).value_or(0) > 0; });
     };
-    if (std::none_of(rows.begin(), rows.end(), has_it)) {
+    if (std::ranges::none_of(rows, has_it)) {
       throw Error(
           ErrorKind::input, "no point has a figure of " + least.name,
           study_.rows.front().first().where,
@@ -111,8 +111,8 @@ class Candidates {
     std::size_t runs = 0, reached = 0;
     for (const Row& row : study_.rows) {
       runs += row.runs.size();
-      reached += static_cast<std::size_t>(std::count_if(
-          row.runs.begin(), row.runs.end(), [](const Run& run) { return run.goal_reached; }));
+      reached += static_cast<std::size_t>(
+          std::ranges::count_if(row.runs, [](const Run& run) { return run.goal_reached; }));
     }
     throw Error(
         ErrorKind::input,
@@ -189,8 +189,8 @@ Best find_best(const Study& study, double within, const CostMetric* least) {
   const Candidates candidates(study, least);
   const std::vector<std::size_t>& rows = candidates.rows;
   const auto cost = [&](std::size_t i) { return mean_cost(study.rows[i], best.rates).value; };
-  const std::size_t fastest = *std::min_element(
-      rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
+  const std::size_t fastest = *std::ranges::min_element(
+      rows, [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
   std::vector<const Row*> pointers;
   for (const std::size_t i : rows) pointers.push_back(&study.rows[i]);
   for (const auto& each : candidates.left_aside) pointers.push_back(&study.rows[each.row]);
@@ -220,19 +220,18 @@ Best find_best(const Study& study, double within, const CostMetric* least) {
     }
     best.points.push_back(point);
   }
-  std::stable_sort(best.points.begin(), best.points.end(),
-                   [&](const NearPoint& a, const NearPoint& b) {
-                     const Run& left = study.rows[a.row].first();
-                     const Run& right = study.rows[b.row].first();
-                     if (least) return a.amount->value < b.amount->value;
-                     return std::tuple(left->layout.gpus, a.cpus, a.over_best.estimate.value) <
-                            std::tuple(right->layout.gpus, b.cpus, b.over_best.estimate.value);
-                   });
-  const auto smallest = std::find_if(
-      best.points.begin(), best.points.end(),
-      [](const NearPoint& point) { return point.limit_verdict == LimitVerdict::within; });
+  std::ranges::stable_sort(best.points, [&](const NearPoint& a, const NearPoint& b) {
+    const Run& left = study.rows[a.row].first();
+    const Run& right = study.rows[b.row].first();
+    if (least) return a.amount->value < b.amount->value;
+    return std::tuple(left->layout.gpus, a.cpus, a.over_best.estimate.value) <
+           std::tuple(right->layout.gpus, b.cpus, b.over_best.estimate.value);
+  });
+  const auto smallest = std::ranges::find_if(best.points, [](const NearPoint& point) {
+    return point.limit_verdict == LimitVerdict::within;
+  });
   best.smallest = *smallest;
-  best.by_mean = *std::find_if(best.points.begin(), best.points.end(), [&](const NearPoint& point) {
+  best.by_mean = *std::ranges::find_if(best.points, [&](const NearPoint& point) {
     return point.over_best.estimate.value <= 1 + within;
   });
   std::copy_if(

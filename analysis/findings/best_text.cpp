@@ -170,74 +170,13 @@ std::string scope_text(const Best& best) {
                      best.least->is_metered ? " by the same meters" : "");
 }
 
-bool has_smaller(const Best& best) {
-  return best.points.front().row != best.best.row;
-}
-
-}  // namespace
-
-std::string fastest_sentence(const Study& study, const Best& best) {
-  const std::string aside = left_aside_text(study, best), scope = scope_text(best);
-  const std::string word = scope.empty() ? "fastest" : "fastest of the points" + scope;
-  const std::string fastest = best.best.name + ": " + cost_text(study, best, best.best);
-  const std::size_t others = best.points.size() - 1;
-  if (others == 0) {
-    return (best.left_aside.empty() ? "the only point: " : "the only point to judge: ") + fastest +
-           aside;
-  }
-  const bool all_alike = best.alike.size() == others &&
-                         std::ranges::none_of(best.alike, &NearPoint::faster_but_for_outliers);
-  if (all_alike) {
-    return fmt::format(
-               "the {} points{} cannot be distinguished at 95 %, tested together ({}); fastest by "
-               "its mean: {}",
-               others + 1, scope, costs_text(study, best), fastest) +
-           aside;
-  }
-  const std::string unjudged = unjudged_text(best);
-  if (!best.alike.empty()) {
-    std::vector<std::string> names;
-    for (const NearPoint& point : best.alike) {
-      names.push_back(point.name + (point.faster_but_for_outliers
-                                        ? " (the faster without the extreme runs of both)"
-                                        : ""));
-    }
-    return fmt::format(
-               "{} by its mean: {}; cannot be distinguished from it at 95 %, tested together ({}): "
-               "{}",
-               word, fastest, costs_text(study, best), join(names, "; ")) +
-           unjudged + aside;
-  }
-  return word + (unjudged.empty() ? ": " : " by its mean: ") + fastest + unjudged + aside;
-}
-
-std::vector<std::string> fastest_sentences(const Study& study) {
-  std::map<std::string, Study> systems;
-  for (const Row& row : study.rows) {
-    Study& part = systems[row.first().system];
-    part.scaling = study.scaling;
-    part.axes = study.axes;
-    part.replicas_are_cores = study.replicas_are_cores;
-    part.rows.push_back(row);
-  }
-  std::vector<std::string> sentences;
-  for (const auto& [system, part] : systems) {
-    if (part.rows.size() < 2) continue;
-    sentences.push_back((systems.size() > 1 ? system + ": " : "") + join(study.axes, ", ") + ": " +
-                        fastest_sentence(part, find_best(part, 0)));
-  }
-  return sentences;
-}
-
-namespace {
-
 // The answer in a few sentences.
 std::vector<Statement> make_answer(const Study& study, const Best& best) {
   const std::string of_less = best.least ? " of less " + best.least->name : "";
   const std::string noun = best.least ? "point" : "smaller point";
   const std::string smallest = best.least ? "least " + best.least->name : "smallest";
   std::vector<Statement> answer = {fastest_sentence(study, best)};
-  if (!has_smaller(best)) {
+  if (best.points.front().row == best.best.row) {
     answer.emplace_back(
         best.least ? fmt::format("no point{} takes less {}", scope_text(best), best.least->name)
                    : "no point is smaller");
@@ -303,6 +242,59 @@ Json best_facts(const Study& study, const Best& best, const Table& table) {
 }
 
 }  // namespace
+
+std::string fastest_sentence(const Study& study, const Best& best) {
+  const std::string aside = left_aside_text(study, best), scope = scope_text(best);
+  const std::string word = scope.empty() ? "fastest" : "fastest of the points" + scope;
+  const std::string fastest = best.best.name + ": " + cost_text(study, best, best.best);
+  const std::size_t others = best.points.size() - 1;
+  if (others == 0) {
+    return (best.left_aside.empty() ? "the only point: " : "the only point to judge: ") + fastest +
+           aside;
+  }
+  const bool all_alike = best.alike.size() == others &&
+                         std::ranges::none_of(best.alike, &NearPoint::faster_but_for_outliers);
+  if (all_alike) {
+    return fmt::format(
+               "the {} points{} cannot be distinguished at 95 %, tested together ({}); fastest by "
+               "its mean: {}",
+               others + 1, scope, costs_text(study, best), fastest) +
+           aside;
+  }
+  const std::string unjudged = unjudged_text(best);
+  if (!best.alike.empty()) {
+    std::vector<std::string> names;
+    for (const NearPoint& point : best.alike) {
+      names.push_back(point.name + (point.faster_but_for_outliers
+                                        ? " (the faster without the extreme runs of both)"
+                                        : ""));
+    }
+    return fmt::format(
+               "{} by its mean: {}; cannot be distinguished from it at 95 %, tested together ({}): "
+               "{}",
+               word, fastest, costs_text(study, best), join(names, "; ")) +
+           unjudged + aside;
+  }
+  return word + (unjudged.empty() ? ": " : " by its mean: ") + fastest + unjudged + aside;
+}
+
+std::vector<std::string> fastest_sentences(const Study& study) {
+  std::map<std::string, Study> systems;
+  for (const Row& row : study.rows) {
+    Study& part = systems[row.first().system];
+    part.scaling = study.scaling;
+    part.axes = study.axes;
+    part.replicas_are_cores = study.replicas_are_cores;
+    part.rows.push_back(row);
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [system, part] : systems) {
+    if (part.rows.size() < 2) continue;
+    sentences.push_back((systems.size() > 1 ? system + ": " : "") + join(study.axes, ", ") + ": " +
+                        fastest_sentence(part, find_best(part, 0)));
+  }
+  return sentences;
+}
 
 Document best_document(const Study& study, const Best& best,
                        const std::vector<std::string>& notes) {

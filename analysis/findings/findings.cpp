@@ -97,6 +97,16 @@ std::string left_out_line(const Study& study, const std::vector<RowFacts>& facts
   return parts.empty() ? "" : "the published table leaves out " + join(parts, ", ");
 }
 
+struct KindRow {
+  std::string_view name, condition;
+};
+
+constexpr KindRow kKinds[] = {
+#define FINDING(name, condition) {#name, condition},
+#include "analysis/findings/finding_kinds.def"
+#undef FINDING
+};
+
 }  // namespace
 
 std::vector<Finding> unlike_runs(const Study& study, const Comparison& comparison,
@@ -239,20 +249,6 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   }
   return found;
 }
-
-namespace {
-
-struct KindRow {
-  std::string_view name, condition;
-};
-
-constexpr KindRow kKinds[] = {
-#define FINDING(name, condition) {#name, condition},
-#include "analysis/findings/finding_kinds.def"
-#undef FINDING
-};
-
-}  // namespace
 
 std::string_view to_string(FindingKind kind) {
   return kKinds[static_cast<std::size_t>(kind)].name;

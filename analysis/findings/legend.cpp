@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "analysis/document/columns.h"
 #include "analysis/study/comparison.h"
-#include "analysis/study/contrast.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -19,9 +16,8 @@ namespace {
 constexpr double kUnlikeChoices = 0.02;  // of a row's fit seconds
 
 std::size_t count_sequential_rows(const std::vector<RowFacts>& facts) {
-  return static_cast<std::size_t>(std::count_if(
-      facts.begin(), facts.end(),
-      [](const RowFacts& row) { return find_stopping(*row.row) == Stopping::by_results; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      facts, [](const RowFacts& row) { return find_stopping(*row.row) == Stopping::by_results; }));
 }
 
 std::string sequential_note(const std::vector<RowFacts>& facts) {
@@ -303,8 +299,8 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   notes.push_back(interval_note(facts, interval_kinds));
   if (std::string note = sequential_note(facts); !note.empty()) notes.push_back(std::move(note));
   add_clock_notes(notes, facts, study.unit.rate());
-  const bool all_reached = std::all_of(facts.begin(), facts.end(),
-                                       [](const RowFacts& row) { return reached_goal(*row.row); });
+  const bool all_reached =
+      std::ranges::all_of(facts, [](const RowFacts& row) { return reached_goal(*row.row); });
   add_distinct(
       notes,
       all_reached
@@ -323,8 +319,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   for (const std::string& note : {warmup_note(facts), choices_note(facts)}) {
     if (!note.empty()) notes.push_back(note);
   }
-  if (std::any_of(facts.begin(), facts.end(),
-                  [](const RowFacts& row) { return row.input_stall.has_value(); })) {
+  if (std::ranges::any_of(facts, [](const RowFacts& row) { return row.input_stall.has_value(); })) {
     notes.push_back(
         "input stall, exposed comm.: share of step time that ranks waited for samples, for other "
         "ranks");

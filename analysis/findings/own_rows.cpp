@@ -77,11 +77,10 @@ std::vector<Finding> own_places(const std::vector<PlacedRow>& placed, Places Pla
     for (const std::size_t row : rows) least = std::min(least, placed[row].gpus);
     return least;
   };
-  const auto most =
-      std::max_element(members.begin(), members.end(), [&](const auto& a, const auto& b) {
-        return a.second.size() != b.second.size() ? a.second.size() < b.second.size()
-                                                  : least_gpus(a.second) > least_gpus(b.second);
-      });
+  const auto most = std::ranges::max_element(members, [&](const auto& a, const auto& b) {
+    return a.second.size() != b.second.size() ? a.second.size() < b.second.size()
+                                              : least_gpus(a.second) > least_gpus(b.second);
+  });
   std::vector<Finding> found;
   for (const auto& [root, rows] : members) {
     if (root == most->first) continue;
@@ -103,6 +102,63 @@ std::vector<Finding> own_places(const std::vector<PlacedRow>& placed, Places Pla
       {kind.finding,
        fmt::format("rows ran {}: what these differ in cannot be distinguished from what rows do",
                    kind.own)}};
+}
+
+constexpr std::size_t kFewestRows = 3, kMostNamed = 3;
+constexpr double kDeviation = 0.1;
+
+std::string samples_text(double samples) {
+  return samples >= 1e6 ? fmt::format("{:.3g} million", samples / 1e6)
+                        : fmt::format("{:.0f}", samples);
+}
+
+constexpr double kLargestRateFactor = 1.5;
+
+// What the program states as its rate over what follows from its samples and its time.
+std::optional<double> rate_factor(const Run& run) {
+  const Throughput& stated = run->throughput;
+  if (!run->provenance.program && !run.made_elsewhere()) return std::nullopt;
+  if (!stated.samples_per_second || !stated.samples || !run->timing.fit_seconds)
+    return std::nullopt;
+  const double factor = *stated.samples_per_second * *run->timing.fit_seconds / *stated.samples;
+  const bool agrees = factor < kLargestRateFactor && factor > 1 / kLargestRateFactor;
+  return agrees ? std::nullopt : std::optional(factor);
+}
+
+// ", as many as its replicas"; empty: the factor is none of the run's numbers.
+std::string explain_factor(const Run& run, double factor) {
+  const double times = std::max(factor, 1 / factor);
+  const auto is_it = [times](double number) { return std::abs(times / number - 1) <= kDeviation; };
+  if (run->layout.gpus > 1 && is_it(run->layout.gpus)) return ", as many as its replicas";
+  const char* steps = "gradient_accumulation_steps";
+  const auto accumulated = run->parameters.real(steps);
+  return accumulated && *accumulated > 1 && is_it(*accumulated)
+             ? ", as many as its " + option_name(steps).substr(2)
+             : "";
+}
+
+constexpr double kMuchNarrower = 0.5;
+constexpr std::size_t kMostTrimmed = 4;
+
+bool is_spread_out(const RowValues& costs, double spread) {
+  const auto [least, most] = std::ranges::minmax(
+      costs.values, {}, [](const std::vector<double>& unit) { return unit.front(); });
+  return most.front() - least.front() > std::log(spread);
+}
+
+double log_width(const Interval& interval) {
+  return std::log(interval.high / interval.low);
+}
+
+std::optional<Estimate> trimmed_speed_up(const Row& base, const RowFacts& facts, bool rates,
+                                         double spread) {
+  const RowValues before = log_costs(base, rates), after = log_costs(*facts.row, rates);
+  if (!is_spread_out(before, spread) && !is_spread_out(after, spread)) return std::nullopt;
+  const Estimate trimmed = as_factor(trimmed_contrast(after, before));
+  const auto& known = facts.speed_up->ratio.estimate.interval;
+  const bool is_narrower = known && trimmed.interval &&
+                           log_width(*trimmed.interval) <= kMuchNarrower * log_width(*known);
+  return is_narrower ? std::optional(trimmed) : std::nullopt;
 }
 
 }  // namespace
@@ -152,18 +208,6 @@ std::vector<Finding> own_rows_findings(const Study& study, const std::vector<std
   return found;
 }
 
-namespace {
-
-constexpr std::size_t kFewestRows = 3, kMostNamed = 3;
-constexpr double kDeviation = 0.1;
-
-std::string samples_text(double samples) {
-  return samples >= 1e6 ? fmt::format("{:.3g} million", samples / 1e6)
-                        : fmt::format("{:.0f}", samples);
-}
-
-}  // namespace
-
 std::string implied_samples_line(const Study& study) {
   std::vector<std::pair<const Row*, double>> implied;
   std::vector<const Row*> rows;
@@ -177,7 +221,7 @@ std::string implied_samples_line(const Study& study) {
   if (implied.size() < kFewestRows) return "";
   std::vector<double> sorted;
   for (const auto& [row, samples] : implied) sorted.push_back(samples);
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double median = sorted[sorted.size() / 2];
   std::vector<std::string> named;
   std::vector<double> others;
@@ -193,40 +237,11 @@ std::string implied_samples_line(const Study& study) {
     }
   }
   if (deviating == 0) return "";
-  const auto [low, high] = std::minmax_element(others.begin(), others.end());
+  const auto [low, high] = std::ranges::minmax_element(others);
   return fmt::format("time x rate {}{}, of the other {} {} to {}: these rows do not agree",
                      join(named, ", "), deviating > kMostNamed ? ", ..." : "",
                      counted(others.size(), "row"), samples_text(*low), samples_text(*high));
 }
-
-namespace {
-
-constexpr double kLargestRateFactor = 1.5;
-
-// What the program states as its rate over what follows from its samples and its time.
-std::optional<double> rate_factor(const Run& run) {
-  const Throughput& stated = run->throughput;
-  if (!run->provenance.program && !run.made_elsewhere()) return std::nullopt;
-  if (!stated.samples_per_second || !stated.samples || !run->timing.fit_seconds)
-    return std::nullopt;
-  const double factor = *stated.samples_per_second * *run->timing.fit_seconds / *stated.samples;
-  const bool agrees = factor < kLargestRateFactor && factor > 1 / kLargestRateFactor;
-  return agrees ? std::nullopt : std::optional(factor);
-}
-
-// ", as many as its replicas"; empty: the factor is none of the run's numbers.
-std::string explain_factor(const Run& run, double factor) {
-  const double times = std::max(factor, 1 / factor);
-  const auto is_it = [times](double number) { return std::abs(times / number - 1) <= kDeviation; };
-  if (run->layout.gpus > 1 && is_it(run->layout.gpus)) return ", as many as its replicas";
-  const char* steps = "gradient_accumulation_steps";
-  const auto accumulated = run->parameters.real(steps);
-  return accumulated && *accumulated > 1 && is_it(*accumulated)
-             ? ", as many as its " + option_name(steps).substr(2)
-             : "";
-}
-
-}  // namespace
 
 std::string rate_off_time_line(const Study& study) {
   std::vector<const Row*> rows;
@@ -250,9 +265,8 @@ std::string rate_off_time_line(const Study& study) {
 
 std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& facts) {
   constexpr std::size_t kMostNamed = 3;
-  const bool any = std::any_of(facts.begin(), facts.end(), [](const RowFacts& row) {
-    return row.speed_up && row.speed_up->lost;
-  });
+  const bool any = std::ranges::any_of(
+      facts, [](const RowFacts& row) { return row.speed_up && row.speed_up->lost; });
   if (!any) return "";
   std::vector<const Row*> rows;
   for (const Row& row : study.rows) rows.push_back(&row);
@@ -273,34 +287,6 @@ std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& 
                      join({labels.begin(), labels.end()}, " or "), count == 1 ? "its" : "their",
                      join(named, ", "), count > kMostNamed ? ", ..." : "");
 }
-
-namespace {
-
-constexpr double kMuchNarrower = 0.5;
-constexpr std::size_t kMostTrimmed = 4;
-
-bool is_spread_out(const RowValues& costs, double spread) {
-  const auto [least, most] = std::ranges::minmax(
-      costs.values, {}, [](const std::vector<double>& unit) { return unit.front(); });
-  return most.front() - least.front() > std::log(spread);
-}
-
-double log_width(const Interval& interval) {
-  return std::log(interval.high / interval.low);
-}
-
-std::optional<Estimate> trimmed_speed_up(const Row& base, const RowFacts& facts, bool rates,
-                                         double spread) {
-  const RowValues before = log_costs(base, rates), after = log_costs(*facts.row, rates);
-  if (!is_spread_out(before, spread) && !is_spread_out(after, spread)) return std::nullopt;
-  const Estimate trimmed = as_factor(trimmed_contrast(after, before));
-  const auto& known = facts.speed_up->ratio.estimate.interval;
-  const bool is_narrower = known && trimmed.interval &&
-                           log_width(*trimmed.interval) <= kMuchNarrower * log_width(*known);
-  return is_narrower ? std::optional(trimmed) : std::nullopt;
-}
-
-}  // namespace
 
 std::string trimmed_ratios_line(const Study& study, const Comparison& comparison,
                                 const std::vector<RowFacts>& facts, double spread) {

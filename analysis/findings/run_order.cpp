@@ -57,8 +57,8 @@ std::string describe_rows(const std::vector<SessionRounds>& sessions, double sig
       sums[session.rows[i]] += value(session.logs[i]);
     }
   }
-  const auto alike = std::count_if(sums.begin(), sums.end(),
-                                   [sign](const auto& each) { return each.second * sign > 0; });
+  const auto alike =
+      std::ranges::count_if(sums, [sign](const auto& each) { return each.second * sign > 0; });
   return which_rows(static_cast<std::size_t>(alike), sums.size());
 }
 
@@ -82,10 +82,6 @@ bool differs(const Difference& difference, double level) {
   return difference.p_value() < level;
 }
 
-std::string session_text(const SessionDifference& difference) {
-  return fmt::format("session {} ({})", difference.number, difference.session);
-}
-
 // How the other rows differ, where some differ from session 1 in ways of their own.
 std::string rest_text(const SessionShift& shift, double level) {
   const std::string rest = shift.rest_rows == 1 ? "the other row" : "the other rows";
@@ -97,7 +93,7 @@ std::string rest_text(const SessionShift& shift, double level) {
 Finding describe_session(const SessionDifference& difference, double level,
                          const std::vector<std::string>& names) {
   const SessionShift& shift = difference.shift;
-  const std::string session = session_text(difference);
+  const std::string session = fmt::format("session {} ({})", difference.number, difference.session);
   if (!shift.apart.empty()) {
     std::vector<std::string> rows;
     for (const auto& [index, row] : shift.apart) {
@@ -145,8 +141,7 @@ std::vector<Finding> session_findings(const Study& study,
   for (const SessionDifference& difference : differences) {
     found.push_back(describe_session(difference, level, names));
   }
-  const bool pooled =
-      std::any_of(study.rows.begin(), study.rows.end(), [](const Row& row) { return row.pooled; });
+  const bool pooled = std::ranges::any_of(study.rows, [](const Row& row) { return row.pooled; });
   // Intervals over sessions include how these differ.
   if (pooled && sessions.size() > 2) found.clear();
   if (found.size() > kMostSessions) found.resize(kMostSessions);
@@ -192,13 +187,12 @@ std::string why_unlike(const Row& row) {
   const auto faster = [](const Run& a, const Run& b) {
     return a->timing.fit_seconds.value_or(0) < b->timing.fit_seconds.value_or(0);
   };
-  const auto slowest = std::max_element(row.runs.begin(), row.runs.end(), faster);
+  const auto slowest = std::ranges::max_element(row.runs, faster);
   const bool is_first = slowest->record->timing.fit_seconds && slowest->record->round > 0 &&
-                        slowest == std::min_element(row.runs.begin(), row.runs.end(), before);
+                        slowest == std::ranges::min_element(row.runs, before);
   const std::string first = is_first ? "; its first run is the slowest: are caches cold then?" : "";
-  const bool recorded = std::all_of(row.runs.begin(), row.runs.end(), [](const Run& run) {
-    return run->provenance.machine_load.busy.has_value();
-  });
+  const bool recorded = std::ranges::all_of(
+      row.runs, [](const Run& run) { return run->provenance.machine_load.busy.has_value(); });
   if (!recorded) return first + (is_first ? "" : ": was the machine busy?");
   return first + (is_first ? "" : "; the machine was busy in none of them");
 }

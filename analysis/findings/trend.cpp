@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/study/contrast.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -93,8 +92,7 @@ class Series {
 
   template <typename Condition>
   bool all(Condition condition) const {
-    return std::all_of(rows_.begin(), rows_.end(),
-                       [&](const auto& row) { return condition(*row.second); });
+    return std::ranges::all_of(rows_, [&](const auto& row) { return condition(*row.second); });
   }
 
   // A fifth of the fraction, or what costs the largest size a fiftieth of its ideal time.
@@ -148,7 +146,7 @@ class Series {
       p.push_back(change(*rows_.begin()->second, *it->second).p_value());
     }
     p = holm_adjusted(p);
-    return std::any_of(p.begin(), p.end(), [](double each) { return each < 1 - kConfidence; });
+    return std::ranges::any_of(p, [](double each) { return each < 1 - kConfidence; });
   }
 
   static bool has_hidden_loss(const Trend& trend) {

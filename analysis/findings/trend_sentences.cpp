@@ -44,12 +44,6 @@ Hull find_hull(const Alike& trends, OfSize what) {
   return hull;
 }
 
-// What the phases say of a size, where they cover what is compared.
-const LossParts* parts_at(const Trend& trend, std::size_t size) {
-  const auto& parts = trend.sizes[size].parts;
-  return parts ? &*parts : nullptr;
-}
-
 class TrendSentence {
  public:
   TrendSentence(const Study& study, Alike trends)
@@ -139,7 +133,8 @@ class TrendSentence {
   std::string hidden_loss() const {
     for (std::size_t i = last_ + 1; i-- > 0;) {
       for (const Trend* trend : trends_) {
-        const LossParts* parts = parts_at(*trend, i);
+        // What the phases say of a size, where they cover what is compared.
+        const auto& parts = trend->sizes[i].parts;
         const auto losses = parts ? parts->certain_losses(last_ + 1) : std::vector<Loss>();
         if (!losses.empty()) return hidden_loss(*parts, losses.front(), gpus(i));
       }

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <span>
 
 #include "analysis/evidence/covariates.h"
 #include "analysis/gate/quantity.h"
-#include "analysis/gate/side.h"
 #include "analysis/gate/weigh.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"

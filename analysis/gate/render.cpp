@@ -214,8 +214,7 @@ std::vector<std::string> legend(const Judgement& judgement) {
   // Until it was decided, every round was fresh.
   const bool is_fresh = judgement.rounds > 0 && !judgement.is_confirmed;
   const bool unconfirmed =
-      !is_fresh &&
-      std::any_of(judgement.checks.begin(), judgement.checks.end(), [](const Check& check) {
+      !is_fresh && std::ranges::any_of(judgement.checks, [](const Check& check) {
         return check.verdict == Verdict::regression && !check.is_fresh &&
                check.evidence != Replication::none;
       });

@@ -10,11 +10,9 @@
 #include "analysis/document/columns.h"
 #include "analysis/gate/judge.h"
 #include "analysis/gate/side.h"
-#include "analysis/study/study.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/expected_runs.h"
-#include "results/store.h"
 
 namespace paceline {
 

@@ -45,10 +45,6 @@ std::string run_id(const Run& run) {
                      run->provenance.cpu_model, run->timing.fit_seconds.value_or(0));
 }
 
-std::string counted_runs(std::size_t count) {
-  return counted(count, "run");
-}
-
 std::string shared_note(const Side& side, const Side& other, const std::string& what) {
   return fmt::format("the {} has {} of the {} side in it: left out there", side.name, what,
                      other.name);
@@ -67,7 +63,7 @@ class SideBuilder {
       side_.notes.push_back(fmt::format("{}: ignored record: {}", side_.name, each.reason));
     }
     if (side_.shared > 0) {
-      side_.notes.push_back(shared_note(side_, other_, counted_runs(side_.shared)));
+      side_.notes.push_back(shared_note(side_, other_, counted(side_.shared, "run")));
     }
     for (EvidencePoint& point :
          group_points(std::move(evidence.runs), EvidencePolicy::gate().point)) {

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "analysis/gate/quantity.h"
-#include "analysis/statistics/anytime.h"
 
 namespace paceline {
 
@@ -164,6 +163,54 @@ void pass(Check& check, std::size_t checks) {
                              change_text(check.threshold, info));
 }
 
+constexpr std::size_t kFewest = 4;
+
+// The variance of one value of a difference.
+double compute_variance(const Difference& difference) {
+  return difference.standard_error * difference.standard_error *
+         static_cast<double>(difference.count);
+}
+
+// The x > 0 with trigamma(x) = y, by Newton's method on 1 / trigamma, which is nearly a line
+// (Smyth's appendix).
+double trigamma_inverse(double y) {
+  constexpr double kAlmostNone = 1e-7, kAlmostAll = 1e7;
+  if (y > kAlmostAll) return 1 / std::sqrt(y);
+  if (y < kAlmostNone) return 1 / y;
+  double x = 0.5 + 1 / y;
+  for (int i = 0; i < 50; ++i) {
+    const double trigamma = boost::math::trigamma(x);
+    const double step = trigamma * (1 - trigamma / y) / boost::math::polygamma(2, x);
+    x += step;
+    if (-step / x < 1e-9) break;
+  }
+  return x;
+}
+
+// Degrees of freedom and variance that are usual.
+struct Usual {
+  double degrees_of_freedom = 0, variance = 0;
+};
+
+Usual usual_among(const std::vector<Difference*>& differences) {
+  const auto count = static_cast<double>(differences.size());
+  std::vector<double> logs;
+  double mean = 0, expected_spread = 0;
+  for (const Difference* each : differences) {
+    const double half = each->degrees_of_freedom / 2;
+    logs.push_back(std::log(compute_variance(*each)) - boost::math::digamma(half) + std::log(half));
+    mean += logs.back() / count;
+    expected_spread += boost::math::trigamma(half) / count;
+  }
+  double spread = 0;
+  for (const double value : logs) spread += (value - mean) * (value - mean) / (count - 1);
+  if (spread <= expected_spread) {
+    return {std::numeric_limits<double>::infinity(), std::exp(mean)};
+  }
+  const double half = trigamma_inverse(spread - expected_spread);
+  return {2 * half, std::exp(mean + boost::math::digamma(half) - std::log(half))};
+}
+
 }  // namespace
 
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
@@ -265,58 +312,6 @@ void decide(Weighed& weighed, std::size_t checks) {
     pass(check, checks);
   }
 }
-
-namespace {
-
-constexpr std::size_t kFewest = 4;
-
-// The variance of one value of a difference.
-double compute_variance(const Difference& difference) {
-  return difference.standard_error * difference.standard_error *
-         static_cast<double>(difference.count);
-}
-
-// The x > 0 with trigamma(x) = y, by Newton's method on 1 / trigamma, which is nearly a line
-// (Smyth's appendix).
-double trigamma_inverse(double y) {
-  constexpr double kAlmostNone = 1e-7, kAlmostAll = 1e7;
-  if (y > kAlmostAll) return 1 / std::sqrt(y);
-  if (y < kAlmostNone) return 1 / y;
-  double x = 0.5 + 1 / y;
-  for (int i = 0; i < 50; ++i) {
-    const double trigamma = boost::math::trigamma(x);
-    const double step = trigamma * (1 - trigamma / y) / boost::math::polygamma(2, x);
-    x += step;
-    if (-step / x < 1e-9) break;
-  }
-  return x;
-}
-
-// Degrees of freedom and variance that are usual.
-struct Usual {
-  double degrees_of_freedom = 0, variance = 0;
-};
-
-Usual usual_among(const std::vector<Difference*>& differences) {
-  const auto count = static_cast<double>(differences.size());
-  std::vector<double> logs;
-  double mean = 0, expected_spread = 0;
-  for (const Difference* each : differences) {
-    const double half = each->degrees_of_freedom / 2;
-    logs.push_back(std::log(compute_variance(*each)) - boost::math::digamma(half) + std::log(half));
-    mean += logs.back() / count;
-    expected_spread += boost::math::trigamma(half) / count;
-  }
-  double spread = 0;
-  for (const double value : logs) spread += (value - mean) * (value - mean) / (count - 1);
-  if (spread <= expected_spread) {
-    return {std::numeric_limits<double>::infinity(), std::exp(mean)};
-  }
-  const double half = trigamma_inverse(spread - expected_spread);
-  return {2 * half, std::exp(mean + boost::math::digamma(half) - std::log(half))};
-}
-
-}  // namespace
 
 void moderate(const std::vector<Difference*>& all) {
   std::vector<Difference*> differences;

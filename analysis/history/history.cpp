@@ -19,12 +19,6 @@ HistoryTest test_for(std::size_t sessions) {
                                        : HistoryTest::none;
 }
 
-double compute_mean(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 LevelShifts one_level(std::span<const double> values) {
   const Difference level = paired_difference(values);
   LevelShifts found;
@@ -42,7 +36,7 @@ LevelShifts two_levels(std::span<const double> values, const BestSplit& split) {
   found.noise = difference.standard_error / std::sqrt(1 / n1 + 1 / n2);
   for (const auto& [begin, end] :
        {std::pair{std::size_t{0}, split.at}, {split.at, values.size()}}) {
-    const Difference level{compute_mean(values.subspan(begin, end - begin)),
+    const Difference level{average(values.subspan(begin, end - begin)),
                            found.noise / std::sqrt(static_cast<double>(end - begin)),
                            difference.degrees_of_freedom, end - begin};
     found.levels.push_back({begin, end, level.mean, level.interval()});

@@ -37,13 +37,12 @@ OptionalValue measure_cost(const Row& row, bool rates) {
 }
 
 OptionalValue exposed_share(const Row& row) {
-  if (row.first()->layout.gpus < 2) return {};
-  const auto share = ratio_of_sums(
-      row, [](const Run& run) { return OptionalValue(run.phase_sum.communication); },
-      [](const Run& run) {
-        return run.phase_sum.step > 0 ? OptionalValue(run.phase_sum.step) : OptionalValue();
-      });
-  return share ? OptionalValue(share->value) : OptionalValue();
+  double waits = 0, steps = 0;
+  for (const Run& run : row.runs) {
+    waits += run.phase_sum.communication;
+    steps += run.phase_sum.step;
+  }
+  return steps > 0 && row.first()->layout.gpus > 1 ? OptionalValue(waits / steps) : OptionalValue();
 }
 
 OptionalValue day_of_session(const Row& row) {

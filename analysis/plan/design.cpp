@@ -1,6 +1,5 @@
 #include "analysis/plan/design.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace paceline {

@@ -4,7 +4,6 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 
@@ -63,7 +62,8 @@ double over_left_aside(const Rounds& rounds, const std::function<double(const Pr
   double sum = 0;
   for (std::size_t k = 0; k <= most_outlying(all); ++k) {
     if (all - k < kFewestRuns || chances[k] < 1e-6) continue;
-    sum += chances[k] * of(of_rounds(static_cast<int>(all - k), rounds.sd));
+    const auto kept = static_cast<double>(all - k);
+    sum += chances[k] * of({rounds.sd / std::sqrt(kept), kept - 1});
   }
   return sum;
 }
@@ -80,10 +80,6 @@ int fewest(const std::function<double(int)>& chance, double power) {
 Limits make_limits(double threshold, bool is_factor) {
   return is_factor ? Limits{std::log1p(threshold), std::log1p(2 * threshold)}
                    : Limits{threshold, 2 * threshold};
-}
-
-Precise of_rounds(int rounds, double sd) {
-  return {sd / std::sqrt(rounds), rounds - 1.0};
 }
 
 Precise of_sessions(int sessions, double sd) {

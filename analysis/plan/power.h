@@ -36,9 +36,6 @@ struct Precise {
   double degrees_of_freedom = 0;  // of its estimate
 };
 
-// n paired rounds, whose differences have standard deviation `sd`.
-Precise of_rounds(int rounds, double sd);
-
 // Rounds of which the gate leaves this share aside.
 struct Rounds {
   int count = 0;

@@ -74,10 +74,9 @@ std::optional<double> seen_slowdown(const Judgement& judgement, const GateKind& 
   // How long a gate that runs until it is decided would have gone on is not known from records.
   const bool is_unknown = judgement.is_sequential && kind.most_rounds == 0;
   if (checks.empty() || is_unknown) return std::nullopt;
-  const Check& noisiest =
-      **std::max_element(checks.begin(), checks.end(), [](const Check* a, const Check* b) {
-        return a->difference.standard_error < b->difference.standard_error;
-      });
+  const Check& noisiest = **std::ranges::max_element(checks, [](const Check* a, const Check* b) {
+    return a->difference.standard_error < b->difference.standard_error;
+  });
   const Difference& difference = noisiest.difference;
   const Limits limits = make_limits(noisiest.threshold, true);
   const std::size_t tests = judgement.checks.size(), others = checks.size() - 1;
@@ -164,7 +163,7 @@ Section proposals_section(const std::vector<Proposal>& proposals, const Threshol
 std::string threshold_option(const QuantityInfo& info) {
   if (info.quantity == Quantity::time) return "--threshold";
   std::string key(info.key);
-  std::replace(key.begin(), key.end(), '_', '-');
+  std::ranges::replace(key, '_', '-');
   return "--" + key + "-threshold";
 }
 

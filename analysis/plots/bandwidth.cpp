@@ -86,9 +86,8 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
   Plot plot;
   plot.name = "bandwidth";
   plot.title = "all-reduce by message size";
-  const bool any_imported = std::any_of(records.begin(), records.end(), [](const Record& record) {
-    return record->kind == "imported";
-  });
+  const bool any_imported =
+      std::ranges::any_of(records, [](const Record& record) { return record->kind == "imported"; });
   plot.subtitle =
       fmt::format("bus bandwidth: bytes / {}seconds × 2 (n-1)/n", any_imported ? "" : "median ");
   plot.x_label = "bytes of one rank";

@@ -45,8 +45,7 @@ std::map<MapKey, Cells> grouped(const PlotSource& source) {
 
 bool is_worth_a_map(const Cells& cells) {
   if (cells.cpus.size() > kMostColumns || cells.cost.size() > kMostRows) return false;
-  return std::any_of(cells.cost.begin(), cells.cost.end(),
-                     [](const auto& size) { return size.second.size() > 1; });
+  return std::ranges::any_of(cells.cost, [](const auto& size) { return size.second.size() > 1; });
 }
 
 HeatMap make_heat_map(const PlotSource& source, const Cells& cells) {

@@ -23,8 +23,8 @@ struct Span {
 };
 
 bool has_bars(const PlotSeries& series) {
-  return std::any_of(series.points.begin(), series.points.end(),
-                     [](const PlotPoint& point) { return point.interval.has_value(); });
+  return std::ranges::any_of(series.points,
+                             [](const PlotPoint& point) { return point.interval.has_value(); });
 }
 
 Span x_range(const Lines& lines) {
@@ -79,8 +79,8 @@ std::string data_block(const Lines& lines, const Span& range, std::size_t index)
 }
 
 bool has_dots(const PlotSeries& series) {
-  return std::any_of(series.points.begin(), series.points.end(),
-                     [](const PlotPoint& point) { return !point.runs.empty(); });
+  return std::ranges::any_of(series.points,
+                             [](const PlotPoint& point) { return !point.runs.empty(); });
 }
 
 std::string dots_block(const Lines& lines, const Span& range, std::size_t index) {
@@ -94,8 +94,7 @@ std::string dots_block(const Lines& lines, const Span& range, std::size_t index)
 }
 
 bool has_rings(const PlotSeries& series) {
-  return std::any_of(series.points.begin(), series.points.end(),
-                     [](const PlotPoint& point) { return point.ringed; });
+  return std::ranges::any_of(series.points, [](const PlotPoint& point) { return point.ringed; });
 }
 
 std::string rings_block(const Lines& lines, const Span& range, std::size_t index) {
@@ -108,8 +107,8 @@ std::string rings_block(const Lines& lines, const Span& range, std::size_t index
 }
 
 bool has_labels(const PlotSeries& series) {
-  return std::any_of(series.points.begin(), series.points.end(),
-                     [](const PlotPoint& point) { return !point.label.empty(); });
+  return std::ranges::any_of(series.points,
+                             [](const PlotPoint& point) { return !point.label.empty(); });
 }
 
 std::string labels_block(const Lines& lines, const Span& range, std::size_t index) {

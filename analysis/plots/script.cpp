@@ -124,6 +124,40 @@ struct BodyScript {
   std::string operator()(const Timeline& timeline) const { return timeline_script(timeline); }
 };
 
+constexpr double kDeadlineSeconds = 60, kGraceSeconds = 2;
+constexpr std::size_t kMostMessages = 2048;
+
+// env finds gnuplot on PATH, without a shell, and ends with 127 if there is none.
+void run_gnuplot(const fs::path& script, const fs::path& picture, const std::string& name) {
+  std::string messages;
+  const auto collect = [&](std::string_view text) {
+    if (messages.size() < kMostMessages) {
+      messages += text.substr(0, kMostMessages - messages.size());
+    }
+  };
+  const Watch watch =
+      watch_child({{"/usr/bin/env", "gnuplot", "-c", script.string(), picture.string()},
+                   environment_of_process()},
+                  collect, kGraceSeconds, kDeadlineSeconds);
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorKind::usage, "the plot cannot be drawn: gnuplot " + why, name,
+                "mend gnuplot, or pass --no-plots");
+  };
+  if (watch.end.exit_code == 127) {
+    throw Error(ErrorKind::usage, "gnuplot is not installed", name,
+                "install the package gnuplot-nox, or pass --no-plots");
+  }
+  std::error_code none;
+  if (watch.timed_out) fail("did not end in time");
+  if (watch.end.signal != 0) fail(fmt::format("was stopped by signal {}", watch.end.signal));
+  if (watch.end.exit_code != 0) {
+    const std::string last(trim(messages));
+    fail(fmt::format("ended with exit code {}{}{}", watch.end.exit_code, last.empty() ? "" : ": ",
+                     last));
+  }
+  if (!fs::exists(picture, none) || fs::file_size(picture, none) == 0) fail("drew nothing");
+}
+
 }  // namespace
 
 std::string quoted(const std::string& text) {
@@ -184,44 +218,6 @@ std::string plot_script(const Plot& plot, const std::string& format) {
   script += key_script(plot);
   return script + std::visit(BodyScript{}, plot.body) + "unset output\n";
 }
-
-namespace {
-
-constexpr double kDeadlineSeconds = 60, kGraceSeconds = 2;
-constexpr std::size_t kMostMessages = 2048;
-
-// env finds gnuplot on PATH, without a shell, and ends with 127 if there is none.
-void run_gnuplot(const fs::path& script, const fs::path& picture, const std::string& name) {
-  std::string messages;
-  const auto collect = [&](std::string_view text) {
-    if (messages.size() < kMostMessages) {
-      messages += text.substr(0, kMostMessages - messages.size());
-    }
-  };
-  const Watch watch =
-      watch_child({{"/usr/bin/env", "gnuplot", "-c", script.string(), picture.string()},
-                   environment_of_process()},
-                  collect, kGraceSeconds, kDeadlineSeconds);
-  const auto fail = [&](const std::string& why) {
-    throw Error(ErrorKind::usage, "the plot cannot be drawn: gnuplot " + why, name,
-                "mend gnuplot, or pass --no-plots");
-  };
-  if (watch.end.exit_code == 127) {
-    throw Error(ErrorKind::usage, "gnuplot is not installed", name,
-                "install the package gnuplot-nox, or pass --no-plots");
-  }
-  std::error_code none;
-  if (watch.timed_out) fail("did not end in time");
-  if (watch.end.signal != 0) fail(fmt::format("was stopped by signal {}", watch.end.signal));
-  if (watch.end.exit_code != 0) {
-    const std::string last(trim(messages));
-    fail(fmt::format("ended with exit code {}{}{}", watch.end.exit_code, last.empty() ? "" : ": ",
-                     last));
-  }
-  if (!fs::exists(picture, none) || fs::file_size(picture, none) == 0) fail("drew nothing");
-}
-
-}  // namespace
 
 void check_plot_format(const std::string& format) {
   if (format == "svg" || format == "png" || format == "pdf") return;

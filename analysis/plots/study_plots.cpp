@@ -12,9 +12,9 @@
 namespace paceline {
 
 bool has_bars(const std::vector<PlotSeries>& all) {
-  return std::any_of(all.begin(), all.end(), [](const PlotSeries& series) {
-    return std::any_of(series.points.begin(), series.points.end(),
-                       [](const PlotPoint& point) { return point.interval.has_value(); });
+  return std::ranges::any_of(all, [](const PlotSeries& series) {
+    return std::ranges::any_of(series.points,
+                               [](const PlotPoint& point) { return point.interval.has_value(); });
   });
 }
 
@@ -45,7 +45,7 @@ std::vector<AxisValue> list_values(const PlotSource& source, const std::string& 
   std::vector<std::string> texts;
   for (const RowFacts& row : source.facts) {
     const auto text = row.run()->parameters.text(axis);
-    if (text && std::find(texts.begin(), texts.end(), *text) == texts.end()) texts.push_back(*text);
+    if (text && std::ranges::find(texts, *text) == texts.end()) texts.push_back(*text);
   }
   std::vector<AxisValue> values;
   for (const std::string& text : texts) {
@@ -59,18 +59,12 @@ std::vector<AxisValue> list_values(const PlotSource& source, const std::string& 
   if (values.empty()) {
     for (const std::string& text : texts) values.emplace_back(values.size() + 1.0, text);
   }
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return values;
 }
 
 bool are_places(const std::vector<AxisValue>& values) {
-  return std::any_of(values.begin(), values.end(),
-                     [](const AxisValue& value) { return !to_real(value.second); });
-}
-
-// Seconds, or samples per second where only rates compare.
-const std::optional<Estimate>& find_measure(const PlotSource& source, const RowFacts& row) {
-  return source.comparison.rates ? row.samples_per_second : row.fit_seconds;
+  return std::ranges::any_of(values, [](const AxisValue& value) { return !to_real(value.second); });
 }
 
 // A line for rows that differ in the axis alone.
@@ -85,9 +79,9 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
   for (std::size_t i = 0; i < source.facts.size(); ++i) {
     const RowFacts& row = source.facts[i];
     const auto text = row.run()->parameters.text(axis);
-    const auto& measure = find_measure(source, row);
-    const auto value = std::find_if(values.begin(), values.end(),
-                                    [&](const AxisValue& each) { return text == each.second; });
+    const auto& measure = source.comparison.rates ? row.samples_per_second : row.fit_seconds;
+    const auto value =
+        std::ranges::find_if(values, [&](const AxisValue& each) { return text == each.second; });
     if (!measure || value == values.end()) continue;
     PlotSeries& line = lines[names[i]];
     line.name = names[i];

@@ -76,87 +76,6 @@ LinkLevel parse_level(const JsonField& field, bool is_last, const std::vector<Li
   return level;
 }
 
-}  // namespace
-
-const char* to_string(SumForm form) {
-  return name_in(kSumFormNames, form);
-}
-
-std::vector<LevelTraffic> LinkNetwork::traffic(double bytes, int replicas) const {
-  std::vector<LevelTraffic> all;
-  for (const auto& [members, links] : joined_by(levels, replicas)) {
-    LevelTraffic level;
-    if (members > 1) {
-      switch (form) {
-        case SumForm::ring:
-          level = {ring_latencies(replicas, links), ring_bytes(bytes, replicas)};
-          break;
-        case SumForm::tree:
-          level = {2 * std::ceil(std::log2(members)), replicas == 2 ? bytes : 2 * bytes};
-          break;
-        case SumForm::hierarchical:
-          level = {ring_latencies(members, members - 1), ring_bytes(bytes, members)};
-          break;
-      }
-    }
-    all.push_back(level);
-  }
-  return all;
-}
-
-double LinkNetwork::seconds(double bytes, int replicas) const {
-  if (replicas < 2) return 0;
-  double latency = call_seconds, sum = 0, slowest = 0;
-  const std::vector<LevelTraffic> all = traffic(bytes, replicas);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const LinkLevel& level = levels[i];
-    latency += all[i].latencies * level.latency_seconds;
-    const double moving = all[i].bytes * level.shared_by / level.bytes_per_second;
-    sum += moving;
-    slowest = std::max(slowest, moving);
-  }
-  return latency + (form == SumForm::hierarchical ? sum : slowest);
-}
-
-int LinkNetwork::highest_level(int replicas) const {
-  const std::vector<Joined> all = joined_by(levels, replicas);
-  for (auto i = static_cast<int>(all.size()); i-- > 0;) {
-    if (all[static_cast<std::size_t>(i)].members > 1) return i;
-  }
-  return -1;
-}
-
-std::optional<int> LinkNetwork::capacity() const {
-  double most = 1;
-  for (const LinkLevel& level : levels) {
-    if (level.units == 0) return std::nullopt;
-    most *= level.units;
-  }
-  return static_cast<int>(std::min(most, 1e9));
-}
-
-LinkNetwork parse_network(const std::string& text, const std::string& where) {
-  const JsonDocument document(where, without_comments(text));
-  const JsonField root(document, "see docs/predict.md");
-  LinkNetwork network;
-  const auto read_levels = [&](const JsonField& field) {
-    const auto levels = field.elements();
-    for (const JsonField& level : levels) {
-      const bool is_last = network.levels.size() + 1 == levels.size();
-      network.levels.push_back(parse_level(level, is_last, network.levels));
-    }
-  };
-  root.read({{"form", into(network.form, kSumFormNames)},
-             {"call_seconds", seconds_into(network.call_seconds)},
-             {"levels", read_levels}});
-  if (network.levels.empty()) {
-    root.fail("there are no levels", "give \"levels\": [{\"level\": \"node\", ...}]");
-  }
-  return network;
-}
-
-namespace {
-
 constexpr double kClearlyBetter = 0.9;
 constexpr double kLeastScale = 0.05;  // of the longest all-reduce of as many replicas
 constexpr double kNoTime = 1e-15;     // seconds a byte, where the fit leaves none for bytes
@@ -236,6 +155,83 @@ LinkNetwork fitted(SumForm form, const std::vector<SumSample>& inside,
 }
 
 }  // namespace
+
+const char* to_string(SumForm form) {
+  return name_in(kSumFormNames, form);
+}
+
+std::vector<LevelTraffic> LinkNetwork::traffic(double bytes, int replicas) const {
+  std::vector<LevelTraffic> all;
+  for (const auto& [members, links] : joined_by(levels, replicas)) {
+    LevelTraffic level;
+    if (members > 1) {
+      switch (form) {
+        case SumForm::ring:
+          level = {ring_latencies(replicas, links), ring_bytes(bytes, replicas)};
+          break;
+        case SumForm::tree:
+          level = {2 * std::ceil(std::log2(members)), replicas == 2 ? bytes : 2 * bytes};
+          break;
+        case SumForm::hierarchical:
+          level = {ring_latencies(members, members - 1), ring_bytes(bytes, members)};
+          break;
+      }
+    }
+    all.push_back(level);
+  }
+  return all;
+}
+
+double LinkNetwork::seconds(double bytes, int replicas) const {
+  if (replicas < 2) return 0;
+  double latency = call_seconds, sum = 0, slowest = 0;
+  const std::vector<LevelTraffic> all = traffic(bytes, replicas);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const LinkLevel& level = levels[i];
+    latency += all[i].latencies * level.latency_seconds;
+    const double moving = all[i].bytes * level.shared_by / level.bytes_per_second;
+    sum += moving;
+    slowest = std::max(slowest, moving);
+  }
+  return latency + (form == SumForm::hierarchical ? sum : slowest);
+}
+
+int LinkNetwork::highest_level(int replicas) const {
+  const std::vector<Joined> all = joined_by(levels, replicas);
+  for (auto i = static_cast<int>(all.size()); i-- > 0;) {
+    if (all[static_cast<std::size_t>(i)].members > 1) return i;
+  }
+  return -1;
+}
+
+std::optional<int> LinkNetwork::capacity() const {
+  double most = 1;
+  for (const LinkLevel& level : levels) {
+    if (level.units == 0) return std::nullopt;
+    most *= level.units;
+  }
+  return static_cast<int>(std::min(most, 1e9));
+}
+
+LinkNetwork parse_network(const std::string& text, const std::string& where) {
+  const JsonDocument document(where, without_comments(text));
+  const JsonField root(document, "see docs/predict.md");
+  LinkNetwork network;
+  const auto read_levels = [&](const JsonField& field) {
+    const auto levels = field.elements();
+    for (const JsonField& level : levels) {
+      const bool is_last = network.levels.size() + 1 == levels.size();
+      network.levels.push_back(parse_level(level, is_last, network.levels));
+    }
+  };
+  root.read({{"form", into(network.form, kSumFormNames)},
+             {"call_seconds", seconds_into(network.call_seconds)},
+             {"levels", read_levels}});
+  if (network.levels.empty()) {
+    root.fail("there are no levels", "give \"levels\": [{\"level\": \"node\", ...}]");
+  }
+  return network;
+}
 
 std::optional<FittedLinks> fit_links(const std::vector<SumSample>& samples, int replicas_per_node) {
   std::vector<SumSample> inside, between, used;

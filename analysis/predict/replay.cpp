@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "analysis/predict/laws.h"
-#include "analysis/predict/network.h"
-#include "analysis/predict/replay_facts.h"
 #include "analysis/predict/step_replay.h"
 #include "engine/core/error.h"
 
@@ -21,12 +19,6 @@ constexpr double kDraws = 200'000;  // of ranks, for each run
 // What replays are off by, before any run says so.
 constexpr double kPriorError = 0.03, kPriorSizes = 3;
 constexpr double kFewestSteps = 100, kMostSteps = 1000;
-
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
 
 // What is replayed of a size: the buckets, and how computing follows from the batch.
 struct StepModel {
@@ -276,7 +268,7 @@ struct Replay::Facts {
       for (const MeasuredRun& each : measured.runs) {
         logs.push_back(std::log(each.steps.step_seconds));
       }
-      const double middle = mean(logs);
+      const double middle = average(logs);
       for (const double each : logs) squares += (each - middle) * (each - middle);
       freedom += static_cast<double>(logs.size()) - 1;
     }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/bucket_cuts.h"
@@ -118,6 +117,36 @@ double squares_missed(const ReplayResidual& rest, const std::vector<ComparedSize
   return missed;
 }
 
+const std::vector<std::string> kNames = {"precision-on-the-wire", "bucket_mb", "links"};
+const std::vector<std::string> kPrecisions = {"bf16", "fp16", "fp32"};
+
+[[noreturn]] void complain(const std::string& what, const std::string& hint) {
+  throw Error(ErrorKind::usage, what, "--what-if", hint);
+}
+
+double above_zero(const std::string& name, std::string_view text, const char* example) {
+  const auto value = to_real(text);
+  if (!value || *value <= 0 || *value > 1e6) {
+    complain(fmt::format("{} cannot be \"{}\"", name, text), example);
+  }
+  return *value;
+}
+
+void set(WhatIf& what_if, const std::string& name, const std::string& value) {
+  if (name == "links") {
+    const std::string_view number(value.data(), value.size() - (value.ends_with('x') ? 1 : 0));
+    what_if.links = above_zero(name, number, "give links=2x for links of twice the bandwidth");
+  } else if (name == "bucket_mb") {
+    what_if.bucket_mb = above_zero(name, value, "give a size in MiB, as bucket_mb=32");
+  } else {
+    if (std::find(kPrecisions.begin(), kPrecisions.end(), value) == kPrecisions.end()) {
+      complain(fmt::format("gradients are not sent as \"{}\"", value),
+               "give " + join(kPrecisions, ", "));
+    }
+    what_if.wire = value;
+  }
+}
+
 }  // namespace
 
 std::optional<RunSteps> find_steps(const Run& run) {
@@ -215,40 +244,6 @@ std::optional<SumSample> sums_of_steps(const Run& run) {
   sample.seconds = least / *steps;
   return sample.bytes > 0 && sample.seconds > 0 ? std::optional(sample) : std::nullopt;
 }
-
-namespace {
-
-const std::vector<std::string> kNames = {"precision-on-the-wire", "bucket_mb", "links"};
-const std::vector<std::string> kPrecisions = {"bf16", "fp16", "fp32"};
-
-[[noreturn]] void complain(const std::string& what, const std::string& hint) {
-  throw Error(ErrorKind::usage, what, "--what-if", hint);
-}
-
-double above_zero(const std::string& name, std::string_view text, const char* example) {
-  const auto value = to_real(text);
-  if (!value || *value <= 0 || *value > 1e6) {
-    complain(fmt::format("{} cannot be \"{}\"", name, text), example);
-  }
-  return *value;
-}
-
-void set(WhatIf& what_if, const std::string& name, const std::string& value) {
-  if (name == "links") {
-    const std::string_view number(value.data(), value.size() - (value.ends_with('x') ? 1 : 0));
-    what_if.links = above_zero(name, number, "give links=2x for links of twice the bandwidth");
-  } else if (name == "bucket_mb") {
-    what_if.bucket_mb = above_zero(name, value, "give a size in MiB, as bucket_mb=32");
-  } else {
-    if (std::find(kPrecisions.begin(), kPrecisions.end(), value) == kPrecisions.end()) {
-      complain(fmt::format("gradients are not sent as \"{}\"", value),
-               "give " + join(kPrecisions, ", "));
-    }
-    what_if.wire = value;
-  }
-}
-
-}  // namespace
 
 WhatIf parse_what_if(const std::string& text) {
   WhatIf what_if;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/statistics/statistics.h"
 #include "results/step_samples.h"
 
 namespace paceline {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "results/step_samples.h"
+
 namespace paceline {
 
 namespace {
@@ -13,10 +15,6 @@ using Numbers = std::vector<double>;
 
 constexpr std::size_t kFewestRounds = 4;
 constexpr std::size_t kMostApart = 16;  // rows
-
-double average(const Numbers& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 std::size_t rounds_in(const RoundMatrix& matrix) {
   return matrix.empty() ? 0 : matrix.front().size();
@@ -137,12 +135,6 @@ Numbers against_rest(const RoundMatrix& matrix, std::size_t row,
   return values;
 }
 
-double find_median(Numbers values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 }  // namespace
 
 Difference trend_over_rounds(const std::vector<RoundMatrix>& sessions) {
@@ -213,10 +205,9 @@ SessionShift session_shift(const RoundMatrix& first, const RoundMatrix& second, 
     Numbers shifts;
     for (const std::size_t row : rows) shifts.push_back(average(second[row]) - average(first[row]));
     // Of two rows, the one that moved more.
-    const double middle = rows.size() > 2 ? find_median(shifts) : 0;
-    const auto farthest = std::max_element(shifts.begin(), shifts.end(), [&](double a, double b) {
-      return std::abs(a - middle) < std::abs(b - middle);
-    });
+    const double middle = rows.size() > 2 ? median(shifts) : 0;
+    const auto farthest = std::ranges::max_element(
+        shifts, [&](double a, double b) { return std::abs(a - middle) < std::abs(b - middle); });
     const auto at = rows.begin() + (farthest - shifts.begin());
     const std::size_t row = *at;
     std::vector<std::size_t> rest = rows;

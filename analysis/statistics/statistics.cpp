@@ -5,7 +5,6 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
-#include <vector>
 
 #include "analysis/statistics/anytime.h"
 #include "engine/core/error.h"
@@ -47,6 +46,10 @@ double mean_variance(double resemblance, std::size_t sessions) {
 }
 
 }  // namespace
+
+double average(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 bool lies_above(const Interval& interval, double limit) {
   return interval.low > limit + kRounding * std::max(1.0, std::abs(limit));

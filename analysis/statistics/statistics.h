@@ -34,6 +34,8 @@ struct Interval {
   double low = 0, high = 0;
 };
 
+double average(std::span<const double> values);  // at least one value
+
 // Whether the whole interval lies above `limit`, by more than rounding.
 bool lies_above(const Interval& interval, double limit);
 bool lies_below(const Interval& interval, double limit);

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 
 #include "analysis/study/study.h"
 #include "engine/core/pattern.h"

@@ -175,10 +175,6 @@ class Comparer {
     return key(a) < key(b);
   }
 
-  bool same_system(const Run& a, const Run& b) const {
-    return a->kind == b->kind && a.system == b.system;
-  }
-
   void mark_best() {
     std::map<std::tuple<std::string, std::string, int>, std::size_t> best;
     for (std::size_t i = 0; i < study_.rows.size(); ++i) {
@@ -277,7 +273,7 @@ class Comparer {
           : result_.base.kind == Base::setting
               ? has_setting(base, result_.base) && setting_key(base) == setting_key(run)
           : result_.base.kind == Base::best
-              ? base->layout.gpus == 1 && same_system(base, run)
+              ? base->layout.gpus == 1 && base->kind == run->kind && base.system == run.system
               : base->layout.gpus == 1 && matched_key(base) == matched_key(run);
       if (!is_base) continue;
       const auto missed = std::count_if(row.runs.begin(), row.runs.end(),

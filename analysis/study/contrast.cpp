@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -41,9 +40,8 @@ std::map<Round, std::vector<Values>> by_round(const RowValues& row) {
 }
 
 Stopping stopping_of_any(const std::vector<RowValues>& rows) {
-  const bool any = std::any_of(rows.begin(), rows.end(), [](const RowValues& row) {
-    return row.stopping == Stopping::by_results;
-  });
+  const bool any = std::ranges::any_of(
+      rows, [](const RowValues& row) { return row.stopping == Stopping::by_results; });
   return any ? Stopping::by_results : Stopping::fixed;
 }
 
@@ -116,8 +114,8 @@ RowValues log_values(const Row& row, const RunFact& fact) {
 }
 
 Stopping find_stopping(const Row& row) {
-  const bool any = std::any_of(row.runs.begin(), row.runs.end(),
-                               [](const Run& run) { return run->flags.sequential; });
+  const bool any =
+      std::ranges::any_of(row.runs, [](const Run& run) { return run->flags.sequential; });
   return any && !row.pooled ? Stopping::by_results : Stopping::fixed;
 }
 
@@ -136,16 +134,14 @@ std::vector<RowMeans> paired_means(const std::vector<RowValues>& rows) {
       means.push_back(compute_mean(it->second));
     }
   }
-  const bool are_all = std::all_of(rows.begin(), rows.end(), [&](const RowValues& row) {
-    return row.values.size() == pairs.size();
-  });
+  const bool are_all = std::ranges::all_of(
+      rows, [&](const RowValues& row) { return row.values.size() == pairs.size(); });
   const bool enough = pairs.size() >= kFewestRuns || (pairs.size() == 2 && are_all);
   return enough ? pairs : std::vector<RowMeans>();
 }
 
 Difference contrast(const std::vector<RowValues>& rows, const OfMeans& what) {
-  const bool tainted =
-      std::any_of(rows.begin(), rows.end(), [](const RowValues& row) { return row.tainted; });
+  const bool tainted = std::ranges::any_of(rows, [](const RowValues& row) { return row.tainted; });
   const std::vector<RowMeans> pairs = tainted ? std::vector<RowMeans>() : paired_means(rows);
   if (!pairs.empty()) {
     std::vector<double> each;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "analysis/study/contrast.h"
@@ -77,6 +76,43 @@ std::optional<double> replica_operations(const Run& run, std::optional<double> p
   const auto seconds = seconds_at_rate(run);
   if (!seconds || !per_second || *per_second <= 0) return std::nullopt;
   return *per_second * *seconds * run->layout.gpus;
+}
+
+std::optional<double> one_run(const Run&) {
+  return 1;
+}
+
+struct RunSums {
+  std::vector<double> above, below;  // of each run, or of each session if they are pooled
+};
+
+RunSums sum_runs(const Row& row, const RunFact& above, const RunFact& below) {
+  RunSums result;
+  std::map<std::string, std::size_t> sessions;
+  for (const Run& run : row.runs) {
+    const auto a = above(run), b = below(run);
+    if (!a || !b) continue;
+    const auto [session, is_new] = sessions.emplace(run->session, result.above.size());
+    if (!row.pooled || is_new) {
+      result.above.push_back(*a);
+      result.below.push_back(*b);
+    } else {
+      result.above[session->second] += *a;
+      result.below[session->second] += *b;
+    }
+  }
+  return result;
+}
+
+// Values whose mean is the logarithm of the row's ratio, and whose spread is that of its error.
+RowValues linearized(const Row& row, const RunFact& above, const RunFact& below) {
+  const double ratio = ratio_of_sums(row, above, below)->value;
+  double mean_below = 0;
+  for (const Run& run : row.runs) mean_below += *below(run) / static_cast<double>(row.runs.size());
+  return collect_values(row, [=](const Run& run) {
+    const double off = (*above(run) - ratio * *below(run)) / (ratio * mean_below);
+    return std::vector<double>{std::log(ratio) + off};
+  });
 }
 
 }  // namespace
@@ -162,47 +198,6 @@ std::optional<double> data_sheet_operations(const Run& run) {
   if (run->gpus.empty()) return std::nullopt;
   return replica_operations(run, data_sheet_peak(run->gpus.front().name, run.precision));
 }
-
-namespace {
-
-std::optional<double> one_run(const Run&) {
-  return 1;
-}
-
-struct RunSums {
-  std::vector<double> above, below;  // of each run, or of each session if they are pooled
-};
-
-RunSums sum_runs(const Row& row, const RunFact& above, const RunFact& below) {
-  RunSums result;
-  std::map<std::string, std::size_t> sessions;
-  for (const Run& run : row.runs) {
-    const auto a = above(run), b = below(run);
-    if (!a || !b) continue;
-    const auto [session, is_new] = sessions.emplace(run->session, result.above.size());
-    if (!row.pooled || is_new) {
-      result.above.push_back(*a);
-      result.below.push_back(*b);
-    } else {
-      result.above[session->second] += *a;
-      result.below[session->second] += *b;
-    }
-  }
-  return result;
-}
-
-// Values whose mean is the logarithm of the row's ratio, and whose spread is that of its error.
-RowValues linearized(const Row& row, const RunFact& above, const RunFact& below) {
-  const double ratio = ratio_of_sums(row, above, below)->value;
-  double mean_below = 0;
-  for (const Run& run : row.runs) mean_below += *below(run) / static_cast<double>(row.runs.size());
-  return collect_values(row, [=](const Run& run) {
-    const double off = (*above(run) - ratio * *below(run)) / (ratio * mean_below);
-    return std::vector<double>{std::log(ratio) + off};
-  });
-}
-
-}  // namespace
 
 std::optional<Estimate> ratio_of_sums(const Row& row, const RunFact& above, const RunFact& below) {
   const RunSums all = sum_runs(row, above, below);

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "analysis/study/cost.h"
-#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -16,10 +14,6 @@ namespace {
 constexpr double kUnlikeShare = 0.1;
 constexpr char kUnlikeCovers[] = "unlike";
 
-const EnergyFacts& collect_energy(const Run& run) {
-  return run->energy;
-}
-
 Row with_energy(const Row& row) {
   Row known = row;
   std::erase_if(known.runs, [](const Run& run) { return !joules_per_sample(run); });
@@ -27,13 +21,13 @@ Row with_energy(const Row& row) {
 }
 
 bool is_shared(const Row& row) {
-  return std::ranges::any_of(
-      row.runs, [](const Run& run) { return collect_energy(run).shared.value_or(false); });
+  return std::ranges::any_of(row.runs,
+                             [](const Run& run) { return run->energy.shared.value_or(false); });
 }
 
 // Adds what two meters of the same thing say, where they differ much.
 void note_unlike(const Run& run, std::map<std::string, std::vector<double>>& found) {
-  const auto& meters = collect_energy(run).meters;
+  const auto& meters = run->energy.meters;
   for (std::size_t i = 0; i < meters.size(); ++i) {
     for (std::size_t k = i + 1; k < meters.size(); ++k) {
       const MeterFacts *low = &meters[i], *high = &meters[k];
@@ -51,7 +45,7 @@ void note_unlike(const Run& run, std::map<std::string, std::vector<double>>& fou
 }  // namespace
 
 std::optional<double> energy_joules(const Run& run) {
-  return collect_energy(run).joules;
+  return run->energy.joules;
 }
 
 std::optional<double> joules_per_sample(const Run& run) {
@@ -62,16 +56,16 @@ std::optional<double> joules_per_sample(const Run& run) {
 }
 
 std::optional<double> energy_seconds(const Run& run) {
-  const auto& seconds = collect_energy(run).seconds;
+  const auto& seconds = run->energy.seconds;
   return seconds && *seconds > 0 ? seconds : std::nullopt;
 }
 
 std::optional<double> idle_watts(const Run& run) {
-  return collect_energy(run).idle_watts;
+  return run->energy.idle_watts;
 }
 
 std::optional<double> joules_beside_training(const Run& run) {
-  const EnergyFacts& energy = collect_energy(run);
+  const EnergyFacts& energy = run->energy;
   if (!energy.joules || !energy.evaluation_joules || !energy.checkpoint_joules) return std::nullopt;
   return *energy.evaluation_joules + *energy.checkpoint_joules;
 }
@@ -85,7 +79,7 @@ std::optional<double> energy_delay(const Run& run) {
 std::string energy_covers(const Row& row) {
   std::set<std::string> all;
   for (const Run& run : row.runs) {
-    if (energy_joules(run)) all.insert(collect_energy(run).covers);
+    if (energy_joules(run)) all.insert(run->energy.covers);
   }
   if (all.empty()) return "";
   if (all.size() > 1) return kUnlikeCovers;
@@ -108,7 +102,7 @@ std::string missing_energy(const Study& study) {
   for (const Row& row : study.rows) {
     for (const Run& run : row.runs) {
       if (energy_joules(run)) continue;
-      const EnergyFacts& energy = collect_energy(run);
+      const EnergyFacts& energy = run->energy;
       ++whys[energy.trouble.empty() ? "no meter (paceline doctor says which there are)"
                                     : energy.trouble];
     }

@@ -69,7 +69,7 @@ Split split_by(const std::vector<Run>& runs, const std::vector<std::string>& nam
 
 // Every part has a type, and where sizes are asked for, shows how its work scales.
 bool stand_alone(const Split& parts, bool with_sizes) {
-  return parts.size() > 1 && std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+  return parts.size() > 1 && std::ranges::all_of(parts, [&](const auto& part) {
            const auto type = scaling_if_any(part.second);
            return type && !(with_sizes && *type == Scaling::one_size);
          });
@@ -102,7 +102,7 @@ Split apart_by_work(const std::vector<Run>& runs) {
     Split parts = split_by(runs, {name});
     if (stand_alone(parts, true)) whole.push_back(std::move(parts));
   }
-  const bool all_alike = std::all_of(whole.begin(), whole.end(), [&](const Split& parts) {
+  const bool all_alike = std::ranges::all_of(whole, [&](const Split& parts) {
     return collect_sets(parts) == collect_sets(whole.front());
   });
   if (!whole.empty() && all_alike) return std::move(whole.front());
@@ -136,10 +136,6 @@ Split apart(const std::vector<Run>& runs) {
 
 using Groups = std::map<StudyKey, std::vector<Run>>;
 
-bool has_goals(const std::vector<Run>& runs, const std::string& goal) {
-  return std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.goal == goal; });
-}
-
 // Runs that say of everything what the host's tables hold fixed, and make them no other table.
 bool may_join(const StudyKey& key, const std::vector<Run>& runs, const StudyKey& host,
               const std::vector<Run>& hosts) {
@@ -150,11 +146,10 @@ bool may_join(const StudyKey& key, const std::vector<Run>& runs, const StudyKey&
   if (key.scaling != Scaling::one_size && key.scaling != host.scaling) return false;
   if (key.only_rates && !compares_rates(host.scaling) && !host.only_rates) return false;
   if (!key.work.empty() && key.work != host.work) return false;
-  if (!has_goals(runs, hosts.front().goal)) return false;
-  if (!std::all_of(runs.begin(), runs.end(),
-                   [&](const Run& run) { return may_have(run, host.work); })) {
-    return false;
-  }
+  const auto fits = [&](const Run& run) {
+    return run.goal == hosts.front().goal && may_have(run, host.work);
+  };
+  if (!std::ranges::all_of(runs, fits)) return false;
   std::vector<const Run*> all = pointers_to(hosts);
   for (const Run& run : runs) all.push_back(&run);
   return scaling_if_any(all) == host.scaling;
@@ -182,8 +177,8 @@ void settle(Groups& groups) {
 }
 
 bool is_one_size(const std::vector<Run>& runs) {
-  return std::all_of(runs.begin(), runs.end(),
-                     [&](const Run& run) { return run->layout.gpus == runs.front()->layout.gpus; });
+  return std::ranges::all_of(
+      runs, [&](const Run& run) { return run->layout.gpus == runs.front()->layout.gpus; });
 }
 
 // Systems of one size each show only together what their sizes hold fixed; if that is nothing, each
@@ -212,7 +207,7 @@ std::string to_text(const Amount& amount) {
 }
 
 bool may_have(const Run& run, const Work& work) {
-  return std::all_of(work.begin(), work.end(), [&](const auto& quantity) {
+  return std::ranges::all_of(work, [&](const auto& quantity) {
     return find_work(run, quantity.first).value_or(quantity.second) == quantity.second;
   });
 }
@@ -248,7 +243,7 @@ Groups grouped(std::vector<Run> runs) {
                    work};
       key.only_rates =
           !compares_rates(key.scaling) &&
-          std::any_of(part.begin(), part.end(), [](const Run* run) { return !run->fit_seconds(); });
+          std::ranges::any_of(part, [](const Run* run) { return !run->fit_seconds(); });
       auto& group = groups[key];
       group.reserve(group.size() + part.size());
       for (const Run* run : part) {

@@ -74,60 +74,8 @@ std::vector<std::string> hidden_differences(const Study& study) {
 }
 
 bool sets_apart(const Study& study, std::string_view parameter) {
-  return std::any_of(study.work.begin(), study.work.end(),
-                     [&](const auto& part) { return part.first == parameter; });
+  return std::ranges::any_of(study.work, [&](const auto& part) { return part.first == parameter; });
 }
-
-}  // namespace
-
-std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished) {
-  std::vector<std::string> lines = ignored_records(content);
-  for (const Run& run : unfinished) {
-    lines.push_back(fmt::format("a run that {} ({})", how_it_ended(run), run.where));
-  }
-  return lines;
-}
-
-std::vector<std::string> left_out_notes(const StoreContent& content,
-                                        const std::vector<Run>& unfinished) {
-  std::vector<std::string> notes = cut(ignored_records(content), "records were ignored");
-  std::vector<std::pair<std::string, std::vector<const Run*>>> endings;
-  for (const Run& run : unfinished) {
-    const std::string end = how_it_ended(run);
-    auto it = std::find_if(endings.begin(), endings.end(),
-                           [&](const auto& ending) { return ending.first == end; });
-    if (it == endings.end()) it = endings.insert(endings.end(), {end, {}});
-    it->second.push_back(&run);
-  }
-  std::vector<std::string> lines;
-  for (const auto& [end, runs] : endings) {
-    std::set<std::string> points;
-    for (const Run* run : runs) points.insert(point_label(*run));
-    const std::string of = points.size() > 1 ? fmt::format(" of {} points", points.size()) : "";
-    lines.push_back(runs.size() == 1
-                        ? fmt::format("not in the table: a run that {} ({})", end, runs[0]->where)
-                        : fmt::format("not in the table: {} runs{} that {} ({} and {} more)",
-                                      runs.size(), of, end, runs[0]->where, runs.size() - 1));
-  }
-  lines = cut(std::move(lines), "reasons why runs did not complete");
-  notes.insert(notes.end(), lines.begin(), lines.end());
-  return notes;
-}
-
-void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost) {
-  if (lost.empty()) return;
-  std::unordered_map<std::string, Row*> by_point;
-  for (Row& row : rows) {
-    for (const Run& run : row.runs) by_point.emplace(point_label(run), &row);
-  }
-  for (const Run& run : lost) {
-    const auto row = by_point.find(point_label(run));
-    if (row == by_point.end()) continue;
-    if (row->second->lost++ == 0) row->second->why_lost = run->reason;
-  }
-}
-
-namespace {
 
 // What others took of the machine in the runs of a table.
 struct Load {
@@ -207,7 +155,94 @@ std::string session_note(const Study& study) {
       most_sessions);
 }
 
+// A lone program's name says more than "command".
+std::string program_of_all(const Study& study) {
+  const auto first = study.rows.front().first()->parameters.text("program");
+  const bool all = std::ranges::all_of(
+      study.rows, [&](const Row& row) { return row.first()->parameters.text("program") == first; });
+  return all ? first.value_or("") : "";
+}
+
+// What was trained. Programs of the user's own stand under the name of their study.
+std::string trained_name(const Study& study) {
+  if (std::string program = program_of_all(study); !program.empty()) return program;
+  std::set<std::string> names;
+  for (const Row& row : study.rows) names.insert(row.first()->study);
+  names.erase("");
+  if (study.workload != kCommandWorkload || names.empty()) return study.workload;
+  constexpr std::size_t kMost = 2;
+  return join_first(kMost, {names.begin(), names.end()});
+}
+
+constexpr std::size_t kReplicas = 3;  // the part that is always told
+
+std::string cpus_named(const Run& run) {
+  if (run.replicas_are_cores() && run.cpus_per_replica()) {
+    return counted(*run.cpus_per_replica(), "CPU") + " each";
+  }
+  return run->layout.cpus_per_task ? fmt::format("cpus-per-task {}", *run->layout.cpus_per_task)
+                                   : "";
+}
+
+std::vector<std::string> name_parts(const Study& study, const Row& row) {
+  const Run& run = row.first();
+  std::vector<std::string> parts = {run->kind == "measured" ? "" : run->kind, run.system,
+                                    run.backend, counted_replicas(study, run->layout.gpus),
+                                    cpus_named(run)};
+  for (const std::string& axis : study.axes) {
+    parts.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
+  }
+  return parts;
+}
+
 }  // namespace
+
+std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished) {
+  std::vector<std::string> lines = ignored_records(content);
+  for (const Run& run : unfinished) {
+    lines.push_back(fmt::format("a run that {} ({})", how_it_ended(run), run.where));
+  }
+  return lines;
+}
+
+std::vector<std::string> left_out_notes(const StoreContent& content,
+                                        const std::vector<Run>& unfinished) {
+  std::vector<std::string> notes = cut(ignored_records(content), "records were ignored");
+  std::vector<std::pair<std::string, std::vector<const Run*>>> endings;
+  for (const Run& run : unfinished) {
+    const std::string end = how_it_ended(run);
+    auto it =
+        std::ranges::find_if(endings, [&](const auto& ending) { return ending.first == end; });
+    if (it == endings.end()) it = endings.insert(endings.end(), {end, {}});
+    it->second.push_back(&run);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [end, runs] : endings) {
+    std::set<std::string> points;
+    for (const Run* run : runs) points.insert(point_label(*run));
+    const std::string of = points.size() > 1 ? fmt::format(" of {} points", points.size()) : "";
+    lines.push_back(runs.size() == 1
+                        ? fmt::format("not in the table: a run that {} ({})", end, runs[0]->where)
+                        : fmt::format("not in the table: {} runs{} that {} ({} and {} more)",
+                                      runs.size(), of, end, runs[0]->where, runs.size() - 1));
+  }
+  lines = cut(std::move(lines), "reasons why runs did not complete");
+  notes.insert(notes.end(), lines.begin(), lines.end());
+  return notes;
+}
+
+void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost) {
+  if (lost.empty()) return;
+  std::unordered_map<std::string, Row*> by_point;
+  for (Row& row : rows) {
+    for (const Run& run : row.runs) by_point.emplace(point_label(run), &row);
+  }
+  for (const Run& run : lost) {
+    const auto row = by_point.find(point_label(run));
+    if (row == by_point.end()) continue;
+    if (row->second->lost++ == 0) row->second->why_lost = run->reason;
+  }
+}
 
 std::string load_note(const Study& study) {
   const Load load = count_load(study);
@@ -250,8 +285,8 @@ std::vector<std::string> row_warnings(const Study& study) {
 }
 
 std::size_t busy_runs(const Row& row) {
-  return static_cast<std::size_t>(std::count_if(row.runs.begin(), row.runs.end(),
-                                                [](const Run& run) { return run.is_busy(); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(row.runs, [](const Run& run) { return run.is_busy(); }));
 }
 
 std::vector<std::string> row_notes(const Study& study) {
@@ -259,7 +294,7 @@ std::vector<std::string> row_notes(const Study& study) {
   if (const std::string note = session_note(study); !note.empty()) notes.push_back(note);
   if (const std::string note = load_note(study); !note.empty()) notes.push_back(note);
   const auto is_measured = [](const Row& row) { return row.first()->kind == "measured"; };
-  if (study.replicas_are_cores && std::any_of(study.rows.begin(), study.rows.end(), is_measured)) {
+  if (study.replicas_are_cores && std::ranges::any_of(study.rows, is_measured)) {
     notes.push_back(
         "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
         "share its memory bandwidth");
@@ -322,34 +357,10 @@ std::string row_label(const Row& row) {
 
 std::string common_label(const Study& study) {
   const std::string label = row_label(study.rows.front());
-  const bool all = std::all_of(study.rows.begin(), study.rows.end(),
-                               [&](const Row& row) { return row_label(row) == label; });
+  const bool all =
+      std::ranges::all_of(study.rows, [&](const Row& row) { return row_label(row) == label; });
   return all ? label : "";
 }
-
-namespace {
-
-// A lone program's name says more than "command".
-std::string program_of_all(const Study& study) {
-  const auto first = study.rows.front().first()->parameters.text("program");
-  const bool all = std::all_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
-    return row.first()->parameters.text("program") == first;
-  });
-  return all ? first.value_or("") : "";
-}
-
-// What was trained. Programs of the user's own stand under the name of their study.
-std::string trained_name(const Study& study) {
-  if (std::string program = program_of_all(study); !program.empty()) return program;
-  std::set<std::string> names;
-  for (const Row& row : study.rows) names.insert(row.first()->study);
-  names.erase("");
-  if (study.workload != kCommandWorkload || names.empty()) return study.workload;
-  constexpr std::size_t kMost = 2;
-  return join_first(kMost, {names.begin(), names.end()});
-}
-
-}  // namespace
 
 std::string study_title(const Study& study) {
   std::string title = trained_name(study);
@@ -365,31 +376,6 @@ std::string study_title(const Study& study) {
   if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
   return title;
 }
-
-namespace {
-
-constexpr std::size_t kReplicas = 3;  // the part that is always told
-
-std::string cpus_named(const Run& run) {
-  if (run.replicas_are_cores() && run.cpus_per_replica()) {
-    return counted(*run.cpus_per_replica(), "CPU") + " each";
-  }
-  return run->layout.cpus_per_task ? fmt::format("cpus-per-task {}", *run->layout.cpus_per_task)
-                                   : "";
-}
-
-std::vector<std::string> name_parts(const Study& study, const Row& row) {
-  const Run& run = row.first();
-  std::vector<std::string> parts = {run->kind == "measured" ? "" : run->kind, run.system,
-                                    run.backend, counted_replicas(study, run->layout.gpus),
-                                    cpus_named(run)};
-  for (const std::string& axis : study.axes) {
-    parts.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
-  }
-  return parts;
-}
-
-}  // namespace
 
 std::string counted_replicas(const Study& study, int gpus) {
   return counted(gpus, study.replicas_are_cores ? "replica" : "GPU");

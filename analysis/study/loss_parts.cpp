@@ -115,7 +115,7 @@ std::string parts_text(const std::vector<Loss>& parts, double all, bool as_gain)
     if (std::abs(part.share.value()) >= kWorthATerm) listed.push_back(&part);
   }
   const double sign = as_gain ? -1 : 1;
-  std::stable_sort(listed.begin(), listed.end(), [sign](const Loss* a, const Loss* b) {
+  std::ranges::stable_sort(listed, [sign](const Loss* a, const Loss* b) {
     return sign * a->share.value() > sign * b->share.value();
   });
   std::vector<std::string> texts;
@@ -173,7 +173,7 @@ std::vector<Loss> LossParts::certain(std::size_t points, double sign) const {
     const bool counts = parts_[i].share.is_known() && p[i] < 1 - kConfidence;
     if (counts && sign * parts_[i].share.value() >= kWorthATerm) found.push_back(parts_[i]);
   }
-  std::stable_sort(found.begin(), found.end(), [sign](const Loss& a, const Loss& b) {
+  std::ranges::stable_sort(found, [sign](const Loss& a, const Loss& b) {
     return sign * a.share.value() > sign * b.share.value();
   });
   return found;
@@ -188,9 +188,8 @@ std::vector<Loss> LossParts::certain_gains(std::size_t points) const {
 }
 
 std::vector<std::string> LossParts::largest() const {
-  const auto it = std::max_element(parts_.begin(), parts_.end(), [](const Loss& a, const Loss& b) {
-    return a.share.value() < b.share.value();
-  });
+  const auto it = std::ranges::max_element(
+      parts_, [](const Loss& a, const Loss& b) { return a.share.value() < b.share.value(); });
   const auto most = static_cast<std::size_t>(it - parts_.begin());
   std::vector<std::string> labels;
   if (!it->share.is_above(0)) return labels;

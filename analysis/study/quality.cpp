@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "analysis/statistics/statistics.h"
@@ -24,10 +23,6 @@ std::optional<double> last_train_loss(const Run& run) {
   return run->flags.synthetic || epochs.empty() ? std::nullopt : epochs.back().train_loss;
 }
 
-double mean_of_known(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 bool either_is_few(const std::vector<double>& a, const std::vector<double>& b) {
   return std::min(a.size(), b.size()) < kFewestRuns;
 }
@@ -39,8 +34,7 @@ bool exceeds_noise(const std::vector<double>& more, const std::vector<double>& l
 }
 
 bool aims_at_goal(const Row& row) {
-  return std::any_of(row.runs.begin(), row.runs.end(),
-                     [](const Run& run) { return !run.goal.empty(); });
+  return std::ranges::any_of(row.runs, [](const Run& run) { return !run.goal.empty(); });
 }
 
 }  // namespace
@@ -60,7 +54,7 @@ std::optional<QualityLoss> quality_lost(const Row& base, const Row& row) {
   const std::vector<double> before = known_values(base, accuracy),
                             after = known_values(row, accuracy);
   if (!before.empty() && !after.empty()) {
-    const double high = mean_of_known(before), low = mean_of_known(after);
+    const double high = average(before), low = average(after);
     if (high - low <= kAccuracyTolerance + kRounding) return std::nullopt;
     if (!either_is_few(before, after) && !exceeds_noise(before, after)) return std::nullopt;
     return QualityLoss{true, low, high};
@@ -68,7 +62,7 @@ std::optional<QualityLoss> quality_lost(const Row& base, const Row& row) {
   const std::vector<double> less = known_values(base, last_train_loss),
                             more = known_values(row, last_train_loss);
   if (either_is_few(less, more)) return std::nullopt;
-  const double low = mean_of_known(less), high = mean_of_known(more);
+  const double low = average(less), high = average(more);
   if (high <= low * (1 + kLossTolerance) || !exceeds_noise(more, less)) return std::nullopt;
   return QualityLoss{false, high, low};
 }

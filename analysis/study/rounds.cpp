@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <optional>
-#include <vector>
 
 #include "analysis/statistics/robust.h"
 #include "engine/core/text.h"
@@ -85,6 +83,12 @@ bool sessions_change_ratios(const std::vector<Row>& rows) {
       [](const SessionDifference& difference) { return !difference.shift.apart.empty(); });
 }
 
+std::vector<double> first_quantity(const RowValues& row) {
+  std::vector<double> values;
+  for (const std::vector<double>& unit : row.values) values.push_back(unit.front());
+  return values;
+}
+
 }  // namespace
 
 std::map<std::string, Row> runs_by_session(const Row& row) {
@@ -142,16 +146,6 @@ bool should_pool(const std::vector<Row>& rows, Pooling pooling) {
   if (2 * many > measured) return true;
   return 2 * several > measured && sessions_change_ratios(rows);
 }
-
-namespace {
-
-std::vector<double> first_quantity(const RowValues& row) {
-  std::vector<double> values;
-  for (const std::vector<double>& unit : row.values) values.push_back(unit.front());
-  return values;
-}
-
-}  // namespace
 
 Difference trimmed_contrast(const RowValues& base, const RowValues& row) {
   std::vector<double> differences;

@@ -15,15 +15,14 @@ namespace {
 using Runs = std::vector<const Run*>;
 
 bool known(const Runs& runs, const RunFact& fact) {
-  return std::all_of(runs.begin(), runs.end(),
-                     [&](const Run* run) { return fact(*run).has_value(); });
+  return std::ranges::all_of(runs, [&](const Run* run) { return fact(*run).has_value(); });
 }
 
 // False if a run's value differs from the first run's by more than `tolerance`.
 bool are_alike(const Runs& runs, const RunFact& fact, double tolerance = 1e-6) {
   const double first = *fact(*runs[0]);
-  return std::all_of(runs.begin(), runs.end(),
-                     [&](const Run* run) { return std::abs(*fact(*run) - first) <= tolerance; });
+  return std::ranges::all_of(
+      runs, [&](const Run* run) { return std::abs(*fact(*run) - first) <= tolerance; });
 }
 
 bool fixed(const Runs& runs, const RunFact& fact) {
@@ -74,7 +73,7 @@ double samples_tolerance(const Runs& runs) {
 bool samples_per_replica_fixed(const Runs& runs) {
   const double first = *runs[0]->samples() / runs[0]->record->layout.gpus;
   const double tolerance = samples_tolerance(runs);
-  return std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+  return std::ranges::all_of(runs, [&](const Run* run) {
     return std::abs(*run->samples() / run->record->layout.gpus - first) <=
            tolerance / run->record->layout.gpus;
   });
@@ -154,9 +153,8 @@ Scaling of_fixed_batch(const Runs& runs) {
   };
   const auto stays = [&](auto quantity) {
     const double first = quantity(*runs[0]);
-    return std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
-      return std::abs(quantity(*run) / first - 1) <= kRounded;
-    });
+    return std::ranges::all_of(
+        runs, [&](const Run* run) { return std::abs(quantity(*run) / first - 1) <= kRounded; });
   };
   if (stays(total)) return Scaling::fixed_epochs;
   return stays([&](const Run& run) { return total(run) / run->layout.gpus; }) ? Scaling::weak
@@ -177,13 +175,12 @@ Derivation of_unknown_total(const Runs& runs) {
 
 // Runs that end when the same goal is reached: how many samples that takes is a result.
 bool share_a_goal(const Runs& runs) {
-  return !runs[0]->goal.empty() && std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
-    return run->goal == runs[0]->goal;
-  });
+  return !runs[0]->goal.empty() &&
+         std::ranges::all_of(runs, [&](const Run* run) { return run->goal == runs[0]->goal; });
 }
 
 Derivation judge(const Runs& runs) {
-  const bool one_size = std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+  const bool one_size = std::ranges::all_of(runs, [&](const Run* run) {
     return run->record->layout.gpus == runs[0]->record->layout.gpus;
   });
   if (!known(runs, &Run::samples))

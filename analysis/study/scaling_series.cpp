@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <vector>
 
 #include "analysis/study/contrast.h"
 #include "analysis/study/cost.h"
@@ -66,16 +65,44 @@ void add_borrowed_base(std::map<int, SizeGroup>& groups, const Study& study,
   if (!first.rows.empty()) groups.emplace(1, std::move(first));
 }
 
+std::vector<double> values(const Row& row, const RunFact& fact) {
+  std::vector<double> result;
+  for (const Run& run : row.runs) {
+    if (const auto value = fact(run)) result.push_back(*value);
+  }
+  return result;
+}
+
+std::optional<Estimate> share(const Row& row, const RunFact& fact) {
+  const std::vector<double> all = values(row, fact);
+  if (all.empty()) return std::nullopt;
+  Estimate result = mean_share(all, find_stopping(row));
+  if (row.tainted || row.pooled) result.interval.reset();
+  return result;
+}
+
+std::optional<Estimate> divided(std::optional<Estimate> estimate, double by) {
+  if (!estimate) return std::nullopt;
+  estimate->value /= by;
+  if (estimate->interval) {
+    estimate->interval = Interval{estimate->interval->low / by, estimate->interval->high / by};
+  }
+  return estimate;
+}
+
+std::optional<double> share_of_step(const Row& row, double PhaseSeconds::*phase) {
+  double seconds = 0, steps = 0;
+  for (const Run& run : row.runs) {
+    seconds += run.phase_sum.*phase;
+    steps += run.phase_sum.step;
+  }
+  return steps > 0 ? std::optional(seconds / steps) : std::nullopt;
+}
+
 }  // namespace
 
 bool SizeGroup::is_base() const {
   return std::ranges::all_of(rows, [](const RowFacts* row) { return row->speed_up->ideal <= 1; });
-}
-
-double SizeGroup::mean_speed_up() const {
-  double sum = 0;
-  for (const RowFacts* row : rows) sum += row->speed_up->ratio.estimate.value;
-  return sum / static_cast<double>(rows.size());
 }
 
 std::vector<ScalingSeries> make_scaling_series(const Study& study, const Comparison& comparison,
@@ -156,44 +183,6 @@ std::vector<RowSeries> make_row_series(const Study& study, const Comparison& com
   for (auto& [parts, series] : kept) result.push_back(std::move(series));
   return result;
 }
-
-namespace {
-
-std::vector<double> values(const Row& row, const RunFact& fact) {
-  std::vector<double> result;
-  for (const Run& run : row.runs) {
-    if (const auto value = fact(run)) result.push_back(*value);
-  }
-  return result;
-}
-
-std::optional<Estimate> share(const Row& row, const RunFact& fact) {
-  const std::vector<double> all = values(row, fact);
-  if (all.empty()) return std::nullopt;
-  Estimate result = mean_share(all, find_stopping(row));
-  if (row.tainted || row.pooled) result.interval.reset();
-  return result;
-}
-
-std::optional<Estimate> divided(std::optional<Estimate> estimate, double by) {
-  if (!estimate) return std::nullopt;
-  estimate->value /= by;
-  if (estimate->interval) {
-    estimate->interval = Interval{estimate->interval->low / by, estimate->interval->high / by};
-  }
-  return estimate;
-}
-
-std::optional<double> share_of_step(const Row& row, double PhaseSeconds::*phase) {
-  double seconds = 0, steps = 0;
-  for (const Run& run : row.runs) {
-    seconds += run.phase_sum.*phase;
-    steps += run.phase_sum.step;
-  }
-  return steps > 0 ? std::optional(seconds / steps) : std::nullopt;
-}
-
-}  // namespace
 
 std::optional<double> mean(const Row& row, const RunFact& fact) {
   const std::vector<double> all = values(row, fact);

@@ -41,7 +41,6 @@ struct SizeGroup {
   int gpus = 1;
   std::vector<const RowFacts*> rows;  // with a speed-up; never empty
 
-  double mean_speed_up() const;
   bool is_base() const;  // no row has more replicas than its base
 };
 

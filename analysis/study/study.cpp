@@ -71,25 +71,20 @@ void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls, cons
 
 std::string find_goal(const std::vector<Row>& rows) {
   const std::string& goal = rows.front().first().goal;
-  const bool shared = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
-    return std::all_of(row.runs.begin(), row.runs.end(),
-                       [&](const Run& run) { return run.goal == goal; });
+  const bool shared = std::ranges::all_of(rows, [&](const Row& row) {
+    return std::ranges::all_of(row.runs, [&](const Run& run) { return run.goal == goal; });
   });
   return shared ? goal : "";
-}
-
-bool may_be_axis(const std::string& name) {
-  static const MatchRule of_row = MatchRule::row();
-  return of_row.counts(name);
 }
 
 // What was asked of a run that did not complete, and others of its size do not have.
 void add_asked(const std::vector<Row>& rows, const std::vector<Run>& unfinished,
                std::set<std::string>& differing) {
   std::map<int, std::map<std::string, std::set<std::string>>> asked, had;
-  const auto add = [](auto& values, const Run& run) {
+  const MatchRule of_row = MatchRule::row();
+  const auto add = [&](auto& values, const Run& run) {
     for (const auto& [name, value] : run->parameters.values()) {
-      if (may_be_axis(name)) values[run->layout.gpus][name].insert(to_text(value));
+      if (of_row.counts(name)) values[run->layout.gpus][name].insert(to_text(value));
     }
   };
   for (const Run& run : unfinished) add(asked, run);
@@ -147,14 +142,9 @@ bool belongs_to(const Run& run, const Study& study) {
 
 std::vector<ExpectedRuns> own_plans(const Study& study, const std::vector<ExpectedRuns>& plans) {
   std::vector<ExpectedRuns> own;
-  std::copy_if(plans.begin(), plans.end(), std::back_inserter(own),
-               [&](const ExpectedRuns& plan) { return has_runs(study, plan.study); });
+  std::ranges::copy_if(plans, std::back_inserter(own),
+                       [&](const ExpectedRuns& plan) { return has_runs(study, plan.study); });
   return own;
-}
-
-bool is_of_any(const Run& run, const std::vector<Study>& studies) {
-  return std::any_of(studies.begin(), studies.end(),
-                     [&](const Study& study) { return belongs_to(run, study); });
 }
 
 // "train@3f9a12cd3f9a12cd" is shown as "train" unless there are several of that name.
@@ -223,8 +213,8 @@ auto sort_key(const Study& study, const Run& run) {
 }
 
 void sort_rows(const Study& study, std::vector<Row>& rows) {
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const Row& a, const Row& b) { return stands_before(study, a, b); });
+  std::ranges::stable_sort(rows,
+                           [&](const Row& a, const Row& b) { return stands_before(study, a, b); });
 }
 
 // What belongs to no table is told with the first.
@@ -234,7 +224,8 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
   for (Study& study : studies) {
     const bool is_first = &study == &studies.front();
     const std::vector<Run> reported = chosen(lost, [&](const Run& run) {
-      return belongs_to(run, study) || (is_first && !is_of_any(run, studies));
+      const auto has_it = [&](const Study& each) { return belongs_to(run, each); };
+      return has_it(study) || (is_first && std::ranges::none_of(studies, has_it));
     });
     const StoreContent none;
     study.left_out = left_out(is_first ? content : none, reported);
@@ -271,10 +262,9 @@ std::size_t units_in(const Row& row) {
 }
 
 bool has_runs(const Study& study, const std::string& name) {
-  return std::any_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
-    return std::any_of(row.runs.begin(), row.runs.end(), [&](const Run& run) {
-      return run->kind == "measured" && run->study == name;
-    });
+  return std::ranges::any_of(study.rows, [&](const Row& row) {
+    return std::ranges::any_of(
+        row.runs, [&](const Run& run) { return run->kind == "measured" && run->study == name; });
   });
 }
 

@@ -22,6 +22,10 @@ bool follows_input(const Parameter& parameter) {
   return parameter.need == Requirement::encoded_images || parameter.name == "weights";
 }
 
+double percent_above_one(double ratio) {
+  return 100 * (ratio - 1);
+}
+
 }  // namespace
 
 const std::array<Switch, 4>& switches() {
@@ -47,8 +51,7 @@ bool is_off(const Run& run, const Switch& what) {
 }
 
 bool is_switched_off(const Run& run) {
-  return std::any_of(switches().begin(), switches().end(),
-                     [&](const Switch& what) { return is_off(run, what); });
+  return std::ranges::any_of(switches(), [&](const Switch& what) { return is_off(run, what); });
 }
 
 bool is_without_communication(const Run& run) {
@@ -68,14 +71,6 @@ std::vector<bool> spared_work(const Study& study) {
   }
   return spared;
 }
-
-namespace {
-
-double percent_above_one(double ratio) {
-  return 100 * (ratio - 1);
-}
-
-}  // namespace
 
 bool ControlCheck::differs() const {
   const auto& interval = ratio.estimate.interval;

@@ -90,7 +90,7 @@ std::string heading(const RunRecord& record) {
   const LayoutFacts& layout = record.layout;
   std::string text = record.collective->operation;
   if (text.empty()) text = "all_reduce";
-  std::replace(text.begin(), text.end(), '_', '-');
+  std::ranges::replace(text, '_', '-');
   text += ", " + counted(static_cast<std::size_t>(layout.gpus), "rank");
   if (!imported || layout.ntasks) {
     text += " in " + counted(static_cast<std::size_t>(layout.ntasks.value_or(1)), "task");
@@ -139,7 +139,7 @@ std::optional<double> median_memcpy(const SizeRow& row) {
     if (each->memcpy_seconds) times.push_back(*each->memcpy_seconds);
   }
   if (times.empty()) return std::nullopt;
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   return times[(times.size() - 1) / 2];
 }
 
@@ -187,9 +187,8 @@ Section section_together(const std::vector<const RunRecord*>& records) {
 std::vector<std::vector<const RunRecord*>> comparable_groups(const std::vector<Record>& records) {
   std::vector<std::vector<const RunRecord*>> groups;
   for (const Record& record : records) {
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& each) {
-      return is_comparable(*each.front(), *record);
-    });
+    const auto group = std::ranges::find_if(
+        groups, [&](const auto& each) { return is_comparable(*each.front(), *record); });
     if (group == groups.end()) {
       groups.push_back({&*record});
     } else {

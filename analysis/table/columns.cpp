@@ -46,9 +46,8 @@ bool is_about(const std::string& note, const std::set<std::string>& headings) {
   const std::size_t end = note.find(": ");
   if (end == std::string::npos) return false;
   const std::vector<std::string> names = split(note.substr(0, end), ',');
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return headings.contains(std::string(trim(name)));
-  });
+  return std::ranges::all_of(
+      names, [&](const std::string& name) { return headings.contains(std::string(trim(name))); });
 }
 
 // GPU-hours, memory and share of the peak: --columns cost.
@@ -107,7 +106,7 @@ void choose_columns(Section& section, const std::vector<std::string>& choice) {
   const auto is_change = [](const std::string& word) {
     return word.starts_with('+') || word.starts_with('-');
   };
-  const bool replaces = !std::all_of(choice.begin(), choice.end(), is_change);
+  const bool replaces = !std::ranges::all_of(choice, is_change);
   std::vector<bool> kept;
   for (const Column& column : table.columns) {
     kept.push_back(column.group == "layout" || (!replaces && column.shown));
@@ -131,7 +130,7 @@ void choose_columns(Section& section, const std::vector<std::string>& choice) {
   keep(table, kept);
   for (const Column& column : table.columns) {
     const std::string& note = column.has_data ? column.note : column.absence;
-    const bool is_known = std::find(notes.begin(), notes.end(), note) != notes.end();
+    const bool is_known = std::ranges::find(notes, note) != notes.end();
     if (!note.empty() && !is_known) notes.push_back(note);
   }
 }

@@ -23,16 +23,14 @@ Cell rate_cell(const std::optional<Estimate>& rate) {
   return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
 }
 
-// Whether the interval is so wide that digits would promise more than the runs show.
-bool is_too_wide(const std::optional<Estimate>& ratio) {
-  constexpr double kMost = 100;
-  return ratio && ratio->interval && ratio->interval->high > kMost * ratio->interval->low;
-}
-
 // A ratio, in brackets if the network is worse than the base's.
 Cell ratio_cell(const std::optional<Estimate>& ratio, const Cell& made, const RowFacts& facts) {
   Cell cell = made;
-  if (is_too_wide(ratio)) cell.text = "cannot tell";
+  // The digits of a wide interval would promise more than the runs show.
+  constexpr double kTooWide = 100;
+  if (ratio && ratio->interval && ratio->interval->high > kTooWide * ratio->interval->low) {
+    cell.text = "cannot tell";
+  }
   if (!cell.text.empty() && !facts.lower_quality().empty()) cell.text = "(" + cell.text + ")";
   return cell;
 }

@@ -135,73 +135,6 @@ bool readable(int descriptor, int milliseconds) {
   return poll(&entry, 1, milliseconds) > 0;
 }
 
-}  // namespace
-
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
-}
-
-std::string last_line(std::string_view output) {
-  output = trim(output);
-  output.remove_prefix(output.rfind('\n') + 1);  // npos + 1 is 0
-  if (output.starts_with(kOwnName)) output.remove_prefix(kOwnName.size());
-  return std::string(output);
-}
-
-Child::Child(const ChildSetup& setup) {
-  Pipe errors, output;
-  errors.open();
-  if (setup.separate_output) output.open();
-  const auto assignments = as_assignments(setup.environment);
-  const auto arguments = as_arguments(setup.command);
-  const auto environment = as_arguments(assignments);
-  const pid_t parent = getpid();
-  pid_ = fork();
-  if (pid_ == 0) {
-    const int to = setup.separate_output  ? output.write_end
-                   : setup.capture_output ? errors.write_end
-                                          : STDOUT_FILENO;
-    become(const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()),
-           errors.write_end, to, parent);
-  }
-  if (pid_ < 0) fail("cannot start a process");
-  setpgid(pid_, pid_);  // here too, so that signal() finds the group at once
-  pipe_ = std::exchange(errors.read_end, -1);
-  output_pipe_ = std::exchange(output.read_end, -1);
-}
-
-Child::~Child() {
-  if (!reaped_) {
-    signal(SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  close(pipe_);
-  if (output_pipe_ >= 0) close(output_pipe_);
-}
-
-void Child::signal(int number) noexcept {
-  if (!reaped_) kill(-pid_, number);
-}
-
-bool Child::ended(ChildEnd& end) {
-  if (reaped_) return true;
-  siginfo_t info{};
-  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-      info.si_pid != pid_) {
-    return false;
-  }
-  signal(SIGKILL);  // before it is reaped, while the number of its group cannot be another's
-  int status = 0;
-  waitpid(pid_, &status, 0);
-  reaped_ = true;
-  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
-  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
-  return true;
-}
-
-namespace {
-
 // Children with what is still to be done to them.
 class ProcessGroup {
  public:
@@ -321,7 +254,100 @@ class ProcessGroup {
   bool gave_up_ = false;
 };
 
+std::vector<pid_t> children_of_process() {
+  std::vector<pid_t> children;
+  std::error_code ignored;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+    std::ifstream list(task.path() / "children");
+    for (pid_t child = 0; list >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+// Children of the shell that became this process by exec: its background jobs are not ended.
+std::vector<pid_t>& inherited_children() {
+  static std::vector<pid_t> children;
+  return children;
+}
+
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> children = children_of_process();
+  std::erase_if(children, [](pid_t child) {
+    return std::ranges::find(inherited_children(), child) != inherited_children().end();
+  });
+  return children;
+}
+
+int reap_those_that_ended() {
+  int reaped = 0;
+  while (waitpid(-1, nullptr, WNOHANG) > 0) ++reaped;
+  return reaped;
+}
+
 }  // namespace
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+std::string last_line(std::string_view output) {
+  output = trim(output);
+  output.remove_prefix(output.rfind('\n') + 1);  // npos + 1 is 0
+  if (output.starts_with(kOwnName)) output.remove_prefix(kOwnName.size());
+  return std::string(output);
+}
+
+Child::Child(const ChildSetup& setup) {
+  Pipe errors, output;
+  errors.open();
+  if (setup.separate_output) output.open();
+  const auto assignments = as_assignments(setup.environment);
+  const auto arguments = as_arguments(setup.command);
+  const auto environment = as_arguments(assignments);
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {
+    const int to = setup.separate_output  ? output.write_end
+                   : setup.capture_output ? errors.write_end
+                                          : STDOUT_FILENO;
+    become(const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()),
+           errors.write_end, to, parent);
+  }
+  if (pid_ < 0) fail("cannot start a process");
+  setpgid(pid_, pid_);  // here too, so that signal() finds the group at once
+  pipe_ = std::exchange(errors.read_end, -1);
+  output_pipe_ = std::exchange(output.read_end, -1);
+}
+
+Child::~Child() {
+  if (!reaped_) {
+    signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(pipe_);
+  if (output_pipe_ >= 0) close(output_pipe_);
+}
+
+void Child::signal(int number) noexcept {
+  if (!reaped_) kill(-pid_, number);
+}
+
+bool Child::ended(ChildEnd& end) {
+  if (reaped_) return true;
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid != pid_) {
+    return false;
+  }
+  signal(SIGKILL);  // before it is reaped, while the number of its group cannot be another's
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  reaped_ = true;
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
+  return true;
+}
 
 NamedPipe::NamedPipe(std::filesystem::path path) : path_(std::move(path)) {
   if (mkfifo(path_.c_str(), 0600) != 0) return;
@@ -384,40 +410,6 @@ Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_
       {setup}, [&](std::size_t, std::string_view text) { on_text(text); }, limits);
   return {watch.ends.front(), watch.stopped_by, watch.timed_out};
 }
-
-namespace {
-
-std::vector<pid_t> children_of_process() {
-  std::vector<pid_t> children;
-  std::error_code ignored;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
-    std::ifstream list(task.path() / "children");
-    for (pid_t child = 0; list >> child;) children.push_back(child);
-  }
-  return children;
-}
-
-// Children of the shell that became this process by exec: its background jobs are not ended.
-std::vector<pid_t>& inherited_children() {
-  static std::vector<pid_t> children;
-  return children;
-}
-
-std::vector<pid_t> own_children() {
-  std::vector<pid_t> children = children_of_process();
-  std::erase_if(children, [](pid_t child) {
-    return std::ranges::find(inherited_children(), child) != inherited_children().end();
-  });
-  return children;
-}
-
-int reap_those_that_ended() {
-  int reaped = 0;
-  while (waitpid(-1, nullptr, WNOHANG) > 0) ++reaped;
-  return reaped;
-}
-
-}  // namespace
 
 void adopt_orphans() {
   inherited_children() = children_of_process();

@@ -273,6 +273,43 @@ std::optional<std::size_t> child_index(const Json& parent, const std::string& na
   return static_cast<std::size_t>(*index);
 }
 
+// A pipe or a device of that name would be waited for, maybe for ever: it is opened without.
+class RegularFile {
+ public:
+  explicit RegularFile(const std::filesystem::path& path)
+      : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail_reading();
+    struct stat status {};
+    const bool known = fstat(descriptor_, &status) == 0;
+    if (known && S_ISREG(status.st_mode)) return;
+    close(descriptor_);
+    throw Error(ErrorKind::input,
+                S_ISDIR(status.st_mode) ? "this is a folder, not a file" : "not a regular file",
+                path.string(), "name a file");
+  }
+  ~RegularFile() { close(descriptor_); }
+  RegularFile(const RegularFile&) = delete;
+  RegularFile& operator=(const RegularFile&) = delete;
+
+  // 0: at the end.
+  std::size_t read_some(char* buffer, std::size_t most) const {
+    for (;;) {
+      const ssize_t count = read(descriptor_, buffer, most);
+      if (count >= 0) return static_cast<std::size_t>(count);
+      if (errno != EINTR) fail_reading();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail_reading() const {
+    throw Error(ErrorKind::input, std::string("the file cannot be read: ") + std::strerror(errno),
+                path_.string(), "check the path and its permissions");
+  }
+
+  const std::filesystem::path& path_;
+  int descriptor_;
+};
+
 }  // namespace
 
 JsonDocument::JsonDocument(std::string name, std::string_view text)
@@ -313,47 +350,6 @@ std::string JsonDocument::where(const std::string& path) const {
   }
   return fmt::format("{}:{}", name_, node.line);
 }
-
-namespace {
-
-// A pipe or a device of that name would be waited for, maybe for ever: it is opened without.
-class RegularFile {
- public:
-  explicit RegularFile(const std::filesystem::path& path)
-      : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-    if (descriptor_ < 0) fail_reading();
-    struct stat status {};
-    const bool known = fstat(descriptor_, &status) == 0;
-    if (known && S_ISREG(status.st_mode)) return;
-    close(descriptor_);
-    throw Error(ErrorKind::input,
-                S_ISDIR(status.st_mode) ? "this is a folder, not a file" : "not a regular file",
-                path.string(), "name a file");
-  }
-  ~RegularFile() { close(descriptor_); }
-  RegularFile(const RegularFile&) = delete;
-  RegularFile& operator=(const RegularFile&) = delete;
-
-  // 0: at the end.
-  std::size_t read_some(char* buffer, std::size_t most) const {
-    for (;;) {
-      const ssize_t count = read(descriptor_, buffer, most);
-      if (count >= 0) return static_cast<std::size_t>(count);
-      if (errno != EINTR) fail_reading();
-    }
-  }
-
- private:
-  [[noreturn]] void fail_reading() const {
-    throw Error(ErrorKind::input, std::string("the file cannot be read: ") + std::strerror(errno),
-                path_.string(), "check the path and its permissions");
-  }
-
-  const std::filesystem::path& path_;
-  int descriptor_;
-};
-
-}  // namespace
 
 std::string without_comments(std::string_view text) {
   std::string plain(text);

@@ -67,7 +67,7 @@ void write(Level level, const std::string& text) {
 void alert(const std::string& line) {
   write(Level::warning, line);
   const auto& sinks = spdlog::default_logger_raw()->sinks();
-  const bool shown = std::any_of(sinks.begin(), sinks.end(), [](const spdlog::sink_ptr& sink) {
+  const bool shown = std::ranges::any_of(sinks, [](const spdlog::sink_ptr& sink) {
     return dynamic_cast<const spdlog::sinks::stderr_color_sink_mt*>(sink.get()) != nullptr;
   });
   if (!shown) print_note("warning: {}\n", line);

@@ -33,6 +33,55 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return previous[b.size()];
 }
 
+template <typename Number>
+std::optional<Number> to_number(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return number;
+}
+
+// What may stand on different lines: not "3.8 %", nor "[0.2, 7.3]".
+std::vector<std::string> split_for_lines(const std::string& sentence) {
+  constexpr std::size_t kLongestKept = 30;
+  std::vector<std::string> parts;
+  for (const std::string& word : split(sentence, ' ')) {
+    const bool is_within = !parts.empty() && parts.back().size() < kLongestKept &&
+                           parts.back().rfind('[') != std::string::npos &&
+                           parts.back().find(']', parts.back().rfind('[')) == std::string::npos;
+    if (!parts.empty() && (is_within || word.starts_with('%'))) {
+      parts.back() += ' ' + word;
+    } else {
+      parts.push_back(word);
+    }
+  }
+  return parts;
+}
+
+constexpr std::size_t kMostListed = 8;
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+// How many bytes the first one announces, and the bits of the code that it holds.
+Character begun_by(unsigned char first) {
+  if (first < 0x80) return {first, 1};
+  if (first >= 0xc2 && first < 0xe0) return {first & 0x1fU, 2};
+  if (first >= 0xe0 && first < 0xf0) return {first & 0x0fU, 3};
+  if (first >= 0xf0 && first < 0xf5) return {first & 0x07U, 4};
+  return {};
+}
+
+// Where the first byte is that begins no character of UTF-8; the size where there is none.
+std::size_t find_fault(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const Character character = character_at(text, at);
+    if (character.bytes == 0) break;
+    at += character.bytes;
+  }
+  return std::min(at, text.size());
+}
+
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view word,
@@ -102,18 +151,6 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-namespace {
-
-template <typename Number>
-std::optional<Number> to_number(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return number;
-}
-
-}  // namespace
-
 std::optional<std::int64_t> to_integer(std::string_view text) {
   return to_number<std::int64_t>(text);
 }
@@ -174,7 +211,7 @@ std::string format_seconds(double seconds) {
 }
 
 std::string shell_quote(std::string_view word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) ||
            std::string_view("@%_+=:,./-").find(c) != std::string_view::npos;
   });
@@ -203,30 +240,9 @@ void add_to_key(std::string& key, std::string_view part) {
 }
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
 }
-
-namespace {
-
-// What may stand on different lines: not "3.8 %", nor "[0.2, 7.3]".
-std::vector<std::string> split_for_lines(const std::string& sentence) {
-  constexpr std::size_t kLongestKept = 30;
-  std::vector<std::string> parts;
-  for (const std::string& word : split(sentence, ' ')) {
-    const bool is_within = !parts.empty() && parts.back().size() < kLongestKept &&
-                           parts.back().rfind('[') != std::string::npos &&
-                           parts.back().find(']', parts.back().rfind('[')) == std::string::npos;
-    if (!parts.empty() && (is_within || word.starts_with('%'))) {
-      parts.back() += ' ' + word;
-    } else {
-      parts.push_back(word);
-    }
-  }
-  return parts;
-}
-
-}  // namespace
 
 std::string wrapped(const std::string& sentence, std::size_t width, const std::string& first,
                     std::size_t next) {
@@ -243,12 +259,6 @@ std::string wrapped(const std::string& sentence, std::size_t width, const std::s
   }
   return text + line + '\n';
 }
-
-namespace {
-
-constexpr std::size_t kMostListed = 8;
-
-}  // namespace
 
 std::string join_first(std::size_t most, const std::vector<std::string>& parts,
                        std::string_view separator) {
@@ -292,21 +302,6 @@ std::vector<int> parse_numbers(const std::string& ranges) {
   return numbers;
 }
 
-namespace {
-
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
-
-// How many bytes the first one announces, and the bits of the code that it holds.
-Character begun_by(unsigned char first) {
-  if (first < 0x80) return {first, 1};
-  if (first >= 0xc2 && first < 0xe0) return {first & 0x1fU, 2};
-  if (first >= 0xe0 && first < 0xf0) return {first & 0x0fU, 3};
-  if (first >= 0xf0 && first < 0xf5) return {first & 0x07U, 4};
-  return {};
-}
-
-}  // namespace
-
 Character character_at(std::string_view text, std::size_t at) {
   Character character = begun_by(static_cast<unsigned char>(text[at]));
   if (at + character.bytes > text.size()) return {};
@@ -324,12 +319,7 @@ Character character_at(std::string_view text, std::size_t at) {
 }
 
 bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const Character character = character_at(text, at);
-    if (character.bytes == 0) return false;
-    at += character.bytes;
-  }
-  return true;
+  return find_fault(text) == text.size();
 }
 
 bool is_control(char32_t code) {
@@ -381,13 +371,8 @@ void refuse_utf16(std::string_view text, const std::string& name) {
 
 void require_utf8(std::string_view text, const std::string& name) {
   refuse_utf16(text, name);
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const Character character = character_at(text, at);
-    if (character.bytes == 0) break;
-    at += character.bytes;
-  }
-  if (at >= text.size()) return;
+  const std::size_t at = find_fault(text);
+  if (at == text.size()) return;
   const auto line =
       1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   throw Error(ErrorKind::input,

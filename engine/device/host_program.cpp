@@ -32,20 +32,6 @@ double square_sum(const T* values, std::size_t count) {
   return sum;
 }
 
-template <typename T>
-std::vector<double> read(const T* data, const ParameterInfo& info) {
-  return {data, data + info.elements};
-}
-
-template <typename T>
-void write(T* data, const ParameterInfo& info, std::span<const double> values) {
-  if (values.size() != info.elements) {
-    throw Error(ErrorKind::internal, "wrong number of values", info.name);
-  }
-  std::transform(values.begin(), values.end(), data,
-                 [](double value) { return static_cast<T>(value); });
-}
-
 }  // namespace
 
 template <typename T>
@@ -69,16 +55,6 @@ void HostProgram<T>::forward(Mode mode) {
   mode_ = mode;
   repeat_forward(0, static_cast<int>(plan_.operations.size()) - 1);
   sums_.samples += batch_.samples * plan_.labels_per_sample;
-}
-
-template <typename T>
-void HostProgram<T>::repeat_forward(int from, int to) {
-  for (int i = from; i <= to; ++i) run(i, true);
-}
-
-template <typename T>
-void HostProgram<T>::backward(int from, int to) {
-  for (int i = from; i >= to; --i) run(i, false);
 }
 
 template <typename T>
@@ -192,38 +168,11 @@ void HostProgram<T>::update_part(const UpdateRule& rule, std::size_t begin, std:
 }
 
 template <typename T>
-LossSums HostProgram<T>::take_sums() {
-  return std::exchange(sums_, LossSums{});
-}
-
-template <typename T>
-std::vector<double> HostProgram<T>::read_parameter(int index) const {
-  return read(parameter(index), plan_.parameters[static_cast<std::size_t>(index)]);
-}
-
-template <typename T>
-std::vector<double> HostProgram<T>::read_gradient(int index) const {
-  return read(gradient(index), plan_.parameters[static_cast<std::size_t>(index)]);
-}
-
-template <typename T>
-void HostProgram<T>::write_parameter(int index, std::span<const double> values) {
-  write(parameter(index), plan_.parameters[static_cast<std::size_t>(index)], values);
-}
-
-template <typename T>
-void HostProgram<T>::write_gradient(int index, std::span<const double> values) {
-  write(gradient(index), plan_.parameters[static_cast<std::size_t>(index)], values);
-}
-
-template <typename T>
-std::vector<double> HostProgram<T>::read_statistic(int index) const {
-  return read(statistic(index), plan_.statistics[static_cast<std::size_t>(index)]);
-}
-
-template <typename T>
-void HostProgram<T>::write_statistic(int index, std::span<const double> values) {
-  write(statistic(index), plan_.statistics[static_cast<std::size_t>(index)], values);
+void HostProgram<T>::write(T* data, const ParameterInfo& info, std::span<const double> values) {
+  if (values.size() != info.elements) {
+    throw Error(ErrorKind::internal, "wrong number of values", info.name);
+  }
+  std::ranges::transform(values, data, [](double value) { return static_cast<T>(value); });
 }
 
 template <typename T>

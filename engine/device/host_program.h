@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/device/device.h"
@@ -21,22 +22,38 @@ class HostProgram : public Program {
   using Program::forward;
   void load(const Batch& batch) override { batch_ = batch; }
   void forward(Mode mode) override;
-  void repeat_forward(int from, int to) override;
-  void backward(int from, int to) override;
+  void repeat_forward(int from, int to) override {
+    for (int i = from; i <= to; ++i) run(i, true);
+  }
+  void backward(int from, int to) override {
+    for (int i = from; i >= to; --i) run(i, false);
+  }
   void accumulate(Accumulate which, std::size_t begin, std::size_t end) override;
   void measure_gradients(const UpdateRule& rule) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
-  LossSums take_sums() override;
+  LossSums take_sums() override { return std::exchange(sums_, {}); }
   std::byte* gradients() override { return gradients_; }
-  std::vector<double> read_parameter(int index) const override;
-  std::vector<double> read_gradient(int index) const override;
-  void write_parameter(int index, std::span<const double> values) override;
-  void write_gradient(int index, std::span<const double> values) override;
+  std::vector<double> read_parameter(int index) const override {
+    return read(parameter(index), at(plan_.parameters, index));
+  }
+  std::vector<double> read_gradient(int index) const override {
+    return read(gradient(index), at(plan_.parameters, index));
+  }
+  void write_parameter(int index, std::span<const double> values) override {
+    write(parameter(index), at(plan_.parameters, index), values);
+  }
+  void write_gradient(int index, std::span<const double> values) override {
+    write(gradient(index), at(plan_.parameters, index), values);
+  }
   std::span<const std::byte> host_parameters() const override {
     return {parameters_.data(), plan_.arena_elements * sizeof(T)};
   }
-  std::vector<double> read_statistic(int index) const override;
-  void write_statistic(int index, std::span<const double> values) override;
+  std::vector<double> read_statistic(int index) const override {
+    return read(statistic(index), at(plan_.statistics, index));
+  }
+  void write_statistic(int index, std::span<const double> values) override {
+    write(statistic(index), at(plan_.statistics, index), values);
+  }
   ProgramState state(Optimizer optimizer) override;
   bool trace(TraceRing* ring) override;
   std::vector<double> backward_seconds() const override;
@@ -68,14 +85,19 @@ class HostProgram : public Program {
   T* parameter(int index) const { return real(parameters_.data()) + offset(index); }
   T* gradient(int index) const { return real(gradients_) + offset(index); }
   T* statistic(int index) const {
-    return real(statistics_.data()) + plan_.statistics[static_cast<std::size_t>(index)].offset;
+    return real(statistics_.data()) + at(plan_.statistics, index).offset;
   }
 
  private:
   static T* real(std::byte* data) { return reinterpret_cast<T*>(data); }
-  std::size_t offset(int index) const {
-    return plan_.parameters[static_cast<std::size_t>(index)].offset;
+  static const ParameterInfo& at(const std::vector<ParameterInfo>& arrays, int index) {
+    return arrays[static_cast<std::size_t>(index)];
   }
+  static std::vector<double> read(const T* data, const ParameterInfo& info) {
+    return {data, data + info.elements};
+  }
+  static void write(T* data, const ParameterInfo& info, std::span<const double> values);
+  std::size_t offset(int index) const { return at(plan_.parameters, index).offset; }
   void prepare_state(Optimizer optimizer);
   void update_part(const UpdateRule& rule, std::size_t begin, std::size_t end);
   void run(int index, bool forward);

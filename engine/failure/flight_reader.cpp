@@ -64,9 +64,8 @@ std::optional<Collective> find_collective(const FlightEntry& entry) {
 
 const Collective* Flight::last_entered() const {
   if (entered == 0) return nullptr;
-  const auto found = std::find_if(recent.begin(), recent.end(), [&](const Collective& collective) {
-    return collective.sequence == entered - 1;
-  });
+  const auto found = std::ranges::find_if(
+      recent, [&](const Collective& collective) { return collective.sequence == entered - 1; });
   return found == recent.end() ? nullptr : &*found;
 }
 

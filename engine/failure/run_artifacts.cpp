@@ -1,4 +1,3 @@
-
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -36,7 +35,7 @@ std::optional<RunVerdict> find_verdict(const std::filesystem::path& folder,
 
 bool is_alive(const RankStatus& status, const std::vector<Flight>& flights) {
   if (status.host == host_name()) return state_of_process(status.pid) != ProcessState::none;
-  return std::any_of(flights.begin(), flights.end(), [&](const Flight& flight) {
+  return std::ranges::any_of(flights, [&](const Flight& flight) {
     return flight.task == status.rank && unix_seconds() - flight.beat < kLongestBeat;
   });
 }

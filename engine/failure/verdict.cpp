@@ -123,8 +123,8 @@ std::string name_of_process(int task, const std::vector<RankStatus>& statuses,
   return fmt::format("rank {}{}", task, find_host(task, statuses));
 }
 
-std::string place_of_process(int task, const FailureSnapshot& snapshot) {
-  return snapshot.words_on(snapshot.replicas_of_task(task));
+RunVerdict judge_error(const Error& error, const std::string& noise = "") {
+  return {exit_code(error.kind()), error.what(), noise};
 }
 
 // A program that fails never sends these to itself.
@@ -151,14 +151,13 @@ RunVerdict killed(const Death& death, const std::vector<RankStatus>& statuses,
                   const FailureSnapshot& snapshot) {
   const int first = death.ranks.front();
   const bool known = death.ranks.size() == 1;
-  const Error error(ErrorKind::peer_lost,
-                    fmt::format("{} died of signal {} ({}){}",
-                                known ? name_of_process(first, statuses, snapshot)
-                                      : fmt::format("one of ranks {}", numbers_text(death.ranks)),
-                                death.signal, strsignal(death.signal),
-                                known ? place_of_process(first, snapshot) : ""),
-                    "", suggest_cure(death.signal));
-  return {exit_code(error.kind()), error.what(), ""};
+  const std::string who = known ? name_of_process(first, statuses, snapshot)
+                                : fmt::format("one of ranks {}", numbers_text(death.ranks));
+  return judge_error(
+      Error(ErrorKind::peer_lost,
+            fmt::format("{} died of signal {} ({}){}", who, death.signal, strsignal(death.signal),
+                        known ? snapshot.words_on(snapshot.replicas_of_task(first)) : ""),
+            "", suggest_cure(death.signal)));
 }
 
 // Who came last stopped; where the rings do not know, whoever waited does.
@@ -167,11 +166,10 @@ RunVerdict stalled(const RankStatus& status, int ranks, const std::vector<RankSt
   const std::vector<int> late = snapshot.late();
   const bool all_waited = status.message.find(kFirstSum) != std::string::npos;
   if (late.empty() || all_waited) return verdict_from(status, ranks, statuses);
-  const Error error(
-      ErrorKind::stall,
-      fmt::format("{} stopped{}", snapshot.format_ranks(late), snapshot.words_on(late)), "",
-      "see what it was doing: stopped, out of memory, in a file system that hangs");
-  return {exit_code(error.kind()), error.what(), ""};
+  return judge_error(
+      Error(ErrorKind::stall,
+            fmt::format("{} stopped{}", snapshot.format_ranks(late), snapshot.words_on(late)), "",
+            "see what it was doing: stopped, out of memory, in a file system that hangs"));
 }
 
 int worst_code_of_done(const std::vector<RankStatus>& statuses) {
@@ -180,10 +178,6 @@ int worst_code_of_done(const std::vector<RankStatus>& statuses) {
     if (status.state == RankState::done) code = std::max(code, status.exit_code);
   }
   return code;
-}
-
-RunVerdict judge_error(const Error& error, const std::string& noise = "") {
-  return {exit_code(error.kind()), error.what(), noise};
 }
 
 // `unclear`: the kind of an end whose code is none of ours.
@@ -268,16 +262,12 @@ std::optional<Death> death_of_child(const std::vector<ChildEnd>& ends) {
   return std::nullopt;
 }
 
-bool cannot_be_executed(const std::vector<ChildEnd>& ends) {
-  return std::all_of(ends.begin(), ends.end(),
-                     [](const ChildEnd& end) { return end.exit_code == 127; });
-}
-
 RunVerdict of_vanished_children(const std::vector<int>& vanished,
                                 const std::vector<RankStatus>& statuses,
                                 const std::vector<ChildEnd>& ends, const std::string& program) {
   if (vanished.empty()) return {};
-  if (statuses.empty() && cannot_be_executed(ends)) {
+  const auto not_found = std::ranges::count(ends, 127, &ChildEnd::exit_code);
+  if (statuses.empty() && not_found == std::ssize(ends)) {
     return judge_error(Error(ErrorKind::internal, "this program cannot be executed", program,
                              "check that it exists and is built for this machine"));
   }
@@ -293,6 +283,15 @@ RunVerdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
                       "", "see its words above");
   }
   return {};
+}
+
+template <typename Condition>
+std::vector<int> ranks_where(const std::vector<Flight>& flights, Condition holds) {
+  std::vector<int> ranks;
+  for (const Flight& flight : flights) {
+    if (holds(flight)) ranks.push_back(flight.rank);
+  }
+  return ranks;
 }
 
 constexpr double kSilence = 1.5;  // seconds; a ring beats at least once in one
@@ -383,11 +382,7 @@ std::vector<int> FailureSnapshot::late() const {
       std::minmax_element(flights_.begin(), flights_.end(),
                           [](const Flight& a, const Flight& b) { return a.entered < b.entered; });
   if (least->entered == most->entered) return silent();
-  std::vector<int> ranks;
-  for (const Flight& flight : flights_) {
-    if (flight.entered == least->entered) ranks.push_back(flight.rank);
-  }
-  return ranks;
+  return ranks_where(flights_, [&](const Flight& one) { return one.entered == least->entered; });
 }
 
 std::vector<int> FailureSnapshot::late_processes() const {
@@ -402,19 +397,12 @@ std::vector<int> FailureSnapshot::late_processes() const {
 std::vector<int> FailureSnapshot::silent() const {
   double newest = 0;
   for (const Flight& flight : flights_) newest = std::max(newest, flight.last_beat(when_));
-  std::vector<int> ranks;
-  for (const Flight& flight : flights_) {
-    if (newest - flight.last_beat(when_) > kSilence) ranks.push_back(flight.rank);
-  }
-  return ranks;
+  return ranks_where(
+      flights_, [&](const Flight& flight) { return newest - flight.last_beat(when_) > kSilence; });
 }
 
 std::vector<int> FailureSnapshot::replicas_of_task(int task) const {
-  std::vector<int> ranks;
-  for (const Flight& flight : flights_) {
-    if (flight.task == task) ranks.push_back(flight.rank);
-  }
-  return ranks;
+  return ranks_where(flights_, [task](const Flight& flight) { return flight.task == task; });
 }
 
 std::string FailureSnapshot::format_ranks(const std::vector<int>& ranks) const {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <map>
 #include <string_view>
@@ -74,8 +73,8 @@ void check_distinct(const std::vector<GpuCard>& cards, const Environment& enviro
     const auto [it, is_new] =
         first.try_emplace(uuid.empty() ? std::pair(host, pci) : std::pair(uuid, ""s), rank);
     if (is_new) continue;
-    const auto on_host = std::count_if(
-        cards.begin(), cards.end(), [&](const GpuCard& card) { return host == card.host.data(); });
+    const auto on_host =
+        std::ranges::count_if(cards, [&](const GpuCard& card) { return host == card.host.data(); });
     throw Error(ErrorKind::usage,
                 fmt::format("ranks {} and {} have the same GPU {}", it->second, rank, pci),
                 fmt::format("host {}", host),
@@ -88,9 +87,7 @@ bool is_nccl_sharing_enabled(const Environment& environment) {
 }
 
 std::string canonical_pci(std::string_view text) {
-  std::string pci(text);
-  std::transform(pci.begin(), pci.end(), pci.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string pci = to_lower(text);
   const std::size_t domain = pci.find(':');
   // NVML writes the domain with 8 digits, others with 4.
   if (domain != std::string::npos && domain > 4 && pci.find_first_not_of('0') >= domain - 4) {

@@ -48,59 +48,39 @@ class Numbers {
                             name, because));
   }
 
-  std::string text(const std::string& name) const {
-    const auto found = environment_.find(name);
-    return found == environment_.end() ? "" : found->second;
-  }
+  std::string text(const std::string& name) const { return environment_value(environment_, name); }
 
  private:
   const Environment& environment_;
 };
 
-void guess_nodes(ProcessRank& process) {
-  process.nodes = (process.size + process.local_size - 1) / process.local_size;
-  process.node = process.rank / process.local_size;
-}
-
-// The variables of launchers that name all four numbers. `because`: the one that shows the
-// launcher.
+// The variables of launchers that name all four numbers. The rank's shows the launcher, if `also`
+// is there, too.
 struct Launched {
-  const char *because, *rank, *size, *local_rank, *local_size, *evidence;
+  const char *rank, *size, *local_rank, *local_size, *evidence, *also = nullptr;
 };
 
-std::optional<ProcessRank> read_ranks(const Numbers& env, const Launched& names) {
-  if (!env.has(names.because)) return std::nullopt;
-  ProcessRank process;
-  process.rank = env.need(names.rank, names.because);
-  process.size = env.need(names.size, names.because);
-  process.local_rank = env.need(names.local_rank, names.because);
-  process.local_size = env.need(names.local_size, names.because);
-  process.evidence = names.evidence;
-  return process;
-}
-
-std::optional<ProcessRank> from_torchrun(const Numbers& env) {
-  if (!env.has("WORLD_SIZE")) return std::nullopt;
-  return read_ranks(
-      env, {"RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "torchrun (RANK)"});
-}
-
-std::optional<ProcessRank> from_open_mpi(const Numbers& env) {
-  return read_ranks(env, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                          "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-                          "Open MPI (OMPI_COMM_WORLD_RANK)"});
-}
-
-std::optional<ProcessRank> from_pals(const Numbers& env) {
-  return read_ranks(env, {"PALS_RANKID", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID",
-                          "PMI_LOCAL_SIZE", "PALS (PALS_RANKID)"});
-}
-
+constexpr Launched kTorchrun{
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "torchrun (RANK)", "WORLD_SIZE"};
+constexpr Launched kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                            "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                            "Open MPI (OMPI_COMM_WORLD_RANK)"};
+constexpr Launched kPals{"PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PMI_LOCAL_SIZE",
+                         "PALS (PALS_RANKID)"};
 // LSF's jsrun.
-std::optional<ProcessRank> from_jsrun(const Numbers& env) {
-  return read_ranks(
-      env, {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE",
-            "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE", "jsrun (JSM_NAMESPACE_RANK)"});
+constexpr Launched kJsrun{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
+                          "JSM_NAMESPACE_LOCAL_SIZE", "jsrun (JSM_NAMESPACE_RANK)"};
+
+template <const Launched& kNames>
+std::optional<ProcessRank> from(const Numbers& env) {
+  if (!env.has(kNames.rank) || (kNames.also && !env.has(kNames.also))) return std::nullopt;
+  ProcessRank process;
+  process.rank = env.need(kNames.rank, kNames.rank);
+  process.size = env.need(kNames.size, kNames.rank);
+  process.local_rank = env.need(kNames.local_rank, kNames.rank);
+  process.local_size = env.need(kNames.local_size, kNames.rank);
+  process.evidence = kNames.evidence;
+  return process;
 }
 
 // Flux does not say how many tasks a node has: as many on each.
@@ -211,23 +191,19 @@ std::optional<ProcessRank> from_pmix(const Numbers& env) {
   return process;
 }
 
-// Each component of a heterogeneous job counts its own tasks.
-bool is_heterogeneous(const Numbers& env) {
-  return env.find("SLURM_HET_SIZE").value_or(1) > 1;
-}
-
 void check_range(const ProcessRank& process, const Numbers& env) {
   if (process.size >= 1 && process.rank < process.size && process.local_size >= 1 &&
       process.local_rank < process.local_size && process.local_size <= process.size) {
     return;
   }
+  // Each component of a heterogeneous job counts its own tasks.
+  const bool is_heterogeneous = env.find("SLURM_HET_SIZE").value_or(1) > 1;
   throw Error(ErrorKind::usage,
               fmt::format("rank {} of {}, local rank {} of {} cannot be", process.rank,
                           process.size, process.local_rank, process.local_size),
               process.evidence,
-              is_heterogeneous(env)
-                  ? "start one component of the heterogeneous job: srun --het-group=0"
-                  : "start the ranks with mpirun or srun --mpi=pmix");
+              is_heterogeneous ? "start one component of the heterogeneous job: srun --het-group=0"
+                               : "start the ranks with mpirun or srun --mpi=pmix");
 }
 
 std::string read_number(const Environment& environment, const char* name) {
@@ -256,12 +232,15 @@ std::string describe_job(const Environment& environment) {
 ProcessRank find_process_rank(const Environment& environment) {
   const Numbers env(environment);
   std::vector<ProcessRank> claims;
-  for (const auto source :
-       {from_torchrun, from_open_mpi, from_pals, from_flux, from_jsrun, from_pmi, from_pmix}) {
+  for (const auto source : {from<kTorchrun>, from<kOpenMpi>, from<kPals>, from_flux, from<kJsrun>,
+                            from_pmi, from_pmix}) {
     auto process = source(env);
     if (!process) continue;
     check_range(*process, env);
-    if (process->nodes == 1) guess_nodes(*process);
+    if (process->nodes == 1) {
+      process->nodes = (process->size + process->local_size - 1) / process->local_size;
+      process->node = process->rank / process->local_size;
+    }
     claims.push_back(*process);
   }
   if (claims.empty()) {

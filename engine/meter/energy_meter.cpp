@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <csignal>
 
 #include "engine/core/text.h"
@@ -111,20 +112,19 @@ EnergyReading EnergyMeter::reading(std::size_t counter, std::size_t part) const 
 
 EnergyWatch::EnergyWatch(std::vector<EnergyCounter> counters, std::size_t parts)
     : meter_(std::move(counters), parts), interval_(poll_interval(meter_.counters())) {
-  if (!meter_.counters().empty()) thread_ = std::thread([this] { watch(); });
+  if (meter_.counters().empty()) return;
+  thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
-EnergyWatch::~EnergyWatch() {
-  stop();
-}
-
-void EnergyWatch::watch() noexcept {
+void EnergyWatch::watch(const std::stop_token& stop) noexcept {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   const std::chrono::duration<double> interval(interval_);
+  const auto stops = [&stop] { return stop.stop_requested(); };
+  std::condition_variable_any stopped;
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, interval, [this] { return stop_; })) meter_.update();
+  while (!stopped.wait_for(lock, stop, interval, stops)) meter_.update();
 }
 
 void EnergyWatch::enter(std::size_t part) {
@@ -142,13 +142,9 @@ double EnergyWatch::glance_seconds() const {
 
 const EnergyMeter& EnergyWatch::stop() {
   if (thread_.joinable()) {
-    {
-      const std::lock_guard lock(mutex_);
-      meter_.update();
-      stop_ = true;
-    }
-    wake_.notify_all();
+    thread_.request_stop();
     thread_.join();
+    meter_.update();
   }
   return meter_;
 }

@@ -1,10 +1,10 @@
 // Adds up what energy counters counted while a run was in each of its parts.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -109,7 +109,6 @@ class EnergyMeter {
 class EnergyWatch {
  public:
   EnergyWatch(std::vector<EnergyCounter> counters, std::size_t parts);
-  ~EnergyWatch();
   EnergyWatch(const EnergyWatch&) = delete;
   EnergyWatch& operator=(const EnergyWatch&) = delete;
 
@@ -120,14 +119,12 @@ class EnergyWatch {
   const EnergyMeter& stop();
 
  private:
-  void watch() noexcept;
+  void watch(const std::stop_token& stop) noexcept;
 
   std::mutex mutex_;
   EnergyMeter meter_;
   double interval_;
-  std::condition_variable wake_;
-  bool stop_ = false;
-  std::thread thread_;
+  std::jthread thread_;  // last: it ends first
 };
 
 }  // namespace paceline

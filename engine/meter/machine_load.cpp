@@ -113,6 +113,70 @@ bool exceeds(const fact::Real& share, double limit, const fact::Real& of_seconds
   return share && *share >= limit && *share * of_seconds.value_or(0) >= kLeastBusySeconds;
 }
 
+constexpr double kLeastCpus = 0.05;
+constexpr std::size_t kMostNamed = 3;
+
+struct Task {
+  std::string name;
+  int parent = 0, cpu = -1;
+  double seconds = 0;  // of CPU, all its threads
+};
+using Tasks = std::map<int, Task>;  // by process number
+
+// Parses "12 (a name) S 1 ...". Names may contain blanks and brackets.
+std::optional<Task> read_task(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  if (!std::getline(stream, line)) return std::nullopt;
+  const auto open = line.find('('), close = line.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  Task task;
+  for (const char c : line.substr(open + 1, close - open - 1)) {
+    task.name += static_cast<unsigned char>(c) < 32 || c == 127 ? '?' : c;
+  }
+  // After the name: 3 state, 4 parent, ..., 14 user time, 15 system time, ..., 39 CPU.
+  std::istringstream rest(line.substr(close + 1));
+  std::string word;
+  for (int field = 3; rest >> word; ++field) {
+    const auto number = to_integer(word);
+    if (field == 4) task.parent = static_cast<int>(number.value_or(0));
+    if (field == 14 || field == 15) {
+      task.seconds += static_cast<double>(number.value_or(0)) * seconds_a_tick();
+    }
+    if (field == 39) task.cpu = static_cast<int>(number.value_or(-1));
+  }
+  return task;
+}
+
+Tasks read_tasks(const MeterRoots& roots) {
+  Tasks tasks;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(roots.proc, none)) {
+    const auto number = to_integer(entry.path().filename().string());
+    if (!number) continue;
+    if (auto task = read_task(entry.path() / "stat")) {
+      tasks[static_cast<int>(*number)] = std::move(*task);
+    }
+  }
+  return tasks;
+}
+
+// This process and its ancestors.
+std::set<int> own_ancestry(const Tasks& tasks) {
+  std::set<int> line;
+  for (int process = static_cast<int>(getpid()); process > 0 && line.insert(process).second;) {
+    const auto found = tasks.find(process);
+    process = found == tasks.end() ? 0 : found->second.parent;
+  }
+  return line;
+}
+
+bool is_peer(const Task& task, const Tasks& tasks) {
+  const auto mine = tasks.find(static_cast<int>(getpid()));
+  return mine != tasks.end() && task.parent == mine->second.parent &&
+         task.name == mine->second.name;
+}
+
 }  // namespace
 
 std::string busy_because(const LoadFacts& load) {
@@ -184,74 +248,6 @@ LoadFacts LoadMeter::read() const {
   }
   return load;
 }
-
-namespace {
-
-constexpr double kLeastCpus = 0.05;
-constexpr std::size_t kMostNamed = 3;
-
-struct Task {
-  std::string name;
-  int parent = 0, cpu = -1;
-  double seconds = 0;  // of CPU, all its threads
-};
-using Tasks = std::map<int, Task>;  // by process number
-
-// Parses "12 (a name) S 1 ...". Names may contain blanks and brackets.
-std::optional<Task> read_task(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  if (!std::getline(stream, line)) return std::nullopt;
-  const auto open = line.find('('), close = line.rfind(')');
-  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
-  Task task;
-  for (const char c : line.substr(open + 1, close - open - 1)) {
-    task.name += static_cast<unsigned char>(c) < 32 || c == 127 ? '?' : c;
-  }
-  // After the name: 3 state, 4 parent, ..., 14 user time, 15 system time, ..., 39 CPU.
-  std::istringstream rest(line.substr(close + 1));
-  std::string word;
-  for (int field = 3; rest >> word; ++field) {
-    const auto number = to_integer(word);
-    if (field == 4) task.parent = static_cast<int>(number.value_or(0));
-    if (field == 14 || field == 15) {
-      task.seconds += static_cast<double>(number.value_or(0)) * seconds_a_tick();
-    }
-    if (field == 39) task.cpu = static_cast<int>(number.value_or(-1));
-  }
-  return task;
-}
-
-Tasks read_tasks(const MeterRoots& roots) {
-  Tasks tasks;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(roots.proc, none)) {
-    const auto number = to_integer(entry.path().filename().string());
-    if (!number) continue;
-    if (auto task = read_task(entry.path() / "stat")) {
-      tasks[static_cast<int>(*number)] = std::move(*task);
-    }
-  }
-  return tasks;
-}
-
-// This process and its ancestors.
-std::set<int> own_ancestry(const Tasks& tasks) {
-  std::set<int> line;
-  for (int process = static_cast<int>(getpid()); process > 0 && line.insert(process).second;) {
-    const auto found = tasks.find(process);
-    process = found == tasks.end() ? 0 : found->second.parent;
-  }
-  return line;
-}
-
-bool is_peer(const Task& task, const Tasks& tasks) {
-  const auto mine = tasks.find(static_cast<int>(getpid()));
-  return mine != tasks.end() && task.parent == mine->second.parent &&
-         task.name == mine->second.name;
-}
-
-}  // namespace
 
 std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::function<void()>& pause,
                                  const MeterRoots& roots) {

@@ -190,14 +190,6 @@ class Lowering {
   std::vector<Operation> operations_;
 };
 
-}  // namespace
-
-std::vector<Operation> lower(const Network& network) {
-  return Lowering(network).run();
-}
-
-namespace {
-
 // An operation that stands for several: those at `members`, of which the last gives the output.
 struct Candidate {
   Operation op;
@@ -342,6 +334,10 @@ class Fuser {
 };
 
 }  // namespace
+
+std::vector<Operation> lower(const Network& network) {
+  return Lowering(network).run();
+}
 
 std::vector<Operation> fuse(const std::vector<Operation>& operations, const Supports& supports,
                             std::vector<std::string>* notes) {

@@ -325,8 +325,8 @@ bool live_together(const TensorInfo& a, const TensorInfo& b) {
 // The lowest offset at which `tensor` overlaps none of `placed` while both live.
 std::size_t lowest_gap(const TensorInfo& tensor, std::vector<const TensorInfo*> placed) {
   std::erase_if(placed, [&](const TensorInfo* other) { return !live_together(tensor, *other); });
-  std::sort(placed.begin(), placed.end(),
-            [](const TensorInfo* a, const TensorInfo* b) { return a->offset < b->offset; });
+  std::ranges::sort(placed,
+                    [](const TensorInfo* a, const TensorInfo* b) { return a->offset < b->offset; });
   std::size_t offset = 0;
   for (const TensorInfo* other : placed) {
     if (offset + tensor.bytes <= other->offset) break;
@@ -355,9 +355,8 @@ Plan make_plan(const Network& network, int batch, Precision precision, const Sup
 std::size_t place_tensors(std::vector<TensorInfo>& tensors) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return tensors[a].bytes > tensors[b].bytes;
-  });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return tensors[a].bytes > tensors[b].bytes; });
   std::vector<const TensorInfo*> placed;
   std::size_t size = 0;
   for (const std::size_t index : order) {

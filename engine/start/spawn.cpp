@@ -229,17 +229,6 @@ WatchOfMany watch_ranks(const std::vector<ChildSetup>& setups, const OnChildOutp
   return watch;
 }
 
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
-int read_stop_request(const std::filesystem::path& file) {
-  if (file.empty()) return 0;
-  int signal = 0;
-  std::ifstream(file) >> signal;
-  return signal;
-}
-
 }  // namespace
 
 RunVerdict spawn_direct(const SpawnRequest& request) {
@@ -317,12 +306,9 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
 }
 
 LauncherMake identify_launcher(const std::string& version_text) {
-  for (const char* name : {"Open MPI", "OpenRTE", "PRRTE"}) {
-    if (contains(version_text, name)) return LauncherMake::open_mpi;
-  }
-  for (const char* name : {"HYDRA", "Hydra", "Intel(R) MPI"}) {
-    if (contains(version_text, name)) return LauncherMake::hydra;
-  }
+  const auto names = [&](const char* make) { return version_text.find(make) != std::string::npos; };
+  if (names("Open MPI") || names("OpenRTE") || names("PRRTE")) return LauncherMake::open_mpi;
+  if (names("HYDRA") || names("Hydra") || names("Intel(R) MPI")) return LauncherMake::hydra;
   return LauncherMake::unknown;
 }
 
@@ -403,7 +389,7 @@ int StopRequests::pending() {
   while (read(descriptor_, &info, sizeof info) == sizeof info) {
     if (signal_ == 0) signal_ = static_cast<int>(info.ssi_signo);
   }
-  if (signal_ == 0) signal_ = read_stop_request(file_);
+  if (signal_ == 0 && !file_.empty()) std::ifstream(file_) >> signal_;
   return signal_;
 }
 

@@ -55,7 +55,7 @@ void transpose(NamedTensor& tensor) {
 }  // namespace
 
 bool has_gpt2_names(const std::vector<NamedTensor>& tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& tensor) {
+  return std::ranges::any_of(tensors, [](const NamedTensor& tensor) {
     return without_prefixes(tensor.name) == "wte.weight";
   });
 }

@@ -77,7 +77,7 @@ std::map<std::string, std::vector<std::string>> layers_by_kind(
     layers[layer_kind(variable, tensor.shape.size())].push_back(tensor.name.substr(0, slash));
   }
   for (auto& [kind, names] : layers) {
-    std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    std::ranges::sort(names, [](const std::string& a, const std::string& b) {
       return order_in_keras(a) < order_in_keras(b);
     });
   }

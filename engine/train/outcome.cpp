@@ -1,6 +1,5 @@
 #include "engine/train/outcome.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 

@@ -25,8 +25,8 @@ void ReplicaCheck::check(std::size_t step) {
   if (communicator_.size() == 1) return;
   const double start = now_seconds();
   const std::vector<std::uint64_t> hashes = gather(communicator_, hash());
-  const bool equal = std::all_of(hashes.begin(), hashes.end(),
-                                 [&](std::uint64_t other) { return other == hashes[0]; });
+  const bool equal =
+      std::ranges::all_of(hashes, [&](std::uint64_t other) { return other == hashes[0]; });
   if (!equal) refuse(step, hashes);
   equal_at_ = step;
   seconds_ += now_seconds() - start;
@@ -75,9 +75,8 @@ std::string who_differs(const std::vector<std::uint64_t>& hashes) {
   const auto read_count = [&](std::uint64_t hash) {
     return std::count(hashes.begin(), hashes.end(), hash);
   };
-  const std::uint64_t most = *std::max_element(
-      hashes.begin(), hashes.end(),
-      [&](std::uint64_t a, std::uint64_t b) { return read_count(a) < read_count(b); });
+  const std::uint64_t most = *std::ranges::max_element(
+      hashes, [&](std::uint64_t a, std::uint64_t b) { return read_count(a) < read_count(b); });
   std::vector<int> with, against;
   for (std::size_t r = 0; r < hashes.size(); ++r) {
     (hashes[r] == most ? with : against).push_back(static_cast<int>(r));

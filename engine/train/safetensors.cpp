@@ -76,7 +76,7 @@ TensorPlace read_place(const std::string& name, const Json& json, const std::str
 // Without gaps and overlaps from the header to the end, as the format demands.
 void check_layout(std::vector<TensorPlace>& entries, std::size_t data_bytes,
                   const std::string& where) {
-  std::sort(entries.begin(), entries.end(), [](const TensorPlace& a, const TensorPlace& b) {
+  std::ranges::sort(entries, [](const TensorPlace& a, const TensorPlace& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
   std::size_t at = 0;

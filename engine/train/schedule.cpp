@@ -56,8 +56,8 @@ double Schedule::decayed(double epochs) const {
     case Decay::constant:
       return full_;
     case Decay::step: {
-      const auto past = std::count_if(spec_.decay_epochs.begin(), spec_.decay_epochs.end(),
-                                      [&](double epoch) { return epoch <= epochs; });
+      const auto past =
+          std::ranges::count_if(spec_.decay_epochs, [&](double epoch) { return epoch <= epochs; });
       return full_ * std::pow(spec_.decay_factor, static_cast<double>(past));
     }
     case Decay::cosine:

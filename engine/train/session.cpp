@@ -89,49 +89,6 @@ void guarded(const SessionSetup& setup, Communicator& communicator, int index, b
   }
 }
 
-}  // namespace
-
-void load_libraries(Program& program, const Plan& plan, Communicator& communicator) {
-  const auto samples = static_cast<std::size_t>(plan.batch);
-  std::vector<std::vector<double>> statistics;
-  for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
-    statistics.push_back(program.read_statistic(static_cast<int>(i)));
-  }
-  const std::vector<std::uint8_t> images(samples * plan.sample.elements());
-  const std::vector<std::int32_t> labels(samples);
-  const std::vector<std::uint32_t> positions(samples);
-  const BatchInUse in_use(program, communicator);
-  Batch batch;
-  batch.images = images.data();
-  batch.labels = labels.data();
-  batch.positions = positions.data();
-  batch.samples = batch.global_samples = plan.batch;
-  program.forward(batch, Mode::train);
-  program.backward(static_cast<int>(plan.operations.size()) - 1, 0);
-  program.take_sums();
-  for (std::size_t i = 0; i < statistics.size(); ++i) {
-    program.write_statistic(static_cast<int>(i), statistics[i]);
-  }
-}
-
-TrainingOutcome run_session(const SessionSetup& setup,
-                            std::vector<std::unique_ptr<Communicator>>& communicators) {
-  std::vector<TrainingOutcome> outcomes(communicators.size());
-  FirstCause cause;
-  std::vector<std::thread> threads;
-  const auto train = [&](std::size_t i) {
-    guarded(setup, *communicators[i], static_cast<int>(i), communicators.size() > 1, outcomes[i],
-            cause);
-  };
-  for (std::size_t i = 1; i < communicators.size(); ++i) threads.emplace_back(train, i);
-  train(0);
-  for (std::thread& thread : threads) thread.join();
-  cause.rethrow();
-  return std::move(outcomes[0]);
-}
-
-namespace {
-
 // What a rank tells the others.
 struct CacheMessage {
   std::uint64_t node = 0;
@@ -212,19 +169,17 @@ class Sharing {
     return message.replicas > 0 && message.node == node;
   }
   std::size_t count_tasks(std::uint64_t node) const {
-    return static_cast<std::size_t>(
-        std::count_if(messages_.begin(), messages_.end(),
-                      [&](const CacheMessage& message) { return is_first_on(message, node); }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        messages_, [&](const CacheMessage& message) { return is_first_on(message, node); }));
   }
   std::size_t find_leader(std::uint64_t node) const {
-    const auto leader =
-        std::find_if(messages_.begin(), messages_.end(),
-                     [&](const CacheMessage& message) { return is_first_on(message, node); });
+    const auto leader = std::ranges::find_if(
+        messages_, [&](const CacheMessage& message) { return is_first_on(message, node); });
     return static_cast<std::size_t>(leader - messages_.begin());
   }
   bool is_shared(std::uint64_t node) const {
     return count_tasks(node) > 1 &&
-           std::none_of(messages_.begin(), messages_.end(), [&](const CacheMessage& message) {
+           std::ranges::none_of(messages_, [&](const CacheMessage& message) {
              return message.node == node && message.failed;
            });
   }
@@ -242,9 +197,8 @@ class Sharing {
   }
 
   std::string first_refusal() const {
-    const auto found =
-        std::find_if(messages_.begin(), messages_.end(),
-                     [](const CacheMessage& message) { return message.failed != 0; });
+    const auto found = std::ranges::find_if(
+        messages_, [](const CacheMessage& message) { return message.failed != 0; });
     return found == messages_.end() ? "" : found->why.data();
   }
 
@@ -257,6 +211,45 @@ class Sharing {
 };
 
 }  // namespace
+
+void load_libraries(Program& program, const Plan& plan, Communicator& communicator) {
+  const auto samples = static_cast<std::size_t>(plan.batch);
+  std::vector<std::vector<double>> statistics;
+  for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
+    statistics.push_back(program.read_statistic(static_cast<int>(i)));
+  }
+  const std::vector<std::uint8_t> images(samples * plan.sample.elements());
+  const std::vector<std::int32_t> labels(samples);
+  const std::vector<std::uint32_t> positions(samples);
+  const BatchInUse in_use(program, communicator);
+  Batch batch;
+  batch.images = images.data();
+  batch.labels = labels.data();
+  batch.positions = positions.data();
+  batch.samples = batch.global_samples = plan.batch;
+  program.forward(batch, Mode::train);
+  program.backward(static_cast<int>(plan.operations.size()) - 1, 0);
+  program.take_sums();
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    program.write_statistic(static_cast<int>(i), statistics[i]);
+  }
+}
+
+TrainingOutcome run_session(const SessionSetup& setup,
+                            std::vector<std::unique_ptr<Communicator>>& communicators) {
+  std::vector<TrainingOutcome> outcomes(communicators.size());
+  FirstCause cause;
+  std::vector<std::thread> threads;
+  const auto train = [&](std::size_t i) {
+    guarded(setup, *communicators[i], static_cast<int>(i), communicators.size() > 1, outcomes[i],
+            cause);
+  };
+  for (std::size_t i = 1; i < communicators.size(); ++i) threads.emplace_back(train, i);
+  train(0);
+  for (std::thread& thread : threads) thread.join();
+  cause.rethrow();
+  return std::move(outcomes[0]);
+}
 
 CacheSharing share_cache(Communicator& communicator, DatasetPair* data, const InputOptions& options,
                          int replicas_here) {

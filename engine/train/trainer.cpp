@@ -364,8 +364,8 @@ RunPart Trainer::enter(RunPart part) {
 }
 
 void Trainer::report_progress(TrainingState& run) {
-  const bool wanted = std::any_of(observers_.begin(), observers_.end(),
-                                  [](const auto& each) { return each->wants_progress(); });
+  const bool wanted =
+      std::ranges::any_of(observers_, [](const auto& each) { return each->wants_progress(); });
   if (!wanted) return;
   const bool due = config_.log_every ? progress_.step % config_.log_every == 0
                                      : now_seconds() - last_report_ > kReportSeconds;

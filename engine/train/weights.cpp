@@ -42,7 +42,7 @@ void initialise_parameters(Program& program, const Plan& plan, std::uint64_t see
 std::uint64_t parameter_checksum(const Program& program, const Plan& plan) {
   std::vector<std::size_t> order(plan.parameters.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
     return plan.parameters[a].name < plan.parameters[b].name;
   });
   Hash hash;
@@ -55,8 +55,8 @@ std::uint64_t parameter_checksum(const Program& program, const Plan& plan) {
 }
 
 std::string not_finite(const std::string& name, std::span<const double> values) {
-  const auto count = std::count_if(values.begin(), values.end(),
-                                   [](double value) { return !std::isfinite(value); });
+  const auto count =
+      std::ranges::count_if(values, [](double value) { return !std::isfinite(value); });
   if (count == 0) return "";
   return fmt::format("{} holds {} value{} not {} (NaN or infinite)", name, count,
                      count == 1 ? " that is" : "s that are", count == 1 ? "a number" : "numbers");
@@ -108,58 +108,6 @@ std::string first_bytes(const std::filesystem::path& file) {
   stream.read(bytes.data(), bytes.size());
   return {bytes.data(), static_cast<std::size_t>(stream.gcount())};
 }
-
-}  // namespace
-
-void try_weights(const std::filesystem::path& file) {
-  constexpr double kSeconds = 300;  // a large file on a slow file system
-  if (!first_bytes(file).starts_with(kHdf5)) return;
-  run_isolated([&] { read_keras_h5(file); }, kSeconds, "HDF5", file.string());
-}
-
-std::vector<NamedTensor> read_weights(const std::filesystem::path& file) {
-  const std::string begin = first_bytes(file);
-  if (begin.empty()) {
-    throw Error(ErrorKind::input, "the file is empty", file.string(), "get the file again");
-  }
-  if (begin.starts_with(kHdf5)) return read_keras_h5(file);
-  // A safetensors header follows its length; the length may begin with any byte.
-  if (begin.size() <= 8 || begin[8] != '{') {
-    for (const Disguise& disguise : kDisguises) {
-      if (!begin.starts_with(disguise.begin)) continue;
-      throw Error(ErrorKind::input, disguise.what, file.string(), disguise.fix);
-    }
-  }
-  return read_safetensors(file);
-}
-
-void load_weights(Program& program, const Plan& plan, const std::filesystem::path& file,
-                  std::vector<std::string>& notes) {
-  std::vector<WantedTensor> wanted;
-  for (const auto* arrays : {&plan.parameters, &plan.statistics}) {
-    for (const ParameterInfo& info : *arrays) wanted.push_back({info.name, info.shape});
-  }
-  MappedWeights mapped = map_weights(read_weights(file), wanted, file.string());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const std::vector<double> values(mapped.values[i].begin(), mapped.values[i].end());
-    const std::string bad = not_finite("tensor " + wanted[i].name, values);
-    if (!bad.empty()) {
-      throw Error(ErrorKind::input, bad, file.string(), "use weights of a training that converged");
-    }
-  }
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (mapped.values[i].empty()) continue;
-    const std::vector<double> values(mapped.values[i].begin(), mapped.values[i].end());
-    if (i < plan.parameters.size()) {
-      program.write_parameter(static_cast<int>(i), values);
-    } else {
-      program.write_statistic(static_cast<int>(i - plan.parameters.size()), values);
-    }
-  }
-  notes.insert(notes.end(), mapped.notes.begin(), mapped.notes.end());
-}
-
-namespace {
 
 constexpr std::size_t kNamed = 3;  // of each kind in an error, the others are counted
 
@@ -223,7 +171,7 @@ class Mapping {
         wanted_(wanted),
         where_(where),
         used_(tensors_.size(), false) {
-    torch_ = std::none_of(tensors_.begin(), tensors_.end(), [](const NamedTensor& tensor) {
+    torch_ = std::ranges::none_of(tensors_, [](const NamedTensor& tensor) {
       return tensor.name.find('/') != std::string::npos;
     });
     mapped_.values.resize(wanted_.size());
@@ -377,8 +325,8 @@ class Mapping {
     if (!missing_.empty()) faults.push_back("missing " + join_first(kNamed, missing_));
     if (!misshapen_.empty()) faults.push_back(join_first(kNamed, misshapen_));
     if (!extra.empty()) faults.push_back("not wanted " + join_first(kNamed, extra));
-    const bool some = std::any_of(mapped_.values.begin(), mapped_.values.end(),
-                                  [](const auto& values) { return !values.empty(); });
+    const bool some =
+        std::ranges::any_of(mapped_.values, [](const auto& values) { return !values.empty(); });
     if (!some) {
       faults.push_back(head_misfits_.empty() ? "no tensor of it is there"
                                              : join_first(kNamed, head_misfits_));
@@ -404,6 +352,54 @@ class Mapping {
 };
 
 }  // namespace
+
+void try_weights(const std::filesystem::path& file) {
+  constexpr double kSeconds = 300;  // a large file on a slow file system
+  if (!first_bytes(file).starts_with(kHdf5)) return;
+  run_isolated([&] { read_keras_h5(file); }, kSeconds, "HDF5", file.string());
+}
+
+std::vector<NamedTensor> read_weights(const std::filesystem::path& file) {
+  const std::string begin = first_bytes(file);
+  if (begin.empty()) {
+    throw Error(ErrorKind::input, "the file is empty", file.string(), "get the file again");
+  }
+  if (begin.starts_with(kHdf5)) return read_keras_h5(file);
+  // A safetensors header follows its length; the length may begin with any byte.
+  if (begin.size() <= 8 || begin[8] != '{') {
+    for (const Disguise& disguise : kDisguises) {
+      if (!begin.starts_with(disguise.begin)) continue;
+      throw Error(ErrorKind::input, disguise.what, file.string(), disguise.fix);
+    }
+  }
+  return read_safetensors(file);
+}
+
+void load_weights(Program& program, const Plan& plan, const std::filesystem::path& file,
+                  std::vector<std::string>& notes) {
+  std::vector<WantedTensor> wanted;
+  for (const auto* arrays : {&plan.parameters, &plan.statistics}) {
+    for (const ParameterInfo& info : *arrays) wanted.push_back({info.name, info.shape});
+  }
+  MappedWeights mapped = map_weights(read_weights(file), wanted, file.string());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::vector<double> values(mapped.values[i].begin(), mapped.values[i].end());
+    const std::string bad = not_finite("tensor " + wanted[i].name, values);
+    if (!bad.empty()) {
+      throw Error(ErrorKind::input, bad, file.string(), "use weights of a training that converged");
+    }
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (mapped.values[i].empty()) continue;
+    const std::vector<double> values(mapped.values[i].begin(), mapped.values[i].end());
+    if (i < plan.parameters.size()) {
+      program.write_parameter(static_cast<int>(i), values);
+    } else {
+      program.write_statistic(static_cast<int>(i - plan.parameters.size()), values);
+    }
+  }
+  notes.insert(notes.end(), mapped.notes.begin(), mapped.notes.end());
+}
 
 std::string torch_name(const std::string& canonical) {
   thread_local const Pattern block(R"(conv(\d)_block(\d+)_([0-3])_(conv|bn)/\w+)");

@@ -13,7 +13,6 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"

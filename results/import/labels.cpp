@@ -82,39 +82,6 @@ std::string without_escapes(std::string_view text) {
   return plain;
 }
 
-}  // namespace
-
-std::string_view without_byte_order_mark(std::string_view text) {
-  return text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text;
-}
-
-std::string without_labels(std::string_view text, std::vector<std::string>& notes) {
-  text = without_byte_order_mark(text);
-  std::string plain = text.find('\x1b') == text.npos ? std::string(text) : without_escapes(text);
-  for (int round = 0; round < kMostLabels; ++round) {
-    const std::vector<TextLine> lines = split_lines(plain);
-    std::vector<Pattern> patterns = label_patterns();
-    if (auto words = find_words_of_pod(lines)) patterns.push_back(std::move(*words));
-    const auto label = std::find_if(patterns.begin(), patterns.end(),
-                                    [&](const Pattern& each) { return is_common(lines, each); });
-    if (label == patterns.end()) break;
-    std::string rest, first;
-    rest.reserve(plain.size());
-    for (const TextLine& line : lines) {
-      const std::size_t end = label_size(line.text, *label);
-      if (first.empty()) first = line.text.substr(0, end);
-      rest += line.text.substr(end);
-      rest += '\n';
-    }
-    notes.push_back(fmt::format("labels before its lines are taken off, as \"{}\"",
-                                printable(std::string_view(first).substr(0, 60))));
-    plain = std::move(rest);
-  }
-  return plain;
-}
-
-namespace {
-
 constexpr std::size_t kLongestText = 200;  // it may become part of a folder's name
 
 // Sections whose members somebody can state: no lists over ranks, nothing about other files.
@@ -209,6 +176,35 @@ std::string suggested_key(const std::string& name) {
 }
 
 }  // namespace
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  return text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text;
+}
+
+std::string without_labels(std::string_view text, std::vector<std::string>& notes) {
+  text = without_byte_order_mark(text);
+  std::string plain = text.find('\x1b') == text.npos ? std::string(text) : without_escapes(text);
+  for (int round = 0; round < kMostLabels; ++round) {
+    const std::vector<TextLine> lines = split_lines(plain);
+    std::vector<Pattern> patterns = label_patterns();
+    if (auto words = find_words_of_pod(lines)) patterns.push_back(std::move(*words));
+    const auto label = std::find_if(patterns.begin(), patterns.end(),
+                                    [&](const Pattern& each) { return is_common(lines, each); });
+    if (label == patterns.end()) break;
+    std::string rest, first;
+    rest.reserve(plain.size());
+    for (const TextLine& line : lines) {
+      const std::size_t end = label_size(line.text, *label);
+      if (first.empty()) first = line.text.substr(0, end);
+      rest += line.text.substr(end);
+      rest += '\n';
+    }
+    notes.push_back(fmt::format("labels before its lines are taken off, as \"{}\"",
+                                printable(std::string_view(first).substr(0, 60))));
+    plain = std::move(rest);
+  }
+  return plain;
+}
 
 const RecordKey* find_record_key(std::string_view name) {
   const auto& keys = record_keys();

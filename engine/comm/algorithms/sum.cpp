@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <string>
 
 #include "engine/core/dtype.h"
 #include "engine/core/error.h"

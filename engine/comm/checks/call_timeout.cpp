@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <utility>
 #include <vector>
 
@@ -14,22 +15,17 @@ namespace paceline {
 
 CallTimeout::CallTimeout(const Deadlines& deadlines,
                          std::function<void(const std::string&)> expired)
-    : deadlines_(deadlines), expired_(std::move(expired)), thread_([this] { watch(); }) {}
-
-CallTimeout::~CallTimeout() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  stopped_.notify_all();
-  thread_.join();
-}
+    : deadlines_(deadlines),
+      expired_(std::move(expired)),
+      thread_([this](const std::stop_token& stop) { watch(stop); }) {}
 
 // Calls do not wake the thread, which looks now and then: that keeps them cheap.
-void CallTimeout::watch() {
+void CallTimeout::watch(const std::stop_token& stop) {
   const auto interval = std::chrono::duration<double>(deadlines_.abort_seconds / 20);
+  const auto stops = [&stop] { return stop.stop_requested(); };
+  std::condition_variable_any stopped;
   std::unique_lock lock(mutex_);
-  while (!stopped_.wait_for(lock, interval, [this] { return stop_; })) {
+  while (!stopped.wait_for(lock, stop, interval, stops)) {
     if (since_ == 0 || now_seconds() - since_ < deadlines_.limit_seconds()) continue;
     const std::string label(label_);
     lock.unlock();

@@ -1,9 +1,9 @@
 // A timeout for calls that cannot be polled: a thread acts when a call exceeds the deadline.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -19,7 +19,6 @@ class CallTimeout {
   // with the call's label. It must abort the communicator or, where that does not end the call, end
   // the process.
   CallTimeout(const Deadlines& deadlines, std::function<void(const std::string& label)> expired);
-  ~CallTimeout();
   CallTimeout(const CallTimeout&) = delete;
   CallTimeout& operator=(const CallTimeout&) = delete;
 
@@ -36,16 +35,14 @@ class CallTimeout {
   };
 
  private:
-  void watch();
+  void watch(const std::stop_token& stop);
 
   Deadlines deadlines_;
   std::function<void(const std::string&)> expired_;
   std::mutex mutex_;
-  std::condition_variable stopped_;
   double since_ = 0;  // start of the watched call; 0: none
   std::string_view label_;
-  bool stop_ = false;
-  std::thread thread_;
+  std::jthread thread_;  // last: it ends first
 };
 
 class LivenessConnection;

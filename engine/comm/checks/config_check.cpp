@@ -52,7 +52,7 @@ std::vector<ConfigGroup> group_digests(const std::vector<Digest>& digests) {
     if (first) groups.emplace_back();
     groups[it->second].ranks.push_back(static_cast<int>(rank));
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const ConfigGroup& a, const ConfigGroup& b) {
+  std::ranges::stable_sort(groups, [](const ConfigGroup& a, const ConfigGroup& b) {
     return a.ranks.size() > b.ranks.size();
   });
   return groups;
@@ -85,11 +85,9 @@ std::string value_in(const std::vector<ConfigRow>& rows, const std::string& name
 std::vector<std::string> name_groups(const std::vector<ConfigGroup>& groups) {
   std::vector<std::string> names;
   for (const ConfigGroup& group : groups) {
-    for (const ConfigRow& row : group.rows) {
-      if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
-    }
+    for (const ConfigRow& row : group.rows) names.push_back(row.name);
   }
-  return names;
+  return each_once(names);
 }
 
 // "ranks 0-2 0.001, rank 3 0.01"; empty where all have the same value.
@@ -97,15 +95,15 @@ std::string values_text(const std::vector<ConfigGroup>& groups, const std::strin
   std::vector<std::pair<std::string, std::vector<int>>> values;
   for (const ConfigGroup& group : groups) {
     const std::string value = value_in(group.rows, name);
-    auto same = std::find_if(values.begin(), values.end(),
-                             [&](const auto& entry) { return entry.first == value; });
+    auto same =
+        std::ranges::find_if(values, [&](const auto& entry) { return entry.first == value; });
     if (same == values.end()) same = values.insert(values.end(), {value, {}});
     same->second.insert(same->second.end(), group.ranks.begin(), group.ranks.end());
   }
   if (values.size() < 2) return "";
   for (auto& [value, ranks] : values) std::sort(ranks.begin(), ranks.end());
-  std::sort(values.begin(), values.end(),
-            [](const auto& a, const auto& b) { return a.second.front() < b.second.front(); });
+  std::ranges::sort(
+      values, [](const auto& a, const auto& b) { return a.second.front() < b.second.front(); });
   std::vector<std::string> parts;
   for (const auto& [value, ranks] : values) parts.push_back(rank_ranges(ranks) + " " + value);
   return join(parts, ", ");

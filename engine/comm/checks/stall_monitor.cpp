@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <utility>
 
 #include "engine/comm/rendezvous/liveness.h"
@@ -191,23 +192,12 @@ std::string StallMonitor::late_ranks(int waiting, int& first_waiting) {
 }
 
 void StallMonitor::end_process(const Error& why) {
-  struct Words {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool said = false;
-  };
-  const auto words = std::make_shared<Words>();
-  std::thread([words, why, say = setup_.on_fatal_error] {
+  const auto said = std::make_shared<std::promise<void>>();
+  std::thread([said, why, say = setup_.on_fatal_error] {
     if (say) say(why);
-    const std::lock_guard lock(words->mutex);
-    words->said = true;
-    words->changed.notify_all();
+    said->set_value();
   }).detach();
-  {
-    std::unique_lock lock(words->mutex);
-    words->changed.wait_for(lock, std::chrono::duration<double>(kLastWordsSeconds),
-                            [&] { return words->said; });
-  }
+  said->get_future().wait_for(std::chrono::duration<double>(kLastWordsSeconds));
   if (!setup_.exit) _exit(exit_code(why.kind()));
   setup_.exit(exit_code(why.kind()));
   const std::lock_guard lock(mutex_);

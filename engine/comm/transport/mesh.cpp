@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -105,40 +104,6 @@ struct MeshHandshake {
       .on_rank(handshake.group.name());
 }
 
-}  // namespace
-
-std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& group,
-                                       const Deadlines& deadlines, std::string_view name) {
-  const std::string host = store.local_address(), token = random_token();
-  const std::string local_name = "paceline-" + random_token();
-  const Descriptor listener = listen_at(resolve(host).front(), 0);
-  const Descriptor local_listener = listen_at(local_endpoint(local_name), 0);
-  if (!listener || !local_listener) {
-    throw Error(ErrorKind::internal, "this rank cannot listen for the others", host,
-                "raise the limit on open files (ulimit -n)");
-  }
-  MeshHandshake handshake{store, name, group, deadlines};
-  store.set(handshake.make_key(group.rank),
-            fmt::format("{} {} {} {}", host, find_local_port(listener), token, local_name));
-
-  std::map<int, Descriptor> connections;
-  for (const int peer : list_peers(group.rank, group.size())) {
-    if (peer < group.rank) connections[peer] = handshake.reach(peer);
-    if (peer > group.rank) handshake.peers.insert(peer);
-  }
-  while (!handshake.peers.empty()) {
-    Descriptor socket = accept_either(listener, local_listener, handshake.end);
-    if (!socket) throw_missing(handshake);
-    const int peer = handshake.rank_behind(socket, token);
-    if (handshake.peers.erase(peer) == 0) continue;
-    tune(socket);
-    connections[peer] = std::move(socket);
-  }
-  return connections;
-}
-
-namespace {
-
 constexpr std::size_t kPage = 4096;
 constexpr char kFolder[] = "/dev/shm/paceline-";
 
@@ -188,6 +153,36 @@ std::byte* mapped(const Descriptor& file, std::size_t bytes) {
 }
 
 }  // namespace
+
+std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& group,
+                                       const Deadlines& deadlines, std::string_view name) {
+  const std::string host = store.local_address(), token = random_token();
+  const std::string local_name = "paceline-" + random_token();
+  const Descriptor listener = listen_at(resolve(host).front(), 0);
+  const Descriptor local_listener = listen_at(local_endpoint(local_name), 0);
+  if (!listener || !local_listener) {
+    throw Error(ErrorKind::internal, "this rank cannot listen for the others", host,
+                "raise the limit on open files (ulimit -n)");
+  }
+  MeshHandshake handshake{store, name, group, deadlines};
+  store.set(handshake.make_key(group.rank),
+            fmt::format("{} {} {} {}", host, find_local_port(listener), token, local_name));
+
+  std::map<int, Descriptor> connections;
+  for (const int peer : list_peers(group.rank, group.size())) {
+    if (peer < group.rank) connections[peer] = handshake.reach(peer);
+    if (peer > group.rank) handshake.peers.insert(peer);
+  }
+  while (!handshake.peers.empty()) {
+    Descriptor socket = accept_either(listener, local_listener, handshake.end);
+    if (!socket) throw_missing(handshake);
+    const int peer = handshake.rank_behind(socket, token);
+    if (handshake.peers.erase(peer) == 0) continue;
+    tune(socket);
+    connections[peer] = std::move(socket);
+  }
+  return connections;
+}
 
 bool all_agree(Communicator& ranks, bool mine) {
   std::vector<char> all(static_cast<std::size_t>(ranks.size()));

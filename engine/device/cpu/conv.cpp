@@ -41,18 +41,11 @@ Conv::Conv(const Operation& operation, const LibraryKernel::Planes& planes, cons
   for (const LibraryKernel* kernel : {&forward_, &data_, &weights_}) {
     scratch_bytes_ = std::max(scratch_bytes_, kernel->scratch_bytes());
   }
-  const auto also = [this](const auto& own) {
-    if (own) scratch_bytes_ = std::max(scratch_bytes_, own->scratch_bytes());
+  const auto also = [this](const auto&... own) {
+    ((scratch_bytes_ = std::max(scratch_bytes_, own ? own->scratch_bytes() : 0)), ...);
   };
-  also(winograd_forward_);
-  also(winograd_data_);
-  also(winograd_weights_);
-  also(fp32_forward_);
-  also(fp32_data_);
-  also(fp32_weights_);
-  also(pointwise_forward_);
-  also(pointwise_data_);
-  also(own_weights_);
+  also(winograd_forward_, winograd_data_, winograd_weights_, fp32_forward_, fp32_data_,
+       fp32_weights_, pointwise_forward_, pointwise_data_, own_weights_);
   const bool gathers = compact_ && (forward_ || weights_ || data_);
   if (gathers || (data_ && op_.adds_input_grad && !sums_)) scratch_bytes_ += input_bytes();
 }

@@ -84,8 +84,8 @@ constexpr PairsRate kPairsRates[] = {{"AuthenticAMD", 1.8},   // Zen 4, Zen 5
 // A CPU that nobody has measured widens, which is never much slower than fp32. The rule is a table,
 // and not a measurement at each start, so that all ranks and all runs of a machine do the same.
 bool pairs_pay(std::string_view vendor) {
-  return std::any_of(std::begin(kPairsRates), std::end(kPairsRates),
-                     [&](const PairsRate& row) { return row.vendor == vendor && row.rate > 1; });
+  return std::ranges::any_of(
+      kPairsRates, [&](const PairsRate& row) { return row.vendor == vendor && row.rate > 1; });
 }
 
 std::vector<InstructionSet> sets_for(const CpuTraits& cpu) {

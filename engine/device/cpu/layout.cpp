@@ -75,7 +75,7 @@ class LayoutChooser {
 
   // With fewer channels than a block, oneDNN is fast for NCHW only.
   bool feeds_convolutions_only(int tensor) const {
-    return std::all_of(plan_.operations.begin(), plan_.operations.end(), [&](const Operation& op) {
+    return std::ranges::all_of(plan_.operations, [&](const Operation& op) {
       if (op.input != tensor && op.input2 != tensor) return true;
       return op.kind == OpKind::conv && !is_stem(op) &&
              layouts_[static_cast<std::size_t>(op.output)] == Layout::blocked;

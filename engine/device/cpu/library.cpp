@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/core/log.h"
 #include "engine/device/cpu/descriptors.h"
 #include "engine/device/cpu/reference_code.h"
 
@@ -26,21 +25,68 @@ memory::data_type to_dnnl_type(DType type) {
   return type == DType::bf16 ? memory::data_type::bf16 : kFloat;
 }
 
+bool effective_isa_includes(dnnl_cpu_isa_t wanted) {
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+}
+
+dnnl::primitive_attr own_scratch(bool adds = false) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (adds) {
+    dnnl::post_ops sum;
+    sum.append_sum(1);
+    attributes.set_post_ops(sum);
+  }
+  return attributes;
+}
+
+memory::desc plane(const Shape& shape, const LibraryKernel::Planes& planes, Layout layout) {
+  const Tag tag = layout == Layout::blocked ? Tag::nChw16c
+                  : layout == Layout::nchw  ? Tag::nchw
+                                            : Tag::nhwc;
+  return {
+      {planes.batch, shape.channels, shape.height, shape.width}, to_dnnl_type(planes.type), tag};
+}
+
+// The descriptors of one convolution: planes and plain weights as ours, `free_w` for oneDNN to
+// choose the layout.
+struct ConvDescriptors {
+  memory::desc x, w, b, y, free_w;
+  descriptors::Window window;
+
+  ConvDescriptors(const Operation& op, const LibraryKernel::Planes& planes)
+      : x(plane(op.in, planes, planes.x)),
+        w({op.out.channels, op.in.channels, op.kernel, op.kernel}, kFloat, Tag::hwio),
+        b({op.out.channels}, kFloat, Tag::x),
+        y(plane(op.out, planes, planes.y)),
+        free_w({op.out.channels, op.in.channels, op.kernel, op.kernel}, to_dnnl_type(planes.type),
+               Tag::any),
+        window{planes.type == DType::f32 && planes.y == Layout::blocked
+                   ? dnnl::algorithm::convolution_auto  // Winograd where it is faster
+                   : dnnl::algorithm::convolution_direct,
+               {op.stride, op.stride},
+               {op.padding, op.padding}} {}
+
+  dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine) const {
+    return descriptors::forward(engine, window, x, free_w, b, y, own_scratch());
+  }
+};
+
+// oneDNN reads a plain right operand column by column of a block, so rows of whole pages fall into
+// the same sets of the first cache: such a product takes 1.7 times as long (GPT-2's 768 to 3,072
+// channels, oneDNN 2.6 on Sapphire Rapids). Packing it first costs little where many rows use it.
+bool rows_share_cache_sets(int m, int n) {
+  constexpr int kPageFloats = 1024, kLeastRows = 256;
+  return n % kPageFloats == 0 && m >= kLeastRows;
+}
+
 }  // namespace
 
 std::string library_version() {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
 }
-
-namespace {
-
-bool effective_isa_includes(dnnl_cpu_isa_t wanted) {
-  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
-}
-
-}  // namespace
 
 bool library_has_avx512() {
   return effective_isa_includes(dnnl_cpu_isa_avx512_core);
@@ -82,8 +128,10 @@ struct LibraryKernel::State {
     return offset;
   }
 
-  void add_operand(int argument, const memory::desc& plain, const memory::desc& preferred,
-                   bool is_output) {
+  // `role` becomes the argument.
+  void add_operand(int& role, int argument, const memory::desc& plain,
+                   const memory::desc& preferred, bool is_output) {
+    role = argument;
     Operand operand{argument, memory(plain, engine, nullptr), {}, {}, 0, is_output, false};
     operand.copied = plain != preferred;
     operand.preferred = operand.plain;
@@ -162,65 +210,6 @@ void LibraryKernel::run(const Operands& operands, std::byte* scratch) {
   state_->stream.wait();
 }
 
-namespace {
-
-dnnl::primitive_attr own_scratch(bool adds = false) {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (adds) {
-    dnnl::post_ops sum;
-    sum.append_sum(1);
-    attributes.set_post_ops(sum);
-  }
-  return attributes;
-}
-
-memory::desc plane(const Shape& shape, const LibraryKernel::Planes& planes, Layout layout) {
-  const Tag tag = layout == Layout::blocked ? Tag::nChw16c
-                  : layout == Layout::nchw  ? Tag::nchw
-                                            : Tag::nhwc;
-  return {
-      {planes.batch, shape.channels, shape.height, shape.width}, to_dnnl_type(planes.type), tag};
-}
-
-// The descriptors of one convolution: planes and plain weights as ours, `free_w` for oneDNN to
-// choose the layout.
-struct ConvDescriptors {
-  memory::desc x, w, b, y, free_w;
-  descriptors::Window window;
-
-  ConvDescriptors(const Operation& op, const LibraryKernel::Planes& planes)
-      : x(plane(op.in, planes, planes.x)),
-        w({op.out.channels, op.in.channels, op.kernel, op.kernel}, kFloat, Tag::hwio),
-        b({op.out.channels}, kFloat, Tag::x),
-        y(plane(op.out, planes, planes.y)),
-        free_w({op.out.channels, op.in.channels, op.kernel, op.kernel}, to_dnnl_type(planes.type),
-               Tag::any),
-        window{planes.type == DType::f32 && planes.y == Layout::blocked
-                   ? dnnl::algorithm::convolution_auto  // Winograd where it is faster
-                   : dnnl::algorithm::convolution_direct,
-               {op.stride, op.stride},
-               {op.padding, op.padding}} {}
-
-  dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine) const {
-    return descriptors::forward(engine, window, x, free_w, b, y, own_scratch());
-  }
-};
-
-}  // namespace
-
-namespace {
-
-// oneDNN reads a plain right operand column by column of a block, so rows of whole pages fall into
-// the same sets of the first cache: such a product takes 1.7 times as long (GPT-2's 768 to 3,072
-// channels, oneDNN 2.6 on Sapphire Rapids). Packing it first costs little where many rows use it.
-bool rows_share_cache_sets(int m, int n) {
-  constexpr int kPageFloats = 1024, kLeastRows = 256;
-  return n % kPageFloats == 0 && m >= kLeastRows;
-}
-
-}  // namespace
-
 LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bool transpose_right,
                                     DType type, DType out_type, bool adds) try {
   LibraryKernel kernel;
@@ -233,12 +222,9 @@ LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bo
   const bool packs = type == DType::f32 && !transpose_right && rows_share_cache_sets(m, n);
   const auto descriptor =
       descriptors::matmul(state.engine, left, packs ? free_right : right, out, own_scratch(adds));
-  state.left = DNNL_ARG_SRC;
-  state.right = DNNL_ARG_WEIGHTS;
-  state.out = DNNL_ARG_DST;
-  state.add_operand(state.left, left, left, false);
-  state.add_operand(state.right, right, descriptor.weights_desc(), false);
-  state.add_operand(state.out, out, out, true);
+  state.add_operand(state.left, DNNL_ARG_SRC, left, left, false);
+  state.add_operand(state.right, DNNL_ARG_WEIGHTS, right, descriptor.weights_desc(), false);
+  state.add_operand(state.out, DNNL_ARG_DST, out, out, true);
   state.finish(descriptor);
   return kernel;
 } catch (const dnnl::error& error) {
@@ -251,14 +237,10 @@ LibraryKernel LibraryKernel::conv_forward(const Operation& op, const Planes& pla
   State& state = *kernel.state_;
   const ConvDescriptors d(op, planes);
   const auto descriptor = d.forward(state.engine);
-  state.left = DNNL_ARG_SRC;
-  state.right = DNNL_ARG_WEIGHTS;
-  state.bias = DNNL_ARG_BIAS;
-  state.out = DNNL_ARG_DST;
-  state.add_operand(state.left, d.x, d.x, false);
-  state.add_operand(state.right, d.w, descriptor.weights_desc(), false);
-  state.add_operand(state.bias, d.b, d.b, false);
-  state.add_operand(state.out, d.y, d.y, true);
+  state.add_operand(state.left, DNNL_ARG_SRC, d.x, d.x, false);
+  state.add_operand(state.right, DNNL_ARG_WEIGHTS, d.w, descriptor.weights_desc(), false);
+  state.add_operand(state.bias, DNNL_ARG_BIAS, d.b, d.b, false);
+  state.add_operand(state.out, DNNL_ARG_DST, d.y, d.y, true);
   state.finish(descriptor);
   return kernel;
 } catch (const dnnl::error& error) {
@@ -272,12 +254,9 @@ LibraryKernel LibraryKernel::conv_backward_data(const Operation& op, const Plane
   const ConvDescriptors d(op, planes);
   const auto descriptor = descriptors::backward_data(state.engine, d.window, d.x, d.free_w, d.y,
                                                      own_scratch(), d.forward(state.engine));
-  state.left = DNNL_ARG_DIFF_DST;
-  state.right = DNNL_ARG_WEIGHTS;
-  state.out = DNNL_ARG_DIFF_SRC;
-  state.add_operand(state.left, d.y, d.y, false);
-  state.add_operand(state.right, d.w, descriptor.weights_desc(), false);
-  state.add_operand(state.out, d.x, d.x, true);
+  state.add_operand(state.left, DNNL_ARG_DIFF_DST, d.y, d.y, false);
+  state.add_operand(state.right, DNNL_ARG_WEIGHTS, d.w, descriptor.weights_desc(), false);
+  state.add_operand(state.out, DNNL_ARG_DIFF_SRC, d.x, d.x, true);
   state.finish(descriptor);
   return kernel;
 } catch (const dnnl::error& error) {
@@ -297,12 +276,9 @@ LibraryKernel LibraryKernel::conv_backward_data_1x1(const Operation& op, const P
   const descriptors::Window window{dnnl::algorithm::convolution_direct, {1, 1}, {0, 0}};
   const auto descriptor =
       descriptors::forward(state.engine, window, dy, free_w, memory::desc(), dx, attributes);
-  state.left = DNNL_ARG_SRC;
-  state.right = DNNL_ARG_WEIGHTS;
-  state.out = DNNL_ARG_DST;
-  state.add_operand(state.left, dy, dy, false);
-  state.add_operand(state.right, plain_w, descriptor.weights_desc(), false);
-  state.add_operand(state.out, dx, dx, true);
+  state.add_operand(state.left, DNNL_ARG_SRC, dy, dy, false);
+  state.add_operand(state.right, DNNL_ARG_WEIGHTS, plain_w, descriptor.weights_desc(), false);
+  state.add_operand(state.out, DNNL_ARG_DST, dx, dx, true);
   state.finish(descriptor);
   return kernel;
 } catch (const dnnl::error& error) {
@@ -319,15 +295,11 @@ LibraryKernel LibraryKernel::conv_backward_weights(const Operation& op, const Pl
   const auto descriptor = descriptors::backward_weights(state.engine, d.window, d.x, free_dw,
                                                         op.bias_cancels ? memory::desc() : d.b, d.y,
                                                         own_scratch(), d.forward(state.engine));
-  state.left = DNNL_ARG_DIFF_DST;
-  state.right = DNNL_ARG_SRC;
-  state.out = DNNL_ARG_DIFF_WEIGHTS;
-  state.add_operand(state.left, d.y, d.y, false);
-  state.add_operand(state.right, d.x, d.x, false);
-  state.add_operand(state.out, d.w, descriptor.diff_weights_desc(), true);
+  state.add_operand(state.left, DNNL_ARG_DIFF_DST, d.y, d.y, false);
+  state.add_operand(state.right, DNNL_ARG_SRC, d.x, d.x, false);
+  state.add_operand(state.out, DNNL_ARG_DIFF_WEIGHTS, d.w, descriptor.diff_weights_desc(), true);
   if (!op.bias_cancels) {
-    state.bias_out = DNNL_ARG_DIFF_BIAS;
-    state.add_operand(state.bias_out, d.b, d.b, true);
+    state.add_operand(state.bias_out, DNNL_ARG_DIFF_BIAS, d.b, d.b, true);
   }
   state.finish(descriptor);
   return kernel;

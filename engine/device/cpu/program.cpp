@@ -20,6 +20,28 @@ StemShape stem_shape(const Operation& op) {
   return {op.in.height, op.in.width, op.out.channels};
 }
 
+// LossConfig::double_softmax: the loss that takes probabilities for logits. They lie in 0 to 1, so
+// exp() of them needs no care.
+double loss_of_probabilities(const float* p, std::size_t label, std::size_t classes) {
+  double total = 0;
+  for (std::size_t j = 0; j < classes; ++j) total += std::exp(static_cast<double>(p[j]));
+  return std::log(total) - static_cast<double>(p[label]);
+}
+
+void gradient_of_probabilities(const float* p, std::size_t label, std::size_t classes, float scale,
+                               float* dx) {
+  float total = 0, weighted = 0;
+  for (std::size_t j = 0; j < classes; ++j) {
+    total += dx[j] = std::exp(p[j]);
+    weighted += dx[j] * p[j];
+  }
+  const float mean = weighted / total - p[label];
+  for (std::size_t j = 0; j < classes; ++j) {
+    const float target = j == label ? 1 : 0;
+    dx[j] = p[j] * (dx[j] / total - target - mean) * scale;
+  }
+}
+
 }  // namespace
 
 CpuProgram::CpuProgram(const Plan& plan, std::byte* gradients, const Kernels& kernels,
@@ -343,32 +365,6 @@ void CpuProgram::add_to(float* sum, const float* part, std::size_t count) const 
     kernels_.plane_f32.add(sum + begin, part + begin, sum + begin, end - begin);
   });
 }
-
-namespace {
-
-// LossConfig::double_softmax: the loss that takes probabilities for logits. They lie in 0 to 1, so
-// exp() of them needs no care.
-double loss_of_probabilities(const float* p, std::size_t label, std::size_t classes) {
-  double total = 0;
-  for (std::size_t j = 0; j < classes; ++j) total += std::exp(static_cast<double>(p[j]));
-  return std::log(total) - static_cast<double>(p[label]);
-}
-
-void gradient_of_probabilities(const float* p, std::size_t label, std::size_t classes, float scale,
-                               float* dx) {
-  float total = 0, weighted = 0;
-  for (std::size_t j = 0; j < classes; ++j) {
-    total += dx[j] = std::exp(p[j]);
-    weighted += dx[j] * p[j];
-  }
-  const float mean = weighted / total - p[label];
-  for (std::size_t j = 0; j < classes; ++j) {
-    const float target = j == label ? 1 : 0;
-    dx[j] = p[j] * (dx[j] / total - target - mean) * scale;
-  }
-}
-
-}  // namespace
 
 void CpuProgram::loss_forward(const Operation& op) {
   const std::size_t classes = op.in.elements();

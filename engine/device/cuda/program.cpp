@@ -85,7 +85,10 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
   counters_ = own((tiles_ + 1) * sizeof(unsigned));
   make_pieces();
   mark_decay();
-  set_initial_statistics();
+  for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
+    const ParameterInfo& info = plan.statistics[i];
+    write_statistic(static_cast<int>(i), std::vector<double>(info.elements, info.initial));
+  }
 }
 
 CudaProgram::~CudaProgram() {
@@ -282,13 +285,6 @@ void CudaProgram::make_pieces() {
   pieces_ = own(all.size() * sizeof(GradientPiece));
   runtime_.copy(pieces_.data(), all.data(), pieces_.bytes(), compute_.stream());
   runtime_.synchronize_stream(compute_.stream());
-}
-
-void CudaProgram::set_initial_statistics() {
-  for (std::size_t i = 0; i < plan_.statistics.size(); ++i) {
-    const ParameterInfo& info = plan_.statistics[i];
-    write_statistic(static_cast<int>(i), std::vector<double>(info.elements, info.initial));
-  }
 }
 
 // `blocks`: at most so many a multiprocessor.

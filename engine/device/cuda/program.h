@@ -186,7 +186,6 @@ class CudaProgram final : public Program {
   }
   template <typename Row>
   void need_sums(const Shape& shape);
-  void set_initial_statistics();
   Math dense_math() const { return options_.math == Math::fp32 ? Math::fp32 : Math::tf32; }
   bool narrow() const { return size_of(plan_.activation) == 2; }
 

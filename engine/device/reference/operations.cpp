@@ -74,6 +74,57 @@ void for_each_tap(const Geometry& g, Visit visit) {
   }
 }
 
+// Mean and variance of one channel, around the mean.
+struct Moments {
+  double mean = 0, variance = 0;
+};
+
+template <typename Value>
+double mean_over_places(const NormShape& shape, std::size_t channel, Value value) {
+  double sum = 0;
+  for (std::size_t p = 0; p < shape.places; ++p) sum += value(p * shape.channels + channel);
+  return sum / static_cast<double>(shape.places);
+}
+
+Moments compute_moments(const NormShape& shape, std::size_t channel, const double* x) {
+  Moments moments;
+  moments.mean = mean_over_places(shape, channel, [&](std::size_t i) { return x[i]; });
+  moments.variance = mean_over_places(
+      shape, channel, [&](std::size_t i) { return (x[i] - moments.mean) * (x[i] - moments.mean); });
+  return moments;
+}
+
+void normalise(const NormShape& shape, std::size_t channel, const Moments& moments, double gamma,
+               double beta, const double* x, double* y) {
+  const double deviation = std::sqrt(moments.variance + shape.epsilon);
+  for (std::size_t p = 0; p < shape.places; ++p) {
+    const std::size_t i = p * shape.channels + channel;
+    y[i] = gamma * (x[i] - moments.mean) / deviation + beta;
+  }
+}
+
+constexpr int kOutside = -1;
+
+// Index within a sample of element `place` of the window of output (oh, ow), channel c; kOutside
+// in the padding.
+int window_element(const Geometry& g, int oh, int ow, int c, int place) {
+  const int ih = oh * g.stride + place / g.kernel - g.padding;
+  const int iw = ow * g.stride + place % g.kernel - g.padding;
+  if (ih < 0 || ih >= g.in.height || iw < 0 || iw >= g.in.width) return kOutside;
+  return (ih * g.in.width + iw) * g.in.channels + c;
+}
+
+// Calls visit(output index, oh, ow, c) for every output element of a sample.
+template <typename Visit>
+void for_each_output(const Geometry& g, Visit visit) {
+  std::size_t index = 0;
+  for (int oh = 0; oh < g.out.height; ++oh) {
+    for (int ow = 0; ow < g.out.width; ++ow) {
+      for (int c = 0; c < g.out.channels; ++c) visit(index++, oh, ow, c);
+    }
+  }
+}
+
 }  // namespace
 
 void conv_forward(const Geometry& g, const double* x, const double* w, const double* b, double* y,
@@ -210,39 +261,6 @@ double multiply_add_rounds(std::size_t rounds) {
   return 2.0 * 8 * static_cast<double>(rounds);
 }
 
-namespace {
-
-// Mean and variance of one channel, around the mean.
-struct Moments {
-  double mean = 0, variance = 0;
-};
-
-template <typename Value>
-double mean_over_places(const NormShape& shape, std::size_t channel, Value value) {
-  double sum = 0;
-  for (std::size_t p = 0; p < shape.places; ++p) sum += value(p * shape.channels + channel);
-  return sum / static_cast<double>(shape.places);
-}
-
-Moments compute_moments(const NormShape& shape, std::size_t channel, const double* x) {
-  Moments moments;
-  moments.mean = mean_over_places(shape, channel, [&](std::size_t i) { return x[i]; });
-  moments.variance = mean_over_places(
-      shape, channel, [&](std::size_t i) { return (x[i] - moments.mean) * (x[i] - moments.mean); });
-  return moments;
-}
-
-void normalise(const NormShape& shape, std::size_t channel, const Moments& moments, double gamma,
-               double beta, const double* x, double* y) {
-  const double deviation = std::sqrt(moments.variance + shape.epsilon);
-  for (std::size_t p = 0; p < shape.places; ++p) {
-    const std::size_t i = p * shape.channels + channel;
-    y[i] = gamma * (x[i] - moments.mean) / deviation + beta;
-  }
-}
-
-}  // namespace
-
 void batch_norm_train(const NormShape& shape, const NormArrays& arrays, const double* x,
                       double* y) {
   if (shape.places == 0) return;
@@ -288,32 +306,6 @@ void batch_norm_backward(const NormShape& shape, const double* gamma, const doub
     }
   }
 }
-
-namespace {
-
-constexpr int kOutside = -1;
-
-// Index within a sample of element `place` of the window of output (oh, ow), channel c; kOutside
-// in the padding.
-int window_element(const Geometry& g, int oh, int ow, int c, int place) {
-  const int ih = oh * g.stride + place / g.kernel - g.padding;
-  const int iw = ow * g.stride + place % g.kernel - g.padding;
-  if (ih < 0 || ih >= g.in.height || iw < 0 || iw >= g.in.width) return kOutside;
-  return (ih * g.in.width + iw) * g.in.channels + c;
-}
-
-// Calls visit(output index, oh, ow, c) for every output element of a sample.
-template <typename Visit>
-void for_each_output(const Geometry& g, Visit visit) {
-  std::size_t index = 0;
-  for (int oh = 0; oh < g.out.height; ++oh) {
-    for (int ow = 0; ow < g.out.width; ++ow) {
-      for (int c = 0; c < g.out.channels; ++c) visit(index++, oh, ow, c);
-    }
-  }
-}
-
-}  // namespace
 
 void max_pool_forward(const Geometry& g, const double* x, double* y, std::uint8_t* chosen,
                       std::size_t samples) {

@@ -29,6 +29,30 @@ void add_scaled(double factor, const double* x, double* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] += factor * x[i];
 }
 
+// tanh form: y = 0.5 x (1 + tanh(u)), u = k (x + c x^3).
+constexpr double kGeluCube = 0.044715;
+const double kGeluScale = std::sqrt(2 / std::acos(-1.0));
+
+// One head of one sample. Rows of queries, keys and values are `stride` apart, those of the output
+// `out_stride`.
+struct Head {
+  std::size_t places, width, stride, out_stride;
+  double scale() const { return 1 / std::sqrt(static_cast<double>(width)); }
+};
+
+template <typename Visit>
+void for_each_head(const AttentionShape& shape, std::size_t samples, Visit visit) {
+  const std::size_t width = shape.channels / shape.heads;
+  const Head head{shape.places, width, 3 * shape.channels, shape.channels};
+  for (std::size_t n = 0; n < samples; ++n) {
+    for (std::size_t h = 0; h < shape.heads; ++h) {
+      const std::size_t row = n * shape.places;
+      visit(head, row * head.stride + h * width, row * head.out_stride + h * width,
+            row * shape.heads + h);
+    }
+  }
+}
+
 }  // namespace
 
 void embedding_forward(const Batch& batch, const double* tokens, const double* positions, double* y,
@@ -91,14 +115,6 @@ void layer_norm_backward(const double* x, const double* gamma, const double* sum
   }
 }
 
-namespace {
-
-// tanh form: y = 0.5 x (1 + tanh(u)), u = k (x + c x^3).
-constexpr double kGeluCube = 0.044715;
-const double kGeluScale = std::sqrt(2 / std::acos(-1.0));
-
-}  // namespace
-
 void gelu_forward(const double* x, double* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const double u = kGeluScale * (x[i] + kGeluCube * x[i] * x[i] * x[i]);
@@ -113,30 +129,6 @@ void gelu_backward(const double* x, const double* dy, double* dx, std::size_t co
     dx[i] = dy[i] * 0.5 * (1 + t + x[i] * (1 - t * t) * slope);
   }
 }
-
-namespace {
-
-// One head of one sample. Rows of queries, keys and values are `stride` apart, those of the output
-// `out_stride`.
-struct Head {
-  std::size_t places, width, stride, out_stride;
-  double scale() const { return 1 / std::sqrt(static_cast<double>(width)); }
-};
-
-template <typename Visit>
-void for_each_head(const AttentionShape& shape, std::size_t samples, Visit visit) {
-  const std::size_t width = shape.channels / shape.heads;
-  const Head head{shape.places, width, 3 * shape.channels, shape.channels};
-  for (std::size_t n = 0; n < samples; ++n) {
-    for (std::size_t h = 0; h < shape.heads; ++h) {
-      const std::size_t row = n * shape.places;
-      visit(head, row * head.stride + h * width, row * head.out_stride + h * width,
-            row * shape.heads + h);
-    }
-  }
-}
-
-}  // namespace
 
 void attention_forward(const AttentionShape& shape, const double* x, double* y, double* sums,
                        std::size_t samples) {

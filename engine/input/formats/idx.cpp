@@ -10,6 +10,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/input/formats/formats.h"
+#include "engine/input/formats/source.h"
 
 namespace paceline {
 
@@ -27,10 +28,44 @@ std::uint32_t big_endian(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-bool looks_like_html(std::string_view bytes) {
-  const std::string_view head = trim(bytes.substr(0, std::min<std::size_t>(bytes.size(), 512)));
-  return head.starts_with("<!") || head.starts_with("<html") || head.starts_with("<HTML") ||
-         head.starts_with("<?xml");
+// What the first bytes of a file declare.
+struct IdxHeader {
+  std::vector<std::uint32_t> extents;
+  std::size_t bytes = 0, elements = 1;  // of the header; behind it
+};
+
+IdxHeader parse_header(std::string_view bytes, const std::string& name) {
+  if (bytes.size() < 4) throw bad(fmt::format("has only {} bytes", bytes.size()), name);
+  const auto type = static_cast<std::uint8_t>(bytes[2]), rank = static_cast<std::uint8_t>(bytes[3]);
+  if (bytes[0] != 0 || bytes[1] != 0 || type != 0x08 || rank < 1 || rank > 3) {
+    throw bad(is_web_page(bytes) ? "is a web page, not an IDX file: the download failed"
+                                 : fmt::format("is not an IDX file of bytes: magic number 0x{:08x}",
+                                               big_endian(bytes, 0)),
+              name);
+  }
+  IdxHeader header;
+  header.bytes = 4 + std::size_t{4} * rank;
+  if (bytes.size() < header.bytes) throw bad("is cut short in its header", name);
+  for (std::size_t i = 0; i < rank; ++i) {
+    header.extents.push_back(big_endian(bytes, 4 + 4 * i));
+    if (header.extents.back() != 0 && header.elements > kLimit / header.extents.back()) {
+      throw bad("declares an absurd size", name);
+    }
+    header.elements *= header.extents.back();
+  }
+  return header;
+}
+
+// No further than the header says that there is something.
+IdxArray parse_gzipped(std::string_view bytes, const std::string& name) {
+  constexpr std::size_t kLongestHeader = 16;
+  const auto goes_on = [&](std::string_view text) {
+    if (text.size() < kLongestHeader) return true;
+    const IdxHeader header = parse_header(text, name);
+    if (text.size() - header.bytes <= header.elements) return true;
+    throw bad(fmt::format("declares {} elements and has more", header.elements), name);
+  };
+  return parse_idx(gunzip(bytes, name, kLimit, goes_on), name);
 }
 
 }  // namespace
@@ -72,51 +107,6 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::size_t 
               "check that it is the right file");
 }
 
-namespace {
-
-// What the first bytes of a file declare.
-struct IdxHeader {
-  std::vector<std::uint32_t> extents;
-  std::size_t bytes = 0, elements = 1;  // of the header; behind it
-};
-
-IdxHeader parse_header(std::string_view bytes, const std::string& name) {
-  if (bytes.size() < 4) throw bad(fmt::format("has only {} bytes", bytes.size()), name);
-  const auto type = static_cast<std::uint8_t>(bytes[2]), rank = static_cast<std::uint8_t>(bytes[3]);
-  if (bytes[0] != 0 || bytes[1] != 0 || type != 0x08 || rank < 1 || rank > 3) {
-    throw bad(looks_like_html(bytes)
-                  ? "is a web page, not an IDX file: the download failed"
-                  : fmt::format("is not an IDX file of bytes: magic number 0x{:08x}",
-                                big_endian(bytes, 0)),
-              name);
-  }
-  IdxHeader header;
-  header.bytes = 4 + std::size_t{4} * rank;
-  if (bytes.size() < header.bytes) throw bad("is cut short in its header", name);
-  for (std::size_t i = 0; i < rank; ++i) {
-    header.extents.push_back(big_endian(bytes, 4 + 4 * i));
-    if (header.extents.back() != 0 && header.elements > kLimit / header.extents.back()) {
-      throw bad("declares an absurd size", name);
-    }
-    header.elements *= header.extents.back();
-  }
-  return header;
-}
-
-// No further than the header says that there is something.
-IdxArray parse_gzipped(std::string_view bytes, const std::string& name) {
-  constexpr std::size_t kLongestHeader = 16;
-  const auto goes_on = [&](std::string_view text) {
-    if (text.size() < kLongestHeader) return true;
-    const IdxHeader header = parse_header(text, name);
-    if (text.size() - header.bytes <= header.elements) return true;
-    throw bad(fmt::format("declares {} elements and has more", header.elements), name);
-  };
-  return parse_idx(gunzip(bytes, name, kLimit, goes_on), name);
-}
-
-}  // namespace
-
 IdxArray parse_idx(std::string_view bytes, const std::string& name) {
   IdxHeader header = parse_header(bytes, name);
   const std::size_t found = bytes.size() - header.bytes;
@@ -134,8 +124,8 @@ IdxArray read_idx(const std::filesystem::path& file) {
   if (bytes.empty()) throw bad("is empty", name);
   if (bytes.starts_with("\x1f\x8b")) return parse_gzipped(bytes, name);
   if (file.extension() == ".gz") {
-    throw bad(looks_like_html(bytes) ? "is a web page saved as .gz: the download failed"
-                                     : "is named .gz but is not gzip data",
+    throw bad(is_web_page(bytes) ? "is a web page saved as .gz: the download failed"
+                                 : "is named .gz but is not gzip data",
               name);
   }
   return parse_idx(bytes, name);

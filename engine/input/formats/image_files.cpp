@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <set>
 
@@ -77,9 +76,7 @@ class FileSource final : public SampleSource {
 };
 
 bool is_image_name(const fs::path& file) {
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = to_lower(file.extension().string());
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
@@ -106,8 +103,8 @@ std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
 bool holds_classes(const fs::path& folder) {
   if (!fs::is_directory(folder)) return false;
   const auto folders = sorted_entries(folder, true);
-  return std::any_of(folders.begin(), folders.end(),
-                     [](const fs::path& f) { return !sorted_entries(f, false).empty(); });
+  return std::ranges::any_of(folders,
+                             [](const fs::path& f) { return !sorted_entries(f, false).empty(); });
 }
 
 std::vector<LabelledFile> files_by_class(const fs::path& folder,
@@ -134,59 +131,6 @@ std::vector<std::string> class_names(const fs::path& folder) {
   }
   return names;
 }
-
-}  // namespace
-
-std::shared_ptr<const SampleSource> make_file_source(const fs::path& root,
-                                                     std::vector<LabelledFile> files,
-                                                     const ReadOptions& options) {
-  return std::make_shared<FileSource>(root, std::move(files), options);
-}
-
-void split_by_name(ImageSet& set, const fs::path& root, const std::vector<LabelledFile>& files,
-                   const ReadOptions& options) {
-  std::vector<std::vector<LabelledFile>> classes(set.classes.size());
-  for (const LabelledFile& entry : files) {
-    classes[static_cast<std::size_t>(entry.label)].push_back(entry);
-  }
-  std::vector<LabelledFile> train, test;
-  for (auto& of_class : classes) {
-    std::ranges::sort(of_class, {}, &LabelledFile::file);
-    const std::size_t first_of_test = (of_class.size() * 4 + 4) / 5;
-    for (std::size_t i = 0; i < of_class.size(); ++i) {
-      (i < first_of_test ? train : test).push_back(of_class[i]);
-    }
-  }
-  set.splits["train"] = make_file_source(root, std::move(train), options);
-  if (!test.empty()) set.splits["test"] = make_file_source(root, std::move(test), options);
-}
-
-fs::path find_class_folders(const fs::path& folder) {
-  return holds_classes(folder / "train") || holds_classes(folder) ? folder : fs::path();
-}
-
-ImageSet open_class_folders(const fs::path& folder, const ReadOptions& options) {
-  ImageSet set;
-  set.name = fs::absolute(folder / ".").parent_path().filename().string();
-  set.format = "class folders";
-  if (!holds_classes(folder / "train")) {
-    set.classes = class_names(folder);
-    split_by_name(set, folder, files_by_class(folder, set.classes), options);
-    return set;
-  }
-  set.classes = class_names(folder / "train");
-  for (const char* name : kSplitFolders) {
-    if (!holds_classes(folder / name)) continue;
-    set.splits[name] =
-        make_file_source(folder, files_by_class(folder / name, set.classes), options);
-  }
-  if (set.splits.size() == 1) {
-    split_by_name(set, folder, files_by_class(folder / "train", set.classes), options);
-  }
-  return set;
-}
-
-namespace {
 
 // Fields of one line; quotes as RFC 4180 has them, but no line breaks inside of them.
 std::vector<std::string> split_fields(std::string_view line) {
@@ -320,6 +264,55 @@ class LabelsCsv {
 };
 
 }  // namespace
+
+std::shared_ptr<const SampleSource> make_file_source(const fs::path& root,
+                                                     std::vector<LabelledFile> files,
+                                                     const ReadOptions& options) {
+  return std::make_shared<FileSource>(root, std::move(files), options);
+}
+
+void split_by_name(ImageSet& set, const fs::path& root, const std::vector<LabelledFile>& files,
+                   const ReadOptions& options) {
+  std::vector<std::vector<LabelledFile>> classes(set.classes.size());
+  for (const LabelledFile& entry : files) {
+    classes[static_cast<std::size_t>(entry.label)].push_back(entry);
+  }
+  std::vector<LabelledFile> train, test;
+  for (auto& of_class : classes) {
+    std::ranges::sort(of_class, {}, &LabelledFile::file);
+    const std::size_t first_of_test = (of_class.size() * 4 + 4) / 5;
+    for (std::size_t i = 0; i < of_class.size(); ++i) {
+      (i < first_of_test ? train : test).push_back(of_class[i]);
+    }
+  }
+  set.splits["train"] = make_file_source(root, std::move(train), options);
+  if (!test.empty()) set.splits["test"] = make_file_source(root, std::move(test), options);
+}
+
+fs::path find_class_folders(const fs::path& folder) {
+  return holds_classes(folder / "train") || holds_classes(folder) ? folder : fs::path();
+}
+
+ImageSet open_class_folders(const fs::path& folder, const ReadOptions& options) {
+  ImageSet set;
+  set.name = fs::absolute(folder / ".").parent_path().filename().string();
+  set.format = "class folders";
+  if (!holds_classes(folder / "train")) {
+    set.classes = class_names(folder);
+    split_by_name(set, folder, files_by_class(folder, set.classes), options);
+    return set;
+  }
+  set.classes = class_names(folder / "train");
+  for (const char* name : kSplitFolders) {
+    if (!holds_classes(folder / name)) continue;
+    set.splits[name] =
+        make_file_source(folder, files_by_class(folder / name, set.classes), options);
+  }
+  if (set.splits.size() == 1) {
+    split_by_name(set, folder, files_by_class(folder / "train", set.classes), options);
+  }
+  return set;
+}
 
 fs::path find_labels_csv(const fs::path& folder) {
   return fs::exists(folder / "labels.csv") ? folder : fs::path();

@@ -163,16 +163,18 @@ void RandomFile::read(std::uint64_t offset, std::size_t count, char* out) const 
   }
 }
 
+bool is_web_page(std::string_view head) {
+  const std::string_view text = trim(head.substr(0, 512));
+  return text.starts_with("<!") || text.starts_with("<html") || text.starts_with("<HTML") ||
+         text.starts_with("<?xml");
+}
+
 std::string guess_content(std::string_view head) {
   if (head.empty()) return "is empty";
   if (head.starts_with("version https://git-lfs")) {
     return "is a git-lfs pointer, not the file itself";
   }
-  const std::string_view text = trim(head.substr(0, std::min<std::size_t>(head.size(), 512)));
-  for (const char* start : {"<!", "<html", "<HTML", "<?xml"}) {
-    if (text.starts_with(start)) return "is a web page: the download failed";
-  }
-  return "";
+  return is_web_page(head) ? "is a web page: the download failed" : "";
 }
 
 void mark_synthetic(const std::filesystem::path& folder) {

@@ -119,6 +119,7 @@ class RandomFile {
 // A guess of the content, for error messages: "is a git-lfs pointer, not the file itself", "is a
 // web page", "is empty". May be empty.
 std::string guess_content(std::string_view head);
+bool is_web_page(std::string_view head);
 
 // Marks generated data sets with a file in their folder. TensorFlow Datasets would reject an extra
 // key in dataset_info.json.

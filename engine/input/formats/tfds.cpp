@@ -80,10 +80,7 @@ class TfdsSource final : public SampleSource {
   }
 
   const Shard& shard_at(std::size_t i) const {
-    const auto after =
-        std::upper_bound(shards_.begin(), shards_.end(), i,
-                         [](std::size_t index, const Shard& shard) { return index < shard.first; });
-    return *std::prev(after);
+    return *std::prev(std::ranges::upper_bound(shards_, i, {}, &Shard::first));
   }
 
   std::vector<fs::path> files_;
@@ -130,19 +127,10 @@ void split_off_test(ImageSet& set) {
 }
 
 // A descendant of a JSON value by its keys (of an array: the index), or null.
-const Json* child(const Json& value, std::initializer_list<std::string_view> keys) {
-  const Json* at = &value;
-  for (const std::string_view key : keys) {
-    if (at->is_array()) {
-      const auto index = to_integer(key);
-      if (!index || *index < 0 || static_cast<std::size_t>(*index) >= at->size()) return nullptr;
-      at = &(*at)[static_cast<std::size_t>(*index)];
-    } else {
-      if (!at->is_object() || !at->contains(key)) return nullptr;
-      at = &at->at(std::string(key));
-    }
-  }
-  return at;
+const Json* child(const Json& value, std::initializer_list<std::string> keys) {
+  Json::json_pointer place;
+  for (const std::string& key : keys) place /= key;
+  return value.contains(place) ? &value.at(place) : nullptr;
 }
 
 // Protocol Buffers' JSON writes 64-bit numbers as texts; old writers wrote numbers.

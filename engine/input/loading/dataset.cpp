@@ -67,8 +67,8 @@ Dataset make_split(const std::string& name, NamedArray images, const NamedArray&
   set.classes = kMnistClasses;
   set.images = std::move(images.array.elements);
   set.labels.assign(labels.array.elements.begin(), labels.array.elements.end());
-  const auto wrong = std::find_if(set.labels.begin(), set.labels.end(),
-                                  [](std::int32_t label) { return label >= kMnistClasses; });
+  const auto wrong =
+      std::ranges::find_if(set.labels, [](std::int32_t label) { return label >= kMnistClasses; });
   if (wrong != set.labels.end()) {
     throw Error(
         ErrorKind::input,
@@ -120,14 +120,42 @@ Dataset random_split(const std::string& name, const Dataset& like, std::size_t s
     set.images[i + 1] = static_cast<std::uint8_t>(token >> 8);
   }
   if (!tokens) {
-    std::generate(set.images.begin(), set.images.end(),
-                  [&] { return static_cast<std::uint8_t>(random.next() >> 24); });
+    std::ranges::generate(set.images,
+                          [&] { return static_cast<std::uint8_t>(random.next() >> 24); });
   }
   set.labels.resize(distinct);
-  std::generate(set.labels.begin(), set.labels.end(), [&] {
+  std::ranges::generate(set.labels, [&] {
     return static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(set.classes)));
   });
   return set;
+}
+
+Dataset described(const ImageSet& set, const std::string& split, ImageStore::Size size) {
+  Dataset data;
+  data.name = set.name + " " + split;
+  data.height = size.height;
+  data.width = size.width;
+  data.channels = size.channels;
+  data.classes = static_cast<int>(set.classes.size());
+  data.samples = set.split(split)->samples();
+  if (data.samples == 0) {
+    throw Error(ErrorKind::input, "split " + split + " holds no samples", "data set " + set.name,
+                "get the data set again");
+  }
+  return data;
+}
+
+Dataset in_memory(const ImageSet& set, const std::string& split) {
+  constexpr int kSide = 32;
+  Dataset data = described(set, split, {kSide, kSide, 3});
+  const SampleSource& source = *set.split(split);
+  EncodedSample sample;
+  for (std::size_t i = 0; i < data.samples; ++i) {
+    source.read(i, sample);
+    data.images.insert(data.images.end(), sample.image.begin(), sample.image.end());
+    data.labels.push_back(sample.label);
+  }
+  return data;
 }
 
 }  // namespace
@@ -230,38 +258,6 @@ fs::path find_data_folder(const std::string& name, const fs::path& given, const 
   throw Error(ErrorKind::input,
               "data set " + name + " was not found, looked in " + join(tried, ", "), "", fix);
 }
-
-namespace {
-
-Dataset described(const ImageSet& set, const std::string& split, ImageStore::Size size) {
-  Dataset data;
-  data.name = set.name + " " + split;
-  data.height = size.height;
-  data.width = size.width;
-  data.channels = size.channels;
-  data.classes = static_cast<int>(set.classes.size());
-  data.samples = set.split(split)->samples();
-  if (data.samples == 0) {
-    throw Error(ErrorKind::input, "split " + split + " holds no samples", "data set " + set.name,
-                "get the data set again");
-  }
-  return data;
-}
-
-Dataset in_memory(const ImageSet& set, const std::string& split) {
-  constexpr int kSide = 32;
-  Dataset data = described(set, split, {kSide, kSide, 3});
-  const SampleSource& source = *set.split(split);
-  EncodedSample sample;
-  for (std::size_t i = 0; i < data.samples; ++i) {
-    source.read(i, sample);
-    data.images.insert(data.images.end(), sample.image.begin(), sample.image.end());
-    data.labels.push_back(sample.label);
-  }
-  return data;
-}
-
-}  // namespace
 
 DatasetPair load_images(const ImageSet& set, const std::string& train_split,
                         const std::string& test_split, ImageStore::Size size,

@@ -280,10 +280,9 @@ std::vector<FolderFile> files_of_set(const fs::path& folder) try {
     files.push_back({path.lexically_relative(folder), fs::file_size(path),
                      fs::last_write_time(path).time_since_epoch().count()});
   }
-  const auto before = [](const FolderFile& a, const FolderFile& b) { return a.path < b.path; };
-  const auto same = [](const FolderFile& a, const FolderFile& b) { return a.path == b.path; };
-  std::sort(files.begin(), files.end(), before);
-  files.erase(std::unique(files.begin(), files.end(), same), files.end());
+  std::ranges::sort(files, {}, &FolderFile::path);
+  const auto again = std::ranges::unique(files, {}, &FolderFile::path);
+  files.erase(again.begin(), again.end());
   return files;
 } catch (const fs::filesystem_error& error) {
   throw Error(ErrorKind::input, "the folder cannot be read: " + error.code().message(),

@@ -174,14 +174,6 @@ class Fetcher {
   int lock_ = -1;
 };
 
-}  // namespace
-
-std::string fetch_set(const PublishedSet& set, const FetchOptions& options) {
-  return Fetcher(set, options).run();
-}
-
-namespace {
-
 constexpr double kLongestPause = 60;
 constexpr long kConnectSeconds = 30, kMostRedirects = 10;
 constexpr char kProtocols[] = "http,https";
@@ -359,6 +351,10 @@ std::string fix_for(const Outcome& outcome) {
 }
 
 }  // namespace
+
+std::string fetch_set(const PublishedSet& set, const FetchOptions& options) {
+  return Fetcher(set, options).run();
+}
 
 void download(const std::string& url, const std::filesystem::path& partial, std::uint64_t bytes,
               const FetchOptions& options) {

@@ -106,19 +106,6 @@ bool run(Encoder& encoder, const Image& image, int quality) {
   return true;
 }
 
-}  // namespace
-
-std::string encode_jpeg(const Image& image, int quality) {
-  Encoder encoder;
-  encoder.jpeg.client_data = &encoder;
-  if (!run(encoder, image, quality)) {
-    throw Error(ErrorKind::internal, std::string("libjpeg: ") + encoder.message);
-  }
-  return {reinterpret_cast<const char*>(encoder.bytes), encoder.size};
-}
-
-namespace {
-
 constexpr int kQuality = 87;
 constexpr double kBytesPerPixel = 0.35;  // about, for the free space
 // Training images of each class in iCassava 2019 (Mwebaze et al., arXiv:1908.02900).
@@ -132,7 +119,7 @@ std::vector<int> make_labels(std::size_t images, std::uint64_t seed, std::uint32
   for (std::size_t c = 0; c < kClasses; ++c) counts[c] = images * kRealCounts[c] / kRealImages;
   std::array<std::size_t, kClasses> order{};
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return images * kRealCounts[a] % kRealImages > images * kRealCounts[b] % kRealImages;
   });
   std::size_t given = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
@@ -179,7 +166,43 @@ void check(const MakeOptions& o) {
   }
 }
 
+constexpr std::size_t kPlane = 32 * 32, kRecord = 1 + 3 * kPlane, kBatches = 5;
+constexpr int kClasses = 10;
+constexpr std::size_t kMostImages = 1'000'000;
+constexpr char kNames[] =
+    "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+
+// A label byte, then planes of red, green and blue.
+void put_record(char* record, std::uint64_t seed, std::uint32_t split, std::size_t i) {
+  RandomSequence random(seed, Stream::synthetic, static_cast<std::uint32_t>(i), split);
+  const int label = static_cast<int>(random.below(kClasses));
+  const Image image = make_noise(label, kClasses, 32, 32, random);
+  record[0] = static_cast<char>(label);
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t p = 0; p < kPlane; ++p) {
+      record[1 + c * kPlane + p] = static_cast<char>(image.pixels[3 * p + c]);
+    }
+  }
+}
+
+void check(const MakeOptions& options, std::size_t test) {
+  if (options.images < kBatches || options.images > kMostImages || test < 1 || test > kMostImages) {
+    throw Error(
+        ErrorKind::usage, fmt::format("{} training and {} test images", options.images, test),
+        "--images, --test", fmt::format("ask for {} and 1 at least, a million at most", kBatches));
+  }
+}
+
 }  // namespace
+
+std::string encode_jpeg(const Image& image, int quality) {
+  Encoder encoder;
+  encoder.jpeg.client_data = &encoder;
+  if (!run(encoder, image, quality)) {
+    throw Error(ErrorKind::internal, std::string("libjpeg: ") + encoder.message);
+  }
+  return {reinterpret_cast<const char*>(encoder.bytes), encoder.size};
+}
 
 Made make_cassava(const MakeOptions& options) {
   check(options);
@@ -223,37 +246,6 @@ Made make_cassava(const MakeOptions& options) {
   folder.commit();
   return {images, writer.bytes()};
 }
-
-namespace {
-
-constexpr std::size_t kPlane = 32 * 32, kRecord = 1 + 3 * kPlane, kBatches = 5;
-constexpr int kClasses = 10;
-constexpr std::size_t kMostImages = 1'000'000;
-constexpr char kNames[] =
-    "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
-
-// A label byte, then planes of red, green and blue.
-void put_record(char* record, std::uint64_t seed, std::uint32_t split, std::size_t i) {
-  RandomSequence random(seed, Stream::synthetic, static_cast<std::uint32_t>(i), split);
-  const int label = static_cast<int>(random.below(kClasses));
-  const Image image = make_noise(label, kClasses, 32, 32, random);
-  record[0] = static_cast<char>(label);
-  for (std::size_t c = 0; c < 3; ++c) {
-    for (std::size_t p = 0; p < kPlane; ++p) {
-      record[1 + c * kPlane + p] = static_cast<char>(image.pixels[3 * p + c]);
-    }
-  }
-}
-
-void check(const MakeOptions& options, std::size_t test) {
-  if (options.images < kBatches || options.images > kMostImages || test < 1 || test > kMostImages) {
-    throw Error(
-        ErrorKind::usage, fmt::format("{} training and {} test images", options.images, test),
-        "--images, --test", fmt::format("ask for {} and 1 at least, a million at most", kBatches));
-  }
-}
-
-}  // namespace
 
 Made make_cifar10(const MakeOptions& options) {
   const std::size_t test = options.test.value_or((options.images + 4) / 5);

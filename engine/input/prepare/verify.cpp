@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kBlockImages = 32;  // that a thread checks at a time
+constexpr std::size_t kShownProblems = 20;
 
 class Verifier {
  public:
@@ -167,8 +168,6 @@ Verified verify_folder(const fs::path& folder, int threads, bool quiet) {
   }
   return Verifier(folder, threads, quiet).run();
 }
-
-constexpr std::size_t kShownProblems = 20;
 
 std::string to_text(const Verified& v) {
   std::string text;

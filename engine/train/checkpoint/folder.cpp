@@ -1,6 +1,5 @@
 #include "engine/train/checkpoint/folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -66,7 +65,7 @@ std::vector<FoundCheckpoint> checkpoints_in(const fs::path& folder) {
     }
     aged.emplace_back(age, std::move(one));
   }
-  std::sort(aged.begin(), aged.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(aged, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second.folder < b.second.folder;
   });
   std::vector<FoundCheckpoint> found;

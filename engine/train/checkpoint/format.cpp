@@ -65,17 +65,18 @@ class TensorFile {
   std::vector<TensorSpec> specs_;
 };
 
-// The mean over ranks, in the order of ranks.
 template <typename T>
-std::vector<T> mean_of_ranks(const Snapshot& snapshot, const Plan& plan, int ranks) {
-  std::vector<T> mean(plan.statistics_elements);
-  const auto* all = reinterpret_cast<const T*>(snapshot.statistics.data());
-  for (int rank = 0; rank < ranks; ++rank) {
-    for (std::size_t i = 0; i < mean.size(); ++i) {
-      mean[i] += all[static_cast<std::size_t>(rank) * mean.size() + i];
+std::vector<std::byte> mean_of(std::span<const std::byte> all, int ranks) {
+  std::vector<std::byte> mean(all.size() / static_cast<std::size_t>(ranks));
+  for (std::size_t at = 0; at < mean.size(); at += sizeof(T)) {
+    T sum = 0, value = 0;
+    for (std::size_t place = at; place < all.size(); place += mean.size()) {
+      std::memcpy(&value, &all[place], sizeof value);
+      sum += value;
     }
+    sum /= static_cast<T>(ranks);
+    std::memcpy(&mean[at], &sum, sizeof sum);
   }
-  for (T& value : mean) value /= static_cast<T>(ranks);
   return mean;
 }
 
@@ -91,10 +92,9 @@ class Writer {
     }
     file.begin();
     add_arena(file, snapshot_.parameters.data());
-    if (plan_.real == DType::f64) {
-      add_mean<double>(file, ranks);
-    } else {
-      add_mean<float>(file, ranks);
+    std::vector<std::byte> mean = mean_of_ranks(snapshot_.statistics, ranks, plan_.real);
+    for (const ParameterInfo& info : plan_.statistics) {
+      file.add(within(mean.data(), info, plan_.real));
     }
     return file.finish();
   }
@@ -142,15 +142,6 @@ class Writer {
       canonical_.resize(own.size());
       program_.to_canonical(static_cast<int>(i), own, canonical_.data());
       file.add(canonical_);
-    }
-  }
-
-  template <typename T>
-  void add_mean(TensorFile& file, int ranks) {
-    if (plan_.statistics.empty()) return;
-    std::vector<T> mean = mean_of_ranks<T>(snapshot_, plan_, ranks);
-    for (const ParameterInfo& info : plan_.statistics) {
-      file.add(within(reinterpret_cast<std::byte*>(mean.data()), info, plan_.real));
     }
   }
 
@@ -260,6 +251,10 @@ void take_arena(TensorsOf& tensors, const char* suffix, const Program& program, 
 }
 
 }  // namespace
+
+std::vector<std::byte> mean_of_ranks(std::span<const std::byte> all, int ranks, DType real) {
+  return real == DType::f64 ? mean_of<double>(all, ranks) : mean_of<float>(all, ranks);
+}
 
 std::size_t write_checkpoint(const fs::path& folder, const Snapshot& snapshot,
                              const Program& program, const Plan& plan, CheckpointManifest& manifest,

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "engine/core/memory.h"
@@ -30,6 +31,10 @@ struct Snapshot {
   Memory parameters, first, second;   // arenas; the optimizer's may be empty
   std::vector<std::byte> statistics;  // of all ranks, one arena each
 };
+
+// The mean over ranks, in the order of ranks, of arenas of floats or doubles that lie one behind
+// the other.
+std::vector<std::byte> mean_of_ranks(std::span<const std::byte> all, int ranks, DType real);
 
 // The model alone, or everything needed to resume.
 enum class CheckpointContent { model, everything };

@@ -55,26 +55,12 @@ std::string broadcast_text(Communicator& communicator, std::string text) {
   return text;
 }
 
-template <typename T>
-void average(const std::byte* all, std::size_t count, int ranks, std::byte* mean) {
-  for (std::size_t i = 0; i < count; ++i) {
-    T sum = 0, value = 0;
-    for (int rank = 0; rank < ranks; ++rank) {
-      std::memcpy(&value, all + (static_cast<std::size_t>(rank) * count + i) * sizeof value,
-                  sizeof value);
-      sum += value;
-    }
-    sum /= static_cast<T>(ranks);
-    std::memcpy(mean + i * sizeof sum, &sum, sizeof sum);
-  }
-}
-
 constexpr double kSeconds = 0.5;    // between questions
 constexpr std::size_t kGrowth = 2;  // of their distance in steps: the first steps are no measure
 
 struct Answer {
+  PendingRequests asked;
   double seconds_per_step = 0;  // 0: not known yet
-  bool stop = false, save = false;
 };
 
 }  // namespace
@@ -159,16 +145,12 @@ void CheckpointManager::hand_out_statistics(std::span<std::byte> to, int ranks_t
   for (std::size_t at = 0; at < all.size(); at += kPieceBytes) {
     run_.communicator->broadcast(all.data() + at, std::min(kPieceBytes, all.size() - at), 0);
   }
-  std::vector<std::byte> mine(to.size());
   if (ranks_then == run_.communicator->size()) {
     const auto rank = static_cast<std::size_t>(run_.communicator->rank());
-    std::memcpy(mine.data(), all.data() + rank * to.size(), to.size());
-  } else if (run_.plan->real == DType::f64) {
-    average<double>(all.data(), to.size() / sizeof(double), ranks_then, mine.data());
-  } else {
-    average<float>(all.data(), to.size() / sizeof(float), ranks_then, mine.data());
+    return run_.device->copy_to_device(to.data(), all.data() + rank * to.size(), to.size());
   }
-  run_.device->copy_to_device(to.data(), mine.data(), mine.size());
+  const std::vector<std::byte> mean = mean_of_ranks(all, ranks_then, run_.plan->real);
+  run_.device->copy_to_device(to.data(), mean.data(), mean.size());
 }
 
 void CheckpointManager::put_back(const CheckpointManifest& manifest) {
@@ -325,17 +307,15 @@ CheckpointFacts CheckpointManager::times() const {
 
 PendingRequests RankVote::ask(std::size_t step, PendingRequests mine) {
   const double now = now_seconds();
-  Answer answer;
-  answer.stop = mine.stop;
-  answer.save = mine.save;
+  Answer answer{mine};
   if (last_time_ > 0 && step > last_step_) {
     answer.seconds_per_step = (now - last_time_) / static_cast<double>(step - last_step_);
   }
   PendingRequests all;
   double slowest = 0;
   for (const Answer& one : gather(communicator_, answer)) {
-    all.stop = all.stop || one.stop;
-    all.save = all.save || one.save;
+    all.stop = all.stop || one.asked.stop;
+    all.save = all.save || one.asked.save;
     slowest = std::max(slowest, one.seconds_per_step);
   }
   const auto most = static_cast<double>(kGrowth * std::max<std::size_t>(1, step - last_step_));

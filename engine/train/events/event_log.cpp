@@ -40,17 +40,11 @@ struct EventLog::Files {
 EventLog::EventLog(const std::filesystem::path& folder, std::vector<int> cpus)
     : files_(std::make_unique<Files>(folder)) {
   files_->of(EventSide::train);
-  thread_ = std::thread([this, cpus = std::move(cpus)] { work(cpus); });
+  thread_ = std::jthread(
+      [this, cpus = std::move(cpus)](const std::stop_token& stop) { work(stop, cpus); });
 }
 
-EventLog::~EventLog() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
+EventLog::~EventLog() = default;
 
 void EventLog::add(EventSide side, Event event) {
   if (event.scalars.empty() && event.histograms.empty()) return;
@@ -69,13 +63,12 @@ std::string EventLog::settle() {
   return std::exchange(failure_, {});
 }
 
-void EventLog::work(const std::vector<int>& cpus) noexcept {
+void EventLog::work(const std::stop_token& stop, const std::vector<int>& cpus) noexcept {
   name_this_thread("events");
   bind_to_cpus(cpus);
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stop_ || !entries_.empty(); });
-    if (entries_.empty()) return;
+    if (!changed_.wait(lock, stop, [this] { return !entries_.empty(); })) return;
     std::vector<Entry> entries;
     entries.swap(entries_);
     writing_ = true;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -94,16 +95,16 @@ class EventLog {
     EventSide side;
     Event event;
   };
-  void work(const std::vector<int>& cpus) noexcept;
+  void work(const std::stop_token& stop, const std::vector<int>& cpus) noexcept;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::vector<Entry> entries_;
-  bool stop_ = false, writing_ = false, broken_ = false;
+  bool writing_ = false, broken_ = false;
   std::string failure_;
   struct Files;
   std::unique_ptr<Files> files_;
-  std::thread thread_;
+  std::jthread thread_;  // last: it ends first
 };
 
 // A TensorBoard event file: a TFRecord file of events. The first event names the format.

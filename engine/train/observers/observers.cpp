@@ -101,14 +101,6 @@ class Reporter : public TrainingObserver {
   std::function<void(const Progress&)> report_;
 };
 
-}  // namespace
-
-std::unique_ptr<TrainingObserver> make_checkpointer(CheckpointManager& manager) {
-  return std::make_unique<Checkpointer>(manager);
-}
-
-namespace {
-
 class ReplicaWatch : public TrainingObserver {
  public:
   ReplicaWatch(Communicator& communicator, const Program& program, const Plan& plan,
@@ -138,22 +130,7 @@ class ReplicaWatch : public TrainingObserver {
   ReplicaCheck check_;
 };
 
-}  // namespace
-
-std::unique_ptr<TrainingObserver> make_replica_watch(Communicator& communicator,
-                                                     const Program& program, const Plan& plan,
-                                                     const TrainConfig& config) {
-  return std::make_unique<ReplicaWatch>(communicator, program, plan, config);
-}
-
-std::unique_ptr<TrainingObserver> make_reporter(std::function<void(const Progress&)> report) {
-  return std::make_unique<Reporter>(std::move(report));
-}
-
 // Lets a replica's lanes note what they do.
-
-namespace {
-
 class TraceWriter : public TrainingObserver {
  public:
   explicit TraceWriter(const TraceSetup& setup) : tracer_(setup) {}
@@ -183,6 +160,20 @@ class TraceWriter : public TrainingObserver {
 };
 
 }  // namespace
+
+std::unique_ptr<TrainingObserver> make_checkpointer(CheckpointManager& manager) {
+  return std::make_unique<Checkpointer>(manager);
+}
+
+std::unique_ptr<TrainingObserver> make_replica_watch(Communicator& communicator,
+                                                     const Program& program, const Plan& plan,
+                                                     const TrainConfig& config) {
+  return std::make_unique<ReplicaWatch>(communicator, program, plan, config);
+}
+
+std::unique_ptr<TrainingObserver> make_reporter(std::function<void(const Progress&)> report) {
+  return std::make_unique<Reporter>(std::move(report));
+}
 
 std::unique_ptr<TrainingObserver> make_trace_writer(const TraceSetup& setup) {
   return std::make_unique<TraceWriter>(setup);

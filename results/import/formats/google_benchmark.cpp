@@ -106,6 +106,47 @@ std::string take_parameters(const std::string& name, Point& parameters) {
   return join(kept, "/");
 }
 
+ImportContent read_google_benchmark_rows(const ForeignFile& foreign) {
+  const JsonDocument document(foreign.name, foreign.text);
+  const BenchmarkFile file = read_benchmark_file(document);
+  ImportContent content;
+  content.tool = "Google Benchmark";
+  std::size_t left_out = 0;
+  for (const BenchmarkRow& row : file.rows) {
+    if (row.outcome == BenchmarkRow::Outcome::skipped ||
+        row.outcome == BenchmarkRow::Outcome::took_no_time) {
+      ++left_out;
+      continue;
+    }
+    ImportedRun& run = content.runs.emplace_back();
+    RunRecord& record = run.record;
+    record.workload = take_parameters(row.name, record.parameters);
+    set_replicas(record, static_cast<int>(record.parameters.integer("gpus").value_or(1)));
+    if (row.outcome == BenchmarkRow::Outcome::failed) {
+      record.status = "failed";
+      record.reason = row.error;
+    } else {
+      record.timing.fit_seconds = row.seconds;
+      record.provenance.time_is = "real time of an iteration of the benchmark";
+    }
+    record.throughput.samples_per_second = row.items_per_second;
+    if (row.items_per_second) record.provenance.rate_is = "items per second of the benchmark";
+    if (!file.host.empty()) record.each_rank = {{.host = file.host}};
+    record.provenance.started_at = file.date;
+    if (file.cpus && *file.cpus > 0) record.provenance.machine.cpus = file.cpus;
+    const std::size_t colon = row.where.rfind(':');
+    run.line = static_cast<std::size_t>(
+        std::max<std::int64_t>(1, to_integer(row.where.substr(colon + 1)).value_or(1)));
+  }
+  if (content.runs.empty()) {
+    refuse_line(foreign, 1, "the file has no benchmark that took time", "import another file");
+  }
+  if (left_out > 0) {
+    content.notes.push_back(fmt::format("{} skipped or timeless rows are left out", left_out));
+  }
+  return content;
+}
+
 }  // namespace
 
 bool is_benchmark_json(const Json& json) {
@@ -152,51 +193,6 @@ BenchmarkFile read_benchmark_file(const JsonDocument& document) {
   }
   return file;
 }
-
-namespace {
-
-ImportContent read_google_benchmark_rows(const ForeignFile& foreign) {
-  const JsonDocument document(foreign.name, foreign.text);
-  const BenchmarkFile file = read_benchmark_file(document);
-  ImportContent content;
-  content.tool = "Google Benchmark";
-  std::size_t left_out = 0;
-  for (const BenchmarkRow& row : file.rows) {
-    if (row.outcome == BenchmarkRow::Outcome::skipped ||
-        row.outcome == BenchmarkRow::Outcome::took_no_time) {
-      ++left_out;
-      continue;
-    }
-    ImportedRun& run = content.runs.emplace_back();
-    RunRecord& record = run.record;
-    record.workload = take_parameters(row.name, record.parameters);
-    set_replicas(record, static_cast<int>(record.parameters.integer("gpus").value_or(1)));
-    if (row.outcome == BenchmarkRow::Outcome::failed) {
-      record.status = "failed";
-      record.reason = row.error;
-    } else {
-      record.timing.fit_seconds = row.seconds;
-      record.provenance.time_is = "real time of an iteration of the benchmark";
-    }
-    record.throughput.samples_per_second = row.items_per_second;
-    if (row.items_per_second) record.provenance.rate_is = "items per second of the benchmark";
-    if (!file.host.empty()) record.each_rank = {{.host = file.host}};
-    record.provenance.started_at = file.date;
-    if (file.cpus && *file.cpus > 0) record.provenance.machine.cpus = file.cpus;
-    const std::size_t colon = row.where.rfind(':');
-    run.line = static_cast<std::size_t>(
-        std::max<std::int64_t>(1, to_integer(row.where.substr(colon + 1)).value_or(1)));
-  }
-  if (content.runs.empty()) {
-    refuse_line(foreign, 1, "the file has no benchmark that took time", "import another file");
-  }
-  if (left_out > 0) {
-    content.notes.push_back(fmt::format("{} skipped or timeless rows are left out", left_out));
-  }
-  return content;
-}
-
-}  // namespace
 
 ImportFormat google_benchmark_format() {
   return {.name = "google-benchmark",

@@ -330,7 +330,7 @@ TEST_F(Archive, WhoseRecordsLieIsRefused) {
   expect_refused(bent("gpus=1/1.1.steps.gz", "samples", "SAMPLES"),
                  {"step samples", "another hash"});
   for (const auto& [from, to, part] :
-       {std::tuple("\"points\"", "\"paints\"", "/points"),
+       {std::tuple("\"points\"", "\"paints\"", "\"points\" is missing"),
         {",\"backend\":\"mpi\"}\n", "}\n", "2 replicas need a backend"},
         {"\"gpus\":2", "\"gpus\":0", "gpus cannot be \"0\""},
         {"\"gpus\":2", "\"gpus\":\"2\"", "a whole number"},

@@ -25,10 +25,8 @@
 #include "engine/core/error.h"
 
 namespace paceline {
-class LivenessConnection;
-}
 
-namespace paceline::gloo_backend {
+namespace {
 
 // gloo::allreduce over Gloo's own connections. The control plane is Paceline's.
 
@@ -45,7 +43,12 @@ class GlooCommunicator final : public SocketCommunicator {
         control_(control) {}
 
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
-                  std::string_view label) override;
+                  std::string_view label) override {
+    if (size() == 1 || count == 0) return;
+    lane.submit([this, data, count, type, label] {
+      reduce(static_cast<std::byte*>(data), count, type, label);
+    });
+  }
 
  private:
   void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
@@ -55,16 +58,6 @@ class GlooCommunicator final : public SocketCommunicator {
   Deadlines deadlines_;
   LivenessConnection* control_;
 };
-
-namespace {}  // namespace
-
-void GlooCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
-                                  std::string_view label) {
-  if (size() == 1 || count == 0) return;
-  lane.submit([this, data, count, type, label] {
-    reduce(static_cast<std::byte*>(data), count, type, label);
-  });
-}
 
 void GlooCommunicator::reduce(std::byte* data, std::size_t count, DType type,
                               std::string_view label) {
@@ -99,12 +92,6 @@ void GlooCommunicator::reduce(std::byte* data, std::size_t count, DType type,
         .on_rank(group_.name());
   }
 }
-
-}  // namespace paceline::gloo_backend
-
-namespace paceline {
-
-namespace {
 
 // What Gloo asks of a rendezvous, answered by the run's own store.
 class Rendezvous final : public gloo::rendezvous::Store {
@@ -153,7 +140,7 @@ class GlooBackend final : public Backend {
     description_ = fmt::format("Gloo, gloo::allreduce, {} ranks over TCP, rank {} at {}",
                                group.size(), group.name(), address);
     std::vector<std::unique_ptr<Communicator>> communicators;
-    communicators.push_back(std::make_unique<gloo_backend::GlooCommunicator>(
+    communicators.push_back(std::make_unique<GlooCommunicator>(
         connect_gloo(membership, group, address),
         connect_mesh(*membership.store, group, membership.deadlines, "gloo-control"), group,
         membership.deadlines, membership.control));

@@ -19,9 +19,14 @@
 #include "engine/comm/transport/mesh.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
+#include "engine/core/text.h"
 #include "engine/launch/topology.h"
 
-namespace paceline::nccl {
+namespace paceline {
+
+namespace {
+
+using nccl::NcclGroup;
 
 // A replica on a GPU: sums through NCCL on a stream, the control plane on the host.
 
@@ -38,7 +43,15 @@ class NcclCommunicator final : public Communicator, private Supervision {
   bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
   bool can_sum_in_graphs() const override { return !group_->quirks().no_sums_in_graphs; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
-                  std::string_view label) override;
+                  std::string_view label) override {
+    void* const stream = lane.native();
+    if (stream == nullptr) {
+      throw Error(ErrorKind::usage, "backend nccl sums on a GPU's stream only", std::string(label),
+                  "choose --device cuda, or another backend");
+    }
+    if (lane.replays()) return group_->note_replay(replica_);
+    group_->all_reduce(replica_, data, count, type, stream, label);
+  }
   Supervision& supervision() override { return *this; }
   void broadcast(void* data, std::size_t bytes, int root) override {
     control_->broadcast(data, bytes, root);
@@ -61,27 +74,6 @@ class NcclCommunicator final : public Communicator, private Supervision {
   int replica_;
   std::unique_ptr<Communicator> control_;
 };
-
-void NcclCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
-                                  std::string_view label) {
-  void* const stream = lane.native();
-  if (stream == nullptr) {
-    throw Error(ErrorKind::usage, "backend nccl sums on a GPU's stream only", std::string(label),
-                "choose --device cuda, or another backend");
-  }
-  if (lane.replays()) return group_->note_replay(replica_);
-  group_->all_reduce(replica_, data, count, type, stream, label);
-}
-
-}  // namespace paceline::nccl
-
-#include "engine/core/text.h"
-
-namespace paceline {
-
-namespace {
-
-using nccl::NcclGroup;
 
 std::vector<GpuCard> gather_cards(const Membership& membership, Communicator* between) {
   std::vector<GpuCard> mine;
@@ -119,12 +111,6 @@ void check_cards(const std::vector<GpuCard>& cards, const nccl::Library& library
                  fmt::format("MIG slices of a GPU are the same to {}: use NCCL 2.30 or newer, a "
                              "GPU for each rank, or backend ring, mpi or gloo",
                              library.version_text()));
-}
-
-std::size_t count_hosts(const std::vector<GpuCard>& cards) {
-  std::set<std::string> hosts;
-  for (const GpuCard& card : cards) hosts.insert(card.host.data());
-  return hosts.size();
 }
 
 std::shared_ptr<SocketCommunicator> connect_tasks(const Membership& membership) {
@@ -167,11 +153,12 @@ class NcclBackend final : public Backend {
     const std::vector<GpuCard> cards = gather_cards(membership, tasks.get());
     check_cards(cards, *library_, membership.replicas_here == 1);
     gpus_ = cards.size();
-    hosts_ = count_hosts(cards);
-
-    auto control = connect_control(membership, tasks);
-    if (gpus_ == 1) return control;
     for (const GpuCard& card : cards) hosts_of_ranks_.emplace_back(card.host.data());
+    hosts_ = std::set(hosts_of_ranks_.begin(), hosts_of_ranks_.end()).size();
+
+    auto control =
+        tasks ? connect_around(tasks, membership) : connect_threads<ThreadCommunicator>(membership);
+    if (gpus_ == 1) return control;
     log_ = std::make_shared<nccl::DebugLog>(environment_of_process());
     if (quirks_.no_graph_registration) setenv("NCCL_GRAPH_REGISTER", "0", 0);
     if (quirks_.no_sums_in_graphs) {
@@ -186,7 +173,7 @@ class NcclBackend final : public Backend {
     log_->take();
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (auto& replica : control) {
-      communicators.push_back(std::make_unique<nccl::NcclCommunicator>(
+      communicators.push_back(std::make_unique<NcclCommunicator>(
           nccl_group, static_cast<int>(communicators.size()), std::move(replica)));
     }
     return communicators;
@@ -211,12 +198,6 @@ class NcclBackend final : public Backend {
   }
 
  private:
-  static std::vector<std::unique_ptr<Communicator>> connect_control(
-      const Membership& membership, const std::shared_ptr<SocketCommunicator>& tasks) {
-    if (!tasks) return connect_threads<ThreadCommunicator>(membership);
-    return connect_around(tasks, membership);
-  }
-
   ncclUniqueId share_id(const Membership& membership, Communicator* tasks) const {
     ncclUniqueId id{};
     if (membership.process.rank == 0 && library_->get_unique_id(&id) != ncclSuccess) {

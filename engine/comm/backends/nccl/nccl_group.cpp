@@ -83,15 +83,11 @@ NcclGroup::NcclGroup(Setup setup)
     abort_members();
     throw;
   }
-  watcher_ = std::thread([this] { watch(); });
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 NcclGroup::~NcclGroup() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
+  watcher_.request_stop();
   watcher_.join();
   if (!ended_) finalize_members();
 }
@@ -276,11 +272,11 @@ void NcclGroup::throw_why() {
   throw Error(ErrorKind::peer_lost, "another rank gave up");
 }
 
-void NcclGroup::watch() noexcept {
+void NcclGroup::watch(const std::stop_token& stop) noexcept {
   block_signals();
   std::unique_lock lock(mutex_);
-  while (!stop_ && !ended_) {
-    changed_.wait_for(lock, kWatchInterval, [this] { return stop_ || ended_; });
+  while (!stop.stop_requested() && !ended_) {
+    changed_.wait_for(lock, stop, kWatchInterval, [this] { return ended_.load(); });
     lock.unlock();
     try {
       look_for_errors();

@@ -82,7 +82,7 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   void release(Member& member, void* data, void* handle) noexcept;
   void note_progress(Member& member) noexcept;
 
-  void watch() noexcept;
+  void watch(const std::stop_token& stop) noexcept;
   void look_for_errors();
   void look_for_stalls();
   std::string late_ranks() const;
@@ -106,10 +106,9 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
 
   std::atomic<bool> ended_{false};
   std::mutex mutex_;  // protects the members below
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::optional<Error> why_;
-  bool stop_ = false;
-  std::thread watcher_;
+  std::jthread watcher_;
 };
 
 }  // namespace paceline::nccl

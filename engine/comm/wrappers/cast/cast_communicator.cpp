@@ -16,39 +16,6 @@ namespace {
 
 constexpr std::size_t kLeastBytes = std::size_t{1} << 20;  // for data outside any arena
 
-}  // namespace
-
-CastCommunicator::CastCommunicator(std::unique_ptr<Communicator> inner)
-    : inner_(std::move(inner)) {}
-
-Memory CastCommunicator::allocate(std::size_t bytes) {
-  if (size() == 1) return {};
-  const std::size_t half = std::max(bytes / 2, kLeastBytes);
-  travelling_ = inner_->allocate(half);
-  if (travelling_.bytes() == 0) travelling_ = host_memory(half);
-  return {};
-}
-
-void CastCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
-                                  std::string_view label) {
-  if (size() == 1) return;
-  if (type != DType::f32) return inner_->all_reduce(data, count, type, lane, label);
-  if (travelling_.bytes() == 0) travelling_ = host_memory(kLeastBytes);
-  auto* small = reinterpret_cast<std::uint16_t*>(travelling_.data());
-  const std::size_t most = travelling_.bytes() / sizeof *small;
-  for (std::size_t at = 0; at < count; at += most) {
-    auto* part = static_cast<float*>(data) + at;
-    const std::size_t n = std::min(most, count - at);
-    lane.submit([=] { to_bf16(part, small, n); });
-    inner_->all_reduce(small, n, DType::bf16, lane, label);
-    lane.submit([=] { from_bf16(small, part, n); });
-  }
-}
-
-// "mpi+bf16".
-
-namespace {
-
 class CastBackend final : public Backend {
  public:
   explicit CastBackend(std::unique_ptr<Backend> inner)
@@ -80,6 +47,34 @@ class CastBackend final : public Backend {
 
 }  // namespace
 
+CastCommunicator::CastCommunicator(std::unique_ptr<Communicator> inner)
+    : inner_(std::move(inner)) {}
+
+Memory CastCommunicator::allocate(std::size_t bytes) {
+  if (size() == 1) return {};
+  const std::size_t half = std::max(bytes / 2, kLeastBytes);
+  travelling_ = inner_->allocate(half);
+  if (travelling_.bytes() == 0) travelling_ = host_memory(half);
+  return {};
+}
+
+void CastCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                                  std::string_view label) {
+  if (size() == 1) return;
+  if (type != DType::f32) return inner_->all_reduce(data, count, type, lane, label);
+  if (travelling_.bytes() == 0) travelling_ = host_memory(kLeastBytes);
+  auto* small = reinterpret_cast<std::uint16_t*>(travelling_.data());
+  const std::size_t most = travelling_.bytes() / sizeof *small;
+  for (std::size_t at = 0; at < count; at += most) {
+    auto* part = static_cast<float*>(data) + at;
+    const std::size_t n = std::min(most, count - at);
+    lane.submit([=] { to_bf16(part, small, n); });
+    inner_->all_reduce(small, n, DType::bf16, lane, label);
+    lane.submit([=] { from_bf16(small, part, n); });
+  }
+}
+
+// "mpi+bf16".
 std::unique_ptr<Backend> make_bf16_wrapper(std::unique_ptr<Backend> inner) {
   return std::make_unique<CastBackend>(std::move(inner));
 }

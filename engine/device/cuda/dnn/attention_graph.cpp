@@ -168,11 +168,6 @@ class AttentionGraph {
   GraphBuilder builder_;
 };
 
-std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>& session,
-                                                 const AttentionRequest& request, QuerySums sums) {
-  return AttentionGraph(session, request, sums).build();
-}
-
 AttentionOperands named(const AttentionRequest& request, const Operands& operands) {
   const auto& t = operands.tensors;
   if (!request.backward) return {.qkv = t[0], .out = t[1], .sums = t[2]};
@@ -296,7 +291,7 @@ Offered attention_offer(const std::shared_ptr<Session>& session, const Attention
   if (!is_for_cudnn(request)) return all;
   try {
     const QuerySums sums = query_sums(rules);
-    Offered found = offered_engines(make_graph(session, request, sums), rules);
+    Offered found = offered_engines(AttentionGraph(session, request, sums).build(), rules);
     all.count += found.count;
     all.refused = found.refused;
     for (Candidate& one : found.candidates) {
@@ -321,7 +316,7 @@ std::shared_ptr<Implementation> build_attention(const std::shared_ptr<Session>& 
   }
   const QuerySums sums = query_sums(rules);
   return std::make_shared<GraphImplementation>(
-      request, sums, build_engine(make_graph(session, request, sums), rules, recipe));
+      request, sums, build_engine(AttentionGraph(session, request, sums).build(), rules, recipe));
 }
 
 }  // namespace paceline::cuda

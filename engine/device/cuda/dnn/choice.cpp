@@ -194,8 +194,8 @@ class Chooser {
           one = usable_.erase(one);
         }
       }
-      std::stable_sort(usable_.begin(), usable_.end(),
-                       [](const Usable& a, const Usable& b) { return a.seconds < b.seconds; });
+      std::ranges::stable_sort(
+          usable_, [](const Usable& a, const Usable& b) { return a.seconds < b.seconds; });
     } while (exclude_minority(bench));  // whose times others were weighed against
   }
 
@@ -286,14 +286,13 @@ class Chooser {
   bool exclude_minority(const Bench& bench) {
     if (groups_.empty() || usable_.empty()) return false;
     const auto members = [&](std::size_t group) {
-      return std::count_if(usable_.begin(), usable_.end(),
-                           [&](const Usable& one) { return one.group == group; });
+      return std::ranges::count_if(usable_, [&](const Usable& one) { return one.group == group; });
     };
     std::size_t right = 0;
     for (std::size_t i = 1; i < groups_.size(); ++i) {
       if (members(i) > members(right)) right = i;
     }
-    const auto ours = std::find_if(usable_.begin(), usable_.end(), [](const Usable& one) {
+    const auto ours = std::ranges::find_if(usable_, [](const Usable& one) {
       return one.candidate->recipe.library == Recipe::Library::own;
     });
     if (ours != usable_.end() && ours->group && *ours->group < groups_.size()) {

@@ -151,8 +151,7 @@ void ChoicesFile::Content::add(const Content& other) {
   for (const auto& [key, exclusions] : other.excluded) {
     std::vector<Exclusion>& all = excluded[key];
     const auto has = [&all](const Recipe& recipe) {
-      return std::any_of(all.begin(), all.end(),
-                         [&](const Exclusion& one) { return one.recipe == recipe; });
+      return std::ranges::any_of(all, [&](const Exclusion& one) { return one.recipe == recipe; });
     };
     for (const Exclusion& one : exclusions) {
       if (!has(one.recipe)) all.push_back(one);

@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::size_t kFirstBetween = 1000;  // ids of tensors that are not in memory
 
-GraphBuilder::Size channels_innermost(const GraphBuilder::Size& size) {
-  const auto [n, c, h, w] = size;
-  return {h * w * c, 1, w * c, c};
-}
-
 // The attributes of a pass, whose names differ and whose meaning does not.
 struct PassNames {
   cudnnBackendDescriptorType_t operation;
@@ -62,6 +57,46 @@ Descriptor window(const Session& session, const ConvShape& shape) {
   return made;
 }
 
+using ConvOperand = void* ConvOperands::*;
+
+// The tensors of a pass without those of its epilogue, what it writes last.
+std::array<ConvOperand, 3> tensors_in_order(ConvPass pass) {
+  using Of = ConvOperands;
+  switch (pass) {
+    case ConvPass::forward:
+      return {&Of::x, &Of::w, &Of::y};
+    case ConvPass::backward_data:
+      return {&Of::y, &Of::w, &Of::x};
+    default:
+      return {&Of::y, &Of::x, &Of::w};
+  }
+}
+
+std::vector<ConvOperand> in_order(const ConvRequest& request) {
+  const auto tensors = tensors_in_order(request.pass);
+  std::vector<ConvOperand> order(tensors.begin(), tensors.end());
+  if (has_vector(request.epilogue)) order.push_back(&ConvOperands::bias);
+  if (has_before(request.epilogue)) order.push_back(&ConvOperands::before);
+  return order;
+}
+
+std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>& session,
+                                                 const ConvRequest& request) {
+  const ConvShape& s = request.shape;
+  GraphBuilder builder(session);
+  const auto tensor = [&](int n, int channels, int height, int width) {
+    return builder.tensor(cudnn_type(stored_as(s.math)), {n, channels, height, width});
+  };
+  GraphBuilder::Tensor x{}, w{}, y{};
+  for (const ConvOperand operand : tensors_in_order(request.pass)) {
+    if (operand == &ConvOperands::x) x = tensor(s.batch, s.in, s.height, s.width);
+    if (operand == &ConvOperands::w) w = tensor(s.out, s.in, s.kernel, s.kernel);
+    if (operand == &ConvOperands::y) y = tensor(s.batch, s.out, s.out_height(), s.out_width());
+  }
+  builder.convolution(request.pass, s, x, w, y, request.accumulates);
+  return builder.finish();
+}
+
 }  // namespace
 
 cudnnDataType_t cudnn_type(DType type) {
@@ -82,28 +117,6 @@ OperationGraph::OperationGraph(std::shared_ptr<Session> session, std::vector<Des
 }
 
 GraphBuilder::GraphBuilder(std::shared_ptr<Session> session) : session_(std::move(session)) {}
-
-GraphBuilder::Tensor GraphBuilder::tensor(cudnnDataType_t type, const Size& size) {
-  return tensor(type, size, channels_innermost(size));
-}
-
-GraphBuilder::Tensor GraphBuilder::tensor(cudnnDataType_t type, const Size& size,
-                                          const Size& strides) {
-  return add_tensor(type, size, strides, Place::memory);
-}
-
-GraphBuilder::Tensor GraphBuilder::number() {
-  return add_tensor(CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, Place::host);
-}
-
-GraphBuilder::Tensor GraphBuilder::between(cudnnDataType_t type, const Size& size) {
-  return between(type, size, channels_innermost(size));
-}
-
-GraphBuilder::Tensor GraphBuilder::between(cudnnDataType_t type, const Size& size,
-                                           const Size& strides) {
-  return add_tensor(type, size, strides, Place::between);
-}
 
 GraphBuilder::Tensor GraphBuilder::add_tensor(cudnnDataType_t type, const Size& size,
                                               const Size& strides, Place place) {
@@ -238,60 +251,6 @@ Support admits(const EngineRules& rules, const EngineNotes& notes) {
   if (notes.compiles && !rules.may_compile) return Support::no("is compiled at run time");
   return Support::yes();
 }
-
-namespace {
-
-std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>& session,
-                                                 const ConvRequest& request) {
-  const ConvShape& shape = request.shape;
-  GraphBuilder builder(session);
-  const auto tensor = [&](int n, int channels, int height, int width) {
-    return builder.tensor(cudnn_type(stored_as(shape.math)), {n, channels, height, width});
-  };
-  const auto x = [&] { return tensor(shape.batch, shape.in, shape.height, shape.width); };
-  const auto w = [&] { return tensor(shape.out, shape.in, shape.kernel, shape.kernel); };
-  const auto y = [&] {
-    return tensor(shape.batch, shape.out, shape.out_height(), shape.out_width());
-  };
-  // Made in the order of make_operands.
-  GraphBuilder::Tensor of_x{}, of_w{}, of_y{};
-  switch (request.pass) {
-    case ConvPass::forward:
-      of_x = x(), of_w = w(), of_y = y();
-      break;
-    case ConvPass::backward_data:
-      of_y = y(), of_w = w(), of_x = x();
-      break;
-    case ConvPass::backward_weights:
-      of_y = y(), of_x = x(), of_w = w();
-      break;
-  }
-  builder.convolution(request.pass, shape, of_x, of_w, of_y, request.accumulates);
-  return builder.finish();
-}
-
-using ConvOperand = void* ConvOperands::*;
-
-std::vector<ConvOperand> in_order(const ConvRequest& request) {
-  using Of = ConvOperands;
-  std::vector<ConvOperand> order;
-  switch (request.pass) {
-    case ConvPass::forward:
-      order = {&Of::x, &Of::w, &Of::y};
-      break;
-    case ConvPass::backward_data:
-      order = {&Of::y, &Of::w, &Of::x};
-      break;
-    case ConvPass::backward_weights:
-      order = {&Of::y, &Of::x, &Of::w};
-      break;
-  }
-  if (has_vector(request.epilogue)) order.push_back(&Of::bias);
-  if (has_before(request.epilogue)) order.push_back(&Of::before);
-  return order;
-}
-
-}  // namespace
 
 Operands make_operands(const ConvRequest& request, const ConvOperands& operands) {
   Operands placed;

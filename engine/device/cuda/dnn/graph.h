@@ -42,13 +42,19 @@ class GraphBuilder {
   explicit GraphBuilder(std::shared_ptr<Session> session);
 
   // A tensor in memory: the next of Operands. Channels are innermost if no strides are given.
-  Tensor tensor(cudnnDataType_t type, const Size& size);
-  Tensor tensor(cudnnDataType_t type, const Size& size, const Size& strides);
+  Tensor tensor(cudnnDataType_t type, const Size& size) {
+    const auto [n, c, h, w] = size;
+    return tensor(type, size, {h * w * c, 1, w * c, c});
+  }
+  Tensor tensor(cudnnDataType_t type, const Size& size, const Size& strides) {
+    return add_tensor(type, size, strides, Place::memory);
+  }
   // A number that is read from the host's memory: the next of Operands.
-  Tensor number();
+  Tensor number() { return add_tensor(CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, Place::host); }
   // A virtual tensor between two operations.
-  Tensor between(cudnnDataType_t type, const Size& size);
-  Tensor between(cudnnDataType_t type, const Size& size, const Size& strides);
+  Tensor between(cudnnDataType_t type, const Size& size, const Size& strides) {
+    return add_tensor(type, size, strides, Place::between);
+  }
 
   // The pass computes one of x, w and y.
   void convolution(ConvPass pass, const ConvShape& shape, Tensor x, Tensor w, Tensor y,

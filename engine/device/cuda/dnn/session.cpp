@@ -83,25 +83,9 @@ Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttrib
   return *this;
 }
 
-Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, std::int64_t value) {
-  return set(name, CUDNN_TYPE_INT64, 1, &value);
-}
-
 Descriptor& Descriptor::set(cudnnBackendAttributeName_t name,
                             std::span<const std::int64_t> values) {
   return set(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
-}
-
-Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, float value) {
-  return set(name, CUDNN_TYPE_FLOAT, 1, &value);
-}
-
-Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, bool value) {
-  return set(name, CUDNN_TYPE_BOOLEAN, 1, &value);
-}
-
-Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
-  return set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
 }
 
 Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {

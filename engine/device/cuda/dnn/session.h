@@ -50,11 +50,19 @@ class Descriptor {
 
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                   std::int64_t count, const void* values);
-  Descriptor& set(cudnnBackendAttributeName_t name, std::int64_t value);
+  Descriptor& set(cudnnBackendAttributeName_t name, std::int64_t value) {
+    return set(name, CUDNN_TYPE_INT64, 1, &value);
+  }
   Descriptor& set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values);
-  Descriptor& set(cudnnBackendAttributeName_t name, float value);
-  Descriptor& set(cudnnBackendAttributeName_t name, bool value);
-  Descriptor& set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
+  Descriptor& set(cudnnBackendAttributeName_t name, float value) {
+    return set(name, CUDNN_TYPE_FLOAT, 1, &value);
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, bool value) {
+    return set(name, CUDNN_TYPE_BOOLEAN, 1, &value);
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
+    return set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+  }
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& value);
   Descriptor& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
   Descriptor& finalize();

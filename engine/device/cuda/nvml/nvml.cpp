@@ -26,35 +26,6 @@ constexpr int kUncorrected = 1, kVolatile = 0;
 constexpr std::array kComputeModes = {"default", "exclusive thread", "prohibited",
                                       "exclusive process"};
 
-}  // namespace
-
-// Null where the driver is too old to have it.
-struct Nvml::Functions {
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  const char* (*error_string)(int) = nullptr;
-  int (*driver_version)(char*, unsigned) = nullptr;
-  int (*by_pci)(const char*, Handle*) = nullptr;
-  int (*name)(Handle, char*, unsigned) = nullptr;
-  int (*uuid)(Handle, char*, unsigned) = nullptr;
-  int (*rates)(Handle, Rates*) = nullptr;
-  int (*clock)(Handle, int, unsigned*) = nullptr;
-  int (*most_clock)(Handle, int, unsigned*) = nullptr;
-  int (*power)(Handle, unsigned*) = nullptr;
-  int (*power_limit)(Handle, unsigned*) = nullptr;
-  int (*energy)(Handle, unsigned long long*) = nullptr;
-  int (*temperature)(Handle, int, unsigned*) = nullptr;
-  int (*clock_limits)(Handle, unsigned long long*) = nullptr;
-  int (*memory)(Handle, MemoryInfo*) = nullptr;
-  int (*ecc_mode)(Handle, unsigned*, unsigned*) = nullptr;
-  int (*ecc_errors)(Handle, int, int, unsigned long long*) = nullptr;
-  int (*mig_mode)(Handle, unsigned*, unsigned*) = nullptr;
-  int (*mps_processes)(Handle, unsigned*, void*) = nullptr;
-  int (*compute_mode)(Handle, int*) = nullptr;
-};
-
-namespace {
-
 // Whether the answer came.
 template <typename... Parameters, typename... Arguments>
 bool ask(int (*function)(Handle, Parameters...), Handle handle, Arguments... arguments) {
@@ -88,6 +59,31 @@ std::optional<double> thousandths(std::optional<unsigned> value) {
 }
 
 }  // namespace
+
+// Null where the driver is too old to have it.
+struct Nvml::Functions {
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  const char* (*error_string)(int) = nullptr;
+  int (*driver_version)(char*, unsigned) = nullptr;
+  int (*by_pci)(const char*, Handle*) = nullptr;
+  int (*name)(Handle, char*, unsigned) = nullptr;
+  int (*uuid)(Handle, char*, unsigned) = nullptr;
+  int (*rates)(Handle, Rates*) = nullptr;
+  int (*clock)(Handle, int, unsigned*) = nullptr;
+  int (*most_clock)(Handle, int, unsigned*) = nullptr;
+  int (*power)(Handle, unsigned*) = nullptr;
+  int (*power_limit)(Handle, unsigned*) = nullptr;
+  int (*energy)(Handle, unsigned long long*) = nullptr;
+  int (*temperature)(Handle, int, unsigned*) = nullptr;
+  int (*clock_limits)(Handle, unsigned long long*) = nullptr;
+  int (*memory)(Handle, MemoryInfo*) = nullptr;
+  int (*ecc_mode)(Handle, unsigned*, unsigned*) = nullptr;
+  int (*ecc_errors)(Handle, int, int, unsigned long long*) = nullptr;
+  int (*mig_mode)(Handle, unsigned*, unsigned*) = nullptr;
+  int (*mps_processes)(Handle, unsigned*, void*) = nullptr;
+  int (*compute_mode)(Handle, int*) = nullptr;
+};
 
 std::shared_ptr<const Nvml> Nvml::open() {
   return std::shared_ptr<const Nvml>(new Nvml());

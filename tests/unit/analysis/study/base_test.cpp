@@ -114,8 +114,8 @@ TEST(BorrowedBase, LinesBeginAtTheRunWithoutABackend) {
     ASSERT_EQ(series.groups.size(), 2U) << series.name;
     EXPECT_EQ(series.groups[0].gpus, 1);
     EXPECT_EQ(series.groups[0].rows.at(0)->run().backend, "self");
-    EXPECT_DOUBLE_EQ(series.groups[0].mean_speed_up(), 1);
-    EXPECT_DOUBLE_EQ(series.groups[1].mean_speed_up(), 1.5);
+    EXPECT_DOUBLE_EQ(series.groups[0].rows[0]->speed_up->ratio.estimate.value, 1);
+    EXPECT_DOUBLE_EQ(series.groups[1].rows.at(0)->speed_up->ratio.estimate.value, 1.5);
   }
   EXPECT_EQ(all_series[0].name, "gloo");
   const std::string notes = join(made.section.notes, "\n");
