@@ -107,7 +107,7 @@ std::vector<std::string> with_units_joined(std::vector<std::string> words) {
 void check_text(const std::vector<std::string>& command) {
   for (std::size_t i = 1; i < command.size(); ++i) {
     if (is_utf8(command[i])) continue;
-    throw Error(ErrorKind::usage, "is not UTF-8 text",
+    throw Error(ErrorKind::usage, "the argument is not UTF-8 text",
                 fmt::format("argument {}: {}", i, printable(command[i])), "give names in UTF-8");
   }
 }

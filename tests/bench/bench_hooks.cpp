@@ -111,8 +111,7 @@ void hooks_of_a_step(benchmark::State& state, Lane& lane) {
     ++turns;
     state.SetIterationTime((between - start) / kHookSteps);
   }
-  const auto count = static_cast<double>(turns);
-  state.counters["step_seconds"] = steps / count;
+  state.counters["step_seconds"] = steps / static_cast<double>(turns);
   state.counters["buckets"] = static_cast<double>(subject.buckets.size());
   state.counters["share_of_step"] = hooks / steps;
 }

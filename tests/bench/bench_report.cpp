@@ -31,7 +31,6 @@ void write_study(const fs::path& study, int records) {
       Json json = sample_record({.gpus = gpus,
                                  .cpus_per_replica = cpus,
                                  .repeat = repeat,
-                                 .round = repeat,
                                  .fit_seconds = 20.0 / gpus + 0.001 * repeat});
       json["point"] = folder.filename().string();
       json["parameters"]["bucket_mb"] = bucket;

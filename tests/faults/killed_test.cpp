@@ -42,8 +42,8 @@ class Rank : public testing::TestWithParam<Way> {
   }
 
   static void expect_named(const End& end, const std::string& what) {
-    const bool named = contains(end.err, "rank 1") || (is_hydra() && contains(end.err, "rank"));
-    EXPECT_TRUE(named) << end.err;
+    EXPECT_TRUE(contains(end.err, "rank 1") || (is_hydra() && contains(end.err, "rank")))
+        << end.err;
     EXPECT_TRUE(contains(end.err, what)) << end.err;
     if (GetParam().starter != Starter::us) return;
     EXPECT_TRUE(end.last_line.starts_with("paceline: ")) << end.err;
@@ -90,8 +90,7 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Killed,
 using Stopped = Rank;
 
 TEST_P(Stopped, IsNamedWithinTheDeadline) {
-  const auto limit = deadline(3);
-  Victim run(training(GetParam().backend, GetParam().starter, limit));
+  Victim run(training(GetParam().backend, GetParam().starter, deadline(3)));
   ASSERT_TRUE(run.trains()) << run.errors();
   const auto target = run.rank(1);
   ASSERT_TRUE(target);
@@ -148,8 +147,7 @@ TEST(Mirrored, KilledLeavesNothing) {
   Victim run(training("mirrored", Starter::us, {"--record", "run.json"}));
   ASSERT_TRUE(run.trains()) << run.errors();
   run.send(run.started(), SIGKILL);
-  const End end = run.wait(60);
-  EXPECT_EQ(end.code, 128 + SIGKILL);
+  EXPECT_EQ(run.wait(60).code, 128 + SIGKILL);
   EXPECT_EQ(run.left(), std::vector<std::string>{});
   EXPECT_EQ(run.disorder(), "");
 }

@@ -84,8 +84,7 @@ TEST(Disk, AFullOneLosesNothingElse) {
   const End end = run.wait(60);
   EXPECT_TRUE(end.in_time);
   EXPECT_EQ(end.code, 65) << end.err;
-  EXPECT_TRUE(contains(end.last_line, "No space left on device")) << end.err;
-  EXPECT_TRUE(contains(end.last_line, "free some space")) << end.err;
+  expect_parts(end.last_line, {"No space left on device", "free some space"});
   std::ifstream listing(run.folder() / "listing");
   const std::string text((std::istreambuf_iterator<char>(listing)), {});
   // The record that says why it failed is small enough.

@@ -21,8 +21,7 @@ std::string quoted(const std::vector<std::string>& words) {
 TEST(PeerHost, ThatIsGoneIsNoticedWithinTheDeadline) {
   const std::string refused = why_not("unshare -Urn ip link add wire0 type veth peer name wire1");
   if (!refused.empty()) GTEST_SKIP() << "no right to make network namespaces: " << refused;
-  const auto command = training("ring", Starter::us, deadline(3));
-  Victim run({"unshare", "-Urn", kTwoHosts, quoted(command)});
+  Victim run({"unshare", "-Urn", kTwoHosts, quoted(training("ring", Starter::us, deadline(3)))});
   ASSERT_TRUE(run.trains()) << run.errors();
   std::ofstream(run.folder() / "cut");
   const End end = run.wait(60);

@@ -27,8 +27,7 @@ TEST_F(Start, ARankThatNeverStartsIsNamed) {
                                                              {"LOCAL_RANK", "0"},
                                                              {"LOCAL_WORLD_SIZE", "2"},
                                                              {"MASTER_ADDR", "127.0.0.1"}});
-  const End end = run.wait(kPatience);
-  expect_missing(run, end);
+  expect_missing(run, run.wait(kPatience));
 }
 
 TEST_F(Start, DISABLED_ARankThatHangsBeforeItMeetsTheOthersIsNamed) {
@@ -36,8 +35,7 @@ TEST_F(Start, DISABLED_ARankThatHangsBeforeItMeetsTheOthersIsNamed) {
   const auto target = run.rank(1);
   ASSERT_TRUE(target);
   run.send(*target, SIGSTOP);
-  const End end = run.wait(kPatience);
-  expect_missing(run, end);
+  expect_missing(run, run.wait(kPatience));
 }
 
 }  // namespace

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <fstream>
 #include <functional>
-#include <sstream>
 #include <thread>
 
 #include "engine/core/clock.h"
@@ -88,30 +86,12 @@ std::vector<std::string> training(const std::string& backend, Starter starter,
   std::vector<std::string> words;
   if (starter == Starter::mpirun) words = {"mpirun", "-np", "2"};
   if (starter == Starter::srun) words = {"srun", "-n", "2"};
-  for (const std::string& word : std::vector<std::string>{PACELINE_BINARY,
-                                                          "train",
-                                                          "mnist-mlp",
-                                                          "--backend",
-                                                          backend,
-                                                          "--gpus",
-                                                          two_nodes           ? "4"
-                                                          : backend == "self" ? "1"
-                                                                              : "2",
-                                                          "--nodes",
-                                                          two_nodes ? "2" : "1",
-                                                          "--cpus-per-task",
-                                                          one_task_a_node ? "2" : "1",
-                                                          "--oversubscribe",
-                                                          "--epochs",
-                                                          "100000",
-                                                          "--evaluate",
-                                                          "none",
-                                                          "--train-limit",
-                                                          "10000",
-                                                          "--log-every",
-                                                          "50"}) {
-    words.push_back(word);
-  }
+  const char* gpus = two_nodes ? "4" : backend == "self" ? "1" : "2";
+  words.insert(words.end(), {PACELINE_BINARY, "train", "mnist-mlp", "--backend", backend});
+  words.insert(words.end(), {"--gpus", gpus, "--nodes", two_nodes ? "2" : "1"});
+  words.insert(words.end(), {"--cpus-per-task", one_task_a_node ? "2" : "1", "--oversubscribe"});
+  words.insert(words.end(), {"--epochs", "100000", "--evaluate", "none"});
+  words.insert(words.end(), {"--train-limit", "10000", "--log-every", "50"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -246,8 +246,8 @@ TEST(LaboratoryGate, APassReportsWhatIsSlowerBeyondTheNoise) {
     const Judgement judgement =
         judge_ab(slower_build(1.02, {.run = 0.002}), 90000U + static_cast<std::uint32_t>(i));
     if (judgement.verdict() != Verdict::pass) continue;
-    const std::string text = to_text(gate_document(judgement, {}));
-    said.add(text.find("below the threshold") != std::string::npos);
+    said.add(to_text(gate_document(judgement, {})).find("below the threshold") !=
+             std::string::npos);
   }
   EXPECT_TRUE(at_least(said, 1, "2 % slower, which passes, is said"));
 }

@@ -1,7 +1,6 @@
 // What plan promises of a pilot study, held by the gate that it plans.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <regex>
 
 #include "analysis/gate/judge.h"

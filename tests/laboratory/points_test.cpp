@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "tests/laboratory/page.h"
 #include "tests/laboratory/rate.h"
@@ -51,10 +50,10 @@ TEST(LaboratoryPoints, IntervalsOfSpeedUpsHoldTheTruth) {
   for (const Tails tails : {Tails::normal, Tails::student3}) {
     for (const bool rounds : {true, false}) {
       for (const int runs : {3, 5, 10}) {
-        const Noise noise{.run = 0.02, .tails = tails, .round = rounds ? 0.05 : 0};
         const Covered found =
-            measure(ideal_law(), {.sizes = {1, 4}, .runs = runs, .rounds = rounds}, noise,
-                    studies(1000), "", seed += 2000);
+            measure(ideal_law(), {.sizes = {1, 4}, .runs = runs, .rounds = rounds},
+                    Noise{.run = 0.02, .tails = tails, .round = rounds ? 0.05 : 0}, studies(1000),
+                    "", seed += 2000);
         const std::string what = std::string(tails == Tails::normal ? "normal" : "t3") +
                                  (rounds ? ", paired, " : ", Welch, ") + std::to_string(runs) +
                                  " runs";

@@ -1,7 +1,6 @@
 // Predictions of sizes that were not run, against the law.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <regex>
 
 #include "analysis/predict/prediction.h"

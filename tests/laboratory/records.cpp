@@ -1,6 +1,5 @@
 #include "tests/laboratory/records.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>

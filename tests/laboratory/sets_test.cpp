@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/laboratory/page.h"
 #include "tests/laboratory/rate.h"
 #include "tests/laboratory/records.h"

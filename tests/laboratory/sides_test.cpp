@@ -1,7 +1,6 @@
 // Two folders side by side where nothing changed, or something did.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <regex>
 
 #include "analysis/gate/report_sides.h"

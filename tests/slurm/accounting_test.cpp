@@ -1,15 +1,14 @@
 // On a cluster with slurmdbd and MaxArraySize 5: sacct's word, accounts, arrays that are split.
 #include "tests/slurm/cluster.h"
+#include "tests/support/expect_parts.h"
 
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
-class SlurmAccounting : public testing::OnCluster {
+class SlurmAccounting : public OnCluster {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = std::make_unique<testing::Cluster>("accounting", "CLUSTER_MAX_ARRAY=5");
+    cluster_ = std::make_unique<Cluster>("accounting", "CLUSTER_MAX_ARRAY=5");
   }
 };
 
@@ -22,13 +21,10 @@ TEST_F(SlurmAccounting, MaxArraySizeSplitsWithoutLoss) {
   const std::string submit =
       "paceline submit split.json --site site.json --results results --yes --no-collect";
   ASSERT_EQ(shell("scontrol update nodename=n[1-4] state=drain reason=wait").code, 0);
-  const Ran sent = shell(submit);
-  ASSERT_EQ(sent.code, 0) << sent.out;
-  EXPECT_TRUE(contains(sent.out, "2 arrays, 7 elements")) << sent.out;
+  expect_parts(expect_success(shell(submit)).out, {"2 arrays, 7 elements"});
   // One is taken away while all of them wait.
   ASSERT_EQ(shell("scancel $(squeue -h -r -o %i | head -n 1)").code, 0);
-  const Ran waiting = shell("paceline status results/split");
-  EXPECT_TRUE(contains(waiting.out, "6 pending, 1 failed")) << waiting.out;
+  expect_parts(shell("paceline status results/split").out, {"6 pending, 1 failed"});
   ASSERT_EQ(shell("scontrol update nodename=n[1-4] state=resume").code, 0);
   wait_for_the_queue();
   EXPECT_EQ(completed(study("split")).size(), 6U);
@@ -46,18 +42,16 @@ TEST_F(SlurmAccounting, SacctReportsWhatBecameOfARun) {
     "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "steps": 1000000,
               "evaluate": "none"},
     "axes": {"gpus": [1], "backend": ["self"]}})");
-  ASSERT_EQ(
-      shell("paceline submit long.json --site site.json --results results --yes --no-collect").code,
-      0);
+  expect_success(
+      shell("paceline submit long.json --site site.json --results results --yes --no-collect"));
   ASSERT_TRUE(soon([&] { return !shell("squeue -h -t R").out.empty(); }));
   ASSERT_EQ(shell("scancel $(squeue -h -r -o %i)").code, 0);
   wait_for_the_queue();
-  const Ran at_once = shell("paceline status results/long");
-  EXPECT_TRUE(contains(at_once.out, "failed: CANCELLED")) << at_once.out;
+  expect_parts(shell("paceline status results/long").out, {"failed: CANCELLED"});
   EXPECT_TRUE(soon([&] { return contains(shell("sacct -n -P -X -o State").out, "CANCELLED"); }));
   const Ran status = shell("paceline status results/long");
   EXPECT_EQ(status.code, 1);
-  EXPECT_TRUE(contains(status.out, "failed: CANCELLED")) << status.out;
+  expect_parts(status.out, {"failed: CANCELLED"});
 }
 
 TEST_F(SlurmAccounting, AWrongAccountIsRefusedInSlurmsWordsAndOurs) {

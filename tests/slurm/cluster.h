@@ -19,15 +19,23 @@
 
 #include "results/run_record.h"
 #include "results/store.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/expect_parts.h"
 #include "tests/support/scratch.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 struct Ran {
   int code = -1;
   std::string out;  // and errors
 };
+
+// Fails at the caller's line unless it ended well.
+inline Ran expect_success(Ran ran, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
+  if (ran.code != 0) ADD_FAILURE_AT(file, line) << "code " << ran.code << "\n" << ran.out;
+  return ran;
+}
 
 class Cluster {
  public:
@@ -168,4 +176,5 @@ class OnCluster : public ::testing::Test {
 
 inline std::unique_ptr<Cluster> OnCluster::cluster_;
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -2,16 +2,15 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/slurm/cluster.h"
+#include "tests/support/expect_parts.h"
 
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
-class SlurmFaults : public testing::OnCluster {
+class SlurmFaults : public OnCluster {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = std::make_unique<testing::Cluster>("", "CLUSTER_NODE_TIMEOUT=5");
+    cluster_ = std::make_unique<Cluster>("", "CLUSTER_NODE_TIMEOUT=5");
   }
 
   // A study of one shape on synthetic data; `fixed` and `axes` are keys of its spec.
@@ -44,13 +43,11 @@ TEST_F(SlurmFaults, ATimeLimitIsNamedAndDoubled) {
   ASSERT_EQ(submit("limit").code, 0);
   wait_for_the_queue();
   const Ran status = shell("paceline status results/limit");
-  EXPECT_TRUE(contains(status.out, "TIMEOUT after 1 min")) << status.out;
-  const Ran again = submit("limit", "--dry-run");
-  EXPECT_TRUE(contains(again.out, " 0:02:00 ")) << again.out;
+  expect_parts(status.out, {"TIMEOUT after 1 min"});
+  expect_parts(submit("limit", "--dry-run").out, {" 0:02:00 "});
   // What Slurm forgets, a record keeps.
   EXPECT_EQ(shell("paceline collect results/limit").code, 1);
-  const Record record = load_store(study("limit")).records.front();
-  EXPECT_EQ(record->status, "timeout");
+  EXPECT_EQ(load_store(study("limit")).records.front()->status, "timeout");
 }
 
 TEST_F(SlurmFaults, TheSignalBeforeTheLimitReachesTheRun) {
@@ -61,8 +58,7 @@ TEST_F(SlurmFaults, TheSignalBeforeTheLimitReachesTheRun) {
   const auto records = load_store(study("signal")).records;
   ASSERT_EQ(records.size(), 1U) << "the script lived on to write it";
   EXPECT_EQ(records.front()->status, "timeout");
-  EXPECT_TRUE(contains(records.front()->reason, "time limit of 2 min at step "))
-      << records.front()->reason;
+  expect_parts(records.front()->reason, {"time limit of 2 min at step "});
 }
 
 TEST_F(SlurmFaults, ARunThatSavedItselfGoesOnInItsJobsNextTurn) {
@@ -73,7 +69,7 @@ TEST_F(SlurmFaults, ARunThatSavedItselfGoesOnInItsJobsNextTurn) {
   ASSERT_TRUE(trains("saved"));
   shell("scancel --batch --signal=USR1 $(squeue -h -r -o %A)");
   wait_for_the_queue();
-  EXPECT_TRUE(contains(shell("cat results/saved/slurm/*/*.log").out, "stopped on request"));
+  expect_parts(shell("cat results/saved/slurm/*/*.log").out, {"stopped on request"});
   expect_all_once(study("saved"), 1);
   for (const Record& record : load_store(study("saved")).records) {
     if (record->completed()) {
@@ -114,8 +110,7 @@ TEST_F(SlurmFaults, ACutLink) {
   cluster("link " + node + " up");
   wait_for_the_queue();
   if (completed(study("link")).empty()) {
-    const Ran again = submit("link");
-    EXPECT_EQ(again.code, 0) << again.out;
+    expect_success(submit("link"));
     wait_for_the_queue();
   }
   expect_all_once(study("link"), 1);
@@ -134,10 +129,8 @@ TEST_F(SlurmFaults, ExposedCommunicationFollowsTheLinks) {
               "mbit");
     }
     write_site("rate.site", R"("reference": false)");
-    ASSERT_EQ(shell("paceline submit rate.json --site rate.site --results " + name +
-                    " --yes --no-collect")
-                  .code,
-              0);
+    expect_success(shell("paceline submit rate.json --site rate.site --results " + name +
+                         " --yes --no-collect"));
     wait_for_the_queue();
     const auto records = load_store(study("rate", name)).records;
     ASSERT_EQ(records.size(), 1U);
@@ -155,9 +148,7 @@ TEST_F(SlurmFaults, TwoHundredTrivialElements) {
   write_site("many.site", R"("reference": false)");
   write_spec("many", R"("steps": 1, "train_limit": 128, "batch_per_replica": 64)",
              R"("gpus": [1], "backend": ["self"])", 200);
-  const Ran sent = submit("many");
-  ASSERT_EQ(sent.code, 0) << sent.out;
-  EXPECT_TRUE(contains(sent.out, "1 array, 200 elements")) << sent.out;
+  expect_parts(expect_success(submit("many")).out, {"1 array, 200 elements"});
   wait_for_the_queue();
   wait_for_the_queue();
   expect_all_once(study("many"), 200);

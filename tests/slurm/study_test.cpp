@@ -4,15 +4,14 @@
 #include <set>
 
 #include "tests/slurm/cluster.h"
+#include "tests/support/expect_parts.h"
 
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
-class SlurmStudy : public testing::OnCluster {
+class SlurmStudy : public OnCluster {
  protected:
-  static void SetUpTestSuite() { cluster_ = std::make_unique<testing::Cluster>(); }
+  static void SetUpTestSuite() { cluster_ = std::make_unique<Cluster>(); }
 };
 
 constexpr char kData[] = " --data '" PACELINE_SOURCE_DIR "/data' ";
@@ -25,32 +24,28 @@ TEST_F(SlurmStudy, TwoShapesThreeRepeatsTwoBackendsToATable) {
     "axes": {"gpus": [1, 2], "backend": ["mpi", "gloo"]}})");
   const std::string submit =
       std::string("paceline submit two.json --site site.json --results results") + kData;
-  const Ran dry = shell(submit + "--dry-run");
-  EXPECT_EQ(dry.code, 0) << dry.out;
-  EXPECT_TRUE(contains(dry.out, "2 arrays, 12 elements")) << dry.out;
+  const Ran dry = expect_success(shell(submit + "--dry-run"));
+  expect_parts(dry.out, {"2 arrays, 12 elements"});
   EXPECT_EQ(shell("squeue -h").out, "") << "a dry run sends nothing";
   EXPECT_FALSE(std::filesystem::exists(study("two")));
 
   const Ran unconfirmed = shell(submit);
   EXPECT_EQ(unconfirmed.code, 64) << unconfirmed.out;
-  EXPECT_TRUE(contains(unconfirmed.out, "add --yes")) << unconfirmed.out;
+  expect_parts(unconfirmed.out, {"add --yes"});
 
-  const Ran sent = shell(submit + "--yes");
-  ASSERT_EQ(sent.code, 0) << sent.out;
-  const Ran at_once = shell(submit + "--yes");
-  EXPECT_EQ(at_once.code, 0);
+  expect_success(shell(submit + "--yes"));
+  const Ran at_once = expect_success(shell(submit + "--yes"));
   EXPECT_TRUE(contains(at_once.out, "0 arrays, 0 elements")) << "all are in the queue or done\n"
                                                              << at_once.out;
   wait_for_the_queue();
   expect_all_once(study("two"), 12);
-  const Ran status = shell("paceline status results/two");
-  EXPECT_EQ(status.code, 0) << status.out;
-  expect_parts(status.out, {"12 of 12 runs done", "1 node, 2 tasks of 1 CPU",
-                            "gpus=2,backend=gloo  [###] 3 of 3 done"});
+  expect_parts(
+      expect_success(shell("paceline status results/two")).out,
+      {"12 of 12 runs done", "1 node, 2 tasks of 1 CPU", "gpus=2,backend=gloo  [###] 3 of 3 done"});
 
   // The job that follows the arrays has made the table, and looked at the reference runs.
-  const std::string collected = shell("cat results/two/slurm/*/collect.*.log").out;
-  expect_parts(collected, {"speed-up", "reference runs: 12 on ", "12 of 12 runs done"});
+  expect_parts(shell("cat results/two/slurm/*/collect.*.log").out,
+               {"speed-up", "reference runs: 12 on ", "12 of 12 runs done"});
   EXPECT_TRUE(std::filesystem::exists(study("two") / "report" / "report.md"));
   const Record record = load_store(study("two")).records.front();
   const Json& allocation = record.json().at("provenance").at("allocation");
@@ -84,10 +79,8 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
   ASSERT_TRUE(soon([&] { return job_is_running(0); }));
   EXPECT_EQ(shell("scancel " + job + "_0").code, 0);
   ASSERT_TRUE(soon([&] { return !ranks("--backend=mpi .*--seed=2").empty(); }));
-  EXPECT_EQ(shell("kill -9 $(pgrep -f '^" PACELINE_BINARY
-                  " train .*--backend=mpi .*--seed=2.*results/cut' | tail -n 1)")
-                .code,
-            0);
+  expect_success(shell("kill -9 $(pgrep -f '^" PACELINE_BINARY
+                       " train .*--backend=mpi .*--seed=2.*results/cut' | tail -n 1)"));
   ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=1").empty(); }));
   EXPECT_EQ(shell("scancel --signal=KILL $(squeue -s -h -o %i | grep _2 | grep -v batch)").code, 0);
   ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=2").empty(); }));
@@ -102,19 +95,18 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
              "tail -n 20 results/cut/slurm/*/*.log; cat ../*/log/slurmctld.log | tail -n 40; tail "
              "-n 20 ../*/log/slurmd.*")
              .out;
-  EXPECT_TRUE(contains(status.out, "CANCELLED")) << status.out;
+  expect_parts(status.out, {"CANCELLED"});
   EXPECT_EQ(shell("ls -d [0-9]*_[0-9]* 2> /dev/null").out, "")
       << "statuses of ranks belong into the study";
   const Ran collect = shell("paceline collect results/cut");
   EXPECT_EQ(collect.code, 1) << collect.out;
-  EXPECT_TRUE(contains(collect.out, "ended without a record")) << collect.out;
+  expect_parts(collect.out, {"ended without a record"});
 
-  const Ran again = shell(submit);
-  EXPECT_EQ(again.code, 0) << again.out;
+  const Ran again = expect_success(shell(submit));
   expect_parts(again.out, {"1 array, 3 elements", "again: backend=mpi,seed=1 repeat 1: "});
   wait_for_the_queue();
   expect_all_once(study("cut"), 4);
-  EXPECT_TRUE(contains(shell("paceline status results/cut").out, "4 of 4 runs done"));
+  expect_parts(shell("paceline status results/cut").out, {"4 of 4 runs done"});
 }
 
 // At its start no rank hears of a signal that is sent to srun: each has begun its first step.
@@ -164,10 +156,9 @@ TEST_F(SlurmStudy, RunsThatTheLimitsSignalEndedSaySo) {
     EXPECT_TRUE(std::regex_match(reason, std::regex(signal + reasons.at(name)))) << reason;
     EXPECT_EQ(shell("tail -q -n 1 results/" + name + "/slurm/*/*.log").out,
               "paceline: " + reason + "\n");
-    EXPECT_TRUE(contains(shell("paceline status results/" + name).out, reason));
-    EXPECT_TRUE(contains(shell("paceline report results/" + name).out, reason));
-    const std::string again = submit(name, "--dry-run").out;
-    EXPECT_TRUE(contains(again, name == "saved" ? " 0:40:00 " : " 1:20:00 ")) << again;
+    expect_parts(shell("paceline status results/" + name).out, {reason});
+    expect_parts(shell("paceline report results/" + name).out, {reason});
+    expect_parts(submit(name, "--dry-run").out, {name == "saved" ? " 0:40:00 " : " 1:20:00 "});
   }
 }
 
@@ -186,9 +177,8 @@ TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
     if (five && launcher == "mpirun") continue;
     SCOPED_TRACE(launcher);
     write_site(launcher + ".json", "\"reference\": false, \"launcher\": \"" + launcher + "\"");
-    const Ran sent = shell("paceline submit nodes.json --site " + launcher + ".json --results " +
-                           launcher + " --yes --no-collect");
-    ASSERT_EQ(sent.code, 0) << sent.out;
+    expect_success(shell("paceline submit nodes.json --site " + launcher + ".json --results " +
+                         launcher + " --yes --no-collect"));
     wait_for_the_queue();
     expect_all_once(study("nodes", launcher), 4);
     for (const Record& record : load_store(study("nodes", launcher)).records) {
@@ -208,7 +198,7 @@ TEST_F(SlurmStudy, OpenMpVariablesTakeNoCpus) {
           .out;
     };
     EXPECT_EQ(usable(variable), usable(""));
-    EXPECT_TRUE(contains(usable(variable), "affinity mask"));
+    expect_parts(usable(variable), {"affinity mask"});
   }
   write_site("bound.site",
              R"("reference": false, "setup": ["export OMP_PROC_BIND=true OMP_PLACES=cores"])");
@@ -216,14 +206,13 @@ TEST_F(SlurmStudy, OpenMpVariablesTakeNoCpus) {
     "fixed": {"device": "cpu", "gpus": 2, "cpus_per_task": 1, "input": "synthetic", "steps": 20,
               "evaluate": "none"},
     "axes": {"backend": ["ring"]}})");
-  const Ran sent =
-      shell("paceline submit bound.json --site bound.site --results results --yes --no-collect");
-  ASSERT_EQ(sent.code, 0) << sent.out;
+  expect_success(
+      shell("paceline submit bound.json --site bound.site --results results --yes --no-collect"));
   wait_for_the_queue();
   expect_all_once(study("bound"), 1);
   const std::string log = shell("cat results/bound/slurm/*/*.log").out;
-  EXPECT_TRUE(contains(log, "OMP_PROC_BIND, OMP_PLACES set aside: ")) << log;
-  EXPECT_FALSE(contains(log, "would share CPUs")) << log;
+  expect_parts(log, {"OMP_PROC_BIND, OMP_PLACES set aside: "});
+  expect_no_parts(log, {"would share CPUs"});
 }
 
 // The first process starts the ranks: itself on its node, by the job's launcher on several.
@@ -237,9 +226,8 @@ TEST_F(SlurmStudy, AProgramOfTheUsersOwnHasItsRanks) {
     "results": {"samples_per_second": {"line": "rate ([0-9]+)"}},
     "fixed": {"gpus": 2, "cpus_per_task": 1}, "axes": {"nodes": )j" +
                         nodes + "}}");
-  const Ran sent =
-      shell("paceline submit own.json --site own.site --results results --yes --no-collect");
-  ASSERT_EQ(sent.code, 0) << sent.out;
+  expect_success(
+      shell("paceline submit own.json --site own.site --results results --yes --no-collect"));
   wait_for_the_queue();
   expect_all_once(study("own"), cluster_->has_several_hosts() ? 2 : 1);
   const std::string one = shell("cat results/own/slurm/*/1n2t1c.*.log").out;
@@ -263,9 +251,8 @@ TEST_F(SlurmStudy, AProgramOfTheUsersOwnHasItsRanks) {
     "command": ["sh", "-c", "echo rate 7; echo node {node_rank}; exit {node_rank}"],
     "results": {"samples_per_second": {"line": "rate ([0-9]+)", "pick": "first"}},
     "fixed": {"gpus": 2, "nodes": 2, "cpus_per_task": 1}})j");
-  ASSERT_EQ(
-      shell("paceline submit bad.json --site own.site --results results --yes --no-collect").code,
-      0);
+  expect_success(
+      shell("paceline submit bad.json --site own.site --results results --yes --no-collect"));
   wait_for_the_queue();
   const std::string status = shell("paceline status results/bad").out;
   expect_parts(status, {"0 of 1 runs done, 1 failed", "bad ended with exit code 1"});
@@ -284,20 +271,17 @@ TEST_F(SlurmStudy, RunsInAContainerFindWhatTheyNeed) {
     "fixed": {"device": "cpu", "cpus_per_task": 1, "epochs": 1, "train_limit": 1000,
               "test_limit": 100},
     "axes": {"gpus": [1, 2], "backend": ["mpi", "gloo"]}})");
-  const Ran sent = shell(
-      std::string("paceline submit box.json.spec --site box.json --results results --yes") + kData);
-  ASSERT_EQ(sent.code, 0) << sent.out;
+  expect_success(
+      shell(std::string("paceline submit box.json.spec --site box.json --results results --yes") +
+            kData));
   wait_for_the_queue();
   expect_all_once(study("box"), 4);
-  const std::string logs = shell("cat results/box/slurm/*/*.log").out;
-  EXPECT_FALSE(contains(logs, "PMIX ERROR")) << logs;
+  expect_no_parts(shell("cat results/box/slurm/*/*.log").out, {"PMIX ERROR"});
   for (const Record& record : load_store(study("box")).records) {
     const std::string command = record.json().at("provenance").at("command");
     EXPECT_TRUE(command.starts_with("paceline train ")) << command;  // the image's
   }
-  const Ran collect = shell("paceline collect results/box");
-  EXPECT_EQ(collect.code, 0) << collect.out;
-  EXPECT_TRUE(contains(collect.out, "4 of 4 runs done")) << collect.out;
+  expect_parts(expect_success(shell("paceline collect results/box")).out, {"4 of 4 runs done"});
 }
 
 TEST_F(SlurmStudy, CancelTakesAStudyOutOfTheQueue) {
@@ -308,13 +292,12 @@ TEST_F(SlurmStudy, CancelTakesAStudyOutOfTheQueue) {
   write_site("one.json", R"("reference": false, "array": {"throttle": 1})");
   ASSERT_EQ(shell("paceline submit slow.json --site one.json --results results --yes").code, 0);
   ASSERT_TRUE(soon([&] { return contains(shell("squeue -h -t R -o %j").out, "slow"); }));
-  const Ran cancelled = shell("paceline cancel results/slow");
-  EXPECT_EQ(cancelled.code, 0) << cancelled.out;
-  EXPECT_TRUE(contains(cancelled.out, "cancelled 1 running and 1 pending runs")) << cancelled.out;
+  const Ran cancelled = expect_success(shell("paceline cancel results/slow"));
+  expect_parts(cancelled.out, {"cancelled 1 running and 1 pending runs"});
   shell("scancel -u $(id -un)");  // the collector, too
   wait_for_the_queue();
-  EXPECT_TRUE(contains(shell("paceline cancel results/slow").out, "nothing of this study"));
-  EXPECT_TRUE(contains(shell("paceline status results/slow").out, "0 of 2 runs done, 2 failed"));
+  expect_parts(shell("paceline cancel results/slow").out, {"nothing of this study"});
+  expect_parts(shell("paceline status results/slow").out, {"0 of 2 runs done, 2 failed"});
 }
 
 TEST_F(SlurmStudy, ARefusalHasSlurmsWordsAndOurs) {
@@ -327,7 +310,7 @@ TEST_F(SlurmStudy, ARefusalHasSlurmsWordsAndOurs) {
   const Ran impossible =
       shell("paceline submit tiny.json --site impossible.json --results results --yes");
   EXPECT_EQ(impossible.code, 64) << impossible.out;
-  EXPECT_TRUE(contains(impossible.out, "not available")) << impossible.out;
+  expect_parts(impossible.out, {"not available"});
   EXPECT_EQ(shell("squeue -h").out, "");
 }
 

@@ -1,17 +1,15 @@
 // A study larger than the queue takes at a time: MaxArraySize 4, MaxSubmitJobs 6 of the account,
 // which this Slurm enforces.
 #include "tests/slurm/cluster.h"
+#include "tests/support/expect_parts.h"
 
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
-class SlurmWaves : public testing::OnCluster {
+class SlurmWaves : public OnCluster {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = std::make_unique<testing::Cluster>("accounting",
-                                                  "CLUSTER_MAX_ARRAY=4 CLUSTER_MAX_SUBMIT=6");
+    cluster_ = std::make_unique<Cluster>("accounting", "CLUSTER_MAX_ARRAY=4 CLUSTER_MAX_SUBMIT=6");
   }
 };
 
@@ -31,26 +29,20 @@ TEST_F(SlurmWaves, EveryRunIsMadeOnceInAsManyWavesAsItTakes) {
   ASSERT_EQ(shell("scancel -u root").code, 0);
   ASSERT_TRUE(soon([&] { return shell("squeue -h").out.empty(); }));
 
-  const Ran first = shell(submit);
-  ASSERT_EQ(first.code, 0) << first.out;
-  expect_parts(first.out, {"2 arrays, 6 elements", "8 runs are left for a later call",
-                           "MaxSubmitJobs of account science is 6"});
-  const Ran full = shell(submit);
-  EXPECT_EQ(full.code, 0) << full.out;
-  EXPECT_TRUE(contains(full.out, "0 arrays, 0 elements")) << full.out;
+  expect_parts(expect_success(shell(submit)).out,
+               {"2 arrays, 6 elements", "8 runs are left for a later call",
+                "MaxSubmitJobs of account science is 6"});
+  expect_parts(expect_success(shell(submit)).out, {"0 arrays, 0 elements"});
   const Ran waiting = shell("paceline status results/waves");
   expect_parts(waiting.out, {"0 of 14 runs done, 6 pending, 8 not submitted",
                              "note: 8 runs wait for the next paceline submit"});
 
   ASSERT_EQ(shell("scontrol update nodename=n[1-4] state=resume").code, 0);
-  const Ran rest = shell(submit + " --wait --every 10");
-  EXPECT_EQ(rest.code, 0) << rest.out;
+  expect_success(shell(submit + " --wait --every 10"));
   wait_for_the_queue();
   expect_all_once(study("waves"), 14);
   EXPECT_EQ(load_store(study("waves")).records.size(), 14U) << "none was made twice";
-  const Ran status = shell("paceline status results/waves");
-  EXPECT_EQ(status.code, 0) << status.out;
-  EXPECT_TRUE(contains(status.out, "14 of 14 runs done")) << status.out;
+  expect_parts(expect_success(shell("paceline status results/waves")).out, {"14 of 14 runs done"});
 }
 
 }  // namespace

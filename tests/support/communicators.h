@@ -2,16 +2,18 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 
-#include "engine/comm/communicator.h"
+#include "engine/comm/algorithms/hierarchical.h"
+#include "tests/support/on_threads.h"
 
 namespace paceline {
 
-// Rank 0 of a world that does nothing. Gathers its own part of each rank.
+// A rank of a world that does nothing. Gathers its own part of each rank.
 class IdleCommunicator : public Communicator {
  public:
-  explicit IdleCommunicator(int size) : size_(size) {}
-  int rank() const override { return 0; }
+  explicit IdleCommunicator(int size, int rank = 0) : rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
   int size() const override { return size_; }
   Memory allocate(std::size_t) override { return {}; }
   void all_reduce(void*, std::size_t, DType, Lane&, std::string_view) override {}
@@ -25,7 +27,7 @@ class IdleCommunicator : public Communicator {
   void abort(std::string_view) noexcept override {}
 
  private:
-  int size_;
+  int rank_, size_;
 };
 
 // Leaves everything to another one.
@@ -51,5 +53,13 @@ class ForwardingCommunicator : public Communicator {
  private:
   Communicator& inner_;
 };
+
+// `body` as each of `count` replicas of this process.
+inline void on_replicas(int count, const std::function<void(Communicator&)>& body) {
+  Membership membership;
+  membership.replicas_here = count;
+  const auto communicators = connect_threads<ThreadCommunicator>(membership);
+  on_threads(communicators.size(), [&](std::size_t i) { body(*communicators[i]); });
+}
 
 }  // namespace paceline

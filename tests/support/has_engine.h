@@ -3,7 +3,8 @@
 
 #include "results/names.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 inline bool has_engine() {
   return find_name("backend", "mirrored").built;
@@ -13,4 +14,5 @@ inline bool has_engine() {
 #define PACELINE_NEEDS_ENGINE() \
   if (!paceline::testing::has_engine()) GTEST_SKIP() << "this build has no engine"
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

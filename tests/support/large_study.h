@@ -16,7 +16,8 @@
 #include "sweeps/inventory.h"
 #include "tests/unit/results/sample_record.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 constexpr int kRepeatsOfLarge = 5;
 
@@ -43,7 +44,6 @@ inline Json record_of_large(const PlannedPoint& planned, int repeat) {
   Json json = sample_record({.gpus = layout.gpus,
                              .cpus_per_replica = layout.cpus_per_replica,
                              .repeat = repeat,
-                             .round = repeat,
                              .fit_seconds = fit});
   json["study"] = "large";
   json["point"] = planned.point.text();
@@ -96,4 +96,5 @@ inline std::size_t write_large_study(const std::filesystem::path& study, int run
   return points.size() * static_cast<std::size_t>(spec.repeats);
 }
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -20,7 +20,7 @@ std::uint32_t mixed(std::size_t offset) {
   return (static_cast<std::uint32_t>(offset) * 2654435761U) >> 20;
 }
 
-float value_of(std::uint32_t mixed_offset, int rank) {
+float test_value(std::uint32_t mixed_offset, int rank) {
   return static_cast<float>((mixed_offset + 3 * static_cast<std::uint32_t>(rank)) % kValues) +
          kLeast;
 }
@@ -29,7 +29,7 @@ float value_of(std::uint32_t mixed_offset, int rank) {
 std::array<float, kValues> expected_sums(int ranks) {
   std::array<float, kValues> sums{};
   for (std::uint32_t left = 0; left < kValues; ++left) {
-    for (int rank = 0; rank < ranks; ++rank) sums[left] += value_of(left, rank);
+    for (int rank = 0; rank < ranks; ++rank) sums[left] += test_value(left, rank);
   }
   return sums;
 }
@@ -78,7 +78,7 @@ void fill_for_check(void* data, std::size_t count, DType type, int rank) {
   std::array<float, kBlock> block;
   for (std::size_t at = 0; at < count; at += kBlock) {
     const std::size_t n = std::min(kBlock, count - at);
-    for (std::size_t i = 0; i < n; ++i) block[i] = value_of(mixed(at + i), rank);
+    for (std::size_t i = 0; i < n; ++i) block[i] = test_value(mixed(at + i), rank);
     store(block.data(), data, at, n, type);
   }
 }

@@ -66,7 +66,7 @@ class TensorFile {
 };
 
 template <typename T>
-std::vector<std::byte> mean_of(std::span<const std::byte> all, int ranks) {
+std::vector<std::byte> average(std::span<const std::byte> all, int ranks) {
   std::vector<std::byte> mean(all.size() / static_cast<std::size_t>(ranks));
   for (std::size_t at = 0; at < mean.size(); at += sizeof(T)) {
     T sum = 0, value = 0;
@@ -253,7 +253,7 @@ void take_arena(TensorsOf& tensors, const char* suffix, const Program& program, 
 }  // namespace
 
 std::vector<std::byte> mean_of_ranks(std::span<const std::byte> all, int ranks, DType real) {
-  return real == DType::f64 ? mean_of<double>(all, ranks) : mean_of<float>(all, ranks);
+  return real == DType::f64 ? average<double>(all, ranks) : average<float>(all, ranks);
 }
 
 std::size_t write_checkpoint(const fs::path& folder, const Snapshot& snapshot,

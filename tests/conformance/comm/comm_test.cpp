@@ -4,13 +4,11 @@
 
 #include <array>
 #include <atomic>
-#include <functional>
-#include <thread>
 
 #include "engine/comm/backend.h"
-#include "engine/core/error.h"
 #include "results/names.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_threads.h"
 
 namespace paceline {
 namespace {
@@ -56,18 +54,14 @@ class Comm : public testing::TestWithParam<Case> {
     const auto backend = make_backend(GetParam().backend);
     const auto communicators = backend->connect(membership(GetParam().ranks));
     ASSERT_EQ(communicators.size(), static_cast<std::size_t>(GetParam().ranks));
-    std::vector<std::thread> threads;
-    for (const auto& communicator : communicators) {
-      threads.emplace_back([&] {
-        try {
-          body(*communicator);
-        } catch (const std::exception& error) {
-          ADD_FAILURE() << error.what();
-          communicator->abort(error.what());
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(communicators.size(), [&](std::size_t i) {
+      try {
+        body(*communicators[i]);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+        communicators[i]->abort(error.what());
+      }
+    });
   }
   bool reduces() const { return !find_name("backend", GetParam().backend).drifts; }
 };
@@ -172,42 +166,24 @@ TEST(CommTable, OneProcessBackendsRefuseAWorldOfProcesses) {
 TEST(CommFailure, PastTheDeadlineTheMissingRankIsNamed) {
   const auto backend = make_backend("mirrored");
   const auto communicators = backend->connect(membership(3, 0.2));
-  std::vector<std::string> lines(2);
-  std::vector<std::thread> threads;
-  for (std::size_t rank : {0UL, 1UL}) {  // rank 2 never comes
-    threads.emplace_back([&, rank] {
-      try {
-        std::vector<float> data(100);
-        InlineLane lane;
-        communicators[rank]->all_reduce(data.data(), 100, DType::f32, lane, "bucket 3");
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::stall);
-        lines[rank] = error.what();
-      }
+  on_threads(2UL, [&](std::size_t rank) {  // rank 2 never comes
+    std::vector<float> data(100);
+    InlineLane lane;
+    expect_error(ErrorKind::stall, {"rank 2 did not come", "bucket 3"}, [&] {
+      communicators[rank]->all_reduce(data.data(), 100, DType::f32, lane, "bucket 3");
     });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& line : lines) {
-    expect_parts(line, {"rank 2 did not come", "bucket 3"});
-  }
+  });
 }
 
 TEST(CommFailure, AnAbortReleasesWaitersWithPeerLost) {
   const auto backend = make_backend("mirrored");
   const auto communicators = backend->connect(membership(2));
-  std::string line;
   std::thread waiter([&] {
-    try {
-      communicators[0]->barrier();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::peer_lost);
-      line = error.what();
-    }
+    expect_error(ErrorKind::peer_lost, {"rank 1 gave up"}, [&] { communicators[0]->barrier(); });
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   communicators[1]->abort("out of memory");
   waiter.join();
-  expect_parts(line, {"rank 1 gave up"});
 }
 
 }  // namespace

@@ -2,16 +2,10 @@
 // ranks.cpp. PACELINE_TEST_LARGEST (elements) is raised to 2^26 by tests/full.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <map>
-#include <string>
-#include <vector>
 
 #include "engine/comm/rendezvous/server.h"
 #include "engine/core/backend_stack.h"
-#include "engine/core/environment.h"
-#include "engine/start/spawn.h"
 #include "results/names.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/hydra.h"

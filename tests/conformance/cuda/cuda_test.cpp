@@ -5,13 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
-#include "engine/core/error.h"
 #include "engine/device/cuda/gpu_runtime.h"
-#include "engine/device/device.h"
 #include "tests/conformance/cuda/networks.h"
-#include "tests/conformance/device/cases.h"
 #include "tests/conformance/device/recipe.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"
@@ -54,22 +50,13 @@ class Cuda : public testing::TestWithParam<On> {
   }
 };
 
-double compute_norm(const std::vector<double>& values) {
-  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
-}
-
-std::vector<double> find_gradient(Replica& replica, const std::string& name) {
-  return replica.program().read_gradient(replica.parameter_index(name));
-}
-
 void compare_step(Replica& tested, Replica& reference, const Batch& batch, double bound) {
   const double expected = reference.loss(batch), loss = tested.loss(batch);
   EXPECT_NEAR(loss, expected, bound * std::abs(expected));
   reference.backward();
   tested.backward();
   for (const ParameterInfo& info : reference.plan().parameters) {
-    const std::vector<double> a = find_gradient(tested, info.name),
-                              b = find_gradient(reference, info.name);
+    const auto a = tested.gradient(info.name), b = reference.gradient(info.name);
     if (reference.is_cancelled_bias(reference.parameter_index(info.name)) ||
         compute_norm(b) < 1e-9) {
       EXPECT_LT(compute_norm(a), 0.1 * bound) << info.name;
@@ -78,9 +65,8 @@ void compare_step(Replica& tested, Replica& reference, const Batch& batch, doubl
     }
   }
   for (const ParameterInfo& info : reference.plan().statistics) {
-    const auto a = tested.program().read_statistic(tested.statistic_index(info.name));
-    const auto b = reference.program().read_statistic(reference.statistic_index(info.name));
-    EXPECT_LT(relative_error(a, b), bound) << info.name;
+    EXPECT_LT(relative_error(tested.statistic(info.name), reference.statistic(info.name)), bound)
+        << info.name;
   }
 }
 
@@ -401,10 +387,15 @@ TEST_P(Cuda, ClipsDecaysAndPutsGradientsTogether) {
   }
 }
 
-// The norm is that of the gradient without its scale, and an overflow still only skips the step.
-TEST_P(Cuda, ClipsWhatTheLossScaleLeavesInFp16) {
+Network small_conv() {
   Network network("n", {4, 4, 1}, 3);
   network.conv(8, 3).relu().flatten().dense(3);
+  return network;
+}
+
+// The norm is that of the gradient without its scale, and an overflow still only skips the step.
+TEST_P(Cuda, ClipsWhatTheLossScaleLeavesInFp16) {
+  const Network network = small_conv();
   Replica replica(make_gpu(GetParam(), "fp16"), network, 2, true);
   Program& program = replica.program();
   const RandomBatch inputs(network, 2, 2, 1);
@@ -433,8 +424,7 @@ TEST_P(Cuda, ClipsWhatTheLossScaleLeavesInFp16) {
 
 // A gradient that overflows in 16 bits must change nothing but the scale.
 TEST_P(Cuda, AnInfiniteGradientSkipsTheStepInFp16) {
-  Network network("n", {4, 4, 1}, 3);
-  network.conv(8, 3).relu().flatten().dense(3);
+  const Network network = small_conv();
   Replica replica(make_gpu(GetParam(), "fp16"), network, 2, true);
   Program& program = replica.program();
   const RandomBatch inputs(network, 2, 2, 1);

@@ -2,8 +2,6 @@
 // for shows.
 #include <gtest/gtest.h>
 
-#include <vector>
-
 #include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/lane.h"
 #include "tests/support/expect_error.h"
@@ -17,15 +15,18 @@ class Emulated : public testing::TestWithParam<bool> {
   Emulated() {
     options_.counts = &counts_;
     options_.threads = GetParam();
-    runtime_ = make_host_runtime(options_);
-    first_ = runtime_->make_stream();
-    second_ = runtime_->make_stream();
+    restart();
     event_ = runtime_->make_event();
   }
   ~Emulated() override {
     runtime_->destroy_event(event_);
     runtime_->destroy_stream(first_);
     runtime_->destroy_stream(second_);
+  }
+  void restart() {
+    runtime_ = make_host_runtime(options_);
+    first_ = runtime_->make_stream();
+    second_ = runtime_->make_stream();
   }
   void copy(int& to, const int& from, Stream stream) {
     runtime_->copy(&to, &from, sizeof to, stream);
@@ -78,9 +79,7 @@ TEST_P(Emulated, TheWorkOfADestroyedStreamRemains) {
   runtime_->destroy_stream(stream);
   runtime_.reset();
   EXPECT_EQ(to, 1);
-  runtime_ = make_host_runtime(options_);  // for the fixture's end
-  first_ = runtime_->make_stream();
-  second_ = runtime_->make_stream();
+  restart();  // for the fixture's end
 }
 
 TEST_P(Emulated, AHostFunctionMustNotCallCuda) {
@@ -152,9 +151,7 @@ TEST_P(Late, AWaitIsForTheLastRecordingBeforeIt) {
 
 TEST_P(Late, WhoQueuesMoreThanAStreamTakesRunsTheFirst) {
   options_.most_queued = 2;
-  runtime_ = make_host_runtime(options_);
-  first_ = runtime_->make_stream();
-  second_ = runtime_->make_stream();
+  restart();
   const int from = 1;
   std::vector<int> to(5);
   for (int& each : to) copy(each, from, first_);

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <type_traits>
-#include <vector>
 
 #include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/loss.h"

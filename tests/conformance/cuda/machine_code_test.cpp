@@ -5,11 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "engine/core/text.h"
 #include "tests/support/scratch.h"
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "engine/device/cuda/gpu_runtime.h"

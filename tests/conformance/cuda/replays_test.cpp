@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
-
 #include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"
 

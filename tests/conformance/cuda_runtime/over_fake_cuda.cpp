@@ -1,9 +1,6 @@
 // What the tests of conformance.cuda take for an emulated GPU is here CUDA's own runtime, imitated.
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
 #include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/device.h"
 #include "tests/support/fake_cuda/fake_cuda.h"

@@ -7,8 +7,6 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "engine/core/error.h"
-#include "engine/device/device.h"
 #include "tests/conformance/device/cases.h"
 #include "tests/support/expect_error.h"
 
@@ -110,8 +108,7 @@ TEST_P(Bf16, FollowsTheReference) {
           const int index = reference.parameter_index(info.name);
           const std::vector<double> wanted = reference.program().read_gradient(index);
           if (is_nothing(wanted)) continue;
-          errors.push_back(relative_error(
-              tested.program().read_gradient(tested.parameter_index(info.name)), wanted));
+          errors.push_back(relative_error(tested.gradient(info.name), wanted));
           EXPECT_LT(errors.back(), bound)
               << info.name << (fuse ? " fused, " : ", ") << samples << " samples";
         }
@@ -136,9 +133,7 @@ TEST_P(Bf16, FollowsTheReferenceInATransformer) {
       reference.backward();
       tested.backward();
       for (const ParameterInfo& info : reference.plan().parameters) {
-        const auto gradient = [&](Replica& replica) {
-          return replica.program().read_gradient(replica.parameter_index(info.name));
-        };
+        const auto gradient = [&](Replica& replica) { return replica.gradient(info.name); };
         const std::vector<double> wanted = gradient(reference);
         if (is_nothing(wanted)) continue;
         EXPECT_LT(relative_error(gradient(tested), wanted), kBound)

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "engine/core/hash.h"
-#include "engine/device/device.h"
 #include "workloads/workload.h"
 
 namespace paceline::conformance {
@@ -384,6 +384,10 @@ int Replica::statistic_index(const std::string& name) const {
 bool Replica::is_cancelled_bias(int parameter) const {
   return std::any_of(plan_.operations.begin(), plan_.operations.end(),
                      [&](const Operation& op) { return op.bias_cancels && op.bias == parameter; });
+}
+
+double compute_norm(const std::vector<double>& values) {
+  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
 }
 
 double relative_error(const std::vector<double>& a, const std::vector<double>& b) {

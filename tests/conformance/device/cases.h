@@ -57,6 +57,18 @@ class Replica {
   Program& program() { return *program_; }
   int parameter_index(const std::string& parameter) const;
   int statistic_index(const std::string& name) const;
+  std::vector<double> gradient(const std::string& parameter) const {
+    return program_->read_gradient(parameter_index(parameter));
+  }
+  std::vector<double> parameter(const std::string& name) const {
+    return program_->read_parameter(parameter_index(name));
+  }
+  std::vector<double> statistic(const std::string& name) const {
+    return program_->read_statistic(statistic_index(name));
+  }
+  void write(const std::string& parameter, const std::vector<double>& values) {
+    program_->write_parameter(parameter_index(parameter), values);
+  }
   // Its gradient is zero but for rounding: Operation::bias_cancels.
   bool is_cancelled_bias(int parameter) const;
 
@@ -72,5 +84,6 @@ class Replica {
 
 // norm(a - b) / norm(b); 0 where both are zero.
 double relative_error(const std::vector<double>& a, const std::vector<double>& b);
+double compute_norm(const std::vector<double>& values);
 
 }  // namespace paceline::conformance

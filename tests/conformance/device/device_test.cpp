@@ -8,10 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <numeric>
 
-#include "engine/core/error.h"
-#include "tests/conformance/device/cases.h"
 #include "tests/conformance/device/recipe.h"
 #include "tests/support/expect_error.h"
 
@@ -64,18 +61,16 @@ class DeviceAgainstReference : public testing::TestWithParam<Variant> {
     const std::string why = reason_absent(GetParam().device);
     if (!why.empty()) GTEST_SKIP() << why;
   }
+  const MakeReplica make_ = [](const Network& network, int batch) {
+    return Replica(make_variant(GetParam()), network, batch, true);
+  };
 };
-
-double compute_norm(const std::vector<double>& values) {
-  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
-}
 
 void compare_statistics(Replica& tested, Replica& reference) {
   const std::vector<ParameterInfo>& all = reference.plan().statistics;
   ASSERT_EQ(tested.plan().statistics.size(), all.size());
   for (const ParameterInfo& info : all) {
-    const auto a = tested.program().read_statistic(tested.statistic_index(info.name));
-    const auto b = reference.program().read_statistic(reference.statistic_index(info.name));
+    const auto a = tested.statistic(info.name), b = reference.statistic(info.name);
     EXPECT_LT(relative_error(a, b), 1e-5) << info.name;
   }
 }
@@ -86,8 +81,7 @@ void compare_step(Replica& tested, Replica& reference, const Batch& batch) {
   reference.backward();
   tested.backward();
   for (const ParameterInfo& info : reference.plan().parameters) {
-    const auto a = tested.program().read_gradient(tested.parameter_index(info.name));
-    const auto b = reference.program().read_gradient(reference.parameter_index(info.name));
+    const auto a = tested.gradient(info.name), b = reference.gradient(info.name);
     const bool cancelled = reference.is_cancelled_bias(reference.parameter_index(info.name));
     if (cancelled || compute_norm(b) == 0) {
       EXPECT_LT(compute_norm(a), 1e-5) << info.name;
@@ -157,8 +151,7 @@ TEST_P(DeviceAgainstReference, UpdatesOfEveryOptimizer) {
       }
     }
     for (const ParameterInfo& info : reference.plan().parameters) {
-      const auto a = tested.program().read_parameter(tested.parameter_index(info.name));
-      const auto b = reference.program().read_parameter(reference.parameter_index(info.name));
+      const auto a = tested.parameter(info.name), b = reference.parameter(info.name);
       EXPECT_LT(relative_error(a, b), 1e-6)
           << info.name << ", optimizer " << static_cast<int>(optimizer);
     }
@@ -166,23 +159,15 @@ TEST_P(DeviceAgainstReference, UpdatesOfEveryOptimizer) {
 }
 
 TEST_P(DeviceAgainstReference, SmoothedLossesAndTheTopFive) {
-  follow_losses([](const Network& network, int batch) {
-    return Replica(make_variant(GetParam()), network, batch, true);
-  });
+  follow_losses(make_);
 }
 
 TEST_P(DeviceAgainstReference, ClippingAndDecay) {
-  follow_updates([](const Network& network,
-                    int batch) { return Replica(make_variant(GetParam()), network, batch, true); },
-                 1e-6);
+  follow_updates(make_, 1e-6);
 }
 
 TEST_P(DeviceAgainstReference, GradientsOfSeveralBatches) {
-  follow_accumulation(
-      [](const Network& network, int batch) {
-        return Replica(make_variant(GetParam()), network, batch, true);
-      },
-      1e-5);
+  follow_accumulation(make_, 1e-5);
 }
 
 bool has_nan(const std::vector<double>& values) {
@@ -196,8 +181,7 @@ void compare_broken_step(Replica& tested, Replica& reference, const Batch& batch
   reference.backward();
   tested.backward();
   for (const ParameterInfo& info : reference.plan().parameters) {
-    const auto a = tested.program().read_gradient(tested.parameter_index(info.name));
-    const auto b = reference.program().read_gradient(reference.parameter_index(info.name));
+    const auto a = tested.gradient(info.name), b = reference.gradient(info.name);
     if (!reference.is_cancelled_bias(reference.parameter_index(info.name))) {
       EXPECT_GE(has_nan(a), has_nan(b)) << info.name;
     }
@@ -219,15 +203,15 @@ TEST_P(DeviceAgainstReference, WhatIsNoNumberReachesTheLoss) {
         SCOPED_TRACE(info.name);
         if (reference.is_cancelled_bias(reference.parameter_index(info.name))) continue;
         for (Replica* replica : {&tested, &reference}) {
-          auto values = replica->program().read_parameter(replica->parameter_index(info.name));
+          auto values = replica->parameter(info.name);
           values.front() = kNan;
-          replica->program().write_parameter(replica->parameter_index(info.name), values);
+          replica->write(info.name, values);
         }
         compare_broken_step(tested, reference, inputs.batch());
         for (Replica* replica : {&tested, &reference}) {
-          auto values = replica->program().read_parameter(replica->parameter_index(info.name));
+          auto values = replica->parameter(info.name);
           values.front() = 0.1F;
-          replica->program().write_parameter(replica->parameter_index(info.name), values);
+          replica->write(info.name, values);
         }
       }
     }
@@ -264,13 +248,13 @@ TEST(Reference, HandsOnWhatIsNoNumber) {
   network.conv(4, 3, 1, 1).relu().max_pool(2).flatten().dense(5).relu().dense(3);
   for (const char* name : {"conv2d/kernel", "conv2d/bias", "dense/kernel", "dense/bias"}) {
     Replica replica(make_device("reference"), network, 2, false);
-    auto values = replica.program().read_parameter(replica.parameter_index(name));
+    auto values = replica.parameter(name);
     values.back() = std::numeric_limits<double>::quiet_NaN();
-    replica.program().write_parameter(replica.parameter_index(name), values);
+    replica.write(name, values);
     const RandomBatch inputs(network, 2, 2, 7);
     EXPECT_TRUE(std::isnan(replica.loss(inputs.batch()))) << name;
     replica.backward();
-    EXPECT_TRUE(has_nan(replica.program().read_gradient(replica.parameter_index("conv2d/kernel"))));
+    EXPECT_TRUE(has_nan(replica.gradient("conv2d/kernel")));
   }
 }
 

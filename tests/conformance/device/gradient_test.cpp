@@ -71,10 +71,8 @@ TEST(Reference, SmoothsLabelsAsPyTorchDoes) {
   Network network("n", {1, 1, 1}, 4);
   network.set_loss({.label_smoothing = 0.1}).dense(4);
   Replica replica(make_device("reference"), network, 1, false);
-  replica.program().write_parameter(replica.parameter_index("dense/kernel"),
-                                    std::vector<double>{0, 0, 0, 0});
-  replica.program().write_parameter(replica.parameter_index("dense/bias"),
-                                    std::vector<double>{1, 2, 3, 4});
+  replica.write("dense/kernel", std::vector<double>{0, 0, 0, 0});
+  replica.write("dense/bias", std::vector<double>{1, 2, 3, 4});
   const RandomBatch random(network, 1, 1, 1);
   Batch batch = random.batch();
   const std::int32_t label = 2;
@@ -82,8 +80,7 @@ TEST(Reference, SmoothsLabelsAsPyTorchDoes) {
   EXPECT_NEAR(replica.loss(batch), 1.4901897, 1e-7);
   replica.backward();
   const double softmax[] = {0.0320586033, 0.0871443187, 0.2368828181, 0.6439142599};
-  const std::vector<double> gradient =
-      replica.program().read_gradient(replica.parameter_index("dense/bias"));
+  const std::vector<double> gradient = replica.gradient("dense/bias");
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(gradient[i], softmax[i] - (i == 2 ? 0.925 : 0.025), 1e-9);
   }

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "engine/core/memory.h"
 #include "tests/conformance/device/own_conv.h"
 

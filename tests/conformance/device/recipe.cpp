@@ -77,7 +77,7 @@ void write_equal_outputs(Replica& replica) {
                           std::vector<double>(elements("dense/kernel"), 0.0));
   std::vector<double> bias(elements("dense/bias"));
   for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<double>(i / 3 % 4);
-  program.write_parameter(replica.parameter_index("dense/bias"), bias);
+  replica.write("dense/bias", bias);
 }
 
 }  // namespace
@@ -106,9 +106,7 @@ void follow_losses(const MakeReplica& make) {
         EXPECT_GE(b.top5, b.correct);
         tested.backward();
         reference.backward();
-        EXPECT_LT(relative_error(
-                      tested.program().read_gradient(tested.parameter_index("dense/bias")),
-                      reference.program().read_gradient(reference.parameter_index("dense/bias"))),
+        EXPECT_LT(relative_error(tested.gradient("dense/bias"), reference.gradient("dense/bias")),
                   1e-5);
       }
     }
@@ -160,8 +158,7 @@ void follow_accumulation(const MakeReplica& make, double bound) {
     put_together(reference);
     double norm = 0;
     for (const ParameterInfo& info : reference.plan().parameters) {
-      const auto a = tested.program().read_gradient(tested.parameter_index(info.name));
-      const auto b = reference.program().read_gradient(reference.parameter_index(info.name));
+      const auto a = tested.gradient(info.name), b = reference.gradient(info.name);
       if (!reference.is_cancelled_bias(reference.parameter_index(info.name))) {
         EXPECT_LT(relative_error(a, b), bound) << info.name;
       }

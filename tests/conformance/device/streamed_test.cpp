@@ -1,7 +1,6 @@
 // What the cpu device writes past the caches, because they would not keep it, has the same bits.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "engine/core/memory.h"

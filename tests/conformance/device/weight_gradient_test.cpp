@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "engine/core/memory.h"
 #include "tests/conformance/device/own_conv.h"
 

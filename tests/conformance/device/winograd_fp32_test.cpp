@@ -4,9 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "engine/core/memory.h"
 #include "tests/conformance/device/own_conv.h"
 

@@ -1,7 +1,6 @@
 // Convolutions that cuDNN compiles at run time: they do, for a described H200.
 #include <algorithm>
 
-#include "engine/device/cuda/dnn/chosen_products.h"
 #include "engine/device/cuda/dnn/graph.h"
 #include "tests/conformance/device_cuda/driver.h"
 

@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/dnn/chosen_products.h"
 #include "tests/support/described_cards/described_cards.h"
 #include "workloads/workload.h"
 

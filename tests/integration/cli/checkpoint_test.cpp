@@ -7,7 +7,6 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -26,7 +25,7 @@ std::vector<std::string> layouts() {
   return all;
 }
 
-class CliCheckpoint : public testing::Cli {
+class CliCheckpoint : public Cli {
  protected:
   json record(const std::string& name) const {
     std::ifstream stream(folder() / name);
@@ -53,7 +52,7 @@ TEST_F(CliCheckpoint, AKilledRunGoesOnBitForBit) {
     SCOPED_TRACE(layout);
     clear();
     const std::string run = kTrain + layout + "--steps 40 ";
-    ASSERT_EQ(paceline(run + "--record whole.json").code, 0);
+    succeed(run + "--record whole.json");
     // The starter and all ranks, at once, some time after the first checkpoint within the epoch.
     const Ran killed = shell("setsid '" PACELINE_BINARY "' " + run + kEvery +
                              " 2> said & pid=$!\n"
@@ -62,8 +61,7 @@ TEST_F(CliCheckpoint, AKilledRunGoesOnBitForBit) {
                              "  sleep 0.05\ndone\n"
                              "kill -9 -- -$pid; wait $pid; ls -A run/checkpoints");
     EXPECT_TRUE(contains(killed.out, "step-00000017")) << killed.out << killed.err;
-    const Ran resumed = paceline(run + kEvery + "--resume latest --record resumed.json");
-    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    const Ran resumed = succeed(run + kEvery + "--resume latest --record resumed.json");
     if (!contains(resumed.err, "already complete")) {
       EXPECT_EQ(checksum("resumed.json"), checksum("whole.json"));
       EXPECT_TRUE(record("resumed.json")["flags"]["resumed"]);
@@ -78,7 +76,7 @@ TEST_F(CliCheckpoint, AKilledRunGoesOnBitForBit) {
 TEST_F(CliCheckpoint, ASignalStopsAllRanksAfterACheckpoint) {
   for (const std::string& layout : layouts()) {
     const std::string run = kTrain + layout + "--epochs 4 ";  // ends long after step 20
-    ASSERT_EQ(paceline(run + "--record whole.json").code, 0);
+    succeed(run + "--record whole.json");
     const bool of_mpirun = contains(layout, "mpi");  // passes on one of them only
     for (const std::string signal : {"TERM", "USR1"}) {
       if (!of_mpirun && signal == "USR1") continue;
@@ -88,8 +86,7 @@ TEST_F(CliCheckpoint, ASignalStopsAllRanksAfterACheckpoint) {
       ASSERT_EQ(stopped.code, 75) << stopped.err;
       expect_parts(stopped.err, {"stopped on request after step", "resume with --resume latest"});
       EXPECT_FALSE(fs::exists(folder() / "never.json"));
-      const Ran resumed = paceline(run + "--resume latest --record resumed.json");
-      ASSERT_EQ(resumed.code, 0) << resumed.err;
+      const Ran resumed = succeed(run + "--resume latest --record resumed.json");
       EXPECT_EQ(checksum("resumed.json"), checksum("whole.json"));
       EXPECT_TRUE(fs::exists(folder() / "run" / "model" / "parameters.safetensors"));
       shell("rm -r run resumed.*");
@@ -100,15 +97,14 @@ TEST_F(CliCheckpoint, ASignalStopsAllRanksAfterACheckpoint) {
 
 TEST_F(CliCheckpoint, EveryFewMinutesOfARunThatLastsThatLong) {
   // Ranks agree when the time has come. Until there are two beside the initial weights.
-  const Ran ran = shell(
+  const Ran ran = expect_success(shell(
       "setsid '" PACELINE_BINARY "' " + kTrain + layouts().back() +
       "--epochs 1000 --checkpoint-every 0.01minutes 2> said & pid=$!\n"
       "for i in $(seq 600); do\n"
       "  set -- run/checkpoints/mnist-cnn-*\n"
       "  [ $# -ge 3 ] && break\n  sleep 0.1\ndone\n"
       "kill -9 -- -$pid; wait $pid; for c in run/checkpoints/mnist-cnn-*; do paceline checkpoint "
-      "show $c --json || exit; done");
-  EXPECT_EQ(ran.code, 0) << ran.err;
+      "show $c --json || exit; done"));
   std::vector<std::size_t> steps;
   for (std::size_t at = 0; (at = ran.out.find("\"step\": ", at)) != std::string::npos; at += 8) {
     steps.push_back(std::stoul(ran.out.substr(at + 8)));
@@ -122,20 +118,18 @@ TEST_F(CliCheckpoint, ResumeOfAnotherJobAndOfNothing) {
   const std::string run = "train mnist-mlp --cpus-per-task 1 --evaluate none ";
   const std::string slurm = "SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=";
   const std::string paceline = " '" PACELINE_BINARY "' ";
-  const Ran first = shell(slurm + "4711" + paceline + run +
-                          "--steps 5 --checkpoint-every 5steps --resume latest");
-  ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_TRUE(contains(first.err, "starting from scratch")) << first.err;
+  const Ran first = expect_success(shell(slurm + "4711" + paceline + run +
+                                         "--steps 5 --checkpoint-every 5steps --resume latest"));
+  expect_parts(first.err, {"starting from scratch"});
   EXPECT_TRUE(fs::exists(folder() / "4711" / "checkpoints" / "mnist-mlp-0000-step-00000005"));
-  const Ran second =
-      shell(slurm + "4712" + paceline + run + "--steps 9 --checkpoint-every 5steps --resume 4711");
-  ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_TRUE(contains(second.err, "resuming after step 5 of ")) << second.err;
+  const Ran second = expect_success(
+      shell(slurm + "4712" + paceline + run + "--steps 9 --checkpoint-every 5steps --resume 4711"));
+  expect_parts(second.err, {"resuming after step 5 of "});
   EXPECT_TRUE(fs::exists(folder() / "4712" / "model"));
-  const Ran third = shell(slurm + "4712" + paceline + run +
-                          "--steps 9 --checkpoint-every 5steps --resume latest --record r.json");
-  EXPECT_EQ(third.code, 0) << third.err;
-  EXPECT_TRUE(contains(third.err, "already complete")) << third.err;
+  const Ran third =
+      expect_success(shell(slurm + "4712" + paceline + run +
+                           "--steps 9 --checkpoint-every 5steps --resume latest --record r.json"));
+  expect_parts(third.err, {"already complete"});
   EXPECT_FALSE(fs::exists(folder() / "r.json"));
 }
 
@@ -143,16 +137,15 @@ TEST_F(CliCheckpoint, ResumeOfAnotherJobAndOfNothing) {
 TEST_F(CliCheckpoint, WeightsOnlyCanBeStartedFromAndNotResumed) {
   const std::string run = "train mnist-mlp --cpus-per-task 1 --train-limit 640 --epochs 2 ";
   const std::string saving = "--checkpoint-every 1epoch --save-weights-only --run-dir run ";
-  ASSERT_EQ(paceline(run + saving + "--quiet --record whole.json").code, 0);
+  succeed(run + saving + "--quiet --record whole.json");
   const fs::path last = folder() / "run" / "checkpoints" / "mnist-mlp-0002";
   EXPECT_TRUE(fs::exists(folder() / "run" / "checkpoints" / "mnist-mlp-0000"));
   EXPECT_TRUE(fs::exists(last / "parameters.safetensors"));
   EXPECT_FALSE(fs::exists(last / "optimizer.safetensors"));
-  EXPECT_EQ(paceline("checkpoint verify run").code, 0);
+  succeed("checkpoint verify run");
   expect_refused(run + saving + "--quiet --resume latest", 64,
                  {"weights only", "optimizer's state", "--weights ", "mnist-mlp-0002"});
-  const Ran again = paceline(run + "--weights run/checkpoints/mnist-mlp-0002 --record more.json");
-  ASSERT_EQ(again.code, 0) << again.err;
+  succeed(run + "--weights run/checkpoints/mnist-mlp-0002 --record more.json");
   const auto loss = [&](const char* name) {
     return record(name)["quality"]["epochs"][0]["train_loss"].get<double>();
   };
@@ -163,7 +156,7 @@ TEST_F(CliCheckpoint, WeightsOnlyCanBeStartedFromAndNotResumed) {
                                       "--epochs 1000 --cpus-per-task 1 --checkpoint-every "
                                       "60minutes --save-weights-only",
                                   "step 20/", "TERM");
-  EXPECT_TRUE(contains(stopped.err, "step 20/")) << stopped.err;
+  expect_parts(stopped.err, {"step 20/"});
   EXPECT_NE(stopped.code, 0);
   EXPECT_NE(stopped.code, 75) << stopped.err;
 }
@@ -175,7 +168,7 @@ TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
   expect_refused(run + "--keep-checkpoints 3", 64,
                  {"keep_checkpoints is for checkpoint_every", "--checkpoint-every"});
   expect_refused(run + "--resume nowhere", 65, {"no checkpoint to resume", "nowhere"});
-  ASSERT_EQ(paceline(run + "--checkpoint-every 3 steps --run-dir a").code, 0);
+  succeed(run + "--checkpoint-every 3 steps --run-dir a");
   expect_refused(run + "--checkpoint-every 3steps --run-dir a", 64,
                  {"an earlier run left checkpoints", "--resume latest"});
   expect_refused(run + "--run-dir a --resume latest --seed 2", 64,
@@ -191,30 +184,23 @@ TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
 }
 
 TEST_F(CliCheckpoint, ShowVerifyAndExport) {
-  ASSERT_EQ(paceline("train mnist-cnn --cpus-per-task 1 --steps 4 --checkpoint-every 2steps "
-                     "--run-dir a --quiet")
-                .code,
-            0);
-  const Ran shown = paceline("checkpoint show a");
-  EXPECT_EQ(shown.code, 0);
-  for (const char* part : {"mnist-cnn after 4 steps, 0 epochs", "optimizer.safetensors", "adam"}) {
-    EXPECT_TRUE(contains(shown.out, part)) << shown.out;
-  }
+  succeed(
+      "train mnist-cnn --cpus-per-task 1 --steps 4 --checkpoint-every 2steps "
+      "--run-dir a --quiet");
+  expect_parts(succeed("checkpoint show a").out,
+               {"mnist-cnn after 4 steps, 0 epochs", "optimizer.safetensors", "adam"});
   const json manifests = json::parse(paceline("checkpoint show a --json").out);
   ASSERT_EQ(manifests.size(), 3U);
   EXPECT_EQ(manifests[2]["progress"]["step"], 4);
-  EXPECT_EQ(paceline("checkpoint verify a").code, 0);
-  const Ran exported = paceline("checkpoint export a/model m.safetensors --names torch");
-  EXPECT_EQ(exported.code, 0) << exported.err;
-  EXPECT_TRUE(contains(exported.out, "tensors")) << exported.out;
+  succeed("checkpoint verify a");
+  expect_parts(succeed("checkpoint export a/model m.safetensors --names torch").out, {"tensors"});
   expect_refused("checkpoint export a/model m.safetensors", 65, {"the file exists already"});
   // The model's folder as weights: the parameters, of a fresh optimizer.
-  EXPECT_EQ(paceline("train mnist-cnn --cpus-per-task 1 --steps 1 --weights a/model --quiet").code,
-            0);
+  succeed("train mnist-cnn --cpus-per-task 1 --steps 1 --weights a/model --quiet");
   shell("printf x >> a/checkpoints/mnist-cnn-0000/parameters.safetensors");
   const Ran verified = paceline("checkpoint verify a");
   EXPECT_EQ(verified.code, 1);
-  EXPECT_TRUE(contains(verified.out, "damaged")) << verified.out;
+  expect_parts(verified.out, {"damaged"});
   shell("printf '{' > a/checkpoints/mnist-cnn-0000/manifest.json");
   const Ran rest = paceline("checkpoint show a");
   EXPECT_EQ(rest.code, 1);

@@ -11,8 +11,6 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
 constexpr char kShortRun[] = "train mnist-mlp --steps 20 --input synthetic --evaluate none ";
 constexpr char kRanks[] = "--gpus 2 --cpus-per-replica 1 --oversubscribe ";
 
@@ -20,7 +18,7 @@ constexpr const char* kAssignments[] = {"OMP_PROC_BIND=true",  "OMP_PLACES=cores
                                         "GOMP_CPU_AFFINITY=0", "KMP_AFFINITY=compact",
                                         "OMP_THREAD_LIMIT=1",  "OMP_MAX_ACTIVE_LEVELS=0"};
 
-class Cpus : public testing::Cli {
+class Cpus : public Cli {
  protected:
   // The usable CPUs that doctor sees under the launcher, without and with each of the variables.
   std::set<std::string> usable_under(const std::string& launcher) const {

@@ -7,14 +7,13 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
 namespace fs = std::filesystem;
 
 const std::string kMake = "data make cassava --images 12 --size-min 40 --size-max 60 --out ";
 const char* const kMnistFiles[] = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
                                    "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
 
-class CliData : public testing::Cli {
+class CliData : public Cli {
  protected:
   std::map<std::string, HttpServer::File> mnist() const {
     std::map<std::string, HttpServer::File> files;
@@ -36,12 +35,8 @@ class CliData : public testing::Cli {
 };
 
 TEST_F(CliData, MadeThenVerified) {
-  const Ran made = paceline(kMake + "'a set'");
-  ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_TRUE(contains(made.out, "20 synthetic images")) << made.out;
-  const Ran text = paceline("data verify 'a set'");
-  EXPECT_EQ(text.code, 0) << text.err;
-  expect_parts(text.out, {"synthetic", "whole: 20 good images"});
+  expect_parts(succeed(kMake + "'a set'").out, {"20 synthetic images"});
+  expect_parts(succeed("data verify 'a set'").out, {"synthetic", "whole: 20 good images"});
   const Ran ran = paceline("data verify 'a set' --json --threads 2");
   const auto json = nlohmann::json::parse(ran.out);
   EXPECT_EQ(json.at("whole"), true);
@@ -52,7 +47,7 @@ TEST_F(CliData, MadeThenVerified) {
 }
 
 TEST_F(CliData, DamageIsExitCodeOne) {
-  ASSERT_EQ(paceline(kMake + "set --quiet").code, 0);
+  succeed(kMake + "set --quiet");
   const Ran ran = shell(
       "printf X | dd of=set/cassava-train.tfrecord-00002-of-00008 bs=1 seek=300 conv=notrunc "
       "2> /dev/null; paceline data verify set");
@@ -61,12 +56,12 @@ TEST_F(CliData, DamageIsExitCodeOne) {
 }
 
 TEST_F(CliData, APartOfCifar10IsNotWhole) {
-  ASSERT_EQ(paceline("data make cifar10 --images 50 --out set --quiet").code, 0);
-  EXPECT_EQ(paceline("data verify set").code, 0);
+  succeed("data make cifar10 --images 50 --out set --quiet");
+  succeed("data verify set");
   fs::remove(folder() / "set/data_batch_2.bin");
   const Ran ran = paceline("data verify set");
   EXPECT_EQ(ran.code, 1);
-  EXPECT_TRUE(contains(ran.out, "wrong: data_batch_2.bin is missing")) << ran.out;
+  expect_parts(ran.out, {"wrong: data_batch_2.bin is missing"});
 }
 
 TEST_F(CliData, OfASetThatCannotBeOpenedNothingIsCounted) {
@@ -88,23 +83,21 @@ TEST_F(CliData, ALongKeyTakesNoMemory) {
   std::ofstream(folder() / "set/dataset_info.json") << text << "], \"splits\": []}";
   const Ran ran = shell("ulimit -v 4000000; ulimit -c 0; paceline data verify set");
   EXPECT_EQ(ran.code, 1) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "names no classes")) << ran.out;
+  expect_parts(ran.out, {"names no classes"});
 }
 
 // A network of tokens reads it, and counts tokens.
 TEST_F(CliData, TextOfKnownEntropy) {
-  const Ran made = shell("paceline data make text --tokens 3000 --out text");
-  ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_TRUE(contains(made.out, "entropy of a token: 1.")) << made.out;
-  const Ran ran = shell(
-      "paceline train gpt-tiny --data text --context-length 16 --cpus-per-task 1 "
-      "--batch-per-replica 4 --steps 3 --json");
-  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Ran made = expect_success(shell("paceline data make text --tokens 3000 --out text"));
+  expect_parts(made.out, {"entropy of a token: 1."});
+  const Ran ran = expect_success(
+      shell("paceline train gpt-tiny --data text --context-length 16 --cpus-per-task 1 "
+            "--batch-per-replica 4 --steps 3 --json"));
   const auto record = nlohmann::json::parse(ran.out);
   EXPECT_EQ(record.at("throughput").at("unit"), "tokens");
   EXPECT_EQ(record.at("throughput").at("samples"), 3 * 4 * 16);
   EXPECT_EQ(record.at("plan").at("tokens_per_sample"), 16);
-  EXPECT_TRUE(contains(ran.err, "tokens/s")) << ran.err;
+  expect_parts(ran.err, {"tokens/s"});
 }
 
 TEST_F(CliData, WhatCannotBeMade) {
@@ -144,11 +137,9 @@ TEST_F(CliData, NothingToVerify) {
 }
 
 TEST_F(CliData, NamesOfSetsCannotSteerATerminal) {
-  ASSERT_EQ(paceline(kMake + "set --quiet").code, 0);
-  ASSERT_EQ(
-      shell(R"(sed -i 's/"name": "cassava"/"name": "cass\\u001b[31mava"/' set/dataset_info.json)")
-          .code,
-      0);
+  succeed(kMake + "set --quiet");
+  expect_success(
+      shell(R"(sed -i 's/"name": "cassava"/"name": "cass\\u001b[31mava"/' set/dataset_info.json)"));
   for (const char* json : {"", " --json"}) {
     const Ran ran = paceline(std::string("data verify set") + json);
     EXPECT_FALSE(contains(ran.out + ran.err, "\x1b")) << ran.out << ran.err;
@@ -162,9 +153,8 @@ TEST_F(CliData, NestedVerbsHaveHelpAndNearestNames) {
   expect_refused("data fetch mnist --out x --mirror not-a-url", 64, {"--mirror", "not a URL"});
   expect_refused("data fetch mnist --out x --miror y", 64, {"--miror", "did you mean --mirror?"});
   for (const char* verb : {"make", "fetch", "verify"}) {
-    const Ran ran = paceline(std::string("data ") + verb + " --help");
-    EXPECT_EQ(ran.code, 0);
-    EXPECT_TRUE(contains(ran.out, std::string("  paceline data ") + verb)) << ran.out;
+    expect_parts(succeed(std::string("data ") + verb + " --help").out,
+                 {std::string("  paceline data ") + verb});
   }
   const Ran offered = shell(
       "source <(paceline completion bash); COMP_WORDS=(paceline data ve); COMP_CWORD=2; _paceline; "
@@ -173,12 +163,8 @@ TEST_F(CliData, NestedVerbsHaveHelpAndNearestNames) {
 }
 
 TEST_F(CliData, ADryRunReportsWhatWouldCome) {
-  const Ran ran = paceline("data fetch cassava --out x --dry-run --mirror http://mirror.site/");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* part :
-       {"http://mirror.site/cassavaleafdata.zip", "1354096203 bytes", "sha256 8ae6"}) {
-    EXPECT_TRUE(contains(ran.out, part)) << ran.out;
-  }
+  expect_parts(succeed("data fetch cassava --out x --dry-run --mirror http://mirror.site/").out,
+               {"http://mirror.site/cassavaleafdata.zip", "1354096203 bytes", "sha256 8ae6"});
   EXPECT_FALSE(fs::exists(folder() / "x"));
   expect_refused("data fetch cifar --out x --dry-run", 64, {"\"cifar\"", "\"cifar10\"?"});
   expect_refused("data fetch mnist --out x --dry-run --tfrecord", 64, {"--tfrecord"});
@@ -191,12 +177,11 @@ TEST_F(CliData, MnistFromAMirrorThatBreaksOff) {
   HttpServer server(files);
   const Ran first = paceline(fetch_from(server) + " --retries 0");
   EXPECT_EQ(first.code, 65);
-  EXPECT_TRUE(contains(first.err, "5000000 of 9912422 bytes")) << first.err;
-  const Ran second = paceline(fetch_from(server));
-  EXPECT_EQ(second.code, 0) << second.err;
+  expect_parts(first.err, {"5000000 of 9912422 bytes"});
+  succeed(fetch_from(server));
   EXPECT_EQ(server.requests().at(1), std::string(kMnistFiles[0]) + " from 5000000");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder() / "got"), {}), 4);
-  EXPECT_EQ(paceline("data verify got").code, 0);
+  succeed("data verify got");
 }
 
 TEST_F(CliData, AMirrorWithOtherBytes) {

@@ -7,23 +7,21 @@
 namespace paceline {
 namespace {
 
-class CliEnergy : public testing::Cli {
+class CliEnergy : public Cli {
  protected:
   void SetUp() override {
-    ASSERT_EQ(shell("mkdir -p root/sys/class/hwmon/hwmon1/device && "
-                    "cd root/sys/class/hwmon/hwmon1/device && "
-                    "echo 'Grace Power Socket 0' > power1_oem_info && "
-                    "echo 1 > power1_average_interval && echo 100000000 > power1_average")
-                  .code,
-              0);
+    expect_success(
+        shell("mkdir -p root/sys/class/hwmon/hwmon1/device && "
+              "cd root/sys/class/hwmon/hwmon1/device && "
+              "echo 'Grace Power Socket 0' > power1_oem_info && "
+              "echo 1 > power1_average_interval && echo 100000000 > power1_average"));
   }
-  testing::Ran metered(const std::string& line) const {
+  Ran metered(const std::string& line) const {
     return shell("export PACELINE_METER_ROOT=$PWD/root; paceline " + line);
   }
   Json collect_energy(const std::string& arguments) const {
-    const testing::Ran ran = metered("train mnist-mlp --cpus-per-task 1 --json " + arguments);
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    const Json record = Json::parse(ran.out);
+    const Json record = Json::parse(
+        expect_success(metered("train mnist-mlp --cpus-per-task 1 --json " + arguments)).out);
     return record.contains("energy") ? record["energy"] : Json::object();
   }
 };
@@ -48,38 +46,32 @@ TEST_F(CliEnergy, OfANodeOnce) {
 }
 
 TEST_F(CliEnergy, AShortRunHasNoFigureButAReason) {
-  ASSERT_EQ(shell("echo 1000 > root/sys/class/hwmon/hwmon1/device/power1_average_interval").code,
-            0);
+  expect_success(shell("echo 1000 > root/sys/class/hwmon/hwmon1/device/power1_average_interval"));
   const Json energy = collect_energy("--steps 20 --evaluate none");
   EXPECT_FALSE(energy.contains("joules"));
   EXPECT_TRUE(contains(energy["trouble"], "too short: it takes 100 s")) << energy;
 }
 
 TEST_F(CliEnergy, AStudyHasColumnsAndALeast) {
-  ASSERT_EQ(shell("echo '{\"name\": \"s\", \"workload\": \"mnist-mlp\", \"repeats\": 2, "
-                  "\"axes\": {\"batch_per_replica\": [64, 256]}, "
-                  "\"fixed\": {\"epochs\": 2, \"train_limit\": 19200, \"cpus_per_task\": 1, "
-                  "\"evaluate\": \"none\"}}' > s.json")
-                .code,
-            0);
-  const testing::Ran swept = metered("sweep s.json");
-  ASSERT_EQ(swept.code, 0) << swept.err;
-  const testing::Ran report = shell("paceline report results/local/s --columns energy");
-  expect_parts(report.out, {"energy", "100 ±0"});
-  const testing::Ran best = shell("paceline best results/local/s --least energy --within 900%");
+  expect_success(
+      shell("echo '{\"name\": \"s\", \"workload\": \"mnist-mlp\", \"repeats\": 2, "
+            "\"axes\": {\"batch_per_replica\": [64, 256]}, "
+            "\"fixed\": {\"epochs\": 2, \"train_limit\": 19200, \"cpus_per_task\": 1, "
+            "\"evaluate\": \"none\"}}' > s.json"));
+  expect_success(metered("sweep s.json"));
+  expect_parts(shell("paceline report results/local/s --columns energy").out, {"energy", "100 ±0"});
+  const Ran best = shell("paceline best results/local/s --least energy --within 900%");
   EXPECT_TRUE(contains(best.out, "the point of least energy")) << best.out << best.err;
   expect_refused("best results/local/s --least gpu-hours", 65, {"core-hours"});
   expect_refused("best results/local/s --least watts", 64, {"--least", "energy, edp"});
 }
 
 TEST_F(CliEnergy, OfAUsersOwnProgram) {
-  ASSERT_EQ(shell("echo '{\"name\": \"own\", \"workload\": \"command\", \"repeats\": 1, "
-                  "\"axes\": {\"gpus\": [1]}, \"command\": [\"sleep\", \"1.5\"]}' > own.json")
-                .code,
-            0);
-  const testing::Ran swept = metered("sweep own.json");
-  ASSERT_EQ(swept.code, 0) << swept.err;
-  const testing::Ran report = shell("paceline report results/local/own --json");
+  expect_success(
+      shell("echo '{\"name\": \"own\", \"workload\": \"command\", \"repeats\": 1, "
+            "\"axes\": {\"gpus\": [1]}, \"command\": [\"sleep\", \"1.5\"]}' > own.json"));
+  expect_success(metered("sweep own.json"));
+  const Ran report = shell("paceline report results/local/own --json");
   const Json row = Json::parse(report.out).at("tables").at(0).at("rows").at(0);
   const Json energy = Json::parse(shell("cat results/local/own/gpus=1/*.json").out).at("energy");
   const double seconds = energy.at("seconds");  // more than the program's on a loaded machine

@@ -3,7 +3,6 @@
 #include <map>
 #include <set>
 
-#include "engine/core/error.h"
 #include "engine/train/events/event_log.h"
 #include "tests/integration/cli/paceline.h"
 
@@ -11,12 +10,11 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Ran;
 
 constexpr char kThreeEpochs[] =
     "mnist-mlp --train-limit 640 --test-limit 100 --batch-per-replica 32 --epochs 3 --quiet";
 
-class Events : public testing::Cli {
+class Events : public Cli {
  protected:
   // The one run below logs/fit.
   fs::path run_folder(const std::string& above = "logs/fit") const {
@@ -42,10 +40,9 @@ class Events : public testing::Cli {
 };
 
 TEST_F(Events, HaveKerasNamesAndTheRecordsValues) {
-  const Ran ran = paceline(std::string("train ") + kThreeEpochs +
-                           " --evaluate epoch --gpus 2 --backend mirrored --cpus-per-task 2 "
-                           "--log-every 5 --histogram-freq 2 --json --tensorboard");
-  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = succeed(std::string("train ") + kThreeEpochs +
+                          " --evaluate epoch --gpus 2 --backend mirrored --cpus-per-task 2 "
+                          "--log-every 5 --histogram-freq 2 --json --tensorboard");
   const fs::path run = run_folder();
   EXPECT_TRUE(contains(run.filename(), "-mnist-mlp,gpus=2,")) << run;
   auto train = scalars(run / "train"), validation = scalars(run / "validation");
@@ -77,8 +74,7 @@ TEST_F(Events, HaveKerasNamesAndTheRecordsValues) {
 TEST_F(Events, RunsDoNotShareAFolder) {
   const std::string line =
       std::string("paceline train ") + kThreeEpochs + " --log-every 1000 --tensorboard=tb";
-  const Ran ran = shell(line + " & " + line + "; wait");
-  ASSERT_EQ(ran.code, 0) << ran.err;
+  expect_success(shell(line + " & " + line + "; wait"));
   std::size_t runs = 0;
   for (const auto& entry : fs::directory_iterator(folder() / "tb")) {
     EXPECT_EQ(events(entry.path() / "train").size(), 3U);
@@ -89,14 +85,13 @@ TEST_F(Events, RunsDoNotShareAFolder) {
 
 // Killed while it writes: what lies there is whole, and is read.
 TEST_F(Events, OfAKilledRunAreRead) {
-  const Ran ran = shell(
+  expect_success(shell(
       "timeout -s KILL 300 '" PACELINE_BINARY
       "' train mnist-mlp --epochs 100000 --train-limit 640 "
       "--log-every 1 --quiet --evaluate none --tensorboard & pid=$!\n"
       "for i in $(seq 2000); do sleep 0.1; size=$(cat logs/fit/*/train/* 2> /dev/null | wc -c); "
       "[ $size -gt 20000 ] && break; done\n"
-      "pkill -KILL -P $pid; wait $pid; [ $size -gt 20000 ]");
-  ASSERT_EQ(ran.code, 0) << ran.err;
+      "pkill -KILL -P $pid; wait $pid; [ $size -gt 20000 ]"));
   const auto found = events(run_folder() / "train");
   EXPECT_GT(found.size(), 50U);
   EXPECT_EQ(found.front().step, 1);
@@ -113,13 +108,10 @@ TEST_F(Events, AreReadByTensorBoard) {
   if (shell("python3 -c 'import tensorboard'").code != 0) {
     GTEST_SKIP() << "python3 has no tensorboard (pip install tensorboard)";
   }
-  ASSERT_EQ(paceline(std::string("train ") + kThreeEpochs +
-                     " --evaluate epoch --log-every 5 --histogram-freq 1 --tensorboard")
-                .code,
-            0);
-  const Ran ran =
-      shell("python3 '" PACELINE_SOURCE_DIR "/tests/integration/cli/read_events.py' logs/fit/*");
-  ASSERT_EQ(ran.code, 0) << ran.err;
+  succeed(std::string("train ") + kThreeEpochs +
+          " --evaluate epoch --log-every 5 --histogram-freq 1 --tensorboard");
+  const Ran ran = expect_success(
+      shell("python3 '" PACELINE_SOURCE_DIR "/tests/integration/cli/read_events.py' logs/fit/*"));
   auto ours = scalars(run_folder() / "train");
   std::istringstream lines(ran.out);
   std::string side, tag;

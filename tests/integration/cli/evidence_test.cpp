@@ -9,12 +9,9 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
-using testing::sample_record;
-
 constexpr double kOdd = 4321;  // seconds of a run that must not count
 
-class CliEvidence : public testing::Cli {
+class CliEvidence : public Cli {
  protected:
   // One, two and four replicas, three sessions of three rounds each.
   static std::vector<Json> study(const std::string& month = "11") {

@@ -8,11 +8,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::Ran;
 
 const std::string kExamples = PACELINE_SOURCE_DIR "/docs/examples";
 
-class Examples : public testing::Cli {
+class Examples : public Cli {
  protected:
   bool has_python() const { return shell("command -v python3").code == 0; }
   Ran in_environment(const std::string& variables, const std::string& words) const {
@@ -43,9 +42,8 @@ TEST_F(Examples, ArePython) {
 
 TEST_F(Examples, AreStudies) {
   for (const char* name : {"horovod", "tensorflow"}) {
-    const Ran ran = paceline("sweep '" + kExamples + "/" + name + ".json' --dry-run");
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    EXPECT_TRUE(contains(ran.out, "program=")) << ran.out;
+    expect_parts(succeed("sweep '" + kExamples + "/" + name + ".json' --dry-run").out,
+                 {"program="});
   }
 }
 
@@ -56,10 +54,8 @@ TEST_F(Examples, HorovodReportsWhatIsMissing) {
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.out, "");
   EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-  for (const char* part : {"Python has no numpy", "no tensorflow", "no horovod.tensorflow.keras",
-                           "HOROVOD_WITH_TENSORFLOW=1", "pip install horovod"}) {
-    EXPECT_TRUE(contains(ran.err, part)) << part << "\n" << ran.err;
-  }
+  expect_parts(ran.err, {"Python has no numpy", "no tensorflow", "no horovod.tensorflow.keras",
+                         "HOROVOD_WITH_TENSORFLOW=1", "pip install horovod"});
 }
 
 // With modules that write down how they are called: of two workers, 250 steps an epoch for each.
@@ -95,9 +91,8 @@ print(json.dumps({"first is all samples": model.fit.call_args.args[0] is x,
                   "grows": tf.config.experimental.set_memory_growth.call_args.args}))
 )";
   const auto play = [&](const std::string& more) {
-    const Ran ran =
-        shell("python3 play.py '" + kExamples + "/horovod_mnist.py' --synthetic 60000 " + more);
-    EXPECT_EQ(ran.code, 0) << ran.err;
+    const Ran ran = expect_success(
+        shell("python3 play.py '" + kExamples + "/horovod_mnist.py' --synthetic 60000 " + more));
     std::istringstream lines(ran.out);
     std::string printed, called;
     std::getline(lines, printed);
@@ -122,8 +117,7 @@ print(json.dumps({"first is all samples": model.fit.call_args.args[0] is x,
 TEST_F(Examples, TheVirtualEnvironmentIsActivated) {
   write_program("env/bin/activate", "PATH=$PWD/env/bin:$PATH");
   write_program("env/bin/python3", "echo python of env: $*");
-  const Ran ran = in_environment("VENV=env", "python3 train.py --batch 64");
-  EXPECT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = expect_success(in_environment("VENV=env", "python3 train.py --batch 64"));
   EXPECT_EQ(ran.out, "python of env: train.py --batch 64\n");
   const Ran none = in_environment("VENV=nowhere", "python3 train.py");
   EXPECT_EQ(none.code, 1);
@@ -134,9 +128,8 @@ TEST_F(Examples, TheVirtualEnvironmentIsActivated) {
 
 TEST_F(Examples, TheContainerIsEntered) {
   write_program("bin/apptainer", "echo $*");
-  const Ran ran = in_environment("PATH=\"$PWD/bin:$PATH\" IMAGE=tf.sif BIND=/scratch VENV=env",
-                                 "python3 train.py");
-  EXPECT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = expect_success(in_environment(
+      "PATH=\"$PWD/bin:$PATH\" IMAGE=tf.sif BIND=/scratch VENV=env", "python3 train.py"));
   EXPECT_EQ(ran.out, "exec --nv --bind /scratch tf.sif python3 train.py\n");
 }
 
@@ -152,9 +145,8 @@ TEST_F(Examples, HorovodTrains) {
   if (shell("python3 -c 'import tensorflow, horovod.tensorflow.keras'").code != 0) {
     GTEST_SKIP() << "python3 has no tensorflow and horovod";
   }
-  const Ran ran =
-      shell("python3 '" + kExamples + "/horovod_mnist.py' --synthetic 2000 --steps 10 --epochs 2");
-  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = expect_success(
+      shell("python3 '" + kExamples + "/horovod_mnist.py' --synthetic 2000 --steps 10 --epochs 2"));
   EXPECT_EQ(json::parse(ran.out)["steps"], 20);
 }
 

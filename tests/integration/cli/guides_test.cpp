@@ -1,6 +1,5 @@
 // The centres' guides: their studies run, and what they get wrong is right here (docs/guides.md).
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -12,30 +11,25 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::Ran;
 
 constexpr char kSmall[] =
     "train mnist-mlp --quiet --json --test-limit 500 --cpus-per-replica 1 --oversubscribe ";
 
-class Guides : public testing::Cli {
+class Guides : public Cli {
  protected:
   json record(const std::string& arguments) const {
-    const Ran ran = paceline(kSmall + arguments);
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    return json::parse(ran.out, nullptr, false);
+    return json::parse(succeed(kSmall + arguments).out, nullptr, false);
   }
   // One small run of each point of a shipped study that can run here.
   void expect_study(const std::string& name, const std::string& smaller, std::size_t points) const {
     SCOPED_TRACE(name);
-    const Ran ran =
-        shell("timeout 300 '" PACELINE_BINARY "' sweep '" PACELINE_SOURCE_DIR "/sweeps/" + name +
-              ".json' --repeats 1 --results out " + smaller);
-    EXPECT_EQ(ran.code, 0) << ran.err;
+    expect_success(shell("timeout 300 '" PACELINE_BINARY "' sweep '" PACELINE_SOURCE_DIR
+                         "/sweeps/" +
+                         name + ".json' --repeats 1 --results out " + smaller));
     std::size_t found = 0;
     for (const auto& entry : fs::recursive_directory_iterator(folder() / "out" / name)) {
       if (entry.path().filename() != "1.1.json") continue;
-      const json one = json::parse(file_text(entry.path()));
-      EXPECT_EQ(one["status"], "completed");
+      EXPECT_EQ(json::parse(file_text(entry.path()))["status"], "completed");
       ++found;
     }
     EXPECT_EQ(found, points);
@@ -106,16 +100,14 @@ TEST_F(Guides, NyuCassavaRuns) {
 }
 
 // What the guides run, as figures: their scripts' job requests, and the points of their studies.
-class GuideTable : public testing::Cli {
+class GuideTable : public Cli {
  protected:
   // Makes the scripts of a study for a site.
   void plan(const std::string& study, const std::string& site,
             const std::string& options = "") const {
     fs::remove_all(folder() / "made");
-    const Ran ran =
-        paceline("submit " + source("sweeps/" + study) + " --site " +
-                 source("slurm/sites/" + site) + " --dry-run --scripts made " + options);
-    ASSERT_EQ(ran.code, 0) << ran.err;
+    succeed("submit " + source("sweeps/" + study) + " --site " + source("slurm/sites/" + site) +
+            " --dry-run --scripts made " + options);
   }
 
   std::string script(const std::string& shape) const {
@@ -134,8 +126,7 @@ class GuideTable : public testing::Cli {
   // none.
   std::vector<std::string> points(const std::string& study,
                                   const std::vector<std::string>& names) const {
-    const Ran ran = paceline("sweep " + source("sweeps/" + study) + " --dry-run --json");
-    EXPECT_EQ(ran.code, 0) << ran.err;
+    const Ran ran = succeed("sweep " + source("sweeps/" + study) + " --dry-run --json");
     const json plan = json::parse(ran.out, nullptr, false);
     std::vector<std::string> rows;
     for (const json& point : plan["points"]) {
@@ -326,8 +317,7 @@ TEST_F(Guides, RanksOfTheEnvironmentAreNumbers) {
       "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0 "
       "SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_PROCID=";
   const std::string run = " paceline train mnist-mlp --steps 2 --cpus-per-task 1 --backend self";
-  const Ran fine = shell("export " + step + "0;" + run);
-  EXPECT_EQ(fine.code, 0) << fine.err;
+  const Ran fine = expect_success(shell("export " + step + "0;" + run));
   EXPECT_TRUE(contains(fine.err, "training loss")) << "rank 0 speaks: " << fine.err;
   const Ran text = shell("export " + step + "zero;" + run);
   EXPECT_EQ(text.code, 64) << text.err;
@@ -351,7 +341,7 @@ TEST_F(Guides, ARunWithOneLossDoesNotGoOnWithTheOther) {
   const std::string run =
       "train mnist-mlp --quiet --train-limit 640 --cpus-per-task 1 --epochs 1 "
       "--checkpoint-every 1epoch --run-dir run";
-  ASSERT_EQ(paceline(run).code, 0);
+  succeed(run);
   expect_refused(run + " --resume latest --double-softmax", 64,
                  {"mnist-mlp, softmax twice", "--weights"});
 }

@@ -7,11 +7,9 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
 const std::string kTable = PACELINE_SOURCE_DIR "/results/reference/csc-gpt-neo";
 
-using CliHistory = testing::Cli;
+using CliHistory = Cli;
 
 TEST_F(CliHistory, WritesAPageAndTheSameInFiles) {
   const Ran ran = shell("COLUMNS=80 paceline history " + kTable + " --out out --no-plots");

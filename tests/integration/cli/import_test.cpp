@@ -9,9 +9,7 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
-class CliImport : public testing::Cli {
+class CliImport : public Cli {
  protected:
   static std::string sample(const std::string& name) {
     return shell_quote(std::string(PACELINE_SOURCE_DIR) + "/tests/data/import/" + name);
@@ -21,48 +19,35 @@ class CliImport : public testing::Cli {
 TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
   const std::string import =
       "import nccl-tests " + sample("nccl-tests-all_reduce_perf.txt") + " --study links";
-  const Ran dry = paceline(import + " --dry-run");
-  ASSERT_EQ(dry.code, 0) << dry.err;
-  EXPECT_TRUE(contains(dry.out, "2 records would be imported from nccl-tests")) << dry.out;
+  expect_parts(succeed(import + " --dry-run").out, {"2 records would be imported from nccl-tests"});
   EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
-  const Ran first = paceline(import);
-  ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_TRUE(contains(first.out,
-                       "2 records imported from nccl-tests\nsee: paceline report "
-                       "results/local/links\n"))
-      << first.out;
-  EXPECT_TRUE(contains(paceline(import).out, "2 records imported before, skipped"));
-  const Ran report = paceline("report results/local/links");
-  ASSERT_EQ(report.code, 0) << report.err;
+  expect_parts(succeed(import).out, {"2 records imported from nccl-tests\nsee: paceline report "
+                                     "results/local/links\n"});
+  expect_parts(paceline(import).out, {"2 records imported before, skipped"});
+  const Ran report = succeed("report results/local/links");
   expect_parts(report.out, {"all-reduce, 8 ranks in 8 tasks on nid005471, nid005487, backend NCCL,",
                             "  - out of place; mean of 20 calls\n",
                             "134217728    33554432  f32   1907.80   70.35  123.12       0"});
-  EXPECT_FALSE(contains(report.out, "p95")) << report.out;
-  EXPECT_EQ(paceline("report results/local/links --only kind=imported --format csv").code, 0);
+  expect_no_parts(report.out, {"p95"});
+  succeed("report results/local/links --only kind=imported --format csv");
   EXPECT_EQ(paceline("report results/local/links --only kind=collective").out, report.out);
-  EXPECT_EQ(paceline("archive results/local/links --out l.tar.gz").code, 0);
-  EXPECT_TRUE(contains(paceline("merge l.tar.gz other").out, "2 were added"));
+  succeed("archive results/local/links --out l.tar.gz");
+  expect_parts(paceline("merge l.tar.gz other").out, {"2 were added"});
 }
 
 TEST_F(CliImport, TracesOfRanksArePhasesOfOneRun) {
   const std::string traces = shell_quote(std::string(PACELINE_SOURCE_DIR) + "/tests/data/kineto/") +
                              "ddp-gloo-rank*.json.gz";
-  const Ran ran = paceline("import kineto " + traces + " --study t --set batch_per_replica=16");
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  expect_parts(ran.out, {" and 1 more: 1 record imported from PyTorch's profiler\n",
-                         "  rank 1: 23.6 ms of the CPU: 22.7 % computing, 10.6 % idle"});
-  const Ran explain = paceline("explain results/local/t");
-  EXPECT_EQ(explain.code, 0) << explain.err;
-  EXPECT_FALSE(contains(explain.out, "have no phases of a step")) << explain.out;
-  const Ran report = paceline("report results/local/t --format json");
-  ASSERT_EQ(report.code, 0) << report.err;
+  expect_parts(succeed("import kineto " + traces + " --study t --set batch_per_replica=16").out,
+               {" and 1 more: 1 record imported from PyTorch's profiler\n",
+                "  rank 1: 23.6 ms of the CPU: 22.7 % computing, 10.6 % idle"});
+  expect_no_parts(succeed("explain results/local/t").out, {"have no phases of a step"});
+  const Ran report = succeed("report results/local/t --format json");
   EXPECT_GT(nlohmann::json::parse(report.out)["tables"][0]["rows"][0]["exposed_communication"], 0)
       << report.out;
-  const Ran predict = paceline("predict results/local/t --gpus 4");
-  EXPECT_EQ(predict.code, 0) << predict.err;
-  EXPECT_TRUE(
-      contains(paceline("import kineto " + traces + " --study t --set batch_per_replica=16").out,
-               "1 record imported before, skipped"));
+  succeed("predict results/local/t --gpus 4");
+  expect_parts(paceline("import kineto " + traces + " --study t --set batch_per_replica=16").out,
+               {"1 record imported before, skipped"});
   std::ofstream(folder() / "cut.json") << "{\"traceEvents\": [{\"ph\": \"X\",";
   expect_refused("import kineto cut.json --study s", 65, {"cut.json: ", "is cut off or not JSON"});
   expect_refused("import kineto cut.txt --study s", 65, {"cut.txt: ", "cannot be read"});
@@ -72,18 +57,16 @@ TEST_F(CliImport, TracesOfRanksArePhasesOfOneRun) {
 TEST_F(CliImport, ImportedRowsAreLabelledBesideMeasuredOnes) {
   for (const int gpus : {1, 2}) {
     write_record_file(folder() / "s" / ("gpus=" + std::to_string(gpus)) / "1.1.json",
-                      testing::sample_record({.gpus = gpus, .fit_seconds = 10.0 / gpus}), "");
+                      sample_record({.gpus = gpus, .fit_seconds = 10.0 / gpus}), "");
   }
   std::ofstream(folder() / "t.csv")
       << "gpus,ntasks,fit_seconds,samples\n1,1,8,120000\n2,2,5,120000\n";
-  const Ran ran = paceline(
+  const Ran ran = succeed(
       "import csv t.csv --study s --results . --set workload=mnist-cnn --set precision=fp32 "
       "--set batch_per_replica=64 --set epochs=2 --set learning_rate=0.001 --set backend=mpi "
       "--set cpus_per_task=1 --set nodes=1 --set replicas_are=cores --json");
-  ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(nlohmann::json::parse(ran.out).at("files").at(0).at("records").size(), 2U) << ran.out;
-  const Ran report = paceline("report s --format json");
-  ASSERT_EQ(report.code, 0) << report.err;
+  const Ran report = succeed("report s --format json");
   const auto tables = nlohmann::json::parse(report.out);
   int imported = 0, measured = 0;
   for (const auto& table : tables.contains("tables") ? tables["tables"] : nlohmann::json{tables}) {
@@ -97,20 +80,17 @@ TEST_F(CliImport, ImportedRowsAreLabelledBesideMeasuredOnes) {
   }
   EXPECT_EQ(imported, 2) << report.out;
   EXPECT_EQ(measured, 2) << report.out;
-  EXPECT_EQ(paceline("explain s").code, 0);
+  succeed("explain s");
 }
 
 TEST_F(CliImport, WhatAToolCallsWrongIsLoud) {
   std::ofstream(folder() / "o.txt") << "1: # OSU MPI Allgather Latency Test v7.2\n"
                                        "1: # Size  Avg Latency(us)  Validation\n"
                                        "1: 32  2.5  Pass\n1: 64  2.75  Fail\n";
-  const Ran import = paceline("import osu o.txt --study o --set gpus=4");
-  ASSERT_EQ(import.code, 0) << import.err;
-  EXPECT_TRUE(contains(import.err,
-                       "o.txt: warning: all_gather: the data check of 1 of 2 sizes failed "
-                       "(64 bytes: Fail); do not rely on these times"))
-      << import.err;
-  EXPECT_TRUE(contains(import.out, "labels before its lines are taken off, as \"1: \""));
+  const Ran import = succeed("import osu o.txt --study o --set gpus=4");
+  expect_parts(import.err, {"o.txt: warning: all_gather: the data check of 1 of 2 sizes failed "
+                            "(64 bytes: Fail); do not rely on these times"});
+  expect_parts(import.out, {"labels before its lines are taken off, as \"1: \""});
   expect_refused(
       "import osu o.txt --study strict --set gpus=4 --strict", 65,
       {"o.txt: all_gather: the data check of 1 of 2 sizes failed", "leave out --strict"});

@@ -46,12 +46,11 @@ Cost measure_cost(const std::vector<std::string>& words, const fs::path& folder,
           static_cast<double>(usage.ru_maxrss) / 1024};
 }
 
-class CliLarge : public testing::Cli {};
+class CliLarge : public Cli {};
 
 TEST_F(CliLarge, EveryCommandTakesSecondsAndLittleMemory) {
   const char* asked = std::getenv("PACELINE_LARGE_RUNS");
-  const int wanted = asked ? std::atoi(asked) : 20000;
-  const std::size_t runs = testing::write_large_study(folder() / "large", wanted);
+  const std::size_t runs = write_large_study(folder() / "large", asked ? std::atoi(asked) : 20000);
   fs::create_directory(folder() / "bin");
   for (const char* program : {"squeue", "sacct", "scontrol"}) {
     std::ofstream(folder() / "bin" / program) << "#!/bin/sh\nexit 0\n";

@@ -7,16 +7,13 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
 namespace fs = std::filesystem;
 
-class CliNew : public testing::Cli {
+class CliNew : public Cli {
  protected:
   Spec spec(const std::string& name) const { return read_spec(folder() / name); }
   void expect_plans(const std::string& file) const {
-    const Ran dry = paceline("sweep " + file + " --dry-run --results r");
-    EXPECT_EQ(dry.code, 0) << dry.err;
-    EXPECT_TRUE(contains(dry.out, " runs to do")) << dry.out;
+    expect_parts(succeed("sweep " + file + " --dry-run --results r").out, {" runs to do"});
   }
   // Without it, expressions are checked when the study runs.
   // Types the lines on a terminal.
@@ -27,25 +24,22 @@ class CliNew : public testing::Cli {
 };
 
 TEST_F(CliNew, TakesWhatItOffers) {
-  const Ran made = paceline("new first --yes");
-  ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_TRUE(contains(made.out, "paceline sweep first.json --dry-run")) << made.out;
+  expect_parts(succeed("new first --yes").out, {"paceline sweep first.json --dry-run"});
   EXPECT_EQ(spec("first.json").workload, "mnist-cnn");
   EXPECT_EQ(spec("first.json").repeats, 5);
   expect_plans("first.json");
 }
 
 TEST_F(CliNew, AProgramOfTheUsersOwn) {
-  ASSERT_EQ(paceline("new mine --yes --program 'torchrun --nproc-per-node {gpus} train.py' "
-                     "--throughput 'rate: ([0-9.]+)' --gpus 1,2 --repeats 3")
-                .code,
-            0);
+  succeed(
+      "new mine --yes --program 'torchrun --nproc-per-node {gpus} train.py' "
+      "--throughput 'rate: ([0-9.]+)' --gpus 1,2 --repeats 3");
   const Spec words = spec("mine.json");
   EXPECT_EQ(words.programs.front().command.size(), 4U);
   EXPECT_EQ(words.programs.front().results.front().what, "rate: ([0-9.]+)");
   EXPECT_EQ(words.repeats, 3);
   expect_plans("mine.json");
-  ASSERT_EQ(paceline("new piped --yes --program \"cat 'a b' | wc -l\"").code, 0);
+  succeed("new piped --yes --program \"cat 'a b' | wc -l\"");
   EXPECT_TRUE(spec("piped.json").programs.front().shell);
   EXPECT_TRUE(spec("piped.json").programs.front().results.empty());
   expect_plans("piped.json");
@@ -53,8 +47,7 @@ TEST_F(CliNew, AProgramOfTheUsersOwn) {
 
 TEST_F(CliNew, AsksFiveQuestions) {
   if (shell("command -v script").code != 0) GTEST_SKIP() << "no program script (util-linux)";
-  const Ran ran = typed("mnist-mlp\\n\\nmpi, gloo\\n1,2\\n4\\n", "new asked");
-  ASSERT_EQ(ran.code, 0) << ran.out;
+  expect_success(typed("mnist-mlp\\n\\nmpi, gloo\\n1,2\\n4\\n", "new asked"));
   const Spec asked = spec("asked.json");
   EXPECT_EQ(asked.workload, "mnist-mlp");
   EXPECT_EQ(asked.axes.size(), 2U);
@@ -65,29 +58,26 @@ TEST_F(CliNew, AsksFiveQuestions) {
 
 TEST_F(CliNew, AsksAgainWhereAnAnswerCannotBeUsed) {
   if (shell("command -v script").code != 0) GTEST_SKIP() << "no program script (util-linux)";
-  const Ran ran = typed("mnist-cnnn\\nmnist-cnn\\ncpus\\ncpu\\nmpii\\nmpi\\n1 2\\n1,2\\n3,4\\n3\\n",
-                        "new again");
-  ASSERT_EQ(ran.code, 0) << ran.out;
-  for (const char* part :
-       {"\"mnist-cnnn\" is neither a workload nor a program here; did you mean \"mnist-cnn\"?",
-        "the answer: unknown backend \"mpii\"; did you mean \"mpi\"?",
-        "\"1 2\" is not a list of numbers above 0; write 1,2,4",
-        "\"3,4\" is several numbers; write one"}) {
-    EXPECT_TRUE(contains(ran.out, part)) << part << " is not in " << ran.out;
-  }
+  const Ran ran = expect_success(typed(
+      "mnist-cnnn\\nmnist-cnn\\ncpus\\ncpu\\nmpii\\nmpi\\n1 2\\n1,2\\n3,4\\n3\\n", "new again"));
+  expect_parts(
+      ran.out,
+      {"\"mnist-cnnn\" is neither a workload nor a program here; did you mean \"mnist-cnn\"?",
+       "the answer: unknown backend \"mpii\"; did you mean \"mpi\"?",
+       "\"1 2\" is not a list of numbers above 0; write 1,2,4",
+       "\"3,4\" is several numbers; write one"});
   EXPECT_EQ(spec("again.json").workload, "mnist-cnn");
   EXPECT_EQ(spec("again.json").repeats, 3);
   expect_refused("new b --yes --program mnist-cnnn", 64, {"did you mean \"mnist-cnn\"?"});
-  if (!testing::has_engine()) return;
-  const Ran pattern = typed("./train\\n\\nrate (.+\\n", "new bad");
-  expect_parts(pattern.out,
+  if (!has_engine()) return;
+  expect_parts(typed("./train\\n\\nrate (.+\\n", "new bad").out,
                {"not a regular expression", "the input ended before the last question"});
   EXPECT_FALSE(fs::exists(folder() / "bad.json"));
 }
 
 TEST_F(CliNew, RefusesInOneLine) {
   expect_refused("new a", 64, {"no terminal to ask on", "--yes"});
-  ASSERT_EQ(paceline("new a --yes").code, 0);
+  succeed("new a --yes");
   const std::string before = read_text(folder() / "a.json");
   expect_refused("new a --yes", 64, {"a.json: the file exists already"});
   EXPECT_EQ(read_text(folder() / "a.json"), before);
@@ -96,7 +86,7 @@ TEST_F(CliNew, RefusesInOneLine) {
   expect_refused("new b --yes --program mnist-cnn --backend mpi,mpii", 64,
                  {"--backend: unknown backend \"mpii\"; did you mean \"mpi\"?"});
   expect_refused("new b --yes --program mnist-cnn --device gpus", 64, {"gpus"});
-  if (testing::has_engine()) {
+  if (has_engine()) {
     expect_refused("new b --yes --program x --throughput 'rate'", 64,
                    {"--throughput: ", "has 0 groups"});
   }

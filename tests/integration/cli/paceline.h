@@ -12,10 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/expect_error.h"
+#include "tests/support/expect_parts.h"
 #include "tests/support/scratch.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 struct Ran {
   int code = -1;
@@ -34,6 +35,14 @@ inline std::string take_busy_warnings(std::string& text) {
   }
   text = rest;
   return taken;
+}
+
+// Fails at the caller's line unless it ended well.
+inline Ran expect_success(Ran ran, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
+  if (ran.code != 0)
+    ADD_FAILURE_AT(file, line) << "code " << ran.code << "\n" << ran.err << ran.out;
+  return ran;
 }
 
 class Cli : public ::testing::Test {
@@ -71,6 +80,12 @@ class Cli : public ::testing::Test {
 
   Ran paceline(const std::string& arguments) const { return shell("paceline " + arguments); }
 
+  // Fails at the caller's line unless it ends well.
+  Ran succeed(const std::string& arguments, const char* file = __builtin_FILE(),
+              int line = __builtin_LINE()) const {
+    return expect_success(paceline(arguments), file, line);
+  }
+
   // Nothing on standard output, and one line on the other that holds every part.
   void expect_refused(const std::string& arguments, int code,
                       const std::vector<std::string>& parts) const {
@@ -80,13 +95,12 @@ class Cli : public ::testing::Test {
     EXPECT_EQ(ran.out, "");
     EXPECT_TRUE(ran.err.starts_with("paceline: ")) << ran.err;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-    for (const std::string& part : parts) {
-      EXPECT_TRUE(contains(ran.err, part)) << "\"" << part << "\" is not in: " << ran.err;
-    }
+    expect_parts(ran.err, parts);
   }
 
  private:
   Scratch scratch_, streams_;
 };
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -8,17 +8,14 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
 const std::string kWithMnist =
     "train mnist-mlp --data '" PACELINE_SOURCE_DIR "/data/mnist' --cpus-per-task 1 ";
 const std::string kThreeSteps = kWithMnist + "--steps 3 ";
 
-class CliRecipe : public testing::Cli {
+class CliRecipe : public Cli {
  protected:
   Json make_record(const std::string& options) const {
-    const Ran ran = paceline(options + " --json");
-    EXPECT_EQ(ran.code, 0) << ran.err;
+    const Ran ran = succeed(options + " --json");
     err_ = ran.err;
     return ran.code == 0 ? Json::parse(ran.out) : Json::object();
   }
@@ -126,22 +123,21 @@ TEST_F(CliRecipe, AGoalEndsTheRunAndIsTimed) {
   EXPECT_EQ(until["fit_seconds"], reached["timing"]["fit_seconds"]);
   EXPECT_GT(until["seconds_with_evaluation"], until["fit_seconds"]);
   EXPECT_EQ(reached["parameters"]["evaluate"], "epoch");
-  EXPECT_TRUE(contains(err_, "test_accuracy>=0.5 was reached after epoch")) << err_;
+  expect_parts(err_, {"test_accuracy>=0.5 was reached after epoch"});
 
   const Json missed = make_record(run + "--epochs 2 --until test_loss=0.0001");
   EXPECT_EQ(missed["quality"]["until"]["reached"], false);
   EXPECT_FALSE(missed["quality"]["until"].contains("fit_seconds"));
   EXPECT_EQ(missed["status"], "completed");
-  EXPECT_TRUE(contains(err_, "test_loss<=0.0001 was not reached in 2 epochs")) << err_;
+  expect_parts(err_, {"test_loss<=0.0001 was not reached in 2 epochs"});
 }
 
 TEST_F(CliRecipe, AnotherRecipeOnResumeIsReported) {
   const std::string run =
       kWithMnist +
       "--train-limit 640 --test-limit 100 --epochs 4 --checkpoint-every 2steps --run-dir r ";
-  ASSERT_EQ(paceline(run + "--steps 4 --schedule cosine").code, 0);
-  const Ran other = paceline(run + "--steps 6 --resume latest --clip-norm 1 --augment crop2");
-  EXPECT_EQ(other.code, 0) << other.err;
+  succeed(run + "--steps 4 --schedule cosine");
+  const Ran other = succeed(run + "--steps 6 --resume latest --clip-norm 1 --augment crop2");
   expect_parts(other.err, {"schedule not given (was cosine)", "clip_norm 1 (was not given)",
                            "augment crop2 (was not given)"});
 }

@@ -11,11 +11,10 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Ran;
 
 const fs::path kRecipes = PACELINE_SOURCE_DIR "/docs/recipes";
 
-class Recipes : public testing::Cli {
+class Recipes : public Cli {
  protected:
   static std::vector<fs::path> files(const std::string& ending = "") {
     std::vector<fs::path> found;
@@ -88,20 +87,17 @@ TEST_F(Recipes, AreYaml) {
 
 TEST_F(Recipes, ReFrameRunsItsCheck) {
   if (!is_here("command -v reframe")) GTEST_SKIP() << "no reframe on the PATH";
-  const Ran ran = with_program("reframe -c '" + (kRecipes / "reframe_paceline.py").string() +
-                               "' -r --performance-report --prefix=rfm");
-  ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
-  for (const char* part : {"Ran 2/2", "throughput", "exposed_communication"}) {
-    EXPECT_TRUE(contains(ran.out, part)) << ran.out;
-  }
+  const Ran ran =
+      expect_success(with_program("reframe -c '" + (kRecipes / "reframe_paceline.py").string() +
+                                  "' -r --performance-report --prefix=rfm"));
+  expect_parts(ran.out, {"Ran 2/2", "throughput", "exposed_communication"});
 }
 
 TEST_F(Recipes, JubeMakesItsTable) {
   if (!is_here("command -v jube")) GTEST_SKIP() << "no jube on the PATH";
   fs::copy(kRecipes / "jube_paceline.yml", folder());  // its runs stand beside it
-  const Ran ran = with_program(
-      "sh -c 'jube run jube_paceline.yml > log 2>&1 && jube result jube_paceline_runs'");
-  ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
+  const Ran ran = expect_success(with_program(
+      "sh -c 'jube run jube_paceline.yml > log 2>&1 && jube result jube_paceline_runs'"));
   EXPECT_TRUE(
       std::regex_search(ran.out, std::regex(R"(mnist-mlp \| +mpi \| +2 \| +[0-9.]+ \| +[0-9.]+)")))
       << ran.out;
@@ -130,10 +126,9 @@ for fom in made["foms"]:
     assert len(found) == 1 and float(found[0]) > 0, (fom, found)
 print("figures:", len(made["foms"]))
 )";
-  const Ran ran =
-      with_program("python3 play.py '" + (kRecipes / "ramble_application.py").string() + "'");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "figures: 2")) << ran.out;
+  const Ran ran = expect_success(
+      with_program("python3 play.py '" + (kRecipes / "ramble_application.py").string() + "'"));
+  expect_parts(ran.out, {"figures: 2"});
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 #include "tests/integration/cli/paceline.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 inline const std::string kGeneric = "'" PACELINE_SOURCE_DIR "/slurm/sites/generic.json'";
 inline const std::string kGpu = "'" PACELINE_SOURCE_DIR "/slurm/sites/generic-gpu.json'";
@@ -41,4 +42,5 @@ class CliSlurm : public Cli {
   }
 };
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -1,18 +1,12 @@
 // submit and element: what is sent, and what is not sent twice.
 #include "results/names.h"
 #include "tests/integration/cli/slurm_cli.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
 
-using testing::kCassava;
-using testing::kGeneric;
-using testing::kGpu;
-using testing::Ran;
-
-class CliSubmit : public testing::CliSlurm {};
+class CliSubmit : public CliSlurm {};
 
 TEST_F(CliSubmit, AnUnclearAnswerSendsNothingTwice) {
   const std::string programs = with(
@@ -22,11 +16,8 @@ TEST_F(CliSubmit, AnUnclearAnswerSendsNothingTwice) {
       "play scancel \"echo \\\"\\$*\\\" > '$PWD/cancelled'\"");
   const std::string submit =
       "paceline submit s.json --site site.json --yes --no-collect --data-elsewhere";
-  const Ran first = shell(programs + submit);
-  EXPECT_EQ(first.code, 0) << first.err;
-  EXPECT_TRUE(contains(first.out, "job 5: ")) << first.out;
-  const Ran second = shell(programs + submit);
-  EXPECT_TRUE(contains(second.out, "2 in the queue")) << second.out;
+  expect_parts(expect_success(shell(programs + submit)).out, {"job 5: "});
+  expect_parts(shell(programs + submit).out, {"2 in the queue"});
   EXPECT_EQ(file_text(folder() / "calls"), "x\n");
 }
 
@@ -41,19 +32,19 @@ TEST_F(CliSubmit, AfterARefusalNothingIsUnclear) {
   const Ran status = shell(refusing + "paceline status results/local/two");
   EXPECT_EQ(status.code, 1) << status.err;
   expect_parts(status.out, {"2 not submitted", "not submitted: submit stopped before its array"});
-  EXPECT_FALSE(contains(status.out, "not known")) << status.out;
+  expect_no_parts(status.out, {"not known"});
 }
 
 TEST_F(CliSubmit, WithoutSlurmNothingIsHalfDone) {
   const std::string without = "ln -s /usr/bin/timeout /usr/bin/bash .; PATH=$PWD\n";
   const Ran ran = shell(without + "paceline submit s.json --site site.json --yes");
   EXPECT_EQ(ran.code, 64);
-  EXPECT_TRUE(contains(ran.err, "sbatch is not in PATH; log in to a node")) << ran.err;
+  expect_parts(ran.err, {"sbatch is not in PATH; log in to a node"});
   EXPECT_EQ(shell("ls results/local/s").out, "") << "nobody was asked for anything";
-  const Ran again = shell(with("play sbatch 'echo 7'; play squeue :") +
-                          "paceline submit s.json --site site.json --yes --no-collect");
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_TRUE(contains(again.out, "1 array, 2 elements")) << again.out;
+  expect_parts(expect_success(shell(with("play sbatch 'echo 7'; play squeue :") +
+                                    "paceline submit s.json --site site.json --yes --no-collect"))
+                   .out,
+               {"1 array, 2 elements"});
 }
 
 TEST_F(CliSubmit, TheBudgetAndTheConfirmation) {
@@ -61,17 +52,14 @@ TEST_F(CliSubmit, TheBudgetAndTheConfirmation) {
                             " --set device=cuda --max-gpu-hours 1 --yes --data-elsewhere");
   if (!contains(over.err, "this build has no engine")) {
     EXPECT_EQ(over.code, 64);
-    EXPECT_TRUE(contains(over.err, "GPU-hours are more than --max-gpu-hours 1")) << over.err;
-    const Ran dry = paceline("submit " + kCassava + " --site " + kGpu +
-                             " --set device=cuda --max-gpu-hours 1 --dry-run");
-    EXPECT_EQ(dry.code, 0) << dry.err;
-    EXPECT_TRUE(contains(dry.out, "warning: more than --max-gpu-hours 1: submit will refuse"))
-        << dry.out;
+    expect_parts(over.err, {"GPU-hours are more than --max-gpu-hours 1"});
+    const Ran dry = succeed("submit " + kCassava + " --site " + kGpu +
+                            " --set device=cuda --max-gpu-hours 1 --dry-run");
+    expect_parts(dry.out, {"warning: more than --max-gpu-hours 1: submit will refuse"});
   }
   const Ran nobody = paceline("submit s.json --site site.json");
   EXPECT_EQ(nobody.code, 64);
-  EXPECT_TRUE(contains(nobody.err, "there is no terminal to confirm the cost on; add --yes"))
-      << nobody.err;
+  expect_parts(nobody.err, {"there is no terminal to confirm the cost on; add --yes"});
   EXPECT_FALSE(std::filesystem::exists(folder() / "results")) << "nothing of it is left";
 }
 
@@ -84,20 +72,19 @@ TEST_F(CliSubmit, SubmittedAgainOnlyWhatIsInNoQueue) {
   const std::string submit = "paceline submit s.json --site site.json --yes --no-collect\n";
   ASSERT_EQ(shell(programs + submit).code, 0);
   write("queue", "5_[0-1%2]|PENDING|Resources\n");
-  const Ran waiting = shell(programs + submit);
-  expect_parts(waiting.out, {"0 arrays, 0 elements", "2 in the queue"});
+  expect_parts(shell(programs + submit).out, {"0 arrays, 0 elements", "2 in the queue"});
   Ran status = shell(programs + "paceline status results/local/s");
   EXPECT_EQ(status.code, 0);
-  EXPECT_TRUE(contains(status.out, "gpus=1,backend=self  [..] 0 of 2 done")) << status.out;
+  expect_parts(status.out, {"gpus=1,backend=self  [..] 0 of 2 done"});
   EXPECT_EQ(shell(programs + "paceline cancel results/local/s").code, 0);
   EXPECT_EQ(file_text(folder() / "cancelled"), "5\n");
   write("queue", "");
   write("history", "5_0|TIMEOUT|0:0|n1\n5_1|CANCELLED by 0|0:15|n1\n");
   status = shell(programs + "paceline status results/local/s");
   EXPECT_EQ(status.code, 1);
-  EXPECT_TRUE(contains(status.out, "TIMEOUT after 60 min")) << status.out;
+  expect_parts(status.out, {"TIMEOUT after 60 min"});
   const Ran again = shell(programs + submit);
-  EXPECT_TRUE(contains(again.out, "again: gpus=1,backend=self repeat 1: TIMEOUT")) << again.out;
+  expect_parts(again.out, {"again: gpus=1,backend=self repeat 1: TIMEOUT"});
   EXPECT_TRUE(contains(again.out, "2:00:00")) << "twice the time\n" << again.out;
   EXPECT_EQ(file_text(folder() / "calls"), "x\nx\n");
 }
@@ -109,14 +96,10 @@ TEST_F(CliSubmit, AnElementAroundItsRun) {
             R"(","--context={\"study\": \"s\", \"point\": \"gpus=1\", )"
             R"(\"point_folder\": \"gpus=1\", \"repeat\": 1, \"session\": \"S\", \"round\": 1}"])");
   const std::string element = " --points points --index 0";
-  const Ran begun = paceline("element begin" + element);
-  EXPECT_EQ(begun.code, 0) << begun.err;
-  EXPECT_EQ(begun.out, "run\n");
+  EXPECT_EQ(succeed("element begin" + element).out, "run\n");
   write("log", "something\npaceline: rank 1 was killed (here); do this\nsrun: error: n1: task 1\n");
-  const Ran ended = paceline("element end --exit-code 71 --log log" + element);
-  EXPECT_EQ(ended.code, 71);
-  const std::string record = file_text(folder() / "study" / "gpus=1" / "1.1.json");
-  expect_parts(record,
+  EXPECT_EQ(paceline("element end --exit-code 71 --log log" + element).code, 71);
+  expect_parts(file_text(folder() / "study" / "gpus=1" / "1.1.json"),
                {"rank 1 was killed (here); do this (exit code 71)", "\"status\": \"failed\""});
   // Its job has two nodes and a mask of one CPU: refused before anything runs.
   const Ran refused = shell(
@@ -124,7 +107,7 @@ TEST_F(CliSubmit, AnElementAroundItsRun) {
       "paceline element begin" +
       element);
   EXPECT_EQ(refused.code, 64);
-  EXPECT_TRUE(contains(refused.err, "job 7: the job has 2 nodes, its run needs 1")) << refused.err;
+  expect_parts(refused.err, {"job 7: the job has 2 nodes, its run needs 1"});
   EXPECT_EQ(refused.out, "");
 }
 
@@ -133,12 +116,11 @@ TEST_F(CliSubmit, RunsOfTheLoginNodeAreNotDone) {
   write("t.json", R"({"name": "t", "workload": "mnist-mlp", "repeats": 2, "fixed": {"device": "cpu",
     "cpus_per_task": 1, "steps": 3, "input": "synthetic"}, "axes": {"backend": ["self"]}})");
   const std::string results = " --results r";
-  ASSERT_EQ(paceline("sweep t.json --no-report" + results).code, 0);
-  const Ran ran = paceline("submit t.json --dry-run --site site.json" + results);
-  EXPECT_EQ(ran.code, 0) << ran.err;
+  succeed("sweep t.json --no-report" + results);
+  const Ran ran = succeed("submit t.json --dry-run --site site.json" + results);
   expect_parts(ran.out,
                {"note: 2 runs of another machine (", "1 array, 2 elements", "0 runs are done"});
-  EXPECT_FALSE(contains(ran.out, "again: ")) << ran.out;
+  expect_no_parts(ran.out, {"again: "});
   // A profile whose nodes are like this machine: they count.
   write("like.json", R"({"name": "x", "node": {"cpus": )" +
                          shell("grep -c ^processor /proc/cpuinfo | tr -d '\\n'").out + "}}");

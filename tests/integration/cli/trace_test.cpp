@@ -9,19 +9,16 @@ namespace paceline {
 namespace {
 
 using nlohmann::json;
-using testing::Ran;
 
 constexpr char kTraced[] =
     "train mnist-cnn --train-limit 1280 --test-limit 100 --batch-per-replica 32 --steps 20 "
     "--gpus 2 --oversubscribe --bucket-mb 0.5 --evaluate none --json ";
 constexpr char kOneCpuEach[] = "--quiet --cpus-per-replica 1 --backend ";
 
-class Trace : public testing::Cli {
+class Trace : public Cli {
  protected:
   json collect_trace(const std::string& arguments) {
-    const Ran ran = paceline(kTraced + arguments + " --trace trace.json");
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    record_ = json::parse(ran.out, nullptr, false);
+    record_ = json::parse(succeed(kTraced + arguments + " --trace trace.json").out, nullptr, false);
     return json::parse(file_text(folder() / "trace.json"), nullptr, false);
   }
   json record_;
@@ -93,17 +90,15 @@ TEST_F(Trace, IsOneFileOfAllRanks) {
 }
 
 TEST_F(Trace, IsOffUnlessAskedFor) {
-  const Ran ran = paceline(std::string(kTraced) + kOneCpuEach + "mirrored");
-  const json record = json::parse(ran.out);
+  const json record = json::parse(paceline(std::string(kTraced) + kOneCpuEach + "mirrored").out);
   EXPECT_EQ(record["flags"]["traced"], false);
   EXPECT_FALSE(record.contains("trace"));
 }
 
 TEST_F(Trace, ReportsWhatWasHidden) {
   const Ran ran =
-      paceline(std::string(kTraced) +
-               "--backend mirrored --cpus-per-replica 2 --comm-threads 1 --trace trace.json");
-  EXPECT_EQ(ran.code, 0) << ran.err;
+      succeed(std::string(kTraced) +
+              "--backend mirrored --cpus-per-replica 2 --comm-threads 1 --trace trace.json");
   expect_parts(ran.err, {"communication took ", "hidden behind computation"});
 }
 

@@ -14,9 +14,8 @@ namespace paceline {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::Ran;
 
-class EmulatedProgram : public testing::Cli {
+class EmulatedProgram : public Cli {
  protected:
   EmulatedProgram() { setenv("FAKE_NCCL_FOLDER", folder().c_str(), 1); }
   ~EmulatedProgram() override {
@@ -34,7 +33,7 @@ class EmulatedProgram : public testing::Cli {
 };
 
 TEST_F(EmulatedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
-  ASSERT_EQ(paceline(run_ + "--gpus 2 --backend nccl --steps 8 --record r.json").code, 0);
+  succeed(run_ + "--gpus 2 --backend nccl --steps 8 --record r.json");
   const Json record = this->record("r.json");
   EXPECT_EQ(record["layout"]["ntasks"], 2);
   EXPECT_EQ(record["layout"]["replicas_are"], "gpus");
@@ -42,19 +41,17 @@ TEST_F(EmulatedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
   EXPECT_NE(record["gpus"][0]["pci"], record["gpus"][1]["pci"]);
   EXPECT_EQ(record["gpus"][0]["name"], "Emulated GPU");
   // The same gradients, summed elsewhere.
-  ASSERT_EQ(paceline(run_ + "--gpus 2 --backend mirrored/nccl --steps 8 --record one.json").code,
-            0);
+  succeed(run_ + "--gpus 2 --backend mirrored/nccl --steps 8 --record one.json");
   EXPECT_EQ(this->record("one.json")["layout"]["ntasks"], 1);
   EXPECT_EQ(checksum("one.json"), checksum("r.json"));
-  ASSERT_EQ(
-      paceline(run_ + "--gpus 2 --backend nccl --steps 8 --no-step-graph --record p.json").code, 0);
+  succeed(run_ + "--gpus 2 --backend nccl --steps 8 --no-step-graph --record p.json");
   EXPECT_EQ(checksum("p.json"), checksum("r.json"));
 }
 
 // Each process reads its own GPU; a second does not make ten updates of a hundred.
 TEST_F(EmulatedProgram, EachGpusEnergyIsReadOnce) {
   setenv("PACELINE_EMULATED_WATTS", "300", 1);
-  ASSERT_EQ(paceline(run_ + "--gpus 2 --backend nccl --steps 8 --record r.json").code, 0);
+  succeed(run_ + "--gpus 2 --backend nccl --steps 8 --record r.json");
   unsetenv("PACELINE_EMULATED_WATTS");
   const Json energy = record("r.json")["energy"];
   EXPECT_EQ(energy["covers"], "GPUs");
@@ -81,14 +78,14 @@ TEST_F(EmulatedProgram, RanksOfNcclShareAGpuFromTheVersionThatCan) {
   const auto is_refused = [&](const std::string& backend, const std::vector<std::string>& parts) {
     const Ran ran = paceline(run + backend);
     EXPECT_EQ(ran.code, 64);
-    for (const std::string& part : parts) EXPECT_TRUE(contains(ran.err, part)) << ran.err;
+    expect_parts(ran.err, parts);
   };
-  ASSERT_EQ(paceline(run + "nccl --record three.json").code, 0);
+  succeed(run + "nccl --record three.json");
   setenv("PACELINE_EMULATED_GPUS", "2", 1);
   is_refused("nccl", {"3 GPUs", "2 are visible"});
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
   setenv("FAKE_NCCL_VERSION", "23003", 1);
-  EXPECT_EQ(paceline(run + "nccl --record two.json").code, 0);
+  succeed(run + "nccl --record two.json");
   EXPECT_EQ(checksum("two.json"), checksum("three.json"));
   is_refused("mirrored/nccl", {"3 GPUs", "2 are visible"});  // threads
   setenv("FAKE_NCCL_VERSION", "23002", 1);
@@ -102,23 +99,22 @@ TEST_F(EmulatedProgram, RanksOfNcclShareAGpuFromTheVersionThatCan) {
 
 TEST_F(EmulatedProgram, OldVersionsOfNcclAreUsedWithoutWhatTheyGetWrong) {
   const std::string run = run_ + "--gpus 2 --backend nccl --steps 8 --record ";
-  ASSERT_EQ(paceline(run + "new.json").code, 0);
+  succeed(run + "new.json");
   for (const std::string version : {"22402", "22605", "22702"}) {
     setenv("FAKE_NCCL_VERSION", version.c_str(), 1);
-    ASSERT_EQ(paceline(run + version + ".json").code, 0);
+    succeed(run + version + ".json");
     EXPECT_EQ(checksum(version + ".json"), checksum("new.json"));
     const auto used = record(version + ".json")["provenance"]["backend_used"].get<std::string>();
-    EXPECT_TRUE(contains(used, "sums are queued between graphs")) << used;
+    expect_parts(used, {"sums are queued between graphs"});
   }
   unsetenv("FAKE_NCCL_VERSION");
 }
 
 TEST_F(EmulatedProgram, AResumedRunIsTheUninterruptedOne) {
   const std::string run = run_ + "--gpus 2 --backend nccl --optimizer adam ";
-  ASSERT_EQ(paceline(run + "--steps 12 --record whole.json").code, 0);
-  ASSERT_EQ(paceline(run + "--steps 8 --checkpoint-every 4steps --run-dir run").code, 0);
-  const Ran resumed = paceline(run + "--steps 12 --run-dir run --resume latest --record r.json");
-  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  succeed(run + "--steps 12 --record whole.json");
+  succeed(run + "--steps 8 --checkpoint-every 4steps --run-dir run");
+  const Ran resumed = succeed(run + "--steps 12 --run-dir run --resume latest --record r.json");
   EXPECT_TRUE(record("r.json")["flags"]["resumed"]);
   EXPECT_EQ(checksum("r.json"), checksum("whole.json"));
 }
@@ -134,8 +130,7 @@ TEST_F(EmulatedProgram, AKilledRankIsNamed) {
     ranks = read_statuses(status);
     const auto flights = read_flights(status);
     return ranks.size() == 2 && flights.size() == 2 &&
-           std::all_of(flights.begin(), flights.end(),
-                       [](const Flight& flight) { return flight.step > 10; });
+           std::ranges::all_of(flights, [](const Flight& flight) { return flight.step > 10; });
   };
   while (!all_train()) ASSERT_NE(run.wait_for(20ms), std::future_status::ready) << run.get().err;
   kill(ranks[1].pid, SIGKILL);
@@ -149,11 +144,8 @@ TEST_F(EmulatedProgram, ASweepHasATable) {
       << R"({"name": "s", "workload": "mnist-mlp", "repeats": 1, "control": false,
              "axes": {"gpus": [1, 2], "device": ["emulated"], "backend": ["nccl"]},
              "fixed": {"steps": 4, "batch_per_replica": 4, "evaluate": "none"}})";
-  const Ran ran = paceline("sweep s.json --results r");
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  const Ran report = paceline("report r/s");
-  EXPECT_EQ(report.code, 0) << report.err;
-  EXPECT_TRUE(contains(report.out, "nccl")) << report.out;
+  succeed("sweep s.json --results r");
+  expect_parts(succeed("report r/s").out, {"nccl"});
 }
 
 TEST_F(EmulatedProgram, AnElementOfAnArrayRuns) {
@@ -166,9 +158,8 @@ TEST_F(EmulatedProgram, AnElementOfAnArrayRuns) {
   const std::string element = " --points points --index 0";
   const Ran begun = paceline("element begin" + element);
   EXPECT_EQ(begun.out, "run\n") << begun.err;
-  const Ran ran = paceline("element run" + element);
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(paceline("element end --exit-code 0 --log log" + element).code, 0);
+  succeed("element run" + element);
+  succeed("element end --exit-code 0 --log log" + element);
   const Json record = this->record("study/gpus=1/1.1.json");
   EXPECT_EQ(record["status"], "completed");
   EXPECT_EQ(record["gpus"][0]["name"], "Emulated GPU");

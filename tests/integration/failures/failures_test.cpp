@@ -16,7 +16,8 @@
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, Started, ::testing::Values("ring", "mpi"),
 TEST_F(Failures, ASlowRankIsInTheRecord) {
   need("ring");
   if (!contains(file_text("/proc/cpuinfo"), "avx2")) GTEST_SKIP() << "no rank can be made slower";
-  const Ran ran = shell(
+  const Ran ran = expect_success(shell(
       "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1\n"
       "rank() { RANK=$1 LOCAL_RANK=$1 paceline train mnist-mlp --input synthetic --train-limit "
       "4096 --evaluate none --oversubscribe --gpus 2 --cpus-per-task 1 --backend ring --epochs "
@@ -153,8 +154,7 @@ TEST_F(Failures, ASlowRankIsInTheRecord) {
       "--batch-per-replica 512 --steps 120 --no-update --record run.json; }\n"
       "export PACELINE_PORTS=29500-29599\n"
       "(export PACELINE_ISA=baseline ONEDNN_MAX_CPU_ISA=SSE41; rank 1) &\n"
-      "rank 0; code=$?; wait; exit $code");
-  ASSERT_EQ(ran.code, 0) << ran.err;
+      "rank 0; code=$?; wait; exit $code"));
   const auto straggler = to_json("run.json")["straggler"];
   ASSERT_TRUE(straggler.is_object());
   EXPECT_EQ(straggler["rank"], 1);
@@ -200,13 +200,10 @@ TEST_F(Failures, APostMortemNamesATaskUnderMpirun) {
 }
 
 TEST_F(Failures, ARunsFolderHoldsItsStatus) {
-  const Ran ran = paceline(
+  succeed(
       "train mnist-mlp --input synthetic --train-limit 640 --epochs 1 --evaluate none --quiet "
       "--cpus-per-task 1 --run-dir run");
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  const Ran mortem = paceline("doctor --post-mortem run/status");
-  EXPECT_EQ(mortem.code, 0);
-  EXPECT_EQ(last_line(mortem.out), "all ranks ended well");
+  EXPECT_EQ(last_line(succeed("doctor --post-mortem run/status").out), "all ranks ended well");
 }
 
 TEST_F(Failures, DeadlinesAreTimes) {
@@ -246,8 +243,7 @@ TEST_F(Failures, ABackendThatCannotSumIsReportedBeforeTheFirstStep) {
     return paceline("element fallback --to " + to +
                     " --status status --points points --index 0 --exit-code " + code);
   };
-  const Ran asked = fallback("mirrored/ring+bf16", "72");
-  EXPECT_EQ(asked.code, 0) << asked.err;
+  const Ran asked = expect_success(fallback("mirrored/ring+bf16", "72"));
   EXPECT_EQ(asked.out, "mirrored/mpi+bf16\n");
   EXPECT_TRUE(contains(asked.err, "falling back to mirrored/mpi+bf16")) << asked.err;
   EXPECT_EQ(fallback("gloo", "73").code, 1) << "another failure";
@@ -261,4 +257,5 @@ TEST_F(Failures, ABackendThatCannotSumIsReportedBeforeTheFirstStep) {
 }
 
 }  // namespace
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

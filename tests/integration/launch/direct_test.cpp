@@ -7,7 +7,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/start/spawn.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/expect_parts.h"
 
 namespace paceline {
 namespace {
@@ -29,8 +29,8 @@ TEST(Direct, RanksKnowTheirPlaceAndTheirOutputArrives) {
   const std::string output = testing::internal::GetCapturedStdout();
   EXPECT_EQ(verdict.exit_code, 0) << verdict.line;
   for (const char* rank : {"0", "1", "2"}) {
-    EXPECT_TRUE(contains(output, "rank " + std::string(rank) + " of 3 on 3\n")) << output;
-    EXPECT_TRUE(contains(errors, "progress of rank " + std::string(rank) + "\n")) << errors;
+    expect_parts(output, {"rank " + std::string(rank) + " of 3 on 3\n"});
+    expect_parts(errors, {"progress of rank " + std::string(rank) + "\n"});
   }
 }
 
@@ -78,13 +78,13 @@ TEST(Direct, AnInterruptStopsAll) {
   interrupter.join();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_EQ(verdict.exit_code, 128 + SIGTERM);
-  EXPECT_TRUE(contains(verdict.line, "stopped by signal 15")) << verdict.line;
+  expect_parts(verdict.line, {"stopped by signal 15"});
 }
 
 TEST(Direct, AProgramThatIsNotThereIsNamed) {
   const RunVerdict verdict = spawn_direct({{"/no/such/program"}, 2, environment_of_process()});
   EXPECT_EQ(verdict.exit_code, 70);
-  EXPECT_TRUE(contains(verdict.line, "/no/such/program")) << verdict.line;
+  expect_parts(verdict.line, {"/no/such/program"});
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "engine/core/clock.h"
-#include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/start/spawn.h"
@@ -90,13 +89,13 @@ TEST(Mpi, RanksThatCannotBeSeenAreNotCalledLate) {
   request.environment["SLURM_JOB_ID"] = "4711";
   request.environment.erase("SLURMD_NODENAME");
   request.silence_seconds = 1;
-  EXPECT_FALSE(contains(spawn_ranks(request).line, "no rank began"));
+  expect_no_parts(spawn_ranks(request).line, {"no rank began"});
 }
 
 TEST(Mpi, TestVariableIsChecked) {
   const RunVerdict verdict = spawn(2, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "no"}});
   EXPECT_EQ(verdict.exit_code, 64);
-  EXPECT_TRUE(contains(verdict.line, "\"no\" is not a number of ranks")) << verdict.line;
+  expect_parts(verdict.line, {"\"no\" is not a number of ranks"});
 }
 
 TEST(Spawn, KilledRankIsNamed) {
@@ -105,7 +104,7 @@ TEST(Spawn, KilledRankIsNamed) {
   // MPICH cannot always tell it from those that it killed itself.
   const bool named = contains(verdict.line, "rank 1 ");
   EXPECT_TRUE(named || (is_hydra() && contains(verdict.line, "one of ranks "))) << verdict.line;
-  EXPECT_TRUE(contains(verdict.line, "died of signal 9 (Killed)")) << verdict.line;
+  expect_parts(verdict.line, {"died of signal 9 (Killed)"});
   EXPECT_EQ(verdict.noise, "");
 }
 
@@ -122,15 +121,14 @@ TEST(Spawn, StallNamesTheRankThatDidNotCome) {
   const double start = now_seconds();
   const RunVerdict verdict = spawn(2, "failing", "stalls");
   EXPECT_EQ(verdict.exit_code, 72);
-  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: rank 1 did not come within 2 s"))
-      << verdict.line;
+  expect_parts(verdict.line, {"rank 0: barrier: rank 1 did not come within 2 s"});
   EXPECT_LT(now_seconds() - start, 50);  // the sleeper is not waited for
 }
 
 TEST(Spawn, StallBetweenNodesEndsToo) {
   const RunVerdict verdict = spawn(2, "failing", "stalls", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}});
   EXPECT_EQ(verdict.exit_code, 72);
-  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: rank 1 did not come")) << verdict.line;
+  expect_parts(verdict.line, {"rank 0: barrier: rank 1 did not come"});
 }
 
 TEST(Spawn, RanksTalkAndTheirCodePasses) {
@@ -142,10 +140,10 @@ TEST(Spawn, RanksTalkAndTheirCodePasses) {
   EXPECT_EQ(verdict.exit_code, 1);
   EXPECT_EQ(verdict.line, "");
   for (const char* line : {"rank 0 of 2\n", "rank 1 of 2\n"}) {
-    EXPECT_TRUE(contains(output, line)) << output;
-    EXPECT_TRUE(contains(errors, "progress of " + std::string(line).substr(0, 6))) << errors;
+    expect_parts(output, {line});
+    expect_parts(errors, {"progress of " + std::string(line).substr(0, 6)});
   }
-  EXPECT_FALSE(contains(errors, "-----")) << errors;
+  expect_no_parts(errors, {"-----"});
 }
 
 // mpirun reads the ranks' output for us, and ends well when its own cannot be written.
@@ -158,7 +156,7 @@ TEST(Spawn, OutputOntoAFullDiskIsNoSuccess) {
   close(before);
   close(full);
   EXPECT_EQ(verdict.exit_code, 65);
-  EXPECT_TRUE(contains(verdict.line, "standard output could not be written")) << verdict.line;
+  expect_parts(verdict.line, {"standard output could not be written"});
 }
 
 TEST(Spawn, InterruptStopsTheRanks) {
@@ -174,30 +172,26 @@ TEST(Spawn, InterruptStopsTheRanks) {
   interrupter.join();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_EQ(verdict.exit_code, 128 + SIGTERM);
-  EXPECT_TRUE(contains(verdict.line, "stopped by signal 15")) << verdict.line;
+  expect_parts(verdict.line, {"stopped by signal 15"});
 }
 
 TEST(Spawn, ProgramThatCannotStartShowsTheLaunchersWords) {
   const RunVerdict verdict = spawn_ranks({{"/no/such/program"}, 2, environment_of_process()});
   EXPECT_EQ(verdict.exit_code, 71);
-  EXPECT_TRUE(contains(verdict.noise, "/no/such/program")) << verdict.noise;
+  expect_parts(verdict.noise, {"/no/such/program"});
 }
 
 TEST(Spawn, NoMpirunIsRefusedWithItsPackage) {
-  try {
+  expect_error(ErrorKind::usage, {"openmpi-bin"}, [] {
     spawn_ranks({{LAUNCH_RANKS}, 2, {{"PATH", "/no/such/folder"}}});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_TRUE(contains(error.what(), "openmpi-bin")) << error.what();
-  }
+  });
 }
 
 TEST(Mpi, SingletonsAreRefused) {
   const std::string program = LAUNCH_RANKS;
-  const std::string pmi = run_shell("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 " +
-                                    program + " collectives 1; echo code $?");
-  expect_parts(pmi, {"these are 2 singletons, not 2 ranks; start them with", "code 64"});
+  expect_parts(run_shell("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 " + program +
+                         " collectives 1; echo code $?"),
+               {"these are 2 singletons, not 2 ranks; start them with", "code 64"});
   const std::string step = run_shell(
       "SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1 SLURM_NODEID=0 "
       "SLURM_NNODES=1 SLURM_STEP_TASKS_PER_NODE=2 " +
@@ -223,10 +217,9 @@ TEST(Mpi, RanksShareNothingWhereSharedMemoryIsFull) {
     return run_shell(start + assignments + kStatusFolderVariable + "= " + join(command, " ") + "'");
   };
   const std::string full = run("64000000");
-  EXPECT_TRUE(contains(full, "shares 0 bytes")) << full;
-  EXPECT_FALSE(contains(full, "Bus error")) << full;
-  const std::string fits = run("8000000");
-  EXPECT_TRUE(contains(fits, "shares 8000000 bytes")) << fits;
+  expect_parts(full, {"shares 0 bytes"});
+  expect_no_parts(full, {"Bus error"});
+  expect_parts(run("8000000"), {"shares 8000000 bytes"});
 }
 
 }  // namespace

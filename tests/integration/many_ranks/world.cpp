@@ -51,9 +51,8 @@ struct Seat {
 class Seats {
  public:
   explicit Seats(int ranks) : ranks_(ranks) {
-    void* memory = mmap(nullptr, sizeof(Seat) * static_cast<std::size_t>(ranks),
-                        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    seats_ = static_cast<Seat*>(memory);
+    seats_ = static_cast<Seat*>(mmap(nullptr, sizeof(Seat) * static_cast<std::size_t>(ranks),
+                                     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   }
   Seat& of(int rank) const { return seats_[rank]; }
   int ranks() const { return ranks_; }
@@ -135,8 +134,8 @@ void is_a_rank(const BootstrapAddress& where, int rank, const Seats& seats, int 
       note(seat.fault, "it did not see that a rank has another configuration");
     } catch (const Error& error) {
       const std::string words = error.what();
-      const std::string named = fmt::format("rank {} 0.01", victim);
-      if (words.find(named) == std::string::npos) note(seat.fault, words);
+      if (words.find(fmt::format("rank {} 0.01", victim)) == std::string::npos)
+        note(seat.fault, words);
     }
     seat.differed = clock_seconds();
 

@@ -5,28 +5,11 @@
 #include <stdexcept>
 
 #include "engine/core/json.h"
-#include "engine/device/device.h"
+#include "tests/integration/made.h"
 #include "workloads/workload.h"
 
 namespace paceline::parity {
 namespace {
-
-// 32 bits from a place in a stream: MurmurHash3's finalizer.
-std::uint32_t random_bits(std::size_t place, std::uint64_t stream) {
-  auto h = static_cast<std::uint32_t>(place * 0x9E3779B1U + stream * 0x85EBCA77U);
-  h = (h ^ (h >> 16)) * 0x85EBCA6BU;
-  h = (h ^ (h >> 13)) * 0xC2B2AE35U;
-  return h ^ (h >> 16);
-}
-
-std::unique_ptr<Device> make_device(const std::string& name, const std::string& precision) {
-  DeviceOptions options;
-  options.precision = precision;
-  for (const auto& row : device_table()) {
-    if (name == row.name) return row.make(options);
-  }
-  throw std::runtime_error(name + " is not built here");
-}
 
 // `replicas` programs on one device, whose gradients are summed by hand.
 class SteppedGpt {

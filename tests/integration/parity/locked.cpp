@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 
-#include "engine/device/device.h"
+#include "tests/integration/made.h"
 #include "workloads/workload.h"
 
 namespace paceline::parity {
@@ -16,25 +15,11 @@ namespace {
 constexpr std::size_t kGlobalBatch = 64;
 constexpr std::uint64_t kSeed = 7;
 
-template <typename Function>
-Function find(const std::vector<Factory<Function>>& table, const std::string& name) {
-  for (const auto& row : table) {
-    if (name == row.name) return row.make;
-  }
-  throw std::runtime_error(name + " is not built here");
-}
-
-std::unique_ptr<Device> make_device(const std::string& name) {
-  DeviceOptions options;
-  options.precision = name == "reference" ? "fp64" : "fp32";
-  return find(device_table(), name)(options);
-}
-
 }  // namespace
 
 Locked::Locked(const std::string& workload, const std::string& device, const DatasetPair& data,
                int batch, int rank, int ranks)
-    : Locked(find(workload_table(), workload)(), device, data, batch, rank, ranks) {}
+    : Locked(find_maker(workload_table(), workload)(), device, data, batch, rank, ranks) {}
 
 Locked::Locked(Workload workload, const std::string& device, const DatasetPair& data, int batch,
                int rank, int ranks)
@@ -42,7 +27,7 @@ Locked::Locked(Workload workload, const std::string& device, const DatasetPair& 
       data_(data),
       rank_(rank),
       ranks_(ranks),
-      device_(make_device(device)),
+      device_(make_device(device, device == "reference" ? "fp64" : "fp32")),
       plan_(make_plan(workload_.network, batch, device_->precision(),
                       [this](const Operation& op) { return device_->supports(op); })),
       gradients_(device_->allocate(plan_.arena_elements * size_of(plan_.real))),

@@ -2,12 +2,9 @@
 // reference in locked steps.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "engine/comm/backend.h"
 #include "engine/core/json.h"
 #include "engine/device/device.h"
 #include "engine/input/loading/dataset.h"

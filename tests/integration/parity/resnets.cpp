@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "engine/device/device.h"
+#include "tests/integration/made.h"
 #include "workloads/workload.h"
 
 namespace paceline::parity {
@@ -12,23 +12,6 @@ namespace paceline::parity {
 namespace {
 
 constexpr double kEpsilon = 1.001e-5, kMomentum = 0.99, kBranchGamma = 0.2;
-
-std::unique_ptr<Device> make_device(const std::string& name, const std::string& precision) {
-  DeviceOptions options;
-  options.precision = precision;
-  for (const auto& row : device_table()) {
-    if (name == row.name) return row.make(options);
-  }
-  throw std::runtime_error(name + " is not built here");
-}
-
-// 32 bits from a place in a stream: MurmurHash3's finalizer.
-std::uint32_t random_bits(std::size_t place, std::uint64_t stream) {
-  auto h = static_cast<std::uint32_t>(place * 0x9E3779B1U + stream * 0x85EBCA77U);
-  h = (h ^ (h >> 16)) * 0x85EBCA6BU;
-  h = (h ^ (h >> 13)) * 0xC2B2AE35U;
-  return h ^ (h >> 16);
-}
 
 int index_in(const std::vector<ParameterInfo>& arrays, const std::string& name) {
   for (std::size_t i = 0; i < arrays.size(); ++i) {

@@ -21,9 +21,8 @@ namespace paceline {
 namespace {
 
 using nlohmann::json;
-using testing::Ran;
 
-class Ratios : public testing::Cli {
+class Ratios : public Cli {
  protected:
   // The best of a few tries: what else a machine does only ever makes it slower.
   static void expect_at_least(double bound, const std::string& what,
@@ -36,8 +35,7 @@ class Ratios : public testing::Cli {
   }
 
   json make_record(const std::string& arguments) const {
-    const Ran ran = paceline(arguments + " --quiet --record run.json");
-    EXPECT_EQ(ran.code, 0) << ran.err;
+    succeed(arguments + " --quiet --record run.json");
     const json record = json::parse(file_text(folder() / "run.json"));
     std::filesystem::remove(folder() / "run.json");
     std::filesystem::remove(folder() / "run.steps.gz");

@@ -10,9 +10,7 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
-class ReplayedCompute : public testing::Cli {
+class ReplayedCompute : public Cli {
  protected:
   const std::string run_ =
       "train mnist-mlp --device replayed_compute --steps 8 --batch-per-replica 4 --train-limit 64 "
@@ -41,9 +39,7 @@ TEST_F(ReplayedCompute, DurationsOfAnotherNetworkAreRefused) {
 }
 
 TEST_F(ReplayedCompute, WithoutDurationsItComputesAndReportsWhenGradientsAreReady) {
-  const Ran ran = paceline(run_ + "--gpus 1");
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  const Json record = Json::parse(ran.out);
+  const Json record = Json::parse(succeed(run_ + "--gpus 1").out);
   const Json& gradients = record["plan"]["gradients"];
   ASSERT_EQ(gradients.size(), 2U);
   EXPECT_LT(gradients[0]["bytes"], gradients[1]["bytes"]);

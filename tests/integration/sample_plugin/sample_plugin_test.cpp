@@ -8,9 +8,7 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
-class SamplePlugin : public testing::Cli {
+class SamplePlugin : public Cli {
  protected:
   const std::string run_ =
       "train mnist-mlp --device abacus --steps 2 --batch-per-replica 4 --test-limit 10 --evaluate "
@@ -24,9 +22,7 @@ TEST_F(SamplePlugin, TheyAreListed) {
 }
 
 TEST_F(SamplePlugin, TheDeviceChoosesPrecisionAndBackendAndItsReplicasAreGpus) {
-  const Ran ran = paceline(run_ + "--gpus 2 --json");
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  const Json record = Json::parse(ran.out);
+  const Json record = Json::parse(succeed(run_ + "--gpus 2 --json").out);
   EXPECT_EQ(record["parameters"]["backend"], "tincans");
   EXPECT_EQ(record["parameters"]["precision"], "fp64");
   EXPECT_EQ(record["layout"]["replicas_are"], "gpus");
@@ -45,10 +41,8 @@ TEST_F(SamplePlugin, AStudyOfThemHasATable) {
       << R"({"name": "s", "workload": "mnist-mlp", "repeats": 1, "control": false,
              "axes": {"gpus": [1, 2], "device": ["abacus"], "backend": ["tincans"]},
              "fixed": {"steps": 2, "batch_per_replica": 4, "evaluate": "none"}})";
-  const Ran ran = paceline("sweep s.json --results r");
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  const Ran report = paceline("report r/s");
-  EXPECT_EQ(report.code, 0) << report.err;
+  succeed("sweep s.json --results r");
+  const Ran report = succeed("report r/s");
   EXPECT_TRUE(contains(report.out, "tincans")) << report.out;
 }
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,10 +15,11 @@
 #include "results/names.h"
 #include "results/run_record.h"
 #include "results/store.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/expect_parts.h"
 #include "tests/support/scratch.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 struct Ran {
   int code = -1;
@@ -62,6 +62,12 @@ class SmallStudy : public ::testing::Test {
     return {watch.end.exit_code, file_text(out()), file_text(err())};
   }
 
+  Ran succeed(const std::vector<std::string>& more = {}) const {
+    Ran ran = sweep(more);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran;
+  }
+
   // "gpus=1,.../1.1.json" of every completed record.
   std::set<std::string> completed() const {
     std::set<std::string> files;
@@ -82,4 +88,5 @@ class SmallStudy : public ::testing::Test {
   std::filesystem::path err() const { return scratch_ / "err"; }
 };
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -7,16 +7,14 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
-
-class SweepPlan : public testing::SmallStudy {
+class SweepPlan : public SmallStudy {
  protected:
   // One line, and nothing made.
   void expect_refused(int code, const std::vector<std::string>& parts,
                       const std::vector<std::string>& more = {"--dry-run"}) const {
     const Ran ran = sweep(more);
     EXPECT_EQ(ran.code, code) << ran.err;
-    EXPECT_EQ(testing::lines_in(ran.err), 1u) << ran.err;
+    EXPECT_EQ(lines_in(ran.err), 1u) << ran.err;
     EXPECT_EQ(ran.out, "");
     EXPECT_TRUE(ran.err.starts_with("paceline: ")) << ran.err;
     expect_parts(ran.err, parts);
@@ -27,12 +25,10 @@ class SweepPlan : public testing::SmallStudy {
 TEST_F(SweepPlan, TextAndJson) {
   PACELINE_NEEDS_ENGINE();
   write_spec(R"("axes": {"gpus": [1, 2], "backend": ["mirrored"]}, "repeats": 2)");
-  const Ran text = sweep({"--dry-run"});
-  EXPECT_EQ(text.code, 0) << text.err;
+  const Ran text = succeed({"--dry-run"});
   expect_parts(text.out, {"small: 2 points x 2 repeats of mnist-mlp", "4 of 4 runs to do",
                           "gpus=2,cpus_per_task=2,backend=mirrored", "0 of 2 done"});
-  const Ran ran = sweep({"--dry-run", "--json", "--set", "gpus=2,4", "--repeats", "3"});
-  EXPECT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = succeed({"--dry-run", "--json", "--set", "gpus=2,4", "--repeats", "3"});
   const auto plan = nlohmann::json::parse(ran.out);
   EXPECT_EQ(plan.at("study"), "small");
   ASSERT_EQ(plan.at("points").size(), 2u);
@@ -50,13 +46,12 @@ TEST_F(SweepPlan, OfManyPointsAHundredAreListed) {
   std::string list;
   for (int i = 1; i <= 500; ++i) list += (i > 1 ? "," : "") + std::to_string(i);
   write_spec(R"("axes": {"gpus": [1, 2], "backend": ["mirrored"], "seed": [)" + list + "]}");
-  const Ran few = sweep({"--dry-run"});
-  EXPECT_EQ(few.code, 0) << few.err;
-  EXPECT_LT(testing::lines_in(few.out), 120u);
+  const Ran few = succeed({"--dry-run"});
+  EXPECT_LT(lines_in(few.out), 120u);
   expect_parts(few.out,
                {"1000 points x 1 repeat", "... and 900 more points: 0 runs done, 900 to do",
                 "1000 of 1000 runs to do"});
-  EXPECT_GT(testing::lines_in(sweep({"--dry-run", "--all"}).out), 1000u);
+  EXPECT_GT(lines_in(sweep({"--dry-run", "--all"}).out), 1000u);
 }
 
 // The plan is for another machine, maybe.
@@ -64,8 +59,7 @@ TEST_F(SweepPlan, WhatCannotRunHereIsPlannedAndReported) {
   const Name self = find_name("backend", "self");
   if (!self.built) GTEST_SKIP() << "without the engine nothing is known of this machine";
   write_spec(R"("axes": {"gpus": [1, 4096], "backend": ["mirrored"]})");
-  const Ran large = sweep({"--dry-run", "--set", "oversubscribe=false"});
-  EXPECT_EQ(large.code, 0) << large.err;
+  const Ran large = succeed({"--dry-run", "--set", "oversubscribe=false"});
   expect_parts(large.out, {"small: 2 points", "note: cannot run here: gpus=4096,",
                            "backend=mirrored  0 of 1 done; cannot run here"});
   const Ran nodes =
@@ -78,8 +72,7 @@ TEST_F(SweepPlan, WhatCannotRunHereIsPlannedAndReported) {
 
 TEST_F(SweepPlan, RowsWithoutABaseAreReportedBeforeTheFirstRun) {
   write_spec(R"("axes": {"gpus": [2, 4], "backend": ["mirrored"]})");
-  const Ran ran = sweep({"--dry-run"});
-  EXPECT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = succeed({"--dry-run"});
   expect_parts(ran.out, {"warning: no speed-up for gpus=2,", "add gpus 1"});
 }
 

@@ -13,15 +13,13 @@
 namespace paceline {
 namespace {
 
-using testing::Ran;
 namespace fs = std::filesystem;
 
-class Sweep : public testing::SmallStudy {
+class Sweep : public SmallStudy {
  protected:
   // point and repeat of each run that a dry run says is to be made, with the reason.
   std::map<std::string, std::string> to_make() const {
-    const Ran ran = sweep({"--dry-run", "--json"});
-    EXPECT_EQ(ran.code, 0) << ran.err;
+    const Ran ran = succeed({"--dry-run", "--json"});
     std::map<std::string, std::string> reasons;
     const auto plan = nlohmann::json::parse(ran.out);
     for (const auto& run : plan.at("runs")) {
@@ -44,8 +42,7 @@ std::vector<std::string> finished_runs(const std::string& text) {
 
 TEST_F(Sweep, AControlIsRunAndIsNoResult) {
   write_spec(R"("axes": {"gpus": [1]}, "repeats": 3)");
-  const Ran ran = sweep({"--control"});
-  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = succeed({"--control"});
   EXPECT_EQ(completed().size(), 6U);
   EXPECT_TRUE(fs::exists(study() / "gpus=1,control=true/3.1.json"));
   EXPECT_EQ(to_make().size(), 0U);  // of the spec itself
@@ -62,14 +59,12 @@ TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   write_spec(R"("axes": {"gpus": [1, 2], "backend": ["self", "mirrored")" + mpi +
              R"(]}, "exclude": [{"gpus": 2, "backend": "self"}], "repeats": 2)");
   const std::size_t runs = is_built("mpi") ? 10 : 6;
-  const Ran first = sweep();
-  ASSERT_EQ(first.code, 0) << first.err;
+  const Ran first = succeed();
   EXPECT_EQ(finished_runs(first.err).size(), runs);
   expect_parts(first.out, {"mirrored", "speed-up", "report.csv"});
   EXPECT_EQ((first.out + first.err).find('\033'), std::string::npos) << "no colours in a pipe";
   EXPECT_EQ((first.out + first.err).find('\r'), std::string::npos);
-  const auto before = completed();
-  EXPECT_EQ(before.size(), runs);
+  EXPECT_EQ(completed().size(), runs);
   EXPECT_TRUE(to_make().empty());
   EXPECT_TRUE(fs::exists(study() / "plan.json"));  // by which reports know what is missing
   const auto spec = nlohmann::json::parse(file_text(study() / "spec.json"));
@@ -84,8 +79,7 @@ TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   EXPECT_EQ(reasons.at(removed + " repeat 2"), "no record");
   expect_parts(reasons.at(cut + " repeat 1"), {"its record cannot be used"});
 
-  const Ran second = sweep({"--no-report"});
-  EXPECT_EQ(second.code, 0) << second.err;
+  const Ran second = succeed({"--no-report"});
   EXPECT_EQ(finished_runs(second.err).size(), 2u);
   expect_parts(second.err,
                {"2 to do", "to run: " + removed + " repeat 2: no record",
@@ -106,8 +100,7 @@ TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
   const std::string line = "note: 1 run of another machine (Z80, ";
   expect_parts(sweep({"--dry-run"}).out, {line, ") is not counted", "1 of 2 done"});
   EXPECT_EQ(to_make().size(), 1U);
-  const Ran again = sweep();
-  EXPECT_EQ(again.code, 0) << again.err;
+  const Ran again = succeed();
   expect_parts(again.err, {line, "2 runs, 1 done already, 1 to do"});
   EXPECT_TRUE(to_make().empty());
   EXPECT_TRUE(again.out.find("\nWarning: runs of two machines are mixed: ") != std::string::npos)
@@ -119,8 +112,7 @@ TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
 TEST_F(Sweep, SetMakesOtherRunsAndReportsWhatChanged) {
   write_spec(R"("axes": {"backend": ["self"]})");
   ASSERT_EQ(sweep({"--no-report"}).code, 0);
-  const Ran ran = sweep({"--no-report", "--set", "steps=30"});
-  EXPECT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = succeed({"--no-report", "--set", "steps=30"});
   expect_parts(ran.err, {"1 to do", "steps was 20, is 30"});
   const Ran more = sweep({"--no-report", "--set", "seed=1,2"});
   EXPECT_EQ(finished_runs(more.err).size(), 2u) << more.err;
@@ -148,8 +140,7 @@ TEST_F(Sweep, AFailingPointIsRecordedAndTheOthersComplete) {
 TEST_F(Sweep, APointThatCannotRunHereIsLeftOutBeforeTheFirstRun) {
   write_spec(R"("axes": {"gpus": [1, 4096], "backend": ["mirrored"]})");
   const std::vector<std::string> set = {"--no-report", "--set", "oversubscribe=false"};
-  const Ran ran = sweep(set);
-  EXPECT_EQ(ran.code, 0) << ran.err;
+  const Ran ran = succeed(set);
   expect_parts(ran.err,
                {"note: cannot run here, left out: gpus=4096,", "4096 replicas of 1 CPU each",
                 "--set oversubscribe=true", "small: 1 run, 0 done"});
@@ -166,7 +157,7 @@ TEST_F(Sweep, AResultsFolderThatIsAFile) {
   std::ofstream(results()) << "mine";
   const Ran ran = sweep();
   EXPECT_EQ(ran.code, 65);
-  EXPECT_EQ(testing::lines_in(ran.err), 1u) << ran.err;
+  EXPECT_EQ(lines_in(ran.err), 1u) << ran.err;
   expect_parts(ran.err, {"paceline: ", results().string()});
   EXPECT_EQ(file_text(results()), "mine");
 }

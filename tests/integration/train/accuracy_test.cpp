@@ -13,8 +13,7 @@ double accuracy_after(int epochs, std::uint64_t seed) {
   run.config.batch_per_replica = 32;
   run.config.epochs = epochs;
   run.config.seed = seed;
-  const auto result = train(run, training::mnist(0, 0));
-  return result.outcome.quality.epochs.back().test_accuracy.value();
+  return train(run, training::mnist(0, 0)).outcome.quality.epochs.back().test_accuracy.value();
 }
 
 TEST(Accuracy, OneEpoch) {

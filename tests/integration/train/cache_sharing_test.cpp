@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
@@ -46,7 +45,7 @@ class Watched final : public ForwardingCommunicator {
   int exchanges_ = 0;
 };
 
-class CacheSharingTest : public testing::Test {
+class CacheSharingTest : public ::testing::Test {
  protected:
   CacheSharingTest() {
     for (std::size_t i = 0; i < kFewImages; ++i) {
@@ -75,9 +74,8 @@ class CacheSharingTest : public testing::Test {
   std::vector<Task> share(const Watched::Between& between = nullptr,
                           const std::function<void(Communicator&)>& before = nullptr) {
     const auto& table = backend_table();
-    const auto row = std::find_if(table.begin(), table.end(), [](const auto& candidate) {
-      return candidate.name == std::string("mirrored");
-    });
+    const auto row = std::ranges::find_if(
+        table, [](const auto& candidate) { return candidate.name == std::string("mirrored"); });
     backend_ = row->make();
     Membership membership;
     membership.replicas_here = kTasks;

@@ -1,8 +1,8 @@
 // --check-every, and the comparison of plans: on replicas that are made to differ.
 #include <gtest/gtest.h>
 
-#include "engine/core/error.h"
 #include "tests/integration/train/training.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -35,52 +35,36 @@ auto change_at(std::size_t step, int of_rank) {
   };
 }
 
-std::string catch_refusal(const TrainingRun& run) {
-  try {
-    training::train(run, small_mnist());
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "replicas that differ passed";
-  return "";
-}
-
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+void expect_refused(const TrainingRun& run, const std::vector<std::string>& parts) {
+  expect_error(ErrorKind::mismatch, parts, [&] { training::train(run, small_mnist()); });
 }
 
 // A Horovod script without its distributed optimizer: each rank trains on its part by itself.
 TEST(CheckEvery, FindsRanksThatDoNotReduce) {
   TrainingRun run = checked_run(2, 5);
   run.backend = "null";
-  const std::string line = catch_refusal(run);
-  expect_part(line, "different parameters after step 5");
+  expect_refused(run, {"different parameters after step 5"});
   run.config.check_every = 0;  // without the check it would go unseen until the end
-  expect_part(catch_refusal(run), "different parameters after step 20");
+  expect_refused(run, {"different parameters after step 20"});
 }
 
 TEST(CheckEvery, NamesStepRankAndParameter) {
   TrainingRun run = checked_run(3, 5);
   run.meddle = change_at(7, 1);
-  const std::string line = catch_refusal(run);
-  expect_part(line, "different parameters after step 10 (they were equal after step 5)");
-  expect_part(line, "rank 1 differs from ranks 0, 2");
-  expect_part(line, "first in ");
+  expect_refused(run, {"different parameters after step 10 (they were equal after step 5)",
+                       "rank 1 differs from ranks 0, 2", "first in "});
 }
 
 TEST(CheckEvery, EveryStepNamesTheVeryStep) {
   TrainingRun run = checked_run(2, 1);
   run.meddle = change_at(7, 1);
-  const std::string line = catch_refusal(run);
-  expect_part(line, "after step 7 (they were equal after step 6)");
-  expect_part(line, "ranks 0 and 1 differ");
+  expect_refused(run, {"after step 7 (they were equal after step 6)", "ranks 0 and 1 differ"});
 }
 
 TEST(CheckEvery, WithoutItTheEndStillCompares) {
   TrainingRun run = checked_run(3, 0);
   run.meddle = change_at(20, 2);
-  expect_part(catch_refusal(run), "after step 20: rank 2 differs from ranks 0-1");
+  expect_refused(run, {"after step 20: rank 2 differs from ranks 0-1"});
 }
 
 TEST(CheckEvery, ChangesNoBitAndIsTimedApart) {
@@ -98,8 +82,7 @@ TEST(Plans, ThatDifferAreRefusedBeforeTheFirstStep) {
     if (rank == 1) config.batch_per_replica = 8;
     return config;
   };
-  const std::string line = catch_refusal(run);
-  expect_part(line, "samples of a step: rank 0 16, rank 1 8");
+  expect_refused(run, {"samples of a step: rank 0 16, rank 1 8"});
 }
 
 }  // namespace

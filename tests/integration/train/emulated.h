@@ -16,7 +16,7 @@
 
 namespace paceline::training {
 
-class OnFakeNccl : public testing::Test {
+class OnFakeNccl : public ::testing::Test {
  protected:
   OnFakeNccl() {
     setenv("PACELINE_CUDA_LIBS", FAKE_NCCL, 1);

@@ -114,8 +114,7 @@ TEST_F(EmulatedFaults, AStepOfALoneReplicaThatIsNotCaptured) {
   run_.backend = "self";
   const auto reported = [](const End& end) {
     const std::vector<std::string>& lines = end.result->outcome.implementations;
-    return std::count(lines.begin(), lines.end(),
-                      "a step: graphs of its parts, as it was not captured");
+    return std::ranges::count(lines, "a step: graphs of its parts, as it was not captured");
   };
   expected_ = train_with(0);
   const End end = train_with(1, "end_capture");

@@ -7,8 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "engine/device/cuda/gpu_runtime.h"
@@ -39,7 +37,7 @@ ReplicaGpus emulated_gpus(int count) {
   return gpus;
 }
 
-class EmulatedNccl : public testing::Test {
+class EmulatedNccl : public ::testing::Test {
  protected:
   void SetUp() override {
     setenv("PACELINE_CUDA_LIBS", FAKE_NCCL, 1);
@@ -49,10 +47,16 @@ class EmulatedNccl : public testing::Test {
     unsetenv("FAKE_NCCL_FAIL");
     unsetenv("FAKE_NCCL_VERSION");
   }
+  void use_nccl(training::Run& run, int count) {
+    gpus_ = emulated_gpus(count);
+    run.gpus = &gpus_;
+    run.backend = "nccl";
+  }
   std::string misuse() const { return file_text(scratch_ / "misuse"); }
 
  private:
   Scratch scratch_;
+  ReplicaGpus gpus_;
 };
 
 training::Run make_run(int replicas) {
@@ -100,9 +104,7 @@ TEST_F(EmulatedNccl, SumsWithinAStepsGraph) {
   run.workload = "mnist-mlp";
   run.config.step_limit = 18;
   run.config.evaluate = Evaluate::epoch;
-  const ReplicaGpus gpus = emulated_gpus(3);
-  run.gpus = &gpus;
-  run.backend = "nccl";
+  use_nccl(run, 3);
   // What all replicas did together: threads make their devices in any order.
   const auto make_result = [&](cuda::ReplayOptions replays, cuda::HostCounts& all) {
     std::vector<cuda::HostCounts> counts(3);
@@ -136,9 +138,7 @@ TEST_F(EmulatedNccl, SumsBetweenGraphsBelowTheVersionThatMixesThem) {
   training::Run run = make_run(2);
   run.workload = "mnist-mlp";
   run.config.step_limit = 12;
-  const ReplicaGpus gpus = emulated_gpus(2);
-  run.gpus = &gpus;
-  run.backend = "nccl";
+  use_nccl(run, 2);
   const auto make_result = [&](const char* version, std::size_t& launches) {
     setenv("FAKE_NCCL_VERSION", version, 1);
     std::vector<cuda::HostCounts> counts(2);
@@ -149,8 +149,7 @@ TEST_F(EmulatedNccl, SumsBetweenGraphsBelowTheVersionThatMixesThem) {
     return result;
   };
   std::size_t parts = 0, whole = 0;
-  const Result before = make_result("22702", parts);
-  EXPECT_EQ(before.parameters, make_result("22703", whole).parameters);
+  EXPECT_EQ(make_result("22702", parts).parameters, make_result("22703", whole).parameters);
   EXPECT_LT(whole, parts);
   EXPECT_GT(whole, 0U);
   EXPECT_EQ(misuse(), "");
@@ -161,9 +160,7 @@ TEST_F(EmulatedNccl, ReplicasOfAProcessComputeBeforeTheirFirstSum) {
   const DatasetPair data = mnist(60, 20);
   training::Run run = make_run(2);
   run.config.step_limit = 2;
-  const ReplicaGpus gpus = emulated_gpus(2);
-  run.gpus = &gpus;
-  run.backend = "nccl";
+  use_nccl(run, 2);
   std::vector<cuda::HostCounts> counts(2);
   std::atomic<std::size_t> next{0};
   run.make_device = [&] { return emulated({}, &counts[next++]); };
@@ -176,9 +173,7 @@ TEST_F(EmulatedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
   const DatasetPair data = mnist(64, 20);
   training::Run run = make_run(2);
   run.config.step_limit = 40;
-  const ReplicaGpus gpus = emulated_gpus(2);
-  run.gpus = &gpus;
-  run.backend = "nccl";
+  use_nccl(run, 2);
   run.make_device = [] { return emulated(); };
   setenv("FAKE_NCCL_FAIL", "1:60", 1);  // long after the last capture
   expect_error(ErrorKind::peer_lost, {"remote process exited"}, [&] { train(run, data); });
@@ -198,9 +193,7 @@ TEST_F(EmulatedNccl, ALaunchThatBlocksIsWatched) {
   constexpr int kSeconds = 2;
 #endif
   run.deadlines.abort_seconds = kSeconds;
-  const ReplicaGpus gpus = emulated_gpus(2);
-  run.gpus = &gpus;
-  run.backend = "nccl";
+  use_nccl(run, 2);
   run.make_device = [] {
     cuda::HostOptions options;
     options.most_queued = 0;

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "engine/core/error.h"
 #include "tests/integration/train/training.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -52,7 +52,7 @@ TEST(WorldSize, TwoReplicasOfHalfTheBatchEqualOneInDouble) {
               1e-10 * a.outcome.quality.epochs[0].train_loss.value());
 }
 
-class Workloads : public testing::TestWithParam<const char*> {
+class Workloads : public ::testing::TestWithParam<const char*> {
  protected:
   TrainingRun cpu_run(std::size_t steps = 60) const {
     TrainingRun run = make_run(2, 32, steps);
@@ -109,18 +109,13 @@ TEST_P(Workloads, NullReducesNothing) {
   EXPECT_NE(apart.parameters[0], reduced.parameters[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Workloads, testing::Values("mnist-mlp", "mnist-cnn"),
+INSTANTIATE_TEST_SUITE_P(All, Workloads, ::testing::Values("mnist-mlp", "mnist-cnn"),
                          [](const auto& info) { return std::string(info.param).substr(6); });
 
 TEST(Replicas, ThatDifferAtTheEndAreReported) {
   TrainingRun run = make_run(2, 32, 5);
   run.backend = "null";
-  try {
-    train(run, data());
-    FAIL() << "replicas that drifted apart passed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
-  }
+  expect_error(ErrorKind::mismatch, {}, [&] { train(run, data()); });
 }
 
 TEST(Updates, CanBeSwitchedOff) {
@@ -176,13 +171,7 @@ TEST(Evaluation, DoesNotDependOnTheNumberOfReplicas) {
 
 TEST(Samples, OfAnotherShapeThanTheNetworksAreRefused) {
   const DatasetPair small = synthetic_images(14, 14, 1, 10, 640, 64, 1);
-  try {
-    train(make_run(1, 64, 1), small);
-    FAIL() << "14 x 14 samples went into a 28 x 28 network";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
-    EXPECT_NE(std::string(error.what()).find("14 x 14 x 1"), std::string::npos) << error.what();
-  }
+  expect_error(ErrorKind::input, {"14 x 14 x 1"}, [&] { train(make_run(1, 64, 1), small); });
 }
 
 }  // namespace

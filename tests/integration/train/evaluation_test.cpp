@@ -16,12 +16,11 @@ namespace {
 
 constexpr std::size_t kImages = 175, kTest = 35;  // a fifth is the test set
 
-class EvaluationTest : public testing::Test {
+class EvaluationTest : public ::testing::Test {
  protected:
   EvaluationTest() {
     for (std::size_t i = 0; i < kImages; ++i) {
-      const std::string label = std::to_string(i % 5);
-      write_file(scratch_ / label / (std::to_string(1000 + i) + ".png"),
+      write_file(scratch_ / std::to_string(i % 5) / (std::to_string(1000 + i) + ".png"),
                  make_png(28, 28, 1, static_cast<int>(i)));
     }
     for (int label = 5; label < 10; ++label) {  // the network has ten classes

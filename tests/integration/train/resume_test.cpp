@@ -70,8 +70,7 @@ class Resume : public ::testing::Test {
     const CheckpointSetup saving = every("17 steps"), going_on = from("small-0002-step-00000017");
     run.checkpoints = &saving;
     run.config.step_limit = 17;
-    const Result first = train(run, data());
-    EXPECT_NE(first.parameters[0], whole.parameters[0]);
+    EXPECT_NE(train(run, data()).parameters[0], whole.parameters[0]);
     run.checkpoints = &going_on;
     run.config.step_limit = 40;
     const Result second = train(run, data());

@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "engine/comm/backend.h"
-#include "engine/device/device.h"
 #include "engine/train/evaluation.h"
 #include "engine/train/trainer.h"
+#include "tests/integration/made.h"
 
 namespace paceline {
 namespace {
@@ -18,14 +18,6 @@ Network network() {
   n.conv(6, 3, 2, 1).batch_norm(1e-3, 0.7).relu().conv(5, 3).batch_norm(1e-3, 0.7).relu();
   n.global_average_pool().dense(4);
   return n;
-}
-
-template <typename Table>
-auto find_in(const Table& table, const std::string& name) {
-  for (const auto& row : table) {
-    if (name == row.name) return row.make;
-  }
-  throw std::runtime_error(name + " is not built here");
 }
 
 std::vector<std::vector<double>> count_statistics(const Program& program, const Plan& plan) {
@@ -65,18 +57,16 @@ std::vector<Ended> train(NormStatistics statistics, const DatasetPair& data) {
   config.norm_statistics = statistics;
   Membership membership;
   membership.replicas_here = kReplicas;
-  const auto backend = find_in(backend_table(), "mirrored")();
+  const auto backend = find_maker(backend_table(), "mirrored")();
   const auto communicators = backend->connect(membership);
   std::vector<Ended> ended(kReplicas);
   const auto one = [&](std::size_t rank) {
-    DeviceOptions options;
-    options.precision = "fp64";
     Trainer::Setup setup{};
     setup.config = &config;
     setup.network = &net;
     setup.data = &data;
     setup.communicator = communicators[rank].get();
-    setup.device = find_in(device_table(), "reference")(options);
+    setup.device = make_device("reference", "fp64");
     Trainer trainer(std::move(setup));
     Ended& mine = ended[rank];
     mine.outcome = trainer.run();
@@ -95,7 +85,7 @@ std::vector<Ended> train(NormStatistics statistics, const DatasetPair& data) {
   return ended;
 }
 
-class Statistics : public testing::Test {
+class Statistics : public ::testing::Test {
  protected:
   const DatasetPair data_ = synthetic_images(8, 8, 2, 4, 100, 40, 3);
 };

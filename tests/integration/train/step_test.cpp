@@ -45,7 +45,7 @@ Counts parse_counts(TrainingRun run, const DatasetPair& data) {
   return counts;
 }
 
-class Step : public testing::TestWithParam<const char*> {
+class Step : public ::testing::TestWithParam<const char*> {
  protected:
   static const DatasetPair& data() {
     static const DatasetPair pair = training::mnist(2000, 100);
@@ -110,7 +110,7 @@ TEST_P(Step, PhasesSumToIt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Workloads, Step, testing::Values("mnist-mlp", "mnist-cnn"),
+INSTANTIATE_TEST_SUITE_P(Workloads, Step, ::testing::Values("mnist-mlp", "mnist-cnn"),
                          [](const auto& info) { return std::string(info.param).substr(6); });
 
 }  // namespace

@@ -5,21 +5,13 @@
 #include <thread>
 
 #include "engine/comm/backend.h"
-#include "engine/device/device.h"
 #include "engine/train/session.h"
+#include "tests/integration/made.h"
 #include "workloads/workload.h"
 
 namespace paceline::training {
 
 namespace {
-
-template <typename Function>
-Function find(const std::vector<Factory<Function>>& table, const std::string& name) {
-  for (const auto& row : table) {
-    if (name == row.name) return row.make;
-  }
-  throw std::runtime_error(name + " is not built here");
-}
 
 Trainer::Setup make_setup(const Run& run, const Network& network, const DatasetPair& data,
                           Communicator& communicator) {
@@ -32,7 +24,8 @@ Trainer::Setup make_setup(const Run& run, const Network& network, const DatasetP
   setup.network = &network;
   setup.data = &data;
   setup.communicator = &communicator;
-  setup.device = run.make_device ? run.make_device() : find(device_table(), run.device)(options);
+  setup.device =
+      run.make_device ? run.make_device() : find_maker(device_table(), run.device)(options);
   setup.input_threads = run.input_threads;
   setup.checkpoints = run.checkpoints;
   setup.trace = run.trace;
@@ -53,9 +46,9 @@ DatasetPair mnist(std::size_t train, std::size_t test) {
 }
 
 Result train(const Run& run, const DatasetPair& data) {
-  const Workload workload = find(workload_table(), run.workload)();
+  const Workload workload = find_maker(workload_table(), run.workload)();
   const Network& network = run.network ? *run.network : workload.network;
-  const auto backend = find(backend_table(), run.backend)();
+  const auto backend = find_maker(backend_table(), run.backend)();
   Membership membership;
   membership.replicas_here = run.config.replicas;
   membership.gpus = run.gpus;

@@ -8,11 +8,11 @@
 #include <mutex>
 
 #include "engine/core/clock.h"
-#include "engine/core/error.h"
 #include "engine/device/device.h"
 #include "engine/train/session.h"
 #include "tests/integration/train/training.h"
 #include "tests/support/communicators.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -22,7 +22,6 @@ namespace {
 class HalfWorld final : public IdleCommunicator {
  public:
   HalfWorld() : IdleCommunicator(2) {}
-
   Memory allocate(std::size_t bytes) override {
     arena_ = host_memory(bytes);
     return {arena_.data(), bytes, MemoryKind::host, [this](void*) { freed_ = true; }};
@@ -89,13 +88,8 @@ TEST(Unwinding, ASumThatWaitsEndsBeforeItsMemoryGoes) {
   communicators.push_back(std::make_unique<HalfWorld>());
   const auto& world = static_cast<const HalfWorld&>(*communicators[0]);
   const double began = now_seconds();
-  try {
-    run_session(setup, communicators);
-    FAIL() << "a failing sum passed";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("the third sum fails"), std::string::npos)
-        << error.what();
-  }
+  expect_error(ErrorKind::internal, {"the third sum fails"},
+               [&] { run_session(setup, communicators); });
   EXPECT_LT(now_seconds() - began, 50) << "nothing ended the sum that waited";
   EXPECT_TRUE(world.ended());
   EXPECT_TRUE(world.freed());
@@ -173,12 +167,7 @@ TEST(Unwinding, CopiesAroundASumThatFailsEndBeforeTheirMemoryGoes) {
   };
   std::vector<std::unique_ptr<Communicator>> communicators;
   communicators.push_back(std::make_unique<FailingWorld>());
-  try {
-    run_session(setup, communicators);
-    FAIL() << "a failing sum passed";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("the sum fails"), std::string::npos) << error.what();
-  }
+  expect_error(ErrorKind::internal, {"the sum fails"}, [&] { run_session(setup, communicators); });
   EXPECT_GT(seen.copies, 2);
   EXPECT_TRUE(seen.freed);
   EXPECT_FALSE(seen.copied_after);

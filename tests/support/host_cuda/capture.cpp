@@ -1,8 +1,5 @@
 #include "tests/support/host_cuda/capture.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <deque>
 #include <functional>
-#include <span>
 #include <vector>
 
 #include "engine/core/error.h"

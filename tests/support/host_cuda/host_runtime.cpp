@@ -1,20 +1,11 @@
 #include "tests/support/host_cuda/host_runtime.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <map>
-#include <thread>
-#include <typeindex>
-#include <utility>
-#include <vector>
 
 #include "engine/core/error.h"
-#include "tests/support/fake_stream.h"
 #include "tests/support/host_cuda/capture.h"
 #include "tests/support/host_cuda/kernel_player.h"
-#include "tests/support/host_cuda/streams.h"
 
 namespace paceline::cuda {
 

@@ -1,7 +1,6 @@
 #include "tests/support/host_cuda/streams.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "engine/core/clock.h"

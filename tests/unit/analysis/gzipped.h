@@ -6,7 +6,8 @@
 
 #include <string>
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 inline std::string gzipped(const std::string& text) {
   std::string packed(compressBound(text.size()) + 32, '\0');
@@ -23,4 +24,5 @@ inline std::string gzipped(const std::string& text) {
   return packed;
 }
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

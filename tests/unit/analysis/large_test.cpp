@@ -9,8 +9,6 @@
 namespace paceline {
 namespace {
 
-using testing::sample_record;
-
 struct LargeStudy {
   StoreContent content;
   std::vector<ExpectedRuns> plans;

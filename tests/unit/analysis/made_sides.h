@@ -9,7 +9,8 @@
 
 #include "analysis/gate/judge.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 // Sides with one point and equal values but for what a test sets.
 inline Side side_with(const std::string& name, Quantity quantity, const std::vector<double>& values,
@@ -57,4 +58,5 @@ inline void make_busy(Side& side, std::size_t busy) {
   }
 }
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

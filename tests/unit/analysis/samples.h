@@ -6,7 +6,8 @@
 #include "results/store.h"
 #include "tests/unit/results/sample_record.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 inline StoreContent canonical_content(const std::vector<Json>& records) {
   StoreContent content;
@@ -16,6 +17,15 @@ inline StoreContent canonical_content(const std::vector<Json>& records) {
   return content;
 }
 
+// Of a plan: so many replicas of one CPU each.
+inline Point planned_point(std::int64_t gpus) {
+  Point point;
+  point.set("gpus", gpus);
+  point.set("cpus_per_task", std::int64_t{1});
+  point.set("backend", std::string("mpi"));
+  return point;
+}
+
 // Rounds of a study of one and two replicas with shared drift: the ratio is 1.8 in each round, but
 // for a spread of one percent.
 inline std::vector<Json> drifting_study() {
@@ -23,13 +33,12 @@ inline std::vector<Json> drifting_study() {
   const double drift[] = {1.0, 1.3, 0.8}, noise[] = {1.0, 1.01, 0.99};
   for (int round = 1; round <= 3; ++round) {
     const double base = 18 * drift[round - 1];
-    records.push_back(sample_record({.repeat = round, .round = round, .fit_seconds = base}));
-    records.push_back(sample_record({.gpus = 2,
-                                     .repeat = round,
-                                     .round = round,
-                                     .fit_seconds = base / 1.8 * noise[round - 1]}));
+    records.push_back(sample_record({.repeat = round, .fit_seconds = base}));
+    records.push_back(
+        sample_record({.gpus = 2, .repeat = round, .fit_seconds = base / 1.8 * noise[round - 1]}));
   }
   return records;
 }
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/explain/explain.h"
@@ -11,17 +12,30 @@
 #include "engine/core/text.h"
 #include "tests/unit/analysis/samples.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
+
+// A study against its base.
+struct Compared {
+  Study study;
+  Comparison comparison;
+  std::vector<RowFacts> facts;
+
+  explicit Compared(Study made, const Base& base = Base::matched)
+      : study(std::move(made)), comparison(compare(study, base)) {
+    for (std::size_t i = 0; i < study.rows.size(); ++i) {
+      facts.push_back(row_facts(study, comparison, i));
+    }
+  }
+  explicit Compared(const std::vector<Json>& records, const Base& base = Base::matched)
+      : Compared(make_studies(canonical_content(records)).at(0), base) {}
+
+  Section section() const { return make_section(study, comparison, facts); }
+};
 
 inline Section report_section(const std::vector<Json>& records, const Base& base = Base::matched,
                               const std::vector<ExpectedRuns>& wanted = {}) {
-  const Study study = make_studies(canonical_content(records), {}, wanted).at(0);
-  const Comparison comparison = compare(study, base);
-  std::vector<RowFacts> facts;
-  for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    facts.push_back(row_facts(study, comparison, i));
-  }
-  return make_section(study, comparison, facts);
+  return Compared(make_studies(canonical_content(records), {}, wanted).at(0), base).section();
 }
 
 inline Document report_document(std::vector<Section> sections) {
@@ -41,6 +55,10 @@ inline std::string explanation_text(const Explanation& explanation, std::size_t 
 
 inline std::string best_text(const Study& study, const Best& best) {
   return full_text(best_document(study, best));
+}
+
+inline std::string notes_text(const Section& section) {
+  return join(section.notes, "\n");
 }
 
 inline std::string findings_text(const Section& section) {
@@ -64,4 +82,5 @@ inline bool is_shown(const Section& section, const std::string& key) {
   return false;
 }
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -24,21 +24,15 @@ const Environment kSlurm{{"SLURM_JOB_ID", "17"},
                          {"SLURM_STEP_NODELIST", "n[03-04],m1"}};
 
 TEST(BootstrapAddress, OfOurStarter) {
-  const auto address =
-      find_bootstrap(make_process(1, 2, 2, "Paceline"),
-                     {{"PACELINE_STORE", "10.0.0.3:4711"}, {"PACELINE_TOKEN", "secret"}});
-  EXPECT_EQ(address.host, "10.0.0.3");
-  EXPECT_EQ(address.ports, std::vector<std::uint16_t>{4711});
-  EXPECT_EQ(address.token, "secret");
-  EXPECT_FALSE(address.rank0_hosts);
-}
-
-TEST(BootstrapAddress, OfOurStarterOverIpv6) {
-  const auto address =
-      find_bootstrap(make_process(1, 2, 2, "Paceline"),
-                     {{"PACELINE_STORE", "[fe80::1]:4711"}, {"PACELINE_TOKEN", "t"}});
-  EXPECT_EQ(address.host, "fe80::1");
-  EXPECT_EQ(address.ports, std::vector<std::uint16_t>{4711});
+  for (const auto& [store, host] :
+       {std::pair("10.0.0.3:4711", "10.0.0.3"), std::pair("[fe80::1]:4711", "fe80::1")}) {
+    const auto address = find_bootstrap(make_process(1, 2, 2, "Paceline"),
+                                        {{"PACELINE_STORE", store}, {"PACELINE_TOKEN", "secret"}});
+    EXPECT_EQ(address.host, host);
+    EXPECT_EQ(address.ports, std::vector<std::uint16_t>{4711}) << store;
+    EXPECT_EQ(address.token, "secret") << store;
+    EXPECT_FALSE(address.rank0_hosts) << store;
+  }
 }
 
 TEST(BootstrapAddress, OfASlurmStep) {

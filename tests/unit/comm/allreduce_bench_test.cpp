@@ -2,13 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <mutex>
-#include <thread>
 
-#include "engine/comm/algorithms/hierarchical.h"
 #include "tests/support/communicators.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/expect_parts.h"
 
 namespace paceline {
 namespace {
@@ -31,19 +28,6 @@ class Corrupting final : public ForwardingCommunicator {
   std::size_t offset_;
 };
 
-using Body = std::function<void(Communicator&)>;
-
-void on_threads(int ranks, const Body& body) {
-  Membership membership;
-  membership.replicas_here = ranks;
-  const auto communicators = connect_threads<ThreadCommunicator>(membership);
-  std::vector<std::thread> threads;
-  for (const auto& communicator : communicators) {
-    threads.emplace_back([&body, &communicator] { body(*communicator); });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 BenchOptions short_options() {
   BenchOptions options;
   options.rounds = 2;
@@ -54,7 +38,7 @@ BenchOptions short_options() {
 TEST(AllReduceBench, EveryRankHasTheSameRow) {
   std::mutex mutex;
   std::vector<BenchRow> rows;
-  on_threads(3, [&](Communicator& communicator) {
+  on_replicas(3, [&](Communicator& communicator) {
     AllReduceBench bench(communicator, 5000, short_options());
     const BenchRow row = bench.measure(5000);
     std::lock_guard lock(mutex);
@@ -76,7 +60,7 @@ TEST(AllReduceBench, EveryRankHasTheSameRow) {
 
 TEST(AllReduceBench, ACorruptedSumIsReportedWithRankAndOffset) {
   std::mutex mutex;
-  on_threads(2, [&](Communicator& communicator) {
+  on_replicas(2, [&](Communicator& communicator) {
     Corrupting corrupting(communicator, 1, 1234);
     AllReduceBench bench(corrupting, 4000, short_options());
     const BenchRow small = bench.measure(1000);
@@ -103,7 +87,7 @@ class Watching final : public ForwardingCommunicator {
 };
 
 TEST(AllReduceBench, EveryCallSumsABufferThatWasWrittenAnew) {
-  on_threads(1, [](Communicator& communicator) {
+  on_replicas(1, [](Communicator& communicator) {
     for (const bool baselines : {false, true}) {
       Watching watching(communicator);
       BenchOptions options;
@@ -126,7 +110,7 @@ TEST(AllReduceBench, EveryCallSumsABufferThatWasWrittenAnew) {
 }
 
 TEST(AllReduceBench, BaselinesCanBeLeftOut) {
-  on_threads(2, [&](Communicator& communicator) {
+  on_replicas(2, [&](Communicator& communicator) {
     BenchOptions options = short_options();
     options.baselines = false;
     options.type = DType::bf16;

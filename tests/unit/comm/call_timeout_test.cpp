@@ -27,9 +27,7 @@ TEST(CallTimeout, ActsOnceWhereACallOutlastsTheDeadline) {
 TEST(CallTimeout, ShortCallsAndPausesAreLeftAlone) {
   std::atomic<int> expired{0};
   CallTimeout call_timeout({60, 120}, [&](const std::string&) { ++expired; });
-  for (int i = 0; i < 100; ++i) {
-    const CallTimeout::Call call(call_timeout, "bucket");
-  }
+  for (int i = 0; i < 100; ++i) const CallTimeout::Call call(call_timeout, "bucket");
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(expired, 0);
 }

@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
-#include "engine/comm/algorithms/hierarchical.h"
-#include "engine/core/error.h"
+#include "tests/support/communicators.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -54,36 +52,19 @@ TEST(Agreement, LongValuesAreHashedAndRowsCounted) {
 }
 
 TEST(GatherTexts, OfUnlikeLengthsInRankOrder) {
-  Membership membership;
-  membership.replicas_here = 3;
-  const auto communicators = connect_threads<ThreadCommunicator>(membership);
   const std::vector<std::string> texts = {"a", "", std::string(1000, 'c')};
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    threads.emplace_back(
-        [&, rank] { EXPECT_EQ(gather_texts(*communicators[rank], texts[rank]), texts); });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_replicas(3, [&](Communicator& all) {
+    EXPECT_EQ(gather_texts(all, texts[static_cast<std::size_t>(all.rank())]), texts);
+  });
 }
 
 // What each of `of_ranks` hears of a check in which it has these rows.
 std::vector<std::string> check_all(const std::vector<Rows>& of_ranks) {
-  Membership membership;
-  membership.replicas_here = static_cast<int>(of_ranks.size());
-  const auto communicators = connect_threads<ThreadCommunicator>(membership);
   std::vector<std::string> heard(of_ranks.size());
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        check_same_config(*communicators[rank], of_ranks[rank]);
-      } catch (const Error& error) {
-        heard[rank] = error.what();
-        EXPECT_EQ(error.kind(), ErrorKind::mismatch);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_replicas(static_cast<int>(of_ranks.size()), [&](Communicator& all) {
+    const auto rank = static_cast<std::size_t>(all.rank());
+    heard[rank] = catch_error(ErrorKind::mismatch, [&] { check_same_config(all, of_ranks[rank]); });
+  });
   return heard;
 }
 

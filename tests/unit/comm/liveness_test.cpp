@@ -9,7 +9,6 @@
 
 #include <memory>
 
-#include "engine/comm/rendezvous/server.h"
 #include "engine/core/clock.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/comm/worlds.h"

@@ -2,22 +2,17 @@
 // wrong and what is said of it. Worlds of processes are in tests/conformance/comm.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/nccl/library.h"
 #include "engine/comm/checks/stall_monitor.h"
 #include "engine/core/clock.h"
-#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_stream.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
@@ -66,11 +61,13 @@ class Nccl : public testing::Test {
   // `body` on a thread for each communicator.
   static void on_every(std::vector<std::unique_ptr<Communicator>>& communicators,
                        const std::function<void(Communicator&)>& body) {
-    std::vector<std::thread> threads;
-    for (auto& communicator : communicators) {
-      threads.emplace_back([&] { body(*communicator); });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(communicators.size(), [&](std::size_t i) { body(*communicators[i]); });
+  }
+  static void on_every(const Membership& membership,
+                       const std::function<void(Communicator&)>& body) {
+    const auto nccl = backend();
+    auto communicators = nccl->connect(membership);
+    on_every(communicators, body);
   }
 
   // One sum on a stream, waited for as the trainer does.
@@ -109,9 +106,7 @@ TEST_F(Nccl, IsWhatMirroredIsOnGpus) {
 
 TEST_F(Nccl, MayBlock) {
   set("PACELINE_NCCL_BLOCKING", "1");
-  const auto nccl = backend();
-  auto communicators = nccl->connect(replicas(2));
-  on_every(communicators, [](Communicator& all) { EXPECT_EQ(sum_partials(all, 2.0F), 4.0F); });
+  on_every(replicas(2), [](Communicator& all) { EXPECT_EQ(sum_partials(all, 2.0F), 4.0F); });
 }
 
 TEST_F(Nccl, ReportsWhatIsInUse) {
@@ -120,10 +115,8 @@ TEST_F(Nccl, ReportsWhatIsInUse) {
   expect_parts(nccl->description(), {"transports not known"});
   on_every(communicators, [](Communicator& all) { sum_partials(all, 1.0F); });
   const std::string description = nccl->description();
-  for (const char* part :
-       {"NCCL 2.", "libnccl.so.2", "2 GPUs of 1 node,", "transports SHM/direct/direct x2"}) {
-    expect_parts(description, {part});
-  }
+  expect_parts(description,
+               {"NCCL 2.", "libnccl.so.2", "2 GPUs of 1 node,", "transports SHM/direct/direct x2"});
   // A user's own log stays theirs.
   set("NCCL_DEBUG", "WARN");
   const auto other = backend();
@@ -132,9 +125,7 @@ TEST_F(Nccl, ReportsWhatIsInUse) {
 }
 
 TEST_F(Nccl, ItsMemoryIsZeroedAndOutlivesNoMisuse) {
-  const auto nccl = backend();
-  auto communicators = nccl->connect(replicas(2));
-  on_every(communicators, [](Communicator& all) {
+  on_every(replicas(2), [](Communicator& all) {
     const Memory memory = all.allocate(100000);
     ASSERT_EQ(memory.kind(), MemoryKind::device);
     ASSERT_EQ(memory.bytes(), 100000U);
@@ -195,9 +186,7 @@ TEST_F(Nccl, DoesWithoutWhatItsVersionGetsWrong) {
   for (const char* version : {"21900", "22402", "22403", "22605", "22700", "22702", "22703"}) {
     SCOPED_TRACE(version);
     set("FAKE_NCCL_VERSION", version);
-    const auto nccl = backend();
-    auto communicators = nccl->connect(replicas(2));
-    on_every(communicators, [&](Communicator& all) {
+    on_every(replicas(2), [&](Communicator& all) {
       const Memory memory = all.allocate(1000);
       EXPECT_EQ(memory.kind(), MemoryKind::device);
       EXPECT_EQ(sum_partials(all, 1.0F), 2.0F);
@@ -241,19 +230,14 @@ TEST_F(Nccl, ReportsWhatItDoesWithout) {
   const auto nccl = backend();
   EXPECT_TRUE(nccl->serves(replicas(2)));
   const std::string doctor = nccl->description();  // of any run
-  for (const char* part :
-       {"NCCL 2.26.5 (", "); sums are queued between graphs, communicators block, ",
-        "between nodes", "MIG slices of one card are refused",
-        "; 2.27.3 or newer is recommended"}) {
-    expect_parts(doctor, {part});
-  }
+  expect_parts(doctor, {"NCCL 2.26.5 (", "); sums are queued between graphs, communicators block, ",
+                        "between nodes", "MIG slices of one card are refused",
+                        "; 2.27.3 or newer is recommended"});
   auto communicators = nccl->connect(replicas(2));
   const std::string record = nccl->description();  // of this one
-  for (const char* part :
-       {"2 GPUs of 1 node, transports", "sums are queued between graphs, communicators block;"}) {
-    expect_parts(record, {part});
-  }
-  EXPECT_EQ(record.find("between nodes"), std::string::npos) << record;
+  expect_parts(record, {"2 GPUs of 1 node, transports",
+                        "sums are queued between graphs, communicators block;"});
+  expect_no_parts(record, {"between nodes"});
 }
 
 // Each bound from both sides.
@@ -345,16 +329,12 @@ TEST_F(Nccl, JoiningThatDoesNotReturnEndsTheProcessWithTheCure) {
     backend()->connect(membership);
   }
   EXPECT_EQ(code, 72);
-  for (const char* part : {"connecting the ranks by NCCL", "NCCL_SOCKET_IFNAME", "firewall"}) {
-    expect_parts(words, {part});
-  }
+  expect_parts(words, {"connecting the ranks by NCCL", "NCCL_SOCKET_IFNAME", "firewall"});
 }
 
 TEST_F(Nccl, AnErrorThatNcclFindsEndsTheWaits) {
   set("FAKE_NCCL_FAIL", "1:2");
-  const auto nccl = backend();
-  auto communicators = nccl->connect(replicas(2));
-  on_every(communicators, [](Communicator& all) {
+  on_every(replicas(2), [](Communicator& all) {
     EXPECT_EQ(sum_partials(all, 1.0F), 2.0F);
     expect_error(ErrorKind::peer_lost,
                  {"rank 1: found by NCCL: NCCL: remote process exited or there was a network error",
@@ -365,9 +345,7 @@ TEST_F(Nccl, AnErrorThatNcclFindsEndsTheWaits) {
 }
 
 TEST_F(Nccl, ARankThatDoesNotComeIsNamedAtTheDeadline) {
-  const auto nccl = backend();
-  auto communicators = nccl->connect(replicas(3, {0.1, 0.5}));
-  on_every(communicators, [](Communicator& all) {
+  on_every(replicas(3, {0.1, 0.5}), [](Communicator& all) {
     sum_partials(all, 1.0F);
     if (all.rank() == 1) return;
     expect_error(ErrorKind::stall, {"rank 1 did not come within", "step 2"},
@@ -376,9 +354,7 @@ TEST_F(Nccl, ARankThatDoesNotComeIsNamedAtTheDeadline) {
 }
 
 TEST_F(Nccl, AnAbortEndsTheWaitsOfTheWholeTask) {
-  const auto nccl = backend();
-  auto communicators = nccl->connect(replicas(2));
-  on_every(communicators, [](Communicator& all) {
+  on_every(replicas(2), [](Communicator& all) {
     if (all.rank() == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       return all.abort("rank 1: out of memory");
@@ -429,9 +405,7 @@ TEST(NcclBackend, WithoutTheLibraryItReportsWhereItWouldLook) {
   const auto nccl = make_backend("nccl", backend_table(), wrapper_table());
   // Where the toolkit that this was built with has one, that it needs a GPU.
   const std::string why = nccl->serves(membership).because();
-  EXPECT_TRUE(why.find("PACELINE_CUDA_LIBS") != std::string::npos ||
-              why.find("--device cuda") != std::string::npos)
-      << why;
+  EXPECT_TRUE(contains(why, "PACELINE_CUDA_LIBS") || contains(why, "--device cuda")) << why;
 }
 
 }  // namespace

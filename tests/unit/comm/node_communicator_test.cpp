@@ -8,17 +8,13 @@
 
 #include <array>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "engine/comm/algorithms/wire_communicator.h"
 #include "engine/comm/rendezvous/join.h"
 #include "engine/comm/transport/mesh.h"
-#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_threads.h"
 #include "tests/unit/comm/worlds.h"
 
 namespace paceline {
@@ -27,42 +23,38 @@ namespace {
 // Runs `body` as each of `size` ranks, `per_node` consecutive ones to a node.
 void on_nodes(int size, int per_node, const std::function<void(NodeCommunicator&)>& body) {
   World world(size);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        const Deadlines deadlines{20, 60};
-        StoreClient store(world.where, rank, kPatience);
-        const auto connect = [&](const RankGroup& group, const std::string& name) {
-          return std::make_unique<SocketCommunicator>(connect_mesh(store, group, deadlines, name),
-                                                      group, deadlines);
-        };
-        const RankGroup all = RankGroup::numbered(rank, size);
-        std::vector<int> node, leaders;
-        for (int other = 0; other < size; ++other) {
-          if (other / per_node == rank / per_node) node.push_back(other);
-          if (other % per_node == 0) leaders.push_back(other);
-        }
-        NodeSetup setup;
-        setup.all = connect(all, "all");
-        if (leaders.size() > 1)
-          setup.node = connect(subgroup(all, node), fmt::format("node {}", node[0]));
-        setup.names = node;
-        setup.deadlines = deadlines;
-        const auto ranks = NodeCommunicator::make(setup);
-        ASSERT_TRUE(ranks);
-        EXPECT_FALSE(setup.all);
-        const RankGroup leading = subgroup(all, leaders);
-        if (leaders.size() > 1) {
-          ranks->connect_leaders(leading.rank < 0 ? nullptr : connect(leading, "leaders"));
-        }
-        body(*ranks);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << error.what();
+  on_threads(size, [&](int rank) {
+    try {
+      const Deadlines deadlines{20, 60};
+      StoreClient store(world.where, rank, kPatience);
+      const auto connect = [&](const RankGroup& group, const std::string& name) {
+        return std::make_unique<SocketCommunicator>(connect_mesh(store, group, deadlines, name),
+                                                    group, deadlines);
+      };
+      const RankGroup all = RankGroup::numbered(rank, size);
+      std::vector<int> node, leaders;
+      for (int other = 0; other < size; ++other) {
+        if (other / per_node == rank / per_node) node.push_back(other);
+        if (other % per_node == 0) leaders.push_back(other);
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+      NodeSetup setup;
+      setup.all = connect(all, "all");
+      if (leaders.size() > 1)
+        setup.node = connect(subgroup(all, node), fmt::format("node {}", node[0]));
+      setup.names = node;
+      setup.deadlines = deadlines;
+      const auto ranks = NodeCommunicator::make(setup);
+      ASSERT_TRUE(ranks);
+      EXPECT_FALSE(setup.all);
+      const RankGroup leading = subgroup(all, leaders);
+      if (leaders.size() > 1) {
+        ranks->connect_leaders(leading.rank < 0 ? nullptr : connect(leading, "leaders"));
+      }
+      body(*ranks);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+  });
 }
 
 int shared_files() {

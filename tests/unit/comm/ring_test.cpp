@@ -3,29 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <thread>
 
 #include "engine/comm/algorithms/sum.h"
 #include "engine/comm/algorithms/wire_communicator.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/expect_parts.h"
+#include "tests/support/on_threads.h"
 #include "tests/unit/comm/local_wire.h"
 
 namespace paceline {
 namespace {
 
 void on_members(LocalNet& net, const std::function<void(LocalWire&)>& body) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < net.size(); ++rank) {
-    threads.emplace_back([&net, &body, rank] {
-      LocalWire wire(net, rank);
-      try {
-        body(wire);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << "member " << rank << ": " << error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(net.size(), [&](int rank) {
+    LocalWire wire(net, rank);
+    try {
+      body(wire);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "member " << rank << ": " << error.what();
+    }
+  });
   EXPECT_FALSE(net.mismatched) << "a message met a receive of another size";
 }
 
@@ -89,8 +85,7 @@ TEST(SumCheck, AWrongElementIsNamedWithRankAndOffset) {
     const SumCheck check = check_sum(sum.data(), kCount, type, 1);
     EXPECT_EQ(check.wrong, 1U) << to_string(type);
     EXPECT_EQ(check.first_offset, 4321U);
-    const std::string line = describe(check, kCount, type, 3);
-    expect_parts(line, {"rank 3: 1 of 5000 elements", "offset 4321"});
+    expect_parts(describe(check, kCount, type, 3), {"rank 3: 1 of 5000 elements", "offset 4321"});
   }
 }
 

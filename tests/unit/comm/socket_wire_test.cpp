@@ -3,16 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <map>
-#include <thread>
 #include <tuple>
 
 #include "engine/comm/algorithms/wire_communicator.h"
 #include "engine/comm/rendezvous/join.h"
 #include "engine/comm/transport/mesh.h"
-#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_threads.h"
 #include "tests/unit/comm/worlds.h"
 
 namespace paceline {
@@ -43,22 +41,18 @@ void on_ranks(int size, const Deadlines& deadlines,
   World world(size);
   std::vector<Links> links;
   if (over_tcp) links = tcp_links(size);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        StoreClient store(world.where, rank, kPatience);
-        const RankGroup group = RankGroup::numbered(rank, size);
-        SocketCommunicator communicator(over_tcp ? std::move(links[static_cast<std::size_t>(rank)])
-                                                 : connect_mesh(store, group, deadlines),
-                                        group, deadlines);
-        body(communicator);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(size, [&](int rank) {
+    try {
+      StoreClient store(world.where, rank, kPatience);
+      const RankGroup group = RankGroup::numbered(rank, size);
+      SocketCommunicator communicator(over_tcp ? std::move(links[static_cast<std::size_t>(rank)])
+                                               : connect_mesh(store, group, deadlines),
+                                      group, deadlines);
+      body(communicator);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+  });
 }
 
 class SocketWorld : public testing::TestWithParam<std::tuple<int, bool>> {

@@ -1,10 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "engine/comm/backend.h"
-#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_threads.h"
 
 namespace paceline {
 namespace {
@@ -43,21 +41,17 @@ TEST(Stack, CastRoundsWhatTravels) {
   membership.replicas_here = 2;
   const auto communicators = backend->connect(membership);
   constexpr std::size_t kCount = 700001;  // more than what travels at once outside an arena
-  std::vector<std::thread> threads;
-  for (const auto& communicator : communicators) {
-    threads.emplace_back([&communicator] {
-      InlineLane lane;
-      std::vector<float> data(kCount, 1.0F + 0x1p-9F);
-      data.back() = 3.0F;
-      communicator->all_reduce(data.data(), kCount, DType::f32, lane, "test");
-      EXPECT_EQ(data.front(), 2.0F);
-      EXPECT_EQ(data.back(), 6.0F);
-      std::vector<double> exact(10, 1.0 + 0x1p-40);
-      communicator->all_reduce(exact.data(), 10, DType::f64, lane, "test");
-      EXPECT_EQ(exact[0], 2.0 + 0x1p-39);  // other types pass as they are
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(communicators.size(), [&](std::size_t i) {
+    InlineLane lane;
+    std::vector<float> data(kCount, 1.0F + 0x1p-9F);
+    data.back() = 3.0F;
+    communicators[i]->all_reduce(data.data(), kCount, DType::f32, lane, "test");
+    EXPECT_EQ(data.front(), 2.0F);
+    EXPECT_EQ(data.back(), 6.0F);
+    std::vector<double> exact(10, 1.0 + 0x1p-40);
+    communicators[i]->all_reduce(exact.data(), 10, DType::f64, lane, "test");
+    EXPECT_EQ(exact[0], 2.0 + 0x1p-39);  // other types pass as they are
+  });
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include "engine/comm/algorithms/hierarchical.h"
 #include "engine/comm/wrappers/staged/staged_communicator.h"
-#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <thread>
 
-#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/comm/wrappers/recorded/recorded_communicator.h"
 #include "engine/failure/flight_reader.h"
 #include "tests/support/communicators.h"

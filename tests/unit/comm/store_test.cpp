@@ -5,11 +5,10 @@
 
 #include <atomic>
 #include <memory>
-#include <thread>
 
 #include "engine/comm/rendezvous/join.h"
-#include "engine/comm/rendezvous/server.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_threads.h"
 #include "tests/unit/comm/worlds.h"
 
 namespace paceline {
@@ -18,19 +17,15 @@ namespace {
 TEST(Store, RanksFindEachOther) {
   constexpr int kRanks = 4;
   World world(kRanks);
-  std::vector<std::thread> threads;
   std::vector<std::string> seen(kRanks);
-  for (int rank = 0; rank < kRanks; ++rank) {
-    threads.emplace_back([&, rank] {
-      StoreClient client(world.where, rank, kPatience);
-      client.set("address/" + std::to_string(rank), "node" + std::to_string(rank));
-      for (int other = 0; other < kRanks; ++other) {
-        seen[static_cast<std::size_t>(rank)] +=
-            client.get("address/" + std::to_string(other), kPatience) + " ";
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(kRanks, [&](int rank) {
+    StoreClient client(world.where, rank, kPatience);
+    client.set("address/" + std::to_string(rank), "node" + std::to_string(rank));
+    for (int other = 0; other < kRanks; ++other) {
+      seen[static_cast<std::size_t>(rank)] +=
+          client.get("address/" + std::to_string(other), kPatience) + " ";
+    }
+  });
   for (const std::string& all : seen) EXPECT_EQ(all, "node0 node1 node2 node3 ");
 }
 
@@ -149,13 +144,9 @@ TEST(Store, AStrangersServiceOnAPortIsPassedOver) {
 }
 
 TEST(Store, AnotherRunsStoreOnAPortIsPassedOver) {
-  StoreServer other(
-      [] {
-        BootstrapAddress address = any_port();
-        address.token = "another run's";
-        return address;
-      }(),
-      1);
+  BootstrapAddress theirs = any_port();
+  theirs.token = "another run's";
+  StoreServer other(theirs, 1);
   World world(1);
   BootstrapAddress where = world.where;
   where.ports = {parse_port(other), parse_port(world.server)};

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "engine/core/file.h"
 #include "engine/core/memory.h"
 #include "tests/support/scratch.h"

@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 
 #include "engine/core/clock.h"
+#include "tests/support/expect_parts.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
 namespace {
+
+ChildSetup shell(const std::string& script) {
+  return {{"/bin/sh", "-c", script}, environment_of_process()};
+}
 
 struct Heard {
   Watch watch;
@@ -21,8 +25,7 @@ struct Heard {
 Heard run_shell(const std::string& script, double grace = 15) {
   Heard heard;
   heard.watch = watch_child(
-      {{"/bin/sh", "-c", script}, environment_of_process()},
-      [&](std::string_view text) { heard.text += text; }, grace);
+      shell(script), [&](std::string_view text) { heard.text += text; }, grace);
   return heard;
 }
 
@@ -43,7 +46,7 @@ TEST(WatchChild, AGrandchildThatNeverStopsPrintingIsNotWaitedFor) {
   const double start = now_seconds();
   const Heard heard = run_shell(
       "setsid sh -c 'for i in $(seq 600); do echo noise; sleep 0.05; done' >&2 & echo here >&2");
-  EXPECT_TRUE(heard.text.find("here\n") != std::string::npos) << heard.text;
+  EXPECT_TRUE(contains(heard.text, "here\n")) << heard.text;
   EXPECT_LT(now_seconds() - start, 15);
 }
 
@@ -53,11 +56,9 @@ TEST(NamedPipe, IsReadBesideTheChild) {
   std::string heard;
   {
     const NamedPipe pipe(file);
-    ChildSetup setup;
-    setup.command = {"/bin/sh", "-c", "echo directly > '" + file.string() + "'"};
-    setup.environment = environment_of_process();
-    const WatchOfMany watch = watch_children(
-        {setup}, {}, {}, {}, {{pipe.descriptor(), [&](std::string_view text) { heard += text; }}});
+    const WatchOfMany watch =
+        watch_children({shell("echo directly > '" + file.string() + "'")}, {}, {}, {},
+                       {{pipe.descriptor(), [&](std::string_view text) { heard += text; }}});
     EXPECT_EQ(watch.ends.front().exit_code, 0);
   }
   EXPECT_EQ(heard, "directly\n");
@@ -81,7 +82,7 @@ TEST(NamedPipe, WithoutAReaderChangesNothing) {
 Watch stop_when_ready(const std::string& script, int number, double grace) {
   bool sent = false;
   return watch_child(
-      {{"/bin/sh", "-c", script}, environment_of_process()},
+      shell(script),
       [&](std::string_view) {
         if (!sent) kill(getpid(), number);
         sent = true;
@@ -104,10 +105,6 @@ TEST(WatchChild, KillsWhatWillNotStop) {
   const Watch watch =
       stop_when_ready("trap '' TERM; echo ready >&2; while :; do sleep 0.05; done", SIGTERM, 0.3);
   EXPECT_EQ(watch.end.signal, SIGKILL);
-}
-
-ChildSetup shell(const std::string& script) {
-  return {{"/bin/sh", "-c", script}, environment_of_process()};
 }
 
 TEST(WatchChildren, OutputAndEndOfEachAreReported) {

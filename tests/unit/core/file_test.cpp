@@ -2,16 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
-#include <thread>
-#include <vector>
 
 #include "engine/core/json.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/scratch.h"
 #include "tests/support/why_not.h"
 
@@ -41,17 +39,12 @@ TEST(File, OfRacingCreatorsExactlyOneWins) {
   for (int round = 0; round < 20; ++round) {
     const auto file = scratch / std::to_string(round);
     std::atomic<int> winner{-1}, winners{0}, waiting{0};
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 4; ++i) {
-      threads.emplace_back([&, i] {
-        for (++waiting; waiting < 4;) std::this_thread::yield();
-        if (create_file(file, std::string(10000, static_cast<char>('a' + i)))) {
-          ++winners;
-          winner = i;
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(4, [&](int i) {
+      for (++waiting; waiting < 4;) std::this_thread::yield();
+      if (!create_file(file, std::string(10000, static_cast<char>('a' + i)))) return;
+      ++winners;
+      winner = i;
+    });
     EXPECT_EQ(winners, 1);
     EXPECT_EQ(read_text(file), std::string(10000, static_cast<char>('a' + winner)));
   }

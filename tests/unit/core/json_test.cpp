@@ -5,10 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

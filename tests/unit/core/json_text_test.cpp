@@ -14,8 +14,7 @@ TEST(JsonText, IsTheSameJson) {
     const std::string text = json_text(json, indent);
     EXPECT_EQ(Json::parse(text), json);
     EXPECT_EQ(text.find('\x7f'), std::string::npos);
-    EXPECT_EQ(text.find("\u009b"), std::string::npos);
-    EXPECT_EQ(text.find("\u202e"), std::string::npos);
+    expect_no_parts(text, {"\u009b", "\u202e"});
     expect_parts(text, {"\u00b1"});
   }
   EXPECT_EQ(json_text(Json("\x7f\u2066")), R"("\u007f\u2066")");

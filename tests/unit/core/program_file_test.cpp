@@ -1,9 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <string>
-
 #include "engine/core/file.h"
 #include "tests/support/scratch.h"
 

@@ -1,10 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
-#include <vector>
 
 #include "engine/core/lane.h"
+#include "tests/support/on_threads.h"
 
 namespace paceline {
 namespace {
@@ -14,21 +13,17 @@ TEST(Semaphore, LetSoManyInAndWakeWhoWaits) {
   for (const int permitted : {1, 2}) {
     Semaphore permits(permitted);
     std::atomic<int> inside = 0, most = 0, done = 0;
-    std::vector<std::thread> threads;
-    for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&] {
-        for (int round = 0; round < kRounds; ++round) {
-          const Permit permit(permits);
-          int known = most;
-          const int now = ++inside;
-          while (known < now && !most.compare_exchange_weak(known, now)) {
-          }
-          --inside;
+    on_threads(kThreads, [&](int) {
+      for (int round = 0; round < kRounds; ++round) {
+        const Permit permit(permits);
+        int known = most;
+        const int now = ++inside;
+        while (known < now && !most.compare_exchange_weak(known, now)) {
         }
-        ++done;
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+        --inside;
+      }
+      ++done;
+    });
     EXPECT_EQ(done, kThreads);
     EXPECT_LE(most, permitted);
   }

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <string>
 #include <thread>
 
 #include "engine/core/clock.h"

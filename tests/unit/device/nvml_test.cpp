@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
 #include <set>
 #include <thread>
 

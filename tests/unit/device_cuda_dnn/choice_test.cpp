@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/device_cuda_dnn/fake_tuner.h"
 
@@ -181,7 +180,7 @@ using Excluded = std::vector<std::int64_t>;
 Excluded excluded(const Ways& ways, const std::string& because) {
   Excluded engines;
   for (const auto& [engine, why] : ways.excluded) {
-    EXPECT_NE(why.find(because), std::string::npos) << engine << ": " << why;
+    expect_parts(why, {because});
     engines.push_back(engine);
   }
   return engines;
@@ -195,42 +194,47 @@ TEST(Choice, LeavesOutTheFastestWhereItComputesSomethingElse) {
   EXPECT_EQ(excluded(ways, "not that of 2 others: 6 of their norm off"), Excluded{1});
 }
 
-// The first one has no right by being the first.
 TEST(Choice, LeavesOutWhatTheOthersDoNotCompute) {
-  Ways ways({{.seconds = 1e-3, .plane = 7}, {.seconds = 3e-3}, {.seconds = 2e-3}});
-  EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, 2);
-  EXPECT_EQ(excluded(ways, "not that of 2 others"), Excluded{0});
-}
-
-// Six results, of which four are kept to compare others with.
-TEST(Choice, FindsTheResultOfMost) {
-  Ways ways({{.plane = 2}, {.plane = 3}, {}, {.plane = 4}, {.plane = 5}, {.plane = 6}, {}});
-  EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, 2);
-  EXPECT_EQ(excluded(ways, "not that of 2 others"), (Excluded{0, 1, 3, 4, 5}));
-}
-
-TEST(Choice, OfTwoResultsTakesThatOfTheFirst) {
-  Ways ways({{.seconds = 2e-3}, {.seconds = 1e-3, .plane = 7}});
-  EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, 0);
-  EXPECT_EQ(excluded(ways, "not that of 1 other:"), Excluded{1});
-}
-
-TEST(Choice, TakesTheResultOfOurKernelsForRight) {
-  Ways ways({{.seconds = 2e-3, .ours = true}, {.plane = 7}, {.plane = 7}, {.seconds = 1.5e-3}});
-  EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, 3);
-  EXPECT_EQ(excluded(ways, "not that of"), (Excluded{1, 2}));
-}
-
-TEST(Choice, ComparesAllResults) {
-  Ways ways({{}, {.seconds = 1e-4, .sum = 4}, {}});
-  EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, 0);
-  EXPECT_EQ(excluded(ways, "not that of"), Excluded{1});
-}
-
-TEST(Choice, ComparesSingleElements) {
-  Ways ways({{}, {.seconds = 1e-4, .last = 1.25F}, {.seconds = 5e-4, .last = 1.125F}});
-  EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, 2);
-  EXPECT_EQ(excluded(ways, "not that of 2 others"), Excluded{1});
+  struct Case {
+    const char* name;
+    std::vector<Ways::Way> ways;
+    std::int64_t best;
+    const char* because;
+    Excluded others;
+  };
+  const std::vector<Case> cases = {
+      {"the first has no right by being the first",
+       {{.seconds = 1e-3, .plane = 7}, {.seconds = 3e-3}, {.seconds = 2e-3}},
+       2,
+       "not that of 2 others",
+       {0}},
+      {"six results, of which four are kept to compare others with",
+       {{.plane = 2}, {.plane = 3}, {}, {.plane = 4}, {.plane = 5}, {.plane = 6}, {}},
+       2,
+       "not that of 2 others",
+       {0, 1, 3, 4, 5}},
+      {"of two results that of the first is taken",
+       {{.seconds = 2e-3}, {.seconds = 1e-3, .plane = 7}},
+       0,
+       "not that of 1 other:",
+       {1}},
+      {"the result of our kernels is right",
+       {{.seconds = 2e-3, .ours = true}, {.plane = 7}, {.plane = 7}, {.seconds = 1.5e-3}},
+       3,
+       "not that of",
+       {1, 2}},
+      {"all results", {{}, {.seconds = 1e-4, .sum = 4}, {}}, 0, "not that of", {1}},
+      {"single elements",
+       {{}, {.seconds = 1e-4, .last = 1.25F}, {.seconds = 5e-4, .last = 1.125F}},
+       2,
+       "not that of 2 others",
+       {1}}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    Ways ways(one.ways);
+    EXPECT_EQ(ways.choose_by(kMeasured).choice.recipe.engine, one.best);
+    EXPECT_EQ(excluded(ways, one.because), one.others);
+  }
 }
 
 // Each adds to the same plane; one forgets to.

@@ -4,8 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-
 #include "engine/core/json.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
@@ -58,8 +56,7 @@ class Choices : public testing::Test {
   void expect_left_alone(const std::string& text, const std::string& because) {
     write(path_, text);
     ChoicesFile file(path_);
-    EXPECT_NE(file.problem().find(because), std::string::npos) << file.problem();
-    EXPECT_NE(file.problem().find(path_.string()), std::string::npos) << file.problem();
+    expect_parts(file.problem(), {because, path_.string()});
     EXPECT_FALSE(file.find("h200", by_cudnn().request));
     file.put("h200", by_cudnn());
     file.save();

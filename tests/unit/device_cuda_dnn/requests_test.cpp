@@ -2,7 +2,6 @@
 
 #include <set>
 
-#include "engine/device/cuda/dnn/chosen_products.h"
 #include "engine/device/cuda/products.h"
 #include "tests/support/described_cards/described_cards.h"
 

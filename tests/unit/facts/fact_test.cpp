@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/facts/collective.h"
 #include "engine/facts/input.h"

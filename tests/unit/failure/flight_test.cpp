@@ -4,9 +4,7 @@
 
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <random>
-#include <string>
 
 #include "engine/core/json.h"
 #include "engine/failure/flight_reader.h"

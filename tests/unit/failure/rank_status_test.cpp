@@ -5,7 +5,6 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "tests/support/expect_error.h"
 #include "tests/unit/launch/expect_error.h"
 
 namespace paceline {
@@ -24,18 +23,21 @@ ProcessRank place_of_rank(int rank) {
   return process;
 }
 
+Environment started_with(const RunFolder& folder) {
+  return {{kStatusFolderVariable, folder.path().string()}, {kStarterVariable, "now"}};
+}
+
 TEST(RunRank, OutOfMemoryIsCalledSo) {
   const RunFolder folder;
-  const Environment environment = {{kStatusFolderVariable, folder.path().string()},
-                                   {kStarterVariable, "now"}};
-  EXPECT_EQ(run_rank(environment, place_of_rank(0), []() -> int { throw std::bad_alloc(); }), 70);
+  EXPECT_EQ(
+      run_rank(started_with(folder), place_of_rank(0), []() -> int { throw std::bad_alloc(); }),
+      70);
   EXPECT_EQ(only_status(folder).message, "out of memory; use a smaller batch or more memory");
 }
 
 TEST(RunRank, WritesDownHowItEnds) {
   const RunFolder folder;
-  const Environment environment = {{kStatusFolderVariable, folder.path().string()},
-                                   {kStarterVariable, "now"}};
+  const Environment environment = started_with(folder);
   RankState during = RankState::failed;
   EXPECT_EQ(run_rank(environment, place_of_rank(3),
                      [&] {

@@ -183,11 +183,11 @@ TEST_F(Folder, NothingThereIsReported) {
 
 TEST(FailureSnapshot, ReplicasOfATask) {
   std::vector<Flight> flights(4);
-  for (int rank = 0; rank < 4; ++rank) {
-    flights[static_cast<std::size_t>(rank)].rank = rank;
-    flights[static_cast<std::size_t>(rank)].task = rank / 2;
-    flights[static_cast<std::size_t>(rank)].host = "n" + std::to_string(rank / 2);
-    flights[static_cast<std::size_t>(rank)].entered = rank < 2 ? 5 : 4;
+  for (int rank = 0; Flight & flight : flights) {
+    flight.rank = rank;
+    flight.task = rank / 2;
+    flight.host = "n" + std::to_string(rank / 2);
+    flight.entered = rank++ < 2 ? 5 : 4;
   }
   const FailureSnapshot snapshot(flights);
   EXPECT_EQ(snapshot.replicas_of_task(1), (std::vector<int>{2, 3}));
@@ -228,6 +228,7 @@ TEST(RunDirectory, IsThatOfTheJob) {
   EXPECT_EQ(status_folder(environment), "/elsewhere");
   EXPECT_FALSE(run_directory_of_job({{"SLURM_SUBMIT_DIR", "/home/u"}, {"SLURM_JOB_ID", "../x"}}));
   EXPECT_FALSE(run_directory_of_job({{"SLURM_JOB_ID", "4711"}}));
+  EXPECT_FALSE(run_directory_of_job({}));
   EXPECT_FALSE(status_folder({}));
 }
 

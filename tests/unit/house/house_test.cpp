@@ -101,8 +101,7 @@ TEST(House, ArrowsPointDownOnly) {
     const auto& allowed = kMayUse.at(from);
     for (const std::string& path : list_includes(source)) {
       const std::string to = record_folder(path);
-      const bool fine =
-          to == from || std::find(allowed.begin(), allowed.end(), to) != allowed.end();
+      const bool fine = to == from || std::ranges::find(allowed, to) != allowed.end();
       EXPECT_TRUE(fine) << source.path << " includes " << path;
     }
   }
@@ -116,8 +115,8 @@ TEST(House, RoomsOfAFolderStandOnThoseBelow) {
       if (!path.starts_with(folder + "/")) return rooms.end();
       const auto end = path.find('/', folder.size() + 1);
       const std::size_t begin = folder.size() + 1;
-      return std::find(rooms.begin(), rooms.end(),
-                       end == std::string::npos ? "" : path.substr(begin, end - begin));
+      return std::ranges::find(rooms,
+                               end == std::string::npos ? "" : path.substr(begin, end - begin));
     };
     for (const std::string& room : rooms) {
       EXPECT_TRUE(fs::exists(fs::path(PACELINE_SOURCE_DIR) / folder / room))
@@ -304,11 +303,10 @@ TEST(House, OneMoreVerbPlotOrFindingTouchesTwoFiles) {
         }
         return false;
       };
-      const auto files =
-          std::count_if(sources().begin(), sources().end(), [&](const Source& source) {
-            return source.path.starts_with(folder) && source.path != "cli/engine_absent.cpp" &&
-                   uses(source);
-          });
+      const auto files = std::ranges::count_if(sources(), [&](const Source& source) {
+        return source.path.starts_with(folder) && source.path != "cli/engine_absent.cpp" &&
+               uses(source);
+      });
       EXPECT_LE(files, most) << path << ": " << name;
     }
   };
@@ -321,8 +319,7 @@ TEST(House, OneMoreVerbPlotOrFindingTouchesTwoFiles) {
 TEST(House, FilesAreReadInOneSitting) {
   for (const Source& source : sources()) {
     if (source.path.ends_with("_table.cpp")) continue;  // looked up in, not read
-    const auto lines = std::count(source.text.begin(), source.text.end(), '\n');
-    EXPECT_LE(lines, 500) << source.path;
+    EXPECT_LE(std::ranges::count(source.text, '\n'), 500) << source.path;
   }
 }
 
@@ -414,16 +411,15 @@ TEST(House, CommentsNameFilesThatAre) {
         if (others.contains(file)) continue;
         if (file.starts_with("_") || file.find("NAME") != file.npos) continue;  // of any name
         const bool anywhere = uses == kMayUse.end() || file.find('/') != file.npos;
-        EXPECT_TRUE(std::any_of(paths().begin(), paths().end(),
-                                [&](const std::string& path) {
-                                  if (path == file || !path.ends_with("/" + file))
-                                    return path == file;
-                                  const std::string to = record_folder(path);
-                                  return anywhere || to == uses->first ||
-                                         file.ends_with("_test.cpp") ||
-                                         std::count(uses->second.begin(), uses->second.end(), to) >
-                                             0;
-                                }))
+        EXPECT_TRUE(std::ranges::any_of(paths(),
+                                        [&](const std::string& path) {
+                                          if (path == file || !path.ends_with("/" + file))
+                                            return path == file;
+                                          const std::string to = record_folder(path);
+                                          return anywhere || to == uses->first ||
+                                                 file.ends_with("_test.cpp") ||
+                                                 std::ranges::count(uses->second, to) > 0;
+                                        }))
             << from << ": " << file << " is no file";
       }
     }

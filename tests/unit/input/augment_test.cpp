@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
-#include <vector>
 
 #include "engine/input/decode/image.h"
 #include "tests/support/expect_error.h"

@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <functional>
-#include <string>
 
 #include "engine/input/cache/image_store.h"
 #include "tests/support/expect_error.h"

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <ctime>
-
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/input/formats/formats.h"

@@ -4,11 +4,10 @@
 
 #include <atomic>
 #include <cmath>
-#include <thread>
 
-#include "engine/core/error.h"
 #include "engine/input/loading/feeder.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/made.h"
 
@@ -52,11 +51,13 @@ class CountedSource final : public SampleSource {
 
 class StoreTest : public testing::Test {
  protected:
-  void keep(ImageStore& store, const InputOptions& options) const {
-    if (options.cache == CacheKind::off) return;
-    store.keep_in(std::make_shared<CacheRegion>(CacheRegion::Size{{kStored}, options.cache_bytes},
-                                                CacheRegion::Reach::process, options.cache_folder),
-                  0);
+  std::shared_ptr<ImageStore> make_store(const InputOptions& options) const {
+    const auto store = std::make_shared<ImageStore>(source_, kSize, options);
+    if (options.cache == CacheKind::off) return store;
+    store->keep_in(std::make_shared<CacheRegion>(CacheRegion::Size{{kStored}, options.cache_bytes},
+                                                 CacheRegion::Reach::process, options.cache_folder),
+                   0);
+    return store;
   }
   // Sample i as it should be.
   std::vector<float> expected(std::size_t i) const {
@@ -89,8 +90,8 @@ class StoreTest : public testing::Test {
 };
 
 TEST_F(StoreTest, WithoutACacheEveryFetchDecodes) {
-  ImageStore s(source_, kSize, {});
-  check_passes<std::uint8_t>(s, 2);
+  const auto s = make_store({});
+  check_passes<std::uint8_t>(*s, 2);
   EXPECT_EQ(source_->reads, 24);
   EXPECT_EQ(worker_.counts.fetched, 24U);
   EXPECT_EQ(worker_.counts.decoded, 24U);
@@ -99,121 +100,96 @@ TEST_F(StoreTest, WithoutACacheEveryFetchDecodes) {
 }
 
 TEST_F(StoreTest, ARawCacheKeepsEncodedBytes) {
-  const InputOptions s_options{.cache = CacheKind::raw, .cache_bytes = 1 << 20};
-  ImageStore s(source_, kSize, s_options);
-  keep(s, s_options);
-  check_passes<std::uint8_t>(s, 3);
+  const auto s = make_store({.cache = CacheKind::raw, .cache_bytes = 1 << 20});
+  check_passes<std::uint8_t>(*s, 3);
   EXPECT_EQ(source_->reads, 12);
   EXPECT_EQ(worker_.counts.decoded, 36U);
   EXPECT_EQ(worker_.counts.from_cache, 24U);
   std::size_t encoded = 0;
   for (const std::string& image : source_->images) encoded += image.size();
-  EXPECT_EQ(s.cached_bytes_in_memory(), encoded);
+  EXPECT_EQ(s->cached_bytes_in_memory(), encoded);
 }
 
 TEST_F(StoreTest, ADecodedCacheDecodesOnceInBothTypes) {
-  const InputOptions bytes_options{.cache = CacheKind::decoded, .cache_bytes = 1 << 20};
-  ImageStore bytes(source_, kSize, bytes_options);
-  keep(bytes, bytes_options);
-  check_passes<std::uint8_t>(bytes, 3);
+  const auto bytes = make_store({.cache = CacheKind::decoded, .cache_bytes = 1 << 20});
+  check_passes<std::uint8_t>(*bytes, 3);
   EXPECT_EQ(source_->reads, 12);
-  EXPECT_EQ(bytes.cached_bytes_in_memory(), kStored * kValues);
-  const InputOptions floats_options{
-      .cache = CacheKind::decoded, .type = DType::f32, .cache_bytes = 1 << 20};
-  ImageStore floats(source_, kSize, floats_options);
-  keep(floats, floats_options);
-  check_passes<float>(floats, 3);
+  EXPECT_EQ(bytes->cached_bytes_in_memory(), kStored * kValues);
+  const auto floats =
+      make_store({.cache = CacheKind::decoded, .type = DType::f32, .cache_bytes = 1 << 20});
+  check_passes<float>(*floats, 3);
   EXPECT_EQ(source_->reads, 24);
-  EXPECT_EQ(floats.cached_bytes_in_memory(), 4 * kStored * kValues);
+  EXPECT_EQ(floats->cached_bytes_in_memory(), 4 * kStored * kValues);
 }
 
 TEST_F(StoreTest, WhatDoesNotFitIsDecodedAgainOrKeptInAFile) {
-  const InputOptions options{.cache = CacheKind::decoded, .cache_bytes = 5 * kValues + 1};
-  ImageStore s(source_, kSize, options);
-  keep(s, options);
-  check_passes<std::uint8_t>(s, 2);
+  InputOptions options{.cache = CacheKind::decoded, .cache_bytes = 5 * kValues + 1};
+  const auto s = make_store(options);
+  check_passes<std::uint8_t>(*s, 2);
   EXPECT_EQ(source_->reads, 12 + 7);
-  EXPECT_EQ(s.cached_bytes_in_memory(), 5 * kValues);
-  expect_parts(s.description(), {"decoded again"});
+  EXPECT_EQ(s->cached_bytes_in_memory(), 5 * kValues);
+  expect_parts(s->description(), {"decoded again"});
   const Scratch scratch;
-  InputOptions on_disk = options;
-  on_disk.cache_folder = scratch.path();
-  ImageStore with_file(source_, kSize, on_disk);
-  keep(with_file, on_disk);
-  check_passes<std::uint8_t>(with_file, 2);
+  options.cache_folder = scratch.path();
+  const auto with_file = make_store(options);
+  check_passes<std::uint8_t>(*with_file, 2);
   EXPECT_EQ(source_->reads, 19 + 12);
-  EXPECT_EQ(with_file.cached_bytes_in_file(), 7 * kValues);
-  expect_parts(with_file.description(), {"kept in a file"});
+  EXPECT_EQ(with_file->cached_bytes_in_file(), 7 * kValues);
+  expect_parts(with_file->description(), {"kept in a file"});
 }
 
 TEST_F(StoreTest, ABudgetThatHoldsNothingReportsWhatToChange) {
-  expect_error(
-      ErrorKind::usage, {"cannot hold one decoded image", "--cache-mb", "--cache off"}, [&] {
-        const InputOptions options{.cache = CacheKind::decoded, .cache_bytes = kValues - 1};
-        ImageStore s(source_, kSize, options);
-        keep(s, options);
-      });
+  expect_error(ErrorKind::usage, {"cannot hold one decoded image", "--cache-mb", "--cache off"},
+               [&] { make_store({.cache = CacheKind::decoded, .cache_bytes = kValues - 1}); });
 }
 
 TEST_F(StoreTest, ABadSampleEndsTheRun) {
   source_->images[4] = "not an image";
   source_->images[5].resize(source_->images[5].size() / 2);
-  ImageStore s(source_, kSize, {});
+  const auto s = make_store({});
   std::vector<std::uint8_t> out(kValues);
   expect_error(ErrorKind::input, {"neither JPEG nor PNG", "shard, record 4", "--on-bad-sample"},
-               [&] { s.fetch(4, out.data(), worker_); });
+               [&] { s->fetch(4, out.data(), worker_); });
   expect_error(ErrorKind::input, {"cut short", "shard, record 5"},
-               [&] { s.fetch(5, out.data(), worker_); });
-  check<std::uint8_t>(s, 6, 6);
+               [&] { s->fetch(5, out.data(), worker_); });
+  check<std::uint8_t>(*s, 6, 6);
 }
 
 TEST_F(StoreTest, OrIsSkippedForTheNextGoodOne) {
   for (const std::size_t bad : {4, 5, 11}) source_->images[bad] = "not an image";
   for (const CacheKind kind : {CacheKind::off, CacheKind::raw, CacheKind::decoded}) {
-    const InputOptions s_options{.cache = kind, .cache_bytes = 1 << 20, .skip_bad = true};
-    ImageStore s(source_, kSize, s_options);
-    keep(s, s_options);
+    const auto s = make_store({.cache = kind, .cache_bytes = 1 << 20, .skip_bad = true});
     for (int pass = 0; pass < 2; ++pass) {
-      check<std::uint8_t>(s, 4, 6);
-      check<std::uint8_t>(s, 5, 6);
-      check<std::uint8_t>(s, 11, 0);
+      check<std::uint8_t>(*s, 4, 6);
+      check<std::uint8_t>(*s, 5, 6);
+      check<std::uint8_t>(*s, 11, 0);
     }
-    EXPECT_EQ(s.bad_samples(), (std::vector<std::size_t>{4, 5, 11}));
+    EXPECT_EQ(s->bad_samples(), (std::vector<std::size_t>{4, 5, 11}));
   }
   for (std::string& image : source_->images) image.clear();
-  const InputOptions s_options{.skip_bad = true};
-  ImageStore s(source_, kSize, s_options);
-  keep(s, s_options);
+  const auto s = make_store({.skip_bad = true});
   std::vector<std::uint8_t> out(kValues);
   expect_error(ErrorKind::input, {"all 12 samples are bad"},
-               [&] { s.fetch(3, out.data(), worker_); });
+               [&] { s->fetch(3, out.data(), worker_); });
 }
 
 TEST_F(StoreTest, SkippingStaysInsideTheLimit) {
   source_->images[3] = "not an image";
-  const InputOptions s_options{.skip_bad = true};
-  ImageStore s(source_, kSize, s_options);
-  keep(s, s_options);
-  s.limit(4);
-  check<std::uint8_t>(s, 3, 0);
+  const auto s = make_store({.skip_bad = true});
+  s->limit(4);
+  check<std::uint8_t>(*s, 3, 0);
 }
 
 TEST_F(StoreTest, ReadsInFlightAreLimited) {
   source_->slow = true;
   for (const int reads : {1, 2}) {
     source_->most_at_once = 0;
-    const InputOptions s_options{.parallel_reads = reads};
-    ImageStore s(source_, kSize, s_options);
-    keep(s, s_options);
-    std::vector<std::thread> threads;
-    for (std::size_t t = 0; t < 4; ++t) {
-      threads.emplace_back([&, t] {
-        ImageStore::Worker worker;
-        std::vector<std::uint8_t> out(kValues);
-        for (std::size_t i = 0; i < 3; ++i) s.fetch(3 * t + i, out.data(), worker);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    const auto s = make_store({.parallel_reads = reads});
+    on_threads(std::size_t{4}, [&](std::size_t t) {
+      ImageStore::Worker worker;
+      std::vector<std::uint8_t> out(kValues);
+      for (std::size_t i = 0; i < 3; ++i) s->fetch(3 * t + i, out.data(), worker);
+    });
     EXPECT_LE(source_->most_at_once, reads);
     EXPECT_GE(source_->most_at_once, 1);
   }
@@ -230,8 +206,7 @@ TEST_F(StoreTest, TheFeederStagesImagesOfEitherType) {
   for (const DType type : {DType::u8, DType::f32}) {
     set.image_type = type;
     const InputOptions options{.cache = CacheKind::decoded, .type = type, .cache_bytes = 1 << 20};
-    set.store = std::make_shared<ImageStore>(source_, kSize, options);
-    keep(*set.store, options);
+    set.store = make_store(options);
     for (const int threads : {0, 2}) {
       const StreamSpec spec{.seed = 3, .samples = kStored, .global_batch = 4};
       Feeder::Setup setup;

@@ -1,7 +1,6 @@
 // Keras' mnist.npz: what is read, and what is wrong with files that are none.
 #include <gtest/gtest.h>
 
-#include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/input/formats/formats.h"
 #include "engine/input/loading/dataset.h"

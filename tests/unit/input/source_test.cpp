@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <set>
 
 #include "engine/core/json.h"
@@ -182,40 +181,36 @@ TEST_F(SourceTest, TfdsOtherLosses) {
 
 TEST_F(SourceTest, TfdsBadDescriptions) {
   write_pets();
-  const auto describe = [&](const std::string& text) {
+  const auto expect_refused = [&](const std::string& text, const std::vector<std::string>& parts) {
     write_file(folder() / "dataset_info.json", text);
+    refuse(parts);
   };
-  describe("{");
-  refuse({"dataset_info.json"});
-  describe("[]");
-  refuse({"names no data set"});
-  describe(R"({"name": "pets"})");
-  refuse({"declares no splits"});
-  describe(R"({"name": "pets", "splits": [{"name": "train"}]})");
-  refuse({"shardLengths", "dataset_info.json:1"});
-  describe(R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["x"]}]})");
-  refuse({"not a number"});
-  describe(R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["7"],
-               "filepathTemplate": "../{SPLIT}"}]})");
-  refuse({"another folder"});
+  expect_refused("{", {"dataset_info.json"});
+  expect_refused("[]", {"names no data set"});
+  expect_refused(R"({"name": "pets"})", {"declares no splits"});
+  expect_refused(R"({"name": "pets", "splits": [{"name": "train"}]})",
+                 {"shardLengths", "dataset_info.json:1"});
+  expect_refused(R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["x"]}]})",
+                 {"not a number"});
+  expect_refused(R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["7"],
+               "filepathTemplate": "../{SPLIT}"}]})",
+                 {"another folder"});
 }
 
 TEST_F(SourceTest, BadExamplesAreNamedWithShardRecordAndOffset) {
   const std::string where = "pets-train.tfrecord-00000-of-00001, record 1 at byte";
   const std::string good = make_example("image", 0);
-  const auto with = [&](const std::string& bad) { write_tfds(folder(), {{good, bad}}); };
-  with(make_example("image", 3));
-  refuse({"label 3 is out of range", "3 classes", where});
-  with(make_example("image", -1));
-  refuse({"label -1 is out of range", where});
-  with(make_example("image", 1, "picture"));
-  refuse({"has no image", "image/filename, label, picture", where});
-  with(make_example("image", 1, "image", "class"));
-  refuse({"has no label", where});
-  with("\xff\xff\xff");
-  refuse({"not a tf.train.Example", where});
-  with("");
-  refuse({"no feature at all", where});
+  const auto expect_refused = [&](const std::string& bad, const std::vector<std::string>& parts) {
+    write_tfds(folder(), {{good, bad}});
+    refuse(parts);
+  };
+  expect_refused(make_example("image", 3), {"label 3 is out of range", "3 classes", where});
+  expect_refused(make_example("image", -1), {"label -1 is out of range", where});
+  expect_refused(make_example("image", 1, "picture"),
+                 {"has no image", "image/filename, label, picture", where});
+  expect_refused(make_example("image", 1, "image", "class"), {"has no label", where});
+  expect_refused("\xff\xff\xff", {"not a tf.train.Example", where});
+  expect_refused("", {"no feature at all", where});
 }
 
 TEST_F(SourceTest, ClassFoldersAreSplitByName) {
@@ -281,38 +276,31 @@ TEST_F(SourceTest, LabelsCsv) {
 }
 
 TEST_F(SourceTest, BadLabelsCsv) {
-  const auto with = [&](const std::string& text) { write_file(folder() / "labels.csv", text); };
-  with("file,label\n");
-  refuse({"no column \"path\"", "labels.csv:1"});
-  with("path,label\n");
-  refuse({"lists no images"});
-  with("path,label\na.jpg,0\nb.jpg\n");
-  refuse({"too few columns", "labels.csv:3"});
-  with("path,label\na.jpg,0\nb.jpg,-1\n");
-  refuse({"out of range", "labels.csv:3"});
-  with("path,label\na.jpg,0\nb.jpg,9999999999\n");
-  refuse({"out of range", "labels.csv:3"});
-  with("path,label\na.jpg,1048576\n");
-  refuse({"out of range", "labels.csv:2"});
+  const auto expect_refused = [&](const std::string& text, const std::vector<std::string>& parts) {
+    write_file(folder() / "labels.csv", text);
+    refuse(parts);
+  };
+  expect_refused("file,label\n", {"no column \"path\"", "labels.csv:1"});
+  expect_refused("path,label\n", {"lists no images"});
+  expect_refused("path,label\na.jpg,0\nb.jpg\n", {"too few columns", "labels.csv:3"});
+  expect_refused("path,label\na.jpg,0\nb.jpg,-1\n", {"out of range", "labels.csv:3"});
+  expect_refused("path,label\na.jpg,0\nb.jpg,9999999999\n", {"out of range", "labels.csv:3"});
+  expect_refused("path,label\na.jpg,1048576\n", {"out of range", "labels.csv:2"});
   std::string classes = "path,label\n";
   for (int i = 0; i <= 1 << 20; ++i)
     classes += "a" + std::to_string(i) + ",c" + std::to_string(i) + "\n";
-  with(classes);
-  refuse({"too many classes", "labels.csv:1048578"});
-  with("path,label\na.jpg,cat\nb.jpg,0\n");
-  refuse({"label \"0\" is a number, and those before are names", "labels.csv:3"});
-  with("path,label\na.jpg,0\nb.jpg,cat\n");
-  refuse({"label \"cat\" is a name, and those before are numbers", "labels.csv:3"});
-  with("path,label\na.jpg,99999999999999999999\n");
-  refuse({"out of range", "labels.csv:2"});
-  with("path,label\na.jpg,0\nx/../a.jpg,1\n");
-  refuse({"\"x/../a.jpg\" has label \"1\", and \"0\" before", "labels.csv:3"});
-  with(std::string("path,label\na.jpg\0.txt,0\n", 25));
-  refuse({"has a path with a zero byte", "labels.csv:2"});
-  with("path,label\n../a.jpg,0\n");
-  refuse({"leads out of the folder", "labels.csv:2"});
-  with("path,label\na.jpg,0\n");
-  refuse({"cannot be read", "a.jpg"});
+  expect_refused(classes, {"too many classes", "labels.csv:1048578"});
+  expect_refused("path,label\na.jpg,cat\nb.jpg,0\n",
+                 {"label \"0\" is a number, and those before are names", "labels.csv:3"});
+  expect_refused("path,label\na.jpg,0\nb.jpg,cat\n",
+                 {"label \"cat\" is a name, and those before are numbers", "labels.csv:3"});
+  expect_refused("path,label\na.jpg,99999999999999999999\n", {"out of range", "labels.csv:2"});
+  expect_refused("path,label\na.jpg,0\nx/../a.jpg,1\n",
+                 {"\"x/../a.jpg\" has label \"1\", and \"0\" before", "labels.csv:3"});
+  expect_refused(std::string("path,label\na.jpg\0.txt,0\n", 25),
+                 {"has a path with a zero byte", "labels.csv:2"});
+  expect_refused("path,label\n../a.jpg,0\n", {"leads out of the folder", "labels.csv:2"});
+  expect_refused("path,label\na.jpg,0\n", {"cannot be read", "a.jpg"});
 }
 
 std::string cifar_record(char label, char red, char green, char blue) {

@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <thread>
 
 #include "engine/core/json.h"
 #include "engine/input/loading/dataset.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/made.h"
 
@@ -84,11 +84,7 @@ TEST_F(Stage, AChangedSetIsAnotherCopy) {
 
 TEST_F(Stage, ManyAtOnceMakeOneCopy) {
   std::vector<StagedData> staged(6);
-  std::vector<std::thread> threads;
-  for (StagedData& mine : staged) {
-    threads.emplace_back([&] { mine = stage_data(data_, into_, true); });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(staged.size(), [&](std::size_t i) { staged[i] = stage_data(data_, into_, true); });
   int copied = 0;
   for (const StagedData& mine : staged) {
     copied += mine.copied;

@@ -15,9 +15,7 @@ std::string bin_file(const std::vector<std::uint16_t>& tokens, std::uint32_t dec
                      std::uint32_t magic = 20240520) {
   std::string bytes(1024, '\0');
   const std::uint32_t header[] = {magic, 1, declared};
-  for (std::size_t i = 0; i < 12; ++i) {
-    bytes[i] = static_cast<char>(header[i / 4] >> 8 * (i % 4));
-  }
+  for (std::size_t i = 0; i < 12; ++i) bytes[i] = static_cast<char>(header[i / 4] >> 8 * (i % 4));
   for (const std::uint16_t token : tokens) {
     bytes += static_cast<char>(token & 0xFF);
     bytes += static_cast<char>(token >> 8);

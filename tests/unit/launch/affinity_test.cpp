@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "engine/launch/topology.h"
-#include "tests/support/expect_error.h"
 #include "tests/unit/launch/expect_error.h"
 
 namespace paceline {

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
+#include "tests/support/expect_parts.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
@@ -14,7 +13,7 @@ namespace fs = std::filesystem;
 bool says(const std::vector<Warning>& remarks, const std::string& part) {
   for (const Warning& remark : remarks) {
     EXPECT_FALSE(remark.cure.empty()) << remark.what;
-    if (remark.what.find(part) != std::string::npos) return true;
+    if (contains(remark.what, part)) return true;
   }
   return false;
 }

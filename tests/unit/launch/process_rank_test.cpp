@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <filesystem>
 
 #include "engine/launch/program.h"
@@ -29,6 +28,7 @@ void expect_place(const Environment& environment, const Expected& expected) {
   EXPECT_EQ(process.launched, expected.evidence != "alone");
 }
 
+// `a` comes first where both have a name.
 Environment operator+(Environment a, const Environment& b) {
   a.insert(b.begin(), b.end());
   return a;
@@ -85,9 +85,8 @@ TEST(ProcessRank, EachLauncherIsRead) {
 }
 
 TEST(ProcessRank, FluxWithUnequalNodesIsRefused) {
-  Environment flux = kFlux;
-  flux["FLUX_JOB_SIZE"] = "5";
-  EXPECT_ERROR(find_process_rank(flux), usage, "5 tasks on 2 nodes are not as many on each");
+  EXPECT_ERROR(find_process_rank(Environment{{"FLUX_JOB_SIZE", "5"}} + kFlux), usage,
+               "5 tasks on 2 nodes are not as many on each");
 }
 
 TEST(ProcessRank, AComponentOfAHeterogeneousJobIsSaid) {
@@ -112,10 +111,8 @@ TEST(ProcessRank, PmiUnderSrunTakesSlurmsLocalRank) {
 }
 
 TEST(ProcessRank, UnequalNodesOfAStep) {
-  Environment step = kStep;
-  step["SLURM_STEP_TASKS_PER_NODE"] = "3,1";
-  step["SLURM_LOCALID"] = "0";
-  expect_place(step, {3, 4, 0, 1, 1, 2, "Slurm step"});
+  const Environment unequal = {{"SLURM_STEP_TASKS_PER_NODE", "3,1"}, {"SLURM_LOCALID", "0"}};
+  expect_place(unequal + kStep, {3, 4, 0, 1, 1, 2, "Slurm step"});
 }
 
 // Under mpirun Slurm's numbers are those of mpirun's helpers, one a node.
@@ -138,39 +135,31 @@ TEST(ProcessRank, SlurmIsNotBelievedUnderMpirun) {
 
 TEST(ProcessRank, ShellsOfAJobAreNoRanks) {
   expect_place(kBatchShell, {0, 1, 0, 1, 0, 1, "alone"});
-  Environment interactive = kStep;
-  interactive["SLURM_STEP_ID"] = "4294967290";
-  expect_place(interactive, {0, 1, 0, 1, 0, 1, "alone"});
+  expect_place(Environment{{"SLURM_STEP_ID", "4294967290"}} + kStep, {0, 1, 0, 1, 0, 1, "alone"});
 }
 
 TEST(ProcessRank, TorchrunOnEachNodeOfAStep) {
-  Environment step = kStep;
-  step["SLURM_PROCID"] = "1";
-  step["SLURM_STEP_NUM_TASKS"] = "2";
-  expect_place(kTorchrun + step, {3, 4, 1, 2, 1, 2, "torchrun (RANK)"});
+  const Environment starter = {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}};
+  expect_place(kTorchrun + starter + kStep, {3, 4, 1, 2, 1, 2, "torchrun (RANK)"});
 }
 
 TEST(ProcessRank, LaunchersThatDisagreeAreRefused) {
-  Environment stale = kTorchrun;
-  stale["RANK"] = "0";
-  stale["LOCAL_RANK"] = "0";
-  EXPECT_ERROR(find_process_rank(stale + kOpenMpi), usage,
+  const Environment stale = {{"RANK", "0"}, {"LOCAL_RANK", "0"}};
+  EXPECT_ERROR(find_process_rank(stale + kTorchrun + kOpenMpi), usage,
                "torchrun (RANK) says rank 0 of 4, but Open MPI (OMPI_COMM_WORLD_RANK) says rank 3 "
                "of 4; start the ranks with one launcher only");
-  Environment wrong = kStep + Environment{{"PMIX_RANK", "2"}};
-  EXPECT_ERROR(find_process_rank(wrong), usage, "PMIX_RANK=2 but SLURM_PROCID=3");
+  EXPECT_ERROR(find_process_rank(kStep + Environment{{"PMIX_RANK", "2"}}), usage,
+               "PMIX_RANK=2 but SLURM_PROCID=3");
 }
 
 TEST(ProcessRank, IncompleteOrImpossibleEvidenceIsRefused) {
   EXPECT_ERROR(find_process_rank({{"PMIX_RANK", "1"}}), usage, "nothing says how many ranks");
   EXPECT_ERROR(find_process_rank({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), usage, "LOCAL_RANK is not");
   EXPECT_ERROR(find_process_rank({{"OMPI_COMM_WORLD_RANK", "x"}}), usage, "x is not a rank");
-  Environment beyond = kOpenMpi;
-  beyond["OMPI_COMM_WORLD_RANK"] = "4";
-  EXPECT_ERROR(find_process_rank(beyond), usage, "rank 4 of 4");
-  Environment torn = kStep;
-  torn["SLURM_STEP_TASKS_PER_NODE"] = "2(x";
-  EXPECT_ERROR(find_process_rank(torn), usage, "SLURM_STEP_TASKS_PER_NODE");
+  EXPECT_ERROR(find_process_rank(Environment{{"OMPI_COMM_WORLD_RANK", "4"}} + kOpenMpi), usage,
+               "rank 4 of 4");
+  EXPECT_ERROR(find_process_rank(Environment{{"SLURM_STEP_TASKS_PER_NODE", "2(x"}} + kStep), usage,
+               "SLURM_STEP_TASKS_PER_NODE");
 }
 
 TEST(ProcessRank, MpiMustAgree) {

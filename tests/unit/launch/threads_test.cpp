@@ -35,10 +35,10 @@ TEST(CheckMask, FittingReplicasPass) {
 }
 
 TEST(CheckMask, NarrowMaskNamesHowToWidenIt) {
-  for (const char* part : {"the affinity mask has 1 (7)", "--bind-to none", "--map-by slot:PE=4",
-                           "srun --cpus-per-task=4"}) {
-    EXPECT_ERROR(check_mask({7}, 1, 4, false), usage, part);
-  }
+  expect_error(ErrorKind::usage,
+               {"the affinity mask has 1 (7)", "--bind-to none", "--map-by slot:PE=4",
+                "srun --cpus-per-task=4"},
+               [] { check_mask({7}, 1, 4, false); });
   // Threads of one replica are never oversubscribed.
   EXPECT_ERROR(check_mask({0, 1}, 1, 4, true), usage, "has 2 (0-1)");
 }

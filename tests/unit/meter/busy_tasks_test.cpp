@@ -29,14 +29,12 @@ class BusyTasks : public ::testing::Test {
         kernel_.roots());
   }
 
-  testing::FakeKernel kernel_;
+  FakeKernel kernel_;
   const int me_ = static_cast<int>(getpid());
 };
 
 TEST_F(BusyTasks, AreNamedByWhatTheyUse) {
-  for (const int process : {100001, 100002, 100003, 100004, 100005}) {
-    task(process, "x", 1, 500, 0);
-  }
+  for (const int process : {100001, 100002, 100003, 100004, 100005}) task(process, "x", 1, 500, 0);
   const auto tasks = found([&] {
     task(100001, "a b) (\x1b[2J", 1, 516, 0);
     task(100002, "little", 1, 500, 0);

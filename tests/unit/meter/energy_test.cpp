@@ -42,7 +42,7 @@ class Energy : public ::testing::Test {
     kernel_.write(folder + "events/energy-pkg.scale", "2.3283064365386962890625e-10\n");
   }
 
-  testing::FakeKernel kernel_;
+  FakeKernel kernel_;
   PerfOpener perf_ = [](int, unsigned long, int) {
     return std::function<std::optional<double>()>();
   };

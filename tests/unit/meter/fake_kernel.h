@@ -8,7 +8,8 @@
 #include "engine/meter/meter_files.h"
 #include "tests/support/scratch.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 class FakeKernel {
  public:
@@ -32,4 +33,5 @@ class FakeKernel {
   Scratch scratch_;
 };
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

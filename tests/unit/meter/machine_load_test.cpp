@@ -22,7 +22,7 @@ class MachineLoadTest : public ::testing::Test {
     own_ = {3 + own, 47};
   }
 
-  testing::FakeKernel kernel_;
+  FakeKernel kernel_;
   OwnUse own_;
 };
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <map>
 
-#include "engine/plan/plan.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/plan/supports.h"
 
@@ -193,29 +192,19 @@ TEST(Branches, AnAdditionGivesItsGradientToBothSummands) {
 // The gradient of a summand is its own where something changes the other's before it is read: GELU
 // in place, a reader that adds to it (what made the summand, too), an addition that passes it on.
 TEST(Branches, AGradientThatChangesIsNotShared) {
-  Network with_gelu("n", {8, 1, 4}, 3);
-  with_gelu.conv(4, 1, 1, 0).named("start");
-  int start = with_gelu.last();
-  with_gelu.conv(4, 1, 1, 0).gelu().named("gelu").add(start).named("sum");
-  with_gelu.global_average_pool().dense(3);
-  Network with_reader("n", {8, 1, 4}, 3);
-  with_reader.conv(4, 1, 1, 0).named("start");
-  start = with_reader.last();
-  with_reader.conv(4, 1, 1, 0).named("own");
-  const int own = with_reader.last();
-  with_reader.from(start).conv(4, 1, 1, 0).named("reader").from(own).add(start).named("sum");
-  with_reader.global_average_pool().dense(3);
-  Network of_one("n", {8, 1, 4}, 3);
-  of_one.conv(4, 1, 1, 0).named("start");
-  start = of_one.last();
-  of_one.conv(4, 1, 1, 0).add(start).named("sum").global_average_pool().dense(3);
-  Network of_sums("n", {8, 1, 4}, 3);
-  of_sums.conv(4, 1, 1, 0).named("start");
-  start = of_sums.last();
-  of_sums.conv(4, 1, 1, 0).conv(4, 1, 1, 0).add(start).add(start).named("sum");
-  of_sums.global_average_pool().dense(3);
-  for (const Network* network : {&with_gelu, &with_reader, &of_one, &of_sums}) {
-    const Plan plan = make_plan(*network, 2, DType::f32, fuse_nothing);
+  const std::function<void(Network&, int)> cases[] = {
+      [](Network& n, int start) { n.conv(4, 1, 1, 0).gelu().add(start); },
+      [](Network& n, int start) {
+        const int own = n.conv(4, 1, 1, 0).last();
+        n.from(start).conv(4, 1, 1, 0).named("reader").from(own).add(start);
+      },
+      [](Network& n, int start) { n.conv(4, 1, 1, 0).add(start); },
+      [](Network& n, int start) { n.conv(4, 1, 1, 0).conv(4, 1, 1, 0).add(start).add(start); }};
+  for (const auto& add_to : cases) {
+    Network network("n", {8, 1, 4}, 3);
+    add_to(network, network.conv(4, 1, 1, 0).last());
+    network.named("sum").global_average_pool().dense(3);
+    const Plan plan = make_plan(network, 2, DType::f32, fuse_nothing);
     expect_gradients_to_be_complete(plan);
     const Operation sum = named(plan, "sum");
     EXPECT_EQ(sum.input2_grad, sum.output_grad);
@@ -252,15 +241,13 @@ TEST(Branches, StatisticsHaveAnArenaOfTheirOwn) {
       EXPECT_EQ(info.offset % 16, 0U) << info.name;
       EXPECT_GE(info.offset, end) << info.name;
       end = info.offset + info.elements;
-      const bool variance = info.name.find("variance") != std::string::npos;
-      EXPECT_EQ(info.initial, variance ? 1 : 0) << info.name;
+      EXPECT_EQ(info.initial, contains(info.name, "variance") ? 1 : 0) << info.name;
     }
     EXPECT_GE(plan.statistics_elements, end);
     EXPECT_EQ(plan.parameter_count, 3U * 3 * 3 * 16 + 16 + 32 + 9 * 16 * 16 + 16 + 32 + 16 * 32 +
                                         32 + 64 + 9 * 16 * 32 + 32 + 64 + 32 * 4 + 4);
     for (const ParameterInfo& info : plan.parameters) {
-      const bool gamma = info.name.find("gamma") != std::string::npos;
-      EXPECT_EQ(info.initial, gamma ? 1 : 0) << info.name;
+      EXPECT_EQ(info.initial, contains(info.name, "gamma") ? 1 : 0) << info.name;
     }
   }
 }

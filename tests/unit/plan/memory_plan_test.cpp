@@ -73,7 +73,7 @@ TEST(MemoryPlan, RandomLivesNeverOverlap) {
   }
 }
 
-TEST(MemoryPlan, WorkloadsNeverOverlapFusedOrNot) {
+TEST(MemoryPlan, TensorsOfWorkloadsLiveWhileUsedAndNeverOverlap) {
   for (const auto& row : workload_table()) {
     for (const bool fusing : {false, true}) {
       const Plan plan = make_plan(row.make().network, 64, DType::f32, [&](const Operation& op) {
@@ -81,6 +81,7 @@ TEST(MemoryPlan, WorkloadsNeverOverlapFusedOrNot) {
       });
       expect_no_overlap(plan.tensors, plan.activation_bytes);
       EXPECT_LT(plan.activation_bytes, 2 * lower_bound(plan.tensors)) << row.name;
+      expect_alive_when_used(plan);
     }
   }
 }
@@ -119,18 +120,6 @@ TEST(MemoryPlan, RandomResNetsNeverOverlap) {
                                 [&](const Operation& op) { return fuse_some(op, round); });
     expect_no_overlap(plan.tensors, plan.activation_bytes);
     expect_alive_when_used(plan);
-  }
-}
-
-// Lives are not cut short.
-TEST(MemoryPlan, TensorsLiveWhileTheyAreUsed) {
-  for (const auto& row : workload_table()) {
-    for (const bool fusing : {false, true}) {
-      const Plan plan = make_plan(row.make().network, 64, DType::f32, [&](const Operation& op) {
-        return fusing || !op.fused() ? Support::yes() : Support::no("no");
-      });
-      expect_alive_when_used(plan);
-    }
   }
 }
 

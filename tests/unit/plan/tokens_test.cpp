@@ -1,7 +1,6 @@
 // Plans of networks of tokens.
 #include <gtest/gtest.h>
 
-#include "engine/plan/plan.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/plan/supports.h"
 

@@ -6,7 +6,6 @@
 #include <archive_entry.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iterator>
 
 #include "engine/input/prepare/digest.h"

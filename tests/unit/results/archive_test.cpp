@@ -16,8 +16,6 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::sample_record;
-using testing::SampleRun;
 using Files = std::map<std::string, std::string>;
 
 constexpr char kVersion[] = "1.2.3";

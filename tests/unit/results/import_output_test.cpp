@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "results/import/import.h"
 #include "results/import/lines.h"
 #include "results/store.h"
@@ -28,11 +28,10 @@ class ImportOutput : public ::testing::Test {
   }
   std::string refusal(const std::string& format, const std::string& text,
                       const std::vector<std::string>& set = {}) {
-    return catch_error([&] { import(format, text, set); });
+    return catch_error(ErrorKind::input, [&] { import(format, text, set); });
   }
   bool is_noted(const std::string& part) const {
-    return std::any_of(notes_.begin(), notes_.end(),
-                       [&](const std::string& note) { return note.find(part) != note.npos; });
+    return join(notes_, "\n").find(part) != std::string::npos;
   }
 
   Scratch folder_;
@@ -310,15 +309,10 @@ TEST_F(ImportOutput, StrictImportsRefuseWarnings) {
                            "0.1.0"};
   EXPECT_EQ(Import(request).write(true).size(), 1U);
   request.strict = true;
-  try {
-    const Import made(request);
-    FAIL() << "a failed data check";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    const std::string line = error.what();
-    expect_parts(line, {"file: all_gather out of place: the data check of 1 of 2 sizes failed",
-                        "leave out --strict"});
-  }
+  expect_error(ErrorKind::input,
+               {"file: all_gather out of place: the data check of 1 of 2 sizes failed",
+                "leave out --strict"},
+               [&] { const Import made(request); });
 }
 
 TEST_F(ImportOutput, FailedDataChecksAreLoud) {

@@ -16,7 +16,7 @@ Machine machine(const std::string& cpu, int cpus = 0, double gb = 0, const std::
 }
 
 TEST(Machine, IsReadFromARecord) {
-  Json json = testing::sample_record();
+  Json json = sample_record();
   EXPECT_EQ(identify_machine(Record(json, "r")).text(), "A CPU");
   json["provenance"]["machine"] = {{"cpus", 64}, {"memory_bytes", 256e9}};
   json["gpus"] = Json::array({{{"name", "H200"}}, {{"name", "H200"}}, {{"pci", "0"}}});

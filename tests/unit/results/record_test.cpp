@@ -92,8 +92,8 @@ void expect_kept(const Json& before, const Json& after, const std::string& key) 
       const bool kept = there || value.is_null() || value.empty() || value == Json("");
       EXPECT_TRUE(kept) << key << "/" << name << " is lost";
       if (!there) continue;
-      const Json& now = after.is_array() ? after[std::stoul(name)] : after[name];
-      expect_kept(value, now, key + "/" + name);
+      expect_kept(value, after.is_array() ? after[std::stoul(name)] : after[name],
+                  key + "/" + name);
     }
   } else if (before.is_number()) {
     EXPECT_NEAR(before.get<double>(), after.get<double>(), 1e-6 * std::abs(before.get<double>()))

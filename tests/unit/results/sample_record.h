@@ -7,10 +7,12 @@
 #include "engine/core/json.h"
 #include "tests/support/scratch.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 struct SampleRun {
-  int gpus = 1, cpus_per_replica = 1, repeat = 1, round = 1;
+  int gpus = 1, cpus_per_replica = 1, repeat = 1;
+  int round = 0;  // if another one than the repeat
   double fit_seconds = 10;
   std::string backend = "mpi", session = "s1";
 };
@@ -38,7 +40,7 @@ inline Json sample_record(const SampleRun& run = {}) {
       {"repeat", run.repeat},
       {"attempt", 1},
       {"session", run.session},
-      {"round", run.round},
+      {"round", run.round != 0 ? run.round : run.repeat},
       {"status", "completed"},
       {"reason", ""},
       {"parameters",
@@ -77,4 +79,7 @@ inline Json sample_record(const SampleRun& run = {}) {
   };
 }
 
-}  // namespace paceline::testing
+using TemporaryFolder = Scratch;
+
+}  // namespace testing
+}  // namespace paceline

@@ -26,7 +26,6 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::sample_record;
 
 TEST(Store, WritesSamplesThenARecordThatNamesThem) {
   const Scratch folder;
@@ -223,13 +222,8 @@ TEST(Store, KeepsBytesThatAreNotText) {
 TEST(Store, AFolderThatCannotBeMadeIsBadInput) {
   const Scratch folder;
   std::ofstream(folder / "file") << "in the way";
-  try {
-    Store(folder / "file/study").write("p", 1, sample_record(), "x");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    expect_parts(std::string(error.what()), {"file"});
-  }
+  expect_error(ErrorKind::input, {"file"},
+               [&] { Store(folder / "file/study").write("p", 1, sample_record(), "x"); });
 }
 
 void write_many(const Store& store, int count) {

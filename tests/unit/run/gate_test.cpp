@@ -103,8 +103,7 @@ TEST_F(StoredGate, JudgesBothSides) {
   EXPECT_NEAR(*run_gate(slow).judgement.checks.front().change, 0.5, 1e-6);
   EXPECT_EQ(make_sides(same).baseline, "baseline");
   EXPECT_EQ(make_sides(same).current_place, file("same"));
-  const Document document = make_document(same, equal.judgement);
-  EXPECT_EQ(document.sections.size(),
+  EXPECT_EQ(make_document(same, equal.judgement).sections.size(),
             gate_document(equal.judgement, make_sides(same)).sections.size())
       << "thresholds are proposed by a build against itself only";
 }
@@ -119,7 +118,7 @@ TEST_F(StoredGate, OtherMachinesAreRefusedOrNoted) {
 }
 
 TEST_F(StoredGate, WithoutAnEngineOnlyOtherProgramsRun) {
-  if (testing::has_engine()) GTEST_SKIP() << "this build has an engine";
+  if (has_engine()) GTEST_SKIP() << "this build has an engine";
   GateRequest aa;
   aa.aa = "spec";
   expect_error(ErrorKind::usage, {"--aa", "no engine"}, [&] { run_gate(aa); });

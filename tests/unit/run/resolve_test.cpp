@@ -157,8 +157,7 @@ TEST(Describe, CountsParametersAndMemoryOfAReplica) {
 
 TEST(Describe, LinesHaveTheWidth) {
   const std::string text = describe_workload({"mnist-mlp", "", "fp32", 0}).text(80);
-  const std::string defaults = text.substr(text.find("\ndefaults ") + 1);
-  std::istringstream lines(defaults);
+  std::istringstream lines(text.substr(text.find("\ndefaults ") + 1));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "engine/core/error.h"
 #include "results/run_record.h"
 #include "run/program_run.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -23,86 +25,86 @@ RunRecord read_log(const std::string& preset, const std::string& log) {
   return record;
 }
 
-TEST(ResultPresets, NanoGpt) {
-  const RunRecord record =
-      read_log("nanogpt",
-               "tokens per iteration will be: 491,520\nnumber of parameters: 123.59M\n"
-               "iter 0: loss 10.9886, time 1000.00ms, mfu -100.00%\n"
-               "iter 10: loss 9.6543, time 500.00ms, mfu 30.50%\n"
-               "step 10: train loss 9.6, val loss 9.7\n");
-  EXPECT_EQ(record.throughput.unit, "tokens");
-  EXPECT_NEAR(*record.throughput.samples_per_second, 491520 / 0.75, 1e-6);
-  EXPECT_EQ(record.quality.epochs.back().train_loss, 9.6543);
+// What a log says: its unit, its rate and its last loss, where it has them.
+struct Log {
+  const char *preset, *unit;
+  std::optional<double> rate, loss;
+  const char* text;
+};
+
+constexpr char kHuggingFace[] =
+    "{'loss': 2.1, 'learning_rate': 1e-05, 'epoch': 0.5}\n"
+    "{'train_runtime': 12.5, 'train_samples_per_second': 80.1, 'train_steps_per_second': 10.0, "
+    "'train_loss': 1.75, 'epoch': 1.0}\n";
+
+const Log kLogs[] = {
+    {"nanogpt", "tokens", 491520 / 0.75, 9.6543,
+     "tokens per iteration will be: 491,520\nnumber of parameters: 123.59M\n"
+     "iter 0: loss 10.9886, time 1000.00ms, mfu -100.00%\n"
+     "iter 10: loss 9.6543, time 500.00ms, mfu 30.50%\n"
+     "step 10: train loss 9.6, val loss 9.7\n"},
+    {"llm.c", "tokens", 1667000, 10.964,
+     "step    1/18865 | loss 11.009 (+nanz)| norm 15.28 (+nanz)| lr 6.00e-07 | 320.12 ms | 53.1% "
+     "bf16 MFU | 1637822 tok/s\n"
+     "step    2/18865 | loss 10.964 (+nanz)| norm 15.11 (+nanz)| lr 1.20e-06 | 300.00 ms | 54.0% "
+     "bf16 MFU | 1667000 tok/s\n"},
+    {"megatron-lm", "", 320, 8.1,
+     " [2026-01-01 10:00:00] iteration       10/     500 | consumed samples:         2560 | "
+     "elapsed time per iteration (ms): 800.0 | throughput per GPU (TFLOP/s/GPU): 220.1 | "
+     "learning rate: 1.0E-05 | global batch size:   256 | lm loss: 9.512300E+00 | loss scale: 1.0 "
+     "|\n"
+     " [2026-01-01 10:00:08] iteration       20/     500 | consumed samples:         5120 | "
+     "elapsed time per iteration (ms): 800.0 | throughput per GPU (TFLOP/s/GPU): 220.1 | "
+     "learning rate: 2.0E-05 | global batch size:   256 | lm loss: 8.100000E+00 | loss scale: 1.0 "
+     "|\n"},
+    {"deepspeed",
+     "",
+     211.5,
+     {},
+     "[2026-01-01 10:00:00,000] [INFO] [timer.py:215:stop] epoch=0/micro_step=20/global_step=20, "
+     "RunningAvgSamplesPerSec=211.5, CurrSamplesPerSec=220.1, MemAllocated=2.1GB, "
+     "MaxMemAllocated=4.4GB\n"},
+    {"torchtitan", "tokens", 2 * 3456, 7.1234,  // its rate is of one GPU
+     "[titan] 2026-01-01 10:00:00,000 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  7.1234  "
+     "\x1b[33mmemory: 40.10GiB(50.1%)  \x1b[34mtps: 3,456  \x1b[36mtflops: 200.1\n"
+     "[titan] 2026-01-01 10:00:00,000 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  7.1234  "
+     "\x1b[33mmemory: 40.10GiB(50.1%)  \x1b[34mtps: 3,456  \x1b[36mtflops: 200.1\n"},
+    {"lightning",
+     "steps",
+     22.5,
+     {},
+     "Epoch 0:  50%|#####     | 50/100 [00:02<00:02, 20.10it/s, v_num=0]\r"
+     "Epoch 0: 100%|##########| 100/100 [00:04<00:00, 22.50it/s, v_num=0]\n"},
+    {"huggingface", "", 80.1, 1.75, kHuggingFace},
+    {"horovod",
+     "images",
+     1204.8,
+     {},
+     "Img/sec per GPU: 301.2 +-1.2\nTotal img/sec on 4 GPU(s): 1204.8 +-4.8\n"},
+    {"torch-imagenet",
+     "",
+     64 / 0.2,
+     {},  // 2 replicas of 32
+     "Epoch: [0][  1/100]\tTime  0.200 (  0.250)\tData  0.001 (  0.010)\tLoss 6.9e+00 (7.0e+00)\n"
+     "Epoch: [0][ 11/100]\tTime  0.200 (  0.210)\tData  0.001 (  0.002)\tLoss 6.8e+00 "
+     "(6.9e+00)\n"},
+};
+
+TEST(ResultPresets, ReadLogsOfCommonPrograms) {
+  for (const Log& log : kLogs) {
+    SCOPED_TRACE(log.preset);
+    const RunRecord record = read_log(log.preset, log.text);
+    EXPECT_EQ(record.throughput.unit, log.unit);
+    ASSERT_TRUE(record.throughput.samples_per_second);
+    EXPECT_NEAR(*record.throughput.samples_per_second, *log.rate, 1e-6);
+    if (log.loss) {
+      EXPECT_EQ(record.quality.epochs.back().train_loss, log.loss);
+    }
+  }
 }
 
-TEST(ResultPresets, LlmC) {
-  const RunRecord record = read_log(
-      "llm.c",
-      "step    1/18865 | loss 11.009 (+nanz)| norm 15.28 (+nanz)| lr 6.00e-07 | 320.12 ms | 53.1% "
-      "bf16 MFU | 1637822 tok/s\n"
-      "step    2/18865 | loss 10.964 (+nanz)| norm 15.11 (+nanz)| lr 1.20e-06 | 300.00 ms | 54.0% "
-      "bf16 MFU | 1667000 tok/s\n");
-  EXPECT_EQ(record.throughput.unit, "tokens");
-  EXPECT_EQ(record.throughput.samples_per_second, 1667000);
-  EXPECT_EQ(record.quality.epochs.back().train_loss, 10.964);
-}
-
-TEST(ResultPresets, MegatronLm) {
-  const RunRecord record = read_log(
-      "megatron-lm",
-      " [2026-01-01 10:00:00] iteration       10/     500 | consumed samples:         2560 | "
-      "elapsed "
-      "time per iteration (ms): 800.0 | throughput per GPU (TFLOP/s/GPU): 220.1 | learning rate: "
-      "1.0E-05 | global batch size:   256 | lm loss: 9.512300E+00 | loss scale: 1.0 |\n"
-      " [2026-01-01 10:00:08] iteration       20/     500 | consumed samples:         5120 | "
-      "elapsed "
-      "time per iteration (ms): 800.0 | throughput per GPU (TFLOP/s/GPU): 220.1 | learning rate: "
-      "2.0E-05 | global batch size:   256 | lm loss: 8.100000E+00 | loss scale: 1.0 |\n");
-  EXPECT_EQ(record.throughput.unit, "");
-  EXPECT_NEAR(*record.throughput.samples_per_second, 320, 1e-9);
-  EXPECT_EQ(record.quality.epochs.back().train_loss, 8.1);
-}
-
-TEST(ResultPresets, DeepSpeed) {
-  const RunRecord record = read_log(
-      "deepspeed",
-      "[2026-01-01 10:00:00,000] [INFO] [timer.py:215:stop] epoch=0/micro_step=20/global_step=20, "
-      "RunningAvgSamplesPerSec=211.5, CurrSamplesPerSec=220.1, MemAllocated=2.1GB, "
-      "MaxMemAllocated=4.4GB\n");
-  EXPECT_EQ(record.throughput.samples_per_second, 211.5);
-}
-
-TEST(ResultPresets, TorchTitanIsOfOneGpu) {
-  const std::string line =
-      "[titan] 2026-01-01 10:00:00,000 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  7.1234  "
-      "\x1b[33mmemory: 40.10GiB(50.1%)  \x1b[34mtps: 3,456  \x1b[36mtflops: 200.1\n";
-  const RunRecord record = read_log("torchtitan", line + line);
-  EXPECT_EQ(record.throughput.unit, "tokens");
-  EXPECT_EQ(record.throughput.samples_per_second, 2 * 3456);
-  EXPECT_EQ(record.quality.epochs.back().train_loss, 7.1234);
-}
-
-TEST(ResultPresets, Lightning) {
-  const RunRecord record =
-      read_log("lightning",
-               "Epoch 0:  50%|#####     | 50/100 [00:02<00:02, 20.10it/s, v_num=0]\r"
-               "Epoch 0: 100%|##########| 100/100 [00:04<00:00, 22.50it/s, v_num=0]\n");
-  EXPECT_EQ(record.throughput.unit, "steps");
-  EXPECT_EQ(record.throughput.samples_per_second, 22.5);
-}
-
-TEST(ResultPresets, HuggingFace) {
-  const RunRecord record = read_log(
-      "huggingface",
-      "{'loss': 2.1, 'learning_rate': 1e-05, 'epoch': 0.5}\n"
-      "{'train_runtime': 12.5, 'train_samples_per_second': 80.1, 'train_steps_per_second': 10.0, "
-      "'train_loss': 1.75, 'epoch': 1.0}\n");
-  EXPECT_EQ(record.throughput.samples_per_second, 80.1);
-  EXPECT_EQ(record.timing.fit_seconds, 12.5);
-  EXPECT_EQ(record.quality.epochs.back().train_loss, 1.75);
-}
-
-TEST(ResultPresets, Keras) {
+TEST(ResultPresets, ReadTimesOfWholeRuns) {
+  EXPECT_EQ(read_log("huggingface", kHuggingFace).timing.fit_seconds, 12.5);
   const RunRecord record = read_log("keras",
                                     "Epoch 1/2\n469/469 - 3s - 7ms/step - accuracy: 0.90 - loss: "
                                     "0.30\nEpoch 2/2\n469/469 - 2s - 4ms/step - accuracy: 0.95\n");
@@ -110,29 +112,8 @@ TEST(ResultPresets, Keras) {
   EXPECT_EQ(record.timing.fit_seconds, 5);
 }
 
-TEST(ResultPresets, Horovod) {
-  const RunRecord record = read_log(
-      "horovod", "Img/sec per GPU: 301.2 +-1.2\nTotal img/sec on 4 GPU(s): 1204.8 +-4.8\n");
-  EXPECT_EQ(record.throughput.unit, "images");
-  EXPECT_EQ(record.throughput.samples_per_second, 1204.8);
-}
-
-TEST(ResultPresets, TorchImagenet) {
-  const RunRecord record = read_log(
-      "torch-imagenet",
-      "Epoch: [0][  1/100]\tTime  0.200 (  0.250)\tData  0.001 (  0.010)\tLoss 6.9e+00 (7.0e+00)\n"
-      "Epoch: [0][ 11/100]\tTime  0.200 (  0.210)\tData  0.001 (  0.002)\tLoss 6.8e+00 "
-      "(6.9e+00)\n");
-  EXPECT_NEAR(*record.throughput.samples_per_second, 64 / 0.2, 1e-9) << "2 replicas of 32";
-}
-
 TEST(ResultPresets, AnotherNameIsRefusedWithTheNearest) {
-  try {
-    read_log("nanogp", "");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("nanogpt"), std::string::npos) << error.what();
-  }
+  expect_error(ErrorKind::input, {"nanogpt"}, [] { read_log("nanogp", ""); });
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ class StudySubmitterTest : public ::testing::Test {
                   "steps": 2}, "axes": {"gpus": [1, 2]}})");
     write_site("");
     for (const char* program : {"squeue", "sacct", "scontrol", "sinfo", "sacctmgr"}) {
-      testing::fake(scratch_.path(), program, ":");
+      fake(scratch_.path(), program, ":");
     }
-    testing::fake(scratch_.path(), "sbatch",
-                  "cd '" + scratch_.path().string() + "'; echo x >> calls; grep -c . calls");
+    fake(scratch_.path(), "sbatch",
+         "cd '" + scratch_.path().string() + "'; echo x >> calls; grep -c . calls");
     path_ = std::getenv("PATH");
     setenv("PATH", (scratch_.path().string() + ":" + path_).c_str(), 1);
     options_.spec = file("s.json");
@@ -66,11 +66,11 @@ TEST_F(StudySubmitterTest, ADryRunWritesScriptsAndSaysWhatWouldBeRefused) {
   options_.dry_run = true;
   options_.scripts = file("scripts");
   write_site(R"(, "account": "XXX")");
-  const std::string text = StudySubmitter(options_).dry_run();
-  expect_parts(text, {"s: 2 arrays, 2 elements", "account is XXX; write your own before you submit",
-                      "each run: " + file("scripts") + "/*.sbatch, *.points\n"});
-  EXPECT_TRUE(contains(file_text(file("scripts/1n2t2c.points")), "--gpus=2"));
-  EXPECT_TRUE(contains(file_text(file("scripts/1n2t2c.sbatch")), file("scripts")));
+  expect_parts(StudySubmitter(options_).dry_run(),
+               {"s: 2 arrays, 2 elements", "account is XXX; write your own before you submit",
+                "each run: " + file("scripts") + "/*.sbatch, *.points\n"});
+  expect_parts(file_text(file("scripts/1n2t2c.points")), {"--gpus=2"});
+  expect_parts(file_text(file("scripts/1n2t2c.sbatch")), {file("scripts")});
   EXPECT_FALSE(std::filesystem::exists(options_.results));
   EXPECT_EQ(calls(), "");
   options_.dry_run = false;
@@ -82,7 +82,7 @@ TEST_F(StudySubmitterTest, ThePrivateFolderOfADryRunIsEmptiedAndNobodyElses) {
   setenv("TMPDIR", scratch_.path().c_str(), 1);
   options_.dry_run = true;
   const std::string name = "paceline-s-" + std::to_string(geteuid());
-  EXPECT_TRUE(contains(StudySubmitter(options_).dry_run(), file(name) + "/*.sbatch"));
+  expect_parts(StudySubmitter(options_).dry_run(), {file(name) + "/*.sbatch"});
   write(name + "/old.sbatch", "");
   StudySubmitter(options_).dry_run();
   EXPECT_FALSE(std::filesystem::exists(file(name + "/old.sbatch")));
@@ -95,12 +95,11 @@ TEST_F(StudySubmitterTest, ThePrivateFolderOfADryRunIsEmptiedAndNobodyElses) {
 }
 
 TEST_F(StudySubmitterTest, SendsOnceWhatWasConfirmed) {
-  EXPECT_FALSE(contains(submit(false, false), "watch it"));
+  expect_no_parts(submit(false, false), {"watch it"});
   EXPECT_EQ(calls(), "");
   options_.no_collect = true;
-  const std::string text = submit();
-  expect_parts(text, {"job 1: 1n1t2c", "job 2: 1n2t2c",
-                      "watch it: paceline status " + file("results/s") + " --watch\n"});
+  expect_parts(submit(), {"job 1: 1n1t2c", "job 2: 1n2t2c",
+                          "watch it: paceline status " + file("results/s") + " --watch\n"});
   EXPECT_EQ(calls(), "x\nx\n");
   EXPECT_EQ(asked_, 2);
 }
@@ -115,8 +114,8 @@ TEST_F(StudySubmitterTest, TheBudgetIsThatOfAllThatIsSent) {
   EXPECT_EQ(asked_, 0);
   options_.dry_run = true;
   options_.scripts = file("scripts");
-  EXPECT_TRUE(contains(StudySubmitter(options_).dry_run(),
-                       "warning: more than --max-gpu-hours 0: submit will refuse"));
+  expect_parts(StudySubmitter(options_).dry_run(),
+               {"warning: more than --max-gpu-hours 0: submit will refuse"});
 }
 
 // Only the profile says how much memory a program of the user's own takes.
@@ -126,8 +125,8 @@ TEST_F(StudySubmitterTest, AnOwnProgramTakesTheMemoryOfTheProfile) {
   write_site(R"(, "memory": {"form": "mem", "gb_per_replica": 3})");
   options_.dry_run = true;
   options_.scripts = file("scripts");
-  EXPECT_TRUE(contains(StudySubmitter(options_).dry_run(), "1n1t"));
-  EXPECT_TRUE(contains(file_text(file("scripts/1n1t8c.sbatch")), "--mem=3549M"));
+  expect_parts(StudySubmitter(options_).dry_run(), {"1n1t"});
+  expect_parts(file_text(file("scripts/1n1t8c.sbatch")), {"--mem=3549M"});
 }
 
 TEST_F(StudySubmitterTest, ASmokeTestMeasuresNothing) {

@@ -60,7 +60,7 @@ TEST_F(SweepTest, UntilPrecisionSaysHowLongAPointGoesOn) {
 
 TEST_F(SweepTest, WhatIsNamedHasToBeBuilt) {
   options_.dry_run = false;
-  if (!testing::has_engine()) return expect_refusal({"no engine", "--dry-run"});
+  if (!has_engine()) return expect_refusal({"no engine", "--dry-run"});
   for (const Name& backend : known_names().backends) {
     options_.set = {"backend=mirrored," + backend.name};
     if (!backend.built) expect_refusal({"backend " + backend.name + " is not built here", "--set"});

@@ -7,6 +7,7 @@
 
 #include "results/run_record.h"
 #include "run/plan_study.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/sweeps/samples.h"
 
@@ -17,7 +18,7 @@ namespace {
 class UntilPrecision : public ::testing::Test {
  protected:
   UntilPrecision() {
-    plan_.spec = testing::spec_with(
+    plan_.spec = spec_with(
         R"("fixed": {"backend": "null", "cpus_per_replica": 1}, "axes": {"gpus": [1, 2]})");
     plan_.spec.repeats = 3;
     plan_.expansion = expand(plan_.spec, 8, Unbuilt::keep);
@@ -39,10 +40,9 @@ class UntilPrecision : public ::testing::Test {
         until.took(each.run, took);
         ++runs[each.run.point];
         if (took <= 0) continue;
-        Json record = testing::sample_record({.gpus = static_cast<int>(each.run.point) + 1,
-                                              .repeat = each.run.repeat,
-                                              .round = each.run.repeat,
-                                              .fit_seconds = took});
+        Json record = sample_record({.gpus = static_cast<int>(each.run.point) + 1,
+                                     .repeat = each.run.repeat,
+                                     .fit_seconds = took});
         record["flags"]["throttled"] = throttled;
         done_.emplace(std::pair(each.run.point, each.run.repeat),
                       Record(record, std::to_string(done_.size())));
@@ -116,8 +116,7 @@ TEST_F(UntilPrecision, ASecondCallGoesOnWhereItWas) {
   const auto seconds = [](std::size_t, int repeat) { return noisy(10, 0.012, repeat); };
   const std::vector<int> all = run(seconds);
   std::erase_if(done_, [](const auto& each) { return each.first.second > 4; });
-  const std::vector<int> rest = run(seconds);
-  EXPECT_EQ(rest[0], all[0] - 4);
+  EXPECT_EQ(run(seconds)[0], all[0] - 4);
 }
 
 TEST_F(UntilPrecision, TheBudgetEndsIt) {
@@ -145,7 +144,7 @@ TEST_F(UntilPrecision, WavesAreAsLargeAsNeeded) {
 
 TEST(PrecisionOfOptions, TheSpecGetsTheFirstRepeats) {
   StudyOptions options;
-  Spec spec = testing::spec_with(R"("axes": {"gpus": [1]}, "repeats": 9)");
+  Spec spec = spec_with(R"("axes": {"gpus": [1]}, "repeats": 9)");
   EXPECT_EQ(read_target_precision(options, spec).share, 0);
   EXPECT_EQ(spec.repeats, 9);
   EXPECT_FALSE(spec.sequential);

@@ -10,9 +10,6 @@
 namespace paceline {
 namespace {
 
-using testing::fake;
-using testing::site_with;
-
 class ClusterFacts : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -26,12 +23,12 @@ class ClusterFacts : public ::testing::Test {
   }
 
   QueueRoom room(const std::string& keys, std::size_t wanted = 20) const {
-    return ask_queue_room(site_with(keys), testing::commands_in(scratch_.path()), wanted);
+    return ask_queue_room(site_with(keys), commands_in(scratch_.path()), wanted);
   }
 
   // Cores, CPUs and GPUs.
   std::array<int, 3> nodes(const std::string& keys) const {
-    const NodeCounts facts = count_nodes(site_with(keys), testing::commands_in(scratch_.path()));
+    const NodeCounts facts = count_nodes(site_with(keys), commands_in(scratch_.path()));
     return {facts.cores, facts.cpus, facts.gpus};
   }
 

@@ -10,9 +10,6 @@
 namespace paceline {
 namespace {
 
-using testing::commands_in;
-using testing::fake;
-
 class Commands : public ::testing::Test {
  protected:
   SlurmCommands slurm() const { return commands_in(scratch_.path()); }

@@ -11,10 +11,6 @@
 namespace paceline {
 namespace {
 
-using testing::make_plan;
-using testing::make_submission;
-using testing::site_with;
-
 const std::string kCassava = PACELINE_SOURCE_DIR "/sweeps/nyu-cassava.json";
 
 StudyPlan cassava(const std::vector<std::string>& backends) {
@@ -61,7 +57,7 @@ TEST(JobArray, BackendsOfAnotherLayoutHaveShapesOfTheirOwn) {
 }
 
 TEST(JobArray, SplitsAtMaxArraySizeWithoutLoss) {
-  const StudyPlan plan = make_plan(parse_spec("s", testing::kFourPoints));
+  const StudyPlan plan = make_plan(parse_spec("s", kFourPoints));
   const Submission submission = make_submission(plan, site_with(""), {}, 5);
   ASSERT_EQ(submission.arrays.size(), 4U);
   std::multiset<std::pair<std::size_t, int>> sent;
@@ -85,16 +81,16 @@ TEST(JobArray, GpuHours) {
 class NeedsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    Spec spec = parse_spec("s", testing::kFourPoints);
+    Spec spec = parse_spec("s", kFourPoints);
     points_ = make_plan(std::move(spec)).expansion.points;
   }
 
   void add(const std::string& point, double fit_seconds, int gpus = 2) {
-    testing::SampleRun run;
+    SampleRun run;
     run.gpus = gpus;
     run.cpus_per_replica = 2;
     run.fit_seconds = fit_seconds;
-    Json json = testing::sample_record(run);
+    Json json = sample_record(run);
     json["point"] = point;
     json["plan"] = {{"memory_bytes", {{"total", 1e9}}}};
     store_.records.emplace_back(json, "r.json");
@@ -148,8 +144,7 @@ TEST_F(NeedsTest, TheKeyThatRaisesALimit) {
 
 TEST_F(NeedsTest, MemoryOfANodeFromThePlanOfARecord) {
   add("gpus=2,backend=mpi", 10);
-  const Site none = site_with("");
-  EXPECT_EQ(Needs(none, points_, store_).of(0).memory_mb, 0);
+  EXPECT_EQ(Needs(site_with(""), points_, store_).of(0).memory_mb, 0);
   const Site site = site_with(R"("memory": {"form": "mem", "gb_per_replica": 4})");
   const Needs needs(site, points_, store_);
   EXPECT_EQ(needs.of(point_index("gpus=2,backend=mpi")).memory_mb, 3815)

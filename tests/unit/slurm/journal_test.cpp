@@ -9,12 +9,10 @@
 namespace paceline {
 namespace {
 
-using testing::make_plan;
-
 class JournalTest : public ::testing::Test {
  protected:
-  StudyPlan plan_ = make_plan(parse_spec("s", testing::kFourPoints));
-  std::vector<JobArray> arrays_ = testing::make_submission(plan_, testing::site_with("")).arrays;
+  StudyPlan plan_ = make_plan(parse_spec("s", kFourPoints));
+  std::vector<JobArray> arrays_ = make_submission(plan_, site_with("")).arrays;
 
   std::filesystem::path study() const { return scratch_ / "s"; }
   std::filesystem::path file() const { return study() / "slurm" / "journal.jsonl"; }
@@ -24,7 +22,7 @@ class JournalTest : public ::testing::Test {
     journal.begin("S", "spec.json", "site.json");
     for (int i = 0; i < 2; ++i) {
       const JobArray& array = arrays_[static_cast<std::size_t>(i)];
-      journal.planned("S", array, list_elements(plan_, testing::resolve_points(plan_), array));
+      journal.planned("S", array, list_elements(plan_, resolve_points(plan_), array));
       journal.sending("S", array.name);
       if (i == 0) journal.sent("S", array.name, 17);
     }

@@ -18,17 +18,17 @@ class NodesTest : public ::testing::Test {
     Spec spec = parse_spec("s", R"({"name": "s", "workload": "mnist-cnn", "repeats": 2,
       "fixed": {"device": "cpu", "cpus_per_task": 1, "gpus": 2},
       "axes": {"backend": ["mpi"]}, "order": "sequential"})");
-    plan_ = testing::make_plan(std::move(spec), scratch_ / "s");
-    const Submission submission = testing::make_submission(plan_, testing::site_with(""));
+    plan_ = make_plan(std::move(spec), scratch_.path() / "s");
+    const Submission submission = make_submission(plan_, site_with(""));
     Journal journal(plan_.study);
     const JobArray& array = submission.arrays.front();
-    journal.planned("J", array, list_elements(plan_, testing::resolve_points(plan_), array));
+    journal.planned("J", array, list_elements(plan_, resolve_points(plan_), array));
     journal.sent("J", array.name, 5);
   }
 
   Record put(int repeat, const std::string& session, int cpus, const std::string& cluster = "",
              const std::string& partition = "cpu") {
-    Json json = testing::sample_record({.gpus = 2, .session = session});
+    Json json = sample_record({.gpus = 2, .session = session});
     json["study"] = "s";
     json["point"] = "backend=mpi";
     json["repeat"] = repeat;

@@ -8,14 +8,14 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <string_view>
 
 #include "slurm/submission.h"
 #include "sweeps/spec.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 inline const char kFourPoints[] = R"({"name": "s", "workload": "mnist-mlp", "repeats": 3,
   "fixed": {"device": "cpu", "cpus_per_task": 2},
@@ -79,4 +79,5 @@ inline SlurmCommands commands_in(const std::filesystem::path& folder) {
   return SlurmCommands({{"PATH", folder.string() + ":/usr/bin:/bin"}});
 }
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

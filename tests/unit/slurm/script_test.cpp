@@ -15,7 +15,6 @@
 namespace paceline {
 namespace {
 
-using testing::site_with;
 using Lines = std::vector<std::string>;
 
 JobShape shape(int nodes, int ntasks, int cpus, int gpus) {
@@ -83,35 +82,34 @@ TEST(Script, TheRequestOfAnArray) {
         "launch=(srun --nodes=2 --ntasks=4 --cpus-per-task=8 --wait=120 --mpi=pmix)"}) {
     EXPECT_TRUE(contains(text, std::string(line) + "\n")) << line << "\n" << text;
   }
-  EXPECT_TRUE(contains(text, "scontrol requeue"));
-  EXPECT_FALSE(contains(text, "{{"));
+  expect_parts(text, {"scontrol requeue"});
+  expect_no_parts(text, {"{{"});
 }
 
 TEST(Script, ErrorsHaveAFileOfTheirOwnIfTheProfileAsksForIt) {
   const std::string one = script_text(site_with(""), make_array(shape(1, 2, 1, 0)), setup());
-  EXPECT_FALSE(contains(one, "--error"));
-  EXPECT_TRUE(contains(one, "element end --exit-code \"$code\" --log \"$log\""));
+  expect_no_parts(one, {"--error"});
+  expect_parts(one, {"element end --exit-code \"$code\" --log \"$log\""});
   const Site site = site_with("\"error_file\": true");
   const std::string two = script_text(site, make_array(shape(1, 2, 1, 0)), setup());
-  EXPECT_TRUE(contains(two, "#SBATCH --error=slurm/S/1n2t1c.%A_%a.err\n")) << two;
+  expect_parts(two, {"#SBATCH --error=slurm/S/1n2t1c.%A_%a.err\n"});
   EXPECT_TRUE(contains(two, "element end --exit-code \"$code\" --log \"${log%.log}.err\""))
       << "that is where a run says why it failed";
-  EXPECT_TRUE(
-      contains(collect_script_text(site, setup()), "#SBATCH --error=slurm/S/collect.%j.err"));
+  expect_parts(collect_script_text(site, setup()), {"#SBATCH --error=slurm/S/collect.%j.err"});
 }
 
 // It starts its ranks itself, on several nodes by the job's launcher.
 TEST(Script, AProgramOfTheUsersOwnIsStartedOnce) {
   ScriptSetup own = setup();
   const Site site = site_with("");
-  EXPECT_TRUE(contains(script_text(site, make_array(shape(2, 4, 8, 0)), own),
-                       "  \"${launch[@]}\" \"${paceline[@]}\" element run"));
+  expect_parts(script_text(site, make_array(shape(2, 4, 8, 0)), own),
+               {"  \"${launch[@]}\" \"${paceline[@]}\" element run"});
   own.own_program = true;
-  EXPECT_TRUE(contains(script_text(site, make_array(shape(1, 4, 8, 0)), own),
-                       "  \"${paceline[@]}\" element run"));
-  EXPECT_TRUE(contains(script_text(site, make_array(shape(2, 4, 8, 0)), own),
-                       "  PACELINE_PROGRAM_LAUNCHER=$(printf '%s\\n' \"${launch[@]}\") "
-                       "\"${paceline[@]}\" element run"));
+  expect_parts(script_text(site, make_array(shape(1, 4, 8, 0)), own),
+               {"  \"${paceline[@]}\" element run"});
+  expect_parts(script_text(site, make_array(shape(2, 4, 8, 0)), own),
+               {"  PACELINE_PROGRAM_LAUNCHER=$(printf '%s\\n' \"${launch[@]}\") "
+                "\"${paceline[@]}\" element run"});
 }
 
 TEST(Script, WhatAJobLoadsAndSets) {
@@ -128,8 +126,8 @@ TEST(Script, WhatAJobLoadsAndSets) {
         "launch=(mpirun -np 2 --map-by ppr:2:node --bind-to none)"}) {
     EXPECT_TRUE(contains(text, std::string(line) + "\n")) << line << "\n" << text;
   }
-  EXPECT_TRUE(contains(text, "module load gcc/12 'my module' ||"));
-  EXPECT_FALSE(contains(text, ".reference"));
+  expect_parts(text, {"module load gcc/12 'my module' ||"});
+  expect_no_parts(text, {".reference"});
 }
 
 TEST(Script, AContainerSeesTheFoldersInUse) {
@@ -145,9 +143,9 @@ TEST(Script, AContainerSeesTheFoldersInUse) {
                       "export APPTAINER_CACHEDIR=/c", "export PMIX_MCA_gds=hash\n"});
   Site off = site_with(keys);
   off.container.on = false;
-  EXPECT_TRUE(contains(script_text(off, make_array(shape(1, 1, 4, 1)), setup()),
-                       "paceline=(/bin/paceline)"));
-  EXPECT_FALSE(contains(script_text(off, make_array(shape(1, 1, 4, 1)), setup()), "PMIX_MCA_gds"));
+  expect_parts(script_text(off, make_array(shape(1, 1, 4, 1)), setup()),
+               {"paceline=(/bin/paceline)"});
+  expect_no_parts(script_text(off, make_array(shape(1, 1, 4, 1)), setup()), {"PMIX_MCA_gds"});
   expect_error(ErrorKind::usage, {"comma", "/a,b"}, [&] {
     ScriptSetup odd = setup();
     odd.folder = "/a,b/study";
@@ -180,10 +178,10 @@ class Injection : public ::testing::Test {
   std::vector<std::string> words_of_job(const std::string& word, Site site,
                                         const std::filesystem::path& study) {
     std::filesystem::create_directories(study / "slurm" / "S");
-    Spec spec = parse_spec("s", testing::kFourPoints);
+    Spec spec = parse_spec("s", kFourPoints);
     spec.fixed.set("weights", word);
-    StudyPlan plan = testing::make_plan(std::move(spec), study);
-    const ScriptSetup setup = testing::make_setup(plan);
+    StudyPlan plan = make_plan(std::move(spec), study);
+    const ScriptSetup setup = make_setup(plan);
     // A program that writes its arguments down, and says "run" at the start.
     site.program = (scratch_ / "program").string();
     std::ofstream(site.program) << "#!/bin/bash\n[ \"$2\" = begin ] && { echo run; exit; }\n"
@@ -193,7 +191,7 @@ class Injection : public ::testing::Test {
                                 << "printf '%s\\n' \"$VALUE\" > " << scratch_ / "value"
                                 << "\n";
     std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
-    const Submission submission = testing::make_submission(plan, site);
+    const Submission submission = make_submission(plan, site);
     const JobArray& array = submission.arrays.front();
     std::ofstream(study / file_of_array("S", array.name, ".points"))
         << points_line(plan, array.runs.front(), setup) << "\n";
@@ -253,17 +251,16 @@ TEST_F(Injection, ALineBreakOfASpecSplitsNothing) {
   }
   const std::string script =
       script_text(site, make_array(shape(1, 1, 1, 0)),
-                  testing::make_setup(
-                      testing::make_plan(parse_spec("s", testing::kFourPoints), scratch_ / "s")));
-  EXPECT_FALSE(contains(script, "eval"));
+                  make_setup(make_plan(parse_spec("s", kFourPoints), scratch_.path() / "s")));
+  expect_no_parts(script, {"eval"});
 }
 
 // A program that cannot sum by MPI.
 TEST_F(Injection, WhereAskedABackendThatCannotSumIsReplaced) {
   const std::filesystem::path study = scratch_ / "s";
   std::filesystem::create_directories(study / "slurm" / "S");
-  StudyPlan plan = testing::make_plan(parse_spec("s", testing::kFourPoints), study);
-  ScriptSetup setup = testing::make_setup(plan);
+  StudyPlan plan = make_plan(parse_spec("s", kFourPoints), study);
+  ScriptSetup setup = make_setup(plan);
   Site site = site_with("\"reference\": false, \"launcher_options\": []");
   site.program = (scratch_ / "program").string();
   std::ofstream(site.program) << R"(#!/bin/bash
@@ -278,7 +275,7 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
   std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
   const auto ran = [&](const std::string& fallback) {
     setup.fallback = fallback;
-    const Submission submission = testing::make_submission(plan, site);
+    const Submission submission = make_submission(plan, site);
     const JobArray& array = submission.arrays.front();
     std::ofstream(study / file_of_array("S", array.name, ".points"))
         << points_line(plan, array.runs.front(), setup) << "\n";
@@ -288,12 +285,13 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
   };
   const std::string without = ran("");
   EXPECT_TRUE(without.starts_with("72\n")) << without;
-  EXPECT_FALSE(contains(without, "gloo"));
+  expect_no_parts(without, {"gloo"});
   const std::string with = ran("gloo");
-  EXPECT_TRUE(with.starts_with("0\nelement run --points ")) << with << file_text(scratch_ / "out");
-  EXPECT_TRUE(contains(with, "--index 0 --backend gloo 1 fallback\nend 0\n")) << with;
-  EXPECT_TRUE(contains(file_text(study / "fallbacks"),
-                       "element fallback --to gloo --exit-code 72 --status "));
+  EXPECT_TRUE(with.starts_with("0\nelement run --points "))
+      << with << file_text(scratch_.path() / "out");
+  expect_parts(with, {"--index 0 --backend gloo 1 fallback\nend 0\n"});
+  expect_parts(file_text(study / "fallbacks"),
+               {"element fallback --to gloo --exit-code 72 --status "});
 }
 
 // The program notes its calls; as USR1 reaches the script's shell, or it alone, at the call
@@ -301,8 +299,8 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
 TEST_F(Injection, TheSignalBeforeTheLimitIsPassedOnAndReported) {
   const std::filesystem::path study = scratch_ / "s";
   std::filesystem::create_directories(study / "slurm" / "S");
-  StudyPlan plan = testing::make_plan(parse_spec("s", testing::kFourPoints), study);
-  const ScriptSetup setup = testing::make_setup(plan);
+  StudyPlan plan = make_plan(parse_spec("s", kFourPoints), study);
+  const ScriptSetup setup = make_setup(plan);
   Site site = site_with("\"reference\": false, \"launcher_options\": []");
   site.extra = {"#SBATCH --signal=USR1@60"};
   site.program = (scratch_ / "program").string();
@@ -316,7 +314,7 @@ case "$1 $2" in
 esac
 )";
   std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
-  const Submission submission = testing::make_submission(plan, site);
+  const Submission submission = make_submission(plan, site);
   const JobArray& array = submission.arrays.front();
   std::ofstream(study / file_of_array("S", array.name, ".points"))
       << points_line(plan, array.runs.front(), setup) << "\n";
@@ -339,8 +337,7 @@ esac
     EXPECT_EQ(contains(calls, "element run"), when != "element begin") << calls;
   }
   const auto expect_not_signalled = [&](const std::string& when, int code) {
-    const std::string calls = calls_of(when, code);
-    expect_parts(calls, {"doctor --post-mortem ", limit + "--points"});
+    expect_parts(calls_of(when, code), {"doctor --post-mortem ", limit + "--points"});
   };
   expect_not_signalled("lost", 71);
   site.extra.clear();  // whoever sent USR1 to the ranks alone, it was not Slurm before the limit
@@ -351,10 +348,8 @@ TEST(Script, AScriptSentByHandNamesItsFilesOnce) {
   ScriptSetup by_hand = setup();
   by_hand.by_hand = "/a b";
   const std::string text = script_text(site_with(""), make_array(shape(1, 2, 1, 0)), by_hand);
-  EXPECT_TRUE(contains(text,
-                       "files='/a b'\n[ -r \"$files/1n2t1c.points\" ] || refuse \"$(hostname) "
-                       "does not see $files; write"))
-      << text;
+  expect_parts(text, {"files='/a b'\n[ -r \"$files/1n2t1c.points\" ] || refuse \"$(hostname) "
+                      "does not see $files; write"});
 }
 
 TEST(Script, AFolderWithALineBreakIsRefused) {

@@ -81,8 +81,7 @@ TEST(SitePlan, TheNodesAreThoseOfProfileOrSlurmOrThisMachine) {
 }
 
 TEST(SitePlan, ServicesAreThoseOfAllPoints) {
-  const Spec spec = parse_spec("s", testing::kFourPoints);
-  EXPECT_EQ(list_services(spec, {8}),
+  EXPECT_EQ(list_services(parse_spec("s", testing::kFourPoints), {8}),
             (std::set<std::string>{"backend=gloo", "backend=mpi", "device=cpu"}));
 }
 

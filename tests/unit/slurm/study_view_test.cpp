@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/expect_parts.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/slurm/samples.h"
@@ -20,27 +21,27 @@ class StudyView : public ::testing::Test {
     Spec spec = parse_spec("s", R"({"name": "s", "workload": "mnist-cnn", "repeats": 3,
       "fixed": {"device": "cpu", "cpus_per_task": 1, "gpus": 2},
       "axes": {"backend": ["mpi", "gloo"]}, "order": "sequential"})");
-    plan_ = testing::make_plan(std::move(spec), scratch_ / "s");
+    plan_ = make_plan(std::move(spec), scratch_.path() / "s");
     send("S", 5);
   }
 
   // Job 0: Slurm did not answer; -1: it was not asked.
   void send(const std::string& session, std::int64_t job) {
-    const Submission submission = testing::make_submission(plan_, testing::site_with(""));
+    const Submission submission = make_submission(plan_, site_with(""));
     const JobArray& array = submission.arrays.front();
     Journal journal(plan_.study);
-    journal.planned(session, array, list_elements(plan_, testing::resolve_points(plan_), array));
+    journal.planned(session, array, list_elements(plan_, resolve_points(plan_), array));
     if (job >= 0) journal.sending(session, array.name);
     if (job > 0) journal.sent(session, array.name, job);
   }
 
   void record(const std::string& backend, int repeat, const std::string& status,
               const std::string& reason = "", const std::string& data = "data") {
-    testing::SampleRun run;
+    SampleRun run;
     run.gpus = 2;
     run.backend = backend;
     run.session = "S";
-    Json json = testing::sample_record(run);
+    Json json = sample_record(run);
     json["study"] = "s";
     json["point"] = "backend=" + backend;
     json["status"] = status;
@@ -73,14 +74,14 @@ TEST_F(StudyView, RecordsFirstThenSlurm) {
   EXPECT_EQ(runs[4].why, "Resources");
   EXPECT_EQ(runs[5].phase, RunPhase::failed);
   EXPECT_TRUE(runs[5].timed_out);
-  EXPECT_TRUE(contains(runs[5].why, "TIMEOUT after 60 min (5_5)")) << runs[5].why;
+  expect_parts(runs[5].why, {"TIMEOUT after 60 min (5_5)"});
 }
 
 TEST_F(StudyView, ACompletedJobIsNoRecord) {
   const auto runs = view("", "5_0|COMPLETED|0:0|n1\n");
   EXPECT_EQ(runs[0].phase, RunPhase::failed);
-  EXPECT_TRUE(contains(runs[0].why, "left no record"));
-  EXPECT_TRUE(contains(runs[1].why, "5_1 left no record, and Slurm knows nothing"));
+  expect_parts(runs[0].why, {"left no record"});
+  expect_parts(runs[1].why, {"5_1 left no record, and Slurm knows nothing"});
 }
 
 TEST_F(StudyView, ARecordOfOtherDataIsNotThisRuns) {
@@ -106,43 +107,42 @@ TEST_F(StudyView, AnArrayThatSlurmNeverTook) {
   Journal(plan_.study).refused("U", "1n2t1c", "no such account");
   const auto runs = view("", "");
   EXPECT_EQ(runs_in_phase(runs, RunPhase::unsent), 6U);
-  EXPECT_TRUE(contains(status_text(runs), "not submitted: Slurm refused its array"))
-      << status_text(runs);
+  expect_parts(status_text(runs), {"not submitted: Slurm refused its array"});
 }
 
 TEST_F(StudyView, WhatIsInTheQueueOrDoneIsNotSentAgain) {
   record("mpi", 1, "completed");
   const auto runs = view("5_[3-4]|PENDING|Resources\n5_2|RUNNING|None\n", "5_5|TIMEOUT|0:0|n2\n");
   plan_.runs[0].state = RunState::done;
-  const Submission again = testing::make_submission(plan_, testing::site_with(""), runs);
+  const Submission again = make_submission(plan_, site_with(""), runs);
   EXPECT_EQ(again.done, 1U);
   EXPECT_EQ(again.in_queue, 3U);
   ASSERT_EQ(again.runs.size(), 2U);
-  EXPECT_TRUE(contains(again.runs[0].why, "5_1")) << again.runs[0].why;
-  EXPECT_TRUE(contains(again.runs[1].why, "TIMEOUT")) << again.runs[1].why;
+  expect_parts(again.runs[0].why, {"5_1"});
+  expect_parts(again.runs[1].why, {"TIMEOUT"});
   ASSERT_EQ(again.arrays.size(), 1U);
   EXPECT_EQ(again.arrays[0].need.minutes, 120) << "twice the limit that was too short";
-  EXPECT_TRUE(contains(submission_text(again, plan_), "again: backend=gloo repeat 3: TIMEOUT"));
+  expect_parts(submission_text(again, plan_), {"again: backend=gloo repeat 3: TIMEOUT"});
 }
 
 TEST_F(StudyView, NoMoreThanTheSiteTakes) {
   const auto runs = view("5_0|RUNNING|None\n", "");
-  const Submission submission = testing::make_submission(plan_, testing::site_with(""), runs, 1001,
-                                                         nullptr, {3, 4, "array.max_submit is 4"});
+  const Submission submission =
+      make_submission(plan_, site_with(""), runs, 1001, nullptr, {3, 4, "array.max_submit is 4"});
   ASSERT_EQ(submission.arrays.size(), 1U);
   EXPECT_EQ(submission.arrays[0].runs.size(), 3U);
   ASSERT_EQ(submission.later.size(), 1U);
   EXPECT_EQ(submission.later[0].runs.size(), 2U);
-  EXPECT_TRUE(contains(submission_text(submission, plan_), "2 runs are left for a later call"));
+  expect_parts(submission_text(submission, plan_), {"2 runs are left for a later call"});
 }
 
 // Of six runs two were sent: the study is not done when these are.
 TEST_F(StudyView, WhatIsLeftForLaterIsReportedAndForgotOnceItIsSent) {
   const fs::path study = scratch_ / "few";
   plan_.study = study;
-  const Submission submission = testing::make_submission(plan_, testing::site_with(""), {}, 1001,
-                                                         nullptr, {2, 2, "array.max_submit is 2"});
-  const auto resolved = testing::resolve_points(plan_);
+  const Submission submission =
+      make_submission(plan_, site_with(""), {}, 1001, nullptr, {2, 2, "array.max_submit is 2"});
+  const auto resolved = resolve_points(plan_);
   Journal journal(study);
   const JobArray& sent = submission.arrays.front();
   journal.planned("A", sent, list_elements(plan_, resolved, sent));
@@ -151,8 +151,7 @@ TEST_F(StudyView, WhatIsLeftForLaterIsReportedAndForgotOnceItIsSent) {
   journal.sent("A", sent.name, 5);
   auto runs = view("5_[0-1]|PENDING|Resources\n", "");
   EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 2 pending, 4 not submitted");
-  EXPECT_TRUE(contains(status_text(runs), "repeats 1, 2, 3 not submitted: left for a later submit"))
-      << status_text(runs);
+  expect_parts(status_text(runs), {"repeats 1, 2, 3 not submitted: left for a later submit"});
   send("B", 6);
   runs = view("6_[0-5]|PENDING|Resources\n", "");
   EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 6 pending");
@@ -184,8 +183,7 @@ TEST_F(StudyView, RunsThatLeftNoRecordGetOneThatReportsWhy) {
   EXPECT_EQ(record_lost_runs(plan_.study, view(queue, history)), 3U);
   EXPECT_EQ(record_lost_runs(plan_.study, view(queue, history)), 0U) << "once only";
   const auto runs = view(queue, "");
-  EXPECT_TRUE(contains(runs[2].why, "Slurm: CANCELLED, exit code 0:15, on n1 (5_2)"))
-      << runs[2].why;
+  expect_parts(runs[2].why, {"Slurm: CANCELLED, exit code 0:15, on n1 (5_2)"});
   EXPECT_TRUE(runs[3].timed_out) << "known without Slurm, too";
   EXPECT_EQ(runs[5].phase, RunPhase::running);
 }

@@ -35,17 +35,5 @@ TEST(StopRequests, RanksOfOtherLaunchersHaveNoStarter) {
   EXPECT_EQ(request_file({{kStatusFolderVariable, "/somewhere"}}), "");
 }
 
-TEST(RunDirectory, IsTheJobsBelowWhereItWasSubmitted) {
-  Environment environment;
-  EXPECT_FALSE(run_directory_of_job(environment));
-  environment["SLURM_JOB_ID"] = "4712";
-  EXPECT_FALSE(run_directory_of_job(environment));
-  environment["SLURM_SUBMIT_DIR"] = "/home/user/study";
-  EXPECT_EQ(run_directory_of_job(environment), "/home/user/study/4712");
-  environment["SLURM_ARRAY_JOB_ID"] = "4711";
-  environment["SLURM_ARRAY_TASK_ID"] = "3";
-  EXPECT_EQ(run_directory_of_job(environment), "/home/user/study/4711_3");
-}
-
 }  // namespace
 }  // namespace paceline

@@ -8,8 +8,6 @@
 namespace paceline {
 namespace {
 
-using testing::make_expansion;
-
 std::vector<std::string> missing_in(const std::string& keys) {
   return missing_bases(make_expansion(keys).points);
 }

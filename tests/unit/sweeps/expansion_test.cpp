@@ -11,9 +11,6 @@
 namespace paceline {
 namespace {
 
-using testing::make_expansion;
-using testing::plan_points;
-using testing::spec_with;
 using Texts = std::vector<std::string>;
 
 TEST(Expansion, AMatrixWithTwoExclusions) {
@@ -136,9 +133,8 @@ TEST(Expansion, ReorderedKeysGiveTheSamePoints) {
 
 TEST(Expansion, BackendsThatAreNotBuiltAreLeftOutAndReported) {
   const auto& backends = known_names().backends;
-  const auto absent = std::find_if(backends.begin(), backends.end(), [](const Name& name) {
-    return !name.built && name.name != "self";
-  });
+  const auto absent = std::ranges::find_if(
+      backends, [](const Name& name) { return !name.built && name.name != "self"; });
   if (absent == backends.end()) GTEST_SKIP() << "every backend is built here";
   const Spec spec = spec_with(R"("axes": {"gpus": [1], "backend": [")" + absent->name + "\"]}");
   const std::string line = catch_error([&] { expand(spec, 8); });

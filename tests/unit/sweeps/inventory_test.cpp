@@ -15,14 +15,12 @@
 namespace paceline {
 namespace {
 
-using testing::sample_record;
-
 // A study of two points with two repeats; records are put into it one by one.
 class Inventory : public ::testing::Test {
  protected:
   Inventory()
-      : points_(testing::make_expansion(R"("fixed": {"backend": "null"}, "axes": {"gpus": [1, 2]})")
-                    .points) {
+      : points_(
+            make_expansion(R"("fixed": {"backend": "null"}, "axes": {"gpus": [1, 2]})").points) {
     Point parameters;
     parameters.set("backend", std::string("mpi"));
     parameters.set("epochs", std::int64_t{2});
@@ -97,8 +95,7 @@ TEST_F(Inventory, AFailureAfterACompletedOneLeavesItDone) {
 }
 
 TEST_F(Inventory, ACutShortOneCannotBeUsed) {
-  const auto file = put(record());
-  std::filesystem::resize_file(file, 100);
+  std::filesystem::resize_file(put(record()), 100);
   EXPECT_NE(first().state, RunState::done);
   expect_parts(first().why, {"its record cannot be used"});
   EXPECT_EQ(take()[1].why, "no record");

@@ -6,8 +6,6 @@
 namespace paceline {
 namespace {
 
-using testing::plan_points;
-using testing::spec_with;
 using Texts = std::vector<std::string>;
 
 Texts points_with(const std::string& keys, const Texts& assignments) {

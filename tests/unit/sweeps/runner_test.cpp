@@ -27,7 +27,7 @@ using Texts = std::vector<std::string>;
 class Runner : public ::testing::Test {
  protected:
   Runner()
-      : spec_(testing::spec_with(R"("fixed": {"backend": "null", "cpus_per_task": 3},
+      : spec_(spec_with(R"("fixed": {"backend": "null", "cpus_per_task": 3},
             "axes": {"gpus": [1, 2]}, "repeats": 2, "order": "sequential")")),
         points_(expand(spec_, 8, Unbuilt::keep).points),
         study_(folder_ / "study") {}
@@ -35,7 +35,7 @@ class Runner : public ::testing::Test {
   std::vector<RunStatus> inventory() const {
     StoreContent store;
     if (std::filesystem::exists(study_)) store = load_store(study_);
-    const Record sample(testing::sample_record(), "sample");
+    const Record sample(sample_record(), "sample");
     const std::vector<Resolved> resolved(2, Resolved{{}, "id", "data", sample->build()});
     return take_inventory(points_, schedule(2, spec_.repeats, false, 0), store, resolved, false);
   }
@@ -58,8 +58,7 @@ class Runner : public ::testing::Test {
     setup.program.insert(setup.program.end(), mode.begin(), mode.end());
     setup.grace_seconds = 0.3;
     setup.line = [&](const std::string& text) { lines_.push_back(text); };
-    const StudyLock lock(study_);
-    return run_study(setup, lock, inventory());
+    return run_study(setup, StudyLock(study_), inventory());
   }
 
   // SIGKILL takes its time.
@@ -125,8 +124,7 @@ TEST_F(Runner, MoreRunsFollowAsLongAsThereAreAny) {
   };
   setup.affordable = [](const ScheduledRun& run) { return run.repeat < 3 || run.point == 0; };
   setup.took = [&](const ScheduledRun&, double seconds) { timed += seconds > 0; };
-  const StudyLock lock(study_);
-  EXPECT_EQ(run_study(setup, lock, inventory()).completed, 5);
+  EXPECT_EQ(run_study(setup, StudyLock(study_), inventory()).completed, 5);
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(timed, 5);
   const StoreContent store = load_store(study_);
@@ -266,8 +264,7 @@ TEST_F(Runner, AProgramThatCannotBeStarted) {
   setup.points = &points_;
   setup.program = {"/no/such/program"};
   setup.line = [](const std::string&) {};
-  const StudyLock lock(study_);
-  EXPECT_EQ(run_study(setup, lock, inventory()).failed, 2);
+  EXPECT_EQ(run_study(setup, StudyLock(study_), inventory()).failed, 2);
 }
 
 // The line that a sweep into a full file system ends with; "" if none, "skip" if one cannot be

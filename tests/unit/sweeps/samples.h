@@ -11,7 +11,8 @@
 #include "sweeps/spec.h"
 #include "tests/support/expect_error.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 
 // A spec of workload mnist-mlp, `keys` being more of its text: R"("axes": {"gpus": [1, 2]})".
 inline Spec spec_with(const std::string& keys) {
@@ -33,4 +34,5 @@ inline std::vector<std::string> plan_points(const std::string& keys, int cores =
   return plan_points(make_expansion(keys, cores));
 }
 
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -5,7 +5,6 @@
 
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <numeric>
 
 #include "engine/train/checkpoint/folder.h"

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "engine/input/formats/tfrecord.h"

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/core/error.h"
 #include "engine/train/replica_check.h"
 #include "tests/support/communicators.h"
 #include "tests/support/expect_error.h"
@@ -46,25 +45,15 @@ TEST(FirstSum, AReplicaByItselfSumsNothing) {
 
 TEST(FirstSum, ThatDoesNotEndIsAborted) {
   World world(4);
-  try {
-    check_first_sum(world, 0.02, 1'200'000, [&] { world.wait_for_abort(); });
-    FAIL() << "it ended";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::stall);
-    const std::string line = error.what();
-    expect_parts(
-        line, {"a first sum of 1.2 MB over 4 ranks did not end within 0.02 s", "another backend"});
-  }
+  expect_error(ErrorKind::stall,
+               {"a first sum of 1.2 MB over 4 ranks did not end within 0.02 s", "another backend"},
+               [&] { check_first_sum(world, 0.02, 1'200'000, [&] { world.wait_for_abort(); }); });
 }
 
 TEST(FirstSum, AnErrorOfItsOwnStaysWhatItIs) {
   World world(2);
-  try {
-    check_first_sum(world, 60, 4, [] { throw Error(ErrorKind::peer_lost, "rank 1 is gone"); });
-    FAIL() << "it ended";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::peer_lost);
-  }
+  const auto lose = [] { throw Error(ErrorKind::peer_lost, "rank 1 is gone"); };
+  expect_error(ErrorKind::peer_lost, {}, [&] { check_first_sum(world, 60, 4, lose); });
 }
 
 }  // namespace

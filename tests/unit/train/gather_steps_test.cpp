@@ -1,10 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <functional>
-#include <thread>
-
-#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/comm/backend.h"
 #include "engine/train/gather.h"
 #include "engine/train/outcome.h"
@@ -16,8 +11,7 @@ namespace {
 // One of three ranks; the steps of rank r take r seconds more than those of this one.
 class OneOfThree final : public IdleCommunicator {
  public:
-  explicit OneOfThree(int rank) : IdleCommunicator(3), rank_(rank) {}
-  int rank() const override { return rank_; }
+  explicit OneOfThree(int rank) : IdleCommunicator(3, rank) {}
   void all_gather(const void* mine, std::size_t bytes, void* all) override {
     ++gathers;
     const std::size_t count = bytes / sizeof(StepTimes);
@@ -29,9 +23,6 @@ class OneOfThree final : public IdleCommunicator {
   }
 
   int gathers = 0;
-
- private:
-  int rank_;
 };
 
 std::vector<StepTimes> ten_steps() {
@@ -61,20 +52,8 @@ TEST(GatherSteps, OnlyRankZeroKeepsThem) {
   for (const RankTimes& rank : ranks) EXPECT_TRUE(rank.steps.empty());
 }
 
-// Runs `rank(communicator)` on three ranks.
-void on_three_ranks(const std::function<void(Communicator&)>& rank) {
-  Membership membership;
-  membership.replicas_here = 3;
-  const auto communicators = connect_threads<ThreadCommunicator>(membership);
-  std::vector<std::thread> threads;
-  for (const auto& communicator : communicators) {
-    threads.emplace_back([&] { rank(*communicator); });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST(Gather, FactsAreThoseOfEachRank) {
-  on_three_ranks([](Communicator& communicator) {
+  on_replicas(3, [](Communicator& communicator) {
     RankFacts mine{.host = std::string(static_cast<std::size_t>(communicator.rank()), 'n')};
     mine.ready_batches = communicator.rank() + 1.0 / 3;
     if (communicator.rank() == 1) mine.phases = PhaseSeconds{.input = 0.1, .step = 2};
@@ -91,7 +70,7 @@ TEST(Gather, FactsAreThoseOfEachRank) {
 }
 
 TEST(Gather, ListsMayBeOfUnlikeLengths) {
-  on_three_ranks([](Communicator& communicator) {
+  on_replicas(3, [](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto all = gather(communicator, std::vector<std::size_t>(rank, rank));
     EXPECT_EQ(all, (std::vector<std::vector<std::size_t>>{{}, {1}, {2, 2}}));

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <iterator>
 
 #include "engine/train/weights.h"
@@ -89,15 +87,10 @@ TEST_F(KerasH5, OptimizersOfWholeModelsAreSkipped) {
 }
 
 TEST_F(KerasH5, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
-  const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
-  const hsize_t chunk[] = {1024}, extent[] = {hsize_t{1} << 50};
-  H5Pset_chunk(properties, 1, chunk);
-  const hid_t space = H5Screate_simple(1, extent, nullptr);
-  const hid_t set =
-      H5Dcreate2(file_, "a", H5T_IEEE_F32LE, space, H5P_DEFAULT, properties, H5P_DEFAULT);
-  H5Dclose(set);
-  H5Sclose(space);
-  H5Pclose(properties);
+  declare("a", hsize_t{1} << 50, [](hid_t p) {
+    const hsize_t chunk[] = {1024};
+    H5Pset_chunk(p, 1, chunk);
+  });
   expect_bad("too large at /a");
 }
 

@@ -51,29 +51,21 @@ TEST(Optimizers, Adagrad) {
   EXPECT_NEAR(ours(Optimizer::adagrad), w, 1e-14);
 }
 
-TEST(Optimizers, Adam) {
-  double w = 0.5, m = 0, v = 0;
-  for (long step = 1; step <= kSteps; ++step) {
-    const double g = gradient_at(step), t = static_cast<double>(step);
-    m = 0.9 * m + 0.1 * g;
-    v = 0.999 * v + 0.001 * g * g;
-    const double alpha = kRate * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
-    w -= alpha * m / (std::sqrt(v) + 1e-7);
+TEST(Optimizers, AdamWithTheUsualBeta2AndOneOfItsOwn) {
+  for (const double beta2 : {0.999, 0.95}) {
+    double w = 0.5, a = 0, b = 0, expected = 0.5, m = 0, v = 0;
+    for (long step = 1; step <= kSteps; ++step) {
+      const double g = gradient_at(step), t = static_cast<double>(step);
+      apply_update(beta2 == 0.999 ? update_rule(Optimizer::adam, kRate, kMomentum, step)
+                                  : update_rule(Optimizer::adam, kRate, 0, step, beta2),
+                   &w, &g, &a, &b, 1);
+      m = 0.9 * m + 0.1 * g;
+      v = beta2 * v + (1 - beta2) * g * g;
+      const double alpha = kRate * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(0.9, t));
+      expected -= alpha * m / (std::sqrt(v) + 1e-7);
+    }
+    EXPECT_NEAR(w, expected, 1e-14) << beta2;
   }
-  EXPECT_NEAR(ours(Optimizer::adam), w, 1e-14);
-}
-
-TEST(Optimizers, AdamWithABeta2OfItsOwn) {
-  double w = 0.5, a = 0, b = 0, expected = 0.5, m = 0, v = 0;
-  for (long step = 1; step <= kSteps; ++step) {
-    const double g = gradient_at(step), t = static_cast<double>(step);
-    apply_update(update_rule(Optimizer::adam, kRate, 0, step, 0.95), &w, &g, &a, &b, 1);
-    m = 0.9 * m + 0.1 * g;
-    v = 0.95 * v + 0.05 * g * g;
-    const double alpha = kRate * std::sqrt(1 - std::pow(0.95, t)) / (1 - std::pow(0.9, t));
-    expected -= alpha * m / (std::sqrt(v) + 1e-7);
-  }
-  EXPECT_NEAR(w, expected, 1e-14);
 }
 
 // Epsilon stands outside the root and is not corrected: seen where gradients are as small as it.

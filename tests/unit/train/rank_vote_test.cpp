@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/train/checkpoint/manager.h"
+#include "tests/support/communicators.h"
 
 namespace paceline {
 namespace {
@@ -16,27 +16,20 @@ struct Heard {
 
 // Each rank trains steps of its own length; rank r requests from step requests[r] on.
 std::vector<Heard> run(const std::vector<std::size_t>& stops, std::size_t save_of_first) {
-  const int ranks = static_cast<int>(stops.size());
-  Membership membership;
-  membership.replicas_here = ranks;
-  auto communicators = connect_threads<ThreadCommunicator>(membership);
   std::vector<Heard> heard(stops.size());
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < stops.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      RankVote vote(*communicators[rank]);
-      for (std::size_t step = 1; step < 400 && heard[rank].stop == 0; ++step) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(rank + 1));
-        if (!vote.is_due(step)) continue;
-        ++heard[rank].asked;
-        const PendingRequests all =
-            vote.ask(step, {step >= stops[rank], rank == 0 && step >= save_of_first});
-        if (all.save && heard[rank].save == 0) heard[rank].save = step;
-        if (all.stop) heard[rank].stop = step;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_replicas(static_cast<int>(stops.size()), [&](Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    RankVote vote(communicator);
+    for (std::size_t step = 1; step < 400 && heard[rank].stop == 0; ++step) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(rank + 1));
+      if (!vote.is_due(step)) continue;
+      ++heard[rank].asked;
+      const PendingRequests all =
+          vote.ask(step, {step >= stops[rank], rank == 0 && step >= save_of_first});
+      if (all.save && heard[rank].save == 0) heard[rank].save = step;
+      if (all.stop) heard[rank].stop = step;
+    }
+  });
   return heard;
 }
 

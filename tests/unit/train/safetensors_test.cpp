@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
 
 #include "engine/core/json.h"
 #include "engine/train/weights.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -11,6 +10,7 @@
 #include "engine/train/phase_clock.h"
 #include "engine/train/trace/trace_file.h"
 #include "engine/train/trace/tracer.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
@@ -44,13 +44,9 @@ TEST(TraceRing, HoldsTheNamesOfAWholeNetwork) {
 
 TEST(TraceRing, TakesNotesOfManyThreads) {
   TraceRing ring(10000);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&ring] {
-      for (int i = 0; i < 1000; ++i) ring.note("batch", i, i + 1);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(4, [&](int) {
+    for (int i = 0; i < 1000; ++i) ring.note("batch", i, i + 1);
+  });
   EXPECT_EQ(ring.spans().size(), 4000U);
 }
 

@@ -1,7 +1,6 @@
 // Weight files of all formats: recognised, refused for what they are, written into a program.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <limits>
 #include <map>
 

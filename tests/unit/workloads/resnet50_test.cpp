@@ -24,8 +24,7 @@ std::size_t count_statistics(const Plan& plan) {
 
 Workload workload(const std::string& name) {
   const auto& table = workload_table();
-  const auto row =
-      std::find_if(table.begin(), table.end(), [&](const auto& r) { return r.name == name; });
+  const auto row = std::ranges::find_if(table, [&](const auto& r) { return r.name == name; });
   return row->make();
 }
 
@@ -43,8 +42,8 @@ TEST(ResNet50, HasKerasParameters) {
 TEST(ResNet50, HasKerasNames) {
   const Plan plan = plan_network(workload("resnet50-cassava").network);
   const auto make_shape = [](const std::vector<ParameterInfo>& arrays, const std::string& name) {
-    const auto it = std::find_if(arrays.begin(), arrays.end(),
-                                 [&](const ParameterInfo& info) { return info.name == name; });
+    const auto it =
+        std::ranges::find_if(arrays, [&](const ParameterInfo& info) { return info.name == name; });
     return it == arrays.end() ? std::vector<int>{} : it->shape;
   };
   using Extents = std::vector<int>;
@@ -62,8 +61,8 @@ TEST(ResNet50, HasKerasNames) {
 }
 
 Shape capture_output(const Plan& plan, const std::string& name) {
-  const auto it = std::find_if(plan.operations.begin(), plan.operations.end(),
-                               [&](const Operation& op) { return op.name == name; });
+  const auto it =
+      std::ranges::find_if(plan.operations, [&](const Operation& op) { return op.name == name; });
   return it == plan.operations.end() ? Shape{} : it->out;
 }
 

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <random>
 
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/gzipped.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
@@ -15,17 +14,13 @@
 namespace paceline {
 namespace {
 
-using testing::canonical_content;
-using testing::gzipped;
-using testing::sample_record;
-
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
 std::string all_text(const StoreContent& content, Base base = Base::matched) {
   std::string text;
-  for (const Explanation& each : explain(content, base)) text += testing::explanation_text(each);
+  for (const Explanation& each : explain(content, base)) text += explanation_text(each);
   return text;
 }
 
@@ -40,25 +35,23 @@ TEST(Explain, CassavaBestHasCausesThatTimesCannotDistinguish) {
   ASSERT_EQ(explanations[0].series.size(), 1U);
   const SeriesExplanation& series = explanations[0].series[0];
   EXPECT_FALSE(series.amdahl || series.usl) << "of one run a row";
-  const std::string text = testing::explanation_text(explanations[0]);
+  const std::string text = explanation_text(explanations[0]);
   EXPECT_TRUE(
       holds(text,
             "the Karp-Flatt fraction is 0.165 to 0.181, as if each added replica cost 16 to "
             "18 % of a step; rows of fewer than 3 runs cannot show whether that is so"))
       << text;
-  EXPECT_TRUE(holds(
-      text,
-      "these numbers cannot distinguish them; runs with backend null separate communication"));
-  EXPECT_TRUE(holds(text, "no law is fitted, as the noise of rows of fewer than 3 runs is not"));
-  EXPECT_FALSE(holds(text, "cannot exceed")) << text;
-  EXPECT_FALSE(holds(text, "each added replica adds")) << text;
-  EXPECT_TRUE(holds(text, "the records have no phases of a step"));
+  expect_parts(
+      text, {"these numbers cannot distinguish them; runs with backend null separate communication",
+             "no law is fitted, as the noise of rows of fewer than 3 runs is not"});
+  expect_no_parts(text, {"cannot exceed", "each added replica adds"});
+  expect_parts(text, {"the records have no phases of a step"});
 }
 
 TEST(Explain, CassavaMatchedIsTheRangeOverCpus) {
-  const std::string text = all_text(reference_side("cassava-resnet50"));
-  EXPECT_TRUE(holds(text, "as if each added replica cost 16 to 20 % of a step")) << text;
-  EXPECT_TRUE(holds(text, "Karp-Flatt 0.177 to 0.200 / 0.162 to 0.180 / 0.173 to 0.200")) << text;
+  expect_parts(all_text(reference_side("cassava-resnet50")),
+               {"as if each added replica cost 16 to 20 % of a step",
+                "Karp-Flatt 0.177 to 0.200 / 0.162 to 0.180 / 0.173 to 0.200"});
 }
 
 // Of a 1000-sample run on two ranks and on one: seconds by phase and rank.
@@ -144,8 +137,7 @@ TEST(Explain, EfficienciesByHand) {
   EXPECT_NEAR(lost_to(point, "communication or straggler"), 3.5 / 20, 1e-12);
   EXPECT_TRUE(point.step->is_bound);
   EXPECT_EQ(point.label, "");  // of one run
-  EXPECT_TRUE(holds(point.because, "fewer than 3 runs, so how much of it is noise is not known"))
-      << point.because;
+  expect_parts(point.because, {"fewer than 3 runs, so how much of it is noise is not known"});
 }
 
 TEST(Explain, ComputationScalingFarAboveOneIsExplained) {
@@ -154,12 +146,10 @@ TEST(Explain, ComputationScalingFarAboveOneIsExplained) {
         canonical_content({kIdealBase, record_with({{.compute = compute}, {.compute = compute}})});
     return join(explanation_section(explain(content, Base::matched).at(0)).notes, "\n");
   };
-  EXPECT_TRUE(holds(notes(2.5),
-                    "computation scaling above 1 (2 replicas: 2, and computing is "
-                    "100 % of the step)"))
-      << notes(2.5);
-  EXPECT_FALSE(holds(notes(5), "computation scaling above 1"));
-  EXPECT_FALSE(holds(notes(7), "computation scaling above 1"));
+  expect_parts(notes(2.5), {"computation scaling above 1 (2 replicas: 2, and computing is "
+                            "100 % of the step)"});
+  expect_no_parts(notes(5), {"computation scaling above 1"});
+  expect_no_parts(notes(7), {"computation scaling above 1"});
 }
 
 TEST(Explain, WhatIsOutsideOfStepsIsTheRest) {
@@ -194,7 +184,7 @@ TEST(Explain, WhatIsNoiseHasNoLabel) {
   EXPECT_EQ(point.by_means, "");
   EXPECT_TRUE(point.lost->is_known());
   EXPECT_FALSE(point.lost->is_above(0));
-  EXPECT_TRUE(holds(point.because, "which cannot be distinguished from noise")) << point.because;
+  expect_parts(point.because, {"which cannot be distinguished from noise"});
 }
 
 TEST(Explain, WhatTooFewRunsReportIsMarked) {
@@ -216,7 +206,7 @@ TEST(Explain, PartsThatAreIndistinguishableAreBothNamed) {
 
 // Ranks that are late in turn: each waits 3 of 10 s in all, and only 1 s of these in every step.
 TEST(Explain, LatenessInTurnIsNoCommunication) {
-  const Scratch folder;
+  const TemporaryFolder folder;
   const Store store(folder / "study");
   const Json one = record_with({{.compute = 10}});
   const Json two =
@@ -247,7 +237,7 @@ TEST(Explain, LatenessInTurnIsNoCommunication) {
   const auto bounds = explanation();
   const PointExplanation& bound = bounds.at(0).points.at(1);
   EXPECT_TRUE(bound.step->is_bound);
-  EXPECT_TRUE(holds(testing::explanation_text(bounds.at(0)), "≥"));
+  expect_parts(explanation_text(bounds.at(0)), {"≥"});
   EXPECT_NEAR(lost_to(bound, "communication or straggler"), 0.3, 1e-9);
 }
 
@@ -260,15 +250,14 @@ TEST(Explain, TheStragglerIsNamed) {
                        {"share_of_step", 0.43}};
   const std::string because =
       explained(repeated(kIdealBase, kQuietSteps), repeated(late, kQuieterSteps)).because;
-  EXPECT_TRUE(holds(because, "rank 0 on node7 is late by 43 % of a step, mostly in forward"))
-      << because;
+  expect_parts(because, {"rank 0 on node7 is late by 43 % of a step, mostly in forward"});
 }
 
 TEST(Explain, APointWithoutABaseIsLabelledByItsStep) {
   const auto explanations =
       explain(canonical_content({record_with({{.input = 4, .compute = 6}})}), Base::matched);
   EXPECT_EQ(explanations[0].points[0].label, "input");
-  EXPECT_TRUE(holds(explanations[0].points[0].because, "step time: 60.0 % compute, 40.0 % input"));
+  expect_parts(explanations[0].points[0].because, {"step time: 60.0 % compute, 40.0 % input"});
 }
 
 Json switched(const Json& like, const char* parameter, const Json& value, double fit_seconds) {
@@ -301,17 +290,16 @@ TEST(Explain, RunsWithoutACostReportWhatItIs) {
     }
   }
   const std::string text = all_text(canonical_content(runs));
-  EXPECT_TRUE(holds(text, "without communication (backend null): 1.197 times as fast [1.")) << text;
-  EXPECT_TRUE(holds(text, ": it costs 16.5 % of the time [1")) << text;
-  EXPECT_TRUE(holds(text, "without input (input synthetic): 1.496 times as fast [1.")) << text;
-  EXPECT_TRUE(holds(text, "(overlap false): 0.798 times as fast [0.7")) << text;
-  EXPECT_TRUE(holds(text, ": it saves 20.2 % of the time [")) << text;
-  EXPECT_TRUE(holds(text, "which cannot be distinguished from no difference")) << text;
-  EXPECT_FALSE(holds(text, "it costs 0.")) << text;
+  expect_parts(text,
+               {"without communication (backend null): 1.197 times as fast [1.",
+                ": it costs 16.5 % of the time [1",
+                "without input (input synthetic): 1.496 times as fast [1.",
+                "(overlap false): 0.798 times as fast [0.7", ": it saves 20.2 % of the time [",
+                "which cannot be distinguished from no difference"});
+  expect_no_parts(text, {"it costs 0."});
   const std::string once = all_text(canonical_content(points));
-  EXPECT_TRUE(holds(once, "1.200 times as fast; fewer than 3 runs, so how much of it is noise"))
-      << once;
-  EXPECT_FALSE(holds(once, "it costs")) << once;
+  expect_parts(once, {"1.200 times as fast; fewer than 3 runs, so how much of it is noise"});
+  expect_no_parts(once, {"it costs"});
 }
 
 TEST(Explain, AGrowingCostIsSeen) {
@@ -322,17 +310,15 @@ TEST(Explain, AGrowingCostIsSeen) {
         {.gpus = gpus, .fit_seconds = 10 * (1 + 0.02 * (n - 1) + 0.02 * n * (n - 1)) / n}));
   }
   const std::string text = all_text(canonical_content(records));
-  EXPECT_TRUE(holds(text, "rows of fewer than 3 runs cannot show whether that is more than noise"))
-      << text;
-  EXPECT_FALSE(holds(text, "cannot exceed")) << text;
+  expect_parts(text, {"rows of fewer than 3 runs cannot show whether that is more than noise"});
+  expect_no_parts(text, {"cannot exceed"});
   std::vector<Json> repeats;
   for (const Json& record : records) {
     for (Json& run : repeated(record, kQuietSteps)) repeats.push_back(run);
   }
-  const std::string sure = all_text(canonical_content(repeats));
-  EXPECT_TRUE(holds(sure, "more than in proportion to the replicas added")) << sure;
-  EXPECT_TRUE(holds(sure, "by the fit of the USL the speed-up is highest at about 7 replicas"))
-      << sure;
+  expect_parts(all_text(canonical_content(repeats)),
+               {"more than in proportion to the replicas added",
+                "by the fit of the USL the speed-up is highest at about 7 replicas"});
 }
 
 TEST(Explain, SlowerThanOneReplicaFollowsNoLaw) {
@@ -343,9 +329,8 @@ TEST(Explain, SlowerThanOneReplicaFollowsNoLaw) {
       records.push_back(run);
   }
   const std::string text = all_text(canonical_content(records));
-  EXPECT_TRUE(holds(text, "slower than one: no law of scaling applies")) << text;
-  EXPECT_FALSE(holds(text, "cannot exceed")) << text;
-  EXPECT_FALSE(holds(text, "Amdahl")) << text;
+  expect_parts(text, {"slower than one: no law of scaling applies"});
+  expect_no_parts(text, {"cannot exceed", "Amdahl"});
 }
 
 TEST(Explain, SmallSharesKeepTheirDigits) {
@@ -356,8 +341,7 @@ TEST(Explain, SmallSharesKeepTheirDigits) {
         sample_record({.gpus = gpus, .fit_seconds = 10 * (1 + 0.0002 * n * (n - 1)) / n});
     for (Json& each : repeated(run, kQuietSteps)) records.push_back(each);
   }
-  const std::string text = all_text(canonical_content(records));
-  EXPECT_TRUE(holds(text, "coherence 0.0002 [")) << text;
+  expect_parts(all_text(canonical_content(records)), {"coherence 0.0002 ["});
 }
 
 // Twice the samples in the time of the base: half the efficiency, of which the steps lost nothing.
@@ -378,11 +362,10 @@ TEST(Explain, MoreSamplesToTheGoalAreAFactorOfTheirOwn) {
   EXPECT_NEAR(point.residual.value_or(1), 0, 1e-9);
   EXPECT_EQ(point.by_means, "samples");
   EXPECT_FALSE(explanations[0].series.at(0).amdahl || explanations[0].series.at(0).usl);
-  const std::string text = testing::explanation_text(explanations[0]);
-  EXPECT_TRUE(holds(text, "the goal took 2.00 times the samples of the base")) << text;
-  EXPECT_TRUE(holds(text, "samples to goal")) << text;
-  EXPECT_TRUE(holds(text, "time-to-goal scaling, to test_accuracy>=0.98")) << text;
-  EXPECT_FALSE(holds(all_text(canonical_content({kIdealBase})), "samples to goal"));
+  expect_parts(explanation_text(explanations[0]),
+               {"the goal took 2.00 times the samples of the base", "samples to goal",
+                "time-to-goal scaling, to test_accuracy>=0.98"});
+  expect_no_parts(all_text(canonical_content({kIdealBase})), {"samples to goal"});
 }
 
 std::vector<Json> with_speed_ups(const std::vector<std::pair<int, double>>& speed_ups) {
@@ -397,8 +380,8 @@ std::vector<Json> with_speed_ups(const std::vector<std::pair<int, double>>& spee
 TEST(Explain, SmallFractionsOfManyReplicasAreATrend) {
   const std::string text =
       all_text(canonical_content(with_speed_ups({{16, 15}, {32, 25}, {64, 30}})));
-  EXPECT_TRUE(holds(text, "the Karp-Flatt fraction goes from 0.004 on 16 to 0.018 on 64")) << text;
-  EXPECT_FALSE(holds(text, "steady")) << text;
+  expect_parts(text, {"the Karp-Flatt fraction goes from 0.004 on 16 to 0.018 on 64"});
+  expect_no_parts(text, {"steady"});
 }
 
 TEST(Explain, FasterThanLinearIsNoZeroShare) {
@@ -406,8 +389,7 @@ TEST(Explain, FasterThanLinearIsNoZeroShare) {
   for (const Json& run : with_speed_ups({{2, 2.2}, {4, 5.5}})) {
     for (Json& each : repeated(run, kQuietSteps)) records.push_back(each);
   }
-  const std::string text = all_text(canonical_content(records));
-  EXPECT_TRUE(holds(text, "more than N times as fast as one")) << text;
+  expect_parts(all_text(canonical_content(records)), {"more than N times as fast as one"});
 }
 
 // One CPU a replica is slower, and was not run on four replicas: that is no trend of replicas.
@@ -419,15 +401,15 @@ TEST(Explain, OtherCpusAreNoTrend) {
         sample_record({.gpus = gpus, .cpus_per_replica = cpus, .fit_seconds = seconds}));
   }
   const std::string text = all_text(canonical_content(records));
-  EXPECT_FALSE(holds(text, "goes from")) << text;
-  EXPECT_TRUE(holds(text, "(4 CPUs per replica): the Karp-Flatt fraction is 0.100")) << text;
+  expect_no_parts(text, {"goes from"});
+  expect_parts(text, {"(4 CPUs per replica): the Karp-Flatt fraction is 0.100"});
 }
 
 // Two sizes and one run each know no noise.
 TEST(Explain, TwoSizesDenyNoCost) {
   const std::string text = all_text(canonical_content(with_speed_ups({{64, 40}, {128, 38}})));
-  EXPECT_TRUE(holds(text, "cannot show whether that is more than noise")) << text;
-  EXPECT_FALSE(holds(text, "cannot exceed")) << text;
+  expect_parts(text, {"cannot show whether that is more than noise"});
+  expect_no_parts(text, {"cannot exceed"});
 }
 
 // Speed-ups that make the fractions 0.19, 0.25, 0.19: up and down is neither steady nor a trend.
@@ -459,8 +441,7 @@ TEST(Findings, RunsThatDifferWidelyAreNamedFirst) {
   EXPECT_EQ(found.at(0).text,
             "runs of 1 replica differ widely (2.45, 2.51, 5.09 s): was the machine busy?");
   for (Json& record : records) record["provenance"]["machine_load"]["busy"] = false;
-  const auto quiet = explain(canonical_content(records), Base::matched);
-  EXPECT_EQ(quiet.at(0).unlike.at(0).text,
+  EXPECT_EQ(explain(canonical_content(records), Base::matched).at(0).unlike.at(0).text,
             "runs of 1 replica differ widely (2.45, 2.51, 5.09 s); the machine was busy in none of "
             "them");
   EXPECT_EQ(explanation_section(it).findings.at(0).text, found.at(0).text);

@@ -5,16 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/explain/explain.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/gzipped.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
-
-using testing::canonical_content;
-using testing::gzipped;
-using testing::sample_record;
 
 constexpr int kSteps = 100, kWarmup = 10;
 constexpr double kStep = 0.1;
@@ -27,8 +24,7 @@ double next_step(int gpus, int step) {
 Json weak_record(int gpus, int repeat) {
   double seconds = 0;
   for (int step = 0; step < kSteps; ++step) seconds += next_step(gpus, step);
-  Json record =
-      sample_record({.gpus = gpus, .repeat = repeat, .round = repeat, .fit_seconds = seconds});
+  Json record = sample_record({.gpus = gpus, .repeat = repeat, .fit_seconds = seconds});
   record["parameters"].erase("epochs");
   record["parameters"]["steps"] = kSteps;
   record["throughput"] = {{"samples_per_second", 64 * gpus / kStep},
@@ -57,7 +53,7 @@ std::string find_samples(int gpus) {
 }
 
 TEST(ExplainSteps, RatesAreHeldAgainstTheStepsThatTheyAreOf) {
-  const Scratch folder;
+  const TemporaryFolder folder;
   const Store store(folder / "study");
   for (int repeat = 1; repeat <= 3; ++repeat) {
     for (const int gpus : {1, 2}) {
@@ -71,8 +67,7 @@ TEST(ExplainSteps, RatesAreHeldAgainstTheStepsThatTheyAreOf) {
   EXPECT_NEAR(point.lost->value(), 0, 1e-6);
   EXPECT_EQ(point.label, "");
   EXPECT_NEAR(*point.residual, 0, 1e-6);
-  const std::string text = testing::explanation_text(all.at(0));
-  EXPECT_NE(text.find("time that no phase accounts for"), std::string::npos) << text;
+  expect_parts(explanation_text(all.at(0)), {"time that no phase accounts for"});
 }
 
 // Without the samples only totals of all steps are known, and nothing is said to be lost.
@@ -85,8 +80,7 @@ TEST(ExplainSteps, TotalsOfAllStepsExplainNoRateOfSome) {
   const PointExplanation& point = all.at(0).points.at(1);
   EXPECT_FALSE(point.lost);
   EXPECT_EQ(point.label, "");
-  EXPECT_NE(point.because.find("which cost held it back is not known"), std::string::npos)
-      << point.because;
+  expect_parts(point.because, {"which cost held it back is not known"});
 }
 
 // Ranks without communication end their steps when they like, so no one waits for the slowest.
@@ -131,9 +125,8 @@ std::vector<std::string> make_report(int gpus, bool with_steps, std::size_t& rec
       lines += half.dump() + "\n";
     }
   }
-  const Scratch folder;
-  const Store store(folder / "study");
-  const auto file = store.write("p", 1, json, with_steps ? gzipped(lines) : "");
+  const TemporaryFolder folder;
+  const auto file = Store(folder / "study").write("p", 1, json, with_steps ? gzipped(lines) : "");
   record_bytes = std::filesystem::file_size(file);
   const auto content = load_store(folder / "study");
   EXPECT_TRUE(content.rejected.empty());

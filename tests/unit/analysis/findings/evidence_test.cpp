@@ -1,11 +1,11 @@
 // A sentence is said only of what the runs know: not of a missing interval, of a sum that hides its
 // parts, or of a cause that the phases contradict.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "analysis/explain/explain.h"
 #include "analysis/findings/best.h"
 #include "tests/laboratory/records.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
 
@@ -13,8 +13,6 @@ namespace paceline {
 namespace {
 
 using laboratory::StepLaw;
-using testing::canonical_content;
-using testing::sample_record;
 
 struct Said {
   std::string report, explain;
@@ -29,7 +27,7 @@ bool holds(const std::string& text, const std::string& part) {
 Said collect_statements(const StoreContent& content) {
   Said said;
   for (const Explanation& each : explain(content, Base::matched)) {
-    said.explain += testing::explanation_text(each, 1000);
+    said.explain += explanation_text(each, 1000);
     for (const Finding& finding : findings(each.study, each.comparison, each.facts)) {
       said.report += finding.text + '\n';
       said.kinds.push_back(finding.kind);
@@ -51,8 +49,7 @@ TEST(Evidence, AMissingIntervalMakesNoVerdict) {
   for (const int gpus : {1, 2, 4}) {
     for (int repeat = 1; repeat <= (gpus == 1 ? 3 : 5); ++repeat) {
       const double seconds = 100.0 / gpus * (1 + 0.3 * (gpus - 1)) * (1 + 0.002 * repeat);
-      records.push_back(
-          sample_record({.gpus = gpus, .repeat = repeat, .round = repeat, .fit_seconds = seconds}));
+      records.push_back(sample_record({.gpus = gpus, .repeat = repeat, .fit_seconds = seconds}));
       records.back()["flags"]["sequential"] = true;
     }
   }
@@ -60,19 +57,15 @@ TEST(Evidence, AMissingIntervalMakesNoVerdict) {
   const Said said = collect_statements(content);
   EXPECT_FALSE(said.has(FindingKind::no_loss) || said.has(FindingKind::hidden_loss)) << said.report;
   EXPECT_TRUE(said.has(FindingKind::unjudged));
-  EXPECT_TRUE(holds(said.report, "rows of too few runs for an anytime-valid interval cannot show"))
-      << said.report;
-  EXPECT_FALSE(holds(said.explain, "[0.0, 0.0]")) << said.explain;
-  EXPECT_TRUE(holds(said.explain,
-                    "too few runs for an anytime-valid interval, so how much of it "
-                    "is noise is not known"))
-      << said.explain;
+  expect_parts(said.report, {"rows of too few runs for an anytime-valid interval cannot show"});
+  expect_no_parts(said.explain, {"[0.0, 0.0]"});
+  expect_parts(said.explain, {"too few runs for an anytime-valid interval, so how much of it "
+                              "is noise is not known"});
   const Study study = make_studies(content).at(0);
   const Best best = find_best(study, 0.05);
   EXPECT_TRUE(best.alike.size() < 2);
-  EXPECT_TRUE(holds(testing::best_text(study, best), "too few runs for an anytime-valid interval"))
-      << testing::best_text(study, best);
-  EXPECT_FALSE(holds(testing::best_text(study, best), "fewer than 3 runs"));
+  expect_parts(best_text(study, best), {"too few runs for an anytime-valid interval"});
+  expect_no_parts(best_text(study, best), {"fewer than 3 runs"});
 }
 
 // A slow base gives what communication takes: all in all there is no loss.
@@ -83,15 +76,12 @@ TEST(Evidence, PartsThatCancelAreEachReported) {
   const Said said = collect_statements(make_study(law));
   EXPECT_TRUE(said.has(FindingKind::hidden_loss)) << said.report;
   EXPECT_FALSE(said.has(FindingKind::no_loss)) << said.report;
-  EXPECT_TRUE(holds(said.report, "communication or straggler costs 17.")) << said.report;
-  EXPECT_TRUE(holds(said.report, "on 8 replicas, and a base that computes a sample 1.21 ["))
-      << said.report;
-  EXPECT_TRUE(holds(said.report, "hides it: 2, 4 replicas are above ideal")) << said.report;
-  EXPECT_TRUE(holds(said.explain,
-                    "which cannot be distinguished from noise, but parts of it can: "
-                    "communication or straggler costs 17."))
-      << said.explain;
-  EXPECT_TRUE(holds(said.explain, "compute gives 17.")) << said.explain;
+  expect_parts(said.report, {"communication or straggler costs 17.",
+                             "on 8 replicas, and a base that computes a sample 1.21 [",
+                             "hides it: 2, 4 replicas are above ideal"});
+  expect_parts(said.explain, {"which cannot be distinguished from noise, but parts of it can: "
+                              "communication or straggler costs 17.",
+                              "compute gives 17."});
 }
 
 TEST(Evidence, GainsListTheirPartsAndAreNoNegativeLosses) {
@@ -99,12 +89,10 @@ TEST(Evidence, GainsListTheirPartsAndAreNoNegativeLosses) {
   law.slow_base = 0.3;
   law.communication = [](double) { return 0.05; };
   const Said said = collect_statements(make_study(law, 0.005, 5, {1, 2, 4}));
-  EXPECT_TRUE(holds(said.explain, "points of efficiency are gained [")) << said.explain;
-  EXPECT_TRUE(holds(said.explain, "]: compute ")) << said.explain;
-  EXPECT_TRUE(holds(said.explain, "communication or straggler -")) << said.explain;
-  EXPECT_FALSE(holds(said.explain, "-5")) << said.explain;
-  const Said noise = collect_statements(make_study(StepLaw{}, 0.05));
-  EXPECT_FALSE(holds(noise.explain, ": -")) << noise.explain;
+  expect_parts(said.explain, {"points of efficiency are gained [", "]: compute ",
+                              "communication or straggler -"});
+  expect_no_parts(said.explain, {"-5"});
+  expect_no_parts(collect_statements(make_study(StepLaw{}, 0.05)).explain, {": -"});
 }
 
 TEST(Evidence, ListedPartsAddUp) {
@@ -144,28 +132,27 @@ TEST(Evidence, PhasesSpeakBeforeCauses) {
     const Said all = collect_statements(make_study(law));
     EXPECT_TRUE(all.has(FindingKind::steady)) << all.report;
     EXPECT_FALSE(all.has(FindingKind::causes_alike)) << all.report;
-    EXPECT_FALSE(holds(all.explain, "cannot distinguish them")) << all.explain;
-    EXPECT_TRUE(holds(all.report, "the loss grows as if each added replica cost ")) << all.report;
+    expect_no_parts(all.explain, {"cannot distinguish them"});
+    expect_parts(all.report, {"the loss grows as if each added replica cost "});
     return all.report;
   };
   const std::string run = said([](StepLaw& law) { law.per_run = 0.25; });
-  EXPECT_TRUE(holds(run, "points of efficiency lost on 8 replicas are outside of steps 5")) << run;
+  expect_parts(run, {"points of efficiency lost on 8 replicas are outside of steps 5"});
   const std::string input = said([](StepLaw& law) { law.per_sample = 0.15; });
-  EXPECT_TRUE(holds(input, "points of efficiency lost on 8 replicas are input 4")) << input;
+  expect_parts(input, {"points of efficiency lost on 8 replicas are input 4"});
   const std::string ring =
       said([](StepLaw& law) { law.communication = [](double n) { return 0.1 * (n - 1); }; });
-  EXPECT_TRUE(holds(ring, "lost on 8 replicas are communication or straggler 41.")) << ring;
+  expect_parts(ring, {"lost on 8 replicas are communication or straggler 41."});
 }
 
 TEST(Evidence, ARingInStrongScalingIsNoWorkThatIsNotDivided) {
   StepLaw law;
   law.communication = [](double n) { return 0.1 * (n - 1) / n; };
   const Said said = collect_statements(make_study(law, 0.002, 5, {1, 2, 4, 8}, Scaling::strong));
-  EXPECT_TRUE(holds(said.report, "the loss is as if 10")) << said.report;
-  EXPECT_TRUE(holds(said.report, "of the base's time were not divided among replicas"))
-      << said.report;
-  EXPECT_FALSE(holds(said.report, "is not divided")) << said.report;
-  EXPECT_TRUE(holds(said.report, "are communication or straggler 4")) << said.report;
+  expect_parts(said.report,
+               {"the loss is as if 10", "of the base's time were not divided among replicas"});
+  expect_no_parts(said.report, {"is not divided"});
+  expect_parts(said.report, {"are communication or straggler 4"});
 }
 
 TEST(Evidence, ARemainingBoundNamesItsSize) {
@@ -174,8 +161,7 @@ TEST(Evidence, ARemainingBoundNamesItsSize) {
     for (int round = 1; round <= 5; ++round) {
       const double seconds =
           100.0 / gpus * (1 + 0.004 * round) * (gpus == 2 && round == 3 ? 20 : 1);
-      records.push_back(
-          sample_record({.gpus = gpus, .repeat = round, .round = round, .fit_seconds = seconds}));
+      records.push_back(sample_record({.gpus = gpus, .repeat = round, .fit_seconds = seconds}));
     }
   }
   const std::string report = collect_statements(canonical_content(records)).report;
@@ -205,11 +191,10 @@ TEST(Evidence, AMendedStragglerGivesBackBothParts) {
                   {"update", 0},        {"other", 0},
                   {"step", 60 * factor}};
     };
-    Json one = sample_record({.repeat = round, .round = round, .fit_seconds = 100 * factor});
+    Json one = sample_record({.repeat = round, .fit_seconds = 100 * factor});
     one["phases"] = {rank(100, 0)};
     one["phases"][0]["step"] = 100 * factor;
-    Json two =
-        sample_record({.gpus = 2, .repeat = round, .round = round, .fit_seconds = 60 * factor});
+    Json two = sample_record({.gpus = 2, .repeat = round, .fit_seconds = 60 * factor});
     two["phases"] = {rank(50, 10), rank(60, 0)};
     two["straggler"] = {{"rank", 1},
                         {"host", "vm"},
@@ -220,9 +205,8 @@ TEST(Evidence, AMendedStragglerGivesBackBothParts) {
     records.push_back(two);
   }
   const std::string text = collect_statements(canonical_content(records)).explain;
-  EXPECT_TRUE(holds(text, "16.7 points of efficiency are lost")) << text;
-  EXPECT_TRUE(holds(text, "straggler 8.3")) << text;
-  EXPECT_TRUE(holds(text, "if it computed as fast as the next slowest rank, about 16.7 [")) << text;
+  expect_parts(text, {"16.7 points of efficiency are lost", "straggler 8.3",
+                      "if it computed as fast as the next slowest rank, about 16.7 ["});
 }
 
 }  // namespace

@@ -8,10 +8,6 @@
 namespace paceline {
 namespace {
 
-using testing::canonical_content;
-using testing::drifting_study;
-using testing::sample_record;
-
 Row make_row(const Json& json) {
   Row row;
   row.runs.push_back(make_run(Record(json, "here")));

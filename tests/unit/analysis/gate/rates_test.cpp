@@ -204,8 +204,7 @@ TEST(GateRates, DISABLED_PlannedPowerHoldsWhereRunsStandOut) {
     const double aside = 1 - (1 - share) * (1 - share);
     const int rounds = rounds_needed(limits, pair, aside, effect, 4, 0.95);
     const double promised = chance_confirmed(limits, Rounds{rounds, pair, aside}, effect, 4);
-    const Law law{.standing_out = share};
-    const double found = fixed_rates(5, law, 0.03, rounds, 0.015, 1500).red;
+    const double found = fixed_rates(5, Law{.standing_out = share}, 0.03, rounds, 0.015, 1500).red;
     fmt::print("plan, {:.0f} % of runs stand out: {} rounds, promised {:.1f} %, found {:.1f} %\n",
                100 * share, rounds, 100 * promised, 100 * found);
     EXPECT_GT(found, promised - 0.03) << share;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/json.h"
+#include "tests/support/expect_parts.h"
 
 namespace paceline {
 namespace {
@@ -53,13 +54,11 @@ TEST(GateRender, TextReportsTheVerdictWhyAndHow) {
   const std::string text = to_text(gate_document(mixed(), {"old", "new", "./a", "./b"}));
   EXPECT_TRUE(text.starts_with("gate: regression (3 checks: 1 passed, 1 undecided, 1 regression)"))
       << text;
-  for (const char* part :
-       {"new ./b against old ./a", "10.00 s", "11.00 s", "+10.0 %", "[+9.0 %, +11.0 %]", "0.001",
-        "-0.020", "time 2.5 %", "1 check of other quantities passed", "--rerun", "a note"}) {
-    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
-  }
+  expect_parts(text, {"new ./b against old ./a", "10.00 s", "11.00 s", "+10.0 %",
+                      "[+9.0 %, +11.0 %]", "0.001", "-0.020", "time 2.5 %",
+                      "1 check of other quantities passed", "--rerun", "a note"});
   EXPECT_FALSE(has(text, "training loss  ")) << "what passed is not listed";
-  EXPECT_FALSE(has(text, "\033"));
+  expect_no_parts(text, {"\033"});
 }
 
 TEST(GateRender, WarningsComeFirst) {
@@ -72,40 +71,40 @@ TEST(GateRender, WarningsComeFirst) {
   for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     EXPECT_LE(end - begin, 80U) << text.substr(begin, end - begin);
   }
-  EXPECT_TRUE(has(to_markdown(gate_document(judgement, {})), "**Warning: the machine was busy"));
+  expect_parts(to_markdown(gate_document(judgement, {})), {"**Warning: the machine was busy"});
   EXPECT_EQ(Json::parse(to_json_text(gate_document(judgement, {})))["warnings"].size(), 1U);
-  EXPECT_TRUE(has(gate_junit(judgement, {}), "<property name=\"warning\" value=\"the machine"));
-  EXPECT_TRUE(has(gate_annotations(judgement), "::warning title=paceline gate::the machine"));
+  expect_parts(gate_junit(judgement, {}), {"<property name=\"warning\" value=\"the machine"});
+  expect_parts(gate_annotations(judgement), {"::warning title=paceline gate::the machine"});
 }
 
 TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
   Judgement judgement = mixed();
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {}), {.width = 1000}),
-                  "of each check by itself, over rounds that both sides have, taken as "
-                  "independent (where they resemble their neighbours, equal builds may be red more "
-                  "often than 5 %: --until-decided allows for that); p: two-sided"));
+  expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),
+               {"of each check by itself, over rounds that both sides have, taken as "
+                "independent (where they resemble their neighbours, equal builds may be red more "
+                "often than 5 %: --until-decided allows for that); p: two-sided"});
   for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Replication::runs;
   judgement.checks[0].evidence = Replication::sessions;
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {}), {.width = 1000}),
-                  "over means of sessions (time) and runs (test accuracy, training loss), taken as "
-                  "independent; p"));
+  expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),
+               {"over means of sessions (time) and runs (test accuracy, training loss), taken as "
+                "independent; p"});
   for (Check& check : judgement.checks) check.interval.reset();
-  EXPECT_FALSE(has(to_text(gate_document(judgement, {}), {.width = 1000}), "interval: "));
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {}), {.width = 1000}),
-                  "  - p: two-sided, Holm-adjusted over all checks\n"));
+  expect_no_parts(to_text(gate_document(judgement, {}), {.width = 1000}), {"interval: "});
+  expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),
+               {"  - p: two-sided, Holm-adjusted over all checks\n"});
   judgement.is_confirmed = true;
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {}), {.width = 1000}),
-                  "over all checks, of fresh runs over those\n"));
+  expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),
+               {"over all checks, of fresh runs over those\n"});
 }
 
 // Of stored runs they may be made; rounds until the gate was decided are fresh.
 TEST(GateRender, FreshRunsAreMissedOnlyWhereThereAreNone) {
   Judgement judgement = mixed();
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {}), {.width = 300}), "no fresh runs confirm"));
+  expect_parts(to_text(gate_document(judgement, {}), {.width = 300}), {"no fresh runs confirm"});
   judgement.rounds = 6;
-  EXPECT_FALSE(has(to_text(gate_document(judgement, {}), {.width = 300}), "no fresh runs confirm"));
+  expect_no_parts(to_text(gate_document(judgement, {}), {.width = 300}), {"no fresh runs confirm"});
   judgement.is_confirmed = true;
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {}), {.width = 300}), "no fresh runs confirm"));
+  expect_parts(to_text(gate_document(judgement, {}), {.width = 300}), {"no fresh runs confirm"});
 }
 
 TEST(GateRender, FreshRunsAreReported) {
@@ -116,12 +115,12 @@ TEST(GateRender, FreshRunsAreReported) {
   judgement.checks[0].first_change = 0.08;
   EXPECT_TRUE(
       has(to_text(gate_document(judgement, {})), "confirmed by fresh runs: slower by 10.0 %"));
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {}), {.width = 300}), "(first runs: +8.0 %)"));
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {})), "after fresh runs"));
+  expect_parts(to_text(gate_document(judgement, {}), {.width = 300}), {"(first runs: +8.0 %)"});
+  expect_parts(to_text(gate_document(judgement, {})), {"after fresh runs"});
   judgement.checks[0].verdict = Verdict::pass;
   judgement.checks[0].reason = "";
-  EXPECT_TRUE(has(to_text(gate_document(judgement, {})), "not confirmed by fresh runs"));
-  EXPECT_TRUE(has(gate_annotations(judgement), "::notice title=paceline gate pass::1 check: "));
+  expect_parts(to_text(gate_document(judgement, {})), {"not confirmed by fresh runs"});
+  expect_parts(gate_annotations(judgement), {"::notice title=paceline gate pass::1 check: "});
 }
 
 TEST(GateRender, JsonHasAllChecks) {
@@ -138,28 +137,24 @@ TEST(GateRender, JsonHasAllChecks) {
 }
 
 TEST(GateRender, JunitCountsAndEscapes) {
-  const std::string xml = gate_junit(mixed(), {});
-  EXPECT_TRUE(has(xml, "tests=\"3\" failures=\"1\" errors=\"1\"")) << xml;
-  EXPECT_TRUE(has(xml, "name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\"")) << xml;
-  EXPECT_TRUE(has(xml, "<failure message=\"slower by 10.0 %")) << xml;
-  EXPECT_TRUE(has(xml, "<error message=\"2 and 2 runs")) << xml;
+  expect_parts(gate_junit(mixed(), {}),
+               {"tests=\"3\" failures=\"1\" errors=\"1\"",
+                "name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\"",
+                "<failure message=\"slower by 10.0 %", "<error message=\"2 and 2 runs"});
 }
 
 // Surefire's and Jenkins' schema: seconds with 3 decimals at most.
 TEST(GateRender, JunitHasTimes) {
-  const std::string xml = gate_junit(mixed(), {});
-  EXPECT_TRUE(has(xml, "errors=\"1\" skipped=\"0\" time=\"11.000\">")) << xml;
-  EXPECT_TRUE(has(xml, "name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" time=\"11.000\">"));
-  EXPECT_TRUE(has(xml,
-                  "paceline.gate.loss\" name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" "
-                  "time=\"0.000\"/>"))
-      << xml;
+  expect_parts(gate_junit(mixed(), {}),
+               {"errors=\"1\" skipped=\"0\" time=\"11.000\">",
+                "name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" time=\"11.000\">",
+                "paceline.gate.loss\" name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" "
+                "time=\"0.000\"/>"});
   Judgement rated = mixed();
   rated.checks[0].current = 5e-5;  // of a sample
   rated.checks[0].run_seconds = 8;
-  const std::string whole = gate_junit(rated, {});
-  EXPECT_TRUE(has(whole, "skipped=\"0\" time=\"8.000\">")) << whole;
-  EXPECT_TRUE(has(whole, "backend=&lt;&amp;&quot;|&gt;\" time=\"8.000\">")) << whole;
+  expect_parts(gate_junit(rated, {}),
+               {"skipped=\"0\" time=\"8.000\">", "backend=&lt;&amp;&quot;|&gt;\" time=\"8.000\">"});
 }
 
 TEST(GateRender, ACertainSlowdownThatPassesIsReportedEverywhere) {
@@ -170,13 +165,13 @@ TEST(GateRender, ACertainSlowdownThatPassesIsReportedEverywhere) {
   check.is_worse_below_threshold = true;
   check.reason = "slower by 2.2 %, beyond the noise (p < 0.0001), below the threshold of 2.5 %";
   judgement.sees = 0.038;
-  const std::string text = to_text(gate_document(judgement, {}), {.width = 400});
-  EXPECT_TRUE(has(text, "1 passed (1 certainly worse, below the threshold), 0 undecided")) << text;
-  EXPECT_TRUE(has(text, "pass: time of mnist-cnn gpus=2,backend=<&\"|>: slower by 2.2 %")) << text;
-  EXPECT_TRUE(has(text, "a point slower by 3.8 % is red in 95 % of such gates")) << text;
-  EXPECT_TRUE(has(to_markdown(gate_document(judgement, {})), "- pass: time of"));
-  EXPECT_TRUE(has(gate_junit(judgement, {}), "<system-out>slower by 2.2 %, beyond the noise"));
-  EXPECT_TRUE(has(gate_annotations(judgement), "::notice title=paceline gate pass::time of"));
+  expect_parts(to_text(gate_document(judgement, {}), {.width = 400}),
+               {"1 passed (1 certainly worse, below the threshold), 0 undecided",
+                "pass: time of mnist-cnn gpus=2,backend=<&\"|>: slower by 2.2 %",
+                "a point slower by 3.8 % is red in 95 % of such gates"});
+  expect_parts(to_markdown(gate_document(judgement, {})), {"- pass: time of"});
+  expect_parts(gate_junit(judgement, {}), {"<system-out>slower by 2.2 %, beyond the noise"});
+  expect_parts(gate_annotations(judgement), {"::notice title=paceline gate pass::time of"});
   const Json json = Json::parse(to_json_text(gate_document(judgement, {})));
   EXPECT_EQ(json["checks"][0]["worse_below_threshold"], true);
   EXPECT_EQ(json["checks"][0]["reason"], check.reason);
@@ -184,10 +179,8 @@ TEST(GateRender, ACertainSlowdownThatPassesIsReportedEverywhere) {
 }
 
 TEST(GateRender, MarkdownEscapesCells) {
-  const std::string text = to_markdown(gate_document(mixed(), {}));
-  EXPECT_TRUE(has(text, "backend=\\<&\"\\|\\>")) << text;
-  EXPECT_TRUE(has(text, "- undecided: test accuracy of")) << text;
-  EXPECT_TRUE(has(text, "2 and 2 runs of each")) << text;
+  expect_parts(to_markdown(gate_document(mixed(), {})),
+               {"backend=\\<&\"\\|\\>", "- undecided: test accuracy of", "2 and 2 runs of each"});
 }
 
 TEST(GateRender, AnnotationsAreOneLineEach) {
@@ -195,8 +188,7 @@ TEST(GateRender, AnnotationsAreOneLineEach) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
   EXPECT_TRUE(text.starts_with("::error title=paceline gate regression::time of mnist-cnn"))
       << text;
-  EXPECT_TRUE(has(text, "slower by 10.0 %25")) << text;
-  EXPECT_TRUE(has(text, "2 and 2 runs%0Aof each")) << text;
+  expect_parts(text, {"slower by 10.0 %25", "2 and 2 runs%0Aof each"});
 }
 
 TEST(GateRender, ABuildAgainstItselfReportsWhetherTheMachineIsSteady) {
@@ -217,8 +209,7 @@ TEST(GateRender, ABuildAgainstItselfReportsWhetherTheMachineIsSteady) {
   check.verdict = Verdict::undecided;
   check.interval = Interval{-0.29, 0.2};
   judgement.checks = {check};
-  EXPECT_NE(steadiness_text(judgement).find("not steady enough"), std::string::npos);
-  EXPECT_NE(steadiness_text(judgement).find("reach 29.0 %"), std::string::npos);
+  expect_parts(steadiness_text(judgement), {"not steady enough", "reach 29.0 %"});
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 #include <sstream>
 
 #include "analysis/report.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::drifting_study;
 
 // Studies in folders, each of one session or several.
 class Sides : public ::testing::Test {
@@ -69,8 +69,7 @@ TEST_F(Sides, TwoStudiesAreComparedAndNotPooled) {
   const std::vector<fs::path> studies = {study("monday", {"m"}, 1), study("tuesday", {"t"}, 1.1)};
   const Json all = tables(studies);
   ASSERT_EQ(all.size(), 3U);
-  EXPECT_NE(all[0]["title"].get<std::string>().find("tuesday (second) against "),
-            std::string::npos);
+  expect_parts(all[0]["title"].get<std::string>(), {"tuesday (second) against "});
   ASSERT_EQ(all[0]["rows"].size(), 2U);
   for (const Json& row : all[0]["rows"]) {
     EXPECT_NEAR(row["ratio"].get<double>(), 1.1, 1e-9);
@@ -111,12 +110,11 @@ TEST_F(Sides, PointsThatDifferAreCountedByTheAdjustedP) {
       for (int repeat = 1; repeat <= 5; ++repeat) {
         const double noise = 1 + 0.01 * ((repeat * 7 + (second ? cpus : 0)) % 5);
         const double factor = second && cpus == 1 ? 1.023 : 1;
-        Json json = testing::sample_record({.gpus = 1,
-                                            .cpus_per_replica = cpus,
-                                            .repeat = repeat,
-                                            .round = repeat,
-                                            .fit_seconds = 10 * noise * factor,
-                                            .session = name});
+        Json json = sample_record({.gpus = 1,
+                                   .cpus_per_replica = cpus,
+                                   .repeat = repeat,
+                                   .fit_seconds = 10 * noise * factor,
+                                   .session = name});
         store.write(json["point"].get<std::string>(), repeat, json, "");
       }
     }
@@ -163,9 +161,7 @@ TEST_F(Sides, FailuresOfAnotherStudyAreReported) {
     bad.write(json["point"].get<std::string>(), json["repeat"].get<int>(), json, "");
   }
   const std::string printed = text({good, folder_ / "bad"}, {});
-  EXPECT_NE(printed.find("6 runs of 2 points that ended as failed: rank 1 was killed"),
-            std::string::npos)
-      << printed;
+  expect_parts(printed, {"6 runs of 2 points that ended as failed: rank 1 was killed"});
 }
 
 TEST_F(Sides, UnlikeMachinesAreReportedFirst) {
@@ -225,14 +221,13 @@ TEST_F(Sides, RecordsOneByOneAreOneSide) {
   places.push_back(study("tuesday", {"t"}, 1.1));
   const Json all = tables(places);
   ASSERT_EQ(all.size(), 3U);
-  EXPECT_NE(all[0]["title"].get<std::string>().find("the records named (second)"),
-            std::string::npos);
+  expect_parts(all[0]["title"].get<std::string>(), {"the records named (second)"});
 }
 
 TEST_F(Sides, WhatHasNothingInCommonStandsTogether) {
   const fs::path published = fs::path(PACELINE_SOURCE_DIR) / "results/reference/cassava-resnet50";
   for (const Json& table : tables({study("monday", {"m"}, 1), published})) {
-    EXPECT_EQ(table["title"].get<std::string>().find("against"), std::string::npos);
+    expect_no_parts(table["title"].get<std::string>(), {"against"});
   }
 }
 

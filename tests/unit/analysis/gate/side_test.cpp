@@ -10,13 +10,11 @@
 #include "analysis/gate/render.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
 namespace {
-
-using testing::canonical_content;
-using testing::sample_record;
 
 std::vector<double> list_values(const Subject& subject, Quantity quantity) {
   std::vector<double> values;
@@ -27,7 +25,7 @@ std::vector<double> list_values(const Subject& subject, Quantity quantity) {
 }
 
 Side drifting_side(const std::function<void(std::vector<Json>&)>& bend = {}) {
-  std::vector<Json> records = testing::drifting_study();
+  std::vector<Json> records = drifting_study();
   if (bend) bend(records);
   return load_side("baseline", canonical_content(records));
 }
@@ -48,8 +46,8 @@ TEST(GateSide, PointsRunsAndSessions) {
 
 // A folder of all nights, against the last one in it.
 TEST(GateSide, WhatTheCurrentSideHasIsLeftOutOfTheBaseline) {
-  std::vector<Json> nights = testing::drifting_study();
-  std::vector<Json> last = testing::drifting_study();
+  std::vector<Json> nights = drifting_study();
+  std::vector<Json> last = drifting_study();
   for (Json& json : last) json["session"] = "s2";
   nights.insert(nights.end(), last.begin(), last.end());
   const Side current = load_side("current", canonical_content(last));
@@ -203,7 +201,7 @@ TEST(GateSide, ARunWithoutFitSecondsTakesAsLongAsItsProgram) {
 
 TEST(GateSide, AControlIsNoRun) {
   const Side side = drifting_side([](std::vector<Json>& records) {
-    Json control = sample_record({.repeat = 1, .round = 1, .fit_seconds = 99});
+    Json control = sample_record({.repeat = 1, .fit_seconds = 99});
     control["parameters"]["control"] = true;
     records.push_back(control);
   });
@@ -257,7 +255,7 @@ TEST(GateSide, OversubscribedRunsOnlyWhereThereAreNoOthers) {
   });
   EXPECT_EQ(all.subjects[0].runs, 3U);
   ASSERT_EQ(all.notes.size(), 2U);
-  EXPECT_NE(all.notes[0].find("only oversubscribed runs"), std::string::npos);
+  expect_parts(all.notes[0], {"only oversubscribed runs"});
 }
 
 // Losses 0.4 and 0.1: their geometric mean.
@@ -292,7 +290,7 @@ TEST(GateMatch, ParametersMustAgree) {
   const Matches changed = matched(longer);
   EXPECT_FALSE(changed.of_baseline[0]);
   ASSERT_EQ(changed.notes.size(), 2U);
-  EXPECT_NE(changed.notes[0].find("epochs was 2, is 5"), std::string::npos) << changed.notes[0];
+  expect_parts(changed.notes[0], {"epochs was 2, is 5"});
   EXPECT_TRUE(matched(longer, true).of_baseline[0]) << "the same spec: a default has changed";
   EXPECT_FALSE(
       matched([](Json& record) { record["parameters"]["workload"] = "other"; }).of_baseline[0]);
@@ -311,10 +309,9 @@ TEST(GateMatch, AProgramIsMatchedByItsName) {
     return join(matches.notes, "\n");
   };
   EXPECT_EQ(notes("train@0123456789abcdef", false), "");
-  EXPECT_NE(notes("train@fedcba9876543210", false).find("in another way than before"),
-            std::string::npos);
+  expect_parts(notes("train@fedcba9876543210", false), {"in another way than before"});
   EXPECT_EQ(notes("train@fedcba9876543210", true), "") << "two commands of a gate differ";
-  EXPECT_NE(notes("other@0123456789abcdef", false).find("not in the baseline"), std::string::npos);
+  expect_parts(notes("other@0123456789abcdef", false), {"not in the baseline"});
 }
 
 // What the baseline did not record may have been either.
@@ -329,7 +326,7 @@ TEST(GateMatch, TwoThatAreEquallyNearAreNone) {
       match_subjects(load_side("baseline", canonical_content({before})),
                      load_side("current", canonical_content({without, with})), false);
   EXPECT_FALSE(matches.of_baseline[0]);
-  EXPECT_NE(matches.notes.at(0).find("it may be"), std::string::npos) << matches.notes.at(0);
+  expect_parts(matches.notes.at(0), {"it may be"});
 }
 
 const char kBenchmarks[] = R"({
@@ -397,62 +394,47 @@ TEST(GateGoogleBenchmark, OneThatTookNoTimeIsLeftOutWithANote) {
   EXPECT_EQ(side.subjects[0].left_out, 1U);
   EXPECT_EQ(side.subjects[1].runs, 1U);
   ASSERT_EQ(side.notes.size(), 1U);
-  EXPECT_NE(side.notes[0].find("\"BM_a\" took no time"), std::string::npos) << side.notes[0];
+  expect_parts(side.notes[0], {"\"BM_a\" took no time"});
 }
 
 TEST(GateGoogleBenchmark, WhatIsAnotherFileIsReported) {
-  const Scratch folder;
-  const auto refusal = [&](const char* text) {
+  const TemporaryFolder folder;
+  const auto refuse = [&](const char* text, const std::vector<std::string>& parts) {
     std::ofstream(folder / "x.json") << text;
-    try {
-      read_side("current", {folder / "x.json"});
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    expect_error(ErrorKind::input, parts, [&] { read_side("current", {folder / "x.json"}); });
   };
-  const std::string aggregates = refusal(R"({"benchmarks": [
-    {"name": "BM_a_mean", "run_name": "BM_a", "run_type": "aggregate", "real_time": 11}]})");
-  EXPECT_NE(aggregates.find("only aggregates"), std::string::npos) << aggregates;
-  EXPECT_NE(aggregates.find("without --benchmark_report_aggregates_only"), std::string::npos);
-  const std::string old = refusal(R"({"benchmarks": [
-    {"name": "BM_a_mean", "real_time": 11}, {"name": "BM_a_stddev", "real_time": 1}]})");
-  EXPECT_NE(old.find("only aggregates"), std::string::npos) << old;
-  const std::string pytest = refusal(R"({"machine_info": {}, "benchmarks": [
-    {"name": "test_fib_10", "stats": {"mean": 1e-5, "rounds": 7}}]})");
-  EXPECT_NE(pytest.find("is pytest-benchmark's JSON"), std::string::npos) << pytest;
+  refuse(R"({"benchmarks": [
+    {"name": "BM_a_mean", "run_name": "BM_a", "run_type": "aggregate", "real_time": 11}]})",
+         {"only aggregates", "without --benchmark_report_aggregates_only"});
+  refuse(R"({"benchmarks": [
+    {"name": "BM_a_mean", "real_time": 11}, {"name": "BM_a_stddev", "real_time": 1}]})",
+         {"only aggregates"});
+  refuse(R"({"machine_info": {}, "benchmarks": [
+    {"name": "test_fib_10", "stats": {"mean": 1e-5, "rounds": 7}}]})",
+         {"is pytest-benchmark's JSON"});
 }
 
 TEST(GateGoogleBenchmark, BadFilesAreNamed) {
-  const Scratch folder;
-  const auto refusal = [&](const std::string& row) {
-    std::ofstream(folder / "x.json") << "{\"benchmarks\": [\n" << row << "\n]}";
-    try {
-      read_google_benchmark("baseline", folder / "x.json");
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+  const TemporaryFolder folder;
+  const auto refuse = [&](const std::string& text, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(text);
+    std::ofstream(folder / "x.json") << text;
+    expect_error(ErrorKind::input, parts,
+                 [&] { read_google_benchmark("baseline", folder / "x.json"); });
   };
-  EXPECT_NE(refusal(R"({"name": "a"})").find("has no real_time"), std::string::npos);
-  EXPECT_NE(refusal(R"({"name": "a", "real_time": -1})").find("not positive"), std::string::npos);
-  EXPECT_NE(refusal(R"({"name": "a", "real_time": 1, "time_unit": "h"})").find("time_unit"),
-            std::string::npos);
-  EXPECT_NE(refusal(R"({"name": "a", "real_time": 1, "time_unit": 5})").find("time_unit"),
-            std::string::npos);
-  for (const char* other : {"{}", "[]", "{\"benchmarks\": {}}", "{\"context\": {}}"}) {
-    std::ofstream(folder / "y.json") << other;
-    try {
-      read_google_benchmark("baseline", folder / "y.json");
-      ADD_FAILURE() << other;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("no list of benchmarks"), std::string::npos)
-          << error.what();
-    }
+  for (const auto& [row, part] :
+       {std::pair{R"({"name": "a"})", "has no real_time"},
+        {R"({"name": "a", "real_time": -1})", "not positive"},
+        {R"({"name": "a", "real_time": 1, "time_unit": "h"})", "time_unit"},
+        {R"({"name": "a", "real_time": 1, "time_unit": 5})", "time_unit"},
+        {"{}", "no name"},
+        {"{}", "x.json:2"},
+        {"7", "no name"}}) {
+    refuse(std::string("{\"benchmarks\": [\n") + row + "\n]}", {part});
   }
-  EXPECT_NE(refusal("{}").find("no name"), std::string::npos);
-  EXPECT_NE(refusal("{}").find("x.json:2"), std::string::npos) << refusal("{}");
-  EXPECT_NE(refusal("7").find("no name"), std::string::npos);
+  for (const char* other : {"{}", "[]", "{\"benchmarks\": {}}", "{\"context\": {}}"}) {
+    refuse(other, {"no list of benchmarks"});
+  }
 }
 
 TEST(GateExport, GithubActionHasAnEntryAPoint) {
@@ -475,13 +457,11 @@ TEST(GateExport, NamesProgramStudyAndUnit) {
     }
   });
   const std::string metrics = open_metrics(side);
-  for (const char* text :
-       {"\npaceline_seconds{study=\"nightly\",name=\"nightly solver gpus=1,",
-        "# TYPE paceline_seconds_per_sample gauge\n"
-        "# HELP paceline_seconds_per_sample mean seconds of a sample",
-        "\npaceline_seconds_per_sample{study=\"nightly\",name=\"nightly solver gpus=2,"}) {
-    EXPECT_NE(metrics.find(text), std::string::npos) << text << " in\n" << metrics;
-  }
+  expect_parts(metrics,
+               {"\npaceline_seconds{study=\"nightly\",name=\"nightly solver gpus=1,",
+                "# TYPE paceline_seconds_per_sample gauge\n"
+                "# HELP paceline_seconds_per_sample mean seconds of a sample",
+                "\npaceline_seconds_per_sample{study=\"nightly\",name=\"nightly solver gpus=2,"});
   const Json rows = Json::parse(github_action_json(side));
   EXPECT_EQ(rows.at(0).at("unit"), "s");
   EXPECT_EQ(rows.at(1).at("unit"), "s/sample");

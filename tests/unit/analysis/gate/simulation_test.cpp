@@ -1,7 +1,6 @@
 // How often the gate is red on simulated studies: of the same build, and of slower ones.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>

@@ -10,9 +10,11 @@
 #include "engine/core/error.h"
 #include "engine/core/random.h"
 #include "results/shipped.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 
-namespace paceline::testing {
+namespace paceline {
+inline namespace testing {
 namespace {
 
 struct Change {
@@ -34,11 +36,8 @@ std::vector<Json> nightly(const Change& change, int nights = 40) {
       for (int repeat = 1; repeat <= 3; ++repeat) {
         double seconds = 20 / (1 + 0.9 * (gpus - 1)) * std::exp(0.01 * random.normal());
         if (is_after && gpus >= change.from_gpus) seconds *= change.factor;
-        Json record = sample_record({.gpus = gpus,
-                                     .repeat = repeat,
-                                     .round = repeat,
-                                     .fit_seconds = seconds,
-                                     .session = date + "T0300"});
+        Json record = sample_record(
+            {.gpus = gpus, .repeat = repeat, .fit_seconds = seconds, .session = date + "T0300"});
         record["provenance"]["started_at"] = date + "T03:00:00Z";
         record["provenance"]["libraries"] =
             "Open MPI 4.1.4, " + (is_after ? change.library : "oneDNN 2.6.3");
@@ -86,18 +85,15 @@ TEST(History, FindsTheNightAndWhatChangedWithIt) {
   EXPECT_EQ(event.changes.facts[0].after, "oneDNN 3.5.0");
   EXPECT_NEAR(event.changes.facts[0].separation, 1, 1e-9);
   EXPECT_EQ(event.changes.facts[0].elsewhere, 0U);
-  const std::string text = history_text(history);
-  EXPECT_NE(text.find("time +9.9 %"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n    (worse), all 3 points"), std::string::npos) << text;
-  EXPECT_NE(text.find("software changed with it"), std::string::npos) << text;
+  expect_parts(history_text(history),
+               {"time +9.9 %", "\n    (worse), all 3 points", "software changed with it"});
 }
 
 TEST(History, ReportsWhichPointsAShiftTouches) {
   const History history = load_history(nightly({.from_gpus = 4}), only(HistoryMetric::time));
   ASSERT_EQ(history.studies[0].events.size(), 1U);
   EXPECT_EQ(history.studies[0].events[0].touches, "1 of 3 points, all those of 4 replicas or more");
-  EXPECT_NE(history_text(history).find("no software that the records state changed with it"),
-            std::string::npos);
+  expect_parts(history_text(history), {"no software that the records state changed with it"});
 }
 
 TEST(History, NamesAHostThatSeparatesTheLevels) {
@@ -127,9 +123,7 @@ TEST(History, WithoutProvenanceNothingIsKnownOfIt) {
     record["provenance"] = {{"started_at", record["provenance"]["started_at"]}};
   }
   const History history = load_history(records, only(HistoryMetric::time));
-  EXPECT_NE(history_text(history).find("the records state nothing of software and nodes"),
-            std::string::npos)
-      << history_text(history);
+  expect_parts(history_text(history), {"the records state nothing of software and nodes"});
 }
 
 // One replica gets faster by 5 % and four do not: the times of four show nothing.
@@ -158,18 +152,15 @@ TEST(History, ASeriesWithoutAShiftHasOneLevel) {
   for (const SeriesHistory& series : history.studies[0].series) {
     EXPECT_EQ(series.found.levels.size(), 1U) << series.series->point;
   }
-  EXPECT_NE(history_text(history).find("no level shift"), std::string::npos);
+  expect_parts(history_text(history), {"no level shift"});
   ASSERT_EQ(history_plots(history.studies[0], 1).size(), 1U);
 }
 
 TEST(History, WithoutAShiftReportsWhatWouldHaveBeenFound) {
-  const std::string text =
-      history_text(load_history(nightly({.factor = 1}), only(HistoryMetric::time)));
-  EXPECT_NE(text.find("time: no level shift in 3 series, and 40 sessions would have shown one of"),
-            std::string::npos)
-      << text;
+  expect_parts(history_text(load_history(nightly({.factor = 1}), only(HistoryMetric::time))),
+               {"time: no level shift in 3 series, and 40 sessions would have shown one of"});
   const History few = load_history(nightly({.factor = 1}, 19), only(HistoryMetric::time));
-  EXPECT_EQ(history_text(few).find("too few sessions"), std::string::npos);
+  expect_no_parts(history_text(few), {"too few sessions"});
   const Json series = Json::parse(to_json_text(history_document(few)))["history"][0]["series"][0];
   EXPECT_GT(series["detectable"], 0.01);
   EXPECT_LT(series["detectable"], 0.05);
@@ -182,10 +173,8 @@ TEST(History, FewNoisySessionsShowOnlyMultiples) {
     const double seconds = records[i]["timing"]["fit_seconds"].get<double>();
     records[i]["timing"]["fit_seconds"] = seconds * (i / 9 % 2 == 0 ? 1 : 3);
   }
-  const std::string text = history_text(load_history(records, only(HistoryMetric::time)));
-  EXPECT_NE(text.find("but 8 sessions would have shown only one\n    of a factor of "),
-            std::string::npos)
-      << text;
+  expect_parts(history_text(load_history(records, only(HistoryMetric::time))),
+               {"but 8 sessions would have shown only one\n    of a factor of "});
 }
 
 TEST(History, SessionsInARowThatAreOutlyingAreReportedTogether) {
@@ -196,9 +185,7 @@ TEST(History, SessionsInARowThatAreOutlyingAreReportedTogether) {
   }
   const History history = load_history(records, only(HistoryMetric::time));
   EXPECT_TRUE(history.studies[0].events.empty());
-  const std::string text = history_text(history);
-  EXPECT_NE(text.find("3 sessions from 2026-01-21 to 2026-01-23: time +"), std::string::npos)
-      << text;
+  expect_parts(history_text(history), {"3 sessions from 2026-01-21 to 2026-01-23: time +"});
 }
 
 TEST(History, KnowsWhetherAShiftIsForTheWorse) {
@@ -233,7 +220,7 @@ TEST(History, OfFewSessionsIsMarked) {
   const History history = load_history(nightly({.night = 2}, 3), only(HistoryMetric::time));
   EXPECT_EQ(history.tested, 0U);
   EXPECT_TRUE(history.studies[0].events.empty());
-  EXPECT_NE(history_text(history).find("too few sessions to distinguish"), std::string::npos);
+  expect_parts(history_text(history), {"too few sessions to distinguish"});
 }
 
 TEST(History, PublishedRowsOfOnePointAreOneSeries) {
@@ -273,8 +260,7 @@ TEST(History, FindsThePublishedLossOfEfficiency) {
 // A last session that differs may be one odd session.
 TEST(History, OneSessionIsNoLevel) {
   const History history = history_of_table("csc-gpt-neo");
-  EXPECT_NE(history_text(history).find("-54.0 %;\n        run_clm"), std::string::npos)
-      << history_text(history);
+  expect_parts(history_text(history), {"-54.0 %;\n        run_clm"});
   for (const HistoryEvent& event : history.studies[0].events) {
     EXPECT_NE(date_text(event.last_day), "2026-01-09");
   }
@@ -304,9 +290,7 @@ TEST(History, APictureHasLevelsAndLabelledShifts) {
   EXPECT_EQ(timeline.levels.size(), 2U);
   ASSERT_EQ(timeline.shifts.size(), 1U);
   EXPECT_TRUE(timeline.shifts[0].label.starts_with("2026-01-21 +9.9 %"));
-  const std::string script = plot_script(plots[0], "svg");
-  EXPECT_NE(script.find("set arrow"), std::string::npos);
-  EXPECT_NE(script.find("level, 95 % interval"), std::string::npos);
+  expect_parts(plot_script(plots[0], "svg"), {"set arrow", "level, 95 % interval"});
 }
 
 TEST(History, DatesAreReadInTheFormsOfSessions) {
@@ -329,4 +313,5 @@ TEST(History, RefusesWhatHasNoSeries) {
 }
 
 }  // namespace
-}  // namespace paceline::testing
+}  // namespace testing
+}  // namespace paceline

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -9,6 +8,7 @@
 #include "analysis/plan/design.h"
 #include "engine/core/error.h"
 #include "engine/core/random.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
@@ -167,8 +167,7 @@ TEST(Plan, AGateUntilDecidedSavesRounds) {
   const SequentialOutcome equal = until_decided(limits, {0, pair}, 0, 7, 40);
   EXPECT_GT(equal.decided, 0.99);
   EXPECT_LT(equal.regression, 0.01);
-  const SequentialOutcome slower = until_decided(limits, {0, pair}, std::log1p(0.05), 7, 40);
-  EXPECT_GT(slower.regression, 0.95);
+  EXPECT_GT(until_decided(limits, {0, pair}, std::log1p(0.05), 7, 40).regression, 0.95);
   EXPECT_LT(until_decided(limits, {0, pair / 4}, 0, 7, 40).rounds, equal.rounds);
 }
 
@@ -185,9 +184,8 @@ TEST(Plan, ProposedThresholdsFollowTheNoise) {
   EXPECT_GT(gates.red({7, 5, 0.01, 2 * threshold, threshold}, 500), 0.92);
   const Simulated quiet{.points = 7, .rounds = 5, .sd = 0.002, .effect = 0, .threshold = 0.025};
   EXPECT_LT(*propose_thresholds(gates.first_rounds(quiet), 5)[0].threshold, threshold / 3);
-  const std::string text =
-      to_text({.sections = {proposals_section(proposals, default_thresholds(), 5)}});
-  EXPECT_NE(text.find("paste: --threshold "), std::string::npos) << text;
+  expect_parts(to_text({.sections = {proposals_section(proposals, default_thresholds(), 5)}}),
+               {"paste: --threshold "});
 }
 
 TEST(Plan, EqualValuesKeepTheThreshold) {
@@ -203,8 +201,8 @@ TEST(Plan, EqualValuesKeepTheThreshold) {
   EXPECT_FALSE(proposals[0].threshold);
   const std::string text =
       to_text({.sections = {proposals_section(proposals, default_thresholds(), 5)}});
-  EXPECT_NE(text.find("as it is"), std::string::npos) << text;
-  EXPECT_EQ(text.find("paste"), std::string::npos) << text;
+  expect_parts(text, {"as it is"});
+  expect_no_parts(text, {"paste"});
 }
 
 struct Pilot {
@@ -225,11 +223,10 @@ StoreContent make_pilot(const Pilot& pilot) {
       for (int point = 1; point <= pilot.points; ++point) {
         const auto host = static_cast<std::size_t>(round + point) % node.size();
         const double log_time = drift + node[host] + pilot.run * random.normal();
-        Json record = testing::sample_record({.gpus = point,
-                                              .repeat = round,
-                                              .round = round,
-                                              .fit_seconds = 36 / point * std::exp(log_time),
-                                              .session = "s" + std::to_string(session)});
+        Json record = sample_record({.gpus = point,
+                                     .repeat = round,
+                                     .fit_seconds = 36 / point * std::exp(log_time),
+                                     .session = "s" + std::to_string(session)});
         record["timing"]["step_seconds"] =
             Json::array({{{"p05", 0.004}, {"p50", 0.005}, {"p95", 0.006}}});
         record["provenance"]["hosts"] = {"n" + std::to_string(host)};
@@ -237,7 +234,7 @@ StoreContent make_pilot(const Pilot& pilot) {
       }
     }
   }
-  return testing::canonical_content(records);
+  return canonical_content(records);
 }
 
 // A change of the program between them is no noise.
@@ -245,13 +242,13 @@ TEST(Noise, RunsThatANewBuildMadeAgainAreLeftOut) {
   std::vector<Json> records;
   for (int repeat = 1; repeat <= 4; ++repeat) {
     for (const int attempt : {1, 2}) {
-      records.push_back(testing::sample_record(
-          {.repeat = repeat, .round = repeat, .fit_seconds = 12 * attempt + 0.01 * repeat}));
+      records.push_back(
+          sample_record({.repeat = repeat, .fit_seconds = 12 * attempt + 0.01 * repeat}));
       records.back()["attempt"] = attempt;
       records.back()["provenance"]["commit"] = attempt == 1 ? "0123456" : "789abcd";
     }
   }
-  const Noise noise = estimate_noise(testing::canonical_content(records));
+  const Noise noise = estimate_noise(canonical_content(records));
   EXPECT_EQ(noise.notes.at(0),
             "pilot: without 4 runs of earlier builds, which --new-build made again");
   EXPECT_LT(*noise.level("run").sd, 0.01);
@@ -279,7 +276,7 @@ TEST(Noise, WhatRecordsCannotDistinguishIsReported) {
   EXPECT_EQ(one_session.level("session").remark, "one session");
   const Noise one_point = estimate_noise(make_pilot({.points = 1}));
   EXPECT_FALSE(one_point.level("round").sd);
-  EXPECT_NE(one_point.level("run").remark.find("share no rounds"), std::string::npos);
+  expect_parts(one_point.level("run").remark, {"share no rounds"});
   EXPECT_NEAR(*one_point.level("run").sd, std::hypot(0.01, 0.02), 0.005);
   const Noise nodes = estimate_noise(make_pilot({.node = 0.03, .nodes = 4}));
   ASSERT_TRUE(nodes.level("node").sd);
@@ -294,8 +291,8 @@ TEST(Noise, RunsThatStandOutAreCounted) {
   const Noise clean = estimate_noise(pilot);
   EXPECT_EQ(clean.runs, 25U);
   EXPECT_EQ(clean.outlying, 0U);
-  Json record = testing::sample_record(
-      {.gpus = 3, .repeat = 2, .round = 2, .fit_seconds = 36.0 / 3 * 1.5, .session = "s0"});
+  Json record =
+      sample_record({.gpus = 3, .repeat = 2, .fit_seconds = 36.0 / 3 * 1.5, .session = "s0"});
   for (Record& each : pilot.records) {
     if (each->parameters.real("gpus") == 3 && each->round == 2) each = Record(record, "long");
   }
@@ -307,10 +304,8 @@ TEST(Noise, RunsThatStandOutAreCounted) {
   DesignRequest request;
   request.workload = "mnist-cnn";
   for (const auto& [name, point] : noise.points) request.points.push_back(name);
-  const std::string text = to_text(design_document(make_design(request, noise)), {.width = 1000});
-  EXPECT_NE(text.find("1 of 25 runs of the pilot stand out of the others; planned with 12 %"),
-            std::string::npos)
-      << text;
+  expect_parts(to_text(design_document(make_design(request, noise)), {.width = 1000}),
+               {"1 of 25 runs of the pilot stand out of the others; planned with 12 %"});
 }
 
 TEST(Noise, FewRunsLeaveMoreOpen) {
@@ -328,23 +323,18 @@ TEST(Design, ReportsWhatTheGateSeesAndNeeds) {
   EXPECT_GT(*design.seen, 0.05);
   EXPECT_GT(design.rounds, 5);
   EXPECT_TRUE(design.sessions.empty());
-  const std::string text = to_text(design_document(design), {.width = 1000});
-  for (const char* part :
-       {"gate --ab --rounds 5 --threshold 2.5% cannot see 3 %: it sees ",
-        "--threshold 1.5% --rounds ", "core-hours unknown", "stored sessions: not planned",
-        "assumed: times vary as stated and no run stands out",
-        "if 5 % of runs take far longer, the power of these rounds is "}) {
-    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-  }
+  expect_parts(to_text(design_document(design), {.width = 1000}),
+               {"gate --ab --rounds 5 --threshold 2.5% cannot see 3 %: it sees ",
+                "--threshold 1.5% --rounds ", "core-hours unknown", "stored sessions: not planned",
+                "assumed: times vary as stated and no run stands out",
+                "if 5 % of runs take far longer, the power of these rounds is "});
   EXPECT_EQ(Json::parse(to_json_text(design_document(design)))["needed"]["rounds"], design.rounds);
   request.detect = 0.2;
-  EXPECT_NE(to_text(design_document(make_design(request, stated_noise(0.02))), {.width = 1000})
-                .find(" sees "),
-            std::string::npos);
+  expect_parts(to_text(design_document(make_design(request, stated_noise(0.02))), {.width = 1000}),
+               {" sees "});
   request.detect = 0.001;
-  EXPECT_NE(to_text(design_document(make_design(request, stated_noise(0.2))), {.width = 1000})
-                .find("more than 200 rounds"),
-            std::string::npos);
+  expect_parts(to_text(design_document(make_design(request, stated_noise(0.2))), {.width = 1000}),
+               {"more than 200 rounds"});
 }
 
 TEST(Design, APilotGivesHoursAndSessions) {
@@ -363,8 +353,8 @@ TEST(Design, APilotGivesHoursAndSessions) {
     EXPECT_LE(design.sessions[i].sessions, design.sessions[i - 1].sessions);
   }
   EXPECT_GT(*design.sessions.back().hours, *design.sessions.front().hours);
-  const std::string text = to_text(design_document(design), {.width = 1000});
-  EXPECT_NE(text.find("without 1 point, which the pilot did not run"), std::string::npos) << text;
+  expect_parts(to_text(design_document(design), {.width = 1000}),
+               {"without 1 point, which the pilot did not run"});
 }
 
 }  // namespace

@@ -6,30 +6,18 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/study/labels.h"
-#include "tests/unit/analysis/samples.h"
+#include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
 
-using testing::canonical_content;
-using testing::drifting_study;
-using testing::sample_record;
-
 // Keeps what the plots point into.
-struct Made {
-  Study study;
-  Comparison comparison;
-  std::vector<RowFacts> facts;
+struct Made : testing::Compared {
   std::vector<Plot> plots;
 
   explicit Made(const std::vector<Json>& records, const std::vector<ExpectedRuns>& wanted = {})
-      : study(make_studies(canonical_content(records), {}, wanted).at(0)),
-        comparison(compare(study, Base::matched)) {
-    for (std::size_t i = 0; i < study.rows.size(); ++i) {
-      facts.push_back(row_facts(study, comparison, i));
-    }
-    plots = study_plots({study, comparison, facts, "a title"});
-  }
+      : Compared(make_studies(canonical_content(records), {}, wanted).at(0)),
+        plots(study_plots({study, comparison, facts, "a title"})) {}
 
   const Plot* find(const std::string& name) const {
     for (const Plot& plot : plots) {
@@ -54,13 +42,7 @@ TEST(StudyPlots, AreOnlyThoseThatTheDataFill) {
 }
 
 TEST(StudyPlots, SpeedUpAndEfficiencyHaveBarsIdealAndGaps) {
-  ExpectedRuns wanted{"quick", "mnist-cnn", 3, {}};
-  Point point;
-  point.set("gpus", std::int64_t{4});
-  point.set("cpus_per_task", std::int64_t{1});
-  point.set("backend", std::string("mpi"));
-  wanted.points.push_back(point);
-  const Made made(drifting_study(), {wanted});
+  const Made made(drifting_study(), {{"quick", "mnist-cnn", 3, {planned_point(4)}}});
   const auto& speed_up = std::get<Lines>(made.find("speedup")->body);
   ASSERT_EQ(speed_up.series.size(), 1U);
   const auto& points = speed_up.series[0].points;
@@ -76,8 +58,7 @@ TEST(StudyPlots, SpeedUpAndEfficiencyHaveBarsIdealAndGaps) {
   const auto& efficiency = std::get<Lines>(made.find("efficiency")->body);
   EXPECT_NEAR(*efficiency.series[0].points[1].y, 90, 0.1);
   EXPECT_EQ(efficiency.ideal->points.back().y, 100);
-  const auto& breakdown = std::get<Bars>(made.find("breakdown")->body);
-  EXPECT_EQ(breakdown.notes.back(), "not run");
+  EXPECT_EQ(std::get<Bars>(made.find("breakdown")->body).notes.back(), "not run");
 }
 
 TEST(StudyPlots, ManyReplicasStandOnALogarithmicAxis) {
@@ -133,11 +114,8 @@ TEST(StudyPlots, CpusMakeAHeatMapWithItsHoles) {
 TEST(StudyPlots, BackendsOfTheSameSizeStandTogether) {
   std::vector<Json> records = drifting_study();
   for (int round = 1; round <= 3; ++round) {
-    records.push_back(sample_record({.gpus = 2,
-                                     .repeat = round,
-                                     .round = round,
-                                     .fit_seconds = 12.0 + round,
-                                     .backend = "gloo"}));
+    records.push_back(sample_record(
+        {.gpus = 2, .repeat = round, .fit_seconds = 12.0 + round, .backend = "gloo"}));
   }
   const Made made(records);
   const auto& bars = std::get<Bars>(made.find("backends")->body);
@@ -153,11 +131,8 @@ TEST(StudyPlots, BackendsOfEachMachineAndSettingHaveBars) {
     for (const int bucket_mb : {1, 8}) {
       for (const char* backend : {"mpi", "gloo"}) {
         for (int round = 1; round <= 3; ++round) {
-          Json json = sample_record({.gpus = 2,
-                                     .repeat = round,
-                                     .round = round,
-                                     .fit_seconds = 12.0 + 0.1 * round,
-                                     .backend = backend});
+          Json json = sample_record(
+              {.gpus = 2, .repeat = round, .fit_seconds = 12.0 + 0.1 * round, .backend = backend});
           json["provenance"]["cpu_model"] = cpu;
           json["parameters"]["bucket_mb"] = bucket_mb;
           json["session"] = std::string(cpu) + std::to_string(bucket_mb);

@@ -16,10 +16,6 @@
 namespace paceline {
 namespace {
 
-using testing::canonical_content;
-using testing::cell;
-using testing::sample_record;
-
 // A step takes 1 of a batch of one replica, and an overhead of 0.05 log2 p.
 Json make_record(Scaling scaling, int gpus) {
   const double steps = 100, share = scaling == Scaling::strong ? 1.0 / gpus : 1.0;
@@ -54,15 +50,6 @@ std::vector<Prediction> predicted(const std::vector<Json>& records, std::vector<
   options.gpus = std::move(gpus);
   options.what_if = what_if;
   return predict(canonical_content(records), options);
-}
-
-void expect_error(const std::function<void()>& action, const std::string& part) {
-  try {
-    action();
-    FAIL() << "no error: " << part;
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
 }
 
 TEST(Prediction, EachScalingTypeHasItsOwnQuantityAndLaw) {
@@ -150,8 +137,7 @@ TEST(Prediction, EveryFormatReportsWhatWasPredicted) {
   EXPECT_TRUE(rows[3]["law_log_p_fit_seconds"].is_number());
   expect_parts(to_csv(document), {"\n8 replicas,"});
   expect_parts(to_markdown(document), {"| predicted |"});
-  const std::string script = plot_script(prediction_plot(one), "svg");
-  expect_parts(script, {"dashtype (3,3) title 'predicted'"});
+  expect_parts(plot_script(prediction_plot(one), "svg"), {"dashtype (3,3) title 'predicted'"});
   std::istringstream text(to_text(document, {.width = 80, .terminal_width = 80}));
   for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 90U) << line;
 }
@@ -180,24 +166,20 @@ TEST(Prediction, WhatCannotBePredictedReportsWhy) {
   content.rejected.push_back({"s/gpus=4", "s/gpus=4: the folder cannot be read"});
   PredictOptions options;
   options.gpus = {8};
-  expect_error([&] { predict(content, options); },
-               "s/gpus=4: the folder cannot be read: nothing can be predicted: ");
-  expect_error([] { predicted(make_study(Scaling::fixed_epochs, {2}), {4}); },
-               "one size was measured: a law needs two");
-  expect_error(
-      [] {
-        predicted(make_study(Scaling::weak, {1, 2, 4}), {8}, "links=2x");
-      },
-      "they know sizes only");
+  expect_error(ErrorKind::input,
+               {"s/gpus=4: the folder cannot be read: nothing can be predicted: "},
+               [&] { predict(content, options); });
+  expect_error(ErrorKind::input, {"one size was measured: a law needs two"},
+               [] { predicted(make_study(Scaling::fixed_epochs, {2}), {4}); });
+  const std::vector<Json> weak = make_study(Scaling::weak, {1, 2, 4});
+  expect_error(ErrorKind::input, {"they know sizes only"},
+               [&] { predicted(weak, {8}, "links=2x"); });
   PredictOptions laws;
   laws.gpus = {8};
   laws.what_if = "links=2x";
   laws.predictor = PredictorChoice::laws;
-  expect_error(
-      [&] {
-        predict(canonical_content(make_study(Scaling::weak, {1, 2, 4})), laws);
-      },
-      "they have no what-if");
+  expect_error(ErrorKind::usage, {"they have no what-if"},
+               [&] { predict(canonical_content(weak), laws); });
 }
 
 TEST(Prediction, PredictedRecordsAreNoData) {
@@ -249,10 +231,10 @@ TEST(Prediction, FilesReplaceOnlyThoseOfOlderPredictions) {
   std::ostringstream printed;
   EXPECT_EQ(write_documents(all, options, printed).tables.size(), 4U);
   EXPECT_EQ(write_documents(all, options, printed).tables.size(), 4U);
-  const std::string page = read_text(folder / "prediction.html");
-  expect_parts(page, {"predicted"});
+  expect_parts(read_text(folder / "prediction.html"), {"predicted"});
   std::filesystem::remove(folder / "prediction.json");
-  expect_error([&] { write_documents(all, options, printed); }, "prediction.md");
+  expect_error(ErrorKind::input, {"prediction.md"},
+               [&] { write_documents(all, options, printed); });
 }
 
 }  // namespace

@@ -171,9 +171,7 @@ Errors errors_of_law(const Law& law, const std::vector<double>& reported, double
     if (!overheads.empty()) overheads.back() *= scale;
     const auto cost = [&](double p) {
       double sum = 1;
-      for (std::size_t i = 1; i < law.terms.size(); ++i) {
-        sum += overheads[i - 1] * law.terms[i](p);
-      }
+      for (std::size_t i = 1; i < law.terms.size(); ++i) sum += overheads[i - 1] * law.terms[i](p);
       return sum;
     };
     std::vector<SizedCost> points;

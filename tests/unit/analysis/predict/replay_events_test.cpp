@@ -27,15 +27,13 @@ TEST(StepReplay, WithoutOverlapSumsFollowBackward) {
 }
 
 TEST(StepReplay, ASumThatEndsBeforeBackwardCostsNothing) {
-  StepReplay replay(2, {{0.25, 0.9, 3}, {1, 0.1, 0}}, true);
-  const StepCost cost = replay.step({ten(), ten()});
+  const StepCost cost = StepReplay(2, {{0.25, 0.9, 3}, {1, 0.1, 0}}, true).step({ten(), ten()});
   EXPECT_DOUBLE_EQ(cost.step, 10);
   EXPECT_DOUBLE_EQ(cost.exposed, 0);
 }
 
 TEST(StepReplay, TheLastBucketIsExposed) {
-  StepReplay replay(2, {{0.25, 0.75, 1}, {1, 0.25, 2}}, true);
-  const StepCost cost = replay.step({ten(), ten()});
+  const StepCost cost = StepReplay(2, {{0.25, 0.75, 1}, {1, 0.25, 2}}, true).step({ten(), ten()});
   // Backward ends at 7, when the first bucket is summed; its update ends at 8.5, the sum at 9.
   EXPECT_DOUBLE_EQ(cost.step, 9 + 0.5 + 1);
   EXPECT_DOUBLE_EQ(cost.exposed, 0.5);
@@ -43,8 +41,7 @@ TEST(StepReplay, TheLastBucketIsExposed) {
 
 TEST(StepReplay, ALateBucketDelaysTheNextOnTheLane) {
   // Ready at 5 and 6, summed from 5 to 9 and from 9 to 10.
-  StepReplay replay(1, {{0.5, 0.5, 4}, {0.75, 0.5, 1}}, true);
-  const StepCost cost = replay.step({ten()});
+  const StepCost cost = StepReplay(1, {{0.5, 0.5, 4}, {0.75, 0.5, 1}}, true).step({ten()});
   EXPECT_DOUBLE_EQ(cost.exposed, 2);
   EXPECT_DOUBLE_EQ(cost.step, 12);
 }
@@ -188,8 +185,7 @@ TEST(LinkFit, QuickSmallMessagesDoNotBendTheBandwidth) {
   for (SumSample& sample : samples) {
     if (sample.bytes < 1e4) sample.seconds = 2e-5;
   }
-  const auto links = fit_links(samples, 1);
-  EXPECT_NEAR(links->network.seconds(1e6, 8) / truth.seconds(1e6, 8), 1, 0.03);
+  EXPECT_NEAR(fit_links(samples, 1)->network.seconds(1e6, 8) / truth.seconds(1e6, 8), 1, 0.03);
 }
 
 TEST(LinkFit, NothingOfTwoReplicasIsNothing) {

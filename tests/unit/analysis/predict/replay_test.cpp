@@ -16,9 +16,6 @@
 namespace paceline {
 namespace {
 
-using testing::canonical_content;
-using testing::sample_record;
-
 constexpr double kForward = 0.02, kBackward = 0.04, kUpdate = 0.011;
 constexpr double kFirst = 1e6, kSecond = 1e5;  // bytes of the two buckets
 constexpr int kSteps = 50, kBatch = 32;
@@ -43,8 +40,7 @@ struct StepLaw {
 
 Json law_record(const StepLaw& law, int gpus, int repeat, double noise = 1) {
   const double step = law.step(gpus) * noise;
-  Json record = sample_record(
-      {.gpus = gpus, .repeat = repeat, .round = repeat, .fit_seconds = 1 + step * kSteps});
+  Json record = sample_record({.gpus = gpus, .repeat = repeat, .fit_seconds = 1 + step * kSteps});
   record["parameters"].erase("epochs");
   record["parameters"]["steps"] = kSteps;
   record["parameters"]["batch_per_replica"] = kBatch;
@@ -146,8 +142,7 @@ TEST(Replay, WhatIfMatchesTheLawWithThatChange) {
   EXPECT_NEAR(replay.at(16, wire).step_seconds / other.step(16), 1, 0.02);
   // One bucket, which is ready at the end of backward.
   const double joined = kForward + kBackward + kUpdate + law.sum(kFirst + kSecond, 16);
-  const ReplayedStep one = replay.at(16, parse_what_if("bucket_mb=8"));
-  EXPECT_LT(one.step_seconds, joined * 1.1);
+  EXPECT_LT(replay.at(16, parse_what_if("bucket_mb=8")).step_seconds, joined * 1.1);
 }
 
 TEST(Replay, WithoutCollectivesTheStepsReportAndANoteIsMarked) {
@@ -214,8 +209,7 @@ TEST(Replay, StrongScalingDividesTheBatch) {
     records.push_back(record);
   }
   const Made made = make_replay(records, {bench_record(law, 2)}, Scaling::strong);
-  const Replay replay(made.sources);
-  EXPECT_NEAR(replay.at(8).step_seconds / law.step(8, 8), 1, 0.02);
+  EXPECT_NEAR(Replay(made.sources).at(8).step_seconds / law.step(8, 8), 1, 0.02);
 }
 
 TEST(Replay, ReportsInOneSentenceWhyItCannot) {

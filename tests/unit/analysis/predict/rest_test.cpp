@@ -21,8 +21,7 @@ TEST(ReplayResidual, IsFixedWhereItStays) {
 }
 
 TEST(ReplayResidual, MayBeNegative) {
-  const ReplayResidual rest = fit_residual({{0.098, 0.10, 0.10}, {0.136, 0.14, 0.20}});
-  EXPECT_NEAR(rest.share_of_sums, -0.02, 1e-12);
+  EXPECT_NEAR(fit_residual({{0.098, 0.10, 0.10}, {0.136, 0.14, 0.20}}).share_of_sums, -0.02, 1e-12);
 }
 
 TEST(ReplayResidual, OfOneSizeIsFixed) {

@@ -117,8 +117,7 @@ double found_within_five(const Kind& kind, double noise, double size, std::uint3
     for (const std::size_t passed : {4, 5}) {
       Nights until{{made.days.begin(), made.days.begin() + static_cast<long>(at + passed)},
                    {made.values.begin(), made.values.begin() + static_cast<long>(at + passed)}};
-      const LevelShifts all = until.shifts();
-      const bool seen = std::ranges::any_of(all.shifts, [&](const LevelShift& shift) {
+      const bool seen = std::ranges::any_of(until.shifts().shifts, [&](const LevelShift& shift) {
         return shift.at + 2 >= at && (shift.size > 0) == (i % 2 == 0);
       });
       if (!seen) continue;
@@ -301,8 +300,7 @@ TEST(BestSplit, LeavesTwoOnEachSide) {
 double named_splits(const Kind& kind, int count, std::uint32_t series) {
   double found = 0;
   for (std::uint32_t i = 0; i < series; ++i) {
-    const Nights made = nights(kind, 0.01, 30000 + i, count);
-    found += best_split(made.values).p_value() <= 0.05 ? 1 : 0;
+    found += best_split(nights(kind, 0.01, 30000 + i, count).values).p_value() <= 0.05 ? 1 : 0;
   }
   return found / series;
 }

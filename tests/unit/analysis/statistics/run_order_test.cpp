@@ -15,11 +15,6 @@
 namespace paceline {
 namespace {
 
-using testing::canonical_content;
-using testing::cell;
-using testing::report_section;
-using testing::sample_record;
-
 constexpr int kReplicas[] = {1, 2, 4, 8};
 
 // Ideal scaling with a noise of 0.4 %, times a factor of session (from 1), size and round.
@@ -51,12 +46,8 @@ double same(int, int, int) {
 
 std::vector<Finding> found_in(const std::vector<Json>& records,
                               Pooling pooling = Pooling::by_sessions) {
-  const Study made = make_studies(canonical_content(records), {}, {}, pooling).at(0);
-  const Comparison comparison = compare(made, Base::matched);
-  std::vector<RowFacts> facts;
-  for (std::size_t i = 0; i < made.rows.size(); ++i) {
-    facts.push_back(row_facts(made, comparison, i));
-  }
+  const auto [made, comparison, facts] =
+      Compared(make_studies(canonical_content(records), {}, {}, pooling).at(0));
   return findings(made, comparison, facts);
 }
 

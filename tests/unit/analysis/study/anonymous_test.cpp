@@ -13,8 +13,6 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::drifting_study;
-using testing::sample_record;
 
 Json telling_record(Json json) {
   json["provenance"]["hosts"] = {"gpu017.big.cluster.org", "gpu018.big.cluster.org"};
@@ -74,7 +72,7 @@ TEST(Anonymous, NoFormatReportsHostsUsersAccountsOrPaths) {
 
 TEST(Anonymous, KeepsWhatIsMeasured) {
   const StoreContent content =
-      anonymous(testing::canonical_content({telling_record(sample_record({.gpus = 2}))}));
+      anonymous(canonical_content({telling_record(sample_record({.gpus = 2}))}));
   ASSERT_EQ(content.records.size(), 1U);
   const Record& record = content.records[0];
   EXPECT_EQ(record->parameters.text("backend"), "mpi");
@@ -86,7 +84,7 @@ TEST(Anonymous, KeepsWhatIsMeasured) {
 TEST(Anonymous, AHostMayBeCalledAsABackendIs) {
   Json json = sample_record({.gpus = 2});
   json["provenance"]["hosts"] = {"mpi", "measured"};
-  const StoreContent content = anonymous(testing::canonical_content({json}));
+  const StoreContent content = anonymous(canonical_content({json}));
   EXPECT_EQ(content.records[0]->parameters.text("backend"), "mpi");
   EXPECT_EQ(content.records[0]->kind, "measured");
 }
@@ -110,7 +108,7 @@ TEST(Anonymous, JobsAndPagesAreHidden) {
   Json json = telling_record(sample_record({.gpus = 2}));
   json["reason"] = "ended with 12345";
   json["provenance"]["source"] = "https://uni.edu/~bob/hush";
-  const StoreContent content = anonymous(testing::canonical_content({json}));
+  const StoreContent content = anonymous(canonical_content({json}));
   EXPECT_EQ(content.records[0].json()["reason"], "ended with N");
   EXPECT_EQ(content.records[0].json()["provenance"]["source"], "a URL");
 }

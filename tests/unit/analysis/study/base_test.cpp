@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "analysis/plots/study_plots.h"
 #include "analysis/report.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "tests/support/expect_error.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
@@ -15,9 +15,6 @@ namespace paceline {
 PlotMaker settings_plots, speed_up_plots, efficiency_plots;
 
 namespace {
-
-using testing::canonical_content;
-using testing::sample_record;
 
 // Four rounds of each bucket size; 4 MiB take 2 s, the others more.
 std::vector<Json> tuned(const std::vector<int>& sizes, const char* parameter = "bucket_mb") {
@@ -29,8 +26,7 @@ std::vector<Json> tuned(const std::vector<int>& sizes, const char* parameter = "
       for (int round = 1; round <= 4; ++round) {
         const double alike = (bucket == 4 ? 2.0 : 2.5) * drift[round - 1] / gpus;
         const double seconds = bucket == 1 ? alike : alike * noise[(round + bucket) % 4];
-        Json run =
-            sample_record({.gpus = gpus, .repeat = round, .round = round, .fit_seconds = seconds});
+        Json run = sample_record({.gpus = gpus, .repeat = round, .fit_seconds = seconds});
         run["parameters"][parameter] = bucket;
         records.push_back(run);
       }
@@ -39,19 +35,10 @@ std::vector<Json> tuned(const std::vector<int>& sizes, const char* parameter = "
   return records;
 }
 
-struct MadeRow {
-  Study study;
-  Comparison comparison;
-  std::vector<RowFacts> facts;
-  Section section;
+struct MadeRow : Compared {
+  const Section section = Compared::section();
 
-  MadeRow(const std::vector<Json>& records, const Base& base)
-      : study(make_studies(canonical_content(records)).at(0)), comparison(compare(study, base)) {
-    for (std::size_t i = 0; i < study.rows.size(); ++i) {
-      facts.push_back(row_facts(study, comparison, i));
-    }
-    section = make_section(study, comparison, facts);
-  }
+  using Compared::Compared;
 
   Cell cell(std::size_t row, const std::string& key) const {
     return testing::cell(section, row, key);
@@ -69,24 +56,19 @@ TEST(SettingAsBase, RatiosAreToTheRowOfThatValue) {
   EXPECT_LT(made.cell(2, "speed_up").interval->high, 1.3) << "drift of rounds must not count";
   EXPECT_FALSE(made.cell(2, "efficiency").value) << "replicas are the same";
   EXPECT_FALSE(made.cell(2, "karp_flatt").value);
-  EXPECT_TRUE(
-      std::any_of(made.section.notes.begin(), made.section.notes.end(), [](const auto& note) {
-        return note.find("base bucket_mb=16: the row of this value") != std::string::npos;
-      }));
+  expect_parts(notes_text(made.section), {"base bucket_mb=16: the row of this value"});
 }
 
 TEST(SettingAsBase, IsNamedWhereNoRowHasABase) {
   const auto notes = [](const std::vector<Json>& records) {
     return join(MadeRow(records, Base::matched).section.notes, "\n");
   };
-  EXPECT_NE(
-      notes(tuned({2})).find("there is none; to compare with bucket_mb=1: --base bucket_mb=1"),
-      std::string::npos)
-      << notes(tuned({2}));
-  EXPECT_EQ(notes(tuned({1, 2})).find("to compare with"), std::string::npos);
+  expect_parts(notes(tuned({2})),
+               {"there is none; to compare with bucket_mb=1: --base bucket_mb=1"});
+  expect_no_parts(notes(tuned({1, 2})), {"to compare with"});
   const std::string lone = notes({sample_record({.gpus = 2})});
-  EXPECT_NE(lone.find("there is none"), std::string::npos) << lone;
-  EXPECT_EQ(lone.find("to compare with"), std::string::npos) << lone;
+  expect_parts(lone, {"there is none"});
+  expect_no_parts(lone, {"to compare with"});
 }
 
 TEST(SettingAsBase, EachSizeHasItsOwn) {
@@ -118,12 +100,11 @@ TEST(BorrowedBase, LinesBeginAtTheRunWithoutABackend) {
     EXPECT_DOUBLE_EQ(series.groups[1].rows.at(0)->speed_up->ratio.estimate.value, 1.5);
   }
   EXPECT_EQ(all_series[0].name, "gloo");
-  const std::string notes = join(made.section.notes, "\n");
-  EXPECT_NE(notes.find("one replica without a backend, same CPUs per replica: 12 s"), notes.npos)
-      << notes;
+  expect_parts(notes_text(made.section),
+               {"one replica without a backend, same CPUs per replica: 12 s"});
   records.push_back(sample_record({.gpus = 1, .fit_seconds = 12, .backend = "mpi"}));
   const MadeRow both(records, Base::matched);
-  EXPECT_NE(join(both.section.notes, "\n").find("of the same backend or of none"), notes.npos);
+  expect_parts(notes_text(both.section), {"of the same backend or of none"});
 }
 
 // Where one GPU is too small, two may be what others are measured against.
@@ -145,8 +126,7 @@ std::vector<Json> larger_sizes() {
   for (const char* system : {"A", "B"}) {
     for (const int gpus : {8, 16, 32, 64}) {
       if (system[0] == 'B' && gpus == 8) continue;
-      const double fit = 10 * (0.2 + 0.8 * 8 / gpus);
-      Json run = sample_record({.gpus = gpus, .fit_seconds = fit});
+      Json run = sample_record({.gpus = gpus, .fit_seconds = 10 * (0.2 + 0.8 * 8 / gpus)});
       run["parameters"]["batch_per_replica"] = 512 / gpus;
       run["provenance"]["cpu_model"] = system;
       run["layout"]["nodes"] = run["parameters"]["nodes"] = gpus / 8;
@@ -178,11 +158,10 @@ TEST(SizeAsBase, TheSmallestOfASeriesIsItsBase) {
   ASSERT_EQ(all_series.size(), 2U);
   EXPECT_EQ(all_series[0].groups.front().gpus, 8);
   EXPECT_EQ(all_series[1].groups.front().gpus, 16);
-  EXPECT_NE(join(made.section.notes, "\n").find("base smallest: the row of the fewest replicas"),
-            std::string::npos);
+  expect_parts(notes_text(made.section), {"base smallest: the row of the fewest replicas"});
   std::string findings;
   for (const Statement& each : made.section.findings) findings += each.text + "\n";
-  EXPECT_NE(findings.find("for 16, 32, 64 replicas"), std::string::npos) << findings;
+  expect_parts(findings, {"for 16, 32, 64 replicas"});
 }
 
 TEST(SizeAsBase, AnIdealLineIsThatOfOneBase) {
@@ -225,9 +204,7 @@ TEST(SizeAsBase, OfSeveralSizesOfANodeTheLargest) {
 
 TEST(SizeAsBase, IsProposedWhereNothingRanOnOneReplica) {
   const MadeRow made(larger_sizes(), Base::matched);
-  EXPECT_NE(join(made.comparison.notes, "\n").find("--base smallest compares with the smallest"),
-            std::string::npos)
-      << join(made.comparison.notes, "\n");
+  expect_parts(join(made.comparison.notes, "\n"), {"--base smallest compares with the smallest"});
 }
 
 TEST(SettingAsBase, AStudyOfOneSizeHasItsFirstValue) {
@@ -246,19 +223,13 @@ TEST(SettingAsBase, AStudyOfOneSizeHasItsFirstValue) {
 
 TEST(SettingAsBase, AValueThatNoRowHasIsRefused) {
   const auto said = [](const Base& base) {
-    try {
-      check_base(make_studies(canonical_content(tuned({2}))), base);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::usage);
-      return std::string(error.what());
-    }
-    return std::string();
+    return catch_error(ErrorKind::usage,
+                       [&] { check_base(make_studies(canonical_content(tuned({2}))), base); });
   };
   EXPECT_EQ(said(Base("bucket_mb", "4.0")), "");
-  EXPECT_NE(said(Base("bucket_mb", "5")).find("known values of bucket_mb: 1, 16, 4"),
-            std::string::npos);
-  EXPECT_NE(said(Base("buckets", "5")).find("the rows differ in bucket_mb"), std::string::npos);
-  EXPECT_NE(said(Base("gpus", "2")).find("all rows have gpus=2"), std::string::npos);
+  expect_parts(said(Base("bucket_mb", "5")), {"known values of bucket_mb: 1, 16, 4"});
+  expect_parts(said(Base("buckets", "5")), {"the rows differ in bucket_mb"});
+  expect_parts(said(Base("gpus", "2")), {"all rows have gpus=2"});
 }
 
 TEST(SettingAsBase, APlotShowsTheTimeOverTheValues) {
@@ -293,9 +264,8 @@ TEST(MissingBase, WhatNoRunOfOneReplicaHasIsNamed) {
   EXPECT_EQ(base_notes({base, like, other}),
             "no speed-up for 2 replicas (mpi): there is no run of one replica with bucket_mb 1; "
             "--base best compares with the fastest\n");
-  EXPECT_NE(base_notes({base, like}, {{"gpus", "2"}})
-                .find("there is no run of one replica among those shown (gpus=2)"),
-            std::string::npos);
+  expect_parts(base_notes({base, like}, {{"gpus", "2"}}),
+               {"there is no run of one replica among those shown (gpus=2)"});
 }
 
 // Joined by a separator, the parts of two settings could make one text.
@@ -305,8 +275,7 @@ TEST(MatchedBase, ValuesThatContainASeparatorAreStillTwoSettings) {
     for (int round = 1; round <= 3; ++round) {
       for (const bool first : {true, false}) {
         const double base = first ? 10 : 40;
-        Json run = sample_record(
-            {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = base / gpus});
+        Json run = sample_record({.gpus = gpus, .repeat = round, .fit_seconds = base / gpus});
         run["parameters"]["data"] = first ? "a" : "a|=b";
         run["parameters"]["weights"] = first ? "b|=c" : "c";
         records.push_back(run);
@@ -316,8 +285,7 @@ TEST(MatchedBase, ValuesThatContainASeparatorAreStillTwoSettings) {
   const MadeRow made(records, Base::matched);
   ASSERT_EQ(made.study.rows.size(), 4U);
   for (std::size_t row = 0; row < 4; ++row) {
-    const double gpus = *made.cell(row, "gpus").value;
-    EXPECT_NEAR(*made.cell(row, "speed_up").value, gpus, 1e-9) << row;
+    EXPECT_NEAR(*made.cell(row, "speed_up").value, *made.cell(row, "gpus").value, 1e-9) << row;
   }
 }
 
@@ -325,8 +293,7 @@ TEST(MissingBase, ABaseThatMissedItsGoalIsNotCalledMissing) {
   std::vector<Json> records;
   for (int round = 1; round <= 5; ++round) {
     for (const int gpus : {1, 2}) {
-      Json json = sample_record(
-          {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = 10.0 / gpus});
+      Json json = sample_record({.gpus = gpus, .repeat = round, .fit_seconds = 10.0 / gpus});
       json["quality"]["until"] = {{"goal", "test_accuracy>=0.98"},
                                   {"reached", gpus == 2 || round < 5}};
       records.push_back(json);
@@ -335,8 +302,7 @@ TEST(MissingBase, ABaseThatMissedItsGoalIsNotCalledMissing) {
   EXPECT_EQ(base_notes(records),
             "no speed-up for 2 replicas (mpi): the base did not reach its goal in 1 of 5 runs\n");
   const MadeRow made(records, Base::matched);
-  const auto& notes = made.section.notes;
-  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+  EXPECT_TRUE(std::ranges::any_of(made.section.notes, [](const std::string& note) {
     return note.starts_with("fit seconds end with the last epoch, or before it");
   }));
 }

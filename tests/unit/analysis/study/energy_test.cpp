@@ -6,8 +6,8 @@
 
 #include "analysis/findings/best.h"
 #include "analysis/plots/study_plots.h"
-#include "analysis/study/cost.h"
 #include "engine/core/error.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
 
@@ -17,17 +17,13 @@ PlotMaker energy_plots;
 
 namespace {
 
-using testing::canonical_content;
-using testing::cell;
-using testing::sample_record;
-
 Json meter_json(const std::string& name, const std::string& covers, double joules) {
   return {{"meter", name}, {"covers", covers}, {"counters", 1}, {"seconds", 1}, {"joules", joules}};
 }
 
 // Three rounds of one and of two replicas: 100 W and 150 W, the second 1.8 times as fast.
 std::vector<Json> metered(const std::string& covers = "GPUs + CPUs") {
-  std::vector<Json> records = testing::drifting_study();
+  std::vector<Json> records = drifting_study();
   for (Json& record : records) {
     const double seconds = record["timing"]["fit_seconds"];
     const double joules = seconds * (record["layout"]["gpus"] == 1 ? 100 : 150);
@@ -38,20 +34,10 @@ std::vector<Json> metered(const std::string& covers = "GPUs + CPUs") {
   return records;
 }
 
-struct Metered {
-  Study study;
-  Comparison comparison;
-  std::vector<RowFacts> facts;
-
-  explicit Metered(const std::vector<Json>& records)
-      : study(make_studies(canonical_content(records)).at(0)),
-        comparison(compare(study, Base::matched)) {
-    for (std::size_t i = 0; i < study.rows.size(); ++i) {
-      facts.push_back(row_facts(study, comparison, i));
-    }
-  }
+struct Metered : Compared {
+  using Compared::Compared;
   Section section(const std::vector<std::string>& choice = {"energy"}) const {
-    Section made = make_section(study, comparison, facts);
+    Section made = Compared::section();
     choose_columns(made, choice);
     return made;
   }
@@ -65,8 +51,7 @@ struct Metered {
 };
 
 bool has_note(const Section& section, const std::string& text) {
-  return std::ranges::any_of(
-      section.notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
+  return notes_text(section).find(text) != std::string::npos;
 }
 
 bool names_have(const std::vector<std::string>& names, const std::string& name) {
@@ -92,15 +77,14 @@ TEST(EnergyColumns, HaveIntervalsAndReportWhatTheyCover) {
   const double squares = (1 + 1.3 * 1.3 + 0.8 * 0.8) / 3;
   EXPECT_NEAR(*cell(section, 0, "energy_delay_joule_seconds").value, 100 * 18 * 18 * squares, 1e-6);
   EXPECT_EQ(cell(section, 0, "energy_runs").value, 3);
-  EXPECT_EQ(cell(section, 0, "energy_joules").text.find("run"), std::string::npos);
+  expect_no_parts(cell(section, 0, "energy_joules").text, {"run"});
   EXPECT_FALSE(has_note(study.section({"time"}), "energy:")) << "only where they are shown";
 }
 
 TEST(EnergyColumns, AFigureOfFewerRunsThanItsRowIsMarked) {
   std::vector<Json> records = metered();
   for (Json& record : records) {
-    const bool is_other = record["layout"]["gpus"] == 2 && record["round"] != 2;
-    if (is_other) record["energy"].erase("joules");
+    if (record["layout"]["gpus"] == 2 && record["round"] != 2) record["energy"].erase("joules");
   }
   const Section section = Metered(records).section();
   EXPECT_EQ(cell(section, 1, "runs").text, "3");
@@ -140,7 +124,7 @@ TEST(EnergyColumns, ASharedNodeIsNamedAndNotCompared) {
 }
 
 TEST(EnergyColumns, WhatIsMissingReportsWhy) {
-  EXPECT_TRUE(has_note(Metered(testing::drifting_study()).section(),
+  EXPECT_TRUE(has_note(Metered(drifting_study()).section(),
                        "without an energy: 6 runs: no meter (paceline doctor"));
   std::vector<Json> records = metered();
   records[0]["energy"].erase("joules");
@@ -166,7 +150,7 @@ TEST(EnergyPlots, EfficiencyOverReplicasAndEnergyOverTime) {
   const Metered study(metered());
   EXPECT_TRUE(names_have(study.plots(), "energy_efficiency"));
   EXPECT_TRUE(names_have(study.plots(), "energy_time"));
-  EXPECT_FALSE(names_have(Metered(testing::drifting_study()).plots(), "energy_time"));
+  EXPECT_FALSE(names_have(Metered(drifting_study()).plots(), "energy_time"));
   const auto plots = energy_plots({study.study, study.comparison, study.facts, "title"});
   ASSERT_EQ(plots.size(), 2U);
   const Lines& times = std::get<Lines>(plots[1].body);
@@ -184,8 +168,7 @@ std::vector<Json> frugal() {
     for (const auto& [gpus, seconds, watts] :
          {std::tuple{1, 100.0, 100.0}, std::tuple{2, 51.5, 180.0}, std::tuple{4, 50.0, 250.0}}) {
       const double fit = seconds * (1 + 0.001 * (round % 3));
-      Json record =
-          sample_record({.gpus = gpus, .repeat = round, .round = round, .fit_seconds = fit});
+      Json record = sample_record({.gpus = gpus, .repeat = round, .fit_seconds = fit});
       record["energy"] = {{"covers", "node"}, {"seconds", fit}, {"joules", fit * watts}};
       records.push_back(record);
     }
@@ -206,10 +189,9 @@ TEST(EnergyBest, LeastEnergyAmongTheNearlyFastest) {
   EXPECT_EQ(best.best.name, "4 replicas");
   EXPECT_EQ(best.smallest.name, "2 replicas");
   EXPECT_NEAR(best.smallest.amount_over_best.estimate.value, 51.5 * 180 / (50 * 250), 1e-9);
-  const std::string text = testing::best_text(study, best);
-  EXPECT_NE(text.find("the point of least energy within 5 %"), std::string::npos) << text;
-  EXPECT_NE(text.find("2.578 Wh  -25.8 %"), std::string::npos) << text;
-  EXPECT_EQ(text.find("are not enough"), std::string::npos) << text;
+  const std::string text = best_text(study, best);
+  expect_parts(text, {"the point of least energy within 5 %", "2.578 Wh  -25.8 %"});
+  expect_no_parts(text, {"are not enough"});
   // Everything is near enough: one replica takes most.
   EXPECT_EQ(find_best(study, 2, metric("energy")).smallest.name, "2 replicas");
   EXPECT_EQ(Json::parse(to_json_text(best_document(study, best)))["least"], "energy");
@@ -228,15 +210,11 @@ TEST(EnergyBest, AFasterPointWithoutAMeterIsNamed) {
     }
   }
   const Study study = make_studies(canonical_content(records)).at(0);
-  const std::string text = testing::best_text(study, find_best(study, 0.05, metric("energy")));
-  EXPECT_NE(text.find("fastest of the points with energy by the same meters in each run: 2 "
-                      "replicas: 51."),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("left aside: 1 point without a figure of energy for each run; of these "
-                      "faster: 4 replicas: 25 s"),
-            std::string::npos)
-      << text;
+  const std::string text = best_text(study, find_best(study, 0.05, metric("energy")));
+  expect_parts(text, {"fastest of the points with energy by the same meters in each run: 2 "
+                      "replicas: 51.",
+                      "left aside: 1 point without a figure of energy for each run; of these "
+                      "faster: 4 replicas: 25 s"});
 }
 
 TEST(EnergyBest, PointsThatCannotBeComparedAreLeftAside) {
@@ -249,13 +227,12 @@ TEST(EnergyBest, PointsThatCannotBeComparedAreLeftAside) {
   const Best best = find_best(study, 0.05, metric("energy"));
   EXPECT_EQ(best.points.size() + best.left_aside.size(), 3U);
   EXPECT_EQ(best.points.size(), 1U);
-  const Study unmetered = make_studies(canonical_content(testing::drifting_study())).at(0);
+  const Study unmetered = make_studies(canonical_content(drifting_study())).at(0);
   EXPECT_THROW(find_best(unmetered, 0.05, metric("energy")), Error);
   EXPECT_THROW(find_best(unmetered, 0.05, metric("gpu-hours")), Error);
   const Best hours = find_best(unmetered, 0.05, metric("core-hours"));
   EXPECT_EQ(hours.smallest.name, "2 replicas");
-  const Document document = best_document(unmetered, hours);
-  const Cell amount = testing::cell(document.sections.front(), 0, "amount");
+  const Cell amount = testing::cell(best_document(unmetered, hours).sections.front(), 0, "amount");
   EXPECT_EQ(amount.text.find("core-hours"), std::string::npos) << "the heading has the unit";
 }
 

@@ -6,13 +6,11 @@
 #include "analysis/study/study.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
 namespace {
-
-using testing::canonical_content;
-using testing::sample_record;
 
 struct RowShape {
   int gpus, batch;
@@ -46,9 +44,7 @@ std::string make_tables(const std::vector<Study>& studies) {
   std::vector<std::string> tables;
   for (const Study& study : studies) {
     std::string text;
-    for (const auto& [name, value] : study.work) {
-      text += name + " " + to_text(value) + " ";
-    }
+    for (const auto& [name, value] : study.work) text += name + " " + to_text(value) + " ";
     text += std::string(to_string(study.scaling)) + ":";
     for (const Row& row : study.rows) text += " " + std::to_string(row.first()->layout.gpus);
     tables.push_back(text);
@@ -107,9 +103,7 @@ TEST(Grouping, BothBatchAndEpochsMaySetApart) {
   for (const Json& json : load_records({{1, 64, 8}, {2, 64, 8}, {1, 128, 8}, {2, 128, 8}})) {
     records.push_back(json);
   }
-  for (Json& json : records) {
-    json["point"] = "gpus=1,batch_per_replica=64,epochs=1";
-  }
+  for (Json& json : records) json["point"] = "gpus=1,batch_per_replica=64,epochs=1";
   const auto studies = make_studies(canonical_content(records));
   ASSERT_EQ(studies.size(), 4U);
   EXPECT_EQ(study_title(studies[1]),
@@ -215,12 +209,8 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
   }
   ExpectedRuns plan{"quick", "mnist-cnn", 1, {}};
   for (const auto& [gpus, batch] : {std::pair(8, 64), std::pair(2, 512)}) {
-    Point point;
-    point.set("gpus", std::int64_t{gpus});
-    point.set("cpus_per_task", std::int64_t{1});
-    point.set("backend", std::string("mpi"));
-    point.set("batch_per_replica", std::int64_t{batch});
-    plan.points.push_back(point);
+    plan.points.push_back(planned_point(gpus));
+    plan.points.back().set("batch_per_replica", std::int64_t{batch});
   }
   const auto studies = make_studies(canonical_content(records), {}, {plan});
   ASSERT_EQ(studies.size(), 2U);
@@ -228,14 +218,14 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
   EXPECT_EQ(studies[0].gaps[0].first()->layout.gpus, 8);
   ASSERT_EQ(studies[1].gaps.size(), 1U);
   EXPECT_EQ(studies[1].gaps[0].gap, "failed");
-  EXPECT_NE(read_notes(studies[1]).find("out of memory at 128"), std::string::npos);
-  EXPECT_EQ(read_notes(studies[0]).find("out of memory at 128"), std::string::npos);
+  expect_parts(read_notes(studies[1]), {"out of memory at 128"});
+  expect_no_parts(read_notes(studies[0]), {"out of memory at 128"});
   // Without a table they are told once, with the first.
   for (const char* reported : {"out of memory at 512",
                                "1 planned point is without a table, as no run of "
                                "their like completed: mnist-cnn, batch_per_replica 512"}) {
-    EXPECT_NE(read_notes(studies[0]).find(reported), std::string::npos) << read_notes(studies[0]);
-    EXPECT_EQ(read_notes(studies[1]).find(reported), std::string::npos);
+    expect_parts(read_notes(studies[0]), {reported});
+    expect_no_parts(read_notes(studies[1]), {reported});
   }
 }
 
@@ -285,11 +275,9 @@ TEST(Grouping, AllThatIsLeftOutIsListed) {
   const Study study = make_studies(content).at(0);
   EXPECT_EQ(study.left_out.size(), 14U);
   EXPECT_EQ(study.left_out.back(), "a run that ended as failed: out of memory (record 8)");
-  EXPECT_NE(
-      read_notes(study).find("7 runs that ended as failed: out of memory (record 2 and 6 more)"),
-      std::string::npos)
-      << read_notes(study);
-  EXPECT_NE(read_notes(study).find("2 more records were ignored"), std::string::npos);
+  expect_parts(read_notes(study),
+               {"7 runs that ended as failed: out of memory (record 2 and 6 more)",
+                "2 more records were ignored"});
 }
 
 // One replica on one machine and two on another are no study of one size.

@@ -7,14 +7,11 @@
 #include "analysis/gate/judge.h"
 #include "analysis/gate/render.h"
 #include "analysis/study/labels.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
-
-using testing::canonical_content;
-using testing::report_section;
-using testing::sample_record;
 
 std::string tag_program(const std::string& program) {
   return program + "@3f9a12cd3f9a12cd";
@@ -32,7 +29,6 @@ std::vector<Json> contest(const std::vector<int>& sizes) {
         const double seconds = 20 * drift[round - 1] / gpus;
         Json run = sample_record({.gpus = gpus,
                                   .repeat = round,
-                                  .round = round,
                                   .fit_seconds = is_fast ? seconds / 2 * noise[round - 1] : seconds,
                                   .backend = is_fast ? "mirrored" : "mpi"});
         run["study"] = "contest";
@@ -93,7 +89,7 @@ TEST(Programs, TheFirstOfTheSpecIsTheReference) {
       << "by name, where no plan is known";
   EXPECT_EQ(make_contest_study(contest({1, 2}), {}, {{"program", "fast"}}).reference, "")
       << "a lone one";
-  EXPECT_EQ(make_contest_study(testing::drifting_study()).reference, "");
+  EXPECT_EQ(make_contest_study(drifting_study()).reference, "");
 }
 
 TEST(Programs, OfOneSizeAreComparedWithTheReference) {
@@ -115,7 +111,7 @@ TEST(Programs, OfSeveralSizesHaveAColumnAgainstTheReference) {
   const Section section = report_section(contest({1, 2}), Base::matched, {plan_of_contest({1, 2})});
   EXPECT_EQ(section.facts->at("reference_program"), "slow");
   EXPECT_EQ(find_heading(section, "against_reference"), "against\nslow");
-  EXPECT_TRUE(testing::is_shown(section, "against_reference"));
+  EXPECT_TRUE(is_shown(section, "against_reference"));
   for (const int gpus : {1, 2}) {
     const std::size_t fast = find_row(section, "fast", gpus);
     const Cell against = testing::cell(section, fast, "against_reference");
@@ -123,8 +119,8 @@ TEST(Programs, OfSeveralSizesHaveAColumnAgainstTheReference) {
     ASSERT_TRUE(against.interval) << gpus;
     EXPECT_LT(against.interval->high, 2.05) << "drift of rounds must not count";
     EXPECT_NEAR(testing::cell(section, fast, "speed_up").value.value_or(0), gpus, 1e-9);
-    const std::size_t slow = find_row(section, "slow", gpus);
-    EXPECT_EQ(testing::cell(section, slow, "against_reference").value, 1);
+    EXPECT_EQ(testing::cell(section, find_row(section, "slow", gpus), "against_reference").value,
+              1);
   }
   EXPECT_NE(join(section.notes, "\n")
                 .find("against slow: speed-up over program slow at the same "
@@ -144,7 +140,7 @@ TEST(Programs, NoneThatMatchesHasNoColumn) {
   }
   const Section section = report_section(records);
   EXPECT_EQ(find_heading(section, "against_reference"), "");
-  EXPECT_EQ(join(section.notes, "\n").find("against fast"), std::string::npos);
+  expect_no_parts(join(section.notes, "\n"), {"against fast"});
 }
 
 TEST(Programs, StandUnderTheirStudyInTables) {
@@ -181,12 +177,8 @@ TEST(Programs, ExportsNameStudyAndProgram) {
   const std::string metrics = open_metrics(side);
   const std::string junit = gate_junit(judge(load("baseline"), side, {}), {});
   for (const std::string& name : names) {
-    EXPECT_NE(metrics.find("paceline_seconds{study=\"contest\",name=\"" + name + "\"} "),
-              std::string::npos)
-        << metrics;
-    EXPECT_NE(junit.find("<testcase classname=\"paceline.gate.time\" name=\"" + name + "\""),
-              std::string::npos)
-        << junit;
+    expect_parts(metrics, {"paceline_seconds{study=\"contest\",name=\"" + name + "\"} "});
+    expect_parts(junit, {"<testcase classname=\"paceline.gate.time\" name=\"" + name + "\""});
   }
 }
 

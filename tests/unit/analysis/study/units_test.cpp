@@ -8,21 +8,19 @@
 #include "analysis/predict/prediction.h"
 #include "analysis/report.h"
 #include "engine/core/error.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
 
-using testing::canonical_content;
-using testing::sample_record;
-
 // A program's rates on 1, 2 and 4 GPUs, in the unit.
 std::vector<Json> rated(const std::string& unit, double factor = 1) {
   std::vector<Json> records;
   for (const int gpus : {1, 2, 4}) {
     for (int repeat = 1; repeat <= 3; ++repeat) {
-      Json record = sample_record({.gpus = gpus, .repeat = repeat, .round = repeat});
+      Json record = sample_record({.gpus = gpus, .repeat = repeat});
       record["provenance"]["program"] = {{"name", "train"}};
       const double rate = factor * 1000 * gpus * (1 - 0.02 * gpus) * (1 + 0.001 * repeat);
       record["throughput"] = {{"samples_per_second", rate}};
@@ -37,20 +35,13 @@ std::vector<Json> rated(const std::string& unit, double factor = 1) {
 
 TEST(Units, TablesFindingsAndPredictionsNameTheUnit) {
   const StoreContent content = canonical_content(rated("tokens"));
-  const Study study = make_studies(content).at(0);
-  EXPECT_EQ(study.unit.name, "tokens");
-  const Comparison comparison = compare(study, Base::matched);
-  std::vector<RowFacts> facts;
-  for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    facts.push_back(row_facts(study, comparison, i));
-  }
-  const Section section = make_section(study, comparison, facts);
+  const Compared compared(make_studies(content).at(0));
+  EXPECT_EQ(compared.study.unit.name, "tokens");
+  const Section section = compared.section();
   EXPECT_GT(*testing::cell(section, 0, "tokens_per_second").value, 900);
-  std::string all;
-  for (const std::string& note : section.notes) all += note + "\n";
-  for (const Statement& each : section.findings) all += each.text + "\n";
-  EXPECT_NE(all.find("speed-up: ratio of tokens/s"), std::string::npos) << all;
-  EXPECT_EQ(all.find("samples/s"), std::string::npos) << all;
+  const std::string all = notes_text(section) + "\n" + findings_text(section);
+  expect_parts(all, {"speed-up: ratio of tokens/s"});
+  expect_no_parts(all, {"samples/s"});
   const auto predictions = predict(content, {});
   ASSERT_EQ(predictions.size(), 1U);
   EXPECT_EQ(predictions[0].unit.rate(), "tokens/s");
@@ -74,13 +65,7 @@ TEST(Units, GpuHoursAreOfABillionTokens) {
     record["throughput"].erase("samples_per_second");
     records.push_back(record);
   }
-  const Study study = make_studies(canonical_content(records)).at(0);
-  const Comparison comparison = compare(study, Base::matched);
-  std::vector<RowFacts> facts;
-  for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    facts.push_back(row_facts(study, comparison, i));
-  }
-  const Section section = make_section(study, comparison, facts);
+  const Section section = report_section(records);
   const double hours = *testing::cell(section, 0, "gpu_hours").value;
   EXPECT_NEAR(*testing::cell(section, 0, "gpu_hours_per_billion_tokens").value, 10 * hours, 1e-6);
 }
@@ -92,38 +77,25 @@ TEST(Units, ARateThatFollowsFromOthersIsNotCalledReported) {
       change(record);
       records.push_back(record);
     }
-    const Study study = make_studies(canonical_content(records)).at(0);
-    const Comparison comparison = compare(study, Base::matched);
-    std::vector<RowFacts> facts;
-    for (std::size_t i = 0; i < study.rows.size(); ++i) {
-      facts.push_back(row_facts(study, comparison, i));
-    }
-    std::string text;
-    for (const std::string& note : make_section(study, comparison, facts).notes)
-      text += note + "\n";
-    return text;
+    return notes_text(report_section(records)) + "\n";
   };
-  EXPECT_NE(notes([](Json&) {}).find("tokens/s: as the program reports them\n"), std::string::npos);
-  const std::string derived =
-      notes([](Json& record) { record["provenance"]["rate_is"] = "tokens of a step over it"; });
-  EXPECT_NE(derived.find("tokens/s: tokens of a step over it\n"), std::string::npos) << derived;
-  const std::string quotient = notes([](Json& record) {
-    record["timing"]["fit_seconds"] = 10;
-    record["throughput"] = {{"samples", 1000}, {"unit", "tokens"}};
-  });
-  EXPECT_NE(quotient.find("tokens/s: tokens over fit seconds\n"), std::string::npos) << quotient;
+  expect_parts(notes([](Json&) {}), {"tokens/s: as the program reports them\n"});
+  expect_parts(
+      notes([](Json& record) { record["provenance"]["rate_is"] = "tokens of a step over it"; }),
+      {"tokens/s: tokens of a step over it\n"});
+  expect_parts(notes([](Json& record) {
+                 record["timing"]["fit_seconds"] = 10;
+                 record["throughput"] = {{"samples", 1000}, {"unit", "tokens"}};
+               }),
+               {"tokens/s: tokens over fit seconds\n"});
 }
 
 TEST(Units, NotesOfOurOwnRunsNameTheUnit) {
   Json record = sample_record();
   record["throughput"]["unit"] = "tokens";
-  const Study study = make_studies(canonical_content({record})).at(0);
-  const Comparison comparison = compare(study, Base::matched);
-  const Section section = make_section(study, comparison, {row_facts(study, comparison, 0)});
-  std::string all;
-  for (const std::string& note : section.notes) all += note + "\n";
-  EXPECT_NE(all.find("tokens/s: of all replicas"), std::string::npos) << all;
-  EXPECT_EQ(all.find("samples/s"), std::string::npos) << all;
+  const std::string notes = notes_text(report_section({record}));
+  expect_parts(notes, {"tokens/s: of all replicas"});
+  expect_no_parts(notes, {"samples/s"});
 }
 
 TEST(Units, AreWordsThatNamesCanHold) {

@@ -5,15 +5,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
-
-using testing::canonical_content;
-using testing::full_text;
-using testing::sample_record;
 
 const std::vector<double> kQuietRuns = {1.0, 1.004, 0.997, 1.002};
 
@@ -28,7 +23,6 @@ std::vector<Json> sheet_runs(const std::map<int, double>& seconds,
       const double wobble = 1 + 0.001 * ((gpus + round) % 3);
       records.push_back(sample_record({.gpus = gpus,
                                        .repeat = round,
-                                       .round = round,
                                        .fit_seconds = time * factors[i] * wobble,
                                        .backend = backend}));
     }
@@ -180,8 +174,7 @@ TEST(Sheet, IsAPageOfItsOwnInEachFormat) {
       << latex;
   EXPECT_TRUE(latex.find("\\footnotesize\n\\begin{itemize}") != std::string::npos) << latex;
   EXPECT_TRUE(latex.find("{speedup.pdf}") != std::string::npos) << latex;
-  const std::string html = to_html(made.document, {});
-  EXPECT_TRUE(html.find("<main class=\"sheet\">") != std::string::npos);
+  EXPECT_TRUE(to_html(made.document, {}).find("<main class=\"sheet\">") != std::string::npos);
   EXPECT_EQ(to_html({}, {}).find("<main class"), std::string::npos);
 }
 
