@@ -318,10 +318,12 @@ esac
   const JobArray& array = submission.arrays.front();
   std::ofstream(study / file_of_array("S", array.name, ".points"))
       << points_line(plan, array.runs.front(), setup) << "\n";
+  std::string late;  // the command before which the script waits
   const auto calls_of = [&](const std::string& when, int code) {
     std::filesystem::remove(study / "calls");
     std::filesystem::remove_all(study / "slurm" / "S" / (array.name + ".1_0.status"));
-    EXPECT_EQ(run("export WHEN='" + when + "' SCRIPT=$$\nsrun() { shift 4; exec \"$@\"; }\n" +
+    EXPECT_EQ(run("export WHEN='" + when + "' SCRIPT=$$\nset -T\ntrap '[ \"$BASH_COMMAND\" != \"" +
+                  late + "\" ] || sleep 0.3' DEBUG\nsrun() { shift 4; exec \"$@\"; }\n" +
                   script_text(site, array, setup)),
               code)
         << file_text(scratch_ / "out");
@@ -336,6 +338,9 @@ esac
     EXPECT_FALSE(contains(calls, "doctor")) << "that would not know of the signal\n" << calls;
     EXPECT_EQ(contains(calls, "element run"), when != "element begin") << calls;
   }
+  late = R"(run=\$!)";  // then the signal comes before it is known to whom it goes
+  expect_parts(calls_of("element run", 138), {"element end --exit-code 138 ", "--signalled"});
+  late.clear();
   const auto expect_not_signalled = [&](const std::string& when, int code) {
     expect_parts(calls_of(when, code), {"doctor --post-mortem ", limit + "--points"});
   };
