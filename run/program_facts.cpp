@@ -171,6 +171,21 @@ std::string answer(const std::string& python, const Framework& framework) {
   return lines.back().empty() ? "cannot be imported: python3 ended without a word" : lines.back();
 }
 
+// No part of a program takes longer than the program. Steps and epochs may be those of each rank.
+void check_times(const ProgramReport& report, double seconds, int replicas) {
+  constexpr double kSlack = 0.1, kMostTimes = 1.02;
+  for (const auto& [name, numbers] : report.numbers) {
+    if (!name.ends_with("_seconds")) continue;
+    const double sum = std::accumulate(numbers.begin(), numbers.end(), 0.0);
+    const int writers = name == "fit_seconds" ? 1 : replicas;
+    if (sum <= writers * (kMostTimes * seconds + kSlack)) continue;
+    throw Error(ErrorKind::input,
+                fmt::format("result {} is {}{}, and the program ran {}", name, format_seconds(sum),
+                            numbers.size() > 1 ? " in all" : "", format_seconds(seconds)),
+                "", "add a \"scale\" (0.001 of milliseconds), or see what it counts");
+  }
+}
+
 }  // namespace
 
 ProgramFacts program_facts(const UserProgram& program, double seconds) {
@@ -205,6 +220,7 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
 }
 
 void set_results(RunRecord& record, const ProgramReport& report, double seconds) {
+  check_times(report, seconds, record.layout.gpus);
   Timing& timing = record.timing;
   timing.fit_seconds = one(report, "fit_seconds");
   Throughput& rate = record.throughput;

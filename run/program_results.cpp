@@ -26,6 +26,8 @@ constexpr std::size_t kMaxOutput = 4 << 20, kMaxFile = 64 << 20;
 // The most lines without a digit on which the library gives up on an expression.
 constexpr std::size_t kMostGivenUp = 1000;
 
+constexpr char kCut = '\x1a';  // ends a line whose end did not come
+
 using PlaceText = std::function<std::string()>;
 
 // "$.train.time", "$.epochs[2].seconds" and "/train/time" as a JSON pointer.
@@ -72,6 +74,15 @@ std::vector<std::string> values_at(const Json& json, const ResultSource& source)
   }
   return values;
 }
+
+struct PrintedLine {
+  std::size_t number = 0;
+  bool is_cut = false;
+  bool has_codes = false;  // control characters that shown_line() does not know
+  std::string text = {};
+
+  std::string place() const { return fmt::format("line {}", number); }
+};
 
 // The mark of UTF-8 that Windows programs begin a text with, also one that follows another.
 std::string_view without_mark(std::string_view line) {
@@ -231,47 +242,66 @@ void add_scalars_of_file(const fs::path& file, const std::string& tag,
 struct ProgramResults::Finder {
   explicit Finder(const ResultSource& of) : source(of), found(source) {
     if (source.from == ResultFrom::line) pattern.emplace(source);
-    if (source.from == ResultFrom::json || source.from == ResultFrom::json_line)
-      to_json_pointer(source);  // refuses what is none
+    if (source.from == ResultFrom::json || source.from == ResultFrom::json_line) {
+      const auto pointer = to_json_pointer(source);  // refuses what is none
+      if (!pointer.empty()) last_key = fmt::format("\"{}\"", pointer.back());
+    }
+    if (const std::string unit = foreign_in_name(source); !unit.empty()) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("result {} is of \"{}\", whose \"{}\" may be another unit",
+                              source.name, source.what, unit),
+                  source.where, "add a \"scale\": 0.001 of milliseconds, 1 if it is none");
+    }
   }
 
   bool is_printed() const { return source.file.empty(); }
 
-  void search_line(std::string_view line, std::size_t number) {
-    const auto place = [number] { return fmt::format("line {}", number); };
+  void search_line(const PrintedLine& line) {
     if (pattern) {
-      match_line(line, place);
+      match_line(line);
     } else if (source.from == ResultFrom::key) {
-      if (const auto value = value_of_key(line, source.what)) found.add(*value, place);
-    } else if (source.from == ResultFrom::json_line && trim(line).starts_with('{')) {
-      const Json json = parse_json(line);
+      const auto value = value_of_key(line.text, source.what);
+      if (!value) return;
+      check_shown(line);
+      found.add(*value, [&] { return line.place(); });
+    } else if (source.from == ResultFrom::json_line && trim(line.text).starts_with('{')) {
+      const Json json = parse_json(line.text);
       const bool is_json = json.is_object();
       auto there = is_json ? values_at(json, source) : std::vector<std::string>();
       // What an earlier line says is stale then.
-      if (!is_json) broken_text = fmt::format("{} (\"{}\")", place(), cut_text(trim(line)));
+      if (!is_json) doubt(line);
       if (there.empty()) return;
       broken_text.clear();
       last_values = std::move(there);
-      last_text = line;
-      last_line = number;
+      last_text = line.text;
+      last_line = line.number;
+    } else if (source.from == ResultFrom::json_line && line.text.find(last_key) != line.text.npos &&
+               line.text.find('{') != line.text.npos) {
+      doubt(line);  // an object behind other text, which may be the last one
     }
   }
 
-  void match_line(std::string_view line, const PlaceText& place) {
+  void doubt(const PrintedLine& line) {
+    broken_text = fmt::format("{} (\"{}\")", line.place(), cut_text(trim(line.text)));
+  }
+
+  void match_line(const PrintedLine& line) {
+    const std::string_view text = line.text;
     std::size_t from = 0;
-    while (from <= line.size()) {
+    while (from <= text.size()) {
       std::optional<PatternMatch> match;
       try {
-        match = pattern->next(line, from);
+        match = pattern->next(text, from);
       } catch (const Error& error) {
-        if (!may_hold_number(line) && ++given_up <= kMostGivenUp) return;
-        found.fail(fmt::format("cannot be searched in {} of {}: {}", place(),
-                               format_bytes(static_cast<double>(line.size())), error.what()),
+        if (!may_hold_number(text) && ++given_up <= kMostGivenUp) return;
+        found.fail(fmt::format("cannot be searched in {} of {}: {}", line.place(),
+                               format_bytes(static_cast<double>(text.size())), error.what()),
                    "write an expression that has less to try, as \"throughput: {number}\"");
       }
       if (!match) return;
-      check_whole(*match, place);
-      found.add(match->group, place);
+      check_shown(line);
+      check_beside(*match, line);
+      found.add(match->group, [&] { return line.place(); });
       from = match->end;
     }
   }
@@ -283,34 +313,35 @@ struct ProgramResults::Finder {
            lower.find("nan") != lower.npos || lower.find("inf") != lower.npos;
   }
 
-  void check_whole(const PatternMatch& match, const PlaceText& place) const {
-    if (source.scale == 1) check_unit(match, place);
-    if (!match.whole.empty()) {
-      const bool is_number = to_real(match.whole).has_value();
-      found.fail(fmt::format("is \"{}\" ({}), which is only a part of \"{}\"", match.group, place(),
-                             match.whole.substr(0, 60)),
-                 is_number ? "write {number} for the group, which reads all of it"
-                           : "name in the expression what stands beside the number, with a "
-                             "\"scale\", or print it as 1234.5");
+  // Of a line that holds a number.
+  void check_shown(const PrintedLine& line) const {
+    if (line.is_cut) {
+      found.fail(fmt::format("is in a line without an end ({}), which may be cut off: \"{}\"",
+                             line.place(), cut_text(line.text)),
+                 "print a line break behind it");
+    }
+    if (line.has_codes) {
+      found.fail(fmt::format("is in a line with control characters ({}), of which a terminal may "
+                             "show another number",
+                             line.place()),
+                 "print it on a line of its own, without them");
     }
   }
 
-  void check_unit(const PatternMatch& match, const PlaceText& place) const {
-    if (source.name == "test_accuracy" && match.unit == "%") {
-      found.fail(fmt::format("is {} % ({}), and must be from 0 to 1", match.group, place()),
-                 "of percent, add \"scale\": 0.01");
-    }
-    if (source.name.ends_with("_seconds") && !match.unit.empty() && match.unit != "%") {
-      found.fail(fmt::format("is \"{} {}\" ({}), which is not in seconds", match.group, match.unit,
-                             place()),
-                 "add a \"scale\": 0.001 of milliseconds, 60 of minutes");
-    }
+  void check_beside(const PatternMatch& match, const PrintedLine& line) const {
+    if (match.beside.empty()) return;
+    found.fail(fmt::format("is \"{}\" ({}), and \"{}\" beside it may change what it means",
+                           trim(match.group), line.place(), cut_text(match.beside)),
+               match.beside == "%"
+                   ? "of percent, add \"scale\": 0.01"
+                   : "write {number} for the group, name in the expression what stands beside it, "
+                     "or add a \"scale\" (0.001 of milliseconds, 1 if it changes nothing)");
   }
 
   void end_search() {
     if (!broken_text.empty()) {
       found.fail(fmt::format("may be in {}, which is not JSON", broken_text),
-                 "print one whole object last, with null instead of NaN");
+                 "print one whole object last, on a line of its own, with null instead of NaN");
     }
     if (!last_values.empty()) {
       const JsonDocument each_key_once(fmt::format("the output, line {}", last_line), last_text);
@@ -325,6 +356,7 @@ struct ProgramResults::Finder {
       found.fail(fmt::format("is in an output of more than {}", format_bytes(kMaxOutput)),
                  "write it to a file");
     }
+    if (output.ends_with("\x1a\n")) output.remove_suffix(2);
     const Json json = parse_json(output);
     if (json.is_discarded()) found.fail("is in an output that is not JSON", "use json_line");
     const JsonDocument each_key_once("the output", output);
@@ -393,7 +425,7 @@ struct ProgramResults::Finder {
   std::optional<ResultPattern> pattern;
   ResultNumbers found;
   std::vector<std::string> last_values;  // of json_line
-  std::string last_text, broken_text;
+  std::string last_key, last_text, broken_text;
   std::size_t last_line = 0, given_up = 0;
 };
 
@@ -415,14 +447,24 @@ void ProgramResults::append(std::string_view text) {
   if (keeps_output_) output_->add(text);
 }
 
+void ProgramResults::append_cut(std::string_view line) {
+  append(line);
+  append({&kCut, 1});
+  append("\n");
+}
+
 // A progress bar ends its lines by a carriage return.
 void ProgramResults::search(std::string_view output) {
   std::size_t number = 0;
   while (!output.empty()) {
     const std::size_t end = std::min(output.find_first_of("\r\n"), output.size());
     ++number;
+    std::string_view text = without_mark(output.substr(0, end));
+    PrintedLine line{.number = number, .is_cut = text.ends_with(kCut)};
+    if (line.is_cut) text.remove_suffix(1);
+    line.text = shown_line(text, line.has_codes);
     for (const auto& finder : finders_) {
-      if (finder->is_printed()) finder->search_line(without_mark(output.substr(0, end)), number);
+      if (finder->is_printed()) finder->search_line(line);
     }
     output.remove_prefix(std::min(end + 1, output.size()));
   }

@@ -54,27 +54,30 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-// Passes output on, up to a limit, and keeps its end.
+// Passes output on by whole lines of each writer, up to a limit, and keeps its end.
 class PassedOutput {
  public:
-  explicit PassedOutput(ProgramResults& results) : results_(results) {}
+  PassedOutput(ProgramResults& results, std::size_t writers) : results_(results), held_(writers) {}
 
-  void append(std::string_view text) {
-    results_.append(text);
-    const std::size_t passed = std::min(text.size(), kMostLog - std::min(kMostLog, bytes_));
-    print_text(text.substr(0, passed));
-    flush_output();
-    bytes_ += text.size();
-    last_ += text;
-    if (last_.size() > 2 * kLastOfLog) last_.erase(0, last_.size() - kLastOfLog);
+  void append(std::size_t writer, std::string_view text) {
+    std::string& held = held_[writer];
+    const std::size_t end = text.find_last_of("\r\n") + 1;  // 0: none
+    held += text.substr(0, end);
+    if (end > 0) {
+      results_.append(held);
+      pass(held);
+      held.clear();
+    }
+    held += text.substr(end);
+    if (held.size() > kMostLog) end_line(held);
   }
 
-  void end() const {
-    if (bytes_ <= kMostLog) {
-      if (bytes_ > 0 && last_.back() != '\n') print("\n");
-      flush_output();
-      return;
+  void end() {
+    for (std::string& held : held_) {
+      if (!held.empty()) end_line(held);
     }
+    flush_output();
+    if (bytes_ <= kMostLog) return;
     print("\npaceline: {} of output follow, of which these are the last\n{}\n",
           format_bytes(static_cast<double>(bytes_ - kMostLog)), last_);
     flush_output();
@@ -90,7 +93,25 @@ class PassedOutput {
   }
 
  private:
+  void pass(std::string_view text) {
+    const std::size_t passed = std::min(text.size(), kMostLog - std::min(kMostLog, bytes_));
+    print_text(text.substr(0, passed));
+    flush_output();
+    bytes_ += text.size();
+    last_ += text;
+    if (last_.size() > 2 * kLastOfLog) last_.erase(0, last_.size() - kLastOfLog);
+  }
+
+  // No number is read from a line that is cut.
+  void end_line(std::string& held) {
+    results_.append_cut(held);
+    held += '\n';
+    pass(held);
+    held.clear();
+  }
+
   ProgramResults& results_;
+  std::vector<std::string> held_;  // of each writer, what no line's end followed yet
   std::size_t bytes_ = 0;
   std::string last_;
 };
@@ -241,7 +262,7 @@ class ProgramRun {
     child.command.front() = this_program().string();
     child.environment = environment_;
     child.environment[kPartVariable] = part;
-    child.capture_output = true;
+    child.separate_output = true;
     const bool is_setup = part == "setup";
     if (request_.layout.nodes > 1 && (is_setup || has_ranks(program_))) {
       const std::vector<std::string> words_of_job =
@@ -273,10 +294,14 @@ class ProgramRun {
   // Returns when all processes have ended, also those that they left behind.
   void run_part(const std::string& part) {
     ProgramResults ignored({});
-    PassedOutput output(part == "run" ? results_ : ignored);
     const std::vector<ChildSetup> children = make_children(part);
-    const WatchOfMany watch =
-        watch_children(children, [&](std::size_t, std::string_view text) { output.append(text); });
+    PassedOutput output(part == "run" ? results_ : ignored, 2 * children.size());
+    const auto from = [&](std::size_t stream) {
+      return [&, stream](std::size_t child, std::string_view text) {
+        output.append(2 * child + stream, text);
+      };
+    };
+    const WatchOfMany watch = watch_children(children, from(0), {}, from(1));
     ended_ = watch.ended_at;
     output.end();
     const int left = end_orphans();

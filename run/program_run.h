@@ -65,6 +65,8 @@ class ProgramResults {
 
   // What the program prints, in any pieces. Only keeps it, as the program waits meanwhile.
   void append(std::string_view text);
+  // A line whose end did not come: what stands in it may be a part.
+  void append_cut(std::string_view line);
   // After its end, searches what it printed and its files. `resolve_file` turns a source's file
   // into a path. Throws input naming the result: it is not there, more than once, not a number, not
   // finite. What is of one replica is multiplied by `replicas`.

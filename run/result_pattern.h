@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/core/pattern.h"
+#include "run/number_context.h"
 #include "sweeps/program.h"
 
 namespace paceline {
@@ -16,17 +17,16 @@ namespace paceline {
 struct PatternMatch {
   std::string_view group;  // what the group holds
   std::size_t end = 0;     // where to look for the next one
-  // Where the group is a part of a number, and the pattern does not insist on what is left out: the
-  // whole of it, "5.81e+07" of "5.81". Else empty.
-  std::string whole;
-  std::string_view unit;  // "ms", "%", if such a one stands beside the group
+  // What stands beside a number, is not let through, and is not what the pattern insists on:
+  // "kilosamples/s". Else empty.
+  std::string_view beside;
 };
 
 class ResultPattern {
  public:
-  // {number} in the source stands for a group that reads every number whole, {grouped} for one as
-  // "1,234.5", which its commas group. Throws usage: not an
-  // expression, or not exactly one group.
+  // The source must outlive it. {number} in the source stands for a group that reads every number
+  // whole, {grouped} for one as "1,234.5", which its commas group. Throws usage: not an expression,
+  // or not exactly one group.
   explicit ResultPattern(const ResultSource& source);
 
   // Empty: none from `from` on. Throws Error of kind internal where the library gives up, so that
@@ -38,19 +38,12 @@ class ResultPattern {
                   std::size_t end);
 
   Pattern pattern_;
-  const bool commas_group_;  // of {grouped}: whatever commas join is one number
+  const bool commas_group_;  // of {grouped}
+  NumberContext context_;
 };
 
 // Of digits, a point, a sign and an exponent, and nothing else.
 std::optional<double> read_number(std::string_view text, bool commas_group);
-// Where the number ends that goes on at `at`, behind a group; `at`: it does not. "5.81|e+07 s",
-// "1|,234.5", "12.5|k".
-std::size_t end_of_number(std::string_view line, std::size_t begin, std::size_t at,
-                          bool commas_group);
-// Where the number begins that the group at `at` is the end of. "1,|234.5", "-|5", "5.8e+|07".
-std::size_t begin_of_number(std::string_view line, std::size_t at, std::size_t end,
-                            bool commas_group);
-
 // Its beginning, for a message.
 std::string cut_text(std::string_view text);
 

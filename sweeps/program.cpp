@@ -196,7 +196,11 @@ class ProgramReader {
     JsonFieldReaders readers = {
         {"file", [&](const JsonField& file) { source.file = placeholder_text(file); }},
         {"pick", into(source.pick, kPicks)},
-        {"scale", [&](const JsonField& scale) { source.scale = scale.above_zero(); }},
+        {"scale",
+         [&](const JsonField& scale) {
+           source.scale = scale.above_zero();
+           source.has_scale = true;
+         }},
         {"per_replica", into(source.per_replica)}};
     for (const auto& [from, key] : kSources) {
       readers.emplace_back(key, [&, from = from](const JsonField& what) {

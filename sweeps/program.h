@@ -39,6 +39,7 @@ struct ResultSource {
   double scale = 1;          // milliseconds: 0.001
   std::string where = {};    // "file.json:7", for errors
   bool per_replica = false;  // what one replica does: times their number
+  bool has_scale = false;    // stated, if only as 1
 };
 
 struct ResultName {
