@@ -12,6 +12,7 @@
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "results/run_record.h"
@@ -111,20 +112,97 @@ std::optional<double> samples_of_a_step(const RunRecord& record) {
 
 constexpr char kTokensOfAStep[] = "tokens_per_step";
 
-// Of a program that prints the time of its steps and no rate.
+// Which of the steps that a program prints tell its rate.
+struct CountedSteps {
+  double amount = 0, seconds = 0;
+  std::size_t counted = 0, warm_up = 0, long_ones = 0;
+
+  double rate() const { return amount / seconds; }
+  std::string text(std::string_view unit) const {
+    const std::size_t all = counted + warm_up + long_ones;
+    std::string text =
+        fmt::format("{} of a step over the mean of {} that it prints", unit,
+                    counted == all ? "the steps" : fmt::format("{} of the {} steps", counted, all));
+    if (warm_up > 0) text += fmt::format(", without the first {} (warm-up)", warm_up);
+    if (long_ones > 0) text += fmt::format(", without {} of over 3 times the median", long_ones);
+    return text;
+  }
+};
+
+// Left out are the first ten, or of fewer than twenty those before the level of the second half is
+// reached, as compilation is; and single steps that take over three times the median, as those in
+// which a program also evaluates.
+CountedSteps count_steps(const std::vector<double>& seconds, const std::vector<double>& amounts) {
+  constexpr std::size_t kWarmUp = 10;
+  constexpr double kAtLevel = 1.25, kLong = 3, kMostLong = 0.2;
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < seconds.size(); ++i) costs.push_back(seconds[i] / amounts[i]);
+  const std::size_t half = costs.size() / 2;
+  const double level = median({costs.begin() + static_cast<std::ptrdiff_t>(half), costs.end()});
+  CountedSteps result;
+  while (result.warm_up < half && costs[result.warm_up] > kAtLevel * level) ++result.warm_up;
+  if (costs.size() >= 2 * kWarmUp) result.warm_up = std::max(result.warm_up, kWarmUp);
+  const auto rest = static_cast<std::size_t>(
+      std::ranges::count_if(costs.begin() + static_cast<std::ptrdiff_t>(result.warm_up),
+                            costs.end(), [&](double cost) { return cost > kLong * level; }));
+  const bool few =
+      static_cast<double>(rest) <= kMostLong * static_cast<double>(costs.size() - result.warm_up);
+  for (std::size_t i = result.warm_up; i < costs.size(); ++i) {
+    if (few && costs[i] > kLong * level) {
+      ++result.long_ones;
+      continue;
+    }
+    ++result.counted;
+    result.amount += amounts[i];
+    result.seconds += seconds[i];
+  }
+  return result;
+}
+
+// What each step trains on: one number for all, or a number each. Throws input: it changes, and who
+// knows when.
+std::vector<double> amounts_of_steps(const ProgramReport& report, const char* name, double amount,
+                                     std::size_t steps) {
+  const auto each = report.each.find(name);
+  if (each == report.each.end() || std::ranges::count(each->second, each->second.front()) ==
+                                       static_cast<std::ptrdiff_t>(each->second.size())) {
+    return std::vector<double>(steps, amount);
+  }
+  if (each->second.size() == steps) return each->second;
+  throw Error(
+      ErrorKind::input,
+      fmt::format("result {} changes ({:g} to {:g}), and is found {} times beside {} steps", name,
+                  each->second.front(), each->second.back(), each->second.size(), steps),
+      "", "find both in the same lines, or train with one batch");
+}
+
+// Of a program that prints the time of its steps: its rate, where it states none. Throws input
+// where the two contradict each other.
 void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
+  constexpr double kMostFactor = 1.5;
   Throughput& rate = record.throughput;
   const auto steps = report.numbers.find("step_seconds");
-  if (rate.samples_per_second || rate.samples || steps == report.numbers.end()) return;
+  if (steps == report.numbers.end()) return;
   const auto tokens = one(report, kTokensOfAStep);
   const auto amount = tokens ? tokens : samples_of_a_step(record);
   if (!amount) return;
-  const std::vector<double>& seconds = steps->second;
-  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  if (tokens) rate.unit = "tokens";
-  rate.samples_per_second = *amount * static_cast<double>(seconds.size()) / sum;
-  record.provenance.rate_is = fmt::format("{} of a step over the mean of the steps that it prints",
-                                          tokens ? "tokens" : "samples");
+  const std::string unit = tokens ? "tokens" : "";
+  const CountedSteps counted =
+      count_steps(steps->second, amounts_of_steps(report, tokens ? kTokensOfAStep : "global_batch",
+                                                  *amount, steps->second.size()));
+  if (rate.samples_per_second) {
+    const double factor = *rate.samples_per_second / counted.rate();
+    if (rate.unit != unit || (factor < kMostFactor && factor > 1 / kMostFactor)) return;
+    throw Error(
+        ErrorKind::input,
+        fmt::format("the rate is {:.4g} {}/s, and by its steps it is {:.4g}",
+                    *rate.samples_per_second, tokens ? "tokens" : "samples", counted.rate()),
+        "", "one of them counts something else, such as one replica's samples");
+  }
+  if (rate.samples) return;
+  rate.unit = unit;
+  rate.samples_per_second = counted.rate();
+  record.provenance.rate_is = counted.text(tokens ? "tokens" : "samples");
 }
 
 constexpr double kImportSeconds = 120;
@@ -171,19 +249,14 @@ std::string answer(const std::string& python, const Framework& framework) {
   return lines.back().empty() ? "cannot be imported: python3 ended without a word" : lines.back();
 }
 
-// No part of a program takes longer than the program. Steps and epochs may be those of each rank.
-void check_times(const ProgramReport& report, double seconds, int replicas) {
+// No part of a program takes longer than the program, unless it prints the log of another run.
+void check_time(double fit_seconds, double seconds) {
   constexpr double kSlack = 0.1, kMostTimes = 1.02;
-  for (const auto& [name, numbers] : report.numbers) {
-    if (!name.ends_with("_seconds")) continue;
-    const double sum = std::accumulate(numbers.begin(), numbers.end(), 0.0);
-    const int writers = name == "fit_seconds" ? 1 : replicas;
-    if (sum <= writers * (kMostTimes * seconds + kSlack)) continue;
-    throw Error(ErrorKind::input,
-                fmt::format("result {} is {}{}, and the program ran {}", name, format_seconds(sum),
-                            numbers.size() > 1 ? " in all" : "", format_seconds(seconds)),
-                "", "add a \"scale\" (0.001 of milliseconds), or see what it counts");
-  }
+  if (fit_seconds <= kMostTimes * seconds + kSlack) return;
+  log::warning(
+      "result fit_seconds is {}, and the program ran {}: is it in another unit (add a "
+      "\"scale\"), or of another run?",
+      format_seconds(fit_seconds), format_seconds(seconds));
 }
 
 }  // namespace
@@ -220,7 +293,6 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
 }
 
 void set_results(RunRecord& record, const ProgramReport& report, double seconds) {
-  check_times(report, seconds, record.layout.gpus);
   Timing& timing = record.timing;
   timing.fit_seconds = one(report, "fit_seconds");
   Throughput& rate = record.throughput;
@@ -260,6 +332,7 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
     record.quality.epochs.emplace_back().train_loss = loss;
   }
   if (timing.fit_seconds) {
+    check_time(*timing.fit_seconds, seconds);
     if (seconds > *timing.fit_seconds) timing.setup_seconds = seconds - *timing.fit_seconds;
     return;
   }

@@ -242,6 +242,7 @@ void add_scalars_of_file(const fs::path& file, const std::string& tag,
 struct ProgramResults::Finder {
   explicit Finder(const ResultSource& of) : source(of), found(source) {
     if (source.from == ResultFrom::line) pattern.emplace(source);
+    if (!source.among.empty()) among.emplace(compiled_pattern(source.among, source.where));
     if (source.from == ResultFrom::json || source.from == ResultFrom::json_line) {
       const auto pointer = to_json_pointer(source);  // refuses what is none
       if (!pointer.empty()) last_key = fmt::format("\"{}\"", pointer.back());
@@ -287,6 +288,7 @@ struct ProgramResults::Finder {
 
   void match_line(const PrintedLine& line) {
     const std::string_view text = line.text;
+    if (among && !among->find(text)) return;
     std::size_t from = 0;
     while (from <= text.size()) {
       std::optional<PatternMatch> match;
@@ -298,7 +300,15 @@ struct ProgramResults::Finder {
                                format_bytes(static_cast<double>(text.size())), error.what()),
                    "write an expression that has less to try, as \"throughput: {number}\"");
       }
-      if (!match) return;
+      if (!match) {
+        if (among && from == 0) {
+          constexpr std::size_t kMostShown = 240;
+          found.fail(fmt::format("is not in {}, where it belongs: \"{}\"", line.place(),
+                                 trim(text).substr(0, kMostShown)),
+                     "write the expressions of the result for this form of the line");
+        }
+        return;
+      }
       check_shown(line);
       check_beside(*match, line);
       found.add(match->group, [&] { return line.place(); });
@@ -423,6 +433,7 @@ struct ProgramResults::Finder {
 
   const ResultSource source;
   std::optional<ResultPattern> pattern;
+  std::optional<Pattern> among;
   ResultNumbers found;
   std::vector<std::string> last_values;  // of json_line
   std::string last_key, last_text, broken_text;
@@ -486,6 +497,7 @@ ProgramReport ProgramResults::finish(
       report.words[source.name] = finder->found.word();
     } else {
       std::vector<double>& numbers = report.numbers[source.name] = finder->found.numbers();
+      if (finder->found.all().size() > 1) report.each[source.name] = finder->found.all();
       if (source.per_replica) {
         for (double& number : numbers) number *= replicas;
       }

@@ -48,6 +48,7 @@ class PrintedOutput;
 struct ProgramReport {
   std::map<std::string, std::vector<double>> numbers;  // one, or a list in its order; all finite
   std::map<std::string, std::string> words;
+  std::map<std::string, std::vector<double>> each = {};  // all of which one was picked
 };
 
 // Throws usage as the constructor below does.

@@ -13,6 +13,7 @@ namespace paceline {
 
 namespace {
 
+constexpr char kWrite[] = "write \"throughput: {number}\"";
 constexpr std::string_view kNumber = "{number}", kGrouped = "{grouped}";
 constexpr std::string_view kGroupedGroup =
     "([0-9]{1,3}(?:,[0-9]{3})+(?:\\.[0-9]+)?|[0-9]+(?:\\.[0-9]+)?)";
@@ -30,19 +31,6 @@ std::string expanded(const ResultSource& source) {
   return text;
 }
 
-[[noreturn]] void refuse_pattern(const ResultSource& source, const std::string& what) {
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" {}", source.what, what), source.where,
-              "write \"throughput: {number}\"");
-}
-
-Pattern compile(const ResultSource& source) {
-  try {
-    return Pattern(expanded(source), Pattern::Text::utf8);
-  } catch (const std::invalid_argument& fault) {
-    refuse_pattern(source, fmt::format("is not a regular expression: {}", fault.what()));
-  }
-}
-
 constexpr std::size_t kMostKept = 50'000'000, kShownPlaces = 3, kShownText = 60;
 constexpr double kLeastAmount = 1e-290;  // a rate of less is not a number in a record
 constexpr double kMostCounted = 9e15;    // what a double counts exactly
@@ -54,6 +42,16 @@ std::string describe_source(const ResultSource& source) {
 
 }  // namespace
 
+Pattern compiled_pattern(const std::string& expression, const std::string& where) {
+  try {
+    return Pattern(expression, Pattern::Text::utf8);
+  } catch (const std::invalid_argument& fault) {
+    throw Error(ErrorKind::usage,
+                fmt::format("\"{}\" is not a regular expression: {}", expression, fault.what()),
+                where, kWrite);
+  }
+}
+
 std::optional<double> read_number(std::string_view text, bool commas_group) {
   if (text.starts_with('+')) text.remove_prefix(1);
   std::string digits(text);
@@ -62,12 +60,14 @@ std::optional<double> read_number(std::string_view text, bool commas_group) {
 }
 
 ResultPattern::ResultPattern(const ResultSource& source)
-    : pattern_(compile(source)),
+    : pattern_(compiled_pattern(expanded(source), source.where)),
       commas_group_(source.what.find(kGrouped) != source.what.npos),
       context_(source, commas_group_) {
   if (pattern_.groups() != 1) {
-    refuse_pattern(
-        source, fmt::format("has {} groups, and needs one around the number", pattern_.groups()));
+    throw Error(ErrorKind::usage,
+                fmt::format("\"{}\" has {} groups, and needs one around the number", source.what,
+                            pattern_.groups()),
+                source.where, kWrite);
   }
 }
 
@@ -159,7 +159,8 @@ void ResultNumbers::add(std::string_view text, const std::function<std::string()
   least_ = std::min(least_, number);
   most_ = std::max(most_, number);
   if (++count_ <= kShownPlaces) places_.push_back(place());
-  if (!name_.is_list && source_.pick != Pick::median) return;
+  const bool is_of_step = source_.name == "global_batch" || source_.name == "tokens_per_step";
+  if (!name_.is_list && !is_of_step && source_.pick != Pick::median) return;
   if (all_.size() == kMostKept) {
     fail(fmt::format("has more than {} numbers, too many to keep", kMostKept),
          "print fewer, or pick first, last, mean, min or max");

@@ -42,6 +42,9 @@ class ResultPattern {
   NumberContext context_;
 };
 
+// Throws usage, at `where`: not an expression.
+Pattern compiled_pattern(const std::string& expression, const std::string& where);
+
 // Of digits, a point, a sign and an exponent, and nothing else.
 std::optional<double> read_number(std::string_view text, bool commas_group);
 // Its beginning, for a message.
@@ -60,6 +63,8 @@ class ResultNumbers {
 
   // A list's numbers, or the picked one. Throws input: none, or several and no pick.
   std::vector<double> numbers() const;
+  // Of lists, medians, and the size of a step, which may grow: all of them, in their order.
+  const std::vector<double>& all() const { return all_; }
   std::string word() const;  // of a result that is one
 
   [[noreturn]] void fail(const std::string& what, const std::string& fix) const;

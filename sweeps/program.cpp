@@ -201,7 +201,8 @@ class ProgramReader {
            source.scale = scale.above_zero();
            source.has_scale = true;
          }},
-        {"per_replica", into(source.per_replica)}};
+        {"per_replica", into(source.per_replica)},
+        {"among", [&](const JsonField& among) { source.among = text(among); }}};
     for (const auto& [from, key] : kSources) {
       readers.emplace_back(key, [&, from = from](const JsonField& what) {
         if (!source.what.empty()) {
@@ -215,6 +216,10 @@ class ProgramReader {
     if (source.what.empty()) {
       field.fail(fmt::format("result {} has no source", name),
                  "add one of line, json, json_line, csv, key, events");
+    }
+    if (!source.among.empty() && source.from != ResultFrom::line) {
+      field.fail(fmt::format("result {} has \"among\", which is of printed lines", name),
+                 "leave it out");
     }
     const bool needs_file = source.from == ResultFrom::csv || source.from == ResultFrom::events;
     if (needs_file && source.file.empty()) {

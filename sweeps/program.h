@@ -40,6 +40,9 @@ struct ResultSource {
   std::string where = {};    // "file.json:7", for errors
   bool per_replica = false;  // what one replica does: times their number
   bool has_scale = false;    // stated, if only as 1
+  // Of a printed line: an expression. Only lines that match it are searched, and each must hold the
+  // number. Empty: all lines.
+  std::string among = {};
 };
 
 struct ResultName {

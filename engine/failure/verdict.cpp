@@ -381,8 +381,9 @@ std::vector<int> FailureSnapshot::late() const {
   const auto [least, most] =
       std::minmax_element(flights_.begin(), flights_.end(),
                           [](const Flight& a, const Flight& b) { return a.entered < b.entered; });
-  if (least->entered == most->entered) return silent();
-  return ranks_where(flights_, [&](const Flight& one) { return one.entered == least->entered; });
+  const auto fewest = least->entered;
+  if (fewest == most->entered) return silent();
+  return ranks_where(flights_, [&](const Flight& one) { return one.entered == fewest; });
 }
 
 std::vector<int> FailureSnapshot::late_processes() const {

@@ -1,6 +1,7 @@
 #include "results/import/time_spans.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace paceline {
 

@@ -137,7 +137,8 @@ std::vector<std::uint16_t> parse_ports(const Environment& environment) {
 
 // Jobs, and starters on one machine, should not all knock at the same first port.
 void start_at(std::uint64_t number, std::vector<std::uint16_t>& ports) {
-  std::ranges::rotate(ports, ports.begin() + static_cast<std::ptrdiff_t>(number % ports.size()));
+  const auto first = ports.begin() + static_cast<std::ptrdiff_t>(number % ports.size());
+  std::rotate(ports.begin(), first, ports.end());
 }
 
 // mpirun's and PALS's helpers on other nodes are Slurm steps of their own: there SLURM_STEP_*

@@ -281,8 +281,8 @@ std::vector<FolderFile> files_of_set(const fs::path& folder) try {
                      fs::last_write_time(path).time_since_epoch().count()});
   }
   std::ranges::sort(files, {}, &FolderFile::path);
-  const auto again = std::ranges::unique(files, {}, &FolderFile::path);
-  files.erase(again.begin(), again.end());
+  const auto is_same = [](const FolderFile& a, const FolderFile& b) { return a.path == b.path; };
+  files.erase(std::unique(files.begin(), files.end(), is_same), files.end());
   return files;
 } catch (const fs::filesystem_error& error) {
   throw Error(ErrorKind::input, "the folder cannot be read: " + error.code().message(),

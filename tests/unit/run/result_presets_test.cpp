@@ -1,4 +1,5 @@
 // Logs as common programs print them, read by the presets of their names.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -38,7 +39,7 @@ constexpr char kHuggingFace[] =
     "'train_loss': 1.75, 'epoch': 1.0}\n";
 
 const Log kLogs[] = {
-    {"nanogpt", "tokens", 491520 / 0.75, 9.6543,
+    {"nanogpt", "tokens", 491520 / 0.5, 9.6543,
      "tokens per iteration will be: 491,520\nnumber of parameters: 123.59M\n"
      "iter 0: loss 10.9886, time 1000.00ms, mfu -100.00%\n"
      "iter 10: loss 9.6543, time 500.00ms, mfu 30.50%\n"
@@ -101,6 +102,81 @@ TEST(ResultPresets, ReadLogsOfCommonPrograms) {
       EXPECT_EQ(record.quality.epochs.back().train_loss, log.loss);
     }
   }
+}
+
+double rate_of(const std::string& preset, const std::string& log) {
+  return read_log(preset, log).throughput.samples_per_second.value_or(0);
+}
+
+std::string iterations(const std::vector<double>& times) {
+  std::string log = "tokens per iteration will be: 1,000\n";
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    log += fmt::format("iter {}: loss 4.1, time {:.2f}ms, mfu 0.05%\n", i, times[i]);
+  }
+  return log;
+}
+
+TEST(ResultPresets, WarmUpAndStepsThatEvaluateAreLeftOut) {
+  EXPECT_NEAR(rate_of("nanogpt", iterations({9000, 300, 20, 21, 20, 19, 20})), 50'000, 1);
+  EXPECT_NEAR(rate_of("nanogpt", iterations({500, 20, 20, 20, 400, 20, 20, 20})), 50'000, 1);
+  std::vector<double> many(10, 30);
+  many.insert(many.end(), 15, 20);
+  const RunRecord record = read_log("nanogpt", iterations(many));
+  EXPECT_NEAR(*record.throughput.samples_per_second, 50'000, 1);
+  EXPECT_EQ(
+      record.provenance.rate_is,
+      "tokens of a step over the mean of 15 of the 25 steps that it prints, without the first "
+      "10 (warm-up)");
+  EXPECT_NEAR(rate_of("nanogpt", iterations({20, 60, 20, 60, 20, 60})), 25'000, 1)
+      << "half of the steps are no exceptions";
+}
+
+std::string megatron(int batch, double milliseconds,
+                     const char* label = "elapsed time per iteration") {
+  return fmt::format(
+      " [now] iteration       10/     500 | {} (ms): {:.1f} | global batch size: {:5} | "
+      "lm loss: 9.5E+00 |\n",
+      label, milliseconds, batch);
+}
+
+TEST(ResultPresets, AStepIsPairedWithItsOwnBatch) {
+  EXPECT_NEAR(rate_of("megatron-lm", megatron(32, 1000) + megatron(32, 1000) + megatron(64, 2000) +
+                                         megatron(128, 4000)),
+              32, 0.01);
+}
+
+TEST(ResultPresets, ALineOfAnotherFormIsNamed) {
+  const auto refuse = [](const char* preset, const std::string& log) {
+    return catch_error(ErrorKind::input, [&] { read_log(preset, log); });
+  };
+  expect_parts(refuse("megatron-lm", megatron(32, 1000) + megatron(32, 900, "time an iteration")),
+               {"line 2", "time an iteration (ms): 900"});
+  const std::string bar = "Epoch 3:  20%|##        | 2/10 [00:08<00:33, ";
+  expect_parts(refuse("lightning", bar + "4.14s/it]\n"), {"4.14s/it"});
+  expect_parts(refuse("lightning", bar + "?it/s]\n"), {"?it/s"});
+}
+
+TEST(ResultPresets, ValidationAndTestAreOtherPhases) {
+  EXPECT_NEAR(rate_of("torchtitan",
+                      "[titan] - step: 10  loss:  7.1  tps: 1,000  mfu: 3%\n"
+                      "[titan] - validate step: 10  loss:  7.0  tps: 9,000\n"),
+              2000, 1e-9);
+  EXPECT_NEAR(rate_of("lightning",
+                      "Epoch 0: 100%|####| 100/100 [00:53<00:00,  0.88it/s, v_num=7]\n"
+                      "Validation DataLoader 0: 50%|####| 50/100 [00:02<00:00, 40.10it/s]\r"
+                      "Testing DataLoader 0: 100%|####| 100/100 [00:02<00:00, 41.20it/s]\n"),
+              0.88, 1e-9);
+}
+
+TEST(ResultPresets, ARateThatItsStepsContradictIsAnError) {
+  ProgramReport report;
+  report.numbers = {
+      {"samples_per_second", {1000}}, {"global_batch", {32}}, {"step_seconds", {0.5, 0.5}}};
+  RunRecord record;
+  expect_error(ErrorKind::input, {"1000 samples/s, and by its steps it is 64"},
+               [&] { set_results(record, report, 2); });
+  report.numbers["samples_per_second"] = {70};
+  EXPECT_NO_THROW(set_results(record, report, 2));
 }
 
 TEST(ResultPresets, ReadTimesOfWholeRuns) {
