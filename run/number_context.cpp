@@ -16,11 +16,11 @@ namespace {
 
 enum class Meaning { time, rate, count, share };
 
-const ResultName& name_of(const ResultSource& source) {
+const ResultName& result_name(const ResultSource& source) {
   return *std::ranges::find(result_names(), source.name, &ResultName::name);
 }
 
-Meaning meaning_of(const ResultSource& source) {
+Meaning find_meaning(const ResultSource& source) {
   const std::string_view name = source.name;
   if (name.ends_with("_per_second")) return Meaning::rate;
   if (name.ends_with("_seconds")) return Meaning::time;
@@ -40,7 +40,7 @@ constexpr char kSamples[] =
 constexpr char kParameters[] = "parameters?|params?|weights?";
 
 std::string counted_words(const ResultSource& source) {
-  const std::string_view unit = name_of(source).unit;
+  const std::string_view unit = result_name(source).unit;
   if (unit == "tokens") return kTokens;
   if (unit == "steps" || source.name == "steps") return kSteps;
   if (unit == "images") return "images?|imgs?|pictures?|frames?|samples?";
@@ -50,7 +50,7 @@ std::string counted_words(const ResultSource& source) {
 
 // A unit that leaves the number what it is.
 std::string own_unit(const ResultSource& source) {
-  switch (meaning_of(source)) {
+  switch (find_meaning(source)) {
     case Meaning::share:
       return "(?!)";
     case Meaning::count:
@@ -85,13 +85,13 @@ std::string ending() {
 std::string behind_expression(const ResultSource& source) {
   // Seconds are followed by no smaller part of the same time: "6 s 300 ms".
   const std::string rest =
-      meaning_of(source) == Meaning::time
+      find_meaning(source) == Meaning::time
           ? fmt::format(
                 R"((?!,?{0}*+[0-9.]++{0}*+[A-Za-z\x80-\xff]++(?![A-Za-z/]))(?!{0}*+(?:per\b|\xc3\x97)))",
                 kBlank)
           : fmt::format(R"((?!{0}*+(?:per\b|/|[x*]{0}|\xc3\x97)))", kBlank);
   std::string more;
-  if (meaning_of(source) == Meaning::share)
+  if (find_meaning(source) == Meaning::share)
     more += fmt::format(R"(|{0}++[A-Za-z]|{0}*+[\[(])", kBlank);
   if (source.has_scale) more += fmt::format(R"(|{}*+[A-Za-z%/\x80-\xff]++(?![0-9]))", kBlank);
   return fmt::format(
@@ -203,8 +203,8 @@ bool NumberContext::has_unit_of_another(std::string_view behind) const {
   const std::string first = text.substr(0, slash);
   const std::string second =
       slash == text.npos ? "" : text.substr(slash + (text[slash] == '/' ? 1 : 5));
-  if (meaning_of(source_) == Meaning::time) return is_other_unit(first, may_be_label);
-  if (meaning_of(source_) != Meaning::rate) return false;
+  if (find_meaning(source_) == Meaning::time) return is_other_unit(first, may_be_label);
+  if (find_meaning(source_) != Meaning::rate) return false;
   const bool is_time = is_other_unit(first, false) || first == "s" || first.starts_with("sec");
   return (!second.empty() && is_time) || is_other_unit(second, false);
 }
@@ -266,7 +266,7 @@ std::optional<Beside> NumberContext::behind(std::string_view line, std::size_t b
 std::optional<Beside> NumberContext::before(std::string_view line, std::size_t begin,
                                             std::size_t end) const {
   const Beside foreign{begin_of_word(line, begin), begin, false};
-  const Meaning meaning = meaning_of(source_);
+  const Meaning meaning = find_meaning(source_);
   if (!source_.has_scale && (meaning == Meaning::time || meaning == Meaning::rate)) {
     const std::string_view text = label_before(line, begin);
     if (!other_unit_in_label(text).empty()) return Beside{begin_of_word(line, begin), begin, true};
@@ -275,7 +275,7 @@ std::optional<Beside> NumberContext::before(std::string_view line, std::size_t b
 }
 
 std::string foreign_in_name(const ResultSource& source) {
-  const Meaning meaning = meaning_of(source);
+  const Meaning meaning = find_meaning(source);
   if (source.has_scale || source.from == ResultFrom::line || meaning == Meaning::share) return "";
   return other_unit_in_label(source.what);
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/core/pattern.h"
-#include "sweeps/program.h"
+#include "sweeps/result_source.h"
 
 namespace paceline {
 

@@ -10,7 +10,7 @@
 
 #include "engine/core/pattern.h"
 #include "run/number_context.h"
-#include "sweeps/program.h"
+#include "sweeps/result_source.h"
 
 namespace paceline {
 

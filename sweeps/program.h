@@ -12,55 +12,12 @@
 #include "engine/core/json_field.h"
 #include "results/run_record.h"
 #include "results/store.h"
+#include "sweeps/result_source.h"
 
 namespace paceline {
 
 // In a job's environment: the words that start one process for each of its tasks, one a line.
 inline constexpr char kLauncherVariable[] = "PACELINE_PROGRAM_LAUNCHER";
-
-enum class ResultFrom {
-  line,       // a regular expression with one group, in what the program prints
-  json,       // a path in a JSON file, or in the whole output
-  json_line,  // a path in the last printed line that is a JSON object
-  csv,        // a column of a CSV file
-  key,        // a key of a file of key=value or key: value lines, or of such printed lines
-  events,     // a tag of TensorBoard event files
-};
-
-// What becomes of several numbers.
-enum class Pick { only, first, last, mean, median, least, most };
-
-struct ResultSource {
-  std::string name;  // "samples_per_second"
-  ResultFrom from = ResultFrom::line;
-  std::string what;  // the expression, path, column, key or tag
-  std::string file;  // with placeholders; empty: the output
-  Pick pick = Pick::only;
-  double scale = 1;          // milliseconds: 0.001
-  std::string where = {};    // "file.json:7", for errors
-  bool per_replica = false;  // what one replica does: times their number
-  bool has_scale = false;    // stated, if only as 1
-  // Of a printed line: an expression. Only lines that match it are searched, and each must hold the
-  // number. Empty: all lines.
-  std::string among = {};
-};
-
-struct ResultName {
-  const char* name;
-  const char* about;
-  bool is_list;                 // of steps or epochs
-  std::string_view words = {};  // "fp32|bf16": one of these instead of a number
-  std::string_view unit = {};   // "tokens": what it counts, if not samples
-};
-const std::vector<ResultName>& result_names();
-
-// How a common program prints its results, by name in a spec: "results": "nanogpt".
-struct ResultPreset {
-  const char* name;
-  const char* of;       // "nanoGPT's train.py"
-  const char* results;  // JSON, as it would stand in a spec
-};
-const std::vector<ResultPreset>& result_presets();
 
 struct UserProgram {
   std::string name;

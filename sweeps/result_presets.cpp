@@ -1,6 +1,6 @@
 // Where common programs print their results. The expressions are tried on lines as these print them
 // in tests/unit/run/result_presets_test.cpp.
-#include "sweeps/program.h"
+#include "sweeps/result_source.h"
 
 namespace paceline {
 
