@@ -22,7 +22,7 @@ struct PackedValues {
   template <typename T>
   void pass(T& value) {
     if constexpr (HasFacts<T>) {
-      visit_facts(value, [this](const FactInfo&, auto& member) { pass(member); });
+      visit_facts(value, [this](const FactInfo&, auto& member) { this->pass(member); });
     } else if constexpr (requires { value.has_value(); }) {
       bool is_there = value.has_value();
       pass(is_there);
