@@ -47,6 +47,13 @@ int conclude(const StudyPlan& plan, const RunnerResult& result, bool reports, Sc
                     absent, plan.expansion.points.size()));
   }
   if (result.failed == 0) return 0;
+  if (result.not_started > 0) {
+    screen.line(
+        fmt::format("paceline: all {} runs failed, so {} more were not started; see a log, "
+                    "mend the cause, and call it again",
+                    result.failed, result.not_started));
+    return 1;
+  }
   screen.line(fmt::format("paceline: {} of {} runs failed; the same command tries them again",
                           result.failed, result.failed + result.completed));
   return 1;

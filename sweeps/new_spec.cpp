@@ -44,12 +44,16 @@ std::string program_lines(const NewSpec& spec) {
   if (spec.throughput.empty()) {
     return text +
            "  // Its time from start to end counts. To read a throughput from what it prints:\n"
-           "  // \"results\": {\"samples_per_second\": {\"line\": \"throughput: {number}\"}},\n";
+           "  // \"results\": {\"samples_per_second\": {\"line\": \"throughput: {number}\", "
+           "\"pick\": "
+           "\"last\"}},\n";
   }
   return text +
-         "  // Where its throughput stands: the group of a regular expression, in printed lines.\n"
+         "  // Where its throughput stands: the group of a regular expression, in printed lines; "
+         "of "
+         "several the last.\n"
          "  \"results\": {\"samples_per_second\": {\"line\": " +
-         quoted(spec.throughput) + "}},\n";
+         quoted(spec.throughput) + ", \"pick\": \"last\"}},\n";
 }
 
 }  // namespace

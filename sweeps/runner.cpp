@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
@@ -55,6 +56,10 @@ class StudyRunner {
         result_.stopped_by = signals.take();
         if (result_.stopped_by == 0) run_if_affordable(status.run);
         if (result_.stopped_by != 0) return result_;
+        if (nothing_works()) {
+          result_.not_started = waiting_.size();
+          return result_;
+        }
       }
       runs_ = setup_.more ? setup_.more() : std::vector<RunStatus>();
     }
@@ -66,11 +71,19 @@ class StudyRunner {
     for (const RunStatus& status : runs) {
       if (status.state == RunState::done) {
         eta_.add(status.run.point, status.seconds);
+        has_results_ = true;
       } else {
+        first_round_.insert(status.run.point);
         waiting_.push_back(status.run.point);
         ++total_;
       }
     }
+  }
+
+  // Whatever is wrong with each point once is wrong with its repeats. A gate tells its sides apart.
+  bool nothing_works() const {
+    return sides_.size() == 1 && !has_results_ && result_.completed == 0 && !waiting_.empty() &&
+           failed_points_.size() == first_round_.size();
   }
 
   void run_if_affordable(const ScheduledRun& run) {
@@ -191,6 +204,7 @@ class StudyRunner {
   void fail(const ScheduledRun& run, const std::string& status, const std::string& reason,
             const RunLog& log) {
     ++result_.failed;
+    if (status != "preempted") failed_points_.insert(run.point);
     setup_.line(fmt::format("{} {}: {}; log: {}{}", place(run),
                             status == "timeout" ? "timed out" : status, reason, log.file().string(),
                             left()));
@@ -206,6 +220,8 @@ class StudyRunner {
   std::vector<RunStatus> runs_;  // the current ones; see RunnerSetup::more
   std::string session_;
   Eta eta_;
+  std::set<std::size_t> first_round_, failed_points_;
+  bool has_results_ = false;
   std::vector<std::size_t> waiting_;  // the point of each run not finished
   std::size_t total_ = 0;
   bool is_running_ = false;

@@ -42,13 +42,15 @@ struct RunnerSide {
 
 struct RunnerResult {
   int completed = 0, failed = 0;
-  int stopped_by = 0;  // the signal that interrupted the study; 0: none
+  int stopped_by = 0;           // the signal that interrupted the study; 0: none
+  std::size_t not_started = 0;  // after a first round in which no run succeeded
 };
 
 // Runs each of `runs` that is not done, in order, as
 //   PROGRAM train WORKLOAD --axis=value... --quiet --store=STUDY --context=JSON
 // A run writes its own record. If it fails, crashes or exceeds the spec's timeout, a record with
-// the reason is written, and the next run follows. Output goes to
+// the reason is written, and the next run follows, unless the study has no result yet and all runs
+// of its first round failed. Output goes to
 // STUDY/logs/<point>.<repeat>.<attempt>.log. SIGINT, SIGTERM or SIGHUP ends the current run without
 // a record, and starts no other. Throws input if records cannot be written. Call it from the main
 // thread.
