@@ -163,7 +163,8 @@ void add_gate(CLI::App& app, Action& action) {
       ->type_name("QUANTITY")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb->add_flag("--force", arguments->force, "compare runs of different machines, and say so");
+  verb->add_flag("--force", arguments->force,
+                 "compare runs of different machines or nodes, and say so");
   add_format_options(*verb, arguments->output);
   verb->add_option("--junit", arguments->junit, "write JUnit XML")->type_name("FILE");
   verb->add_option("--markdown", arguments->markdown, "write a Markdown summary")

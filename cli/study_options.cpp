@@ -162,7 +162,7 @@ std::string select_study(const Study& first, const Study& second) {
     choice = "workload=" + first.workload;
   } else if (first.precision != second.precision && !first.precision.empty()) {
     choice = "precision=" + first.precision;
-  } else if (!first.work.empty()) {
+  } else if (!first.work.empty() && first.work.front().first != "studies") {
     choice = first.work.front().first + "=" + to_text(first.work.front().second);
   } else {
     return "name the folders of one";

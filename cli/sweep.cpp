@@ -40,6 +40,9 @@ int conclude(const StudyPlan& plan, const RunnerResult& result, bool reports, Sc
     if (result.failed == 0) throw;
     screen.line(fmt::format("paceline: {}", error.what()));
   }
+  if (const std::string other = other_build_line(plan); !other.empty()) {
+    screen.line("paceline: warning: " + other);
+  }
   if (const std::size_t absent = points_that_cannot_run(plan); absent > 0) {
     screen.line(
         fmt::format("paceline: {} of {} points cannot run here and were left out; add "

@@ -9,6 +9,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json_field.h"
 #include "engine/core/text.h"
+#include "engine/facts/json.h"
 #include "results/store.h"
 
 namespace paceline {
@@ -23,9 +24,15 @@ constexpr std::int64_t kMostRepeats = 1000, kMostRuns = 1'000'000;  // as a swee
 // A point a line, so that people and diff can read it.
 std::string serialize(const ExpectedRuns& plan) {
   std::string text = fmt::format(
-      "{{\n\"schema\": {},\n\"study\": {},\n\"workload\": {},\n\"repeats\": {},\n"
-      "\"points\": [",
-      kSchema, json_text(Json(plan.study)), json_text(Json(plan.workload)), plan.repeats);
+      "{{\n\"schema\": {},\n\"study\": {},\n\"workload\": {},\n\"repeats\": {},\n", kSchema,
+      json_text(Json(plan.study)), json_text(Json(plan.workload)), plan.repeats);
+  Json programs = Json::array();
+  for (const ProgramFacts& program : plan.programs) programs.push_back(facts_to_json(program));
+  if (!programs.empty()) {
+    text += fmt::format("\"programs\": {},\n\"seen_at\": {},\n", json_text(programs),
+                        json_text(Json(plan.seen_at)));
+  }
+  text += "\"points\": [";
   const char* separator = "\n";
   for (const Point& point : plan.points) {
     text += separator + json_text(to_json(point));
@@ -56,6 +63,12 @@ ExpectedRuns parse_plan(const JsonDocument& document) {
   if (const auto repeats = root.find("repeats")) {
     plan.repeats = static_cast<int>(repeats->whole(1, kMostRepeats));
   }
+  if (const auto programs = root.find("programs")) {
+    for (const JsonField& program : programs->elements()) {
+      plan.programs.push_back(parse_facts<ProgramFacts>(program.value(), program.where()));
+    }
+  }
+  if (const auto seen = root.find("seen_at")) plan.seen_at = seen->text_or_empty();
   const auto points = root.at("points").elements();
   if (static_cast<std::int64_t>(points.size()) * plan.repeats > kMostRuns) {
     root.at("points").fail("are more runs than a study may have");

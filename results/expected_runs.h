@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/facts/provenance.h"
 #include "results/parameters.h"
 
 namespace paceline {
@@ -21,7 +22,9 @@ constexpr char kSpecFile[] = "spec.json";  // beside it: the spec of the last sw
 struct ExpectedRuns {
   std::string study, workload;
   int repeats = 1;
-  std::vector<Point> points;  // the parameters given in the spec
+  std::vector<Point> points;                // the parameters given in the spec
+  std::vector<ProgramFacts> programs = {};  // the user's own, as they were at that time
+  std::string seen_at = {};                 // UTC, as a record's started_at
   // Folders of points with records that cannot be read: nobody knows whether these were run.
   std::set<std::string> unreadable = {};
 

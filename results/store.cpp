@@ -221,25 +221,27 @@ class Loader {
     answer.record.reset();
   }
 
-  // The same run twice would count as two. The two sides of a gate are alike in all but their
-  // times.
+  // The same run twice would count as two, whatever attempt its copy is. The two sides of a gate
+  // are alike in all but their times.
   void check_first(const Record& record) {
     if (record->session.empty()) return;
-    const auto key = std::tuple(record->session, record->study, record->point, record->repeat,
-                                record->attempt, record->timing.fit_seconds);
+    const auto key =
+        std::tuple(record->session, record->study, record->point, record->repeat,
+                   record->completed() ? 0 : record->attempt, record->provenance.started_at,
+                   record->build(), record->timing.fit_seconds);
     const auto [it, first] = seen_.emplace(key, record.where());
     if (first) return;
     throw Error(ErrorKind::input,
                 fmt::format("the record is of the same run as {} (session {}, point {})",
                             it->second, record->session, record->point),
-                record.where() + ", keys /session, /point, /repeat and /attempt",
-                "remove the copy");
+                record.where() + ", keys /session, /point and /repeat", "remove the copy");
   }
 
   RecordParts parts_;
   StoreContent content_;
   std::set<std::string> paths_;
-  using Key = std::tuple<std::string, std::string, std::string, int, int, std::optional<double>>;
+  using Key = std::tuple<std::string, std::string, std::string, int, int, std::string, std::string,
+                         std::optional<double>>;
   std::map<Key, std::string> seen_;
 };
 

@@ -26,7 +26,9 @@ GateOutcome gate_stored(const GateRequest& request) {
     throw Error(ErrorKind::input, "runs of different machines cannot be compared", differences,
                 "run both on the same kind of machine, or add --force");
   }
-  GateOutcome outcome{judge(baseline, current, request.options), 0};
+  GateOptions options = request.options;
+  options.nodes_may_differ = request.force;
+  GateOutcome outcome{judge(baseline, current, options), 0};
   std::vector<std::string>& notes = outcome.judgement.notes;
   if (!differences.empty()) notes.insert(notes.begin(), "UNLIKE MACHINES: " + differences);
   if (request.rerun.empty() || outcome.judgement.verdict() == Verdict::pass) return outcome;
@@ -109,11 +111,10 @@ GateOutcome run_gate(const GateRequest& request) {
   GateOutcome outcome = request.is_stored() ? gate_stored(request) : gate_fresh(request);
   if (outcome.stopped_by != 0) return outcome;
   Judgement& judgement = outcome.judgement;
-  if (judgement.verdict() == Verdict::pass) {
-    judgement.sees =
-        seen_slowdown(judgement, {!request.is_stored() || !request.rerun.empty(),
-                                  request.runs.until_decided ? request.runs.max_rounds : 0});
-  }
+  const GateKind kind{!request.is_stored() || !request.rerun.empty(),
+                      request.runs.until_decided ? request.runs.max_rounds : 0};
+  judgement.red_if_resembling = red_if_rounds_resemble(judgement, kind);
+  if (judgement.verdict() == Verdict::pass) judgement.sees = seen_slowdown(judgement, kind);
   if (request.aa.empty()) return outcome;
   for (const Proposal& each : propose_thresholds(judgement, request.runs.rounds)) {
     if (each.threshold) judgement.proposed[each.quantity] = *each.threshold;

@@ -329,6 +329,7 @@ GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOpti
   one_spec.one_spec = true;
   if (runs.until_decided) {
     one_spec.stopping = Stopping::by_results;
+    one_spec.most_rounds = static_cast<std::size_t>(runs.max_rounds);
     plan.next = until_decided(plan, runs, one_spec);
   }
   plan.folder = folder.path() / "first";
@@ -378,7 +379,10 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
   print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), first_rounds(runs)));
   FreshRuns folder(runs.out);
   GateOptions suspects = find_suspects(outcome.judgement, options);
-  if (runs.until_decided) suspects.stopping = Stopping::by_results;
+  if (runs.until_decided) {
+    suspects.stopping = Stopping::by_results;
+    suspects.most_rounds = static_cast<std::size_t>(runs.max_rounds);
+  }
   for (const auto& [workload, points] : by_workload) {
     InterleavedRuns plan;
     plan.workload = workload;

@@ -8,6 +8,7 @@
 
 #include "analysis/gate/quantity.h"
 #include "analysis/statistics/statistics.h"
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
@@ -144,6 +145,11 @@ OtherMachine unlike_this_machine(const StudyPlan& plan) {
 
 void save_expected_runs(const StudyPlan& plan) {
   ExpectedRuns wanted{plan.spec.name, plan.spec.workload, plan.spec.repeats, {}};
+  for (const UserProgram& program : plan.spec.programs) {
+    wanted.programs.push_back(program_facts(program, 0));
+    wanted.programs.back().seconds.reset();
+    wanted.seen_at = utc_time_stamp();
+  }
   for (const PlannedPoint& point : plan.expansion.points) {
     if (!point.parameters.find(kControl)) wanted.points.push_back(point.parameters);
   }

@@ -23,7 +23,7 @@ const char* to_string(RunState state) {
   return name_in(kRunStateNames, state);
 }
 
-// Notes of the expansion, rows without a base, records ignored, another build.
+// Notes of the expansion, rows without a base, records ignored.
 std::vector<std::string> warnings(const StudyPlan& plan) {
   std::vector<std::string> lines;
   for (const std::string& note : plan.expansion.notes) lines.push_back("note: " + note);
@@ -33,10 +33,6 @@ std::vector<std::string> warnings(const StudyPlan& plan) {
   }
   for (const Rejected& rejected : plan.rejected) {
     lines.push_back("warning: a record is ignored: " + rejected.reason);
-  }
-  if (const auto other = std::ranges::count_if(plan.runs, &RunStatus::other_build); other > 0) {
-    lines.push_back(fmt::format(
-        "warning: {} of the done runs are of another build; --new-build runs them again", other));
   }
   for (const std::string& line : other_machine_lines(plan)) lines.push_back("note: " + line);
   return lines;
@@ -52,7 +48,9 @@ PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStat
                           bool can_run) {
   PointState state;
   std::vector<RepeatReason> reasons;
+  std::size_t other_build = 0;
   for (const RunStatus* status : runs) {
+    other_build += status->other_build ? 1 : 0;
     ++(status->state == RunState::done ? state.done : state.to_make);
     if (status->state != RunState::done && status->state != RunState::elsewhere &&
         status->why != kNoRecord) {
@@ -61,6 +59,7 @@ PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStat
   }
   if (!can_run) state.to_make = 0;
   state.text = fmt::format("{} of {} done", state.done, plan.spec.repeats);
+  if (other_build > 0) state.text += fmt::format(", {} by another build", other_build);
   if (!can_run) state.text += "; cannot run here";
   state.has_reasons = !reasons.empty();
   if (state.has_reasons) state.text += "; " + summarize_reasons(std::move(reasons));
@@ -177,6 +176,17 @@ std::vector<std::string> other_machine_lines(const StudyPlan& plan) {
   return not_counted_lines(machines);
 }
 
+std::string other_build_line(const StudyPlan& plan) {
+  const auto other = std::ranges::count_if(plan.runs, &RunStatus::other_build);
+  if (other == 0) return "";
+  const std::string cure = "; --new-build runs them again";
+  return plan.spec.programs.empty()
+             ? fmt::format("{} of the done runs are of another build{}", other, cure)
+             : fmt::format("{} has changed since {} of the done runs{}",
+                           plan.spec.programs.size() == 1 ? "the program" : "a program", other,
+                           cure);
+}
+
 std::optional<double> estimated_seconds(const StudyPlan& plan) {
   Eta eta;
   std::vector<std::size_t> waiting;
@@ -204,7 +214,8 @@ std::string plan_text(const StudyPlan& plan, std::size_t width, std::size_t most
   text += fmt::format("\n{} of {} runs to do{}{}; records in {}\n", to_make, plan.runs.size(),
                       seconds && to_make > 0 ? ", " + about(*seconds) : "", hindered_text(plan),
                       plan.study.string());
-  return text;
+  const std::string other = other_build_line(plan);
+  return other.empty() ? text : text + wrapped("warning: " + other, width);
 }
 
 Json plan_json(const StudyPlan& plan) {

@@ -28,6 +28,9 @@ std::size_t runs_to_make(const StudyPlan& plan);  // not done, and possible here
 // For the runs to make that have a record of another machine: their number, one line per machine.
 std::vector<std::string> other_machine_lines(const StudyPlan& plan);
 
+// "3 of the done runs are of another build; --new-build runs them again". Empty: none is.
+std::string other_build_line(const StudyPlan& plan);
+
 // For the runs to make. Empty until a run is done.
 std::optional<double> estimated_seconds(const StudyPlan& plan);
 

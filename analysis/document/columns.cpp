@@ -25,11 +25,12 @@ std::string rounded(double value, int digits) {
   return text;
 }
 
-// A margin that is not zero never reads as zero, and what is only rounding does.
+// A margin that is not zero never reads as zero. Of equal runs there is none: that they are equal
+// does not show how exact they are.
 std::string margin(double half_width, double value, int digits) {
-  if (half_width <= kRounding * std::abs(value)) return "0";
-  while (half_width > 0 && digits < 9 && half_width < 0.5 * std::pow(10.0, -digits)) ++digits;
-  return rounded(half_width, digits);
+  if (half_width <= kRounding * std::abs(value)) return "";
+  while (digits < 9 && half_width < 0.5 * std::pow(10.0, -digits)) ++digits;
+  return " ±" + rounded(half_width, digits);
 }
 
 // Two digits of the margin: the value bears no more.
@@ -76,17 +77,17 @@ Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
   return cell;
 }
 
-Cell estimate_cell(const Estimate& estimate, int digits) {
+Cell estimate_cell(const Estimate& estimate, int digits, double exact) {
   if (!estimate.interval) return number(estimate.value, digits);
   const auto [low, high] = *estimate.interval;
   const double half_width = std::max(high - estimate.value, estimate.value - low);
-  digits = supported_digits(half_width, estimate.value, digits);
+  digits = supported_digits(exact > 0 ? exact : half_width, estimate.value, digits);
   // A time or a rate is above zero, however wide its interval.
   if (low > 0) digits = std::max(digits, -static_cast<int>(std::floor(std::log10(estimate.value))));
   const std::string interval =
       half_width > kWideMargin * std::abs(estimate.value)
           ? fmt::format(" [{}, {}]", rounded(low, digits), rounded(high, digits))
-          : " ±" + margin(half_width, estimate.value, digits);
+          : margin(half_width, estimate.value, digits);
   return {rounded(estimate.value, digits) + interval, estimate.value, estimate.interval};
 }
 

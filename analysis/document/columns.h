@@ -20,8 +20,9 @@ Cell number(std::optional<double> value, int digits);
 Cell whole(std::optional<std::int64_t> value);
 Cell percent(std::optional<double> share, int digits = 1);
 // "1.69 ±0.03" with the larger side of the interval, or "1.7 [0.9, 3.1]" of a wide one. No more
-// digits than the interval supports, but what is above zero in all of it never reads as zero.
-Cell estimate_cell(const Estimate& estimate, int digits);
+// digits than the interval supports, or `exact` if that is given instead of its margin, but what is
+// above zero in all of it never reads as zero.
+Cell estimate_cell(const Estimate& estimate, int digits, double exact = 0);
 // In percent for people, as a share for programs.
 Cell percent_estimate(const std::optional<Estimate>& share, int digits);
 // With as many digits as were measured. Empty without a value.

@@ -82,6 +82,7 @@ struct EvidencePoint {
   bool tainted = false;     // `runs` yield, and count because there are no others: no interval
   std::size_t lost = 0;     // runs of which no attempt ended well
   std::string why_lost;     // why the first one failed, may be empty
+  std::string work;         // "unequal work: 101770 parameters", beside other programs' points
 
   const Run& first() const {
     return !runs.empty() ? runs.front() : !aside.empty() ? aside.front() : failed.front();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
 #include "analysis/study/contrast.h"
@@ -122,8 +123,8 @@ std::string waiting_sentence(const Study& study, const Row& few, const Row& more
   return fmt::format(
       "{}, {}: a step waits {} for communication with {} a replica and {} with {}, as if "
       "communication shared a CPU with the computation",
-      few.first().backend, counted_replicas(study, few.first()->layout.gpus),
-      format_seconds(before), cpus(few), format_seconds(after), cpus(more));
+      few.first().backend, replicas_text(study, few), format_seconds(before), cpus(few),
+      format_seconds(after), cpus(more));
 }
 
 }  // namespace
@@ -188,12 +189,13 @@ std::optional<StepEfficiency> StepRecords::efficiency(const Row& row, bool rates
   // rates of a row have that mean: one slow run must not make the step's parts those of itself.
   Phases sum;
   double log_cost = 0;
-  const auto runs = static_cast<double>(row.runs.size());
-  for (const Run& run : row.runs) {
-    const Phases* phases = find_phases(run, rates);
+  const std::vector<double> weights = run_weights(row);
+  const double runs = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (std::size_t i = 0; i < row.runs.size(); ++i) {
+    const Phases* phases = find_phases(row.runs[i], rates);
     if (phases == nullptr) return std::nullopt;
-    sum.add(*phases, 1 / phases->total());
-    log_cost += std::log(phases->total() / phases->samples) / runs;
+    sum.add(*phases, weights[i] / phases->total());
+    log_cost += weights[i] * std::log(phases->total() / phases->samples) / runs;
   }
   sum.samples = runs / std::exp(log_cost);
   StepEfficiency result;
@@ -222,10 +224,11 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const
   for (const Run& run : row.runs) {
     const std::optional<StragglerFacts>& straggler = run->straggler;
     if (!straggler) continue;
-    LateRank& late = ranks[straggler->rank];
-    late.rank = straggler->rank;
-    late.host = straggler->host;
-    late.phase = straggler->phase;
+    const auto [at, is_first] = ranks.try_emplace(straggler->rank);
+    LateRank& late = at->second;
+    if (is_first) late = {straggler->rank, straggler->host, straggler->phase};
+    if (late.host != straggler->host) late.host.clear();
+    if (late.phase != straggler->phase) late.phase.clear();
     late.share_of_step += straggler->share_of_step.value_or(0);
     ++late.runs;
   }
@@ -234,6 +237,7 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const
   if (most == ranks.end() || 2 * most->second.runs <= row.runs.size()) return std::nullopt;
   LateRank& late = most->second;
   late.share_of_step /= static_cast<double>(late.runs);
+  late.runs_of_row = row.runs.size();
   late.computes_longest = std::ranges::all_of(row.runs, [&](const Run& run) {
     const Phases* phases = find_phases(run, rates);
     return phases != nullptr && phases->slowest == late.rank;

@@ -47,12 +47,12 @@ struct StepEfficiency {
   double product() const { return input * launch * transfer * serialization * load_balance; }
 };
 
-// The rank that most runs of a row name as straggler.
+// The rank that more than half of the runs of a row name as straggler.
 struct LateRank {
   int rank = 0;
-  std::string host, phase;
+  std::string host, phase;   // empty if these runs differ in it
   double share_of_step = 0;  // mean over these runs
-  std::size_t runs = 0;
+  std::size_t runs = 0, runs_of_row = 0;
   bool computes_longest = false;  // in each run of the row, by totals
 };
 

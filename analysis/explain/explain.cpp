@@ -19,11 +19,14 @@ constexpr double kLargestMisfit = 0.05;   // of a law whose limits are stated
 constexpr double kNoSerialShare = 0.005;  // smaller shares state no limit
 constexpr double kWorthATerm = 0.005;     // of a step: smaller shares are not listed
 
-// "is late by 17 % of a step", and what it would give back.
+// "in 3 of 5 runs rank 2 is late by 17 % of a step", and what it would give back.
 std::string late_text(const LateRank& late, const LossParts& parts) {
-  std::string text = fmt::format("; rank {}{} is late by {:.0f} % of a step, mostly in {}",
-                                 late.rank, late.host.empty() ? "" : " on " + late.host,
-                                 late.share_of_step * 100, late.phase);
+  std::string text = fmt::format(
+      "; {}rank {}{} is late by {:.0f} % of a step{}",
+      late.runs == late.runs_of_row ? ""
+                                    : fmt::format("in {} of {} runs ", late.runs, late.runs_of_row),
+      late.rank, late.host.empty() ? "" : " on " + late.host, late.share_of_step * 100,
+      late.phase.empty() ? "" : ", mostly in " + late.phase);
   const Judged back = parts.given_back();
   if (!late.computes_longest || !back.is_above(0)) return text;
   return text + fmt::format(
@@ -32,8 +35,8 @@ std::string late_text(const LateRank& late, const LossParts& parts) {
                     points_text(back));
 }
 
-std::string compute_text(const LossParts& parts) {
-  return "; computing a sample takes " +
+std::string compute_text(const LossParts& parts, const Unit& unit) {
+  return "; computing a " + unit.one() + " takes " +
          parts.compute_ratio().match(
              [](const Known& ratio) {
                return fmt::format("{:.2f} [{:.2f}, {:.2f}]", ratio.value, ratio.interval.low,
@@ -56,22 +59,29 @@ std::string certain_parts_text(const LossParts& parts) {
   return texts.empty() ? "" : ", but parts of it can: " + join(texts, ", ");
 }
 
-// "17.4 points of efficiency are lost [16.9, 17.9]: communication 17.1 [16.6, 17.6], others 0.3".
-std::string loss_text(const LossParts& parts) {
-  const Judged& all = parts.all();
+// "17.4 points of efficiency are lost [16.9, 17.9]".
+std::string total_text(const Judged& all) {
   const bool gained = all.value() < 0;
   const std::string text = fmt::format("{:.1f} points of efficiency are {}",
                                        std::abs(all.value()) * 100, gained ? "gained" : "lost");
-  const std::string list = parts_text(parts.parts(), all.value(), gained);
   return all.match(
       [&](const Known& known) {
         const double sign = gained ? -100 : 100;
         const double a = sign * known.interval.low, b = sign * known.interval.high;
-        const std::string with_interval =
-            fmt::format("{} [{:.1f}, {:.1f}]", text, std::min(a, b), std::max(a, b));
-        if (all.is_above(0) || all.is_below(0)) return with_interval + ": " + list;
-        return with_interval + ", which cannot be distinguished from noise" +
-               certain_parts_text(parts);
+        return fmt::format("{} [{:.1f}, {:.1f}]", text, std::min(a, b), std::max(a, b));
+      },
+      [&](double, const WeakEvidence&) { return text; });
+}
+
+// The same, and ": communication 17.1 [16.6, 17.6], others 0.3".
+std::string loss_text(const LossParts& parts) {
+  const Judged& all = parts.all();
+  const std::string text = total_text(all);
+  const std::string list = parts_text(parts.parts(), all.value(), all.value() < 0);
+  return all.match(
+      [&](const Known&) {
+        if (all.is_above(0) || all.is_below(0)) return text + ": " + list;
+        return text + ", which cannot be distinguished from noise" + certain_parts_text(parts);
       },
       [&](double, const WeakEvidence& why) {
         return fmt::format("{}: {}; {}, so how much of it is noise is not known", text, list,
@@ -151,9 +161,8 @@ class Explainer {
       result_.facts.push_back(row_facts(result_.study, result_.comparison, i));
     }
     result_.unlike = findings_about_runs(result_.study, result_.comparison, result_.facts);
-    if (const std::string line = lower_quality_line(result_.study, result_.facts); !line.empty()) {
-      result_.unlike.push_back({FindingKind::lower_quality, line});
-    }
+    std::ranges::move(quality_findings(result_.study, result_.facts),
+                      std::back_inserter(result_.unlike));
     result_.title = study_title(result_.study);
     std::vector<const Row*> rows;
     for (const RowFacts& facts : result_.facts) rows.push_back(facts.row);
@@ -167,7 +176,9 @@ class Explainer {
                                                            result_.facts, false, Quality::held)) {
       result_.series.push_back(explain_series(series));
     }
-    result_.causes = causes_finding(result_.study, result_.comparison, trends_);
+    if (result_.study.causes.are_named(1)) {
+      result_.causes = causes_finding(result_.study, result_.comparison, trends_);
+    }
     result_.lacks_cpu = cpu_for_communication(result_.study);
     add_notes();
   }
@@ -177,12 +188,15 @@ class Explainer {
     PointExplanation point;
     point.facts = &facts;
     point.counterfactuals = switched_off.of(*facts.row, result_.comparison.rates);
-    point.step = records_.efficiency(*facts.row, result_.comparison.rates);
-    if (!point.step) return point;
     const bool is_base = !facts.speed_up || &result_.study.rows[facts.speed_up->base] == facts.row;
-    const auto base = is_base ? std::nullopt
-                              : records_.efficiency(result_.study.rows[facts.speed_up->base],
-                                                    result_.comparison.rates);
+    const Row& base_row = is_base ? *facts.row : result_.study.rows[facts.speed_up->base];
+    const auto step = [&](const Row& row, const Row& other) {
+      const Row common = runs_in_common(row, other);
+      return records_.efficiency(common.runs.empty() ? row : common, result_.comparison.rates);
+    };
+    point.step = step(*facts.row, base_row);
+    if (!point.step) return point;
+    const auto base = is_base ? std::nullopt : step(base_row, *facts.row);
     if (!base) {
       label_without_base(point);
       return point;
@@ -212,6 +226,13 @@ class Explainer {
     const LossParts parts(base_row, records_.costs(base_row, rates), row,
                           records_.costs(row, rates), point.step->is_bound);
     point.lost = parts.all();
+    if (!result_.study.causes.are_named(parts.all().value())) {
+      point.because =
+          total_text(parts.all()) + (parts.all().is_above(0) || parts.all().is_below(0)
+                                         ? "; its cause may be the time of day"
+                                         : ", which cannot be distinguished from noise");
+      return;
+    }
     point.losses = parts.parts();
     point.because = loss_text(parts);
     point.label = choose_label(parts);
@@ -220,11 +241,15 @@ class Explainer {
     const bool is_late = point.label.find("straggler") != std::string::npos;
     const auto late = is_late ? records_.late_rank(row, rates) : std::nullopt;
     if (late) point.because += late_text(*late, parts);
-    if (point.label == "straggler" && !late) point.because += "; no one rank is late throughout";
+    if (point.label == "straggler" && !late) {
+      point.because += "; no one rank is late in most runs";
+    }
     const auto gains = parts.certain_gains();
     const bool is_gain = std::ranges::any_of(
         gains, [](const Loss& gain) { return gain.label == std::string_view("compute"); });
-    if (point.label == "compute" || is_gain) point.because += compute_text(parts);
+    if (point.label == "compute" || is_gain) {
+      point.because += compute_text(parts, result_.study.unit);
+    }
   }
 
   SeriesExplanation explain_series(const ScalingSeries& series) {
@@ -243,7 +268,7 @@ class Explainer {
     for (Finding& each : trend_findings(result_.study, series, trends)) {
       explanation.verdict.push_back(std::move(each));
     }
-    add_limits(explanation, trends);
+    if (result_.study.causes.are_named(1)) add_limits(explanation, trends);
     return explanation;
   }
 
@@ -260,29 +285,42 @@ class Explainer {
            "one size of several replicas: too few to see whether the loss grows"});
     }
     const auto& amdahl = series.amdahl;
-    if (all_are(trends, FindingKind::steady) && amdahl && amdahl->off < kLargestMisfit &&
+    const bool falls =
+        std::ranges::any_of(trends, [](const Trend& trend) { return trend.change.is_below(0); });
+    if (all_are(trends, FindingKind::steady) && !falls && amdahl && amdahl->off < kLargestMisfit &&
         lies_above(amdahl->value.interval, 0) && amdahl->value.value > kNoSerialShare &&
         amdahl->value.interval.high < 1) {
       const auto& [share, interval] = amdahl->value;
+      double low = interval.low, high = interval.high;  // as far as a steady fraction may differ
+      for (const Trend& trend : trends) {
+        low = std::min(low, share - trend.tolerance);
+        high = std::max(high, share + trend.tolerance);
+      }
+      if (low <= 0) return;
       series.verdict.push_back(
           {FindingKind::speed_up_bound,
            fmt::format("if that holds for more replicas, too, the speed-up cannot exceed {:.3g} "
                        "[{:.3g}, {:.3g}]: a bound of the fit, not of these runs",
-                       1 / share, 1 / interval.high, 1 / interval.low)});
-    }
-    double largest = 1;
-    for (const Trend& trend : trends) {
-      largest = std::max(largest, static_cast<double>(trend.sizes.back().gpus));
+                       1 / share, 1 / high, 1 / low)});
     }
     const auto& usl = series.usl;
     if (all_are(trends, FindingKind::grows) && usl && usl->peak && usl->off < kLargestMisfit &&
-        usl->peak->value < 2 * largest) {
+        std::ranges::none_of(trends, is_held_by_input)) {
       series.verdict.push_back(
           {FindingKind::peak,
            fmt::format("by the fit of the USL the speed-up is highest at about {:.0f} replicas "
-                       "[{:.1f}, {:.1f}]",
-                       usl->peak->value, usl->peak->interval.low, usl->peak->interval.high)});
+                       "[{:.0f}, {:.0f}]",
+                       usl->peak->value, std::floor(usl->peak->interval.low),
+                       std::ceil(usl->peak->interval.high))});
     }
+  }
+
+  // By the phases of the largest size.
+  static bool is_held_by_input(const Trend& trend) {
+    const auto& parts = trend.sizes.back().parts;
+    if (!parts) return false;
+    const std::vector<std::string> largest = parts->largest();
+    return std::ranges::find(largest, "input") != largest.end();
   }
 
   void add_notes() {

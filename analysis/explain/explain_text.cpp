@@ -13,11 +13,11 @@ namespace paceline {
 
 namespace {
 
-// In brackets, where the network is worse than the base's.
+// In brackets, where the network is no equal of the base's.
 Cell shown_efficiency(const PointExplanation& point) {
   const SpeedUp* speed_up = point.facts->speed_up;
   Cell cell = percent(speed_up ? speed_up->efficiency : std::nullopt);
-  if (!cell.text.empty() && speed_up->lost) cell.text = "(" + cell.text + ")";
+  if (!cell.text.empty() && point.facts->is_barred()) cell.text = "(" + cell.text + ")";
   return cell;
 }
 
@@ -130,6 +130,19 @@ std::string law_text(const char* law, const std::string& found, double off) {
   return fmt::format("{}, {}, off by up to {:.1f} %", law, found, off * 100);
 }
 
+std::string usl_text(const UslFit& usl) {
+  if (!lies_above(usl.coherence.interval, 0)) {
+    return fmt::format("USL {} (coherence {})",
+                       lies_below(usl.coherence.interval, 0) ? "does not fit" : "shows no peak",
+                       fitted_text(usl.coherence));
+  }
+  if (!usl.rival.empty()) return fmt::format("USL fits worse than {}", usl.rival);
+  return law_text("USL",
+                  fmt::format("contention {}, coherence {}", fitted_text(usl.contention),
+                              fitted_text(usl.coherence)),
+                  usl.off);
+}
+
 std::vector<std::string> make_sentences(const SeriesExplanation& series) {
   std::vector<std::string> laws;
   if (series.amdahl) {
@@ -140,13 +153,7 @@ std::vector<std::string> make_sentences(const SeriesExplanation& series) {
     laws.push_back(law_text("Gustafson", "serial share " + fitted_text(series.gustafson->value),
                             series.gustafson->off));
   }
-  if (series.usl) {
-    laws.push_back(
-        law_text("USL",
-                 fmt::format("contention {}, coherence {}", fitted_text(series.usl->contention),
-                             fitted_text(series.usl->coherence)),
-                 series.usl->off));
-  }
+  if (series.usl) laws.push_back(usl_text(*series.usl));
   std::vector<std::string> sentences;
   bool apply = series.sizes > 1;  // one size fits any law
   for (const Finding& finding : series.verdict) {
@@ -164,18 +171,21 @@ std::vector<std::string> make_sentences(const SeriesExplanation& series) {
 
 std::vector<std::string> make_sentences(const PointExplanation& point) {
   std::vector<std::string> sentences;
+  const std::string quality = point.facts->quality_label();
+  const std::string name = point.name + (quality.empty() ? "" : " (" + quality + ")");
   if (!point.because.empty()) {
     const std::string label = label_text(point);
-    sentences.push_back(point.name + (label.empty() ? ": " : ": " + label + ": ") + point.because);
+    sentences.push_back(name + (label.empty() ? ": " : ": " + label + ": ") + point.because);
   }
   for (const Counterfactual& what : point.counterfactuals) {
-    sentences.push_back(point.name + ": " + counterfactual_text(what));
+    sentences.push_back(name + ": " + counterfactual_text(what));
   }
   return sentences;
 }
 
 // What the largest computation scaling says where it is far above 1. May be empty.
 std::string cheaper_compute_note(const Explanation& explanation) {
+  if (!explanation.study.causes.are_open) return "";
   constexpr double kFarAbove = 1.1;
   const auto most = std::ranges::max_element(explanation.points, {}, [](const auto& point) {
     return point.computation_scaling.value_or(0);
@@ -186,9 +196,10 @@ std::string cheaper_compute_note(const Explanation& explanation) {
   const double percent_of_step = 100 * costs.compute / costs.in_steps();
   return fmt::format(
       "computation scaling above 1 ({}: {:.3g}, and computing is {:.{}f} % of the step): by the "
-      "means, computing a sample takes less time than at the base, as with caches that hold more "
-      "of the work, other batch sizes, or work of each step that is not done again for each sample",
-      most->name, *most->computation_scaling, percent_of_step, decimals_for(percent_of_step, 2));
+      "means, computing a {} takes less time than at the base, as with caches that hold more "
+      "of the work, other batch sizes, or work of each step that is not done again for each {}",
+      most->name, *most->computation_scaling, percent_of_step, decimals_for(percent_of_step, 2),
+      explanation.study.unit.one(), explanation.study.unit.one());
 }
 
 std::vector<std::string> legend(const Explanation& explanation) {

@@ -10,6 +10,9 @@
 // A coefficient is a function of the means of all rows, so its error is that of their runs, and
 // that of the base, which all speed-ups share (contrast.h). Where the residuals are clearly
 // beyond that noise, the error is theirs. Without the noise of all rows there is no fit.
+//
+// The USL has two rivals, beside a contention as its own: a plateau (from some size on the speed-up
+// stays the same) and a knee (from some size on each sample costs more by a constant).
 #pragma once
 
 #include <optional>
@@ -31,6 +34,7 @@ struct SpeedUpRows {
   struct Size {
     double replicas = 2;
     std::size_t base = 0, row = 0;  // in `rows`
+    int nodes = 0;                  // 0: unknown
   };
   std::vector<RowValues> rows;  // logarithms, each row once
   std::vector<Size> sizes;
@@ -49,8 +53,11 @@ struct Fitted {
 
 struct UslFit {
   Known contention, coherence;
-  double off = 0;             // see Fitted
-  std::optional<Known> peak;  // number of replicas beyond which it gets slower; empty: never
+  double off = 0;     // see Fitted
+  std::string rival;  // "a plateau from 8 replicas on", if it fits clearly better
+  // The number of replicas beyond which it gets slower. Only where the largest size is slower than
+  // the fastest beyond noise, not only across the boundary of a node, and no rival fits better.
+  std::optional<Known> peak;
 };
 
 std::optional<Fitted> fit_amdahl(const SpeedUpRows& rows);

@@ -18,7 +18,7 @@ namespace {
 
 LimitVerdict judge_limit(const Estimate& over_best, double within) {
   const auto& interval = over_best.interval;
-  if (!interval || over_best.count < kFewestRuns) return LimitVerdict::undecided;
+  if (!interval || over_best.count < over_best.needed) return LimitVerdict::undecided;
   if (interval->high <= 1 + within) return LimitVerdict::within;
   return interval->low > 1 + within ? LimitVerdict::beyond : LimitVerdict::undecided;
 }
@@ -53,12 +53,7 @@ class Candidates {
     const std::vector<bool> spared = spared_work(study);
     keep_if_any("that are spared work (backend null, synthetic input, no update)",
                 [&](std::size_t i) { return !spared[i]; });
-    const Comparison comparison = compare(study, Base::matched);
-    keep_if_any("that trained worse than their base (lower accuracy or higher loss)",
-                [&](std::size_t i) {
-                  const auto& speed_up = comparison.speed_ups[i];
-                  return !speed_up || !speed_up->lost;
-                });
+    judge_quality();
     keep_if_any("of only disturbed runs", [&](std::size_t i) { return !study.rows[i].tainted; });
     check_system();
     if (least) keep_with(*least);
@@ -67,17 +62,19 @@ class Candidates {
   struct Excluded {
     std::size_t row = 0;
     std::string why;
+    std::string detail;
     bool lacks_amount = false;  // and nothing else
   };
 
   std::vector<std::size_t> rows;
   std::vector<Excluded> left_aside;
+  std::vector<Standing> standings;  // of each row of the study
 
  private:
   template <typename Which>
   void keep(const std::string& why, Which which, bool by_amount = false) {
     for (const std::size_t i : rows) {
-      if (!which(i)) left_aside.push_back({i, why, by_amount});
+      if (!which(i)) left_aside.push_back({i, why, "", by_amount});
     }
     std::erase_if(rows, [&](std::size_t i) { return !which(i); });
   }
@@ -85,6 +82,41 @@ class Candidates {
   template <typename Which>
   void keep_if_any(const char* why, Which which) {
     if (std::ranges::any_of(rows, which)) keep(why, which);
+  }
+
+  void judge_quality() {
+    const Comparison comparison = compare(study_, Base::matched);
+    standings = comparison.among_all;
+    for (std::size_t i = 0; i < standings.size(); ++i) {
+      const auto& speed_up = comparison.speed_ups[i];
+      const bool is_more =
+          speed_up && (speed_up->standing.is_barred() || standings[i].answer == Standing::yes);
+      if (is_more) standings[i] = speed_up->standing;
+    }
+    if (const EvidencePoint* reference = reference_of_work()) {
+      keep("that did other work than " +
+               name_of_program(reference->first()->parameters.text("program").value_or("")),
+           [&](std::size_t i) { return !has_other_work(*reference, study_.rows[i]); });
+    }
+    const std::size_t before = left_aside.size();
+    keep_if_any("that trained worse (lower accuracy or higher loss)",
+                [&](std::size_t i) { return !standings[i].is_barred(); });
+    for (std::size_t k = before; k < left_aside.size(); ++k) {
+      const Standing& standing = standings[left_aside[k].row];
+      left_aside[k].detail = standing.label + ", " + standing.values;
+    }
+  }
+
+  // The first program's point of those of unequal work. Null: there are none.
+  const EvidencePoint* reference_of_work() const {
+    const EvidencePoint* first = nullptr;
+    for (const std::size_t i : rows) {
+      const Row& row = study_.rows[i];
+      if (row.work.empty()) continue;
+      if (row.first()->parameters.text("program") == study_.reference) return &row;
+      if (!first) first = &row;
+    }
+    return first;
   }
 
   void keep_with(const CostMetric& least) {
@@ -189,22 +221,27 @@ Best find_best(const Study& study, double within, const CostMetric* least) {
   const Candidates candidates(study, least);
   const std::vector<std::size_t>& rows = candidates.rows;
   const auto cost = [&](std::size_t i) { return mean_cost(study.rows[i], best.rates).value; };
-  const std::size_t fastest = *std::ranges::min_element(
-      rows, [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
+  std::size_t fastest = rows.front();
+  for (const std::size_t i : rows) {
+    const Ratio faster = compute_ratio(study.rows[fastest], study.rows[i], best.rates);
+    if (faster.estimate.value > 1) fastest = i;
+  }
   std::vector<const Row*> pointers;
   for (const std::size_t i : rows) pointers.push_back(&study.rows[i]);
   for (const auto& each : candidates.left_aside) pointers.push_back(&study.rows[each.row]);
   const std::vector<std::string> names = point_names(study, pointers);
   for (std::size_t k = 0; k < candidates.left_aside.size(); ++k) {
-    const auto& [row, why, lacks_amount] = candidates.left_aside[k];
-    best.left_aside.push_back({names[rows.size() + k], why, lacks_amount, std::nullopt});
-    if (lacks_amount && cost(row) < cost(fastest)) best.left_aside.back().faster = cost(row);
+    const auto& [row, why, detail, lacks_amount] = candidates.left_aside[k];
+    best.left_aside.push_back({names[rows.size() + k], why, detail, lacks_amount, std::nullopt});
+    const bool is_comparable = lacks_amount || !detail.empty();
+    if (is_comparable && cost(row) < cost(fastest)) best.left_aside.back().faster = cost(row);
   }
   for (std::size_t k = 0; k < rows.size(); ++k) {
     NearPoint point;
     point.row = rows[k];
     point.name = names[k];
     point.cpus = count_cpus(study.rows[rows[k]].first());
+    point.doubt = candidates.standings[rows[k]].doubt();
     if (rows[k] == fastest) {
       point.over_best.estimate = {1, std::nullopt, study.rows[fastest].runs.size()};
       point.limit_verdict = LimitVerdict::within;

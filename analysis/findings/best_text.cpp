@@ -96,6 +96,9 @@ Table make_rows(const Study& study, const Best& best) {
   }
   return columns
       .text("verdict", "verdict", [](Row point) { return to_string(point.limit_verdict); })
+      .text("label", "label", [=](Row point) { return row_label(row_of(point)); })
+      .set(&Column::shown, common_label(study).empty())  // the title has it
+      .text("doubt", "", &NearPoint::doubt)
       .text("interval", "",
             [](Row point) {
               return !point.over_best.estimate.interval          ? "none"
@@ -154,13 +157,19 @@ std::string left_aside_text(const Study& study, const Best& best) {
   std::vector<std::string> texts, faster;
   for (const LeftAside& each : best.left_aside) {
     ++reasons[each.why];
-    if (each.faster)
-      faster.push_back(each.name + ": " + cost_text(study, *each.faster, best.rates));
+    if (!each.faster) continue;
+    faster.push_back(each.name + ": " + cost_text(study, *each.faster, best.rates) +
+                     (each.detail.empty() ? "" : " (" + each.detail + ")"));
   }
   for (const auto& [why, points] : reasons) texts.push_back(counted(points, "point") + " " + why);
   if (texts.empty()) return "";
   return "; left aside: " + join(texts, ", ") +
          (faster.empty() ? "" : "; of these faster: " + join(faster, "; "));
+}
+
+// "; cannot tell whether it trained as well: ..."
+std::string doubt_text(const NearPoint& point) {
+  return point.doubt.empty() ? "" : "; " + point.doubt;
 }
 
 // " with energy by the same meters in each run": what the points have that some left aside lack.
@@ -188,7 +197,8 @@ std::vector<Statement> make_answer(const Study& study, const Best& best) {
             ? "use the fastest"
             : "until more repeats decide, " + best.best.name + " is the fastest by its mean"));
   } else {
-    answer.emplace_back(smallest + (best.least ? ", by the means: " : ": ") + best.smallest.name);
+    answer.emplace_back(smallest + (best.least ? ", by the means: " : ": ") + best.smallest.name +
+                        doubt_text(best.smallest));
   }
   if (best.undecided.empty()) return answer;
   if (best.by_mean.row != best.smallest.row) {
@@ -225,7 +235,7 @@ Json best_facts(const Study& study, const Best& best, const Table& table) {
   for (const NearPoint& point : best.alike) alike.push_back(point.name);
   for (const NearPoint& point : best.undecided) undecided.push_back(row(point));
   for (const LeftAside& each : best.left_aside) {
-    left_aside.push_back({{"name", each.name}, {"why", each.why}});
+    left_aside.push_back({{"name", each.name}, {"why", each.why}, {"detail", each.detail}});
   }
   return {{"within", best.within},
           {"least", best.least ? Json(best.least->name) : Json(nullptr)},
@@ -246,7 +256,8 @@ Json best_facts(const Study& study, const Best& best, const Table& table) {
 std::string fastest_sentence(const Study& study, const Best& best) {
   const std::string aside = left_aside_text(study, best), scope = scope_text(best);
   const std::string word = scope.empty() ? "fastest" : "fastest of the points" + scope;
-  const std::string fastest = best.best.name + ": " + cost_text(study, best, best.best);
+  const std::string fastest =
+      best.best.name + ": " + cost_text(study, best, best.best) + doubt_text(best.best);
   const std::size_t others = best.points.size() - 1;
   if (others == 0) {
     return (best.left_aside.empty() ? "the only point: " : "the only point to judge: ") + fastest +

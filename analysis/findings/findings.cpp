@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "analysis/findings/best.h"
@@ -97,6 +98,28 @@ std::string left_out_line(const Study& study, const std::vector<RowFacts>& facts
   return parts.empty() ? "" : "the published table leaves out " + join(parts, ", ");
 }
 
+// By the phases: without what the row computes faster than its base.
+std::optional<FairEfficiency> over_base_as_fast(const Study& study, const Comparison& comparison,
+                                                const RowFacts& row) {
+  const Row& base = study.rows[row.speed_up->base];
+  const auto before = record_costs(base, comparison.rates),
+             now = record_costs(*row.row, comparison.rates);
+  if (!before || !now) return std::nullopt;
+  const LossParts parts(base, *before, *row.row, *now, true);
+  const auto gains = parts.certain_gains(study.rows.size() - 1);
+  if (std::ranges::none_of(gains, [](const Loss& gain) { return gain.label == "compute"; })) {
+    return std::nullopt;
+  }
+  return parts.all_but_compute()
+      .transformed([](double lost) { return 1 - lost; })
+      .match(
+          [](const Known& known) {
+            return std::optional(FairEfficiency{{known.value, known.interval},
+                                                "a base that computes a sample as fast as it"});
+          },
+          [](double, const WeakEvidence&) { return std::optional<FairEfficiency>(); });
+}
+
 struct KindRow {
   std::string_view name, condition;
 };
@@ -147,8 +170,9 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
        fmt::format("runs of {} differ widely{} ({} {}){}", which,
                    rows == 1 ? "" : ", most of " + name, times,
                    comparison.rates ? study.unit.rate() : "s", why_unlike(*facts[worst].row))}};
-  const std::string trimmed = trimmed_ratios_line(study, comparison, facts, kWideSpread);
-  if (!trimmed.empty()) found.push_back({FindingKind::runs_differ, trimmed});
+  for (std::string& line : calmer_ratios_lines(study, comparison, facts, kWideSpread)) {
+    found.push_back({FindingKind::runs_differ, std::move(line)});
+  }
   return found;
 }
 
@@ -227,14 +251,12 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
     const std::vector<Trend> trends = fit_trends(study, comparison, series);
     found.push_back(series_finding(series, comparison));
     add(trend_findings(study, series, trends));
-    add(phases_findings(series, trends));
+    add(phases_findings(series, trends, study.causes));
     all_trends.insert(all_trends.end(), trends.begin(), trends.end());
   }
-  add(causes_finding(study, comparison, all_trends));
+  if (study.causes.are_named(1)) add(causes_finding(study, comparison, all_trends));
   add(settings_finding(study));
-  if (const std::string line = lower_quality_line(study, facts); !line.empty()) {
-    found.push_back({FindingKind::lower_quality, line});
-  }
+  add(quality_findings(study, facts));
   if (const std::string line = left_out_line(study, facts); !line.empty()) {
     found.push_back({FindingKind::left_out, line});
   }
@@ -248,6 +270,45 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
     found.push_back({FindingKind::control, control_line(control)});
   }
   return found;
+}
+
+std::vector<Finding> findings_about_rows(const Study& study, const Comparison& comparison,
+                                         const std::vector<RowFacts>& facts) {
+  using enum FindingKind;
+  std::vector<Finding> found = findings(study, comparison, facts);
+  std::erase_if(found, [](const Finding& finding) {
+    const bool is_about_runs = finding.kind < speed_ups && finding.kind != one_session;
+    return !is_about_runs && std::ranges::count(std::array{hidden_loss, above_ideal, lower_quality,
+                                                           implied_samples, rate_off_time, control},
+                                                finding.kind) == 0;
+  });
+  return found;
+}
+
+std::optional<FairEfficiency> find_fair_efficiency(const Study& study, const Comparison& comparison,
+                                                   const std::vector<RowFacts>& facts,
+                                                   const std::vector<std::string>& names,
+                                                   std::size_t at) {
+  const RowFacts& row = facts[at];
+  if (!row.speed_up || row.speed_up->ideal <= 1) return std::nullopt;
+  std::optional<FairEfficiency> least = over_base_as_fast(study, comparison, row);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const RowFacts& smaller = facts[i];
+    if (!is_above_ideal(smaller) || smaller.speed_up->base != row.speed_up->base ||
+        smaller.speed_up->ideal >= row.speed_up->ideal) {
+      continue;
+    }
+    Estimate efficiency = compute_ratio(*smaller.row, *row.row, comparison.rates).estimate;
+    const double ideal = row.speed_up->ideal / smaller.speed_up->ideal;
+    efficiency.value /= ideal;
+    if (!efficiency.interval) continue;
+    efficiency.interval =
+        Interval{efficiency.interval->low / ideal, efficiency.interval->high / ideal};
+    if (!least || efficiency.interval->low < least->value.interval->low) {
+      least = {efficiency, names[i]};
+    }
+  }
+  return least;
 }
 
 std::string_view to_string(FindingKind kind) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,10 @@ struct Finding {
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,
                               const std::vector<RowFacts>& facts);
 
+// Those of findings() that say what to know of the rows before their numbers are used.
+std::vector<Finding> findings_about_rows(const Study& study, const Comparison& comparison,
+                                         const std::vector<RowFacts>& facts);
+
 // The row whose runs differ the most, with their times, and speed-ups without the extreme runs.
 // Empty if none differ widely.
 std::vector<Finding> unlike_runs(const Study& study, const Comparison& comparison,
@@ -40,8 +45,9 @@ std::vector<Finding> trend_findings(const Study& study, const ScalingSeries& ser
                                     const std::vector<Trend>& trends);
 
 // For each trend, of its largest size that loses or gains beyond the noise; none where
-// trend_findings() name the parts.
-std::vector<Finding> phases_findings(const ScalingSeries& series, const std::vector<Trend>& trends);
+// trend_findings() name the parts, and no causes that may be the time of day.
+std::vector<Finding> phases_findings(const ScalingSeries& series, const std::vector<Trend>& trends,
+                                     const Causes& causes);
 
 // For all series of the study. Empty if none without phases is steady.
 std::vector<Finding> causes_finding(const Study& study, const Comparison& comparison,
@@ -60,17 +66,31 @@ std::string implied_samples_line(const Study& study);
 // from that quotient by more than a factor of 1.5.
 std::string rate_off_time_line(const Study& study);
 
-// The finding on rows that trained worse than their base: "2 rows have lower accuracy than their
-// base: 32 GPUs (70.10 % beside 75.40 %), ...". Empty: there are none.
-std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& facts);
+// Rows that trained worse than their base ("2 rows have lower accuracy than their base: 32 GPUs
+// (70.10 % beside 75.40 %), ..."), or than the row that trained best, and those of which the runs
+// do not show it.
+std::vector<Finding> quality_findings(const Study& study, const std::vector<RowFacts>& facts);
+
+// The efficiency of a row over a base that computes a sample as fast as the row does, by the
+// phases, or over a smaller row that is above the ideal line; the lower one. Empty: nothing shows
+// that its base is slow. `names` are of all rows.
+struct FairEfficiency {
+  Estimate value;    // with an interval
+  std::string over;  // "mpi, 2 replicas"
+};
+std::optional<FairEfficiency> find_fair_efficiency(const Study& study, const Comparison& comparison,
+                                                   const std::vector<RowFacts>& facts,
+                                                   const std::vector<std::string>& names,
+                                                   std::size_t at);
 
 // Speed-ups by trimmed means, where an outlier makes the intervals of the others wide.
 
 // "without the fastest and the slowest runs of each row (trimmed means): 2 replicas: speed-up 2.00
 // [1.95, 2.05]". Of speed-ups whose interval is at most half as wide so, where the runs of the row
-// or of its base differ by more than `spread`. May be empty.
-std::string trimmed_ratios_line(const Study& study, const Comparison& comparison,
-                                const std::vector<RowFacts>& facts, double spread);
+// or of its base differ by more than `spread`. Where a machine was busy in some of them, those of
+// the other runs instead: "without runs on a busy machine: 4 replicas: speed-up 4.00 (1 run)".
+std::vector<std::string> calmer_ratios_lines(const Study& study, const Comparison& comparison,
+                                             const std::vector<RowFacts>& facts, double spread);
 
 // Origin of the numbers (machines, builds, libraries, transports, data), and the command that
 // reproduces a row.
@@ -104,6 +124,11 @@ std::string find_command(const Row& row);
 
 constexpr int kRules = 12;
 
+// Of rule 11: its speed-up, with its whole interval, is above its replicas over the base's.
+bool is_above_ideal(const RowFacts& row);
+// ": is the base slow, or ...?"; empty: something else may be its cause.
+std::string above_ideal_question(const Study& study);
+
 struct BrokenRule {
   int rule = 0;      // 1 to 12
   std::string what;  // the violation, with numbers
@@ -126,26 +151,24 @@ std::string summarize(const std::vector<BrokenRule>& broken);
 // but for rounding.
 double normality(std::vector<double> values);
 
-// Findings about the runs themselves: on which nodes, in which sessions and in which order they
-// were made. Their levels (statistics/run_order.h) make at most one table of independent runs in
-// twenty have any of the tested findings.
+// Findings about the runs themselves: in which sessions and in which order they were made; on which
+// nodes is a warning of the study (evidence/covariates.h). Their levels (statistics/run_order.h)
+// make at most one table of independent runs in twenty have any of the tested findings.
 
-// In this order: rows whose runs differ widely, that lost runs, or that have nodes or a session to
-// themselves; how sessions differ; trends and resemblance over rounds; whether there is but one
-// session.
+// In this order: rows whose runs differ widely, or that lost runs; how sessions differ; trends and
+// resemblance over rounds; whether there is but one session.
 std::vector<Finding> findings_about_runs(const Study& study, const Comparison& comparison,
                                          const std::vector<RowFacts>& facts);
 
-// Rows that lost runs, or ran where or when no other did (own_rows.cpp).
+// Rows that lost runs (own_rows.cpp).
 std::vector<Finding> survivor_findings(const Study& study, const std::vector<std::string>& names);
-std::vector<Finding> own_rows_findings(const Study& study, const std::vector<std::string>& names);
 
 std::vector<Finding> session_findings(const Study& study,
                                       const std::vector<SessionRounds>& sessions,
                                       const std::vector<std::string>& names);
 
-// A trend, else a slow first round, else resemblance: one of them would show in the tests of the
-// others.
+// A slow first round, else a trend, step or slow rounds, else resemblance: one of them would show
+// in the tests of the others.
 std::vector<Finding> round_findings(const std::vector<SessionRounds>& sessions);
 
 // What the record says of why runs of a row differ widely; else the question.

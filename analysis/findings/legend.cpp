@@ -44,9 +44,12 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   }
   const std::size_t sequential = count_sequential_rows(facts);
   std::string note = fmt::format(
-      "± is the larger side of the 95 % confidence interval of the geometric mean over {} ({}); "
-      "[low, high] where that is more than {:g} % of it. Speed-up: ",
-      pooled ? "the means of sessions" : "runs",
+      "times and rates are typical ones: geometric means over {0}. ± is the larger side of their "
+      "95 % "
+      "interval ({1}), of {0} that vary alike: rare slow ones may not be in it; [low, high] where "
+      "it "
+      "is more than {2:g} %. Speed-up: ",
+      pooled ? "sessions" : "runs",
       sequential == 0              ? "Student's t on logarithms"
       : sequential == facts.size() ? "anytime-valid, on logarithms"
                                    : "on logarithms; Student's t, or anytime-valid, see below",
@@ -68,6 +71,21 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   }
   if (single > 0) note += fmt::format(". Rows of one {} have no interval", unit);
   return note;
+}
+
+// Ratios that are not those of the times beside them.
+std::string sessions_note(const Study& study, const Comparison& comparison) {
+  const auto cost = [&](std::size_t i) { return mean_cost(study.rows[i], comparison.rates).value; };
+  std::size_t within = 0;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    const auto& speed_up = comparison.speed_ups[i];
+    if (!speed_up) continue;
+    const double off = speed_up->ratio.estimate.value * cost(i) / cost(speed_up->base) - 1;
+    within += std::abs(off) > kRounding ? 1 : 0;
+  }
+  if (within == 0) return "";
+  return counted(within, "speed-up") +
+         " within sessions: over the base's runs of the same sessions, not over its mean";
 }
 
 std::string base_name(const Run& run, const std::vector<std::string>& axes) {
@@ -316,7 +334,8 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   }
   notes.push_back(fmt::format("scaling type {}: {}", to_string(study.scaling),
                               describe_scaling(study.scaling)));
-  for (const std::string& note : {warmup_note(facts), choices_note(facts)}) {
+  for (const std::string& note :
+       {sessions_note(study, comparison), warmup_note(facts), choices_note(facts)}) {
     if (!note.empty()) notes.push_back(note);
   }
   if (std::ranges::any_of(facts, [](const RowFacts& row) { return row.input_stall.has_value(); })) {

@@ -193,18 +193,19 @@ class Checker {
     for (std::size_t i = 0; i < facts_.size(); ++i) {
       if (!facts_[i].speed_up || facts_[i].speed_up->base == i) continue;
       const Row &base = study_.rows[facts_[i].speed_up->base], &row = *facts_[i].row;
-      if (!find_weak_evidence(base, row)) continue;
-      doubt.add(base);
-      doubt.add(row);
+      const WeakEvidence here = find_weak_evidence(base, row);
+      if (!here) continue;
+      doubt.add(here);
       ++doubted;
     }
     if (doubted == 0) return;
     add(7,
         fmt::format("{} of {}: not judged against noise", counted(doubted, "speed-up"),
                     doubt.text()),
-        doubt.few ? fmt::format("run {} {} or more of the row and of its base", kFewestRuns,
+        doubt.few     ? fmt::format("run {} {} or more of the row and of its base", kFewestRuns,
                                 doubt.pooled ? "sessions" : "repeats")
-                  : "run the row and its base again undisturbed");
+        : doubt.apart ? "run the row and its base in one session"
+                      : "run the row and its base again undisturbed");
   }
 
   void check_tails() {
@@ -304,13 +305,7 @@ class Checker {
   }
 
   void check_bounds() {
-    const std::size_t above = count_rows_where(facts_, [](const RowFacts& row) {
-      if (!row.speed_up || row.speed_up->ideal <= 1) return false;
-      const Estimate& estimate = row.speed_up->ratio.estimate;
-      return estimate.interval ? lies_above(*estimate.interval, row.speed_up->ideal)
-                               : estimate.value > kAboveIdeal * row.speed_up->ideal;
-    });
-    if (above > 0) {
+    if (const std::size_t above = count_rows_where(facts_, is_above_ideal); above > 0) {
       add(11, counted(above, "row") + " above the ideal line",
           comparison_.base == Base::matched
               ? "look whether the base is slow, or compare with --base best"
@@ -352,6 +347,18 @@ class Checker {
 };
 
 }  // namespace
+
+std::string above_ideal_question(const Study& study) {
+  return study.causes.are_open ? ": is the base slow, or does the share of each fit into its cache?"
+                               : "";
+}
+
+bool is_above_ideal(const RowFacts& row) {
+  if (!row.speed_up || row.speed_up->ideal <= 1) return false;
+  const Estimate& estimate = row.speed_up->ratio.estimate;
+  return estimate.interval ? lies_above(*estimate.interval, row.speed_up->ideal)
+                           : estimate.value > kAboveIdeal * row.speed_up->ideal;
+}
 
 std::vector<BrokenRule> broken_rules(const Study& study, const Comparison& comparison,
                                      const std::vector<RowFacts>& facts) {

@@ -48,13 +48,16 @@ std::vector<RoundMatrix> matrices(const std::vector<SessionRounds>& sessions) {
   return all;
 }
 
-// "in 3 of 4 rows": those for which `value`, summed over sessions, has the sign of `sign`.
-template <typename Value>
-std::string describe_rows(const std::vector<SessionRounds>& sessions, double sign, Value value) {
+// "in 3 of 4 rows": those that change as all do. Weights of rounds: a session and a round give one.
+template <typename Weight>
+std::string describe_rows(const std::vector<SessionRounds>& sessions, double sign, Weight weight) {
   std::map<std::size_t, double> sums;
-  for (const SessionRounds& session : sessions) {
-    for (std::size_t i = 0; i < session.rows.size(); ++i) {
-      sums[session.rows[i]] += value(session.logs[i]);
+  for (std::size_t s = 0; s < sessions.size(); ++s) {
+    for (std::size_t i = 0; i < sessions[s].rows.size(); ++i) {
+      const std::vector<double>& logs = sessions[s].logs[i];
+      for (std::size_t k = 0; k < logs.size(); ++k) {
+        sums[sessions[s].rows[i]] += weight(s, k) * (logs[k] - average(logs));
+      }
     }
   }
   const auto alike =
@@ -62,32 +65,63 @@ std::string describe_rows(const std::vector<SessionRounds>& sessions, double sig
   return which_rows(static_cast<std::size_t>(alike), sums.size());
 }
 
-// Has the sign of the fitted slope.
-double slope_sign(const std::vector<double>& logs) {
-  double sum = 0;
-  for (std::size_t k = 0; k < logs.size(); ++k) {
-    sum += (static_cast<double>(k) - static_cast<double>(logs.size() - 1) / 2) * logs[k];
+// "times rise by 1.0 % a round [0.6, 1.3]", "from round 7 on runs take 8.0 % longer [7.1, 8.9]",
+// "rounds 3 and 8 take 8.0 % longer [7.1, 8.9]".
+std::string describe_pattern(const RoundPattern& pattern,
+                             const std::vector<SessionRounds>& sessions) {
+  const double size = pattern.size.mean;
+  const std::string of_size = size_text(size), interval = interval_text(pattern.size);
+  if (pattern.shape == RoundPattern::line) {
+    return fmt::format("times {} by {} a round{}", size > 0 ? "rise" : "fall", of_size, interval);
   }
-  return sum;
+  const SessionRounds& session = sessions[pattern.session];
+  const std::string in =
+      sessions.size() > 1 ? fmt::format(" of session {}", pattern.session + 1) : "";
+  const std::string longer =
+      fmt::format("{} {}{}", of_size, size > 0 ? "longer" : "less", interval);
+  std::vector<std::string> numbers;
+  for (const std::size_t round : pattern.rounds) {
+    numbers.push_back(std::to_string(session.rounds[round]));
+  }
+  if (pattern.shape == RoundPattern::step) {
+    return fmt::format("from round {}{} on runs take {}", numbers.front(), in, longer);
+  }
+  return numbers.size() == 1
+             ? fmt::format("round {}{} takes {} than the others", numbers.front(), in, longer)
+             : fmt::format("rounds {}{} take {} than the others", join(numbers, ", "), in, longer);
 }
 
-// Has the sign of the first value less the mean.
-double first_minus_mean(const std::vector<double>& logs) {
-  double sum = 0;
-  for (const double each : logs) sum += logs.front() - each;
-  return sum;
+std::vector<Finding> pattern_findings(const std::vector<RoundPattern>& patterns,
+                                      const std::vector<SessionRounds>& sessions) {
+  if (patterns.empty()) return {};
+  const RoundPattern& best = patterns.front();
+  std::vector<std::string> texts;
+  for (const RoundPattern& pattern : patterns) {
+    texts.push_back(describe_pattern(pattern, sessions));
+  }
+  const auto weight = [&](std::size_t session, std::size_t round) {
+    if (best.shape == RoundPattern::line) return static_cast<double>(round);
+    return session == best.session && std::ranges::count(best.rounds, round) > 0 ? 1.0 : 0.0;
+  };
+  const FindingKind kind = best.shape == RoundPattern::line   ? FindingKind::rounds_trend
+                           : best.shape == RoundPattern::step ? FindingKind::rounds_step
+                                                              : FindingKind::slow_rounds;
+  return {{kind, fmt::format("{}, {}: {}in the intervals of times it counts as noise",
+                             join(texts, ", or "), describe_rows(sessions, best.size.mean, weight),
+                             texts.size() > 1 ? "which of these cannot be distinguished; " : "")}};
 }
 
 bool differs(const Difference& difference, double level) {
   return difference.p_value() < level;
 }
 
-// How the other rows differ, where some differ from session 1 in ways of their own.
-std::string rest_text(const SessionShift& shift, double level) {
+// How the other rows differ, where some differ from the earlier session in ways of their own.
+std::string rest_text(const SessionDifference& difference, double level) {
+  const SessionShift& shift = difference.shift;
   const std::string rest = shift.rest_rows == 1 ? "the other row" : "the other rows";
   return differs(shift.rest, level)
              ? fmt::format("{} {}{}", rest, slower_text(shift.rest.mean), interval_text(shift.rest))
-             : fmt::format("{} cannot be distinguished from session 1", rest);
+             : fmt::format("{} cannot be distinguished from session {}", rest, difference.earlier);
 }
 
 Finding describe_session(const SessionDifference& difference, double level,
@@ -101,31 +135,38 @@ Finding describe_session(const SessionDifference& difference, double level,
                                  interval_text(row)));
     }
     return {FindingKind::sessions_differ,
-            fmt::format("in {} rows differ from session 1 in unlike ways: {}; {}", session,
-                        join(rows, ", "), rest_text(shift, level))};
+            fmt::format("in {} rows differ from session {} in unlike ways: {}; {}", session,
+                        difference.earlier, join(rows, ", "), rest_text(difference, level))};
   }
   if (differs(shift.rest, level)) {
     return {FindingKind::sessions_differ,
-            fmt::format("{} was {} than session 1 throughout{}, {}", session,
-                        slower_text(shift.rest.mean), interval_text(shift.rest),
+            fmt::format("{} was {} than session {} throughout{}, {}", session,
+                        slower_text(shift.rest.mean), difference.earlier, interval_text(shift.rest),
                         shift.rest_rows == 1 ? "in the one row that both have"
                                              : fmt::format("over {} rows", shift.rest_rows))};
   }
   return {FindingKind::sessions_alike,
-          fmt::format("{} cannot be distinguished from session 1: {} over {}{}", session,
-                      slower_text(shift.rest.mean), counted(shift.rest_rows, "row"),
-                      interval_text(shift.rest))};
+          fmt::format("{} cannot be distinguished from session {}: {} over {}{}", session,
+                      difference.earlier, slower_text(shift.rest.mean),
+                      counted(shift.rest_rows, "row"), interval_text(shift.rest))};
 }
 
-bool is_of_one_session(const Study& study) {
+// Intervals over runs know nothing of how sessions differ.
+std::vector<Finding> describe_intervals(const Study& study) {
   std::set<std::string> sessions;
   std::size_t most = 0;
   for (const Row& row : study.rows) {
     if (row.first()->kind != "measured") continue;
     for (const Run& run : row.runs) sessions.insert(run->session);
-    if (!row.tainted) most = std::max(most, units_in(row));
+    if (!row.tainted) most = std::max(most, row.pooled ? 0 : units_in(row));
   }
-  return sessions.size() == 1 && !sessions.contains("") && most > 1;
+  if (sessions.contains("") || most < 2) return {};
+  const std::string these = sessions.size() == 1 ? "this session" : "these sessions";
+  return {{FindingKind::one_session,
+           fmt::format("all runs are of {}: intervals are of {}, and another may differ from {} by "
+                       "more",
+                       sessions.size() == 1 ? "one session" : counted(sessions.size(), "session"),
+                       these, sessions.size() == 1 ? "it" : "them")}};
 }
 
 }  // namespace
@@ -152,20 +193,15 @@ std::vector<Finding> round_findings(const std::vector<SessionRounds>& sessions) 
   const std::vector<RoundMatrix> all = matrices(sessions);
   const Difference first = first_round_excess(all);
   if (first.mean > 0 && first.p_value() / 2 < kFirstRoundLevel) {
+    const auto is_first = [](std::size_t, std::size_t round) { return round == 0 ? 1.0 : 0.0; };
     return {{FindingKind::slow_first_round,
              fmt::format("the first round is the slow one {}: {} than the others{}; are caches "
                          "cold then?",
-                         describe_rows(sessions, 1, first_minus_mean), slower_text(first.mean),
+                         describe_rows(sessions, 1, is_first), slower_text(first.mean),
                          interval_text(first))}};
   }
-  const Difference trend = trend_over_rounds(all);
-  if (differs(trend, kTrendLevel)) {
-    return {
-        {FindingKind::rounds_trend,
-         fmt::format("times {} by {} a round{}, {}: in the intervals of times it counts as noise",
-                     trend.mean > 0 ? "rise" : "fall", size_text(trend.mean), interval_text(trend),
-                     describe_rows(sessions, trend.mean, slope_sign))}};
-  }
+  std::vector<Finding> found = pattern_findings(find_patterns(all), sessions);
+  if (!found.empty()) return found;
   const Resemblance resemblance = resemblance_of_rounds(all);
   if (resemblance.p >= kCorrelationLevel) return {};
   return {{FindingKind::rounds_resemble,
@@ -208,14 +244,9 @@ std::vector<Finding> findings_about_runs(const Study& study, const Comparison& c
     found.insert(found.end(), more.begin(), more.end());
   };
   append(survivor_findings(study, names));
-  append(own_rows_findings(study, names));
   append(session_findings(study, sessions, names));
   append(round_findings(sessions));
-  if (is_of_one_session(study)) {
-    found.push_back({FindingKind::one_session,
-                     "all runs are of one session: intervals are of this session, and another may "
-                     "differ from it by more"});
-  }
+  append(describe_intervals(study));
   return found;
 }
 

@@ -32,7 +32,7 @@ class Series {
         base_row_(study.rows[base]),
         base_(log_costs(base_row_, comparison.rates)) {}
 
-  // Keeps the fastest of several rows of one size, such as those on one node and on two.
+  // Keeps the fastest of several rows of one size, such as those of other numbers of tasks.
   void add(const RowFacts& facts) {
     const auto [it, first] = rows_.emplace(facts.run()->layout.gpus, &facts);
     const auto speed_up = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
@@ -52,6 +52,7 @@ class Series {
       trend.has_phases = trend.has_phases && facts->run().phase_sum.step > 0;
       SizeOfTrend& size = trend.sizes.emplace_back();
       size.gpus = gpus;
+      size.nodes = facts->run()->layout.nodes;
       size.added = log_cost.transformed([n](double log) { return n * std::exp(log) - 1; });
       size.fraction = log_cost.transformed([n](double log) { return fraction(log, n); });
       size.lost = log_cost.transformed([n](double log) { return 1 - std::exp(-log) / n; });
@@ -126,7 +127,7 @@ class Series {
       trend.doubt = doubt;
       return FindingKind::unjudged;
     }
-    const double most = tolerance(trend);
+    const double most = trend.tolerance = tolerance(trend);
     const auto alike = [&](const RowFacts& facts) {
       if (&facts == &first) return true;
       const Difference part = change(first, facts);

@@ -38,6 +38,7 @@ std::string findings_markdown();
 // N: the replicas over the base's.
 struct SizeOfTrend {
   int gpus = 2;
+  std::optional<int> nodes;
   double efficiency = 0;  // S / N
   Judged fraction;        // e
   Judged added;           // N / S - 1
@@ -55,6 +56,7 @@ struct Trend {
   std::string cpus;                // "1 CPU per replica"; empty: unknown
   std::vector<SizeOfTrend> sizes;  // ascending; not empty
   Judged change;                   // of e, from the smallest size to the largest
+  double tolerance = 0;            // by which a steady e may change
   bool has_phases = false;         // every row has
   bool looks_steady = false;       // by the means alone
 

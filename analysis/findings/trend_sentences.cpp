@@ -48,6 +48,9 @@ class TrendSentence {
  public:
   TrendSentence(const Study& study, Alike trends)
       : scaling_(study.scaling),
+        item_(study.unit.one()),
+        causes_(study.causes),
+        question_(above_ideal_question(study)),
         trends_(std::move(trends)),
         first_(*trends_.front()),
         what_(compares_rates(study.scaling) ? "what " + added() + " to the time per step"
@@ -61,13 +64,14 @@ class TrendSentence {
                             : "more replicas are slower than the base") +
                std::string(": no law of scaling applies");
       case FindingKind::no_loss:
-        return "no loss that can be distinguished from noise" + bounds();
+        return no_loss();
       case FindingKind::hidden_loss:
         return hidden_loss();
       case FindingKind::above_ideal:
-        return (is_of_one() ? "N replicas are more than N times as fast as one"
-                            : "N times the base's replicas are more than N times as fast") +
-               std::string(": is the base slow, or does the share of each fit into its cache?");
+        return std::string(is_of_one()
+                               ? "N replicas are more than N times as fast as one"
+                               : "N times the base's replicas are more than N times as fast") +
+               question_;
       case FindingKind::steady:
         return steady();
       case FindingKind::grows:
@@ -99,6 +103,20 @@ class TrendSentence {
   }
   int gpus(std::size_t size) const { return first_.sizes[size].gpus; }
 
+  // "2", or "2 (1 node)" and "8 replicas (2 nodes)" where the ends differ in that, too.
+  std::string size_text(std::size_t size) const {
+    const std::string text = std::to_string(gpus(size)) + (size == last_ ? " replicas" : "");
+    const auto same = [&](std::size_t i) {
+      const auto nodes = [i](const Trend* trend) { return trend->sizes[i].nodes; };
+      return std::ranges::all_of(trends_, [&](const Trend* trend) {
+        return nodes(trend) && nodes(trend) == nodes(&first_);
+      });
+    };
+    const bool differs = first_.sizes.front().nodes != first_.sizes.back().nodes;
+    if (!differs || !same(0) || !same(last_)) return text;
+    return text + " (" + counted(*first_.sizes[size].nodes, "node") + ")";
+  }
+
   std::string sizes() const {
     std::vector<std::string> all;
     for (const SizeOfTrend& size : first_.sizes) all.push_back(std::to_string(size.gpus));
@@ -129,6 +147,8 @@ class TrendSentence {
                        join(points, " / "), join(sizes, ", "));
   }
 
+  std::string no_loss() const { return "no loss that can be distinguished from noise" + bounds(); }
+
   // About the largest size at which a part is a loss beyond the noise.
   std::string hidden_loss() const {
     for (std::size_t i = last_ + 1; i-- > 0;) {
@@ -136,10 +156,12 @@ class TrendSentence {
         // What the phases say of a size, where they cover what is compared.
         const auto& parts = trend->sizes[i].parts;
         const auto losses = parts ? parts->certain_losses(last_ + 1) : std::vector<Loss>();
-        if (!losses.empty()) return hidden_loss(*parts, losses.front(), gpus(i));
+        if (!losses.empty() && causes_.are_named(losses.front().share.value())) {
+          return hidden_loss(*parts, losses.front(), gpus(i));
+        }
       }
     }
-    return "";
+    return no_loss();
   }
 
   std::string hidden_loss(const LossParts& parts, const Loss& loss, int replicas) const {
@@ -157,11 +179,11 @@ class TrendSentence {
     const Judged longer = parts.compute_ratio().transformed([](double ratio) { return 1 / ratio; });
     return text +
            longer.match(
-               [](const Known& ratio) {
+               [this](const Known& ratio) {
                  return fmt::format(
-                     ", and a base that computes a sample {:.2f} [{:.2f}, {:.2f}] times as "
+                     ", and a base that computes a {} {:.2f} [{:.2f}, {:.2f}] times as "
                      "long hides it",
-                     ratio.value, ratio.interval.low, ratio.interval.high);
+                     item_, ratio.value, ratio.interval.low, ratio.interval.high);
                },
                [](double, const WeakEvidence&) { return std::string(); }) +
            above_ideal();
@@ -202,20 +224,20 @@ class TrendSentence {
       };
       text = fmt::format(
           "the loss is as if the part of the base's time that is not divided {} from {} on {} to "
-          "{} on {} replicas",
-          grows ? "grew" : "fell", share(0), gpus(0), share(last_), gpus(last_));
+          "{} on {}",
+          grows ? "grew" : "fell", share(0), size_text(0), share(last_), size_text(last_));
     } else {
       text = fmt::format(
-          "the replica-seconds of a sample differ from the base's by {} on {} and by {} on {} "
-          "replicas: {} than in proportion to the replicas added",
-          percent_text(hull_at(trends_, 0, &SizeOfTrend::added)), gpus(0),
-          percent_text(hull_at(trends_, last_, &SizeOfTrend::added)), gpus(last_),
+          "the replica-seconds of a {} differ from the base's by {} on {} and by {} on {}: {} than "
+          "in proportion to the replicas added",
+          item_, percent_text(hull_at(trends_, 0, &SizeOfTrend::added)), size_text(0),
+          percent_text(hull_at(trends_, last_, &SizeOfTrend::added)), size_text(last_),
           grows ? "more" : "less");
     }
     if (!compares_rates(scaling_)) {
       text += fmt::format(" (Karp-Flatt {} to {})", at(0), at(last_));
     }
-    if (!grows || first_.has_phases) return text;
+    if (!grows || first_.has_phases || !causes_.are_open) return text;
     return text + fmt::format(
                       "; look at communication, imbalance and shared memory{}, and whether "
                       "the base is slow",
@@ -265,6 +287,9 @@ class TrendSentence {
   }
 
   Scaling scaling_;
+  std::string item_;  // "sample"
+  Causes causes_;
+  std::string question_;
   Alike trends_;
   const Trend& first_;
   std::string what_;
@@ -295,13 +320,14 @@ std::vector<Finding> trend_findings(const Study& study, const ScalingSeries& ser
   return found;
 }
 
-std::vector<Finding> phases_findings(const ScalingSeries& series,
-                                     const std::vector<Trend>& trends) {
+std::vector<Finding> phases_findings(const ScalingSeries& series, const std::vector<Trend>& trends,
+                                     const Causes& causes) {
   std::vector<Finding> found;
   for (const Trend& trend : trends) {
     if (trend.kind == FindingKind::hidden_loss) continue;
-    const auto is_distinct = [](const SizeOfTrend& size) {
-      return size.parts && (size.parts->all().is_above(0) || size.parts->all().is_below(0));
+    const auto is_distinct = [&](const SizeOfTrend& size) {
+      return size.parts && causes.are_named(size.parts->all().value()) &&
+             (size.parts->all().is_above(0) || size.parts->all().is_below(0));
     };
     const auto largest = std::find_if(trend.sizes.rbegin(), trend.sizes.rend(), is_distinct);
     if (largest == trend.sizes.rend()) continue;

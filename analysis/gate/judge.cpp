@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "analysis/evidence/covariates.h"
 #include "analysis/gate/quantity.h"
@@ -119,6 +120,25 @@ std::string busy_warning(const Side& side) {
                      counted(runs, "run"), side.name, why);
 }
 
+// Fresh runs of a fixed number hang as seldom as the first ones did: a pass by them alone would be
+// half of what is known. Until it is decided, they are enough by themselves.
+void keep_in_mind(Check& fresh, const StandingOut& first, bool is_sequential) {
+  StandingOut& now = fresh.standing_out;
+  if (fresh.verdict != Verdict::pass || is_sequential || !first.is_worse_by(fresh.threshold))
+    return;
+  const auto before = static_cast<double>(first.rounds), after = static_cast<double>(now.rounds);
+  const double change = now.text.empty() ? *fresh.change : now.change;
+  const double of_both = (before * first.change + after * change) / (before + after);
+  if (of_both < fresh.threshold) return;
+  const QuantityInfo& info = quantity_info(fresh.quantity);
+  fresh.verdict = Verdict::undecided;
+  fresh.is_worse_below_threshold = false;
+  fresh.reason = fmt::format(
+      "in the first runs, {}: of first and fresh ones together, the mean is {} by {}; more rounds "
+      "decide (--until-decided)",
+      first.text, worse_word(info), change_text(of_both, info));
+}
+
 class Judge {
  public:
   Judge(const Side& baseline, const Side& current, const GateOptions& options)
@@ -136,7 +156,7 @@ class Judge {
     for (Weighed& each : weighed_) {
       judgement.is_sequential = judgement.is_sequential || each.difference.sequences > 0;
       if (each.check.evidence != Replication::none) decide(each, weighed_.size());
-      if (each.check.verdict == Verdict::pass) look_at_outlying(each);
+      note_standing_out(each.check);
       judgement.checks.push_back(std::move(each.check));
     }
     judgement.notes = matches.notes;
@@ -192,24 +212,6 @@ class Judge {
     return level * 3 / (n * (n + 1));
   }
 
-  // What is left aside must not hide that more runs of the current side stand out than did.
-  void look_at_outlying(Weighed& each) const {
-    const auto& [before, now] = each.compared.outlying;
-    Check& check = each.check;
-    const bool is_paired = each.compared.is_paired;
-    const std::size_t all_before = check.baseline_runs + before + (is_paired ? now : 0);
-    const std::size_t all_now = check.current_runs + now + (is_paired ? before : 0);
-    const double level = kSignificance / static_cast<double>(weighed_.size());
-    const double p = p_of_failures(before, all_before, now, all_now);
-    if (now == 0 || p >= level) return;
-    check.verdict = Verdict::undecided;
-    check.is_worse_below_threshold = false;
-    check.reason = fmt::format(
-        "{} of {} runs stand out of the others, of the baseline {} of {} ({}): the change is of "
-        "the others",
-        now, all_now, before, all_before, p_phrase(p));
-  }
-
   void note_left_aside(const Weighed& each) {
     const std::string& subject = each.check.subject;
     for (const std::string& note : each.compared.notes) {
@@ -220,6 +222,18 @@ class Judge {
     if (!one_sided.empty()) one_sided_.insert(subject + ": " + one_sided);
   }
 
+  // Unless the reason says so.
+  void note_standing_out(const Check& check) {
+    const StandingOut& out = check.standing_out;
+    if (out.text.empty() || check.reason.starts_with(out.text)) return;
+    const QuantityInfo& info = quantity_info(check.quantity);
+    left_aside_[fmt::format(
+                    "{}; {}, with them the mean changes by {}", out.text,
+                    check.outlying_left_aside > 0 ? "left aside" : "too many to leave aside",
+                    signed_change_text(out.change, info))]
+        .push_back(check.subject);
+  }
+
   void note_unlike(const Subject& before, const Subject& now) {
     for (const auto& [side, subject] :
          {std::pair(&baseline_, &before), std::pair(&current_, &now)}) {
@@ -227,6 +241,16 @@ class Judge {
     }
     for (const std::string& unlike : differing_covariates(before.members, now.members)) {
       notes_.push_back(before.name + ": " + unlike);
+    }
+    for (const std::string& effect :
+         covariate_effects({{"", &before.members}, {"", &now.members}}, true)) {
+      notes_.push_back(before.name + ": " + effect);
+    }
+    // Of several of the baseline, their differences are in the noise of its sessions.
+    own_ = find_own_of_side(before.members, now.members, baseline_.name, current_.name);
+    if (own_ && (options_.nodes_may_differ || own_->of_baseline >= kFewestSessions)) {
+      notes_.push_back(before.name + ": " + own_->text);
+      own_.reset();
     }
   }
 
@@ -293,9 +317,14 @@ class Judge {
       return;
     }
     const bool sequential = before.sequential || now.sequential;
-    weighed_.push_back(weigh_samples(
-        before.name, info, baseline, current, options_.thresholds.at(info.quantity),
-        {baseline_.name, current_.name}, sequential ? Stopping::by_results : options_.stopping));
+    GateOptions options = options_;
+    if (sequential) options.stopping = Stopping::by_results;
+    weighed_.push_back(weigh_samples(before.name, info, baseline, current, options,
+                                     {baseline_.name, current_.name}));
+    if (own_ && info.is_of_machine) {
+      weighed_.back().compared.why_undecidable =
+          own_->text + "; --ab or --rerun run both on one, --force compares all the same";
+    }
     weighed_.back().can_rerun = before.workload != kCommandWorkload;
     if (rated && info.quantity == Quantity::time) rated_[before.unit.one()].push_back(before.name);
     note_left_aside(weighed_.back());
@@ -326,11 +355,24 @@ class Judge {
 
   void adjust() {
     moderate_pairs();
-    std::vector<double> p;
-    for (Weighed& each : weighed_) fill_in(each);
-    for (const Weighed& each : weighed_) p.push_back(each.check.p);
-    const std::vector<double> adjusted = holm_adjusted(p);
-    for (std::size_t i = 0; i < p.size(); ++i) weighed_[i].check.adjusted_p = adjusted[i];
+    std::vector<double> p, of_standing_out;
+    double usual = 0, rounds = 0;
+    for (Weighed& each : weighed_) {
+      fill_in(each);
+      p.push_back(each.check.p);
+      if (each.check.quantity == Quantity::time) {
+        usual += static_cast<double>(each.check.standing_out.baseline);
+        rounds += static_cast<double>(each.check.standing_out.rounds);
+      }
+      of_standing_out.push_back(each.check.standing_out.p);
+    }
+    const std::vector<double> adjusted = holm_adjusted(p),
+                              outlying = holm_adjusted(of_standing_out);
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      weighed_[i].check.adjusted_p = adjusted[i];
+      weighed_[i].check.standing_out.adjusted_p = outlying[i];
+      if (rounds > 0) weighed_[i].usual_share = usual / rounds;
+    }
   }
 
   [[noreturn]] void throw_nothing_common(const Matches& matches) const {
@@ -346,6 +388,7 @@ class Judge {
   const GateOptions& options_;
   std::vector<Weighed> weighed_;
   std::vector<std::string> notes_;
+  std::optional<OwnOfSide> own_;                                // of the subject that is weighed
   std::map<std::string, std::vector<std::string>> rated_;       // subjects by what they count
   std::vector<std::string> aside_;                              // subjects
   std::map<std::string, std::vector<std::string>> left_aside_;  // subjects by what is said of them
@@ -419,7 +462,8 @@ void settle(Judgement& first, const Judgement& fresh) {
     });
     if (it == fresh.checks.end()) continue;
     const std::optional<double> before = check.change;
-    check = *it;
+    const StandingOut out = std::exchange(check, *it).standing_out;
+    keep_in_mind(check, out, fresh.is_sequential);
     check.is_fresh = true;
     check.first_change = before;
   }

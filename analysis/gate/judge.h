@@ -12,6 +12,14 @@
 //    the baseline has fewer than 3 sessions.
 //
 // For the machine's quantities, runs on a busy machine and outliers are left aside (weigh.h).
+// Outliers are weighed all the same: a build that hangs now and then is a slower one. With them,
+//
+//  - worse by the threshold or more in the mean is no pass. It is a regression if significantly
+//  more
+//    runs of the current side stand out (statistics/robust.h), with an adjustment of its own;
+//  - a gate that goes on until it is decided passes times once it would have seen a build of which
+//  a
+//    tenth of the runs hang (95 %): after 29 rounds, or at its last round if that is earlier.
 //
 // Checks that did not pass are measured again with fresh runs of both sides, interleaved in one
 // session (settle). Only the fresh runs decide, so selecting suspects causes no bias. Holm's
@@ -21,7 +29,8 @@
 // and p of paired rounds are then anytime-valid, of the machine's quantities also where rounds
 // resemble their neighbours (statistics/anytime.h), and variances are not moderated. p is
 // below 0.05 at any look with probability 5 % at most, and Holm's adjustment keeps that for all
-// checks together: it holds for any dependence, and for the smallest p of all looks.
+// checks together: it holds for any dependence, and for the smallest p of all looks. That of runs
+// that stand out is below 0.05 in 5 % at most, too; what both add up to is in docs/gate.md.
 #pragma once
 
 #include <optional>
@@ -34,6 +43,8 @@
 #include "analysis/statistics/statistics.h"
 
 namespace paceline {
+
+constexpr double kUsualResemblance = 0.5;
 
 enum class Verdict { pass, regression, undecided };
 std::string_view to_string(Verdict verdict);
@@ -49,6 +60,21 @@ enum class Replication {
 std::string_view to_string(Replication evidence);
 
 constexpr double kSignificance = 0.05;
+constexpr double kHangsToSee = 0.1;  // the share of runs
+constexpr int kMostRoundsUntilDecided = 40;
+
+// Runs that stand out of the others: something held them up, or the build hangs now and then.
+struct StandingOut {
+  // Rounds whose difference stands out, by the side that is worse in it. Without rounds, runs.
+  std::size_t baseline = 0, current = 0;
+  std::size_t rounds = 0;  // of so many; without rounds, of so many runs of the current side
+  // "1 of 5 runs of the new side took 1.95 times as long, none of the old". Empty: no run does.
+  std::string text;
+  double change = 0;  // as Check::change, but of the arithmetic means of all runs, with these
+  double p = 1, adjusted_p = 1;  // that sides which are alike have so many more on the current one
+
+  bool is_worse_by(double threshold) const;
+};
 
 struct Check {
   std::string subject;
@@ -75,6 +101,7 @@ struct Check {
   // Runs of both sides that are none of baseline_runs and current_runs: busy ones, with those of
   // the other side's rounds; those that stand out.
   std::size_t busy_left_aside = 0, outlying_left_aside = 0;
+  StandingOut standing_out;
 
   bool more_rounds_help = true;  // false: an undecided check stays so, however many runs there are
 
@@ -89,9 +116,12 @@ struct Judgement {
   std::vector<std::string> notes;     // one sentence each
   Thresholds proposed;                // by a build against itself, from its noise
   std::optional<double> sees;         // of a pass: the change of time that would have been red
-  bool is_confirmed = false;          // confirmed by fresh runs
-  bool is_sequential = false;         // intervals and p hold however often somebody looks
-  int rounds = 0;                     // of a gate that went on until it was decided; else 0
+  // How often equal builds are red where neighbouring rounds have a correlation of
+  // kUsualResemblance, which fixed rounds do not allow for.
+  std::optional<double> red_if_resembling;
+  bool is_confirmed = false;   // confirmed by fresh runs
+  bool is_sequential = false;  // intervals and p hold however often somebody looks
+  int rounds = 0;              // of a gate that went on until it was decided; else 0
 
   Verdict verdict() const;  // regression if any check is; else undecided if any is; else pass
 };
@@ -103,8 +133,10 @@ struct GateOptions {
   std::set<Quantity> quantities;  // empty: all
   std::set<CheckName> only;       // empty: all
   bool one_spec = false;          // see match_subjects()
-  // by_results: somebody looks after every round. Else the records say so.
+  bool nodes_may_differ = false;  // that one side ran on nodes of its own is only noted
+  // by_results: somebody looks after every round, up to `most_rounds`. Else the records say so.
   Stopping stopping = Stopping::fixed;
+  std::size_t most_rounds = kMostRoundsUntilDecided;
 };
 
 // Matches points by parameters, ignoring those that only one side has. Throws input if no point of

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 
 #include "analysis/gate/weigh.h"
 #include "analysis/statistics/robust.h"
@@ -141,38 +142,87 @@ double least_outlying(const QuantityInfo& info) {
   return 4 * info.threshold;
 }
 
-// `furthest`: from the others, scaled; in words for those of longer times.
-std::string outlying_text(const std::string& what, double furthest, const QuantityInfo& info) {
-  return what + (info.is_factor
-                     ? fmt::format(" (by a factor of {:.2f} at most)", std::exp(furthest))
-                     : fmt::format(" (by {:.3f} at most)", furthest));
+// Runs that stand out of the others, by how far.
+class OutlyingRuns {
+ public:
+  void add(bool is_current, double deviation) {
+    (is_current ? current_ : baseline_).push_back(deviation);
+  }
+
+  // "1 of 5 runs of the new side took 1.95 times as long, none of the old"
+  std::string text(const Samples& baseline, const Samples& current, const SideNames& names,
+                   const QuantityInfo& info) const {
+    const bool is_current = current_.size() >= baseline_.size();
+    const std::vector<double>&most = is_current ? current_ : baseline_,
+          &others = is_current ? baseline_ : current_;
+    if (most.empty()) return "";
+    const std::string& other = is_current ? names.baseline : names.current;
+    return share_text(most.size(), (is_current ? current : baseline).size(),
+                      is_current ? names.current : names.baseline) +
+           how_far(most, info) + ", " +
+           (others.empty()
+                ? "none of the " + other
+                : fmt::format("{} of the {}{}", others.size(), other, how_far(others, info)));
+  }
+
+ private:
+  static std::string how_far(const std::vector<double>& deviations, const QuantityInfo& info) {
+    const auto [low, high] = std::ranges::minmax(deviations);
+    const auto number = [&](double deviation) {
+      return info.is_factor ? fmt::format("{:.2f}", std::exp(deviation))
+                            : fmt::format("{:+.3f}", info.more_is_worse ? deviation : -deviation);
+    };
+    const std::string range =
+        number(low) == number(high) ? number(low) : number(low) + " to " + number(high);
+    return info.is_factor ? fmt::format(" took {} times as long", range)
+                          : fmt::format(" had a {} that is off by {}", info.heading, range);
+  }
+
+  std::vector<double> baseline_, current_;
+};
+
+double arithmetic_mean(const Samples& samples) {
+  std::vector<double> values;
+  for (const Sample& sample : samples) values.push_back(sample.value);
+  return average(values);
 }
 
-void exclude_outlying_rounds(Compared& compared, const QuantityInfo& info) {
-  const auto before = means_of_rounds(compared.baseline, info),
-             now = means_of_rounds(compared.current, info);
-  std::vector<double> differences;
+double change_of_means(const Compared& compared, const QuantityInfo& info) {
+  const double before = arithmetic_mean(compared.baseline), now = arithmetic_mean(compared.current);
+  if (info.is_factor) return now / before - 1;
+  return info.more_is_worse ? now - before : before - now;
+}
+
+void exclude_outlying_rounds(Compared& compared, const QuantityInfo& info, const SideNames& names) {
+  std::vector<double> before, now, differences;
   std::vector<RoundKey> keys;
-  for (const auto& [key, value] : now) {
+  const auto of_current = means_of_rounds(compared.current, info);
+  for (const auto& [key, value] : means_of_rounds(compared.baseline, info)) {
     keys.push_back(key);
-    differences.push_back(value - before.at(key));
+    before.push_back(value);
+    now.push_back(of_current.at(key));
+    differences.push_back(now.back() - value);
   }
-  const auto found = outlying(differences, least_outlying(info));
+  const auto found = standing_out(differences, least_outlying(info));
+  StandingOut& result = compared.standing_out;
+  result.rounds = keys.size();
   if (found.empty()) return;
-  const double middle = median(differences);
+  const double middle = median(differences), middle_before = median(before),
+               middle_now = median(now);
+  OutlyingRuns runs;
   RoundSet kept(keys.begin(), keys.end());
-  double furthest = 0;
   for (const std::size_t i : found) {
     const double deviation = differences[i] - middle;
-    furthest = std::max(furthest, std::abs(deviation));
-    ++(deviation > 0 ? compared.outlying.current : compared.outlying.baseline);
+    ++(deviation > 0 ? result.current : result.baseline);
+    const bool is_current = std::abs(now[i] - middle_now) >= std::abs(before[i] - middle_before);
+    runs.add(is_current, is_current ? deviation : -deviation);
     kept.erase(keys[i]);
   }
+  result.text = runs.text(compared.baseline, compared.current, names, info);
+  result.change = change_of_means(compared, info);
+  if (found.size() > most_outlying(keys.size())) return;
+  compared.outlying = found.size();
   keep_rounds(compared, kept);
-  compared.notes.push_back(outlying_text(
-      fmt::format("{} of {} rounds left aside, whose difference stands out of the others'",
-                  found.size(), differences.size()),
-      furthest, info));
 }
 
 // Deviations from the median of the session, of sessions with runs enough to have one.
@@ -191,8 +241,8 @@ std::vector<double> deviations_in_sessions(const Samples& samples, const Quantit
   return deviations;
 }
 
-std::size_t exclude_outlying_runs(Samples& samples, const QuantityInfo& info,
-                                  const std::string& side, std::vector<std::string>& notes) {
+std::size_t erase_outlying(Samples& samples, bool is_current, const QuantityInfo& info,
+                           OutlyingRuns& runs) {
   const std::vector<double> deviations = deviations_in_sessions(samples, info);
   std::vector<double> known;
   std::vector<std::size_t> places;
@@ -202,15 +252,24 @@ std::size_t exclude_outlying_runs(Samples& samples, const QuantityInfo& info,
     places.push_back(i);
   }
   const auto found = outlying(known, least_outlying(info));
-  if (found.empty()) return 0;
-  notes.push_back(share_text(found.size(), samples.size(), side) + " left aside, ");
-  double furthest = 0;
   for (auto each = found.rbegin(); each != found.rend(); ++each) {
-    furthest = std::max(furthest, std::abs(known[*each]));
+    runs.add(is_current, known[*each]);
     samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(places[*each]));
   }
-  notes.back() = outlying_text(notes.back() + "which stand out of the others", furthest, info);
   return found.size();
+}
+
+void exclude_outlying_runs(Compared& compared, const QuantityInfo& info, const SideNames& names) {
+  OutlyingRuns runs;
+  const Compared all = compared;
+  StandingOut& result = compared.standing_out;
+  result.baseline = erase_outlying(compared.baseline, false, info, runs);
+  result.current = erase_outlying(compared.current, true, info, runs);
+  result.rounds = all.current.size();
+  compared.outlying = result.baseline + result.current;
+  if (compared.outlying == 0) return;
+  result.text = runs.text(all.baseline, all.current, names, info);
+  result.change = change_of_means(all, info);
 }
 
 }  // namespace
@@ -222,6 +281,7 @@ Compared samples_to_compare(const Samples& baseline, const Samples& current,
   compared.current = current;
   const RoundSet rounds = shared_rounds(baseline, current);
   compared.is_paired = !rounds.empty();
+  compared.rounds_made = rounds.size();
   if (compared.is_paired) {
     compared.baseline = samples_in(baseline, rounds);
     compared.current = samples_in(current, rounds);
@@ -230,13 +290,7 @@ Compared samples_to_compare(const Samples& baseline, const Samples& current,
   if (count_busy(compared.baseline) + count_busy(compared.current) > 0) {
     (compared.is_paired ? exclude_busy_rounds : exclude_busy_runs)(compared, names);
   }
-  if (compared.is_paired) {
-    exclude_outlying_rounds(compared, info);
-  } else {
-    compared.outlying = {
-        exclude_outlying_runs(compared.baseline, info, names.baseline, compared.notes),
-        exclude_outlying_runs(compared.current, info, names.current, compared.notes)};
-  }
+  (compared.is_paired ? exclude_outlying_rounds : exclude_outlying_runs)(compared, info, names);
   return compared;
 }
 

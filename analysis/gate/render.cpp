@@ -11,6 +11,7 @@
 #include "analysis/document/columns.h"
 #include "analysis/gate/quantity.h"
 #include "analysis/statistics/anytime.h"
+#include "analysis/statistics/robust.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 
@@ -24,6 +25,10 @@ constexpr char kJunitBeginning[] =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
     "<testsuites>\n"
     "<testsuite name=\"paceline gate: ";
+
+std::string whole_percent(double share) {
+  return fmt::format("{:.0f} %", std::ceil(100 * share));
+}
 
 Cell value_cell(const std::optional<double>& value, const QuantityInfo& info) {
   return value ? Cell{value_text(*value, info), value} : Cell{};
@@ -127,6 +132,12 @@ Table make_rows(const Judgement& judgement, const GateSides& sides) {
           .programs()
           .whole("outlying_left_aside", "", &Check::outlying_left_aside)
           .programs()
+          .real("change_with_outlying", "",
+                [](Row check) {
+                  const StandingOut& out = check.standing_out;
+                  return out.text.empty() ? Cell{} : Cell{"", out.change};
+                })
+          .programs()
           .flag("fresh", &Check::is_fresh)
           .real("first_change", "", number(&Check::first_change))
           .programs()
@@ -160,10 +171,18 @@ std::string unit_text(Replication evidence) {
 // What is assumed of rounds and sessions. Of rounds that resemble their neighbours, the laboratory
 // has more than one red gate in ten of equal builds (tests/laboratory/gate_test.cpp).
 std::string independence_text(
+    const Judgement& judgement,
     const std::map<std::string, std::set<std::string>>& quantities_by_unit) {
   if (!quantities_by_unit.contains(unit_text(Replication::paired))) return ", taken as independent";
-  return ", taken as independent (where they resemble their neighbours, equal builds may be red "
-         "more often than 5 %: --until-decided allows for that)";
+  const auto& rate = judgement.red_if_resembling;
+  return fmt::format(
+      ", taken as independent (where they resemble their neighbours{}: --until-decided allows for "
+      "that)",
+      rate
+          ? fmt::format(", with a correlation of {}, equal builds that vary as these are red in {} "
+                        "of such gates",
+                        kUsualResemblance, *rate < 0.005 ? "less than 1 %" : whole_percent(*rate))
+          : ", equal builds may be red more often than 5 %");
 }
 
 // What the intervals and p are, of the evidence that there is.
@@ -191,8 +210,23 @@ std::string statistics_note(const Judgement& judgement) {
       "interval: 95 % {} interval of the change of the mean, of each check by itself, over {}{}; "
       "{}{}",
       judgement.is_sequential ? "anytime-valid" : "t", join(units, " and "),
-      judgement.is_sequential ? "" : independence_text(quantities), p,
+      judgement.is_sequential ? "" : independence_text(judgement, quantities), p,
       judgement.is_sequential ? looks : "");
+}
+
+// What a pass takes for granted, and how many hanging runs it would have shown.
+std::string hangs_text(const Judgement& judgement) {
+  std::size_t rounds = 0;
+  for (const Check& check : judgement.checks) {
+    const std::size_t own = check.standing_out.rounds;
+    if (check.quantity == Quantity::time && (rounds == 0 || own < rounds)) rounds = own;
+  }
+  if (rounds == 0) return "";
+  return fmt::format(
+      "; that is if all its runs are slower{}. If only some hang, it does not pass in 95 % if {} "
+      "of "
+      "its runs or more do",
+      judgement.is_sequential ? "" : " and rounds independent", whole_percent(share_shown(rounds)));
 }
 
 std::vector<std::string> legend(const Judgement& judgement) {
@@ -222,8 +256,8 @@ std::vector<std::string> legend(const Judgement& judgement) {
   if (judgement.sees) {
     notes.push_back(fmt::format(
         "at this noise, a point slower by {} is red in 95 % of such gates (the noisiest point, as "
-        "noisy as its runs leave open); one that is slower by less may pass",
-        change_text(*judgement.sees, quantity_info(Quantity::time))));
+        "noisy as its runs leave open); one that is slower by less may pass{}",
+        change_text(*judgement.sees, quantity_info(Quantity::time)), hangs_text(judgement)));
   }
   notes.insert(notes.end(), judgement.notes.begin(), judgement.notes.end());
   return notes;

@@ -23,8 +23,8 @@ struct GateSides {
 // "baseline", "current", "warnings", "sees", "notes", "checks": [{"subject", "quantity",
 // "baseline", "current", "change", "change_low", "change_high", "verdict", "evidence", "reason",
 // "threshold", "p", "p_adjusted", "baseline_runs", "current_runs", "worse_below_threshold",
-// "busy_left_aside", "outlying_left_aside", "fresh", "first_change"}]}. Changes: positive is worse;
-// shares of the baseline for time and loss.
+// "busy_left_aside", "outlying_left_aside", "change_with_outlying" (null where no run stands out),
+// "fresh", "first_change"}]}. Changes: positive is worse; shares of the baseline for time and loss.
 Document gate_document(const Judgement& judgement, const GateSides& sides);
 // Whether it is such a document as Markdown.
 bool is_gate_markdown(std::string_view text);

@@ -92,12 +92,18 @@ struct SharedPoint {
   }
 };
 
+// Beyond the noise, and not only without the runs that stand out.
+bool differs(const Check& check) {
+  const StandingOut& out = check.standing_out;
+  const bool is_turned = !out.text.empty() && (out.change > 0) != (*check.change > 0);
+  return check.adjusted_p < kSignificance && !is_turned;
+}
+
 // Runs of too few sessions do not tell.
 const char* beside_first(const Check* check) {
   if (!check || !check->interval) return "";
-  if (check->evidence == Replication::apart || check->adjusted_p >= kSignificance) {
-    return "cannot tell";
-  }
+  const bool is_known = check->evidence != Replication::apart && differs(*check);
+  if (!is_known) return "cannot tell";
   return *check->change > 0 ? "slower" : "faster";
 }
 
@@ -138,13 +144,35 @@ Table make_rows(const std::vector<SharedPoint>& points) {
       .table(points);
 }
 
+// Where a program of the user's own is known: its studies, and how it is started, which tables
+// leave out ("train@3f9a12cd3f9a12cd").
+std::set<std::string> places_of_program(const ReportSide& side, const std::string& name) {
+  std::set<std::string> places;
+  for (const Record& record : side.content.records) {
+    const auto tag = record->parameters.text("program");
+    if (tag && name_of_program(*tag) == name) places.insert({*tag, record->study});
+  }
+  return places;
+}
+
+// Two train.py of different studies may have nothing but their name in common.
+void drop_unrelated_programs(Side& now, const ReportSide& second, const ReportSide& first) {
+  std::erase_if(now.subjects, [&](const Subject& subject) {
+    const auto tag = subject.parameters.text("program");
+    const std::string name = name_of_program(tag.value_or(""));
+    return tag && !have_common(places_of_program(first, name), places_of_program(second, name));
+  });
+}
+
 class SideComparison {
  public:
   SideComparison(const ReportSide& first, const ReportSide& second)
       : first_(first),
         second_(second),
         before_(measured_side(first)),
-        now_(measured_side(second, before_)) {}
+        now_(measured_side(second, before_)) {
+    drop_unrelated_programs(now_, second_, first_);
+  }
 
   std::optional<Section> make() {
     std::map<std::string, SharedPoint> points = find_points();  // by the first's name
@@ -198,6 +226,7 @@ class SideComparison {
   Judgement judged(const std::map<std::string, SharedPoint>& points) const {
     GateOptions options;
     options.quantities = {Quantity::time};
+    options.nodes_may_differ = true;
     const bool any = std::any_of(points.begin(), points.end(),
                                  [](const auto& point) { return point.second.before->runs > 0; });
     return any ? judge(before_, now_, options) : Judgement{};
@@ -228,7 +257,7 @@ class SideComparison {
     if (!check.interval) return;
     Counts& counts = check.evidence == Replication::apart ? apart_ : decided_;
     ++counts.points;
-    if (check.adjusted_p < kSignificance) ++(*check.change > 0 ? counts.slower : counts.faster);
+    if (differs(check)) ++(*check.change > 0 ? counts.slower : counts.faster);
   }
 
   void sum_up(bool has_no_ratio) {
@@ -266,7 +295,8 @@ class SideComparison {
 
   const ReportSide& first_;
   const ReportSide& second_;
-  const Side before_, now_;
+  const Side before_;
+  Side now_;
   Section section_;
   Counts decided_, apart_;  // by sessions or shared rounds; of too few sessions to tell
 };

@@ -46,6 +46,13 @@ class Matcher {
         one_spec_(one_spec),
         taken_(current.subjects.size()) {
     result_.of_baseline.resize(baseline.subjects.size());
+    std::set<std::string> studies;
+    for (const Subject& mine : baseline.subjects) {
+      studies.insert(mine.studies.begin(), mine.studies.end());
+    }
+    have_common_study_ = std::ranges::any_of(current.subjects, [&](const Subject& other) {
+      return have_common(other.studies, studies);
+    });
   }
 
   Matches match() {
@@ -78,14 +85,26 @@ class Matcher {
         ": the program is started, or its results are read, in another way than before");
   }
 
+  // Programs of several studies on each side are compared within their study: two train.py may have
+  // nothing but their name in common.
+  bool may_match(const Subject& mine, const Subject& other) const {
+    const auto program = mine.parameters.text("program");
+    return !have_common_study_ || !program || program == other.parameters.text("program") ||
+           have_common(mine.studies, other.studies);
+  }
+
   void match_equal() {
-    std::unordered_map<PointKey, std::size_t> keys;
+    std::unordered_map<PointKey, std::vector<std::size_t>> keys;
     for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
-      keys.emplace(subject_key(current_.subjects[k]), k);
+      keys[subject_key(current_.subjects[k])].push_back(k);
     }
     for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
-      const auto it = keys.find(subject_key(baseline_.subjects[i]));
-      if (it != keys.end() && !taken_[it->second]) take(i, it->second);
+      const Subject& mine = baseline_.subjects[i];
+      const std::vector<std::size_t>& equal = keys[subject_key(mine)];
+      const auto it = std::ranges::find_if(equal, [&](std::size_t k) {
+        return !taken_[k] && may_match(mine, current_.subjects[k]);
+      });
+      if (it != equal.end()) take(i, *it);
     }
   }
 
@@ -99,6 +118,7 @@ class Matcher {
     static const MatchRule rule = MatchRule::point();
     for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
       if (taken_[k] || current_.subjects[k].workload != mine.workload) continue;
+      if (!may_match(mine, current_.subjects[k])) continue;
       PointDifferences found =
           differences(mine.parameters, current_.subjects[k].parameters, rule, true);
       const bool other_name = current_.subjects[k].name != mine.name;
@@ -131,7 +151,7 @@ class Matcher {
 
   const Side& baseline_;
   const Side& current_;
-  bool one_spec_;
+  bool one_spec_, have_common_study_ = false;
   std::vector<bool> taken_;
   Matches result_;
 };

@@ -1,6 +1,7 @@
 // One side of a gate: its measurements by point and run.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <map>
@@ -105,6 +106,11 @@ std::size_t count_sessions(const Samples& samples);
 std::map<RoundKey, double> means_of_rounds(const Samples& samples, const QuantityInfo& info);
 std::map<std::string, double> means_of_sessions(const Samples& samples, const QuantityInfo& info);
 
+template <typename Set>
+bool have_common(const Set& a, const Set& b) {
+  return std::ranges::any_of(a, [&](const auto& each) { return b.contains(each); });
+}
+
 // Matches the points of two sides.
 
 struct Matches {
@@ -114,8 +120,9 @@ struct Matches {
 
 // Points match if they have the same workload and no identity parameter (except the seed) with
 // different values on the two sides. Among several matches, the one with the fewest one-sided
-// parameters wins. Benchmarks match by name. With `one_spec` both sides ran the same spec: points
-// then match by name too, and differences are due to the builds' defaults.
+// parameters wins. Where the sides have a study in common, the user's own programs match within a
+// study, or if they are started alike. Benchmarks match by name. With `one_spec` both sides ran the
+// same spec: points then match by name too, and differences are due to the builds' defaults.
 Matches match_subjects(const Side& baseline, const Side& current, bool one_spec = false);
 
 }  // namespace paceline

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/gate/quantity.h"
+#include "analysis/statistics/robust.h"
 
 namespace paceline {
 
@@ -151,6 +152,48 @@ void decide_worse(Weighed& weighed, std::size_t checks) {
   }
 }
 
+// "slower by 20.3 %": with the runs that stand out.
+std::string mean_phrase(const Check& check) {
+  const QuantityInfo& info = quantity_info(check.quantity);
+  return fmt::format("with them the mean is {} by {}", worse_word(info),
+                     change_text(check.standing_out.change, info));
+}
+
+bool decide_hanging(Weighed& weighed, std::size_t checks) {
+  Check& check = weighed.check;
+  const StandingOut& out = check.standing_out;
+  if (!out.is_worse_by(check.threshold) || out.adjusted_p >= kSignificance) return false;
+  check.verdict = Verdict::regression;
+  check.reason = fmt::format("{} ({}{}): {}", out.text, p_phrase(out.adjusted_p),
+                             family_text(checks), mean_phrase(check));
+  return true;
+}
+
+// Why runs that stand out, or that may yet, forbid a pass. Empty: they do not.
+std::string hanging_reason(const Weighed& weighed) {
+  const Check& check = weighed.check;
+  const StandingOut& out = check.standing_out;
+  if (out.is_worse_by(check.threshold)) {
+    const QuantityInfo& info = quantity_info(check.quantity);
+    const char* cure = check.evidence != Replication::paired ? "; fresh runs of both sides decide"
+                       : weighed.rounds                      ? "; more rounds decide"
+                                        : "; more rounds decide (--until-decided)";
+    return fmt::format("{}: {}, without them the change is {}{}", out.text, mean_phrase(check),
+                       signed_change_text(*check.change, info), cure);
+  }
+  if (!weighed.rounds || check.quantity != Quantity::time) return "";
+  const bool is_more = out.current > out.baseline;
+  const std::size_t enough = is_more
+                                 ? runs_that_exclude(kHangsToSee + weighed.usual_share, out.current)
+                                 : runs_that_exclude(kHangsToSee, 0);
+  const bool is_last = weighed.compared.rounds_made >= weighed.most_rounds;
+  if (out.rounds >= enough || (!is_more && is_last)) return "";
+  return fmt::format(
+      "{}not slower so far, but {} rounds can miss that 1 of {:.0f} runs hangs; {} "
+      "rounds show it",
+      is_more ? out.text + ": " : "", out.rounds, 1 / kHangsToSee, enough);
+}
+
 // A change for the worse that is certain, and too small to matter.
 void pass(Check& check, std::size_t checks) {
   const QuantityInfo& info = quantity_info(check.quantity);
@@ -213,9 +256,12 @@ Usual usual_among(const std::vector<Difference*>& differences) {
 
 }  // namespace
 
+bool StandingOut::is_worse_by(double threshold) const {
+  return !text.empty() && change > threshold - kRounding;
+}
+
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
-                      const Samples& current, double threshold, const SideNames& names,
-                      Stopping stopping) {
+                      const Samples& current, const GateOptions& options, const SideNames& names) {
   Weighed result;
   result.compared = samples_to_compare(baseline, current, info, names);
   const Samples before = std::exchange(result.compared.baseline, {}),
@@ -223,25 +269,32 @@ Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, cons
   Check& check = result.check;
   check.subject = subject;
   check.quantity = info.quantity;
-  check.threshold = threshold;
+  check.threshold = options.thresholds.at(info.quantity);
   check.evidence = choose_evidence(before, info, result.compared.is_paired);
   check.baseline_runs = before.size();
   check.current_runs = now.size();
   check.baseline_sessions = count_sessions(before);
   check.current_sessions = count_sessions(now);
   check.busy_left_aside = result.compared.busy;
-  check.outlying_left_aside = result.compared.outlying.baseline + result.compared.outlying.current;
+  check.outlying_left_aside = result.compared.outlying;
+  check.standing_out = std::exchange(result.compared.standing_out, {});
   const auto units_before = unit_values(before, info, check.evidence);
   const auto units_now = unit_values(now, info, check.evidence);
   check.baseline = compute_mean(units_before, info);
   check.current = compute_mean(units_now, info);
-  result.difference = compute_difference(units_before, units_now, check.evidence, stopping);
+  result.difference = compute_difference(units_before, units_now, check.evidence, options.stopping);
   if (check.evidence == Replication::sessions) {
     result.difference.count = std::min(before.size(), now.size());
   }
-  const bool looks = stopping == Stopping::by_results && check.evidence == Replication::paired;
+  const bool is_paired = check.evidence == Replication::paired;
+  const bool looks = options.stopping == Stopping::by_results && is_paired;
   if (looks && info.is_of_machine) {
     result.rounds.emplace(compute_differences(units_before, units_now));
+    result.most_rounds = options.most_rounds;
+  }
+  if (StandingOut& out = check.standing_out; is_paired) {
+    out.p = p_of_more_standing_out(out.current, out.baseline, out.rounds,
+                                   looks ? std::max(out.rounds, options.most_rounds) : 0);
   }
   result.units = 2 / (1 / static_cast<double>(units_before.size()) +
                       1 / static_cast<double>(units_now.size()));
@@ -292,10 +345,9 @@ void decide(Weighed& weighed, std::size_t checks) {
         weighed.rounds->resemblance(), kMostResemblance);
     return;
   }
-  if (*check.change > check.threshold - kRounding) {
-    decide_worse(weighed, checks);
-    return;
-  }
+  const bool is_worse = *check.change > check.threshold - kRounding;
+  if (is_worse) decide_worse(weighed, checks);
+  if (check.verdict == Verdict::regression || decide_hanging(weighed, checks) || is_worse) return;
   if (!check.interval) {
     check.reason = "too few rounds for an interval that holds however often one looks";
     return;
@@ -308,7 +360,7 @@ void decide(Weighed& weighed, std::size_t checks) {
   } else if (weighed.compared.is_surely_the_current) {
     check.reason = weighed.compared.one_sided;
     check.more_rounds_help = false;
-  } else {
+  } else if (check.reason = hanging_reason(weighed); check.reason.empty()) {
     pass(check, checks);
   }
 }

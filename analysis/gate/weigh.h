@@ -23,20 +23,21 @@ namespace paceline {
 // Business that meets one side of interleaved rounds is unlikely to come from elsewhere: the sides
 // take turns within seconds, in a shuffled order. It may be the build's own doing, so then quiet
 // runs may convict, and acquit nobody.
+//
+// Runs that stand out are left aside, too, and weighed (judge.h): how many of which side, and what
+// the mean is with them.
 
 struct SideNames {
   std::string baseline = "baseline", current = "current";
 };
 
-struct RunsOfSides {
-  std::size_t baseline = 0, current = 0;
-};
-
 struct Compared {
   Samples baseline, current;
-  bool is_paired = false;          // by rounds
-  std::size_t busy = 0;            // runs left aside for it, with those of the other side's rounds
-  RunsOfSides outlying;            // runs that stand out, left aside
+  bool is_paired = false;       // by rounds
+  std::size_t rounds_made = 0;  // that both sides have, with those left aside
+  std::size_t busy = 0;         // runs left aside for it, with those of the other side's rounds
+  std::size_t outlying = 0;     // of rounds or runs, left aside
+  StandingOut standing_out;
   std::vector<std::string> notes;  // on what was left aside: "7 of 10 rounds left aside, ..."
   std::string why_undecidable;     // why these runs decide nothing; empty: they may
   std::string one_sided;           // a sentence on business of one side; empty: there was none
@@ -53,12 +54,14 @@ struct Weighed {
   double units = 0;       // rounds, sessions or runs per side, if both have equally many
   Compared compared{};    // without its samples
   std::optional<AnytimeRounds> rounds{};  // of a gate that goes on until it is decided
+  std::size_t most_rounds = 0;            // of such a gate
+  double usual_share = 0;                 // of runs of the baseline that stand out, over all points
 };
 
-// `stopping` is that of rounds and runs, not of sessions.
+// `options.stopping` is that of rounds and runs, not of sessions.
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
-                      const Samples& current, double threshold, const SideNames& names = {},
-                      Stopping stopping = Stopping::fixed);
+                      const Samples& current, const GateOptions& options,
+                      const SideNames& names = {});
 
 // Fills in the check's difference.
 void fill_in(Weighed& weighed);

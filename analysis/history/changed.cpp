@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-constexpr double kSeparates = 0.75;
+constexpr double kSeparates = 0.75, kAlways = 0.95;
 constexpr std::size_t kMostValues = 2, kMostFacts = 6;
 
 bool is_software(const std::string& name) {
@@ -163,6 +163,11 @@ std::vector<std::string> make_sentences(const Changes& changes) {
   if (!software && changes.facts.empty())
     first += ", and nothing else that they state changed with it";
   sentences.insert(sentences.begin(), first);
+  const bool is_nodes = std::ranges::any_of(changes.facts, [](const ChangedFact& fact) {
+    return fact.name.starts_with("host ") && fact.separation >= kAlways;
+  });
+  if (is_nodes)
+    sentences.emplace_back("so did the nodes: they and the date cannot be distinguished");
   return sentences;
 }
 

@@ -23,10 +23,12 @@ LevelShifts one_level(std::span<const double> values) {
   const Difference level = paired_difference(values);
   LevelShifts found;
   found.levels.push_back({0, values.size(), level.mean, level.interval()});
+  found.now = level.mean;
   found.noise = level.standard_error * std::sqrt(static_cast<double>(values.size()));
   return found;
 }
 
+// Empty `shifts`: the split has no date, or what has none explains the values as well.
 LevelShifts two_levels(std::span<const double> values, const BestSplit& split) {
   const Difference& difference = split.difference;
   // The noise of a session follows from the error of the difference of both means.
@@ -34,6 +36,21 @@ LevelShifts two_levels(std::span<const double> values, const BestSplit& split) {
   const double n2 = static_cast<double>(values.size()) - n1;
   LevelShifts found;
   found.noise = difference.standard_error / std::sqrt(1 / n1 + 1 / n2);
+  StepDates dates{split.at, split.at};
+  if (values.size() >= kFewestForResemblance) {
+    const double variance = found.noise * found.noise;
+    const ScaledSeries series{{values.begin(), values.end()},
+                              std::vector<double>(values.size(), 1)};
+    dates = plausible_dates(series, split.at, variance, 0);
+    const auto rival = find_rival(series, {}, {std::span(&split.at, 1), 0, 0}, variance);
+    if (rival || !has_date(dates, values.size())) {
+      LevelShifts undated = one_level(values);
+      undated.undated.push_back(rival ? rival->change
+                                      : UndatedChange{UndatedKind::vague, dates.earliest - 1,
+                                                      dates.latest, difference.mean, 0, 0});
+      return undated;
+    }
+  }
   for (const auto& [begin, end] :
        {std::pair{std::size_t{0}, split.at}, {split.at, values.size()}}) {
     const Difference level{average(values.subspan(begin, end - begin)),
@@ -41,7 +58,9 @@ LevelShifts two_levels(std::span<const double> values, const BestSplit& split) {
                            difference.degrees_of_freedom, end - begin};
     found.levels.push_back({begin, end, level.mean, level.interval()});
   }
-  found.shifts.push_back({split.at, split.at, split.at, difference.mean, difference.interval()});
+  found.now = found.levels[1].mean;
+  found.shifts.push_back({split.at, dates.earliest, dates.latest, difference.mean,
+                          found.levels[0].mean, found.now, difference.interval()});
   return found;
 }
 
@@ -81,7 +100,7 @@ class Splits {
       if (possible[k] && !found[k]) series.found.possible = two.shifts;
       series.found.plausible_resemblance = split.plausible_resemblance;
       series.found.detectable = detectable_split(split, level);
-      if (!found[k]) series.largest_change = find_largest_change(values);
+      if (series.found.shifts.empty()) series.largest_change = find_largest_change(values);
     }
   }
 

@@ -108,7 +108,8 @@ History find_history(std::vector<HistoryStudy> studies);
 // "sessions": [{"date", "session", "value", "runs", "busy", "outlying"}], "levels": [{"from", "to",
 // "value", "low", "high"}], "noise", "noise_levels": [{"from", "to", "noise"}], "drift_per_day",
 // "weekdays", "resemblance", "detectable", "possible_shifts": [{"date", "change", "change_low",
-// "change_high", "plausible_resemblance"}], "largest_change"}], "warnings", "findings", "notes"}]}.
+// "change_high", "plausible_resemblance"}], "undated_changes": [{"kind", "from", "to", "change"}],
+// "largest_change"}], "warnings", "findings", "notes"}]}.
 // Changes are shares of the level before, or differences of shares.
 Document history_document(const History& history);
 

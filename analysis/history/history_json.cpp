@@ -18,6 +18,22 @@ const char* to_string(HistoryTest test) {
                                           : "none";
 }
 
+const char* to_string(UndatedKind kind) {
+  switch (kind) {
+    case UndatedKind::ramp:
+      return "ramp";
+    case UndatedKind::decay:
+      return "decay";
+    case UndatedKind::wave:
+      return "wave";
+    case UndatedKind::modes:
+      return "modes";
+    case UndatedKind::vague:
+      return "vague";
+  }
+  return "";
+}
+
 Json change_json(const SeriesHistory& series, const LevelShift& shift) {
   Json json = {{"change", series.change(shift.size)}};
   if (shift.interval) {
@@ -32,8 +48,8 @@ Json shift_json(const StudyHistory& study, const HistoryEvent::Member& member) {
   const LevelShift& shift = series.found.shifts[member.shift];
   Json json = change_json(series, shift);
   json["point"] = series.series->point;
-  json["before"] = series.value(series.found.levels[member.shift].mean);
-  json["after"] = series.value(series.found.levels[member.shift + 1].mean);
+  json["before"] = series.value(shift.before);
+  json["after"] = series.value(shift.after);
   return json;
 }
 
@@ -105,6 +121,12 @@ Json series_json(const SeriesHistory& each) {
     json["noise_levels"].push_back({{"from", date_text(series.sessions[level.begin].day)},
                                     {"to", date_text(series.sessions[level.end - 1].day)},
                                     {"noise", level.noise}});
+  }
+  for (const UndatedChange& change : each.found.undated) {
+    json["undated_changes"].push_back({{"kind", to_string(change.kind)},
+                                       {"from", date_text(series.sessions[change.begin].day)},
+                                       {"to", date_text(series.sessions[change.end].day)},
+                                       {"change", each.change(change.size)}});
   }
   for (const LevelShift& shift : each.found.possible) {
     Json possible = change_json(each, shift);

@@ -50,8 +50,8 @@ std::string member_text(const StudyHistory& study, const HistoryEvent::Member& m
   const SeriesLevel& before = series.found.levels[member.shift];
   const SeriesLevel& after = series.found.levels[member.shift + 1];
   return fmt::format("{}: {} -> {}, {} ({} and {})", series.series->point,
-                     history_value_text(series.value(before.mean), *series.series),
-                     history_value_text(series.value(after.mean), *series.series),
+                     history_value_text(series.value(shift.before), *series.series),
+                     history_value_text(series.value(shift.after), *series.series),
                      change_text(series, shift.size, shift.interval),
                      counted(before.end - before.begin, "session"), after.end - after.begin);
 }
@@ -166,6 +166,37 @@ Statement possible_statement(const StudyHistory& study) {
   return statement;
 }
 
+std::string undated_text(const SeriesHistory& series, const UndatedChange& change) {
+  const HistoryMetric metric = series.series->metric;
+  const auto apart = [&] {
+    return change_number(series.change(change.size), metric).substr(1) + unit_of_change(metric);
+  };
+  if (change.kind == UndatedKind::wave) {
+    return fmt::format("up and down by {}, like a wave of {} sessions", apart(), change.period);
+  }
+  if (change.kind == UndatedKind::modes) {
+    return fmt::format("{} of {} sessions are higher by {}, in turn with the others", change.high,
+                       series.series->sessions.size(), apart());
+  }
+  return fmt::format("{} ({}) between {} and {}, at once or little by little",
+                     change_text(series, change.size, {}),
+                     is_worse(metric, change.size) ? "worse" : "better",
+                     day_of_session(series, change.begin), day_of_session(series, change.end));
+}
+
+Statement undated_statement(const StudyHistory& study) {
+  Statement statement{"changes without a date, which are no shifts", {}};
+  for (const SeriesHistory& each : study.series) {
+    for (const UndatedChange& change : each.found.undated) {
+      statement.details.push_back(fmt::format("{}, {}: {}",
+                                              metric_info(each.series->metric).heading,
+                                              each.series->point, undated_text(each, change)));
+    }
+  }
+  shorten(statement.details, kMostMembers);
+  return statement;
+}
+
 std::string weekdays_text(const SeriesHistory& series) {
   static constexpr const char* kNames[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
   std::vector<std::string> parts;
@@ -192,6 +223,8 @@ void add_patterns(const StudyHistory& study, std::vector<Statement>& all) {
   Statement noises{"noise that changes, which is not a shift (standard deviations)", {}};
   Statement drifts{"drifts within levels, which are no shifts", {}};
   Statement weeks{"patterns of weekdays, removed before shifts are looked for", {}};
+  Statement nodes{
+      "sessions on other nodes, whose difference is removed before shifts are looked for", {}};
   Statement alike{"neighbouring sessions resemble each other, so shifts need more evidence", {}};
   for (const SeriesHistory& each : study.series) {
     const std::string name =
@@ -205,11 +238,17 @@ void add_patterns(const StudyHistory& study, std::vector<Statement>& all) {
       noises.details.push_back(name + ": " + noise_text(each));
     }
     if (each.found.weekdays) weeks.details.push_back(name + ": " + weekdays_text(each));
+    for (const NodeDifference& node : each.series->node_differences) {
+      nodes.details.push_back(
+          fmt::format("{}: {} on {} than on {}, {} of {} sessions", name,
+                      change_text(each, node.difference.mean, node.difference.interval()),
+                      node.nodes, node.usual, node.sessions, each.series->sessions.size()));
+    }
     if (each.found.resemblance > 0) {
       alike.details.push_back(fmt::format("{}: correlation {:.2f}", name, each.found.resemblance));
     }
   }
-  for (Statement* each : {&noises, &drifts, &weeks, &alike}) {
+  for (Statement* each : {&nodes, &noises, &drifts, &weeks, &alike}) {
     if (each->details.empty()) continue;
     shorten(each->details, kMostPatterns);
     all.push_back(std::move(*each));
@@ -322,11 +361,14 @@ std::string summarize(const StudyHistory& study) {
     last = std::max(last, sessions.back().day);
   }
   const std::size_t count = study.series.size();
+  std::size_t undated = 0;
+  for (const SeriesHistory& each : study.series) undated += each.found.undated.size();
   return fmt::format(
-      "{} series of {} sessions, {} to {}: {}", count,
+      "{} series of {} sessions, {} to {}: {}{}", count,
       least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most),
       date_text(first), date_text(last),
-      study.events.empty() ? "no level shift" : counted(study.events.size(), "level shift"));
+      study.events.empty() ? "no level shift" : counted(study.events.size(), "level shift"),
+      undated > 0 ? fmt::format(", {} without a date", counted(undated, "change")) : "");
 }
 
 // Shifts, outlying sessions, drifts, patterns of weekdays, and the largest changes of series with
@@ -334,7 +376,8 @@ std::string summarize(const StudyHistory& study) {
 std::vector<Statement> make_statements(const StudyHistory& study) {
   std::vector<Statement> all;
   for (const HistoryEvent& event : study.events) all.push_back(event_statement(study, event));
-  for (const Statement& each : {possible_statement(study), outlying_statement(study)}) {
+  for (const Statement& each :
+       {undated_statement(study), possible_statement(study), outlying_statement(study)}) {
     if (!each.details.empty()) all.push_back(each);
   }
   add_detectable(study, all);
@@ -362,15 +405,16 @@ std::vector<std::string> history_notes(const History& history) {
   }
   if (any_long) {
     notes.push_back(fmt::format(
-        "{} sessions or more: circular binary segmentation with a permutation test; a steady "
-        "drift, a spike of up to 3 sessions, a noise that changes and weekdays are no shifts",
+        "{} sessions or more: circular binary segmentation with a permutation test; a drift that "
+        "begins or ends, a slow wave, a spike of up to 3 sessions, a noise that changes and "
+        "weekdays are no shifts",
         kFewestInSeries));
   }
   if (any_split) {
     notes.push_back(fmt::format(
         "{} to {} sessions: one shift at most, between levels of at least 2 sessions, by moderated "
         "t tests, for normal noise that is similar in all such series; fewer than {} sessions are "
-        "taken for independent, which so few cannot show",
+        "taken for independent and without a drift, which so few cannot show",
         kFewestForSplit, kFewestInSeries - 1, kFewestForResemblance));
   }
   if (any_shift) {
@@ -392,7 +436,7 @@ std::string shifts_text(const SeriesHistory& series) {
 Table series_table(const std::vector<SeriesHistory>& series) {
   using Row = const SeriesHistory&;
   const auto level = [](Row r) {
-    const double level = r.value(r.found.levels.back().mean);
+    const double level = r.value(r.found.now);
     return Cell{history_value_text(level, *r.series), level};
   };
   const auto noise = [](Row r) {

@@ -56,7 +56,7 @@ OptionalValue day_of_session(const Row& row) {
 }
 
 HistorySession make_session(const Row& row, double day, double value) {
-  HistorySession session{row.first()->session, day, value, row.runs.size(), busy_runs(row), {}, {}};
+  HistorySession session{row.first()->session, day, value, row.runs.size(), busy_runs(row)};
   for (const Run& run : row.runs) {
     const std::vector<std::string> hosts = run->host_names();
     session.hosts.insert(hosts.begin(), hosts.end());
@@ -163,6 +163,7 @@ class SeriesMaker {
     single_ += series.sessions.size() == 1 ? 1 : 0;
     if (series.sessions.size() < 2) return;
     std::ranges::stable_sort(series.sessions, {}, &HistorySession::day);
+    take_out_nodes(series);
     made_.series.push_back(std::move(series));
   }
 
@@ -238,7 +239,7 @@ std::vector<double> HistorySeries::scaled_values() const {
   std::vector<double> all;
   const bool is_factor = metric_info(metric).is_factor;
   for (const HistorySession& session : sessions) {
-    all.push_back(is_factor ? std::log(session.value) : session.value);
+    all.push_back((is_factor ? std::log(session.value) : session.value) - session.due_to_nodes);
   }
   return all;
 }

@@ -38,8 +38,16 @@ struct HistorySession {
   double day = 0;    // of its first run, since 1970-01-01, UTC
   double value = 0;  // geometric mean over its runs; shares: arithmetic
   std::size_t runs = 0, busy = 0;
-  std::vector<std::pair<std::string, std::string>> origin;  // of its first run, without hosts
-  std::set<std::string> hosts;
+  std::vector<std::pair<std::string, std::string>> origin = {};  // of its first run, without hosts
+  std::set<std::string> hosts = {};
+  double due_to_nodes = 0;  // of the scaled value, against the usual nodes
+};
+
+// How sessions on some nodes differ from those on the usual ones.
+struct NodeDifference {
+  std::string nodes, usual;
+  Difference difference;  // of scaled values
+  std::size_t sessions = 0;
 };
 
 struct HistorySeries {
@@ -49,6 +57,8 @@ struct HistorySeries {
   std::optional<int> nodes;
   std::vector<HistorySession> sessions;  // by day
   Unit unit;                             // of throughput
+  std::vector<NodeDifference> node_differences =
+      {};  // beyond noise, and taken out of scaled_values()
 
   std::vector<double> days() const;
   // On the scale on which noise adds: logarithms of factors.
@@ -72,6 +82,9 @@ struct HistoryOptions {
 // row is a property of its session, not of its point. Series of a single session are left out.
 // Throws usage or input if nothing remains.
 std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOptions& options);
+
+// Finds what is due to nodes, where these change to and fro often enough (nodes.cpp).
+void take_out_nodes(HistorySeries& series);
 
 // "2026-11-21", "2026-11", "20261121T051500-3f9a" or "2026-11-21T05:15:00Z" as days since
 // 1970-01-01. Empty: not a date.

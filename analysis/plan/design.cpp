@@ -28,11 +28,6 @@ double share_of_pairs(double share_of_runs) {
   return 1 - (1 - share_of_runs) * (1 - share_of_runs);
 }
 
-double estimated_share(const Noise& noise) {
-  return noise.runs == 0 ? 0
-                         : static_cast<double>(noise.outlying) / static_cast<double>(noise.runs);
-}
-
 void add_hours(Design& design) {
   double hours = 0;
   for (const std::string& name : design.request.points) {
@@ -89,7 +84,10 @@ Design make_design(const DesignRequest& request, const Noise& noise) {
   }
   // A difference of two runs of one round.
   const double pair = std::sqrt(2.0) * design.assumed;
-  design.outlying = design.is_stated ? 0 : upper_share(noise.outlying, noise.runs);
+  if (!design.is_stated && noise.runs > 0) {
+    design.outlying = likely_share(noise.outlying, noise.runs);
+    design.outlying_at_most = upper_share(noise.outlying, noise.runs);
+  }
   const double aside = share_of_pairs(design.outlying);
   const std::size_t others = request.points.size() - 1;
   const Limits now = make_limits(request.threshold, true);
@@ -104,8 +102,9 @@ Design make_design(const DesignRequest& request, const Noise& noise) {
   const double effect = std::log1p(request.detect);
   design.rounds = rounds_needed(limits, pair, aside, effect, others, request.power);
   design.rounds_as_estimated =
-      rounds_needed(limits, std::sqrt(2.0) * design.sd, share_of_pairs(estimated_share(noise)),
-                    effect, others, request.power);
+      rounds_needed(limits, std::sqrt(2.0) * design.sd, aside, effect, others, request.power);
+  design.rounds_at_most = rounds_needed(limits, pair, share_of_pairs(design.outlying_at_most),
+                                        effect, others, request.power);
   if (design.is_stated && design.rounds > 0) {
     constexpr double kShare = 0.05;
     design.power_if_some_stand_out = chance_confirmed(

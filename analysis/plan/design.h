@@ -40,13 +40,15 @@ struct SessionDesign {
 struct Design {
   DesignRequest request;
   Noise noise;
-  bool is_stated = false;      // the noise, by the user
-  double sd = 0, assumed = 0;  // of a run of the noisiest point: as estimated, and as planned with
-  double outlying = 0;         // share of runs that stand out, as planned with
-  std::string noisiest;        // its name; empty: noise is stated
-  std::optional<double> seen;  // by the gate as it is: a share of the time; empty: not even 170 %
-  double threshold = 0;        // proposed
-  int rounds = 0, rounds_as_estimated = 0;  // 0: more than kMostRounds
+  bool is_stated = false;       // the noise, by the user
+  double sd = 0, assumed = 0;   // of a run of the noisiest point: as estimated, and as planned with
+  double outlying = 0;          // share of runs that stand out, as planned with
+  double outlying_at_most = 0;  // as the pilot leaves open
+  std::string noisiest;         // its name; empty: noise is stated
+  std::optional<double> seen;   // by the gate as it is: a share of the time; empty: not even 170 %
+  double threshold = 0;         // proposed
+  // 0: more than kMostRounds. With the noise as estimated; with as many that stand out as possible.
+  int rounds = 0, rounds_as_estimated = 0, rounds_at_most = 0;
   // The power of these rounds if 5 % of runs are outliers, where the plan assumes none.
   std::optional<double> power_if_some_stand_out;
   SequentialOutcome equal, slower;        // of a gate that goes on until it is decided
@@ -55,8 +57,6 @@ struct Design {
   std::size_t points_without_hours = 0;
   std::vector<SessionDesign> sessions;  // empty: how sessions differ is not known
 };
-
-constexpr int kMostRoundsUntilDecided = 40;
 
 // Noise that is stated, of a run.
 Noise stated_noise(double sd);
@@ -97,6 +97,11 @@ struct GateKind {
 // The smallest slowdown of one point that would have ended red in 95 % of such gates, at the noise
 // of the noisiest point, as high as its runs leave open. Empty: it is not known, or none is.
 std::optional<double> seen_slowdown(const Judgement& judgement, const GateKind& kind);
+
+// How often equal builds would be red in such gates if neighbouring rounds had this correlation, of
+// times that vary as these do (simulated). Empty of gates that allow for it, and without rounds.
+std::optional<double> red_if_rounds_resemble(const Judgement& judgement, const GateKind& kind,
+                                             double correlation = kUsualResemblance);
 
 // "--threshold" for time, "--serial-fraction-threshold" and so on for the others.
 std::string threshold_option(const QuantityInfo& info);

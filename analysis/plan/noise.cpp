@@ -355,6 +355,10 @@ double upper_share(std::size_t found, std::size_t runs) {
   return boost::math::quantile(distribution, kChance);
 }
 
+double likely_share(std::size_t found, std::size_t runs) {
+  return (static_cast<double>(found) + 0.5) / (static_cast<double>(runs) + 25);
+}
+
 double upper_sd(double sd, double degrees_of_freedom) {
   if (degrees_of_freedom <= 0) return sd;
   const boost::math::chi_squared_distribution<double> distribution(degrees_of_freedom);

@@ -58,4 +58,8 @@ double upper_sd(double sd, double degrees_of_freedom);
 // The same bound of a share of runs, estimated as `found` of `runs` (Clopper and Pearson).
 double upper_share(std::size_t found, std::size_t runs);
 
+// What is likely: as if half a run of 25 more had stood out. Few runs that all are alike show
+// little of how many will not be.
+double likely_share(std::size_t found, std::size_t runs);
+
 }  // namespace paceline

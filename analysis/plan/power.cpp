@@ -1,6 +1,7 @@
 #include "analysis/plan/power.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
@@ -55,15 +56,25 @@ std::vector<double> binomial(std::size_t n, double p) {
   return chances;
 }
 
+// That of runs that stand out on either side, not more are of the current one.
+double chance_of_no_more(std::size_t standing_out) {
+  const auto chances = binomial(standing_out, 0.5);
+  double sum = 0;
+  for (std::size_t k = 0; 2 * k <= standing_out; ++k) sum += chances[k];
+  return sum;
+}
+
 // Mean of `of(precision of the rounds that are compared)`; 0 where too many are left aside.
-double over_left_aside(const Rounds& rounds, const std::function<double(const Precise&)>& of) {
+double over_left_aside(const Rounds& rounds, bool is_of_pass,
+                       const std::function<double(const Precise&)>& of) {
   const auto all = static_cast<std::size_t>(rounds.count);
   const auto chances = binomial(all, rounds.left_aside);
   double sum = 0;
   for (std::size_t k = 0; k <= most_outlying(all); ++k) {
     if (all - k < kFewestRuns || chances[k] < 1e-6) continue;
     const auto kept = static_cast<double>(all - k);
-    sum += chances[k] * of({rounds.sd / std::sqrt(kept), kept - 1});
+    sum += chances[k] * (is_of_pass ? chance_of_no_more(k) : 1) *
+           of({rounds.sd / std::sqrt(kept), kept - 1});
   }
   return sum;
 }
@@ -106,17 +117,17 @@ double chance_of_regression(const Limits& limits, const Precise& precise, double
 
 double chance_confirmed(const Limits& limits, const Rounds& rounds, double effect,
                         std::size_t others) {
-  const double suspected = 1 - over_left_aside(rounds, [&](const Precise& precise) {
+  const double suspected = 1 - over_left_aside(rounds, true, [&](const Precise& precise) {
                              return chance_of_pass(limits, precise, effect);
                            });
-  const double equal_suspected = 1 - over_left_aside(rounds, [&](const Precise& precise) {
+  const double equal_suspected = 1 - over_left_aside(rounds, true, [&](const Precise& precise) {
                                    return chance_of_pass(limits, precise, 0);
                                  });
   const auto chances = binomial(others, equal_suspected);
   double red = 0;
   for (std::size_t k = 0; k < chances.size(); ++k) {
     if (chances[k] < 1e-4) continue;
-    red += chances[k] * over_left_aside(rounds, [&](const Precise& precise) {
+    red += chances[k] * over_left_aside(rounds, false, [&](const Precise& precise) {
              return chance_of_regression(limits, precise, effect, k + 1);
            });
   }
@@ -152,13 +163,16 @@ double smallest_seen(const std::function<double(double effect)>& chance, double 
 SequentialOutcome until_decided(const Limits& limits, const Rounds& rounds, double effect,
                                 std::size_t tests, int most, int gates) {
   const double limit = static_cast<double>(tests) / kSignificance;
+  const int fewest_to_pass = std::min(most, static_cast<int>(runs_that_exclude(kHangsToSee, 0)));
   RandomSequence random(1, Stream::synthetic, 0);
   SequentialOutcome sequel;
   for (int gate = 0; gate < gates; ++gate) {
     std::vector<double> differences;
     double sum = 0;
+    std::array<std::size_t, 2> standing_out{};  // of the baseline, of the current side
     for (int n = 1; n <= most; ++n) {
       const bool is_aside = rounds.left_aside > 0 && random.uniform() < rounds.left_aside;
+      if (is_aside) ++standing_out.at(random.uniform() < 0.5 ? 0 : 1);
       if (!is_aside) differences.push_back(effect + rounds.sd * random.normal());
       if (!is_aside) sum += differences.back();
       const bool is_enough = differences.size() >= kFewestSequentialRuns;
@@ -169,7 +183,8 @@ SequentialOutcome until_decided(const Limits& limits, const Rounds& rounds, doub
         const AnytimeRounds test(differences);
         const bool may_decide = test.resemblance() <= kMostResemblance;
         red = may_decide && mean > limits.threshold && test.evidence_against(0) > limit;
-        passed = may_decide && mean < limits.threshold &&
+        passed = may_decide && mean < limits.threshold && n >= fewest_to_pass &&
+                 standing_out[1] <= standing_out[0] &&
                  test.evidence_against(limits.twice_threshold) > 1 / (1 - kConfidence);
       }
       if (!red && !passed && n < most) continue;

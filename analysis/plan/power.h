@@ -11,7 +11,8 @@
 // red. Holm's adjustment covers the suspects, to which equal points contribute by chance.
 //
 // Rounds in which a run stands out are left aside, as the gate does (gate/weigh.h): each with
-// the same probability, independently. Where too many do, nothing is decided.
+// the same probability, independently, on either side. Where too many do, nothing is decided; where
+// they are more on the current side, nothing passes.
 //
 // Variances are not moderated here as the gate moderates those of 4 points or more, which finds
 // slightly more.

@@ -71,9 +71,12 @@ std::string outlying_text(const Design& design) {
   }
   if (!design.is_stated) {
     return fmt::format(
-        "{} of {} of the pilot stand out of the others; planned with {} of the runs, as many as it "
-        "leaves open (80 %): a gate leaves their rounds aside",
-        design.noise.outlying, counted(design.noise.runs, "run"), percent(design.outlying));
+        "{} of {} of the pilot stand out of the others; planned with {} of the runs: a gate leaves "
+        "their rounds aside; if {} do, as many as the pilot leaves open (80 %), it takes {} rounds",
+        design.noise.outlying, counted(design.noise.runs, "run"), percent(design.outlying),
+        percent(design.outlying_at_most),
+        design.rounds_at_most > 0 ? std::to_string(design.rounds_at_most)
+                                  : fmt::format("more than {}", kMostRounds));
   }
   std::string text =
       "assumed: times vary as stated and no run stands out of the others; rounds are independent";
@@ -195,6 +198,7 @@ Document design_document(const Design& design) {
                   {"pilot_runs", design.noise.runs},
                   {"pilot_runs_outlying", design.noise.outlying},
                   {"outlying_planned_with", design.outlying},
+                  {"outlying_at_most", design.outlying_at_most},
                   {"power_if_5_percent_stand_out", number_or_null(design.power_if_some_stand_out)},
                   {"hours_are", request.on_cores ? "core-hours" : "GPU-hours"},
                   {"points_without_hours", design.points_without_hours},

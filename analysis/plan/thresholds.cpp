@@ -5,9 +5,11 @@
 
 #include "analysis/document/columns.h"
 #include "analysis/gate/quantity.h"
+#include "analysis/gate/weigh.h"
 #include "analysis/plan/design.h"
 #include "analysis/plan/noise.h"
 #include "analysis/plan/power.h"
+#include "engine/core/random.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -49,10 +51,21 @@ std::string threshold_text(double threshold, const QuantityInfo& info) {
   return info.is_factor ? fmt::format("{:g}%", threshold * 100) : fmt::format("{:g}", threshold);
 }
 
+double deviation_of_pair(const Difference& difference) {
+  return difference.standard_error * std::sqrt(static_cast<double>(difference.count));
+}
+
 // An upper bound of the standard deviation of one value of the difference.
 double noise_of_pair(const Difference& difference) {
-  return upper_sd(difference.standard_error * std::sqrt(static_cast<double>(difference.count)),
-                  difference.degrees_of_freedom);
+  return upper_sd(deviation_of_pair(difference), difference.degrees_of_freedom);
+}
+
+// The rounds that were made, of which as many are left aside as is likely by those that were.
+Rounds rounds_of(const Check& check, double sd) {
+  const StandingOut& out = check.standing_out;
+  if (out.baseline + out.current == 0) return {static_cast<int>(check.difference.count), sd};
+  return {static_cast<int>(check.difference.count + check.outlying_left_aside), sd,
+          likely_share(out.baseline + out.current, out.rounds)};
 }
 
 // The checks of time that have an interval.
@@ -83,18 +96,68 @@ std::optional<double> seen_slowdown(const Judgement& judgement, const GateKind& 
   const double sd = noise_of_pair(difference);
   const Precise precise{sd / std::sqrt(static_cast<double>(difference.count)),
                         difference.degrees_of_freedom};
-  const int rounds = static_cast<int>(difference.count);
+  const Rounds rounds = rounds_of(noisiest, sd);
   const double seen = smallest_seen(
       [&](double effect) {
         constexpr int kGates = 500;
         if (kind.most_rounds > 0) {
-          return until_decided(limits, {0, sd}, effect, tests, kind.most_rounds, kGates).regression;
+          return until_decided(limits, rounds, effect, tests, kind.most_rounds, kGates).regression;
         }
-        return kind.has_fresh_runs ? chance_confirmed(limits, {rounds, sd}, effect, others)
+        return kind.has_fresh_runs ? chance_confirmed(limits, rounds, effect, others)
                                    : chance_of_regression(limits, precise, effect, tests);
       },
       kPower);
   return std::isfinite(seen) ? std::optional(std::expm1(seen)) : std::nullopt;
+}
+
+std::optional<double> red_if_rounds_resemble(const Judgement& judgement, const GateKind& kind,
+                                             double correlation) {
+  constexpr int kGates = 500;
+  std::vector<const Check*> all = judged_times(judgement);
+  std::erase_if(all, [](const Check* check) { return check->evidence != Replication::paired; });
+  if (all.empty() || judgement.is_sequential) return std::nullopt;
+  RandomSequence random(1, Stream::synthetic, 1);
+  bool is_red = false;
+  // Those that do not pass.
+  const auto judge_equal = [&](const std::vector<const Check*>& checks, std::size_t tests) {
+    std::vector<Difference> differences;
+    for (const Check* check : checks) {
+      double state = random.normal();
+      std::vector<double> rounds;
+      while (rounds.size() < check->difference.count) {
+        rounds.push_back(state * deviation_of_pair(check->difference));
+        state = correlation * state + std::sqrt(1 - correlation * correlation) * random.normal();
+      }
+      differences.push_back(paired_difference(rounds));
+    }
+    std::vector<Difference*> pointers;
+    for (Difference& each : differences) pointers.push_back(&each);
+    moderate(pointers);
+    std::vector<double> p;
+    for (const Difference& each : differences) p.push_back(each.p_value());
+    const std::vector<double> adjusted = holm_adjusted(p, tests);
+    std::vector<const Check*> suspects;
+    for (std::size_t i = 0; i < checks.size(); ++i) {
+      const Limits limits = make_limits(checks[i]->threshold, true);
+      const bool is_worse = differences[i].mean > limits.threshold;
+      is_red = is_red || (is_worse && adjusted[i] < kSignificance);
+      if (is_worse || differences[i].interval()->high >= limits.twice_threshold) {
+        suspects.push_back(checks[i]);
+      }
+    }
+    return suspects;
+  };
+  int red = 0;
+  for (int gate = 0; gate < kGates; ++gate) {
+    is_red = false;
+    const auto suspects = judge_equal(all, judgement.checks.size());
+    if (kind.has_fresh_runs) {
+      is_red = false;
+      judge_equal(suspects, suspects.size());
+    }
+    red += is_red;
+  }
+  return static_cast<double>(red) / kGates;
 }
 
 std::vector<Proposal> propose_thresholds(const Judgement& of_itself, int rounds) {

@@ -45,7 +45,7 @@ PlotSeries make_series(const ScalingSeries& series, const std::string& otherwise
     if (const auto& interval = speed_up_estimate(*best).interval) {
       point.interval = Interval{interval->low * scale, interval->high * scale};
     }
-    point.ringed = best->speed_up->lost.has_value();
+    point.ringed = best->is_barred();
     point.runs = run_values(*best, rates, *point.y);
     line.points.push_back(point);
   }

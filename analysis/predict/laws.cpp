@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace paceline {
@@ -48,7 +49,6 @@ namespace {
 
 constexpr double kLawMisses = 0.1;  // s
 constexpr double kMissesADoubling = 0.025, kMissesADoublingOfTwo = 0.08;
-constexpr double kNormal90 = 1.6449;  // two-sided quantile
 
 double doublings_to_nearest(const std::vector<SizedCost>& points, double replicas) {
   double least = std::numeric_limits<double>::infinity();
@@ -180,6 +180,30 @@ Interval Forecast::interval(double replicas) const {
   const double missed = rate * doublings_to_nearest(points_, replicas);
   const double half = kNormal90 * std::sqrt(variance + missed * missed);
   return {std::exp(mean - half), std::exp(mean + half)};
+}
+
+double Forecast::by_usl_alone(double replicas) const {
+  const double unit = points_.front().cost;
+  const auto terms = [](double p, double scale) {
+    return std::vector<double>{1 / scale, (p - 1) / scale, p * (p - 1) / scale};
+  };
+  const auto product = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  };
+  Matrix squares(3, std::vector<double>(3));
+  std::vector<double> sums(3);
+  for (const SizedCost& point : points_) {
+    const std::vector<double> of_point = terms(point.replicas, point.cost / unit);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      for (std::size_t j = 0; j < sums.size(); ++j) squares[i][j] += of_point[i] * of_point[j];
+      sums[i] += of_point[i];
+    }
+  }
+  const std::vector<double> here = terms(replicas, 1);
+  const auto fit = solved(squares, sums), spread = solved(squares, here);
+  if (!fit || !spread) return 0;
+  const double error = noise_ * std::sqrt(std::max(0.0, product(here, *spread)));
+  return unit * (product(here, *fit) + kNormal90 * error);
 }
 
 std::optional<double> held_out_error(std::vector<SizedCost> points, Scaling scaling) {

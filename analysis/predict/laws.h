@@ -29,6 +29,8 @@
 
 namespace paceline {
 
+inline constexpr double kNormal90 = 1.6449;  // two-sided quantile
+
 struct SizedCost {
   double replicas = 1, cost = 0;  // cost > 0
 };
@@ -82,6 +84,9 @@ class Forecast {
 
   double at(double replicas) const;
   Interval interval(double replicas) const;  // nominal 90 % of published series
+  // By the USL, its terms of either sign, and as far above it as the noise lets them be: a
+  // coherence that the other laws outweigh. Zero if the sizes do not tell.
+  double by_usl_alone(double replicas) const;
   const std::vector<LawWeight>& laws() const { return laws_; }
 
  private:

@@ -36,22 +36,24 @@ std::vector<int> list_sizes(const std::vector<const Row*>& rows) {
   return sizes;
 }
 
-// How many replicas a node holds: of the densest row of several nodes, or where replicas are cores
-// by its CPUs. Empty: unknown.
+bool is_of_several_nodes(const Row* row) {
+  return row->first()->layout.nodes.value_or(1) > 1;
+}
+
+// How many replicas a node holds. Rows of several nodes show it: the largest of them, unless the
+// largest row has more on its one. Without such rows, where replicas are cores, the CPUs of a node
+// bound it. Empty: unknown.
 std::optional<double> replicas_a_node(const std::vector<const Row*>& rows) {
-  std::optional<double> most;
-  for (const Row* row : rows) {
-    const Run& run = row->first();
-    const auto cpus = run.cpus_per_replica();
-    std::optional<double> here;
-    if (run->layout.nodes && *run->layout.nodes > 1)
-      here = std::ceil(static_cast<double>(run->layout.gpus) / *run->layout.nodes);
-    if (!here && run.replicas_are_cores() && run.machine.cpus > 0 && cpus && *cpus > 0) {
-      here = std::max(std::floor(run.machine.cpus / *cpus), 1.0);
-    }
-    if (here) most = std::max(most.value_or(0), *here);
-  }
-  return most;
+  const auto on_a_node = [](const Row* row) {
+    const LayoutFacts& layout = row->first()->layout;
+    return std::ceil(static_cast<double>(layout.gpus) / layout.nodes.value_or(1));
+  };
+  const auto several = std::find_if(rows.rbegin(), rows.rend(), is_of_several_nodes);
+  if (several != rows.rend()) return std::max(on_a_node(*several), on_a_node(rows.back()));
+  const Run& run = rows.back()->first();
+  const auto cpus = run.cpus_per_replica();
+  if (!run.replicas_are_cores() || run.machine.cpus <= 0 || !cpus || *cpus <= 0) return {};
+  return std::max(std::floor(run.machine.cpus / *cpus), 1.0);
 }
 
 class SeriesPrediction {
@@ -69,7 +71,9 @@ class SeriesPrediction {
       const Estimate cost = mean_cost(*row, rates);
       noise_ = std::max(noise_, log_standard_error(cost));
       const double replicas = row->first()->layout.gpus;
-      costs_.push_back({replicas, cost.value * replicas});
+      // Sessions of other sizes may have been slower.
+      const double over_first = compute_ratio(*rows_.front(), *row, rates).estimate.value;
+      costs_.push_back({replicas, mean_cost(*rows_.front(), rates).value / over_first * replicas});
       it_.sizes.push_back(
           {row->first()->layout.gpus, row->first()->layout.nodes, false, to_value(cost), ""});
     }
@@ -101,15 +105,25 @@ class SeriesPrediction {
  private:
   // A prediction is of the time. Where the network got worse, a reader should know.
   void note_quality() {
-    std::vector<std::string> worse;
-    for (const Row* row : rows_) {
-      if (quality_lost(*rows_.front(), *row))
-        worse.push_back(std::to_string(row->first()->layout.gpus));
+    std::vector<std::string> worse, open;
+    for (std::size_t i = 1; i < rows_.size(); ++i) {
+      const Standing standing = stands_beside(*rows_.front(), *rows_[i], rows_.size() - 1);
+      const std::string size = std::to_string(rows_[i]->first()->layout.gpus);
+      if (standing.answer == Standing::no) worse.push_back(size);
+      if (standing.answer == Standing::cannot_tell) {
+        open.push_back(size + " (" + standing.values + ")");
+      }
     }
-    if (worse.empty()) return;
-    it_.warnings.push_back(
-        fmt::format("measured sizes that trained worse than {}: {}; larger sizes may, too",
-                    counted(rows_.front()->first()->layout.gpus, "replica"), join(worse, ", ")));
+    const std::string base = counted(rows_.front()->first()->layout.gpus, "replica");
+    if (!worse.empty()) {
+      it_.warnings.push_back(
+          fmt::format("measured sizes that trained worse than {}: {}; larger sizes may, too", base,
+                      join(worse, ", ")));
+    }
+    if (!open.empty()) {
+      it_.notes.push_back(fmt::format("cannot tell whether these sizes trained as well as {}: {}",
+                                      base, join(open, ", ")));
+    }
   }
 
   // A cost is the seconds of the run, or of a sample.
@@ -226,13 +240,16 @@ class SeriesPrediction {
         const ReplayedStep step =
             replay_->at(gpus, it_.what_if.empty() ? WhatIf{} : parse_what_if(it_.what_if));
         size.by_predictor[1] = to_value(step);
-        if (it_.used == 1) size.beyond = step.uncalibrated_level;
       }
     } catch (const Error&) {
       if (it_.used == 1) throw;  // laws can do without it
     }
-    for (std::optional<Estimate>& each : size.by_predictor) {
+    for (std::size_t i = 0; i < size.by_predictor.size(); ++i) {
+      std::optional<Estimate>& each = size.by_predictor[i];
       if (each && !is_finite(*each)) each.reset();
+      // Nothing says how far off it may be.
+      const bool is_checked = it_.predictors[i].held_out && !size.crosses_unmeasured_link();
+      if (each && !is_checked) each->interval.reset();
     }
     if (!size.by_predictor[it_.used]) {
       throw Error(ErrorKind::input,
@@ -241,7 +258,43 @@ class SeriesPrediction {
                   rows_.front()->first().where, "check the times of the records, and --network");
     }
     size.value = *size.by_predictor[it_.used];
+    if (size.value.interval) widen(size);
     return size;
+  }
+
+  // To what may begin between measured sizes, or beyond them, and shows in none: by then the
+  // worker-time is still that of the size below, or already that of the size above, or no replica
+  // beyond the largest size helps, or a coherence that noise hides.
+  void widen(SizeValue& size) const {
+    std::vector<double> rivals;
+    const auto above = std::ranges::find_if(
+        costs_, [&](const SizedCost& each) { return each.replicas > size.gpus; });
+    if (above != costs_.end()) rivals.push_back(above->cost);
+    if (above != costs_.begin()) {
+      const SizedCost& below = *std::prev(above);
+      rivals.push_back(below.cost);
+      if (above == costs_.end()) {
+        rivals.push_back(below.cost * size.gpus / below.replicas);
+        if (forecast_)
+          rivals.push_back(std::max(rivals.back(), forecast_->by_usl_alone(size.gpus)));
+      }
+    }
+    Interval& interval = *size.value.interval;
+    for (const double cost : rivals) {
+      const double value = value_at(cost * change_by_what_if(), size.gpus);
+      const double margin = std::exp(kNormal90 * noise_);
+      interval.low = std::min(interval.low, value / margin);
+      interval.high = std::max(interval.high, value * margin);
+    }
+  }
+
+  // Of the worker-time of the largest measured size.
+  double change_by_what_if() const {
+    if (it_.what_if.empty()) return 1;
+    const int largest = rows_.back()->first()->layout.gpus;
+    const double ratio = to_value(replay_->at(largest, parse_what_if(it_.what_if))).value /
+                         to_value(replay_->at(largest)).value;
+    return it_.rates ? 1 / ratio : ratio;
   }
 
   Estimate by_laws(int gpus) const {
@@ -266,9 +319,7 @@ class SeriesPrediction {
       if (level <= options_.network->highest_level(largest)) return "";
       return options_.network->levels[static_cast<std::size_t>(level)].name;
     }
-    const bool crossed = std::ranges::any_of(
-        rows_, [](const Row* row) { return row->first()->layout.nodes.value_or(1) > 1; });
-    if (crossed) return "";
+    if (std::ranges::any_of(rows_, is_of_several_nodes)) return "";
     if (const auto nodes = count_nodes(gpus)) return *nodes > 1 ? "node" : "";
     return "node?";
   }
@@ -334,8 +385,7 @@ std::vector<Prediction> predict(const StoreContent& content, const PredictOption
       }
       one.title = study_title(study);
       if (!each.name.empty()) one.title += ": " + each.name;
-      const std::vector<std::string> warnings = row_warnings(study);
-      one.warnings.insert(one.warnings.end(), warnings.begin(), warnings.end());
+      one.warnings.insert(one.warnings.end(), study.warnings.begin(), study.warnings.end());
       all.push_back(std::move(one));
     }
   }

@@ -47,11 +47,18 @@ struct SizeValue {
   int gpus = 1;
   std::optional<int> nodes;
   bool is_predicted = false;
-  Estimate value;      // samples per second or seconds; 95 % of the mean, or 90 % of a prediction
-  std::string beyond;  // the level that no measured size crosses: "node"; may be empty
-  // For a predicted size: its values by each of Prediction::predictors and Prediction::laws.
+  // Samples per second or seconds: 95 % of the mean, or 90 % of a prediction. That reaches to what
+  // no measured size shows: that no replica beyond the largest helps. It is empty where nothing
+  // could be held out, or a link is used that was never measured.
+  Estimate value;
+  // The level that no measured size crosses: "node", or "node?" if that is not known; may be empty.
+  std::string beyond;
+  // For a predicted size: its values by each of Prediction::predictors and Prediction::laws, with
+  // the interval that holds if nothing new begins beyond the measured sizes.
   std::vector<std::optional<Estimate>> by_predictor = {};
   std::vector<double> by_law = {};
+
+  bool crosses_unmeasured_link() const { return !beyond.empty() && !beyond.ends_with('?'); }
 };
 
 struct Prediction {

@@ -38,6 +38,14 @@ double speed_up(const Prediction& prediction, const SizeValue& size) {
   return prediction.rates ? ratio : 1 / ratio;
 }
 
+// A predicted value is as exact as its predictor's own interval.
+Cell value_cell(const Prediction& prediction, const SizeValue& size) {
+  if (!size.is_predicted || !size.value.interval) return measured_cell(size.value);
+  const Interval& own = *size.by_predictor[prediction.used]->interval;
+  return estimate_cell(size.value, count_digits(size.value.value, false),
+                       std::max(own.high - size.value.value, size.value.value - own.low));
+}
+
 Table sizes_table(const Prediction& prediction) {
   using Row = const SizeValue&;
   const std::string key = prediction.rates ? prediction.unit.rate_key() : "fit_seconds";
@@ -52,7 +60,7 @@ Table sizes_table(const Prediction& prediction) {
     return counted(size.gpus, prediction.replicas_are_cores ? "replica" : "GPU");
   });
   columns.interval(key, prediction.rates ? prediction.unit.rate() : "fit\nseconds",
-                   [](Row size) { return measured_cell(size.value); });
+                   [&](Row size) { return value_cell(prediction, size); });
   columns.real("speed_up", base == 1 ? "speed-up" : fmt::format("speed-up\nover {}", base),
                [&](Row size) {
                  const double ratio = speed_up(prediction, size);
@@ -98,7 +106,8 @@ Table sizes_table(const Prediction& prediction) {
 std::string held_out_text(const Prediction& prediction, const PredictorResult& each) {
   if (!each.why_not.empty()) return fmt::format("{}: none; {}", each.name, each.why_not);
   if (!each.held_out) {
-    return fmt::format("{}: no size could be held out: {}", each.name, each.no_held_out);
+    return fmt::format("{}: no size could be held out, so there is no ±: {}", each.name,
+                       each.no_held_out);
   }
   const HeldOut& held_out = *each.held_out;
   const char* noun = prediction.replicas_are_cores ? "replica" : "GPU";
@@ -106,6 +115,43 @@ std::string held_out_text(const Prediction& prediction, const PredictorResult& e
   return fmt::format("{}: fitted to {} {}{}, off by {} at {} ({})", each.name,
                      sizes_text(held_out.fitted), noun, is_one ? "" : "s",
                      signed_percent(held_out.error), held_out.gpus, unit_name(prediction));
+}
+
+int largest_measured(const Prediction& prediction) {
+  return std::ranges::find(prediction.sizes.rbegin(), prediction.sizes.rend(), false,
+                           &SizeValue::is_predicted)
+      ->gpus;
+}
+
+// What the intervals beyond the measured sizes are, and why there are none. May be empty.
+std::vector<std::string> interval_sentences(const Prediction& prediction) {
+  const char* noun = prediction.replicas_are_cores ? "replica" : "GPU";
+  const int largest = largest_measured(prediction);
+  std::vector<std::string> held, unmeasured;
+  std::string level;
+  for (const SizeValue& size : prediction.sizes) {
+    if (!size.is_predicted || size.gpus <= largest) continue;
+    if (size.value.interval) {
+      held.push_back(fmt::format("{} on {}", measured_cell(size.by_predictor[prediction.used]).text,
+                                 size.gpus));
+    } else if (size.crosses_unmeasured_link()) {
+      unmeasured.push_back(std::to_string(size.gpus));
+      level = size.beyond;
+    }
+  }
+  std::vector<std::string> sentences;
+  if (!held.empty()) {
+    sentences.push_back(fmt::format(
+        "if no limit begins beyond {}: {} ({}); no measured size shows whether one does, so the "
+        "intervals of the table reach to no gain beyond {}",
+        counted(largest, noun), join(held, ", "), unit_name(prediction), largest));
+  }
+  if (!unmeasured.empty()) {
+    sentences.push_back(
+        fmt::format("no ± for {} {}s: no measured size crosses a {}; measure one that does",
+                    join(unmeasured, ", "), noun, level));
+  }
+  return sentences;
 }
 
 std::string laws_text(const Prediction& prediction) {
@@ -124,10 +170,11 @@ std::string laws_text(const Prediction& prediction) {
 
 void add_notes(const Prediction& prediction, std::vector<std::string>& notes) {
   const bool by_laws = prediction.used == 0;
-  notes.push_back(fmt::format(
-      "predicted rows were not run; ± is their interval, nominally 90 %{}, and of other rows the "
-      "larger side of the 95 % interval of the mean",
-      by_laws ? " of published series" : ""));
+  notes.emplace_back(
+      "predicted rows were not run; their interval, nominally 90 %, reaches from what is predicted "
+      "to what no measured size excludes: a limit, such as of the input, of links or of a file "
+      "system, that begins beyond it; of other rows ± is the larger side of the 95 % interval of "
+      "the mean");
   if (prediction.predictor().held_out) {
     notes.push_back(fmt::format(
         "held-out error: of {} at the largest measured size, predicted by the same procedure from "
@@ -139,16 +186,17 @@ void add_notes(const Prediction& prediction, std::vector<std::string>& notes) {
       "network trains there is not predicted");
   if (by_laws) {
     notes.push_back(
-        "the interval of laws is from how far they differ and how far published series miss; of "
-        "costs that follow one law exactly, or cross to a slower link, it may hold far less than "
-        "90 % (docs/predict.md)");
+        "the interval of laws, if no limit begins, is from how far they differ and how far "
+        "published series miss; of costs that follow one law exactly it may hold far less than 90 "
+        "% (docs/predict.md)");
   }
   std::string beyond;
   for (const SizeValue& size : prediction.sizes) beyond += size.beyond;
   if (beyond.find('?') != std::string::npos) {
     notes.push_back(
         "node?: all measured sizes are of one node, as far as records say, and these may not fit "
-        "in one: then a link is used that no measured size crosses");
+        "in one: then a link is used that no measured size crosses, and may be slower than any "
+        "interval says");
   } else if (!beyond.empty()) {
     notes.push_back(
         "beyond: a level that no measured size crosses; the prediction knows nothing of its links");
@@ -216,6 +264,9 @@ Document prediction_document(const std::vector<Prediction>& predictions,
     section.warnings = prediction.warnings;
     section.table = sizes_table(prediction);
     section.findings.emplace_back(held_out_text(prediction, prediction.predictor()));
+    for (std::string& each : interval_sentences(prediction)) {
+      section.findings.emplace_back(std::move(each));
+    }
     for (std::size_t i = 0; i < prediction.predictors.size(); ++i) {
       if (i == prediction.used) continue;
       section.notes.push_back(held_out_text(prediction, prediction.predictors[i]));

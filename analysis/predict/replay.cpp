@@ -224,23 +224,6 @@ struct Replay::Facts {
     }
   }
 
-  // The level that so many replicas cross and no measured size did.
-  std::string uncalibrated_level(int gpus) const {
-    const int measured = largest().gpus;
-    if (gpus <= measured) return "";
-    if (sources.network) {
-      const int level = links->network.highest_level(gpus);
-      const bool crossed = level <= links->network.highest_level(measured);
-      return crossed ? "" : links->network.levels[static_cast<std::size_t>(level)].name;
-    }
-    if (largest().nodes > 1) return "";
-    const Run& run = *largest().runs.front().run;
-    const auto cpus = run->provenance.machine.cpus;
-    const bool fits = run.replicas_are_cores() && cpus && run.cpus_per_replica() &&
-                      gpus * *run.cpus_per_replica() <= static_cast<double>(*cpus);
-    return fits ? "" : "node";
-  }
-
   // Time outside of steady steps: compiling, warm-up, the start of epochs. Empty: not known.
   std::optional<double> outside() const {
     double sum = 0;
@@ -353,7 +336,6 @@ ReplayedStep Replay::at(int gpus, const WhatIf& what_if) const {
     result.fit_seconds = *outside + steps;
     result.fit_seconds_interval = Interval{*outside + steps / error, *outside + steps * error};
   }
-  result.uncalibrated_level = facts.uncalibrated_level(gpus);
   return result;
 }
 

@@ -38,8 +38,6 @@ struct ReplayedStep {
   double straggler_seconds = 0;          // of a step: what the slowest of all ranks takes longer
   Interval samples_per_second_interval;  // 90 %, of the median of as many runs as a row has
   std::optional<Interval> fit_seconds_interval;
-  // The level that no measured size crosses: "switch"; empty: none.
-  std::string uncalibrated_level;
 };
 
 class Replay {

@@ -1,7 +1,6 @@
 #include "analysis/statistics/level_shifts.h"
 
 #include <algorithm>
-#include <boost/math/distributions/fisher_f.hpp>
 #include <cmath>
 #include <numeric>
 
@@ -11,88 +10,38 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kNear = 60;               // sessions on each side that a drift is fitted to
-constexpr std::size_t kFewestForWeekdays = 28;  // sessions
-constexpr std::size_t kFewestOfAWeekday = 4;
-constexpr double kLeastLikelihood = 1 / 20.0;
-constexpr double kPlausibleErrors = 0.5;           // standard errors of resemblance
+constexpr std::size_t kNear = 60;         // sessions on each side that a drift is fitted to
+constexpr double kPlausibleErrors = 0.5;  // standard errors of resemblance
 constexpr std::size_t kEnoughForResemblance = 60;  // sessions; fewer can show neither that nor none
 constexpr double kLeastErrors = 2;                 // standard errors; less is none
+constexpr int kMostUndated = 12;                   // rounds in which what has no date is looked for
 
 using Values = std::vector<double>;
-
-double median_around(const Values& values, std::size_t at) {
-  const std::size_t begin = at - std::min<std::size_t>(at, 7);
-  const std::size_t end = std::min(values.size(), at + 8);
-  return median({values.begin() + static_cast<std::ptrdiff_t>(begin),
-                 values.begin() + static_cast<std::ptrdiff_t>(end)});
-}
-
-std::size_t weekday(double day) {  // 1970-01-01 was a Thursday
-  return static_cast<std::size_t>(std::fmod(std::fmod(std::floor(day) + 3, 7) + 7, 7));
-}
 
 double two_sided(double t, double degrees_of_freedom) {
   return Difference{t, 1, degrees_of_freedom, 2}.p_value();
 }
 
-// Deviations from the weeks around, by weekday, if their differences are significant (one-way
-// analysis of variance).
-std::optional<std::array<double, 7>> weekday_effects(std::span<const double> days,
-                                                     const Values& values) {
-  if (values.size() < kFewestForWeekdays) return std::nullopt;
-  const double limit = 4 * neighbour_noise({values, Values(values.size(), 1)});
-  std::array<double, 7> sums{}, effects{};
-  std::array<std::size_t, 7> counts{};
-  Values deviations;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double deviation = std::clamp(values[i] - median_around(values, i), -limit, limit);
-    deviations.push_back(deviation);
-    sums[weekday(days[i])] += deviation;
-    ++counts[weekday(days[i])];
-  }
-  const auto n = static_cast<double>(values.size());
-  const double mean = std::accumulate(deviations.begin(), deviations.end(), 0.0) / n;
-  double between = 0, groups = 0;
-  for (std::size_t k = 0; k < 7; ++k) {
-    if (counts[k] == 0) continue;
-    if (counts[k] < kFewestOfAWeekday) return std::nullopt;
-    const auto count = static_cast<double>(counts[k]);
-    effects[k] = sums[k] / count - mean;
-    between += count * effects[k] * effects[k];
-    ++groups;
-  }
-  double total = 0;
-  for (const double each : deviations) total += (each - mean) * (each - mean);
-  const double within = total - between;
-  if (groups < 2 || within <= 0) return std::nullopt;
-  const double f = (between / (groups - 1)) / (within / (n - groups));
-  const boost::math::fisher_f distribution(groups - 1, n - groups);
-  if (boost::math::cdf(boost::math::complement(distribution, f)) > kDriftLevel) return std::nullopt;
-  return effects;
-}
-
-double asymptotic_inflation(double resemblance) {
-  return (1 + resemblance) / (1 - resemblance);
-}
-
 // One search for shifts, at a resemblance of neighbours.
 class LevelSearch {
  public:
-  LevelSearch(const Values& days, const ScaledSeries& series, double inflation)
-      : days_(days), series_(series), inflation_(inflation) {}
+  LevelSearch(const Values& days, const ScaledSeries& series, double resemblance)
+      : days_(days),
+        series_(series),
+        resemblance_(resemblance),
+        inflation_(asymptotic_inflation(resemblance)) {}
 
   LevelShifts find(double resemblance, double level) {
     const bool can_show = days_.size() >= kEnoughForResemblance;
     line_inflation_ = can_show ? inflation_ : asymptotic_inflation(resemblance);
-    look_for_changes(resemblance, level);
-    if (const auto drift = drift_within_levels()) {  // it hides steps: once more without it
-      const Values drifting = series_.values;
-      for (std::size_t i = 0; i < days_.size(); ++i) series_.values[i] -= drift->per_day * days_[i];
-      look_for_changes(resemblance, level);
-      series_.values = drifting;
-      keep_inlying();
+    for (const UndatedCurve& curve : curves_) take_out(curve, -1);
+    curves_.clear();
+    look_beside_drift(resemblance, level);
+    for (int round = 0; round < kMostUndated && !changes_.empty(); ++round) {
+      if (!widen_curve() && !add_curve()) break;
+      look_beside_drift(resemblance, level);
     }
+    look_for_modes(level);
     return describe();
   }
 
@@ -117,6 +66,126 @@ class LevelSearch {
   }
 
  private:
+  void look_beside_drift(double resemblance, double level) {
+    look_for_changes(resemblance, level);
+    if (const auto drift = drift_within_levels()) {  // it hides steps: once more without it
+      const Values drifting = series_.values;
+      for (std::size_t i = 0; i < days_.size(); ++i) series_.values[i] -= drift->per_day * days_[i];
+      look_for_changes(resemblance, level);
+      series_.values = drifting;
+      keep_inlying();
+    }
+  }
+
+  void take_out(const UndatedCurve& curve, double times) {
+    for (std::size_t i = 0; i < days_.size(); ++i) series_.values[i] -= times * curve.values[i];
+  }
+
+  // Whether a curve could be exchanged for one that explains a change, too.
+  bool widen_curve() {
+    const double variance = independent_variance();
+    for (UndatedCurve& known : curves_) {
+      take_out(known, -1);
+      const ScaledSeries with = select_sessions(series_, kept_);
+      const Values of_kept = select_values(known.values, kept_);
+      for (std::size_t k = 0; k < changes_.size(); ++k) {
+        auto curve =
+            find_rival(with, clean_days_, {changes_, k, k, of_kept}, variance, resemblance_);
+        if (!curve) continue;
+        known = of_all_sessions(std::move(*curve));
+        take_out(known, 1);
+        return true;
+      }
+      take_out(known, 1);
+    }
+    return false;
+  }
+
+  // Of what sessions do not have of their neighbours.
+  double independent_variance() const {
+    Residuals rest(clean_, resemblance_);
+    rest.add(Values(kept_.size(), 1));
+    const bool drifts = drift_within_levels().has_value();
+    if (drifts) rest.add(clean_days_);
+    for (const std::size_t change : changes_) rest.add(step_at(kept_.size(), change));
+    const auto freedom = static_cast<double>(kept_.size() - 1 - changes_.size() - (drifts ? 1 : 0));
+    return rest.squares() / freedom;
+  }
+
+  // Whether sessions on two levels in turn are likelier than all that was found.
+  void look_for_modes(double level) {
+    modes_.reset();
+    if (changes_.empty() && curves_.empty()) return;
+    const Within all = within_levels();
+    const double changed =
+        static_cast<double>(changes_.size() + 2 * curves_.size() + outlying_.size());
+    const auto n = static_cast<double>(days_.size());
+    // What sessions have of their neighbours is no noise.
+    const double variance = independent_variance() * (1 - resemblance_ * resemblance_);
+    const double cost = cost_of_squares(variance * n, days_.size()) + changed * std::log(n);
+    Values values = series_.values;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += undated_at(i);
+    std::vector<std::size_t> found;
+    for (const std::size_t change : changes_) found.push_back(kept_[change]);
+    modes_ = find_modes(values, found, cost, level);
+    if (!modes_) return;
+    changes_.clear();
+    for (const std::size_t at : found) {
+      changes_.push_back(
+          static_cast<std::size_t>(std::ranges::lower_bound(kept_, at) - kept_.begin()));
+    }
+    series_.values = values;
+    curves_.clear();
+    keep_inlying();
+  }
+
+  // Takes out the curve in place of a change, if there is any.
+  bool add_curve() {
+    std::optional<UndatedCurve> curve = find_undated();
+    if (!curve) return false;
+    take_out(*curve, 1);
+    curves_.push_back(std::move(*curve));
+    return true;
+  }
+
+  // Of the first changes that have a rival, or no date.
+  std::optional<UndatedCurve> find_undated() const {
+    const double variance = independent_variance();
+    for (std::size_t count = changes_.size(); count > 0; --count) {
+      for (std::size_t first = 0; first + count <= changes_.size(); ++first) {
+        const StepsAndCurve judged{changes_, first, first + count - 1};
+        auto curve = find_rival(clean_, clean_days_, judged, variance, resemblance_);
+        if (curve) return of_all_sessions(std::move(*curve));
+      }
+    }
+    const Within all = within_levels();
+    const auto drift = drift_within_levels();
+    for (std::size_t k = 0; k < changes_.size(); ++k) {
+      const auto [earliest, latest] = find_dates(k, drift ? drift->per_day : 0);
+      if (has_date({earliest, latest}, kept_.size())) continue;
+      UndatedCurve vague{
+          {UndatedKind::vague, earliest - 1, latest, size_of(k, drift, all, variance).mean, 0, 0},
+          {}};
+      for (std::size_t i = 0; i < kept_.size(); ++i) {
+        vague.values.push_back(i >= changes_[k] ? vague.change.size : 0);
+      }
+      return of_all_sessions(std::move(vague));
+    }
+    return std::nullopt;
+  }
+
+  // From kept sessions to all.
+  UndatedCurve of_all_sessions(UndatedCurve curve) const {
+    const Values kept = std::move(curve.values);
+    for (std::size_t i = 0, at = 0; i < days_.size(); ++i) {
+      while (at + 1 < kept_.size() && kept_[at] < i) ++at;
+      curve.values.push_back(kept[at]);
+    }
+    curve.change.begin = kept_[curve.change.begin];
+    curve.change.end = kept_[curve.change.end];
+    return curve;
+  }
+
   void look_for_changes(double resemblance, double level) {
     const Segmentation found(series_, resemblance, level);
     outlying_ = find_outlying(series_);
@@ -154,31 +223,19 @@ class LevelSearch {
 
   double weight(std::size_t i) const { return 1 / (clean_.scales[i] * clean_.scales[i]); }
 
-  // Sum of squared deviations from the means on both sides of `at`, weighted.
-  double rest_of_split(std::size_t begin, std::size_t at, std::size_t end) const {
-    const auto rest = [&](std::size_t from, std::size_t to) {
-      double weights = 0, sum = 0, squares = 0;
-      for (std::size_t i = from; i < to; ++i) {
-        const double value = clean_.values[i] - clean_.values[begin];
-        weights += weight(i);
-        sum += weight(i) * value;
-        squares += weight(i) * value * value;
-      }
-      return squares - sum * sum / weights;
-    };
-    return rest(begin, at) + rest(at, end);
+  ScaledSeries part(std::size_t begin, std::size_t end) const {
+    std::vector<std::size_t> indices(end - begin);
+    std::iota(indices.begin(), indices.end(), begin);
+    return select_sessions(clean_, indices);
   }
 
   // Moves each change to where it explains most, its neighbours being fixed.
   void relocate() {
     for (std::size_t k = 0; k < changes_.size(); ++k) {
       const std::size_t begin = level_begin(k), end = level_end(k + 1);
-      double least = rest_of_split(begin, changes_[k], end);
+      const Values explained = explained_by_steps(part(begin, end), resemblance_);
       for (std::size_t at = begin + kFewestInLevel; at + kFewestInLevel <= end; ++at) {
-        const double rest = rest_of_split(begin, at, end);
-        if (rest >= least) continue;
-        least = rest;
-        changes_[k] = at;
+        if (explained[at - begin] > explained[changes_[k] - begin]) changes_[k] = at;
       }
     }
   }
@@ -188,33 +245,16 @@ class LevelSearch {
     const std::size_t at = changes_[change];
     const std::size_t begin = std::max(level_begin(change), at - std::min(at, kNear));
     const std::size_t end = std::min(level_end(change + 1), at + kNear);
-    const auto n = static_cast<double>(end - begin);
-    double weights = 0, mean_day = 0, mean = 0, after = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      weights += weight(i);
-      mean_day += weight(i) * clean_days_[i];
-      mean += weight(i) * clean_.values[i];
-      after += i >= at ? weight(i) : 0;
-    }
-    mean_day /= weights;
-    mean /= weights;
-    after /= weights;
-    double dd = 0, ds = 0, ss = 0, dy = 0, sy = 0, yy = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const double day = clean_days_[i] - mean_day, value = clean_.values[i] - mean;
-      const double step = (i >= at ? 1.0 : 0.0) - after;
-      dd += weight(i) * day * day;
-      ds += weight(i) * day * step;
-      ss += weight(i) * step * step;
-      dy += weight(i) * day * value;
-      sy += weight(i) * step * value;
-      yy += weight(i) * value * value;
-    }
-    if (dd <= 0) return 0;  // all on one day
-    const double free = ss - ds * ds / dd, along = sy - ds * dy / dd;
-    if (free <= 0) return 1;
-    const double rest = std::max(yy - dy * dy / dd - along * along / free, 1e-12 * yy);
-    return two_sided(along / std::sqrt(free * rest / (n - 3) * line_inflation_), n - 3);
+    const ScaledSeries near = part(begin, end);
+    Residuals beside(near);
+    beside.add(Values(end - begin, 1));
+    beside.add(std::span(clean_days_).subspan(begin, end - begin));
+    const Residuals::Further found = beside.further(step_at(end - begin, at - begin));
+    if (found.square <= 0) return 1;
+    const double freedom = static_cast<double>(end - begin) - 3;
+    const double rest = std::max(beside.squares() - found.explained, 1e-12 * found.explained);
+    return two_sided(found.first / std::sqrt(rest / freedom / found.square * line_inflation_),
+                     freedom);
   }
 
   void reject_shifts_explained_by_drift() {
@@ -286,6 +326,8 @@ class LevelSearch {
     const double variance =
         std::max(all.squares - slope * all.products, 0.0) / std::max(all.freedom, 1.0);
     found.noise = std::sqrt(variance) * series_.scales.back();
+    for (const UndatedCurve& curve : curves_) found.undated.push_back(curve.change);
+    if (modes_) found.undated.push_back(*modes_);
     for (std::size_t k = 0; k < all.parts.size(); ++k) {
       const Part& part = all.parts[k];
       const Difference mean{part.mean,
@@ -294,7 +336,9 @@ class LevelSearch {
       found.levels.push_back({k == 0 ? 0 : kept_[level_begin(k)],
                               k == changes_.size() ? days_.size() : kept_[level_end(k)], part.mean,
                               mean.interval()});
-      if (k > 0) found.shifts.push_back(shift_at(k, all, variance, found.drift));
+      add_undated(found.levels.back(), level_begin(k), level_end(k));
+      found.now = part.mean + slope * (days_.back() - part.day) + undated_at(days_.size() - 1);
+      if (k > 0) found.shifts.push_back(shift_at(k - 1, all, variance, found.drift));
     }
     for (std::size_t i = 0; i < series_.scales.size(); ++i) {
       if (i == 0 || series_.scales[i] != series_.scales[i - 1]) {
@@ -306,43 +350,81 @@ class LevelSearch {
     return found;
   }
 
+  // Of change `k`, beside the others, the drift and what has no date.
+  Difference size_of(std::size_t k, const std::optional<SeriesDrift>& drift, const Within& all,
+                     double variance) const {
+    if (!drift && curves_.empty()) {
+      Difference size = independent_difference(all.parts[k + 1].values, all.parts[k].values);
+      size.standard_error *= std::sqrt(inflation_);
+      return size;
+    }
+    Residuals beside(clean_);
+    beside.add(Values(kept_.size(), 1));
+    if (drift) beside.add(clean_days_);
+    for (const UndatedCurve& curve : curves_) beside.add(select_values(curve.values, kept_));
+    for (const std::size_t other : changes_) {
+      if (other != changes_[k]) beside.add(step_at(kept_.size(), other));
+    }
+    const Residuals::Further found = beside.further(step_at(kept_.size(), changes_[k]));
+    if (found.square <= 0) return {0, 0, 0, 0};
+    return {found.first, std::sqrt(variance * inflation_ / found.square), all.freedom - 1,
+            kFewestInLevel};
+  }
+
+  StepDates find_dates(std::size_t k, double slope) const {
+    const std::size_t begin = level_begin(k), end = level_end(k + 1);
+    ScaledSeries flat = part(begin, end);
+    for (std::size_t i = begin; i < end; ++i) flat.values[i - begin] -= slope * clean_days_[i];
+    const auto [earliest, latest] =
+        plausible_dates(flat, changes_[k] - begin, independent_variance(), resemblance_);
+    return {begin + earliest, begin + latest};
+  }
+
   LevelShift shift_at(std::size_t k, const Within& all, double variance,
                       const std::optional<SeriesDrift>& drift) const {
-    const Part &before = all.parts[k - 1], &after = all.parts[k];
-    Difference size = independent_difference(after.values, before.values);
-    size.standard_error *= std::sqrt(inflation_);
-    if (drift) {
-      const double days = after.day - before.day;
-      size.mean -= drift->per_day * days;
-      size.standard_error =
-          std::sqrt(variance * inflation_ *
-                    (before.square_scale / before.count + after.square_scale / after.count +
-                     days * days / all.days_square));
-      size.degrees_of_freedom = all.freedom - 1;
+    const double slope = drift ? drift->per_day : 0;
+    const Difference size = size_of(k, drift, all, variance);
+    const auto [earliest, latest] = find_dates(k, slope);
+    const std::size_t at = changes_[k];
+    const Part &one = all.parts[k], &other = all.parts[k + 1];
+    const double before = one.mean + slope * (clean_days_[at] - one.day);
+    const double after = other.mean + slope * (clean_days_[at] - other.day);
+    const double middle = (before + after) / 2 + undated_at(kept_[at]);
+    return {kept_[at],      kept_[earliest],        kept_[latest],
+            size.mean,      middle - size.mean / 2, middle + size.mean / 2,
+            size.interval()};
+  }
+
+  void add_undated(SeriesLevel& level, std::size_t begin, std::size_t end) const {
+    double mean = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      mean += undated_at(kept_[i]) / static_cast<double>(end - begin);
     }
-    const std::size_t at = changes_[k - 1], begin = level_begin(k - 1), end = level_end(k);
-    std::size_t earliest = at, latest = at;
-    const double most =
-        rest_of_split(begin, at, end) - 2 * std::log(kLeastLikelihood) * variance * inflation_;
-    for (std::size_t other = begin + 1; other < end; ++other) {
-      if (rest_of_split(begin, other, end) > most) continue;
-      earliest = std::min(earliest, other);
-      latest = std::max(latest, other);
-    }
-    return {kept_[at], kept_[earliest], kept_[latest], size.mean, size.interval()};
+    level.mean += mean;
+    if (level.interval) level.interval = {level.interval->low + mean, level.interval->high + mean};
+  }
+
+  // What has no date, on a session.
+  double undated_at(std::size_t session) const {
+    double sum = 0;
+    for (const UndatedCurve& curve : curves_) sum += curve.values[session];
+    return sum;
   }
 
   const Values& days_;
   ScaledSeries series_;
+  const double resemblance_;   // of neighbours
   const double inflation_;     // of variances of means
   double line_inflation_ = 1;  // the same, as far as sessions may resemble each other
   std::vector<std::size_t> outlying_, kept_;  // sessions
   ScaledSeries clean_;                        // of the kept ones
   Values clean_days_;
   std::vector<std::size_t> changes_;  // first of new levels, among the kept ones
+  std::vector<UndatedCurve> curves_;  // taken out of the series
+  std::optional<UndatedChange> modes_;
 };
 
-// The step must exceed the largest of all stretches, and stand out of a line.
+// The step must exceed the largest of all stretches, and stand out of a line and of a ramp.
 double detectable_shift(const LevelShifts& found, std::size_t sessions, double level) {
   const auto n = static_cast<double>(sessions);
   const double near = std::min(n, 2.0 * static_cast<double>(kNear));
@@ -358,19 +440,19 @@ double detectable_shift(const LevelShifts& found, std::size_t sessions, double l
                                  : found.resemblance;
   const double beside_line =
       (line + power) * std::sqrt(16 / near * asymptotic_inflation(alike_there));
+  // A ramp of so many sessions leaves a twelfth of the squared step for each.
+  const auto ramp = static_cast<double>(shortest_ramp(sessions));
+  const double beside_ramp = (power + std::sqrt(power * power + kRivalMargin)) *
+                             std::sqrt(12 / ramp * asymptotic_inflation(alike_there));
   double noise = 0;
   for (const NoiseLevel& each : found.noise_levels) noise = std::max(noise, each.noise);
   return std::max(noise, found.noise) * plausible_noise(n - 2) *
-         std::max(beside_level, beside_line);
+         std::max({beside_level, beside_line, beside_ramp});
 }
 
 bool shows_none(double resemblance, std::size_t sessions) {
   return sessions >= kEnoughForResemblance &&
          resemblance < kLeastErrors / std::sqrt(static_cast<double>(sessions));
-}
-
-bool is_near(const LevelShift& a, const LevelShift& b) {
-  return a.earliest <= b.latest && b.earliest <= a.latest;
 }
 
 }  // namespace
@@ -388,7 +470,7 @@ LevelShifts find_level_shifts(std::span<const double> days, std::span<const doub
   const bool resemble = dates.size() >= kEnoughForResemblance &&
                         alike > 3 / std::sqrt(static_cast<double>(dates.size()));
   const double resemblance = resemble ? std::min(alike, 0.9) : 0;
-  LevelSearch search(dates, series, asymptotic_inflation(resemblance));
+  LevelSearch search(dates, series, resemblance);
   const LevelShifts if_independent = search.find(0, level);
   LevelShifts found = if_independent;
   double plausible = 0;
@@ -398,12 +480,13 @@ LevelShifts find_level_shifts(std::span<const double> days, std::span<const doub
     const double more = plausible_resemblance(estimate, dates.size(), kPlausibleErrors);
     if (more <= plausible) break;
     plausible = more;
-    if (found.shifts.empty()) break;
+    if (found.shifts.empty() && found.undated.empty()) break;
     found = search.find(plausible, level);
   }
   for (const LevelShift& shift : if_independent.shifts) {
-    const bool known =
-        std::ranges::any_of(found.shifts, [&](const auto& each) { return is_near(each, shift); });
+    const bool known = std::ranges::any_of(found.shifts, [&](const LevelShift& each) {
+      return each.earliest <= shift.latest && shift.earliest <= each.latest;
+    });
     if (!known && !resemble) found.possible.push_back(shift);
   }
   found.weekdays = weekdays;

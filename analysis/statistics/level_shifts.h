@@ -11,7 +11,9 @@
 //   noise that changes: where differences of neighbours shift (the same test on the ranks of
 //     their absolute values), sessions are weighted by their noise;
 //   a steady drift: the step must stand out (p < kDriftLevel) of a straight line through the
-//     sessions near it.
+//     sessions near it;
+//   what changes without a date (undated.h): it is taken out of the series, and shifts are looked
+//     for again. So is a step of which the date may be any of a tenth of the sessions.
 // The effect of weekdays is removed before, where it is significant.
 #pragma once
 
@@ -23,6 +25,7 @@
 
 #include "analysis/statistics/statistics.h"
 #include "analysis/statistics/stretches.h"
+#include "analysis/statistics/undated.h"
 
 namespace paceline {
 
@@ -37,10 +40,12 @@ struct SeriesLevel {
 
 struct LevelShift {
   std::size_t at = 0;  // the first session of the new level
-  // The same, where the data allow others: those whose likelihood is at least a twentieth.
+  // The same, where the data allow others: see StepDates.
   std::size_t earliest = 0, latest = 0;
-  double size = 0;  // after - before, without the drift
-  std::optional<Interval> interval;
+  double size = 0;  // after - before
+  // The levels on that session, with the drift, and with what has no date.
+  double before = 0, after = 0;
+  std::optional<Interval> interval;  // of the size
 };
 
 struct SeriesDrift {
@@ -56,9 +61,11 @@ struct NoiseLevel {
 
 struct LevelShifts {
   std::vector<SeriesLevel> levels;  // in order; all sessions
+  double now = 0;                   // the level on the last session
   std::vector<LevelShift> shifts;   // between them
   // Would be shifts if sessions were independent. Levels are without them.
   std::vector<LevelShift> possible;
+  std::vector<UndatedChange> undated;  // which are no shifts. Levels are means with them
   std::vector<std::size_t> outlying;
   // Mean deviations by weekday, Monday first; empty: no pattern was found.
   std::optional<std::array<double, 7>> weekdays;
@@ -120,5 +127,11 @@ BestSplit best_split(std::span<const double> values);
 // The least size of a shift in the middle of as many values that is found, at p < level, with a
 // probability of kDetectablePower.
 double detectable_split(const BestSplit& split, double level);
+
+std::size_t weekday(double day);  // 0: Monday; of a day since 1970
+// Deviations from the weeks around, by weekday, if their differences are significant (one-way
+// analysis of variance).
+std::optional<std::array<double, 7>> weekday_effects(std::span<const double> days,
+                                                     const std::vector<double>& values);
 
 }  // namespace paceline

@@ -73,7 +73,7 @@ std::size_t most_outlying(std::size_t count) {
   return count < 4 ? 0 : count / 3;
 }
 
-std::vector<std::size_t> outlying(std::span<const double> values, double least) {
+std::vector<std::size_t> standing_out(std::span<const double> values, double least) {
   constexpr double kFar = 6, kUsual = 1.4826;
   std::vector<std::size_t> found;
   if (most_outlying(values.size()) == 0) return found;
@@ -88,8 +88,44 @@ std::vector<std::size_t> outlying(std::span<const double> values, double least) 
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (deviations[i] > limit) found.push_back(i);
   }
+  return found;
+}
+
+std::vector<std::size_t> outlying(std::span<const double> values, double least) {
+  std::vector<std::size_t> found = standing_out(values, least);
   if (found.size() > most_outlying(values.size())) found.clear();
   return found;
+}
+
+double p_of_more_standing_out(std::size_t current, std::size_t baseline, std::size_t rounds,
+                              std::size_t horizon) {
+  constexpr double kFewer = 1.5, kCorrection = 0.66;
+  const auto more = static_cast<double>(current), fewer = static_cast<double>(baseline);
+  if (current <= baseline) return 1;
+  double statistic = (more - fewer) / std::sqrt(more + fewer);
+  if (horizon > 0) {
+    const double made = static_cast<double>(rounds) / static_cast<double>(horizon);
+    statistic =
+        (more - kFewer * fewer) / std::sqrt(more + fewer - kCorrection) * std::min(1.0, made);
+  }
+  return std::min(1.0, std::erfc(statistic / std::sqrt(2.0)));
+}
+
+double share_shown(std::size_t runs) {
+  return 1 - std::pow(1 - kConfidence, 1 / static_cast<double>(runs));
+}
+
+std::size_t runs_that_exclude(double share, std::size_t shown) {
+  // Adds up how likely it is to see at most `shown` of n.
+  for (std::size_t n = shown + 1; share < 1; ++n) {
+    double chance = std::pow(1 - share, static_cast<double>(n)), sum = chance;
+    for (std::size_t k = 0; k < shown; ++k) {
+      chance *= static_cast<double>(n - k) / static_cast<double>(k + 1) * share / (1 - share);
+      sum += chance;
+    }
+    if (sum < 1 - kConfidence) return n;
+  }
+  return shown + 1;
 }
 
 }  // namespace paceline

@@ -51,12 +51,34 @@ double combined_p_value(const Difference& of_means, const Difference& trimmed);
 // Values that stand out of the others: runs that something else held up.
 
 // Indices of the values that are further from the median than `least`, and than six times the
-// usual deviation (1.4826 times the median one, Hampel's). None of fewer than 4 values. None if
-// they are more than a third (or, of 4 or 5 values, more than one): then they are no outliers, but
-// another mode.
+// usual deviation (1.4826 times the median one, Hampel's). None of fewer than 4 values.
+std::vector<std::size_t> standing_out(std::span<const double> values, double least);
+
+// The same. None if they are more than a third (or, of 4 or 5 values, more than one): then they are
+// no outliers, but another mode.
 std::vector<std::size_t> outlying(std::span<const double> values, double least);
 
 // How many of `count` values may be outlying.
 std::size_t most_outlying(std::size_t count);
+
+// Whether they are of one side. In `rounds` of two sides, a run stood out `current` times on one
+// side and `baseline` times on the other. If both have the same share of such runs, each is on
+// either side with the same chance, so (current - baseline) / sqrt(current + baseline) is nearly
+// normal.
+
+// Two-sided p of so many more on the current side; 1 where there are not more. `horizon`: 0 for a
+// fixed number of rounds. Else somebody looks after each round, up to so many: the statistic counts
+// by the share of them that are made, as in O'Brien and Fleming's plans ("A multiple testing
+// procedure for clinical trials", Biometrics 35, 1979), and is so corrected that 3 and none at the
+// end are just below 0.05. By exact sums over all rates of equal sides and all looks, p is below
+// 0.05 in 2.8 % of fixed and in 5.3 % of watched studies at most (20 rounds or more), below 0.025
+// in 1.5 %.
+double p_of_more_standing_out(std::size_t current, std::size_t baseline, std::size_t rounds,
+                              std::size_t horizon);
+
+// The smallest share of runs of which `runs` show one in 95 %.
+double share_shown(std::size_t runs);
+// How many runs exclude a share (95 %) of which they show so many: 29, 46, 61 and 76 of a tenth.
+std::size_t runs_that_exclude(double share, std::size_t shown);
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "results/step_samples.h"
@@ -135,7 +136,116 @@ Numbers against_rest(const RoundMatrix& matrix, std::size_t row,
   return values;
 }
 
+double log_choices(double of, double chosen) {
+  return std::lgamma(of + 1) - std::lgamma(chosen + 1) - std::lgamma(of - chosen + 1);
+}
+
+// By how much the mean of these rounds exceeds that of the others.
+Difference level_excess(const Numbers& values, const std::vector<std::size_t>& rounds) {
+  Numbers here, others;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    (std::ranges::count(rounds, k) > 0 ? here : others).push_back(values[k]);
+  }
+  return pooled_difference(here, others);
+}
+
+// The best line, step and slow rounds, whether or not they differ from none.
+class PatternSearch {
+ public:
+  explicit PatternSearch(const std::vector<RoundMatrix>& sessions)
+      : log_sessions_(std::log(static_cast<double>(sessions.size()))) {
+    double squares = 0;
+    for (const RoundMatrix& matrix : sessions) {
+      if (rounds_in(matrix) < kFewestRounds) continue;
+      const Numbers means = round_means(matrix, all_rows(matrix));
+      all_squares_ += sum_of_squares(means);
+      squares += squares_of_indices(static_cast<double>(means.size()));
+      rounds_ += static_cast<double>(means.size());
+    }
+    const Difference trend = trend_over_rounds(sessions);
+    if (trend.count == 0) return;
+    add({RoundPattern::line, 0, {}, trend, 0}, trend.mean * trend.mean * squares, 0,
+        trend.p_value() < kTrendLevel);
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+      if (rounds_in(sessions[i]) < kFewestRounds || sessions[i].size() < kFewestRuns) continue;
+      add_steps(sessions[i], i);
+      add_slow_rounds(sessions[i], i);
+    }
+  }
+
+  std::vector<RoundPattern> found() {
+    constexpr double kAboutAsWell = 6;  // twice the logarithm of 20
+    if (!any_) return {};
+    std::ranges::stable_sort(best_, {}, &RoundPattern::criterion);
+    std::erase_if(best_, [least = best_.front().criterion](const RoundPattern& pattern) {
+      return pattern.criterion > least + kAboutAsWell;
+    });
+    return best_;
+  }
+
+ private:
+  void add(RoundPattern pattern, double explained, double log_choices, bool differs) {
+    any_ = any_ || differs;
+    const double left = std::max(all_squares_ - explained, kRounding * kRounding * rounds_);
+    pattern.criterion = rounds_ * std::log(left) + 2 * log_choices;
+    const auto same = std::ranges::find(best_, pattern.shape, &RoundPattern::shape);
+    if (same == best_.end()) {
+      best_.push_back(std::move(pattern));
+    } else if (pattern.criterion < same->criterion) {
+      *same = std::move(pattern);
+    }
+  }
+
+  void add_level(RoundPattern pattern, const RoundMatrix& matrix, double log_choices,
+                 double level) {
+    Numbers of_rows;
+    for (const Numbers& row : matrix) of_rows.push_back(level_excess(row, pattern.rounds).mean);
+    const Difference all = level_excess(round_means(matrix, all_rows(matrix)), pattern.rounds);
+    pattern.size = less_significant(all, of_rows);
+    const double p = all.p_value() * std::exp(log_choices + log_sessions_);
+    const bool differs = p < level && paired_difference(of_rows).p_value() < kStepLevel;
+    const auto n = static_cast<double>(rounds_in(matrix));
+    const auto here = static_cast<double>(pattern.rounds.size());
+    add(std::move(pattern), all.mean * all.mean * here * (n - here) / n,
+        log_choices + log_sessions_, differs);
+  }
+
+  void add_steps(const RoundMatrix& matrix, std::size_t session) {
+    const std::size_t rounds = rounds_in(matrix);
+    RoundPattern pattern{RoundPattern::step, session, {rounds - 1}, {}, 0};
+    for (std::size_t first = rounds - 2; first > 1; --first) {
+      pattern.rounds.insert(pattern.rounds.begin(), first);
+      add_level(pattern, matrix, std::log(static_cast<double>(rounds - 3)), kStepLevel);
+    }
+  }
+
+  void add_slow_rounds(const RoundMatrix& matrix, std::size_t session) {
+    const Numbers means = round_means(matrix, all_rows(matrix));
+    std::vector<std::size_t> order(means.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::greater(), [&](std::size_t k) { return means[k]; });
+    RoundPattern pattern{RoundPattern::slow_rounds, session, {}, {}, 0};
+    for (std::size_t slow = 1; 3 * slow <= means.size(); ++slow) {
+      auto& rounds = pattern.rounds;
+      rounds.insert(std::ranges::upper_bound(rounds, order[slow - 1]), order[slow - 1]);
+      const bool is_end = rounds.back() == slow - 1 || rounds.front() + slow == means.size();
+      if (is_end && slow > 1) continue;  // a step
+      const double log_of_all =
+          log_choices(static_cast<double>(means.size()), static_cast<double>(slow));
+      add_level(pattern, matrix, log_of_all, kSlowRoundsLevel);
+    }
+  }
+
+  double log_sessions_, all_squares_ = 0, rounds_ = 0;
+  std::vector<RoundPattern> best_;  // of each shape
+  bool any_ = false;
+};
+
 }  // namespace
+
+std::vector<RoundPattern> find_patterns(const std::vector<RoundMatrix>& sessions) {
+  return PatternSearch(sessions).found();
+}
 
 Difference trend_over_rounds(const std::vector<RoundMatrix>& sessions) {
   Numbers slopes;  // of rows

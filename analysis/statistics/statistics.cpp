@@ -98,7 +98,7 @@ std::vector<double> logarithms(std::span<const double> values) {
 }
 
 Estimate as_factor(const Difference& logs, double confidence) {
-  Estimate estimate{std::exp(logs.mean), std::nullopt, logs.count};
+  Estimate estimate{std::exp(logs.mean), std::nullopt, logs.count, logs.needed};
   if (const auto interval = logs.interval(confidence)) {
     estimate.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
   }

@@ -23,6 +23,9 @@ constexpr double kDetectablePower = 0.9, kAimedPower = 0.95;
 // No decision is made from fewer runs.
 constexpr std::size_t kFewestRuns = 3;
 
+// Nor from fewer sessions where these are the unit; they have that many runs or more.
+constexpr std::size_t kFewestPooledSessions = 2;
+
 // The same for runs whose number depends on their results (anytime.h): with fewer, a mean has no
 // finite interval at its share of the error rate.
 constexpr std::size_t kFewestSequentialRuns = 4;
@@ -44,6 +47,7 @@ struct Estimate {
   double value = 0;
   std::optional<Interval> interval;  // empty for fewer than two values
   std::size_t count = 0;
+  std::size_t needed = kFewestRuns;  // values for a decision
 };
 
 enum class RatioKind {
@@ -71,6 +75,7 @@ struct Difference {
   // 0: fixed numbers of values. Else Stopping::by_results: the number of independent means, each
   // with its share of the error rate, whose standard errors are added up in `standard_error`.
   std::size_t sequences = 0;
+  std::size_t needed = kFewestRuns;  // values for a decision
 
   // Empty if the error is unknown or unbounded.
   std::optional<Interval> interval(double confidence = kConfidence) const;

@@ -115,11 +115,14 @@ ScaledSeries clip(ScaledSeries series) {
 }  // namespace
 
 ScaledSeries select_sessions(const ScaledSeries& series, const std::vector<std::size_t>& indices) {
-  ScaledSeries selected;
-  for (const std::size_t i : indices) {
-    selected.values.push_back(series.values[i]);
-    selected.scales.push_back(series.scales[i]);
-  }
+  return {select_values(series.values, indices), select_values(series.scales, indices)};
+}
+
+std::vector<double> select_values(const std::vector<double>& values,
+                                  const std::vector<std::size_t>& indices) {
+  std::vector<double> selected;
+  selected.reserve(indices.size());
+  for (const std::size_t i : indices) selected.push_back(values[i]);
   return selected;
 }
 

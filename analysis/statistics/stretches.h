@@ -20,6 +20,8 @@ struct ScaledSeries {
 };
 
 ScaledSeries select_sessions(const ScaledSeries& series, const std::vector<std::size_t>& indices);
+std::vector<double> select_values(const std::vector<double>& values,
+                                  const std::vector<std::size_t>& indices);
 
 // Noise of a value of scale 1. Of differences of neighbours, which shifts and drifts hardly affect:
 // by the median of their absolute values; if most are equal, by the mean.
@@ -61,5 +63,10 @@ bool is_beyond_chance(const ScaledSeries& series, const Stretch& stretch, double
 
 // One to three sessions in a row that explain more than any longer stretch. Empty: none does.
 std::vector<std::size_t> find_spike(const ScaledSeries& series);
+
+// By how much resembling neighbours inflate the variance of the mean of many sessions.
+inline double asymptotic_inflation(double resemblance) {
+  return (1 + resemblance) / (1 - resemblance);
+}
 
 }  // namespace paceline

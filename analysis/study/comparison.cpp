@@ -78,6 +78,8 @@ class Comparer {
       if (!base) missing(i);
       result_.speed_ups.push_back(base ? std::optional(speed_up(*base, i)) : std::nullopt);
     }
+    judge_standings(study_, result_);
+    judge_speeds(study_, result_);
     for (const auto& [key, sizes] : missing_) {
       result_.notes.push_back(fmt::format("no speed-up for {} replicas ({}): {}", join(sizes, ", "),
                                           key.second, key.first));
@@ -319,7 +321,6 @@ class Comparer {
       result.ratio.estimate = {1, std::nullopt, study_.rows[i].runs.size()};
     } else {
       result.ratio = compute_ratio(study_.rows[base], study_.rows[i], result_.rates);
-      if (!spared_[i]) result.lost = quality_lost(study_.rows[base], study_.rows[i]);
     }
     const int base_replicas = run_of_row(base)->layout.gpus;
     result.ideal = static_cast<double>(replicas) / base_replicas;
@@ -385,20 +386,7 @@ Ratio compute_ratio(const Row& base, const Row& row, bool rates) {
 }
 
 Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost) {
-  std::vector<double> log_ratios;
-  for (const RowMeans& means : paired_means({log_values(base, cost), log_values(row, cost)})) {
-    log_ratios.push_back(means[0][0] - means[1][0]);
-  }
-  const bool sequential = find_stopping(base) == Stopping::by_results;
-  const Stopping stopping = sequential ? Stopping::by_results : find_stopping(row);
-  Ratio ratio = log_ratios.empty()
-                    ? independent_ratio(unit_values(base, cost), unit_values(row, cost), stopping)
-                    : paired_ratio(log_ratios, stopping);
-  if (base.tainted || row.tainted) {
-    ratio.estimate.interval.reset();
-    ratio.kind = RatioKind::single;
-  }
-  return ratio;
+  return ratio_of_means(log_values(base, cost), log_values(row, cost));
 }
 
 std::string Base::text() const {

@@ -7,31 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/evidence/standing.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/study/study.h"
 
 namespace paceline {
-
-// Whether a row trained as well as its base: a faster training to a worse network is no speed-up.
-
-// The gate's thresholds, too: half a point of test accuracy, 5 % of training loss.
-inline constexpr double kAccuracyTolerance = 0.005, kLossTolerance = 0.05;
-
-struct QualityLoss {
-  bool of_accuracy = true;  // else of the training loss
-  double row = 0, base = 0;
-
-  std::string label() const;  // "lower accuracy"
-  std::string text() const;   // "64.20 % beside 75.40 %"
-};
-
-// Compares mean test accuracies, or without them the training losses of the last epoch. A
-// difference counts beyond the tolerance, and if each row has 3 runs or more, only if the 95 %
-// interval of the difference of the means excludes 0. Losses of fewer runs or of synthetic data are
-// not compared. Empty: as good, not known, or a time to a goal, which both reached.
-std::optional<QualityLoss> quality_lost(const Row& base, const Row& row);
-
-// The comparison of rows with their bases.
 
 // The base of a comparison.
 struct Base {
@@ -59,6 +39,10 @@ struct Base {
   bool operator==(const Base&) const = default;
 };
 
+// Whether a row is faster than its base: by the interval of the ratio. Rows of the base's own size,
+// which differ in a setting, are tested together (Holm).
+enum class SpeedVerdict { unjudged, faster, slower, cannot_tell };
+
 struct SpeedUp {
   std::size_t base = 0;  // index of the base row
   Ratio ratio;           // of times, or of rates if the work differs
@@ -70,7 +54,10 @@ struct SpeedUp {
   // replicas p is the row's replicas over k, and the fraction is one of the base's time: k replicas
   // count as one processor. Empty for p <= 1, weak scaling and times to a goal.
   std::optional<Estimate> karp_flatt;
-  std::optional<QualityLoss> lost;  // the row trained worse than its base
+  // Beside its base; where some of its runs are far worse than those of the row that trained best,
+  // beside that one.
+  Standing standing;
+  SpeedVerdict verdict = SpeedVerdict::unjudged;  // unjudged: also if the standing bars it
 };
 
 struct Comparison {
@@ -78,6 +65,8 @@ struct Comparison {
   bool rates = false;                             // compares rates, not times
   std::vector<std::optional<SpeedUp>> speed_ups;  // one per row; empty: no base
   std::vector<bool> best_of_size;  // the fastest row of its system and number of replicas
+  // Each row beside the one that trained best of its system, and of its size where the work grows.
+  std::vector<Standing> among_all;
   std::vector<std::string> notes;  // missing and substituted bases
 };
 
@@ -92,13 +81,18 @@ Estimate mean_cost(const Row& row, bool rates);
 std::vector<double> unit_values(const Row& row,
                                 const std::function<std::optional<double>(const Run&)>& value);
 
-// The mean cost of `base` over that of `row`. Paired if both have the same rounds (pooled: the same
-// sessions; see paired_means() in contrast.h), else Welch's. No interval if either row is tainted.
+// The mean cost of `base` over that of `row`, within the sessions that both have. Paired if they
+// have the same rounds (pooled: sessions; see paired_means() in contrast.h), else Welch's. No
+// interval if either row is tainted, or if they have no common session.
 Ratio compute_ratio(const Row& base, const Row& row, bool rates);
 // The same of another cost, which every run has.
 Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost);
 
 Comparison compare(const Study& study, const Base& base);
+
+// The last parts of compare() (verdicts.cpp): standings, and with these the verdicts.
+void judge_standings(const Study& study, Comparison& comparison);
+void judge_speeds(const Study& study, Comparison& comparison);
 
 // Names of everything in which the rows differ, as --base and --only accept them: parameters,
 // "backend", "gpus", and the CPUs per replica (cores) or per task (GPUs).

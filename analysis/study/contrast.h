@@ -18,7 +18,9 @@ struct RowValues {
   std::vector<std::vector<double>> values;         // all of the same length
   std::vector<std::pair<std::string, int>> units;  // session and round; round is 1 if pooled
   bool tainted = false;                            // no interval
+  bool has_sessions = false;                       // measured, and each run names its session
   Stopping stopping = Stopping::fixed;
+  std::size_t needed = kFewestRuns;  // units for a decision
 };
 
 RowValues collect_values(const Row& row,
@@ -37,36 +39,47 @@ Stopping find_stopping(const Row& row);
 using RowMeans = std::vector<std::vector<double>>;  // one per row
 using OfMeans = std::function<double(const RowMeans&)>;
 
-// The rows' means in each round (or session, if pooled), if all rows have the same rounds equally
-// often, and there are at least three rounds, or two that are all. Else empty: pairs must cover
-// exactly the runs of the means, or ratios and means would contradict each other.
+// The same rows with the runs of those sessions that all of them have, so that how sessions differ
+// is in no comparison. Without a common session all runs, tainted.
+std::vector<RowValues> within_sessions(std::vector<RowValues> rows);
+
+// The rows' means over these sessions, which have the same weights in all rows.
+RowMeans comparable_means(const std::vector<RowValues>& rows);
+
+// Within sessions, the rows' means in each round (or session, if pooled), if all rows have the same
+// rounds equally often, and there are at least three rounds, or two that are all. Else empty: pairs
+// must cover exactly the runs of the means, or ratios and means would contradict each other.
 std::vector<RowMeans> paired_means(const std::vector<RowValues>& rows);
 
-// `what` of the rows' means. If the rows can be paired, `what` is computed for each pair, which
-// cancels drift of the machine; the interval is that of the mean over pairs. Else units are
-// independent: the standard error is the jackknife's over each row, with Welch-Satterthwaite
-// degrees of freedom. Efron and Stein, "The jackknife estimate of variance", Ann. Statist. 9, 1981.
-// Of Stopping::by_results, each row has its share of the error rate instead.
-// The error is unknown for tainted rows and rows of a single unit.
+// `what` of the rows' means within sessions. If the rows can be paired, `what` is computed for each
+// pair, which cancels drift of the machine; the interval is that of the mean over pairs. Else units
+// are independent: the standard error is the jackknife's over each row and session, with
+// Welch-Satterthwaite degrees of freedom. Efron and Stein, "The jackknife estimate of variance",
+// Ann. Statist. 9, 1981. Of Stopping::by_results, each row has its share of the error rate instead.
+// The error is unknown for tainted rows, rows of a single unit and rows without a common session.
 Difference contrast(const std::vector<RowValues>& rows, const OfMeans& what);
 
-// Whether the difference lies above or below the limit. Never true for fewer than kFewestRuns.
+// The mean of `above` over that of `below`, whose values are single logarithms, with its kind.
+Ratio ratio_of_means(const RowValues& above, const RowValues& below);
+
+// Whether the difference lies above or below the limit. Never true for fewer units than needed.
 bool is_above(const Difference& difference, double limit);
 bool is_below(const Difference& difference, double limit);
 bool is_judged(const Difference& difference);  // enough runs for a decision
 
 // Why rows cannot be judged. All false: they can.
 struct WeakEvidence {
-  bool few = false;        // fewer than kFewestRuns units
+  bool few = false;        // fewer units than fewest_units()
   bool disturbed = false;  // only tainted runs
   bool pooled = false;     // the units are sessions
+  bool apart = false;      // too few runs of sessions that both have
   // Enough runs for a t interval, but their number followed from their results, and the interval
   // that holds for every number is unbounded at this one.
   bool unbounded = false;
 
   void add(const Row& row);
   void add(const WeakEvidence& other);
-  explicit operator bool() const { return few || disturbed || unbounded; }
+  explicit operator bool() const { return few || disturbed || apart || unbounded; }
   bool operator==(const WeakEvidence&) const = default;
   // Describes the rows: "fewer than 3 runs", "only disturbed runs".
   std::string text() const;

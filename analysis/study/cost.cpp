@@ -212,12 +212,7 @@ std::optional<Estimate> mean_amount(const Row& row, const RunFact& amount) {
 }
 
 Ratio compare_sums(const Row& base, const Row& row, const RunFact& above, const RunFact& below) {
-  const std::vector<RowValues> rows = {linearized(base, above, below),
-                                       linearized(row, above, below)};
-  const Estimate ratio =
-      as_factor(contrast(rows, [](const RowMeans& means) { return means[1][0] - means[0][0]; }));
-  if (!ratio.interval) return {ratio, RatioKind::single};
-  return {ratio, paired_means(rows).empty() ? RatioKind::welch : RatioKind::paired};
+  return ratio_of_means(linearized(row, above, below), linearized(base, above, below));
 }
 
 Ratio compare_amounts(const Row& base, const Row& row, const RunFact& amount) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -27,6 +28,7 @@ const std::vector<std::string>& names_of_work() {
 
 std::optional<Amount> find_work(const Run& run, std::string_view name) {
   if (name == "study") return run->study;
+  if (name == "studies") return std::nullopt;  // its own or a related one: has_runs() tells
   const auto asked = [&](std::string_view parameter) { return run->parameters.real(parameter); };
   if (name == "batch_per_replica") {
     if (run.batch_per_replica) return run.batch_per_replica;
@@ -134,13 +136,64 @@ Split apart(const std::vector<Run>& runs) {
   return result.size() > 1 ? result : Split{};
 }
 
+// Workload, precision, unit, whether replicas are cores: what no table mixes.
+using TableKind = std::tuple<std::string, std::string, std::string, bool>;
+
+TableKind kind_of_table(const Run& run) {
+  return {run->workload, run.precision, find_unit(run).name, run.replicas_are_cores()};
+}
+
+// Which studies have a point in common, directly or by way of others; with `pooled`, a program.
+// What was published or predicted stands beside any.
+class RelatedStudies {
+ public:
+  RelatedStudies(const std::vector<Run>& runs, bool pooled) {
+    for (const Run& run : runs) {
+      if (counts(run)) studies_[kind_of_table(run)][run->study];
+    }
+    MatchRule rule = MatchRule::row();
+    rule.kind = rule.system = false;
+    if (pooled) rule = {.only = {{"program"}}};
+    std::map<std::pair<TableKind, PointKey>, std::string> first;  // of a point
+    for (const Run& run : runs) {
+      const TableKind kind = kind_of_table(run);
+      if (!counts(run) || studies_[kind].size() < 2) continue;
+      Family& mine = studies_[kind][run->study];
+      if (!mine) mine = std::make_shared<std::set<std::string>>(std::set{run->study});
+      const auto known = first.emplace(std::pair(kind, run.key(rule)), run->study).first;
+      const Family joined = mine, other = studies_[kind][known->second];
+      if (joined == other) continue;
+      other->merge(*joined);
+      for (auto& [name, family] : studies_[kind]) {
+        if (family == joined) family = other;
+      }
+    }
+  }
+
+  // "friday, monday"; empty: all have.
+  std::string names(const Run& run) const {
+    const auto found = counts(run) ? studies_.find(kind_of_table(run)) : studies_.end();
+    if (found == studies_.end() || found->second.size() < 2) return "";
+    const std::set<std::string>& family = *found->second.at(run->study);
+    if (family.size() == found->second.size()) return "";
+    return join({family.begin(), family.end()}, ", ");
+  }
+
+ private:
+  using Family = std::shared_ptr<std::set<std::string>>;
+
+  static bool counts(const Run& run) { return run->kind == "measured" || run->kind == "imported"; }
+
+  std::map<TableKind, std::map<std::string, Family>> studies_;
+};
+
 using Groups = std::map<StudyKey, std::vector<Run>>;
 
 // Runs that say of everything what the host's tables hold fixed, and make them no other table.
 bool may_join(const StudyKey& key, const std::vector<Run>& runs, const StudyKey& host,
               const std::vector<Run>& hosts) {
   if (host.workload != key.workload || host.precision != key.precision) return false;
-  if (host.unit != key.unit) return false;
+  if (host.unit != key.unit || host.studies != key.studies) return false;
   if (host.replicas_are_cores != key.replicas_are_cores) return false;
   if (host.scaling == Scaling::one_size) return false;
   if (key.scaling != Scaling::one_size && key.scaling != host.scaling) return false;
@@ -212,12 +265,12 @@ bool may_have(const Run& run, const Work& work) {
   });
 }
 
-Groups grouped(std::vector<Run> runs) {
-  // Workload, precision, unit, kind, system, whether replicas are cores.
-  using System = std::tuple<std::string, std::string, std::string, std::string, std::string, bool>;
-  const auto describe_system = [](const Run& run) -> System {
-    return {run->workload, run.precision, find_unit(run).name,
-            run->kind,     run.system,    run.replicas_are_cores()};
+Groups grouped(std::vector<Run> runs, bool pooled) {
+  const RelatedStudies related(runs, pooled);
+  // With its kind, its system and its studies.
+  using System = std::tuple<TableKind, std::string, std::string, std::string>;
+  const auto describe_system = [&](const Run& run) -> System {
+    return {kind_of_table(run), run->kind, run.system, related.names(run)};
   };
   std::map<System, std::size_t> counts;
   for (const Run& run : runs) ++counts[describe_system(run)];
@@ -234,13 +287,9 @@ Groups grouped(std::vector<Run> runs) {
     if (!scaling_if_any(all)) parts = apart(members);
     if (parts.empty()) parts[{}] = all;
     for (const auto& [work, part] : parts) {
-      StudyKey key{std::get<0>(system),
-                   std::get<1>(system),
-                   std::get<2>(system),
-                   classify_scaling(part),
-                   std::get<5>(system),
-                   false,
-                   work};
+      const auto& [workload, precision, unit, cores] = std::get<0>(system);
+      StudyKey key{workload, precision, unit, std::get<3>(system), classify_scaling(part),
+                   cores,    false,     work};
       key.only_rates =
           !compares_rates(key.scaling) &&
           std::ranges::any_of(part, [](const Run* run) { return !run->fit_seconds(); });

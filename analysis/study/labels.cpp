@@ -145,12 +145,11 @@ std::string session_note(const Study& study) {
   }
   if (most_sessions == 1) {
     return fmt::format(
-        "rows are of {} sessions, one each: how sessions differ is in the ratios, not in the "
-        "intervals",
+        "rows are of {} sessions, one each: how sessions differ is not in the intervals",
         sessions.size());
   }
   return fmt::format(
-      "rows have runs of up to {} sessions, and intervals take these for one; --pool takes the "
+      "rows have runs of up to {} sessions, and intervals are of these alone; --pool takes the "
       "sessions as the unit",
       most_sessions);
 }
@@ -184,11 +183,15 @@ std::string cpus_named(const Run& run) {
                                    : "";
 }
 
+// " in 2 of 5 runs"; empty: in all.
+std::string in_runs(std::size_t count, const Row& row) {
+  return count == row.runs.size() ? "" : fmt::format(" in {} of {} runs", count, row.runs.size());
+}
+
 std::vector<std::string> name_parts(const Study& study, const Row& row) {
   const Run& run = row.first();
   std::vector<std::string> parts = {run->kind == "measured" ? "" : run->kind, run.system,
-                                    run.backend, counted_replicas(study, run->layout.gpus),
-                                    cpus_named(run)};
+                                    run.backend, replicas_text(study, row), cpus_named(run)};
   for (const std::string& axis : study.axes) {
     parts.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
   }
@@ -231,16 +234,17 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
   return notes;
 }
 
-void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost) {
-  if (lost.empty()) return;
+void add_unfinished(std::vector<Row>& rows, const std::vector<Run>& unfinished) {
+  if (unfinished.empty()) return;
   std::unordered_map<std::string, Row*> by_point;
   for (Row& row : rows) {
     for (const Run& run : row.runs) by_point.emplace(point_label(run), &row);
   }
-  for (const Run& run : lost) {
+  for (const Run& run : unfinished) {
     const auto row = by_point.find(point_label(run));
     if (row == by_point.end()) continue;
-    if (row->second->lost++ == 0) row->second->why_lost = run->reason;
+    row->second->failed.push_back(run);
+    if (run.is_lost && row->second->lost++ == 0) row->second->why_lost = run->reason;
   }
 }
 
@@ -261,10 +265,11 @@ std::string load_note(const Study& study) {
                      counted(load.not_recorded, "run"));
 }
 
-std::vector<std::string> row_warnings(const Study& study) {
+void add_row_warnings(Study& study) {
   const auto machines = count_rows(
       study, [](const Run& run) { return run->kind == "measured" ? run.system : std::string(); });
-  std::vector<std::string> warnings;
+  std::vector<std::string>& warnings = study.warnings;
+  warnings.clear();
   if (machines.size() > 1) {
     warnings.push_back(fmt::format(
         "runs of {} machines are mixed: {}; no speed-up is given across them",
@@ -277,11 +282,26 @@ std::vector<std::string> row_warnings(const Study& study) {
                     load.busy, counted(load.measured, "run"), load.example));
   }
   std::vector<const Run*> runs;
+  std::map<std::string, std::size_t> older;
   for (const Row& row : study.rows) {
     for (const Run& run : row.runs) runs.push_back(&run);
+    if (row.older_runs > 0) older[row.older_program] += row.older_runs;
+  }
+  for (const auto& [program, count] : older) {
+    warnings.push_back(
+        fmt::format("the program ({}) has changed since {} of these {}; sweep --new-build runs "
+                    "them again",
+                    program, count, counted(runs.size(), "run")));
   }
   std::ranges::move(differing_covariates(runs), std::back_inserter(warnings));
-  return warnings;
+  std::vector<const Row*> rows;
+  for (const Row& row : study.rows) rows.push_back(&row);
+  const std::vector<std::string> names = point_names(study, rows);
+  std::vector<CovariateRow> asked;
+  for (std::size_t i = 0; i < rows.size(); ++i) asked.push_back({names[i], &rows[i]->runs});
+  CovariateFindings found = find_covariates(asked);
+  study.causes = found.causes;
+  std::ranges::move(found.sentences, std::back_inserter(warnings));
 }
 
 std::size_t busy_runs(const Row& row) {
@@ -336,21 +356,27 @@ std::string row_label(const Row& row) {
   for (const Run& run : row.runs) {
     if (run->kind != "measured") labels.insert(run->kind);
     if (run->flags.synthetic) labels.insert("synthetic");
-    if (!run.goal.empty() && !run.goal_reached) labels.insert("goal not reached");
     for (const Reason& reason : reasons()) {
       if (reason.in_tables == Effect::yields && reason.holds(run)) labels.insert(reason.name);
     }
     for (const Covariate& covariate : covariates()) {
+      if (!covariate.unlike) continue;
       const bool differs = covariate.value(run) != covariate.value(row.first());
       if (run->kind == "measured" && differs) labels.insert(covariate.unlike);
     }
   }
   if (const std::size_t busy = busy_runs(row); busy > 0) {
-    labels.insert(busy == row.runs.size()
-                      ? "busy machine"
-                      : fmt::format("busy machine in {} of {} runs", busy, row.runs.size()));
+    labels.insert("busy machine" + in_runs(busy, row));
   }
+  const auto missed = static_cast<std::size_t>(std::ranges::count_if(
+      row.runs, [](const Run& run) { return !run.goal.empty() && !run.goal_reached; }));
+  if (missed > 0) labels.insert("goal not reached" + in_runs(missed, row));
   if (!row.work.empty()) labels.insert(row.work);
+  if (const std::size_t older = row.older_runs; older > 0) {
+    labels.insert(
+        (older == row.runs.size() ? "" : fmt::format("{} of {} runs ", older, row.runs.size())) +
+        "of an older " + row.older_program);
+  }
   if (row.lost > 0) labels.insert(survivors_text(row));
   return join({labels.begin(), labels.end()}, ", ");
 }
@@ -363,14 +389,16 @@ std::string common_label(const Study& study) {
 }
 
 std::string study_title(const Study& study) {
-  std::string title = trained_name(study);
+  const std::string trained = trained_name(study);
+  std::string title = trained;
   if (!study.precision.empty()) title += ", " + study.precision;
   title += study.scaling == Scaling::unknown ? ", scaling type not known"
            : study.scaling == Scaling::one_size
                ? ", one size"
                : fmt::format(", {} scaling", to_string(study.scaling));
   for (const auto& [name, value] : study.work) {
-    title += fmt::format(", {} {}", name, to_text(value));
+    const bool is_said = name == "study" && to_text(value) == trained;
+    if (!is_said) title += fmt::format(", {} {}", name, to_text(value));
   }
   if (!study.goal.empty() && !sets_apart(study, "until")) title += ", to " + study.goal;
   if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
@@ -379,6 +407,35 @@ std::string study_title(const Study& study) {
 
 std::string counted_replicas(const Study& study, int gpus) {
   return counted(gpus, study.replicas_are_cores ? "replica" : "GPU");
+}
+
+std::string replicas_text(const Study& study, const Row& row) {
+  std::string text = counted_replicas(study, row.first()->layout.gpus);
+  if (row.distinct_nodes) text += " on " + counted(*row.distinct_nodes, "node");
+  if (row.distinct_tasks) text += " in " + counted(*row.distinct_tasks, "task");
+  return text;
+}
+
+void distinguish_layouts(Study& study) {
+  using Member = std::optional<int> Row::*;
+  const auto distinguish = [&](const MatchRule& rule, auto LayoutFacts::*what, Member distinct) {
+    std::map<PointKey, std::vector<Row*>> groups;
+    for (std::vector<Row>* rows : {&study.rows, &study.gaps}) {
+      for (Row& row : *rows) groups[row.first().key(rule)].push_back(&row);
+    }
+    for (auto& [key, rows] : groups) {
+      const auto value = [what](const Row* row) { return row->first()->layout.*what; };
+      const auto differs = [&](const Row* row) { return value(row) != value(rows.front()); };
+      if (std::ranges::none_of(rows, differs)) continue;
+      for (Row* row : rows) row->*distinct = value(row);
+    }
+  };
+  MatchRule rule = MatchRule::row();
+  rule.cpus = MatchCpus::matched;
+  rule.tasks = false;
+  distinguish(rule, &LayoutFacts::ntasks, &Row::distinct_tasks);
+  rule.nodes = false;
+  distinguish(rule, &LayoutFacts::nodes, &Row::distinct_nodes);
 }
 
 std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows) {

@@ -16,11 +16,12 @@ std::vector<std::string> left_out(const StoreContent& content, const std::vector
 std::vector<std::string> left_out_notes(const StoreContent& content,
                                         const std::vector<Run>& unfinished);
 
-// Counts the lost runs of each row, which has the survivors only.
-void count_lost(std::vector<Row>& rows, const std::vector<Run>& lost);
+// Adds to each row its attempts without a result, and counts the lost runs: its others survived.
+void add_unfinished(std::vector<Row>& rows, const std::vector<Run>& unfinished);
 
-// Warnings about the rows of a table, to show before and after it.
-std::vector<std::string> row_warnings(const Study& study);
+// Sets the warnings about the rows of a table, to show before and after it, and how far its
+// sentences may go in naming causes.
+void add_row_warnings(Study& study);
 std::vector<std::string> row_notes(const Study& study);
 
 // "no other process was seen on its CPUs in all runs", one of the notes. May be empty.
@@ -48,14 +49,23 @@ std::string common_label(const Study& study);
 // Always includes the replicas, and, for a single row, its backend.
 std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows);
 
+// Sets Row::distinct_nodes and distinct_tasks.
+void distinguish_layouts(Study& study);
+
 // "1 GPU", "2 replicas".
 std::string counted_replicas(const Study& study, int gpus);
+// "2 replicas on 2 nodes", where it differs from another row in that alone.
+std::string replicas_text(const Study& study, const Row& row);
 
 // Whether programs of the user's own (workload command) that share a table did the same work.
 
 // Compares what the programs report (parameters, precision, global batch, samples) point by point,
 // and says it in Row::work of each row that differs from another program's.
 void compare_work(std::vector<Row>& rows);
+
+// Marks the runs that were made before the program was changed, as the plan of their study says.
+// The same program in another folder, as of another site, is no other state.
+void mark_older_programs(std::vector<Row>& rows, const std::vector<ExpectedRuns>& plans);
 
 // What differs, and what could not be compared because a program does not report it. May be empty.
 std::vector<std::string> work_notes(const std::vector<Row>& rows);

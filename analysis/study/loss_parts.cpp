@@ -139,8 +139,7 @@ LossParts::LossParts(const Row& base, const std::vector<Costs>& base_costs, cons
   const Judged whole = judged_by(growth_of_all);
   all_ = whole.transformed(lost_by);
   // The parts share what is lost as they share the growth.
-  const double scale =
-      std::abs(whole.value()) < kRounding ? 1 : lost_by(whole.value()) / whole.value();
+  if (std::abs(whole.value()) >= kRounding) scale_ = lost_by(whole.value()) / whole.value();
   for (std::size_t i = 0; i < kParts.size(); ++i) {
     if (is_bound && kParts[i].cost == &Costs::straggler) continue;
     const bool waits = is_bound && kParts[i].cost == &Costs::communication;
@@ -148,8 +147,9 @@ LossParts::LossParts(const Row& base, const std::vector<Costs>& base_costs, cons
     const Difference part = growth(costs_.back());
     const Judged grown = judged(part, doubt_);
     // No part is more than all of the cost, unless a record's phases contradict its whole.
-    const double most = grown.value() * scale > 1 ? std::numeric_limits<double>::infinity() : 1;
-    parts_.push_back({waits ? kWaiting : kParts[i].label, grown.transformed([=](double value) {
+    const double most = grown.value() * scale_ > 1 ? std::numeric_limits<double>::infinity() : 1;
+    parts_.push_back({waits ? kWaiting : kParts[i].label,
+                      grown.transformed([=, scale = scale_](double value) {
                         return std::min(most, value * scale);
                       }),
                       part.p_value()});
@@ -210,6 +210,16 @@ Judged LossParts::compute_ratio() const {
     return std::log(fitted_cost(means[1], {kCompute}) / fitted_cost(means[0], {kCompute}));
   };
   return judged_by(logarithm).transformed([](double value) { return std::exp(value); });
+}
+
+Judged LossParts::all_but_compute() const {
+  Indices others;
+  for (std::size_t i = 0; i < kParts.size(); ++i) {
+    if (i != kCompute) others.push_back(i);
+  }
+  return judged(growth(others), doubt_).transformed([scale = scale_](double value) {
+    return value * scale;
+  });
 }
 
 Judged LossParts::given_back() const {

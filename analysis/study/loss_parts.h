@@ -67,6 +67,8 @@ class LossParts {
 
   // The cost of computing a sample, over the base's.
   Judged compute_ratio() const;
+  // What is lost over a base that computed a sample as fast as the row does.
+  Judged all_but_compute() const;
   // What mending the slowest rank would give back; see Costs::of_slowest.
   Judged given_back() const;
   // The samples over the base's, and what this took beyond what a sample costs more: logarithms.
@@ -84,6 +86,7 @@ class LossParts {
   WeakEvidence doubt_;
   std::vector<Indices> costs_;  // of each part
   Judged all_;
+  double scale_ = 1;  // of the growth of a part: that it is a share of the cost
   std::vector<Loss> parts_;
 };
 

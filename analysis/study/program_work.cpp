@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -64,7 +67,50 @@ std::vector<std::vector<std::size_t>> contests(const std::vector<Row>& rows) {
   return result;
 }
 
+// "train.py" of "python3 train.py --gpus 2"; else the program's name.
+std::string find_script(const Run& run) {
+  for (const std::string& word : split(run->provenance.command, ' ')) {
+    const std::filesystem::path file(word);
+    const std::string ending = file.extension();
+    if (!word.starts_with("-") && ending.size() > 1 &&
+        std::isalpha(static_cast<unsigned char>(ending[1]))) {
+      return file.filename();
+    }
+  }
+  return run->provenance.program->name;
+}
+
+// The programs as they were seen after the run, if the plans of its study know one state of them.
+const std::vector<ProgramFacts>& programs_after(const Run& run,
+                                                const std::vector<ExpectedRuns>& plans) {
+  static const std::vector<ProgramFacts> kNone;
+  const ExpectedRuns* known = nullptr;
+  for (const ExpectedRuns& plan : plans) {
+    if (plan.study != run->study || plan.programs.empty()) continue;
+    if (known) return kNone;
+    known = &plan;
+  }
+  return known && run->provenance.started_at <= known->seen_at ? known->programs : kNone;
+}
+
+bool is_older_program(const ProgramFacts& program, const ProgramFacts& now) {
+  return program.name == now.name && program.directory == now.directory &&
+         program.differs_from(now);
+}
+
 }  // namespace
+
+void mark_older_programs(std::vector<Row>& rows, const std::vector<ExpectedRuns>& plans) {
+  for (Row& row : rows) {
+    for (const Run& run : row.runs) {
+      const auto& program = run->provenance.program;
+      const auto changed = [&](const ProgramFacts& now) { return is_older_program(*program, now); };
+      if (!program || std::ranges::none_of(programs_after(run, plans), changed)) continue;
+      ++row.older_runs;
+      row.older_program = find_script(run);
+    }
+  }
+}
 
 void compare_work(std::vector<Row>& rows) {
   for (const std::vector<std::size_t>& contest : contests(rows)) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include "analysis/statistics/robust.h"
 #include "engine/core/text.h"
@@ -11,8 +12,6 @@
 namespace paceline {
 
 namespace {
-
-constexpr std::size_t kSessionsToPool = 3;
 
 using ByRound = std::map<int, std::pair<double, int>>;  // sum of logarithms and number of runs
 
@@ -75,14 +74,6 @@ RoundMatrix select_rows(const SessionRounds& of, const std::vector<std::size_t>&
   return logs;
 }
 
-// Whether rows differ in how sessions differ: then runs of one session say little of another.
-bool sessions_change_ratios(const std::vector<Row>& rows) {
-  const auto differences = session_differences(session_rounds(rows));
-  return std::any_of(
-      differences.begin(), differences.end(),
-      [](const SessionDifference& difference) { return !difference.shift.apart.empty(); });
-}
-
 std::vector<double> first_quantity(const RowValues& row) {
   std::vector<double> values;
   for (const std::vector<double>& unit : row.values) values.push_back(unit.front());
@@ -107,7 +98,7 @@ std::vector<SessionRounds> session_rounds(const std::vector<Row>& rows) {
   std::vector<SessionRounds> all;
   for (const auto& [session, members] : by_session(rows)) {
     const std::vector<int> rounds = most_common_rounds(members);
-    SessionRounds& made = all.emplace_back(SessionRounds{session, {}, {}});
+    SessionRounds& made = all.emplace_back(SessionRounds{session, {}, {}, rounds});
     for (const auto& [row, runs] : members) {
       if (rounds_in(runs) != rounds) continue;
       made.rows.push_back(row);
@@ -121,43 +112,49 @@ std::vector<SessionRounds> session_rounds(const std::vector<Row>& rows) {
 std::vector<SessionDifference> session_differences(const std::vector<SessionRounds>& sessions) {
   std::vector<SessionDifference> all;
   for (std::size_t i = 1; i < sessions.size(); ++i) {
-    const SessionRounds &first = sessions.front(), &second = sessions[i];
-    SessionDifference difference{i + 1, second.session, {}, {}};
-    std::set_intersection(first.rows.begin(), first.rows.end(), second.rows.begin(),
-                          second.rows.end(), std::back_inserter(difference.rows));
-    difference.shift =
-        session_shift(select_rows(first, difference.rows), select_rows(second, difference.rows),
-                      kSessionLevel / static_cast<double>(sessions.size() - 1));
-    if (difference.shift.rest_rows > 0) all.push_back(std::move(difference));
+    for (std::size_t earlier = 0; earlier < i; ++earlier) {
+      const SessionRounds &first = sessions[earlier], &second = sessions[i];
+      SessionDifference difference{i + 1, earlier + 1, second.session, {}, {}};
+      std::set_intersection(first.rows.begin(), first.rows.end(), second.rows.begin(),
+                            second.rows.end(), std::back_inserter(difference.rows));
+      difference.shift =
+          session_shift(select_rows(first, difference.rows), select_rows(second, difference.rows),
+                        kSessionLevel / static_cast<double>(sessions.size() - 1));
+      if (difference.shift.rest_rows == 0) continue;
+      all.push_back(std::move(difference));
+      break;
+    }
   }
   return all;
 }
 
 bool should_pool(const std::vector<Row>& rows, Pooling pooling) {
   if (pooling != Pooling::by_sessions) return pooling == Pooling::always;
-  std::size_t measured = 0, many = 0, several = 0;
+  std::size_t measured = 0, several = 0;
   for (const Row& row : rows) {
     if (row.first()->kind != "measured") continue;
-    const std::size_t sessions = count_sessions(row);
     ++measured;
-    many += sessions >= kSessionsToPool ? 1 : 0;
-    several += sessions >= 2 ? 1 : 0;
+    several += count_sessions(row) > 1 ? 1 : 0;
   }
-  if (2 * many > measured) return true;
-  return 2 * several > measured && sessions_change_ratios(rows);
+  return 2 * several > measured;
 }
 
 Difference trimmed_contrast(const RowValues& base, const RowValues& row) {
+  const std::vector<RowValues> rows = within_sessions({base, row});
   std::vector<double> differences;
-  for (const RowMeans& means : paired_means({base, row})) {
+  std::set<std::string> sessions;
+  for (const auto& [session, round] : rows[0].units) sessions.insert(session);
+  for (const RowMeans& means : paired_means(rows)) {
     differences.push_back(means[1][0] - means[0][0]);
   }
   Difference result = differences.empty()
-                          ? trimmed_difference(first_quantity(row), first_quantity(base))
+                          ? trimmed_difference(first_quantity(rows[1]), first_quantity(rows[0]))
                           : trimmed_difference(differences);
-  const bool is_valid = !base.tainted && !row.tainted && base.stopping == Stopping::fixed &&
-                        row.stopping == Stopping::fixed;
-  if (!is_valid) result.degrees_of_freedom = 0;
+  const bool is_valid = std::ranges::all_of(rows, [](const RowValues& each) {
+    return !each.tainted && each.stopping == Stopping::fixed;
+  });
+  // Runs of several sessions that make no pairs also differ by how their sessions do.
+  if (!is_valid || (differences.empty() && sessions.size() > 1)) result.degrees_of_freedom = 0;
   return result;
 }
 

@@ -253,7 +253,8 @@ double karp_flatt(double speed_up, double replicas) {
 }
 
 Estimate karp_flatt(const Estimate& speed_up, double replicas) {
-  Estimate fraction{karp_flatt(speed_up.value, replicas), std::nullopt, speed_up.count};
+  Estimate fraction{karp_flatt(speed_up.value, replicas), std::nullopt, speed_up.count,
+                    speed_up.needed};
   if (const auto& known = speed_up.interval) {
     fraction.interval =
         Interval{karp_flatt(known->high, replicas), karp_flatt(known->low, replicas)};

@@ -17,10 +17,12 @@ namespace {
 // The parts of the names of series; those that all share are dropped.
 using Parts = std::vector<std::string>;
 
+constexpr std::size_t kBackend = 2, kNodes = 3;
+
 Parts split_parts(const Study& study, const Comparison& comparison, const Run& run, bool by_cpus) {
   Parts parts = {run->kind == "measured" ? "" : run->kind, run.system};
   if (comparison.base == Base::best) return parts;
-  parts.push_back(run.backend);
+  parts.insert(parts.end(), {run.backend, ""});
   for (const std::string& axis : study.axes) {
     parts.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
   }
@@ -32,17 +34,46 @@ Parts split_parts(const Study& study, const Comparison& comparison, const Run& r
   return parts;
 }
 
+// The parts of rows. Where rows of one size differ in their nodes alone, each number of nodes is a
+// series: no series compares one of them with larger sizes on other nodes.
+class SeriesParts {
+ public:
+  SeriesParts(const Study& study, const Comparison& comparison, bool by_cpus)
+      : study_(study), comparison_(comparison), by_cpus_(by_cpus) {
+    for (const Row& row : study.rows) {
+      if (row.distinct_nodes) of_several_nodes_.insert(split(row));
+    }
+  }
+
+  Parts of(const Row& row) const {
+    Parts parts = split(row);
+    const auto nodes = row.first()->layout.nodes;
+    if (nodes && of_several_nodes_.contains(parts)) parts[kNodes] = counted(*nodes, "node");
+    return parts;
+  }
+
+ private:
+  Parts split(const Row& row) const {
+    return split_parts(study_, comparison_, row.first(), by_cpus_);
+  }
+
+  const Study& study_;
+  const Comparison& comparison_;
+  bool by_cpus_;
+  std::set<Parts> of_several_nodes_;
+};
+
 template <typename Series>
 void name_series(std::vector<std::pair<Parts, Series>>& all_series) {
   std::map<std::size_t, std::set<std::string>> values;
   for (const auto& [parts, series] : all_series) {
     for (std::size_t i = 0; i < parts.size(); ++i) values[i].insert(parts[i]);
   }
-  constexpr std::size_t kBackend = 2;
   for (auto& [parts, series] : all_series) {
     Parts shown;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (parts[i].empty() || (values[i].size() < 2 && i != kBackend)) continue;
+      const bool is_shared = values[i].size() < 2 && i != kBackend && i != kNodes;
+      if (parts[i].empty() || is_shared) continue;
       shown.push_back(parts[i]);
       const std::size_t padding = parts[i].find("  ");  // by which 2 stands before 16
       if (padding != std::string::npos) shown.back().erase(padding, 1);
@@ -109,20 +140,21 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
                                                const std::vector<RowFacts>& facts, bool by_cpus,
                                                Quality quality) {
   if (!comparison.base.compares_sizes()) return {};
+  const SeriesParts series_parts(study, comparison, by_cpus);
   std::map<Parts, std::map<int, SizeGroup>> found;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i].speed_up) continue;
-    if (quality == Quality::held && facts[i].speed_up->lost) continue;
+    const bool is_base = facts[i].speed_up->base == i;
+    if (quality == Quality::held && facts[i].is_barred() && !is_base) continue;
     if (comparison.base == Base::best && !comparison.best_of_size[i]) continue;
-    const Run& run = facts[i].run();
-    SizeGroup& group = found[split_parts(study, comparison, run, by_cpus)][run->layout.gpus];
-    group.gpus = run->layout.gpus;
+    const int gpus = facts[i].run()->layout.gpus;
+    SizeGroup& group = found[series_parts.of(*facts[i].row)][gpus];
+    group.gpus = gpus;
     group.rows.push_back(&facts[i]);
   }
   std::map<Parts, std::set<int>> gaps;
   for (const Row& gap : study.gaps) {
-    const Run& run = gap.first();
-    gaps[split_parts(study, comparison, run, by_cpus)].insert(run->layout.gpus);
+    gaps[series_parts.of(gap)].insert(gap.first()->layout.gpus);
   }
   std::vector<std::pair<Parts, ScalingSeries>> all_series;
   for (auto& [parts, groups] : found) {
@@ -156,8 +188,9 @@ std::vector<RowSeries> make_row_series(const Study& study, const Comparison& com
     };
     if (!is_new && cost(index) < cost(at->second)) at->second = index;
   };
+  const SeriesParts series_parts(study, comparison, true);
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    add(found[split_parts(study, comparison, study.rows[i].first(), true)], i);
+    add(found[series_parts.of(study.rows[i])], i);
   }
   std::vector<std::pair<Parts, RowSeries>> all_series;
   for (auto& [parts, rows] : found) {
@@ -185,11 +218,15 @@ std::vector<RowSeries> make_row_series(const Study& study, const Comparison& com
 }
 
 std::optional<double> mean(const Row& row, const RunFact& fact) {
-  const std::vector<double> all = values(row, fact);
-  if (all.empty()) return std::nullopt;
-  double sum = 0;
-  for (const double value : all) sum += value;
-  return sum / static_cast<double>(all.size());
+  const std::vector<double> weights = run_weights(row);
+  double sum = 0, all = 0;
+  for (std::size_t i = 0; i < row.runs.size(); ++i) {
+    if (const auto value = fact(row.runs[i])) {
+      sum += weights[i] * *value;
+      all += weights[i];
+    }
+  }
+  return all > 0 ? std::optional(sum / all) : std::nullopt;
 }
 
 std::optional<Estimate> estimate(const Row& row, const RunFact& fact) {
@@ -206,6 +243,7 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   RowFacts facts;
   facts.row = &row;
   facts.speed_up = speed_up ? &*speed_up : nullptr;
+  facts.among_all = &comparison.among_all[index];
   facts.fit_seconds = estimate(row, &Run::fit_seconds);
   facts.samples_per_second = estimate(row, &Run::samples_per_second);
   facts.samples_per_second_per_replica =

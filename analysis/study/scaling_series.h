@@ -13,7 +13,8 @@ namespace paceline {
 
 struct RowFacts {
   const Row* row = nullptr;
-  const SpeedUp* speed_up = nullptr;  // null without a base
+  const SpeedUp* speed_up = nullptr;    // null without a base
+  const Standing* among_all = nullptr;  // see Comparison
   std::optional<Estimate> fit_seconds, samples_per_second;
   std::optional<Estimate> samples_per_second_per_replica;
   std::optional<Estimate> efficiency;         // see SpeedUp::efficiency
@@ -23,10 +24,15 @@ struct RowFacts {
   // Shares of the step, over ranks and runs: waiting for input, waiting for communication.
   std::optional<double> input_stall, exposed_communication;
 
-  // "lower accuracy"; empty: as good as its base, as far as is known.
-  std::string lower_quality() const {
-    return speed_up && speed_up->lost ? speed_up->lost->label() : "";
+  // "lower accuracy"; empty: as good as its base and as the others, or not known.
+  std::string quality_label() const {
+    if (speed_up && !speed_up->standing.label.empty()) return speed_up->standing.label;
+    if (!is_worse_than_others()) return "";
+    return among_all->label + (among_all->has_far_runs ? "" : " than others");
   }
+  // Its speed-up is in brackets.
+  bool is_barred() const { return speed_up && speed_up->standing.is_barred(); }
+  bool is_worse_than_others() const { return among_all && among_all->is_barred(); }
   const Run& run() const { return row->first(); }
 };
 
@@ -50,11 +56,12 @@ struct ScalingSeries {
   std::vector<int> gaps;          // sizes of the study's gaps that belong to this series
 };
 
-// Whether rows that trained worse than their base belong to a series.
+// Whether rows that cannot stand beside their base belong to a series.
 enum class Quality { any, held };
 
 // Base best: one series per system, made of its fastest rows. Others: one per system, backend
-// and set of axes, and with `by_cpus` also per number of CPUs. Omits series of a single group,
+// and set of axes, with `by_cpus` also per number of CPUs, and where a size ran on several numbers
+// of nodes, per number of nodes. Omits series of a single group,
 // which show no scaling. Empty if the base
 // is a setting other than a size.
 std::vector<ScalingSeries> make_scaling_series(const Study& study, const Comparison& comparison,

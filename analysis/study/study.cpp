@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/statistics/statistics.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/rounds.h"
 #include "engine/core/error.h"
@@ -54,7 +55,7 @@ std::vector<ExpectedRuns> selected(std::vector<ExpectedRuns> plans,
 std::vector<Row> make_rows(std::vector<Run> runs, const MatchRule& rule) {
   std::vector<Row> rows;
   for (EvidencePoint& point : group_points(std::move(runs), rule)) {
-    rows.push_back({{std::move(point)}, false, {}, "", ""});
+    rows.push_back({{std::move(point)}, false, {}, ""});
   }
   return rows;
 }
@@ -229,7 +230,7 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
     });
     const StoreContent none;
     study.left_out = left_out(is_first ? content : none, reported);
-    study.warnings = row_warnings(study);
+    add_row_warnings(study);
     study.notes = row_notes(study);
     if (own_plans(study, wanted).empty()) add_note(study, open_ends_note(study));
     for (const std::string& note : left_out_notes(is_first ? content : none, reported)) {
@@ -259,6 +260,36 @@ std::size_t count_sessions(const Row& row) {
 
 std::size_t units_in(const Row& row) {
   return row.pooled ? count_sessions(row) : row.runs.size();
+}
+
+std::size_t fewest_units(const Row& row) {
+  return row.pooled && row.runs.size() >= kFewestRuns ? kFewestPooledSessions : kFewestRuns;
+}
+
+bool knows_sessions(const Row& row) {
+  return std::ranges::all_of(
+      row.runs, [](const Run& run) { return run->kind == "measured" && !run->session.empty(); });
+}
+
+std::vector<double> run_weights(const Row& row) {
+  std::map<std::string, double> counts;
+  for (const Run& run : row.runs) ++counts[run->session];
+  std::vector<double> weights;
+  for (const Run& run : row.runs) weights.push_back(row.pooled ? 1 / counts[run->session] : 1);
+  return weights;
+}
+
+Row runs_in_common(const Row& row, const Row& other) {
+  Row common = row;
+  if (!knows_sessions(row) || !knows_sessions(other)) return common;
+  std::set<std::string> sessions;
+  for (const Run& run : other.runs) sessions.insert(run->session);
+  std::erase_if(common.runs, [&](const Run& run) { return !sessions.contains(run->session); });
+  return common;
+}
+
+std::size_t units_in_common(const Row& a, const Row& b) {
+  return std::min(units_in(runs_in_common(a, b)), units_in(runs_in_common(b, a)));
 }
 
 bool has_runs(const Study& study, const std::string& name) {
@@ -299,19 +330,23 @@ std::vector<Study> make_studies(const StoreContent& content,
                 "run the study first, name its folder, or name files of train --record one by one");
   }
   std::vector<Study> studies;
-  for (auto& [key, members] : grouped(std::move(runs))) {
+  for (auto& [key, members] : grouped(std::move(runs), pooling == Pooling::always)) {
     Study& study = studies.emplace_back();
     study.workload = key.workload;
     study.precision = key.precision;
     study.unit = {key.unit};
     study.scaling = key.scaling;
     study.work = key.work;
+    if (!key.studies.empty() && (key.work.empty() || key.work.front().first != "study")) {
+      const bool several = key.studies.find(", ") != std::string::npos;
+      study.work.emplace(study.work.begin(), several ? "studies" : "study", key.studies);
+    }
     study.chosen = format_selections(selections);
     study.replicas_are_cores = members.front().replicas_are_cores();
     study.rows = make_rows(std::move(members), policy.point);
     const bool pooled = should_pool(study.rows, pooling);
     for (Row& row : study.rows) row.pooled = pooled;
-    count_lost(study.rows, lost);
+    add_unfinished(study.rows, unfinished);
     study.goal = find_goal(study.rows);
     add_controls(study.rows, evidence.controls, policy.point);
     const std::vector<Run> like =
@@ -321,8 +356,10 @@ std::vector<Study> make_studies(const StoreContent& content,
     sort_rows(study, study.rows);
     study.reference = find_reference(study.rows, own);
     compare_work(study.rows);
+    if (!policy.keeps_older_builds) mark_older_programs(study.rows, own);
     study.gaps = find_gaps(study, like, own);
     sort_rows(study, study.gaps);
+    distinguish_layouts(study);
   }
   add_notes(studies, content, lost, wanted, evidence);
   return studies;

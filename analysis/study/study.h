@@ -1,9 +1,11 @@
 // From records to the rows of a table. The runs of one point make one row.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/evidence/covariates.h"
 #include "analysis/study/grouping.h"
 #include "results/expected_runs.h"
 #include "results/store.h"
@@ -14,8 +16,12 @@ namespace paceline {
 struct Row : EvidencePoint {
   bool pooled = false;        // its intervals are over sessions, not runs
   std::vector<Run> controls;  // A/A controls of the point
-  std::string work;           // "unequal work: 101770 parameters", beside other programs' rows
   std::string gap;  // why there are no results: "failed", "not run"; empty: there are results
+  // Runs of the user's own program, made before it was changed: their number, and its "train.py".
+  std::size_t older_runs = 0;
+  std::string older_program = {};
+  // Set where it differs from another row in its nodes, or in its tasks, alone.
+  std::optional<int> distinct_nodes = {}, distinct_tasks = {};
 };
 
 // Records that can be compared in one table.
@@ -32,6 +38,7 @@ struct Study {
   std::vector<std::string> axes;  // parameters that differ between rows of the same layout
   std::string reference;  // of several programs of the user's own, the spec's first; else empty
   std::vector<std::string> warnings;  // to show before everything else
+  Causes causes;                      // that sentences may name
   std::vector<std::string> notes;     // one sentence each, for the legend
   // All ignored records and runs, which notes only count (labels.h).
   std::vector<std::string> left_out;
@@ -39,7 +46,7 @@ struct Study {
 
 // What the intervals of a table are over.
 enum class Pooling {
-  // Sessions if most rows have three or more, or if rows differ in how sessions differ.
+  // Sessions if most rows have several.
   by_sessions,
   always,  // sessions
   never,   // runs
@@ -59,6 +66,21 @@ std::size_t count_sessions(const Row& row);
 
 // Number of units of its intervals: runs, or sessions if pooled.
 std::size_t units_in(const Row& row);
+
+// So many a decision takes: kFewestRuns, or kFewestPooledSessions of so many runs.
+std::size_t fewest_units(const Row& row);
+
+// Whether its runs were measured, and each names its session.
+bool knows_sessions(const Row& row);
+
+// How much each run counts in the row's means: runs alike, or sessions alike if these are pooled.
+std::vector<double> run_weights(const Row& row);
+
+// The row's runs of sessions that the other has, too; all if one does not know its sessions.
+Row runs_in_common(const Row& row, const Row& other);
+
+// Of the row that has fewer in common with the other.
+std::size_t units_in_common(const Row& a, const Row& b);
 
 // Whether a row contains a completed run of the named study.
 bool has_runs(const Study& study, const std::string& name);

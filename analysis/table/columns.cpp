@@ -169,13 +169,18 @@ void add_cost(RowColumns& all, const Study& study) {
   add("gpu_memory_bytes", "GPU\nmemory",
       "GPU memory: the largest use of a GPU, by all processes; mean over runs", bytes_cell,
       gpu_memory);
+  const std::string kOperations =
+      "the model's operations (forward and backward, without the gradient of the first layer's "
+      "input)";
   add("share_of_probe", "of probe's\nFLOP/s",
-      "of probe's FLOP/s: the model's operations over those that matrix products could have done "
-      "meanwhile, at their speed beside the run; over all runs together",
+      "of probe's FLOP/s: " + kOperations +
+          " over those that matrix products could have done meanwhile, at their speed beside the "
+          "run; over all runs together",
       share_cell, probe_operations);
-  add("share_of_data_sheet", "of data\nsheet",
-      "of data sheet: the same over the GPU's dense peak at this precision", share_cell,
-      data_sheet_operations);
+  add("share_of_data_sheet", "MFU",
+      "MFU: model FLOPs utilization (PaLM, Chowdhery et al., 2022): " + kOperations +
+          " over the dense peak of the GPU's data sheet at this precision",
+      share_cell, data_sheet_operations);
   add("node_memory_bytes", "node\nmemory",
       "node memory: largest resident memory of a node's processes, summed; what they share counts "
       "in each; mean over runs",
@@ -252,6 +257,26 @@ void add_energy(RowColumns& all, const Study& study) {
            })
       .extra("energy", "")
       .set(&Column::is_whole, true);
+}
+
+std::string interval_kinds(const Comparison& comparison) {
+  std::set<RatioKind> kinds;
+  for (const auto& speed_up : comparison.speed_ups) {
+    if (speed_up && speed_up->ratio.estimate.interval) kinds.insert(speed_up->ratio.kind);
+  }
+  if (kinds.size() > 1) return "mixed";
+  if (kinds.empty()) return "none";
+  return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
+}
+
+Json provenance_json(const std::vector<ProvenanceFact>& facts) {
+  Json json = Json::object();
+  for (const ProvenanceFact& fact : facts) {
+    for (const auto& [value, runs] : fact.values) {
+      json[fact.name].push_back({{"value", value}, {"runs", runs}});
+    }
+  }
+  return json;
 }
 
 }  // namespace paceline

@@ -27,14 +27,16 @@ enum class SizeVerdict {
   held,       // the whole interval is at the least efficiency or above
   below,      // the whole interval is below
   undecided,  // the interval contains it, or there is none
-  worse,      // trained worse than its base
+  worse,      // trained worse than its base, or than the row that trained best
 };
 
 struct SheetSize {
   RowFacts facts;
   std::string name;
   SizeVerdict verdict = SizeVerdict::no_base;
-  WeakEvidence doubt;  // why it is undecided, if not by its interval
+  WeakEvidence doubt;                  // why it is undecided, if not by its interval
+  std::optional<FairEfficiency> fair;  // the same, as its base may be slow
+  Standing standing;  // beside its base, or if that bars nothing, among all rows of the study
 
   int gpus() const { return facts.run()->layout.gpus; }
   bool is_scaled() const { return facts.speed_up && facts.speed_up->ideal > 1; }
@@ -55,40 +57,38 @@ struct SheetData {
   }
 };
 
-// That of the largest size, of these the fastest. Series that skip work come last, and of a single
-// size before them.
-std::size_t choose_sheet_series(const Study& study, const std::vector<RowSeries>& all, bool rates) {
+// That of the largest size, of these the fastest whose largest size trained as well as others.
+// Series that skip work come last, before them those that trained worse at each size, and before
+// these those of a single size.
+std::size_t choose_sheet_series(const Study& study, const std::vector<RowSeries>& all,
+                                const Comparison& comparison) {
   const std::vector<bool> spared = spared_work(study);
+  const auto is_worse = [&](const Row* row) {
+    return comparison.among_all[static_cast<std::size_t>(row - study.rows.data())].is_barred();
+  };
   const auto rank = [&](const RowSeries& series) {
     const Row& largest = *series.rows.back();
     return std::tuple(!spared[static_cast<std::size_t>(&largest - study.rows.data())],
-                      series.rows.size() > 1, largest.first()->layout.gpus,
-                      -mean_cost(largest, rates).value);
+                      !std::ranges::all_of(series.rows, is_worse), series.rows.size() > 1,
+                      largest.first()->layout.gpus, !is_worse(&largest),
+                      -mean_cost(largest, comparison.rates).value);
   };
   return static_cast<std::size_t>(std::ranges::max_element(all, {}, rank) - all.begin());
 }
 
-bool is_gap_of(const Study& part, const Row& gap) {
-  const MatchRule rule = MatchRule::base(part.axes);
-  return std::ranges::any_of(
-      part.rows, [&](const Row& row) { return row.first().key(rule) == gap.first().key(rule); });
-}
-
-Study take_series(const Study& study, const RowSeries& series, const Comparison& comparison) {
+// The rows of a series and their bases, by GPUs.
+std::vector<std::size_t> indices_of_series(const Study& study, const RowSeries& series,
+                                           const Comparison& comparison) {
   std::set<std::size_t> indices;
   for (const Row* row : series.rows) {
     const auto index = static_cast<std::size_t>(row - study.rows.data());
     indices.insert(index);
     if (const auto& speed_up = comparison.speed_ups[index]) indices.insert(speed_up->base);
   }
-  Study part = study;
-  part.rows.clear();
-  for (const std::size_t index : indices) part.rows.push_back(study.rows[index]);
-  std::ranges::stable_sort(part.rows, {}, [](const Row& row) { return row.first()->layout.gpus; });
-  std::erase_if(part.gaps, [&](const Row& gap) { return !is_gap_of(part, gap); });
-  part.warnings = row_warnings(part);
-  part.notes = row_notes(part);
-  return part;
+  std::vector<std::size_t> sorted(indices.begin(), indices.end());
+  std::ranges::stable_sort(
+      sorted, {}, [&](std::size_t index) { return study.rows[index].first()->layout.gpus; });
+  return sorted;
 }
 
 void judge_size(SheetSize& size, const Study& study, double least) {
@@ -98,7 +98,7 @@ void judge_size(SheetSize& size, const Study& study, double least) {
   const auto& interval = size.facts.efficiency->interval;
   size.doubt = find_weak_evidence(base, *size.facts.row);
   size.verdict = &base == size.facts.row                    ? SizeVerdict::base
-                 : speed_up->lost                           ? SizeVerdict::worse
+                 : size.standing.is_barred()                ? SizeVerdict::worse
                  : size.doubt || !interval                  ? SizeVerdict::undecided
                  : lies_below(*interval, least)             ? SizeVerdict::below
                  : interval->low >= least * (1 - kRounding) ? SizeVerdict::held
@@ -112,18 +112,22 @@ SheetData make_sheet_data(const Study& study, const Base& base, double least) {
     throw Error(ErrorKind::input, "no point reached its goal in all of its runs",
                 study.rows.front().first().where, "train longer, or choose an easier goal");
   }
-  const std::size_t chosen = choose_sheet_series(study, series, all.rates);
+  const std::size_t chosen = choose_sheet_series(study, series, all);
   SheetData data;
   data.series = series[chosen].name;
   for (std::size_t i = 0; i < series.size(); ++i) {
     const std::string& name = series[i].name;
     if (i != chosen) data.other_series.push_back(name.empty() ? "one without a name" : name);
   }
-  data.study = take_series(study, series[chosen], all);
+  const std::vector<std::size_t> indices = indices_of_series(study, series[chosen], all);
+  data.study = take_rows(study, indices);
   data.comparison = compare(data.study, base);
   if (base == Base::matched &&
       std::ranges::none_of(data.comparison.speed_ups, &std::optional<SpeedUp>::has_value)) {
     data.comparison = compare(data.study, Base::smallest);
+  }
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    data.comparison.among_all[i] = all.among_all[indices[i]];
   }
   std::vector<const Row*> rows;
   for (const Row& row : data.study.rows) rows.push_back(&row);
@@ -132,10 +136,23 @@ SheetData make_sheet_data(const Study& study, const Base& base, double least) {
     SheetSize& size = data.sizes.emplace_back();
     size.facts = row_facts(data.study, data.comparison, i);
     size.name = names[i];
+    if (size.facts.speed_up) size.standing = size.facts.speed_up->standing;
+    if (!size.facts.is_barred() && size.facts.is_worse_than_others()) {
+      size.standing = *size.facts.among_all;
+    }
     judge_size(size, data.study, least);
     // The legend would explain columns that the page does not have.
     size.facts.step_seconds.reset();
     size.facts.input_stall.reset();
+  }
+  const std::vector<RowFacts> facts = data.facts();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    SheetSize& size = data.sizes[i];
+    if (size.verdict != SizeVerdict::held) continue;
+    auto fair = find_fair_efficiency(data.study, data.comparison, facts, names, i);
+    if (!fair || fair->value.interval->low >= least * (1 - kRounding)) continue;
+    size.fair = std::move(fair);
+    size.verdict = SizeVerdict::undecided;
   }
   return data;
 }
@@ -164,7 +181,7 @@ std::string size_verdict_text(const SheetSize& size, const std::string& common, 
       : size.verdict == SizeVerdict::below     ? "below " + least_text(least)
       : size.verdict == SizeVerdict::undecided ? "cannot tell"
                                                : "",
-      size.facts.lower_quality(), label == common ? "" : label};
+      size.facts.quality_label(), label == common ? "" : label};
   std::erase(parts, "");
   return join(parts, "; ");
 }
@@ -270,6 +287,25 @@ Section scaling_section(const Study& study, const SheetData& data, double least)
   const std::vector<RowFacts> facts = data.facts();
   section.plots = study_plots({data.study, data.comparison, facts, study_title(data.study)});
   std::erase_if(section.plots, [](const Plot& plot) { return plot.name != kSpeedUpPlot; });
+  const auto found = findings_about_rows(data.study, data.comparison, facts);
+  for (const Finding& finding : found) section.findings.emplace_back(finding.text);
+  std::vector<std::string> above;
+  for (const SheetSize& size : data.sizes) {
+    if (is_above_ideal(size.facts)) above.push_back(size.name);
+  }
+  if (!above.empty() && std::ranges::count(found, FindingKind::above_ideal, &Finding::kind) == 0) {
+    section.findings.emplace_back("above the ideal line: " + join(above, "; ") +
+                                  above_ideal_question(data.study));
+  }
+  std::vector<std::string> failed;
+  for (const SheetSize& size : data.sizes) {
+    const std::size_t count = size.facts.row->failed.size();
+    if (count > 0) failed.push_back(fmt::format("{} ({})", size.name, counted(count, "attempt")));
+  }
+  if (!failed.empty()) {
+    section.findings.emplace_back(
+        "ended without a result, and their hours are in no figure here: " + join(failed, "; "));
+  }
   if (section.plots.empty()) {
     section.findings.emplace_back("there is no plot: no size is larger than its base");
   }
@@ -316,7 +352,14 @@ std::string list_verdicts(const SheetData& data, SizeVerdict verdict) {
     if (size.verdict != verdict) continue;
     std::string name = size.facts.efficiency ? with_efficiency(size) : size.name;
     if (verdict == SizeVerdict::undecided && size.doubt) name += ", " + size.doubt.text();
-    if (verdict == SizeVerdict::worse) name += ", " + size.facts.lower_quality();
+    if (size.fair) {
+      name +=
+          fmt::format(", {} over {}", percent_estimate(size.fair->value, 1).text, size.fair->over);
+    }
+    if (verdict == SizeVerdict::worse) {
+      name += ", " + size.facts.quality_label();
+      if (!size.standing.is_of_work()) name += ": " + size.standing.values;
+    }
     names.push_back(std::move(name));
   }
   return join(names, "; ");
@@ -335,6 +378,13 @@ void add_cost_of(const SheetSize& chosen, Section& section) {
   section.findings.emplace_back(hours.empty()
                                     ? "the hours of a run are not known: no time is recorded"
                                     : "a run there takes " + join(hours, ", "));
+  if (const std::size_t failed = row.failed.size(); failed > 0 && !hours.empty()) {
+    const std::size_t ended = row.runs.size() + row.aside.size();
+    section.findings.emplace_back(fmt::format(
+        "{} of {} attempts there ended without a result: if those take as long as the others, a "
+        "run with one costs {:.2f} times these hours",
+        failed, ended + failed, static_cast<double>(ended + failed) / static_cast<double>(ended)));
+  }
   if (!hours.empty() && !chosen.facts.run()->layout.nodes) {
     section.findings.emplace_back("node-hours are not known: its nodes are not recorded");
   }
@@ -348,17 +398,22 @@ std::string choice_headline(const SheetData& data, const SheetSize* chosen, doub
            std::string(one ? "there is only one size, so nothing shows how it scales; run others"
                            : "no size has a smaller one as its base");
   }
+  const bool is_fair =
+      std::ranges::any_of(data.sizes, [](const SheetSize& size) { return size.fair.has_value(); });
+  const char* beside = is_fair ? ", also over what computes faster than the base" : "";
   if (chosen->verdict == SizeVerdict::base) {
     return fmt::format(
         "{}, the base: no larger size has a parallel efficiency of at least {} with "
-        "its whole 95 % interval",
-        chosen->name, least_text(least));
+        "its whole 95 % interval{}",
+        chosen->name, least_text(least), beside);
   }
   const auto& nodes = chosen->facts.run()->layout.nodes;
   return fmt::format(
       "{}{}: the largest size whose parallel efficiency is at least {} with its "
-      "whole 95 % interval",
-      chosen->name, nodes ? " on " + counted(*nodes, "node") : "", least_text(least));
+      "whole 95 % interval{}",
+      chosen->name,
+      nodes && !chosen->facts.row->distinct_nodes ? " on " + counted(*nodes, "node") : "",
+      least_text(least), beside);
 }
 
 Section choice_section(const SheetData& data, const SheetSize* chosen, double least) {
@@ -372,6 +427,7 @@ Section choice_section(const SheetData& data, const SheetSize* chosen, double le
       add("its efficiency: ", percent_estimate(chosen->facts.efficiency, 1).text + ", speed-up " +
                                   estimate_cell(*sheet_speed_up(*chosen), 2).text);
     }
+    add("", chosen->standing.doubt());
     add_cost_of(*chosen, section);
     const bool has_larger_gap = std::ranges::any_of(
         data.study.gaps, [&](const Row& gap) { return gap.first()->layout.gpus > chosen->gpus(); });
@@ -387,7 +443,8 @@ Section choice_section(const SheetData& data, const SheetSize* chosen, double le
     const SheetSize* by_mean = nullptr;
     bool is_open = false;
     for (const SheetSize& size : data.sizes) {
-      if (size.verdict != SizeVerdict::undecided || size.gpus() <= chosen->gpus()) continue;
+      const bool is_undecided = size.verdict == SizeVerdict::undecided && !size.fair;
+      if (!is_undecided || size.gpus() <= chosen->gpus()) continue;
       is_open = is_open || size.facts.run()->kind == "measured";
       if (size.facts.efficiency->value >= least) by_mean = &size;
     }

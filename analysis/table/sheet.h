@@ -25,4 +25,7 @@ Document sheet_document(const Study& study, const Base& base, double least_effic
 std::vector<ProvenanceFact> list_origins(const Study& study);
 Section origin_section(const Study& study, const std::vector<ProvenanceFact>& facts);
 
+// Some rows of a study, with the gaps that are theirs.
+Study take_rows(const Study& study, const std::vector<std::size_t>& indices);
+
 }  // namespace paceline

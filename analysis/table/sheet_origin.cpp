@@ -77,6 +77,12 @@ std::string list_unrecorded(const Study& study) {
   return names.empty() ? "" : "not recorded by all runs, so add it by hand: " + join(names, ", ");
 }
 
+bool is_gap_of(const Study& part, const Row& gap) {
+  const MatchRule rule = MatchRule::base(part.axes);
+  return std::ranges::any_of(
+      part.rows, [&](const Row& row) { return row.first().key(rule) == gap.first().key(rule); });
+}
+
 }  // namespace
 
 std::vector<ProvenanceFact> list_origins(const Study& study) {
@@ -110,6 +116,16 @@ Section origin_section(const Study& study, const std::vector<ProvenanceFact>& fa
     section.findings.emplace_back(names);
   }
   return section;
+}
+
+Study take_rows(const Study& study, const std::vector<std::size_t>& indices) {
+  Study part = study;
+  part.rows.clear();
+  for (const std::size_t index : indices) part.rows.push_back(study.rows[index]);
+  std::erase_if(part.gaps, [&](const Row& gap) { return !is_gap_of(part, gap); });
+  add_row_warnings(part);
+  part.notes = row_notes(part);
+  return part;
 }
 
 }  // namespace paceline

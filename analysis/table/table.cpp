@@ -23,7 +23,7 @@ Cell rate_cell(const std::optional<Estimate>& rate) {
   return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
 }
 
-// A ratio, in brackets if the network is worse than the base's.
+// A ratio, in brackets if the network is no equal of the base's.
 Cell ratio_cell(const std::optional<Estimate>& ratio, const Cell& made, const RowFacts& facts) {
   Cell cell = made;
   // The digits of a wide interval would promise more than the runs show.
@@ -31,7 +31,7 @@ Cell ratio_cell(const std::optional<Estimate>& ratio, const Cell& made, const Ro
   if (ratio && ratio->interval && ratio->interval->high > kTooWide * ratio->interval->low) {
     cell.text = "cannot tell";
   }
-  if (!cell.text.empty() && !facts.lower_quality().empty()) cell.text = "(" + cell.text + ")";
+  if (!cell.text.empty() && facts.is_barred()) cell.text = "(" + cell.text + ")";
   return cell;
 }
 
@@ -74,14 +74,33 @@ Cell cpus_per_replica_cell(const RowFacts& facts) {
   return cpus ? number(cpus, *cpus == std::floor(*cpus) ? 0 : 1) : Cell{};
 }
 
-// Compared with its base, by three runs or more: "faster", "slower", "cannot tell".
 std::string compare_with_base(const RowFacts& facts, bool is_base) {
   if (is_base) return "base";
-  const std::optional<Estimate> ratio = find_speed_up(facts);
-  if (!ratio || !ratio->interval || ratio->count < kFewestRuns || facts.speed_up->lost) return "";
-  return lies_above(*ratio->interval, 1)   ? "faster"
-         : lies_below(*ratio->interval, 1) ? "slower"
-                                           : "cannot tell";
+  const SpeedVerdict verdict = facts.speed_up ? facts.speed_up->verdict : SpeedVerdict::unjudged;
+  return verdict == SpeedVerdict::faster        ? "faster"
+         : verdict == SpeedVerdict::slower      ? "slower"
+         : verdict == SpeedVerdict::cannot_tell ? "cannot tell"
+                                                : "";
+}
+
+// The row's label has its work already.
+std::string quality_text(const RowFacts& facts) {
+  return facts.speed_up && facts.speed_up->standing.is_of_work() ? "" : facts.quality_label();
+}
+
+// What "faster" and "slower" rest on.
+std::string verdict_note(const Comparison& comparison, const std::vector<RowFacts>& facts) {
+  const bool has_settings = std::ranges::any_of(facts, [&](const RowFacts& row) {
+    return row.speed_up && row.speed_up->verdict != SpeedVerdict::unjudged &&
+           row.speed_up->ideal == 1;
+  });
+  return std::string(
+             "verdict: faster or slower than the base, of 3 runs or more, where the interval of "
+             "the speed-up excludes 1") +
+         (!has_settings ? ""
+          : comparison.base.compares_sizes()
+              ? "; rows of the base's size are tested together (Holm, 95 %)"
+              : ", and a test of all rows together (Holm, 95 %) finds it, too");
 }
 
 void add_layout(RowColumns& all, const Study& study) {
@@ -176,19 +195,16 @@ void add_ratios(RowColumns& all, const Study& study, const Comparison& compariso
   for (const auto& each : comparison.speed_ups) {
     if (each && compares) bases.insert(&study.rows[each->base]);
   }
-  const std::vector<bool> spared = spared_work(study);
   const std::string common = study.gaps.empty() ? common_label(study) : "";  // the title has it
-  all.text("verdict", "verdict", [=, &study](const RowFacts& f) {
-    const auto at = static_cast<std::size_t>(f.row - study.rows.data());
-    const bool is_spared = at < spared.size() && spared[at];
+  all.text("verdict", "verdict", [=](const RowFacts& f) {
     const std::string label = row_label(*f.row);
-    std::vector<std::string> parts = {is_spared ? "" : compare_with_base(f, bases.contains(f.row)),
-                                      f.lower_quality(), label == common ? "" : label};
+    std::vector<std::string> parts = {compare_with_base(f, bases.contains(f.row)), quality_text(f),
+                                      label == common ? "" : label};
     std::erase(parts, "");
     return join(parts, "; ");
   });
   all.text("label", "", [](const RowFacts& f) { return row_label(*f.row); }).programs();
-  all.text("quality", "", &RowFacts::lower_quality).in("quality").programs();
+  all.text("quality", "", quality_text).in("quality").programs();
 }
 
 void add_details(RowColumns& all, const Study& study) {
@@ -249,8 +265,8 @@ std::vector<std::string> names_of_rows(const Study& study, const std::vector<Row
 }
 
 // "Largest mean speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %".
-// Considers rows of more replicas than their base, except those that are spared work, were
-// disturbed or missed their goal.
+// Considers rows of more replicas than their base, except those that are spared work, trained
+// worse, were disturbed or missed their goal.
 std::string make_headline(const Study& study, const Comparison& comparison,
                           const std::vector<RowFacts>& facts) {
   if (!comparison.base.compares_sizes()) return "";
@@ -258,8 +274,8 @@ std::string make_headline(const Study& study, const Comparison& comparison,
   const RowFacts* largest = nullptr;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const RowFacts& row = facts[i];
-    if (!row.speed_up || row.speed_up->ideal <= 1 || spared[i] || row.speed_up->lost ||
-        row.row->tainted || !reached_goal(*row.row)) {
+    if (!row.speed_up || row.speed_up->ideal <= 1 || spared[i] || row.is_barred() ||
+        row.is_worse_than_others() || row.row->tainted || !reached_goal(*row.row)) {
       continue;
     }
     if (!largest || row.speed_up->ratio.estimate.value > largest->speed_up->ratio.estimate.value) {
@@ -274,7 +290,8 @@ std::string make_headline(const Study& study, const Comparison& comparison,
       "{}: {} ({})", is_faster ? "Largest mean speed-up" : "No mean speed-up above 1; the largest",
       speed_up_cell(*largest).text, name);
   if (largest->efficiency) text += ", efficiency " + percent_estimate(largest->efficiency, 1).text;
-  return text;
+  const std::string doubt = largest->speed_up->standing.doubt();
+  return text + (doubt.empty() ? "" : "; " + doubt);
 }
 
 // When and where the runs were made.
@@ -376,26 +393,6 @@ Table controls_table(const std::vector<ControlCheck>& controls) {
 
 }  // namespace
 
-std::string interval_kinds(const Comparison& comparison) {
-  std::set<RatioKind> kinds;
-  for (const auto& speed_up : comparison.speed_ups) {
-    if (speed_up && speed_up->ratio.estimate.interval) kinds.insert(speed_up->ratio.kind);
-  }
-  if (kinds.size() > 1) return "mixed";
-  if (kinds.empty()) return "none";
-  return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
-}
-
-Json provenance_json(const std::vector<ProvenanceFact>& facts) {
-  Json json = Json::object();
-  for (const ProvenanceFact& fact : facts) {
-    for (const auto& [value, runs] : fact.values) {
-      json[fact.name].push_back({{"value", value}, {"runs", runs}});
-    }
-  }
-  return json;
-}
-
 std::function<Cell(const RowFacts&)> of_runs(const RunFact& fact,
                                              std::function<Cell(const RowFacts&)> make) {
   return [fact, make = std::move(make)](const RowFacts& facts) {
@@ -462,9 +459,7 @@ Section make_section(const Study& study, const Comparison& comparison,
   section.headline = make_headline(study, comparison, facts);
   section.notes = legend(study, comparison, facts, interval);
   if (interval != "none") {
-    section.notes.emplace_back(
-        "verdict: faster or slower than the base, of 3 runs or more, where the interval of the "
-        "speed-up excludes 1");
+    section.notes.push_back(verdict_note(comparison, facts));
   }
   if (against) section.notes.push_back(against_note(study, *against));
   const std::vector<BrokenRule> broken = broken_rules(study, comparison, facts);

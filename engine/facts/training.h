@@ -23,7 +23,9 @@ struct ReadyGradientsFacts {
 
 struct PlanFacts {
   PACELINE_FACT(fact::Count, parameter_count, "");
-  PACELINE_FACT(fact::Real, flops_per_sample, "of forward, backward and update");
+  PACELINE_FACT(
+      fact::Real, flops_per_sample,
+      "of forward and backward, without the update and the gradient of the first layer's input");
   PACELINE_FACT(fact::Count, tokens_per_sample, "of a network of tokens: its context");
   PACELINE_FACT(std::vector<std::int64_t>, bucket_bytes, "one per all-reduce of a step");
   PACELINE_FACT(std::vector<ReadyGradientsFacts>, gradients,

@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Equal of two records of one run, whatever attempt it is in its folder.
+// Equal of two records of one run, whatever attempt it is in its folder, and whether or not the
+// samples of its steps are still beside it.
 std::string compute_fingerprint(const std::string& folder, Json json) {
-  json.erase("attempt");
-  if (json.contains("samples") && json["samples"].is_object()) json["samples"].erase("file");
+  for (const char* of_its_place : {"attempt", "samples"}) json.erase(of_its_place);
   return folder + "/" + hash_hex(json_text(json));
 }
 
@@ -71,7 +71,9 @@ class Merger {
   void add_plan(const StudyArchive& archive) {
     if (!archive.plan) return;
     const ExpectedRuns& other = *archive.plan;
-    if (!plan_) plan_ = ExpectedRuns{other.study, other.workload, 0, {}, {}};
+    if (!plan_) {
+      plan_ = ExpectedRuns{other.study, other.workload, 0, {}, other.programs, other.seen_at};
+    }
     if (other.workload != plan_->workload) {
       throw Error(ErrorKind::input,
                   "the plan is of workload " + other.workload + ", not " + plan_->workload,

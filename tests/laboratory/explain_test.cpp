@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "tests/laboratory/page.h"
@@ -265,6 +266,67 @@ TEST(LaboratoryExplain, NoiseMisleadsNoMoreOftenThanItsIntervalsAllow) {
     EXPECT_TRUE(at_most({wrong, total.studies}, kMayMislead, "false " + kind));
   }
   EXPECT_TRUE(at_least(total.fractions, 0.95, "Karp-Flatt's intervals hold the truth"));
+}
+
+// The law of a study is drawn with it: a share from `low` to `high`, and a size.
+using DrawnLaw = std::function<double(double n, double share, double size)>;
+
+// How often explain names a peak, and how often a peak that the law does not have there.
+struct Peaks {
+  Rate named, wrong;
+};
+
+Peaks find_peaks(const DrawnLaw& overhead, double low, double high, int count, std::uint32_t seed) {
+  static const std::vector<std::vector<int>> kStudied = {{1, 2, 4, 8},    {1, 2, 4, 8, 16},
+                                                         {1, 2, 4, 6, 8}, {1, 2, 3, 4},
+                                                         {1, 4, 8, 16},   {1, 2, 4, 8, 16, 32}};
+  Peaks found;
+  for (int i = 0; i < count; ++i) {
+    RandomSequence random(11, Stream::synthetic, seed + static_cast<std::uint32_t>(i));
+    const auto& sizes = kStudied[random.below(static_cast<std::uint32_t>(kStudied.size()))];
+    const double share = low + (high - low) * random.uniform();
+    const double size = sizes.back() * (0.25 + 0.45 * random.uniform());
+    const Law law = overhead_law("drawn", [&](double n) { return overhead(n, share, size); });
+    const Design design{
+        .sizes = sizes, .runs = random.uniform() < 0.5 ? 3 : 6, .phases = i % 2 == 0};
+    const Trial trial{law, design, {.run = random.uniform() < 0.5 ? 0.003 : 0.01}};
+    const Page page =
+        read_page(make_content(law, design, trial.noise, seed + static_cast<std::uint32_t>(i)));
+    const bool named = page.has("peak");
+    found.named.add(named);
+    found.wrong.add(named && !slows_down_again(trial));
+  }
+  return found;
+}
+
+// Plateaus, knees and hyper-threads have no peak; a USL whose peak lies inside the sizes has.
+TEST(LaboratoryExplain, APeakIsNamedWhereMoreReplicasAreSlower) {
+  const auto beside = [](double n, double share) { return n > 1 ? share : 0; };
+  const std::vector<std::pair<const char*, DrawnLaw>> none = {
+      {"input for some replicas",
+       [](double n, double, double size) { return std::max(1.0, n / size); }},
+      {"knee", [=](double n, double share,
+                   double size) { return 1 + beside(n, 0.01) + (n > size ? 5 * share : 0); }},
+      {"hyper-threads",
+       [](double n, double share, double size) {
+         return n <= size ? 1 : n / (size + 4 * share * (n - size));
+       }},
+      {"N^0.85",
+       [=](double n, double share, double) { return 1 + beside(n, share) * std::pow(n, 0.85); }},
+      {"a logarithm and each replica", [](double n, double share, double) {
+         return 1 + share * (n - 1) / 2 + share * std::log2(n);
+       }}};
+  std::uint32_t seed = 200000;
+  for (const auto& [name, overhead] : none) {
+    EXPECT_TRUE(at_most(find_peaks(overhead, 0.02, 0.1, studies(200), seed += 1000).wrong, 0.01,
+                        std::string("a peak that is none: ") + name));
+  }
+  const Peaks usl = find_peaks(
+      [](double n, double share, double size) {
+        return 1 + share * (n - 1) + (1 - share) / (size * size) * n * (n - 1);
+      },
+      0.01, 0.1, studies(200), seed += 1000);
+  EXPECT_TRUE(at_least(usl.named, 0.8, "a peak of a USL inside the sizes is named"));
 }
 
 // The same cost looks unlike in unlike scaling types; docs/explain.md has the algebra.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "analysis/gate/judge.h"
@@ -216,6 +217,130 @@ TEST(LaboratoryGate, UntilDecidedFindsARegression) {
     rate.add(until_decided(ab, 70000U + static_cast<std::uint32_t>(i)) == Verdict::regression);
   }
   EXPECT_TRUE(at_least(rate, 0.95, "--until-decided finds 5 %"));
+}
+
+// What a gate that looks after every round comes to. Undecided: neither.
+struct Outcome {
+  Rate pass, red;
+};
+
+Outcome outcome(const Ab& ab, int count, std::uint32_t seed) {
+  Outcome rates;
+  for (int i = 0; i < count; ++i) {
+    const Verdict verdict = until_decided(ab, seed + static_cast<std::uint32_t>(i));
+    rates.pass.add(verdict == Verdict::pass);
+    rates.red.add(verdict == Verdict::regression);
+  }
+  return rates;
+}
+
+TEST(LaboratoryGate, ABuildThatHangsNowAndThenIsRed) {
+  std::uint32_t seed = 73000;
+  for (const auto& [share, times] :
+       {std::pair(0.2, 1.5), std::pair(0.3, 1.5), std::pair(0.1, 2.0)}) {
+    Ab ab{.sizes = {4}, .rounds = 40, .old_noise = {.run = 0.01}, .new_noise = {.run = 0.01}};
+    ab.new_noise.hangs = share;
+    ab.new_noise.hang = times;
+    const std::string what =
+        fmt::format("{:.0f} % of runs take {} times as long", 100 * share, times);
+    const Outcome found = outcome(ab, studies(200), seed += 1000);
+    EXPECT_TRUE(at_most(found.pass, 0.05, "--until-decided passes: " + what));
+    EXPECT_TRUE(at_least(found.red, 0.8, "--until-decided is red: " + what));
+    Rate unsaid;
+    ab.rounds = 5;
+    for (int i = 0; i < studies(200); ++i) {
+      const auto [before, now] = interleaved(ab, 1, ++seed);
+      const Samples& runs = now.subjects.at(0).samples.at(Quantity::time);
+      const auto [fastest, slowest] = std::ranges::minmax(runs, {}, &Sample::value);
+      const bool hung = slowest.value > 1.3 * fastest.value;
+      unsaid.add(hung && judge(before, now, of_time()).verdict() == Verdict::pass);
+    }
+    EXPECT_TRUE(at_most(unsaid, 0.05, "--rounds 5 passes though a run hung: " + what));
+    std::swap(ab.old_noise, ab.new_noise);
+    ab.rounds = 40;
+    EXPECT_TRUE(at_most(outcome(ab, studies(100), seed += 1000).red, 0.05,
+                        "--until-decided is red: no more " + what));
+  }
+}
+
+TEST(LaboratoryGate, TheSameBuildPasses) {
+  std::uint32_t seed = 78000;
+  for (const auto& [name, noise] : std::vector<std::pair<std::string, Noise>>{
+           {"1 %", {.run = 0.01}},
+           {"1 %, 5 % stand out on both sides", {.run = 0.01, .busy = 0.05}}}) {
+    Ab ab = equal_builds(noise);
+    ab.sizes = {4};
+    ab.rounds = 40;
+    const Outcome found = outcome(ab, studies(200), seed += 1000);
+    EXPECT_TRUE(at_least(found.pass, 0.9, "--until-decided of one build passes: " + name));
+    EXPECT_TRUE(at_most(found.red, 0.05, "--until-decided of one build is red: " + name));
+  }
+}
+
+// Nights on nodes, of which node07 is slower or faster by so much; tonight's build, likewise.
+struct NodeNights {
+  double node07 = 1, build = 1;
+  double share = 0;     // of the nights that ran on node07, tonight apart
+  bool tonight = true;  // on node07
+};
+
+struct NightVerdict {
+  Verdict verdict = Verdict::pass;
+  bool names_node = false;
+};
+
+NightVerdict judge_nights(const NodeNights& nights, std::uint32_t seed) {
+  const Law law = step_law("ideal").law(Scaling::fixed_epochs);
+  RandomSequence random(9, Stream::synthetic, seed);
+  std::vector<bool> is_there;
+  for (int i = 0; i < 5; ++i) is_there.push_back(random.uniform() < nights.share);
+  is_there.push_back(nights.tonight);
+  Noise noise{.run = 0.01, .session = 0.005};
+  const auto there = [&](const Place& place) {
+    return is_there[static_cast<std::size_t>(place.session) - 1];
+  };
+  noise.host = [&](const Place& place) { return there(place) ? "node07" : "node01"; };
+  noise.event = [&](const Place& place) {
+    return (there(place) ? nights.node07 : 1) * (place.session == 6 ? nights.build : 1);
+  };
+  const auto side = [&](const char* name, int first, int count, std::uint32_t own) {
+    return load_side(
+        name, make_content(law, {.sizes = {1, 4}, .sessions = count, .first_session = first}, noise,
+                           own));
+  };
+  const Judgement judgement =
+      judge(side("baseline", 1, 5, 2 * seed), side("current", 6, 1, 2 * seed + 1), of_time());
+  return {
+      judgement.verdict(),
+      to_text(gate_document(judgement, {}), {.width = 1000}).find("node07") != std::string::npos};
+}
+
+TEST(LaboratoryGate, ANodeConvictsNoBuildAndHidesNone) {
+  std::uint32_t seed = 85000;
+  const auto share = [&](const NodeNights& nights, auto condition) {
+    Rate rate;
+    for (int i = 0; i < studies(200); ++i) rate.add(condition(judge_nights(nights, ++seed)));
+    return rate;
+  };
+  const auto red = [](const NightVerdict& found) { return found.verdict == Verdict::regression; };
+  const auto red_unsaid = [&](const NightVerdict& found) {
+    return red(found) && !found.names_node;
+  };
+  const auto pass_unsaid = [](const NightVerdict& found) {
+    return found.verdict == Verdict::pass && !found.names_node;
+  };
+  EXPECT_TRUE(at_most(share({.node07 = 1.04}, red_unsaid), 0.05,
+                      "red without the node: tonight on a slower one"));
+  EXPECT_TRUE(at_most(share({.node07 = 1.04, .share = 0.3}, red_unsaid), 0.05,
+                      "red without the node: tonight, and 30 % of nights, on a slower one"));
+  EXPECT_TRUE(at_most(share({.node07 = 0.95, .build = 1.05}, pass_unsaid), 0.05,
+                      "passes without the node: a slower build on a faster one"));
+  EXPECT_TRUE(at_least(share({.build = 1.1, .tonight = false}, red), 0.95,
+                       "10 % slower is red: all nights on one node"));
+  EXPECT_TRUE(at_least(share({.build = 1.1, .share = 0.5}, red), 0.9,
+                       "10 % slower is red: nights on two equal nodes"));
+  EXPECT_TRUE(
+      at_most(share({.share = 0.5}, red), 0.05, "one build is red: nights on two equal nodes"));
 }
 
 // An interval and a verdict of one check say the same.

@@ -24,8 +24,11 @@ struct Nights {
   Tails tails = Tails::normal;
   double resemblance = 0;  // of neighbours
   double second_mode = 0;  // share of nights that are 4 % slower
+  double spells = 0;       // their mean length, if they come in spells
+  bool are_nodes = false;  // the second mode is a node of its own, as records say
   double later_noise = 0;  // from the middle on; 0: as before
   double drift = 0, season = 0, weekend = 0, missing = 0, walk = 0;
+  int wave_nights = 0;  // the period of a wave of 1 %
   std::function<double(int night, int of)> event = [](int, int) { return 0.0; };
   std::string condition{};  // which the output must state where the rate does not hold
 };
@@ -36,6 +39,8 @@ History make_history(const Nights& kind, int nights, std::uint32_t seed) {
   series.point = "4 replicas";
   series.gpus = 4;
   double kept = random.normal(), walked = 0;
+  const double phase = kind.wave_nights > 0 ? 2 * std::numbers::pi * random.uniform() : 0;
+  bool is_second = kind.spells > 0 && random.uniform() < kind.second_mode;
   for (int i = 0; i < nights; ++i) {
     const double r = kind.resemblance;
     kept = r * kept + std::sqrt(1 - r * r) * heavy_tail(random, kind.tails);
@@ -44,13 +49,21 @@ History make_history(const Nights& kind, int nights, std::uint32_t seed) {
     double value = (is_late ? kind.later_noise : kind.noise) * kept + walked +
                    kind.drift * i / 365 + kind.season * std::sin(2 * std::numbers::pi * i / 365) +
                    ((i + 3) % 7 >= 5 ? kind.weekend : 0) + kind.event(i, nights);
-    if (random.uniform() < kind.second_mode) value += 0.04;
+    if (kind.wave_nights > 0) {
+      value += 0.01 * std::sin(phase + 2 * std::numbers::pi * i / kind.wave_nights);
+    }
+    const double share = kind.second_mode;
+    const double changes = (is_second ? 1 : share / (1 - share)) / std::max(1.0, kind.spells);
+    const bool change = random.uniform() < (kind.spells > 0 ? changes : share);
+    is_second = kind.spells > 0 ? is_second != change : change;
+    if (is_second) value += 0.04;
     if (random.uniform() < kind.missing) continue;
     HistorySession session;
     session.name = session_name(i + 1);
     session.day = kDay + i;
     session.value = 10 * std::exp(value);
     session.runs = 1;
+    if (kind.are_nodes) session.hosts = {is_second ? "node07" : "node01"};
     series.sessions.push_back(std::move(session));
   }
   return find_history({HistoryStudy{"made", {series}, {}, {}}});
@@ -182,6 +195,72 @@ TEST(LaboratoryHistory, ShiftsAreFoundWithTheirDateAndSize) {
                              std::to_string(shift.from);
     EXPECT_TRUE(at_least(found, shift.least, "found: " + what));
     EXPECT_TRUE(at_least(sizes, 0.9, "intervals of sizes: " + what));
+  }
+}
+
+// Something changes, but at no date: none is named for it.
+TEST(LaboratoryHistory, ChangesWithoutADateGetNone) {
+  const auto rise = [](const char* name, double by, double from, double to) {
+    Nights kind{.name = name};
+    kind.event = [=](int night, int of) {
+      return by * std::clamp((night / static_cast<double>(of) - from) / (to - from), 0.0, 1.0);
+    };
+    return kind;
+  };
+  Nights decay{.name = "5 % that decay over 20 nights"};
+  decay.event = [](int night, int) { return 0.05 * std::exp(-night / 20.0); };
+  std::vector<std::pair<Nights, int>> kinds = {
+      {rise("4 % in 45 nights, then flat", 0.04, 0, 0.5), 90},
+      {rise("-4 % in 45 nights, then flat", -0.04, 0, 0.5), 90},
+      {rise("4 % in 90 nights", 0.04, 0, 1), 90},
+      {rise("2 % in 30 nights, then flat", 0.02, 0, 0.5), 60},
+      {rise("4 % in 30 nights in the middle", 0.04, 0.375, 0.625), 120},
+      {decay, 90},
+  };
+  for (const int period : {30, 60, 120}) {
+    for (const int nights : {60, 120}) {
+      kinds.push_back(
+          {{.name = "a wave of " + std::to_string(period), .wave_nights = period}, nights});
+    }
+  }
+  for (const bool are_nodes : {false, true}) {
+    for (const int nights : {40, 90}) {
+      kinds.push_back({{.name = are_nodes ? "spells of two nodes" : "spells of two modes",
+                        .noise = 0.005,
+                        .second_mode = 0.3,
+                        .spells = 3,
+                        .are_nodes = are_nodes},
+                       nights});
+    }
+  }
+  std::uint32_t seed = 970000;
+  for (const auto& [kind, nights] : kinds) {
+    EXPECT_TRUE(at_most(false_calls(kind, nights, studies(200), seed += 1000), 0.1,
+                        "a date: " + kind.name + ", " + std::to_string(nights) + " nights"));
+  }
+}
+
+// Nights are looked at one after the other until the shift is found.
+TEST(LaboratoryHistory, AShiftIsFoundSoon) {
+  struct Wait {
+    int before;
+    double within_5, within_12;
+  };
+  for (const Wait& wait : {Wait{40, 0.79, 0.92}, Wait{80, 0.92, 0.96}}) {
+    std::vector<Rate> found(2);
+    for (int i = 0; i < studies(100); ++i) {
+      int nights = wait.before + 2;
+      const auto seed = 990000U + static_cast<std::uint32_t>(i);
+      while (nights <= wait.before + 12 &&
+             !has_shift(make_history(shifted(wait.before, 0.03), nights, seed))) {
+        ++nights;
+      }
+      found[0].add(nights <= wait.before + 5);
+      found[1].add(nights <= wait.before + 12);
+    }
+    const std::string what = "3 % after " + std::to_string(wait.before) + " nights, within ";
+    EXPECT_TRUE(at_least(found[0], wait.within_5, what + "5"));
+    EXPECT_TRUE(at_least(found[1], wait.within_12, what + "12"));
   }
 }
 

@@ -55,9 +55,15 @@ Law StepLaw::law(Scaling scaling) const {
             const double n = replicas, share = strong ? 1 / n : 1;  // of the batch
             const double steps = strong || weak ? kSteps : kSteps / n;
             Parts parts;
-            parts.compute = steps * share * (1 + (replicas == 1 ? law.slow_base : law.slow_many));
+            parts.warm_up = 2 * std::min<double>(law.warm_up, steps) * share;
+            parts.compute =
+                steps * share * (1 + (replicas == 1 ? law.slow_base : law.slow_many(n))) +
+                parts.warm_up;
             parts.launch = steps * law.per_step;
             parts.input = steps * share * n * law.per_sample;
+            if (law.enough_for > 0) {
+              parts.input += steps * share * std::max(0.0, n / law.enough_for - 1);
+            }
             parts.communication = replicas > 1 ? steps * law.communication(n) : 0;
             parts.outside = kSteps * law.per_run;
             return parts;
@@ -78,7 +84,7 @@ const std::vector<StepLaw>& step_laws() {
       communicating("communication of a ring", [](double n) { return 0.2 * (n - 1) / n; }),
       communicating("communication is constant", [](double) { return 0.15; }),
       communicating("late ranks", [](double n) { return 0.1 * std::sqrt(std::log(n)); }),
-      changed("shared memory", [](StepLaw& law) { law.slow_many = 0.2; }),
+      changed("shared memory", [](StepLaw& law) { law.slow_many = [](double) { return 0.2; }; }),
       changed("slow base", [](StepLaw& law) { law.slow_base = 0.3; }),
       changed("slow base, growing communication",
               [](StepLaw& law) {
@@ -92,7 +98,15 @@ const std::vector<StepLaw>& step_laws() {
                 law.communication = [](double n) { return 0.04 * (n - 1); };
               }),
       // As where ranks do not fill their nodes.
-      communicating("one bad size", [](double n) { return (n == 4 ? 0.5 : 0.1) * (n - 1); })};
+      communicating("one bad size", [](double n) { return (n == 4 ? 0.5 : 0.1) * (n - 1); }),
+      changed("input for three replicas", [](StepLaw& law) { law.enough_for = 3; }),
+      communicating("knee at a node", [](double n) { return n > 4 ? 0.3 : 0.02; }),
+      communicating("communication of a tree",
+                    [](double n) { return 0.1 * std::ceil(std::log2(n)); }),
+      // From the fifth replica on they share a core.
+      changed("hyper-threads", [](StepLaw& law) {
+        law.slow_many = [](double n) { return n > 4 ? n / (4 + (n - 4) / 4) - 1 : 0; };
+      })};
   return all;
 }
 
@@ -104,6 +118,14 @@ const StepLaw& step_law(const std::string& name) {
 
 Law ideal_law() {
   return step_law("ideal").law(Scaling::fixed_epochs);
+}
+
+Law overhead_law(const std::string& name, const std::function<double(double)>& overhead) {
+  return {name, Scaling::fixed_epochs, [overhead](int replicas) {
+            const double share = kLawSeconds / replicas;
+            return Parts{.compute = share * std::min(1.0, overhead(replicas)),
+                         .communication = share * std::max(0.0, overhead(replicas) - 1)};
+          }};
 }
 
 }  // namespace paceline::laboratory

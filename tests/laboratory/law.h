@@ -15,6 +15,7 @@ namespace paceline::laboratory {
 struct Parts {
   double compute = 0, input = 0, communication = 0, launch = 0;
   double outside = 0;  // of steps
+  double warm_up = 0;  // of compute, in the first steps
 
   double in_steps() const { return compute + input + communication + launch; }
   double total() const { return in_steps() + outside; }
@@ -46,8 +47,10 @@ struct StepLaw {
   double per_run = 0;     // once, in units of 100 steps
   double per_step = 0;    // in each step of any number of replicas, waiting for the host
   double per_sample = 0;  // of input, by one reader for all: a batch of one replica takes this
+  double enough_for = 0;  // replicas that the one reader can feed; 0: all
   double slow_base = 0;   // what one replica takes longer than it should
-  double slow_many = 0;   // what each of several replicas computes longer
+  int warm_up = 0;        // steps that take three times as long
+  std::function<double(double)> slow_many = [](double) { return 0.0; };      // likewise, N > 1
   std::function<double(double)> communication = [](double) { return 0.0; };  // a step, N > 1
 
   Law law(Scaling scaling) const;
@@ -57,6 +60,9 @@ const std::vector<StepLaw>& step_laws();
 const StepLaw& step_law(const std::string& name);
 
 Law ideal_law();  // of fixed epochs
+// Of fixed epochs, all of whose loss is communication: N replicas take overhead(N) times the cost
+// of one, a sample.
+Law overhead_law(const std::string& name, const std::function<double(double)>& overhead);
 
 constexpr double kLawSeconds = 100;  // of one replica
 constexpr double kLawSamples = 6400;

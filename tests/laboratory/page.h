@@ -1,4 +1,4 @@
-// All that report, explain and best say of records.
+// All that report, its sheet, explain and best say of records.
 #pragma once
 
 #include <string>
@@ -17,7 +17,9 @@ struct Page {
   std::vector<std::string> sentences;     // of explain and best
   std::string tables;                     // as text
   std::vector<std::string> best;          // the answer for each table that has one
-  std::string refusal;                    // why there are no tables
+  std::vector<std::string> rows;   // "verdict: 8 replicas: faster", "against: ..", "twice: NAME"
+  std::vector<std::string> sheet;  // lines of the sheets
+  std::string refusal;             // why there are no tables
 
   bool has(const std::string& kind) const;  // of a finding: "no_loss"
   // One thing said, or all of them in lines: "kind: text".
@@ -28,6 +30,12 @@ struct Page {
 
 // What the legend states where rounds that resemble each other make claims too frequent.
 constexpr char kRoundsIndependent[] = "takes? (its|their) rounds for independent";
+
+// As report makes it: of settings of one size against the first.
+Section make_report_section(const Study& study);
+// The cells of a column, each with its point; without gaps.
+using Cells = std::vector<std::pair<std::string, Cell>>;
+Cells column_cells(const Section& section, const std::string& key);
 
 Page read_page(const StoreContent& content);
 

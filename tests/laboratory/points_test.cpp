@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/laboratory/page.h"
 #include "tests/laboratory/rate.h"
@@ -82,6 +83,49 @@ TEST(LaboratoryPoints, IntervalsOfOneSessionAreMarked) {
     const std::string what = std::to_string(sessions) + " sessions in a folder";
     EXPECT_TRUE(at_least(pooled.speed_ups, 0.95, "speed-up, " + what));
     EXPECT_TRUE(at_least(pooled.times, 0.95, "fit seconds, " + what));
+  }
+}
+
+// They are too few to know how sessions differ: their intervals hold, or say that they are of
+// these.
+TEST(LaboratoryPoints, IntervalsOfTwoSessionsHoldOrReportOfWhatTheyAre) {
+  const Noise noise{.run = 0.005, .session = 0.02, .point_of_session = 0.01};
+  Rate speed_ups, times;
+  for (int i = 0; i < studies(200); ++i) {
+    const StoreContent content = make_content(ideal_law(), {.runs = 5, .sessions = 2}, noise,
+                                              48000U + static_cast<std::uint32_t>(i));
+    const Study study = make_studies(content).at(0);
+    const Row& row = make_row(study, 4);
+    const auto at = static_cast<std::size_t>(&row - study.rows.data());
+    const bool states = read_page(content).says("^one_session: .*2 sessions");
+    const auto held = [states](const std::optional<Interval>& interval, double truth) {
+      return states || !interval || holds(*interval, truth);
+    };
+    const Comparison comparison = compare(study, Base::matched);
+    speed_ups.add(held(comparison.speed_ups[at]->ratio.estimate.interval, 4));
+    times.add(held(mean_cost(row, false).interval, ideal_law().cost(4)));
+  }
+  EXPECT_TRUE(at_least(speed_ups, 0.95, "speed-up, two sessions"));
+  EXPECT_TRUE(at_least(times, 0.95, "fit seconds, two sessions"));
+}
+
+// The mean of many runs, or the page calls its times typical.
+TEST(LaboratoryPoints, TimesHoldTheMeanOfManyRuns) {
+  std::uint32_t seed = 46000;
+  for (const auto& [name, noise, mean] : std::vector<std::tuple<std::string, Noise, double>>{
+           {"normal", {.run = 0.01}, 0},
+           {"two modes", {.run = 0.003, .tails = Tails::two_modes}, 0.4 * 0.113},
+           {"5 % of 1.3 to 2 times", {.run = 0.01, .busy = 0.05}, 0.05 * 0.4932}}) {
+    for (const int runs : {3, 5, 10}) {
+      const double truth = 25 * std::exp(mean);
+      Rate held;
+      for (int i = 0; i < studies(200); ++i) {
+        const StoreContent content = make_content(ideal_law(), {.runs = runs}, noise, ++seed);
+        const auto interval = mean_cost(make_row(make_studies(content).at(0), 4), false).interval;
+        held.add((interval && holds(*interval, truth)) || read_page(content).says("typical"));
+      }
+      EXPECT_TRUE(at_least(held, 0.95, "times, " + name + ", " + std::to_string(runs) + " runs"));
+    }
   }
 }
 

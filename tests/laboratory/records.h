@@ -19,6 +19,7 @@ enum class Tails { normal, student2, student3, two_modes };
 struct Place {
   int replicas = 1;
   int session = 1, round = 1;
+  int position = 0;  // of its session's runs, in time
 };
 
 // Standard deviations of logarithms.
@@ -33,15 +34,23 @@ struct Noise {
   double resemblance = 0;       // correlation of a point's runs in neighbouring rounds
   double busy = 0;              // share of runs that take 1.3 to 2 times as long
   bool is_busy_recorded = false;
+  double hangs = 0, hang = 2;  // share of runs that hang, and how many times as long they take
+  double diverges = 0;         // share of runs that learn nothing
+  double accuracy = 0.001;     // on the test set; the standard deviation itself
   // What else happens: a factor of the time. Empty: nothing.
   std::function<double(const Place&)> event{};
   // Runs recorded as busy; what they take longer is the event's.
   std::function<bool(const Place&)> recorded_busy{};
   std::function<std::string(const Place&)> host{};
+  std::function<double(const Place&)> mean_accuracy{};  // else 0.97
+  std::function<double(const Place&)> least_mhz{};
 };
 
 // Of studies whose rounds drift: three times as much as runs vary, which ratios do not see.
 Noise of_runs(double run, bool rounds = true);
+
+// Of the sizes of a round in time. sequential: size after size, without rounds.
+enum class Order { shuffled, fixed, sequential };
 
 struct Design {
   std::vector<int> sizes = {1, 2, 4, 8};
@@ -50,6 +59,11 @@ struct Design {
   int first_session = 1, first_round = 1;
   bool rounds = true;  // runs of one repeat share a round
   bool phases = true;  // are in the records
+  Order order = Order::shuffled;
+  // Of a point in a session; else `runs`, the most.
+  std::function<int(int replicas, int session)> count_runs{};
+  int per_node = 0;                  // replicas of a node; 0: all of them
+  Json parameters = Json::object();  // that the points have beside the others
   // Runs of a point end when its interval is at most this share wide on each side; 0: `runs`.
   double until_precision = 0;
   std::size_t most_runs = 30, first_runs = 3;

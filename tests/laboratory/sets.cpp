@@ -4,84 +4,18 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tests/laboratory/made.h"
 #include "tests/laboratory/page.h"
-#include "tests/laboratory/records.h"
 
 namespace paceline::laboratory {
 
 namespace {
 
-constexpr double kOne = kLawSeconds;
-
-struct Made {
-  std::function<Parts(double n)> parts;
-  Design design{};
-  Noise noise{};
-  Scaling scaling = Scaling::fixed_epochs;
-
-  std::vector<Json> records(std::uint32_t seed) const {
-    const Law law{"made", scaling, [this](int n) { return parts(n); }};
-    return make_records(law, design, noise, seed);
-  }
-};
-
-using Records = std::function<std::vector<Json>(std::uint32_t)>;
-
-Records made(const Made& each) {
-  return [each](std::uint32_t seed) { return each.records(seed); };
-}
-
-// Both, as if one folder had them.
-Records together(const Made& first, const Made& second) {
-  return [first, second](std::uint32_t seed) {
-    std::vector<Json> all = first.records(2 * seed);
-    for (Json& record : second.records(2 * seed + 1)) all.push_back(std::move(record));
-    return all;
-  };
-}
-
-Records changed(const Made& each, std::function<void(Json&, int replicas, int round)> change) {
-  return [each, change = std::move(change)](std::uint32_t seed) {
-    std::vector<Json> all = each.records(seed);
-    for (Json& record : all) change(record, record["layout"]["gpus"], record["round"]);
-    return all;
-  };
-}
-
-Parts ideal_parts(double n) {
-  return {.compute = kOne / n};
-}
-
-// Communication that takes such a share of what N replicas compute.
-std::function<Parts(double)> communicating(std::function<double(double)> share) {
-  return [share = std::move(share)](double n) {
-    return Parts{.compute = kOne / n, .communication = n > 1 ? kOne / n * share(n) : 0};
-  };
-}
-
 const std::function<Parts(double)> kLinear = communicating([](double n) { return 0.1 * (n - 1); });
-
-Noise with_event(double run, std::function<double(const Place&)> event) {
-  Noise noise{.run = run};
-  noise.event = std::move(event);
-  return noise;
-}
 
 const char* const kApart = "cannot distinguish them";
 const char* const kBound = "cannot exceed";
 const char* const kPerReplica = "each added replica adds";
-
-void fail(Json& record) {
-  record["status"] = "failed";
-  record["reason"] = "rank 3 on node01: out of memory";
-  for (const char* key : {"timing", "throughput", "phases", "quality"}) record.erase(key);
-}
-
-void add(std::vector<NamedSet>& all, const std::string& name, const std::string& truth,
-         const Records& records, const std::vector<std::string>& must = {},
-         const std::vector<std::string>& never = {}, const std::string& unless = "") {
-  all.push_back({name, truth, records, must, never, unless});
-}
 
 void add_laws(std::vector<NamedSet>& all) {
   add(all, "01 Amdahl of the run", "20 % of a run are outside of steps",
@@ -212,10 +146,11 @@ void add_noise(std::vector<NamedSet>& all) {
               }),
       {"^warning: .*busy"});
   add(all, "42 two equal backends", "equal, noise 2 %",
-      together({communicating([](double) { return 0.05; }), {.sizes = {1, 2, 4}}, {.run = 0.02}},
-               {communicating([](double) { return 0.05; }),
-                {.sizes = {2, 4}, .backend = "gloo"},
-                {.run = 0.02}}),
+      together(
+          {made({communicating([](double) { return 0.05; }), {.sizes = {1, 2, 4}}, {.run = 0.02}}),
+           made({communicating([](double) { return 0.05; }),
+                 {.sizes = {2, 4}, .backend = "gloo"},
+                 {.run = 0.02}})}),
       {"cannot be distinguished"});
 }
 
@@ -245,17 +180,17 @@ void add_order(std::vector<NamedSet>& all) {
     return place.replicas == 8 ? "node07" : "node01";
   };
   add(all, "18 a node of its own", "8 replicas ran on a slow node, the others on another",
-      made(bad_node), {"^own_nodes: .*node07"});
+      made(bad_node), {"ran only on node07, no other row did"});
   const Made session{ideal_parts, {}, {.run = 0.005}};
   Made slower = session;
   slower.design.first_session = 2;
   slower.noise = with_event(0.005, [](const Place&) { return 1.1; });
-  add(all, "28 two sessions", "the second is 10 % slower throughout", together(session, slower),
-      {"^sessions_differ: "});
+  add(all, "28 two sessions", "the second is 10 % slower throughout",
+      together({made(session), made(slower)}), {"^sessions_differ: "});
   slower.noise =
       with_event(0.005, [](const Place& place) { return place.replicas == 8 ? 1.2 : 1.0; });
   add(all, "29 two sessions, one point", "8 replicas are slower in the second only",
-      together(session, slower), {"^sessions_differ: "},
+      together({made(session), made(slower)}), {"^sessions_differ: "},
       {"compute: [^?]*points of efficiency are lost", "^grows: "});
 }
 
@@ -282,10 +217,10 @@ void add_records(std::vector<NamedSet>& all) {
               }),
       {"rank 1"});
   add(all, "19 two types of scaling", "fixed epochs and weak scaling in one folder",
-      together({ideal_parts, {.runs = 3}},
-               {.parts = [](double) { return Parts{.compute = kOne}; },
-                .design = {.sizes = {2, 4}, .runs = 3, .first_session = 2},
-                .scaling = Scaling::weak}),
+      together({made({ideal_parts, {.runs = 3}}),
+                made({.parts = [](double) { return Parts{.compute = kOne}; },
+                      .design = {.sizes = {2, 4}, .runs = 3, .first_session = 2},
+                      .scaling = Scaling::weak})}),
       {"weak"}, {"^refused"});
   add(all, "21 weak scaling, another batch at 8", "the batch of a replica is halved at 8",
       changed({.parts = [](double n) { return Parts{.compute = kOne * (n == 8 ? 0.6 : 1)}; },
@@ -344,6 +279,7 @@ const std::vector<NamedSet>& named_sets() {
     add_noise(sets);
     add_order(sets);
     add_records(sets);
+    add_compared(sets);
     return sets;
   }();
   return all;

@@ -120,6 +120,22 @@ TEST_F(CliEvidence, EveryVerbNamesACovariateThatDiffers) {
   }
 }
 
+// Two replicas ran on another node than the other rows, and than the baseline.
+TEST_F(CliEvidence, EveryVerbNamesANodeOfItsOwn) {
+  std::vector<Json> records = study();
+  for (Json& record : records) {
+    record["provenance"]["hosts"] = {record["parameters"]["gpus"] == 2 ? "node7" : "node1"};
+  }
+  write("nodes", records);
+  records = study("10");
+  for (Json& record : records) record["provenance"]["hosts"] = {"node1"};
+  write("october", records);
+  for (const auto& [call, out] : all_verbs("nodes")) {
+    const bool has_room = !call.starts_with("plan") && !call.starts_with("export");
+    EXPECT_EQ(contains(out, "ran only on node7, no "), has_room) << call << "\n" << out;
+  }
+}
+
 TEST_F(CliEvidence, EveryVerbThatSelectsObeysOnly) {
   std::vector<Json> records = study();
   for (Json json : study()) {

@@ -461,6 +461,25 @@ TEST_F(Archive, OfAnotherSiteAddsRunsAndChangesNone) {
   EXPECT_EQ(list_files(at("quick")), after);
 }
 
+// Their records name samples that are gone, and none where they became another attempt.
+TEST_F(Archive, RunsAreKnownWithoutTheirStepSamples) {
+  write_archive(study(), at("whole.tar.gz"), kVersion);
+  for (const char* file : {"gpus=1/1.1.steps.gz", "gpus=1/1.2.steps.gz", "gpus=2/1.1.steps.gz"}) {
+    fs::remove(at("quick") / file);
+  }
+  write_archive(at("quick"), at("bare.tar.gz"), kVersion);
+  Store(at("taken")).write("gpus=1", 1, make_record(1, 1, 5, "B CPU"), "");
+  for (const std::string target : {"new", "quick", "taken"}) {
+    merge({"bare.tar.gz"}, target);
+    const Files after = list_files(at(target));
+    for (const char* again : {"bare.tar.gz", "whole.tar.gz"}) {
+      EXPECT_EQ(merge({again}, target).archives[0].known, 4U) << again << " into " << target;
+    }
+    EXPECT_EQ(list_files(at(target)), after);
+  }
+  EXPECT_TRUE(fs::exists(at("taken/gpus=1/1.2.json")));
+}
+
 TEST_F(Archive, AMergeThatWasKilledIsCompletedByTheNext) {
   study();
   write_archive(at("quick"), at("a.tar.zst"), kVersion);

@@ -39,6 +39,24 @@ TEST(ExpectedRuns, IsReadAsWritten) {
   EXPECT_EQ(plan->points, (std::vector<Point>{point(1, "mpi"), point(2, "gloo")}));
 }
 
+TEST(ExpectedRuns, HasTheProgramsAsTheyWere) {
+  const Scratch folder;
+  ProgramFacts program;
+  program.name = "own";
+  program.files_hash = "1234";
+  program.dirty = false;
+  write_expected_runs(folder / "own",
+                      {"own", "command", 1, {point(1, "mpi")}, {program}, "2026-01-01T00:00:00Z"});
+  const auto plan = read_expected_runs(folder / "own");
+  ASSERT_TRUE(plan && plan->programs.size() == 1);
+  EXPECT_EQ(plan->programs[0].name, "own");
+  EXPECT_EQ(plan->seen_at, "2026-01-01T00:00:00Z");
+  EXPECT_FALSE(plan->programs[0].differs_from(program));
+  expect_parts(
+      plan_refusal(folder.path(), R"({"schema": 1, "programs": [{"name": 1}], "points": []})"),
+      {"plan.json", "name", "should be a text"});
+}
+
 TEST(ExpectedRuns, NamesFileAndKeyOfWhatIsWrong) {
   const Scratch folder;
   const auto said = [&](const std::string& text) { return plan_refusal(folder.path(), text); };

@@ -248,9 +248,16 @@ TEST(Explain, TheStragglerIsNamed) {
                        {"phase", "forward"},
                        {"excess_seconds_per_step", 0.1},
                        {"share_of_step", 0.43}};
-  const std::string because =
-      explained(repeated(kIdealBase, kQuietSteps), repeated(late, kQuieterSteps)).because;
-  expect_parts(because, {"rank 0 on node7 is late by 43 % of a step, mostly in forward"});
+  std::vector<Json> runs = repeated(late, kQuieterSteps);
+  const auto because = [&] { return explained(repeated(kIdealBase, kQuietSteps), runs).because; };
+  expect_parts(because(), {"; rank 0 on node7 is late by 43 % of a step, mostly in forward"});
+  runs[0]["straggler"]["host"] = "node8";
+  runs[1]["straggler"]["rank"] = 1;
+  expect_parts(because(),
+               {fmt::format("; in {} of {} runs rank 0 is late by 43 % of a step, mostly",
+                            runs.size() - 1, runs.size())});
+  for (Json& run : runs) run.erase("straggler");
+  expect_parts(because(), {"no one rank is late in most runs"});
 }
 
 TEST(Explain, APointWithoutABaseIsLabelledByItsStep) {

@@ -55,8 +55,8 @@ TEST(Fits, LawsAreRecovered) {
   EXPECT_NEAR(amdahl->value.interval.high - amdahl->value.interval.low, 0, 1e-9);
   EXPECT_NEAR(fit_gustafson(exact([](double n) { return n - 0.1 * (n - 1); })).value().value.value,
               0.1, 1e-12);
-  const auto usl =
-      fit_usl(exact([](double n) { return n / (1 + 0.05 * (n - 1) + 0.01 * n * (n - 1)); }));
+  const auto usl = fit_usl(exact(
+      [](double n) { return n / (1 + 0.05 * (n - 1) + 0.01 * n * (n - 1)); }, {2, 4, 8, 16, 32}));
   ASSERT_TRUE(usl && usl->peak);
   EXPECT_NEAR(usl->contention.value, 0.05, 1e-9);
   EXPECT_NEAR(usl->coherence.value, 0.01, 1e-9);
@@ -99,6 +99,71 @@ TEST(Fits, TheIntervalOfTheShareHasItsCoverage) {
       }
     }
   }
+}
+
+SpeedUpLaw usl_of(double peak) {
+  const double coherence = 0.95 / (peak * peak);
+  return [=](double n) { return n / (1 + 0.05 * (n - 1) + coherence * n * (n - 1)); };
+}
+
+TEST(Fits, APlateauAndAKneeHaveNoPeak) {
+  const SpeedUpLaw plateau = [](double n) { return std::min(n, 6.0); };
+  const SpeedUpLaw knee = [](double n) { return n / (n > 4 ? 1.5 : 1.01); };
+  std::mt19937_64 random(5);
+  for (const double spread : {0.002, 0.01}) {
+    for (const auto& sizes : {std::vector<double>{2, 4, 8, 16}, {2, 4, 8, 16, 32}, {2, 4, 6, 8}}) {
+      for (int study = 0; study < 40; ++study) {
+        for (const SpeedUpLaw& law : {plateau, knee}) {
+          const auto usl = fit_usl(rows_by(law, sizes, {spread, 5, study % 2 == 0}, random));
+          ASSERT_TRUE(usl);
+          EXPECT_FALSE(usl->peak) << usl->peak->value;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(fit_usl(exact(plateau, {2, 4, 8, 16, 32}))->rival, "a plateau from 8 replicas on");
+  EXPECT_EQ(fit_usl(exact(knee, {2, 4, 8, 16, 32}))->rival, "a knee from 8 replicas on");
+  EXPECT_TRUE(fit_usl(exact(usl_of(10), {2, 4, 8, 16, 32}))->rival.empty());
+}
+
+TEST(Fits, PeaksInsideTheSizesAreNamedAndInTheirInterval) {
+  constexpr int kStudies = 200;
+  std::mt19937_64 random(6);
+  int named = 0, held = 0;
+  for (int study = 0; study < kStudies; ++study) {
+    const double peak = 2 * std::pow(16 / std::sqrt(2.0) / 1.05, study / 200.0);
+    const auto usl =
+        fit_usl(rows_by(usl_of(peak), {2, 4, 8, 16, 32}, {0.01, 5, study % 2 == 0}, random));
+    if (!usl || !usl->peak) continue;
+    ++named;
+    held += usl->peak->interval.low <= peak && peak <= usl->peak->interval.high;
+    EXPECT_TRUE(usl->peak->interval.low <= usl->peak->value &&
+                usl->peak->value <= usl->peak->interval.high);
+  }
+  EXPECT_GE(named, 0.8 * kStudies);
+  EXPECT_GE(held, 0.9 * named);
+}
+
+// From one node to two a sample costs more; that is no coherence.
+TEST(Fits, ASlowDownAcrossNodesIsNoPeak) {
+  SpeedUpRows rows = exact(usl_of(4), {2, 4, 8});
+  EXPECT_TRUE(fit_usl(rows)->peak);
+  for (SpeedUpRows::Size& size : rows.sizes) size.nodes = size.replicas > 4 ? 2 : 1;
+  EXPECT_FALSE(fit_usl(rows)->peak);
+}
+
+TEST(Fits, WithoutCoherenceTheUslShowsNoPeak) {
+  const auto text = [](const std::function<double(double)>& communication) {
+    laboratory::StepLaw law;
+    law.communication = communication;
+    return explanation_text(explain(laboratory::make_content(law.law(Scaling::fixed_epochs), {},
+                                                             laboratory::of_runs(0.002), 3),
+                                    Base::matched)
+                                .at(0));
+  };
+  expect_parts(text([](double n) { return 0.2 * (n - 1); }), {"USL shows no peak (coherence "});
+  expect_parts(text([](double n) { return 0.1 * (n - 1) - 0.002 * n * (n - 1); }),
+               {"USL does not fit (coherence -"});
 }
 
 laboratory::Law linear_law() {

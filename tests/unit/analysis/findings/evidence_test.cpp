@@ -209,5 +209,30 @@ TEST(Evidence, AMendedStragglerGivesBackBothParts) {
                       "if it computed as fast as the next slowest rank, about 16.7 ["});
 }
 
+// On a second node 20 % is lost at every size: no size loses more than another.
+TEST(Evidence, LayoutsOfOneSizeHaveNamesAndTrendsOfTheirOwn) {
+  std::vector<Json> records;
+  const double noise[] = {1, 1.002, 0.998};
+  for (const auto& [gpus, nodes] :
+       std::vector<std::pair<int, int>>{{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 2}, {8, 2}}) {
+    for (int repeat = 1; repeat <= 3; ++repeat) {
+      const double seconds = 240.0 / gpus * (nodes > 1 ? 1.2 : 1) * noise[(repeat + gpus) % 3];
+      records.push_back(sample_record({.gpus = gpus, .repeat = repeat, .fit_seconds = seconds}));
+      records.back().erase("phases");
+      records.back()["layout"]["nodes"] = nodes;
+    }
+  }
+  const std::string text = full_text(report_document({report_section(records)}));
+  expect_parts(text, {"2 replicas on 1 node ", "2 replicas on 2 nodes ", "4 replicas on 2 nodes ",
+                      "8 replicas ", "mpi, 1 node: speed-up 2.00 / 4.00 for 2, 4 replicas",
+                      "mpi, 2 nodes: speed-up 1.67 / 3.33 / 6.67 for 2, 4, 8 replicas"});
+  expect_no_parts(text, {"more than in proportion", "8 replicas on"});
+  std::erase_if(records, [](const Json& record) {
+    return record["layout"]["gpus"] != 8 && record["layout"]["nodes"] == 2;
+  });
+  expect_parts(full_text(report_document({report_section(records)})),
+               {"on 2 (1 node) and by", "on 8 replicas (2 nodes): more than in proportion"});
+}
+
 }  // namespace
 }  // namespace paceline

@@ -68,9 +68,10 @@ TEST(RateOffTime, AFactorThatNothingExplainsIsNamed) {
 
 TEST(RateOffTime, ReplicasAndAccumulationExplainIt) {
   const std::string two = rate_line(0.5);
-  expect_no_parts(two, {"1 replica is 0.50 times its samples / fit seconds, as"});
-  expect_parts(two, {"of 2 replicas is 0.50 times its samples / fit seconds, as many as its "
-                     "replicas"});
+  expect_no_parts(two, {"seconds, 1 over its replicas, of 2 replicas"});
+  expect_parts(two, {"of 2 replicas is 0.50 times its samples / fit seconds, 1 over its replicas"});
+  expect_parts(rate_line(2), {"of 2 replicas is 2.00 times its samples / fit seconds, as many as "
+                              "its replicas"});
   const std::string accumulated =
       rate_line(4, [](Json& record) { record["parameters"]["gradient_accumulation_steps"] = 4; });
   expect_parts(accumulated, {"as many as its gradient-accumulation-steps"});

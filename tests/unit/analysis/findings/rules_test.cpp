@@ -181,9 +181,10 @@ TEST(Rules, DisturbedRunsAndSessionsAreNotCalledFewRuns) {
   EXPECT_EQ(collect_statements(7, broken_by(records)),
             "rule 7: 1 speed-up of only disturbed runs: not judged against noise; run the "
             "row and its base again undisturbed; ");
-  EXPECT_EQ(collect_statements(7, broken_by(good_study(), {}, Base::matched, true)),
-            "rule 7: 1 speed-up of fewer than 3 sessions: not judged against noise; run 3 "
-            "sessions or more of the row and of its base; ");
+  EXPECT_EQ(
+      collect_statements(7, broken_by(good_study(), {}, Base::matched, true)),
+      "rule 7: 1 speed-up of fewer than 2 sessions or 3 runs: not judged against noise; run 3 "
+      "sessions or more of the row and of its base; ");
   EXPECT_EQ(collect_statements(5, broken_by(good_study(), {}, Base::matched, true)),
             "rule 5: 2 of 2 rows have one session, so no interval; run 3 sessions or more; ");
 }

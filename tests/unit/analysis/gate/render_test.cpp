@@ -83,6 +83,11 @@ TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
                {"of each check by itself, over rounds that both sides have, taken as "
                 "independent (where they resemble their neighbours, equal builds may be red more "
                 "often than 5 %: --until-decided allows for that); p: two-sided"});
+  judgement.red_if_resembling = 0.12;
+  expect_parts(
+      to_text(gate_document(judgement, {}), {.width = 1000}),
+      {"with a correlation of 0.5, equal builds that vary as these are red in 12 % of such "
+       "gates: --until-decided allows for that"});
   for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Replication::runs;
   judgement.checks[0].evidence = Replication::sessions;
   expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),

@@ -206,9 +206,9 @@ TEST_F(Sides, PoolingIsAskedForAndNestsSessions) {
 
 TEST_F(Sides, SeveralSessionsInOneStudyAreReported) {
   EXPECT_TRUE(
-      says(tables({study("both", {"m", "t"}, 1)})[0], "rows have runs of up to 2 sessions"));
+      says(tables({study("both", {"m", "t"}, 1)})[0], "sessions are pooled, up to 2 a row"));
   const Json one = tables({study("one", {"m"}, 1)})[0];
-  EXPECT_FALSE(says(one, "rows have runs of up to"));
+  EXPECT_FALSE(says(one, "sessions are pooled"));
   EXPECT_TRUE(says(one, "intervals are of this session")) << one;
 }
 

@@ -208,6 +208,82 @@ TEST(Prediction, ALevelThatNoMeasuredSizeCrossesIsLabelled) {
   EXPECT_EQ(size.nodes, 4);
 }
 
+TEST(Prediction, ALevelOfADescribedNetworkIsLabelledToo) {
+  PredictOptions options;
+  options.gpus = {8, 16};
+  options.network = parse_network(
+      R"({"levels": [{"level": "node", "units": 8, "latency_seconds": 1e-4, "bytes_per_second": 1e8},
+                     {"level": "switch", "latency_seconds": 1e-3, "bytes_per_second": 1e8}]})",
+      "links.json");
+  const Prediction one =
+      predict(canonical_content(make_study(Scaling::weak, {1, 2, 4})), options).at(0);
+  EXPECT_EQ(one.sizes[3].beyond, "");
+  EXPECT_EQ(one.sizes[4].beyond, "switch");
+  EXPECT_TRUE(one.sizes[3].value.interval);
+  EXPECT_FALSE(one.sizes[4].value.interval);
+}
+
+// What 64 CPUs could hold says nothing where 8 replicas were put on two nodes.
+TEST(Prediction, RowsOfSeveralNodesShowHowManyReplicasANodeHolds) {
+  std::vector<Json> records = make_study(Scaling::weak, {1, 2, 4, 8});
+  for (Json& record : records) record["provenance"]["machine"] = {{"cpus", 64}};
+  const auto nodes_of_32 = [&] { return predicted(records, {32}).at(0).sizes.back().nodes; };
+  EXPECT_EQ(nodes_of_32(), 1);
+  records[3]["layout"]["nodes"] = 2;
+  EXPECT_EQ(nodes_of_32(), 8);
+  records[1]["layout"]["nodes"] = 2;
+  records[3]["layout"]["nodes"] = 1;
+  EXPECT_EQ(nodes_of_32(), 4) << "the largest row has eight on its one node";
+}
+
+TEST(Prediction, TheIntervalReachesToALimitThatNoSizeShows) {
+  std::vector<Json> records = make_study(Scaling::weak, {1, 2, 4, 8});
+  for (Json& record : records) record["provenance"]["machine"] = {{"cpus", 64}};
+  const Prediction one = predicted(records, {6, 16, 64}).at(0);
+  const double of_8 = one.sizes[4].value.value;
+  for (const std::size_t i : {5, 6}) {
+    const SizeValue& size = one.sizes[i];
+    EXPECT_LE(size.value.interval->low, of_8 * (1 + 1e-9)) << "no gain beyond 8 replicas";
+    const Interval& steady = *size.by_predictor[0]->interval;
+    EXPECT_GT(steady.low, 1.2 * of_8);
+    EXPECT_GE(size.value.interval->high, steady.high);
+  }
+  // A step may lie before 6 replicas, or behind them.
+  const Interval& between = *one.sizes[3].value.interval;
+  EXPECT_LE(between.low, of_8 * 6 / 8);
+  EXPECT_GE(between.high, one.sizes[2].value.value * 6 / 4);
+  expect_parts(to_text(prediction_document({one})),
+               {"if no limit begins beyond 8 replicas", "reach to no gain beyond 8"});
+}
+
+TEST(Prediction, NoIntervalBeyondALinkThatWasNeverMeasured) {
+  std::vector<Json> records = make_study(Scaling::weak, {1, 2, 4});
+  for (Json& record : records) record["provenance"]["machine"] = {{"cpus", 8}};
+  const Prediction one = predicted(records, {8, 16, 32}).at(0);
+  EXPECT_TRUE(one.sizes[3].value.interval);
+  const Document document = prediction_document({one});
+  const Json row = Json::parse(to_json_text(document))["tables"][0]["rows"][4];
+  EXPECT_TRUE(row["samples_per_second"].is_number());
+  EXPECT_TRUE(row["samples_per_second_low"].is_null());
+  EXPECT_TRUE(row["laws_samples_per_second_low"].is_null());
+  expect_parts(to_text(document), {"no ± for 16, 32 replicas: no measured size crosses a node; "
+                                   "measure one that does"});
+}
+
+// Two layouts of one size are no series: the sizes of each number of nodes are.
+TEST(Prediction, ALayoutOnOtherNodesIsASeriesOfItsOwn) {
+  std::vector<Json> records = make_study(Scaling::weak, {1, 2, 4});
+  for (const int gpus : {2, 4}) {
+    records.push_back(make_record(Scaling::weak, gpus));
+    records.back()["layout"]["nodes"] = 2;
+  }
+  const std::vector<Prediction> all = predicted(records, {16});
+  ASSERT_EQ(all.size(), 2U);
+  for (const Prediction& one : all) EXPECT_EQ(one.sizes.size(), 4U);
+  expect_parts(all[0].title, {"1 node"});
+  EXPECT_EQ(all[1].sizes.back().nodes, 8);
+}
+
 TEST(Prediction, BackendsAreSeriesOfTheirOwnAndShareOneReplica) {
   std::vector<Json> records = make_study(Scaling::weak, {1});
   records[0]["parameters"]["backend"] = "self";

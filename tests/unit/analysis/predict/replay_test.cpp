@@ -125,7 +125,6 @@ TEST(Replay, LargerRingsFollowTheLaw) {
     EXPECT_GT(step.samples_per_second_interval.high, step.samples_per_second);
     ASSERT_TRUE(step.fit_seconds);
     EXPECT_NEAR(*step.fit_seconds, 1 + kSteps * step.step_seconds, 0.05);
-    EXPECT_EQ(step.uncalibrated_level, "");
   }
 }
 
@@ -218,18 +217,6 @@ TEST(Replay, ReportsInOneSentenceWhyItCannot) {
   EXPECT_NE(Replay(make_replay({record}, {}).sources).why_not(), "");
   record = law_record(StepLaw(), 1, 1);
   expect_parts(Replay(make_replay({record}, {}).sources).why_not(), {"bench allreduce"});
-}
-
-TEST(Replay, ALevelThatNoRunCrossedIsNamed) {
-  const StepLaw law;
-  Made made = make_replay(run_values(law, {2, 4}), {});
-  made.sources.network = parse_network(
-      R"({"levels": [{"level": "node", "units": 8, "latency_seconds": 1e-4, "bytes_per_second": 1e8},
-                     {"level": "switch", "latency_seconds": 1e-3, "bytes_per_second": 1e8}]})",
-      "links.json");
-  const Replay replay(made.sources);
-  EXPECT_EQ(replay.at(8).uncalibrated_level, "");
-  EXPECT_EQ(replay.at(16).uncalibrated_level, "switch");
 }
 
 TEST(Replay, AThousandReplicasTakeLessThanTenSeconds) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
@@ -168,6 +169,55 @@ TEST(Robust, SpeedUpsWithoutAnOutlierStandBesideTheOthers) {
                          "replicas: speed-up 1.99 [1.89, 2.10]"});
   expect_no_parts(outlier, {"4 replicas: speed-up"});
   expect_no_parts(findings_with_outlier(1), {"trimmed"});
+}
+
+// Exact, over all looks from the fourth on: that rounds with runs that stand out, on either side
+// with these shares, are found to have significantly more on the current side.
+double chance_of_more(double current, double baseline, std::size_t rounds, bool looks,
+                      double level) {
+  std::vector<Values> chances(rounds + 1, Values(rounds + 1));
+  chances[0][0] = 1;
+  const double worse = current * (1 - baseline), better = baseline * (1 - current);
+  double found = 0;
+  for (std::size_t n = 1; n <= rounds; ++n) {
+    for (std::size_t k = n + 1; k-- > 0;) {
+      for (std::size_t m = n - k + 1; m-- > 0;) {
+        double& chance = chances[k][m];
+        chance *= 1 - worse - better;
+        if (k > 0) chance += worse * chances[k - 1][m];
+        if (m > 0) chance += better * chances[k][m - 1];
+      }
+    }
+    if (n < (looks ? 4 : rounds)) continue;
+    for (std::size_t k = 0; k <= n; ++k) {
+      for (std::size_t m = 0; k + m <= n; ++m) {
+        if (p_of_more_standing_out(k, m, n, looks ? rounds : 0) >= level) continue;
+        found += std::exchange(chances[k][m], 0.0);
+      }
+    }
+  }
+  return found;
+}
+
+TEST(Robust, MoreRunsThatStandOutAreSignificantAsOftenAsPromised) {
+  for (const std::size_t rounds : {5UL, 12UL, 20UL, 40UL}) {
+    for (const double share : {0.01, 0.03, 0.05, 0.07, 0.1, 0.2, 0.4, 0.5}) {
+      EXPECT_LE(chance_of_more(share, share, rounds, false, 0.05), 0.03) << rounds << ' ' << share;
+      EXPECT_LE(chance_of_more(share, share, rounds, true, 0.05), rounds < 20 ? 0.06 : 0.053)
+          << rounds << ' ' << share;
+      EXPECT_LE(chance_of_more(share, share, rounds, true, 0.025), 0.025) << rounds << ' ' << share;
+    }
+  }
+  EXPECT_GT(chance_of_more(0.1, 0, 40, true, 0.05), 0.77);
+  EXPECT_GT(chance_of_more(0.2, 0, 40, true, 0.05), 0.99);
+  EXPECT_GT(chance_of_more(0.3, 0, 40, true, 0.01), 0.97);
+}
+
+TEST(Robust, ManyRunsExcludeAShare) {
+  EXPECT_EQ(runs_that_exclude(0.1, 0), 29U);
+  EXPECT_EQ(runs_that_exclude(0.1, 1), 46U);
+  EXPECT_EQ(runs_that_exclude(0.12, 1), 38U);
+  EXPECT_NEAR(share_shown(29), 0.098, 0.001);
 }
 
 }  // namespace

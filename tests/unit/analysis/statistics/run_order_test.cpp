@@ -58,9 +58,9 @@ std::string sentence(const std::vector<Finding>& found, FindingKind kind) {
   return it == found.end() ? "" : it->text;
 }
 
-constexpr FindingKind kOfRuns[] = {FindingKind::survivors,       FindingKind::own_nodes,
-                                   FindingKind::own_session,     FindingKind::sessions_differ,
+constexpr FindingKind kOfRuns[] = {FindingKind::survivors,       FindingKind::sessions_differ,
                                    FindingKind::rounds_trend,    FindingKind::slow_first_round,
+                                   FindingKind::rounds_step,     FindingKind::slow_rounds,
                                    FindingKind::rounds_resemble, FindingKind::sessions_alike};
 
 TEST(RunOrder, IndependentRunsOfOneSessionHaveNoneOfTheFindings) {
@@ -85,6 +85,66 @@ TEST(RunOrder, TimesThatFallAreReportedAsAFall) {
       found_in(study(1, 6, [](int, int, int round) { return std::exp(-0.02 * round); }));
   EXPECT_TRUE(sentence(found, FindingKind::rounds_trend).starts_with("times fall by 2.0 % a round"))
       << sentence(found, FindingKind::rounds_trend);
+}
+
+TEST(RunOrder, AStepIsNoTrend) {
+  const auto found =
+      found_in(study(1, 12, [](int, int, int round) { return round > 6 ? 1.08 : 1; }));
+  const std::string said = sentence(found, FindingKind::rounds_step);
+  EXPECT_TRUE(said.starts_with("from round 7 on runs take ")) << said;
+  EXPECT_TRUE(contains(said, " % longer [")) << said;
+  EXPECT_TRUE(contains(said, "in all 4 rows")) << said;
+  EXPECT_EQ(sentence(found, FindingKind::rounds_trend), "");
+}
+
+TEST(RunOrder, AStepOfOneSessionNamesIt) {
+  const auto found = found_in(
+      study(2, 8, [](int session, int, int round) { return session == 2 && round > 5 ? 0.9 : 1; }));
+  const std::string said = sentence(found, FindingKind::rounds_step);
+  EXPECT_TRUE(said.starts_with("from round 6 of session 2 on runs take ")) << said;
+  EXPECT_TRUE(contains(said, " % less [")) << said;
+}
+
+TEST(RunOrder, SlowRoundsAreNamed) {
+  const auto found = found_in(study(1, 12, [](int, int gpus, int round) {
+    return round == 4 || (round == 9 && gpus > 0) ? 1.1 : 1;
+  }));
+  const std::string said = sentence(found, FindingKind::slow_rounds);
+  EXPECT_TRUE(said.starts_with("rounds 4, 9 take ")) << said;
+  EXPECT_TRUE(contains(said, " % longer [")) << said;
+  const auto last = found_in(study(1, 8, [](int, int, int round) { return round == 8 ? 1.1 : 1; }));
+  EXPECT_TRUE(sentence(last, FindingKind::slow_rounds).starts_with("round 8 takes "));
+}
+
+// A line and a step differ by little in six noisy rounds.
+TEST(RunOrder, ShapesThatFitAlikeAreBothNamed) {
+  RoundMatrix rows;
+  for (const double noise : {0.004, -0.003, 0.002}) {
+    rows.push_back({0, 0.02 + noise, 0.05, 0.15 - noise, 0.19, 0.2});
+  }
+  const auto patterns = find_patterns({rows});
+  ASSERT_EQ(patterns.size(), 2U);
+  SessionRounds session{"s1", {0, 1, 2}, rows, {1, 2, 3, 4, 5, 6}};
+  const std::string said = round_findings({session}).at(0).text;
+  EXPECT_TRUE(contains(said, "times rise by ")) << said;
+  EXPECT_TRUE(contains(said, ", or from round 4 on runs take ")) << said;
+  EXPECT_TRUE(contains(said, "which of these cannot be distinguished")) << said;
+}
+
+// Session 3 shares 4 replicas with session 2 alone.
+TEST(RunOrder, ASessionIsComparedWithOneThatSharesRows) {
+  auto records = study(3, 5, [](int session, int, int) { return session == 3 ? 1.15 : 1; });
+  std::erase_if(records, [](const Json& json) {
+    const int gpus = json["layout"]["gpus"];
+    const std::string session = json["session"];
+    return (session == "20261121" && gpus > 2) || (session == "20261122" && gpus == 1) ||
+           (session == "20261122" && gpus == 8) || (session == "20261123" && gpus < 4);
+  });
+  const auto found = found_in(records, Pooling::never);
+  std::string all;
+  for (const Finding& each : found) all += each.text + "\n";
+  EXPECT_TRUE(contains(all, "session 3 (20261123) was 1")) << all;
+  EXPECT_TRUE(contains(all, "slower than session 2 throughout")) << all;
 }
 
 TEST(RunOrder, ASlowFirstRoundIsNamed) {
@@ -148,7 +208,7 @@ TEST(RunOrder, SessionsThatAreIndistinguishableAreReported) {
       << said;
 }
 
-// Then a session is the unit, and two are too few for any claim about the point.
+// The session is the unit, and two that differ are too few for a claim about the point.
 TEST(RunOrder, ARowThatIsSlowerInOneSessionIsNoLossOfTheRow) {
   const auto slow = [](int session, int gpus, int) {
     return session == 2 && gpus == 8 ? 1.2 : 1.0;
@@ -184,29 +244,6 @@ TEST(RunOrder, AFewRowsOfThreeSessionsDoNotPoolATable) {
     if (json["layout"]["gpus"] == 8 && round > 3) json["session"] = "s" + std::to_string(round);
   }
   EXPECT_FALSE(make_studies(canonical_content(records)).at(0).rows[0].pooled);
-}
-
-TEST(RunOrder, ANodeThatOneRowHadToItselfIsNamed) {
-  auto records = study(1, 5, [](int, int gpus, int) { return gpus == 8 ? 1.3 : 1; });
-  for (Json& json : records) {
-    if (json["layout"]["gpus"] == 8) json["provenance"]["hosts"] = {"node07"};
-  }
-  EXPECT_EQ(sentence(found_in(records), FindingKind::own_nodes),
-            "8 replicas ran only on node07, no other row did: what is due to it cannot be "
-            "distinguished from what is due to the row");
-  for (Json& json : records) {
-    if (json["layout"]["gpus"] == 8) json["provenance"]["hosts"] = {"node01", "node07"};
-  }
-  EXPECT_EQ(sentence(found_in(records), FindingKind::own_nodes), "") << "node01 has others, too";
-}
-
-TEST(RunOrder, ASessionThatOneRowHadToItselfIsNamed) {
-  auto records = study(1, 5, same);
-  for (Json& json : records) {
-    if (json["layout"]["gpus"] == 8) json["session"] = "20261128";
-  }
-  EXPECT_TRUE(sentence(found_in(records), FindingKind::own_session)
-                  .starts_with("8 replicas ran only in session 20261128, no other row did"));
 }
 
 TEST(RunOrder, LostRunsStandInTheirRow) {

@@ -156,6 +156,28 @@ TEST(Grouping, StudiesThatNothingElseSetsApartStandAlone) {
   EXPECT_EQ(study_title(studies[1]), "mnist-cnn, fp32, weak scaling, study weak");
 }
 
+// They are in no table together, on whatever machine, until another study joins them.
+TEST(Grouping, StudiesWithoutACommonPointAreNeverCompared) {
+  auto records = load_records({{1, 64}, {2, 64}, {4, 64}, {8, 64}});
+  for (std::size_t i = 2; i < 4; ++i) {
+    records[i]["study"] = "large";
+    records[i]["provenance"]["cpu_model"] = "Another CPU";
+  }
+  const std::string apart = "study large fixed-epochs: 4 8; study quick fixed-epochs: 1 2";
+  EXPECT_EQ(make_tables(records), apart);
+  EXPECT_EQ(make_tables(make_studies(canonical_content(records), {}, {}, Pooling::always)),
+            "fixed-epochs: 1 2 4 8");
+  for (const int gpus : {2, 4}) {
+    records.push_back(make_record({gpus, 64}, ""));
+    records.back()["study"] = "link";
+    records.back()["session"] = "s2";
+  }
+  EXPECT_EQ(make_studies(canonical_content(records)).size(), 1U);
+  for (std::size_t i = 0; i < 2; ++i) records[i]["parameters"]["learning_rate"] = 0.5;
+  EXPECT_EQ(make_tables(records),
+            "studies large, link fixed-epochs: 2 4 4 8; study quick fixed-epochs: 1 2");
+}
+
 TEST(Grouping, ATrialRunBesideASweepIsATableMore) {
   auto records = load_records({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
   records.push_back(make_record({1, 32, 1}, ""));

@@ -6,6 +6,7 @@
 
 #include "analysis/gate/judge.h"
 #include "analysis/gate/render.h"
+#include "analysis/gate/report_sides.h"
 #include "analysis/study/labels.h"
 #include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/tables.h"
@@ -161,6 +162,92 @@ TEST(Programs, OfAChangedRecipeAreNotReported) {
   ASSERT_EQ(study.gaps.size(), 2U);
   EXPECT_EQ(study.gaps[0].first()->parameters.text("program"), "fast");
   EXPECT_EQ(study.axes, (std::vector<std::string>{"program"}));
+}
+
+// "train" at one and two replicas, in a study.
+std::vector<Json> program_runs(const std::string& study, const std::string& recipe,
+                               const std::string& hash = "1") {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2}) {
+    for (int round = 1; round <= 3; ++round) {
+      Json run = sample_record({.gpus = gpus, .repeat = round, .fit_seconds = 20.0 / gpus});
+      run["study"] = study;
+      run["session"] = study + hash;
+      run["point"] = "gpus=" + std::to_string(gpus);
+      run["provenance"]["program"] = {{"name", "train"}, {"directory", "/x"}, {"files_hash", hash}};
+      run["provenance"]["command"] = "/usr/bin/python3.11 ./train.py --gpus 1";
+      run["provenance"]["started_at"] =
+          "2026-01-0" + std::to_string(round) + "T00:00:0" + std::to_string(gpus) + "Z";
+      run["parameters"]["workload"] = "command";
+      run["parameters"]["program"] = "train@" + recipe;
+      records.push_back(run);
+    }
+  }
+  return records;
+}
+
+TEST(Programs, AreComparedWithinAStudyOnly) {
+  std::vector<Json> records = contest({1, 2});
+  for (const Json& run : program_runs("own", "1")) records.push_back(run);
+  for (const Json& run : program_runs("theirs", "2")) records.push_back(run);
+  for (const Pooling pooling : {Pooling::by_sessions, Pooling::always}) {
+    const auto studies = make_studies(canonical_content(records), {}, {}, pooling);
+    ASSERT_EQ(studies.size(), 3U);
+    EXPECT_EQ(studies[1].work, (Work{{"study", "own"}}));
+    EXPECT_EQ(studies[1].reference, "");
+  }
+  const auto side = [](const std::string& name, const std::vector<Json>& runs) {
+    return ReportSide{name, canonical_content(runs), make_studies(canonical_content(runs))};
+  };
+  const ReportSide own = side("own", program_runs("own", "1"));
+  EXPECT_FALSE(compare_sides(own, side("theirs", program_runs("theirs", "2"))));
+  EXPECT_TRUE(compare_sides(own, side("copy", program_runs("copy", "1"))));
+  EXPECT_TRUE(compare_sides(own, side("edited", program_runs("own", "2", "2"))));
+  // A gate of several studies; two that are named one by one are what the user wants compared.
+  std::vector<Json> both = program_runs("own", "1");
+  for (const Json& run : program_runs("theirs", "2")) both.push_back(run);
+  const auto matched = [](const std::vector<Json>& before, const std::vector<Json>& now) {
+    const Side baseline = load_side("baseline", canonical_content(before));
+    const Side current = load_side("current", canonical_content(now));
+    std::string studies;
+    const Matches matches = match_subjects(baseline, current);
+    for (std::size_t i = 0; i < baseline.subjects.size(); ++i) {
+      const auto k = matches.of_baseline[i];
+      studies += *baseline.subjects[i].studies.begin() + ":" +
+                 (k ? *current.subjects[*k].studies.begin() : "") + " ";
+    }
+    return studies;
+  };
+  EXPECT_EQ(matched(both, program_runs("theirs", "2")), "own: own: theirs:theirs theirs:theirs ");
+  EXPECT_EQ(matched(program_runs("own", "1"), program_runs("theirs", "2")),
+            "own:theirs own:theirs ");
+}
+
+TEST(Programs, RowsOfAnOlderStateAreMarked) {
+  const auto make = [](const std::vector<Json>& records, const std::string& hash,
+                       const std::string& directory = "/x") {
+    ExpectedRuns plan{"own", "command", 3, {planned_point(1)}};
+    plan.programs.emplace_back();
+    plan.programs[0].name = "train";
+    plan.programs[0].directory = directory;
+    plan.programs[0].files_hash = hash;
+    plan.seen_at = "2026-02-01T00:00:00Z";
+    return make_studies(canonical_content(records), {}, {plan}).at(0);
+  };
+  std::vector<Json> records = program_runs("own", "1");
+  const Study older = make(records, "2");
+  EXPECT_EQ(common_label(older), "of an older train.py");
+  expect_parts(join(older.warnings, "\n"),
+               {"the program (train.py) has changed since 6 of these 6 runs; sweep --new-build"});
+  expect_parts(best_text(older, find_best(older, 0.05)), {"of an older train.py"});
+  for (const Study& study : {make(records, "1"), make(records, "2", "/another/site")}) {
+    EXPECT_EQ(common_label(study), "");
+    EXPECT_TRUE(study.warnings.empty());
+  }
+  records[5]["provenance"]["program"]["files_hash"] = "2";
+  EXPECT_EQ(row_label(make(records, "2").rows[1]), "2 of 3 runs of an older train.py");
+  for (Json& run : records) run["provenance"]["started_at"] = "2026-03-01T00:00:00Z";
+  EXPECT_EQ(row_label(make(records, "3").rows[1]), "") << "made after the plan";
 }
 
 TEST(Programs, ExportsNameStudyAndProgram) {

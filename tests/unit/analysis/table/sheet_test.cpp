@@ -166,6 +166,74 @@ TEST(Sheet, ASizeThatTrainedWorseIsNotChosen) {
   EXPECT_TRUE(made.says("lower accuracy")) << made.text;
 }
 
+// Steps of nothing but computing and waiting for others.
+void set_phases(Json& json, double share_of_computing) {
+  const double seconds = json["timing"]["fit_seconds"], compute = seconds * share_of_computing;
+  for (Json& phases : json["phases"]) {
+    phases = {{"input", 0.0},    {"forward", compute / 2},
+              {"update", 0.0},   {"backward", compute / 2},
+              {"step", seconds}, {"communication", seconds - compute},
+              {"other", 0.0}};
+  }
+}
+
+// One replica takes 30 % too long: eight have 85 % of it, and 65 % of what the others do.
+TEST(Sheet, ASlowBaseMakesNoChoice) {
+  std::vector<Json> records = sheet_runs({{1, 130}, {2, 50}, {4, 25}, {8, 19.2}});
+  for (const bool has_phases : {true, false}) {
+    for (Json& json : records) {
+      set_phases(json, json["layout"]["gpus"] == 8 ? 0.65 : 1);
+      if (!has_phases) json["phases"] = Json::array();
+    }
+    const Made made(records);
+    EXPECT_EQ(made.json["chosen"]["gpus"], 4) << made.text;
+    for (const char* part :
+         {"also over what computes faster than the base", "cannot be judged: 8 replicas (84.",
+          ", 65.", "above the ideal line: 2 replicas; 4 replicas: is the base slow"}) {
+      EXPECT_TRUE(made.says(part)) << part << " in\n" << made.text;
+    }
+    EXPECT_EQ(made.json["sizes"][3]["verdict"], "cannot tell");
+  }
+  const Made sound(sheet_runs(kSeconds));
+  EXPECT_FALSE(sound.says("computes faster") || sound.says("above the ideal")) << sound.text;
+}
+
+// With phases, no size needs to be above the ideal line for it: 91 % of the base, 64 % beside one
+// that computes as fast.
+TEST(Sheet, ABaseThatComputesSlowerMakesNoChoice) {
+  std::vector<Json> records = sheet_runs({{1, 120}, {2, 66}});
+  for (Json& json : records) set_phases(json, json["layout"]["gpus"] == 2 ? 0.64 : 1);
+  const Made made(records, 0.8);
+  EXPECT_EQ(made.json["chosen"]["gpus"], 1) << made.text;
+  EXPECT_TRUE(made.says("cannot be judged: 2 replicas (91.")) << made.text;
+  EXPECT_TRUE(made.says(", 64.")) << made.text;
+  EXPECT_EQ(Made(records, 0.6).json["chosen"]["gpus"], 2);
+}
+
+TEST(Sheet, SaysOfItsRowsWhatTheReportSays) {
+  std::vector<Json> records = sheet_runs(kSeconds);
+  for (Json& json : records) {
+    const int gpus = json["layout"]["gpus"];
+    json["provenance"]["hosts"] =
+        std::vector<std::string>(static_cast<std::size_t>(gpus), gpus == 4 ? "node9" : "node1");
+  }
+  for (const int attempt : {5, 6}) {
+    Json failed = sample_record({.gpus = 4, .repeat = attempt});
+    failed["status"] = "failed";
+    failed["reason"] = "out of memory";
+    records.push_back(failed);
+  }
+  const Made made(records);
+  EXPECT_EQ(made.json["chosen"]["gpus"], 4);
+  for (const char* part :
+       {"4 replicas ran only on node9, no other row did", "4 replicas: 4 of 6 runs completed",
+        "ended without a result, and their hours are in no figure here: 4 replicas (2 attempts)",
+        "2 of 6 attempts there ended without a result: if those take as long as the others, a run "
+        "with one costs 1.50 times these hours"}) {
+    EXPECT_TRUE(made.says(part)) << part << " in\n" << made.text;
+  }
+}
+
 TEST(Sheet, IsAPageOfItsOwnInEachFormat) {
   const Made made(sheet_runs(kSeconds));
   const std::string latex = to_latex(made.document);
