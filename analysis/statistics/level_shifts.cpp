@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "results/step_samples.h"
-
 namespace paceline {
 
 namespace {
@@ -151,13 +149,15 @@ class LevelSearch {
   // Of the first changes that have a rival, or no date.
   std::optional<UndatedCurve> find_undated() const {
     const double variance = independent_variance();
-    for (std::size_t count = changes_.size(); count > 0; --count) {
-      for (std::size_t first = 0; first + count <= changes_.size(); ++first) {
-        const StepsAndCurve judged{changes_, first, first + count - 1};
-        auto curve = find_rival(clean_, clean_days_, judged, variance, resemblance_);
-        if (curve) return of_all_sessions(std::move(*curve));
+    std::optional<UndatedCurve> best;
+    for (std::size_t first = 0; first < changes_.size(); ++first) {
+      for (std::size_t last = first; last < changes_.size(); ++last) {
+        auto curve =
+            find_rival(clean_, clean_days_, {changes_, first, last}, variance, resemblance_);
+        if (curve && (!best || curve->cost < best->cost)) best = std::move(curve);
       }
     }
+    if (best) return of_all_sessions(std::move(*best));
     const Within all = within_levels();
     const auto drift = drift_within_levels();
     for (std::size_t k = 0; k < changes_.size(); ++k) {
@@ -431,9 +431,9 @@ double detectable_shift(const LevelShifts& found, std::size_t sessions, double l
   const double power = t_quantile(n - 2, 2 * kAimedPower - 1);
   const double chance = t_quantile(n - 2, 1 - level / count_stretches(sessions));
   const double line = t_quantile(near - 3, 1 - kDriftLevel);
-  const std::size_t half = sessions / 2;
-  const double alike = resemblance_inflation(
-      plausible_resemblance(found.plausible_resemblance, sessions, 2), half, sessions - half);
+  const double alike =
+      resemblance_inflation(plausible_resemblance(found.plausible_resemblance, sessions, 2),
+                            sessions / 2, sessions - sessions / 2);
   const double beside_level = (chance + power) * std::sqrt(4 / n * alike);
   const double alike_there = sessions < kEnoughForResemblance
                                  ? plausible_resemblance(found.plausible_resemblance, sessions, 1)

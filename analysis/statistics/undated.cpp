@@ -303,7 +303,9 @@ std::optional<UndatedCurve> find_rival(const ScaledSeries& series, std::span<con
     found = std::move(best.curve);
   }
   const double margin = kRivalMargin * variance + more * of_parameter;
-  return least <= least_of_steps + margin ? std::move(found) : std::nullopt;
+  if (!found || least > least_of_steps + margin) return std::nullopt;
+  found->cost = least - more * of_parameter;
+  return found;
 }
 
 std::optional<UndatedChange> find_modes(std::span<const double> values,

@@ -41,6 +41,7 @@ struct UndatedChange {
 struct UndatedCurve {
   UndatedChange change;
   std::vector<double> values;  // of each session
+  double cost = 0;             // the squares that are left, and what the parameters cost
 };
 
 std::size_t shortest_ramp(std::size_t sessions);

@@ -1,9 +1,10 @@
 // What a table says of its rows: whether they may stand beside their base, and which is faster.
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <map>
 #include <tuple>
 
-#include "analysis/statistics/robust.h"
 #include "analysis/study/comparison.h"
 #include "analysis/study/contrast.h"
 #include "analysis/study/switches.h"
@@ -33,22 +34,62 @@ std::vector<Standing> stand_among_all(const Study& study, const std::vector<bool
   return among_all;
 }
 
-std::vector<double> log_times(const Row& row, bool rates) {
-  std::vector<double> logs;
-  for (const std::vector<double>& unit : log_costs(row, rates).values) logs.push_back(unit.front());
-  return logs;
+// The variance of a unit, with its degrees of freedom: what rows leave beside their means, and
+// beside those of rounds, if all have the same ones.
+struct CommonNoise {
+  double variance = 0, degrees_of_freedom = 0;
+  std::size_t rounds = 0;  // 0: rows have different ones
+};
+
+CommonNoise find_common_noise(const std::vector<RowValues>& rows) {
+  std::vector<std::vector<double>> units;  // a vector a row
+  for (const RowValues& row : rows) {
+    std::vector<double>& values = units.emplace_back();
+    for (const std::vector<double>& unit : row.values) values.push_back(unit.front());
+  }
+  CommonNoise noise;
+  if (const std::vector<RowMeans> rounds = paired_means(rows); !rounds.empty()) {
+    noise.rounds = rounds.size();
+    units.assign(rows.size(), {});
+    for (const RowMeans& round : rounds) {
+      double mean = 0;
+      for (const auto& each : round) mean += each.front() / static_cast<double>(rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) units[i].push_back(round[i].front() - mean);
+    }
+  }
+  for (const std::vector<double>& values : units) {
+    const double mean = average(values);
+    for (const double value : values) noise.variance += (value - mean) * (value - mean);
+    noise.degrees_of_freedom += static_cast<double>(values.size()) - 1;
+  }
+  if (noise.rounds > 0) noise.degrees_of_freedom -= static_cast<double>(noise.rounds) - 1;
+  noise.variance /= noise.degrees_of_freedom;
+  return noise;
 }
 
-// p of equal speed: by rounds, and as if runs were independent, which knows the noise of few runs
-// better.
-double p_of_equal_speed(const Row& base, const Row& row, bool rates) {
-  const std::vector<RowValues> both = {log_costs(base, rates), log_costs(row, rates)};
-  const Difference slower =
-      contrast(both, [](const RowMeans& means) { return means[1][0] - means[0][0]; });
-  if (paired_means(both).empty()) return slower.p_value();
-  const Stopping stopping = slower.sequences > 0 ? Stopping::by_results : Stopping::fixed;
-  return combined_p_value(
-      slower, independent_difference(log_times(row, rates), log_times(base, rates), stopping));
+// p of equal speed of each row and its base: by the noise that all share, or by that of the two
+// alone, where an outlier of another row would hide a difference.
+std::vector<double> p_of_equal_speed(const std::vector<RowValues>& base_and_rows) {
+  const CommonNoise noise = find_common_noise(base_and_rows);
+  const RowValues& base = base_and_rows.front();
+  std::vector<double> all;
+  for (std::size_t i = 1; i < base_and_rows.size(); ++i) {
+    RowValues row = base_and_rows[i];
+    for (auto& [session, round] : row.units) round = 0;  // in no round: independent of the base's
+    const Difference alone =
+        contrast({base, row}, [](const RowMeans& means) { return means[1][0] - means[0][0]; });
+    if (alone.sequences > 0) {
+      all.push_back(alone.p_value());
+      continue;
+    }
+    const double share = noise.rounds > 0 ? 2 / static_cast<double>(noise.rounds)
+                                          : 1 / static_cast<double>(base.values.size()) +
+                                                1 / static_cast<double>(row.values.size());
+    const Difference shared{alone.mean, std::sqrt(noise.variance * share), noise.degrees_of_freedom,
+                            alone.count};
+    all.push_back(std::min(1.0, 2 * std::min(alone.p_value(), shared.p_value())));
+  }
+  return all;
 }
 
 }  // namespace
@@ -75,8 +116,7 @@ void judge_standings(const Study& study, Comparison& comparison) {
 
 void judge_speeds(const Study& study, Comparison& comparison) {
   const std::vector<bool> spared = spared_work(study);
-  std::vector<SpeedUp*> settings;
-  std::vector<double> p;
+  std::map<std::size_t, std::vector<std::size_t>> settings;  // of one size, by their base
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     auto& speed_up = comparison.speed_ups[i];
     if (!speed_up || speed_up->base == i || spared[i] || speed_up->standing.is_barred()) continue;
@@ -85,15 +125,24 @@ void judge_speeds(const Study& study, Comparison& comparison) {
     speed_up->verdict = lies_above(*ratio.interval, 1)   ? SpeedVerdict::faster
                         : lies_below(*ratio.interval, 1) ? SpeedVerdict::slower
                                                          : SpeedVerdict::cannot_tell;
-    if (speed_up->ideal != 1) continue;
-    settings.push_back(&*speed_up);
-    p.push_back(p_of_equal_speed(study.rows[speed_up->base], study.rows[i], comparison.rates));
+    if (speed_up->ideal == 1) settings[speed_up->base].push_back(i);
   }
-  // The best base was selected by its time, so by all pairs.
-  const std::size_t pairs = p.size() * (p.size() + 1) / 2;
-  p = holm_adjusted(p, comparison.base == Base::best ? pairs : p.size());
-  for (std::size_t k = 0; k < settings.size(); ++k) {
-    if (p[k] >= 1 - kConfidence) settings[k]->verdict = SpeedVerdict::cannot_tell;
+  std::vector<std::size_t> tested;
+  std::vector<double> p;
+  std::size_t pairs = 0;  // the best base was selected, and `best` compares all
+  for (const auto& [base, rows] : settings) {
+    std::vector<RowValues> values = {log_costs(study.rows[base], comparison.rates)};
+    for (const std::size_t i : rows) values.push_back(log_costs(study.rows[i], comparison.rates));
+    std::ranges::copy(p_of_equal_speed(values), std::back_inserter(p));
+    tested.insert(tested.end(), rows.begin(), rows.end());
+    pairs += rows.size() * (rows.size() + 1) / 2;
+  }
+  if (tested.size() == 1) return;  // its interval says it all
+  p = holm_adjusted(p, pairs);
+  for (std::size_t k = 0; k < tested.size(); ++k) {
+    if (p[k] >= 1 - kConfidence) {
+      comparison.speed_ups[tested[k]]->verdict = SpeedVerdict::cannot_tell;
+    }
   }
 }
 

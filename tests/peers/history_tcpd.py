@@ -90,7 +90,8 @@ def main():
         means = [statistics.mean(score) for score in zip(*made)]
         print(f"| {method} | {means[0]:.3f} | {means[1]:.3f} |")
     print("\nMost of these series wander, rise or have seasons. A change of a slope or of a season is a change point to "
-          "the annotators, but no level shift.\n\nAgain, in seconds:\n\n"
+          "the annotators, but no level shift.\nA change over more than a tenth of a series has no date: prices that fall "
+          "for months, say.\n\nAgain, in seconds:\n\n"
           "    git clone https://github.com/alan-turing-institute/TCPD && git -C TCPD checkout 83b3039\n"
           "    venv/bin/python tests/peers/history_tcpd.py build/release/bin/paceline TCPD "
           ">> results/comparisons/history.md")

@@ -292,6 +292,18 @@ TEST_F(CliCommand, LinesOfWritersAreNotCutIntoEachOther) {
   EXPECT_EQ(record("gpus=1/1.1.json")["throughput"]["samples_per_second"], 1234);
 }
 
+// What is wrong with each point once is wrong with its repeats.
+TEST_F(CliCommand, AFirstRoundWithoutOneSuccessEndsTheSweep) {
+  const std::string rounds = R"j("axes": {"gpus": [1, 2]}, "repeats": 3)j";
+  const Ran ran = sweep(R"j(["false"])j", kRate, rounds);
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  expect_parts(ran.err, {"all 2 runs failed, so 4 more were not started"});
+  EXPECT_EQ(load_store(folder() / "r/s").records.size(), 2U);
+  // One success is enough to go on.
+  const Ran some = sweep(R"j(["sh", "-c", "[ {gpus} = 1 ] && echo rate 5"])j", kRate, rounds);
+  EXPECT_EQ(load_store(folder() / "r/s").records.size(), 6U) << some.err;
+}
+
 TEST_F(CliCommand, WithoutResultsItsWholeTimeCounts) {
   ASSERT_EQ(sweep(R"j(["sleep", "0.3"])j", "").code, 0);
   const Json made = record("gpus=1/1.1.json");
@@ -493,6 +505,10 @@ TEST_F(CliCommand, BadSpecsAreRefusedBeforeTheFirstRun) {
   refused(R"j("command": ["x"], "axes": {"batch_per_replica": [1, 2]})j", 65,
           {"batch_per_replica varies, and the command has no {batch_per_replica}"});
   refused(std::string("\"results\": ") + kRate, 65, {"has no \"command\""});
+  refused(R"j("command": ["x"], "results": {"steps": {"key": "n", "among": "x"}})j", 65,
+          {"\"among\"", "of printed lines"});
+  refused(R"j("command": ["x"], "results": {"steps": {"line": "n ([0-9]+)", "among": "("}})j", 64,
+          {"not a regular expression"});
   write("t.json", R"j({"name": "t", "workload": "command", "command": ["x"],
     "processes": "replica", "fixed": {"gpus": 2, "nodes": 2}})j");
   expect_refused("submit t.json --site nyu --dry-run", 64,

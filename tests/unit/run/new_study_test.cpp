@@ -73,6 +73,7 @@ TEST(NewStudyTest, AsksAgainAfterAWrongAnswer) {
   EXPECT_EQ(spec.command, "python train.py");
   EXPECT_EQ(spec.workload, "");
   EXPECT_EQ(spec.throughput, "rate: {number}");
+  expect_parts(to_text(spec), {R"({"line": "rate: {number}", "pick": "last"})"});
   EXPECT_EQ(spec.gpus, (std::vector<int>{1, 2}));
   EXPECT_EQ(spec.repeats, 3);
   const std::vector<std::string> parts = {"\"mnist-cn\" is neither a workload nor a program",

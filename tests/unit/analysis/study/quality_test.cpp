@@ -183,7 +183,7 @@ TEST(Verdicts, OfSettingsAreTestedTogether) {
                                   [](const auto& speed_up) { return speed_up->verdict; }) > 0;
     }
     EXPECT_LE(wrong, 0.05 * kStudies + 2 * std::sqrt(0.05 * kStudies)) << settings;
-    EXPECT_GE(found, (settings == 4 ? 0.9 : 0.8) * kStudies) << settings;
+    EXPECT_GE(found, 0.9 * kStudies) << settings;
   }
 }
 
