@@ -19,6 +19,7 @@ constexpr std::size_t kNearStep = 10;          // sessions on each side to which
 constexpr double kLeastLikelihood = 1 / 20.0;  // of a date
 constexpr std::size_t kVagueSessions = 3;      // of a date that is none, at the least
 constexpr double kShortestDecay = 4;           // sessions of a decay to 1 / e
+constexpr double kCostOfDrift = 3;             // parameters; that a step ends one is a guess, too
 constexpr double kCostOfShortRamp = 3;         // parameters
 constexpr std::size_t kNearSpell = 2;          // sessions
 constexpr std::size_t kFewestSpells = 4;       // of two modes
@@ -292,7 +293,7 @@ std::optional<UndatedCurve> find_rival(const ScaledSeries& series, std::span<con
     for (std::size_t k = 0; k < steps.size(); ++k) {
       if (k < first || k > last) beside.add(step_at(sessions, steps[k]));
     }
-    const double cost = drifts ? of_parameter : 0;
+    const double cost = drifts ? kCostOfDrift * of_parameter : 0;
     least_of_steps = std::min(least_of_steps, cost + rest_of_steps(beside, judged, of_parameter));
     BestCurve best(beside);
     consider_ramps(best, sessions, (steps[first] + steps[last]) / 2);

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
-#include "engine/core/error.h"
 #include "engine/train/events/event.pb.h"
 #include "engine/train/events/event_log.h"
 
@@ -44,37 +42,6 @@ void add(wire::Event& event, const Event::Distribution& distribution) {
   tensor->set_tensor_content(std::move(content));
 }
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where) {
-  throw Error(ErrorKind::input, what, where, "write the event file again");
-}
-
-double read_scalar(const wire::Tensor& tensor, const std::string& where) {
-  if (tensor.dtype() == kFloat && tensor.float_val_size() == 1) {
-    return static_cast<double>(tensor.float_val(0));
-  }
-  if (tensor.dtype() == kFloat && tensor.tensor_content().size() == sizeof(float)) {
-    float value = 0;
-    std::memcpy(&value, tensor.tensor_content().data(), sizeof value);
-    return static_cast<double>(value);
-  }
-  refuse("a scalar that is not a single float", where);
-}
-
-Histogram make_histogram(const wire::Tensor& tensor, const std::string& where) {
-  const std::string& content = tensor.tensor_content();
-  constexpr std::size_t kRow = kColumns * sizeof(double);
-  if (tensor.dtype() != kDouble || content.size() % kRow != 0) {
-    refuse("a histogram that has no three columns of doubles", where);
-  }
-  Histogram buckets(content.size() / kRow);
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    double row[kColumns];
-    std::memcpy(row, content.data() + i * kRow, kRow);
-    buckets[i] = {row[0], row[1], row[2]};
-  }
-  return buckets;
-}
-
 }  // namespace
 
 std::string encode(const Event& event) {
@@ -88,28 +55,6 @@ std::string encode(const Event& event) {
   for (const auto& scalar : event.scalars) add(message, scalar);
   for (const auto& distribution : event.histograms) add(message, distribution);
   return message.SerializeAsString();
-}
-
-Event decode_event(std::string_view bytes, const std::string& where) {
-  wire::Event message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    refuse("a record that is not an event", where);
-  }
-  Event event;
-  event.wall_time = message.wall_time();
-  event.step = message.step();
-  event.file_version = message.file_version();
-  for (const wire::Summary::Value& value : message.summary().value()) {
-    const std::string& plugin = value.metadata().plugin_data().plugin_name();
-    if (value.has_simple_value()) {
-      event.scalars.push_back({value.tag(), static_cast<double>(value.simple_value())});
-    } else if (plugin == "scalars") {
-      event.scalars.push_back({value.tag(), read_scalar(value.tensor(), where)});
-    } else if (plugin == "histograms") {
-      event.histograms.push_back({value.tag(), make_histogram(value.tensor(), where)});
-    }
-  }
-  return event;
 }
 
 Histogram make_histogram(std::span<const double> values) {

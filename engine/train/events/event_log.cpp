@@ -141,27 +141,4 @@ void EventFile::append(const Event& event) {
   size_ += record.size();
 }
 
-EventsRead read_events(const std::filesystem::path& file) {
-  const TfRecordFile records(file, 0, TfRecordFile::OnDamage::keep_what_precedes);
-  EventsRead read;
-  std::string bytes;
-  for (std::size_t i = 0; i < records.records(); ++i) {
-    records.read(i, bytes);
-    Event event = decode_event(bytes, records.where(i));
-    if (i > 0) {
-      read.events.push_back(std::move(event));
-    } else if (event.file_version != kVersion) {
-      throw Error(ErrorKind::input, "not an event file", file.string(),
-                  fmt::format("give one that begins with {}", kVersion));
-    }
-  }
-  if (records.records() == 0) {
-    throw Error(ErrorKind::input, "not an event file", file.string(), "give another file");
-  }
-  if (!records.damage().empty()) {
-    read.damage = fmt::format("{} {}", records.where_end(), records.damage());
-  }
-  return read;
-}
-
 }  // namespace paceline

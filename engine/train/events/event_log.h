@@ -62,10 +62,6 @@ struct Event {
 
 std::string encode(const Event& event);
 
-// Skips other kinds of values. Throws input for bytes that are not an event, or tensors of the
-// wrong shape.
-Event decode_event(std::string_view bytes, const std::string& where);
-
 // The caller's settings.
 struct EventSetup {
   std::filesystem::path folder;  // of this run; created if missing
@@ -130,13 +126,5 @@ class EventFile {
   int descriptor_ = -1;
   std::uint64_t size_ = 0;  // size of complete records
 };
-
-struct EventsRead {
-  std::vector<Event> events;  // without the first one, which names the format
-  std::string damage;         // why reading stopped; empty: at the end of the file
-};
-
-// Also reads files that are being written. Throws input for other files.
-EventsRead read_events(const std::filesystem::path& file);
 
 }  // namespace paceline

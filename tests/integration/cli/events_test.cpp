@@ -5,6 +5,7 @@
 
 #include "engine/train/events/event_log.h"
 #include "tests/integration/cli/paceline.h"
+#include "tests/support/read_events.h"
 
 namespace paceline {
 namespace {

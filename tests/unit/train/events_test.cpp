@@ -10,6 +10,7 @@
 #include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event_log.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/read_events.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
