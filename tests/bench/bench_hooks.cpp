@@ -28,6 +28,7 @@ BootstrapAddress loopback() {
   where.host = "127.0.0.1";
   where.ports = {0};
   where.token = "bench";
+  where.ranks = 1;
   return where;
 }
 

@@ -2,77 +2,152 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 
 #include "engine/comm/rendezvous/message.h"
+#include "engine/comm/rendezvous/token_file.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
+#include "engine/failure/rank_status.h"
 #include "engine/launch/process_rank.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr double kConnectSeconds = 2;
 constexpr double kAnswerSeconds = 3;
-constexpr double kPauseSeconds = 0.05;
+constexpr double kPauseSeconds = 0.05;      // between rounds of all addresses
+constexpr double kAnswersPause = 1;         // the same while somebody may still answer
+constexpr double kHeadStartSeconds = 0.02;  // of an address before the next one is tried
 
-struct Attempt {
-  std::optional<Joined> joined;
-  bool wrong_token = false;
-};
+// The greeting of what listens at an address. Both sides prove that they know the token before
+// either believes the other.
+class Greeting {
+ public:
+  Greeting(const Endpoint& endpoint, std::uint16_t port)
+      : endpoint_(endpoint), port_(port), address_(format_address(endpoint.text(), port)) {}
 
-// The store's answer, or nothing where it was a stranger or said nothing.
-std::optional<Message> read_answer(const Descriptor& socket, MessageParser& parser,
-                                   const Deadline& deadline) {
-  try {
-    while (true) {
-      if (auto message = parser.next()) return message;
-      if (!wait_for(socket, POLLIN, deadline)) return std::nullopt;
-      std::string bytes;
-      const Transfer result = receive(socket, bytes);
-      parser.feed(bytes);
-      if (result == Transfer::ended) return std::nullopt;
+  // False: nobody listens.
+  bool begin(const BootstrapAddress& where, const Message& hello) {
+    socket_ = begin_to_connect(endpoint_, port_);
+    if (!socket_) return false;
+    tune(socket_);
+    token_ = where.token;
+    ranks_ = where.ranks;
+    hello_ = hello;
+    hello_.value = random_token() + host_name();
+    unsent_ = encode(hello_);
+    parser_ = MessageParser(kLargestGreeting);
+    until_ = Deadline(kAnswerSeconds);
+    is_proved_ = is_welcome_ = false;
+    return true;
+  }
+
+  bool is_pending() const { return static_cast<bool>(socket_); }
+  pollfd entry() const {
+    return {socket_.number(), static_cast<short>(unsent_.empty() ? POLLIN : POLLOUT), 0};
+  }
+
+  // True: this is the store. Ends without it if the other side is a stranger, or silent.
+  bool advance() {
+    std::string bytes;
+    const bool is_open = send_some(socket_, unsent_) != Transfer::ended &&
+                         receive(socket_, bytes) != Transfer::ended;
+    bool is_ours = true;
+    try {
+      parser_.feed(bytes);
+      for (auto message = parser_.next(); message; message = parser_.next()) {
+        is_ours = is_ours && answer(*message);
+        if (is_welcome_) return true;
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::input) throw;
+      is_ours = false;
     }
-  } catch (const Error&) {
-    return std::nullopt;
+    const bool is_late = until_.passed();
+    if (!is_ours || (is_late && unsent_.empty())) stranger_ = describe_listener(endpoint_, port_);
+    if (!is_ours || !is_open || is_late) socket_.close();
+    return false;
   }
-}
 
-Attempt attempt(const Endpoint& endpoint, std::uint16_t port, const Message& hello,
-                const Deadline& end) {
-  Descriptor socket = connect_to(endpoint, port, earlier(end, Deadline(kConnectSeconds)));
-  if (!socket) return {};
-  tune(socket);
-  const Deadline deadline = earlier(end, Deadline(kAnswerSeconds));
-  MessageParser parser(kLargestGreeting);
-  if (!send_all(socket, encode(hello), deadline)) return {};
-  const auto answer = read_answer(socket, parser, deadline);
-  if (!answer) return {};
-  if (answer->type == MessageType::wrong_token) return {std::nullopt, true};
-  const std::string server = format_address(endpoint.text(), port);
-  if (answer->type == MessageType::refused) {
-    throw Error(ErrorKind::mismatch,
-                fmt::format("the bootstrap store rejected this rank: {}", answer->value), server,
-                "start all ranks of a run with one command and one PACELINE_TOKEN");
+  Joined take() {
+    parser_.allow(kLargestValue);
+    return {std::move(socket_), std::move(parser_), address_};
   }
-  if (answer->type != MessageType::welcome) return {};
-  parser.allow(kLargestValue);
-  return {Joined{std::move(socket), std::move(parser), server}, false};
-}
+  const std::string& stranger() const { return stranger_; }  // who answered, but not as the store
+  bool has_other_token() const { return has_other_token_; }
+
+ private:
+  // False: it is no answer of this run's store.
+  bool answer(const Message& message) {
+    if (!is_proved_) {
+      if (message.type != MessageType::challenge) return false;
+      const auto prove = [&](ProofSide side) {
+        return make_proof(token_, side, address_, hello_, message.key);
+      };
+      is_proved_ = is_same_proof(message.value, prove(ProofSide::store));
+      has_other_token_ = !is_proved_;
+      if (has_other_token_) return false;
+      Message proof{MessageType::proof};
+      proof.value = prove(ProofSide::rank);
+      unsent_ += encode(proof);
+      return true;
+    }
+    const bool is_refused = message.type == MessageType::refused;
+    if (!is_refused && message.type != MessageType::welcome) return false;
+    is_welcome_ = !is_refused && message.number == static_cast<std::uint64_t>(ranks_);
+    if (is_welcome_) return true;
+    throw Error(ErrorKind::mismatch,
+                fmt::format("the bootstrap store rejected this rank: {}",
+                            is_refused ? printable(message.value)
+                                       : fmt::format("its world has {} ranks, this one {}",
+                                                     message.number, ranks_)),
+                address_, "start all ranks of a run with one command and one PACELINE_TOKEN");
+  }
+
+  Endpoint endpoint_;
+  std::uint16_t port_;
+  std::string address_, token_, unsent_, stranger_;
+  int ranks_ = 0;
+  Message hello_{MessageType::hello_store};
+  Descriptor socket_;
+  MessageParser parser_{kLargestGreeting};
+  Deadline until_{0};
+  bool is_proved_ = false, is_welcome_ = false, has_other_token_ = false;
+};
 
 std::string place_text(const BootstrapAddress& where) {
   if (where.ports.size() == 1) return format_address(where.host, where.ports.front());
   return fmt::format("{}, {} ports from {} on", where.host, where.ports.size(),
                      where.ports.front());
+}
+
+[[noreturn]] void throw_not_joined(const BootstrapAddress& where,
+                                   const std::vector<Greeting>& greetings, int rank,
+                                   double seconds) {
+  const std::string time = format_seconds(seconds);
+  if (greetings.empty()) {
+    throw Error(ErrorKind::stall, fmt::format("rank 0 left no token within {}", time),
+                where.token_file.string() + "*",
+                "check that rank 0 runs, or set PACELINE_TOKEN for all ranks");
+  }
+  const auto stranger = std::ranges::find_if(
+      greetings, [](const Greeting& greeting) { return !greeting.stranger().empty(); });
+  if (where.token_file.empty() && std::ranges::any_of(greetings, &Greeting::has_other_token)) {
+    throw Error(ErrorKind::usage, "wrong token: the bootstrap store belongs to another run",
+                stranger->stranger(), "give all ranks of this run the same PACELINE_TOKEN");
+  }
+  throw Error(ErrorKind::stall,
+              fmt::format("no bootstrap store answered rank {} within {}{}", rank, time,
+                          stranger == greetings.end()
+                              ? ""
+                              : fmt::format("; {} is not this run's", stranger->stranger())),
+              place_text(where),
+              where.rank0_hosts ? "check that rank 0 runs and that firewalls open PACELINE_PORTS"
+                                : "check that the starter runs and that its address is reachable");
 }
 
 void check_size(const std::string& text, std::size_t limit, const char* noun) {
@@ -87,12 +162,6 @@ constexpr std::size_t kLongestToken = 256;
 
 Error wrong(std::string what, const char* variable, std::string fix) {
   return {ErrorKind::usage, std::move(what), variable, std::move(fix)};
-}
-
-std::optional<std::uint16_t> to_port(std::string_view text) {
-  const auto number = to_integer(text);
-  if (!number || *number < 1 || *number > 65535) return std::nullopt;
-  return static_cast<std::uint16_t>(*number);
 }
 
 struct HostPort {
@@ -181,6 +250,16 @@ std::string find_host(const ProcessRank& process, const Environment& environment
               "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
 }
 
+// Beside what the ranks report, which all of them see; TMPDIR is the node's own.
+std::filesystem::path find_shared_folder(const ProcessRank& process,
+                                         const Environment& environment) {
+  if (const auto folder = status_folder(environment)) return *folder;
+  std::error_code error;
+  const bool is_one_node = process.local_size == process.size;
+  const auto folder = is_one_node ? std::filesystem::temp_directory_path(error) : ".";
+  return error ? "/tmp" : folder;
+}
+
 std::string checked_token(const Environment& environment) {
   const std::string token = environment_value(environment, kTokenVariable);
   if (token.size() <= kLongestToken) return token;
@@ -193,38 +272,62 @@ std::string checked_token(const Environment& environment) {
 Joined join_store(const BootstrapAddress& where, MessageType hello, int rank, double seconds) {
   Message message{hello};
   message.number = static_cast<std::uint64_t>(rank);
-  message.key = where.token;
-  message.value = host_name();
+  const bool has_file = !where.token_file.empty();
   const std::vector<Endpoint> endpoints = resolve(where.host);
   const Deadline deadline(seconds);
-  bool wrong_token = false;
-  do {
-    for (const std::uint16_t port : where.ports) {
-      for (const Endpoint& endpoint : endpoints) {
-        if (deadline.passed()) break;
-        Attempt result = attempt(endpoint, port, message, deadline);
-        if (result.joined) return std::move(*result.joined);
-        wrong_token |= result.wrong_token;
+  BootstrapAddress known = where;
+  std::vector<Greeting> greetings;  // one an address, in the order in which they are tried
+  std::size_t next = 0;
+  const auto list_addresses = [&] {
+    greetings.clear();
+    for (const std::uint16_t port : known.ports) {
+      for (const Endpoint& endpoint : endpoints) greetings.emplace_back(endpoint, port);
+    }
+    next = 0;
+  };
+  if (!has_file) list_addresses();
+  Deadline next_begins(0);
+  while (!deadline.passed()) {
+    if (has_file && next == 0 && next_begins.passed()) {
+      const auto content = TokenFile::read(where.token_file);
+      if (content && content->token != known.token) {
+        known.token = content->token;
+        known.ports = {content->port};
+        list_addresses();
       }
     }
-    if (wrong_token && where.ports.size() == 1) break;
-    poll(nullptr, 0, earlier(deadline, Deadline(kPauseSeconds)).milliseconds_left());
-  } while (!deadline.passed());
-
-  if (wrong_token) {
-    throw Error(ErrorKind::usage, "wrong token: the bootstrap store belongs to another run",
-                place_text(where), "give all ranks of this run the same PACELINE_TOKEN");
+    if (next_begins.passed()) {
+      const bool has_begun = next < greetings.size() && !greetings[next].is_pending() &&
+                             greetings[next].begin(known, message);
+      next = greetings.empty() ? 0 : (next + 1) % greetings.size();
+      if (!has_begun && next != 0) continue;
+      const bool some_pending = std::ranges::any_of(greetings, &Greeting::is_pending);
+      next_begins = Deadline(next != 0      ? kHeadStartSeconds
+                             : some_pending ? kAnswersPause
+                                            : kPauseSeconds);
+    }
+    std::vector<pollfd> entries;
+    for (const Greeting& greeting : greetings) {
+      if (greeting.is_pending()) entries.push_back(greeting.entry());
+    }
+    poll(entries.data(), entries.size(), earlier(deadline, next_begins).milliseconds_left());
+    for (Greeting& greeting : greetings) {
+      if (!greeting.is_pending()) continue;
+      if (greeting.advance()) return greeting.take();
+      if (greeting.is_pending()) continue;
+      next_begins = Deadline(next == 0 ? kPauseSeconds : 0);
+      if (greeting.has_other_token() && known.ports.size() == 1 && !has_file) {
+        throw_not_joined(known, greetings, rank, seconds);
+      }
+    }
   }
-  throw Error(
-      ErrorKind::stall,
-      fmt::format("no bootstrap store answered rank {} within {}", rank, format_seconds(seconds)),
-      place_text(where),
-      where.rank0_hosts ? "check that rank 0 runs and that firewalls open PACELINE_PORTS"
-                        : "check that the starter runs and that its address is reachable");
+  throw_not_joined(known, greetings, rank, seconds);
 }
 
 StoreClient::StoreClient(const BootstrapAddress& where, int rank, double seconds)
-    : joined_(join_store(where, MessageType::hello_store, rank, seconds)), seconds_(seconds) {}
+    : joined_(join_store(where, MessageType::hello_store, rank, seconds)),
+      ranks_(where.ranks),
+      seconds_(seconds) {}
 
 void StoreClient::set(const std::string& key, const std::string& value) {
   check_size(key, kLargestKey, "key");
@@ -255,12 +358,13 @@ Message StoreClient::request(Message message, MessageType answer, double seconds
     try {
       // Answers to earlier requests whose time was up are passed over.
       while (auto got = joined_.parser.next()) {
+        check_answer(*got, ranks_);
         if (got->type == answer && got->ticket == ticket_) return std::move(*got);
       }
-    } catch (const Error&) {
-      lost();
+    } catch (const Error& error) {
+      lost(error.what());
     }
-    if (!wait_for(joined_.socket, POLLIN, deadline)) {
+    if (deadline.passed() || !wait_for(joined_.socket, POLLIN, deadline)) {
       throw Error(ErrorKind::stall,
                   fmt::format("{} did not come within {}", what, format_seconds(seconds)),
                   fmt::format("bootstrap store {}", joined_.server),
@@ -282,10 +386,9 @@ void StoreClient::interrupt(const std::string& why) noexcept {
   shutdown(joined_.socket.number(), SHUT_RDWR);
 }
 
-void StoreClient::lost() {
+void StoreClient::lost(const std::string& why) {
   const std::lock_guard lock(mutex_);
-  throw Error(ErrorKind::peer_lost,
-              interrupted_.empty() ? "the bootstrap store is gone" : interrupted_,
+  throw Error(ErrorKind::peer_lost, interrupted_.empty() ? why : interrupted_,
               fmt::format("bootstrap store {}", joined_.server),
               "see the log of the process that hosted it for the first error");
 }
@@ -293,6 +396,7 @@ void StoreClient::lost() {
 BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& environment) {
   BootstrapAddress address;
   address.token = checked_token(environment);
+  address.ranks = process.size;
   address.across_nodes = process.local_size != process.size;
   const HostPort given = split_address(environment_value(environment, kStoreVariable));
   if (!given.port.empty()) {
@@ -316,8 +420,11 @@ BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& e
   address.ports = parse_ports(environment);
   const std::string identity = make_identity(process, environment);
   start_at(hash_value(identity), address.ports);
-  if (address.token.empty())
-    address.token = hash_hex(fmt::format("{} user {}", identity, getuid()));
+  if (address.token.empty()) {
+    address.token_file =
+        find_shared_folder(process, environment) / fmt::format("paceline-{}-", hash_hex(identity));
+    address.ports.push_back(0);  // any: the file names it
+  }
   return address;
 }
 
@@ -327,6 +434,7 @@ BootstrapAddress starter_bootstrap(const std::string& host, const Environment& e
   address.token = random_token();
   address.ports = parse_ports(environment);
   start_at(hash_value(address.token), address.ports);
+  address.ports.push_back(0);  // any: the ranks get it by their environment
   return address;
 }
 
@@ -354,21 +462,6 @@ std::string first_host(std::string_view nodelist) {
   if (!host.empty()) return host;
   throw wrong("an empty list of hosts", "Slurm's node list",
               "set PACELINE_STORE to an address of rank 0's node");
-}
-
-std::string random_token() {
-  std::array<std::uint64_t, 2> bits{};
-  std::size_t filled = 0;
-  while (filled < sizeof bits) {
-    const ssize_t count =
-        getrandom(reinterpret_cast<char*>(bits.data()) + filled, sizeof bits - filled, 0);
-    if (count < 0 && errno != EINTR) {
-      throw Error(ErrorKind::internal, fmt::format("no random bytes: {}", std::strerror(errno)),
-                  "getrandom");
-    }
-    if (count > 0) filled += static_cast<std::size_t>(count);
-  }
-  return to_hex(bits[0]) + to_hex(bits[1]);
 }
 
 }  // namespace paceline

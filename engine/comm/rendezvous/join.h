@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct BootstrapAddress {
   std::string host;                  // a name or numeric address; the server binds only to it
   std::vector<std::uint16_t> ports;  // in the order in which server and clients try them
   std::string token;
+  // Without a token: the beginning of the name of a file in which rank 0 gives one, and the port.
+  std::filesystem::path token_file = {};
+  int ranks = 0;              // of the world
   bool rank0_hosts = false;   // else the process that started the ranks hosts it
   bool across_nodes = false;  // then it cannot be a loopback address
 };
@@ -34,8 +38,9 @@ struct BootstrapAddress {
 // PACELINE_PORTS (default 29400-29499); a hash of the job's identity selects the first. MASTER_PORT
 // belongs to torchrun and is never used.
 //
-// Without PACELINE_TOKEN, the token is a hash of the job's identity and the user id. It separates
-// jobs but is not a secret. Throws usage with a cure.
+// Without PACELINE_TOKEN, rank 0 makes a random token and gives it to the others by a file that
+// only this user can read (token_file.h): in the status folder, else on one node in TMPDIR, else in
+// the working directory. Throws usage with a cure.
 BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& environment);
 
 // For a starter that does not know the port yet: an address of this machine and the site's ports.
@@ -44,19 +49,16 @@ BootstrapAddress starter_bootstrap(const std::string& host, const Environment& e
 // The first host of a Slurm node list: "n[01-04,07],m3" gives "n01". Throws usage.
 std::string first_host(std::string_view nodelist);
 
-// 32 random hexadecimal digits from the kernel.
-std::string random_token();
-
 struct Joined {
   Descriptor socket;
   MessageParser parser;
   std::string server;  // "10.0.0.3:29400"
 };
 
-// `hello` is hello_store or hello_control. Retries all ports of the address until one answers as
-// Paceline's store, and skips other services. Throws stall after `seconds`. Throws usage for a
-// wrong token: immediately with a single port, else at the end, because it may be another job's
-// store. Throws mismatch if the store rejects this rank.
+// `hello` is hello_store or hello_control. Retries all ports of the address until one proves that
+// it is this run's store, and skips others: who is silent delays it by a moment. Throws stall after
+// `seconds`. Throws usage for a wrong token: immediately with a single port, else at the end,
+// because it may be another job's store. Throws mismatch if the store rejects this rank.
 Joined join_store(const BootstrapAddress& where, MessageType hello, int rank, double seconds);
 
 // A rank's connection to the bootstrap store.
@@ -85,9 +87,10 @@ class StoreClient {
 
  private:
   Message request(Message message, MessageType answer, double seconds, const std::string& what);
-  [[noreturn]] void lost();
+  [[noreturn]] void lost(const std::string& why = "the bootstrap store is gone");
 
   Joined joined_;
+  int ranks_;
   double seconds_;
   std::uint64_t ticket_ = 0;
   std::mutex mutex_;

@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/lane.h"
 #include "engine/core/log.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -18,7 +19,6 @@ namespace {
 
 constexpr double kSendSeconds = 2;
 constexpr double kLateSeconds = 3;  // more than the second that the server gives the ranks
-constexpr std::size_t kLongestWhy = 4096;
 
 }  // namespace
 
@@ -26,6 +26,7 @@ LivenessConnection::LivenessConnection(const BootstrapAddress& where, int rank, 
                                        OnLost on_lost)
     : joined_(join_store(where, MessageType::hello_control, rank, seconds)),
       rank_(rank),
+      ranks_(where.ranks),
       host_rank_(where.rank0_hosts ? 0 : -1),
       on_lost_(std::move(on_lost)),
       thread_([this] { run(); }) {
@@ -106,11 +107,12 @@ bool LivenessConnection::handle_all() {
 }
 
 bool LivenessConnection::handle(const Message& message) {
+  check_answer(message, ranks_);
   switch (message.type) {
     case MessageType::goodbye:
       return false;
     case MessageType::gone:
-      lost(static_cast<int>(message.number), message.value);
+      lost(static_cast<int>(message.number), printable(message.value));
       return true;  // goes on answering for this rank's progress
     case MessageType::ask_progress:
       send(Message{MessageType::progress, message.ticket, progress_.load()});
@@ -118,11 +120,9 @@ bool LivenessConnection::handle(const Message& message) {
     case MessageType::late:
     case MessageType::late_end: {
       const std::lock_guard lock(late_mutex_);
-      if (message.ticket != late_ticket_) return true;
+      if (message.ticket != late_ticket_ || late_complete_) return true;
       if (message.type == MessageType::late) {
-        const auto first = static_cast<int>(message.number % kOneMoreRank);
-        const auto more = static_cast<int>(message.number / kOneMoreRank);
-        for (int rank = first; rank - first <= more; ++rank) late_.push_back(rank);
+        add_late_ranks(message, ranks_, late_);
       } else {
         late_complete_ = true;
         late_changed_.notify_all();

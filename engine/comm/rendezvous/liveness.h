@@ -52,7 +52,7 @@ class LivenessConnection {
   bool send(const Message& message) noexcept;
 
   Joined joined_;
-  int rank_, host_rank_;
+  int rank_, ranks_, host_rank_;
   OnLost on_lost_;
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<bool> leaving_{false};
@@ -65,7 +65,7 @@ class LivenessConnection {
   std::mutex late_mutex_;
   std::condition_variable late_changed_;
   std::uint64_t late_ticket_ = 0;
-  bool late_complete_ = false, over_ = false;
+  bool late_complete_ = true, over_ = false;
   std::vector<int> late_;
 
   std::thread thread_;

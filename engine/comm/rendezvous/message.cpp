@@ -1,15 +1,25 @@
 #include "engine/comm/rendezvous/message.h"
 
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 
 #include "engine/core/error.h"
+#include "engine/core/hash.h"
 
 namespace paceline {
 
 namespace {
 
 constexpr std::uint32_t kMagic = 0x50434C42;  // "PCLB"
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 constexpr std::size_t kHeaderBytes = 36;
 
 template <typename Integer>
@@ -83,6 +93,67 @@ std::optional<Message> MessageParser::next() {
                   bytes_.substr(kHeaderBytes + key, value)};
   bytes_.erase(0, kHeaderBytes + key + value);
   return message;
+}
+
+void check_answer(const Message& answer, int ranks) {
+  const auto world = static_cast<std::uint64_t>(ranks);
+  bool is_right = true;
+  switch (answer.type) {
+    case MessageType::gone:
+      is_right = answer.number < world && answer.value.size() <= 2 * kLongestWhy;
+      break;
+    case MessageType::late:
+      is_right = answer.number % kOneMoreRank + answer.number / kOneMoreRank < world;
+      break;
+    case MessageType::set_done:
+    case MessageType::got:
+    case MessageType::goodbye:
+    case MessageType::late_end:
+    case MessageType::ask_progress:
+      break;
+    default:
+      is_right = false;
+  }
+  if (!is_right) throw stranger("an answer that a store of this run does not give");
+}
+
+void add_late_ranks(const Message& late, int ranks, std::vector<int>& all) {
+  const auto more = late.number / kOneMoreRank;
+  if (all.size() + more >= static_cast<std::size_t>(ranks)) throw stranger("too many late ranks");
+  const auto first = static_cast<int>(late.number % kOneMoreRank);
+  for (int i = 0; i <= static_cast<int>(more); ++i) all.push_back(first + i);
+}
+
+std::string random_token() {
+  std::array<std::uint64_t, 2> bits{};
+  if (getrandom(bits.data(), sizeof bits, 0) != sizeof bits) {
+    throw Error(ErrorKind::internal, fmt::format("no random bytes: {}", std::strerror(errno)),
+                "getrandom");
+  }
+  return to_hex(bits[0]) + to_hex(bits[1]);
+}
+
+std::string make_proof(const std::string& token, ProofSide side, std::string address,
+                       const Message& hello, const std::string& nonce) {
+  // An interface's name in an IPv6 address, "fe80::1%eth0", is another on each machine.
+  if (const auto scope = address.find('%'); scope != std::string::npos) {
+    address.erase(scope, address.find(']') - scope);
+  }
+  const std::string text =
+      fmt::format("{} {} {} ", static_cast<char>(side), address, nonce) + encode(hello);
+  std::string proof(EVP_MAX_MD_SIZE, '\0');
+  unsigned length = 0;
+  if (HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+           reinterpret_cast<unsigned char*>(proof.data()), &length) == nullptr) {
+    throw Error(ErrorKind::internal, "this OpenSSL has no HMAC-SHA256", "bootstrap store");
+  }
+  proof.resize(length);
+  return proof;
+}
+
+bool is_same_proof(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace paceline

@@ -9,19 +9,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace paceline {
 
 inline constexpr std::size_t kLargestKey = 1024;
 inline constexpr std::size_t kLargestValue = 1 << 20;
+inline constexpr std::size_t kLongestWhy = 4096;
 // Limit on what a peer can make the other side buffer before the handshake.
 inline constexpr std::size_t kLargestGreeting = 1024;
 
 enum class MessageType : std::uint16_t {
-  hello_store = 1,  // client: number = rank, key = token, value = host name
+  hello_store = 1,  // client: number = rank, value = its nonce and host name
   hello_control,    // the same, for the connection that stands for the rank's life
+  challenge,        // server: key = its nonce, value = its proof
+  proof,            // client: value = its proof
   welcome,          // server: number = ranks of the world
-  wrong_token,      // server, then it closes
   refused,          // server, value = why, then it closes
   set,              // client: ticket, key, value
   set_done,         // server: ticket
@@ -63,5 +66,26 @@ class MessageParser {
   std::size_t largest_value_;
   std::string bytes_;
 };
+
+// Throws input for what the store of a world of so many ranks never says to a rank that has greeted
+// it.
+void check_answer(const Message& answer, int ranks);
+
+// Appends the ranks that a `late` names. Throws input if there are more than `ranks` then.
+void add_late_ranks(const Message& late, int ranks, std::vector<int>& all);
+
+inline constexpr std::size_t kTokenBytes = 32;
+std::string random_token();  // of hexadecimal digits, from the kernel
+
+enum class ProofSide : char { store = 's', rank = 'r' };
+
+// Shows that a side knows the token without sending it: HMAC-SHA256 of the side, the store's
+// address as that side sees it, and both nonces, the rank's as a part of its whole greeting. So an
+// old proof is worth nothing, and neither is one that somebody at another address got from the true
+// store.
+std::string make_proof(const std::string& token, ProofSide side, std::string address,
+                       const Message& hello, const std::string& nonce);
+// Takes as long for a wrong proof as for a right one.
+bool is_same_proof(const std::string& a, const std::string& b);
 
 }  // namespace paceline

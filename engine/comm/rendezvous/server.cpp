@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "engine/comm/rendezvous/socket.h"
+#include "engine/comm/rendezvous/token_file.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
@@ -38,14 +39,14 @@ struct Connection {
 // What an event is of; connections are numbered from kFirstName on.
 constexpr int kWakeUp = 0, kListener = 1, kFirstName = 2;
 
-Error no_port(const BootstrapAddress& where, int cause) {
+Error no_port(const BootstrapAddress& where, int cause, const std::string& holder) {
   if (cause == EADDRNOTAVAIL) {
     return {ErrorKind::usage, fmt::format("\"{}\" is not a local address", where.host),
             "bootstrap store", "set PACELINE_STORE to an address of rank 0's node"};
   }
   return {ErrorKind::usage,
-          fmt::format("none of {} ports from {} on is free at {}: {}", where.ports.size(),
-                      where.ports.front(), where.host, std::strerror(cause)),
+          fmt::format("none of {} ports is free: {} at {}", where.ports.size(),
+                      std::strerror(cause), holder),
           "bootstrap store", "set PACELINE_PORTS to a range that is free"};
 }
 
@@ -87,6 +88,7 @@ class Watcher {
 Descriptor bind_first(const BootstrapAddress& where) {
   int cause = EADDRNOTAVAIL;
   bool only_loopback = true;
+  std::string holder;
   for (const Endpoint& endpoint : resolve(where.host)) {
     if (endpoint.is_wildcard()) {
       throw Error(ErrorKind::usage,
@@ -100,6 +102,7 @@ Descriptor bind_first(const BootstrapAddress& where) {
       Descriptor socket = listen_at(endpoint, port);
       if (socket) return socket;
       cause = errno;
+      if (holder.empty()) holder = describe_listener(endpoint, port);
       if (cause != EADDRINUSE && cause != EACCES) break;
     }
   }
@@ -110,7 +113,7 @@ Descriptor bind_first(const BootstrapAddress& where) {
                             where.host),
                 "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
   }
-  throw no_port(where, cause);
+  throw no_port(where, cause, holder);
 }
 
 }  // namespace
@@ -118,8 +121,13 @@ Descriptor bind_first(const BootstrapAddress& where) {
 // A turn costs as much as has happened, however many ranks there are.
 class StoreServer::Loop {
  public:
-  Loop(Descriptor listener, std::string token, int ranks)
-      : listener_(std::move(listener)), state_(std::move(token), ranks) {
+  Loop(Descriptor listener, const std::string& token, const std::string& address,
+       const BootstrapAddress& where, int ranks)
+      : listener_(std::move(listener)), state_(token, address, ranks) {
+    if (!where.token_file.empty()) {
+      token_file_ = std::make_unique<TokenFile>(
+          where.token_file, TokenFile::Content{token, find_local_port(listener_)});
+    }
     watcher_.watch(wake_up_.descriptor(), kWakeUp, EPOLLIN);
     watcher_.watch(listener_, kListener, EPOLLIN);
   }
@@ -151,6 +159,7 @@ class StoreServer::Loop {
     state_.tick(now_seconds(), answers_);
     drop_silent();
     deliver();
+    if (token_file_ && state_.is_complete()) token_file_.reset();
     watch_listener();
   }
 
@@ -291,6 +300,7 @@ class StoreServer::Loop {
   std::atomic<bool> stopping_{false};
   bool listening_ = true;
   StoreState state_;
+  std::unique_ptr<TokenFile> token_file_;  // until all ranks have joined
   std::map<int, Connection> connections_;
   std::set<int> strangers_;  // connections before their handshake
   int next_name_ = kFirstName;
@@ -304,7 +314,8 @@ StoreServer::StoreServer(const BootstrapAddress& where, int ranks) {
                    fmt::format("the bootstrap store of {} ranks", ranks));
   Descriptor listener = bind_first(where);
   address_ = format_address(find_local_host(listener), find_local_port(listener));
-  loop_ = std::make_unique<Loop>(std::move(listener), where.token, ranks);
+  const std::string token = where.token_file.empty() ? where.token : random_token();
+  loop_ = std::make_unique<Loop>(std::move(listener), token, address_, where, ranks);
   thread_ = std::thread([loop = loop_.get()] { loop->run(); });
 }
 

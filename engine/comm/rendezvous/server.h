@@ -16,14 +16,15 @@
 
 namespace paceline {
 
-// One background thread. Drops peers that violate the protocol, send a wrong token, or send nothing
-// within kGreetingSeconds. This does not affect other peers.
+// One background thread. Drops peers that violate the protocol, do not know the token, or send
+// nothing within kGreetingSeconds. This does not affect other peers.
 class StoreServer {
  public:
   static constexpr double kGreetingSeconds = 5;
 
   // Binds to `where.host`, never to all interfaces, at the first free port of `where.ports` (0:
-  // any). Throws usage if no port is free, or if the host is not an address of this machine.
+  // any). With a token file, makes the token and writes the file, which goes when all ranks have
+  // joined. Throws usage if no port is free, or if the host is not an address of this machine.
   StoreServer(const BootstrapAddress& where, int ranks);
   // Announces a clean end to the ranks, within a second, and joins the thread. A process that ends
   // for another reason calls LivenessConnection::abort first.
@@ -53,8 +54,8 @@ class StoreState {
     bool then_close = false;
   };
 
-  // `ranks`: the size of the world. Other ranks are rejected.
-  StoreState(std::string token, int ranks);
+  // `address`: the store's. `ranks`: the size of the world. Other ranks are rejected.
+  StoreState(std::string token, std::string address, int ranks);
 
   // `connection` is a number that the caller chooses and never reuses. Appends the messages to send
   // to `answers`. Throws input if the peer violates the protocol.
@@ -68,6 +69,7 @@ class StoreState {
   void say_goodbye(std::vector<Answer>& answers) const;
 
   bool admitted(int connection) const { return members_.count(connection) != 0; }
+  bool is_complete() const { return controls_.size() == static_cast<std::size_t>(ranks_); }
 
  private:
   struct Member {
@@ -78,6 +80,10 @@ class StoreState {
     bool left = false;                        // said goodbye, or was reported as lost
     std::optional<std::uint64_t> get_ticket;  // a pending get, and its key
     std::string get_key;
+  };
+  struct Guest {  // has greeted, and not proved yet that it knows the token
+    Message hello;
+    std::string nonce;
   };
   // The question which ranks are late. Those who ask while it is open get the same answer.
   struct Question {
@@ -98,8 +104,9 @@ class StoreState {
   void answer_late(const Question& question, std::vector<Answer>& answers) const;
   std::vector<int> late_ranks(const Question& question) const;
 
-  std::string token_;
+  std::string token_, address_;
   int ranks_;
+  std::map<int, Guest> guests_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::vector<int>> waiting_;  // connections, for a key; some no longer
   std::map<int, Member> members_;

@@ -15,10 +15,13 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -108,6 +111,12 @@ std::string Endpoint::text() const {
   return result == 0 ? host.data() : "?";
 }
 
+std::optional<std::uint16_t> to_port(std::string_view text) {
+  const auto number = to_integer(text);
+  if (!number || *number < 1 || *number > 65535) return std::nullopt;
+  return static_cast<std::uint16_t>(*number);
+}
+
 std::vector<Endpoint> resolve(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -131,6 +140,15 @@ std::vector<Endpoint> resolve(const std::string& host) {
 }
 
 // The name is Linux's abstract one, which begins with a zero and is not a file.
+bool is_numeric_address(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  freeaddrinfo(found);
+  return true;
+}
+
 Endpoint local_endpoint(std::string_view name) {
   Endpoint endpoint;
   auto& address = reinterpret_cast<sockaddr_un&>(endpoint.address);
@@ -159,21 +177,31 @@ Descriptor listen_at(const Endpoint& endpoint, std::uint16_t port) {
   return socket;
 }
 
-Descriptor connect_to(const Endpoint& endpoint, std::uint16_t port, const Deadline& deadline) {
+Descriptor begin_to_connect(const Endpoint& endpoint, std::uint16_t port) {
   const Endpoint target = with_port(endpoint, port);
   Descriptor socket = new_socket(target);
-  if (!socket) return {};
-  int cause = 0;
-  if (connect(socket.number(), generic(target.address), target.length) != 0) {
-    cause = errno;
-    // An interrupted connect goes on by itself.
-    if (cause == EINPROGRESS || cause == EINTR) {
-      cause = ETIMEDOUT;
-      socklen_t length = sizeof cause;
-      if (wait_for(socket, POLLOUT, deadline)) {
-        getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &cause, &length);
-      }
-    }
+  // An interrupted connect goes on by itself.
+  if (socket && connect(socket.number(), generic(target.address), target.length) != 0 &&
+      errno != EINPROGRESS && errno != EINTR) {
+    const int cause = errno;
+    socket.close();
+    errno = cause;
+  }
+  return socket;
+}
+
+Descriptor connect_to(const Endpoint& endpoint, std::uint16_t port, const Deadline& deadline) {
+  Descriptor socket = begin_to_connect(endpoint, port);
+  // The listener has no room for now.
+  while (!socket && errno == EAGAIN && !deadline.passed()) {
+    poll(nullptr, 0, 5);
+    socket = begin_to_connect(endpoint, port);
+  }
+  if (!socket) return socket;
+  int cause = ETIMEDOUT;
+  socklen_t length = sizeof cause;
+  if (wait_for(socket, POLLOUT, deadline)) {
+    getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &cause, &length);
   }
   if (cause != 0) {
     socket.close();
@@ -195,6 +223,36 @@ std::uint16_t find_local_port(const Descriptor& socket) {
   return ntohs(end.address.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6*>(&end.address)->sin6_port
                    : reinterpret_cast<const sockaddr_in*>(&end.address)->sin_port);
+}
+
+bool is_same_user(const Descriptor& socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(socket.number(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+         peer.uid == geteuid();
+}
+
+std::string describe_listener(const Endpoint& endpoint, std::uint16_t port) {
+  const std::string address = format_address(endpoint.text(), port);
+  const bool is_v6 = endpoint.address.ss_family == AF_INET6;
+  std::array<std::uint32_t, 4> words{};
+  if (is_v6) {
+    std::memcpy(words.data(), &reinterpret_cast<const sockaddr_in6*>(&endpoint.address)->sin6_addr,
+                sizeof words);
+  } else {
+    words[0] = reinterpret_cast<const sockaddr_in*>(&endpoint.address)->sin_addr.s_addr;
+  }
+  std::string local;
+  for (std::size_t i = 0; i < (is_v6 ? 4 : 1); ++i) local += fmt::format("{:08X}", words[i]);
+  local += fmt::format(":{:04X}", port);
+  std::ifstream table(is_v6 ? "/proc/net/tcp6" : "/proc/net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream row(line);
+    std::string at, remote, state, skipped, user;
+    row >> skipped >> at >> remote >> state >> skipped >> skipped >> skipped >> user;
+    if (at == local && state == "0A") return fmt::format("{} (user {})", address, user);
+  }
+  return address;
 }
 
 bool is_local(const Descriptor& socket) {
@@ -219,21 +277,6 @@ bool wait_for(const Descriptor& descriptor, short events, const Deadline& deadli
     if (ready < 0 && errno != EINTR) return false;
     if (deadline.passed()) return false;
   }
-}
-
-Descriptor accept_either(const Descriptor& a, const Descriptor& b, const Deadline& deadline) {
-  std::array<pollfd, 2> entries{{{a.number(), POLLIN, 0}, {b.number(), POLLIN, 0}}};
-  while (!deadline.passed()) {
-    if (poll(entries.data(), entries.size(), deadline.milliseconds_left()) < 0 && errno != EINTR) {
-      return {};
-    }
-    for (const pollfd& entry : entries) {
-      if (entry.revents == 0) continue;
-      Descriptor socket(accept4(entry.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (socket) return socket;  // else who came has gone
-    }
-  }
-  return {};
 }
 
 Transfer receive(const Descriptor& socket, std::string& bytes) {

@@ -11,17 +11,6 @@ namespace paceline {
 
 namespace {
 
-// Takes as long for a wrong token as for a right one, so that it cannot be guessed letter by
-// letter.
-bool same_token(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) return false;
-  volatile unsigned char difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
-  }
-  return difference == 0;
-}
-
 Error out_of_order() {
   return {ErrorKind::input, "a message that does not belong here", "bootstrap store"};
 }
@@ -47,7 +36,8 @@ Message with_value(MessageType type, std::string value) {
 
 }  // namespace
 
-StoreState::StoreState(std::string token, int ranks) : token_(std::move(token)), ranks_(ranks) {}
+StoreState::StoreState(std::string token, std::string address, int ranks)
+    : token_(std::move(token)), address_(std::move(address)), ranks_(ranks) {}
 
 void StoreState::receive(int connection, const Message& message, double now,
                          std::vector<Answer>& answers) {
@@ -62,26 +52,39 @@ void StoreState::receive(int connection, const Message& message, double now,
 }
 
 void StoreState::greet(int connection, const Message& message, std::vector<Answer>& answers) {
-  const bool control = message.type == MessageType::hello_control;
-  if (!control && message.type != MessageType::hello_store) throw out_of_order();
-  if (!same_token(message.key, token_)) {
-    answers.push_back({connection, Message{MessageType::wrong_token}, true});
+  const auto guest = guests_.extract(connection);
+  if (!guest) {
+    if (message.type != MessageType::hello_control && message.type != MessageType::hello_store) {
+      throw out_of_order();
+    }
+    Message challenge{MessageType::challenge};
+    challenge.key = random_token();
+    challenge.value = make_proof(token_, ProofSide::store, address_, message, challenge.key);
+    guests_[connection] = {message, challenge.key};
+    answers.push_back({connection, std::move(challenge)});
     return;
   }
-  if (std::string objection = objection_to(message); !objection.empty()) {
+  const auto& [hello, nonce] = guest.mapped();
+  const std::string right = make_proof(token_, ProofSide::rank, address_, hello, nonce);
+  if (message.type != MessageType::proof || !is_same_proof(message.value, right)) {
+    throw Error(ErrorKind::input, "it does not know this run's token", "bootstrap store",
+                "give all ranks of a run the same PACELINE_TOKEN");
+  }
+  if (std::string objection = objection_to(hello); !objection.empty()) {
     answers.push_back({connection, with_value(MessageType::refused, std::move(objection)), true});
     return;
   }
   Member member;
-  member.rank = static_cast<int>(message.number);
-  member.control = control;
-  member.host = message.value;
-  if (control) controls_[member.rank] = connection;
+  member.rank = static_cast<int>(hello.number);
+  member.control = hello.type == MessageType::hello_control;
+  member.host = hello.value.substr(std::min(kTokenBytes, hello.value.size()));
+  if (member.control) controls_[member.rank] = connection;
+  const bool is_late = member.control && first_;
   members_.emplace(connection, std::move(member));
   Message welcome{MessageType::welcome};
   welcome.number = static_cast<std::uint64_t>(ranks_);
   answers.push_back({connection, std::move(welcome)});
-  if (control && first_) answers.push_back({connection, *first_});
+  if (is_late) answers.push_back({connection, *first_});
 }
 
 // A rank that waited too long for its welcome tries again, and its first attempt may be read later
@@ -159,6 +162,7 @@ void StoreState::serve_control(int connection, Member& member, const Message& me
 }
 
 void StoreState::end(int connection, std::vector<Answer>& answers) {
+  guests_.erase(connection);
   const auto found = members_.find(connection);
   if (found == members_.end()) return;
   const Member member = std::move(found->second);

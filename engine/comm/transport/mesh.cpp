@@ -25,7 +25,8 @@ namespace paceline {
 namespace {
 
 constexpr double kGreetingSeconds = 2;
-constexpr std::size_t kGreetingBytes = 40;  // 32 of the token, 8 of the rank
+constexpr std::size_t kMostGuests = 256;
+constexpr std::size_t kGreetingBytes = kTokenBytes + 8;  // 8 of the rank
 
 std::set<int> list_peers(int rank, int size) {
   std::set<int> peers;
@@ -37,9 +38,27 @@ std::set<int> list_peers(int rank, int size) {
   return peers;
 }
 
-std::string greeting(const std::string& token, int rank) {
-  return fmt::format("{}{:08x}", token, rank);
+std::string greeting(const std::string& secret, int rank) {
+  return fmt::format("{}{:08x}", secret, rank);
 }
+
+// Has connected, and has not said yet who it is.
+struct Guest {
+  Descriptor socket;
+  std::string bytes = {};
+  Deadline until{kGreetingSeconds};
+
+  // False: the greeting is not whole yet, and may become so. Reads no byte more: what follows is
+  // the peer's first message.
+  bool is_done() {
+    char rest[kGreetingBytes];
+    const ssize_t got = recv(socket.number(), rest, kGreetingBytes - bytes.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return until.passed();
+    if (got <= 0) return true;
+    bytes.append(rest, static_cast<std::size_t>(got));
+    return bytes.size() == kGreetingBytes;
+  }
+};
 
 struct MeshHandshake {
   StoreClient& store;
@@ -55,17 +74,22 @@ struct MeshHandshake {
     const std::string where =
         store.get(make_key(peer), end.milliseconds_left() / 1000.0,
                   fmt::format("the address of rank {}", name_of_member(peer)));
-    const std::vector<std::string> parts = split(where, ' ');
-    const auto port = parts.size() == 4 ? to_integer(parts[1]) : std::nullopt;
-    if (!port) throw Error(ErrorKind::internal, "the store holds no address of a rank", where);
-    Descriptor socket = connect_to(local_endpoint(parts[3]), 0, end);
-    if (!socket) {  // on another machine
-      socket = connect_to(resolve(parts[0]).front(), static_cast<std::uint16_t>(*port), end);
+    const auto peers_address = parse_mesh_address(where);
+    if (!peers_address) {
+      throw Error(
+          ErrorKind::peer_lost, fmt::format("this is no address of rank {}", name_of_member(peer)),
+          printable(where.substr(0, 100)), "see the log of the process that hosts the store")
+          .on_rank(group.name());
     }
-    if (!socket || !send_all(socket, greeting(parts[2], group.rank), end)) {
+    const auto& [host, port, secret, local_name] = *peers_address;
+    Descriptor socket = connect_to(local_endpoint(local_name), 0, end);
+    if (!socket || !is_same_user(socket)) {  // on another machine
+      socket = connect_to(resolve(host).front(), port, end);
+    }
+    if (!socket || !send_all(socket, greeting(secret, group.rank), end)) {
       throw Error(ErrorKind::peer_lost,
                   fmt::format("no connection to rank {}", name_of_member(peer)),
-                  format_address(parts[0], static_cast<std::uint16_t>(*port)),
+                  format_address(host, port),
                   "see that rank's error, and check for a firewall between the nodes")
           .on_rank(group.name());
     }
@@ -73,24 +97,44 @@ struct MeshHandshake {
     return socket;
   }
 
-  // Nothing where it was a stranger.
-  int rank_behind(const Descriptor& socket, const std::string& token) const {
-    const Deadline deadline = earlier(end, Deadline(kGreetingSeconds));
-    // No byte more: what follows is the peer's first message.
-    std::string bytes(kGreetingBytes, '\0');
-    for (std::size_t have = 0; have < bytes.size();) {
-      if (!wait_for(socket, POLLIN, deadline)) return -1;
-      const ssize_t got = recv(socket.number(), bytes.data() + have, bytes.size() - have, 0);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-      if (got <= 0) return -1;
-      have += static_cast<std::size_t>(got);
+  // Lets in who waits at a listener. Those of other users would only take room.
+  void accept(const Descriptor& listener) {
+    for (std::size_t i = 0; i < kMostGuests; ++i) {
+      Descriptor socket(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!socket) return;
+      if (!is_local(socket) || is_same_user(socket)) guests.push_back({std::move(socket)});
     }
-    for (const int peer : peers) {
-      if (bytes == greeting(token, peer)) return peer;
-    }
-    return -1;
   }
 
+  // Waits for the next event, and returns the peers that have said who they are.
+  std::map<int, Descriptor> receive_peers(const Descriptor& listener,
+                                          const Descriptor& local_listener,
+                                          const std::string& secret) {
+    std::vector<pollfd> entries{{listener.number(), POLLIN, 0},
+                                {local_listener.number(), POLLIN, 0}};
+    for (const Guest& guest : guests) entries.push_back({guest.socket.number(), POLLIN, 0});
+    const Deadline next = guests.empty() ? end : earlier(end, guests.front().until);
+    poll(entries.data(), entries.size(), next.milliseconds_left());
+    accept(listener);
+    accept(local_listener);
+    std::map<int, Descriptor> found;
+    std::erase_if(guests, [&](Guest& guest) {
+      if (!guest.is_done()) return false;
+      for (const int peer : peers) {
+        if (guest.bytes != greeting(secret, peer)) continue;
+        found[peer] = std::move(guest.socket);
+        peers.erase(peer);
+        break;
+      }
+      return true;
+    });
+    if (guests.size() > kMostGuests) {
+      guests.erase(guests.begin(), guests.end() - static_cast<std::ptrdiff_t>(kMostGuests));
+    }
+    return found;
+  }
+
+  std::vector<Guest> guests = {};
   std::set<int> peers = {};  // that have yet to come
 };
 
@@ -155,9 +199,23 @@ std::byte* mapped(const Descriptor& file, std::size_t bytes) {
 
 }  // namespace
 
+std::string to_text(const MeshAddress& address) {
+  return fmt::format("{} {} {} {}", address.host, address.port, address.secret, address.local_name);
+}
+
+std::optional<MeshAddress> parse_mesh_address(const std::string& text) {
+  const std::vector<std::string> parts = split(text, ' ');
+  const auto port = parts.size() == 4 ? to_port(parts[1]) : std::nullopt;
+  if (!port || !is_numeric_address(parts[0]) || parts[2].size() != kTokenBytes ||
+      parts[3].size() > kLongestLocalName) {
+    return std::nullopt;
+  }
+  return MeshAddress{parts[0], *port, parts[2], parts[3]};
+}
+
 std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& group,
                                        const Deadlines& deadlines, std::string_view name) {
-  const std::string host = store.local_address(), token = random_token();
+  const std::string host = store.local_address(), secret = random_token();
   const std::string local_name = "paceline-" + random_token();
   const Descriptor listener = listen_at(resolve(host).front(), 0);
   const Descriptor local_listener = listen_at(local_endpoint(local_name), 0);
@@ -167,7 +225,7 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& grou
   }
   MeshHandshake handshake{store, name, group, deadlines};
   store.set(handshake.make_key(group.rank),
-            fmt::format("{} {} {} {}", host, find_local_port(listener), token, local_name));
+            to_text({host, find_local_port(listener), secret, local_name}));
 
   std::map<int, Descriptor> connections;
   for (const int peer : list_peers(group.rank, group.size())) {
@@ -175,12 +233,11 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& grou
     if (peer > group.rank) handshake.peers.insert(peer);
   }
   while (!handshake.peers.empty()) {
-    Descriptor socket = accept_either(listener, local_listener, handshake.end);
-    if (!socket) throw_missing(handshake);
-    const int peer = handshake.rank_behind(socket, token);
-    if (handshake.peers.erase(peer) == 0) continue;
-    tune(socket);
-    connections[peer] = std::move(socket);
+    if (handshake.end.passed()) throw_missing(handshake);
+    for (auto& [peer, socket] : handshake.receive_peers(listener, local_listener, secret)) {
+      tune(socket);
+      connections[peer] = std::move(socket);
+    }
   }
   return connections;
 }

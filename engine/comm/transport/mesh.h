@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,11 +23,21 @@ class StoreClient;
 // trees need: at most 2 log2(size). Each rank listens at a local name and at the address of its
 // interface on the route to the store. A rank whose local name does not answer runs on another
 // machine. A connection is accepted only if the peer knows the secret that the listener put into
-// the store. Several meshes of one world need different names.
+// the store, and within a machine is of the same user. Strangers do not hold up the others. Several
+// meshes of one world need different names.
 //
 // Collective over the group. Throws stall naming the missing ranks.
 std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& group,
                                        const Deadlines& deadlines, std::string_view name = "mesh");
+
+// Where a rank of a mesh listens, as the store holds it.
+struct MeshAddress {
+  std::string host;  // numeric
+  std::uint16_t port;
+  std::string secret, local_name;
+};
+std::string to_text(const MeshAddress& address);
+std::optional<MeshAddress> parse_mesh_address(const std::string& text);
 
 // Whether every rank says yes. Collective.
 bool all_agree(Communicator& ranks, bool mine);

@@ -168,6 +168,7 @@ class RankProcess {
     BootstrapAddress where;
     where.host = "127.0.0.1";
     where.token = "many";
+    where.ranks = seats.ranks();
     where.ports.resize(1);
     if (read(port_[0], where.ports.data(), sizeof where.ports[0]) <= 0) _exit(1);
     std::vector<std::thread> threads;
@@ -242,6 +243,7 @@ WorldFigures run_world(int ranks) {
   BootstrapAddress where;
   where.host = "127.0.0.1";
   where.token = "many";
+  where.ranks = ranks;
   where.ports = {0};
   const StoreServer server(where, ranks);
   where.ports = {static_cast<std::uint16_t>(*to_integer(split(server.address(), ':').back()))};

@@ -41,8 +41,9 @@ TEST(BootstrapAddress, OfASlurmStep) {
   EXPECT_TRUE(address.rank0_hosts);
   EXPECT_TRUE(address.across_nodes);
   const std::set<std::uint16_t> ports(address.ports.begin(), address.ports.end());
-  EXPECT_EQ(ports.size(), 100U);
-  EXPECT_EQ(*ports.begin(), 29400);
+  EXPECT_EQ(ports.size(), 101U);
+  EXPECT_EQ(*ports.begin(), 0);  // any, as the token's file names it
+  EXPECT_EQ(*std::next(ports.begin()), 29400);
   EXPECT_EQ(*ports.rbegin(), 29499);
 }
 
@@ -52,9 +53,9 @@ TEST(BootstrapAddress, IsTheSameInAllRanksAndDiffersBetweenSteps) {
   other["SLURM_PROCID"] = "0";
   const auto theirs = find_bootstrap(make_process(0, 4, 2, "Slurm step"), other);
   EXPECT_EQ(mine.ports, theirs.ports);
-  EXPECT_EQ(mine.token, theirs.token);
+  EXPECT_EQ(mine.token_file, theirs.token_file);
   other["SLURM_STEP_ID"] = "1";
-  EXPECT_NE(mine.token, find_bootstrap(make_process(0, 4, 2, "Slurm step"), other).token);
+  EXPECT_NE(mine.token_file, find_bootstrap(make_process(0, 4, 2, "Slurm step"), other).token_file);
 }
 
 // mpirun's helper on another node is a Slurm step of its own, whose list lacks the first node.
@@ -72,17 +73,37 @@ TEST(BootstrapAddress, OfMpirunInASlurmJob) {
   EXPECT_EQ(a.host, "n03");
   EXPECT_EQ(b.host, "n03");
   EXPECT_EQ(a.ports, b.ports);
-  EXPECT_EQ(a.token, b.token);
+  EXPECT_EQ(a.token_file, b.token_file);
 }
 
 TEST(BootstrapAddress, OfTorchrunNeverUsesItsPort) {
-  const auto address = find_bootstrap(
-      make_process(0, 4, 2, "torchrun (RANK)"),
-      {{"MASTER_ADDR", "head"}, {"MASTER_PORT", "29400"}, {"PACELINE_PORTS", "5000-5001"}});
+  const auto address =
+      find_bootstrap(make_process(0, 4, 2, "torchrun (RANK)"), {{"MASTER_ADDR", "head"},
+                                                                {"MASTER_PORT", "29400"},
+                                                                {"PACELINE_PORTS", "5000-5001"},
+                                                                {"PACELINE_TOKEN", "secret"}});
   EXPECT_EQ(address.host, "head");
   EXPECT_TRUE(address.rank0_hosts);
   EXPECT_EQ(std::set<std::uint16_t>(address.ports.begin(), address.ports.end()),
             (std::set<std::uint16_t>{5000, 5001}));
+}
+
+// Nothing of it follows from what others can know of a job.
+TEST(BootstrapAddress, WithoutATokenRanksMeetWhereTheyShareAFolder) {
+  const auto folder = [](int local_size, const Environment& environment) {
+    const auto where =
+        find_bootstrap(make_process(0, 4, local_size, "torchrun (RANK)"), environment);
+    EXPECT_EQ(where.token, "");
+    return where.token_file.parent_path();
+  };
+  EXPECT_EQ(folder(2, {{"MASTER_ADDR", "head"}, {"PACELINE_STATUS_DIR", "/a/b"}}), "/a/b");
+  EXPECT_EQ(folder(2, {{"MASTER_ADDR", "head"}}), ".");
+  EXPECT_EQ(folder(4, {}), std::filesystem::temp_directory_path());
+  Environment slurm = kSlurm;
+  slurm["SLURM_SUBMIT_DIR"] = "/home/u";
+  EXPECT_EQ(folder(2, slurm), "/home/u/17/status");
+  slurm["PACELINE_TOKEN"] = "secret";
+  EXPECT_EQ(find_bootstrap(make_process(0, 4, 2, "Slurm step"), slurm).token_file, "");
 }
 
 TEST(BootstrapAddress, TheHostThatTheUserNamesComesFirst) {

@@ -65,7 +65,7 @@ std::string this_host() {
 // before this process has threads.
 class RankProcess {
  public:
-  RankProcess() {
+  explicit RankProcess(int ranks = 3) {
     if (pipe(ports_) != 0 || pipe(ready_) != 0) return;
     pid_ = fork();
     if (pid_ != 0) return;
@@ -73,6 +73,7 @@ class RankProcess {
     if (read(ports_[0], &port, sizeof port) != sizeof port) _exit(1);
     BootstrapAddress where = any_port();
     where.ports = {port};
+    where.ranks = ranks;
     const LivenessConnection control(where, 2, kPatience, [](int, const std::string&) {});
     if (write(ready_[1], "x", 1) != 1) _exit(1);
     char wait = 0;
@@ -181,7 +182,7 @@ TEST(LivenessConnection, LateRanksAreNamed) {
 }
 
 TEST(LivenessConnection, ARankThatDoesNotAnswerIsLate) {
-  RankProcess process;
+  RankProcess process(4);
   World world(4);
   Rank zero(world.where, 0), one(world.where, 1);
   process.join(parse_port(world.server));
@@ -209,25 +210,65 @@ TEST(LivenessConnection, AnAbortJustBeforeTheServerEndsArrives) {
   EXPECT_EQ(one.heard(), "rank 0: no such file");
 }
 
-// A server that dies without a goodbye: a listener that greets and closes.
+// A server that dies without a goodbye.
 TEST(LivenessConnection, AVanishedServerIsItsHostsLoss) {
   for (const bool rank0_hosts : {true, false}) {
-    const Descriptor listener = listen_at(loopback(), 0);
-    BootstrapAddress where = any_port();
-    where.ports = {find_local_port(listener)};
-    where.rank0_hosts = rank0_hosts;
-    Descriptor peer;
-    std::thread server([&] {
-      wait_for(listener, POLLIN, Deadline(kPatience));
-      peer = Descriptor(accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC));
-      send_all(peer, encode(Message{MessageType::welcome}), Deadline(kPatience));
-    });
-    Rank one(where, 1);
-    server.join();
-    peer.close();
+    FalseStore store(2, [](const Message&) { return ""; });
+    store.where.rank0_hosts = rank0_hosts;
+    Rank one(store.where, 1);
+    store.vanish();
     expect_parts(one.heard(), {rank0_hosts ? "rank 0" : "starter"});
     EXPECT_EQ(one.lost(), rank0_hosts ? 0 : -1);
   }
+}
+
+Message numbered(MessageType type, std::uint64_t number) {
+  Message message{type};
+  message.number = number;
+  return message;
+}
+
+// A store is believed only what a store of this world can say.
+TEST(LivenessConnection, FalseAnswersEndTheConnection) {
+  const Message false_answers[] = {
+      numbered(MessageType::late, std::uint64_t{0x7fffffff} << 32),
+      numbered(MessageType::late, 2),
+      numbered(MessageType::gone, std::uint64_t{1} << 63),
+      numbered(MessageType::gone, 2),
+      Message{MessageType::gone, 0, 0, "", std::string(10000, 'w')},
+      Message{MessageType::welcome},
+      Message{MessageType::set},
+  };
+  for (const Message& answer : false_answers) {
+    FalseStore store(2, [&](const Message&) { return encode(answer); });
+    Rank one(store.where, 1);
+    expect_parts(one.heard(), {"the connection to the bootstrap store broke"});
+    one.leave();
+  }
+}
+
+TEST(LivenessConnection, LateRanksOfAFalseStoreAreBounded) {
+  FalseStore store(4, [&](const Message& message) {
+    std::string bytes;
+    if (message.type != MessageType::ask_late) return bytes;
+    for (int i = 0; i < 3; ++i) {
+      bytes += encode(Message{MessageType::late, message.ticket, kOneMoreRank});
+    }
+    return bytes;
+  });
+  Rank one(store.where, 1);
+  EXPECT_TRUE(one.control().late_ranks().empty());
+  expect_parts(one.heard(), {"too many late ranks"});
+  one.leave();
+}
+
+TEST(LivenessConnection, ALineOfAFalseStoreIsOneLineOfText) {
+  Message gone{MessageType::gone};
+  gone.value = "\x1b[31mred\nsecond";
+  FalseStore store(2, [&](const Message&) { return encode(gone); });
+  Rank one(store.where, 1);
+  EXPECT_EQ(one.heard(), " [31mred second");
+  one.leave();
 }
 
 TEST(LivenessConnection, ARankHasOneControlSocket) {

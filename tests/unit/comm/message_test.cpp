@@ -14,7 +14,7 @@ Message sample() {
 
 TEST(Message, IsInNetworkOrder) {
   const std::string bytes = encode(sample());
-  const std::string header("PCLB\0\1\0\6\1\2\3\4\5\6\7\10", 16);
+  const std::string header("PCLB\0\2\0\7\1\2\3\4\5\6\7\10", 16);
   EXPECT_EQ(bytes.substr(0, 16), header);
   EXPECT_EQ(bytes.size(), 36 + 9 + 3U);
 }
@@ -47,7 +47,7 @@ void expect_refused(std::string bytes, std::size_t largest_value, const std::str
 TEST(Message, StrangersAreSeenAtTheFirstByte) {
   expect_refused("S", kLargestValue, "no message of this version");
   std::string other_version = encode(sample());
-  other_version[5] = 2;
+  other_version[5] = 1;
   expect_refused(other_version.substr(0, 6), kLargestValue, "no message of this version");
 }
 
@@ -61,7 +61,7 @@ TEST(Message, SizesAreCheckedBeforeTheContentComes) {
 }
 
 TEST(Message, UnknownTypesAreRefused) {
-  for (const char type : {'\0', '\22'}) {
+  for (const char type : {'\0', '\23'}) {
     std::string bytes = encode(sample());
     bytes[7] = type;
     expect_refused(bytes, kLargestValue, "unknown type");

@@ -2,13 +2,18 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <atomic>
+#include <fstream>
 #include <memory>
 
 #include "engine/comm/rendezvous/join.h"
+#include "engine/comm/rendezvous/liveness.h"
+#include "engine/core/clock.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/on_threads.h"
+#include "tests/support/scratch.h"
 #include "tests/unit/comm/worlds.h"
 
 namespace paceline {
@@ -153,27 +158,187 @@ TEST(Store, AnotherRunsStoreOnAPortIsPassedOver) {
   EXPECT_EQ(StoreClient(where, 0, kPatience).server(), world.server.address());
 }
 
-TEST(Store, AWrongTokenIsRefusedAndReported) {
+TEST(Store, AWrongTokenIsReported) {
   World world(2);
   BootstrapAddress wrong = world.where;
   wrong.token = "wrong token!";
-  expect_error(ErrorKind::usage, {"wrong token", "PACELINE_TOKEN"},
+  expect_error(ErrorKind::usage, {"wrong token", "PACELINE_TOKEN", "(user "},
                [&] { StoreClient(wrong, 0, kPatience); });
-  // A set that follows a wrong token without waiting for the answer changes nothing.
-  const Descriptor socket = connect_to_port(parse_port(world.server));
-  Message hello{MessageType::hello_store, 0, 0, wrong.token, "here"};
-  Message set{MessageType::set, 1, 0, "key", "theirs"};
-  ASSERT_TRUE(send_all(socket, encode(hello) + encode(set), Deadline(kPatience)));
-  std::string bytes;
-  while (wait_for(socket, POLLIN, Deadline(kPatience)) &&
-         receive(socket, bytes) == Transfer::some) {
+}
+
+Message greeting(MessageType type, int rank) {
+  Message hello{type};
+  hello.number = static_cast<std::uint64_t>(rank);
+  hello.value = std::string(kTokenBytes, '0') + "n" + std::to_string(rank);
+  return hello;
+}
+
+// A set that follows a wrong proof, or none, without waiting for the answer changes nothing.
+TEST(Store, WhoDoesNotProveThatItKnowsTheTokenIsDropped) {
+  World world(2);
+  Message proof{MessageType::proof};
+  const Message set{MessageType::set, 1, 0, "key", "theirs"};
+  for (const std::string& value : {std::string(), std::string(32, 'x'), std::string(1000, 'x')}) {
+    proof.value = value;
+    const Descriptor socket = connect_to_port(parse_port(world.server));
+    send_all(socket, encode(greeting(MessageType::hello_store, 0)) + encode(proof) + encode(set),
+             Deadline(kPatience));
+    int answers = 0;
+    receive_messages(socket, [&](const Message& answer) {
+      ++answers;
+      EXPECT_EQ(answer.type, MessageType::challenge);
+    });
+    EXPECT_LE(answers, 1);
   }
-  MessageParser parser(kLargestGreeting);
-  parser.feed(bytes);
-  EXPECT_EQ(parser.next()->type, MessageType::wrong_token);
-  EXPECT_FALSE(parser.next().has_value());
   StoreClient client(world.where, 1, kPatience);
   expect_error(ErrorKind::stall, {"key"}, [&] { client.get("key", 0.05); });
+}
+
+// What a stranger saw of one greeting does not serve for the next one, nor at another address, nor
+// for the other side; and the token is in none of it.
+TEST(Store, ProofsAreOfOneGreetingOneAddressAndOneSide) {
+  const Message hello = greeting(MessageType::hello_control, 1);
+  const std::string token = "a secret token", at = "10.0.0.3:29400", nonce(32, '1');
+  const std::string right = make_proof(token, ProofSide::rank, at, hello, nonce);
+  EXPECT_EQ(right.size(), 32U);
+  EXPECT_EQ(right, make_proof(token, ProofSide::rank, at, hello, nonce));
+  EXPECT_NE(right, make_proof(token, ProofSide::store, at, hello, nonce));
+  EXPECT_NE(right, make_proof("another token", ProofSide::rank, at, hello, nonce));
+  EXPECT_NE(right, make_proof(token, ProofSide::rank, "10.0.0.3:29401", hello, nonce));
+  EXPECT_NE(right, make_proof(token, ProofSide::rank, at, hello, std::string(32, '2')));
+  EXPECT_NE(right,
+            make_proof(token, ProofSide::rank, at, greeting(MessageType::hello_control, 0), nonce));
+  EXPECT_NE(right,
+            make_proof(token, ProofSide::rank, at, greeting(MessageType::hello_store, 1), nonce));
+  EXPECT_EQ(make_proof(token, ProofSide::rank, "[fe80::1%eth0]:1", hello, nonce),
+            make_proof(token, ProofSide::rank, "[fe80::1%ib1]:1", hello, nonce));
+  EXPECT_FALSE(is_same_proof(right, right.substr(1)));
+  EXPECT_TRUE(is_same_proof(right, std::string(right)));
+}
+
+// Listens before the store and passes on all that is said, both ways.
+TEST(Store, AStrangerBetweenRankAndStoreIsFoundOut) {
+  World world(1);
+  const Descriptor listener = listen_at(loopback(), 0);
+  std::thread relay([&] {
+    const Descriptor rank = accept_one(listener);
+    const Descriptor store = connect_to_port(parse_port(world.server));
+    std::string bytes;
+    wait_for(rank, POLLIN, Deadline(kPatience));
+    receive(rank, bytes);
+    send_all(store, bytes, Deadline(kPatience));
+    bytes.clear();
+    wait_for(store, POLLIN, Deadline(kPatience));
+    receive(store, bytes);
+    send_all(rank, bytes, Deadline(kPatience));
+    bytes.clear();
+    wait_for(rank, POLLIN, Deadline(kPatience));
+    EXPECT_EQ(receive(rank, bytes), Transfer::ended);
+  });
+  BootstrapAddress where = world.where;
+  where.ports = {find_local_port(listener)};
+  expect_error(ErrorKind::usage, {"wrong token"}, [&] { StoreClient(where, 0, kPatience); });
+  relay.join();
+}
+
+// Each rank waits for all of them together.
+TEST(Store, SilentStrangersOnManyPortsDelayByAMoment) {
+  std::vector<Descriptor> strangers;
+  BootstrapAddress where = any_port();
+  where.ports.clear();
+  for (int i = 0; i < 50; ++i) {
+    strangers.push_back(listen_at(loopback(), 0));
+    where.ports.push_back(find_local_port(strangers.back()));
+  }
+  World world(1);
+  where.ports.push_back(parse_port(world.server));
+  const double start = now_seconds();
+  EXPECT_EQ(StoreClient(where, 0, kPatience).server(), world.server.address());
+  EXPECT_LT(now_seconds() - start, 5);
+  where.ports.pop_back();
+  where.ports.resize(1);
+  expect_error(ErrorKind::stall,
+               {"127.0.0.1:" + std::to_string(where.ports[0]) + " (user ", "not this run's"},
+               [&] { StoreClient(where, 0, 4); });
+}
+
+// A token that no environment gives.
+TEST(Store, RanksOfOneUserGetTheTokenByAFile) {
+  const Scratch scratch;
+  BootstrapAddress where = any_port();
+  where.token.clear();
+  where.token_file = scratch / "status" / "paceline-x-";
+  where.ranks = 2;
+  std::filesystem::create_directory(scratch / "status");
+  const auto files = [&] {
+    std::vector<std::filesystem::path> all;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch / "status")) {
+      all.push_back(entry.path());
+    }
+    return all;
+  };
+  // Left by a run that was killed; a file that others can read; a name without its end.
+  const std::string stale = "00000000000000000000000000000000 1\n";
+  for (const auto& [name, mode] :
+       {std::pair("paceline-x-killed", 0600), {"paceline-x-open", 0644}, {"paceline-x-", 0600}}) {
+    std::ofstream(scratch / "status" / name) << (mode == 0600 ? stale : "");
+    chmod((scratch / "status" / name).c_str(), static_cast<mode_t>(mode));
+  }
+  std::thread one([&] {
+    StoreClient client(where, 1, kPatience);
+    const LivenessConnection control(where, 1, kPatience, [](int, const std::string&) {});
+    client.get("done", kPatience);
+  });
+  poll(nullptr, 0, 100);
+  const StoreServer server(where, 2);
+  for (const auto& file : files()) {
+    if (file.filename() == "paceline-x-open") continue;
+    EXPECT_EQ(std::filesystem::status(file).permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  }
+  EXPECT_EQ(files().size(), 2U);
+  StoreClient client(where, 0, kPatience);
+  const LivenessConnection control(where, 0, kPatience, [](int, const std::string&) {});
+  EXPECT_EQ(client.server(), server.address());
+  while (files().size() != 1) poll(nullptr, 0, 5);  // all have joined
+  client.set("done", "");
+  one.join();
+}
+
+TEST(Store, WithoutRank0NobodyGetsAToken) {
+  const Scratch scratch;
+  BootstrapAddress where = any_port();
+  where.token_file = scratch / "paceline-x-";
+  expect_error(ErrorKind::stall, {"rank 0 left no token", "paceline-x-", "set PACELINE_TOKEN"},
+               [&] { StoreClient(where, 1, 0.2); });
+  where.token_file = scratch / "file" / "paceline-x-";
+  std::ofstream(scratch / "file") << "";
+  expect_error(ErrorKind::input, {"token cannot be written", "PACELINE_STATUS_DIR"},
+               [&] { StoreServer(where, 2); });
+}
+
+TEST(Store, AWorldOfAnotherSizeIsRefused) {
+  World world(2);
+  world.where.ranks = 3;
+  expect_error(ErrorKind::mismatch, {"its world has 2 ranks, this one 3"},
+               [&] { StoreClient(world.where, 0, kPatience); });
+}
+
+TEST(Store, AFloodOfAnswersEndsAtTheDeadline) {
+  FalseStore store(1, [](const Message&) {
+    std::string bytes;
+    for (int i = 0; i < 1000; ++i) bytes += encode(Message{MessageType::got, 77});
+    return bytes;
+  });
+  StoreClient client(store.where, 0, kPatience);
+  expect_error(ErrorKind::stall, {"\"key\" did not come"}, [&] { client.get("key", 0.1); });
+}
+
+TEST(Store, AFalseAnswerIsNoAnswer) {
+  FalseStore store(1, [](const Message&) { return encode(Message{MessageType::hello_store}); });
+  StoreClient client(store.where, 0, kPatience);
+  expect_error(ErrorKind::peer_lost, {"an answer that a store of this run does not give"},
+               [&] { client.get("key", kPatience); });
 }
 
 TEST(Store, RanksOutsideTheWorldAreRefused) {
@@ -209,8 +374,7 @@ TEST(Store, RubbishDoesNotDisturbOthers) {
   StoreClient client(world.where, 0, kPatience);
   client.set("key", "value");
   std::vector<Descriptor> sockets;
-  const std::string hello =
-      encode(Message{MessageType::hello_store, 0, 1, world.where.token, "here"});
+  const std::string hello = encode(greeting(MessageType::hello_store, 1));
   const std::string rubbish[] = {"GET / HTTP/1.1\r\n\r\n",
                                  std::string(100000, '\0'),
                                  hello + hello,
@@ -262,14 +426,6 @@ TEST(Store, AWaitCanBeInterrupted) {
   thread.join();
 }
 
-Message hello(int rank) {
-  Message message{MessageType::hello_control};
-  message.number = static_cast<std::uint64_t>(rank);
-  message.key = "token";
-  message.value = "n" + std::to_string(rank);
-  return message;
-}
-
 std::vector<StoreState::Answer> reported(StoreState& state, int connection,
                                          const Message& message) {
   std::vector<StoreState::Answer> answers;
@@ -277,17 +433,26 @@ std::vector<StoreState::Answer> reported(StoreState& state, int connection,
   return answers;
 }
 
+// The last answer to a rank that greets and proves that it knows the token.
+MessageType join(StoreState& state, int connection, int rank) {
+  const Message hello = greeting(MessageType::hello_control, rank);
+  const std::string nonce = reported(state, connection, hello).front().message.key;
+  Message proof{MessageType::proof};
+  proof.value = make_proof("token", ProofSide::rank, "here:1", hello, nonce);
+  return reported(state, connection, proof).front().message.type;
+}
+
 // A rank that waited too long for a busy store's welcome comes again; the store reads both.
 TEST(StoreState, AnAttemptThatWasGivenUpIsNoRankThatDied) {
-  StoreState state("token", 2);
-  reported(state, 1, hello(0));
-  reported(state, 2, hello(1));
-  EXPECT_EQ(reported(state, 3, hello(1)).front().message.type, MessageType::welcome);
+  StoreState state("token", "here:1", 2);
+  join(state, 1, 0);
+  join(state, 2, 1);
+  EXPECT_EQ(join(state, 3, 1), MessageType::welcome);
   reported(state, 3, Message{MessageType::progress});
   std::vector<StoreState::Answer> answers;
   state.end(2, answers);
   EXPECT_TRUE(answers.empty());
-  EXPECT_EQ(reported(state, 4, hello(1)).front().message.type, MessageType::refused);
+  EXPECT_EQ(join(state, 4, 1), MessageType::refused);
   state.end(3, answers);
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_EQ(answers[0].connection, 1);
@@ -297,8 +462,8 @@ TEST(StoreState, AnAttemptThatWasGivenUpIsNoRankThatDied) {
 // Where all wait, all ask: the ranks are asked once, and the answer is as short as it can be.
 TEST(StoreState, QuestionsOfManyRanksAreAnsweredTogether) {
   constexpr int kRanks = 100;
-  StoreState state("token", kRanks);
-  for (int rank = 0; rank < kRanks; ++rank) reported(state, rank, hello(rank));
+  StoreState state("token", "here:1", kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) join(state, rank, rank);
   std::vector<StoreState::Answer> answers;
   for (int rank = 0; rank < kRanks; ++rank) {
     state.receive(rank, Message{MessageType::ask_late, 7}, 0, answers);
