@@ -24,6 +24,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMostStrangers = 256;             // connections before their handshake
+constexpr double kCrowdSeconds = 0.5;                   // for their greeting, once they are so many
 constexpr std::size_t kMostUnsent = 4 * kLargestValue;  // then we read no more from that rank
 constexpr std::size_t kOwnDescriptors = 64;             // beside the ranks' connections
 
@@ -184,7 +185,7 @@ class StoreServer::Loop {
     Deadline next(3600);
     if (!accept_again_.passed()) next = earlier(next, accept_again_);
     if (const auto tick = state_.next_tick()) next = earlier(next, Deadline(*tick - now_seconds()));
-    if (!strangers_.empty()) next = earlier(next, connections_.at(*strangers_.begin()).greeting);
+    if (!strangers_.empty()) next = earlier(next, Deadline(oldest_seconds_left()));
     return next.milliseconds_left();
   }
 
@@ -244,11 +245,15 @@ class StoreServer::Loop {
     connections_.erase(name);
   }
 
-  // Who came first has waited longest.
+  // Of the stranger who came first.
+  double oldest_seconds_left() const {
+    const bool is_crowd = strangers_.size() >= kMostStrangers;
+    return connections_.at(*strangers_.begin()).greeting.milliseconds_left() / 1000.0 -
+           (is_crowd ? kGreetingSeconds - kCrowdSeconds : 0);
+  }
+
   void drop_silent() {
-    while (!strangers_.empty() && connections_.at(*strangers_.begin()).greeting.passed()) {
-      drop(*strangers_.begin());
-    }
+    while (!strangers_.empty() && oldest_seconds_left() <= 0) drop(*strangers_.begin());
   }
 
   // Dropping one may give new answers to others.

@@ -1,6 +1,8 @@
 // Connections of our own between threads: Unix sockets where they meet through a store of this
 // machine, and TCP as between machines.
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -196,6 +198,27 @@ TEST(Mesh, StrangersAreDroppedAndHoldUpNobody) {
   const double start = now_seconds();
   EXPECT_EQ(connect_mesh(store, RankGroup::numbered(0, 2), {20, 60}).size(), 1U);
   EXPECT_LT(now_seconds() - start, 5);
+  one.join();
+}
+
+// As in user namespaces, another user may have seen what only ranks should know.
+TEST(Mesh, AnotherUserIsNoRankEvenWithTheSecret) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root";
+  World world(2);
+  std::thread one([&] {
+    StoreClient store(world.where, 1, kPatience);
+    const auto where = parse_mesh_address(store.get("mesh/0", kPatience));
+    syscall(SYS_setresuid, -1, 65534, -1);  // of this thread alone
+    const Descriptor socket = connect_to(local_endpoint(where->local_name), 0, Deadline(1));
+    send_all(socket, where->secret + "00000001", Deadline(kPatience));
+    std::string bytes;
+    EXPECT_TRUE(wait_for(socket, POLLIN, Deadline(kPatience)));
+    EXPECT_EQ(receive(socket, bytes), Transfer::ended);
+  });
+  StoreClient store(world.where, 0, kPatience);
+  expect_error(ErrorKind::stall, {"no connection from rank 1"}, [&] {
+    connect_mesh(store, RankGroup::numbered(0, 2), {1, 1});
+  });
   one.join();
 }
 

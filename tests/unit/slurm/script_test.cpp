@@ -294,6 +294,35 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
                {"element fallback --to gloo --exit-code 72 --status "});
 }
 
+// It stands in the environment of the job's ranks alone.
+TEST_F(Injection, RanksOfAJobShareARandomToken) {
+  const std::filesystem::path study = scratch_ / "s";
+  std::filesystem::create_directories(study / "slurm" / "S");
+  const StudyPlan plan = make_plan(parse_spec("s", kFourPoints), study);
+  Site site = site_with("\"reference\": false, \"launcher_options\": []");
+  site.program = (scratch_ / "program").string();
+  std::ofstream(site.program) << R"(#!/bin/bash
+case "$1 $2" in
+"element begin") echo run ;;
+"element run") echo "$PACELINE_TOKEN" >> tokens ;;
+esac
+echo "$@" >> words
+)";
+  std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+  const Submission submission = make_submission(plan, site);
+  const std::string script = "srun() { shift 4; \"$@\"; \"$@\"; }\n" +
+                             script_text(site, submission.arrays.front(), make_setup(plan));
+  for (const char* given : {"", "", "export PACELINE_TOKEN=given\n"}) run(given + script);
+  const std::vector<std::string> tokens = split(file_text(study / "tokens"), '\n');
+  ASSERT_GE(tokens.size(), 6U) << file_text(scratch_ / "out");
+  EXPECT_EQ(tokens[0], tokens[1]);
+  EXPECT_EQ(tokens[2], tokens[3]);
+  EXPECT_NE(tokens[0], tokens[2]);
+  EXPECT_GE(tokens[0].size(), 32U);
+  EXPECT_EQ(tokens[4], "given");
+  expect_no_parts(file_text(study / "words") + file_text(scratch_ / "out"), {tokens[0]});
+}
+
 // The program notes its calls; as USR1 reaches the script's shell, or it alone, at the call
 // "$WHEN".
 TEST_F(Injection, TheSignalBeforeTheLimitIsPassedOnAndReported) {
