@@ -195,7 +195,7 @@ std::vector<Section> compare_studies(const std::vector<fs::path>& places,
 
 std::vector<Document> make_report(const std::vector<fs::path>& places,
                                   const ReportOptions& options) {
-  Document report{.name = "report", .list = "tables"};
+  Document report{.name = "report", .is_brief = true, .list = "tables"};
   std::vector<Document> documents;
   std::vector<Study> studies;
   std::size_t sides = 0;

@@ -69,8 +69,6 @@ void add_explain(CLI::App& app, Action& action) {
       ->capture_default_str();
   add_pool_options(*verb, *arguments);
   add_format_options(*verb, arguments->output);
-  verb->add_flag("--verbose", arguments->output.verbose,
-                 "also explain it point by point, and the columns");
   verb->callback([arguments, &action] {
     action = [arguments] {
       print_documents({explain_all(*arguments)}, arguments->output);

@@ -108,7 +108,7 @@ int collect(const std::string& folder) {
   const auto& records = now.store.records;
   const bool some = std::any_of(records.begin(), records.end(),
                                 [](const Record& record) { return record->completed(); });
-  if (some) print_study_report(study);
+  if (some) print_study_report(study, false);
   for (const std::string& line : reference_lines(study)) print("{}\n", line);
   print("{}\n", phases_text(now.runs));
   if (lost > 0) {

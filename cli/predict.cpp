@@ -96,7 +96,6 @@ void add_predict(CLI::App& app, Action& action) {
                    "change these for the replay: precision-on-the-wire, bucket_mb, links")
       ->type_name("KEY=VALUE,...");
   add_format_options(*verb, arguments->output);
-  verb->add_flag("--verbose", arguments->output.verbose, "also explain the columns");
   add_folder_options(*verb, arguments->output, "prediction");
   verb->callback(
       [arguments, &action] { action = [arguments] { return predict_sizes(*arguments); }; });

@@ -188,6 +188,7 @@ void add_format_options(CLI::App& verb, DocumentArguments& arguments) {
       ->type_name("TEXT:{text,md,csv,json,html,latex}")
       ->capture_default_str();
   verb.add_flag("--json", arguments.json, "the same as --format json");
+  verb.add_flag("--verbose", arguments.verbose, "print all of it, and what each number is");
 }
 
 void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std::string& name) {
@@ -219,10 +220,11 @@ OutputOptions output_options(const DocumentArguments& arguments) {
   return options;
 }
 
-void print_study_report(const std::filesystem::path& study) {
+void print_study_report(const std::filesystem::path& study, bool verbose) {
   ReportOptions options;
   options.out = study / "report";
   options.style = style_of_output();
+  options.style.details = verbose;
   OutputStream output;
   write_report({study}, options, output);
 }

@@ -68,7 +68,7 @@ struct DocumentArguments {
   std::vector<std::string> plots = {"svg"};
   bool json = false, verbose = false, no_plots = false, plots_given = false;
 };
-// --format, and --json for the same as --format json.
+// --format, --json for the same as --format json, and --verbose.
 void add_format_options(CLI::App& verb, DocumentArguments& arguments);
 // --out for NAME.html and others, --plots and --no-plots.
 void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std::string& name);
@@ -76,7 +76,7 @@ void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std:
 OutputOptions output_options(const DocumentArguments& arguments);
 
 // Prints a study's table, and writes its report into the folder of that name in the study.
-void print_study_report(const std::filesystem::path& study);
+void print_study_report(const std::filesystem::path& study, bool verbose);
 
 // Prints documents, and writes their files.
 void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments);

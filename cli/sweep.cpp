@@ -12,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 #include "run/plan_study.h"
 
 namespace paceline {
@@ -28,14 +29,21 @@ Records go to RESULTS/NAME; a second call runs only what is missing or failed, a
 Exit codes: 0 all runs that this machine can make are done, 1 some failed, 64 or 65 a bad spec, 130 or 143 stopped.)";
 
 struct SweepArguments : SweepOptions {
-  bool json = false, all = false, no_report = false;
+  bool json = false, all = false, no_report = false, verbose = false;
 };
 
 // The table of what is there, then what failed. A report that cannot be made hides no failure.
-int conclude(const StudyPlan& plan, const RunnerResult& result, bool reports, Screen& screen) {
-  const bool some = result.completed > 0 || runs_in_state(plan, RunState::done) > 0;
+int conclude(const SweepArguments& options, const StudyPlan& plan, const RunnerResult& result,
+             Screen& screen) {
+  const std::size_t done = runs_in_state(plan, RunState::done);
+  const bool some = result.completed > 0 || done > 0, reports = !options.no_report;
   try {
-    if (some && reports) print_study_report(plan.study);
+    if (some && result.completed + result.failed == 0 && reports && !options.verbose) {
+      screen.line(fmt::format("paceline: all {} are done; see paceline report {}",
+                              counted(static_cast<double>(done), "run"), plan.study.string()));
+    } else if (some && reports) {
+      print_study_report(plan.study, options.verbose);
+    }
   } catch (const Error& error) {
     if (result.failed == 0) throw;
     screen.line(fmt::format("paceline: {}", error.what()));
@@ -74,7 +82,7 @@ int sweep(const SweepArguments& options) {
   }
   Screen screen;
   const RunnerResult result = sweep.run(screen);
-  if (result.stopped_by == 0) return conclude(sweep.plan(), result, !options.no_report, screen);
+  if (result.stopped_by == 0) return conclude(options, sweep.plan(), result, screen);
   screen.line(fmt::format("paceline: stopped by {}; the same command resumes where it was",
                           strsignal(result.stopped_by)));
   return 128 + result.stopped_by;
@@ -102,6 +110,8 @@ void add_sweep(CLI::App& app, Action& action) {
         ->check(CLI::PositiveNumber);
   }
   verb->add_flag("--no-report", options->no_report, "make no table and plots at the end");
+  verb->add_flag("--verbose", options->verbose,
+                 "print all of the report, even if nothing was to do");
   verb->footer(kSweepFooter);
   verb->callback([options, &action] { action = [options] { return sweep(*options); }; });
 }

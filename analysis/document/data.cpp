@@ -53,7 +53,7 @@ Json section_json(const Section& section) {
   Json json = {{"title", section.title},
                {"warnings", section.warnings},
                {"findings", findings},
-               {"notes", section.notes}};
+               {"notes", all_notes(section)}};
   merge(json, section);
   return json;
 }

@@ -51,11 +51,21 @@ struct Table {
   std::vector<std::vector<Cell>> rows = {};
   std::vector<bool> is_gap = {};     // of each row, or empty: none is
   std::vector<bool> is_detail = {};  // rows that only programs get; or empty
+  std::vector<bool> is_folded = {};  // rows that a screen leaves out; or empty
+  std::string folded = {};           // which these are
   bool in_text = true;               // false: plain text has sentences only
   // How many of the first columns name a row. Each block of a table that is wider than the terminal
   // repeats them.
   std::size_t naming = 1;
 };
+
+// What a screen shows of statements: plain text of a brief document without details.
+enum class OnScreen {
+  always,  // without it a verdict or a ratio of the table is read wrongly
+  first,   // one of the first kMostOnScreen, those of the least `rank` and of the largest `weight`
+  never,   // it repeats the table
+};
+inline constexpr std::size_t kMostOnScreen = 5;
 
 struct Statement {
   Statement(std::string sentence) : text(std::move(sentence)) {}  // NOLINT: implicit
@@ -63,6 +73,9 @@ struct Statement {
       : text(std::move(sentence)), details(std::move(parts)) {}
   std::string text;
   std::vector<std::string> details;
+  OnScreen on_screen = OnScreen::always;
+  int rank = 0;
+  double weight = 0;
 };
 
 // What JSON has of a section or document, beside the rows.
@@ -86,7 +99,8 @@ struct Section {
   std::vector<Plot> plots = {};
   std::string code = {};  // a command, verbatim, on pages
   std::vector<Section> parts = {};
-  std::vector<std::string> notes = {};  // how to read it
+  std::vector<std::string> caveats = {};  // what changes a number or verdict; a screen has them
+  std::vector<std::string> notes = {};    // how to read it
   Facts facts = nullptr;
   Visibility shown = Visibility::always;
   bool is_folded = false;  // on pages
@@ -99,7 +113,8 @@ struct Document {
   std::vector<std::string> warnings = {};
   std::vector<Section> sections = {};
   std::vector<std::string> notes = {};  // of all sections
-  bool is_brief = false;                // its notes are details
+  // Plain text without details is a screen: the columns that answer, caveats, the first findings.
+  bool is_brief = false;
   // A page to hand in: LaTeX has its sentences, Markdown in a folder its plots, and paper has room.
   bool stands_alone = false;
   // The key of the list of sections in JSON; empty: their facts and rows are the document's.
@@ -108,6 +123,8 @@ struct Document {
   Facts facts = nullptr;
 };
 
+// Its notes, then its caveats.
+std::vector<std::string> all_notes(const Section& section);
 // Each one once, those of the document itself first.
 std::vector<std::string> all_warnings(const Document& document);
 std::vector<const Plot*> all_plots(const Document& document);
@@ -119,7 +136,7 @@ Format parse_format(std::string_view name);
 
 struct TextStyle {
   bool colours = false;
-  bool details = false;
+  bool details = false;            // all of a brief document
   std::size_t width = 140;         // sentences are wrapped at this column
   std::size_t terminal_width = 0;  // wider tables lose details, then are split; 0: shows all
 };
@@ -174,12 +191,13 @@ Document with_shared_notes(Document document);
 // What people see of a table, and the columns that have one value in all rows: "nodes 1, runs 5".
 struct VisibleTable {
   std::vector<std::size_t> columns, rows;
-  std::string alike;  // may be empty
+  std::string alike;       // may be empty
+  std::size_t hidden = 0;  // columns that a screen leaves out
 
   // The last of the columns with the most detail.
   std::vector<std::size_t>::iterator least_needed(const Table& table);
 };
-VisibleTable visible_part(const Table& table);
+VisibleTable visible_part(const Table& table, bool on_screen = false);
 std::string one_line(const std::string& heading);  // a heading of two lines
 
 // The rows in JSON.

@@ -226,7 +226,7 @@ std::string to_latex(const Document& document) {
       visible.columns.erase(visible.least_needed(table));
     }
     if (number++ > 0) text += '\n';
-    for (const std::string& note : section.notes) text += "% " + latex_text(note) + "\n";
+    for (const std::string& note : all_notes(section)) text += "% " + latex_text(note) + "\n";
     const std::string& title = section.title.empty() ? document.title : section.title;
     text += fmt::format(
         "\\begin{{table}}[{}]\n\\centering\n\\caption{{{}{}}}\n\\label{{tab:{}{}}}\n{}"

@@ -123,9 +123,8 @@ class Page {
   std::string section(const Section& section) {
     const int below = section.title.empty() ? 2 : 3;
     std::string text = heading(section.title, 2) + content(section, below);
-    if (!section.notes.empty()) {
-      text +=
-          heading("Legend", below) + list({section.notes.begin(), section.notes.end()}, "notes");
+    if (const auto notes = all_notes(section); !notes.empty()) {
+      text += heading("Legend", below) + list({notes.begin(), notes.end()}, "notes");
     }
     return "<section>\n" + text + "</section>\n";
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <ranges>
 
 #include "analysis/document/document.h"
 #include "engine/core/output.h"
@@ -37,8 +38,10 @@ std::string read_tail(const std::string& text) {
 class Grid {
  public:
   // At most `limit` columns wide; 0: any width.
-  Grid(const Table& table, std::size_t limit)
-      : table_(table), limit_(limit), visible_(visible_part(table)) {
+  Grid(const Table& table, std::size_t limit, bool on_screen)
+      : table_(table), limit_(limit), visible_(visible_part(table, on_screen)) {
+    if (on_screen) shorten_names();
+    if (on_screen && !table.folded.empty()) notes_.push_back(table.folded);
     if (!visible_.alike.empty()) notes_.push_back("in all rows: " + visible_.alike);
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       std::size_t tail = 0, width = 0;
@@ -66,6 +69,7 @@ class Grid {
 
   // What is not in the columns.
   const std::vector<std::string>& notes() const { return notes_; }
+  std::size_t hidden() const { return visible_.hidden; }
 
  private:
   std::size_t width(const std::vector<std::size_t>& columns) const {
@@ -83,9 +87,10 @@ class Grid {
       visible_.columns.erase(most);
     }
     if (left_out.empty()) return;
-    notes_.push_back(fmt::format(
-        "not shown at {} columns: {}; a wider terminal, COLUMNS=300 or --format md shows all",
-        limit_, join(left_out, ", ")));
+    notes_.push_back(fmt::format("not shown at {} columns: {}{}", limit_, join(left_out, ", "),
+                                 visible_.hidden > 0 ? ""
+                                                     : "; a wider terminal, COLUMNS=300 or "
+                                                       "--format md shows all"));
   }
 
   // What is still too wide is split; each block names its rows.
@@ -135,7 +140,38 @@ class Grid {
     return text.substr(0, text.size() - tail.size()) + padded(tail, tails_[k], true);
   }
 
-  const Table& table_;
+  // What all rows share is said once.
+  void shorten_names() {
+    if (visible_.rows.size() < 2 || table_.naming != 1 || table_.columns[0].key != "point") return;
+    std::vector<std::vector<std::string>> names;
+    for (const std::size_t i : visible_.rows) names.push_back(split_at(table_.rows[i][0].text));
+    std::vector<std::string> shared = names.front();
+    std::erase_if(shared, [&](const std::string& part) {
+      return std::ranges::any_of(
+          names, [&](const auto& name) { return std::ranges::count(name, part) != 1; });
+    });
+    if (shared.empty() || std::ranges::any_of(names, [&](const auto& name) {
+          return name.size() == shared.size();
+        })) {
+      return;
+    }
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      std::erase_if(names[k],
+                    [&](const auto& part) { return std::ranges::count(shared, part) > 0; });
+      table_.rows[visible_.rows[k]][0].text = join(names[k], ", ");
+    }
+    visible_.alike = join(shared, ", ") + (visible_.alike.empty() ? "" : ", ") + visible_.alike;
+  }
+
+  static std::vector<std::string> split_at(const std::string& name) {
+    std::vector<std::string> parts;
+    for (const auto part : std::views::split(name, std::string_view(", "))) {
+      parts.emplace_back(part.begin(), part.end());
+    }
+    return parts;
+  }
+
+  Table table_;
   std::size_t limit_;
   VisibleTable visible_;
   std::vector<std::size_t> widths_, tails_;
@@ -164,9 +200,14 @@ class TextWriter {
     for (const std::string& line : document.lead) head += wrapped(line, style_.width);
     for (const std::string& warning : all_warnings(document)) head += bold("Warning: " + warning);
     all_.add(head);
-    has_notes_ = style_.details || !document.is_brief;
+    is_screen_ = !style_.details && document.is_brief;
+    const auto tables = std::ranges::count(document.sections, Visibility::always, &Section::shown);
+    if (is_screen_ && tables > kMostTables) {
+      all_.add(summaries(document.sections));
+      return all_.add("--only KEY=VALUE shows one table, --verbose all of them\n").text();
+    }
     for (const Section& section : document.sections) add(section);
-    if (!has_notes_) return all_.add("--verbose has the rest\n").text();
+    if (is_screen_) return all_.add(rest()).text();
     return all_.add(list({document.notes.begin(), document.notes.end()})).text();
   }
 
@@ -177,13 +218,61 @@ class TextWriter {
     if (!section.headline.empty()) head += wrapped(section.headline, style_.width);
     all_.add(head);
     const bool has_table = !section.table.rows.empty() && section.table.in_text;
-    const Grid grid(section.table, style_.terminal_width);
+    const Grid grid(section.table, style_.terminal_width, is_screen_);
     if (has_table) all_.add(grid.text(style_));
-    all_.add(list(section.findings));
-    for (const Section& part : section.parts) add(part);
+    std::vector<Statement> findings = is_screen_ ? on_screen(section.findings) : section.findings;
+    hidden_findings_ += section.findings.size() - findings.size();
+    if (has_table) hidden_columns_ += grid.hidden();
     std::vector<std::string> notes = has_table ? grid.notes() : std::vector<std::string>();
-    if (has_notes_) notes.insert(notes.end(), section.notes.begin(), section.notes.end());
-    all_.add(list({notes.begin(), notes.end()}));
+    std::ranges::copy(is_screen_ ? section.caveats : all_notes(section), std::back_inserter(notes));
+    if (is_screen_) findings.insert(findings.begin(), notes.begin(), notes.end());
+    all_.add(list(findings));
+    for (const Section& part : section.parts) add(part);
+    if (!is_screen_) all_.add(list({notes.begin(), notes.end()}));
+  }
+
+  // The answer of each of many tables.
+  std::string summaries(const std::vector<Section>& sections) const {
+    std::vector<Statement> answers;
+    for (const Section& each : sections) {
+      if (each.shown != Visibility::always) continue;
+      const std::string answer = !each.headline.empty()  ? each.headline
+                                 : each.findings.empty() ? "no answer"
+                                                         : each.findings.front().text;
+      answers.emplace_back(each.title + ": " + answer);
+    }
+    const std::size_t all = answers.size();
+    if (all > kMostSummaries) {
+      answers.erase(answers.begin() + kMostSummaries, answers.end());
+      answers.emplace_back(fmt::format("and {} more tables", all - kMostSummaries));
+    }
+    return list(answers);
+  }
+
+  // In their order.
+  static std::vector<Statement> on_screen(const std::vector<Statement>& findings) {
+    std::vector<const Statement*> first;
+    for (const Statement& each : findings) {
+      if (each.on_screen == OnScreen::first) first.push_back(&each);
+    }
+    std::ranges::stable_sort(
+        first, {}, [](const Statement* each) { return std::pair(each->rank, -each->weight); });
+    first.resize(std::min(first.size(), kMostOnScreen));
+    std::vector<Statement> shown;
+    for (const Statement& each : findings) {
+      if (each.on_screen == OnScreen::always) shown.push_back(each);
+    }
+    for (const Statement* each : first) shown.push_back(*each);
+    return shown;
+  }
+
+  // What a screen leaves out.
+  std::string rest() const {
+    std::vector<std::string> parts;
+    if (hidden_findings_ > 0) parts.push_back(counted(hidden_findings_, "more finding"));
+    if (hidden_columns_ > 0) parts.push_back(counted(hidden_columns_, "more column"));
+    parts.emplace_back("what each number is");
+    return wrapped("--verbose has " + join(parts, ", "), style_.width);
   }
 
   std::string bold(const std::string& sentence) const {
@@ -205,8 +294,12 @@ class TextWriter {
     return text;
   }
 
+  static constexpr std::ptrdiff_t kMostTables = 3;
+  static constexpr std::size_t kMostSummaries = 12;
+
   const TextStyle& style_;
-  bool has_notes_ = true;
+  bool is_screen_ = false;
+  std::size_t hidden_findings_ = 0, hidden_columns_ = 0;
   Paragraphs all_;
 };
 
@@ -248,10 +341,17 @@ void add_markdown(const Section& section, const std::string& level, Paragraphs& 
   if (!section.table.rows.empty()) all.add(markdown_table(section.table));
   all.add(markdown_list(section.findings));
   for (const Section& part : section.parts) add_markdown(part, level + '#', all);
-  all.add(markdown_list({section.notes.begin(), section.notes.end()}));
+  const std::vector<std::string> notes = all_notes(section);
+  all.add(markdown_list({notes.begin(), notes.end()}));
 }
 
 }  // namespace
+
+std::vector<std::string> all_notes(const Section& section) {
+  std::vector<std::string> notes = section.notes;
+  notes.insert(notes.end(), section.caveats.begin(), section.caveats.end());
+  return notes;
+}
 
 std::vector<std::string> all_warnings(const Document& document) {
   std::vector<std::string> warnings = document.warnings;
@@ -295,10 +395,15 @@ std::vector<std::size_t>::iterator VisibleTable::least_needed(const Table& table
   return std::prev(most.base());
 }
 
-VisibleTable visible_part(const Table& table) {
+VisibleTable visible_part(const Table& table, bool on_screen) {
+  constexpr int kMostDetail = 2;  // of a column that a screen shows
   VisibleTable visible;
+  const auto is_set = [](const std::vector<bool>& rows, std::size_t i) {
+    return i < rows.size() && rows[i];
+  };
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    if (i >= table.is_detail.size() || !table.is_detail[i]) visible.rows.push_back(i);
+    if (is_set(table.is_detail, i) || (on_screen && is_set(table.is_folded, i))) continue;
+    visible.rows.push_back(i);
   }
   for (std::size_t k = 0; k < table.columns.size(); ++k) {
     const Column& column = table.columns[k];
@@ -309,7 +414,9 @@ VisibleTable visible_part(const Table& table) {
         std::ranges::all_of(visible.rows,
                             [&](std::size_t i) { return text(i) == text(visible.rows[0]); });
     if (!is_alike) {
-      visible.columns.push_back(k);
+      const bool is_hidden = on_screen && column.detail > kMostDetail;
+      if (!is_hidden) visible.columns.push_back(k);
+      visible.hidden += is_hidden ? 1 : 0;
       continue;
     }
     visible.alike += (visible.alike.empty() ? "" : ", ") + one_line(column.heading) + ' ' +

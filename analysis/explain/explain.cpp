@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/findings/legend.h"
 #include "analysis/study/contrast.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/scaling_series.h"
@@ -343,10 +344,8 @@ class Explainer {
         })) {
       result_.notes.push_back("no law of scaling is fitted where the base has several replicas");
     }
-    result_.notes.insert(result_.notes.end(), result_.comparison.notes.begin(),
-                         result_.comparison.notes.end());
-    result_.notes.insert(result_.notes.end(), result_.study.notes.begin(),
-                         result_.study.notes.end());
+    std::ranges::move(caveats(result_.study, result_.comparison),
+                      std::back_inserter(result_.notes));
   }
 
   Explanation& result_;

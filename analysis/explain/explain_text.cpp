@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "analysis/document/columns.h"
@@ -23,6 +24,27 @@ Cell shown_efficiency(const PointExplanation& point) {
 
 std::string label_text(const PointExplanation& point) {
   return point.by_means.empty() ? point.label : point.by_means + "?";
+}
+
+// One size fits any law.
+bool laws_apply(const SeriesExplanation& series) {
+  return series.sizes > 1 &&
+         std::ranges::count(series.verdict, FindingKind::slower_than_one, &Finding::kind) == 0;
+}
+
+// Why no law is fitted, of the series that could have one.
+std::vector<std::string> unfitted_sentences(const Explanation& explanation) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const SeriesExplanation& series : explanation.series) {
+    if (series.unfitted && laws_apply(series)) names[series.unfitted.text()].push_back(series.name);
+  }
+  std::vector<std::string> sentences;
+  for (auto& [why, which] : names) {
+    std::erase(which, "");
+    sentences.push_back(fmt::format("{}{}no law is fitted, as the noise of rows of {} is not known",
+                                    join_first(2, which), which.empty() ? "" : ": ", why));
+  }
+  return sentences;
 }
 
 std::vector<PointExplanation> points_in_order(const Explanation& explanation) {
@@ -63,10 +85,13 @@ Table make_rows(const std::vector<PointExplanation>& points) {
       .text("because", "", &PointExplanation::because)
       .programs()
       .real("product", "product", [](Row point) { return percent(point.product); })
-      .real("residual", "rest", [](Row point) {
-        if (!point.residual) return Cell{};
-        return Cell{fmt::format("{:+.1f} %", *point.residual * 100), point.residual};
-      });
+      .detail(3)
+      .real("residual", "rest",
+            [](Row point) {
+              if (!point.residual) return Cell{};
+              return Cell{fmt::format("{:+.1f} %", *point.residual * 100), point.residual};
+            })
+      .detail(3);
   add_factor("input", "input", &StepEfficiency::input);
   add_factor("launch", "launch", &StepEfficiency::launch);
   add_factor("transfer", "transfer", &StepEfficiency::transfer, "≥");
@@ -143,7 +168,8 @@ std::string usl_text(const UslFit& usl) {
                   usl.off);
 }
 
-std::vector<std::string> make_sentences(const SeriesExplanation& series) {
+// How well laws of scaling fit a series.
+std::vector<std::string> law_sentences(const SeriesExplanation& series) {
   std::vector<std::string> laws;
   if (series.amdahl) {
     laws.push_back(law_text("Amdahl", "serial share " + fitted_text(series.amdahl->value),
@@ -155,17 +181,8 @@ std::vector<std::string> make_sentences(const SeriesExplanation& series) {
   }
   if (series.usl) laws.push_back(usl_text(*series.usl));
   std::vector<std::string> sentences;
-  bool apply = series.sizes > 1;  // one size fits any law
-  for (const Finding& finding : series.verdict) {
-    sentences.push_back(finding.text);
-    apply = apply && finding.kind != FindingKind::slower_than_one;
-  }
   const std::string name = series.name.empty() ? "" : series.name + ": ";
-  if (apply && !laws.empty()) sentences.push_back(name + "fits: " + join(laws, "; "));
-  if (apply && series.unfitted) {
-    sentences.push_back(name + "no law is fitted, as the noise of rows of " +
-                        series.unfitted.text() + " is not known");
-  }
+  if (laws_apply(series) && !laws.empty()) sentences.push_back(name + "fits: " + join(laws, "; "));
   return sentences;
 }
 
@@ -203,7 +220,7 @@ std::string cheaper_compute_note(const Explanation& explanation) {
 }
 
 std::vector<std::string> legend(const Explanation& explanation) {
-  std::vector<std::string> notes = explanation.notes;
+  std::vector<std::string> notes;
   const bool any = std::ranges::any_of(
       explanation.points, [](const PointExplanation& point) { return point.step.has_value(); });
   if (!any) return notes;
@@ -306,7 +323,11 @@ Section explanation_section(const Explanation& explanation) {
                   .warnings = explanation.study.warnings,
                   .table = make_rows(ordered),
                   .plots = loss_plots(explanation),
+                  .caveats = explanation.notes,
                   .notes = legend(explanation)};
+  std::vector<RowFacts> facts;
+  for (const PointExplanation& point : ordered) facts.push_back(*point.facts);
+  fold_rows(facts, explanation.comparison.rates, section.table);
   Json points = to_json(section.table), all_series = Json::array();
   Section part{.title = "Point by point", .shown = Visibility::in_detail};
   for (std::size_t i = 0; i < ordered.size(); ++i) {
@@ -315,15 +336,24 @@ Section explanation_section(const Explanation& explanation) {
       part.findings.emplace_back(std::move(each));
     }
   }
-  std::vector<std::string> findings;
-  for (const Finding& finding : explanation.unlike) findings.push_back(finding.text);
+  std::vector<Finding> findings = explanation.unlike;
+  std::vector<std::string> laws;
   for (const SeriesExplanation& series : explanation.series) {
     all_series.push_back(to_json(series));
-    std::ranges::move(make_sentences(series), std::back_inserter(findings));
+    std::ranges::copy(series.verdict, std::back_inserter(findings));
+    std::ranges::move(law_sentences(series), std::back_inserter(laws));
   }
-  std::ranges::copy(explanation.lacks_cpu, std::back_inserter(findings));
-  for (const Finding& cause : explanation.causes) findings.push_back(cause.text);
-  for (std::string& each : each_once(findings)) section.findings.emplace_back(std::move(each));
+  std::ranges::copy(explanation.causes, std::back_inserter(findings));
+  for (const Finding& each : merge_alike(std::move(findings))) {
+    section.findings.push_back(to_statement(each));
+  }
+  std::ranges::move(unfitted_sentences(explanation), std::back_inserter(laws));
+  for (std::string& each : laws) {
+    Statement& law = section.findings.emplace_back(std::move(each));
+    law.on_screen = OnScreen::first;
+    law.rank = 4;
+  }
+  for (const std::string& each : explanation.lacks_cpu) section.findings.emplace_back(each);
   if (!part.findings.empty()) section.parts.push_back(std::move(part));
   section.facts = make_facts({{"base", explanation.base},
                               {"points", points},

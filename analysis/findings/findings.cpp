@@ -122,10 +122,12 @@ std::optional<FairEfficiency> over_base_as_fast(const Study& study, const Compar
 
 struct KindRow {
   std::string_view name, condition;
+  OnScreen on_screen;
+  int rank = 0;
 };
 
 constexpr KindRow kKinds[] = {
-#define FINDING(name, condition) {#name, condition},
+#define FINDING(name, condition, ...) {#name, condition, OnScreen::__VA_ARGS__},
 #include "analysis/findings/finding_kinds.def"
 #undef FINDING
 };
@@ -269,7 +271,7 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   for (const ControlCheck& control : check_controls(study, comparison)) {
     found.push_back({FindingKind::control, control_line(control)});
   }
-  return found;
+  return merge_alike(std::move(found));
 }
 
 std::vector<Finding> findings_about_rows(const Study& study, const Comparison& comparison,
@@ -311,6 +313,42 @@ std::optional<FairEfficiency> find_fair_efficiency(const Study& study, const Com
   return least;
 }
 
+std::vector<Finding> merge_alike(std::vector<Finding> found) {
+  constexpr std::size_t kMostNames = 3;
+  std::vector<std::pair<Finding, std::vector<std::string>>> all;  // each with its subjects
+  for (Finding& finding : found) {
+    const std::size_t colon = finding.text.find(": ");
+    std::vector<std::string> subjects;
+    if (colon != std::string::npos) {
+      subjects.push_back(finding.text.substr(0, colon));
+      finding.text.erase(0, colon);
+    }
+    const auto it = std::ranges::find_if(all, [&](const auto& other) {
+      return other.first.kind == finding.kind && other.first.text == finding.text;
+    });
+    if (it == all.end()) {
+      all.emplace_back(std::move(finding), std::move(subjects));
+    } else if (!subjects.empty() && std::ranges::count(it->second, subjects[0]) == 0) {
+      it->second.push_back(subjects[0]);
+    }
+  }
+  found.clear();
+  for (auto& [finding, subjects] : all) {
+    finding.text.insert(0, join_first(kMostNames, subjects));
+    found.push_back(std::move(finding));
+  }
+  return found;
+}
+
+Statement to_statement(const Finding& finding) {
+  const KindRow& kind = kKinds[static_cast<std::size_t>(finding.kind)];
+  Statement statement(finding.text);
+  statement.on_screen = kind.on_screen;
+  statement.rank = kind.rank;
+  statement.weight = finding.weight;
+  return statement;
+}
+
 std::string_view to_string(FindingKind kind) {
   return kKinds[static_cast<std::size_t>(kind)].name;
 }
@@ -321,8 +359,9 @@ std::string findings_markdown() {
       "Each sentence of `report` and `explain` has a kind, which `explain --json` gives, and a "
       "condition. `paceline list findings --markdown`\nwrites this page.\n\n"
       "| kind | is printed if |\n| --- | --- |\n";
-  for (const auto& [name, condition] : kKinds)
-    page += fmt::format("| `{}` | {} |\n", name, condition);
+  for (const KindRow& kind : kKinds) {
+    page += fmt::format("| `{}` | {} |\n", kind.name, kind.condition);
+  }
   return page;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/document/document.h"
 #include "analysis/findings/trend.h"
 #include "analysis/study/rounds.h"
 #include "analysis/study/scaling_series.h"
@@ -18,7 +19,12 @@ namespace paceline {
 struct Finding {
   FindingKind kind = FindingKind::speed_ups;
   std::string text;
+  double weight = 0;  // of several of a kind: the share of efficiency that it is about
 };
+// "ring: it grows" and "mpi: it grows" are one sentence: "ring, mpi: it grows".
+std::vector<Finding> merge_alike(std::vector<Finding> found);
+// With the place of its kind on a screen.
+Statement to_statement(const Finding& finding);
 
 // In this order: findings about the runs themselves (run_order.cpp); for each series (best: the
 // fastest rows; matched: the range over CPUs) its numbers and how its loss changes with the

@@ -344,9 +344,14 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
         "ranks");
   }
   add_foreign_notes(notes, facts);
-  notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
-  notes.insert(notes.end(), study.notes.begin(), study.notes.end());
+  std::ranges::move(machine_notes(study), std::back_inserter(notes));
   return notes;
+}
+
+std::vector<std::string> caveats(const Study& study, const Comparison& comparison) {
+  std::vector<std::string> lines = comparison.notes;
+  lines.insert(lines.end(), study.notes.begin(), study.notes.end());
+  return lines;
 }
 
 void Hull::add(const Judged& judged) {

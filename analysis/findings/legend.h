@@ -13,10 +13,12 @@
 namespace paceline {
 
 // Interval and its kind, fit seconds, base with its absolute value, scaling type, warm-up,
-// source of published rows; then the notes of the study.
+// source of published rows, the machine.
 std::vector<std::string> legend(const Study& study, const Comparison& comparison,
                                 const std::vector<RowFacts>& facts,
                                 const std::string& interval_kinds);
+// Bases that lack or were replaced, then the notes of the study.
+std::vector<std::string> caveats(const Study& study, const Comparison& comparison);
 
 // Texts of several values and of their intervals.
 

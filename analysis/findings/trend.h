@@ -25,7 +25,7 @@ namespace paceline {
 // docs/findings.md is made of these rows.
 
 enum class FindingKind {
-#define FINDING(name, condition) name,
+#define FINDING(name, ...) name,
 #include "analysis/findings/finding_kinds.def"
 #undef FINDING
 };

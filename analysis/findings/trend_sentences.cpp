@@ -340,7 +340,8 @@ std::vector<Finding> phases_findings(const ScalingSeries& series, const std::vec
          fmt::format("{}by the phases, the {} points of efficiency {} on {} replicas are {}",
                      name.empty() ? "" : name + ": ", points_text(parts.all(), gained),
                      gained ? "gained" : "lost", largest->gpus,
-                     parts_text(parts.parts(), parts.all().value(), gained))});
+                     parts_text(parts.parts(), parts.all().value(), gained)),
+         std::abs(parts.all().value())});
   }
   return found;
 }

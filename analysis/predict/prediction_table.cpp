@@ -103,6 +103,22 @@ Table sizes_table(const Prediction& prediction) {
   return columns.table(prediction.sizes);
 }
 
+// "64 replicas: 0.453 s, speed-up 4.32, efficiency 6.7 %": of the largest predicted size.
+std::string make_headline(const Prediction& prediction) {
+  const auto largest = std::ranges::max_element(prediction.sizes, {}, [](const SizeValue& size) {
+    return size.is_predicted ? size.gpus : 0;
+  });
+  if (!largest->is_predicted) return "";
+  const double ratio = speed_up(prediction, *largest);
+  const int base = find_base(prediction).gpus;
+  return fmt::format(
+      "{}: {} {}{}, speed-up {}{}, efficiency {}",
+      counted(largest->gpus, prediction.replicas_are_cores ? "replica" : "GPU"),
+      value_cell(prediction, *largest).text, prediction.rates ? prediction.unit.rate() : "s",
+      largest->value.interval ? "" : " (no ±)", number(ratio, decimals_for(ratio, 3)).text,
+      base == 1 ? "" : fmt::format(" over {}", base), percent(ratio * base / largest->gpus).text);
+}
+
 std::string held_out_text(const Prediction& prediction, const PredictorResult& each) {
   if (!each.why_not.empty()) return fmt::format("{}: none; {}", each.name, each.why_not);
   if (!each.held_out) {
@@ -261,6 +277,7 @@ Document prediction_document(const std::vector<Prediction>& predictions,
     Section& section = document.sections.emplace_back();
     section.title = prediction.title;
     if (!prediction.what_if.empty()) section.title += "; what if " + prediction.what_if;
+    section.headline = make_headline(prediction);
     section.warnings = prediction.warnings;
     section.table = sizes_table(prediction);
     section.findings.emplace_back(held_out_text(prediction, prediction.predictor()));

@@ -80,9 +80,12 @@ class Comparer {
     }
     judge_standings(study_, result_);
     judge_speeds(study_, result_);
+    std::map<std::string, std::vector<std::string>> lacking;  // by why
     for (const auto& [key, sizes] : missing_) {
-      result_.notes.push_back(fmt::format("no speed-up for {} replicas ({}): {}", join(sizes, ", "),
-                                          key.second, key.first));
+      lacking[key.first].push_back(fmt::format("{} replicas ({})", join(sizes, ", "), key.second));
+    }
+    for (const auto& [why, which] : lacking) {
+      result_.notes.push_back(fmt::format("no speed-up for {}: {}", join_first(2, which), why));
     }
     if (!borrowed_.empty()) {
       result_.notes.push_back(

@@ -309,7 +309,7 @@ std::size_t busy_runs(const Row& row) {
       std::ranges::count_if(row.runs, [](const Run& run) { return run.is_busy(); }));
 }
 
-std::vector<std::string> row_notes(const Study& study) {
+std::vector<std::string> machine_notes(const Study& study) {
   std::vector<std::string> notes;
   if (const std::string note = session_note(study); !note.empty()) notes.push_back(note);
   if (const std::string note = load_note(study); !note.empty()) notes.push_back(note);
@@ -319,6 +319,11 @@ std::vector<std::string> row_notes(const Study& study) {
         "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
         "share its memory bandwidth");
   }
+  return notes;
+}
+
+std::vector<std::string> row_notes(const Study& study) {
+  std::vector<std::string> notes;
   for (const std::string& note : work_notes(study.rows)) notes.push_back(note);
   const auto studies =
       count_rows(study, [](const Run& run) { return run->kind == "measured" ? run->study : ""; });
@@ -366,7 +371,7 @@ std::string row_label(const Row& row) {
     }
   }
   if (const std::size_t busy = busy_runs(row); busy > 0) {
-    labels.insert("busy machine" + in_runs(busy, row));
+    labels.insert("busy" + in_runs(busy, row));
   }
   const auto missed = static_cast<std::size_t>(std::ranges::count_if(
       row.runs, [](const Run& run) { return !run.goal.empty() && !run.goal_reached; }));

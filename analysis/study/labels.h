@@ -23,6 +23,8 @@ void add_unfinished(std::vector<Row>& rows, const std::vector<Run>& unfinished);
 // sentences may go in naming causes.
 void add_row_warnings(Study& study);
 std::vector<std::string> row_notes(const Study& study);
+// What the machine was like, and what intervals say of other days.
+std::vector<std::string> machine_notes(const Study& study);
 
 // "no other process was seen on its CPUs in all runs", one of the notes. May be empty.
 std::string load_note(const Study& study);

@@ -39,7 +39,7 @@ struct Study {
   std::string reference;  // of several programs of the user's own, the spec's first; else empty
   std::vector<std::string> warnings;  // to show before everything else
   Causes causes;                      // that sentences may name
-  std::vector<std::string> notes;     // one sentence each, for the legend
+  std::vector<std::string> notes;     // what changes how numbers are read, one sentence each
   // All ignored records and runs, which notes only count (labels.h).
   std::vector<std::string> left_out;
 };

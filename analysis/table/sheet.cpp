@@ -328,6 +328,7 @@ Section scaling_section(const Study& study, const SheetData& data, double least)
 std::vector<std::string> sheet_notes(const Study& study, const SheetData& data) {
   std::vector<std::string> notes =
       legend(data.study, data.comparison, data.facts(), interval_kinds(data.comparison));
+  std::ranges::move(caveats(data.study, data.comparison), std::back_inserter(notes));
   notes.emplace_back(
       "hours a run: nodes, GPUs or cores, each as a whole, times setup, training, evaluation and "
       "checkpoints as far as they are recorded, without the job's start; arithmetic means");

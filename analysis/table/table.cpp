@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -106,7 +107,8 @@ std::string verdict_note(const Comparison& comparison, const std::vector<RowFact
 void add_layout(RowColumns& all, const Study& study) {
   using Row = const RowFacts&;
   all.whole("runs", "runs", [](Row f) { return f.row->gap.empty() ? f.row->runs.size() : 0; })
-      .layout();
+      .layout()
+      .detail(0);
   all.whole("gpus", "gpus", [](Row f) { return f.run()->layout.gpus; }).layout();
   all.real("cpus_per_replica", "CPUs per\nreplica", cpus_per_replica_cell).layout();
   all.whole("cpus_per_task", "cpus-\nper-task", [](Row f) { return f.run()->layout.cpus_per_task; })
@@ -185,12 +187,13 @@ void add_ratios(RowColumns& all, const Study& study, const Comparison& compariso
                  return ratio_cell(find_speed_up(f), percent_estimate(f.efficiency, 1), f);
                })
       .in("scaling")
+      .detail(1)
       .essential(compares && comparison.base.compares_sizes());
   if (against) add_against(all, study, *against);
   all.real("exposed_communication", "exposed\ncomm.",
            of_runs(step_phases, [](const RowFacts& f) { return percent(f.exposed_communication); }))
       .in("phases")
-      .detail(1);
+      .detail(2);
   std::set<const Row*> bases;
   for (const auto& each : comparison.speed_ups) {
     if (each && compares) bases.insert(&study.rows[each->base]);
@@ -242,13 +245,13 @@ void add_details(RowColumns& all, const Study& study) {
       .detail(5);
   all.real("test_accuracy", "test\naccuracy", mean_percent(&Run::test_accuracy))
       .in("quality")
-      .detail(2);
+      .detail(3);
   all.real("test_top5", "test\ntop-5", mean_percent(top5)).in("quality").detail(7);
   all.real("epochs_to_goal", "epochs\nto goal",
            of_runs(&Run::epochs_to_goal,
                    [](Row f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); }))
       .in("quality")
-      .detail(2);
+      .detail(3);
   // For programs: the verdict states it for people.
   all.whole("busy_runs", "",
             [](Row f) {
@@ -316,7 +319,7 @@ std::string make_lead(const Study& study, const std::vector<ProvenanceFact>& fac
 Section rules_part(const std::vector<BrokenRule>& broken) {
   Section part{.title = summarize(broken), .kind = "rules"};
   for (const BrokenRule& each : broken) part.findings.emplace_back(format_sentence(each));
-  if (broken.empty()) part.shown = Visibility::in_detail;
+  part.shown = Visibility::in_detail;
   return part;
 }
 
@@ -404,6 +407,41 @@ std::function<Cell(const RowFacts&)> of_runs(const RunFact& fact,
   };
 }
 
+void fold_rows(const std::vector<RowFacts>& rows, bool rates, Table& table) {
+  constexpr std::size_t kMostRows = 20, kFewRows = 12;
+  if (rows.size() <= kMostRows) return;
+  std::map<std::pair<std::string, int>, std::vector<std::size_t>> sizes;
+  const auto group = [&](bool by_system) {
+    sizes.clear();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Run& run = rows[i].run();
+      if (!rows[i].row->gap.empty()) continue;
+      sizes[{by_system ? run.system : "", run->layout.gpus}].push_back(i);
+    }
+    return sizes.size() <= kFewRows;
+  };
+  const bool by_system = group(true);
+  if (!by_system) group(false);
+  const auto cost = [&](std::size_t i) { return mean_cost(*rows[i].row, rates).value; };
+  for (auto& [size, fastest] : sizes) std::ranges::stable_sort(fastest, {}, cost);
+  const auto shown = [&](std::size_t each) {
+    std::size_t sum = 0;
+    for (const auto& [size, fastest] : sizes) sum += std::min(each, fastest.size());
+    return sum;
+  };
+  std::size_t each = 1;
+  while (each < rows.size() && shown(each + 1) <= kFewRows) ++each;
+  table.is_folded.assign(rows.size(), true);
+  for (const auto& [size, fastest] : sizes) {
+    for (std::size_t k = 0; k < std::min(each, fastest.size()); ++k) {
+      table.is_folded[fastest[k]] = false;
+    }
+  }
+  table.folded = fmt::format("of {} rows, the {} of each {}size {} here; --verbose has all",
+                             rows.size(), each == 1 ? "fastest" : fmt::format("{} fastest", each),
+                             by_system ? "machine and " : "", each == 1 ? "is" : "are");
+}
+
 std::vector<RowFacts> reading_order(const Study& study, const Comparison& comparison,
                                     const std::vector<RowFacts>& facts) {
   std::vector<RowFacts> gaps, all;
@@ -454,10 +492,12 @@ Section make_section(const Study& study, const Comparison& comparison,
     table.is_gap.push_back(!rows[i].row->gap.empty());
   }
   for (const Finding& finding : findings(study, comparison, facts)) {
-    section.findings.emplace_back(finding.text);
+    section.findings.push_back(to_statement(finding));
   }
   section.headline = make_headline(study, comparison, facts);
   section.notes = legend(study, comparison, facts, interval);
+  section.caveats = caveats(study, comparison);
+  fold_rows(rows, rates, table);
   if (interval != "none") {
     section.notes.push_back(verdict_note(comparison, facts));
   }

@@ -40,6 +40,9 @@ void choose_columns(Section& section, const std::vector<std::string>& choice);
 std::vector<RowFacts> reading_order(const Study& study, const Comparison& comparison,
                                     const std::vector<RowFacts>& facts);
 
+// Of a table of many of these rows, a screen has the fastest of each size.
+void fold_rows(const std::vector<RowFacts>& rows, bool rates, Table& table);
+
 // Columns without data are hidden, except for essential ones; programs get all columns. Facts in
 // JSON: {"workload", "precision", "scaling", "work": {"epochs": 2}, "base", "reference_program" (of
 // several programs the first; else empty), "interval" (paired, welch, mixed, none), "controls":
