@@ -210,18 +210,11 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
       trends, [](const Trend& trend) { return trend.is_steady() && !trend.has_phases; });
   if (!is_asked) return {};
   const bool strong = study.scaling == Scaling::strong, times = !comparison.rates;
-  std::string causes =
-      "work that is done for one sample after another (input), and communication that grows with "
-      "every replica";
+  std::string causes = "serial work on the input and communication that grows with the replicas";
   if (strong) {
-    causes =
-        "in strong scaling serial work and an all-reduce whose cost levels off, as a ring's does, "
-        "both look like that";
+    causes = "serial work and an all-reduce whose cost levels off, as a ring's does";
   } else if (times) {
-    causes = "as the number of steps falls with the replicas, a fixed time per run, " + causes +
-             " all look like that";
-  } else {
-    causes += " both look like that";
+    causes = "a fixed time per run, " + causes;
   }
   // Where such runs are in the table, their own sentence says what becomes of their loss.
   const bool of_fixed_steps = !strong && times;
@@ -229,15 +222,11 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
   const bool has_null = std::any_of(study.rows.begin(), study.rows.end(), [](const Row& row) {
     return row.first()->layout.gpus > 1 && is_without_communication(row.first());
   });
-  if (!has_null) {
-    advice.emplace_back("runs with backend null separate communication from the rest");
-  }
-  if (of_fixed_steps) {
-    advice.emplace_back(
-        "runs of one number of steps at every size separate a fixed time per run from the rest");
-  }
-  return {{FindingKind::causes_alike, causes + ", and these numbers cannot distinguish them" +
-                                          (advice.empty() ? "" : "; " + join(advice, ", "))}};
+  if (!has_null) advice.emplace_back("runs with backend null");
+  if (of_fixed_steps) advice.emplace_back("runs of one number of steps at every size");
+  return {{FindingKind::causes_alike,
+           "these numbers cannot distinguish " + causes +
+               (advice.empty() ? "" : "; " + join(advice, " and ") + " would")}};
 }
 
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,

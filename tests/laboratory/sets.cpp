@@ -13,7 +13,7 @@ namespace {
 
 const std::function<Parts(double)> kLinear = communicating([](double n) { return 0.1 * (n - 1); });
 
-const char* const kApart = "cannot distinguish them";
+const char* const kApart = "these numbers cannot distinguish ";
 const char* const kBound = "cannot exceed";
 const char* const kPerReplica = "each added replica adds";
 

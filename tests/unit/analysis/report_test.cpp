@@ -39,6 +39,7 @@ ReportOptions with(Base base, Format format = Format::text) {
   ReportOptions options;
   options.base = base;
   options.format = format;
+  options.style.details = true;
   return options;
 }
 
@@ -50,10 +51,50 @@ TEST(Report, CassavaBestAgainstBest) {
   const std::string text = printed(reference("cassava-resnet50"), with(Base::best));
   expect_parts(text, {"cassava-resnet50, fixed-epochs scaling (published)",
                       "speed-up 1.69 / 2.26 / 2.63 for 2, 3, 4 replicas",
-                      "Karp-Flatt 0.181 / 0.165 / 0.174", "cannot distinguish them;",
+                      "Karp-Flatt 0.181 / 0.165 / 0.174", "these numbers cannot distinguish a fixed time per run",
                       "the published table leaves out the rate (148 to 396 samples/s)",
                       "562 s (mirrored, cpus-per-task 8)"});
   expect_no_parts(text, {"±"});
+}
+
+// The answer, the columns that judge, what changes them, and at most five findings.
+TEST(Report, AScreenIsShort) {
+  for (const char* study : {"cassava-resnet50", "csc-gpt-neo", "csc-resnet50", "dlperf-gpt",
+                            "habana-gaudi-resnet50", "kempner-resnet50", "llm-foundry-13b"}) {
+    ReportOptions options;
+    options.style.width = options.style.terminal_width = 100;
+    const std::string text = printed(reference(study), options);
+    const std::vector<std::string> lines = split(text, '\n');
+    EXPECT_LE(lines.size(), 42U) << study << '\n' << text;
+    for (const std::string& line : lines) EXPECT_LE(display_width(line), 100U) << line;
+    expect_parts(text, {"--verbose has ", "what each number is"});
+    expect_no_parts(text, {"Hoefler", "barrier to barrier", "Karp-\n"});
+  }
+}
+
+// What forbids, brackets or changes a verdict or a ratio.
+TEST(Report, AScreenHasEachFindingThatChangesHowItIsRead) {
+  using enum FindingKind;
+  const auto changes = {survivors,     sessions_differ,  rounds_trend,    rounds_step,
+                        slow_rounds,   slow_first_round, rounds_resemble, hidden_loss,
+                        above_ideal,   lower_quality,    quality_unclear, implied_samples,
+                        rate_off_time, control};
+  Section section{.title = "a study"};
+  for (int kind = 0; kind <= static_cast<int>(control); ++kind) {
+    const auto each = static_cast<FindingKind>(kind);
+    section.findings.push_back(to_statement({each, std::string(to_string(each)) + " is so"}));
+  }
+  const Document document{.sections = {section}, .is_brief = true};
+  const std::string screen = to_text(document), all = to_text(document, {.details = true});
+  std::size_t others = 0;
+  for (const Statement& finding : section.findings) {
+    expect_parts(all, {finding.text});
+    others += contains(screen, "- " + finding.text) ? 1 : 0;
+  }
+  for (const FindingKind kind : changes) {
+    expect_parts(screen, {"- " + std::string(to_string(kind)) + " is so"});
+  }
+  EXPECT_EQ(others - changes.size(), kMostOnScreen);
 }
 
 TEST(Report, CassavaMatched) {
@@ -70,7 +111,7 @@ TEST(Report, CassavaMatched) {
   }
   EXPECT_EQ(rows[13]["cpus_per_task"], 32);
   EXPECT_TRUE(rows[13]["speed_up"].is_null());
-  expect_parts(printed(reference("cassava-resnet50"), {}),
+  expect_parts(printed(reference("cassava-resnet50"), with(Base::matched)),
                {"speed-up 1.67 to 1.70 / 2.21 to 2.27 / 2.50 to 2.64 for 2, 3, 4 replicas",
                 "no speed-up for 4 replicas (mirrored): there is no run of one replica with"});
 }
@@ -207,7 +248,7 @@ double report_cpu_seconds(int points) {
     }
   }
   const std::clock_t start = std::clock();
-  expect_parts(printed(folder / "study", {}), {"paired"});
+  expect_parts(printed(folder / "study", {}), {"replicas"});
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 

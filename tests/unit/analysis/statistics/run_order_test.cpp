@@ -8,6 +8,7 @@
 #include <random>
 
 #include "analysis/findings/findings.h"
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/analysis/tables.h"
@@ -231,7 +232,7 @@ TEST(RunOrder, ThreeSessionsAreTheUnit) {
   const Study pooled = make_studies(canonical_content(records)).at(0);
   EXPECT_TRUE(pooled.rows[0].pooled);
   EXPECT_EQ(units_in(pooled.rows[0]), 3U);
-  EXPECT_TRUE(contains(join(pooled.notes, "\n"), "sessions are pooled, up to 3 a row"));
+  EXPECT_TRUE(contains(join(machine_notes(pooled), "\n"), "sessions are pooled, up to 3 a row"));
   const Study runs = make_studies(canonical_content(records), {}, {}, Pooling::never).at(0);
   EXPECT_EQ(units_in(runs.rows[0]), 12U);
 }
@@ -261,7 +262,7 @@ TEST(RunOrder, LostRunsStandInTheirRow) {
   const Section section = report_section(records);
   EXPECT_EQ(cell(section, 3, "label").text, "3 of 5 runs completed");
   EXPECT_EQ(cell(section, 0, "label").text, "");
-  EXPECT_TRUE(contains(join(section.notes, "\n"), "7 runs of 2 points that ended as failed"));
+  EXPECT_TRUE(contains(join(section.caveats, "\n"), "7 runs of 2 points that ended as failed"));
 }
 
 TEST(RunOrder, RunsWithoutRoundsHaveNoOrder) {

@@ -38,7 +38,8 @@ TEST(Study, RunsOfAPointStandTogether) {
   ASSERT_EQ(study.rows.size(), 2U);
   EXPECT_EQ(study.rows[0].first()->layout.gpus, 1);
   EXPECT_EQ(study.rows[1].runs.size(), 3U);
-  EXPECT_TRUE(any_note(study, "a replica (column gpus) is a group of CPU cores"));
+  expect_parts(join(machine_notes(study), "\n"),
+               {"a replica (column gpus) is a group of CPU cores"});
 }
 
 TEST(Study, SeedsAreRepeatsAndOtherParametersAreAxes) {

@@ -125,7 +125,7 @@ TEST(Table, ReportsWhichRunsReachedTheirGoal) {
 }
 
 bool says(const Section& section, const std::string& text) {
-  return join(section.notes, "\n").find(text) != std::string::npos;
+  return join(all_notes(section), "\n").find(text) != std::string::npos;
 }
 
 Json make_load(bool busy) {
@@ -192,7 +192,7 @@ TEST(Table, ABusyMachineIsReportedFirstAndExcludesNothing) {
             "processes; times and speed-ups of these are not those of an idle machine");
   EXPECT_TRUE(says(busy, "in 4 of 5 runs; of 1 run it is not recorded"));
   EXPECT_EQ(cell(busy, 1, "busy_runs").value, 1.0);
-  EXPECT_EQ(cell(busy, 1, "label").text, "busy machine in 1 of 3 runs");
+  EXPECT_EQ(cell(busy, 1, "label").text, "busy in 1 of 3 runs");
   EXPECT_EQ(cell(busy, 0, "label").text, "");
   EXPECT_EQ(cell(busy, 1, "runs").value, 3.0);
   const std::string first = "Warning: the machine was busy: 1 of 6 runs";
@@ -459,7 +459,7 @@ TEST(Table, AHoleInTheMatrixIsAGap) {
   EXPECT_EQ(cell(section, 3, "backend").text, "mirrored");
   EXPECT_EQ(cell(section, 3, "gpus").text, "2");
   EXPECT_EQ(cell(section, 3, "cpus_per_task").text, "2");
-  expect_parts(join(section.notes, "\n"), {"2, 4 replicas (mirrored, CPUs per replica 2)"});
+  expect_parts(join(section.caveats, "\n"), {"2, 4 replicas (mirrored, CPUs per replica 2)"});
 }
 
 // A study that went on until its intervals were narrow: Student's would be too narrow for it.
