@@ -99,6 +99,7 @@ void add_thresholds(CLI::App& verb, const std::shared_ptr<GateArguments>& argume
     verb.add_option(threshold_option(info), arguments->thresholds[info.quantity],
                     fmt::format("{} this much {} is a regression", info.heading,
                                 info.more_is_worse ? "higher" : "lower"))
+        ->group(rarely_used("Options"))
         ->default_str(fmt::format("{}", info.threshold))
         ->type_name("FRACTION");
   }
@@ -171,6 +172,11 @@ void add_gate(CLI::App& app, Action& action) {
       ->type_name("FILE");
   verb->add_flag("--github", arguments->github,
                  "print annotations for GitHub Actions [default: where GITHUB_ACTIONS is true]");
+  add_help_all(*verb);
+  for (const char* name : {"--aa", "--rerun", "--current-binary", "--max-rounds", "--control",
+                           "--data", "--timeout", "--force", "--github"}) {
+    verb->get_option(name)->group(rarely_used("Options"));
+  }
   verb->callback([arguments, rounds, until, most, &action] {
     arguments->has_rounds = rounds->count() > 0;
     arguments->has_most_rounds = most->count() > 0;

@@ -19,15 +19,15 @@ namespace {
 
 // In the order of --help. `element` is for the scripts that submit writes, and hidden.
 const std::pair<const char*, AddVerb*> kVerbs[] = {
-    {"Study", add_new},          {"Study", add_plan},       {"Study", add_sweep},
-    {"Study", add_report},       {"Study", add_explain},    {"Study", add_best},
-    {"Study", add_gate},         {"Study", add_history},    {"Study", add_predict},
-    {"Study", add_export},       {"Study", add_import},     {"Study", add_archive},
-    {"Study", add_merge},        {"Train", add_train},      {"Train", add_describe},
-    {"Train", add_bench},        {"Train", add_checkpoint}, {"Train", add_data},
-    {"Slurm", add_submit},       {"Slurm", add_status},     {"Slurm", add_cancel},
-    {"Slurm", add_collect},      {"Look up", add_list},     {"Look up", add_doctor},
-    {"Look up", add_completion}, {"", add_element}};
+    {"Every day", add_new},    {"Every day", add_sweep}, {"Every day", add_report},
+    {"Every day", add_gate},   {"Every day", add_train}, {"Every day", add_submit},
+    {"Every day", add_status}, {"More", add_explain},    {"More", add_best},
+    {"More", add_predict},     {"More", add_history},    {"More", add_plan},
+    {"More", add_describe},    {"More", add_bench},      {"More", add_checkpoint},
+    {"More", add_data},        {"More", add_collect},    {"More", add_cancel},
+    {"More", add_import},      {"More", add_export},     {"More", add_archive},
+    {"More", add_merge},       {"More", add_list},       {"More", add_doctor},
+    {"More", add_completion},  {"", add_element}};
 
 constexpr char kMainFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi

@@ -335,13 +335,12 @@ std::vector<Finding> phases_findings(const ScalingSeries& series, const std::vec
     const bool gained = parts.all().value() < 0;
     std::string name = series.name;
     if (trends.size() > 1 && !trend.cpus.empty()) name += " (" + trend.cpus + ")";
-    found.push_back(
-        {FindingKind::phases,
-         fmt::format("{}by the phases, the {} points of efficiency {} on {} replicas are {}",
-                     name.empty() ? "" : name + ": ", points_text(parts.all(), gained),
-                     gained ? "gained" : "lost", largest->gpus,
-                     parts_text(parts.parts(), parts.all().value(), gained)),
-         std::abs(parts.all().value())});
+    found.push_back({FindingKind::phases,
+                     fmt::format("{}{} replicas {} {} points of efficiency: {}",
+                                 name.empty() ? "" : name + ": ", largest->gpus,
+                                 gained ? "gain" : "lose", points_text(parts.all(), gained),
+                                 parts_text(parts.parts(), parts.all().value(), gained)),
+                     std::abs(parts.all().value())});
   }
   return found;
 }

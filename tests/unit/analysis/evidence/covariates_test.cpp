@@ -237,7 +237,7 @@ TEST(Covariates, SizesThatRanOneAfterTheOtherHaveNoCause) {
     for (const Finding& each : findings(study, explanation.comparison, explanation.facts)) {
       text += each.text + '\n';
     }
-    expect_no_parts(text, {"by the phases", "replicas: compute", "computing a sample"});
+    expect_no_parts(text, {" points of efficiency: ", "replicas: compute", "computing a sample"});
     expect_parts(text, {"its cause may be the time of day"});
     EXPECT_TRUE(loss_plots(explanation).empty());
   }

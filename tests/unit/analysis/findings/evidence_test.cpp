@@ -137,9 +137,9 @@ TEST(Evidence, PhasesSpeakBeforeCauses) {
     return all.report;
   };
   const std::string run = said([](StepLaw& law) { law.per_run = 0.25; });
-  expect_parts(run, {"points of efficiency lost on 8 replicas are outside of steps 5"});
+  expect_parts(run, {"points of efficiency: outside of steps 5"});
   const std::string input = said([](StepLaw& law) { law.per_sample = 0.15; });
-  expect_parts(input, {"points of efficiency lost on 8 replicas are input 4"});
+  expect_parts(input, {"points of efficiency: input 4"});
   const std::string ring =
       said([](StepLaw& law) { law.communication = [](double n) { return 0.1 * (n - 1); }; });
   expect_parts(ring, {"lost on 8 replicas are communication or straggler 41."});
