@@ -198,6 +198,10 @@ struct VisibleTable {
   std::vector<std::size_t>::iterator least_needed(const Table& table);
 };
 VisibleTable visible_part(const Table& table, bool on_screen = false);
+// A screen and the first sight of a page leave it out.
+bool is_more(const Column& column);
+// In their order: those that a screen always has, then the first of the others.
+std::vector<Statement> first_findings(const std::vector<Statement>& findings);
 std::string one_line(const std::string& heading);  // a heading of two lines
 
 // The rows in JSON.

@@ -49,6 +49,9 @@ tr.gap td { color: var(--soft); font-style: italic; }
 figure { margin: 0; min-width: 0; max-width: 46rem; }
 svg { display: block; width: 100%; height: auto; border: 1px solid var(--line);
   background: #fff; }
+@media screen and (prefers-color-scheme: dark) { svg { filter: invert(.9) hue-rotate(180deg); } }
+.all:has(input:not(:checked)) + .wide .more { display: none; }
+summary { cursor: pointer; margin: .6rem 0; font-weight: 600; }
 pre { max-width: 100%; padding: .6rem .8rem; background: var(--band); white-space: pre-wrap;
   font: .8rem/1.4 "DejaVu Sans Mono", monospace; }
 button { font: inherit; color: var(--accent); background: none; border: 1px solid var(--line);
@@ -114,19 +117,25 @@ class Page {
   std::string sections() {
     std::string text;
     for (const Section& each : document_.sections) text += section(each);
-    if (document_.notes.empty()) return text;
-    return text + heading("Legend", 2) +
-           list({document_.notes.begin(), document_.notes.end()}, "notes");
+    return text + legend(document_.notes, 2);
   }
 
  private:
   std::string section(const Section& section) {
     const int below = section.title.empty() ? 2 : 3;
-    std::string text = heading(section.title, 2) + content(section, below);
-    if (const auto notes = all_notes(section); !notes.empty()) {
-      text += heading("Legend", below) + list({notes.begin(), notes.end()}, "notes");
-    }
-    return "<section>\n" + text + "</section>\n";
+    return "<section>\n" + heading(section.title, 2) + content(section, below) +
+           legend(section.notes, below) + "</section>\n";
+  }
+
+  std::string legend(const std::vector<std::string>& notes, int level) const {
+    const std::string text = list({notes.begin(), notes.end()}, "notes");
+    if (text.empty() || document_.is_brief) return folded("Legend", text);
+    return heading("Legend", level) + text;
+  }
+
+  static std::string folded(const std::string& title, const std::string& text) {
+    if (text.empty()) return "";
+    return fmt::format("<details><summary>{}</summary>\n{}</details>\n", html_text(title), text);
   }
 
   static std::string heading(const std::string& title, int level) {
@@ -136,9 +145,7 @@ class Page {
   std::string part(const Section& part, int level) {
     std::string text =
         content(part, level + 1) + list({part.notes.begin(), part.notes.end()}, "notes");
-    text = part.is_folded ? fmt::format("<details><summary>{}</summary>\n{}</details>\n",
-                                        html_text(part.title), text)
-                          : heading(part.title, level) + text;
+    text = part.is_folded ? folded(part.title, text) : heading(part.title, level) + text;
     return fmt::format("<div class=\"{}\">\n{}</div>\n", part.kind.empty() ? "part" : part.kind,
                        text);
   }
@@ -150,21 +157,31 @@ class Page {
       text += "<pre tabindex=\"0\">" + html_text_lines(section.code) + "</pre>\n";
     }
     if (!section.table.rows.empty()) text += table(section.table);
-    text += list(section.findings, "findings") + figures(section.plots);
+    const std::vector<Statement> first = first_findings(section.findings);
+    text += list({section.caveats.begin(), section.caveats.end()}, "findings") +
+            list(first, "findings") + figures(section.plots);
+    std::vector<Statement> others = section.findings;
+    std::erase_if(others, [&](const Statement& each) {
+      return std::ranges::count(first, each.text, &Statement::text) > 0;
+    });
+    text += folded("Further findings", list(others, "findings"));
     for (const Section& each : section.parts) text += part(each, below);
     return text;
   }
 
   std::string table(const Table& table) const {
     const VisibleTable visible = visible_part(table);
-    std::string text = "<div class=\"wide\" tabindex=\"0\"><table class=\"results\">\n";
+    const auto is_hidden = [&](std::size_t k) { return is_more(table.columns[k]); };
+    std::string text = std::ranges::any_of(visible.columns, is_hidden)
+                           ? "<label class=\"all\"><input type=\"checkbox\"/> all columns</label>\n"
+                           : "";
+    text += "<div class=\"wide\" tabindex=\"0\"><table class=\"results\">\n";
     if (!visible.alike.empty()) {
       text += "<caption>In all rows: " + html_text(visible.alike) + "</caption>\n";
     }
     text += "<thead><tr>";
     for (const std::size_t k : visible.columns) {
-      text += fmt::format("<th scope=\"col\"{}>{}</th>",
-                          table.columns[k].is_text ? " class=\"text\"" : "",
+      text += fmt::format("<th scope=\"col\"{}>{}</th>", classes(table.columns[k]),
                           heading_html(table.columns[k].heading));
     }
     text += "</tr></thead>\n<tbody>\n";
@@ -178,8 +195,15 @@ class Page {
     return text + "</tbody></table></div>\n";
   }
 
+  static std::string classes(const Column& column) {
+    const std::string names =
+        fmt::format("{}{}", column.is_text ? "text " : "", is_more(column) ? "more " : "");
+    if (names.empty()) return "";
+    return fmt::format(" class=\"{}\"", names.substr(0, names.size() - 1));
+  }
+
   std::string cell(const Column& column, const Cell& cell) const {
-    std::string attributes = column.is_text ? " class=\"text\"" : "";
+    std::string attributes = classes(column);
     if (!column.is_text && cell.value) attributes += fmt::format(" data-value=\"{}\"", *cell.value);
     return fmt::format("<td{}>{}{}</td>", attributes, value(column, cell), links(cell.links));
   }

@@ -220,7 +220,8 @@ class TextWriter {
     const bool has_table = !section.table.rows.empty() && section.table.in_text;
     const Grid grid(section.table, style_.terminal_width, is_screen_);
     if (has_table) all_.add(grid.text(style_));
-    std::vector<Statement> findings = is_screen_ ? on_screen(section.findings) : section.findings;
+    std::vector<Statement> findings =
+        is_screen_ ? first_findings(section.findings) : section.findings;
     hidden_findings_ += section.findings.size() - findings.size();
     if (has_table) hidden_columns_ += grid.hidden();
     std::vector<std::string> notes = has_table ? grid.notes() : std::vector<std::string>();
@@ -247,23 +248,6 @@ class TextWriter {
       answers.emplace_back(fmt::format("and {} more tables", all - kMostSummaries));
     }
     return list(answers);
-  }
-
-  // In their order.
-  static std::vector<Statement> on_screen(const std::vector<Statement>& findings) {
-    std::vector<const Statement*> first;
-    for (const Statement& each : findings) {
-      if (each.on_screen == OnScreen::first) first.push_back(&each);
-    }
-    std::ranges::stable_sort(
-        first, {}, [](const Statement* each) { return std::pair(each->rank, -each->weight); });
-    first.resize(std::min(first.size(), kMostOnScreen));
-    std::vector<Statement> shown;
-    for (const Statement& each : findings) {
-      if (each.on_screen == OnScreen::always) shown.push_back(each);
-    }
-    for (const Statement* each : first) shown.push_back(*each);
-    return shown;
   }
 
   // What a screen leaves out.
@@ -395,8 +379,27 @@ std::vector<std::size_t>::iterator VisibleTable::least_needed(const Table& table
   return std::prev(most.base());
 }
 
+std::vector<Statement> first_findings(const std::vector<Statement>& findings) {
+  std::vector<const Statement*> first;
+  for (const Statement& each : findings) {
+    if (each.on_screen == OnScreen::first) first.push_back(&each);
+  }
+  std::ranges::stable_sort(
+      first, {}, [](const Statement* each) { return std::pair(each->rank, -each->weight); });
+  first.resize(std::min(first.size(), kMostOnScreen));
+  std::vector<Statement> shown;
+  for (const Statement& each : findings) {
+    if (each.on_screen == OnScreen::always) shown.push_back(each);
+  }
+  for (const Statement* each : first) shown.push_back(*each);
+  return shown;
+}
+
+bool is_more(const Column& column) {
+  return column.detail > 2;
+}
+
 VisibleTable visible_part(const Table& table, bool on_screen) {
-  constexpr int kMostDetail = 2;  // of a column that a screen shows
   VisibleTable visible;
   const auto is_set = [](const std::vector<bool>& rows, std::size_t i) {
     return i < rows.size() && rows[i];
@@ -414,7 +417,7 @@ VisibleTable visible_part(const Table& table, bool on_screen) {
         std::ranges::all_of(visible.rows,
                             [&](std::size_t i) { return text(i) == text(visible.rows[0]); });
     if (!is_alike) {
-      const bool is_hidden = on_screen && column.detail > kMostDetail;
+      const bool is_hidden = on_screen && is_more(column);
       if (!is_hidden) visible.columns.push_back(k);
       visible.hidden += is_hidden ? 1 : 0;
       continue;

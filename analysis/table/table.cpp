@@ -317,7 +317,7 @@ std::string make_lead(const Study& study, const std::vector<ProvenanceFact>& fac
 }
 
 Section rules_part(const std::vector<BrokenRule>& broken) {
-  Section part{.title = summarize(broken), .kind = "rules"};
+  Section part{.title = summarize(broken), .kind = "rules", .is_folded = true};
   for (const BrokenRule& each : broken) part.findings.emplace_back(format_sentence(each));
   part.shown = Visibility::in_detail;
   return part;
@@ -339,7 +339,8 @@ Section provenance_part(const std::vector<ProvenanceFact>& facts) {
                        .text("value", "value", &Value::value)
                        .whole("runs", "runs", &Value::runs)
                        .table(values),
-          .shown = Visibility::in_detail};
+          .shown = Visibility::in_detail,
+          .is_folded = true};
 }
 
 Section runs_part(const std::vector<RowFacts>& rows, const std::vector<std::string>& names) {
