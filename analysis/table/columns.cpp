@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "analysis/study/cost.h"
@@ -133,6 +134,41 @@ void choose_columns(Section& section, const std::vector<std::string>& choice) {
     const bool is_known = std::ranges::find(notes, note) != notes.end();
     if (!note.empty() && !is_known) notes.push_back(note);
   }
+}
+
+void fold_rows(const std::vector<RowFacts>& rows, bool rates, Table& table) {
+  constexpr std::size_t kMostRows = 20, kFewRows = 12;
+  if (rows.size() <= kMostRows) return;
+  std::map<std::pair<std::string, int>, std::vector<std::size_t>> sizes;
+  const auto group = [&](bool by_system) {
+    sizes.clear();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Run& run = rows[i].run();
+      if (!rows[i].row->gap.empty()) continue;
+      sizes[{by_system ? run.system : "", run->layout.gpus}].push_back(i);
+    }
+    return sizes.size() <= kFewRows;
+  };
+  const bool by_system = group(true);
+  if (!by_system) group(false);
+  const auto cost = [&](std::size_t i) { return mean_cost(*rows[i].row, rates).value; };
+  for (auto& [size, fastest] : sizes) std::ranges::stable_sort(fastest, {}, cost);
+  const auto shown = [&](std::size_t each) {
+    std::size_t sum = 0;
+    for (const auto& [size, fastest] : sizes) sum += std::min(each, fastest.size());
+    return sum;
+  };
+  std::size_t each = 1;
+  while (each < rows.size() && shown(each + 1) <= kFewRows) ++each;
+  table.is_folded.assign(rows.size(), true);
+  for (const auto& [size, fastest] : sizes) {
+    for (std::size_t k = 0; k < std::min(each, fastest.size()); ++k) {
+      table.is_folded[fastest[k]] = false;
+    }
+  }
+  table.folded = fmt::format("of {} rows, the {} of each {}size {} here; --verbose has all",
+                             rows.size(), each == 1 ? "fastest" : fmt::format("{} fastest", each),
+                             by_system ? "machine and " : "", each == 1 ? "is" : "are");
 }
 
 void add_cost(RowColumns& all, const Study& study) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -406,41 +405,6 @@ std::function<Cell(const RowFacts&)> of_runs(const RunFact& fact,
     if (known < facts.row->runs.size()) cell.text += " (" + counted(known, "run") + ")";
     return cell;
   };
-}
-
-void fold_rows(const std::vector<RowFacts>& rows, bool rates, Table& table) {
-  constexpr std::size_t kMostRows = 20, kFewRows = 12;
-  if (rows.size() <= kMostRows) return;
-  std::map<std::pair<std::string, int>, std::vector<std::size_t>> sizes;
-  const auto group = [&](bool by_system) {
-    sizes.clear();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Run& run = rows[i].run();
-      if (!rows[i].row->gap.empty()) continue;
-      sizes[{by_system ? run.system : "", run->layout.gpus}].push_back(i);
-    }
-    return sizes.size() <= kFewRows;
-  };
-  const bool by_system = group(true);
-  if (!by_system) group(false);
-  const auto cost = [&](std::size_t i) { return mean_cost(*rows[i].row, rates).value; };
-  for (auto& [size, fastest] : sizes) std::ranges::stable_sort(fastest, {}, cost);
-  const auto shown = [&](std::size_t each) {
-    std::size_t sum = 0;
-    for (const auto& [size, fastest] : sizes) sum += std::min(each, fastest.size());
-    return sum;
-  };
-  std::size_t each = 1;
-  while (each < rows.size() && shown(each + 1) <= kFewRows) ++each;
-  table.is_folded.assign(rows.size(), true);
-  for (const auto& [size, fastest] : sizes) {
-    for (std::size_t k = 0; k < std::min(each, fastest.size()); ++k) {
-      table.is_folded[fastest[k]] = false;
-    }
-  }
-  table.folded = fmt::format("of {} rows, the {} of each {}size {} here; --verbose has all",
-                             rows.size(), each == 1 ? "fastest" : fmt::format("{} fastest", each),
-                             by_system ? "machine and " : "", each == 1 ? "is" : "are");
 }
 
 std::vector<RowFacts> reading_order(const Study& study, const Comparison& comparison,
