@@ -67,6 +67,8 @@ input { font: inherit; color: inherit; background: none; border: 1px solid var(-
 .facts td, .runs td { white-space: normal; vertical-align: top; }
 code { font: .82rem/1.35 "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 @media (max-width: 40rem) { body { padding: 0 .6rem; }
+  .all:has(input:not(:checked)) + .wide .less { display: none; }
+  .results td:first-child { white-space: normal; }
   .runs td { display: block; } .results td, .results th { padding: .2rem .3rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc;
     --paper: #fff; --band: #fff; --accent: #000; --alarm: #000; }
@@ -196,10 +198,11 @@ class Page {
   }
 
   static std::string classes(const Column& column) {
-    const std::string names =
-        fmt::format("{}{}", column.is_text ? "text " : "", is_more(column) ? "more " : "");
-    if (names.empty()) return "";
-    return fmt::format(" class=\"{}\"", names.substr(0, names.size() - 1));
+    std::vector<std::string> names;
+    if (column.is_text) names.emplace_back("text");
+    if (is_more(column)) names.emplace_back("more");
+    if (!is_more(column) && column.detail > 0) names.emplace_back("less");  // on a narrow screen
+    return names.empty() ? "" : fmt::format(" class=\"{}\"", join(names, " "));
   }
 
   std::string cell(const Column& column, const Cell& cell) const {
