@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMostBars = 16;
-constexpr double kSeen = 0.001;  // a part of less is no wider than a line
+constexpr double kSeen = 0.004;  // a part of less is no wider than a line
 constexpr char kNoise[] = "cannot be distinguished from noise";
 
 std::string drawn_name(const Loss& loss) {

@@ -113,12 +113,12 @@ constexpr std::size_t part_colour(std::string_view part) {
        {"communication", 1},
        {"backward", 2},
        {"update", 3},
-       {"communication or straggler", 7},
+       {"communication or straggler", 10},
        {"waiting for input", 4},
        {"input", 4},
        {"other", 5},
        {"launch", 5},
-       {"straggler", 8},
+       {"straggler", 11},
        {"outside of steps", 9}}};
   for (const auto& [name, colour] : kColours) {
     if (name == part) return colour;

@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // Okabe and Ito's palette without black, which is the ideal line's. Its yellow comes late, as it is
-// faint on white. Then two of Tol's.
-constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
-                                 "#56b4e9", "#999999", "#f0e442", "#882255", "#332288"};
+// faint on white. Then two of Tol's, and two shades beside the orange of communication.
+constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
+                                 "#999999", "#f0e442", "#882255", "#332288", "#f0a060", "#8a3d00"};
 constexpr std::array kPointTypes = {7, 5, 9, 13, 11, 15, 6, 4};
 constexpr std::size_t kMostTitle = 70, kMostSubtitle = 92;
 constexpr std::size_t kLineHeight = 22, kLinesHeight = 440;
