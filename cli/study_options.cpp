@@ -11,6 +11,7 @@
 #include "analysis/report.h"
 #include "analysis/study/labels.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 
@@ -223,6 +224,7 @@ OutputOptions output_options(const DocumentArguments& arguments) {
 void print_study_report(const std::filesystem::path& study, bool verbose) {
   ReportOptions options;
   options.out = study / "report";
+  Folder(study).make_folder("report");
   options.style = style_of_output();
   options.style.details = verbose;
   OutputStream output;

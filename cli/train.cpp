@@ -52,10 +52,15 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
 // Below a run folder that the user named, unless the status folder is named too. In the
 // environment, where this process's ranks look for it, and those that it starts; no thread was
 // started yet.
-void place_status(const std::string& run) {
+void place_status(const std::string& run, const std::string& store) {
   if (run.empty()) return;
-  make_folder(run);
   const auto status = std::filesystem::absolute(run) / "status";
+  const auto name = status.lexically_relative(std::filesystem::absolute(store));
+  if (store.empty() || *name.begin() == "..") {
+    make_folder(run);
+  } else {
+    Folder(store).make_folder(name);
+  }
   setenv(kStatusFolderVariable, status.c_str(), 0);
 }
 
@@ -101,7 +106,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.command = command;
   read_context(options, request.target);
   if (!request.target.point_folder.empty()) request.events.name = request.target.point_folder;
-  place_status(options.run);
+  place_status(options.run, options.store);
   const Environment environment = environment_of_process();
   const ProcessRank process = find_process_rank(environment);
   LaunchSpec launch = make_launch_spec(request.config);

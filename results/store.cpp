@@ -61,35 +61,17 @@ std::string record_text(const Json& thinner, const std::string& where) {
       fmt::format("{}, key {} holds {} bytes", where, largest, most), "keep less in it");
 }
 
-// A sidecar that is taken back unless the record that names it was written.
-class Sidecar {
- public:
-  // False: the name is taken.
-  bool create(const fs::path& file, std::string_view content) {
-    if (!create_file(file, content)) return false;
-    file_ = file;
-    return true;
-  }
-  ~Sidecar() {
-    std::error_code ignored;
-    if (!file_.empty()) fs::remove(file_, ignored);
-  }
-  void keep() { file_.clear(); }
-
- private:
-  fs::path file_;
-};
-
 // Errors are left to the write itself, which can say what is wrong.
 bool taken(const fs::path& file) {
   std::error_code ignored;
-  return fs::exists(file, ignored);
+  return fs::exists(fs::symlink_status(file, ignored));
 }
 
-// False: one of the two names is taken.
-bool write_pair(const fs::path& record, const fs::path& samples, Json& json,
+// False: one of the two names is taken. The sidecar is taken back unless the record is written.
+bool write_pair(const Folder& folder, const fs::path& record, const fs::path& samples, Json& json,
                 std::string_view compressed_samples) {
-  const Record checked(json, record.string());
+  const std::string where = (folder.path() / record).string();
+  const Record checked(json, where);
   json["samples"] = nullptr;
   Json thinner = json;
   const std::string of_ranks = thin(thinner, kRecordLimitBytes - kSamplesBytes, &size_of);
@@ -100,12 +82,19 @@ bool write_pair(const fs::path& record, const fs::path& samples, Json& json,
                           {"xxh3", hash_hex(beside)},
                           {"bytes", beside.size()}};
   }
-  const std::string text = record_text(thinner, record.string());
-  Sidecar sidecar;
-  if (!beside.empty() && !sidecar.create(samples, beside)) return false;
-  if (!create_file(record, text)) return false;
-  sidecar.keep();
-  return true;
+  const std::string text = record_text(thinner, where);
+  if (!beside.empty() && !folder.create_file(samples, beside)) return false;
+  const auto take_back = [&] {
+    if (!beside.empty()) folder.remove(samples);
+  };
+  try {
+    if (folder.create_file(record, text)) return true;
+  } catch (const Error&) {
+    take_back();
+    throw;
+  }
+  take_back();
+  return false;
 }
 
 // {repeat, attempt} of "3.1.json".
@@ -114,7 +103,10 @@ std::optional<std::pair<int, int>> record_name(const fs::path& file) {
   if (parts.size() != 3 || parts[2] != "json") return std::nullopt;
   const auto repeat = to_integer(parts[0]), attempt = to_integer(parts[1]);
   if (!repeat || !attempt || *repeat < 1 || *attempt < 1) return std::nullopt;
-  return std::pair(static_cast<int>(*repeat), static_cast<int>(*attempt));
+  const std::pair numbers(static_cast<int>(*repeat), static_cast<int>(*attempt));
+  // Not so of "01.1.json" and of a number that no record has.
+  const bool is_ours = file.filename() == fmt::format("{}.{}.json", numbers.first, numbers.second);
+  return is_ours ? std::optional(numbers) : std::nullopt;
 }
 
 // A file of a record, and its real place, which says whether it was read before.
@@ -380,15 +372,15 @@ Store::Store(fs::path study_folder) : folder_(std::move(study_folder)) {}
 
 fs::path Store::write(const std::string& point_folder, int repeat, Json json,
                       std::string_view compressed_samples) const {
-  const fs::path folder = folder_ / point_folder;
-  make_folder(folder);
+  std::optional<Folder> opened;
+  const Folder& study = study_ ? *study_ : opened.emplace(folder_);
   json["repeat"] = repeat;
   for (int attempt = 1;; ++attempt) {
-    const fs::path record = folder / fmt::format("{}.{}.json", repeat, attempt);
-    const fs::path samples = folder / fmt::format("{}.{}.steps.gz", repeat, attempt);
-    if (taken(record) || taken(samples)) continue;
+    const fs::path record = point_folder / fs::path(fmt::format("{}.{}.json", repeat, attempt));
+    const fs::path samples = samples_file(record);
+    if (taken(folder_ / record) || taken(folder_ / samples)) continue;
     json["attempt"] = attempt;
-    if (write_pair(record, samples, json, compressed_samples)) return record;
+    if (write_pair(study, record, samples, json, compressed_samples)) return folder_ / record;
   }
 }
 
@@ -404,8 +396,9 @@ void write_record_file(const fs::path& file, Json json, std::string_view compres
   if (!json.contains("repeat")) json["repeat"] = 1;
   if (!json.contains("attempt")) json["attempt"] = 1;
   const fs::path samples = samples_file(file);
-  if (file.has_parent_path()) make_folder(file.parent_path());
-  if (taken(file) || !write_pair(file, samples, json, compressed_samples)) {
+  const Folder folder(file.has_parent_path() ? file.parent_path() : ".");
+  if (taken(file) ||
+      !write_pair(folder, file.filename(), samples.filename(), json, compressed_samples)) {
     throw Error(ErrorKind::input, "the record exists already, and a record is never overwritten",
                 taken(file) ? file.string() : samples.string(),
                 "choose another name or move it away");

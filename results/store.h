@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "results/parameters.h"
 
@@ -81,6 +82,7 @@ struct UnfinishedRun : RunPlace {
 class Store {
  public:
   explicit Store(std::filesystem::path study_folder);  // created on the first write
+  explicit Store(const Folder& study) : folder_(study.path()), study_(&study) {}
 
   // Writes samples (already compressed), then the record with their file name, size and hash, as
   // the first free attempt of (point folder, repeat). `json` needs no "attempt" or "samples".
@@ -96,6 +98,7 @@ class Store {
 
  private:
   std::filesystem::path folder_;
+  const Folder* study_ = nullptr;
 };
 
 // The sidecar of a record: "run.steps.gz" for "run.json".

@@ -52,7 +52,7 @@ void read_word(const std::string& word, ElementRun& run) {
 
 void check_folder(const ElementRun& run) {
   const fs::path folder = run.store / run.what.point_folder;
-  make_folder(folder);
+  Folder(run.store).make_folder(run.what.point_folder);
   if (access(folder.c_str(), W_OK) == 0) return;
   throw Error(ErrorKind::input, "this node cannot write the study's folder", folder.string(),
               "use --results with a folder that all nodes can write");

@@ -298,7 +298,7 @@ PlannedPoint planned(const Subject& subject) {
 
 std::vector<StoreContent> load_records(const std::vector<RunnerSide>& sides) {
   std::vector<StoreContent> all;
-  for (const RunnerSide& side : sides) all.push_back(load_store(side.study));
+  for (const RunnerSide& side : sides) all.push_back(load_store(side.study->path()));
   return all;
 }
 
@@ -421,7 +421,7 @@ InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
     sides.push_back({side.name,
                      {side.program.string()},
                      &side.points,
-                     plan.folder / side.name,
+                     &locks.back()->folder(),
                      side.spec.get()});
   }
   Screen screen;

@@ -5,13 +5,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <set>
 #include <utility>
 
 #include "engine/core/clock.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
@@ -39,14 +39,13 @@ bool has_ranks(const UserProgram& program) {
   return program.processes != "one";
 }
 
-fs::path folder_of_run(const ProgramRequest& request) {
+fs::path name_of_run(const ProgramRequest& request) {
   const RecordTarget& target = request.target;
-  return fs::absolute(target.store) / "runs" /
-         fmt::format("{}.{}", target.point_folder, target.repeat);
+  return fs::path("runs") / fmt::format("{}.{}", target.point_folder, target.repeat);
 }
 
-fs::path start_file(const ProgramRequest& request) {
-  return folder_of_run(request) += ".start";
+fs::path folder_of_run(const ProgramRequest& request) {
+  return fs::absolute(request.target.store) / name_of_run(request);
 }
 
 std::optional<std::string> value_in_run(const std::string& name, const ProgramRequest& request) {
@@ -85,7 +84,8 @@ class Becoming {
     unsetenv(kLauncherVariable);
     if (program_.shell) command = {"/bin/sh", "-c", command.front()};
     if (runs && process_.rank == 0) {
-      std::ofstream(start_file(request_)) << fmt::format("{:.9f}", now_seconds());
+      Folder(request_.target.store)
+          .replace_file(name_of_run(request_) += ".start", fmt::format("{:.9f}", now_seconds()));
     }
     if (chdir(program_.directory.c_str()) != 0) fail(program_.directory, "cannot be entered");
     std::vector<char*> arguments;

@@ -50,7 +50,9 @@ std::uint16_t free_port() {
   const bool bound = socket_of_port >= 0 && bind(socket_of_port, plain, size) == 0 &&
                      getsockname(socket_of_port, plain, &size) == 0;
   if (socket_of_port >= 0) close(socket_of_port);
-  if (!bound) throw Error(ErrorKind::internal, "no port is free", std::strerror(errno));
+  if (!bound)
+    throw Error(ErrorKind::usage, "no port is free", std::strerror(errno),
+                "check the network of this node");
   return ntohs(address.sin_port);
 }
 
@@ -135,6 +137,7 @@ class ProgramRun {
   explicit ProgramRun(const ProgramRequest& request)
       : request_(request),
         program_(request.program),
+        study_(request.target.store),
         environment_(environment_of_process()),
         results_(program_.results, folder_of_run(request).parent_path()),
         started_at_(utc_time_stamp()) {}
@@ -169,8 +172,8 @@ class ProgramRun {
     if (!record.energy.meters.empty()) record.energy.shared = count_other_jobs() > 0;
     record.utilization = use.utilization;
     record.flags.throttled = use.throttled;
-    Store(request_.target.store)
-        .write(request_.target.point_folder, request_.target.repeat, to_json(record), steps);
+    Store(study_).write(request_.target.point_folder, request_.target.repeat, to_json(record),
+                        steps);
     return 0;
   }
 
@@ -186,9 +189,9 @@ class ProgramRun {
   // Without the start of our own process, which became it.
   double start_of_program(double otherwise) const {
     double seconds = 0;
-    const bool is_known = static_cast<bool>(std::ifstream(start_file(request_)) >> seconds);
-    std::error_code ignored;
-    fs::remove(start_file(request_), ignored);
+    const fs::path name = name_of_run(request_) += ".start";
+    const bool is_known = static_cast<bool>(std::ifstream(study_.path() / name) >> seconds);
+    study_.remove(name);
     return is_known && seconds > otherwise ? seconds : otherwise;
   }
 
@@ -214,9 +217,8 @@ class ProgramRun {
   }
 
   void prepare() {
-    const fs::path out = folder_of_run(request_);
-    fs::remove_all(out);
-    make_folder(out);
+    study_.remove(name_of_run(request_));
+    study_.make_folder(name_of_run(request_));
     const std::string hosts = environment_value(environment_, "SLURM_JOB_NODELIST");
     environment_["MASTER_ADDR"] =
         hosts.empty() || request_.layout.nodes == 1 ? std::string("127.0.0.1") : first_host(hosts);
@@ -385,6 +387,7 @@ class ProgramRun {
 
   const ProgramRequest& request_;
   const UserProgram& program_;
+  const Folder study_;  // open from the start: a record follows a study that is moved
   Environment environment_;
   ProgramResults results_;
   const std::string started_at_;

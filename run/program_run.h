@@ -101,10 +101,10 @@ inline constexpr char kPartVariable[] = "PACELINE_PROGRAM_PART";
 
 LaunchSpec make_launch_spec(const ProgramRequest& request);
 bool has_ranks(const UserProgram& program);
+// Below the study's folder. With ".start": a file with now_seconds() of the moment before its first
+// process became the program.
+std::filesystem::path name_of_run(const ProgramRequest& request);
 std::filesystem::path folder_of_run(const ProgramRequest& request);  // placeholder {out}
-
-// Holds now_seconds() of the moment before its first process became the program.
-std::filesystem::path start_file(const ProgramRequest& request);
 
 // What a run's placeholders stand for, except those that differ by process.
 // Empty: no value.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
@@ -51,6 +52,7 @@ class TrainingRun {
     facts_.provenance.started_at = utc_time_stamp();
     launch_.deadlines = request.deadlines;
     launch_.recorded = true;
+    if (process_.rank == 0 && !request.target.store.empty()) study_.emplace(request.target.store);
     if (process_.rank == 0 && environment_of_process().count(kStarterVariable) == 0) {
       launch_.on_fatal_error = [this](const Error& error) {
         write_failed_record(request_, exit_code(error.kind()), error.what());
@@ -147,9 +149,12 @@ class TrainingRun {
     StatePlaces places = request_.state;
     const RecordTarget& target = request_.target;
     if (!target.store.empty() && places.run.empty()) {
-      places.run = target.store / "runs" / fmt::format("{}.{}", target.point_folder, target.repeat);
-      if (process_.rank == 0 && places.resume.empty()) std::filesystem::remove_all(places.run);
-      if (!request_.config.checkpoints.is_on()) places.run.clear();
+      const auto name =
+          std::filesystem::path("runs") / fmt::format("{}.{}", target.point_folder, target.repeat);
+      const bool keeps = request_.config.checkpoints.is_on();
+      if (study_ && places.resume.empty()) study_->remove(name);
+      if (study_ && keeps) study_->make_folder(name);
+      if (keeps) places.run = target.store / name;
     }
     checkpoints_ =
         checkpoint_setup(request_.workload, request_.parameters, request_.config.checkpoints,
@@ -343,7 +348,7 @@ class TrainingRun {
     const RecordTarget& target = request_.target;
     std::string written;
     if (!target.store.empty()) {
-      written = Store(target.store)
+      written = Store(*study_)
                     .write(target.point_folder, target.repeat, record, compressed_samples(outcome))
                     .string();
     } else if (!target.file.empty()) {
@@ -409,6 +414,7 @@ class TrainingRun {
   ThreadPlan threads_;
   TrainConfig config_;
   ProcessRank process_;
+  std::optional<Folder> study_;  // of rank 0, open from the start
   double setup_seconds_ = 0;
   std::vector<CpuSet> cpus_;
   DatasetPair data_;

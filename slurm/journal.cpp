@@ -43,36 +43,29 @@ bool may_begin_event(const std::string& text) {
 // Appends to a file whose lines are either complete or, at its end, cut off.
 class LineAppender {
  public:
-  explicit LineAppender(const fs::path& file)
-      : file_(file),
-        descriptor_(
-            open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail_to_write(file, errno);
-  }
-  ~LineAppender() { close(descriptor_); }
-  LineAppender(const LineAppender&) = delete;
-  LineAppender& operator=(const LineAppender&) = delete;
+  LineAppender(const Folder& study, const fs::path& file)
+      : file_(file), descriptor_(study.open_to_append(file.lexically_relative(study.path()))) {}
 
   // Appends a line. Removes a line that was cut off first.
   void append(const std::string& text) {
-    if (ftruncate(descriptor_, end_of_lines()) != 0) fail_to_write(file_, errno);
+    if (ftruncate(descriptor_.number(), end_of_lines()) != 0) fail_to_write(file_, errno);
     const std::string whole = text + "\n";
-    const ssize_t written = write(descriptor_, whole.data(), whole.size());
+    const ssize_t written = write(descriptor_.number(), whole.data(), whole.size());
     if (written != static_cast<ssize_t>(whole.size()))
       fail_to_write(file_, written < 0 ? errno : ENOSPC);
-    if (fsync(descriptor_) != 0) fail_to_write(file_, errno);
+    if (fsync(descriptor_.number()) != 0) fail_to_write(file_, errno);
   }
 
  private:
   off_t end_of_lines() const {
-    off_t end = lseek(descriptor_, 0, SEEK_END);
+    off_t end = lseek(descriptor_.number(), 0, SEEK_END);
     char last = 0;
-    while (end > 0 && pread(descriptor_, &last, 1, end - 1) == 1 && last != '\n') --end;
+    while (end > 0 && pread(descriptor_.number(), &last, 1, end - 1) == 1 && last != '\n') --end;
     return end;
   }
 
   const fs::path& file_;
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 Element read_element(const Json& row, const Json& array, const std::string& where) {
@@ -158,8 +151,7 @@ void Journal::apply(const Json& event) {
 void Journal::append(const Json& event) {
   Json stamped = {{"time", utc_time_stamp()}};
   stamped.update(event);
-  make_folder(file_.parent_path());
-  LineAppender(file_).append(json_text(stamped));
+  LineAppender(Folder(study_), file_).append(json_text(stamped));
   apply(stamped);
 }
 
@@ -188,14 +180,13 @@ void Journal::describe(const std::string& event, const std::string& session, con
                     {"identity", element.identity},
                     {"data_hash", element.data_hash}});
   }
-  const fs::path file = study_ / file_of_array(session, array.name, ".json");
-  make_folder(file.parent_path());
   const Json description = {{"schema", kArraySchema},
                             {"study", elements.front().study},
                             {"workload", elements.front().workload},
                             {"shape", array.shape.text()},
                             {"elements", rows}};
-  replace_file(file, json_text(description, 1) + "\n");
+  Folder(study_).replace_file(file_of_array(session, array.name, ".json"),
+                              json_text(description, 1) + "\n");
   append({{"event", event},
           {"session", session},
           {"array", array.name},

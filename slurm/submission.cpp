@@ -137,8 +137,9 @@ void send_collector(const Submission& submission, const Site& site,
                     const std::set<std::int64_t>& jobs, const SlurmCommands& slurm,
                     const std::function<void(const std::string&)>& notify) {
   const ScriptSetup& setup = submission.setup;
-  const fs::path script = setup.folder / file_of_array(setup.session, "collect", ".sbatch");
-  replace_file(script, collect_script_text(site, setup));
+  const fs::path name = file_of_array(setup.session, "collect", ".sbatch");
+  const fs::path script = setup.folder / name;
+  Folder(setup.folder).replace_file(name, collect_script_text(site, setup));
   const std::string after = fmt::format("--dependency=afterany:{}", fmt::join(jobs, ":"));
   const SbatchAnswer answer =
       slurm.submit(script, setup.folder, {after}, job_name("collect", setup));
@@ -314,7 +315,7 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
                             const SlurmCommands& slurm, bool collect,
                             const std::function<void(const std::string&)>& notify) {
   const ScriptSetup& setup = submission.setup;
-  make_folder(setup.folder / "slurm" / setup.session);
+  const Folder study(setup.folder);
   std::vector<std::string> scripts;  // all of them first: what cannot be asked for stops it here
   for (const JobArray& array : submission.arrays) {
     scripts.push_back(script_text(site, array, setup));
@@ -327,9 +328,9 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
   }
   for (std::size_t i = 0; i < submission.arrays.size(); ++i) {
     const JobArray& array = submission.arrays[i];
-    replace_file(setup.folder / file_of_array(setup.session, array.name, ".points"),
-                 whole_file(plan, array, setup));
-    replace_file(setup.folder / file_of_array(setup.session, array.name, ".sbatch"), scripts[i]);
+    study.replace_file(file_of_array(setup.session, array.name, ".points"),
+                       whole_file(plan, array, setup));
+    study.replace_file(file_of_array(setup.session, array.name, ".sbatch"), scripts[i]);
     journal.planned(setup.session, array, list_elements(plan, resolved, array));
   }
   for (const auto& [array, elements] : later) {

@@ -101,10 +101,10 @@ class StudyLock {
   StudyLock(const StudyLock&) = delete;
   StudyLock& operator=(const StudyLock&) = delete;
 
-  const std::filesystem::path& study() const { return study_; }
+  const Folder& folder() const { return *folder_; }
 
  private:
-  std::filesystem::path study_;
+  std::optional<Folder> folder_;
   std::vector<std::filesystem::path> created_;  // the study's folder first, then its parents
   int descriptor_;
 };

@@ -1,6 +1,7 @@
 #include "sweeps/runner.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -48,7 +49,6 @@ class StudyRunner {
   RunnerResult run() {
     HeldSignals signals;
     adopt_orphans();
-    for (const RunnerSide& side : sides_) make_folder(side.study / "logs");
     while (!runs_.empty()) {
       expect(runs_);
       for (const RunStatus& status : runs_) {
@@ -96,7 +96,26 @@ class StudyRunner {
     return (*sides_[run.side].points)[run.point];
   }
 
-  const fs::path& study_folder(const ScheduledRun& run) const { return sides_[run.side].study; }
+  const Folder& study(const ScheduledRun& run) const { return *sides_[run.side].study; }
+  const fs::path& study_folder(const ScheduledRun& run) const { return study(run).path(); }
+
+  // Runs of a study that is no longer in its place would be lost one after another.
+  void check_in_place(const Folder& study, int just_ended) const {
+    if (study.is_at_path()) return;
+    const auto count = [](const fs::path& folder) {
+      return file_exists(folder) ? load_store(folder).records.size() : 0;
+    };
+    const fs::path now = study.find_path();
+    throw Error(
+        ErrorKind::input,
+        fmt::format(
+            "the study was {} while its runs were made: {} ended; records here now: {}",
+            now.empty()
+                ? "removed"
+                : fmt::format("moved to {} ({})", now.string(), counted(count(now), "record")),
+            counted(result_.completed + result_.failed + just_ended, "run"), count(study.path())),
+        study.path().string(), "put it back, and call sweep again for what is missing");
+  }
 
   // "[ 7/18] gpus=2 repeat 2"
   std::string place(const ScheduledRun& run) const {
@@ -142,8 +161,9 @@ class StudyRunner {
     is_running_ = true;
     if (setup_.status) setup_.status(place(run) + " is running" + left());
     const std::string name = next_name(run);
-    RunLog log(study_folder(run) / "logs" /
-               fmt::format("{}.{}.log", point_at(run).point.folder(), name));
+    check_in_place(study(run), 0);
+    RunLog log(study(run),
+               fs::path("logs") / fmt::format("{}.{}.log", point_at(run).point.folder(), name));
     const double start = now_seconds();
     const Watch watch = watch_child(
         make_child(run), [&](std::string_view text) { log.append(text); }, setup_.grace_seconds,
@@ -151,6 +171,7 @@ class StudyRunner {
     const double seconds = now_seconds() - start;
     is_running_ = false;
     end_orphans();  // of a run that was killed before it could
+    check_in_place(study(run), 1);
     result_.stopped_by = watch.stopped_by;
     if (watch.stopped_by != 0) return;
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), run.point));
@@ -211,8 +232,7 @@ class StudyRunner {
     const PlannedPoint& point = point_at(run);
     const RunPlace place{setup_.spec->name, point.point.text(), point.point.folder(),
                          session_,          run.repeat,         run.repeat};
-    Store(study_folder(run))
-        .write({place, setup_.spec->workload, point.parameters, status, reason});
+    Store(study(run)).write({place, setup_.spec->workload, point.parameters, status, reason});
   }
 
   const RunnerSetup& setup_;
@@ -250,7 +270,7 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
 
 RunnerResult run_study(const RunnerSetup& setup, const StudyLock& lock,
                        const std::vector<RunStatus>& runs) {
-  return run_sides(setup, {{"", setup.program, setup.points, lock.study()}}, runs);
+  return run_sides(setup, {{"", setup.program, setup.points, &lock.folder()}}, runs);
 }
 
 RunnerResult run_sides(const RunnerSetup& setup, const std::vector<RunnerSide>& sides,
@@ -258,12 +278,15 @@ RunnerResult run_sides(const RunnerSetup& setup, const std::vector<RunnerSide>& 
   return StudyRunner(setup, sides, runs).run();
 }
 
-RunLog::RunLog(std::filesystem::path file)
-    : file_(std::move(file)), stream_(file_, std::ios::binary | std::ios::trunc) {}
+RunLog::RunLog(const Folder& study, const fs::path& name)
+    : file_(study.path() / name), descriptor_(study.open_new(name)) {}
 
 void RunLog::append(std::string_view text) {
-  stream_.write(text.data(), static_cast<std::streamsize>(text.size()));
-  stream_.flush();
+  for (std::string_view left = text; !left.empty();) {  // errors are ignored
+    const ssize_t n = write(descriptor_.number(), left.data(), left.size());
+    if (n <= 0) break;
+    left.remove_prefix(static_cast<std::size_t>(n));
+  }
   constexpr std::size_t kTail = 4096;
   tail_ += text;
   if (tail_.size() > 2 * kTail) tail_.erase(0, tail_.size() - kTail);

@@ -3,12 +3,12 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/core/file.h"
 #include "sweeps/inventory.h"
 #include "sweeps/spec.h"
 
@@ -36,8 +36,8 @@ struct RunnerSide {
   std::string name;                  // shown in lines: "old"; empty if there is only one side
   std::vector<std::string> program;  // command to start
   const std::vector<PlannedPoint>* points = nullptr;
-  std::filesystem::path study;  // the folder of its records
-  const Spec* spec = nullptr;   // of its runs; null: RunnerSetup::spec
+  const Folder* study = nullptr;  // of its records
+  const Spec* spec = nullptr;     // of its runs; null: RunnerSetup::spec
 };
 
 struct RunnerResult {
@@ -51,9 +51,9 @@ struct RunnerResult {
 // A run writes its own record. If it fails, crashes or exceeds the spec's timeout, a record with
 // the reason is written, and the next run follows, unless the study has no result yet and all runs
 // of its first round failed. Output goes to
-// STUDY/logs/<point>.<repeat>.<attempt>.log. SIGINT, SIGTERM or SIGHUP ends the current run without
-// a record, and starts no other. Throws input if records cannot be written. Call it from the main
-// thread.
+// STUDY/logs/<point>.<repeat>.<attempt>.log. Throws input with what is where if a study was moved
+// or removed meanwhile. SIGINT, SIGTERM or SIGHUP ends the current run without a record, and starts
+// no other. Throws input if records cannot be written. Call it from the main thread.
 RunnerResult run_study(const RunnerSetup& setup, const StudyLock& lock,
                        const std::vector<RunStatus>& runs);
 
@@ -71,7 +71,7 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
 
 class RunLog {
  public:
-  explicit RunLog(std::filesystem::path file);  // replaces an older file
+  RunLog(const Folder& study, const std::filesystem::path& name);  // replaces an older file
 
   void append(std::string_view text);
   std::string last_line() const;  // without "paceline: "; may be empty
@@ -79,7 +79,7 @@ class RunLog {
 
  private:
   std::filesystem::path file_;
-  std::ofstream stream_;  // write errors are ignored
+  Descriptor descriptor_;
   std::string tail_;
 };
 

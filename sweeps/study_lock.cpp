@@ -50,7 +50,10 @@ std::string this_process() {
     throw Error(ErrorKind::input, "the study's lock is not a plain file, but a link or the like",
                 (study / kLock).string(), "remove it");
   }
-  throw Error(ErrorKind::input, fmt::format("the study cannot be locked: {}", std::strerror(code)),
+  const bool has_none = code == ENOSYS || code == EOPNOTSUPP || code == ENOLCK;
+  throw Error(ErrorKind::input,
+              fmt::format("the study cannot be locked: {}{}", std::strerror(code),
+                          has_none ? " (its file system has no locks)" : ""),
               study.string(), "use another folder");
 }
 
@@ -64,14 +67,14 @@ bool is_at_path(int descriptor, const fs::path& file) {
 
 }  // namespace
 
-StudyLock::StudyLock(const fs::path& study) : study_(study), descriptor_(-1) {
+StudyLock::StudyLock(const fs::path& study) : descriptor_(-1) {
   for (fs::path folder = study; !folder.empty() && !path_exists(folder);
        folder = folder.parent_path()) {
     created_.push_back(folder);
   }
   do {
     if (descriptor_ >= 0) close(descriptor_);
-    make_folder(study);
+    folder_.emplace(study);
     descriptor_ = open_lock_file(study / kLock);
     if (descriptor_ < 0 || flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse(descriptor_, study);
   } while (!is_at_path(descriptor_, study / kLock));
@@ -85,7 +88,8 @@ StudyLock::StudyLock(const fs::path& study) : study_(study), descriptor_(-1) {
 
 StudyLock::~StudyLock() {
   std::error_code ignored;
-  if (!created_.empty()) fs::remove(study_ / kLock, ignored);
+  if (!folder_->is_at_path()) created_.clear();
+  if (!created_.empty()) fs::remove(folder_->path() / kLock, ignored);
   close(descriptor_);  // first: NFS keeps an open file in its folder
   for (const fs::path& folder : created_) fs::remove(folder, ignored);  // only an empty one
 }

@@ -98,7 +98,12 @@ bool is_ours(const fs::path& folder) {
   });
 }
 
+// A link in a folder that somebody else prepared may lead to a file that is not ours.
 OutputFile output_file(const fs::path& folder, const std::string& name) {
+  if (fs::is_symlink(folder / name)) {
+    throw Error(ErrorKind::input, "a link is here, which may lead to files that are not ours",
+                (folder / name).string(), "remove it");
+  }
   return {folder / name, "--out", "report's",
           [folder](std::string_view) { return is_ours(folder); }};
 }

@@ -1,5 +1,6 @@
 #include "engine/core/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -21,15 +22,41 @@ namespace paceline {
 
 namespace fs = std::filesystem;
 
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    close();
+    number_ = std::exchange(other.number_, -1);
+  }
+  return *this;
+}
+
+void Descriptor::close() noexcept {
+  if (number_ >= 0) ::close(number_);
+  number_ = -1;
+}
+
 namespace {
 
 constexpr char kDescriptors[] = "/proc/self/fd";  // by which a nameless file gets a name
 
 [[noreturn]] void fail(const fs::path& file, int code) {
-  const char* fix = code == ENOSPC || code == EDQUOT ? "free some space or choose another folder"
-                                                     : "check the path and its permissions";
+  if (code == ELOOP) {
+    throw Error(ErrorKind::input, "a link is here, which may lead to files that are not ours",
+                file.string(), "remove it");
+  }
+  const char* fix = code == ENOSPC || code == EDQUOT   ? "free some space or choose another folder"
+                    : code == EMFILE || code == ENFILE ? "raise the limit on open files (ulimit -n)"
+                                                       : "check the path and its permissions";
   throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(code),
               file.string(), fix);
+}
+
+[[noreturn]] void fail_to_link(const fs::path& file, int code) {
+  if (code != EPERM && code != ENOSYS && code != EOPNOTSUPP) fail(file, code);
+  throw Error(ErrorKind::input,
+              std::string("the file system has no hard links, by which a file appears whole: ") +
+                  std::strerror(code),
+              file.string(), "choose a folder on another file system");
 }
 
 void write_all(int descriptor, std::string_view content, const fs::path& file) {
@@ -45,72 +72,102 @@ void sync(int descriptor, const fs::path& file) {
   if (fsync(descriptor) != 0) fail(file, errno);
 }
 
+// Makes a new name in `folder` durable. Some file systems cannot; that is no reason to fail.
+void sync_folder(const fs::path& folder, int at = AT_FDCWD) {
+  const Descriptor descriptor(
+      openat(at, folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor) (void)fsync(descriptor.number());
+}
+
+constexpr int kSearch = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
 // A file that is there only as long as this object, or until it gets its final name. Where the file
 // system can, it has no name at all: what is killed leaves nothing behind.
 class Temporary {
  public:
-  explicit Temporary(const fs::path& final_name) : final_name_(final_name) {
-    const fs::path folder = final_name.has_parent_path() ? final_name.parent_path() : ".";
+  explicit Temporary(const fs::path& final_name) : Temporary(open_parent(final_name), final_name) {}
+  Temporary(Descriptor folder, const fs::path& final_name)
+      : folder_(std::move(folder)), shown_(final_name), final_name_(final_name.filename()) {
     if (access(kDescriptors, X_OK) == 0) {
-      descriptor_ = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+      file_ = Descriptor(openat(folder_.number(), ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
     }
-    if (descriptor_ >= 0) return;
-    path_ = temporary_name();
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail(final_name, errno);
+    if (file_) return;
+    name_ = temporary_name();
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    file_ = Descriptor(openat(folder_.number(), name_.c_str(), kFlags, 0666));
+    if (!file_) fail(shown_, errno);
   }
   ~Temporary() {
-    if (descriptor_ >= 0) close(descriptor_);
-    if (!path_.empty()) unlink(path_.c_str());
+    if (!name_.empty()) unlinkat(folder_.number(), name_.c_str(), 0);
   }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
 
   void write(std::string_view content) {
-    write_all(descriptor_, content, final_name_);
-    sync(descriptor_, final_name_);
+    write_all(file_.number(), content, shown_);
+    sync(file_.number(), shown_);
   }
 
   // False: the name is taken.
   bool create() {
-    if (link_to(final_name_)) return true;
+    if (link_to(final_name_)) {
+      sync_folder(".", folder_.number());
+      return true;
+    }
     if (errno == EEXIST) return false;
-    fail(final_name_, errno);
+    fail_to_link(shown_, errno);
   }
 
   void replace() {
-    if (path_.empty()) {
-      const fs::path name = temporary_name();
-      if (!link_to(name)) fail(final_name_, errno);
-      path_ = name;
+    if (name_.empty()) {
+      const std::string name = temporary_name();
+      if (!link_to(name)) fail_to_link(shown_, errno);
+      name_ = name;
     }
-    if (rename(path_.c_str(), final_name_.c_str()) != 0) fail(final_name_, errno);
-    path_.clear();
+    if (renameat(folder_.number(), name_.c_str(), folder_.number(), final_name_.c_str()) != 0) {
+      fail(shown_, errno);
+    }
+    name_.clear();
+    sync_folder(".", folder_.number());
   }
 
  private:
-  fs::path temporary_name() const {
+  static Descriptor open_parent(const fs::path& file) {
+    Descriptor folder(open(file.has_parent_path() ? file.parent_path().c_str() : ".", kSearch));
+    if (!folder) fail(file, errno);
+    return folder;
+  }
+
+  std::string temporary_name() const {
     static std::atomic<unsigned> counter{0};
-    fs::path name = final_name_;
-    return name += fmt::format(".{}.{}.tmp", getpid(), counter++);
+    return fmt::format("{}.{}.{}.tmp", final_name_, getpid(), counter++);
   }
 
-  bool link_to(const fs::path& name) const {
-    if (!path_.empty()) return link(path_.c_str(), name.c_str()) == 0;
-    const std::string self = fmt::format("{}/{}", kDescriptors, descriptor_);
-    return linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  bool link_to(const std::string& name) const {
+    const int from = name_.empty() ? AT_FDCWD : folder_.number();
+    const std::string self =
+        name_.empty() ? fmt::format("{}/{}", kDescriptors, file_.number()) : name_;
+    return linkat(from, self.c_str(), folder_.number(), name.c_str(),
+                  name_.empty() ? AT_SYMLINK_FOLLOW : 0) == 0;
   }
 
-  fs::path final_name_, path_;  // path_: where it has a temporary name
-  int descriptor_ = -1;
+  Descriptor folder_, file_;
+  fs::path shown_;
+  std::string final_name_, name_;  // name_: where it has a temporary one
 };
 
-// Makes a new name in `folder` durable. Some file systems cannot; that is no reason to fail.
-void sync_folder(const fs::path& folder) {
-  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
-  if (descriptor < 0) return;
-  (void)fsync(descriptor);
-  close(descriptor);
+void remove_tree(int folder, const char* name, const fs::path& shown) {
+  if (unlinkat(folder, name, 0) == 0 || errno == ENOENT) return;
+  const int code = errno;
+  const int there = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (there < 0) fail(shown, errno == ENOTDIR ? code : errno);
+  const auto close_it = [](DIR* entries) { closedir(entries); };
+  const std::unique_ptr<DIR, decltype(close_it)> entries(fdopendir(there));
+  while (const dirent* entry = readdir(entries.get())) {
+    const std::string_view each = entry->d_name;
+    if (each != "." && each != "..") remove_tree(there, entry->d_name, shown / each);
+  }
+  if (unlinkat(folder, name, AT_REMOVEDIR) != 0) fail(shown, errno);
 }
 
 }  // namespace
@@ -119,15 +176,12 @@ void replace_file(const fs::path& file, std::string_view content) {
   Temporary temporary(file);
   temporary.write(content);
   temporary.replace();
-  sync_folder(file.parent_path());
 }
 
 bool create_file(const fs::path& file, std::string_view content) {
   Temporary temporary(file);
   temporary.write(content);
-  if (!temporary.create()) return false;
-  sync_folder(file.parent_path());
-  return true;
+  return temporary.create();
 }
 
 void check_writable(const fs::path& file) {
@@ -163,7 +217,7 @@ int open_lock_file(const fs::path& file) noexcept {
 bool give_name(const fs::path& from, const fs::path& to) {
   if (link(from.c_str(), to.c_str()) != 0) {
     if (errno == EEXIST) return false;
-    fail(to, errno);
+    fail_to_link(to, errno);
   }
   unlink(from.c_str());
   sync_folder(to.parent_path());
@@ -223,6 +277,83 @@ void make_folder(const fs::path& folder) {
       ErrorKind::input,
       "folder cannot be created: " + (code ? code.message() : std::string("a file is there")),
       part.string(), "choose another folder or fix its permissions");
+}
+
+Folder::Folder(fs::path path) : path_(std::move(path)) {
+  paceline::make_folder(path_);
+  descriptor_ = Descriptor(open(path_.c_str(), kSearch));
+  if (!descriptor_) fail(path_, errno);
+}
+
+bool Folder::is_at_path() const {
+  struct stat ours {
+  }, there{};
+  return fstat(descriptor_.number(), &ours) == 0 && stat(path_.c_str(), &there) == 0 &&
+         ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
+fs::path Folder::find_path() const {
+  std::error_code error;
+  const fs::path found =
+      fs::read_symlink(fmt::format("{}/{}", kDescriptors, descriptor_.number()), error);
+  return fs::exists(found, error) ? found : fs::path();
+}
+
+// Part by part, which all kernels can.
+Descriptor Folder::enter(const fs::path& folder) const {
+  Descriptor at(openat(descriptor_.number(), ".", kSearch));
+  fs::path shown = path_;
+  for (const fs::path& part : folder) {
+    shown /= part;
+    if (part == "." || part == ".." || part.has_root_path()) fail(shown, EINVAL);
+    const bool failed = mkdirat(at.number(), part.c_str(), 0777) != 0 && errno != EEXIST;
+    if (failed) fail(shown, errno);
+    Descriptor next(openat(at.number(), part.c_str(), kSearch | O_NOFOLLOW));
+    if (!next) fail(shown, fs::is_symlink(shown) ? ELOOP : errno);
+    at = std::move(next);
+  }
+  return at;
+}
+
+void Folder::make_folder(const fs::path& name) const {
+  enter(name);
+}
+
+bool Folder::create_file(const fs::path& name, std::string_view content) const {
+  Temporary temporary(enter(name.parent_path()), path_ / name);
+  temporary.write(content);
+  return temporary.create();
+}
+
+void Folder::replace_file(const fs::path& name, std::string_view content) const {
+  Temporary temporary(enter(name.parent_path()), path_ / name);
+  temporary.write(content);
+  temporary.replace();
+}
+
+Descriptor Folder::open_new(const fs::path& name) const {
+  const Descriptor folder = enter(name.parent_path());
+  const std::string leaf = name.filename();
+  if (fs::is_symlink(path_ / name)) fail(path_ / name, ELOOP);
+  unlinkat(folder.number(), leaf.c_str(), 0);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  Descriptor file(openat(folder.number(), leaf.c_str(), kFlags, 0666));
+  if (!file) fail(path_ / name, errno);
+  return file;
+}
+
+Descriptor Folder::open_to_append(const fs::path& name) const {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const Descriptor folder = enter(name.parent_path());
+  Descriptor file(openat(folder.number(), name.filename().c_str(), kFlags, 0666));
+  struct stat status {};
+  if (!file || fstat(file.number(), &status) != 0) fail(path_ / name, errno);
+  if (!S_ISREG(status.st_mode) || status.st_nlink > 1) fail(path_ / name, ELOOP);
+  return file;
+}
+
+void Folder::remove(const fs::path& name) const {
+  remove_tree(enter(name.parent_path()).number(), name.filename().c_str(), path_ / name);
 }
 
 ScratchFolder::ScratchFolder(const std::string& prefix) {

@@ -6,10 +6,27 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/core/hash.h"
 
 namespace paceline {
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+
+  int number() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+  void close() noexcept;
+
+ private:
+  int number_ = -1;
+};
 
 // Replaces `file` atomically: writes an unnamed file (or a temporary one, if the file system has
 // none), syncs it, and renames it. If killed, `file` is unchanged.
@@ -61,6 +78,37 @@ void replace_folder(const std::filesystem::path& from, const std::filesystem::pa
 
 // Creates the folder and its parents. Throws input naming the part that failed.
 void make_folder(const std::filesystem::path& folder);
+
+// A folder that is held open, and the names below it. Links below it are refused: in a shared or
+// unpacked folder they may lead to the user's own files. The folder itself may be reached by one.
+class Folder {
+ public:
+  // Created if need be. Throws input.
+  explicit Folder(std::filesystem::path path);
+
+  const std::filesystem::path& path() const { return path_; }
+  // Not so if it was moved or removed since.
+  bool is_at_path() const;
+  // Where it is now; empty: it was removed, or /proc does not tell.
+  std::filesystem::path find_path() const;
+
+  // `name` may have several parts; those before the last are created. All throw input.
+  void make_folder(const std::filesystem::path& name) const;
+  // As the functions above.
+  bool create_file(const std::filesystem::path& name, std::string_view content) const;
+  void replace_file(const std::filesystem::path& name, std::string_view content) const;
+  // For writing. A new file in any case, as an older one may have another name elsewhere.
+  Descriptor open_new(const std::filesystem::path& name) const;
+  Descriptor open_to_append(const std::filesystem::path& name) const;  // and to read
+  // A file, or a folder with all that is in it, if it is there.
+  void remove(const std::filesystem::path& name) const;
+
+ private:
+  Descriptor enter(const std::filesystem::path& folder) const;
+
+  std::filesystem::path path_;
+  Descriptor descriptor_;
+};
 
 // A new folder in TMPDIR, removed with its content by the destructor. Throws input.
 class ScratchFolder {

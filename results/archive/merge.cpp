@@ -60,7 +60,7 @@ class Merger {
 
   StudySummary finish(const std::string& spec) const {
     if (!dry_run_ && plan_grew_) write_expected_runs(target_, *plan_);
-    if (!dry_run_ && !spec.empty()) create_file(target_ / kSpecFile, spec);
+    if (!dry_run_ && !spec.empty()) Folder(target_).create_file(kSpecFile, spec);
     return summary();
   }
 
@@ -94,20 +94,21 @@ class Merger {
   bool write(const ArchivedRun& run, const fs::path& name) {
     const bool is_free = names_.insert(name).second;
     if (dry_run_) return is_free;
-    make_folder(name.parent_path());
-    if (is_free && write_as(run, name)) return true;
-    Store(target_).write(run.folder, run.record->repeat, run.record.json(), run.samples);
+    const Folder study(target_);
+    if (is_free && write_as(study, run, name)) return true;
+    Store(study).write(run.folder, run.record->repeat, run.record.json(), run.samples);
     return false;
   }
 
   // An interrupted merge leaves step samples without their record.
-  static bool write_as(const ArchivedRun& run, const fs::path& name) {
-    const fs::path sidecar = samples_file(name);
-    if (run.samples.empty()) return !path_exists(sidecar) && create_file(name, run.text);
-    const bool is_new = create_file(sidecar, run.samples);
+  static bool write_as(const Folder& study, const ArchivedRun& run, const fs::path& file) {
+    const fs::path sidecar = samples_file(file), name = file.lexically_relative(study.path()),
+                   samples = samples_file(name);
+    if (run.samples.empty()) return !path_exists(sidecar) && study.create_file(name, run.text);
+    const bool is_new = study.create_file(samples, run.samples);
     if (!is_new && hash_of_file(sidecar) != hash_hex(run.samples)) return false;
-    if (create_file(name, run.text)) return true;
-    if (is_new) fs::remove(sidecar);
+    if (study.create_file(name, run.text)) return true;
+    if (is_new) study.remove(samples);
     return false;
   }
 

@@ -75,19 +75,6 @@ Deadline earlier(const Deadline& a, const Deadline& b) {
   return a.milliseconds_left() < b.milliseconds_left() ? a : b;
 }
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    close();
-    number_ = std::exchange(other.number_, -1);
-  }
-  return *this;
-}
-
-void Descriptor::close() noexcept {
-  if (number_ >= 0) ::close(number_);
-  number_ = -1;
-}
-
 bool Endpoint::is_loopback() const {
   if (address.ss_family == AF_INET) {
     return ntohl(reinterpret_cast<const sockaddr_in*>(&address)->sin_addr.s_addr) >> 24 == 127;
@@ -333,7 +320,7 @@ void allow_open_files(std::size_t count, const std::string& what) {
 
 WakeUp::WakeUp() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (event_) return;
-  throw Error(ErrorKind::internal, fmt::format("no event descriptor: {}", std::strerror(errno)),
+  throw Error(ErrorKind::usage, fmt::format("no event descriptor: {}", std::strerror(errno)),
               "eventfd", "raise the limit on open files (ulimit -n)");
 }
 

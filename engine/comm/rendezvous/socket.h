@@ -8,8 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "engine/core/file.h"
 
 namespace paceline {
 
@@ -25,22 +26,6 @@ class Deadline {
 };
 
 Deadline earlier(const Deadline& a, const Deadline& b);
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-
-  int number() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-  void close() noexcept;
-
- private:
-  int number_ = -1;
-};
 
 // A numeric address without a port.
 struct Endpoint {

@@ -74,6 +74,28 @@ TEST_F(CliCommand, HasPointsRepeatsRecordsAndATable) {
       << "the kept spec finds the program's folder";
 }
 
+// A study from a shared folder or an unpacked tar.
+TEST_F(CliCommand, FollowsNoLinkOfAStudyThatSomebodyPrepared) {
+  write("s.json", R"j({"name": "s", "workload": "command", "command": ["true"]})j");
+  for (const std::string name : {"runs", "report", "gpus=1", "runs/gpus=1.1.start"}) {
+    SCOPED_TRACE(name);
+    for (const char* each : {"r", "mine"}) fs::remove_all(folder() / each);
+    fs::create_directories(folder() / "mine/gpus=1.1");
+    write("mine/gpus=1.1/precious", "precious");
+    const bool is_file = name.ends_with(".start");
+    fs::create_directories((folder() / "r/s" / name).parent_path());
+    fs::create_symlink(folder() / (is_file ? "mine/gpus=1.1/precious" : "mine"),
+                       folder() / "r/s" / name);
+    const Ran ran = paceline("sweep s.json --results r");
+    if (!is_file) {
+      EXPECT_TRUE(ran.code == 1 || ran.code == 65) << ran.code;
+      expect_parts(ran.err + ran.out, {"r/s/" + name + ": a link is here", "remove it"});
+    }
+    EXPECT_EQ(read_text(folder() / "mine/gpus=1.1/precious"), "precious");
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder() / "mine"), {}), 1);
+  }
+}
+
 // Of the profiler of PyTorch, which here another run left.
 TEST_F(CliCommand, TracesGivePhases) {
   const auto run = [&](const std::string& trace, const std::string& printed = "",

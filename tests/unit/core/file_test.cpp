@@ -51,6 +51,68 @@ TEST(File, OfRacingCreatorsExactlyOneWins) {
   EXPECT_EQ(scratch.files(), 20U);
 }
 
+TEST(Folder, FollowsNoLinkBelowIt) {
+  namespace fs = std::filesystem;
+  const Scratch scratch;
+  fs::create_directories(scratch / "real/logs");
+  fs::create_directories(scratch / "mine/deep");
+  replace_file(scratch / "mine/precious", "precious");
+  fs::create_directory_symlink("real", scratch / "study");  // above: the user's own
+  fs::create_directory_symlink("../mine", scratch / "real/runs");
+  fs::create_symlink("../../mine/precious", scratch / "real/logs/a.log");
+  fs::create_symlink("../../mine/new", scratch / "real/logs/dangling.log");
+  const Folder study(scratch / "study");
+  const auto refused = [&](const std::string& name, const std::function<void()>& work) {
+    expect_error(ErrorKind::input,
+                 {"a link is here", (scratch / "study" / name).string(), "remove"}, work);
+  };
+  refused("logs/a.log", [&] { study.open_new("logs/a.log"); });
+  refused("logs/a.log", [&] { study.open_to_append("logs/a.log"); });
+  refused("logs/dangling.log", [&] { study.open_new("logs/dangling.log"); });
+  refused("runs", [&] { study.open_new("runs/p.start"); });
+  refused("runs", [&] { study.remove("runs/deep"); });
+  refused("runs", [&] { study.make_folder("runs/p"); });
+  refused("runs", [&] { study.create_file("runs/p/1.1.json", "x"); });
+  refused("runs", [&] { study.replace_file("runs/p.json", "x"); });
+  expect_error(ErrorKind::input, {"cannot be written"}, [&] { study.make_folder("../out"); });
+  study.remove("runs");  // the link itself
+  EXPECT_EQ(read_text(scratch / "mine/precious"), "precious");
+  EXPECT_TRUE(fs::exists(scratch / "mine/deep"));
+  EXPECT_FALSE(fs::exists(scratch / "mine/new"));
+
+  fs::create_hard_link(scratch / "mine/precious", scratch / "real/logs/b.log");
+  refused("logs/b.log", [&] { study.open_to_append("logs/b.log"); });
+  EXPECT_TRUE(study.open_new("logs/b.log"));
+  EXPECT_EQ(read_text(scratch / "mine/precious"), "precious");
+  EXPECT_TRUE(study.create_file("p/1.1.json", "x"));
+  EXPECT_FALSE(study.create_file("p/1.1.json", "y"));
+  study.replace_file("p/1.1.json", "z");
+  EXPECT_EQ(read_text(scratch / "real/p/1.1.json"), "z");
+  study.make_folder("p/q/r");
+  fs::create_directory_symlink("../../../mine", scratch / "real/p/q/mine");
+  study.remove("p");
+  study.remove("p");
+  EXPECT_FALSE(fs::exists(scratch / "real/p"));
+  EXPECT_EQ(read_text(scratch / "mine/precious"), "precious");
+}
+
+TEST(Folder, KnowsThatItWasMovedOrRemoved) {
+  namespace fs = std::filesystem;
+  const Scratch scratch;
+  const Folder study(scratch / "a/b");
+  EXPECT_TRUE(study.is_at_path());
+  fs::rename(scratch / "a/b", scratch / "c");
+  EXPECT_FALSE(study.is_at_path());
+  EXPECT_EQ(study.find_path(), scratch / "c");
+  EXPECT_TRUE(study.create_file("record", "x"));
+  EXPECT_EQ(read_text(scratch / "c/record"), "x");
+  fs::create_directory(scratch / "a/b");
+  EXPECT_FALSE(study.is_at_path()) << "another of its name";
+  fs::remove_all(scratch / "c");
+  EXPECT_TRUE(study.find_path().empty());
+  expect_error(ErrorKind::input, {"cannot be written"}, [&] { study.create_file("record", "x"); });
+}
+
 TEST(File, UnwritablePlacesAreNamed) {
   const Scratch scratch;
   const auto file = scratch / "absent" / "a";

@@ -54,7 +54,7 @@ TEST(Store, RefusesARecordThatCouldNotBeReadBack) {
   json = sample_record();
   json["padding"] = std::string(kRecordLimitBytes, 'x');
   EXPECT_THROW(store.write("p", 1, json, "samples"), Error);
-  EXPECT_TRUE(fs::is_empty(folder.path() / "quick/p"));
+  EXPECT_FALSE(fs::exists(folder.path() / "quick/p"));
 }
 
 TEST(Store, KeepsOfLongRunsOfManyRanksWhatFits) {
@@ -394,6 +394,23 @@ TEST(Store, LinkedFoldersAreOfTheStudyAndLoopsAreCut) {
   fs::create_directory(folder / "all");
   fs::create_directory_symlink(folder / "study", folder / "all/linked");
   EXPECT_EQ(load_store(folder / "all").records.size(), 2U);
+}
+
+TEST(Store, WritesThroughNoLinkAndKnowsTheNamesOfRecords) {
+  const Scratch folder;
+  fs::create_directories(folder / "mine");
+  fs::create_directories(folder / "study");
+  fs::create_directory_symlink(folder / "mine", folder / "study/gpus=1");
+  expect_error(ErrorKind::input, {"a link is here", "study/gpus=1", "remove it"},
+               [&] { Store(folder / "study").write("gpus=1", 1, sample_record(), "x"); });
+  EXPECT_TRUE(fs::is_empty(folder / "mine"));
+  const fs::path file = Store(folder / "study").write("gpus=2", 1, sample_record(), "");
+  for (const char* name : {"01.1.json", "1.01.json", "4294967297.1.json", "+1.1.json"}) {
+    fs::copy_file(file, file.parent_path() / name);
+  }
+  const StoreContent content = load_store(folder / "study");
+  EXPECT_EQ(content.records.size(), 1U);
+  EXPECT_TRUE(content.rejected.empty());
 }
 
 TEST(Store, APipeNamedLikeARecordIsReportedAndNotWaitedFor) {

@@ -20,7 +20,7 @@ TEST(StudyLock, MakesTheFolderAndRefusesASecondOne) {
   const auto study = folder / "results" / "study";
   {
     const StudyLock lock(study);
-    EXPECT_EQ(lock.study(), study);
+    EXPECT_EQ(lock.folder().path(), study);
     expect_parts(catch_error([&] { StudyLock second(study); }),
                  {"another command", "process " + std::to_string(getpid()) + " on ", study.string(),
                   "use another folder"});

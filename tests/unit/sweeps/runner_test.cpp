@@ -267,6 +267,45 @@ TEST_F(Runner, AProgramThatCannotBeStarted) {
   EXPECT_EQ(run_study(setup, StudyLock(study_), inventory()).failed, 2);
 }
 
+TEST_F(Runner, FollowsNoLinkOfAStudy) {
+  namespace fs = std::filesystem;
+  fs::create_directories(study_ / "logs");
+  std::ofstream(folder_ / "mine") << "precious";
+  fs::create_symlink(folder_ / "mine", study_ / "logs/gpus=1.1.1.log");
+  expect_parts(catch_error([&] { sweep({"complete"}); }),
+               {"a link is here", "logs/gpus=1.1.1.log", "remove it"});
+  fs::remove_all(study_ / "logs");
+  fs::create_directory(folder_ / "other");
+  fs::create_directory_symlink(folder_ / "other", study_ / "gpus=2");
+  expect_parts(catch_error([&] { sweep({"complete"}); }), {"a link is here", "study/gpus=2"});
+  std::string text;
+  std::getline(std::ifstream(folder_ / "mine") >> std::ws, text);
+  EXPECT_EQ(text, "precious");
+  EXPECT_TRUE(fs::is_empty(folder_ / "other"));
+}
+
+// As another user, or a script, may do while it runs.
+TEST_F(Runner, AStudyThatIsTakenAwayEndsTheSweep) {
+  namespace fs = std::filesystem;
+  const auto take_away = [&](const std::function<void()>& act) {
+    RunnerSetup setup;
+    setup.spec = &spec_;
+    setup.points = &points_;
+    setup.program = {FAKE_RUN, "complete", "train"};
+    int runs = 0;
+    setup.line = [&](const std::string&) {
+      if (++runs == 2) act();
+    };
+    return catch_error([&] { run_study(setup, StudyLock(study_), inventory()); });
+  };
+  expect_parts(take_away([&] { fs::rename(study_, folder_ / "moved"); }),
+               {study_.string(), "was moved to " + (folder_ / "moved").string() + " (2 records)",
+                "2 runs ended; records here now: 0", "put it back"});
+  EXPECT_FALSE(fs::exists(study_)) << "nothing is made anew";
+  expect_parts(take_away([&] { fs::remove_all(study_); }),
+               {"was removed while its runs were made"});
+}
+
 // The line that a sweep into a full file system ends with; "" if none, "skip" if one cannot be
 // made here. In a process of its own, for its own mounts.
 std::string line_in_full_folder(const std::function<void()>& sweep,
