@@ -57,8 +57,13 @@ nlohmann::json_pointer<std::string> to_json_pointer(const ResultSource& source) 
 // An array's elements, or the value itself. Nothing: there is no such value.
 std::vector<std::string> values_at(const Json& json, const ResultSource& source) {
   const auto pointer = to_json_pointer(source);
-  if (!json.contains(pointer)) return {};
-  const Json& value = json.at(pointer);
+  const Json* found = nullptr;
+  try {
+    found = &json.at(pointer);
+  } catch (const Json::exception&) {  // no such key, or an index that is none of this list
+    return {};
+  }
+  const Json& value = *found;
   std::vector<std::string> values;
   const auto add = [&](const Json& one) {
     values.push_back(one.is_string() ? one.get<std::string>() : json_text(one));

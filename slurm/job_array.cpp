@@ -168,7 +168,7 @@ std::vector<std::string> words_of_element(const std::filesystem::path& file, std
   const Json words = Json::parse(lines[index], nullptr, false);
   try {
     if (words.is_array()) return words.get<std::vector<std::string>>();
-  } catch (const nlohmann::json::type_error&) {  // of something else than texts
+  } catch (const nlohmann::json::exception&) {  // of something else than texts
   }
   throw Error(ErrorKind::input, "not a list of a run's words", where, "submit again");
 }

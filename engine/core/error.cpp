@@ -1,8 +1,11 @@
 #include "engine/core/error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <new>
+#include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "engine/core/text.h"
@@ -90,10 +93,20 @@ Error caught_error() {
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
-    return {ErrorKind::internal, "out of memory", "", "use a smaller batch or more memory"};
+    return {ErrorKind::input, "out of memory", "",
+            "use smaller data, a smaller batch or more memory"};
+  } catch (const nlohmann::detail::exception& error) {
+    const std::string_view words = error.what();  // "[json.exception.type_error.302] type must ..."
+    return {ErrorKind::input,
+            "JSON of another form than is expected: " +
+                std::string(words.substr(std::min(words.find("] ") + 2, words.size()))),
+            "", "check the files that the command reads"};
   } catch (const std::filesystem::filesystem_error& error) {
     return {ErrorKind::input, error.code().message(), error.path1().string(),
             suggest_cure(error.code())};
+  } catch (const std::system_error& error) {  // of a thread or a lock
+    return {ErrorKind::input, "the system refuses: " + error.code().message(), "",
+            "check the limits on processes, memory and open files (ulimit -a)"};
   } catch (const std::exception& error) {
     return {ErrorKind::internal, std::string("internal error: ") + error.what(), "",
             "please report it with the command"};

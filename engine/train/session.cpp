@@ -81,9 +81,9 @@ void guarded(const SessionSetup& setup, Communicator& communicator, int index, b
     if (!consequence && setup.failed) setup.failed(error);
     communicator.abort(error.what());
     cause.add(std::current_exception(), consequence);
-  } catch (const std::exception& error) {
-    const Error internal(ErrorKind::internal, error.what());
-    if (setup.failed) setup.failed(internal);
+  } catch (const std::exception&) {
+    const Error error = caught_error();
+    if (setup.failed) setup.failed(error);
     communicator.abort(error.what());
     cause.add(std::current_exception(), false);
   }

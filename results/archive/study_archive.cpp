@@ -16,6 +16,7 @@
 #include "engine/core/json.h"
 #include "engine/core/pattern.h"
 #include "engine/core/text.h"
+#include "engine/core/unpack_limit.h"
 #include "results/names.h"
 #include "results/run_record.h"
 
@@ -30,7 +31,7 @@ constexpr char kManifestFile[] = "manifest.json", kSamplesEnding[] = ".steps.gz"
 constexpr std::size_t kMostOfManifest = 64 << 20, kMostOfPlan = 64 << 20, kMostOfSpec = 4 << 20,
                       kMostOfSamples = 1 << 30;
 // Records of a study are alike and shrink to a hundredth at most; a bomb to a thousandth.
-constexpr std::size_t kMostRatio = 500, kFreeOfRatio = 64 << 20;
+constexpr std::size_t kMostRatio = 500;
 constexpr char kMistrust[] = "do not trust it: get it again from who made it";
 
 // Whether a folder of this name stays where an archive is unpacked.
@@ -338,9 +339,7 @@ StudyArchive read_archive(const fs::path& file,
   const auto [study, files] = read_manifest(tar);
   std::size_t bytes = 0;
   for (const ManifestFile& listed : files) bytes += listed.bytes;
-  if (bytes > kFreeOfRatio && bytes / kMostRatio > fs::file_size(file)) {
-    tar.refuse("the archive would unpack to " + format_bytes(static_cast<double>(bytes)));
-  }
+  UnpackLimit(fs::file_size(file), file.string(), kMostRatio).check(bytes);
   StudyArchive archive{file, study, {}, {}};
   std::string samples, owner, plan_entry;  // owner: the record that must come next
   std::set<std::string> recorded;

@@ -10,12 +10,14 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <streambuf>
 #include <unordered_map>
 #include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/core/unpack_limit.h"
 #include "engine/facts/json.h"
 #include "results/import/kineto.h"
 #include "results/import/lines.h"
@@ -34,6 +36,7 @@ class UnpackedFile : public std::streambuf {
     if (!std::filesystem::is_regular_file(name, unknown) || !file_) {
       throw Error(ErrorKind::input, "the file cannot be read", name, "name another file");
     }
+    limit_ = {std::filesystem::file_size(name), name};
   }
 
  protected:
@@ -52,6 +55,7 @@ class UnpackedFile : public std::streambuf {
                   "the trace is larger than " + format_bytes(static_cast<double>(kMostBytes)),
                   name_, "record fewer steps");
     }
+    if (gzdirect(file_.get()) == 0) limit_.check(bytes_);
     if (got == 0) return traits_type::eof();
     setg(buffer_.data(), buffer_.data(), buffer_.data() + got);
     return traits_type::to_int_type(buffer_.front());
@@ -62,6 +66,7 @@ class UnpackedFile : public std::streambuf {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
   std::array<char, 1 << 16> buffer_{};
   std::size_t bytes_ = 0;
+  UnpackLimit limit_{0, ""};
 };
 
 const std::string& text_member(const Json& json, const char* key) {
@@ -117,9 +122,11 @@ class TraceReader {
     try {
       const Json whole = Json::parse(stream, keep);
       if (!whole.is_object() || !has_events_) refuse(kNotOne);
-    } catch (const nlohmann::json::parse_error& error) {
-      refuse(has_events_ ? fmt::format("the trace is cut off or not JSON, at byte {}", error.byte)
-                         : kNotOne);
+    } catch (const nlohmann::json::exception& error) {
+      const auto* syntax = dynamic_cast<const nlohmann::json::parse_error*>(&error);
+      refuse(!has_events_ ? kNotOne
+             : syntax ? fmt::format("the trace is cut off or not JSON, at byte {}", syntax->byte)
+                      : "a number of the trace is larger than any that is read");
     }
     divide();
     return std::move(trace_);
@@ -356,23 +363,26 @@ class TraceReader {
 
   void add_steps(const TimeSpans& steps, const std::vector<std::pair<Phase, TimeSpans>>& phases) {
     trace_.times.steps.resize(steps.size());
+    // Of a million spans: a float would lose the short ones.
+    std::vector<std::array<double, kPhases>> sums(steps.size());
     for (const auto& [phase, set] : phases) {
       std::size_t first = 0;
       for (const auto& [begin, end] : set) {
         while (first < steps.size() && steps[first].second <= begin) ++first;
         for (std::size_t i = first; i < steps.size() && steps[i].first < end; ++i) {
           const double part = std::min(end, steps[i].second) - std::max(begin, steps[i].first);
-          trace_.times.steps[i].seconds[static_cast<std::size_t>(phase)] +=
-              static_cast<float>(1e-6 * part);
+          sums[i][static_cast<std::size_t>(phase)] += 1e-6 * part;
         }
       }
     }
     for (std::size_t i = 0; i < steps.size(); ++i) {
       StepTimes& step = trace_.times.steps[i];
-      step.total = static_cast<float>(1e-6 * (steps[i].second - steps[i].first));
-      float rest = step.total;
-      for (const float seconds : step.seconds) rest -= seconds;
-      step.seconds[static_cast<std::size_t>(Phase::other)] = std::max(0.0F, rest);
+      const double total = 1e-6 * (steps[i].second - steps[i].first);
+      step.total = static_cast<float>(total);
+      sums[i][static_cast<std::size_t>(Phase::other)] =
+          std::max(0.0, total - std::accumulate(sums[i].begin(), sums[i].end(), 0.0));
+      std::ranges::transform(sums[i], step.seconds.begin(),
+                             [](double seconds) { return static_cast<float>(seconds); });
     }
   }
 

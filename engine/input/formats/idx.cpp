@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/core/unpack_limit.h"
 #include "engine/input/formats/formats.h"
 #include "engine/input/formats/source.h"
 
@@ -78,6 +79,7 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::size_t 
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
+  const UnpackLimit unpack_limit(bytes.size(), name);
   std::string text;
   std::vector<char> buffer(std::size_t{1} << 18);
   int status = Z_OK;
@@ -87,6 +89,7 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::size_t 
     status = inflate(&stream, Z_NO_FLUSH);
     text.append(buffer.data(), buffer.size() - stream.avail_out);
     if (text.size() > limit) throw bad("inflates to more than it should", name);
+    unpack_limit.check(text.size());
     if (status == Z_BUF_ERROR || (status == Z_OK && stream.avail_in == 0 && stream.avail_out > 0)) {
       throw bad(fmt::format("gzip data is cut short after {} bytes", bytes.size()), name);
     }

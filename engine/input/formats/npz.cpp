@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/core/unpack_limit.h"
 #include "engine/input/formats/formats.h"
 
 namespace paceline {
@@ -17,7 +18,6 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{2} << 30;
-constexpr std::size_t kLargestRatio = 1032;  // of deflate
 
 using Reader = std::unique_ptr<archive, int (*)(archive*)>;
 
@@ -56,7 +56,7 @@ std::string read_value(const std::string& header, const std::string& key,
   const char first = header[at];
   const std::size_t end = first == '\'' || first == '('
                               ? header.find(first == '(' ? ')' : first, at + 1)
-                              : header.find(',', at) - 1;
+                              : header.find_first_of(",}", at) - 1;
   return header.substr(at, end - at + 1);
 }
 
@@ -139,9 +139,8 @@ std::string NpzFile::content(const std::string& file, const std::string& where) 
     name = archive_entry_pathname(entry);
   } while (name == nullptr || name != file);
   const auto size = static_cast<std::size_t>(archive_entry_size(entry));
-  if (size > kMostBytes || size / kLargestRatio > bytes_.size()) {
-    throw unreadable_npz("declares an absurd size", where);
-  }
+  if (size > kMostBytes) throw unreadable_npz("declares an absurd size", where);
+  UnpackLimit(bytes_.size(), where).check(size);
   // One byte more, so that the end is reached, where the checksum is compared.
   std::string text(size + 1, '\0');
   const auto got = archive_read_data(reader.get(), text.data(), text.size());

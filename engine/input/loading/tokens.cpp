@@ -1,10 +1,17 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/hash.h"
-#include "engine/core/json.h"
+#include "engine/core/pattern.h"
+#include "engine/core/text.h"
 #include "engine/input/loading/dataset.h"
 
 namespace paceline {
@@ -19,10 +26,12 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 30;
 
 enum class Split { none, train, test };
 
+// By its words, between what is no letter: "constraints_val" is no training text.
 Split split_named(const std::string& name) {
-  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  if (has("train")) return Split::train;
-  return has("val") || has("test") ? Split::test : Split::none;
+  thread_local const Pattern train("(?<![a-z])train(?:ing)?(?![a-z])"),
+      test("(?<![a-z])(?:val(?:id(?:ation)?)?|test(?:ing)?)(?![a-z])");
+  if (train.find(name)) return Split::train;
+  return test.find(name) ? Split::test : Split::none;
 }
 
 // In the order of names; those of one kind only.
@@ -38,36 +47,70 @@ std::vector<fs::path> files_with(const fs::path& folder, const std::string& exte
   return files;
 }
 
-std::uint32_t number_at(const std::string& bytes, std::size_t index) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 4; i > 0; --i) {
-    value = value << 8 | static_cast<unsigned char>(bytes[4 * index + i - 1]);
+// The tokens of a file, which is mapped: sets may be as large as the memory.
+class TokenFile {
+ public:
+  explicit TokenFile(const fs::path& file) : bytes_(check_size(file)) {
+    const Descriptor opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (bytes_ > 0 && opened) {
+      place_ = mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, opened.number(), 0);
+    }
+    if (bytes_ > 0 && (!opened || place_ == MAP_FAILED)) {
+      throw Error(ErrorKind::input, std::string("the file cannot be read: ") + std::strerror(errno),
+                  file.string(), "check its permissions, and the limits on memory (ulimit -v)");
+    }
+    is_text_ = file.extension() == ".txt";
+    if (!is_text_) check_header(file);
   }
-  return value;
-}
+  ~TokenFile() {
+    if (bytes_ > 0) munmap(place_, bytes_);
+  }
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
 
-// The tokens of a file, two bytes each.
-std::string read_tokens(const fs::path& file) {
-  std::string bytes = read_text(file, kMostBytes);
-  if (file.extension() == ".txt") {
-    std::string tokens(2 * bytes.size(), '\0');
-    for (std::size_t i = 0; i < bytes.size(); ++i) tokens[2 * i] = bytes[i];
-    return tokens;
+  std::size_t size() const { return is_text_ ? bytes_ : (bytes_ - kHeaderBytes) / 2; }
+  // Two bytes each; null of a text, whose tokens are its bytes.
+  const std::uint8_t* pairs() const { return is_text_ ? nullptr : data() + kHeaderBytes; }
+  std::uint32_t operator[](std::size_t i) const {
+    return is_text_ ? data()[i] : pairs()[2 * i] | std::uint32_t{pairs()[2 * i + 1]} << 8;
   }
-  if (bytes.size() < kHeaderBytes || number_at(bytes, 0) != kMagic ||
-      number_at(bytes, 1) != kVersion) {
-    throw Error(ErrorKind::input, "this is no file of tokens in llm.c's format, version 1",
-                file.string(), "make it by llm.c's dev/data, or give text as .txt");
+
+ private:
+  static std::size_t check_size(const fs::path& file) {
+    if (!fs::is_regular_file(file)) {
+      throw Error(ErrorKind::input, "not a regular file", file.string(), "name a file");
+    }
+    if (const std::size_t bytes = fs::file_size(file); bytes <= kMostBytes) return bytes;
+    throw Error(ErrorKind::input,
+                "the file is larger than " + format_bytes(static_cast<double>(kMostBytes)),
+                file.string(), "check that it is the right file");
   }
-  const std::size_t tokens = number_at(bytes, 2);
-  if (bytes.size() != kHeaderBytes + 2 * tokens) {
+
+  const std::uint8_t* data() const { return static_cast<const std::uint8_t*>(place_); }
+
+  std::uint32_t number_at(std::size_t index) const {
+    std::uint32_t value = 0;
+    for (std::size_t i = 4; i > 0; --i) value = value << 8 | data()[4 * index + i - 1];
+    return value;
+  }
+
+  void check_header(const fs::path& file) const {
+    if (bytes_ < kHeaderBytes || number_at(0) != kMagic || number_at(1) != kVersion) {
+      throw Error(ErrorKind::input, "this is no file of tokens in llm.c's format, version 1",
+                  file.string(), "make it by llm.c's dev/data, or give text as .txt");
+    }
+    const std::size_t tokens = number_at(2);
+    if (bytes_ == kHeaderBytes + 2 * tokens) return;
     throw Error(ErrorKind::input,
                 fmt::format("its header says {} tokens, but {} bytes follow it", tokens,
-                            bytes.size() - kHeaderBytes),
+                            bytes_ - kHeaderBytes),
                 file.string(), "get the file again");
   }
-  return bytes.substr(kHeaderBytes);
-}
+
+  std::size_t bytes_;
+  void* place_ = nullptr;
+  bool is_text_ = false;
+};
 
 class Reader {
  public:
@@ -80,21 +123,27 @@ class Reader {
   }
 
   void add(const fs::path& file) {
-    const std::string tokens = read_tokens(file);
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(tokens.data());
-    const std::size_t count = tokens.size() / 2,
-                      context = static_cast<std::size_t>(set_.height) - 1;
+    const TokenFile tokens(file);
+    const std::size_t count = tokens.size(), context = static_cast<std::size_t>(set_.height) - 1;
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t token = bytes[2 * i] | std::size_t{bytes[2 * i + 1]} << 8;
-      if (token < static_cast<std::size_t>(vocabulary_)) continue;
-      throw Error(
-          ErrorKind::input,
-          fmt::format("token {} at place {} is not one of the network's {}", token, i, vocabulary_),
-          file.string(), "choose a workload with this vocabulary");
+      if (tokens[i] < static_cast<std::size_t>(vocabulary_)) continue;
+      throw Error(ErrorKind::input,
+                  fmt::format("token {} at place {} is not one of the network's {}", tokens[i], i,
+                              vocabulary_),
+                  file.string(), "choose a workload with this vocabulary");
+    }
+    if (count > context) {
+      make_room(file, set_.images.size() + (count - 1) / context * 2 * (context + 1));
     }
     for (std::size_t first = 0; first + context < count; first += context) {
-      const auto* begin = bytes + 2 * first;
-      set_.images.insert(set_.images.end(), begin, begin + 2 * (context + 1));
+      if (const std::uint8_t* pairs = tokens.pairs()) {
+        set_.images.insert(set_.images.end(), pairs + 2 * first, pairs + 2 * (first + context + 1));
+        continue;
+      }
+      for (std::size_t i = first; i <= first + context; ++i) {
+        set_.images.push_back(static_cast<std::uint8_t>(tokens[i]));
+        set_.images.push_back(static_cast<std::uint8_t>(tokens[i] >> 8));
+      }
     }
   }
 
@@ -110,6 +159,14 @@ class Reader {
   }
 
  private:
+  void make_room(const fs::path& file, std::size_t bytes) try {
+    set_.images.reserve(bytes);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::input,
+                "samples of " + format_bytes(static_cast<double>(bytes)) + " do not fit in memory",
+                file.string(), "give fewer or smaller files");
+  }
+
   Dataset set_;
   int vocabulary_;
 };

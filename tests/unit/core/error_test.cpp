@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
 
@@ -39,7 +40,18 @@ std::string caught(const Thrown& thrown) {
 
 TEST(Error, WhateverIsThrownBecomesOne) {
   EXPECT_EQ(caught(Error(ErrorKind::usage, "no")), "64 no");
-  EXPECT_EQ(caught(std::bad_alloc()), "70 out of memory; use a smaller batch or more memory");
+  EXPECT_EQ(caught(std::bad_alloc()),
+            "65 out of memory; use smaller data, a smaller batch or more memory");
+  EXPECT_EQ(caught(std::system_error(EAGAIN, std::generic_category())),
+            "65 the system refuses: Resource temporarily unavailable; check the limits on "
+            "processes, memory and open files (ulimit -a)");
+  try {
+    nlohmann::json::array().at(3);
+  } catch (...) {
+    const Error error = caught_error();
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    expect_parts(error.what(), {"JSON of another form than is expected: array index 3"});
+  }
   EXPECT_EQ(caught(std::runtime_error("odd")),
             "70 internal error: odd; please report it with the command");
   const auto denied = std::make_error_code(std::errc::permission_denied);

@@ -28,7 +28,7 @@ TEST(Trial, ErrorsPassAsTheyAre) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_STREQ(error.what(), Error(ErrorKind::usage, longer, "here", "do that").what());
   }
-  expect_error(ErrorKind::internal, {"out of memory"},
+  expect_error(ErrorKind::input, {"out of memory"},
                [] { attempt([] { throw std::bad_alloc(); }); });
 }
 

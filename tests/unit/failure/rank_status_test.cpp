@@ -31,8 +31,9 @@ TEST(RunRank, OutOfMemoryIsCalledSo) {
   const RunFolder folder;
   EXPECT_EQ(
       run_rank(started_with(folder), place_of_rank(0), []() -> int { throw std::bad_alloc(); }),
-      70);
-  EXPECT_EQ(only_status(folder).message, "out of memory; use a smaller batch or more memory");
+      65);
+  EXPECT_EQ(only_status(folder).message,
+            "out of memory; use smaller data, a smaller batch or more memory");
 }
 
 TEST(RunRank, WritesDownHowItEnds) {

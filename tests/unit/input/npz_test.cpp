@@ -57,6 +57,26 @@ TEST_F(Npz, IsReadAsSavezAndSavezCompressedWriteIt) {
   }
 }
 
+// Python takes a dictionary without its last comma, and so do others who write one.
+TEST_F(Npz, AHeaderNeedsNoLastComma) {
+  Files files = mnist();
+  for (auto& [name, npy] : files) {
+    const std::string shape =
+        npy.substr(npy.find("'shape'"), npy.find(')') + 1 - npy.find("'shape'"));
+    const std::string text = "{" + shape + ", 'descr': '|u1', 'fortran_order': False}";
+    npy.replace(10, text.size(), text);
+    npy.replace(10 + text.size(), npy.find('\n') - 10 - text.size(),
+                std::string(npy.find('\n') - 10 - text.size(), ' '));
+  }
+  write(make_zip(files, true));
+  EXPECT_EQ(load_mnist(scratch_.path()).train.samples, 3U);
+}
+
+TEST_F(Npz, ABombIsRefused) {
+  refuse_array(make_npy("(40000, 1000, 1)", std::string(40'000'000, '\0')),
+               {"would unpack to", "over 100 times its size", "array x_train"});
+}
+
 TEST_F(Npz, OtherFilesAreNamed) {
   refuse("", {"is not a NumPy archive", "mnist.npz"});
   refuse("<!DOCTYPE html><html>", {"a web page", "download"});
@@ -72,6 +92,7 @@ TEST_F(Npz, OtherArraysAreNamed) {
   refuse_array(make_npy("(3, 3, 2)", bytes_from(0, 17)), {"has 17 bytes", "(3, 3, 2)"});
   refuse_array(make_npy("(3, 3, 2, 1)", bytes_from(0, 18)), {"absurd shape"});
   refuse_array(make_npy("(99999999, 99999999)", bytes_from(0, 18)), {"absurd shape"});
+  refuse_array(make_npy("5", bytes_from(0, 5)), {"has no shape", "x_train"});
   refuse_array(make_npy("(3, 6)", bytes_from(0, 18)), {"no images", "x_train"});
   refuse_array(make_npy("(2, 3, 3)", bytes_from(0, 18)), {"2 images but 3 labels", "x_train"});
   refuse_array(make_npy("(3, 2, 3)", bytes_from(0, 18)), {"2 x 3 pixels, but test images 3 x 2"});

@@ -64,6 +64,18 @@ TEST_F(SourceTest, TfdsAcrossShards) {
   EXPECT_EQ(train.files().size(), 2U);
 }
 
+TEST_F(SourceTest, AFileThatShrinksInUseIsNamed) {
+  write_pets();
+  const ImageSet set = open_image_set(folder());
+  const SampleSource& train = *set.split("train");
+  for (const auto& entry : fs::directory_iterator(folder())) {
+    if (entry.path().string().find("tfrecord") != std::string::npos) fs::resize_file(entry, 10);
+  }
+  EncodedSample sample;
+  expect_error(ErrorKind::input, {"became shorter while in use", "leave the files alone"},
+               [&] { train.read(6, sample); });
+}
+
 TEST_F(SourceTest, TfdsInAVersionFolder) {
   write_tfds(folder() / "1.0.0", {examples(0, 3)});
   EXPECT_EQ(open_image_set(folder()).split("train")->samples(), 3U);

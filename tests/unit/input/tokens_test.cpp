@@ -71,6 +71,16 @@ TEST_F(Tokens, TextIsReadByBytes) {
   EXPECT_EQ(token(load(6, 256).train, 0, 5), 0xC3U);
 }
 
+TEST_F(Tokens, NamesAreReadByTheirWords) {
+  write("constraints_val.txt", "of the test");
+  write("my-training.v2.txt", "of the training");
+  write("retrain_latest.txt", "of neither");
+  const DatasetPair sets = load(2, 256);
+  EXPECT_EQ(token(sets.train, 0, 1), std::size_t{'f'});
+  EXPECT_EQ(sets.train.samples, 7U);
+  EXPECT_EQ(sets.test.samples, 5U);
+}
+
 TEST_F(Tokens, TheHashFollowsTheBytes) {
   write("train.txt", "some text");
   write("val.txt", "more text");

@@ -339,6 +339,15 @@ TEST_F(Importing, CsvSuggestsNearNames) {
   expect_parts(of({"gpus=GPUs", "gpus=remark"}), {"gpus is given twice"});
 }
 
+TEST_F(Importing, CsvColumnsOfOneNameAndTooManyRows) {
+  expect_parts(
+      refusal("csv", "gpus,rate,rate\n1,2,3\n", {"workload=w"}, {"samples_per_second=rate"}),
+      {"two columns are named \"rate\"", "rename one"});
+  std::string rows = "gpus,fit_seconds\n";
+  for (int i = 1; i <= 20001; ++i) rows += "1," + std::to_string(i) + "\n";
+  expect_parts(refusal("csv", rows, {"workload=w"}), {"gives 20001 records, more than 20000"});
+}
+
 TEST_F(Importing, CsvCellsThatAreNoNumbers) {
   const auto of = [&](const std::string& cell) {
     return refusal("csv", "gpus,fit_seconds\n1,2\n2," + cell + "\n", {"workload=w"});

@@ -167,6 +167,14 @@ TEST_F(Kineto, WithoutMarksAllIsOneStep) {
   expect_parts(join(notes, "\n"), {"all of the trace is one step"});
 }
 
+// A float of seconds has no room for a microsecond beside sixteen seconds.
+TEST_F(Kineto, ManyShortSpansAreSummedWhole) {
+  std::string events = kernel("gemm", 1, 0, 20e6);
+  for (int i = 0; i < 20000; ++i) events += kernel("gemm", i + 2, 20e6 + 2 * i, 20e6 + 2 * i + 1);
+  const KinetoTrace trace = read(events);
+  EXPECT_NEAR(us(trace.times.steps[0], Phase::forward), 20.02e6, 2);
+}
+
 TEST_F(Kineto, EventsWithoutAUsableTimeAreCounted) {
   const KinetoTrace trace =
       read(event("cpu_op", "aten::mm", 1, 10, 20) + event("cpu_op", "aten::mm", 1, 30, 25) +
@@ -193,6 +201,12 @@ TEST_F(Kineto, WhatIsNoTraceIsRefused) {
                                   event("user_annotation", "nccl:all_reduce", 1, 2, 3))),
                {"no kernels of a GPU; record it with ProfilerActivity.CUDA"});
   expect_error(ErrorKind::input, {"cannot be read"}, [] { read_kineto_trace("/nowhere"); });
+  expect_parts(refused(trace_text(mark(1, 5, 5) + event("cpu_op", "aten::mm", 1, 1, 2))),
+               {"its marks of steps have no length"});
+  expect_parts(refused("{\"traceEvents\": [{\"ph\": \"X\", \"ts\": 1, \"dur\": 1e999}]}"),
+               {"a number of the trace is larger than any that is read"});
+  expect_parts(refused(gzip(std::string(40'000'000, ' ') + one)),
+               {"would unpack to", "over 100 times its size", "t.json"});
 }
 
 TEST_F(Kineto, RanksAreOfOneRun) {

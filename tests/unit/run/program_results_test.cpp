@@ -46,6 +46,13 @@ void expect_part(const std::string& pattern, const std::string& output, const st
   expect_parts(refusal, {"is \"" + part + "\" (line 1), and \"", "beside it may change"});
 }
 
+TEST(ProgramResults, AnIndexThatIsNoneFindsNothing) {
+  for (const char* path : {"$.t[99999999999999999999]", "$.t[5]", "$.t[01]", "$.t[-1]", "$.t.x"}) {
+    const ResultSource source{"fit_seconds", ResultFrom::json_line, path, "", Pick::only, 1, "s:3"};
+    expect_parts(catch_refusal(source, "{\"t\":[1]}\n"), {"fit_seconds"});
+  }
+}
+
 constexpr char kDigits[] = "rate:? *([0-9.]+)";
 
 TEST(ProgramResults, PartsOfNumbersAreRefused) {
