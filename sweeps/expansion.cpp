@@ -15,7 +15,8 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMaxCombinations = 100000, kMaxRuns = 1000000;
-constexpr std::size_t kMaxNameBytes = 200;  // of a folder; the logs' names are longer
+constexpr std::size_t kMaxConditions = 100'000'000;  // parts of conditions, for all combinations
+constexpr std::size_t kMaxNameBytes = 200;           // of a folder; the logs' names are longer
 
 // One dimension of the product: an axis alone, or several zipped.
 std::vector<Zip> list_dimensions(const Spec& spec) {
@@ -84,7 +85,9 @@ class Expander {
       : spec_(spec), machine_(machine), cores_(machine.cores), unbuilt_(unbuilt) {}
 
   Expansion run() {
-    for (const SpecPoint& candidate : list_candidates(spec_)) consider(candidate);
+    const std::vector<SpecPoint> candidates = list_candidates(spec_);
+    check_conditions(candidates.size());
+    for (const SpecPoint& candidate : candidates) consider(candidate);
     if (expansion_.points.empty()) fail_empty();
     check_runs();
     name_points();
@@ -98,6 +101,17 @@ class Expander {
   }
 
  private:
+  void check_conditions(std::size_t combinations) const {
+    std::size_t parts = spec_.condition ? spec_.condition->size() : 0;
+    for (const SpecPoint& partial : spec_.exclude) parts += partial.point.values().size() + 1;
+    for (const Expression& expression : spec_.exclude_if) parts += expression.size();
+    if (combinations * parts <= kMaxConditions) return;
+    throw Error(ErrorKind::input,
+                fmt::format("{} combinations x {} words of where and exclude are more than {}",
+                            combinations, parts, kMaxConditions),
+                spec_.where, "shorten the axes, or exclude by fewer and wider conditions");
+  }
+
   void consider(const SpecPoint& candidate) {
     const Expression::Lookup lookup = [&](std::string_view name) -> std::optional<Value> {
       if (name == kCoresName) return std::int64_t{cores_};

@@ -20,61 +20,92 @@ namespace {
 constexpr std::size_t kMaxLength = 2000;
 constexpr int kMaxDepth = 64;
 
+using Token = Expression::Token;
+
+[[noreturn]] void fail_at(std::size_t column, const std::string& text, const std::string& where,
+                          const std::string& what, const std::string& fix) {
+  throw Error(ErrorKind::input, what, fmt::format("{}, column {} of \"{}\"", where, column, text),
+              fix);
+}
+
+// Numbers, names, texts and operators; an empty one at the end.
+std::vector<Token> split_tokens(const std::string& text, const std::string& where) {
+  if (text.size() > kMaxLength) {
+    throw Error(ErrorKind::input,
+                fmt::format("an expression of {} characters is too long", text.size()), where,
+                fmt::format("use at most {}", kMaxLength));
+  }
+  const auto fail = [&](std::size_t column, const std::string& what) {
+    fail_at(column, text, where, what, "fix the expression");
+  };
+  thread_local const Pattern pattern(
+      R"(\G\s*(\d[\w.]*(?:(?<=[eE])[-+][\w.]*)?|\w+|'[^']*'?|&&|\|\||[=!<>]=|[-+*/%<>!()]|$))");
+  std::vector<Token> tokens;
+  std::size_t end = 0;
+  do {
+    const auto found = pattern.find(text, end);
+    if (!found) {  // no token, which no operator or value is
+      const std::size_t column = text.find_first_not_of(" \t\n\r\f\v", end);
+      tokens.push_back({text.substr(column, 8), column + 1});
+      break;
+    }
+    const std::size_t begin = found->group.begin;
+    end = found->group.end;
+    Token& token = tokens.emplace_back(Token{text.substr(begin, end - begin), begin + 1});
+    if (token.text.starts_with('\'')) {
+      if (token.text.size() == 1 || token.text.back() != '\'') {
+        fail(token.column, "a text without its closing quote");
+      }
+      token.value = token.text.substr(1, token.text.size() - 2);
+    } else if (!token.text.empty() && std::isdigit(static_cast<unsigned char>(token.text[0]))) {
+      const auto real = to_real(token.text);
+      if (!real) fail(token.column, fmt::format("\"{}\" is not a number", token.text));
+      token.value = *real;
+    }
+  } while (!tokens.back().text.empty());
+  tokens.emplace_back();
+  return tokens;
+}
+
 // Recursive descent, a function a level of precedence, that computes while it reads. Numbers are
 // double. What is skipped has its syntax and names checked, and a value that means nothing.
 class Interpreter {
  public:
   // Without `lookup` all is skipped.
-  Interpreter(const std::string& text, const std::string& where, const Expression::Lookup* lookup)
-      : text_(text), where_(where), lookup_(lookup), skipping_(lookup == nullptr) {}
+  Interpreter(const std::string& text, const std::string& where, const std::vector<Token>& tokens,
+              const Expression::Lookup* lookup)
+      : text_(text),
+        where_(where),
+        lookup_(lookup),
+        skipping_(lookup == nullptr),
+        token_(tokens.begin()) {}
 
   bool run() {
-    if (text_.size() > kMaxLength) {
-      throw Error(ErrorKind::input,
-                  fmt::format("an expression of {} characters is too long", text_.size()), where_,
-                  fmt::format("use at most {}", kMaxLength));
-    }
-    advance();
-    const std::size_t start = column_;
+    const std::size_t start = column();
     const bool result = truth(binary(0), start);
-    if (!token_.empty()) fail(column_, fmt::format("unexpected \"{}\"", token_));
+    if (!token_->text.empty()) fail(column(), fmt::format("unexpected \"{}\"", token_->text));
     return result;
   }
 
  private:
   [[noreturn]] void fail(std::size_t column, const std::string& what,
                          const std::string& fix = "fix the expression") const {
-    throw Error(ErrorKind::input, what,
-                fmt::format("{}, column {} of \"{}\"", where_, column, text_), fix);
+    fail_at(column, text_, where_, what, fix);
   }
 
-  // A number, a name, a text or an operator; an empty one at the end.
-  void advance() {
-    thread_local const Pattern token(
-        R"(\G\s*(\d[\w.]*(?:(?<=[eE])[-+][\w.]*)?|\w+|'[^']*'?|&&|\|\||[=!<>]=|[-+*/%<>!()]|$))");
-    const auto found = token.find(text_, end_);
-    if (!found) {
-      column_ = text_.find_first_not_of(" \t\n\r\f\v", end_) + 1;
-      fail(column_, fmt::format("unexpected \"{}\"", text_.substr(column_ - 1, 8)));
-    }
-    column_ = found->group.begin + 1;
-    end_ = found->group.end;
-    token_ = text_.substr(found->group.begin, end_ - found->group.begin);
-  }
+  std::size_t column() const { return token_->column; }
 
   // The next token if it is one of `tokens`, else empty.
-  std::string take(std::initializer_list<std::string_view> tokens) {
-    if (std::find(tokens.begin(), tokens.end(), token_) == tokens.end()) return "";
-    std::string taken = token_;
-    advance();
-    return taken;
+  std::string_view take(std::initializer_list<std::string_view> tokens) {
+    if (std::find(tokens.begin(), tokens.end(), token_->text) == tokens.end()) return "";
+    return (token_++)->text;
   }
 
   class Depth {
    public:
     explicit Depth(Interpreter& interpreter) : interpreter_(interpreter) {
       if (++interpreter_.depth_ > kMaxDepth)
-        interpreter_.fail(interpreter_.column_, "nested too deeply");
+        interpreter_.fail(interpreter_.column(), "nested too deeply");
     }
     ~Depth() { --interpreter_.depth_; }
     Depth(const Depth&) = delete;
@@ -101,20 +132,20 @@ class Interpreter {
   Value binary(int level) {
     constexpr int kLevels = 5, kComparison = 2;
     if (level == kLevels) return unary();
-    const std::size_t start = column_;
+    const std::size_t start = column();
     Value left = binary(level + 1);
     while (true) {
-      const std::size_t place = column_;
-      const std::string token = level == 0   ? take({"||"})
-                                : level == 1 ? take({"&&"})
-                                : level == 2 ? take({"==", "!=", "<=", ">=", "<", ">"})
-                                : level == 3 ? take({"+", "-"})
-                                             : take({"*", "/", "%"});
+      const std::size_t place = column();
+      const std::string_view token = level == 0   ? take({"||"})
+                                     : level == 1 ? take({"&&"})
+                                     : level == 2 ? take({"==", "!=", "<=", ">=", "<", ">"})
+                                     : level == 3 ? take({"+", "-"})
+                                                  : take({"*", "/", "%"});
       if (token.empty()) return left;
       const bool logical = level < kComparison;
       const bool decided = logical && truth(left, start) == (token == "||");
       const bool skipping = std::exchange(skipping_, skipping_ || decided);
-      const std::size_t second = column_;
+      const std::size_t second = column();
       const Value right = binary(level + 1);
       if (!skipping_) left = logical ? truth(right, second) : compute(token, left, right, place);
       skipping_ = skipping;
@@ -122,7 +153,7 @@ class Interpreter {
     }
   }
 
-  Value compute(const std::string& token, const Value& left, const Value& right,
+  Value compute(std::string_view token, const Value& left, const Value& right,
                 std::size_t column) const {
     if (token == "==" || token == "!=") {
       if (left.index() != right.index()) {
@@ -148,36 +179,27 @@ class Interpreter {
 
   Value unary() {
     const Depth depth(*this);
-    const std::size_t place = column_;
+    const std::size_t place = column();
     if (!take({"-"}).empty()) return -number(unary(), place);
     if (take({"!"}).empty()) return primary();
-    const std::size_t operand = column_;
+    const std::size_t operand = column();
     return !truth(unary(), operand);
   }
 
   Value primary() {
     if (!take({"("}).empty()) {
       Value value = binary(0);
-      if (take({")"}).empty()) fail(column_, "expected \")\"");
+      if (take({")"}).empty()) fail(column(), "expected \")\"");
       return value;
     }
-    if (token_.empty()) fail(column_, "something is missing at the end");
-    Value value;
-    if (token_[0] == '\'') {
-      if (token_.size() == 1 || token_.back() != '\'') {
-        fail(column_, "a text without its closing quote");
-      }
-      value = token_.substr(1, token_.size() - 2);
-    } else if (std::isdigit(static_cast<unsigned char>(token_[0]))) {
-      const auto real = to_real(token_);
-      if (!real) fail(column_, fmt::format("\"{}\" is not a number", token_));
-      value = *real;
-    } else if (std::isalpha(static_cast<unsigned char>(token_[0]))) {
-      value = named(token_);
-    } else {
-      fail(column_, fmt::format("unexpected \"{}\"", token_));
+    if (token_->text.empty()) fail(column(), "something is missing at the end");
+    const Token& token = *token_;
+    const auto first = static_cast<unsigned char>(token.text[0]);
+    if (first != '\'' && std::isalnum(first) == 0) {
+      fail(column(), fmt::format("unexpected \"{}\"", token.text));
     }
-    advance();
+    Value value = std::isalpha(first) != 0 ? named(token.text) : token.value;
+    ++token_;
     return value;
   }
 
@@ -187,7 +209,7 @@ class Interpreter {
     if (skipping_) return false;
     const std::optional<Value> value = (*lookup_)(name);
     if (!value) {
-      fail(column_, fmt::format("\"{}\" has no value in this sweep", name),
+      fail(column(), fmt::format("\"{}\" has no value in this sweep", name),
            "add it to fixed or axes");
     }
     if (const auto* whole = std::get_if<std::int64_t>(&*value)) return static_cast<double>(*whole);
@@ -198,27 +220,26 @@ class Interpreter {
     std::vector<std::string> known = {kCoresName};
     for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
     if (std::ranges::find(known, name) != known.end()) return;
-    fail(column_, fmt::format("unknown name \"{}\"", name), suggestion(name, known));
+    fail(column(), fmt::format("unknown name \"{}\"", name), suggestion(name, known));
   }
 
   const std::string& text_;
   const std::string& where_;
   const Expression::Lookup* lookup_;
   bool skipping_;
-  std::string token_;
-  std::size_t column_ = 1, end_ = 0;  // where it begins, from 1, and ends
+  std::vector<Token>::const_iterator token_;
   int depth_ = 0;
 };
 
 }  // namespace
 
 Expression::Expression(std::string text, std::string where)
-    : text_(std::move(text)), where_(std::move(where)) {
-  Interpreter(text_, where_, nullptr).run();
+    : text_(std::move(text)), where_(std::move(where)), tokens_(split_tokens(text_, where_)) {
+  Interpreter(text_, where_, tokens_, nullptr).run();
 }
 
 bool Expression::holds(const Lookup& lookup) const {
-  return Interpreter(text_, where_, &lookup).run();
+  return Interpreter(text_, where_, tokens_, &lookup).run();
 }
 
 }  // namespace paceline

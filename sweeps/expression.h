@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "results/parameters.h"
 
@@ -20,6 +21,12 @@ constexpr char kCoresName[] = "cores";
 
 class Expression {
  public:
+  struct Token {
+    std::string text;  // empty: the end
+    std::size_t column = 1;
+    Value value = false;  // of a number or a text in quotes
+  };
+
   // The value of a name. Empty if there is none.
   using Lookup = std::function<std::optional<Value>(std::string_view name)>;
 
@@ -33,9 +40,11 @@ class Expression {
 
   const std::string& text() const { return text_; }
   const std::string& where() const { return where_; }
+  std::size_t size() const { return tokens_.size(); }  // what evaluating it costs
 
  private:
   std::string text_, where_;
+  std::vector<Token> tokens_;
 };
 
 }  // namespace paceline

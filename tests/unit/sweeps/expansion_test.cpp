@@ -279,6 +279,16 @@ TEST(ExpansionErrors, TooManyPoints) {
   const std::string keys =
       "\"axes\": {\"seed\": " + list + ", \"steps\": " + list + ", \"epochs\": " + list + "}";
   expect_parts(error_in(keys), {"more than 100000 combinations", "s.json:1", "shorten"});
+  std::string conditions;
+  for (int i = 0; i < 40; ++i) conditions += ", \"seed == 2000 && steps == 5 || epochs > 9000\"";
+  expect_parts(
+      error_in("\"axes\": {\"seed\": " + list +
+               ", \"epochs\": [1, 2, 3, 4, 5, 6, 7, 8, 9, "
+               "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, "
+               "29, 30], \"steps\": [1, 2, 3]}, \"exclude\": [" +
+               conditions.substr(2) + ", " + conditions.substr(2) + ", " + conditions.substr(2) +
+               "]"),
+      {"90000 combinations x 1560 words of where and exclude", "wider conditions"});
   expect_parts(error_in("\"repeats\": 1000, \"axes\": {\"seed\": " + list + ", \"steps\": [1, 2]}"),
                {"2000 points x 1000 repeats", "1000000 runs", "lower repeats"});
 }
