@@ -49,7 +49,7 @@ int become_run(const ElementOptions& options) {
   arguments.push_back(nullptr);
   restore_environment();
   execv(this_program().c_str(), arguments.data());
-  throw Error(ErrorKind::internal, std::string("the run cannot be started: ") + strerror(errno),
+  throw Error(ErrorKind::usage, std::string("the run cannot be started: ") + strerror(errno),
               this_program().string(), "check that the program still exists");
 }
 

@@ -215,8 +215,13 @@ std::string plot_script(const Plot& plot, const std::string& format) {
   script +=
       fmt::format("set xlabel {}\nset ylabel {}\n", quoted(plot.x_label), quoted(plot.y_label));
   script += "set border 3\nset tics nomirror out\n";
-  script += key_script(plot);
-  return script + std::visit(BodyScript{}, plot.body) + "unset output\n";
+  script += key_script(plot) + std::visit(BodyScript{}, plot.body) + "unset output\n";
+  // gnuplot escapes "&" in SVG, but not before "#": a name with "&#x1b;" would be no XML.
+  for (auto at = script.find("&#"); format == "svg" && at != script.npos;
+       at = script.find("&#", at + 5)) {
+    script.replace(at, 1, "&#38;");
+  }
+  return script;
 }
 
 void check_plot_format(const std::string& format) {

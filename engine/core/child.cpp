@@ -31,7 +31,7 @@ namespace paceline {
 namespace {
 
 [[noreturn]] void fail(const char* what) {
-  throw Error(ErrorKind::internal, fmt::format("{}: {}", what, std::strerror(errno)), "",
+  throw Error(ErrorKind::usage, fmt::format("{}: {}", what, std::strerror(errno)), "",
               "check the limits on processes and open files (ulimit -a)");
 }
 

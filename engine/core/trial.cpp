@@ -67,16 +67,17 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
                   const std::string& where) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorKind::internal,
-                fmt::format("no pipe could be made: {}", std::strerror(errno)));
+    throw Error(ErrorKind::usage, fmt::format("no pipe could be made: {}", std::strerror(errno)),
+                "", "check the limits on processes and open files (ulimit -a)");
   }
   const pid_t child = fork();
   if (child == 0) be_child(work, ends[1]);
   close(ends[1]);
   if (child < 0) {
     close(ends[0]);
-    throw Error(ErrorKind::internal,
-                fmt::format("no process could be started: {}", std::strerror(errno)));
+    throw Error(ErrorKind::usage,
+                fmt::format("no process could be started: {}", std::strerror(errno)), "",
+                "check the limits on processes and open files (ulimit -a)");
   }
   std::string words;
   const bool in_time = read_reply(ends[0], seconds, words);

@@ -102,7 +102,7 @@ void bind_this_thread(const CpuSet& cpus) {
   const int cause = errno;
   CPU_FREE(mask);
   if (result == 0) return;
-  throw Error(ErrorKind::internal,
+  throw Error(ErrorKind::usage,
               fmt::format("the process cannot be bound to CPUs {}: {}", format_cpus(cpus),
                           std::strerror(cause)),
               "sched_setaffinity", "check the affinity mask with paceline doctor");

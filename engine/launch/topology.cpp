@@ -121,8 +121,8 @@ CpuSet usable_cpus() {
     if (!cpus.empty()) return cpus;
     if (errno != EINVAL) break;
   }
-  throw Error(ErrorKind::internal, fmt::format("the affinity cannot be read: {}", strerror(errno)),
-              "sched_getaffinity", "report it");
+  throw Error(ErrorKind::usage, fmt::format("the affinity cannot be read: {}", strerror(errno)),
+              "sched_getaffinity", "run it where the process may read its CPUs");
 }
 
 int Topology::usable_cores() const {

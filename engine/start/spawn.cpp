@@ -372,8 +372,8 @@ StopRequests::StopRequests(std::filesystem::path file) : file_(std::move(file)) 
   if (descriptor_ < 0) {
     const int code = errno;
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    throw Error(ErrorKind::internal, fmt::format("signals cannot be watched: {}", strerror(code)),
-                "", "check the limit on open files (ulimit -n)");
+    throw Error(ErrorKind::usage, fmt::format("signals cannot be watched: {}", strerror(code)), "",
+                "check the limit on open files (ulimit -n)");
   }
 }
 

@@ -68,7 +68,10 @@ std::string take_gpt2_names(std::vector<NamedTensor>& tensors,
     by_name[tensor.name] = &tensor;
     names.insert(tensor.name);
   }
-  for (NamedTensor& tensor : tensors) tensor.name = without_prefixes(std::move(tensor.name));
+  for (NamedTensor& tensor : tensors) {
+    tensor.file_name = tensor.name;
+    tensor.name = without_prefixes(std::move(tensor.name));
+  }
   std::erase_if(tensors, [](const NamedTensor& tensor) { return is_no_weight(tensor.name); });
   bool outputs_first = false;
   for (NamedTensor& tensor : tensors) {

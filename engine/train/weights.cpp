@@ -222,8 +222,8 @@ class Mapping {
       }
       if (!index_.emplace(name, i).second) {
         throw Error(ErrorKind::input,
-                    "the file has two tensors for " + name + ": " + tensors_[index_[name]].name +
-                        " and " + tensors_[i].name,
+                    "the file has two tensors for " + name + ": " +
+                        tensors_[index_[name]].shown_name() + " and " + tensors_[i].shown_name(),
                     where_, "keep one of them");
       }
     }
@@ -281,7 +281,7 @@ class Mapping {
   }
 
   std::string misfit_text(const WantedTensor& wanted, std::size_t found) const {
-    return fmt::format("{} is {} where {} is wanted", tensors_[found].name,
+    return fmt::format("{} is {} where {} is wanted", tensors_[found].shown_name(),
                        shape_text(tensors_[found].shape),
                        shape_text(torch_ ? torch_shape(wanted.shape) : wanted.shape));
   }
@@ -315,7 +315,8 @@ class Mapping {
       if (!used_[i] && kernel && tensors_[i].shape.size() == 2) other_head.insert(name_stem(name));
     }
     for (const auto& [name, i] : index_) {
-      if (!used_[i] && !other_head.count(name_stem(name))) extra.push_back(tensors_[i].name);
+      if (!used_[i] && !other_head.count(name_stem(name)))
+        extra.push_back(tensors_[i].shown_name());
     }
     for (const std::string& layer : other_head) {
       if (!head_.count(layer))

@@ -22,6 +22,9 @@ struct NamedTensor {
   std::string name;
   std::vector<int> shape;
   std::vector<float> values;
+  std::string file_name = {};  // if the file names it otherwise
+
+  const std::string& shown_name() const { return file_name.empty() ? name : file_name; }
 };
 
 // The position of a tensor in a file.

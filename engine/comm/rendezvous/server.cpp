@@ -78,7 +78,7 @@ class Watcher {
   }
   static void check(int result) {
     if (result == 0) return;
-    throw Error(ErrorKind::internal, fmt::format("no event queue: {}", std::strerror(errno)),
+    throw Error(ErrorKind::usage, fmt::format("no event queue: {}", std::strerror(errno)),
                 "bootstrap store", "raise the limit on open files (ulimit -n)");
   }
 

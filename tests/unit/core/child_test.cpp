@@ -1,12 +1,14 @@
 #include "engine/core/child.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "engine/core/clock.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/expect_parts.h"
 #include "tests/support/scratch.h"
 
@@ -34,6 +36,17 @@ TEST(WatchChild, ExitCodeSignalAndWords) {
   EXPECT_EQ(run_shell("echo oops >&2; exit 7").text, "oops\n");
   EXPECT_EQ(run_shell("kill -9 $$").watch.end.signal, SIGKILL);
   EXPECT_EQ(run_shell("read x || echo empty >&2").text, "empty\n");
+}
+
+// A limit of the user's is no defect of ours.
+TEST(WatchChild, TooFewOpenFilesAreNamed) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{3, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  const std::string line = catch_error(ErrorKind::usage, [] { run_shell("true"); });
+  setrlimit(RLIMIT_NOFILE, &before);
+  expect_parts(line, {"cannot", "Too many open files", "ulimit -a"});
 }
 
 TEST(WatchChild, AGrandchildThatHoldsThePipeIsNotWaitedFor) {

@@ -63,6 +63,14 @@ TEST(Gpt2Names, WhatIsExportedIsReadAgain) {
   EXPECT_EQ(map_weights(exported, wanted(), "exported").values, mapped.values);
 }
 
+TEST(Gpt2Names, TwoOfATensorAreNamedAsInTheFile) {
+  std::vector<NamedTensor> tensors = hugging_face();
+  tensors.push_back({"transformer.wte.weight", {3, 2}, {1, 2, 3, 4, 5, 6}});
+  expect_error(ErrorKind::input,
+               {"two tensors for wte/tokens: wte.weight and transformer.wte.weight"},
+               [&] { map_weights(tensors, wanted(), "model.safetensors"); });
+}
+
 TEST(Gpt2Names, AMissingTensorIsNamed) {
   std::vector<NamedTensor> tensors = hugging_face();
   tensors.pop_back();

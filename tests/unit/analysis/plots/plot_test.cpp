@@ -53,6 +53,15 @@ TEST(PlotScript, NoNameEndsCdataOrSteersAnything) {
   EXPECT_EQ(quoted("a]]>b'c\x1b\u202e"), "'a]] >b’c  '");
 }
 
+// gnuplot passes references on to SVG, where "&#x1b;" would be no XML.
+TEST(PlotScript, NoNameIsACharacterReference) {
+  Plot plot;
+  plot.title = "x&#x1b;y & z";
+  plot.body = Lines{};
+  expect_parts(plot_script(plot, "svg"), {"x&#38;#x1b;y & z"});
+  expect_parts(plot_script(plot, "png"), {"x&#x1b;y & z"});
+}
+
 TEST(Plot, IsDrawnInEveryFormat) {
   const Scratch folder;
   const std::pair<const char*, const char*> starts[] = {
