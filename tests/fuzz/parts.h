@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
@@ -23,6 +24,26 @@ inline std::vector<std::string_view> split_path(const std::uint8_t* data, std::s
   }
   parts.push_back(rest);
   return parts;
+}
+
+// One of several readers, named by the input's first line. Each refuses by an Error alone.
+struct FuzzReader {
+  std::string_view name;
+  void (*read)(std::string_view text, const std::vector<std::string_view>& parts);
+};
+
+template <std::size_t N>
+void run_reader(const FuzzReader (&readers)[N], const std::uint8_t* data, std::size_t size) {
+  const std::string_view all(reinterpret_cast<const char*>(data), size);
+  const std::size_t line = all.find('\n');
+  if (line == all.npos) return;
+  for (const FuzzReader& reader : readers) {
+    if (reader.name != all.substr(0, line)) continue;
+    try {
+      reader.read(all.substr(line + 1), split_path(data + line + 1, size - line - 1));
+    } catch (const Error&) {
+    }
+  }
 }
 
 // A folder that lasts as long as the program; a file that gets no part is not there.

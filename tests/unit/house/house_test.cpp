@@ -165,7 +165,7 @@ std::vector<std::string> sources_reaching(const std::string& header,
 TEST(House, FewSourcesIncludeTheFactsOfARun) {
   const std::string header = "engine/facts/timing.h";
   EXPECT_LE(sources_reaching(header, sources()).size(), 185U);
-  EXPECT_LE(sources_reaching(header, read_sources({"tests"})).size(), 150U);
+  EXPECT_LE(sources_reaching(header, read_sources({"tests"})).size(), 152U);
 }
 
 TEST(House, BackendsDevicesAndWorkloadsDoNotKnowEachOther) {
