@@ -71,8 +71,15 @@ void add_new(CLI::App& app, Action& action) {
   verb->add_option("--program", given->program, "a workload, or your own command line")
       ->type_name("COMMAND");
   verb->add_option("--throughput", given->throughput,
-                   "of your own program: a regular expression, its group the samples per second")
+                   "of your own program: a regular expression, its group the number")
       ->type_name("REGEX");
+  verb->add_option("--unit", given->unit, "of its throughput, as tokens/s [default: samples/s]")
+      ->type_name("UNIT");
+  verb->add_option("--better", given->better, "of its throughput: more or less [default: more]")
+      ->check(CLI::IsMember({"more", "less"}));
+  verb->add_option("--work", given->work,
+                   "of a run of your own program: the same at every size, or on each replica")
+      ->check(CLI::IsMember({"fixed", "grows"}));
   verb->add_option("--processes", given->processes,
                    "of your own program: how often it is started [default: one]")
       ->check(CLI::IsMember({"one", "node", "replica"}));

@@ -15,6 +15,7 @@ namespace paceline {
 
 namespace {
 
+constexpr std::size_t kLongestUnit = 40;
 constexpr double kLeastQuantity = 1e-290;  // a rate of less is not a number any more
 
 [[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& key) {
@@ -77,10 +78,13 @@ void check_results(const RunRecord& record, const std::string& where) {
                                    {"/throughput/steps", rate.steps}}) {
     if (value && *value < kLeastQuantity) fail(fmt::format("cannot be {}", *value), where, key);
   }
-  const auto is_in_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
-  if (!rate.unit.empty() && (rate.unit.size() < 2 || !rate.unit.ends_with('s') ||
-                             !std::ranges::all_of(rate.unit, is_in_word))) {
-    fail("must be a plural such as tokens", where, "/throughput/unit");
+  if (!rate.better.empty()) {
+    check_choice("throughput/better", rate.better, {"more", "less"}, where);
+    if (rate.unit.empty() || rate.unit.size() > kLongestUnit) {
+      fail("must be a short unit such as ns/day", where, "/throughput/unit");
+    }
+  } else if (!rate.unit.empty() && !is_plural(rate.unit)) {
+    fail("must be a plural such as tokens, or stand beside \"better\"", where, "/throughput/unit");
   }
   const bool may_lack_time = record.kind != "measured" || record.provenance.program;
   const bool rate_will_do = may_lack_time && rate.samples_per_second;
@@ -113,6 +117,11 @@ void fact_from_json(const Json& json, Point& point, const FactPlace& place) {
       at.fail("has the wrong type");
     }
   }
+}
+
+bool is_plural(std::string_view unit) {
+  const auto is_in_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  return unit.size() >= 2 && unit.ends_with('s') && std::ranges::all_of(unit, is_in_word);
 }
 
 bool RunRecord::is_collective() const {

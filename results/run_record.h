@@ -135,6 +135,9 @@ RunRecord make_record(const UnfinishedRun& run);
 
 Json to_json(const RunRecord& record);
 
+// Whether a unit is what a rate counts, as "tokens".
+bool is_plural(std::string_view unit);
+
 // Throws input with `where` and the key: another schema, a missing member, a wrong type, a value
 // out of range. Ignores unknown keys.
 RunRecord parse_run_record(const Json& json, const std::string& where);

@@ -131,6 +131,10 @@ std::string parse_throughput(const std::string& text, const std::string& where) 
   return text;
 }
 
+std::string parse_work(const std::string& text, const std::string& where) {
+  return to_text(checked_value("work", text, where));
+}
+
 }  // namespace
 
 NewSpec make_new_spec(const NewStudy& given, const Dialog& dialog) {
@@ -143,6 +147,7 @@ NewSpec make_new_spec(const NewStudy& given, const Dialog& dialog) {
   (ours ? spec.workload : spec.command) = program;
   refuse_other(ours && !given.throughput.empty(), "--throughput", "a program of your own");
   refuse_other(ours && !given.processes.empty(), "--processes", "a program of your own");
+  refuse_other(ours && !given.work.empty(), "--work", "a program of your own");
   refuse_other(!ours && !given.backends.empty(), "--backend", "our workloads");
   if (!given.processes.empty()) spec.processes = given.processes;
   spec.device =
@@ -155,6 +160,19 @@ NewSpec make_new_spec(const NewStudy& given, const Dialog& dialog) {
     spec.throughput =
         choose(given.throughput, "--throughput", dialog,
                "Its throughput, as a regular expression with one group", "", parse_throughput);
+    const bool has_unit = !given.unit.empty() || !given.better.empty();
+    refuse_other(has_unit && spec.throughput.empty(), "--unit", "a throughput");
+    const auto as_it_is = [](const std::string& text, const std::string&) { return text; };
+    if (!spec.throughput.empty()) {
+      spec.unit = choose(given.unit, "--unit", dialog, "Its unit", spec.unit, as_it_is);
+    }
+    spec.better = given.better;
+    // What nobody says stays an assumption.
+    if (dialog.ask || !given.work.empty()) {
+      spec.work = choose(given.work, "--work", dialog,
+                         "Work of a run: the same at every size (fixed) or on each replica (grows)",
+                         "fixed", parse_work);
+    }
   }
   spec.gpus =
       choose(fmt::format("{}", fmt::join(given.gpus, ",")), "--gpus", dialog,

@@ -11,7 +11,8 @@ namespace paceline {
 
 // What options gave; empty or 0: asked for.
 struct NewStudy {
-  std::string name = {}, program = {}, throughput = {}, processes = {}, device = {};
+  std::string name = {}, program = {}, throughput = {}, unit = {}, better = {}, work = {};
+  std::string processes = {}, device = {};
   std::vector<std::string> backends = {};
   std::vector<int> gpus = {};
   int repeats = 0;

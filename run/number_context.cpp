@@ -16,12 +16,9 @@ namespace {
 
 enum class Meaning { time, rate, count, share };
 
-const ResultName& result_name(const ResultSource& source) {
-  return *std::ranges::find(result_names(), source.name, &ResultName::name);
-}
-
 Meaning find_meaning(const ResultSource& source) {
-  const std::string_view name = source.name;
+  if (!source.better.empty()) return Meaning::count;
+  const std::string_view name = result_name(source).name;
   if (name.ends_with("_per_second")) return Meaning::rate;
   if (name.ends_with("_seconds")) return Meaning::time;
   return name == "test_accuracy" || name == "train_loss" ? Meaning::share : Meaning::count;
@@ -40,12 +37,13 @@ constexpr char kSamples[] =
 constexpr char kParameters[] = "parameters?|params?|weights?";
 
 std::string counted_words(const ResultSource& source) {
-  const std::string_view unit = result_name(source).unit;
+  const std::string_view unit = unit_counted(source);
+  if (!source.better.empty()) return "\\Q" + source.unit + "\\E";
   if (unit == "tokens") return kTokens;
   if (unit == "steps" || source.name == "steps") return kSteps;
   if (unit == "images") return "images?|imgs?|pictures?|frames?|samples?";
   if (source.name == "parameter_count") return kParameters;
-  return fmt::format("{}|{}|{}", kSamples, kSteps, kTokens);
+  return fmt::format("{}|{}|{}|{}", kSamples, kSteps, kTokens, unit.empty() ? "(?!)" : unit);
 }
 
 // A unit that leaves the number what it is.

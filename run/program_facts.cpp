@@ -306,6 +306,14 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
     const bool is_rate = std::string_view(name.name).ends_with("_per_second");
     (is_rate ? rate.samples_per_second : rate.samples) = value;
   }
+  if (const ResultSource* own = report.rate) {
+    rate.samples_per_second = one(report, own->name.c_str());
+    rate.unit = own->unit;
+    rate.better = own->better;
+    if (own->name != "samples_per_second") {
+      record.provenance.rate_is = fmt::format("{}, as the program reports it", own->name);
+    }
+  }
   if (rate.unit == "steps") rate.samples = rate.steps;
   if (const auto epochs = report.numbers.find("epoch_seconds"); epochs != report.numbers.end()) {
     timing.epoch_seconds = epochs->second;

@@ -81,6 +81,7 @@ struct PrintedLine {
   bool is_cut = false;
   bool has_codes = false;  // control characters that shown_line() does not know
   std::string text = {};
+  std::string_view units = {};  // the line above, if it has nothing but units: "(ns/day) (hour/ns)"
 
   std::string place() const { return fmt::format("line {}", number); }
 };
@@ -179,6 +180,7 @@ struct ProgramResults::Finder {
       }
       check_shown(line);
       check_beside(*match, line);
+      check_above(*match, line);
       found.add(match->group, [&] { return line.place(); });
       from = match->end;
     }
@@ -214,6 +216,22 @@ struct ProgramResults::Finder {
                    ? "of percent, add \"scale\": 0.01"
                    : "write {number} for the group, name in the expression what stands beside it, "
                      "or add a \"scale\" (0.001 of milliseconds, 1 if it changes nothing)");
+  }
+
+  // A unit above the number, as in a table, is held to the same as one beside it.
+  void check_above(const PatternMatch& match, const PrintedLine& line) const {
+    const auto first = static_cast<std::size_t>(match.group.data() - line.text.data());
+    const std::size_t end = line.units.find(')', first);
+    const std::size_t begin = end == line.units.npos ? end : line.units.rfind('(', end);
+    if (source.has_scale || begin >= first + match.group.size()) return;
+    const std::string_view unit = line.units.substr(begin + 1, end - begin - 1);
+    const std::string beside = fmt::format("1 ({})", unit);
+    if (!NumberContext(source, false).behind(beside, 0, 1)) return;
+    found.fail(
+        fmt::format("is \"{}\" ({}), and the unit above it is {}", trim(match.group), line.place(),
+                    cut_text(unit)),
+        fmt::format("add \"unit\": \"{}\" and \"better\": \"more\" or \"less\", or a \"scale\"",
+                    cut_text(unit)));
   }
 
   void end_search() {
@@ -337,7 +355,9 @@ void ProgramResults::append_cut(std::string_view line) {
 
 // A progress bar ends its lines by a carriage return.
 void ProgramResults::search(std::string_view output) {
+  thread_local const Pattern of_units(R"(^\s*+(?:\([^()]++\)\s*+)+$)");
   std::size_t number = 0;
+  std::string units;
   while (!output.empty()) {
     const std::size_t end = std::min(output.find_first_of("\r\n"), output.size());
     ++number;
@@ -345,9 +365,11 @@ void ProgramResults::search(std::string_view output) {
     PrintedLine line{.number = number, .is_cut = text.ends_with(kCut)};
     if (line.is_cut) text.remove_suffix(1);
     line.text = shown_line(text, line.has_codes);
+    line.units = units;
     for (const auto& finder : finders_) {
       if (finder->is_printed()) finder->search_line(line);
     }
+    units = of_units.find(line.text) ? line.text : "";
     output.remove_prefix(std::min(end + 1, output.size()));
   }
   for (const auto& finder : finders_) finder->end_search();
@@ -359,6 +381,7 @@ ProgramReport ProgramResults::finish(
   ProgramReport report;
   for (const auto& finder : finders_) {
     const ResultSource& source = finder->source;
+    if (!source.unit.empty() || result_name(source).name != source.name) report.rate = &source;
     if (!source.file.empty()) {
       finder->read_file(resolve_file(source.file));
     } else if (source.from == ResultFrom::json) {

@@ -49,6 +49,7 @@ struct ProgramReport {
   std::map<std::string, std::vector<double>> numbers;  // one, or a list in its order; all finite
   std::map<std::string, std::string> words;
   std::map<std::string, std::vector<double>> each = {};  // all of which one was picked
+  const ResultSource* rate = nullptr;  // a rate in a unit of its own, or by a name of its own
 };
 
 // Throws usage as the constructor below does.

@@ -109,7 +109,7 @@ std::string cut_text(std::string_view text) {
 }
 
 ResultNumbers::ResultNumbers(const ResultSource& source)
-    : source_(source), name_(*std::ranges::find(result_names(), source.name, &ResultName::name)) {}
+    : source_(source), name_(result_name(source)) {}
 
 void ResultNumbers::fail(const std::string& what, const std::string& fix) const {
   throw Error(ErrorKind::input, fmt::format("result {} {}", source_.name, what),

@@ -21,9 +21,7 @@ std::optional<double> find_cost(const Record& record) {
   Run run = make_run(record);
   judge(run, EvidencePolicy::tables());
   if (run.effect != Effect::none) return std::nullopt;
-  if (record->timing.fit_seconds) return record->timing.fit_seconds;
-  if (run.samples_per_second) return 1 / *run.samples_per_second;
-  return std::nullopt;
+  return run.cost();
 }
 
 // How many more values are likely to narrow the interval to `share`, if they scatter as these do;

@@ -43,7 +43,9 @@ std::string program_lines(const NewSpec& spec) {
       quoted(spec.processes) + ",\n";
   if (spec.throughput.empty()) {
     return text +
-           "  // Its time from start to end counts. To read a throughput from what it prints:\n"
+           "  // Its time from start to end counts. To read a throughput from what it prints (or "
+           "one "
+           "in a unit of your own: \"unit\": \"ns/day\"):\n"
            "  // \"results\": {\"samples_per_second\": {\"line\": \"throughput: {number}\", "
            "\"pick\": "
            "\"last\"}},\n";
@@ -52,8 +54,9 @@ std::string program_lines(const NewSpec& spec) {
          "  // Where its throughput stands: the group of a regular expression, in printed lines; "
          "of "
          "several the last.\n"
-         "  \"results\": {\"samples_per_second\": {\"line\": " +
-         quoted(spec.throughput) + ", \"pick\": \"last\"}},\n";
+         "  \"results\": {\"throughput\": {\"line\": " +
+         quoted(spec.throughput) + ", \"pick\": \"last\", \"unit\": " + quoted(spec.unit) +
+         (spec.better.empty() ? "" : ", \"better\": " + quoted(spec.better)) + "}},\n";
 }
 
 }  // namespace
@@ -76,12 +79,18 @@ std::string to_text(const NewSpec& spec) {
     text += fmt::format("  // One of: paceline list workloads\n  \"workload\": {},\n",
                         quoted(spec.workload));
   }
+  if (spec.workload.empty()) {
+    text +=
+        "  // \"work\": \"fixed\" is the same work at every size, and \"grows\" the same on each "
+        "replica.\n";
+  }
+  const std::string work = spec.work.empty() ? "" : ", \"work\": " + quoted(spec.work);
   text += fmt::format(
       "  // The same in all runs. Of our workloads, any option: paceline train --help\n"
-      "  \"fixed\": {{\"device\": {}}},\n"
+      "  \"fixed\": {{\"device\": {}{}}},\n"
       "  // Every combination of these is a point. All replicas get the same number of CPUs.\n"
       "  \"axes\": {{\n    \"gpus\": [{}]",
-      quoted(spec.device), fmt::join(spec.gpus, ", "));
+      quoted(spec.device), work, fmt::join(spec.gpus, ", "));
   if (!spec.backends.empty()) text += ",\n    \"backend\": " + json_list(spec.backends);
   text += fmt::format("\n  }},\n  // Intervals need at least 3.\n  \"repeats\": {}\n}}\n",
                       spec.repeats);

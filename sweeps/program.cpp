@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
+#include "results/run_record.h"
 #include "sweeps/spec.h"
 
 namespace paceline {
@@ -183,8 +184,10 @@ class ProgramReader {
     const std::string& name = field.key();
     std::vector<std::string> known;
     for (const ResultName& one : result_names()) known.emplace_back(one.name);
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      field.fail(fmt::format("unknown result \"{}\"", name), suggestion(name, known));
+    const bool is_known = std::ranges::count(known, name) > 0;
+    if (!is_known && !(field.value().is_object() && field.find("unit"))) {
+      field.fail(fmt::format("unknown result \"{}\"", name),
+                 suggestion(name, known) + " (one of your own needs a \"unit\", as \"ns/day\")");
     }
     if (!field.value().is_object()) {
       field.fail(fmt::format("result {} must say where it stands", name),
@@ -202,6 +205,11 @@ class ProgramReader {
            source.has_scale = true;
          }},
         {"per_replica", into(source.per_replica)},
+        {"unit", into(source.unit)},
+        {"better",
+         [&](const JsonField& better) {
+           source.better = better.choice({"more", "less"});
+         }},
         {"among", [&](const JsonField& among) { source.among = text(among); }}};
     for (const auto& [from, key] : kSources) {
       readers.emplace_back(key, [&, from = from](const JsonField& what) {
@@ -213,6 +221,13 @@ class ProgramReader {
       });
     }
     field.read(readers);
+    if (!source.unit.empty() || !source.better.empty()) {
+      if (is_known && name != "samples_per_second") {
+        field.fail(fmt::format("result {} has its unit in its name", name),
+                   "leave unit and better out, or give the result a name of your own");
+      }
+      check_unit(field, source);
+    }
     if (source.what.empty()) {
       field.fail(fmt::format("result {} has no source", name),
                  "add one of line, json, json_line, csv, key, events");
@@ -233,6 +248,32 @@ class ProgramReader {
     program_.results.push_back(std::move(source));
   }
 
+  // "tokens/s" counts tokens; other units are the result's own.
+  static void check_unit(const JsonField& field, ResultSource& source) {
+    constexpr std::size_t kLongest = 40;
+    std::string& unit = source.unit;
+    const bool is_plain = unit.find_first_of("\\\"<>|,;\n") == std::string::npos;
+    if (unit.empty() || unit.size() > kLongest || !is_plain || unit != trim(unit)) {
+      field.fail(fmt::format("result {} needs a short unit", source.name),
+                 "write \"unit\": \"ns/day\"");
+    }
+    const std::string counted = unit.ends_with("/s") ? unit.substr(0, unit.size() - 2) : "";
+    if (is_plural(counted) && source.better != "less") {
+      unit = counted == "samples" ? "" : counted;
+      source.better.clear();
+      return;
+    }
+    static constexpr const char* kTimes[] = {"ns",     "us",      "ms",  "s",       "sec",
+                                             "second", "seconds", "min", "minutes", "h",
+                                             "hour",   "hours",   "day", "days"};
+    if (source.better.empty() && is_one_of(unit.substr(0, unit.find_first_of("/ ")), kTimes)) {
+      field.fail(
+          fmt::format("result {} is in {}, of which more or less may be better", source.name, unit),
+          "add \"better\": \"less\", or \"more\"");
+    }
+    if (source.better.empty()) source.better = "more";
+  }
+
   // A table has one unit.
   void check_units(const JsonField& field) const {
     const auto has = [&](std::string_view name) {
@@ -242,20 +283,23 @@ class ProgramReader {
       field.fail("tokens_per_step is for programs that print step_seconds and no rate",
                  has("step_seconds") ? "leave it out" : "add step_seconds");
     }
-    std::string first;
+    const ResultSource *first = nullptr, *rate = nullptr;
     for (const ResultSource& source : program_.results) {
-      const std::string_view unit = find_unit(source.name);
-      if (unit.empty() && !source.name.starts_with("samples")) continue;
-      if (!first.empty() && unit != find_unit(first)) {
-        field.fail(fmt::format("results {} and {} count different things", first, source.name),
-                   "keep those of one unit");
+      const std::string_view unit = unit_counted(source);
+      const bool is_rate =
+          &result_name(source) == &result_names().front() || source.name.ends_with("s_per_second");
+      if (is_rate && std::exchange(rate, &source)) {
+        field.fail(fmt::format("results {} and {} are both rates", first->name, source.name),
+                   "keep the one that runs are compared by");
       }
-      first = source.name;
+      if (unit.empty() && !is_rate && source.name != "samples") continue;
+      if (first && unit != unit_counted(*first)) {
+        field.fail(
+            fmt::format("results {} and {} count different things", first->name, source.name),
+            "keep those of one unit");
+      }
+      first = &source;
     }
-  }
-
-  static std::string_view find_unit(const std::string& result) {
-    return std::ranges::find(result_names(), result, &ResultName::name)->unit;
   }
 
   const JsonField field_;
@@ -298,6 +342,15 @@ const std::vector<ResultName>& result_names() {
       {"epoch_seconds", "of each epoch", true},
   };
   return names;
+}
+
+const ResultName& result_name(const ResultSource& source) {
+  const auto found = std::ranges::find(result_names(), source.name, &ResultName::name);
+  return found == result_names().end() ? result_names().front() : *found;
+}
+
+std::string_view unit_counted(const ResultSource& source) {
+  return source.unit.empty() ? result_name(source).unit : source.unit;
 }
 
 const std::vector<std::string>& program_keys() {

@@ -32,6 +32,9 @@ struct ResultSource {
   // Of a printed line: an expression. Only lines that match it are searched, and each must hold the
   // number. Empty: all lines.
   std::string among = {};
+  // Of a result in a unit of the user's own: "ns/day" with "more" or "less". "tokens", as of a unit
+  // "tokens/s", is what it counts a second.
+  std::string unit = {}, better = {};
 };
 
 struct ResultName {
@@ -42,6 +45,9 @@ struct ResultName {
   std::string_view unit = {};   // "tokens": what it counts, if not samples
 };
 const std::vector<ResultName>& result_names();
+// Of one's own results: as samples_per_second.
+const ResultName& result_name(const ResultSource& source);
+std::string_view unit_counted(const ResultSource& source);  // "tokens"; empty: samples, or nothing
 
 // How a common program prints its results, by name in a spec: "results": "nanogpt".
 struct ResultPreset {

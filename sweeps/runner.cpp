@@ -214,10 +214,12 @@ class StudyRunner {
     // A user's program may report only one of them.
     std::vector<std::string> facts;
     if (const auto fit = record->timing.fit_seconds) facts.push_back(format_seconds(*fit));
-    if (const auto rate = record->throughput.samples_per_second) {
-      facts.push_back(
-          fmt::format("{} {}/s", format_rate(*rate),
-                      record->throughput.unit.empty() ? "samples" : record->throughput.unit));
+    const Throughput& rate = record->throughput;
+    if (rate.samples_per_second && !rate.better.empty()) {
+      facts.push_back(fmt::format("{:.4g} {}", *rate.samples_per_second, rate.unit));
+    } else if (rate.samples_per_second) {
+      facts.push_back(fmt::format("{} {}/s", format_rate(*rate.samples_per_second),
+                                  rate.unit.empty() ? "samples" : rate.unit));
     }
     setup_.line(fmt::format("{}: {}{}", place(run), join(facts, ", "), left()));
   }

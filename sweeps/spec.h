@@ -83,6 +83,9 @@ struct NewSpec {
   std::string workload;               // ours; empty: `command`
   std::string command;                // a command line, as in a shell
   std::string throughput;             // regular expression; empty: the whole time counts
+  std::string unit = "samples/s";     // of it
+  std::string better;                 // "more" or "less"; empty: as the unit says
+  std::string work;                   // "fixed" or "grows"; empty: not stated
   std::string processes = "one";      // or "node" or "replica"
   std::vector<std::string> backends;  // of our workload
   std::string device = "cpu";

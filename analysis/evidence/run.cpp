@@ -40,8 +40,14 @@ void fill_in(Run& run) {
   if (!run.batch_per_replica && run.global_batch) {
     run.batch_per_replica = *run.global_batch / batches;
   }
-  if (!run.samples_per_second && run->throughput.samples && run->timing.fit_seconds) {
-    run.samples_per_second = *run->throughput.samples / *run->timing.fit_seconds;
+  auto samples = run->throughput.samples;
+  const auto steps = run->parameters.real("steps");
+  const bool is_of_program = run->provenance.program || run->kind == "imported";
+  if (!samples && steps && is_of_program && find_unit(run) == Unit{}) {
+    if (run.global_batch) samples = *steps * *run.global_batch;
+  }
+  if (!run.samples_per_second && samples && run->timing.fit_seconds) {
+    run.samples_per_second = *samples / *run->timing.fit_seconds;
   }
 }
 
@@ -55,6 +61,12 @@ RunRecord& own_record(Run& run) {
   auto copy = std::make_shared<RunRecord>(*run.record);
   run.record = copy;
   return *copy;
+}
+
+std::optional<double> Run::cost() const {
+  const auto& fit = record->timing.fit_seconds;
+  if (fit && !find_unit(*this).is_own()) return fit;
+  return samples_per_second ? std::optional(1 / *samples_per_second) : fit;
 }
 
 std::optional<double> Run::cpus_per_replica() const {
@@ -99,7 +111,9 @@ Run make_run(const Record& record) {
   run.step_seconds = record->max_over_ranks([](const RankFacts& rank) {
     return rank.step_seconds ? rank.step_seconds->p50 : std::nullopt;
   });
-  run.samples_per_second = run->throughput.samples_per_second;
+  if (const auto& stated = run->throughput.samples_per_second) {
+    run.samples_per_second = find_unit(run).shown(*stated);
+  }
   run.global_batch = run->plan.global_batch;
   if (!run.global_batch) run.global_batch = run->parameters.real("global_batch");
   run.batch_per_replica = run->parameters.real("batch_per_replica");
@@ -109,15 +123,40 @@ Run make_run(const Record& record) {
   return run;
 }
 
+std::string Unit::rate_key() const {
+  if (!is_own()) return name + "_per_second";
+  std::string key;
+  for (const char c : name) {
+    const bool is_word = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    key += c == '/' ? "_per_" : is_word ? to_lower(std::string(1, c)) : "_";
+  }
+  return key;
+}
+
+std::string Unit::cost() const {
+  if (!is_own()) return "s/" + one();
+  if (better == "less") return name;
+  const std::size_t slash = name.find('/');
+  return slash == std::string::npos ? "1/" + name
+                                    : name.substr(slash + 1) + "/" + name.substr(0, slash);
+}
+
+std::optional<Estimate> Unit::shown(std::optional<Estimate> rate) const {
+  if (!rate || better != "less") return rate;
+  rate->value = 1 / rate->value;
+  if (rate->interval) rate->interval = Interval{1 / rate->interval->high, 1 / rate->interval->low};
+  return rate;
+}
+
 std::string Unit::text(double per_second) const {
   constexpr double kGrouped = 10000;
-  return (per_second < kGrouped ? fmt::format("{:.4g}", per_second) : format_rate(per_second)) +
-         " " + rate();
+  const double value = shown(per_second);
+  return (value < kGrouped ? fmt::format("{:.4g}", value) : format_rate(value)) + " " + rate();
 }
 
 Unit find_unit(const Run& run) {
-  const std::string& unit = run->throughput.unit;
-  return unit.empty() ? Unit{} : Unit{unit};
+  const Throughput& rate = run->throughput;
+  return rate.unit.empty() ? Unit{} : Unit{rate.unit, rate.better};
 }
 
 namespace {

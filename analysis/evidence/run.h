@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/statistics/statistics.h"
 #include "results/machine.h"
 #include "results/match.h"
 #include "results/run_record.h"
@@ -75,6 +76,9 @@ struct Run {
   fact::Real utilization() const { return record->utilization; }
   fact::Real test_accuracy() const { return record->quality.test_accuracy; }
 
+  // Its time; without one, or of a result in a unit of its own, the inverse of its rate.
+  std::optional<double> cost() const;
+
   bool has_failed() const { return effect == Effect::failed || effect == Effect::interrupted; }
   // Somebody else's numbers, with no command of ours.
   bool made_elsewhere() const { return record->kind == "published" || record->kind == "imported"; }
@@ -90,15 +94,22 @@ struct Run {
 
 Run make_run(const Record& record);
 
-// What a run's rate counts.
+// What a run's rate counts, or the unit of a result of the user's own.
 struct Unit {
   std::string name = "samples";
+  std::string better = {};  // of a unit of one's own, as "ns/day": "more" or "less"
 
-  std::string rate() const { return name + "/s"; }
-  std::string long_rate() const { return name + " per second"; }
-  std::string rate_key() const { return name + "_per_second"; }
-  std::string one() const { return name.substr(0, name.size() - 1); }  // "sample"
-  std::string text(double rate) const;                                 // "38,336 tokens/s"
+  bool is_own() const { return !better.empty(); }
+  std::string rate() const { return is_own() ? name : name + "/s"; }
+  std::string long_rate() const { return is_own() ? name : name + " per second"; }
+  std::string rate_key() const;  // "samples_per_second", "ns_per_day"
+  std::string one() const { return is_own() ? "unit" : name.substr(0, name.size() - 1); }
+  // What less of is faster: "s/sample", "hour/ns"; of "ns/day" "day/ns".
+  std::string cost() const;
+  // A rate in this unit, or back: where less is better rates are its inverse.
+  double shown(double rate) const { return better == "less" ? 1 / rate : rate; }
+  std::optional<Estimate> shown(std::optional<Estimate> rate) const;
+  std::string text(double rate) const;  // "38,336 tokens/s"
   bool operator==(const Unit&) const = default;
 };
 

@@ -70,7 +70,10 @@ Table make_rows(const Study& study, const Best& best) {
   columns.text("name", "point", &NearPoint::name)
       .real("fit_seconds", "time", mean(&Run::fit_seconds))
       .set(&Column::shown, !best.rates)
-      .real(study.unit.rate_key(), "rate", mean(&Run::samples_per_second))
+      .real(study.unit.rate_key(), "rate", mean([&study](const Run& run) {
+              const auto& rate = run.samples_per_second;
+              return rate ? std::optional(study.unit.shown(*rate)) : std::nullopt;
+            }))
       .set(&Column::shown, best.rates)
       .interval("over_best", "time over\nthe best",
                 [](Row point) { return over_cell(point.over_best.estimate); })
@@ -296,6 +299,7 @@ std::vector<std::string> fastest_sentences(const Study& study) {
     part.scaling = study.scaling;
     part.axes = study.axes;
     part.replicas_are_cores = study.replicas_are_cores;
+    part.unit = study.unit;
     part.rows.push_back(row);
   }
   std::vector<std::string> sentences;

@@ -51,8 +51,8 @@ std::string cpus_text(const std::vector<const SizeGroup*>& groups) {
 }
 
 // What a run is compared by, as the table has it.
-double shown_cost(const Run& run, bool rates) {
-  return rates ? *run.samples_per_second : *run->timing.fit_seconds;
+double shown_cost(const Run& run, const Unit& unit, bool rates) {
+  return rates ? unit.shown(*run.samples_per_second) : *run->timing.fit_seconds;
 }
 
 constexpr double kWideSpread = 1.25;
@@ -142,7 +142,7 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
     const Row& row = *facts[i].row;
     if (row.tainted || row.runs.size() < 2) continue;
     Range shown;
-    for (const Run& run : row.runs) shown.add(shown_cost(run, comparison.rates));
+    for (const Run& run : row.runs) shown.add(shown_cost(run, study.unit, comparison.rates));
     const double spread = shown.high / shown.low;
     if (spread <= kWideSpread) continue;
     ++rows;
@@ -152,7 +152,7 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
   if (rows == 0) return {};
   std::vector<double> values;
   for (const Run& run : facts[worst].row->runs) {
-    values.push_back(shown_cost(run, comparison.rates));
+    values.push_back(shown_cost(run, study.unit, comparison.rates));
   }
   std::sort(values.begin(), values.end());
   std::string times;
@@ -248,14 +248,13 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   if (study.causes.are_named(1)) add(causes_finding(study, comparison, all_trends));
   add(settings_finding(study));
   add(quality_findings(study, facts));
-  if (const std::string line = left_out_line(study, facts); !line.empty()) {
-    found.push_back({FindingKind::left_out, line});
-  }
-  if (const std::string line = implied_samples_line(study); !line.empty()) {
-    found.push_back({FindingKind::implied_samples, line});
-  }
-  if (const std::string line = rate_off_time_line(study); !line.empty()) {
-    found.push_back({FindingKind::rate_off_time, line});
+  using enum FindingKind;
+  for (auto& [kind, line] : {std::pair(left_out, left_out_line(study, facts)),
+                             {implied_samples, implied_samples_line(study)},
+                             {rate_off_time, rate_off_time_line(study)},
+                             {above_peak, above_peak_line(study)},
+                             {time_above_program, time_above_program_line(study)}}) {
+    if (!line.empty()) found.push_back({kind, line});
   }
   for (const ControlCheck& control : check_controls(study, comparison)) {
     found.push_back({FindingKind::control, control_line(control)});
@@ -269,9 +268,10 @@ std::vector<Finding> findings_about_rows(const Study& study, const Comparison& c
   std::vector<Finding> found = findings(study, comparison, facts);
   std::erase_if(found, [](const Finding& finding) {
     const bool is_about_runs = finding.kind < speed_ups && finding.kind != one_session;
-    return !is_about_runs && std::ranges::count(std::array{hidden_loss, above_ideal, lower_quality,
-                                                           implied_samples, rate_off_time, control},
-                                                finding.kind) == 0;
+    return !is_about_runs &&
+           std::ranges::count(std::array{hidden_loss, above_ideal, lower_quality, implied_samples,
+                                         rate_off_time, above_peak, time_above_program, control},
+                              finding.kind) == 0;
   });
   return found;
 }

@@ -72,6 +72,12 @@ std::string implied_samples_line(const Study& study);
 // from that quotient by more than a factor of 1.5.
 std::string rate_off_time_line(const Study& study);
 
+// "the MFU of 2 GPUs is 133 %, and nothing computes more than its peak: ...".
+std::string above_peak_line(const Study& study);
+
+// Of programs that state more fit seconds than they ran.
+std::string time_above_program_line(const Study& study);
+
 // Rows that trained worse than their base ("2 rows have lower accuracy than their base: 32 GPUs
 // (70.10 % beside 75.40 %), ..."), or than the row that trained best, and those of which the runs
 // do not show it.

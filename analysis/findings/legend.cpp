@@ -236,14 +236,14 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
 
 // What fit seconds and rates of measured runs include.
 // Of a program of the user's.
-std::string describe_rate(const Run& run) {
+std::string describe_rate(const Run& run, const Unit& unit) {
   if (!run->provenance.rate_is.empty()) return run->provenance.rate_is;
-  return run->throughput.samples_per_second ? "as the program reports them"
-                                            : find_unit(run).name + " over fit seconds";
+  if (run->throughput.samples_per_second) return "as the program reports them";
+  return (unit.is_own() ? "replicas, each with its own work," : unit.name) + " over fit seconds";
 }
 
 void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts,
-                     const std::string& rate) {
+                     const Unit& unit) {
   std::set<int> warmups;
   bool measured = false;
   std::set<std::string> of_programs;
@@ -252,7 +252,7 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
       if (run->kind != "measured") continue;
       if (run->provenance.program) {
         if (run.samples_per_second)
-          of_programs.insert(find_unit(run).rate() + ": " + describe_rate(run));
+          of_programs.insert(unit.rate() + ": " + describe_rate(run, unit));
         if (!run->timing.fit_seconds) continue;
         of_programs.insert("fit seconds: " + (run->provenance.time_is.empty()
                                                   ? "as the program reports them"
@@ -270,7 +270,7 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
       "fit seconds: barrier to barrier, slowest rank, choice of algorithms and first epoch "
       "included, evaluation and checkpoints excluded");
   if (!warmups.empty()) {
-    notes.push_back(rate + ": of all replicas, without the choice of algorithms" +
+    notes.push_back(unit.rate() + ": of all replicas, without the choice of algorithms" +
                     (*warmups.rbegin() == 0
                          ? std::string()
                          : fmt::format(" and the first {} steps", format_counts(warmups))));
@@ -316,7 +316,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   std::vector<std::string> notes;
   notes.push_back(interval_note(facts, interval_kinds));
   if (std::string note = sequential_note(facts); !note.empty()) notes.push_back(std::move(note));
-  add_clock_notes(notes, facts, study.unit.rate());
+  add_clock_notes(notes, facts, study.unit);
   const bool all_reached =
       std::ranges::all_of(facts, [](const RowFacts& row) { return reached_goal(*row.row); });
   add_distinct(
@@ -333,7 +333,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
         "the best of several rows is chosen after the fact, which flatters it a little");
   }
   notes.push_back(fmt::format("scaling type {}: {}", to_string(study.scaling),
-                              describe_scaling(study.scaling)));
+                              describe_scaling(study.scaling, facts.front().run())));
   for (const std::string& note :
        {sessions_note(study, comparison), warmup_note(facts), choices_note(facts)}) {
     if (!note.empty()) notes.push_back(note);

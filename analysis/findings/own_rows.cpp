@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "analysis/findings/findings.h"
+#include "analysis/findings/legend.h"
+#include "analysis/study/cost.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/rounds.h"
 #include "engine/core/text.h"
@@ -115,8 +117,8 @@ std::string implied_samples_line(const Study& study) {
   for (const Row& row : study.rows) {
     rows.push_back(&row);
     const Run& run = row.first();
-    if (!run.made_elsewhere() || !run->timing.fit_seconds || !run->throughput.samples_per_second)
-      continue;
+    const bool has_both = run->timing.fit_seconds && run->throughput.samples_per_second;
+    if (!run.made_elsewhere() || !has_both || find_unit(run).is_own()) continue;
     implied.emplace_back(&row, *run->timing.fit_seconds * *run.samples_per_second);
   }
   if (implied.size() < kFewestRows) return "";
@@ -162,6 +164,53 @@ std::string rate_off_time_line(const Study& study) {
       "the rate {}{}: either much of the seconds is not training, or one of the three counts "
       "something else, such as one replica's samples, accumulated batches, or another unit",
       join(named, ", "), count > kMostNamed ? ", ..." : "");
+}
+
+std::string above_peak_line(const Study& study) {
+  std::vector<const Row*> rows, above;
+  Range shares;
+  for (const Row& row : study.rows) {
+    rows.push_back(&row);
+    const auto share = ratio_of_sums(row, model_operations, peak_operations);
+    if (!share || share->value <= 1) continue;
+    above.push_back(&row);
+    shares.add(share->value);
+  }
+  if (above.empty()) return "";
+  const std::vector<std::string> names = point_names(study, rows);
+  std::vector<std::string> named;
+  for (const Row* row : above)
+    named.push_back(names[static_cast<std::size_t>(row - study.rows.data())]);
+  return fmt::format(
+      "the MFU of {} is {} %, and nothing computes more than its peak: likely the operations of an "
+      "item are too many (6 a parameter counts embeddings that are looked up, and experts that are "
+      "not used), the rate counts replicas or accumulated batches twice, or the peak is that of "
+      "another precision or GPU",
+      join_first(kMostNamed, named, "; "), range_text(shares, 0, 100));
+}
+
+std::string time_above_program_line(const Study& study) {
+  constexpr double kSlack = 0.1, kMostTimes = 1.02;
+  std::vector<const Row*> rows;
+  for (const Row& row : study.rows) rows.push_back(&row);
+  const std::vector<std::string> names = point_names(study, rows);
+  std::vector<std::string> named;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    for (const Run& run : study.rows[i].runs) {
+      const auto& program = run->provenance.program;
+      const auto& fit = run->timing.fit_seconds;
+      if (!program || !program->seconds || !fit ||
+          *fit <= kMostTimes * *program->seconds + kSlack) {
+        continue;
+      }
+      named.push_back(fmt::format("of {}: {} of a program that ran {}", names[i],
+                                  format_seconds(*fit), format_seconds(*program->seconds)));
+      break;
+    }
+  }
+  if (named.empty()) return "";
+  return "fit seconds are more than the program took (" + join_first(kMostNamed, named, "; ") +
+         "): they are in another unit (\"scale\" converts), or of another run's log";
 }
 
 std::vector<std::string> calmer_ratios_lines(const Study& study, const Comparison& comparison,

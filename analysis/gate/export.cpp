@@ -23,14 +23,13 @@ std::vector<double> list_seconds(const Subject& subject) {
 }
 
 std::string unit_name(const Subject& subject) {
-  return subject.is_rated ? "s/" + subject.unit.one() : "s";
+  return subject.is_rated ? subject.unit.cost() : "s";
 }
 
 bool is_github_action_row(const Json& row) {
   if (!row.is_object() || !row.contains("name") || !row.contains("value")) return false;
   const std::string unit = row.value("unit", ""), extra = row.value("extra", "");
-  return (unit == "s" || unit.starts_with("s/")) &&
-         (extra.ends_with(" run") || extra.ends_with(" runs"));
+  return !unit.empty() && (extra.ends_with(" run") || extra.ends_with(" runs"));
 }
 
 std::string study_names(const Subject& subject) {
@@ -97,25 +96,29 @@ std::string github_action_json(const Side& side) {
 std::string open_metrics(const Side& side) {
   const std::string run = "paceline_seconds";
   Gauges of_run;
-  std::map<std::string, Gauges> of_one;  // sample, token
+  std::map<std::string, std::pair<std::string, Gauges>> rated;  // help and gauges by name
   std::string runs;
   for (const Subject& subject : side.subjects) {
     const std::vector<double> seconds = list_seconds(subject);
     if (seconds.empty()) continue;
-    if (subject.is_rated) {
-      const std::string one = subject.unit.one();
-      of_one[one].add(subject, run + "_per_" + one, geometric_mean(seconds));
-    } else {
+    const Unit& unit = subject.unit;
+    if (!subject.is_rated) {
       of_run.add(subject, run, geometric_mean(seconds));
+    } else if (unit.is_own()) {  // as it is; gauges have no direction
+      const Estimate cost = geometric_mean(seconds);
+      const Estimate rate = unit.better == "less" ? cost : *Unit{"", "less"}.shown(cost);
+      rated["paceline_" + unit.rate_key()].first = "mean " + unit.name;
+      rated["paceline_" + unit.rate_key()].second.add(subject, "paceline_" + unit.rate_key(), rate);
+    } else {
+      auto& [help, gauges] = rated[run + "_per_" + unit.one()];
+      help = "mean seconds of a " + unit.one() + ", of runs that state their rate";
+      gauges.add(subject, run + "_per_" + unit.one(), geometric_mean(seconds));
     }
     runs += fmt::format("paceline_runs{} {}\n", metric_labels(subject), seconds.size());
   }
-  std::string rated;
-  for (const auto& [one, gauges] : of_one) {
-    rated += families(run + "_per_" + one,
-                      "mean seconds of a " + one + ", of runs that state their rate", gauges);
-  }
-  return families(run, "mean seconds of a run", of_run) + rated +
+  std::string of_rates;
+  for (const auto& [name, family] : rated) of_rates += families(name, family.first, family.second);
+  return families(run, "mean seconds of a run", of_run) + of_rates +
          group("paceline_runs", "runs", runs) + kEndOfMetrics;
 }
 

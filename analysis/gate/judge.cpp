@@ -162,8 +162,7 @@ class Judge {
     judgement.notes = matches.notes;
     judgement.notes.insert(judgement.notes.end(), notes_.begin(), notes_.end());
     for (const auto& [unit, subjects] : rated_) {
-      add_note(judgement, subjects,
-               ("time is seconds a " + unit + ", since not all runs have fit seconds").c_str());
+      add_note(judgement, subjects, ("compared by " + unit).c_str());
     }
     add_note(judgement, aside_, "only runs of rounds that both sides have are compared");
     for (const auto& [note, subjects] : left_aside_) add_note(judgement, subjects, note.c_str());
@@ -326,10 +325,17 @@ class Judge {
           own_->text + "; --ab or --rerun run both on one, --force compares all the same";
     }
     weighed_.back().can_rerun = before.workload != kCommandWorkload;
-    if (rated && info.quantity == Quantity::time) rated_[before.unit.one()].push_back(before.name);
+    if (rated && info.quantity == Quantity::time) {
+      rated_[before.unit.rate() +
+             (before.unit.is_own() ? "" : ", since not all runs have fit seconds")]
+          .push_back(before.name);
+    }
     note_left_aside(weighed_.back());
     Check& check = weighed_.back().check;
-    if (rated && info.quantity == Quantity::time) check.run_seconds = now.run_seconds;
+    if (rated && info.quantity == Quantity::time) {
+      check.run_seconds = now.run_seconds;
+      check.unit = now.unit;
+    }
     const std::size_t left_aside = check.busy_left_aside + check.outlying_left_aside;
     const bool all = check.baseline_runs == baseline.size() && check.current_runs == current.size();
     if (!all && left_aside == 0 && (aside_.empty() || aside_.back() != before.name)) {

@@ -90,6 +90,7 @@ struct Check {
   // rounds that only one side has are excluded, also from the numbers of runs and sessions.
   std::optional<double> baseline, current;
   std::optional<double> run_seconds;  // where `current` is of a sample; 0: not known
+  std::optional<Unit> unit;           // of the rate whose inverse is compared as time
   // Positive is worse. For factors a share of the baseline, else a difference.
   std::optional<double> change;
   std::optional<Interval> interval;  // of the change, 95 %

@@ -30,28 +30,40 @@ std::string whole_percent(double share) {
   return fmt::format("{:.0f} %", std::ceil(100 * share));
 }
 
-Cell value_cell(const std::optional<double>& value, const QuantityInfo& info) {
-  return value ? Cell{value_text(*value, info), value} : Cell{};
+// A rate in its unit.
+Cell value_cell(const Check& check, const std::optional<double>& value) {
+  if (!value) return {};
+  if (!check.unit) return {value_text(*value, quantity_info(check.quantity)), value};
+  return {check.unit->text(1 / *value), check.unit->shown(1 / *value)};
+}
+
+std::string heading(const Check& check) {
+  if (!check.unit) return std::string(quantity_info(check.quantity).heading);
+  return check.unit->is_own() ? "result" : "rate";
+}
+
+// A time's change; of a rate of which more is better the rate's, "-5.2 %".
+std::string change_text(const Check& check, double change) {
+  const bool is_rate = check.unit && check.unit->better != "less" && change > -1;
+  return signed_change_text(is_rate ? 1 / (1 + change) - 1 : change, quantity_info(check.quantity));
 }
 
 // "+10.0 % [+9.0 %, +11.0 %]".
 Cell change_cell(const Check& check) {
   const QuantityInfo& info = quantity_info(check.quantity);
   if (!check.change) return {};
-  Cell cell{signed_change_text(*check.change, info), check.change, check.interval};
+  Cell cell{change_text(check, *check.change), check.change, check.interval};
   if (!check.interval) return cell;
-  auto [low, high] = *check.interval;
-  if (!info.more_is_worse) std::swap(low, high);
-  cell.text +=
-      fmt::format(" [{}, {}]", signed_change_text(low, info), signed_change_text(high, info));
+  std::string low = change_text(check, check.interval->low),
+              high = change_text(check, check.interval->high);
+  if (!info.more_is_worse || (check.unit && check.unit->better != "less")) std::swap(low, high);
+  cell.text += fmt::format(" [{}, {}]", low, high);
   return cell;
 }
 
 std::string sentence(const Check& check) {
   if (!check.is_fresh || !check.first_change) return check.reason;
-  const std::string first =
-      " (first runs: " + signed_change_text(*check.first_change, quantity_info(check.quantity)) +
-      ")";
+  const std::string first = " (first runs: " + change_text(check, *check.first_change) + ")";
   const bool was_suspect = *check.first_change >= check.threshold;
   if (check.verdict == Verdict::pass) {
     const std::string unconfirmed = was_suspect ? "not confirmed by fresh runs" + first : "";
@@ -71,8 +83,7 @@ std::vector<Statement> collect_statements(const Judgement& judgement) {
     if (said.second.empty()) continue;
     const auto it = std::ranges::find(all, said, &decltype(all)::value_type::first);
     (it == all.end() ? all.emplace_back(said, std::vector<std::string>()) : *it)
-        .second.push_back(
-            fmt::format("{} of {}", quantity_info(check.quantity).heading, check.subject));
+        .second.push_back(fmt::format("{} of {}", heading(check), check.subject));
   }
   std::vector<Statement> statements;
   for (const auto& [said, checks] : all) {
@@ -100,13 +111,13 @@ Table make_rows(const Judgement& judgement, const GateSides& sides) {
   Table table =
       ColumnsOf<Check>()
           .text("subject", "point", &Check::subject)
-          .text("heading", "quantity", [=](Row check) { return std::string(info(check).heading); })
+          .text("heading", "quantity", heading)
           .text("quantity", "", [=](Row check) { return std::string(info(check).key); })
           .programs()
           .real("baseline", sides.baseline,
-                [=](Row check) { return value_cell(check.baseline, info(check)); })
+                [](Row check) { return value_cell(check, check.baseline); })
           .real("current", sides.current,
-                [=](Row check) { return value_cell(check.current, info(check)); })
+                [](Row check) { return value_cell(check, check.current); })
           .interval("change", "change\n[95 % interval]", change_cell)
           .text("verdict", "verdict",
                 [](Row check) { return std::string(to_string(check.verdict)); })
@@ -119,6 +130,12 @@ Table make_rows(const Judgement& judgement, const GateSides& sides) {
           .layout()
           .whole("current_runs", sides.current + "\nruns", &Check::current_runs)
           .layout()
+          .text("unit", "",
+                [](Row check) {
+                  const bool is_time = check.quantity == Quantity::time;
+                  return check.unit ? check.unit->rate() : is_time ? "s" : "";
+                })
+          .programs()
           .text("evidence", "", [](Row check) { return std::string(to_string(check.evidence)); })
           .programs()
           .text("reason", "", sentence)
@@ -305,8 +322,8 @@ std::string junit_case(const Check& check) {
   return fmt::format(
       "{0}>\n    <{1} message=\"{2}\" type=\"{3}\">{4} against {5}: {2}</{1}>\n  </testcase>\n",
       begin, check.verdict == Verdict::regression ? "failure" : "error", reason,
-      to_string(check.verdict), xml(value_cell(check.current, info).text),
-      xml(value_cell(check.baseline, info).text));
+      to_string(check.verdict), xml(value_cell(check, check.current).text),
+      xml(value_cell(check, check.baseline).text));
 }
 
 }  // namespace

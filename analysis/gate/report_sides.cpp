@@ -109,12 +109,18 @@ const char* beside_first(const Check* check) {
 
 Table make_rows(const std::vector<SharedPoint>& points) {
   using Row = const SharedPoint&;
-  const auto seconds = [](std::optional<double> Check::*value) {
+  const auto times = [](std::optional<double> Check::*value) {
     return [=](Row r) {
-      return r.check && r.check->*value ? measured_cell(Estimate{*(r.check->*value), {}, 2})
-                                        : Cell{};
+      if (!r.check || !(r.check->*value)) return Cell{};
+      const double cost = *(r.check->*value);
+      if (const auto& unit = r.check->unit)
+        return Cell{unit->text(1 / cost), unit->shown(1 / cost)};
+      return measured_cell(Estimate{cost, {}, 2});
     };
   };
+  const bool has_rates = std::ranges::any_of(
+      points, [](const SharedPoint& point) { return point.check && point.check->unit; });
+  const std::string key = has_rates ? "" : "_seconds", heading = has_rates ? "" : "\nseconds";
   const auto sessions = [](std::size_t Check::*count) {
     return [=](Row r) {
       return r.check ? std::optional<std::int64_t>(r.check->*count) : std::nullopt;
@@ -122,8 +128,8 @@ Table make_rows(const std::vector<SharedPoint>& points) {
   };
   return ColumnsOf<SharedPoint>()
       .text("point", "point", [](Row r) { return r.before->name; })
-      .real("first_seconds", "first\nseconds", seconds(&Check::baseline))
-      .real("second_seconds", "second\nseconds", seconds(&Check::current))
+      .real("first" + key, "first" + heading, times(&Check::baseline))
+      .real("second" + key, "second" + heading, times(&Check::current))
       .interval("ratio", "ratio",
                 [](Row r) { return r.ratio() ? estimate_cell(*r.ratio(), 3) : Cell{}; })
       .essential()

@@ -165,9 +165,11 @@ class SideBuilder {
       subject.run_seconds +=
           run->timing.fit_seconds.value_or(whole) / static_cast<double>(group.runs.size());
     }
-    subject.is_rated = !all_have(group.runs, &Run::fit_seconds);
     if (!group.runs.empty()) subject.unit = find_unit(group.runs.front());
-    if (all_have(group.runs, &Run::samples_per_second)) {
+    const bool has_rates = all_have(group.runs, &Run::samples_per_second);
+    subject.is_rated = !all_have(group.runs, &Run::fit_seconds) ||
+                       (has_rates && !group.runs.empty() && subject.unit.is_own());
+    if (has_rates) {
       for (const Run& run : group.runs) {
         subject.rated.push_back({seconds(run, true), run->session, run->round, run.is_busy()});
       }

@@ -35,8 +35,9 @@ struct Subject {
   std::set<std::string> studies;
   Point parameters;
   std::map<Quantity, std::vector<Sample>> samples;
-  // Its time is seconds per sample, because some runs have no fit seconds. If all runs have a rate,
-  // `rated` holds their seconds per sample in any case, so that points are compared in one unit.
+  // Its time is seconds per sample, because some runs have no fit seconds, or they have a result in
+  // a unit of its own. If all runs have a rate, `rated` holds their seconds per sample in any case,
+  // so that points are compared in one unit.
   bool is_rated = false;
   std::vector<Sample> rated;
   Unit unit;                  // of such rates

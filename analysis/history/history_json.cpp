@@ -189,7 +189,8 @@ std::string history_value_text(double value, const HistorySeries& series) {
     case HistoryMetric::time:
       return value < 1000 ? fmt::format("{:.4g} s", value) : format_seconds(value);
     case HistoryMetric::throughput:
-      return format_rate(value) + " " + series.unit.rate();
+    case HistoryMetric::result:
+      return series.unit.text(series.unit.shown(value));
     case HistoryMetric::speed_up:
       return fmt::format("{:.2f}", value);
     case HistoryMetric::serial_fraction:

@@ -62,6 +62,7 @@ std::string axis_title(const HistorySeries& series) {
     case HistoryMetric::time:
       return "seconds";
     case HistoryMetric::throughput:
+    case HistoryMetric::result:
       return series.unit.long_rate();
     case HistoryMetric::energy:
       return "joules";

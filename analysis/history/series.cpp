@@ -105,7 +105,11 @@ class SeriesMaker {
     };
     std::vector<HistoryMetric> all;
     using enum HistoryMetric;
-    all.push_back(has(time) ? time : throughput);
+    if (study_.unit.is_own()) {
+      all.push_back(study_.unit.better == "less" ? result : throughput);
+    } else {
+      all.push_back(has(time) ? time : throughput);
+    }
     all.push_back(has(serial_fraction) ? serial_fraction : efficiency);
     all.insert(all.end(), {exposed_communication, energy, accuracy});
     return all;
@@ -128,7 +132,12 @@ class SeriesMaker {
       case HistoryMetric::time:
         return compute_mean(row, &Run::fit_seconds);
       case HistoryMetric::throughput:
-        return compute_mean(row, &Run::samples_per_second);
+      case HistoryMetric::result: {
+        const bool is_less = study_.unit.better == "less";
+        if (is_less != (metric == HistoryMetric::result)) return {};
+        const OptionalValue rate = compute_mean(row, &Run::samples_per_second);
+        return rate ? OptionalValue(study_.unit.shown(*rate)) : rate;
+      }
       case HistoryMetric::energy:
         return compute_mean(row,
                             compares_rates(study_.scaling) ? joules_per_sample : energy_joules);
@@ -206,6 +215,7 @@ const std::vector<HistoryMetricInfo>& history_metrics() {
   static const std::vector<HistoryMetricInfo> all = {
       {time, "time", "time", true, true},
       {throughput, "throughput", "throughput", true, false},
+      {result, "result", "result", true, true},
       {speed_up, "speed-up", "speed-up", true, false},
       {efficiency, "efficiency", "efficiency", true, false},
       {serial_fraction, "serial-fraction", "Karp-Flatt fraction", false, true},

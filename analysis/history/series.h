@@ -13,7 +13,8 @@ namespace paceline {
 
 enum class HistoryMetric {
   time,        // fit seconds
-  throughput,  // samples per second
+  throughput,  // samples per second, or a result of the user's own of which more is better
+  result,      // one of which less is better, in its unit
   speed_up,    // against the base of the same session
   efficiency,
   serial_fraction,        // Karp and Flatt's

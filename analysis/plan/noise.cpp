@@ -124,7 +124,8 @@ class NoiseEstimator {
  private:
   void add(const Run& run, const Subject& subject) {
     const std::string name = subject_name(*run.record);
-    if (!run->timing.fit_seconds && !run.samples_per_second) return;
+    const auto cost = run.cost();
+    if (!cost) return;
     noise_.is_of_published = noise_.is_of_published || run->kind != "measured";
     PointNoise& point = noise_.points[name];
     const auto hours = run.replicas_are_cores() ? core_hours(run) : gpu_hours(run);
@@ -134,8 +135,7 @@ class NoiseEstimator {
     }
     ++point.runs;
     PilotRun one{name, subject.name, run->session, run->hosts(), run->round, 0, 0};
-    one.value =
-        std::log(run->timing.fit_seconds ? *run->timing.fit_seconds : 1 / *run.samples_per_second);
+    one.value = std::log(*cost);
     all_.push_back(one);
     add_scatter(run);
   }

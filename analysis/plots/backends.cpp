@@ -51,7 +51,8 @@ BackendRows group_settings(const PlotSource& source) {
   BackendRows settings;
   for (const RowFacts& row : source.facts) {
     const Run& run = row.run();
-    if (run->kind != "measured" || run->layout.gpus == 1 || !row.samples_per_second) continue;
+    const bool has_share = row.samples_per_second && source.study.unit.better != "less";
+    if (run->kind != "measured" || run->layout.gpus == 1 || !has_share) continue;
     settings[make_setting(source.study, run)].emplace(run.backend, &row);
   }
   std::erase_if(settings, [](const auto& setting) { return setting.second.size() < 2; });

@@ -65,7 +65,7 @@ HeatMap make_heat_map(const PlotSource& source, const Cells& cells) {
       const double slower = found->second / best;
       const double heat = std::clamp((slower - 1) / (kDarkest - 1), 0.0, 1.0);
       const std::string value = source.comparison.rates
-                                    ? fmt::format("{:.4g}/s", 1000 / found->second)
+                                    ? source.study.unit.text(1000 / found->second)
                                     : fmt::format("{:.4g} s", found->second);
       line.push_back(HeatCell{
           value, slower == 1 ? "best" : fmt::format("+{:.1f} %", 100 * (slower - 1)), heat});

@@ -79,7 +79,8 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
   for (std::size_t i = 0; i < source.facts.size(); ++i) {
     const RowFacts& row = source.facts[i];
     const auto text = row.run()->parameters.text(axis);
-    const auto& measure = source.comparison.rates ? row.samples_per_second : row.fit_seconds;
+    const auto measure =
+        source.comparison.rates ? source.study.unit.shown(row.samples_per_second) : row.fit_seconds;
     const auto value =
         std::ranges::find_if(values, [&](const AxisValue& each) { return text == each.second; });
     if (!measure || value == values.end()) continue;

@@ -38,12 +38,18 @@ double speed_up(const Prediction& prediction, const SizeValue& size) {
   return prediction.rates ? ratio : 1 / ratio;
 }
 
+// Times, or rates in their unit.
+Estimate shown(const Prediction& prediction, const Estimate& value) {
+  return prediction.rates ? *prediction.unit.shown(value) : value;
+}
+
 // A predicted value is as exact as its predictor's own interval.
 Cell value_cell(const Prediction& prediction, const SizeValue& size) {
-  if (!size.is_predicted || !size.value.interval) return measured_cell(size.value);
-  const Interval& own = *size.by_predictor[prediction.used]->interval;
-  return estimate_cell(size.value, count_digits(size.value.value, false),
-                       std::max(own.high - size.value.value, size.value.value - own.low));
+  const Estimate value = shown(prediction, size.value);
+  if (!size.is_predicted || !value.interval) return measured_cell(value);
+  const Interval own = *shown(prediction, *size.by_predictor[prediction.used]).interval;
+  return estimate_cell(value, count_digits(value.value, false),
+                       std::max(own.high - value.value, value.value - own.low));
 }
 
 Table sizes_table(const Prediction& prediction) {
@@ -85,8 +91,10 @@ Table sizes_table(const Prediction& prediction) {
   for (std::size_t i = 0; i < prediction.predictors.size(); ++i) {
     columns
         .interval(prediction.predictors[i].name + "_" + key, "",
-                  [i](Row size) {
-                    return size.is_predicted ? measured_cell(size.by_predictor[i]) : Cell{};
+                  [&, i](Row size) {
+                    const auto& value = size.by_predictor[i];
+                    return size.is_predicted && value ? measured_cell(shown(prediction, *value))
+                                                      : Cell{};
                   })
         .programs();
   }
@@ -95,8 +103,9 @@ Table sizes_table(const Prediction& prediction) {
     std::ranges::replace(law_key, ' ', '_');
     columns
         .real(law_key, "",
-              [i](Row size) {
-                return size.is_predicted ? Cell{"", size.by_law[i]} : Cell{};
+              [&, i](Row size) {
+                return size.is_predicted ? Cell{"", shown(prediction, {size.by_law[i], {}}).value}
+                                         : Cell{};
               })
         .programs();
   }
@@ -148,8 +157,9 @@ std::vector<std::string> interval_sentences(const Prediction& prediction) {
   for (const SizeValue& size : prediction.sizes) {
     if (!size.is_predicted || size.gpus <= largest) continue;
     if (size.value.interval) {
-      held.push_back(fmt::format("{} on {}", measured_cell(size.by_predictor[prediction.used]).text,
-                                 size.gpus));
+      held.push_back(fmt::format(
+          "{} on {}", measured_cell(shown(prediction, *size.by_predictor[prediction.used])).text,
+          size.gpus));
     } else if (size.crosses_unmeasured_link()) {
       unmeasured.push_back(std::to_string(size.gpus));
       level = size.beyond;
@@ -218,7 +228,7 @@ void add_notes(const Prediction& prediction, std::vector<std::string>& notes) {
         "beyond: a level that no measured size crosses; the prediction knows nothing of its links");
   }
   notes.push_back("records do not name switches, so rows say nothing of crossing one");
-  if (prediction.scaling == Scaling::unknown) {
+  if (prediction.scaling == Scaling::unknown || prediction.scaling == Scaling::same_work) {
     notes.push_back(
         "the records do not say what the sizes hold fixed: the laws take the batch of a replica as "
         "fixed");
@@ -236,8 +246,8 @@ Plot prediction_plot(const Prediction& prediction) {
   bool after_other = false;  // a line of predictions does not cross sizes that were run
   for (const SizeValue& size : prediction.sizes) {
     PlotSeries& series = size.is_predicted ? predicted : measured;
-    series.points.push_back(
-        {static_cast<double>(size.gpus), size.value.value, size.value.interval});
+    const Estimate value = shown(prediction, size.value);
+    series.points.push_back({static_cast<double>(size.gpus), value.value, value.interval});
     series.points.back().begins_line = size.is_predicted && after_other;
     after_other = !size.is_predicted;
   }
@@ -250,7 +260,9 @@ Plot prediction_plot(const Prediction& prediction) {
   const SizeValue& base = find_base(prediction);
   const auto ideal = [&](double gpus) {
     const double times = gpus / base.gpus;
-    return prediction.rates ? base.value.value * times : base.value.value / times;
+    return shown(prediction,
+                 {prediction.rates ? base.value.value * times : base.value.value / times, {}})
+        .value;
   };
   lines.ideal = PlotSeries{"ideal", {{first, ideal(first), {}}, {last, ideal(last), {}}}};
   Plot plot;

@@ -150,7 +150,7 @@ class Comparer {
 
   // Times will do only where all runs have one and do the same work.
   bool needs_rates() const {
-    bool needed = compares_rates(study_.scaling);
+    bool needed = compares_rates(study_.scaling) || study_.unit.is_own();
     const Run* without = nullptr;
     for (const Row& row : study_.rows) {
       for (const Run& run : row.runs) {
@@ -161,10 +161,10 @@ class Comparer {
     if (needed && without) {
       throw Error(
           ErrorKind::input,
-          "the runs do different or unknown amounts of work, so their rates are compared, and "
-          "this record has none",
+          "some runs have no time, or the runs do different amounts of work, so their rates are "
+          "compared, and this record has none",
           without->where + ", key /throughput/samples_per_second",
-          "add it, or /throughput/samples of each run, or report the record apart");
+          "let the program print it, or report the record apart");
     }
     return needed;
   }

@@ -53,7 +53,9 @@ std::string_view without_brand(std::string_view gpu) {
 std::optional<double> seconds_held(const Run& run) {
   const Timing& timing = run->timing;
   const auto& program = run->provenance.program;
-  if (program && program->seconds) return program->seconds;
+  if (program && program->seconds) {  // a log of another run states more
+    return std::max(*program->seconds, timing.fit_seconds.value_or(0));
+  }
   if (!run->timing.fit_seconds) return std::nullopt;
   return *run->timing.fit_seconds + timing.setup_seconds.value_or(0) +
          timing.evaluation_seconds.value_or(0) + timing.checkpoint_seconds.value_or(0) +
@@ -171,12 +173,27 @@ std::optional<double> node_memory(const Run& run) {
                : std::nullopt;
 }
 
+Operations count_operations(const Run& run) {
+  constexpr double kOfAParameterAndToken = 6;  // Kaplan et al., 2020: forward 2, backward 4
+  const Unit unit = find_unit(run);
+  const PlanFacts& plan = run->plan;
+  const auto stated = run->parameters.real("flops_per_item");
+  if (unit.is_own()) return {};
+  if (stated && *stated > 0) return {stated, OperationsFrom::statement};
+  if (plan.flops_per_sample) {
+    return {*plan.flops_per_sample / static_cast<double>(plan.tokens_per_sample.value_or(1)),
+            OperationsFrom::plan};
+  }
+  if (unit.name != "tokens" || !plan.parameter_count) return {};
+  return {kOfAParameterAndToken * static_cast<double>(*plan.parameter_count),
+          OperationsFrom::parameters};
+}
+
 std::optional<double> model_operations(const Run& run) {
-  const auto& flops = run->plan.flops_per_sample;
+  const auto each = count_operations(run).of_item;
   const auto seconds = seconds_at_rate(run);
-  if (!flops || !seconds) return std::nullopt;
-  return *flops / static_cast<double>(run->plan.tokens_per_sample.value_or(1)) *
-         *run.samples_per_second * *seconds;
+  if (!each || !seconds) return std::nullopt;
+  return *each * *run.samples_per_second * *seconds;
 }
 
 std::optional<double> probe_operations(const Run& run) {
@@ -194,9 +211,16 @@ std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view pre
   return tera > 0 ? std::optional(tera * 1e12) : std::nullopt;
 }
 
-std::optional<double> data_sheet_operations(const Run& run) {
+std::optional<double> peak_operations(const Run& run) {
+  constexpr double kTera = 1e12;
+  const auto stated = run->parameters.real("peak_tflops");
+  if (stated && *stated > 0) return replica_operations(run, *stated * kTera);
   if (run->gpus.empty()) return std::nullopt;
-  return replica_operations(run, data_sheet_peak(run->gpus.front().name, run.precision));
+  const auto& program = run->provenance.program;
+  const bool is_of_program = run.precision.empty() && program;
+  return replica_operations(
+      run,
+      data_sheet_peak(run->gpus.front().name, is_of_program ? program->precision : run.precision));
 }
 
 std::optional<Estimate> ratio_of_sums(const Row& row, const RunFact& above, const RunFact& below) {

@@ -28,12 +28,22 @@ std::optional<double> gpu_memory(const Run& run);
 // by the nodes. Memory that processes share counts in each.
 std::optional<double> node_memory(const Run& run);
 
+// Of training on what its rate counts: as the study states them, as Paceline planned them, or 6 for
+// each parameter and token.
+enum class OperationsFrom { statement, plan, parameters };
+struct Operations {
+  std::optional<double> of_item = {};
+  OperationsFrom from = OperationsFrom::plan;
+};
+Operations count_operations(const Run& run);
+
 // Floating-point operations of the model in a run, at its rate.
 std::optional<double> model_operations(const Run& run);
 // What its replicas could have done meanwhile at the speed that a probe of matrix products reached
-// beside the run, or at the data sheet's dense peak of the GPU at the run's precision.
+// beside the run, or at the dense peak that the study states, or of the GPU's data sheet at the
+// run's precision.
 std::optional<double> probe_operations(const Run& run);
-std::optional<double> data_sheet_operations(const Run& run);
+std::optional<double> peak_operations(const Run& run);
 
 // FLOP/s without sparsity of a card by its full name, "NVIDIA H200". Empty: not in the table.
 std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view precision);

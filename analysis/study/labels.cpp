@@ -397,10 +397,12 @@ std::string study_title(const Study& study) {
   const std::string trained = trained_name(study);
   std::string title = trained;
   if (!study.precision.empty()) title += ", " + study.precision;
-  title += study.scaling == Scaling::unknown ? ", scaling type not known"
-           : study.scaling == Scaling::one_size
-               ? ", one size"
-               : fmt::format(", {} scaling", to_string(study.scaling));
+  title +=
+      study.scaling == Scaling::unknown    ? ", scaling type not known"
+      : study.scaling == Scaling::one_size ? ", one size"
+      : study.scaling == Scaling::same_work
+          ? stated_work(study.rows.front().first()).empty() ? ", same work assumed" : ", same work"
+          : fmt::format(", {} scaling", to_string(study.scaling));
   for (const auto& [name, value] : study.work) {
     const bool is_said = name == "study" && to_text(value) == trained;
     if (!is_said) title += fmt::format(", {} {}", name, to_text(value));

@@ -166,7 +166,35 @@ Derivation refuse_batches(const Runs& runs) {
   return {batch.usual, batch.odd, kNoBatch};
 }
 
+// A run whose work its parameters do not make the first one's; null: there is none.
+const Run* find_other_work(const Runs& runs) {
+  const auto differs = [&](const Run* run) {
+    return std::ranges::any_of(parameters(), [&](const Parameter& parameter) {
+      return parameter.role == Role::work && run->record->parameters.text(parameter.name) !=
+                                                 (*runs[0])->parameters.text(parameter.name);
+    });
+  };
+  const auto other = std::ranges::find_if(runs, differs);
+  return other == runs.end() ? nullptr : *other;
+}
+
+// What a study states of its runs' work, or takes for granted of times alone.
+std::optional<Derivation> of_stated_work(const Runs& runs) {
+  const std::string work = stated_work(*runs[0]);
+  const bool is_of_all =
+      std::ranges::all_of(runs, [&](const Run* run) { return stated_work(*run) == work; });
+  const bool has_times = known(runs, &Run::fit_seconds),
+             has_rates = known(runs, &Run::samples_per_second);
+  const bool grows = is_of_all && work == "grows", is_fixed = is_of_all && work == "fixed";
+  if (grows && has_rates) return Scaling::weak;
+  if (!has_times || (has_rates && !is_fixed)) return std::nullopt;
+  const Run* other = fixed(runs, &Run::global_batch) ? nullptr : find_other_work(runs);
+  if (other) return Derivation(runs[0], other, "they state only times, and other work");
+  return grows ? Scaling::weak : Scaling::same_work;
+}
+
 Derivation of_unknown_total(const Runs& runs) {
+  if (const auto stated = of_stated_work(runs)) return *stated;
   if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
   if (are_alike(runs, &Run::batch_per_replica)) return of_fixed_batch(runs);
   if (fixed(runs, &Run::global_batch)) return Scaling::strong;
@@ -206,13 +234,15 @@ Derivation judge(const Runs& runs) {
 constexpr EnumName<Scaling> kScalingNames[] = {
     {Scaling::strong, "strong"},        {Scaling::fixed_epochs, "fixed-epochs"},
     {Scaling::to_goal, "time-to-goal"}, {Scaling::weak, "weak"},
-    {Scaling::one_size, "one size"},    {Scaling::unknown, "unknown"}};
+    {Scaling::one_size, "one size"},    {Scaling::same_work, "same-work"},
+    {Scaling::unknown, "unknown"}};
 
 std::string_view to_string(Scaling scaling) {
   return name_in(kScalingNames, scaling);
 }
 
-std::string_view describe_scaling(Scaling scaling) {
+std::string_view describe_scaling(Scaling scaling, const Run& run) {
+  const std::string work = stated_work(run);
   switch (scaling) {
     case Scaling::strong:
       return "total samples and global batch are fixed";
@@ -223,14 +253,24 @@ std::string_view describe_scaling(Scaling scaling) {
              "and "
              "how many samples the goal takes is part of the result";
     case Scaling::weak:
+      if (work == "grows" && !run->throughput.samples) {
+        return "each replica does the same work, as the study states";
+      }
       return "batch per replica is fixed and the work grows with the replicas";
     case Scaling::one_size:
       return "every run has the same number of replicas: there is no scaling to see";
+    case Scaling::same_work:
+      if (!work.empty()) return "every run does the same work, as the study states";
+      return "the runs state only times, and are taken to do the same work at every size";
     case Scaling::unknown:
       return "what the runs hold fixed is not stated, so it cannot be derived; batch_per_replica "
-             "states it (in a spec under \"fixed\", of an import by --set)";
+             "or work states it (in a spec under \"fixed\", of an import by --set)";
   }
   return "";
+}
+
+std::string stated_work(const Run& run) {
+  return run->parameters.text("work").value_or("");
 }
 
 bool compares_rates(Scaling scaling) {

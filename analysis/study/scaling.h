@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,12 +17,15 @@ enum class Scaling {
   to_goal,       // goal and batch per replica fixed; the number of samples is a result
   weak,          // steps and batch per replica fixed
   one_size,      // all runs have the same number of replicas
+  same_work,     // only times are known, or that the work is fixed
   unknown,       // batch or amount of work unknown (published pages)
 };
 
 std::string_view to_string(Scaling scaling);
-// What the type holds fixed, in words for the legend.
-std::string_view describe_scaling(Scaling scaling);
+// What the type holds fixed, in words for the legend, or what one of the runs states of it.
+std::string_view describe_scaling(Scaling scaling, const Run& run);
+// "fixed", "grows", or nothing.
+std::string stated_work(const Run& run);
 // True if runs do different amounts of work: their rates can be compared, but not their times.
 bool compares_rates(Scaling scaling);
 

@@ -183,6 +183,33 @@ void shorten_programs(Evidence& evidence, std::vector<ExpectedRuns>& plans) {
   }
 }
 
+// What a study says of its results, and not of its runs, holds for those that were made before.
+void apply_plans(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans) {
+  for (const ExpectedRuns& plan : plans) {
+    if (plan.points.empty() || plan.workload != kCommandWorkload) continue;
+    for (const Parameter& parameter : parameters()) {
+      if (parameter.role != Role::none || parameter.need != Requirement::own_program) continue;
+      const Value* value = plan.points.front().find(parameter.name);
+      for (Run& run : runs) {
+        const Value* known = run->parameters.find(parameter.name);
+        const bool is_known = known && value ? *known == *value : known == value;
+        if (run->study != plan.study || is_known) continue;
+        Point& point = own_record(run).parameters;
+        value ? point.set(parameter.name, *value) : void(point.erase(parameter.name));
+      }
+    }
+  }
+}
+
+// Runs of which each replica does the same work, and that state only times: replicas a second.
+void add_growing_rates(Study& study, std::vector<Run>& runs) {
+  const bool has_rates =
+      std::ranges::any_of(runs, [](const Run& run) { return run.samples_per_second.has_value(); });
+  if (study.scaling != Scaling::weak || has_rates) return;
+  study.unit = {"work/s", "more"};
+  for (Run& run : runs) run.samples_per_second = run->layout.gpus / *run->timing.fit_seconds;
+}
+
 // The program that others are compared with: the first that a plan names, as its points follow the
 // spec. Without a plan the first by name.
 std::string find_reference(const std::vector<Row>& rows, const std::vector<ExpectedRuns>& plans) {
@@ -232,6 +259,12 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
     study.left_out = left_out(is_first ? content : none, reported);
     add_row_warnings(study);
     study.notes = row_notes(study);
+    if (study.scaling == Scaling::same_work && stated_work(study.rows.front().first()).empty()) {
+      add_note(
+          study,
+          "same work assumed, as the runs state only times; \"work\": \"grows\" says that each "
+          "replica does the same (in a spec under \"fixed\", of an import by --set work=grows)");
+    }
     if (own_plans(study, wanted).empty()) add_note(study, open_ends_note(study));
     for (const std::string& note : left_out_notes(is_first ? content : none, reported)) {
       add_note(study, note);
@@ -310,6 +343,7 @@ std::vector<Study> make_studies(const StoreContent& content,
   Evidence evidence = collect(content, policy, selections, plans);
   std::vector<Run>& runs = evidence.runs;
   std::vector<ExpectedRuns> wanted = selected(plans, selections);
+  apply_plans(runs, plans);
   shorten_programs(evidence, wanted);
   const std::vector<Run> unfinished = taken(runs, [](const Run& run) { return run.has_failed(); });
   const std::vector<Run> lost = chosen(unfinished, [](const Run& run) { return run.is_lost; });
@@ -334,7 +368,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     Study& study = studies.emplace_back();
     study.workload = key.workload;
     study.precision = key.precision;
-    study.unit = {key.unit};
+    study.unit = find_unit(members.front());
     study.scaling = key.scaling;
     study.work = key.work;
     if (!key.studies.empty() && (key.work.empty() || key.work.front().first != "study")) {
@@ -343,6 +377,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     }
     study.chosen = format_selections(selections);
     study.replicas_are_cores = members.front().replicas_are_cores();
+    add_growing_rates(study, members);
     study.rows = make_rows(std::move(members), policy.point);
     const bool pooled = should_pool(study.rows, pooling);
     for (Row& row : study.rows) row.pooled = pooled;

@@ -100,6 +100,14 @@ Cell efficiency_cell(const RowFacts& facts, const Study& study) {
 
 }  // namespace
 
+Cell rate_cell(const Unit& unit, std::optional<Estimate> rate) {
+  rate = unit.shown(rate);
+  if (!rate) return {};
+  return estimate_cell(*rate, rate->value >= 1000 ? 0
+                              : rate->value < 1   ? decimals_for(rate->value, 3)
+                                                  : 1);
+}
+
 void choose_columns(Section& section, const std::vector<std::string>& choice) {
   if (choice.empty()) return;
   Table& table = section.table;
@@ -188,7 +196,7 @@ void add_cost(RowColumns& all, const Study& study) {
       .set(&Column::has_interval, true);
   constexpr double kBillion = 1e9;
   // Of tokens: samples are of any size.
-  if (study.unit != Unit{}) {
+  if (study.unit != Unit{} && !study.unit.is_own()) {
     const auto cell = [](const RowFacts& facts, RunQuantity hours) {
       auto each = ratio_of_sums(*facts.row, hours, &Run::samples);
       if (!each) return Cell{};
@@ -205,9 +213,17 @@ void add_cost(RowColumns& all, const Study& study) {
   add("gpu_memory_bytes", "GPU\nmemory",
       "GPU memory: the largest use of a GPU, by all processes; mean over runs", bytes_cell,
       gpu_memory);
+  const auto states = [&](const char* name) {
+    return std::ranges::any_of(
+        study.rows, [&](const Row& row) { return row.first()->parameters.find(name) != nullptr; });
+  };
+  const OperationsFrom from =
+      study.rows.empty() ? OperationsFrom::plan : count_operations(study.rows.front().first()).from;
   const std::string kOperations =
-      "the model's operations (forward and backward, without the gradient of the first layer's "
-      "input)";
+      from == OperationsFrom::statement    ? "operations as the study states them (flops_per_item)"
+      : from == OperationsFrom::parameters ? "6 operations for each parameter and token"
+                                           : "the model's operations (forward and backward, "
+                                             "without the gradient of the first layer's input)";
   add("share_of_probe", "of probe's\nFLOP/s",
       "of probe's FLOP/s: " + kOperations +
           " over those that matrix products could have done meanwhile, at their speed beside the "
@@ -215,8 +231,11 @@ void add_cost(RowColumns& all, const Study& study) {
       share_cell, probe_operations);
   add("share_of_data_sheet", "MFU",
       "MFU: model FLOPs utilization (PaLM, Chowdhery et al., 2022): " + kOperations +
-          " over the dense peak of the GPU's data sheet at this precision",
-      share_cell, data_sheet_operations);
+          " over the dense peak " +
+          (states("peak_tflops") ? "that the study states (peak_tflops)"
+                                 : "of the GPU's data sheet at this precision"),
+      share_cell, peak_operations)
+      .set(&Column::is_extra, !states("peak_tflops") && !states("flops_per_item"));
   add("node_memory_bytes", "node\nmemory",
       "node memory: largest resident memory of a node's processes, summed; what they share counts "
       "in each; mean over runs",

@@ -226,9 +226,8 @@ Table make_size_table(const SheetData& data, double least) {
       .detail(data.comparison.rates ? 3 : 0)
       .interval(study.unit.rate_key(), study.unit.rate(),
                 of_facts(&Run::samples_per_second,
-                         [](const RowFacts& facts) {
-                           const auto& rate = facts.samples_per_second;
-                           return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
+                         [unit = study.unit](const RowFacts& facts) {
+                           return rate_cell(unit, facts.samples_per_second);
                          }))
       .set(&Column::shown, data.comparison.rates)
       .interval("speed_up", "speed-up",

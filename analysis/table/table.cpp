@@ -19,10 +19,6 @@ namespace paceline {
 
 namespace {
 
-Cell rate_cell(const std::optional<Estimate>& rate) {
-  return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
-}
-
 // A ratio, in brackets if the network is no equal of the base's.
 Cell ratio_cell(const std::optional<Estimate>& ratio, const Cell& made, const RowFacts& facts) {
   Cell cell = made;
@@ -134,7 +130,9 @@ void add_time(RowColumns& all, int detail) {
 void add_rate(RowColumns& all, const Study& study, int detail) {
   all.interval(study.unit.rate_key(), study.unit.rate(),
                of_runs(&Run::samples_per_second,
-                       [](const RowFacts& f) { return rate_cell(f.samples_per_second); }))
+                       [unit = study.unit](const RowFacts& f) {
+                         return rate_cell(unit, f.samples_per_second);
+                       }))
       .in("rate")
       .detail(detail);
 }
@@ -235,7 +233,11 @@ void add_details(RowColumns& all, const Study& study) {
   all.interval(study.unit.rate_key() + "_per_replica",
                study.unit.rate() + (study.replicas_are_cores ? "\nper replica" : "\nper GPU"),
                of_runs(&Run::samples_per_second,
-                       [](Row f) { return rate_cell(f.samples_per_second_per_replica); }))
+                       [unit = study.unit](Row f) {
+                         const bool has_share = unit.better != "less";
+                         return has_share ? rate_cell(unit, f.samples_per_second_per_replica)
+                                          : Cell{};
+                       }))
       .in("rate")
       .detail(9);
   all.interval("gpu_utilization", "GPU\nutil.",

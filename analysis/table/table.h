@@ -18,6 +18,8 @@ using RowColumns = ColumnsOf<RowFacts>;
 void add_cost(RowColumns& all, const Study& study);
 void add_energy(RowColumns& all, const Study& study);
 
+Cell rate_cell(const Unit& unit, std::optional<Estimate> rate);
+
 // Cells of `make`, which name the number of runs if not all runs of a row have `fact`:
 // "0.701 (1 run)".
 std::function<Cell(const RowFacts&)> of_runs(const RunFact& fact,

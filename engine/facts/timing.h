@@ -44,8 +44,11 @@ struct Throughput {
                 "that the rate leaves out: 10, or none of a run of at most 40 steps; records "
                 "without it give samples over fit_seconds");
   PACELINE_FACT(fact::Real, samples, "of all replicas; a published mean need not be whole");
-  PACELINE_FACT(fact::Text, unit,
-                "what samples and the rate count, as \"tokens\"; not said: samples");
+  PACELINE_FACT(
+      fact::Text, unit,
+      "what samples and the rate count, as \"tokens\"; not said: samples; with better, the "
+      "rate's own unit, as \"ns/day\"");
+  PACELINE_FACT(fact::Text, better, "of a unit of its own: \"more\" or \"less\"");
   PACELINE_FACT(fact::Real, steps, "of the whole run");
   PACELINE_END_FACTS
 };

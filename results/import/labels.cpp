@@ -142,11 +142,12 @@ class KeyCollector {
   void add(const char* key, bool is_text) {
     const bool whole_record = section_.empty();
     if (whole_record && std::string_view(key) != "utilization") return;
+    const bool is_unit = section_ == "throughput" && is_text;  // and its direction
     found_.push_back(
         {key,
          {whole_record ? fmt::format("/{}", key) : fmt::format("/{}/{}", section_, key)},
          is_text,
-         whole_record || !kStated.contains(section_)});
+         whole_record || !(kStated.contains(section_) || is_unit)});
   }
 
   std::string section_;

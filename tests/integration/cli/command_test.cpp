@@ -333,6 +333,56 @@ TEST_F(CliCommand, WithoutResultsItsWholeTimeCounts) {
   expect_parts(made["provenance"]["time_is"].get<std::string>(), {"whole program"});
 }
 
+TEST_F(CliCommand, TimesAloneMakeATable) {
+  const std::string program = R"j(["sh", "-c", "echo took $(({gpus} + 2)).{repeat}"])j",
+                    time = R"j({"fit_seconds": {"line": "took {number}", "scale": 0.01}})j",
+                    sizes = R"j("axes": {"gpus": [1, 2]}, "repeats": 3)j";
+  expect_success(sweep(program, time, sizes));
+  expect_parts(succeed("report r/s").out,
+               {"same work assumed, as the runs state only times", "--set work=grows", "0.76"});
+  for (const char* verb : {"best", "explain", "predict --gpus 4", "report --sheet",
+                           "plan s.json --detect 5% --pilot"}) {
+    expect_success(paceline(verb + std::string(" r/s")));
+  }
+  // What the work is says nothing of the runs, so none is made again.
+  write("s.json", R"j({"name": "s", "workload": "command", "fixed": {"work": "grows"},
+                       "command": )j" +
+                      program + ", \"results\": " + time + ", " + sizes + "}");
+  expect_parts(succeed("sweep s.json --results r").out, {"weak scaling", "work/s", "1.52"});
+  EXPECT_EQ(load_store(folder() / "r/s").records.size(), 6U);
+}
+
+TEST_F(CliCommand, AResultOfOnesOwnUnitGoesThroughAllVerbs) {
+  expect_success(sweep(R"j(["sh", "-c", "echo Performance: $((100 * {gpus})).{repeat}  0.2"])j",
+                       R"j({"performance": {"line": "Performance: {number}", "unit": "ns/day",
+                                            "better": "more"}})j",
+                       R"j("axes": {"gpus": [1, 2]}, "repeats": 3)j"));
+  expect_parts(succeed("report r/s").out, {"ns/day", "performance, as the program reports it"});
+  std::string all;
+  for (const char* verb :
+       {"report r/s", "report r/s --format csv", "best r/s", "predict r/s --gpus 4",
+        "report --sheet r/s", "gate --aa s.json --rounds 3", "plan s.json --detect 5% --pilot r/s",
+        "export r/s --format openmetrics"}) {
+    all += succeed(verb).out;
+  }
+  expect_parts(all, {"ns/day", "ns_per_day"});
+  expect_no_parts(all, {"samples"});
+}
+
+TEST_F(CliCommand, TheMfuOfAnyProgram) {
+  const std::string results = R"j({"tokens_per_second": {"line": "rate {number}"},
+                                   "parameter_count": {"line": "parameters {number}"}})j";
+  const auto mfu = [&](const std::string& fixed) {
+    expect_success(sweep(R"j(["printf", "rate 100000\\nparameters 1000000\\n"])j", results,
+                         "\"fixed\": {" + fixed + "}"));
+    return succeed("report r/s").out;
+  };
+  expect_parts(mfu(R"j("peak_tflops": 2)j"), {"MFU", "30.0 %", "6 operations for each parameter"});
+  expect_parts(mfu(R"j("peak_tflops": 0.5, "flops_per_item": 1e7)j"),
+               {"200.0 %", "as the study states them", "the MFU of 1 replica is 200 %",
+                "another precision"});
+}
+
 TEST_F(CliCommand, ANumberIsFoundOnceAndFinite) {
   expect_failed(sweep(R"j(["true"])j", kRate), {"samples_per_second was not printed"});
   expect_failed(sweep(R"j(["printf", "rate 3\\nrate 4\\n"])j", kRate),
@@ -349,6 +399,8 @@ TEST_F(CliCommand, ANumberIsFoundOnceAndFinite) {
       sweep(R"j(["echo", "took 850"])j", R"j({"fit_seconds": {"line": "took {number}"}})j"));
   expect_parts(read_text(folder() / "r/s/logs/gpus=1.1.1.log"),
                {"fit_seconds is 14 min 10 s, and the program ran"});
+  expect_parts(succeed("report r/s").out,
+               {"more than the program took (of 1 replica: 14 min 10 s"});
   expect_failed(sweep(R"j(["true"])j", R"j({"fit_seconds": {"csv": "t", "file": "{out}/a.csv"}})j"),
                 {"a.csv", "is not there"});
   expect_failed(sweep(R"j(["sh", "-c", "echo a,time > {out}/a.csv; echo 1,2 >> {out}/a.csv"])j",

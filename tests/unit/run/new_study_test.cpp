@@ -59,6 +59,9 @@ TEST(NewStudyTest, AsksAgainAfterAWrongAnswer) {
       {"A workload, or your command line", {"mnist-cn", "python train.py"}},
       {"Device (cpu, cuda)", {"cbu", "cpu"}},
       {"Its throughput, as a regular expression with one group", {"rate: {number}"}},
+      {"Its unit", {"tokens/s"}},
+      {"Work of a run: the same at every size (fixed) or on each replica (grows)",
+       {"shrinks", "grows"}},
       {"Numbers of replicas (GPUs, or groups of cores)", {"1,two", "0", "1, 2"}},
       {"Repeats", {"1,2", "3"}}};
   std::vector<std::string> errors;
@@ -73,11 +76,14 @@ TEST(NewStudyTest, AsksAgainAfterAWrongAnswer) {
   EXPECT_EQ(spec.command, "python train.py");
   EXPECT_EQ(spec.workload, "");
   EXPECT_EQ(spec.throughput, "rate: {number}");
-  expect_parts(to_text(spec), {R"({"line": "rate: {number}", "pick": "last"})"});
+  expect_parts(to_text(spec), {R"({"line": "rate: {number}", "pick": "last", "unit": "tokens/s"})",
+                               R"("work": "grows"})"});
   EXPECT_EQ(spec.gpus, (std::vector<int>{1, 2}));
   EXPECT_EQ(spec.repeats, 3);
   const std::vector<std::string> parts = {"\"mnist-cn\" is neither a workload nor a program",
-                                          "\"cbu\"", "\"1,two\" is not a list of numbers",
+                                          "\"cbu\"",
+                                          "\"shrinks\"",
+                                          "\"1,two\" is not a list of numbers",
                                           "\"0\" is not a list of numbers",
                                           "\"1,2\" is several numbers"};
   ASSERT_EQ(errors.size(), parts.size());
@@ -86,12 +92,24 @@ TEST(NewStudyTest, AsksAgainAfterAWrongAnswer) {
   }
 }
 
+TEST(NewStudyTest, AUnitOfOnesOwn) {
+  expect_parts(to_text(make_new_spec({.name = "s",
+                                      .program = "gmx mdrun",
+                                      .throughput = "Performance: +{number}",
+                                      .unit = "ns/day",
+                                      .better = "more",
+                                      .device = "cpu"})),
+               {R"("unit": "ns/day", "better": "more"})", R"("fixed": {"device": "cpu"})"});
+}
+
 TEST(NewStudyTest, OptionsOfAnotherProgramAreRefused) {
   const std::string own = "is for a program of your own";
   for (const auto& [given, parts] :
        {std::pair(NewStudy{.program = "mnist-mlp", .throughput = "x"},
                   std::vector<std::string>{"--throughput", own}),
         {NewStudy{.program = "mnist-mlp", .processes = "node"}, {"--processes", own}},
+        {NewStudy{.program = "mnist-mlp", .work = "grows"}, {"--work", own}},
+        {NewStudy{.program = "a b", .unit = "ns/day"}, {"--unit is for a throughput"}},
         {NewStudy{.program = "a b", .backends = {"mpi"}}, {"--backend is for our workloads"}},
         {NewStudy{.program = "mnist-ml"}, {"--program", "did you mean \"mnist-mlp\"?"}},
         {NewStudy{.device = "cuda2"}, {"--device", "\"cuda\"?"}},

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <tuple>
 
 #include "engine/core/error.h"
 #include "engine/input/formats/tfrecord.h"
@@ -460,6 +461,68 @@ TEST(ProgramFacts, ARateHasTheUnitOfItsName) {
   EXPECT_EQ(steps.throughput.unit, "steps");
   EXPECT_EQ(steps.throughput.samples, 100);
   EXPECT_EQ(steps.throughput.steps, 100);
+}
+
+// A spec's results, found in what the program printed.
+RunRecord record_of(const std::string& results, std::string_view output) {
+  const UserProgram program = parse_program(
+      "md", R"({"command": ["true"], "directory": "/", "results": {)" + results + "}}");
+  ProgramResults found(program.results, std::filesystem::temp_directory_path());
+  found.append(output);
+  RunRecord record;
+  record.provenance.program.emplace();
+  set_results(record, found.finish([](const std::string& file) { return file; }), 1000);
+  return record;
+}
+
+TEST(ProgramFacts, AResultOfOnesOwnHasAUnit) {
+  constexpr char kOutput[] =
+      "                 (ns/day)    (hour/ns)\nPerformance:      114.865        0.209\n"
+      "speed 12.5 cells/s\n";
+  const Throughput day =
+      record_of(R"("performance": {"line": "Performance: +{number}", "unit": "ns/day",
+                                   "better": "more"})",
+                kOutput)
+          .throughput;
+  EXPECT_EQ(std::tuple(day.samples_per_second, day.unit, day.better),
+            std::tuple(114.865, "ns/day", "more"));
+  EXPECT_THROW(record_of(R"("samples_per_second": {"line": "Performance: +{number}"})", kOutput),
+               Error)
+      << "the unit above it is another";
+  const RunRecord hour =
+      record_of(R"("hours": {"line": "Performance: +[0-9.]+ +{number}", "unit": "hour/ns",
+                             "better": "less"})",
+                kOutput);
+  EXPECT_EQ(hour.throughput.samples_per_second, 0.209);
+  EXPECT_EQ(hour.provenance.rate_is, "hours, as the program reports it");
+  EXPECT_FALSE(hour.timing.fit_seconds) << "a result will do";
+  const Throughput cells =
+      record_of(R"("samples_per_second": {"line": "speed {number}", "unit": "cells/s"})", kOutput)
+          .throughput;
+  EXPECT_EQ(std::tuple(cells.samples_per_second, cells.unit, cells.better),
+            std::tuple(12.5, "cells", ""))
+      << "a count a second, as of samples and tokens";
+}
+
+TEST(ProgramFacts, UnitsThatSayTooLittleAreRefused) {
+  const auto refusal = [](const std::string& result) {
+    return catch_error(ErrorKind::input, [&] { record_of(result, ""); });
+  };
+  const std::string line = R"({"line": "x {number}")";
+  expect_parts(refusal("\"speed\": " + line + "}"), {"unknown result \"speed\"", "\"unit\""});
+  expect_parts(refusal("\"speed\": " + line + R"(, "unit": "ms"})"),
+               {"more or less may be better", "add \"better\": \"less\""});
+  expect_parts(refusal("\"fit_seconds\": " + line + R"(, "unit": "min"})"), {"unit in its name"});
+  expect_parts(refusal("\"speed\": " + line + R"(, "better": "less"})"), {"unknown result"});
+  expect_parts(refusal("\"samples_per_second\": " + line + R"(, "better": "less"})"),
+               {"needs a short unit"});
+  expect_parts(refusal("\"speed\": " + line + R"(, "unit": "ns/day", "better": "high"})"),
+               {"better"});
+  expect_parts(
+      refusal("\"speed\": " + line + R"(, "unit": "GB/s"}, "samples_per_second": )" + line + "}"),
+      {"both rates"});
+  expect_parts(refusal("\"speed\": " + line + R"(, "unit": "GB/s"}, "samples": )" + line + "}"),
+               {"count different things"});
 }
 
 TEST(ProgramFacts, ResultsOfTwoUnitsAreRefused) {

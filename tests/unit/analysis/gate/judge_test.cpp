@@ -298,7 +298,7 @@ TEST(Gate, SecondsAreNotComparedWithSecondsASample) {
   EXPECT_EQ(check().verdict, Verdict::regression);
   EXPECT_NEAR(*check().change, 0.25, 1e-3);
   EXPECT_TRUE(has_note(judge(timed, rated, {}),
-                       "gpus=2: time is seconds a sample, since not all runs have fit seconds"));
+                       "gpus=2: compared by samples/s, since not all runs have fit seconds"));
   rated.subjects[0].run_seconds = 8;
   EXPECT_EQ(check().run_seconds, 8);
 }

@@ -124,5 +124,30 @@ TEST(Scaling, PublishedTimesAndRatesReportTheirTotal) {
   EXPECT_EQ(of({{12000, 10}, {24000, 7}}), Scaling::unknown);
 }
 
+// Runs that state only their time, and what their study says of their work.
+Scaling of_times(const std::string& work, const std::vector<std::int64_t>& epochs = {1, 1, 1}) {
+  std::vector<paceline::Run> runs(epochs.size());
+  std::vector<const paceline::Run*> pointers;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i] = make_run({1 << i, {}, {}, {}});
+    RunRecord& record = own_record(runs[i]);
+    record.timing.fit_seconds = 10;
+    record.parameters.set("epochs", epochs[i]);
+    if (!work.empty()) record.parameters.set("work", work);
+    pointers.push_back(&runs[i]);
+  }
+  return classify_scaling(pointers);
+}
+
+TEST(Scaling, OfTimesAloneTheWorkIsTakenToBeTheSame) {
+  EXPECT_EQ(of_times(""), Scaling::same_work);
+  EXPECT_EQ(of_times("fixed"), Scaling::same_work);
+  EXPECT_EQ(of_times("grows"), Scaling::weak);
+  EXPECT_FALSE(compares_rates(Scaling::same_work));
+  expect_error(ErrorKind::usage, {"they state only times, and other work"}, [] {
+    of_times("", {1, 1, 2});
+  });
+}
+
 }  // namespace
 }  // namespace paceline

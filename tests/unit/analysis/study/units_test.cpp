@@ -1,10 +1,14 @@
 // What rates count: samples, or what a program of one's own says.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
+#include "analysis/gate/judge.h"
 #include "analysis/gate/render.h"
+#include "analysis/history/history.h"
 #include "analysis/predict/prediction.h"
 #include "analysis/report.h"
 #include "engine/core/error.h"
@@ -111,6 +115,77 @@ TEST(Units, AreWordsThatNamesCanHold) {
   };
   EXPECT_TRUE(is_read("tokens"));
   for (const char* unit : {"s", "img/s", "MB", "Tokens", "token"}) EXPECT_FALSE(is_read(unit));
+}
+
+// GROMACS prints both: the same result, of which more and of which less is better.
+std::vector<Json> of_own_unit(const std::string& unit, const std::string& better) {
+  std::vector<Json> records;
+  for (Json record : rated(unit, better == "more" ? 1e-1 : 1)) {
+    double& rate = record["throughput"]["samples_per_second"].get_ref<double&>();
+    if (better == "less") rate = 24 / (rate / 10);
+    record["throughput"]["better"] = better;
+    record["timing"]["fit_seconds"] = 86400;  // says nothing: they are compared by their result
+    records.push_back(record);
+  }
+  return records;
+}
+
+TEST(Units, AResultOfOnesOwnHasItsUnitAndItsDirection) {
+  const Compared more(of_own_unit("ns/day", "more")), less(of_own_unit("hour/ns", "less"));
+  const Section of_more = more.section(), of_less = less.section();
+  const std::string texts = notes_text(of_more) + findings_text(of_more) + notes_text(of_less);
+  expect_parts(texts, {"speed-up: ratio of ns/day", "speed-up: ratio of hour/ns"});
+  expect_no_parts(texts + findings_text(of_less), {"samples"});
+  for (std::size_t row = 0; row < 3; ++row) {
+    const double rate = *testing::cell(of_more, row, "ns_per_day").value;
+    EXPECT_NEAR(*testing::cell(of_less, row, "hour_per_ns").value, 24 / rate, 1e-9);
+    EXPECT_NEAR(*testing::cell(of_more, row, "speed_up").value,
+                *testing::cell(of_less, row, "speed_up").value, 1e-9);
+  }
+  EXPECT_NEAR(*testing::cell(of_more, 1, "efficiency").value, 0.96 / 0.98, 1e-9);
+  expect_parts(best_text(less.study, find_best(less.study, 0)), {"hour/ns"});
+  PredictOptions options;
+  options.gpus = {8};
+  const auto predictions = predict(canonical_content(of_own_unit("hour/ns", "less")), options);
+  const Document page = prediction_document(predictions, {});
+  const Table& table = page.sections.at(0).table;
+  EXPECT_LT(*table.rows.back().at(1).value, *table.rows.front().at(1).value);
+}
+
+TEST(Units, AHistoryShowsAResultInItsUnit) {
+  std::vector<Json> records;
+  for (int day = 1; day <= 3; ++day) {
+    for (Json record : of_own_unit("hour/ns", "less")) {
+      record["session"] = "s" + std::to_string(day);
+      record["provenance"]["started_at"] = fmt::format("2026-11-0{}T00:00:00Z", day);
+      records.push_back(record);
+    }
+  }
+  const HistoryStudy study = make_history(canonical_content(records), {}).at(0);
+  const HistorySeries& series = study.series.at(0);
+  EXPECT_EQ(series.metric, HistoryMetric::result);
+  expect_parts(history_value_text(series.sessions.at(0).value, series), {"0.24", " hour/ns"});
+}
+
+TEST(Units, AGateShowsAResultInItsUnit) {
+  for (const auto& [unit, better, texts] :
+       {std::tuple("ns/day", "more", std::vector<std::string>{"98.", " ns/day", "-4.8 %"}),
+        {"hour/ns", "less", {"0.24", " hour/ns", "+5.0 %"}}}) {
+    std::vector<Json> slower = of_own_unit(unit, better);
+    for (Json& record : slower) {
+      double& rate = record["throughput"]["samples_per_second"].get_ref<double&>();
+      rate *= std::string(better) == "less" ? 1.05 : 1 / 1.05;
+    }
+    const Side before = load_side("old", canonical_content(of_own_unit(unit, better))),
+               now = load_side("new", canonical_content(slower));
+    const Judgement judgement = judge(before, now, {});
+    EXPECT_EQ(judgement.verdict(), Verdict::regression) << unit;
+    expect_parts(full_text(gate_document(judgement, {"old", "new", "", ""})), texts);
+    const double first = Json::parse(github_action_json(before))[0]["value"];
+    EXPECT_LT(first, Json::parse(github_action_json(now))[0]["value"]) << "smaller is better";
+    expect_parts(open_metrics(before), {better == std::string("less") ? "paceline_hour_per_ns{"
+                                                                      : "paceline_ns_per_day{"});
+  }
 }
 
 TEST(Units, ExportsNameWhatASecondIsOf) {

@@ -100,7 +100,31 @@ TEST(Cost, ShareOfThePeak) {
   EXPECT_DOUBLE_EQ(*model_operations(run), 4e12);
   EXPECT_DOUBLE_EQ(*probe_operations(run), 2 * 1e12 * 10);
   run.precision = "bf16";
-  EXPECT_DOUBLE_EQ(*data_sheet_operations(run), 2 * 989.5e12 * 10);
+  EXPECT_DOUBLE_EQ(*peak_operations(run), 2 * 989.5e12 * 10);
+}
+
+// Of somebody's own program: as its study states them, or by its parameters and tokens.
+TEST(Cost, OperationsOfAnyProgram) {
+  paceline::Run run = costly();
+  RunRecord& record = own_record(run);
+  record.plan = {};
+  record.plan.parameter_count = 124'000'000;
+  record.throughput = {.samples_per_second = 1000, .samples = 10'000};
+  run.samples_per_second = 1000;
+  EXPECT_FALSE(model_operations(run)) << "samples are of any size";
+  record.throughput.unit = "tokens";
+  EXPECT_DOUBLE_EQ(*model_operations(run), 6 * 124e6 * 10'000);
+  record.parameters.set("flops_per_item", 1e9);
+  EXPECT_DOUBLE_EQ(*model_operations(run), 1e13);
+  EXPECT_FALSE(peak_operations(run));
+  record.gpus.emplace_back().name = "NVIDIA H200";
+  record.provenance.program.emplace().precision = "bf16";
+  run.precision.clear();
+  EXPECT_DOUBLE_EQ(*peak_operations(run), 2 * 989.5e12 * 10);
+  record.parameters.set("peak_tflops", 100.0);
+  EXPECT_DOUBLE_EQ(*peak_operations(run), 2 * 100e12 * 10);
+  record.throughput.better = "more";
+  EXPECT_FALSE(model_operations(run)) << "of what is no second";
 }
 
 // By the driver's whole name: parts of it belong to other cards.
