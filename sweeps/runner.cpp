@@ -171,6 +171,7 @@ class StudyRunner {
     const double seconds = now_seconds() - start;
     is_running_ = false;
     end_orphans();  // of a run that was killed before it could
+    ScratchFolder::remove_left(ScratchFolder::kRunPrefix);
     check_in_place(study(run), 1);
     result_.stopped_by = watch.stopped_by;
     if (watch.stopped_by != 0) return;

@@ -24,6 +24,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/log.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -336,6 +337,12 @@ void Child::signal(int number) noexcept {
 bool Child::ended(ChildEnd& end) {
   if (reaped_) return true;
   siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG) == 0 &&
+      info.si_pid == pid_) {
+    log::warning("process {} is stopped by {} and waited for; continue it: kill -CONT {}", pid_,
+                 signal_name(info.si_status), pid_);
+  }
+  info = {};
   if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
       info.si_pid != pid_) {
     return false;

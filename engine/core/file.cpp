@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -356,21 +358,64 @@ void Folder::remove(const fs::path& name) const {
   remove_tree(enter(name.parent_path()).number(), name.filename().c_str(), path_ / name);
 }
 
-ScratchFolder::ScratchFolder(const std::string& prefix) {
+namespace {
+
+// Folders of TMPDIR may be seen by other hosts, whose locks are not always seen here.
+std::string scratch_name(const std::string& prefix) {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}-{}-", prefix, host.data());
+}
+
+fs::path scratch_parent() {
   std::error_code code;
-  const std::filesystem::path parent = std::filesystem::temp_directory_path(code);
-  std::string name = ((code ? "/tmp" : parent) / (prefix + "-XXXXXX")).string();
+  const fs::path parent = fs::temp_directory_path(code);
+  return code ? "/tmp" : parent;
+}
+
+// Locks a folder of this user for as long as it is open. -1: another process holds it.
+int lock_folder(const fs::path& folder) {
+  const int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat info {};
+  if (lock >= 0 && fstat(lock, &info) == 0 && info.st_uid == geteuid() &&
+      flock(lock, LOCK_EX | LOCK_NB) == 0) {
+    return lock;
+  }
+  if (lock >= 0) close(lock);
+  return -1;
+}
+
+}  // namespace
+
+ScratchFolder::ScratchFolder(const std::string& prefix) {
+  remove_left(prefix);
+  // Has its name once it is locked.
+  std::string name = (scratch_parent() / ("." + scratch_name(prefix) + "XXXXXX")).string();
   if (mkdtemp(name.data()) == nullptr) {
     throw Error(ErrorKind::input,
                 std::string("a temporary folder cannot be created: ") + std::strerror(errno), name,
-                "set TMPDIR to a writable folder");
+                "set TMPDIR to a folder with free space that can be written");
   }
-  path_ = name;
+  lock_ = lock_folder(name);
+  path_ = fs::path(name).parent_path() / fs::path(name).filename().string().substr(1);
+  if (rename(name.c_str(), path_.c_str()) != 0) path_ = name;
 }
 
 ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
+}
+
+void ScratchFolder::remove_left(const std::string& prefix) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(scratch_parent(), ignored)) {
+    if (!entry.path().filename().string().starts_with(scratch_name(prefix))) continue;
+    const int lock = lock_folder(entry.path());
+    if (lock < 0) continue;
+    fs::remove_all(entry.path(), ignored);
+    close(lock);
+  }
 }
 
 OutputFile::OutputFile(fs::path file, std::string option, std::string kind, IsOurs is_ours)

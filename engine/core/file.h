@@ -110,17 +110,22 @@ class Folder {
   Descriptor descriptor_;
 };
 
-// A new folder in TMPDIR, removed with its content by the destructor. Throws input.
+// A new folder in TMPDIR, removed with its content by the destructor. If that process is killed,
+// the next one of this user and host that makes a folder of this prefix removes it.
 class ScratchFolder {
  public:
-  explicit ScratchFolder(const std::string& prefix);  // of its name
+  static constexpr char kRunPrefix[] = "paceline-run";
+
+  explicit ScratchFolder(const std::string& prefix);  // of its name; throws input
   ~ScratchFolder();
+  static void remove_left(const std::string& prefix);  // by killed processes
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
+  int lock_ = -1;
 };
 
 // An output file with a user-given name. It never replaces a file of another kind, so that a typo

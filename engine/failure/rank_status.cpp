@@ -13,7 +13,6 @@
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
-#include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/core/log.h"
@@ -157,28 +156,14 @@ RunFolder::RunFolder(const Environment& environment) {
     try {
       make_folder(given);
       path_ = std::filesystem::absolute(given);
-      stays_ = true;
       return;
     } catch (const Error& error) {
       log::warning("this run will have no post-mortem ({}): {}", kStatusFolderVariable,
                    error.what());
     }
   }
-  std::error_code error;
-  const auto base = std::filesystem::temp_directory_path(error);
-  std::string name = ((error ? "/tmp" : base) / "paceline-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) {
-    throw Error(ErrorKind::input,
-                fmt::format("the folder cannot be created: {}", std::strerror(errno)), name,
-                "set TMPDIR to a folder with free space that can be written");
-  }
-  path_ = name;
-}
-
-RunFolder::~RunFolder() {
-  if (stays_) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  scratch_.emplace(ScratchFolder::kRunPrefix);
+  path_ = scratch_->path();
 }
 
 int run_rank(const Environment& environment, const ProcessRank& process,

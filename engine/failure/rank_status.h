@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/launch/process_rank.h"
 
 namespace paceline {
@@ -59,15 +60,12 @@ std::vector<RankStatus> read_statuses(const std::filesystem::path& folder);
 class RunFolder {
  public:
   explicit RunFolder(const Environment& environment = {});  // throws input if it cannot be created
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
-  bool stays() const { return stays_; }
+  bool stays() const { return !scratch_; }
 
  private:
   std::filesystem::path path_;
-  bool stays_ = false;
+  std::optional<ScratchFolder> scratch_;
 };
 
 // Runs `work` as a rank, and writes its end to the status folder, if any. With a Paceline starter,

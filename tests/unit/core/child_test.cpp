@@ -195,6 +195,16 @@ TEST(WatchChildren, AreStoppedAtTheLimit) {
   for (const ChildEnd& end : watch.ends) EXPECT_EQ(end.signal, SIGTERM);
 }
 
+TEST(WatchChild, AStoppedChildIsReportedOnceAndWaitedFor) {
+  testing::internal::CaptureStderr();
+  const Watch watch = watch_child(shell("(sleep 1; kill -CONT $$) & kill -STOP $$; exit 3"),
+                                  [](std::string_view) {});
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(watch.end.exit_code, 3);
+  expect_parts(text, {"is stopped by SIGSTOP", "kill -CONT "});
+  EXPECT_EQ(text.find("stopped"), text.rfind("stopped"));
+}
+
 TEST(Child, EndsInWords) {
   EXPECT_EQ(signal_name(9), "SIGKILL");
   EXPECT_EQ(signal_name(99), "signal 99");

@@ -1,10 +1,14 @@
 #include "engine/failure/rank_status.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/support/scratch.h"
 #include "tests/unit/launch/expect_error.h"
 
 namespace paceline {
@@ -89,6 +93,30 @@ TEST(RunFolder, IsPrivateAndGoesAway) {
     EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_all);
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(RunFolder, ThatOfAKilledProcessIsRemovedByTheNextOne) {
+  const Scratch scratch;
+  const auto folders = [&] {
+    const std::filesystem::directory_iterator begin(scratch.path()), end;
+    return std::distance(begin, end);
+  };
+  ASSERT_EQ(setenv("TMPDIR", scratch.path().c_str(), 1), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const RunFolder folder;
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(folders(), 1);
+  {
+    const RunFolder one, two;
+    EXPECT_EQ(folders(), 2);
+    ScratchFolder::remove_left(ScratchFolder::kRunPrefix);
+    EXPECT_EQ(folders(), 2);
+  }
+  unsetenv("TMPDIR");
+  EXPECT_EQ(folders(), 0);
 }
 
 // What only a post-mortem would read ends no run.
