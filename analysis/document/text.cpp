@@ -422,6 +422,7 @@ VisibleTable visible_part(const Table& table, bool on_screen) {
       visible.hidden += is_hidden ? 1 : 0;
       continue;
     }
+    if (on_screen && is_more(column)) continue;
     visible.alike += (visible.alike.empty() ? "" : ", ") + one_line(column.heading) + ' ' +
                      text(visible.rows[0]);
   }
