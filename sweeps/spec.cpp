@@ -82,7 +82,9 @@ class SpecReader {
       const std::string& key = field.key();
       const auto known = std::ranges::find(readers, key, &JsonFieldReaders::value_type::first);
       if (known != readers.end() || !find_parameter(key)) continue;
-      field.fail(fmt::format("\"{}\" is an axis, not a key", key), "put it into fixed or axes");
+      field.fail(fmt::format("\"{}\" is an axis, not a key", key), find_parameter(key)->identity()
+                                                                       ? "put it into fixed or axes"
+                                                                       : "put it into fixed");
     }
     root_.read(readers);
     root_.at("name");
