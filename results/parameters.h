@@ -68,17 +68,11 @@ struct With {
   std::string_view parameter, values;  // "schedule", "cosine|polynomial"
 };
 
-// The complete definition of a parameter. Help, completion, docs/options.md, defaults, checks,
-// resume rules, columns, grouping of tables and the gate's matching are derived from it.
-struct Parameter {
-  std::string_view name = {};
-  ValueKind kind = ValueKind::text;
-  std::string_view values = {};     // "a|b|c" for a closed set, a range "1.." or "0..1", or empty
+// What most parameters leave as it is.
+struct ParameterTraits {
   std::string_view form = {};       // placeholder in help for other kinds of values: "NAME"
-  std::string_view initial = {};    // default value; empty: see `otherwise`
   bool is_assumed = false;          // `initial` is implied by absence and not written to points
   std::string_view otherwise = {};  // describes the default in words
-  Group group = Group::place;
   Shown shown = Shown::rarely;
   Role role = Role::setting;
   OnResume on_resume = OnResume::announced;
@@ -86,8 +80,28 @@ struct Parameter {
   bool follows_size = false;  // studies may vary it with the number of replicas
   Requirement need = Requirement::nothing;
   With with = {};
-  std::string_view help = {};  // one line
-  bool is_gone = false;        // of earlier versions: records and plans may name it, nobody else
+  bool is_gone = false;  // of earlier versions: records and plans may name it, nobody else
+};
+
+// The complete definition of a parameter. Help, completion, docs/options.md, defaults, checks,
+// resume rules, columns, grouping of tables and the gate's matching are derived from it.
+struct Parameter : ParameterTraits {
+  Parameter(std::string_view name, ValueKind kind, std::string_view values,
+            std::string_view initial, Group group, std::string_view help, ParameterTraits more = {})
+      : ParameterTraits(more),
+        name(name),
+        kind(kind),
+        values(values),
+        initial(initial),
+        group(group),
+        help(help) {}
+
+  std::string_view name;
+  ValueKind kind;
+  std::string_view values;   // "a|b|c" for a closed set, a range "1.." or "0..1", or empty
+  std::string_view initial;  // default value; empty: see `otherwise`
+  Group group;
+  std::string_view help;  // one line
 
   bool identity() const { return role != Role::none; }
 };
