@@ -70,14 +70,24 @@ Box compute_box(const Bars& bars, std::size_t series, std::size_t group) {
   return {before, before + value, at - band / 2, at + band / 2};
 }
 
-double longest(const Bars& bars) {
-  double most = 0;
+// Calls visit(series, group, bar) for each bar that is there.
+template <typename Visit>
+void each_bar(const Bars& bars, const Visit& visit) {
   for (std::size_t s = 0; s < bars.series.size(); ++s) {
     for (std::size_t g = 0; g < bars.groups.size(); ++g) {
-      if (bars.series[s].bars[g]) most = std::max(most, compute_box(bars, s, g).to);
+      if (bars.series[s].bars[g]) visit(s, g, *bars.series[s].bars[g]);
     }
   }
-  return most;
+}
+
+// From where the stacks to the left end, or 0, to where bars do.
+Interval reach(const Bars& bars) {
+  Interval ends;
+  each_bar(bars, [&](std::size_t s, std::size_t g, const Bar&) {
+    const double end = compute_box(bars, s, g).to;
+    ends = {std::min(ends.low, end), std::max(ends.high, end)};
+  });
+  return ends;
 }
 
 // The interval's, or where it would leave the bars too short: it is cut there.
@@ -86,26 +96,12 @@ double line_end(const Bar& bar, double longest_bar) {
   return bar.interval ? std::min(bar.interval->high, kReach * longest_bar) : bar.value;
 }
 
-double longest_line(const Bars& bars) {
-  const double longest_bar = longest(bars);
+double longest_line(const Bars& bars, double longest_bar) {
   double most = longest_bar;
-  for (const BarSeries& series : bars.series) {
-    for (const auto& bar : series.bars) {
-      if (bar) most = std::max(most, line_end(*bar, longest_bar));
-    }
-  }
+  each_bar(bars, [&](std::size_t, std::size_t, const Bar& bar) {
+    most = std::max(most, line_end(bar, longest_bar));
+  });
   return most;
-}
-
-// 0, or where the stacks to the left end.
-double lowest(const Bars& bars) {
-  double least = 0;
-  for (std::size_t s = 0; s < bars.series.size(); ++s) {
-    for (std::size_t g = 0; g < bars.groups.size(); ++g) {
-      if (bars.series[s].bars[g]) least = std::min(least, compute_box(bars, s, g).to);
-    }
-  }
-  return least;
 }
 
 std::string boxes(const Bars& bars, std::size_t series) {
@@ -120,22 +116,18 @@ std::string boxes(const Bars& bars, std::size_t series) {
 }
 
 // A line that is cut ends in an arrow.
-std::string error_bars(const Bars& bars) {
-  const double longest_bar = longest(bars);
+std::string error_bars(const Bars& bars, double longest_bar) {
   std::string block, arrows;
-  for (std::size_t s = 0; s < bars.series.size(); ++s) {
-    for (std::size_t g = 0; g < bars.groups.size(); ++g) {
-      const auto& bar = bars.series[s].bars[g];
-      if (!bar || !bar->interval || bars.stacked) continue;
-      const double at = middle(compute_box(bars, s, g)), end = line_end(*bar, longest_bar);
-      const bool is_cut = end < bar->interval->high;
-      block += fmt::format("{} {} {} {}\n", bar->value, at, bar->interval->low,
-                           is_cut ? bar->value : end);
-      if (!is_cut) continue;
-      arrows += fmt::format("set arrow from {},{} to {},{} linewidth 1.2 linecolor rgb '#000000'\n",
-                            bar->value, at, end, at);
-    }
-  }
+  each_bar(bars, [&](std::size_t s, std::size_t g, const Bar& bar) {
+    if (!bar.interval || bars.stacked) return;
+    const double at = middle(compute_box(bars, s, g)), end = line_end(bar, longest_bar);
+    const bool is_cut = end < bar.interval->high;
+    block +=
+        fmt::format("{} {} {} {}\n", bar.value, at, bar.interval->low, is_cut ? bar.value : end);
+    if (!is_cut) return;
+    arrows += fmt::format("set arrow from {},{} to {},{} linewidth 1.2 linecolor rgb '#000000'\n",
+                          bar.value, at, end, at);
+  });
   return block.empty() ? block : arrows + "$errors << END\n" + block + "END\n";
 }
 
@@ -158,7 +150,7 @@ double axis_end(const Bars& bars, double least, double most) {
 }
 
 // Numbers behind the bars, notes behind the stacks.
-std::string labels(const Bars& bars, double most) {
+std::string labels(const Bars& bars, double longest_bar, double most) {
   std::string text;
   int number = 3;
   const auto put = [&](const std::string& what, double x, double y, const char* colour) {
@@ -175,7 +167,7 @@ std::string labels(const Bars& bars, double most) {
       is_empty = is_empty && bar->value == 0;
       const Box box = compute_box(bars, s, g);
       end = std::max(end, box.to);
-      put(bar->label, std::max(line_end(*bar, longest(bars)), box.to), middle(box), "#000000");
+      put(bar->label, std::max(line_end(*bar, longest_bar), box.to), middle(box), "#000000");
     }
     if (g < bars.notes.size()) {
       put(bars.notes[g], end, centre(bars, g), is_empty ? kFaint : "#000000");
@@ -223,8 +215,8 @@ std::size_t body_height(const Bars& bars) {
 }
 
 std::string bars_script(const Bars& bars) {
-  const double least = lowest(bars);
-  const double line = longest_line(bars);
+  const auto [least, longest_bar] = reach(bars);
+  const double line = longest_line(bars, longest_bar);
   const double most = line > 0 || least < 0 ? line : 1;  // an axis has a length
   const double end = std::max(axis_end(bars, least, most), -0.2 * least);
   std::string script = group_names(bars);
@@ -234,7 +226,7 @@ std::string bars_script(const Bars& bars) {
   script += "set grid xtics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
   script += "set border 1\nset style fill solid 1.0 border rgb '#ffffff'\n";
   if (least < 0) script += "set yzeroaxis linetype 1 linewidth 0.7 linecolor rgb '#000000'\n";
-  script += labels(bars, most - least);
+  script += labels(bars, longest_bar, most - least);
   std::vector<std::string> parts;
   for (std::size_t s = 0; s < bars.series.size(); ++s) {
     script += boxes(bars, s);
@@ -244,7 +236,7 @@ std::string bars_script(const Bars& bars) {
                     s, colour(bars.series[s].colour.value_or(s)),
                     quoted(shortened(bars.series[s].name, kMostName))));
   }
-  if (const std::string errors = error_bars(bars); !errors.empty()) {
+  if (const std::string errors = error_bars(bars, longest_bar); !errors.empty()) {
     script += errors;
     parts.push_back(
         "$errors using 1:2:3:4 with xerrorbars pointtype -1 linewidth 1.2 linecolor rgb '#000000' "

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/plots/script.h"
+#include "analysis/plots/study_plots.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -21,11 +22,6 @@ struct Span {
     high = std::max(high, value);
   }
 };
-
-bool has_bars(const PlotSeries& series) {
-  return std::ranges::any_of(series.points,
-                             [](const PlotPoint& point) { return point.interval.has_value(); });
-}
 
 Span x_range(const Lines& lines) {
   Span range;
@@ -62,70 +58,6 @@ double shifted(const Lines& lines, const Span& range, std::size_t index, const P
   return x + 0.01 * (range.high - range.low) * steps;
 }
 
-// A blank line breaks the line.
-std::string data_block(const Lines& lines, const Span& range, std::size_t index) {
-  std::string block = fmt::format("$series{} << END\n", index);
-  for (const PlotPoint& point : lines.series[index].points) {
-    if (!point.y) {
-      block += '\n';
-      continue;
-    }
-    if (point.begins_line) block += '\n';
-    const Interval bar = point.interval.value_or(Interval{*point.y, *point.y});
-    block += fmt::format("{} {} {} {}\n", shifted(lines, range, index, point), *point.y, bar.low,
-                         bar.high);
-  }
-  return block + "END\n";
-}
-
-bool has_dots(const PlotSeries& series) {
-  return std::ranges::any_of(series.points,
-                             [](const PlotPoint& point) { return !point.runs.empty(); });
-}
-
-std::string dots_block(const Lines& lines, const Span& range, std::size_t index) {
-  std::string block = fmt::format("$runs{} << END\n", index);
-  for (const PlotPoint& point : lines.series[index].points) {
-    for (const double run : point.runs) {
-      block += fmt::format("{} {}\n", shifted(lines, range, index, point), run);
-    }
-  }
-  return block + "END\n";
-}
-
-bool has_rings(const PlotSeries& series) {
-  return std::ranges::any_of(series.points, [](const PlotPoint& point) { return point.ringed; });
-}
-
-std::string rings_block(const Lines& lines, const Span& range, std::size_t index) {
-  std::string block = fmt::format("$rings{} << END\n", index);
-  for (const PlotPoint& point : lines.series[index].points) {
-    if (!point.ringed || !point.y) continue;
-    block += fmt::format("{} {}\n", shifted(lines, range, index, point), *point.y);
-  }
-  return block + "END\n";
-}
-
-bool has_labels(const PlotSeries& series) {
-  return std::ranges::any_of(series.points,
-                             [](const PlotPoint& point) { return !point.label.empty(); });
-}
-
-std::string labels_block(const Lines& lines, const Span& range, std::size_t index) {
-  std::string block = fmt::format("$labels{} << END\n", index);
-  for (const PlotPoint& point : lines.series[index].points) {
-    if (point.label.empty() || !point.y) continue;
-    block += fmt::format("{} {} {}\n", shifted(lines, range, index, point), *point.y, point.label);
-  }
-  return block + "END\n";
-}
-
-std::string ideal_block(const PlotSeries& ideal) {
-  std::string block = "$ideal << END\n";
-  for (const PlotPoint& point : ideal.points) block += fmt::format("{} {}\n", point.x, *point.y);
-  return block + "END\n";
-}
-
 // 1, 2 and 5 times powers of ten, where so few of these lie on the axis that gnuplot names one.
 std::string decimal_tics(double floor, double top) {
   constexpr double kMostOfOneScale = 150;
@@ -153,67 +85,109 @@ std::string axes(const Lines& lines, const Span& x, double floor, double top) {
     text += fmt::format("set logscale y {}\nset format y '%g'\nunset mytics\n", lines.log_y);
   if (lines.log_y == 10) text += decimal_tics(floor, top);
   text += fmt::format("set yrange [{}:{}]\n", floor, top);
-  std::vector<std::string> tics;
-  for (const Tic& tic : lines.x_tics)
-    tics.push_back(fmt::format("{} {}", quoted(tic.label), tic.at));
-  if (!tics.empty()) text += fmt::format("set xtics ({})\n", join(tics, ", "));
-  return text;
+  return lines.x_tics.empty() ? text : text + tics_script(lines.x_tics);
 }
 
-std::string curves(const Lines& lines) {
-  std::vector<std::string> parts;
-  if (lines.ideal) {
-    parts.push_back(
-        "$ideal using 1:2 with lines dashtype (8,6) linewidth 1 linecolor rgb '#000000' title " +
-        quoted(lines.ideal->name));
+// The data, and how they are drawn.
+class LinesScript {
+ public:
+  explicit LinesScript(const Lines& lines) : lines_(lines), range_(x_range(lines)) {
+    if (lines.ideal) add_ideal(*lines.ideal);
+    for (std::size_t i = 0; i < lines.series.size(); ++i) add_series(i);
   }
-  for (std::size_t i = 0; i < lines.series.size(); ++i) {
-    const PlotSeries& series = lines.series[i];
-    if (has_dots(series)) {
-      parts.push_back(
+
+  std::string text() const {
+    const Span y = y_range(lines_);
+    const double floor = lines_.log_y ? y.low / 1.2 : 0;
+    const double top = lines_.log_y ? y.high * 1.2 : 1.04 * y.high;
+    return axes(lines_, range_, floor, top) + data_ + "plot " + join(parts_, ", \\\n  ") + "\n";
+  }
+
+ private:
+  void add_ideal(const PlotSeries& ideal) {
+    data_ += "$ideal << END\n";
+    for (const PlotPoint& point : ideal.points) data_ += fmt::format("{} {}\n", point.x, *point.y);
+    data_ += "END\n";
+    parts_.push_back(
+        "$ideal using 1:2 with lines dashtype (8,6) linewidth 1 linecolor rgb '#000000' title " +
+        quoted(ideal.name));
+  }
+
+  void add_series(std::size_t i) {
+    const PlotSeries& series = lines_.series[i];
+    const std::string style = line_style(i, series.is_predicted);
+    add_line(i);
+    if (add_block("runs", i, &dots)) {
+      parts_.push_back(
           fmt::format("$runs{} using 1:2 with points pointtype 7 pointsize 0.3 "
                       "linecolor rgb '{}' notitle",
                       i, colour(i)));
     }
-    parts.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i,
-                                line_style(i, series.is_predicted),
-                                quoted(shortened(series.name, kMostLineName))));
-    if (has_rings(series)) {
-      const bool first = std::none_of(
-          lines.series.begin(), lines.series.begin() + static_cast<std::ptrdiff_t>(i), has_rings);
-      parts.push_back(
+    parts_.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i, style,
+                                 quoted(shortened(series.name, kMostLineName))));
+    if (add_block("rings", i, &ring)) {
+      parts_.push_back(
           fmt::format("$rings{} using 1:2 with points pointtype 6 pointsize 2.2 linewidth 1.5 "
                       "linecolor rgb '{}' {}",
-                      i, kFaint, first ? "title " + quoted(lines.ring_title) : "notitle"));
+                      i, kFaint, has_rings_ ? "notitle" : "title " + quoted(lines_.ring_title)));
+      has_rings_ = true;
     }
-    if (has_labels(series)) {
-      parts.push_back(
+    if (add_block("labels", i, &label)) {
+      parts_.push_back(
           fmt::format("$labels{} using 1:2:3 with labels offset 1.5,0.8 textcolor rgb '{}' notitle",
                       i, colour(i)));
     }
-    if (has_bars(series)) {
-      parts.push_back(fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i,
-                                  line_style(i, series.is_predicted)));
+    if (has_bars({series})) {
+      parts_.push_back(fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i, style));
     }
   }
-  return "plot " + join(parts, ", \\\n  ") + "\n";
-}
+
+  // A blank line breaks the line.
+  void add_line(std::size_t i) {
+    data_ += fmt::format("$series{} << END\n", i);
+    for (const PlotPoint& point : lines_.series[i].points) {
+      if (!point.y || point.begins_line) data_ += '\n';
+      if (!point.y) continue;
+      const Interval bar = point.interval.value_or(Interval{*point.y, *point.y});
+      data_ += fmt::format("{} {} {} {}\n", shifted(lines_, range_, i, point), *point.y, bar.low,
+                           bar.high);
+    }
+    data_ += "END\n";
+  }
+
+  // What points have beside their values; false: nothing.
+  bool add_block(const char* name, std::size_t i, std::string (*text)(const PlotPoint&, double)) {
+    std::string rows;
+    for (const PlotPoint& point : lines_.series[i].points) {
+      if (point.y) rows += text(point, shifted(lines_, range_, i, point));
+    }
+    if (!rows.empty()) data_ += fmt::format("${}{} << END\n{}END\n", name, i, rows);
+    return !rows.empty();
+  }
+
+  static std::string dots(const PlotPoint& point, double x) {
+    std::string rows;
+    for (const double run : point.runs) rows += fmt::format("{} {}\n", x, run);
+    return rows;
+  }
+  static std::string ring(const PlotPoint& point, double x) {
+    return point.ringed ? fmt::format("{} {}\n", x, *point.y) : "";
+  }
+  static std::string label(const PlotPoint& point, double x) {
+    return point.label.empty() ? "" : fmt::format("{} {} {}\n", x, *point.y, point.label);
+  }
+
+  const Lines& lines_;
+  const Span range_;
+  std::string data_;
+  std::vector<std::string> parts_;
+  bool has_rings_ = false;
+};
 
 }  // namespace
 
 std::string lines_script(const Lines& lines) {
-  const Span x = x_range(lines), y = y_range(lines);
-  const double floor = lines.log_y ? y.low / 1.2 : 0;
-  const double top = lines.log_y ? y.high * 1.2 : 1.04 * y.high;
-  std::string script = axes(lines, x, floor, top);
-  if (lines.ideal) script += ideal_block(*lines.ideal);
-  for (std::size_t i = 0; i < lines.series.size(); ++i) {
-    script += data_block(lines, x, i);
-    if (has_dots(lines.series[i])) script += dots_block(lines, x, i);
-    if (has_rings(lines.series[i])) script += rings_block(lines, x, i);
-    if (has_labels(lines.series[i])) script += labels_block(lines, x, i);
-  }
-  return script + curves(lines);
+  return LinesScript(lines).text();
 }
 
 }  // namespace paceline

@@ -189,6 +189,12 @@ std::string colour(std::size_t index) {
   return kColours[index % kColours.size()];
 }
 
+std::string tics_script(const std::vector<Tic>& tics) {
+  std::vector<std::string> parts;
+  for (const Tic& tic : tics) parts.push_back(fmt::format("{} {}", quoted(tic.label), tic.at));
+  return fmt::format("set xtics ({})\n", join(parts, ", "));
+}
+
 std::string line_style(std::size_t index, bool predicted) {
   constexpr int kHollow = 6;
   return fmt::format("linecolor rgb '{}' pointtype {} pointsize {} linewidth 1.2{}", colour(index),

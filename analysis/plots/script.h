@@ -39,6 +39,7 @@ std::string shortened(const std::string& text, std::size_t characters);
 // predicted ones dashed and hollow.
 std::string line_style(std::size_t index, bool predicted = false);
 std::string colour(std::size_t index);
+std::string tics_script(const std::vector<Tic>& tics);  // of the x axis
 
 constexpr char kFaint[] = "#666666";  // gaps and notes
 

@@ -13,11 +13,6 @@ constexpr char kSession[] = "session", kLevel[] = "level",
                kLevelWithInterval[] = "level, 95 % interval", kOutlying[] = "outlying session",
                kShift[] = "shift";
 
-bool has_intervals(const Timeline& timeline) {
-  return std::ranges::any_of(timeline.levels,
-                             [](const auto& level) { return level.interval.has_value(); });
-}
-
 bool has_outlying(const Timeline& timeline) {
   return std::ranges::any_of(timeline.points, &PlotPoint::ringed);
 }
@@ -71,8 +66,9 @@ std::string shifts(const Timeline& timeline, double begin, double end) {
 }  // namespace
 
 std::vector<std::string> legend_lines(const Timeline& timeline) {
-  std::vector<std::string> names = {kSession,
-                                    has_intervals(timeline) ? kLevelWithInterval : kLevel};
+  const bool has_intervals = std::ranges::any_of(
+      timeline.levels, [](const auto& level) { return level.interval.has_value(); });
+  std::vector<std::string> names = {kSession, has_intervals ? kLevelWithInterval : kLevel};
   if (has_outlying(timeline)) names.emplace_back(kOutlying);
   if (!timeline.shifts.empty()) names.emplace_back(kShift);
   return names;
@@ -86,11 +82,7 @@ std::string timeline_script(const Timeline& timeline) {
       "set grid ytics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n"
       "set xrange [{}:{}]\nset yrange [{}:{}]\nset style fill transparent solid 0.25 noborder\n",
       first - margin, last + margin, y.low, y.high);
-  std::vector<std::string> tics;
-  for (const Tic& tic : timeline.x_tics) {
-    tics.push_back(fmt::format("{} {}", quoted(tic.label), tic.at));
-  }
-  script += fmt::format("set xtics ({})\n", join(tics, ", "));
+  script += tics_script(timeline.x_tics);
   script += points_block(timeline, "sessions", false) + points_block(timeline, "outlying", true) +
             levels_block(timeline) + shifts(timeline, first, last);
   std::vector<std::string> parts;
