@@ -84,7 +84,7 @@ struct HistoryOptions {
 // Throws usage or input if nothing remains.
 std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOptions& options);
 
-// Finds what is due to nodes, where these change to and fro often enough (nodes.cpp).
+// Finds what is due to nodes, where these change to and fro often enough (changed.cpp).
 void take_out_nodes(HistorySeries& series);
 
 // "2026-11-21", "2026-11", "20261121T051500-3f9a" or "2026-11-21T05:15:00Z" as days since

@@ -8,7 +8,6 @@
 #include "analysis/gate/weigh.h"
 #include "analysis/plan/design.h"
 #include "analysis/plan/noise.h"
-#include "analysis/plan/power.h"
 #include "engine/core/random.h"
 #include "engine/core/text.h"
 

@@ -3,10 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
 
 #include "analysis/study/labels.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -24,6 +31,89 @@ bool follows_input(const Parameter& parameter) {
 
 double percent_above_one(double ratio) {
   return 100 * (ratio - 1);
+}
+
+struct WorkFact {
+  const char* name;
+  std::string (*text)(const Run&);  // empty: not reported
+  bool of_time = false;             // matters only to runs without a rate
+};
+
+std::string whole(const std::optional<double>& number, const char* unit) {
+  return number ? fmt::format("{} {}", std::llround(*number), unit) : "";
+}
+
+const std::array kFacts = {
+    WorkFact{"parameters",
+             [](const Run& run) {
+               const auto& count = run->plan.parameter_count;
+               return count ? fmt::format("{} parameters", *count) : "";
+             }},
+    WorkFact{"precision",
+             [](const Run& run) {
+               const auto& program = run->provenance.program;
+               return program ? program->precision : "";
+             }},
+    WorkFact{"global batch",
+             [](const Run& run) { return whole(run->plan.global_batch, "samples a step"); }},
+    WorkFact{"samples", [](const Run& run) { return whole(run->throughput.samples, "samples"); },
+             true},
+};
+
+bool matters(const WorkFact& fact, const Row& row) {
+  return !fact.of_time || !row.first()->throughput.samples_per_second;
+}
+
+std::string describe_program(const Row& row) {
+  return row.first()->provenance.program ? row.first()->parameters.text("program").value_or("")
+                                         : "";
+}
+
+// Indices of rows of several programs at one point.
+std::vector<std::vector<std::size_t>> contests(const std::vector<Row>& rows) {
+  const MatchRule rule = MatchRule::but_for_program();
+  std::map<PointKey, std::vector<std::size_t>> by_place;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!describe_program(rows[i]).empty()) by_place[rows[i].first().key(rule)].push_back(i);
+  }
+  std::vector<std::vector<std::size_t>> result;
+  for (auto& [place, members] : by_place) {
+    std::set<std::string> programs;
+    for (const std::size_t i : members) programs.insert(describe_program(rows[i]));
+    if (programs.size() > 1) result.push_back(std::move(members));
+  }
+  return result;
+}
+
+// "train.py" of "python3 train.py --gpus 2"; else the program's name.
+std::string find_script(const Run& run) {
+  for (const std::string& word : split(run->provenance.command, ' ')) {
+    const std::filesystem::path file(word);
+    const std::string ending = file.extension();
+    if (!word.starts_with("-") && ending.size() > 1 &&
+        std::isalpha(static_cast<unsigned char>(ending[1]))) {
+      return file.filename();
+    }
+  }
+  return run->provenance.program->name;
+}
+
+// The programs as they were seen after the run, if the plans of its study know one state of them.
+const std::vector<ProgramFacts>& programs_after(const Run& run,
+                                                const std::vector<ExpectedRuns>& plans) {
+  static const std::vector<ProgramFacts> kNone;
+  const ExpectedRuns* known = nullptr;
+  for (const ExpectedRuns& plan : plans) {
+    if (plan.study != run->study || plan.programs.empty()) continue;
+    if (known) return kNone;
+    known = &plan;
+  }
+  return known && run->provenance.started_at <= known->seen_at ? known->programs : kNone;
+}
+
+bool is_older_program(const ProgramFacts& program, const ProgramFacts& now) {
+  return program.name == now.name && program.directory == now.directory &&
+         program.differs_from(now);
 }
 
 }  // namespace
@@ -113,6 +203,73 @@ std::string control_line(const ControlCheck& control) {
   return text + (control.differs()
                      ? ", although nothing differs: find out why before you trust the rest"
                      : ": smaller differences mean nothing here");
+}
+
+void mark_older_programs(std::vector<Row>& rows, const std::vector<ExpectedRuns>& plans) {
+  for (Row& row : rows) {
+    for (const Run& run : row.runs) {
+      const auto& program = run->provenance.program;
+      const auto changed = [&](const ProgramFacts& now) { return is_older_program(*program, now); };
+      if (!program || std::ranges::none_of(programs_after(run, plans), changed)) continue;
+      ++row.older_runs;
+      row.older_program = find_script(run);
+    }
+  }
+}
+
+void compare_work(std::vector<Row>& rows) {
+  for (const std::vector<std::size_t>& contest : contests(rows)) {
+    for (const WorkFact& fact : kFacts) {
+      std::map<std::size_t, std::string> texts;
+      for (const std::size_t i : contest) {
+        const std::string text = matters(fact, rows[i]) ? fact.text(rows[i].first()) : "";
+        if (!text.empty()) texts[i] = text;
+      }
+      std::set<std::string> values;
+      for (const auto& [i, text] : texts) values.insert(text);
+      if (values.size() < 2) continue;
+      for (const auto& [i, text] : texts) {
+        std::string& work = rows[i].work;
+        work += (work.empty() ? "unequal work: " : ", ") + text;
+      }
+    }
+  }
+}
+
+std::vector<std::string> work_notes(const std::vector<Row>& rows) {
+  std::map<std::string, std::set<std::string>> silent;  // fact, programs
+  std::set<std::string> stated;
+  bool several = false, unequal = false;
+  for (const std::vector<std::size_t>& contest : contests(rows)) {
+    several = true;
+    for (const std::size_t i : contest) {
+      unequal = unequal || !rows[i].work.empty();
+      for (const WorkFact& fact : kFacts) {
+        if (!matters(fact, rows[i])) continue;
+        stated.insert(fact.name);
+        if (fact.text(rows[i].first()).empty()) silent[fact.name].insert(describe_program(rows[i]));
+      }
+    }
+  }
+  if (!several) return {};
+  std::vector<std::string> compared, notes;
+  for (const WorkFact& fact : kFacts) {
+    if (stated.contains(fact.name) && !silent.contains(fact.name)) compared.emplace_back(fact.name);
+  }
+  if (unequal) {
+    notes.emplace_back("UNEQUAL WORK: programs differ in what they trained, see the rows");
+  } else if (!compared.empty()) {
+    notes.push_back("all programs report the same " + join(compared, ", "));
+  }
+  std::vector<std::string> unknown;
+  for (const auto& [fact, programs] : silent) {
+    unknown.push_back(fmt::format("{} ({})", fact, join({programs.begin(), programs.end()}, ", ")));
+  }
+  if (!unknown.empty()) {
+    notes.push_back("equal work is not known where a program does not report it: " +
+                    join(unknown, "; "));
+  }
+  return notes;
 }
 
 }  // namespace paceline

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analysis/gate/judge.h"
-#include "analysis/plan/power.h"
+#include "analysis/plan/design.h"
 #include "analysis/statistics/anytime.h"
 #include "engine/core/random.h"
 
