@@ -20,9 +20,9 @@ using Parts = std::vector<std::string>;
 constexpr std::size_t kBackend = 2, kNodes = 3;
 
 Parts split_parts(const Study& study, const Comparison& comparison, const Run& run, bool by_cpus) {
-  Parts parts = {run->kind == "measured" ? "" : run->kind, run.system};
+  Parts parts = {run->kind == "measured" ? "" : run->kind, run.system, "", ""};
   if (comparison.base == Base::best) return parts;
-  parts.insert(parts.end(), {run.backend, ""});
+  parts[kBackend] = run.backend;
   for (const std::string& axis : study.axes) {
     parts.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
   }
@@ -35,13 +35,15 @@ Parts split_parts(const Study& study, const Comparison& comparison, const Run& r
 }
 
 // The parts of rows. Where rows of one size differ in their nodes alone, each number of nodes is a
-// series: no series compares one of them with larger sizes on other nodes.
+// series: no series compares one of them with larger sizes on other nodes, unless the fastest rows
+// are compared, however they were made.
 class SeriesParts {
  public:
   SeriesParts(const Study& study, const Comparison& comparison, bool by_cpus)
       : study_(study), comparison_(comparison), by_cpus_(by_cpus) {
     for (const Row& row : study.rows) {
-      if (row.distinct_nodes) of_several_nodes_.insert(split(row));
+      const bool is_apart = row.distinct_nodes && comparison.base != Base::best;
+      if (is_apart) of_several_nodes_.insert(split(row));
     }
   }
 

@@ -120,6 +120,21 @@ TEST(SettingAsBase, ANumberOfReplicasGivesEfficiencies) {
   EXPECT_NEAR(*made.cell(2, "karp_flatt").value, (1 / 2.5 - 1.0 / 4) / (1 - 1.0 / 4), 1e-9);
 }
 
+TEST(BestBase, RowsOfOneSizeOnSeveralNodesAreOneLine) {
+  std::vector<Json> records;
+  for (const auto& [gpus, nodes, seconds] : {std::tuple{1, 1, 12.0}, {2, 1, 8.0}, {2, 2, 7.0}}) {
+    Json run = sample_record({.gpus = gpus, .fit_seconds = seconds});
+    run["layout"]["nodes"] = run["parameters"]["nodes"] = nodes;
+    records.push_back(run);
+  }
+  const MadeRow made(records, Base::best);
+  const auto all_series = make_scaling_series(made.study, made.comparison, made.facts, true);
+  ASSERT_EQ(all_series.size(), 1U);
+  EXPECT_EQ(all_series[0].name, "");
+  ASSERT_EQ(all_series[0].groups.size(), 2U);
+  EXPECT_NEAR(all_series[0].groups[1].rows.at(0)->speed_up->ratio.estimate.value, 12.0 / 7, 1e-9);
+}
+
 // Strong scaling of a fifth that is not divided, in two systems that begin at 8 and at 16.
 std::vector<Json> larger_sizes() {
   std::vector<Json> records;
