@@ -27,31 +27,17 @@ std::string default_text(const Parameter& parameter) {
 
 namespace {
 
-std::string resume_text(OnResume on_resume) {
-  switch (on_resume) {
-    case OnResume::must_match:
-      return "must match";
-    case OnResume::announced:
-      return "announced";
-    case OnResume::free:
-      break;
-  }
-  return "free";
-}
+constexpr EnumName<OnResume> kOnResume[] = {{OnResume::must_match, "must match"},
+                                            {OnResume::announced, "announced"},
+                                            {OnResume::free, "free"}};
+constexpr EnumName<Requirement> kRequirements[] = {
+    {Requirement::gpu, "GPUs"},
+    {Requirement::batch_norm, "networks with batch_norm"},
+    {Requirement::encoded_images, "encoded images"},
+    {Requirement::own_program, "workload `command`"}};
 
 std::string condition_text(const Parameter& parameter) {
-  switch (parameter.need) {
-    case Requirement::gpu:
-      return "GPUs";
-    case Requirement::batch_norm:
-      return "networks with batch_norm";
-    case Requirement::encoded_images:
-      return "encoded images";
-    case Requirement::own_program:
-      return "workload `command`";
-    case Requirement::nothing:
-      break;
-  }
+  if (parameter.need != Requirement::nothing) return name_in(kRequirements, parameter.need);
   if (parameter.with.parameter.empty()) return "";
   if (parameter.with.values.empty()) return fmt::format("with `{}`", parameter.with.parameter);
   return fmt::format("with `{}` {}", parameter.with.parameter,
@@ -98,7 +84,7 @@ std::string parameters_markdown() {
       page +=
           fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", parameter.name, form_text(parameter),
                       describe_default(parameter), condition_text(parameter),
-                      resume_text(parameter.on_resume), parameter.help);
+                      name_in(kOnResume, parameter.on_resume), parameter.help);
     }
   }
   return page;
@@ -112,7 +98,7 @@ Json parameters_json() {
                     {"values", form_text(parameter)},
                     {"default", describe_default(parameter)},
                     {"only_for", condition_text(parameter)},
-                    {"on_resume", resume_text(parameter.on_resume)},
+                    {"on_resume", name_in(kOnResume, parameter.on_resume)},
                     {"help", parameter.help}});
   }
   return rows;

@@ -12,14 +12,9 @@ namespace paceline {
 
 namespace {
 
-std::string variable(const Environment& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 // 0 where it is not set, or no count.
 int read_count(const Environment& environment, const char* name) {
-  const auto value = to_integer(variable(environment, name));
+  const auto value = to_integer(environment_value(environment, name));
   return value && *value > 0 && *value < 10'000'000 ? static_cast<int>(*value) : 0;
 }
 
@@ -91,11 +86,11 @@ std::string JobGrant::text() const {
 
 JobGrant read_grant(const Environment& environment, int cpus_in_mask) {
   JobGrant grant;
-  const std::string array = variable(environment, "SLURM_ARRAY_JOB_ID");
-  grant.job = array.empty() ? variable(environment, "SLURM_JOB_ID")
-                            : array + "_" + variable(environment, "SLURM_ARRAY_TASK_ID");
-  grant.nodes = variable(environment, "SLURM_JOB_NODELIST");
-  grant.node = variable(environment, "SLURMD_NODENAME");
+  const std::string array = environment_value(environment, "SLURM_ARRAY_JOB_ID");
+  grant.job = array.empty() ? environment_value(environment, "SLURM_JOB_ID")
+                            : array + "_" + environment_value(environment, "SLURM_ARRAY_TASK_ID");
+  grant.nodes = environment_value(environment, "SLURM_JOB_NODELIST");
+  grant.node = environment_value(environment, "SLURMD_NODENAME");
   grant.node_count = read_count(environment, "SLURM_JOB_NUM_NODES");
   grant.tasks = read_count(environment, "SLURM_NTASKS");
   grant.cpus_on_node = read_count(environment, "SLURM_CPUS_ON_NODE");

@@ -48,16 +48,7 @@ const char* to_string(Optimizer optimizer) {
 }
 
 int state_arenas(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::sgd:
-      return 0;
-    case Optimizer::momentum:
-    case Optimizer::adagrad:
-      return 1;
-    case Optimizer::adam:
-      return 2;
-  }
-  return 0;
+  return optimizer == Optimizer::sgd ? 0 : optimizer == Optimizer::adam ? 2 : 1;
 }
 
 double initial_state(Optimizer optimizer) {

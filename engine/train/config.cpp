@@ -20,15 +20,8 @@ RateRule parse_rate_rule(const std::string& name) {
 namespace {
 
 double growth(const TrainConfig& config) {
-  switch (config.rate_rule) {
-    case RateRule::none:
-      return 1;
-    case RateRule::linear:
-      return config.replicas;
-    case RateRule::sqrt:
-      return std::sqrt(config.replicas);
-  }
-  return 1;
+  if (config.rate_rule == RateRule::none) return 1;
+  return config.rate_rule == RateRule::linear ? config.replicas : std::sqrt(config.replicas);
 }
 
 [[noreturn]] void refuse(std::string_view text, const char* wanted) {
