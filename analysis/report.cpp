@@ -46,10 +46,10 @@ Section report_section(const Study& study, const ReportOptions& options) {
 bool is_selected(const Record& record, const std::vector<Selection>& only) {
   return std::all_of(only.begin(), only.end(), [&](const Selection& selection) {
     if (selection.key == "kind") {
-      return selection.value == "collective" || selection.value == record->kind;
+      return selection.allows("collective") || selection.allows(record->kind);
     }
-    if (selection.key == "study") return record->study == selection.value;
-    return record->parameters.text(selection.key) == selection.value;
+    if (selection.key == "study") return selection.allows(record->study);
+    return selection.allows(record->parameters.text(selection.key));
   });
 }
 
@@ -65,7 +65,7 @@ std::vector<Record> take_collectives(StoreContent& content, const std::vector<Se
   const bool only_collectives = std::any_of(only.begin(), only.end(), [&](const Selection& chosen) {
     return chosen.key == "kind" &&
            std::none_of(content.records.begin(), content.records.end(),
-                        [&](const Record& record) { return record->kind == chosen.value; });
+                        [&](const Record& record) { return chosen.allows(record->kind); });
   });
   std::erase_if(collectives, [&](const Record& record) { return !is_selected(record, only); });
   if (only_collectives && !collectives.empty()) content.records.clear();

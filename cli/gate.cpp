@@ -64,6 +64,22 @@ void write_files(const Judgement& judgement, const GateArguments& arguments) {
   }
 }
 
+int conclude(const GateOutcome& outcome, GateArguments& arguments) {
+  if (outcome.stopped_by != 0) {
+    print_note("paceline: stopped by {}; there is no verdict\n", strsignal(outcome.stopped_by));
+    return 128 + outcome.stopped_by;
+  }
+  const int code = exit_code(outcome.judgement.verdict());
+  print_judgement(outcome.judgement, arguments);
+  try {
+    write_files(outcome.judgement, arguments);
+  } catch (const Error& error) {  // what is not a pass stays so
+    if (code == 0) throw;
+    print_note("paceline: {}\n", error.what());
+  }
+  return code;
+}
+
 int gate(GateArguments& arguments) {
   check_request(arguments);
   // What cannot be written or printed is refused before hours of runs.
@@ -79,17 +95,9 @@ int gate(GateArguments& arguments) {
     arguments.options.quantities.insert(parse_quantity(key, "--only"));
   }
   const GateOutcome outcome = run_gate(arguments);
-  if (outcome.stopped_by != 0) {
-    print_note("paceline: stopped by {}; there is no verdict\n", strsignal(outcome.stopped_by));
-    return 128 + outcome.stopped_by;
-  }
-  const int code = exit_code(outcome.judgement.verdict());
-  print_judgement(outcome.judgement, arguments);
-  try {
-    write_files(outcome.judgement, arguments);
-  } catch (const Error& error) {  // what is not a pass stays so
-    if (code == 0) throw;
-    print_note("paceline: {}\n", error.what());
+  const int code = conclude(outcome, arguments);
+  if (!outcome.kept.empty()) {
+    print_note("the runs and their logs are kept in {}\n", outcome.kept.string());
   }
   return code;
 }
@@ -153,7 +161,7 @@ void add_gate(CLI::App& app, Action& action) {
       ->expected(1)
       ->take_all();
   verb->add_option("--data", arguments->data,
-                   "folder that holds the data sets' folders (data/mnist is in data)")
+                   "the data set, or the folder that holds it (data/mnist, or data)")
       ->type_name("FOLDER");
   verb->add_option("--timeout", runs.timeout_seconds, "limit of one run")
       ->type_name("SECONDS")

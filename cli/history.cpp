@@ -38,9 +38,7 @@ HistoryOptions make_options(const HistoryArguments& arguments) {
   for (const std::string& metric : arguments.metrics) {
     options.metrics.push_back(parse_history_metric(metric));
   }
-  for (const std::string& point : arguments.points) {
-    options.points.push_back(parsed_selection(point, "--point", "gpus=16"));
-  }
+  options.points = parsed_selections(arguments.points, "--point", "gpus=16");
   if (!arguments.since.empty()) {
     options.since = parse_day(arguments.since);
     if (!options.since) {
@@ -84,7 +82,8 @@ void add_history(CLI::App& app, Action& action) {
       ->type_name("NAME")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb->add_option("--point,--only", arguments->points, "use only these records (repeatable)")
+  verb->add_option("--point,--only", arguments->points,
+                   "use only these records (or KEY=V1,V2; repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--since", arguments->since, "use only sessions from this day on")

@@ -10,6 +10,7 @@
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "run/new_study.h"
+#include "sweeps/expansion.h"
 
 namespace paceline {
 
@@ -21,6 +22,7 @@ Examples:
   paceline new my-study
   paceline new my-study --program mnist-cnn --yes
   paceline new mine --program "torchrun --nproc-per-node {gpus} train.py" --throughput "rate: {number}"
+  paceline new --try train.log                    # which preset reads it; or --throughput REGEX
   paceline new big --program resnet50-cassava --device cuda --gpus 1,2,4,8 --yes)j";
 
 std::string read_answer(const std::string& question, const std::string& offer) {
@@ -36,6 +38,9 @@ std::string read_answer(const std::string& question, const std::string& offer) {
 }
 
 int write_new(NewStudy given, bool yes) {
+  if (given.name.empty()) {
+    throw Error(ErrorKind::usage, "no name is given", "", "write paceline new my-study");
+  }
   std::filesystem::path file = given.name;
   if (file.extension() != ".json") file += ".json";
   given.name = file.stem().string();
@@ -52,7 +57,12 @@ int write_new(NewStudy given, bool yes) {
   if (!yes) {
     dialog = {read_answer, [](const std::string& error) { print("  {}\n", error); }};
   }
-  refuse_existing(!create_file(file, to_text(make_new_spec(given, dialog))));
+  const std::string text = to_text(make_new_spec(given, dialog));
+  refuse_existing(!create_file(file, text));
+  for (const std::string& note :
+       expand(parse_spec(file.string(), text), 1 << 20, Unbuilt::keep).unseen) {
+    print_note("note: {}\n", note);
+  }
   print(
       "{0} is written. Next:\n  paceline sweep {0} --dry-run    shows its points\n"
       "  paceline sweep {0}              runs it here\n"
@@ -67,12 +77,18 @@ void add_new(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("new", "Create a study spec interactively");
   auto given = std::make_shared<NewStudy>();
   auto yes = std::make_shared<bool>(false);
-  verb->add_option("name", given->name, "of the study, and of the file")->required();
+  auto log = std::make_shared<std::string>();
+  verb->add_option("name", given->name, "of the study, and of the file");
   verb->add_option("--program", given->program, "a workload, or your own command line")
       ->type_name("COMMAND");
-  verb->add_option("--throughput", given->throughput,
-                   "of your own program: a regular expression, its group the number")
+  verb->add_option(
+          "--throughput", given->throughput,
+          "of your own program: a regular expression, its group the number; or a preset, as "
+          "nanogpt")
       ->type_name("REGEX");
+  verb->add_option("--try", *log,
+                   "write nothing: show what --throughput, or each preset, reads from this log")
+      ->type_name("LOG");
   verb->add_option("--unit", given->unit, "of its throughput, as tokens/s [default: samples/s]")
       ->type_name("UNIT");
   verb->add_option("--better", given->better, "of its throughput: more or less [default: more]")
@@ -96,8 +112,14 @@ void add_new(CLI::App& app, Action& action) {
       ->type_name("N");
   verb->add_flag("--yes", *yes, "ask nothing: take what is offered");
   verb->footer(kNewFooter);
-  verb->callback(
-      [given, yes, &action] { action = [given, yes] { return write_new(*given, *yes); }; });
+  verb->callback([given, yes, log, &action] {
+    action = [given, yes, log] {
+      if (log->empty()) return write_new(*given, *yes);
+      print_text(
+          try_results(*log, given->throughput, given->gpus.empty() ? 1 : given->gpus.front()));
+      return 0;
+    };
+  });
 }
 
 }  // namespace paceline

@@ -24,7 +24,7 @@ void add_study_options(CLI::App& verb, StudyOptions& options) {
       ->type_name("FOLDER")
       ->capture_default_str();
   verb.add_option("--data", options.data,
-                  "folder that holds the data sets' folders (data/mnist is in data)")
+                  "the data set, or the folder that holds it (data/mnist, or data)")
       ->type_name("FOLDER");
   verb.add_option("--set", options.set, "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->type_name("AXIS=VALUE")
@@ -56,8 +56,8 @@ Base parse_base(const std::string& text) {
                     ? suggestion(text, known)
                     : "give matched, best, smallest, or a setting such as nodes=1 or bucket_mb=8");
   }
-  auto [axis, value] = parsed_selection(text, "--base", "bucket_mb=8");
-  return {std::move(axis), std::move(value)};
+  const Selection chosen = parsed_selections({text}, "--base", "bucket_mb=8").front();
+  return {chosen.key, chosen.values.front()};
 }
 
 Base parse_base_of_sizes(const std::string& text) {
@@ -82,16 +82,14 @@ TextStyle style_of_output() {
 }
 
 std::vector<Selection> StudyArguments::selections() const {
-  std::vector<Selection> selections;
-  for (const std::string& text : only) selections.push_back(parsed_selection(text));
-  return selections;
+  return parsed_selections(only);
 }
 
 void add_studies(CLI::App& verb, StudyArguments& arguments) {
   verb.add_option("STUDY", arguments.studies,
                   "folders of run records, records, or published tables")
       ->required();
-  verb.add_option("--only", arguments.only, "use only these records (repeatable)")
+  verb.add_option("--only", arguments.only, "use only these records (or KEY=V1,V2; repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }

@@ -13,6 +13,7 @@
 #include "engine/core/log.h"
 #include "engine/core/output.h"
 #include "engine/failure/rank_status.h"
+#include "run/checkpoints.h"
 #include "run/outcome_record.h"
 #include "run/program_run.h"
 #include "run/training_run.h"
@@ -111,8 +112,11 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   const ProcessRank process = find_process_rank(environment);
   LaunchSpec launch = make_launch_spec(request.config);
   launch.deadlines = request.deadlines;
-  if (must_spawn(launch, process)) return start(request, launch);
   try {
+    if (must_spawn(launch, process)) {
+      check_state(request.workload, request.config.checkpoints, request.state);
+      return start(request, launch);
+    }
     return run_rank(environment, process, [&] { return run_training(request); });
   } catch (const Error& error) {  // of ranks that a starter of ours did not start
     if (process.rank == 0) write_failed_record(request, exit_code(error.kind()), error.what());
@@ -129,7 +133,7 @@ void add_train(CLI::App& app, Action& action) {
   options->parameters.add_to(*verb);
   const std::string input(group_title(Group::input)), state(group_title(Group::checkpoints)),
       output(group_title(Group::output));
-  verb->add_option("--data", options->data, "folder of the data set's files")
+  verb->add_option("--data", options->data, "the data set, or the folder that holds it")
       ->type_name("FOLDER")
       ->group(input);
   verb->add_option("--stage", options->stage, "copy the data set to this folder first, once a node")

@@ -103,6 +103,16 @@ std::filesystem::path run_directory(const StatePlaces& places, const std::string
   return std::filesystem::path("runs") / workload;
 }
 
+void check_state(const std::string& workload, const CheckpointConfig& config,
+                 const StatePlaces& places) {
+  const std::filesystem::path run = run_directory(places, workload);
+  std::vector<std::string> skipped;
+  if (places.resume.empty() && config.is_on()) check_nothing_in_the_way(run);
+  if (!places.resume.empty() && places.resume != "latest") {
+    find_resumed(places.resume, run, skipped);
+  }
+}
+
 CheckpointSetup checkpoint_setup(const std::string& workload, const Point& parameters,
                                  const CheckpointConfig& config, const StatePlaces& places,
                                  const std::string& data_hash, bool first) {
@@ -115,11 +125,8 @@ CheckpointSetup checkpoint_setup(const std::string& workload, const Point& param
   const std::filesystem::path run = run_directory(places, workload);
   if (config.is_on() || !places.run.empty()) setup.run = run;
   if (!first) return setup;
-  if (!places.resume.empty()) {
-    setup.resume = resumed_checkpoint(places, run);
-  } else if (config.is_on()) {
-    check_nothing_in_the_way(run);
-  }
+  check_state(workload, config, places);
+  if (!places.resume.empty()) setup.resume = resumed_checkpoint(places, run);
   return setup;
 }
 

@@ -21,8 +21,12 @@ struct StatePlaces {
 // --run-dir; in a Slurm job its own folder (process_rank.h); else runs/WORKLOAD.
 std::filesystem::path run_directory(const StatePlaces& places, const std::string& workload);
 
-// `first`: this process has rank 0, the only rank that uses files. Throws input if --resume finds
-// nothing, usage if an earlier run left checkpoints in the folder.
+// What can be refused before ranks start. Throws input if --resume names nothing, usage if an
+// earlier run left checkpoints in the folder.
+void check_state(const std::string& workload, const CheckpointConfig& config,
+                 const StatePlaces& places);
+
+// `first`: this process has rank 0, the only rank that uses files. Throws as check_state() does.
 CheckpointSetup checkpoint_setup(const std::string& workload, const Point& parameters,
                                  const CheckpointConfig& config, const StatePlaces& places,
                                  const std::string& data_hash, bool first);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -142,6 +143,25 @@ Document make_document(const GateRequest& request, const Judgement& judgement) {
       proposals_section(propose_thresholds(judgement, rounds), request.options.thresholds, rounds));
   document.sections.back().headline = steadiness_text(judgement);
   return document;
+}
+
+std::string find_version(const fs::path& program) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(program, ignored) || access(program.c_str(), X_OK) != 0) return "";
+  const std::string said = capture_output({program.string(), "--version"});
+  return said.starts_with("paceline ") ? said.substr(0, said.find('\n')) : "";
+}
+
+std::string version_of_program(const fs::path& program, const std::string& option) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(program, ignored) || access(program.c_str(), X_OK) != 0) {
+    throw Error(ErrorKind::usage, "not an executable", option + " " + program.string(),
+                "give the path of a paceline binary");
+  }
+  const std::string line = find_version(program);
+  if (!line.empty()) return line;
+  throw Error(ErrorKind::usage, "this is not a paceline program", option + " " + program.string(),
+              "give the path of a paceline binary");
 }
 
 }  // namespace paceline

@@ -12,6 +12,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
+#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
@@ -24,6 +25,15 @@ namespace paceline {
 namespace fs = std::filesystem;
 
 namespace {
+
+std::size_t failures(const InterleavedRecords& result) {
+  std::size_t count = 0;
+  for (const StoreContent& side : result.sides) {
+    count += static_cast<std::size_t>(
+        std::ranges::count_if(side.records, [](const Record& r) { return !r->completed(); }));
+  }
+  return count;
+}
 
 // Where fresh runs go: a folder of the user's, or one that goes with this object.
 class FreshRuns {
@@ -53,29 +63,31 @@ class FreshRuns {
   FreshRuns& operator=(const FreshRuns&) = delete;
 
   const fs::path& path() const { return path_; }
-  bool is_kept() const { return !is_ours_; }
-  void keep() { is_ours_ = false; }
+
+  // Its outcome. After any failure or signal the folder of ours is kept and named, as its logs say
+  // why.
+  GateOutcome of(const std::function<GateOutcome()>& gate) {
+    const bool was_ours = is_ours_;
+    try {
+      GateOutcome outcome = gate();
+      if (was_ours && !is_ours_) outcome.kept = path_;
+      return outcome;
+    } catch (const Error& error) {
+      std::error_code ignored;
+      if (!was_ours || fs::is_empty(path_, ignored)) throw;
+      is_ours_ = false;
+      throw Error(error.kind(), fmt::format("{}; the runs and their logs are kept in {}",
+                                            error.what(), path_.string()));
+    }
+  }
+  void add(const InterleavedRecords& result) {
+    if (failures(result) > 0 || result.stopped_by != 0) is_ours_ = false;
+  }
 
  private:
   fs::path path_;
   bool is_ours_;
 };
-
-std::size_t failures(const InterleavedRecords& result) {
-  std::size_t count = 0;
-  for (const StoreContent& side : result.sides) {
-    count += static_cast<std::size_t>(
-        std::ranges::count_if(side.records, [](const Record& r) { return !r->completed(); }));
-  }
-  return count;
-}
-
-// Logs say why runs failed, and what was measured before a signal can still be judged.
-void keep_if_needed(FreshRuns& folder, const InterleavedRecords& result) {
-  if (folder.is_kept() || (failures(result) == 0 && result.stopped_by == 0)) return;
-  folder.keep();
-  print_note("the runs are kept in {}\n", folder.path().string());
-}
 
 // The old build against itself: a difference is the machine's, and then no verdict of this session
 // can be trusted.
@@ -101,9 +113,26 @@ void apply_control(Judgement& judgement, const Side& old_side, const StoreConten
   judgement.notes.push_back("the control, old against old, shows no difference");
 }
 
+// Nothing was measured of a side of which no run started, whatever the other takes.
+void refuse_unstarted(const std::vector<StoreContent>& sides) {
+  for (const StoreContent& side : sides) {
+    const auto did_not_start = [](const Record& record) {
+      const std::string reason = record->reason;
+      return std::ranges::any_of(
+          std::vector{"cannot be started", "exit code 126", "exit code 127"},
+          [&](const char* sign) { return reason.find(sign) != std::string::npos; });
+    };
+    if (side.records.empty() || !std::ranges::all_of(side.records, did_not_start)) continue;
+    throw Error(ErrorKind::input, fmt::format("no run started: {}", side.records[0]->reason),
+                fs::path(side.records[0].where()).parent_path().parent_path().filename().string(),
+                "check the command and what it needs");
+  }
+}
+
 Judgement judge_runs(const InterleavedRecords& result, const GateRuns& runs,
                      const GateOptions& options, const std::string& baseline,
                      const std::string& current) {
+  refuse_unstarted(result.sides);
   const Side before = load_side(baseline, result.sides[0]),
              now = load_side(current, result.sides[1]);
   Judgement judgement = judge(before, now, options);
@@ -182,14 +211,6 @@ int first_rounds(const GateRuns& runs) {
               "compare its commands: paceline gate --ab 'OLD COMMAND' 'NEW COMMAND' SPEC");
 }
 
-// Empty: it is not a paceline.
-std::string find_version(const fs::path& program) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(program, ignored) || access(program.c_str(), X_OK) != 0) return "";
-  const std::string said = capture_output({program.string(), "--version"});
-  return said.starts_with("paceline ") ? said.substr(0, said.find('\n')) : "";
-}
-
 Spec read_pair_spec(const GatePair& pair) {
   if (!pair.spec.empty()) return read_spec(pair.spec);
   for (const std::string& program : {pair.old_program, pair.new_program}) {
@@ -215,9 +236,17 @@ void check_is_here(const std::vector<std::string>& words, const UserProgram& pro
   const bool is_path = name.find('/') != std::string::npos;
   const bool is_here = is_path ? access((fs::path(program.directory) / name).c_str(), X_OK) == 0
                                : find_program(name, environment_of_process()).has_value();
-  if (is_here) return;
-  throw Error(ErrorKind::usage, fmt::format("there is no program {} to run", name), "--ab",
-              is_path ? "check its path and its permissions" : "check its name and the PATH");
+  if (!is_here) {
+    throw Error(ErrorKind::input, fmt::format("there is no program {} to run", name), "--ab",
+                is_path ? "check its path and its permissions" : "check its name and the PATH");
+  }
+  static const Pattern interpreter("^(python[0-9.]*|(ba|da|z|k)?sh|perl|Rscript|julia|node)$");
+  const bool has_script = words.size() > 1 &&
+                          interpreter.find(fs::path(name).filename().string()) &&
+                          words[1].find_first_of("-{") != 0;
+  if (!has_script || path_exists(fs::path(program.directory) / words[1])) return;
+  throw Error(ErrorKind::input, fmt::format("there is no script {} to run", words[1]), "--ab",
+              fmt::format("it is looked for in {}", program.directory));
 }
 
 // The spec's only program, started by another command.
@@ -317,13 +346,15 @@ std::vector<RunStatus> list_rounds(const InterleavedRuns& plan, int first, int l
 
 }  // namespace
 
-GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOptions& options) {
+namespace {
+
+GateOutcome run_pair(const GatePair& pair, const GateRuns& runs, const GateOptions& options,
+                     FreshRuns& folder) {
   InterleavedRuns plan = make_plan(pair, runs);
   const auto describe = [&](const std::string& program) {
     return plan.workload == kCommandWorkload ? program : version_of_program(program, "--ab");
   };
   const std::string before = describe(pair.old_program), now = describe(pair.new_program);
-  FreshRuns folder(runs.out);
   print_note("{}: {}\n{}: {}\n", runs.baseline, before, runs.current, now);
   GateOptions one_spec = options;
   one_spec.one_spec = true;
@@ -334,7 +365,7 @@ GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOpti
   }
   plan.folder = folder.path() / "first";
   InterleavedRecords result = run_interleaved(plan);
-  keep_if_needed(folder, result);
+  folder.add(result);
   GateOutcome outcome;
   outcome.stopped_by = result.stopped_by;
   if (outcome.stopped_by != 0) return outcome;
@@ -347,7 +378,7 @@ GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOpti
   plan.folder = folder.path() / "fresh";
   plan.seed += 1;
   result = run_interleaved(plan);
-  keep_if_needed(folder, result);
+  folder.add(result);
   outcome.stopped_by = result.stopped_by;
   if (outcome.stopped_by != 0) return outcome;
   const GateOptions suspects = find_suspects(outcome.judgement, one_spec);
@@ -355,9 +386,9 @@ GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOpti
   return outcome;
 }
 
-GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
-                    const fs::path& baseline_program, const fs::path& current_program,
-                    const GateRuns& runs, const GateOptions& options) {
+GateOutcome run_suspects(const Side& baseline, const Side& current, Judgement first,
+                         const fs::path& baseline_program, const fs::path& current_program,
+                         const GateRuns& runs, const GateOptions& options, FreshRuns& folder) {
   GateOutcome outcome{std::move(first), 0};
   std::map<std::string, std::array<std::vector<PlannedPoint>, 2>> by_workload;
   const auto wanted = needed_points(outcome.judgement, baseline);
@@ -377,7 +408,6 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
     version_of_program(program, "--rerun");
   }
   print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), first_rounds(runs)));
-  FreshRuns folder(runs.out);
   GateOptions suspects = find_suspects(outcome.judgement, options);
   if (runs.until_decided) {
     suspects.stopping = Stopping::by_results;
@@ -393,7 +423,7 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
     plan.timeout_seconds = runs.timeout_seconds;
     plan.folder = folder.path() / workload;
     const InterleavedRecords result = run_interleaved(plan);
-    keep_if_needed(folder, result);
+    folder.add(result);
     outcome.stopped_by = result.stopped_by;
     if (outcome.stopped_by != 0) return outcome;
     settle(outcome.judgement, judge_runs(result, runs, suspects, "baseline", "current"));
@@ -402,6 +432,23 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
     }
   }
   return outcome;
+}
+
+}  // namespace
+
+GateOutcome gate_pair(const GatePair& pair, const GateRuns& runs, const GateOptions& options) {
+  FreshRuns folder(runs.out);
+  return folder.of([&] { return run_pair(pair, runs, options, folder); });
+}
+
+GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
+                    const fs::path& baseline_program, const fs::path& current_program,
+                    const GateRuns& runs, const GateOptions& options) {
+  FreshRuns folder(runs.out);
+  return folder.of([&] {
+    return run_suspects(baseline, current, std::move(first), baseline_program, current_program,
+                        runs, options, folder);
+  });
 }
 
 InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
@@ -446,18 +493,6 @@ InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
   screen.clear();
   result.sides = load_records(sides);
   return result;
-}
-
-std::string version_of_program(const fs::path& program, const std::string& option) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(program, ignored) || access(program.c_str(), X_OK) != 0) {
-    throw Error(ErrorKind::usage, "not an executable", option + " " + program.string(),
-                "give the path of a paceline binary");
-  }
-  const std::string line = find_version(program);
-  if (!line.empty()) return line;
-  throw Error(ErrorKind::usage, "this is not a paceline program", option + " " + program.string(),
-              "give the path of a paceline binary");
 }
 
 }  // namespace paceline

@@ -33,6 +33,7 @@ struct GateRuns {
 struct GateOutcome {
   Judgement judgement;
   int stopped_by = 0;
+  std::filesystem::path kept = {};  // where the runs are, if some failed, or it was stopped
 };
 
 // Two builds of Paceline with a spec; or two commands of a program of the user's, with a spec of
@@ -93,6 +94,8 @@ InterleavedRecords run_interleaved(const InterleavedRuns& plan);
 
 // The program's version line, "paceline 0.1.0 ...". Throws usage if it is not a paceline.
 std::string version_of_program(const std::filesystem::path& program, const std::string& option);
+// The same; empty: it is not one.
+std::string find_version(const std::filesystem::path& program);
 
 // A gate as it was asked for: of stored studies, of fresh runs, or of stored ones confirmed by
 // fresh ones.

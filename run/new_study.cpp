@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
@@ -118,16 +120,14 @@ int parse_repeats(const std::string& text, const std::string& where) {
   throw Error(ErrorKind::usage, fmt::format("\"{}\" is several numbers", text), where, "write one");
 }
 
+UserProgram program_with(const std::string& throughput, const std::string& where) {
+  return parse_program(
+      where, fmt::format(R"({{"command": ["true"], "results": {}}})", results_text(throughput)));
+}
+
 // Empty: none.
 std::string parse_throughput(const std::string& text, const std::string& where) {
-  UserProgram program;
-  if (!text.empty()) {
-    ResultSource& source = program.results.emplace_back();
-    source.name = "samples_per_second";
-    source.what = text;
-    source.where = where;
-  }
-  check_results(program);
+  if (!text.empty()) check_results(program_with(text, where));
   return text;
 }
 
@@ -135,7 +135,57 @@ std::string parse_work(const std::string& text, const std::string& where) {
   return to_text(checked_value("work", text, where));
 }
 
+std::string read_by(const std::string& throughput, const std::string& text, int replicas) {
+  const UserProgram program = program_with(throughput, "--throughput");
+  ProgramResults results(program.results);
+  const auto end = text.find_last_of("\r\n") + 1;
+  results.append(text.substr(0, end));
+  if (end < text.size()) results.append(text.substr(end), LineFault::cut);
+  const ProgramReport report = results.finish({}, replicas);
+  RunRecord record;
+  record.layout.gpus = replicas;
+  record.provenance.program.emplace();
+  set_results(record, report, HUGE_VAL);
+  std::string shown;
+  const auto row = [&](std::string_view name, const std::string& value) {
+    shown += fmt::format("  {:<18} {}\n", name, value);
+  };
+  for (const auto& [name, numbers] : report.numbers) {
+    const auto [least, most] = std::ranges::minmax(numbers);
+    const std::string list =
+        fmt::format("{} numbers, {:.5g} to {:.5g}", numbers.size(), least, most);
+    row(name, numbers.size() > 1 ? list : fmt::format("{:.10g}", numbers.front()));
+  }
+  for (const auto& [name, word] : report.words) row(name, word);
+  if (!record.provenance.rate_is.empty()) {
+    row("rate", fmt::format("{:.5g} {}/s: {}", *record.throughput.samples_per_second,
+                            record.throughput.unit.empty() ? "samples" : record.throughput.unit,
+                            record.provenance.rate_is));
+  }
+  return shown;
+}
+
 }  // namespace
+
+std::string try_results(const std::string& log, const std::string& throughput, int replicas) {
+  constexpr std::size_t kMostLog = std::size_t{256} << 20;
+  const std::string text = read_text(log, kMostLog);
+  if (!throughput.empty()) return read_by(throughput, text, replicas);
+  std::string shown;
+  std::vector<std::string> names;
+  for (const ResultPreset& preset : result_presets()) {
+    names.emplace_back(preset.name);
+    try {
+      const std::string read = read_by(preset.name, text, replicas);
+      shown += fmt::format("--throughput {}\n{}", preset.name, read);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::input) throw;
+    }
+  }
+  if (!shown.empty()) return shown;
+  throw Error(ErrorKind::input, fmt::format("no preset reads it ({})", join(names, ", ")), log,
+              "give an expression: --throughput 'rate: {number}'");
+}
 
 NewSpec make_new_spec(const NewStudy& given, const Dialog& dialog) {
   NewSpec spec;

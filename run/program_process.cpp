@@ -39,6 +39,19 @@ bool has_ranks(const UserProgram& program) {
   return program.processes != "one";
 }
 
+bool hides_ranks(const ProgramRequest& request) {
+  static const std::set<std::string> launchers = {"mpirun",  "mpiexec",    "orterun",
+                                                  "prterun", "horovodrun", "srun"};
+  const UserProgram& program = request.program;
+  if (request.layout.gpus == 1) return false;
+  for (const std::string& text : program.command) {
+    for (const std::string& word : program.shell ? split(text, ' ') : std::vector{text}) {
+      if (launchers.contains(fs::path(word).filename())) return true;
+    }
+  }
+  return request.layout.nodes > 1 && has_ranks(program);
+}
+
 fs::path name_of_run(const ProgramRequest& request) {
   const RecordTarget& target = request.target;
   return fs::path("runs") / fmt::format("{}.{}", target.point_folder, target.repeat);
@@ -82,6 +95,7 @@ class Becoming {
     }
     unsetenv(kPartVariable);
     unsetenv(kLauncherVariable);
+    unsetenv(kContainerVariable);
     if (program_.shell) command = {"/bin/sh", "-c", command.front()};
     if (runs && process_.rank == 0) {
       Folder(request_.target.store)

@@ -22,8 +22,6 @@ constexpr std::size_t kMaxOutput = 4 << 20, kMaxFile = 64 << 20;
 // The most lines without a digit on which the library gives up on an expression.
 constexpr std::size_t kMostGivenUp = 1000;
 
-constexpr char kCut = '\x1a';  // ends a line whose end did not come
-
 using PlaceText = std::function<std::string()>;
 
 // "$.train.time", "$.epochs[2].seconds" and "/train/time" as a JSON pointer.
@@ -78,7 +76,7 @@ std::vector<std::string> values_at(const Json& json, const ResultSource& source)
 
 struct PrintedLine {
   std::size_t number = 0;
-  bool is_cut = false;
+  LineFault fault = LineFault::none;
   bool has_codes = false;  // control characters that shown_line() does not know
   std::string text = {};
   std::string_view units = {};  // the line above, if it has nothing but units: "(ns/day) (hour/ns)"
@@ -195,7 +193,13 @@ struct ProgramResults::Finder {
 
   // Of a line that holds a number.
   void check_shown(const PrintedLine& line) const {
-    if (line.is_cut) {
+    if (line.fault == LineFault::met) {
+      found.fail(fmt::format("is in a line that a launcher passed on in parts ({}), between which "
+                             "another rank may have printed: \"{}\"",
+                             line.place(), cut_text(line.text)),
+                 "print whole lines: python3 -u, or flush after each one");
+    }
+    if (line.fault == LineFault::cut) {
       found.fail(fmt::format("is in a line without an end ({}), which may be cut off: \"{}\"",
                              line.place(), cut_text(line.text)),
                  "print a line break behind it");
@@ -252,8 +256,9 @@ struct ProgramResults::Finder {
       found.fail(fmt::format("is in an output of more than {}", format_bytes(kMaxOutput)),
                  "write it to a file");
     }
-    // append_cut() marks a last line without an end, which of JSON is whole all the same.
-    if (output.ends_with('\n') && output.substr(0, output.size() - 1).ends_with(kCut)) {
+    // LineFault::cut marks a last line without an end, which of JSON is whole all the same.
+    if (output.ends_with('\n') &&
+        output.substr(0, output.size() - 1).ends_with(static_cast<char>(LineFault::cut))) {
       output.remove_suffix(2);
     }
     const Json json = parse_json(output);
@@ -333,7 +338,6 @@ ProgramResults::ProgramResults(const std::vector<ResultSource>& sources, const f
     : output_(std::make_unique<PrintedOutput>(folder)) {
   for (const ResultSource& source : sources) {
     finders_.push_back(std::make_unique<Finder>(source));
-    keeps_output_ = keeps_output_ || finders_.back()->is_printed();
   }
 }
 
@@ -344,13 +348,13 @@ void check_results(const UserProgram& program) {
 ProgramResults::~ProgramResults() = default;
 
 void ProgramResults::append(std::string_view text) {
-  if (keeps_output_) output_->add(text);
+  output_->add(text);
 }
 
-void ProgramResults::append_cut(std::string_view line) {
+void ProgramResults::append(std::string_view line, LineFault fault) {
   append(line);
-  append({&kCut, 1});
-  append("\n");
+  const char mark = static_cast<char>(fault);
+  if (fault != LineFault::none) append({&mark, 1});
 }
 
 // A progress bar ends its lines by a carriage return.
@@ -362,8 +366,12 @@ void ProgramResults::search(std::string_view output) {
     const std::size_t end = std::min(output.find_first_of("\r\n"), output.size());
     ++number;
     std::string_view text = without_mark(output.substr(0, end));
-    PrintedLine line{.number = number, .is_cut = text.ends_with(kCut)};
-    if (line.is_cut) text.remove_suffix(1);
+    PrintedLine line{.number = number};
+    for (const LineFault fault : {LineFault::cut, LineFault::met}) {
+      if (!text.ends_with(static_cast<char>(fault))) continue;
+      line.fault = fault;
+      text.remove_suffix(1);
+    }
     line.text = shown_line(text, line.has_codes);
     line.units = units;
     for (const auto& finder : finders_) {
@@ -377,7 +385,7 @@ void ProgramResults::search(std::string_view output) {
 
 ProgramReport ProgramResults::finish(
     const std::function<fs::path(const std::string&)>& resolve_file, int replicas) {
-  if (keeps_output_) search(output_->text());
+  if (!finders_.empty()) search(output_->text());
   ProgramReport report;
   for (const auto& finder : finders_) {
     const ResultSource& source = finder->source;

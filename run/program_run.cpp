@@ -14,6 +14,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "engine/comm/rendezvous/join.h"
 #include "engine/core/child.h"
@@ -56,28 +58,33 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
+// Child, whether it is the standard output, and the process.
+using Writer = std::tuple<std::size_t, bool, pid_t>;
+
 // Passes output on by whole lines of each writer, up to a limit, and keeps its end.
 class PassedOutput {
  public:
-  PassedOutput(ProgramResults& results, std::size_t writers) : results_(results), held_(writers) {}
+  // `hides_writers`: each piece is one write of a program that passes on what several wrote.
+  PassedOutput(ProgramResults& results, bool hides_writers)
+      : results_(results), hides_writers_(hides_writers) {}
 
-  void append(std::size_t writer, std::string_view text) {
-    std::string& held = held_[writer];
-    const std::size_t end = text.find_last_of("\r\n") + 1;  // 0: none
-    held += text.substr(0, end);
-    if (end > 0) {
-      results_.append(held);
-      pass(held);
-      held.clear();
+  void append(const Writer& writer, std::string_view text) {
+    Held& held = held_[writer];
+    const std::size_t first = std::min(text.find_first_of("\r\n"), text.size());
+    if (hides_writers_ && !held.text.empty() && first > 0) held.fault = LineFault::met;
+    held.text += text.substr(0, first);
+    text.remove_prefix(first);
+    if (const std::size_t end = text.find_last_of("\r\n") + 1; end > 0) {
+      pass_line(held, text.substr(0, end));
+      held = {std::string(text.substr(end))};
     }
-    held += text.substr(end);
-    if (held.size() > kMostLog) end_line(held);
+    if (held.text.size() > kMostLog) end_line(std::exchange(held, {}));
+    if (held.text.empty()) held_.erase(writer);
   }
 
   void end() {
-    for (std::string& held : held_) {
-      if (!held.empty()) end_line(held);
-    }
+    for (const auto& [writer, held] : held_) end_line(held);
+    held_.clear();
     flush_output();
     if (bytes_ <= kMostLog) return;
     print("\npaceline: {} of output follow, of which these are the last\n{}\n",
@@ -95,6 +102,12 @@ class PassedOutput {
   }
 
  private:
+  // Of a line, what no end followed yet.
+  struct Held {
+    std::string text;
+    LineFault fault = LineFault::none;
+  };
+
   void pass(std::string_view text) {
     const std::size_t passed = std::min(text.size(), kMostLog - std::min(kMostLog, bytes_));
     print_text(text.substr(0, passed));
@@ -104,16 +117,19 @@ class PassedOutput {
     if (last_.size() > 2 * kLastOfLog) last_.erase(0, last_.size() - kLastOfLog);
   }
 
-  // No number is read from a line that is cut.
-  void end_line(std::string& held) {
-    results_.append_cut(held);
-    held += '\n';
-    pass(held);
-    held.clear();
+  void end_line(const Held& held) { pass_line({held.text, LineFault::cut}, "\n"); }
+
+  // `rest`: its end, and whole lines.
+  void pass_line(const Held& held, std::string_view rest) {
+    results_.append(held.text, held.fault);
+    results_.append(rest);
+    pass(held.text);
+    pass(rest);
   }
 
   ProgramResults& results_;
-  std::vector<std::string> held_;  // of each writer, what no line's end followed yet
+  const bool hides_writers_;
+  std::map<Writer, Held> held_;
   std::size_t bytes_ = 0;
   std::string last_;
 };
@@ -145,6 +161,7 @@ class ProgramRun {
   int go() {
     adopt_orphans();
     assign();
+    if (read_again()) return 0;
     prepare();
     const ChosenGpus gpus(Settings(request_.parameters).text("device"), lone_backend(), {},
                           request_.layout.gpus / request_.layout.nodes);
@@ -160,11 +177,7 @@ class ProgramRun {
     seconds_ = ended_ - start_of_program(start);
     LoadFacts load = meter.read();
     if (may_run_elsewhere()) load.other_cpu_share.reset();
-    const ProgramReport report = results_.finish(
-        [this](const std::string& file) { return output_path(file); }, request_.layout.gpus);
-    check_precision(report);
-    RunRecord record = make_record(report);
-    const std::string steps = program_.trace.empty() ? compressed_steps(report) : add_trace(record);
+    RunRecord record = make_record();
     record.provenance.machine_load = summarize({load});
     const GpuUse use = gpu_report.collect_here();
     record.gpus = use.each;
@@ -172,12 +185,68 @@ class ProgramRun {
     if (!record.energy.meters.empty()) record.energy.shared = count_other_jobs() > 0;
     record.utilization = use.utilization;
     record.flags.throttled = use.throttled;
-    Store(study_).write(request_.target.point_folder, request_.target.repeat, to_json(record),
-                        steps);
+    keep(record);
+    add_results(std::move(record));
     return 0;
   }
 
  private:
+  void add_results(RunRecord record) {
+    const ProgramReport report = results_.finish(
+        [this](const std::string& file) { return output_path(file); }, request_.layout.gpus);
+    check_precision(report);
+    set_results(record, report, record.provenance.program->seconds.value());
+    const std::string steps = program_.trace.empty() ? compressed_steps(report) : add_trace(record);
+    Store(study_).write(request_.target.point_folder, request_.target.repeat, to_json(record),
+                        steps);
+  }
+
+  // What was measured, in one line, and what the program printed. Without room for it the run
+  // counts all the same.
+  fs::path kept_name() const { return name_of_run(request_) += ".kept"; }
+  fs::path kept_file() const { return study_.path() / kept_name(); }
+
+  void keep(const RunRecord& record) try {
+    const std::string_view output = results_.output();
+    if (output.size() > kMostLog) return;
+    const Json measured = {{"definition", program_.definition}, {"record", to_json(record)}};
+    study_.replace_file(kept_name(), json_text(measured) + "\n" + std::string(output));
+  } catch (const Error& error) {
+    log::info("what it printed is not kept: {}", error.what());
+  }
+
+  // Where only the definition of its results is new, the last run need not be repeated.
+  bool read_again() {
+    if (!path_exists(kept_file())) return false;
+    const std::string text = read_text(kept_file(), 2 * kMostLog);
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
+    const Json kept = parse_json(text.substr(0, end));
+    if (!kept.is_object()) return false;
+    const std::string before = kept.value("definition", "");
+    const auto recipe = [](const std::string& definition) {
+      Json json = parse_json(definition);
+      for (const char* key : {"results", "trace"}) json.erase(key);
+      return json;
+    };
+    if (before == program_.definition || recipe(before) != recipe(program_.definition)) {
+      return false;
+    }
+    RunRecord record = parse_run_record(kept["record"], kept_file().string());
+    Point parameters = request_.parameters;
+    if (const Value* tag = record.parameters.find("program")) parameters.set("program", *tag);
+    if (parameters != record.parameters || record.provenance.cpu_model != cpu_model_ ||
+        program_facts(program_, 0).differs_from(*record.provenance.program)) {
+      return false;
+    }
+    log::info("its results are defined anew: what the run of {} printed is read again",
+              record.provenance.started_at);
+    record.parameters = request_.parameters;
+    record.identity = identity_hash(record.workload, record.parameters);
+    results_.append(text.substr(end + 1));
+    add_results(std::move(record));
+    return true;
+  }
+
   // Slurm's daemon starts the processes of srun, which so look like somebody else's.
   bool may_run_elsewhere() const {
     const bool in_job = !environment_value(environment_, "SLURM_JOB_ID").empty();
@@ -218,6 +287,7 @@ class ProgramRun {
 
   void prepare() {
     study_.remove(name_of_run(request_));
+    study_.remove(kept_name());
     study_.make_folder(name_of_run(request_));
     const std::string hosts = environment_value(environment_, "SLURM_JOB_NODELIST");
     environment_["MASTER_ADDR"] =
@@ -265,6 +335,8 @@ class ProgramRun {
     child.environment = environment_;
     child.environment[kPartVariable] = part;
     child.separate_output = true;
+    child.keeps_writes = hides_ranks(request_);
+    child.names_writers = !child.keeps_writes;
     const bool is_setup = part == "setup";
     if (request_.layout.nodes > 1 && (is_setup || has_ranks(program_))) {
       const std::vector<std::string> words_of_job =
@@ -279,6 +351,12 @@ class ProgramRun {
                     "", "check the PATH of the job");
       }
       words.front() = program->string();
+      const std::string within = environment_value(environment_, kContainerVariable);
+      if (!within.empty()) {
+        const std::vector<std::string> container = split(within, '\n');
+        words.insert(words.end(), container.begin(), container.end());
+        child.command.erase(child.command.begin());
+      }
       child.command.insert(child.command.begin(), words.begin(), words.end());
       return {child};
     }
@@ -297,13 +375,16 @@ class ProgramRun {
   void run_part(const std::string& part) {
     ProgramResults ignored({});
     const std::vector<ChildSetup> children = make_children(part);
-    PassedOutput output(part == "run" ? results_ : ignored, 2 * children.size());
-    const auto from = [&](std::size_t stream) {
-      return [&, stream](std::size_t child, std::string_view text) {
-        output.append(2 * child + stream, text);
-      };
-    };
-    const WatchOfMany watch = watch_children(children, from(0), {}, from(1));
+    PassedOutput output(part == "run" ? results_ : ignored, children.front().keeps_writes);
+    const WatchOfMany watch = watch_children(
+        children,
+        [&](std::size_t child, std::string_view text) {
+          output.append({child, false, 0}, text);
+        },
+        {},
+        [&](std::size_t child, std::string_view text, pid_t process) {
+          output.append({child, true, process}, text);
+        });
     ended_ = watch.ended_at;
     output.end();
     const int left = end_orphans();
@@ -353,7 +434,7 @@ class ProgramRun {
                 program_.name, "give it {precision}");
   }
 
-  RunRecord make_record(const ProgramReport& report) const {
+  RunRecord make_record() const {
     RunRecord record = begin_record(request_.target, kCommandWorkload, request_.parameters);
     record.identity = identity_hash(record.workload, record.parameters);
     record.layout = layout_facts(request_.layout);
@@ -369,7 +450,6 @@ class ProgramRun {
     }
     record.flags.oversubscribed = oversubscribed_;
     record.provenance.program = program_facts(program_, seconds_);
-    set_results(record, report, seconds_);
     return record;
   }
 

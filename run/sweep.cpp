@@ -55,7 +55,7 @@ Sweep::Sweep(const SweepOptions& options) : options_(options) {
   }
   if (!options.data.empty()) {
     check_data_root(plan_.spec.workload, options.data);
-    setenv("PACELINE_DATA", options.data.c_str(), 1);
+    setenv("PACELINE_DATA", std::filesystem::absolute(options.data).c_str(), 1);
   }
   if (precision_.share > 0) {
     plan_.expansion.notes.push_back(fmt::format(

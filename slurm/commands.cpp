@@ -173,7 +173,7 @@ CommandResult SlurmCommands::run(const std::vector<std::string>& words, double s
   limits.run = seconds;
   const WatchOfMany watch = watch_children(
       {setup}, [&](std::size_t, std::string_view text) { result.err += text; }, limits,
-      [&](std::size_t, std::string_view text) { result.out += text; });
+      [&](std::size_t, std::string_view text, pid_t) { result.out += text; });
   if (watch.stopped_by != 0) {
     throw Error(ErrorKind::usage, "stopped by a signal while " + words[0] + " ran", "",
                 "call it again: nothing is lost");

@@ -162,6 +162,10 @@ class Expander {
     if (on_gpus && node.gpus > 0 && replicas > node.gpus) {
       return fmt::format("{} GPUs on a node, and a node has {}", replicas, node.gpus);
     }
+    if (on_gpus && node.cpus_per_gpu > 0 && cpus > node.cpus_per_gpu * replicas) {
+      return fmt::format("{} CPUs beside {}, and a GPU may have {}", cpus, counted(replicas, "GPU"),
+                         node.cpus_per_gpu);
+    }
     if (cpus_there == 0 || cpus <= cpus_there) return "";
     return fmt::format("{} CPUs on a node, and a node has {}", cpus, cpus_there);
   }
@@ -199,7 +203,9 @@ class Expander {
                     fmt::format("point {} needs {} ({})", planned.point.text(), excess,
                                 machine_.node->source),
                     origins_[i],
-                    given ? "use more nodes, or leave nodes out"
+                    excess.find("beside") != std::string::npos
+                        ? "give it fewer CPUs, or leave it out"
+                    : given ? "use more nodes, or leave nodes out"
                     : spec_.programs.empty()
                         ? "make it smaller, or use a backend that spans nodes, as mirrored/mpi does"
                         : "make it smaller, or name its nodes if the program spans them");
@@ -219,9 +225,15 @@ class Expander {
       if (names_no_cpus(planned) && replicas <= cores_) most = std::max(most, replicas);
     }
     const std::int64_t cpus = machine_.shares_cores ? std::max(1, cores_ / most) : 1;
+    const int allowed = machine_.node ? machine_.node->cpus_per_gpu : 0;
     for (PlannedPoint& planned : expansion_.points) {
       if (!names_no_cpus(planned)) continue;
-      planned.parameters.set("cpus_per_task", cpus * shares_of_a_task(planned, most));
+      std::int64_t of_task = cpus * shares_of_a_task(planned, most);
+      if (allowed > 0 && !planned.layout.replicas_are_cores) {
+        const int gpus = planned.layout.gpus / planned.layout.ntasks;
+        of_task = std::min<std::int64_t>(of_task, std::int64_t{allowed} * gpus);
+      }
+      planned.parameters.set("cpus_per_task", of_task);
       planned.layout = make_layout(planned.parameters, spec_.where);
     }
   }
@@ -332,6 +344,16 @@ class Expander {
 
   // Batches and the precision may be stated of a program that has its own.
   void note_unseen() {
+    const bool varies = std::ranges::any_of(expansion_.points, [&](const PlannedPoint& planned) {
+      return planned.layout.gpus != expansion_.points.front().layout.gpus;
+    });
+    for (const UserProgram& program : spec_.programs) {
+      if (!varies || can_see_replicas(program)) continue;
+      expansion_.unseen.push_back(
+          fmt::format("program {} is not given the number of replicas, and sees only its CPUs and "
+                      "GPUs: put {{gpus}} into the command, if it starts as many itself",
+                      program.name));
+    }
     for (const auto& [name, value] : spec_.fixed.values()) {
       if (name == "batch_per_replica" || name == "precision" || is_seen(name)) continue;
       expansion_.unseen.push_back(

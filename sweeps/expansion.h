@@ -37,6 +37,7 @@ struct NodeSize {
   int cpus = 0, gpus = 0;
   bool cores_for_gpus = false;  // replicas on cores stand for those on GPUs: as many on a node
   std::string source = {};      // who says so, for errors
+  int cpus_per_gpu = 0;         // the most that a job may ask for
 };
 
 // The machine that will run the points.

@@ -51,15 +51,21 @@ std::string program_lines(const NewSpec& spec) {
            "\"last\"}},\n";
   }
   return text +
-         "  // Where its throughput stands: the group of a regular expression, in printed lines; "
+         "  // Where its throughput stands: the group of a regular expression, in printed lines, "
          "of "
-         "several the last.\n"
-         "  \"results\": {\"throughput\": {\"line\": " +
-         quoted(spec.throughput) + ", \"pick\": \"last\", \"unit\": " + quoted(spec.unit) +
-         (spec.better.empty() ? "" : ", \"better\": " + quoted(spec.better)) + "}},\n";
+         "several\n  // the last; or a preset.\n  \"results\": " +
+         results_text(spec.throughput, spec.unit, spec.better) + ",\n";
 }
 
 }  // namespace
+
+std::string results_text(const std::string& throughput, const std::string& unit,
+                         const std::string& better) {
+  if (is_preset(throughput)) return quoted(throughput);
+  return "{\"throughput\": {\"line\": " + quoted(throughput) +
+         ", \"pick\": \"last\", \"unit\": " + quoted(unit) +
+         (better.empty() ? "" : ", \"better\": " + quoted(better)) + "}}";
+}
 
 std::vector<std::string> plain_words(const std::string& command) {
   if (command.find_first_of("'\"\\$`|&;<>()*?[]#~!\n") != std::string::npos) return {};

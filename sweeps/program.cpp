@@ -474,6 +474,18 @@ bool can_see(const UserProgram& program, std::string_view parameter) {
   return false;
 }
 
+bool can_see_replicas(const UserProgram& program) {
+  if (program.processes != "one") return true;
+  const auto shows = [](const std::string& text) {
+    return text.find("nproc") != std::string::npos ||
+           std::ranges::any_of(placeholders_in(text), [](const std::string& name) {
+             return is_one_of(name, kOfThePoint) || name == "devices" || name == "gpus" ||
+                    name == "nodes" || name == "global_batch" || name.starts_with("cpus_per_");
+           });
+  };
+  return std::ranges::any_of(program.templates(), shows);
+}
+
 const UserProgram& program_at(const Spec& spec, const Point& parameters, const std::string& where) {
   const auto asked = parameters.text("program");
   if (!asked && spec.programs.size() == 1) return spec.programs.front();

@@ -19,6 +19,9 @@ namespace paceline {
 // In a job's environment: the words that start one process for each of its tasks, one a line.
 inline constexpr char kLauncherVariable[] = "PACELINE_PROGRAM_LAUNCHER";
 
+// Words that bring a process of a job into a container, and Paceline's name there, one a line.
+inline constexpr char kContainerVariable[] = "PACELINE_PROGRAM_CONTAINER";
+
 struct UserProgram {
   std::string name;
   std::vector<std::string> command, setup;  // words; of a shell one
@@ -65,6 +68,10 @@ void check_placeholders(const UserProgram& program, const Point& parameters, con
 
 // Whether the program can see the value of a parameter: by a placeholder, or as its place.
 bool can_see(const UserProgram& program, std::string_view parameter);
+
+// Whether the program can see how many replicas it has: it is a rank, or has a placeholder of the
+// layout, or asks its machine (nproc).
+bool can_see_replicas(const UserProgram& program);
 
 // Fills placeholders into the text of a shell command, so that no value runs as a command.
 

@@ -1,5 +1,7 @@
 // Where common programs print their results. The expressions are tried on lines as these print them
 // in tests/unit/run/result_presets_test.cpp.
+#include <algorithm>
+
 #include "sweeps/result_source.h"
 
 namespace paceline {
@@ -40,6 +42,10 @@ const std::vector<ResultPreset>& result_presets() {
       {"torch-imagenet", "PyTorch's examples/imagenet/main.py", R"json({
         "step_seconds": {"line": "Time +{number} \\(", "among": "^Epoch: \\["}})json"}};
   return presets;
+}
+
+bool is_preset(std::string_view name) {
+  return std::ranges::find(result_presets(), name, &ResultPreset::name) != result_presets().end();
 }
 
 }  // namespace paceline

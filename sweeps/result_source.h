@@ -56,5 +56,6 @@ struct ResultPreset {
   const char* results;  // JSON, as it would stand in a spec
 };
 const std::vector<ResultPreset>& result_presets();
+bool is_preset(std::string_view name);
 
 }  // namespace paceline

@@ -203,7 +203,7 @@ class StudyRunner {
     try {
       if (!file_exists(file)) return std::nullopt;
       Record record = read_record(file);
-      if (record->session == session_ && record->completed()) return record;
+      if (record->completed()) return record;
     } catch (const Error& error) {
       why = fmt::format("its record cannot be used: {}", error.what());
     }
@@ -222,6 +222,7 @@ class StudyRunner {
       facts.push_back(fmt::format("{} {}/s", format_rate(*rate.samples_per_second),
                                   rate.unit.empty() ? "samples" : rate.unit));
     }
+    if (record->session != session_) facts.emplace_back("read again from what it printed");
     setup_.line(fmt::format("{}: {}{}", place(run), join(facts, ", "), left()));
   }
 

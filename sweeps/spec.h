@@ -82,7 +82,7 @@ struct NewSpec {
   std::string name;
   std::string workload;               // ours; empty: `command`
   std::string command;                // a command line, as in a shell
-  std::string throughput;             // regular expression; empty: the whole time counts
+  std::string throughput;             // regular expression or preset; empty: the whole time counts
   std::string unit = "samples/s";     // of it
   std::string better;                 // "more" or "less"; empty: as the unit says
   std::string work;                   // "fixed" or "grows"; empty: not stated
@@ -92,6 +92,10 @@ struct NewSpec {
   std::vector<int> gpus;
   int repeats = 5;
 };
+
+// The value of a spec's "results" for NewSpec::throughput.
+std::string results_text(const std::string& throughput, const std::string& unit = "samples/s",
+                         const std::string& better = "");
 
 // The words of a command line without quotes, variables and the like, which a shell would split in
 // the same way. Empty: it needs a shell.

@@ -100,15 +100,20 @@ std::vector<Run> selected_runs(std::vector<Run> all, const std::vector<Selection
     for (std::size_t i = 0; i < selections.size(); ++i) {
       const auto value = field(run, selections[i].key);
       if (value) seen[i].insert(*value);
-      wanted = wanted && value == selections[i].value;
+      wanted = wanted && selections[i].allows(value);
     }
     return !wanted;
   });
   for (std::size_t i = 0; i < selections.size(); ++i) {
-    if (seen[i].contains(selections[i].value)) continue;
-    throw Error(ErrorKind::usage,
-                fmt::format("no record has {} \"{}\"", selections[i].key, selections[i].value),
-                "--only", "known: " + join({seen[i].begin(), seen[i].end()}, ", "));
+    for (const std::string& text : selections[i].values) {
+      if (seen[i].contains(text)) continue;
+      for (const std::string& value : split(text, ',')) {
+        if (seen[i].contains(value)) continue;
+        throw Error(ErrorKind::usage,
+                    fmt::format("no record has {} \"{}\"", selections[i].key, value), "--only",
+                    "known: " + join({seen[i].begin(), seen[i].end()}, ", "));
+      }
+    }
   }
   name_machines(all);  // the selections may leave but one
   return all;
@@ -201,14 +206,27 @@ void judge(std::vector<Run>& runs, const EvidencePolicy& policy) {
   mark_lost(runs);
 }
 
-Selection parsed_selection(const std::string& text, const std::string& option,
-                           const std::string& example) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", option,
-                "write for example " + option + " " + example);
+bool Selection::allows(const std::optional<std::string>& value) const {
+  return value && std::ranges::any_of(values, [&](const std::string& text) {
+           return text == *value || std::ranges::count(split(text, ','), *value) > 0;
+         });
+}
+
+std::vector<Selection> parsed_selections(const std::vector<std::string>& texts,
+                                         const std::string& option, const std::string& example) {
+  std::vector<Selection> selections;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", option,
+                  "write for example " + option + " " + example);
+    }
+    const std::string key = text.substr(0, equals);
+    auto of_key = std::ranges::find(selections, key, &Selection::key);
+    if (of_key == selections.end()) of_key = selections.insert(of_key, {key, {}});
+    of_key->values.push_back(text.substr(equals + 1));
   }
-  return {text.substr(0, equals), text.substr(equals + 1)};
+  return selections;
 }
 
 Evidence collect(const StoreContent& content, const EvidencePolicy& policy,

@@ -18,12 +18,17 @@ namespace paceline {
 
 // Selects records by a parameter, or by kind, study, session, build, system or workload.
 struct Selection {
-  std::string key, value;
+  std::string key;
+  std::vector<std::string> values;  // as given: one of these, or of their parts between commas
+
+  bool allows(const std::optional<std::string>& value) const;
 };
 
-// Parses "backend=mpi", the value of an option. Throws usage with an example.
-Selection parsed_selection(const std::string& text, const std::string& option = "--only",
-                           const std::string& example = "backend=mpi");
+// Parses "backend=mpi" or "backend=mpi,ring", the values of an option; several of one key are one
+// selection. Throws usage with an example.
+std::vector<Selection> parsed_selections(const std::vector<std::string>& texts,
+                                         const std::string& option = "--only",
+                                         const std::string& example = "backend=mpi");
 
 // Why a run may not count: a row of reasons().
 struct Reason {

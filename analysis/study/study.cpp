@@ -25,7 +25,7 @@ void add_note(Study& study, const std::string& note) {
 
 std::string format_selections(const std::vector<Selection>& selections) {
   std::vector<std::string> parts;
-  for (const auto& [key, value] : selections) parts.push_back(key + "=" + value);
+  for (const auto& [key, values] : selections) parts.push_back(key + "=" + join(values, ","));
   return join(parts, ", ");
 }
 
@@ -37,14 +37,14 @@ bool is_parameter(const std::string& key) {
 std::vector<ExpectedRuns> selected(std::vector<ExpectedRuns> plans,
                                    const std::vector<Selection>& selections) {
   for (const Selection& selection : selections) {
-    const std::string &key = selection.key, &value = selection.value;
+    const std::string& key = selection.key;
     for (ExpectedRuns& plan : plans) {
-      const bool all = (key == "kind" && value == "measured") ||
-                       (key == "study" && value == plan.study) ||
-                       (key == "workload" && value == plan.workload);
+      const bool all = (key == "kind" && selection.allows("measured")) ||
+                       (key == "study" && selection.allows(plan.study)) ||
+                       (key == "workload" && selection.allows(plan.workload));
       if (all) continue;
       std::erase_if(plan.points, [&](const Point& point) {
-        return !is_parameter(key) || point.text(key).value_or(value) != value;
+        return !is_parameter(key) || (point.find(key) && !selection.allows(point.text(key)));
       });
     }
   }

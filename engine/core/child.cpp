@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,11 +80,15 @@ struct Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
-  void open() {
+  void open(bool is_socket, bool keeps_writes) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe");
+    const int made = is_socket ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)
+                               : pipe2(ends, O_CLOEXEC | (keeps_writes ? O_DIRECT : 0));
+    if (made != 0) fail("cannot make a pipe");
     read_end = ends[0];
     write_end = ends[1];
+    const int on = 1;
+    if (is_socket) setsockopt(read_end, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   }
 };
 
@@ -122,12 +127,25 @@ bool asks_to_stop(int number) {
   return number == SIGINT || number == SIGTERM || number == SIGHUP;
 }
 
-// False at end of file.
-template <typename Hear>
-bool read_available(int pipe, const Hear& on_text) {
+// False at end of file. A socket never joins what different processes wrote.
+bool read_available(int pipe, const std::function<void(std::string_view, pid_t)>& on_text) {
   std::array<char, 4096> buffer;
-  const ssize_t got = read(pipe, buffer.data(), buffer.size());
-  if (got > 0) on_text({buffer.data(), static_cast<std::size_t>(got)});
+  iovec place{buffer.data(), buffer.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control;
+  msghdr message{};
+  message.msg_iov = &place;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = recvmsg(pipe, &message, MSG_CMSG_CLOEXEC);
+  const bool is_pipe = got < 0 && errno == ENOTSOCK;
+  if (is_pipe) got = read(pipe, buffer.data(), buffer.size());
+  ucred writer{};
+  if (const cmsghdr* head = got > 0 && !is_pipe ? CMSG_FIRSTHDR(&message) : nullptr;
+      head && head->cmsg_type == SCM_CREDENTIALS) {
+    std::memcpy(&writer, CMSG_DATA(head), sizeof writer);
+  }
+  if (got > 0) on_text({buffer.data(), static_cast<std::size_t>(got)}, writer.pid);
   return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
@@ -140,22 +158,23 @@ bool readable(int descriptor, int milliseconds) {
 class ProcessGroup {
  public:
   ProcessGroup(const std::vector<ChildSetup>& setups, const ChildLimits& limits,
-               const OnChildOutput& on_text, const OnChildOutput& on_output,
+               const OnChildOutput& on_text, const OnSeparateOutput& on_output,
                const std::vector<MoreOutput>& more)
       : limits_(limits) {
-    const auto of_child = [](const OnChildOutput& to, std::size_t child) {
-      return [&to, child](std::string_view text) {
-        if (to) to(child, text);
-      };
-    };
     for (std::size_t i = 0; i < setups.size(); ++i) {
       const auto& child = *children_.emplace_back(std::make_unique<Child>(setups[i]));
-      sources_.push_back({child.pipe(), of_child(on_text, i)});
-      if (child.output_pipe() >= 0)
-        sources_.push_back({child.output_pipe(), of_child(on_output, i)});
+      sources_.push_back({child.pipe(), [&on_text, i](std::string_view text, pid_t) {
+                            if (on_text) on_text(i, text);
+                          }});
+      if (child.output_pipe() < 0) continue;
+      sources_.push_back({child.output_pipe(), [&on_output, i](std::string_view text, pid_t from) {
+                            if (on_output) on_output(i, text, from);
+                          }});
     }
     for (const MoreOutput& each : more) {
-      if (each.descriptor >= 0) sources_.push_back({each.descriptor, each.on_text, 0});
+      if (each.descriptor < 0) continue;
+      sources_.push_back(
+          {each.descriptor, [&each](std::string_view text, pid_t) { each.on_text(text); }, 0});
     }
     ends_.resize(setups.size());
     ended_.resize(setups.size());
@@ -235,7 +254,7 @@ class ProcessGroup {
  private:
   struct Source {
     int pipe;
-    std::function<void(std::string_view)> on_text;
+    std::function<void(std::string_view, pid_t)> on_text;
     int last_wait = 100;  // milliseconds, after the end of all children
     bool is_open = true;
   };
@@ -301,8 +320,8 @@ std::string last_line(std::string_view output) {
 
 Child::Child(const ChildSetup& setup) {
   Pipe errors, output;
-  errors.open();
-  if (setup.separate_output) output.open();
+  errors.open(false, setup.keeps_writes);
+  if (setup.separate_output) output.open(setup.names_writers, setup.keeps_writes);
   const auto assignments = as_assignments(setup.environment);
   const auto arguments = as_arguments(setup.command);
   const auto environment = as_arguments(assignments);
@@ -379,7 +398,7 @@ bool NamedPipe::redirect(int descriptor, const std::filesystem::path& path) {
 }
 
 WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const OnChildOutput& on_text,
-                           const ChildLimits& limits, const OnChildOutput& on_output,
+                           const ChildLimits& limits, const OnSeparateOutput& on_output,
                            const std::vector<MoreOutput>& more) {
   const BlockedSignals signals;
   ProcessGroup group(setups, limits, on_text, on_output, more);

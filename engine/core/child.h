@@ -19,6 +19,10 @@ struct ChildSetup {
   // By default, standard output is inherited. It can go to the captured pipe, or to a separate
   // pipe.
   bool capture_output = false, separate_output = false;
+  // Of a separate output with several writers: it is a socket, which names the process of each
+  // piece. Or each piece is one write of at most 4 kB, of both pipes, where a program in between
+  // hides its writers.
+  bool names_writers = false, keeps_writes = false;
 };
 
 // How it ended: the exit code, or the signal that killed it.
@@ -83,6 +87,9 @@ struct WatchOfMany {
 };
 
 using OnChildOutput = std::function<void(std::size_t child, std::string_view text)>;
+// `writer`: the process that wrote it, where the setup asks for it.
+using OnSeparateOutput =
+    std::function<void(std::size_t child, std::string_view text, pid_t writer)>;
 
 // Carries what descendants on this host write past the programs between us, which may cut lines.
 class NamedPipe {
@@ -115,7 +122,7 @@ struct MoreOutput {
 // SIGHUP, children have the grace period to end; then they are killed. Call it from the main thread
 // before starting other threads: signals delivered to other threads cannot be forwarded.
 WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const OnChildOutput& on_text,
-                           const ChildLimits& limits = {}, const OnChildOutput& on_output = {},
+                           const ChildLimits& limits = {}, const OnSeparateOutput& on_output = {},
                            const std::vector<MoreOutput>& more = {});
 
 // The same for one child.

@@ -221,7 +221,7 @@ RunVerdict output_failed(int cause) {
 
 // mpirun starts ranks in process groups of their own, and may end before they do.
 WatchOfMany watch_ranks(const std::vector<ChildSetup>& setups, const OnChildOutput& on_text,
-                        const ChildLimits& limits, const OnChildOutput& on_output = {},
+                        const ChildLimits& limits, const OnSeparateOutput& on_output = {},
                         const std::vector<MoreOutput>& more = {}) {
   adopt_orphans();
   WatchOfMany watch = watch_children(setups, on_text, limits, on_output, more);
@@ -284,7 +284,7 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
   const WatchOfMany watch = watch_ranks(
       {setup}, [&](std::size_t, std::string_view text) { launcher_filter.feed(text); },
       watch_for_silence(status_folder.limits(request), silence),
-      [&](std::size_t, std::string_view text) {
+      [&](std::size_t, std::string_view text, pid_t) {
         output.write(text);
         keep_end(end_of_output, text);
       },

@@ -239,13 +239,26 @@ void limit_samples(Dataset& set, std::size_t limit) {
   set.labels.resize(kept);
 }
 
+std::optional<fs::path> find_data_set(const std::string& name, const fs::path& place) {
+  if (fs::is_directory(place / name)) return place / name;
+  const bool is_set = !token_files(place).empty() || !mnist_files(place).empty() ||
+                      (fs::is_directory(place) && is_image_set(place));
+  return is_set ? std::optional(place) : std::nullopt;
+}
+
 fs::path find_data_folder(const std::string& name, const fs::path& given, const std::string& fix) {
   if (!given.empty()) {
-    if (fs::is_directory(given)) return given;
-    throw Error(ErrorKind::input, "not a folder", given.string(), "check --data");
+    const auto place = find_data_set(name, given);
+    if (place) return *place;
+    if (fs::is_directory(given)) return given;  // opening it will say what is wrong
+    throw Error(ErrorKind::input, "neither a folder nor a file of text", given.string(),
+                "check --data");
   }
   std::vector<fs::path> places;
-  if (const char* root = std::getenv("PACELINE_DATA")) places.push_back(fs::path(root) / name);
+  if (const char* root = std::getenv("PACELINE_DATA")) {
+    if (const auto place = find_data_set(name, root)) return *place;
+    places.push_back(fs::path(root) / name);
+  }
   places.push_back(fs::path("data") / name);
   const fs::path program = program_file();
   if (!program.empty()) places.push_back(program.parent_path() / "../share/paceline/data" / name);

@@ -110,9 +110,11 @@ DatasetPair synthetic_images(int height, int width, int channels, int classes, s
 // Keeps the first `limit` samples (0: all). Throws usage if there are fewer.
 void limit_samples(Dataset& dataset, std::size_t limit);
 
-// Finds a data set's folder: `given` (from --data) if not empty, else $PACELINE_DATA/NAME,
-// ./data/NAME, and data/NAME next to the installation or the sources. Throws input listing these,
-// with `fix`.
+// The data set at a place: NAME in it, or the folder, or the file of tokens. Empty: none.
+std::optional<std::filesystem::path> find_data_set(const std::string& name,
+                                                   const std::filesystem::path& place);
+// Finds it at `given` (--data), else at $PACELINE_DATA, ./data/NAME, and data/NAME next to the
+// installation or the sources. Throws input listing these, with `fix`.
 std::filesystem::path find_data_folder(const std::string& name, const std::filesystem::path& given,
                                        const std::string& fix = "give its folder by --data");
 

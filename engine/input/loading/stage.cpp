@@ -224,6 +224,7 @@ Answer ask(int descriptor, std::uint64_t offset) {
 }
 
 std::vector<fs::path> paths_of_set(const fs::path& folder) {
+  if (fs::is_regular_file(folder)) return token_files(folder);
   std::vector<fs::path> paths = mnist_files(folder);
   if (!is_image_set(folder)) return paths.empty() ? token_files(folder) : paths;
   const auto take = [&paths](const std::vector<fs::path>& more) {

@@ -23,6 +23,7 @@ namespace {
 constexpr std::uint32_t kMagic = 20240520, kVersion = 1;
 constexpr std::size_t kHeaderBytes = 1024;
 constexpr std::size_t kMostBytes = std::size_t{64} << 30;
+constexpr double kTrainShare = 0.9;  // of a single file
 
 enum class Split { none, train, test };
 
@@ -122,10 +123,15 @@ class Reader {
     set_.classes = vocabulary;
   }
 
-  void add(const fs::path& file) {
+  // The tokens of a file from a share of them to another.
+  void add(const fs::path& file, double from = 0, double to = 1) {
     const TokenFile tokens(file);
-    const std::size_t count = tokens.size(), context = static_cast<std::size_t>(set_.height) - 1;
-    for (std::size_t i = 0; i < count; ++i) {
+    const auto at = [all = static_cast<double>(tokens.size())](double share) {
+      return static_cast<std::size_t>(share * all);
+    };
+    const std::size_t begin = at(from), end = at(to), count = end - begin,
+                      context = static_cast<std::size_t>(set_.height) - 1;
+    for (std::size_t i = begin; i < end; ++i) {
       if (tokens[i] < static_cast<std::size_t>(vocabulary_)) continue;
       throw Error(ErrorKind::input,
                   fmt::format("token {} at place {} is not one of the network's {}", tokens[i], i,
@@ -135,7 +141,7 @@ class Reader {
     if (count > context) {
       make_room(file, set_.images.size() + (count - 1) / context * 2 * (context + 1));
     }
-    for (std::size_t first = 0; first + context < count; first += context) {
+    for (std::size_t first = begin; first + context < end; first += context) {
       if (const std::uint8_t* pairs = tokens.pairs()) {
         set_.images.insert(set_.images.end(), pairs + 2 * first, pairs + 2 * (first + context + 1));
         continue;
@@ -147,12 +153,12 @@ class Reader {
     }
   }
 
-  Dataset take(const fs::path& folder) {
+  Dataset take(const fs::path& place) {
     set_.samples = set_.images.size() / set_.sample_bytes();
     if (set_.samples == 0) {
       throw Error(ErrorKind::input,
                   fmt::format("{} has no sample of {} tokens", set_.name, set_.height),
-                  folder.string(), "add files with longer text, train and val in their names");
+                  place.string(), cure(place));
     }
     set_.labels.assign(set_.samples, 0);  // each token's label is the next one
     return std::move(set_);
@@ -167,6 +173,26 @@ class Reader {
                 file.string(), "give fewer or smaller files");
   }
 
+  static std::string cure(const fs::path& place) {
+    std::vector<std::string> others;
+    std::error_code code;
+    for (fs::directory_iterator at(place, code), end; !code && at != end; at.increment(code)) {
+      const fs::path& path = at->path();
+      const bool has_tokens = path.extension() == ".txt" || path.extension() == ".bin";
+      if (has_tokens && split_named(path.stem().string()) == Split::none) {
+        others.push_back(path.filename().string());
+      }
+    }
+    if (others.empty()) return "add longer text";
+    std::sort(others.begin(), others.end());
+    constexpr std::size_t kMost = 3;
+    others.resize(std::min(kMost, others.size()));
+    return fmt::format(
+        "{} belong{} to no split: put train or val into the names, or give one file "
+        "as --data, whose last tenth is the test split",
+        join(others, ", "), others.size() == 1 ? "s" : "");
+  }
+
   Dataset set_;
   int vocabulary_;
 };
@@ -174,6 +200,10 @@ class Reader {
 }  // namespace
 
 std::vector<fs::path> token_files(const fs::path& folder) {
+  if (fs::is_regular_file(folder)) {
+    const bool has_tokens = folder.extension() == ".txt" || folder.extension() == ".bin";
+    return has_tokens ? std::vector{folder} : std::vector<fs::path>();
+  }
   std::vector<fs::path> files = files_with(folder, ".bin");
   return files.empty() ? files_with(folder, ".txt") : files;
 }
@@ -189,7 +219,12 @@ std::string tokens_hash(const fs::path& folder) {
 DatasetPair load_tokens(const fs::path& folder, int context, int vocabulary) {
   Reader train("text train", context, vocabulary), test("text test", context, vocabulary);
   for (const fs::path& file : token_files(folder)) {
-    (split_named(file.stem().string()) == Split::train ? train : test).add(file);
+    if (file == folder) {
+      train.add(file, 0, kTrainShare);
+      test.add(file, kTrainShare);
+    } else {
+      (split_named(file.stem().string()) == Split::train ? train : test).add(file);
+    }
   }
   return {train.take(folder), test.take(folder), tokens_hash(folder)};
 }

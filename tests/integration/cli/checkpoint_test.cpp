@@ -1,6 +1,7 @@
 // Runs that are killed, stopped or asked to stop, and go on; `paceline checkpoint`.
 #include <nlohmann/json.hpp>
 
+#include "engine/core/clock.h"
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"
 
@@ -171,6 +172,12 @@ TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
   succeed(run + "--checkpoint-every 3 steps --run-dir a");
   expect_refused(run + "--checkpoint-every 3steps --run-dir a", 64,
                  {"an earlier run left checkpoints", "--resume latest"});
+  const double start = now_seconds();  // before ranks are started, which would wait for each other
+  expect_refused(run + "--checkpoint-every 3steps --run-dir a --gpus 2 --oversubscribe", 64,
+                 {"an earlier run left checkpoints"});
+  expect_refused(run + "--gpus 2 --oversubscribe --resume nowhere", 65,
+                 {"no checkpoint to resume"});
+  EXPECT_LT(now_seconds() - start, 5);
   expect_refused(run + "--run-dir a --resume latest --seed 2", 64,
                  {"seed is 2, but 1 in the checkpoint"});
   expect_refused("train mnist-cnn --cpus-per-task 1 --quiet --run-dir a --resume latest", 64,

@@ -314,6 +314,22 @@ TEST_F(CliCommand, LinesOfWritersAreNotCutIntoEachOther) {
   EXPECT_EQ(record("gpus=1/1.1.json")["throughput"]["samples_per_second"], 1234);
 }
 
+// Also where the program starts its ranks itself, into one pipe; behind a launcher that passes on
+// what they print nobody knows who wrote a part of a line.
+TEST_F(CliCommand, LinesOfItsOwnRanksAreJoinedByProcess) {
+  write_text(folder() / "ranks.sh",
+             "(printf 'rate 12'; sleep 0.3; echo 34) & (sleep 0.1; printf '000'; sleep 0.1; echo 0)"
+             " & wait\n");
+  const std::string gpus = R"j("axes": {"gpus": [2]}, "fixed": {"oversubscribe": true})j";
+  expect_success(sweep(R"j(["sh", "ranks.sh"])j", kRate, gpus));
+  EXPECT_EQ(record("gpus=2/1.1.json")["throughput"]["samples_per_second"], 1234);
+  fs::rename(folder() / "ranks.sh", folder() / "mpirun");
+  expect_failed(sweep(R"j(["sh", "mpirun"])j", kRate, gpus),
+                {"passed on in parts (line 1)", "print whole lines"});
+  write_text(folder() / "mpirun", "printf 'step'; sleep 0.1; echo ' 1'; echo rate 12\n");
+  expect_success(sweep(R"j(["sh", "mpirun"])j", kRate, gpus));
+}
+
 // What is wrong with each point once is wrong with its repeats.
 TEST_F(CliCommand, AFirstRoundWithoutOneSuccessEndsTheSweep) {
   const std::string rounds = R"j("axes": {"gpus": [1, 2]}, "repeats": 3)j";
@@ -324,6 +340,34 @@ TEST_F(CliCommand, AFirstRoundWithoutOneSuccessEndsTheSweep) {
   // One success is enough to go on.
   const Ran some = sweep(R"j(["sh", "-c", "[ {gpus} = 1 ] && echo rate 5"])j", kRate, rounds);
   EXPECT_EQ(load_store(folder() / "r/s").records.size(), 6U) << some.err;
+}
+
+// A run is not repeated for numbers that it printed already.
+TEST_F(CliCommand, WhatItPrintedIsReadAgainByANewDefinition) {
+  write("train.sh", "echo run >> runs; echo 'rate 5 samples/s'; echo 'loss 2'\n");
+  const auto with = [&](const std::string& results, const std::string& argument = "") {
+    write("s.json", R"j({"name": "s", "workload": "command", "repeats": 2, "axes": {"gpus": [1]},
+        "command": ["sh", "train.sh", ")j" +
+                        argument + R"j("], "results": )j" + results + "}");
+    return paceline("sweep s.json --results r --no-report");
+  };
+  const auto runs = [&] { return read_text(folder() / "runs").size() / 4; };
+  EXPECT_EQ(with(R"j({"samples_per_second": {"line": "speed ([0-9]+)"}})j").code, 1);
+  EXPECT_EQ(runs(), 1U);
+  expect_parts(expect_success(with(kRate)).err, {"repeat 1: 5.00 samples/s, read again"});
+  EXPECT_EQ(runs(), 2U);
+  EXPECT_EQ(record("gpus=1/1.2.json")["throughput"]["samples_per_second"], 5);
+  const std::string more =
+      R"j({"samples_per_second": {"line": "rate ([0-9]+)"}, "train_loss": {"line": "loss {number}"}})j";
+  expect_success(with(more));
+  EXPECT_EQ(runs(), 2U);
+  EXPECT_EQ(record("gpus=1/2.2.json")["quality"]["epochs"][0]["train_loss"], 2);
+  EXPECT_EQ(record("gpus=1/2.2.json")["session"], record("gpus=1/2.1.json")["session"]);
+  expect_success(with(kRate, "other"));
+  EXPECT_EQ(runs(), 4U);
+  write("train.sh", "echo run >> runs; echo 'rate 6'\n");
+  expect_success(with(R"j({"samples_per_second": {"line": "rate {number}"}})j", "other"));
+  EXPECT_EQ(runs(), 6U);
 }
 
 TEST_F(CliCommand, WithoutResultsItsWholeTimeCounts) {
@@ -584,9 +628,9 @@ TEST_F(CliCommand, BadSpecsAreRefusedBeforeTheFirstRun) {
   refused(R"j("command": ["x"], "results": {"steps": {"line": "n ([0-9]+)", "among": "("}})j", 64,
           {"not a regular expression"});
   write("t.json", R"j({"name": "t", "workload": "command", "command": ["x"],
-    "processes": "replica", "fixed": {"gpus": 2, "nodes": 2}})j");
+    "fixed": {"gpus": 2, "nodes": 2}})j");
   expect_refused("submit t.json --site nyu --dry-run", 64,
-                 {"needs 2 nodes", "container of the site profile"});
+                 {"needs 2 nodes", "container of the site profile", "\"processes\""});
   expect_refused("submit t.json --site generic --fallback gloo --dry-run", 64,
                  {"--fallback", "no backend to fall back to"});
   write("t.json", R"j({"name": "t", "workload": "mnist-mlp", "command": ["x"]})j");

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/integration/cli/paceline.h"
+#include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
@@ -56,6 +57,14 @@ class CliGate : public Cli {
 
   void make(const std::string& file, const std::string& content) const {
     std::ofstream(folder() / file) << content;
+  }
+
+  // The last line names them.
+  static void expect_kept(const Ran& ran) {
+    std::smatch kept;
+    ASSERT_TRUE(std::regex_search(ran.err, kept, std::regex("kept in (/.*)\n$"))) << ran.err;
+    EXPECT_TRUE(std::filesystem::exists(kept[1].str() + "/first/new/logs"));
+    std::filesystem::remove_all(kept[1].str());
   }
 
   nlohmann::json json(const std::string& arguments, int code) const {
@@ -133,11 +142,19 @@ TEST_F(CliGate, ABuildThatFailsIsARegressionAndItsLogsAreKept) {
   const Ran ran = paceline("gate --ab ./old ./new spec.json --rounds 3");
   EXPECT_EQ(ran.code, 1) << ran.out;
   expect_parts(ran.out, {"none of 3 runs ended well: rank 1 was killed"});
-  const auto at = ran.err.find("the runs are kept in ");
-  ASSERT_NE(at, std::string::npos) << ran.err;
-  const std::string kept = ran.err.substr(at + 21, ran.err.find('\n', at) - at - 21);
-  EXPECT_TRUE(std::filesystem::exists(kept + "/first/new/logs"));
-  std::filesystem::remove_all(kept);
+  expect_kept(ran);
+}
+
+// Which a shell finds out only in the run.
+TEST_F(CliGate, AProgramThatCannotBeStartedIsNoRegression) {
+  if (!has_engine()) GTEST_SKIP();
+  const Ran ran = paceline("gate --ab true 'nothere | cat; exit 127'");
+  EXPECT_EQ(ran.code, 65) << ran.err;
+  expect_parts(ran.err, {"new: no run started: ", "exit code 127"});
+  expect_kept(ran);
+  const Ran both = paceline("gate --ab 'false' 'sleep 0; false'");
+  EXPECT_EQ(both.code, 65) << both.err;
+  expect_kept(both);
 }
 
 TEST_F(CliGate, UnlikeMachinesOnlyByForce) {
@@ -225,10 +242,11 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
   expect_refused("gate --ab /bin/true ./new spec.json", 64, {"not a paceline program"});
   expect_refused("gate --ab spec.json ./new spec.json", 64, {"not an executable"});
-  expect_refused("gate --ab 'true' 'no-such-program 1'", 64,
+  expect_refused("gate --ab 'true' 'no-such-program 1'", 65,
                  {"--ab: there is no program no-such-program to run", "check its name"});
-  expect_refused("gate --ab ./missing true", 64,
+  expect_refused("gate --ab ./missing true", 65,
                  {"--ab: there is no program ./missing to run", "check its path"});
+  expect_refused("gate --ab true 'sh nothere.sh'", 65, {"--ab: there is no script nothere.sh"});
   expect_refused(ab + "--threshold fast", 64, {"\"fast\" is not a threshold", "--threshold"});
   expect_refused(ab + "--accuracy-threshold -1", 64, {"--accuracy-threshold"});
   expect_refused(ab + "--only tme", 64, {"unknown quantity \"tme\"", "did you mean \"time\"?"});

@@ -39,6 +39,10 @@ TEST_F(CliNew, AProgramOfTheUsersOwn) {
   EXPECT_EQ(words.programs.front().results.front().what, "rate: ([0-9.]+)");
   EXPECT_EQ(words.repeats, 3);
   expect_plans("mine.json");
+  expect_parts(succeed("new blind --yes --program 'python3 train.py' --gpus 1,2").err,
+               {"note: program blind is not given the number of replicas", "{gpus}"});
+  expect_parts(succeed("sweep blind.json --dry-run --results r").out, {"put {gpus} into the"});
+  expect_no_parts(succeed("sweep mine.json --dry-run --results r").out, {"number of replicas"});
   succeed("new piped --yes --program \"cat 'a b' | wc -l\"");
   EXPECT_TRUE(spec("piped.json").programs.front().shell);
   EXPECT_TRUE(spec("piped.json").programs.front().results.empty());
@@ -73,6 +77,27 @@ TEST_F(CliNew, AsksAgainWhereAnAnswerCannotBeUsed) {
   expect_parts(typed("./train\\n\\nrate (.+\\n", "new bad").out,
                {"not a regular expression", "the input ended before the last question"});
   EXPECT_FALSE(fs::exists(folder() / "bad.json"));
+}
+
+// By the reader of a run.
+TEST_F(CliNew, ShowsWhatALogIsReadAs) {
+  std::string log = "tokens per iteration will be: 768\n";
+  for (int i = 0; i < 14; ++i) {
+    log += fmt::format("iter {}: loss 4.5, time {}ms, mfu 1%\n", i, i == 0 ? 8000 : 22);
+  }
+  write_text(folder() / "log", log);
+  expect_parts(succeed("new --try log").out,
+               {"--throughput nanogpt\n", "step_seconds       14 numbers, 0.022 to 8\n",
+                "rate               34909 tokens/s: ", "13 of the 14 steps"});
+  expect_parts(succeed("new --try log --throughput 'mfu {number}%'").out,
+               {"samples_per_second", " 1\n"});
+  expect_refused("new --try log --throughput keras", 65, {"epoch_seconds was not printed"});
+  expect_refused("new --try log --throughput 'rate {number}'", 65, {"was not printed"});
+  write_text(folder() / "other", "Step 1 | 12 it/s\n");
+  expect_refused("new --try other", 65, {"no preset reads it (nanogpt, ", "--throughput"});
+  expect_refused("new --try nothing", 65, {"nothing"});
+  succeed("new preset --yes --program 'python3 train.py' --throughput nanogpt");
+  EXPECT_EQ(spec("preset.json").programs.front().results.size(), 3U);
 }
 
 TEST_F(CliNew, RefusesInOneLine) {

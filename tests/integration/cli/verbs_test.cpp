@@ -183,6 +183,10 @@ TEST_F(CliVerbs, BestAnswersOrRefusesInOneLine) {
   expect_refused("best '" + kStudy + "' --within 1e9", 64, {"--within", "a share below 1"});
   expect_refused("best /nonexistent/study", 65, {"no such study"});
   expect_refused("best '" + kStudy + "' --only backend=no", 64, {"backend", "mirrored"});
+  const std::string some = "report '" + kStudy + "' --format csv --only gpus=1";
+  EXPECT_EQ(succeed(some + ",2").out, succeed(some + " --only gpus=2").out) << "either";
+  EXPECT_NE(succeed(some + ",2").out, succeed(some).out);
+  expect_refused(some + ",7", 64, {"no record has gpus \"7\""});
   expect_refused("best", 64, {"STUDY", "see paceline best --help"});
 }
 
@@ -405,7 +409,7 @@ TEST_F(CliVerbs, ShippedSpecsAndSitesAreFoundByName) {
   expect_refused("submit quick --site nuy --dry-run", 65, {"did you mean slurm/sites/nyu.json?"});
   if (!is_absent("train")) {
     expect_refused("sweep quick --dry-run --data /nowhere", 65,
-                   {"--data /nowhere: it holds no folder mnist; name the folder that holds it"});
+                   {"--data /nowhere: it is no data set, and holds no folder mnist; name the"});
   }
   // What is there comes first.
   shell("echo '{\"name\": \"mine\", }' > quick.json");

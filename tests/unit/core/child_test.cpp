@@ -152,7 +152,7 @@ TEST(WatchChildren, SeparateOutputIsReadApart) {
   std::string errors, output;
   watch_children(
       {setup}, [&](std::size_t, std::string_view text) { errors += text; }, {},
-      [&](std::size_t, std::string_view text) { output += text; });
+      [&](std::size_t, std::string_view text, pid_t) { output += text; });
   EXPECT_EQ(errors, "error\n");
   EXPECT_EQ(output, "output\n");
 }

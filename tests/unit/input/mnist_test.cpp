@@ -83,7 +83,7 @@ TEST_F(BadMnist, NoSamples) {
 }
 
 TEST(Dataset, FolderGivenMustExist) {
-  expect_error(ErrorKind::input, {"not a folder", "/absent"},
+  expect_error(ErrorKind::input, {"neither a folder nor", "/absent"},
                [] { find_data_folder("mnist", "/absent"); });
   expect_error(ErrorKind::input, {"data set nonsense was not found", "looked in", "--data"},
                [] { find_data_folder("nonsense", ""); });

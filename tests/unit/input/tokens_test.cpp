@@ -81,6 +81,18 @@ TEST_F(Tokens, NamesAreReadByTheirWords) {
   EXPECT_EQ(sets.test.samples, 5U);
 }
 
+// Its last tenth is the test split. Of a folder, files whose names match no split are named.
+TEST_F(Tokens, ASingleFileIsSplit) {
+  write("docs.txt", std::string(90, 'a') + "bcdefghijk");
+  const DatasetPair sets = load_tokens(scratch_ / "docs.txt", 4, 256);
+  EXPECT_EQ(sets.train.samples, 22U);
+  ASSERT_EQ(sets.test.samples, 2U);
+  EXPECT_EQ(token(sets.test, 0, 0), std::size_t{'b'});
+  EXPECT_EQ(sets.hash, tokens_hash(scratch_ / "docs.txt"));
+  expect_error(ErrorKind::input, {"docs.txt belongs to no split", "put train or val"},
+               [&] { load(4, 256); });
+}
+
 TEST_F(Tokens, TheHashFollowsTheBytes) {
   write("train.txt", "some text");
   write("val.txt", "more text");

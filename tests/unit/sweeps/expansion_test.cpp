@@ -261,6 +261,21 @@ TEST(Expansion, WhatNoNodeHoldsIsRefused) {
                {"needs 5 GPUs on a node"});
 }
 
+// As many partitions bill or refuse more than a GPU's share.
+TEST(Expansion, AGpuHasAtMostSoManyCpus) {
+  TargetMachine machine = cluster(40, 4);
+  machine.node->cpus_per_gpu = 8;
+  const std::string gpus = R"("fixed": {"device": "cuda"}, "axes": {"backend": ["nccl"], "gpus": )";
+  EXPECT_EQ(list_layouts(gpus + "[1, 4, 8]}", machine),
+            (Texts{"1 on 1: 1 of 8", "4 on 1: 4 of 8", "8 on 2: 8 of 8"}));
+  EXPECT_EQ(list_layouts(gpus + R"([1, 2], "cpus_per_task": [8]})", machine),
+            (Texts{"1 on 1: 1 of 8", "2 on 1: 2 of 8"}));
+  expect_parts(catch_error([&] {
+                 expand(spec_with(gpus + R"([1], "cpus_per_task": [16]})"), machine, Unbuilt::keep);
+               }),
+               {"needs 16 CPUs beside 1 GPU, and a GPU may have 8 (site.json); give it fewer"});
+}
+
 std::string error_in(const std::string& keys, int cores = 8) {
   return catch_error([&] { make_expansion(keys, cores); });
 }
