@@ -141,7 +141,8 @@ void add_import(CLI::App& app, Action& action) {
       ->expected(1)
       ->take_all();
   verb->add_option("--column", arguments->request.columns,
-                   "csv: the heading of a key, with a factor if need be (repeatable)")
+                   "csv: the heading of a key, with a factor if need be; *gpus of a rate of one "
+                   "replica (repeatable)")
       ->type_name("KEY=HEADING[*X]")
       ->expected(1)
       ->take_all();

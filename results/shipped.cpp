@@ -153,12 +153,18 @@ void put_cell(Json& record, const TableColumn& column, const std::string& cell,
   } else if (!column.is_text) {
     const auto integer = to_integer(cell);
     const auto real = to_real(cell);
-    if (!real) fail(fmt::format("\"{}\" is not a number", cell), where, "fix the cell");
+    if (!real) {
+      fail(fmt::format("\"{}\" is not a number", cell), where,
+           column.is_time ? "write seconds, or h:mm:ss" : "fix the cell");
+    }
     if (integer && column.scale == 1) {
       value = *integer;
     } else {
-      value = *real * column.scale;
-      if (!std::isfinite(value.get<double>())) {
+      const double scaled = *real * column.scale;
+      constexpr double kMostWhole = 9e15;  // "8*8" GPUs are counted
+      const bool is_whole = scaled == std::floor(scaled) && std::abs(scaled) < kMostWhole;
+      value = is_whole ? Json(static_cast<std::int64_t>(scaled)) : Json(scaled);
+      if (!std::isfinite(scaled)) {
         fail(fmt::format("\"{}\" times {:g} is more than a number can be", cell, column.scale),
              where, "fix the cell");
       }

@@ -34,6 +34,7 @@ struct TableColumn {
   std::vector<std::string> to;
   bool is_text = false;
   double scale = 1;       // of numbers, into the record's unit
+  bool is_time = false;   // in seconds
   bool replaces = false;  // a text replaces what is there, else it is added after a comma
 };
 

@@ -173,9 +173,33 @@ class Loader {
     if (paths_.insert(folder.file.string()).second) content_.rejected.push_back(std::move(folder));
   }
 
-  StoreContent take() { return std::move(content_); }
+  StoreContent take() {
+    drop_superseded_imports();
+    return std::move(content_);
+  }
 
  private:
+  // A file that was imported again into its study, with other options.
+  void drop_superseded_imports() {
+    std::map<std::string, std::int64_t> newest;
+    const auto key = [](const Record& record) {
+      const ImportFacts& imported = *record->provenance.imported;
+      const fs::path study = fs::path(record.where()).parent_path().parent_path();
+      return study.string() + "\n" + imported.format + "\n" + imported.xxh3;
+    };
+    const auto generation = [](const Record& record) {
+      return record->provenance.imported->generation.value_or(1);
+    };
+    for (const Record& record : content_.records) {
+      if (!record->provenance.imported) continue;
+      std::int64_t& last = newest[key(record)];
+      last = std::max(last, generation(record));
+    }
+    std::erase_if(content_.records, [&](const Record& record) {
+      return record->provenance.imported && generation(record) < newest.at(key(record));
+    });
+  }
+
   struct Answer {
     std::optional<Record> record;
     std::string refusal;

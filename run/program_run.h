@@ -40,83 +40,6 @@ ProgramRequest make_program_request(const Point& given, const std::string& defin
 // throws: the program cannot be started, ended with an error, left no results.
 int run_program(const ProgramRequest& request);
 
-<<<<<<< HEAD
-// Finds the results of somebody's own program in what it prints and in files that it writes.
-
-class PrintedOutput;
-
-// What a program reports, by the name of the result.
-struct ProgramReport {
-  std::map<std::string, std::vector<double>> numbers;  // one, or a list in its order; all finite
-  std::map<std::string, std::string> words;
-  std::map<std::string, std::vector<double>> each = {};  // all of which one was picked
-  const ResultSource* rate = nullptr;  // a rate in a unit of its own, or by a name of its own
-};
-
-// Throws usage as the constructor below does.
-void check_results(const UserProgram& program);
-
-class ProgramResults {
- public:
-  // Throws usage if an expression is none or has not exactly one group. What does not fit into
-  // memory is kept in a nameless file of `folder`.
-  explicit ProgramResults(const std::vector<ResultSource>& sources,
-                          const std::filesystem::path& folder = {});
-  ~ProgramResults();
-  ProgramResults(const ProgramResults&) = delete;
-  ProgramResults& operator=(const ProgramResults&) = delete;
-
-  // What the program prints, in any pieces. Only keeps it, as the program waits meanwhile.
-  void append(std::string_view text);
-  // A line whose end did not come: what stands in it may be a part.
-  void append_cut(std::string_view line);
-  // After its end, searches what it printed and its files. `resolve_file` turns a source's file
-  // into a path. Throws input naming the result: it is not there, more than once, not a number, not
-  // finite. What is of one replica is multiplied by `replicas`.
-  ProgramReport finish(const std::function<std::filesystem::path(const std::string&)>& resolve_file,
-                       int replicas = 1);
-
- private:
-  struct Finder;
-  void search(std::string_view output);
-
-  std::vector<std::unique_ptr<Finder>> finders_;
-  std::unique_ptr<PrintedOutput> output_;
-  bool keeps_output_ = false;
-};
-
-// Scalars of TensorBoard event files, of any framework.
-
-struct ScalarEvent {
-  std::int64_t step = 0;
-  std::string value;  // a number as text, or why it is none
-};
-
-// The scalars with this tag of a file, or of all event files below a folder, by step. A file that
-// is still written to may end within a record. Throws input for one that is damaged before its end.
-std::vector<ScalarEvent> scalar_events(const std::filesystem::path& place, const std::string& tag);
-
-// A process of a user's program (workload command): its CPUs, GPUs, variables and words.
-
-// Which part of a program the process becomes: "setup" or "run". Set by the process that starts it.
-inline constexpr char kPartVariable[] = "PACELINE_PROGRAM_PART";
-
-LaunchSpec make_launch_spec(const ProgramRequest& request);
-bool has_ranks(const UserProgram& program);
-// Below the study's folder. With ".start": a file with now_seconds() of the moment before its first
-// process became the program.
-std::filesystem::path name_of_run(const ProgramRequest& request);
-std::filesystem::path folder_of_run(const ProgramRequest& request);  // placeholder {out}
-
-// What a run's placeholders stand for, except those that differ by process.
-// Empty: no value.
-std::optional<std::string> value_in_run(const std::string& name, const ProgramRequest& request);
-
-// The process becomes that part of the program. Throws if it cannot be started.
-[[noreturn]] void become_program(const ProgramRequest& request, const std::string& part);
-
-=======
->>>>>>> c90c9b8a (own programs: read logs again, try them, and tell a program's own ranks apart; the first ten minutes)
 // What a program prints, kept until it has ended. To search it is dear, and would slow the program
 // down, which waits as long as nobody reads.
 
@@ -151,6 +74,7 @@ struct ProgramReport {
   std::map<std::string, std::vector<double>> numbers;  // one, or a list in its order; all finite
   std::map<std::string, std::string> words;
   std::map<std::string, std::vector<double>> each = {};  // all of which one was picked
+  const ResultSource* rate = nullptr;  // a rate in a unit of its own, or by a name of its own
 };
 
 // Throws usage as the constructor below does.
@@ -209,10 +133,10 @@ LaunchSpec make_launch_spec(const ProgramRequest& request);
 bool has_ranks(const UserProgram& program);
 // Whether ranks are started by another program, which passes on what they print.
 bool hides_ranks(const ProgramRequest& request);
+// Below the study's folder. With ".start": a file with now_seconds() of the moment before its first
+// process became the program; with ".kept": what was measured, and what it printed.
+std::filesystem::path name_of_run(const ProgramRequest& request);
 std::filesystem::path folder_of_run(const ProgramRequest& request);  // placeholder {out}
-
-// Holds now_seconds() of the moment before its first process became the program.
-std::filesystem::path start_file(const ProgramRequest& request);
 
 // What a run's placeholders stand for, except those that differ by process.
 // Empty: no value.

@@ -15,15 +15,22 @@ namespace {
 
 constexpr std::size_t kMaxCompletions = std::size_t{256} << 20;
 
-// "CANCELLED by 1000", "CANCELLED+" -> "CANCELLED"
+// "CANCELLED by 1000", "CANCELLED+" -> "CANCELLED"; "OUT_OF_ME+" -> "OUT_OF_MEMORY"
 std::string plain_state(std::string_view text) {
+  constexpr std::string_view kLongStates[] = {
+      "CANCELLED", "COMPLETED",    "COMPLETING",    "CONFIGURING", "NODE_FAIL",    "OUT_OF_MEMORY",
+      "PREEMPTED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SIGNALING",   "SPECIAL_EXIT", "SUSPENDED"};
   text = trim(text);
   std::size_t length = 0;
   while (length < text.size() &&
          (text[length] == '_' || (text[length] >= 'A' && text[length] <= 'Z'))) {
     ++length;
   }
-  return std::string(text.substr(0, length));
+  const std::string_view state = text.substr(0, length);
+  if (!text.substr(length).starts_with('+')) return std::string(state);
+  const auto whole = std::ranges::find_if(
+      kLongStates, [&](std::string_view known) { return known.starts_with(state); });
+  return std::string(whole == std::end(kLongStates) ? state : *whole);
 }
 
 void put(ElementStates& states, const ArrayId& id, const ElementState& state) {

@@ -48,6 +48,10 @@ void judge_by_slurm(RunView& run, const ElementStates& history) {
     run.why = fmt::format("TIMEOUT after {} min ({})", run.minutes, run.slurm.text());
   } else if (state.state == "COMPLETED") {
     run.why = fmt::format("{} left no record, but Slurm says COMPLETED", run.slurm.text());
+  } else if (state.in_queue()) {
+    run.why =
+        fmt::format("{} left no record and the queue, but accounting has it as {}: it was lost",
+                    run.slurm.text(), state.state);
   } else {
     const std::string detail = state.detail.empty() ? "" : ", " + state.detail;
     run.why = fmt::format("{}{} ({})", state.state, detail, run.slurm.text());

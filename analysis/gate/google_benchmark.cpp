@@ -34,6 +34,11 @@ class BenchmarkSide {
     if (!file_.host.empty()) side_.machines.insert("host " + file_.host);
     if (file_.cpus) side_.machines.insert(fmt::format("{} CPUs", *file_.cpus));
     if (!file_.build_type.empty()) side_.builds.insert(file_.build_type);
+    if (file_.build_type == "debug") {
+      side_.notes.push_back(
+          fmt::format("{}: a debug build of Google Benchmark made {}; measure a release build",
+                      name, file.string()));
+    }
   }
 
   Side make() {

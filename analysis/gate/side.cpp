@@ -324,6 +324,50 @@ Side make_side(const std::string& name, std::vector<Run> runs, const Side& other
   return SideBuilder(name, other).make({std::move(runs), {}, 0, 0}, {});
 }
 
+namespace {
+
+// Each size of a collective is a benchmark, and each of its records a run: a mean of calls has no
+// spread of its own.
+Side collectives_side(const std::string& name, const StoreContent& content, const Side& other) {
+  Side side;
+  side.name = name;
+  for (const Record& record : content.records) {
+    if (!record->is_collective()) continue;
+    const CollectiveFacts& collective = *record->collective;
+    const auto& imported = record->provenance.imported;
+    const std::string run =
+        imported ? imported->xxh3 + collective.placement : record->session + record->point;
+    side.runs.insert(run);
+    if (other.runs.contains(run)) {
+      ++side.shared;
+      continue;
+    }
+    side.machines.insert(record->provenance.hardware);
+    side.builds.insert(record->provenance.libraries);
+    const std::vector<std::string> words = {collective.operation, collective.placement,
+                                            collective.dtype, record->parameters.text()};
+    for (const CollectiveRow& row : collective.rows) {
+      std::vector<std::string> all = words;
+      all.push_back(row.label);
+      all.push_back(format_bytes(static_cast<double>(row.bytes)));
+      std::erase(all, "");
+      const std::string title = join(all, " ");
+      auto subject = std::ranges::find(side.subjects, title, &Subject::name);
+      if (subject == side.subjects.end()) {
+        subject = side.subjects.emplace(subject);
+        subject->name = title;
+      }
+      ++subject->runs;
+      subject->samples[Quantity::time].push_back({row.seconds, record->session, 0});
+    }
+  }
+  side.machines.erase("");
+  side.builds.erase("");
+  return side;
+}
+
+}  // namespace
+
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
                const Side& other) {
   Side side;
@@ -342,7 +386,11 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
       append(side, std::move(more));
     }
   }
-  if (!stores.empty()) append(side, load_side(name, load_stores(stores), other));
+  if (!stores.empty()) {
+    const StoreContent content = load_stores(stores);
+    append(side, load_side(name, content, other));
+    append(side, collectives_side(name, content, other));
+  }
   const bool has_runs = std::any_of(side.subjects.begin(), side.subjects.end(),
                                     [](const Subject& s) { return s.runs > 0 || s.not_ended > 0; });
   if (has_runs) return side;

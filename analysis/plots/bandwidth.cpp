@@ -76,7 +76,9 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
                                       record->kind == "imported" ? "imported" : ""};
     std::erase(parts, "");
     const std::string size = join(parts, ", ");
-    const std::string& backend = record->provenance.backend_requested;
+    const Provenance& made = record->provenance;
+    const std::string& backend =
+        made.imported && !made.libraries.empty() ? made.libraries : made.backend_requested;
     add(lines, join({backend.empty() ? "all-reduce" : backend, size}, ", "),
         make_curve(block.rows, ranks,
                    [](const CollectiveRow& row) { return std::optional(row.seconds); }));

@@ -120,15 +120,26 @@ void add_findings(Section& section, const RunRecord& record, const std::string& 
   }
 }
 
-// Whether the times of both may stand side by side: measured here, of the same sizes, ranks and
-// hosts.
+// What a record's column is called: imports are of versions of a library.
+std::string column_name(const RunRecord& record) {
+  const Provenance& made = record.provenance;
+  return made.imported && !made.libraries.empty() ? made.libraries : made.backend_requested;
+}
+
+// Whether the times of both may stand side by side: of the same sizes, ranks and hosts; imported
+// ones by two versions of a library.
 bool is_comparable(const RunRecord& a, const RunRecord& b) {
   const CollectiveFacts &one = *a.collective, &other = *b.collective;
+  const bool is_import = a.provenance.imported.has_value();
+  if (is_import != b.provenance.imported.has_value() || one.placement != other.placement ||
+      (is_import && column_name(a) == column_name(b))) {
+    return false;
+  }
   const auto same_size = [](const CollectiveRow& x, const CollectiveRow& y) {
     return x.bytes == y.bytes && x.label == y.label;
   };
-  return !a.provenance.imported && !b.provenance.imported && one.operation == other.operation &&
-         one.dtype == other.dtype && a.layout.gpus == b.layout.gpus && a.hosts() == b.hosts() &&
+  return one.operation == other.operation && one.dtype == other.dtype &&
+         a.layout.gpus == b.layout.gpus && a.hosts() == b.hosts() &&
          std::equal(one.rows.begin(), one.rows.end(), other.rows.begin(), other.rows.end(),
                     same_size);
 }
@@ -148,7 +159,7 @@ SizeColumns columns_together(const std::vector<const RunRecord*>& records) {
   SizeColumns columns = begin_columns();
   columns.real("memcpy_seconds", "memcpy\n(us)",
                [](const SizeRow& r) { return in_unit(median_memcpy(r), kMicro); });
-  const auto name = [&](std::size_t i) { return records[i]->provenance.backend_requested; };
+  const auto name = [&](std::size_t i) { return column_name(*records[i]); };
   for (std::size_t i = 0; i < records.size(); ++i) {
     columns.real(name(i) + "_seconds", name(i) + "\n(us)",
                  [i](const SizeRow& r) { return in_unit(r.rows[i]->seconds, kMicro); });
@@ -157,6 +168,12 @@ SizeColumns columns_together(const std::vector<const RunRecord*>& records) {
     if (std::ranges::none_of(records[i]->collective->rows, reuse_differs)) continue;
     add_seconds(columns, name(i) + "_reused_seconds", name(i) + " reused",
                 &CollectiveRow::reused_seconds, i);
+  }
+  if (records.size() == 2 && records.front()->provenance.imported) {
+    columns.real("change", "change\n(%)", [](const SizeRow& r) {
+      const double change = r.rows[1]->seconds / r.rows[0]->seconds - 1;
+      return Cell{fmt::format("{:+.1f}", 100 * change), change};
+    });
   }
   end_columns(columns);
   return columns;
@@ -175,9 +192,19 @@ Section section_together(const std::vector<const RunRecord*>& records) {
   Section section{.title = fmt::format("all-reduce of {}, {} on {}", first.collective->dtype,
                                        counted(first.layout.gpus, "rank"), first.hosts()),
                   .notes = {first.collective->note}};
+  const auto& imported = first.provenance.imported;
+  if (imported) {
+    section.title = heading(first);
+    section.title.resize(section.title.find(", backend"));
+    section.notes.emplace_back(
+        "each time is the mean of one run's calls and has no interval: import three runs of each, "
+        "and paceline gate --baseline A --current B says at which sizes they differ");
+  }
   for (const RunRecord* record : records) {
-    const std::string& backend = record->provenance.backend_requested;
-    section.notes.push_back(backend + ": " + record->provenance.backend_used);
+    const std::string backend = column_name(*record);
+    section.notes.push_back(
+        backend + ": " +
+        (imported ? record->provenance.imported->file : record->provenance.backend_used));
     add_findings(section, *record, backend + ": ");
   }
   return section;
@@ -187,8 +214,10 @@ Section section_together(const std::vector<const RunRecord*>& records) {
 std::vector<std::vector<const RunRecord*>> comparable_groups(const std::vector<Record>& records) {
   std::vector<std::vector<const RunRecord*>> groups;
   for (const Record& record : records) {
-    const auto group = std::ranges::find_if(
-        groups, [&](const auto& each) { return is_comparable(*each.front(), *record); });
+    const auto group = std::ranges::find_if(groups, [&](const auto& each) {
+      return std::ranges::all_of(
+          each, [&](const RunRecord* one) { return is_comparable(*one, *record); });
+    });
     if (group == groups.end()) {
       groups.push_back({&*record});
     } else {

@@ -56,6 +56,9 @@ struct ImportFacts {
   PACELINE_FACT(fact::Count, line, "where the record begins in it, from 1", kCount);
   PACELINE_FACT(fact::Text, imported_at, "UTC");
   PACELINE_FACT(fact::Text, imported_by, "version of Paceline");
+  PACELINE_FACT(fact::Count, generation,
+                "how often the file was imported into the study; earlier ones are superseded",
+                kCount);
   PACELINE_END_FACTS
 };
 

@@ -11,12 +11,9 @@ namespace paceline {
 
 namespace {
 
-constexpr std::string_view kPrefixes[] = {"module.", "_orig_mod.", "transformer."};
-
-std::string without_prefixes(std::string name) {
-  for (const std::string_view prefix : kPrefixes) {
-    if (name.starts_with(prefix)) name.erase(0, prefix.size());
-  }
+std::string without_prefix(std::string name) {
+  constexpr std::string_view kPrefix = "transformer.";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
   return name;
 }
 
@@ -56,7 +53,7 @@ void transpose(NamedTensor& tensor) {
 
 bool has_gpt2_names(const std::vector<NamedTensor>& tensors) {
   return std::ranges::any_of(tensors, [](const NamedTensor& tensor) {
-    return without_prefixes(tensor.name) == "wte.weight";
+    return without_prefix(tensor.name) == "wte.weight";
   });
 }
 
@@ -70,7 +67,7 @@ std::string take_gpt2_names(std::vector<NamedTensor>& tensors,
   }
   for (NamedTensor& tensor : tensors) {
     tensor.file_name = tensor.name;
-    tensor.name = without_prefixes(std::move(tensor.name));
+    tensor.name = without_prefix(std::move(tensor.name));
   }
   std::erase_if(tensors, [](const NamedTensor& tensor) { return is_no_weight(tensor.name); });
   bool outputs_first = false;

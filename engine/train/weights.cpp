@@ -213,7 +213,6 @@ class Mapping {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       std::string name = tensors_[i].name;
       if (torch_) {
-        if (name.starts_with("module.")) name.erase(0, std::string("module.").size());
         if (name.ends_with("num_batches_tracked")) used_[i] = true;  // no weight
         const auto found = canonical_of.find(name);
         name = found == canonical_of.end() ? name : found->second;
@@ -352,6 +351,19 @@ class Mapping {
   MappedWeights mapped_;
 };
 
+// DistributedDataParallel and torch.compile name what they wrap, also each other.
+std::string drop_wrappers(std::vector<NamedTensor>& tensors) {
+  const Replacements names = {{R"((?<![^.])(?:(?:module|_orig_mod)\.)+)", ""}};
+  std::string example;
+  for (NamedTensor& tensor : tensors) {
+    if (tensor.name.find('/') != std::string::npos) continue;
+    const std::string name = names(tensor.name);
+    if (name != tensor.name) example = fmt::format("{} is read as {}", tensor.name, name);
+    tensor.name = name;
+  }
+  return example;
+}
+
 }  // namespace
 
 void try_weights(const std::filesystem::path& file) {
@@ -442,11 +454,14 @@ NamedTensor in_torch_form(NamedTensor tensor) {
 
 MappedWeights map_weights(std::vector<NamedTensor> tensors, const std::vector<WantedTensor>& wanted,
                           const std::string& where) {
+  const std::string wrappers = drop_wrappers(tensors);
   const std::string note = has_keras_3_names(tensors) ? take_canonical_names(tensors, wanted)
                            : has_gpt2_names(tensors)  ? take_gpt2_names(tensors, wanted)
                                                       : "";
   MappedWeights mapped = Mapping(std::move(tensors), wanted, where).run();
-  if (!note.empty()) mapped.notes.insert(mapped.notes.begin(), note);
+  for (const std::string& first : {note, wrappers}) {
+    if (!first.empty()) mapped.notes.insert(mapped.notes.begin(), first);
+  }
   return mapped;
 }
 

@@ -123,7 +123,7 @@ std::string canonical_content(Json json) {
   // Lists over many ranks are folded when a record is written.
   for (const char* key : {"repeat", "attempt", "samples", "phases", "ranks"}) json.erase(key);
   if (json.contains("timing")) json["timing"].erase("step_seconds");
-  for (const char* key : {"file", "imported_at", "imported_by"}) {
+  for (const char* key : {"file", "imported_at", "imported_by", "generation"}) {
     json["provenance"]["imported"].erase(key);
   }
   json["provenance"].erase("source");  // the file's name
@@ -239,7 +239,7 @@ Import::Source Import::make_source(const ForeignFile& file, const std::string& h
     RunRecord& record = run.record;
     record.kind = "imported";
     record.study = request.study;
-    record.session = hash;
+    if (record.session.empty()) record.session = hash;
     if (record.each_rank.size() > kMostHosts) {
       std::vector<std::string> hosts = each_once(record.host_names());
       hosts.resize(record.each_rank.size());
@@ -289,6 +289,11 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
   }
   std::map<std::string, std::vector<fs::path>> known;  // by content
   std::map<std::string, int> repeats;                  // the last one of a folder
+  struct Earlier {
+    std::int64_t generation = 1;
+    bool differs = false;
+  };
+  std::map<std::string, Earlier> earlier;  // by file_key()
   if (path_exists(study_)) {
     for (const Record& record : load_store(study_).records) {
       const fs::path file = record.where();
@@ -296,12 +301,9 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
       last = std::max(last, record->repeat);
       if (!record->provenance.imported || !files.contains(file_key(record.json()))) continue;
       const std::string content = canonical_content(record.json());
-      if (!contents.contains(content)) {
-        throw Error(ErrorKind::input,
-                    record->provenance.imported->file +
-                        " was imported before with other options or by another version",
-                    file.string(), "remove its records, or import into another study");
-      }
+      Earlier& before = earlier[file_key(record.json())];
+      before.generation = record->provenance.imported->generation.value_or(1);
+      before.differs = before.differs || !contents.contains(content);
       known[content].push_back(file);
     }
   }
@@ -310,6 +312,13 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
   for (const Source& source : sources_) {
     reported.push_back(source.reported);
     std::map<std::string, std::size_t> equals;  // runs of this file, by content
+    bool supersedes = false;
+    for (const Source::Entry& entry : source.entries) {
+      const Earlier before = earlier[file_key(entry.json)];
+      supersedes = supersedes || before.differs;
+      if (before.differs) known.erase(entry.content);
+    }
+    if (supersedes) reported.back().notes.push_back("what it gave before is superseded");
     for (const Source::Entry& entry : source.entries) {
       std::vector<fs::path>& found = known[entry.content];
       if (const std::size_t nth = equals[entry.content]++; nth < found.size()) {
@@ -317,8 +326,12 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
         continue;
       }
       const int repeat = ++repeats[entry.folder];
+      Json json = entry.json;
+      if (const Earlier& before = earlier[file_key(json)]; before.generation + before.differs > 1) {
+        json["provenance"]["imported"]["generation"] = before.generation + before.differs;
+      }
       const fs::path file = dry_run ? study_ / entry.folder / fmt::format("{}.1.json", repeat)
-                                    : store.write(entry.folder, repeat, entry.json, entry.samples);
+                                    : store.write(entry.folder, repeat, json, entry.samples);
       found.push_back(file);  // the same file may be named twice
       reported.back().records.push_back({file, entry.line, true});
     }

@@ -52,8 +52,8 @@ class Import {
   // STUDY in the folder of studies.
   const std::filesystem::path& study() const { return study_; }
 
-  // Skips what was imported before: the same bytes with the same options. Throws input, before
-  // anything is written, if a file was imported with other options. `dry_run` writes nothing.
+  // Skips what was imported before: the same bytes with the same options. With other options the
+  // records supersede those of before. `dry_run` writes nothing.
   std::vector<ImportedFile> write(bool dry_run) const;
 
  private:

@@ -119,14 +119,26 @@ class TraceReader {
     const auto keep = [this](int depth, Json::parse_event_t event, Json& value) {
       return keep_part(depth, event, value);
     };
+    if ((stream >> std::ws).peek() == '[') {
+      refuse("the trace is a bare list of events, as the older torch.autograd.profiler writes",
+             "record it by torch.profiler.profile and its export_chrome_trace");
+    }
     try {
       const Json whole = Json::parse(stream, keep);
       if (!whole.is_object() || !has_events_) refuse(kNotOne);
-    } catch (const nlohmann::json::exception& error) {
-      const auto* syntax = dynamic_cast<const nlohmann::json::parse_error*>(&error);
-      refuse(!has_events_ ? kNotOne
-             : syntax ? fmt::format("the trace is cut off or not JSON, at byte {}", syntax->byte)
-                      : "a number of the trace is larger than any that is read");
+    } catch (const nlohmann::json::parse_error& error) {
+      if (!has_events_) refuse(kNotOne);
+      const std::string_view what = error.what();
+      const auto has = [&](const char* text) { return what.find(text) != what.npos; };
+      if (has("unexpected end of input") || has("missing closing quote")) {
+        refuse(fmt::format("the trace is cut off at byte {}", error.byte));
+      }
+      const auto cause = what.find(" - ");
+      refuse(fmt::format("a name in the trace is not JSON, at byte {} ({})", error.byte,
+                         what.substr(cause + 3, what.find(';', cause) - cause - 3)),
+             "record it with with_stack=False, or by a newer PyTorch");
+    } catch (const nlohmann::json::exception&) {
+      refuse(has_events_ ? "a number of the trace is larger than any that is read" : kNotOne);
     }
     divide();
     return std::move(trace_);
@@ -135,9 +147,11 @@ class TraceReader {
  private:
   static constexpr char kNotOne[] = "the file is not a trace of PyTorch's profiler";
 
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorKind::input, what, trace_.file,
-                "give a file that export_chrome_trace or tensorboard_trace_handler wrote");
+  [[noreturn]] void refuse(
+      const std::string& what,
+      const char* fix =
+          "give a file that export_chrome_trace or tensorboard_trace_handler wrote") const {
+    throw Error(ErrorKind::input, what, trace_.file, fix);
   }
 
   // Whether a part of the text stays in memory. Events are taken and let go one by one.

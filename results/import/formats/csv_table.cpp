@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/core/error.h"
+#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "results/import/formats.h"
 #include "results/import/lines.h"
@@ -20,7 +21,26 @@ namespace {
 struct ChosenColumn {
   std::string key, heading;
   double scale = 1;
+  bool is_of_replica = false;  // "*gpus"
 };
+
+// As tables for people have them: "19:32:17" or "1-02:00:00" of a time, "74 %", "5,762". Else the
+// cell itself.
+std::string plain_number(const std::string& cell, bool is_time) {
+  thread_local const Pattern clock(R"((?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?))"),
+      share(R"(([-+.\d]+)\s*%)"), grouped(R"([-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)");
+  if (const auto parts = is_time ? clock.match(cell) : std::nullopt) {
+    const auto part = [&](std::size_t i) { return to_real((*parts)[i]).value_or(0); };
+    return fmt::format("{}", ((part(1) * 24 + part(2)) * 60 + part(3)) * 60 + part(4));
+  }
+  if (const auto parts = share.match(cell)) {
+    const auto hundredths = to_real((*parts)[1]);
+    return hundredths ? fmt::format("{}", *hundredths / 100) : cell;
+  }
+  std::string plain = cell;
+  if (grouped.match(cell)) std::erase(plain, ',');
+  return plain;
+}
 
 class CsvTable {
  public:
@@ -51,6 +71,8 @@ class CsvTable {
       ImportedRun& run = content.runs.emplace_back();
       run.record = *record;
       run.line = rows_[content.runs.size()].line;
+      Throughput& rate = run.record.throughput;
+      if (is_rate_of_replica_) *rate.samples_per_second *= run.record.layout.gpus;
       if (run.record.timing.fit_seconds && run.record.provenance.time_is.empty()) {
         run.record.provenance.time_is = "column \"" + column_heading("fit_seconds") + "\"";
       }
@@ -72,9 +94,11 @@ class CsvTable {
     ChosenColumn chosen{text.substr(0, equals), text.substr(equals + 1), 1};
     const std::size_t star = chosen.heading.rfind('*');
     if (star == chosen.heading.npos || has(chosen.heading)) return chosen;
-    const auto scale = to_real(trim(chosen.heading.substr(star + 1)));
-    if (!scale || *scale == 0) return chosen;
-    chosen.scale = *scale;
+    const std::string factor(trim(chosen.heading.substr(star + 1)));
+    const auto scale = to_real(factor);
+    chosen.is_of_replica = factor == "gpus";
+    if (!chosen.is_of_replica && (!scale || *scale == 0)) return chosen;
+    chosen.scale = scale.value_or(1);
     chosen.heading = trim(chosen.heading.substr(0, star));
     return chosen;
   }
@@ -84,8 +108,19 @@ class CsvTable {
   }
 
   void choose(const std::string& text) {
-    const ChosenColumn chosen = parsed(text);
+    ChosenColumn chosen = parsed(text);
+    // A rate of something else than samples, as a program of one's own may have it.
+    for (const char* unit : {"tokens", "images", "steps"}) {
+      if (chosen.key != unit + std::string("_per_second")) continue;
+      chosen.key = "samples_per_second";
+      shared_["throughput"]["unit"] = unit;
+    }
     const RecordKey& key = record_key_named(chosen.key, "--column");
+    if (chosen.is_of_replica && key.name != "samples_per_second") {
+      throw Error(ErrorKind::usage, "only a rate can be times gpus", "--column " + text,
+                  "give a number as the factor");
+    }
+    is_rate_of_replica_ = is_rate_of_replica_ || chosen.is_of_replica;
     const auto at = std::find(headings_.begin(), headings_.end(), chosen.heading);
     if (at == headings_.end()) {
       refuse_line(file_, rows_[0].line, fmt::format("there is no column \"{}\"", chosen.heading),
@@ -96,11 +131,12 @@ class CsvTable {
       refuse_line(file_, rows_[0].line, fmt::format("two columns are named \"{}\"", chosen.heading),
                   "rename one");
     }
-    TableColumn& column = columns_[static_cast<std::size_t>(at - headings_.begin())];
-    if (!column.to.empty() && (column.is_text != key.is_text || column.scale != chosen.scale)) {
-      throw Error(ErrorKind::usage, "the column \"" + chosen.heading + "\" is given twice",
-                  "--column", "give it once");
+    auto place = static_cast<std::size_t>(at - headings_.begin());
+    if (const TableColumn& other = columns_[place];
+        !other.to.empty() && (other.is_text != key.is_text || other.scale != chosen.scale)) {
+      place = add_copy(place);
     }
+    TableColumn& column = columns_[place];
     if (!key.is_text && !given_.insert(key.name).second) {
       throw Error(ErrorKind::usage, key.name + " is given twice", "--column",
                   "give it one column or one value");
@@ -110,7 +146,19 @@ class CsvTable {
     column.is_text = key.is_text;
     column.replaces = stated_.contains(key.name);
     column.scale = chosen.scale;
+    column.is_time = key.name.ends_with("seconds");
     heading_by_key_[key.name] = chosen.heading;
+  }
+
+  // For another key: "gpus=nodes*8" beside "nodes=nodes".
+  std::size_t add_copy(std::size_t column) {
+    const std::size_t width = columns_.size();
+    for (CsvRow& row : rows_) {
+      if (row.cells.size() == width) row.cells.push_back(std::string(row.cells[column]));
+    }
+    headings_.push_back("\"" + headings_[column] + "\" again");
+    columns_.emplace_back();
+    return width;
   }
 
   // A heading that is a key's name needs no --column. --set of a parameter holds where its cells
@@ -138,7 +186,8 @@ class CsvTable {
     }
     if (!given_.contains("fit_seconds") && !given_.contains("samples_per_second")) {
       missing("a time or a rate",
-              "add --column fit_seconds=HEADING or --column samples_per_second=HEADING");
+              "add --column fit_seconds=HEADING or --column samples_per_second=HEADING (of one "
+              "replica: HEADING*gpus; tokens: tokens_per_second)");
     }
   }
 
@@ -148,6 +197,8 @@ class CsvTable {
       std::vector<std::string>& cells = rows_[r].cells;
       for (std::size_t i = 0; i < cells.size(); ++i) {
         cells[i] = std::string(trim(cells[i]));
+        const bool is_number = i < columns_.size() && !columns_[i].is_text;
+        if (is_number) cells[i] = plain_number(cells[i], columns_[i].is_time);
         const std::size_t point = cells[i].find('.');
         const bool is_whole = i < columns_.size() && !columns_[i].to.empty() &&
                               !columns_[i].is_text && point != std::string::npos &&
@@ -216,6 +267,7 @@ class CsvTable {
   std::vector<TableColumn> columns_;
   std::set<std::string> given_, stated_;  // keys; parameters that --set states
   std::map<std::string, std::string> heading_by_key_;
+  bool is_rate_of_replica_ = false;
   Json shared_ = {{"kind", "imported"}, {"layout", {{"replicas_are", "gpus"}}}};
 };
 

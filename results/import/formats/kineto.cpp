@@ -64,9 +64,10 @@ ImportFormat kineto_format() {
           .is_one =
               [](std::string_view text) {
                 const std::size_t begin = text.find_first_not_of(" \t\r\n");
-                return begin != text.npos && text[begin] == '{' &&
-                       (text.find("\"traceEvents\"") != text.npos ||
-                        text.find("\"distributedInfo\"") != text.npos);
+                const auto has = [&](const char* word) { return text.find(word) != text.npos; };
+                if (begin == text.npos) return false;
+                if (text[begin] == '[') return has("\"ph\"") && has("\"ts\"");  // says which one
+                return text[begin] == '{' && (has("\"traceEvents\"") || has("\"distributedInfo\""));
               },
           .read = nullptr,
           .read_together = read_traces};

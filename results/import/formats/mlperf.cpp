@@ -28,6 +28,12 @@ std::string utc_text(double unix_milliseconds) {
   return text;
 }
 
+// A log does not name its round. There are two a year, each with other software.
+std::string round_text(const std::string& utc) {
+  if (utc.size() < 7) return "";
+  return fmt::format("half {} of {}", utc.substr(5, 2) < "07" ? 1 : 2, utc.substr(0, 4));
+}
+
 class MlperfReader {
  public:
   explicit MlperfReader(const ForeignFile& file) : file_(file) {}
@@ -157,7 +163,9 @@ class MlperfReader {
     made.time_is = "run_start to run_stop without evaluations";
     made.started_at = utc_text(*started_);
     made.hardware = text("submission_platform");
-    made.stack = join(each_once({text("submission_org"), text("submission_division")}), ", ");
+    made.stack = join(each_once({text("submission_org"), text("submission_division"),
+                                 round_text(made.started_at)}),
+                      ", ");
     add_rate(record);
     add_quality(record, seconds);
     for (const auto& [key, parameter] :

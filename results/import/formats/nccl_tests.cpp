@@ -43,6 +43,8 @@ class NcclReader {
         read_comment(line, words);
       } else if (begins_with_count(words) && !tests_.empty() && !test().header.empty()) {
         read_row(line.number, words);
+      } else if (words.size() > 2 && words[0].ends_with("CCL") && words[1] == "version") {
+        library_ = fmt::format("{} {}", words[0], words[2]);
       } else if (!tests_.empty()) {
         const std::string text = printable(trim(line.text).substr(0, 100));
         const bool has_failed =
@@ -355,6 +357,7 @@ class NcclReader {
       for (const std::string& host : each.hosts) record.each_rank.push_back({.host = host});
       record.provenance.hardware = join({each.gpus.begin(), each.gpus.end()}, ", ");
       record.provenance.backend_requested = "NCCL";
+      record.provenance.libraries = library_;
       record.provenance.started_at = each.started_at;
       CollectiveFacts& facts = record.collective.emplace();
       facts.operation = each.operation;
@@ -397,7 +400,7 @@ class NcclReader {
 
   const ForeignFile& file_;
   std::vector<NcclTest> tests_;
-  std::string version_;
+  std::string version_, library_;     // "NCCL 2.19.3+cuda12.4"
   double last_digit_ = 0.01 * kGiga;  // of a bandwidth
   ImportContent content_;
 };

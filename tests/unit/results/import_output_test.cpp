@@ -1,8 +1,10 @@
 // Outputs of other tools as people have them: behind labels, of processes that ran apart, with
 // results that their tool itself calls wrong, in other encodings.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "engine/core/text.h"
 #include "results/import/import.h"
@@ -592,6 +594,28 @@ TEST_F(ImportOutput, JobstatsThatContradictThemselves) {
   expect_parts(refusal("jobstats", summary("2.5")), {"the number of GPUs, 2.5, is not whole"});
   EXPECT_EQ(import("jobstats", summary("1"))[0]->layout.gpus, 1);
   EXPECT_TRUE(is_noted("warning: job has 1 GPUs, but utilization and memory of 2"));
+}
+
+TEST_F(ImportOutput, TheHistoryOfGithubActionBenchmark) {
+  const auto entry = [](const char* commit, const char* date, double value) {
+    return fmt::format(
+        R"({{"commit": {{"id": "{}"}}, "date": {}, "tool": "customSmallerIsBetter", "benches": [)"
+        R"({{"name": "sum", "value": {}, "unit": "ms"}}, {{"name": "size", "value": 3, "unit": "kB"}},)"
+        R"({{"name": "rate", "value": 5, "unit": "ops/sec"}}]}})",
+        commit, date, value);
+  };
+  const std::string text = "window.BENCHMARK_DATA = {\"entries\": {\"Rust\": [" +
+                           entry("abc1", "1700000000000", 20) + "," +
+                           entry("abc2", "1700086400000", 30) + "]}}\n";
+  const auto records = import("github-action", text);
+  ASSERT_EQ(records.size(), 4U);
+  std::map<std::string, double> times;
+  for (const Record& record : records) {
+    if (record->timing.fit_seconds) times[record->session] = *record->timing.fit_seconds;
+  }
+  EXPECT_EQ(times, (std::map<std::string, double>{{"2023-11-14T22:13:20Z abc1", 0.02},
+                                                  {"2023-11-15T22:13:20Z abc2", 0.03}}));
+  expect_parts(refusal("github-action", text.substr(0, 80)), {"cut off"});
 }
 
 }  // namespace

@@ -376,9 +376,48 @@ TEST_F(Importing, TheSameFileAgainAddsNothing) {
   // An interrupted import is completed.
   fs::remove(load_store(again.study()).records[0].where());
   EXPECT_EQ(import(request("nccl-tests", {file})).size(), 2U);
-  expect_error(ErrorKind::input, {"was imported before with other options"},
-               [&] { Import(request("nccl-tests", {file}, {"stack=x"})).write(false); });
   EXPECT_EQ(load_store(again.study()).records.size(), 2U);
+}
+
+// A slip in an option is mended by the right import.
+TEST_F(Importing, TheSameFileWithOtherOptionsSupersedes) {
+  const auto with = [&](const std::string& set) {
+    return import_text("csv", "gpus,fit_seconds\n1,2\n2,1\n", {"workload=" + set});
+  };
+  EXPECT_EQ(with("resnett").size(), 2U);
+  const auto records = with("resnet");
+  ASSERT_EQ(records.size(), 2U) << "of four records on disk";
+  EXPECT_EQ(records[0]->workload, "resnet");
+  EXPECT_EQ(with("resnet").size(), 2U);
+  EXPECT_EQ(records[0]->provenance.imported->generation, 2);
+  EXPECT_EQ(with("resnett")[0]->provenance.imported->generation, 3);
+}
+
+// As people write tables.
+TEST_F(Importing, CellsForPeopleAreRead) {
+  ImportRequest wanted =
+      request("csv", {(folder_ / "t.csv").string()}, {"workload=w", "replicas_are=gpus"});
+  wanted.columns = {"gpus=nodes*8", "nodes=nodes", "fit_seconds=time", "utilization=busy",
+                    "tokens_per_second=tps*gpus"};
+  const auto row = [&](const std::string& cells) {
+    std::ofstream(folder_ / "t.csv") << "nodes,time,busy,tps\n" << cells << "\n";
+    fs::remove_all(Import(wanted).study());
+    return import(wanted)[0];
+  };
+  const Record record = row("2,19:32:17,74%,\"5,762\"");
+  EXPECT_EQ(record->layout.gpus, 16);
+  EXPECT_EQ(record->layout.nodes, 2);
+  EXPECT_EQ(record->timing.fit_seconds, 70337);
+  EXPECT_DOUBLE_EQ(*record->utilization, 0.74);
+  EXPECT_EQ(record->throughput.samples_per_second, 5762 * 16);
+  EXPECT_EQ(record->throughput.unit, "tokens");
+  EXPECT_EQ(row("1,1-02:00:00.5,74 %,1234567")->timing.fit_seconds, 93600.5);
+  for (const char* bad :
+       {"2,12:30,74%,5", "2,1:75:00,74%,5", "2,9,74%,\"57,62\"", "2,9,7.4.1%,5"}) {
+    expect_error(ErrorKind::input, {"is not a number", "t.csv:2"}, [&] { row(bad); });
+  }
+  wanted.columns[0] = "gpus=nodes*gpus";
+  expect_error(ErrorKind::usage, {"only a rate can be times gpus"}, [&] { row("1,2,1%,1"); });
 }
 
 TEST_F(Importing, TheSameResultOfAnotherFileIsAnotherRepeat) {

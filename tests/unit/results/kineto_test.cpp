@@ -193,7 +193,13 @@ TEST_F(Kineto, WhatIsNoTraceIsRefused) {
   EXPECT_EQ(refused(gzip(one)), "");
   expect_parts(refused("hello"), {"not a trace of PyTorch's profiler"});
   expect_parts(refused("{\"a\": 1}"), {"not a trace of PyTorch's profiler"});
-  expect_parts(refused(one.substr(0, 60)), {"cut off or not JSON, at byte 61"});
+  expect_parts(refused(one.substr(0, 60)), {"cut off at byte 61"});
+  for (const char* name : {"Library(\"my\", \"IMPL\")", "a\nb", "C:\\Users\\x", "a\x01", "\xff"}) {
+    expect_parts(refused(trace_text(event("python_function", name, 1, 1, 2))),
+                 {"a name in the trace is not JSON, at byte ", "with_stack=False"});
+  }
+  expect_parts(refused(" [{\"name\": \"aten::conv2d\", \"ph\": \"X\", \"ts\": 1}]"),
+               {"a bare list of events", "torch.autograd.profiler", "torch.profiler.profile"});
   expect_parts(refused(gzip(one).substr(0, 40)), {"the gzip data is damaged or cut off"});
   expect_parts(refused("{\"traceEvents\": " + std::string(9999, '[')), {"nested too deeply"});
   expect_parts(refused(trace_text("")), {"the trace has no computing"});

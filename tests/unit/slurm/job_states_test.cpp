@@ -38,6 +38,14 @@ TEST(JobStates, Sacct) {
   EXPECT_EQ(poll_state(states, 5, 3), "TIMEOUT|on n[1-2]");
   EXPECT_EQ(poll_state(states, 5, 6), "PENDING|");
   EXPECT_FALSE(states.at({5, 2}).in_queue());
+  EXPECT_EQ(poll_state(states, 5, 4), "OUT_OF_MEMORY|exit code 0:125, on n1");
+  const ElementStates cut = parse_sacct(
+      "5_0|CANCELLED+|0:0|\n5_1|NODE_FAIL|1:0|n1\n5_2|REQUEUED|0:0|n1\n5_3|REQUEUE_H+|0:0|\n"
+      "5_4|COMPLETED+|0:0|n1\n");
+  EXPECT_EQ(poll_state(cut, 5, 0), "CANCELLED|");
+  EXPECT_EQ(poll_state(cut, 5, 1), "NODE_FAIL|exit code 1:0, on n1");
+  EXPECT_TRUE(cut.at({5, 2}).pending() && cut.at({5, 3}).pending());
+  EXPECT_EQ(poll_state(cut, 5, 4), "COMPLETED|on n1");
 }
 
 TEST(JobStates, ScontrolAndTheFileOfCompletedJobs) {

@@ -125,9 +125,26 @@ TEST(WeightsMap, TorchHasNoBiasesOfConvolutions) {
   });
   ASSERT_NE(mean, file.end());
   EXPECT_EQ(environment_value(mapped, "conv2_block1_0_bn/moving_mean"), mean->values);
-  ASSERT_EQ(mapped.notes.size(), 2U);
-  expect_parts(mapped.notes[0], {"3 biases"});
-  expect_parts(mapped.notes[1], {"v1.5"});
+  ASSERT_EQ(mapped.notes.size(), 3U);
+  expect_parts(mapped.notes[0], {"module.", " is read as "});
+  expect_parts(mapped.notes[1], {"3 biases"});
+  expect_parts(mapped.notes[2], {"v1.5"});
+}
+
+// Of torch.compile and DistributedDataParallel, in whatever order.
+TEST(WeightsMap, WrappersAreTakenOffInAnyNesting) {
+  const auto plain = map_weights(torch_file(), wanted_resnet(), "x.safetensors").values;
+  for (const char* prefix :
+       {"_orig_mod.", "_orig_mod.module.", "module._orig_mod.", "module.module."}) {
+    auto file = torch_file();
+    for (NamedTensor& tensor : file) tensor.name.insert(0, prefix);
+    EXPECT_EQ(map_weights(file, wanted_resnet(), "x.safetensors").values, plain) << prefix;
+  }
+  auto inner = torch_file();
+  for (NamedTensor& tensor : inner) {
+    if (tensor.name.starts_with("layer1.")) tensor.name.insert(7, "_orig_mod.");
+  }
+  EXPECT_EQ(map_weights(inner, wanted_resnet(), "x.safetensors").values, plain);
 }
 
 TEST(WeightsMap, AHeadMayBeMissingOrAnother) {
