@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "analysis/study/study.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -23,11 +24,13 @@ namespace {
 
 struct ArchiveOptions {
   std::string study, out;
-  bool json = false;
+  bool json = false, is_anonymous = false;
 };
 
 int archive_study(const ArchiveOptions& options) {
-  const ArchivedStudy archived = write_archive(options.study, options.out, build().version);
+  const ArchivedStudy archived =
+      options.is_anonymous ? write_archive(options.study, options.out, build().version, anonymous)
+                           : write_archive(options.study, options.out, build().version);
   for (const std::string& note : archived.notes) print_note("left out: {}\n", note);
   if (options.json) {
     print("{}", archived.manifest);
@@ -95,6 +98,8 @@ void add_archive(CLI::App& app, Action& action) {
   verb->add_option("--out", options->out, "a new file: .tar.zst, .tar.gz or .tar.xz")
       ->type_name("FILE")
       ->required();
+  verb->add_flag("--anonymous", options->is_anonymous,
+                 "remove hosts, users, accounts and paths from the records; leave the spec out");
   verb->add_flag("--json", options->json, "print the archive's manifest");
   verb->footer(
       R"(The file holds the spec, the plan, every record with its step samples, and a manifest: hashes,

@@ -11,6 +11,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
@@ -110,6 +111,11 @@ std::string StudySubmitter::dry_run() {
     text += fmt::format("warning: {}: {}; write your own before you submit\n", site_.where,
                         placeholder);
   }
+  if (list_placeholders(site_).empty()) {
+    for (const SiteFinding& refusal : find_refusals(site_, slurm_)) {
+      text += fmt::format("warning: {}: {}; {}\n", site_.where, refusal.what, refusal.cure);
+    }
+  }
   if (!data_is_absent_.empty() && !options_.data_elsewhere) {
     text += fmt::format("warning: {}; {}\n", data_is_absent_, kDataElsewhere);
   }
@@ -119,7 +125,23 @@ std::string StudySubmitter::dry_run() {
                      is_named ? "" : "; to send them by hand, --scripts a folder that nodes see");
 }
 
+// A study of which Slurm took nothing leaves none.
 bool StudySubmitter::submit(const Print& print, const std::function<bool()>& confirm) {
+  const bool is_new = !path_exists(plan_.study);
+  try {
+    return send(print, confirm);
+  } catch (const Error&) {
+    const auto may_be_there = [](const SentArray& array) {
+      return array.job != 0 || (array.called && !array.refused);
+    };
+    if (is_new && std::ranges::none_of(Journal(plan_.study).arrays(), may_be_there)) {
+      fs::remove_all(plan_.study);
+    }
+    throw;
+  }
+}
+
+bool StudySubmitter::send(const Print& print, const std::function<bool()>& confirm) {
   const std::vector<std::string> placeholders = list_placeholders(site_);
   if (!placeholders.empty()) {
     throw Error(ErrorKind::usage, join(placeholders, ", "), site_.where,

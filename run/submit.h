@@ -35,10 +35,12 @@ class StudySubmitter {
 
   // Sends what is missing and in no queue; with `wait` until nothing is left. Asks `confirm` once,
   // after the plan was printed. Returns false if the answer was no. Throws usage or input for a
-  // profile with placeholders, absent data and a study over the budget.
+  // profile with placeholders, absent data and a study over the budget. A new study of which Slurm
+  // took nothing is removed again.
   bool submit(const Print& print, const std::function<bool()>& confirm);
 
  private:
+  bool send(const Print& print, const std::function<bool()>& confirm);
   void plan_points();
   void plan_wave(const Journal& journal);
   bool send_wave(bool is_first, const Print& print, const std::function<bool()>& confirm);

@@ -40,11 +40,6 @@ int count_gpus(const std::string& gres) {
   return gpus;
 }
 
-std::string user_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry ? entry->pw_name : std::to_string(geteuid());
-}
-
 // Counts array elements one by one. Ended jobs that Slurm still remembers count for MaxJobCount
 // only.
 std::optional<std::size_t> count_queue(const SlurmCommands& slurm,
@@ -133,6 +128,11 @@ class RoomFinder {
 };
 
 }  // namespace
+
+std::string user_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry ? entry->pw_name : std::to_string(geteuid());
+}
 
 NodeCounts count_nodes(const Site& site, const SlurmCommands& slurm) {
   std::vector<std::string> words = {"sinfo", "-h", "-N", "-o", "%P|%X|%Y|%c|%G"};

@@ -23,6 +23,8 @@ struct NodeCounts {
 };
 NodeCounts count_nodes(const Site& site, const SlurmCommands& slurm);
 
+std::string user_name();  // of this process
+
 struct QueueRoom {
   static constexpr std::size_t kUnknown = static_cast<std::size_t>(-1);
   std::size_t elements = kUnknown;  // array elements that the queue accepts now

@@ -75,33 +75,61 @@ void check_bind(const std::string& path) {
 
 // What runs read and write, beside what the profile names: the folder of studies, as reference runs
 // are a study of their own.
-std::string format_binds(const Site& site, const ScriptSetup& setup) {
+std::vector<std::string> bound_paths(const Site& site, const ScriptSetup& setup) {
   std::vector<std::string> paths = {setup.folder.parent_path().string()};
   for (const std::string& path : {site.data, site.stage}) {
     if (!path.empty()) paths.push_back(path);
   }
   paths.insert(paths.end(), setup.reads.begin(), setup.reads.end());
   if (!setup.by_hand.empty()) paths.push_back(setup.by_hand.string());
-  std::string text;
-  for (const std::string& path : paths) {
-    check_bind(path);
-    text += " --bind " + script_word(path);
-  }
-  for (const std::string& bind : site.container.binds) text += " --bind " + script_word(bind);
-  return text;
+  std::ranges::for_each(paths, check_bind);
+  return paths;
 }
 
-std::string format_program(const Site& site, const ScriptSetup& setup, bool gpus) {
+// The words before a program in the container: of srun its options, as srun starts it there.
+std::string format_container(const Site& site, const ScriptSetup& setup, bool gpus) {
   const SiteContainer& container = site.container;
-  if (!container.on) {
-    return site.program.empty() ? shell_quote(setup.program.string()) : script_word(site.program);
+  if (!container.edf.empty()) return "--environment=" + script_word(container.edf) + " ";
+  std::string text;
+  if (container.is_of_srun()) {
+    for (const std::string& path : bound_paths(site, setup)) {
+      text += (text.empty() ? "" : ",") + script_word(path) + ":" + script_word(path);
+    }
+    for (const std::string& bind : container.binds) text += "," + script_word(bind);
+    return "--container-image=" + script_word(container.image) + " --container-mounts=" + text +
+           " ";
   }
-  std::string text = script_word(container.command) + " exec";
+  text = script_word(container.command) + " exec";
   if (container.nv && gpus) text += " --nv";
   for (const std::string& overlay : container.overlays)
     text += " --overlay " + script_word(overlay);
-  text += format_binds(site, setup) + " " + script_word(container.image) + " ";
-  return text + (site.program.empty() ? "paceline" : script_word(site.program));
+  for (const std::string& path : bound_paths(site, setup)) text += " --bind " + script_word(path);
+  for (const std::string& bind : container.binds) text += " --bind " + script_word(bind);
+  return text + " " + script_word(container.image) + " ";
+}
+
+std::string program_within(const Site& site) {
+  return site.program.empty() ? "paceline" : script_word(site.program);
+}
+
+// Of a program of the user's on several nodes: started outside of the container, where there are
+// Slurm's commands; each process that srun starts is in one.
+bool starts_containers(const Site& site, const JobShape& shape, const ScriptSetup& setup) {
+  return site.container.on && setup.own_program && shape.nodes > 1;
+}
+
+std::string format_program(const Site& site, const ScriptSetup& setup, const JobShape& shape) {
+  const SiteContainer& container = site.container;
+  if (starts_containers(site, shape, setup)) return shell_quote(setup.program.string());
+  if (!container.on) {
+    return site.program.empty() ? shell_quote(setup.program.string()) : script_word(site.program);
+  }
+  const std::string step =
+      container.is_of_srun()
+          ? fmt::format("srun --nodes=1 --ntasks=1 --overlap --cpus-per-task={} ",
+                        shape.tasks_per_node() * shape.cpus_per_task)
+          : "";
+  return step + format_container(site, setup, shape.gpus > 0) + program_within(site);
 }
 
 // Newer Slurm does not pass the job's --cpus-per-task on to its steps. A rank that dies while MPI
@@ -152,10 +180,22 @@ std::string format_reference(const Site& site, const ScriptSetup& setup) {
 
 // A program of the user's own is started once, on the first node, and starts what else it needs:
 // its record and what it prints are of one place.
-std::string format_start(const JobArray& array, const ScriptSetup& setup) {
-  if (!setup.own_program) return "\"${launch[@]}\" ";
-  if (array.shape.nodes == 1) return "";
-  return fmt::format("{}=$(printf '%s\\n' \"${{launch[@]}}\") ", kLauncherVariable);
+std::string format_start(const Site& site, const JobArray& array, const ScriptSetup& setup) {
+  const std::string program = "\"${paceline[@]}\"",
+                    within = site.container.on
+                                 ? format_container(site, setup, array.shape.gpus > 0) +
+                                       program_within(site)
+                                 : "";
+  if (!setup.own_program) {
+    return "\"${launch[@]}\" " +
+           (site.container.is_of_srun() && site.container.on ? within : program);
+  }
+  if (array.shape.nodes == 1) return program;
+  const auto lines = [](const char* variable, const std::string& words) {
+    return fmt::format("{}=$(printf '%s\\n' {}) ", variable, words);
+  };
+  return lines(kLauncherVariable, "\"${launch[@]}\"") +
+         (within.empty() ? "" : lines(kContainerVariable, within)) + program;
 }
 
 // Another signal than the limit's may end a run with 138, too.
@@ -322,9 +362,9 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                             {"environment", format_environment(site)},
                             {"setup", join(site.setup, "\n")},
                             {"store", array.shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1"},
-                            {"program", format_program(site, setup, array.shape.gpus > 0)},
+                            {"program", format_program(site, setup, array.shape)},
                             {"launch", format_launch(site, array.shape)},
-                            {"start", format_start(array, setup)},
+                            {"start", format_start(site, array, setup)},
                             {"services", format_services(setup)},
                             {"reference", format_reference(site, setup)},
                             {"fallback", format_fallback(setup)},
@@ -345,8 +385,7 @@ std::string collect_script_text(const Site& site, const ScriptSetup& setup) {
     if (!part.empty()) parts.push_back(part);
   }
   parts.push_back(fmt::format("paceline=({})\n\"${{paceline[@]}}\" collect {}",
-                              format_program(site, setup, false),
-                              shell_quote(setup.folder.string())));
+                              format_program(site, setup, {}), shell_quote(setup.folder.string())));
   return "" + join(parts, "\n") + "\n";
 }
 

@@ -145,6 +145,7 @@ JsonFieldReaders site_readers(Site& site) {
   const JsonFieldReaders container = {{"on", into(site.container.on)},
                                       {"command", line_into(site.container.command)},
                                       {"image", line_into(site.container.image)},
+                                      {"edf", line_into(site.container.edf)},
                                       {"nv", into(site.container.nv)},
                                       {"overlays", lines_into(site.container.overlays)},
                                       {"binds", lines_into(site.container.binds)},
@@ -170,6 +171,7 @@ JsonFieldReaders site_readers(Site& site) {
           {"cores_per_node", into(site.cores_per_node, 1, 100000)},
           {"cpus_per_node", into(site.cpus_per_node, 1, 100000)},
           {"gpus_per_node", into(site.gpus_per_node, 1, 1000)},
+          {"most_cpus_per_gpu", into(site.most_cpus_per_gpu, 1, 1000)},
           {"node", node_into(site.node)},
           {"reference", into(site.reference)},
           {"modules", into(modules)},
@@ -206,8 +208,27 @@ Site parse_site(const std::string& name, std::string_view text) {
   if (site.launcher == JobLauncher::mpirun && !root.find("launcher_options")) {
     site.launcher_options.clear();  // srun's
   }
-  if (site.container.on && site.container.image.empty()) {
-    root.at("container").fail("the container has no image", "add \"image\", or \"on\": false");
+  const SiteContainer& container = site.container;
+  if (container.on && container.image.empty() == container.edf.empty()) {
+    root.at("container")
+        .fail(container.edf.empty() ? "the container has no image"
+                                    : "the container has image and edf",
+              "add \"image\" (or \"edf\" of srun's --environment), or \"on\": false");
+  }
+  if (!container.edf.empty() && !container.is_of_srun()) {
+    root.at("container").fail("edf is of srun's containers", "add \"command\": \"srun\"");
+  }
+  if (container.is_of_srun() && site.launcher != JobLauncher::srun) {
+    root.at("container").fail("srun's containers need launcher srun", "leave \"launcher\" out");
+  }
+  const bool has_others = !container.overlays.empty() || !container.cache.empty() ||
+                          (!container.edf.empty() && !container.binds.empty());
+  if (container.is_of_srun() && has_others) {
+    root.at("container")
+        .fail(fmt::format("srun's containers have no {}", container.edf.empty()
+                                                              ? "overlays and no cache"
+                                                              : "overlays, binds and cache"),
+              "leave them out");
   }
   return site;
 }

@@ -21,10 +21,13 @@ enum class JobLauncher { srun, mpirun };
 
 struct SiteContainer {
   bool on = false;
-  std::string command = "apptainer", image;
-  bool nv = true;  // if replicas are GPUs
+  std::string command = "apptainer", image;  // "srun": by its own options (pyxis)
+  std::string edf;                           // of srun at CSCS: its --environment
+  bool nv = true;                            // if replicas are GPUs
   std::vector<std::string> overlays, binds;
   std::string cache;  // folder for image downloads, instead of the home folder
+
+  bool is_of_srun() const { return command == "srun"; }
 };
 
 // Texts for paths and environment variables may start with "$NAME" or "${NAME}", which the job
@@ -58,6 +61,7 @@ struct Site {
   int cores_per_node = 0;       // "cores" in specs; 0: use this machine's
   int cpus_per_node = 0;        // as Slurm counts them; 0: cores_per_node
   int gpus_per_node = 0;        // 0: unknown
+  int most_cpus_per_gpu = 0;    // that a job may ask for; 0: unknown
   std::optional<Machine> node;  // description of the nodes; may be partial
   bool reference = true;        // each job also runs a small reference point
 
@@ -98,6 +102,10 @@ struct SiteReport {
   std::vector<std::pair<std::string, std::string>> facts;  // name, text
   std::vector<SiteFinding> findings;
 };
+
+// What Slurm would refuse of the profile: a partition or an account that is not there. Empty where
+// it cannot be asked.
+std::vector<SiteFinding> find_refusals(const Site& site, const SlurmCommands& slurm);
 
 // Asks Slurm for its version, limits, partitions, GPUs and MPI types, and checks the files in the
 // profile (those without variables). Submits no job.

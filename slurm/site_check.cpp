@@ -79,12 +79,8 @@ class Checker {
       gres += (gres.empty() ? "" : ", ") + row.substr(bar + 1);
     }
     fact("partitions", join(names, ", "));
-    // Several may be named; Slurm takes the first that can start.
-    for (const std::string& name : split(site_.partition, ',')) {
-      if (site_.partition.empty() || std::find(names.begin(), names.end(), name) != names.end()) {
-        continue;
-      }
-      finding(fmt::format("there is no partition {}", name), suggestion(name, names), true);
+    for (SiteFinding& refusal : find_refusals(site_, slurm_)) {
+      report_.findings.push_back(std::move(refusal));
     }
     const bool found = std::none_of(report_.findings.begin(), report_.findings.end(),
                                     [](const SiteFinding& finding) { return finding.blocks; });
@@ -158,6 +154,37 @@ class Checker {
 };
 
 }  // namespace
+
+std::vector<SiteFinding> find_refusals(const Site& site, const SlurmCommands& slurm) {
+  std::vector<SiteFinding> findings;
+  const auto look = [&](const char* what, const std::string& name,
+                        const std::vector<std::string>& known) {
+    if (name.empty() || known.empty() || std::ranges::count(known, name) > 0) return;
+    findings.push_back(
+        {fmt::format("there is no {} {}", what, name), suggestion(name, known), true});
+  };
+  const auto first_words = [&](const std::vector<std::string>& command) {
+    std::vector<std::string> words;
+    if (!slurm.has(command.front())) return words;
+    const CommandResult result = slurm.run(command);
+    if (!result.ok()) return words;
+    for (const std::string& line : split_lines(result.out)) {
+      words.push_back(line.substr(0, line.find('|')));
+    }
+    return words;
+  };
+  // Several may be named; Slurm takes the first that can start.
+  if (!site.partition.empty()) {
+    const auto partitions = first_words({"sinfo", "-h", "-o", "%R"});
+    for (const std::string& name : split(site.partition, ',')) look("partition", name, partitions);
+  }
+  if (!site.account.empty()) {
+    look("account of yours", to_lower(site.account),  // as Slurm keeps them
+         first_words({"sacctmgr", "-n", "-P", "show", "assoc", "where", "user=" + user_name(),
+                      "format=Account,Partition"}));
+  }
+  return findings;
+}
 
 SiteReport check_site(const Site& site, const SlurmCommands& slurm) {
   return Checker(site, slurm).run();

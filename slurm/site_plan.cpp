@@ -74,6 +74,7 @@ SiteMachine find_target_machine(const Site& site, bool on_cpus, const SlurmComma
   }
   if (site.cpus_per_node > 0) node.cpus = site.cpus_per_node;
   if (site.gpus_per_node > 0) node.gpus = site.gpus_per_node;
+  node.cpus_per_gpu = site.most_cpus_per_gpu;
   std::vector<std::string> notes;
   if (asks_gpus && node.gpus == 0 && !on_cpus) {
     notes.push_back(

@@ -169,17 +169,16 @@ void make_private_folder(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) fs::remove(entry.path());
 }
 
-// The first process of a program starts the others, on other nodes by srun, which a container
-// lacks.
+// In a container there are no commands of Slurm: who starts its ranks itself starts none elsewhere.
 void check_program_starts(const Spec& spec, const Site& site, const PlannedPoint& planned) {
   if (spec.programs.empty() || planned.layout.nodes == 1 || !site.container.on) return;
+  const UserProgram& program = program_at(spec, planned.parameters, spec.where);
+  if (program.processes != "one") return;
   throw Error(ErrorKind::usage,
-              fmt::format("point {} needs {} nodes, and a program in the container of the site "
+              fmt::format("point {} needs {} nodes, and program {} in the container of the site "
                           "profile can start nothing on the others",
-                          planned.point.text(), planned.layout.nodes),
-              spec.where,
-              "use points of one node, or a profile without a container and name the container in "
-              "the program's command");
+                          planned.point.text(), planned.layout.nodes, program.name),
+              spec.where, "add \"processes\": \"node\" or \"replica\", or use points of one node");
 }
 
 // What is sent again, a line a point.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -277,14 +278,16 @@ bool has_samples(const Record& record, std::vector<std::string>& notes) {
 }  // namespace
 
 ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
-                            const std::string& version) {
+                            const std::string& version,
+                            const std::function<StoreContent(StoreContent)>& changed) {
   TarWriter tar(file);
   const fs::path study = study_path(folder);
   const StoreContent store = load_study(study);
+  const StoreContent shown = changed ? changed(store) : store;
   ArchivedStudy result;
-  for (const Rejected& rejected : store.rejected) result.notes.push_back(rejected.reason);
-  const std::optional<ExpectedRuns> plan = read_expected_runs(study);
-  result.summary = summarize(plan, store.records, study.string());
+  for (const Rejected& rejected : shown.rejected) result.notes.push_back(rejected.reason);
+  const std::optional<ExpectedRuns> plan = changed ? std::nullopt : read_expected_runs(study);
+  result.summary = summarize(plan, shown.records, study.string());
   if (!is_folder_name(result.summary.study)) {
     throw Error(ErrorKind::input,
                 "the records name study \"" + result.summary.study +
@@ -298,6 +301,11 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   }
   Json manifest = {{"schema", kArchiveSchema}, {"version", version}}, files = Json::array();
   manifest.update(to_json(result.summary));
+  std::map<std::string, std::string> others;  // texts of changed records, by name
+  const auto content_at = [&](const std::string& name, std::size_t limit) {
+    const auto other = others.find(name);
+    return other == others.end() ? read_text(study / name, limit) : other->second;
+  };
   const auto list = [&](const fs::path& path) {
     const std::string name = path.lexically_relative(study).string();
     const std::size_t limit = size_limit(name);
@@ -305,15 +313,23 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
       throw Error(ErrorKind::input, "a file of this name has no place in an archive", path.string(),
                   "rename its folder, or move it away");
     }
-    const std::string content = read_text(path, limit);
+    const std::string content = content_at(name, limit);
     files.push_back({{"name", name}, {"bytes", content.size()}, {"xxh3", hash_hex(content)}});
   };
   for (const char* name : {kExpectedRunsFile, kSpecFile}) {
-    if (path_exists(study / name)) list(study / name);
+    if (!path_exists(study / name)) continue;
+    if (!changed) list(study / name);
+    if (changed) result.notes.push_back(std::string(name) + ": it may name people and places");
   }
-  for (const Record& record : store.records) {
-    if (has_samples(record, result.notes)) list(samples_file(record.where()));
-    list(record.where());
+  for (std::size_t i = 0; i < store.records.size(); ++i) {
+    const Record& record = store.records[i];
+    const fs::path place = record.where();
+    const bool has_ranks_apart = changed && record->ranks;
+    if (has_samples(record, result.notes) && !has_ranks_apart) list(samples_file(place));
+    if (changed) {
+      others[place.lexically_relative(study).string()] = json_text(shown.records[i].json()) + "\n";
+    }
+    list(place);
   }
   result.files = files.size();
   manifest["files"] = files;
@@ -322,7 +338,7 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   tar.add(prefix + kManifestFile, result.manifest);
   for (const Json& listed : files) {
     const auto name = listed["name"].get<std::string>();
-    const std::string content = read_text(study / name);
+    const std::string content = content_at(name, size_limit(name));
     if (hash_hex(content) != listed["xxh3"].get<std::string>()) {
       throw Error(ErrorKind::input, "the study changed while it was archived", study.string(),
                   "repeat the command");

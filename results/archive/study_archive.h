@@ -53,8 +53,11 @@ struct ArchivedStudy {
 // Writes `study`, all but logs, checkpoints, reports and Slurm's files. The same study gives the
 // same bytes. Throws usage if the name has another ending than .tar.zst, .tar.gz or .tar.xz, or
 // libarchive lacks this compression; input if the file exists or the folder is not a study.
+// `changed` makes other records of its records; spec, plan and what ranks of many say stay out
+// then.
 ArchivedStudy write_archive(const std::filesystem::path& study, const std::filesystem::path& file,
-                            const std::string& version);
+                            const std::string& version,
+                            const std::function<StoreContent(StoreContent)>& changed = {});
 
 struct ArchivedRun {
   Record record;

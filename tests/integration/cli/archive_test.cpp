@@ -143,6 +143,24 @@ TEST_F(CliArchive, WhatIsWrongIsReportedInALine) {
 }
 
 // A cut anywhere leaves the study as it was.
+// As report --anonymous shows them.
+TEST_F(CliArchive, AnAnonymousArchiveNamesNobody) {
+  Json json = sample_record({.gpus = 1});
+  json["provenance"]["command"] =
+      "/home/alice/bin/paceline train mnist-cnn --data /scratch/alice/mnist";
+  json["provenance"]["allocation"] = {{"job", "1234567"}, {"cluster", "fjord"}, {"node", "n0555"}};
+  Store(folder() / "a").write("gpus=1", 1, json, "samples");
+  plan_at("a");
+  expect_parts(succeed("archive a --anonymous --out a.tar.zst").err, {"left out: plan.json"});
+  succeed("merge a.tar.zst out");
+  const std::string record = file_text(folder() / "out/gpus=1/1.1.json");
+  expect_parts(record, {"paceline train mnist-cnn", "samples"});
+  for (const char* name : {"alice", "scratch", "1234567", "fjord", "n0555"}) {
+    EXPECT_FALSE(contains(record, name)) << name;
+  }
+  EXPECT_TRUE(fs::exists(folder() / "out/gpus=1/1.1.steps.gz"));
+}
+
 TEST_F(CliArchive, AnArchiveThatIsCutIsRefused) {
   run_at("a", "A CPU", 1, 10);
   for (const std::string ending : {"zst", "gz", "xz"}) {

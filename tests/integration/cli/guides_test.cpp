@@ -159,6 +159,8 @@ TEST_F(GuideTable, Sigma2FirstExample) {
                                     "checkpoint_every", "save_weights_only", "double_softmax"}),
             (Rows{"1 32 50 1000 1000 adam 0.001 epoch 1epoch true false",
                   "1 32 50 1000 1000 adam 0.001 epoch 1epoch true true"}));
+  EXPECT_TRUE(contains(file_text(PACELINE_SOURCE_DIR "/docs/guides.md"),
+                       "first two jobs say `--gpus=1` and `--gpus=2`"));
   plan("sigma2-mnist", "saga");
   expect_lines("1n1t1c1g",
                {"#SBATCH --ntasks=1", "#SBATCH --mem-per-cpu=8G", "#SBATCH --partition=accel",
@@ -201,6 +203,8 @@ TEST_F(GuideTable, Sigma2Horovod) {
                     "steps_per_epoch", "epochs", "optimizer", "learning_rate", "learning_rate_rule",
                     "warmup_epochs", "tensorboard", "histogram_freq", "checkpoint_every"}),
             sorted(rows));
+  EXPECT_TRUE(contains(file_text(PACELINE_SOURCE_DIR "/sweeps/sigma2-horovod.json"),
+                       "no worker sums gradients: here all do"));
   plan("sigma2-horovod", "saga");
   // Two whole nodes, of four GPUs each.
   expect_lines("2n8t1c8g",
@@ -211,6 +215,7 @@ TEST_F(GuideTable, Sigma2Horovod) {
 }
 
 TEST_F(GuideTable, NyuCassava) {
+  EXPECT_EQ(points("nyu-cassava", {"cache_type"}), Rows{"fp32"}) << ".cache() after / 255";
   Rows rows = points("nyu-cassava", {"backend", "gpus", "cpus_per_task"});
   std::erase_if(rows, [](const std::string& row) { return !row.starts_with("mirrored "); });
   EXPECT_EQ(rows, sorted({"mirrored 1 2", "mirrored 1 4", "mirrored 1 8", "mirrored 1 16",
@@ -228,11 +233,11 @@ TEST_F(GuideTable, NerscAdagrad) {
   Rows rows;
   for (const char* gpus : {"1", "2", "4", "8"}) {
     for (const char* steps : {"500", "500/replicas"}) {
-      rows.push_back(std::string(gpus) + " " + steps + " 8 adagrad 0.01 linear");
+      rows.push_back(std::string(gpus) + " " + steps + " 8 adagrad 0.01 linear 10minutes");
     }
   }
   EXPECT_EQ(points("nersc-adagrad", {"gpus", "steps_per_epoch", "epochs", "optimizer",
-                                     "learning_rate", "learning_rate_rule"}),
+                                     "learning_rate", "learning_rate_rule", "checkpoint_every"}),
             sorted(rows));
   plan("nersc-adagrad", "nersc-cpu");
   expect_lines("1n8t16c", {"#SBATCH --nodes=1", "#SBATCH --ntasks=8", "#SBATCH --constraint=cpu"});
@@ -283,6 +288,8 @@ TEST_F(GuideTable, IdrisCifar10) {
   EXPECT_TRUE(std::find(rows.begin(), rows.end(),
                         "6 mirrored/nccl 3 64 10 end 100 sgd 0.001 linear") != rows.end())
       << "two workers of three GPUs";
+  EXPECT_TRUE(contains(file_text(PACELINE_SOURCE_DIR "/sweeps/idris-cifar10.json"),
+                       "the lengths of its page's example"));
   plan("idris-cifar10", "jean-zay");
   expect_lines("2n8t10c8g",
                {"#SBATCH --nodes=2", "#SBATCH --ntasks=8", "#SBATCH --gres=gpu:4",

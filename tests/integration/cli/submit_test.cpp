@@ -29,10 +29,24 @@ TEST_F(CliSubmit, AfterARefusalNothingIsUnclear) {
   const Ran refused =
       shell(refusing + "paceline submit two.json --site site.json --yes --data-elsewhere");
   EXPECT_EQ(refused.code, 64) << refused.err;
+  expect_parts(refused.err, {"sbatch refused it: no such account"});
+  EXPECT_FALSE(fs::exists(folder() / "results/local/two")) << "a new study leaves nothing";
+  shell("mkdir -p results/local/two; " + refusing +
+        "paceline submit two.json --site site.json --yes --data-elsewhere");
   const Ran status = shell(refusing + "paceline status results/local/two");
   EXPECT_EQ(status.code, 1) << status.err;
   expect_parts(status.out, {"2 not submitted", "not submitted: submit stopped before its array"});
   expect_no_parts(status.out, {"not known"});
+}
+
+TEST_F(CliSubmit, TheDryRunAsksForPartitionAndAccount) {
+  write("there.json", R"({"name": "x", "partition": "gpu,cpus", "account": "Phys"})");
+  const Ran ran = shell(with("play sinfo 'echo cpu; echo gpu'; play sacctmgr 'echo bio\\|'; "
+                             "play squeue :; play sacct :; play scontrol :") +
+                        "paceline submit s.json --site there.json --dry-run --data-elsewhere");
+  expect_parts(expect_success(ran).out,
+               {"warning: there.json: there is no partition cpus; did you mean \"cpu\"?",
+                "there is no account of yours phys"});
 }
 
 TEST_F(CliSubmit, WithoutSlurmNothingIsHalfDone) {

@@ -153,6 +153,35 @@ TEST(Script, AContainerSeesTheFoldersInUse) {
   });
 }
 
+// pyxis, and --environment at CSCS: srun itself starts a process in the container.
+TEST(Script, AContainerOfSrun) {
+  const auto text = [](const std::string& container) {
+    return script_text(site_with(R"("data": "/d", "container": {"on": true, "command": "srun", )" +
+                                 container + "}"),
+                       make_array(shape(1, 2, 4, 2)), setup());
+  };
+  const std::string pyxis = text(R"("image": "$SCRATCH/i.sqsh", "binds": ["/x:/y"])");
+  const std::string options =
+      " --container-image=\"${SCRATCH:?is not set on this node}\"/i.sqsh "
+      "--container-mounts=/r:/r,/d:/d,/x:/y paceline";
+  expect_parts(pyxis,
+               {"paceline=(srun --nodes=1 --ntasks=1 --overlap --cpus-per-task=8" + options + ")",
+                "\"${launch[@]}\"" + options + " element run"});
+  expect_parts(text(R"("edf": "pytorch")"), {"\"${launch[@]}\" --environment=pytorch paceline "});
+}
+
+// The starter is outside: there are Slurm's commands. What it starts is in a container.
+TEST(Script, ProgramsOnSeveralNodesStartContainers) {
+  ScriptSetup own = setup();
+  own.own_program = true;
+  const std::string text =
+      script_text(site_with(R"("container": {"on": true, "image": "i.sif", "nv": false})"),
+                  make_array(shape(2, 2, 4, 2)), own);
+  expect_parts(text, {"paceline=(/bin/paceline)\n",
+                      "PACELINE_PROGRAM_CONTAINER=$(printf '%s\\n' apptainer exec --bind /r i.sif "
+                      "paceline) \"${paceline[@]}\" element run"});
+}
+
 TEST(Script, TimeAsSlurmReadsIt) {
   EXPECT_EQ(time_text(5), "0:05:00");
   EXPECT_EQ(time_text(65), "1:05:00");

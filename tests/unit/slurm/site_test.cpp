@@ -79,6 +79,13 @@ TEST(Site, MistakesNameKeyFileLineAndTheNearest) {
   refused("\"extra\": [\"rm -rf x\"]", {"must begin with #SBATCH", "setup"});
   refused("\"burst_buffer\": [\"DW\"]", {"must begin with #BB or #DW"});
   refused("\"container\": {\"on\": true}", {"container has no image"});
+  refused(R"("container": {"on": true, "edf": "e"})", {"edf is of srun's containers"});
+  refused(R"("container": {"on": true, "command": "srun", "edf": "e", "image": "i"})",
+          {"has image and edf"});
+  refused(R"("container": {"on": true, "command": "srun", "image": "i", "cache": "/c"})",
+          {"have no overlays and no cache"});
+  refused(R"("launcher": "mpirun", "container": {"on": true, "command": "srun", "image": "i"})",
+          {"need launcher srun"});
   refused("\"modules\": [\"a\"]", {"modules must be an object"});
   refused("\"name\": \"y\"", {"\"name\"", "my.json:2"});
   expect_error(ErrorKind::input, {"\"name\" is missing"}, [] { parse_site("m", "{}"); });
