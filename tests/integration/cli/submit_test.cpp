@@ -30,7 +30,8 @@ TEST_F(CliSubmit, AfterARefusalNothingIsUnclear) {
       shell(refusing + "paceline submit two.json --site site.json --yes --data-elsewhere");
   EXPECT_EQ(refused.code, 64) << refused.err;
   expect_parts(refused.err, {"sbatch refused it: no such account"});
-  EXPECT_FALSE(fs::exists(folder() / "results/local/two")) << "a new study leaves nothing";
+  EXPECT_FALSE(std::filesystem::exists(folder() / "results/local/two"))
+      << "a new study leaves nothing";
   shell("mkdir -p results/local/two; " + refusing +
         "paceline submit two.json --site site.json --yes --data-elsewhere");
   const Ran status = shell(refusing + "paceline status results/local/two");
