@@ -1,6 +1,8 @@
 // Numbers in what a program prints and writes: whole, all of them, and those that were meant.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 #include <tuple>
 
@@ -45,6 +47,19 @@ std::string catch_refusal(const ResultSource& source, std::string_view output) {
 void expect_part(const std::string& pattern, const std::string& output, const std::string& part) {
   const std::string refusal = catch_refusal(line(pattern), output);
   expect_parts(refusal, {"is \"" + part + "\" (line 1), and \"", "beside it may change"});
+}
+
+TEST(ProgramResults, OutputWithoutRoomIsNotSearched) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{1 << 20, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &little);
+  const std::string refusal =
+      catch_refusal(line("rate {number}"), "rate 5\n" + std::string(33 << 20, 'x'));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  expect_parts(refusal, {"of output cannot be searched", "no room to keep it", "make room"});
 }
 
 TEST(ProgramResults, AnIndexThatIsNoneFindsNothing) {
