@@ -106,7 +106,7 @@ TEST(Rules, EachIsBrokenByItsOwnFault) {
                 drop(r, [](const Json& j) { return j["layout"]["gpus"] == 1; });
                 r.push_back(sample_record({.gpus = 1, .cpus_per_replica = 2}));
               }).contains(1));
-  EXPECT_TRUE(numbers(broken_by(good_study(), {{"backend", "mpi"}})).contains(2));
+  EXPECT_TRUE(numbers(broken_by(good_study(), {{"backend", {"mpi"}}})).contains(2));
   EXPECT_EQ(broken_after([](Records& r) {
               for (int i = 0; i < 6; i += 2) {
                 Json& time = r[static_cast<std::size_t>(i)]["timing"]["fit_seconds"];

@@ -88,7 +88,7 @@ TEST(Programs, TheFirstOfTheSpecIsTheReference) {
   EXPECT_EQ(make_contest_study(contest({1, 2}), {plan_of_contest({1, 2})}).reference, "slow");
   EXPECT_EQ(make_contest_study(contest({1, 2})).reference, "fast")
       << "by name, where no plan is known";
-  EXPECT_EQ(make_contest_study(contest({1, 2}), {}, {{"program", "fast"}}).reference, "")
+  EXPECT_EQ(make_contest_study(contest({1, 2}), {}, {{"program", {"fast"}}}).reference, "")
       << "a lone one";
   EXPECT_EQ(make_contest_study(drifting_study()).reference, "");
 }
@@ -146,7 +146,7 @@ TEST(Programs, NoneThatMatchesHasNoColumn) {
 
 TEST(Programs, StandUnderTheirStudyInTables) {
   EXPECT_TRUE(study_title(make_contest_study(contest({1, 2}))).starts_with("contest, fp32"));
-  EXPECT_TRUE(study_title(make_contest_study(contest({1, 2}), {}, {{"program", "fast"}}))
+  EXPECT_TRUE(study_title(make_contest_study(contest({1, 2}), {}, {{"program", {"fast"}}}))
                   .starts_with("fast, fp32"));
 }
 

@@ -115,7 +115,7 @@ TEST(Study, RunsOfUnlikeMachinesShareNoRowAndNoBase) {
   }
   EXPECT_FALSE(
       compare(study, Base::best).speed_ups[study.rows[0].first()->layout.gpus == 2 ? 0 : 1]);
-  EXPECT_EQ(only_study(records, {{"system", "A CPU, 64 CPUs"}}).warnings.size(), 0U);
+  EXPECT_EQ(only_study(records, {{"system", {"A CPU, 64 CPUs"}}}).warnings.size(), 0U);
 
   // The same point on both machines is two rows.
   for (Json& json : records) json["provenance"]["machine"]["cpus"] = json["round"] == 1 ? 2 : 64;
@@ -137,9 +137,9 @@ TEST(Study, RefusesRunsThatHoldNothingFixed) {
 
 TEST(Study, SelectionsNameWhatThereIs) {
   const auto records = drifting_study();
-  EXPECT_EQ(only_study(records, {{"gpus", "2"}}).rows.size(), 1U);
-  expect_parts(study_refusal(records, {{"gpu", "2"}}), {"did you mean \"gpus\""});
-  expect_parts(study_refusal(records, {{"backend", "nccl"}}),
+  EXPECT_EQ(only_study(records, {{"gpus", {"2"}}}).rows.size(), 1U);
+  expect_parts(study_refusal(records, {{"gpu", {"2"}}}), {"did you mean \"gpus\""});
+  expect_parts(study_refusal(records, {{"backend", {"nccl"}}}),
                {"--only: no record has backend \"nccl\"; known: mpi"});
   expect_parts(study_refusal({}), {"no finished run found"});
 }
@@ -351,7 +351,7 @@ TEST(Study, AMixtureNamesAChoiceThatIsThere) {
   std::vector<Json> records = {sample_record(), sample_record({.gpus = 2}), sample_record()};
   records[2]["parameters"]["batch_per_replica"] = 128;
   expect_parts(study_refusal(records), {"--only batch_per_replica=64"});
-  EXPECT_EQ(study_refusal(records, {{"batch_per_replica", "64"}}), "accepted");
+  EXPECT_EQ(study_refusal(records, {{"batch_per_replica", {"64"}}}), "accepted");
 }
 
 TEST(Study, AxesAreInTheOrderOfTheirNumbers) {
