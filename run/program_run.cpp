@@ -206,9 +206,10 @@ class ProgramRun {
   fs::path kept_name() const { return name_of_run(request_) += ".kept"; }
   fs::path kept_file() const { return study_.path() / kept_name(); }
 
-  void keep(const RunRecord& record) try {
+  void keep(RunRecord record) try {
     const std::string_view output = results_.output();
     if (output.size() > kMostLog) return;
+    record.timing.fit_seconds = record.provenance.program->seconds;  // some result, to be a record
     const Json measured = {{"definition", program_.definition}, {"record", to_json(record)}};
     study_.replace_file(kept_name(), json_text(measured) + "\n" + std::string(output));
   } catch (const Error& error) {

@@ -156,7 +156,8 @@ TEST(Script, AContainerSeesTheFoldersInUse) {
 // pyxis, and --environment at CSCS: srun itself starts a process in the container.
 TEST(Script, AContainerOfSrun) {
   const auto text = [](const std::string& container) {
-    return script_text(site_with(R"("data": "/d", "container": {"on": true, "command": "srun", )" +
+    return script_text(site_with(R"("gpus": {"form": "gres"}, "data": "/d",
+    "container": {"on": true, "command": "srun", )" +
                                  container + "}"),
                        make_array(shape(1, 2, 4, 2)), setup());
   };
@@ -174,9 +175,9 @@ TEST(Script, AContainerOfSrun) {
 TEST(Script, ProgramsOnSeveralNodesStartContainers) {
   ScriptSetup own = setup();
   own.own_program = true;
-  const std::string text =
-      script_text(site_with(R"("container": {"on": true, "image": "i.sif", "nv": false})"),
-                  make_array(shape(2, 2, 4, 2)), own);
+  const std::string text = script_text(site_with(R"("gpus": {"form": "gres"},
+      "container": {"on": true, "image": "i.sif", "nv": false})"),
+                                       make_array(shape(2, 2, 4, 2)), own);
   expect_parts(text, {"paceline=(/bin/paceline)\n",
                       "PACELINE_PROGRAM_CONTAINER=$(printf '%s\\n' apptainer exec --bind /r i.sif "
                       "paceline) \"${paceline[@]}\" element run"});
