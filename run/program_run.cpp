@@ -201,8 +201,7 @@ class ProgramRun {
                         steps);
   }
 
-  // What was measured, in one line, and what the program printed. Without room for it the run
-  // counts all the same.
+  // What was measured, in one line, and what the program printed.
   fs::path kept_name() const { return name_of_run(request_) += ".kept"; }
   fs::path kept_file() const { return study_.path() / kept_name(); }
 
@@ -241,6 +240,7 @@ class ProgramRun {
     }
     log::info("its results are defined anew: what the run of {} printed is read again",
               record.provenance.started_at);
+    record.session += '+';  // its runs stay together, and are no copies
     record.parameters = request_.parameters;
     record.identity = identity_hash(record.workload, record.parameters);
     results_.append(text.substr(end + 1));

@@ -28,7 +28,7 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& from) 
 
 void add_section(Page& page, const Section& section) {
   append(page.warnings, section.warnings);
-  append(page.notes, section.notes);
+  append(page.notes, all_notes(section));
   for (const Statement& each : section.findings) page.sentences.push_back(each.text);
   for (const Section& part : section.parts) {
     if (part.kind.empty()) add_section(page, part);
