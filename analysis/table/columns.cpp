@@ -109,9 +109,14 @@ Cell rate_cell(const Unit& unit, std::optional<Estimate> rate) {
 }
 
 void choose_columns(Section& section, const std::vector<std::string>& choice) {
-  if (choice.empty()) return;
   Table& table = section.table;
   std::vector<std::string>& notes = section.notes;
+  if (choice.empty()) {
+    for (const Column& column : table.columns) {
+      if (column.shown && !column.note.empty()) notes.push_back(column.note);
+    }
+    return;
+  }
   const auto is_change = [](const std::string& word) {
     return word.starts_with('+') || word.starts_with('-');
   };
