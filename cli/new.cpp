@@ -115,8 +115,7 @@ void add_new(CLI::App& app, Action& action) {
   verb->callback([given, yes, log, &action] {
     action = [given, yes, log] {
       if (log->empty()) return write_new(*given, *yes);
-      print_text(
-          try_results(*log, given->throughput, given->gpus.empty() ? 1 : given->gpus.front()));
+      print_text(try_results(*log, *given));
       return 0;
     };
   });

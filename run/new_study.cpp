@@ -120,9 +120,10 @@ int parse_repeats(const std::string& text, const std::string& where) {
   throw Error(ErrorKind::usage, fmt::format("\"{}\" is several numbers", text), where, "write one");
 }
 
-UserProgram program_with(const std::string& throughput, const std::string& where) {
-  return parse_program(
-      where, fmt::format(R"({{"command": ["true"], "results": {}}})", results_text(throughput)));
+UserProgram program_with(const std::string& throughput, const std::string& where,
+                         const NewSpec& like = {}) {
+  return parse_program(where, fmt::format(R"({{"command": ["true"], "results": {}}})",
+                                          results_text(throughput, like.unit, like.better)));
 }
 
 // Empty: none.
@@ -135,8 +136,9 @@ std::string parse_work(const std::string& text, const std::string& where) {
   return to_text(checked_value("work", text, where));
 }
 
-std::string read_by(const std::string& throughput, const std::string& text, int replicas) {
-  const UserProgram program = program_with(throughput, "--throughput");
+std::string read_by(const std::string& throughput, const std::string& text, int replicas,
+                    const NewSpec& like = {}) {
+  const UserProgram program = program_with(throughput, "--throughput", like);
   ProgramResults results(program.results);
   const auto end = text.find_last_of("\r\n") + 1;
   results.append(text.substr(0, end));
@@ -158,19 +160,24 @@ std::string read_by(const std::string& throughput, const std::string& text, int 
   }
   for (const auto& [name, word] : report.words) row(name, word);
   if (!record.provenance.rate_is.empty()) {
-    row("rate", fmt::format("{:.5g} {}/s: {}", *record.throughput.samples_per_second,
-                            record.throughput.unit.empty() ? "samples" : record.throughput.unit,
-                            record.provenance.rate_is));
+    const Throughput& rate = record.throughput;
+    row("rate", fmt::format("{:.5g} {}{}: {}", *rate.samples_per_second,
+                            rate.unit.empty() ? "samples" : rate.unit,
+                            rate.better.empty() ? "/s" : "", record.provenance.rate_is));
   }
   return shown;
 }
 
 }  // namespace
 
-std::string try_results(const std::string& log, const std::string& throughput, int replicas) {
+std::string try_results(const std::string& log, const NewStudy& given) {
+  const int replicas = given.gpus.empty() ? 1 : given.gpus.front();
   constexpr std::size_t kMostLog = std::size_t{256} << 20;
   const std::string text = read_text(log, kMostLog);
-  if (!throughput.empty()) return read_by(throughput, text, replicas);
+  NewSpec like;
+  if (!given.unit.empty()) like.unit = given.unit;
+  like.better = given.better;
+  if (!given.throughput.empty()) return read_by(given.throughput, text, replicas, like);
   std::string shown;
   std::vector<std::string> names;
   for (const ResultPreset& preset : result_presets()) {
@@ -211,9 +218,10 @@ NewSpec make_new_spec(const NewStudy& given, const Dialog& dialog) {
         choose(given.throughput, "--throughput", dialog,
                "Its throughput, as a regular expression with one group", "", parse_throughput);
     const bool has_unit = !given.unit.empty() || !given.better.empty();
-    refuse_other(has_unit && spec.throughput.empty(), "--unit", "a throughput");
+    const bool is_line = !spec.throughput.empty() && !is_preset(spec.throughput);
+    refuse_other(has_unit && !is_line, "--unit", "the expression of a throughput");
     const auto as_it_is = [](const std::string& text, const std::string&) { return text; };
-    if (!spec.throughput.empty()) {
+    if (is_line) {
       spec.unit = choose(given.unit, "--unit", dialog, "Its unit", spec.unit, as_it_is);
     }
     spec.better = given.better;

@@ -25,8 +25,8 @@ struct Dialog {
 };
 
 // Shows what the preset or regular expression, or each preset (empty) reads from the log of a
-// program of `replicas` replicas, as a run reads it. Throws input: nothing.
-std::string try_results(const std::string& log, const std::string& throughput, int replicas);
+// program, as a run reads it, of the first of `given.gpus`. Throws input: nothing.
+std::string try_results(const std::string& log, const NewStudy& given);
 
 // Asks for what is not given, again after an answer that is wrong. Without `dialog`, or its `ask`,
 // takes what it would offer: what fits this machine. Throws usage naming the option.

@@ -109,7 +109,7 @@ TEST(NewStudyTest, OptionsOfAnotherProgramAreRefused) {
                   std::vector<std::string>{"--throughput", own}),
         {NewStudy{.program = "mnist-mlp", .processes = "node"}, {"--processes", own}},
         {NewStudy{.program = "mnist-mlp", .work = "grows"}, {"--work", own}},
-        {NewStudy{.program = "a b", .unit = "ns/day"}, {"--unit is for a throughput"}},
+        {NewStudy{.program = "a b", .unit = "ns/day"}, {"--unit is for the expression of a throughput"}},
         {NewStudy{.program = "a b", .backends = {"mpi"}}, {"--backend is for our workloads"}},
         {NewStudy{.program = "mnist-ml"}, {"--program", "did you mean \"mnist-mlp\"?"}},
         {NewStudy{.device = "cuda2"}, {"--device", "\"cuda\"?"}},
