@@ -35,6 +35,17 @@ LaunchSpec make_launch_spec(const ProgramRequest& request) {
   return launch;
 }
 
+ProgramRequest make_program_request(const Point& given, const std::string& definition,
+                                    const std::vector<std::string>& command) {
+  ProgramRequest request;
+  request.parameters = resolve_program(given);
+  const std::string tag = request.parameters.text("program").value_or("");
+  request.program = parse_program(name_of_program(tag), definition);
+  request.layout = make_layout(request.parameters);
+  request.command = command;
+  return request;
+}
+
 bool has_ranks(const UserProgram& program) {
   return program.processes != "one";
 }

@@ -482,17 +482,6 @@ class ProgramRun {
 
 }  // namespace
 
-ProgramRequest make_program_request(const Point& given, const std::string& definition,
-                                    const std::vector<std::string>& command) {
-  ProgramRequest request;
-  request.parameters = resolve_program(given);
-  const std::string tag = request.parameters.text("program").value_or("");
-  request.program = parse_program(name_of_program(tag), definition);
-  request.layout = make_layout(request.parameters);
-  request.command = command;
-  return request;
-}
-
 int run_program(const ProgramRequest& request) {
   const Environment environment = environment_of_process();
   if (const std::string part = environment_value(environment, kPartVariable); !part.empty()) {

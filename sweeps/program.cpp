@@ -490,9 +490,8 @@ const UserProgram& program_at(const Spec& spec, const Point& parameters, const s
   const auto asked = parameters.text("program");
   if (!asked && spec.programs.size() == 1) return spec.programs.front();
   std::vector<std::string> known;
-  for (const UserProgram& program : spec.programs) {
-    if (asked && name_of_program(*asked) == program.name) return program;
-    known.push_back(program.name);
+  for (const UserProgram& each : spec.programs) {
+    if (known.emplace_back(each.name); asked && name_of_program(*asked) == each.name) return each;
   }
   throw Error(ErrorKind::usage, fmt::format("unknown program \"{}\"", asked.value_or("")), where,
               suggestion(asked.value_or(""), known));
