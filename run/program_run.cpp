@@ -22,6 +22,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
@@ -238,9 +239,8 @@ class ProgramRun {
         program_facts(program_, 0).differs_from(*record.provenance.program)) {
       return false;
     }
-    log::info("its results are defined anew: what the run of {} printed is read again",
-              record.provenance.started_at);
-    record.session += '+';  // its runs stay together, and are no copies
+    log::info("what the run of {} printed is read again", record.provenance.started_at);
+    record.session += "+" + hash_hex(program_.definition).substr(0, 8);  // of no run twice
     record.parameters = request_.parameters;
     record.identity = identity_hash(record.workload, record.parameters);
     results_.append(text.substr(end + 1));

@@ -362,8 +362,8 @@ TEST_F(CliCommand, WhatItPrintedIsReadAgainByANewDefinition) {
   expect_success(with(more));
   EXPECT_EQ(runs(), 2U);
   EXPECT_EQ(record("gpus=1/2.2.json")["quality"]["epochs"][0]["train_loss"], 2);
-  EXPECT_EQ(record("gpus=1/2.2.json")["session"],
-            record("gpus=1/2.1.json")["session"].get<std::string>() + "+");
+  EXPECT_TRUE(record("gpus=1/2.2.json")["session"].get<std::string>().starts_with(
+      record("gpus=1/2.1.json")["session"].get<std::string>() + "+"));
   EXPECT_TRUE(load_store(folder() / "r/s").rejected.empty());
   expect_success(with(kRate, "other"));
   EXPECT_EQ(runs(), 4U);
