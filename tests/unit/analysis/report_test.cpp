@@ -49,11 +49,12 @@ Json make_rows(const std::string& study, Base base) {
 
 TEST(Report, CassavaBestAgainstBest) {
   const std::string text = printed(reference("cassava-resnet50"), with(Base::best));
-  expect_parts(text, {"cassava-resnet50, fixed-epochs scaling (published)",
-                      "speed-up 1.69 / 2.26 / 2.63 for 2, 3, 4 replicas",
-                      "Karp-Flatt 0.181 / 0.165 / 0.174", "these numbers cannot distinguish a fixed time per run",
-                      "the published table leaves out the rate (148 to 396 samples/s)",
-                      "562 s (mirrored, cpus-per-task 8)"});
+  expect_parts(
+      text, {"cassava-resnet50, fixed-epochs scaling (published)",
+             "speed-up 1.69 / 2.26 / 2.63 for 2, 3, 4 replicas", "Karp-Flatt 0.181 / 0.165 / 0.174",
+             "these numbers cannot distinguish a fixed time per run",
+             "the published table leaves out the rate (148 to 396 samples/s)",
+             "562 s (mirrored, cpus-per-task 8)"});
   expect_no_parts(text, {"±"});
 }
 
@@ -78,7 +79,7 @@ TEST(Report, AScreenHasEachFindingThatChangesHowItIsRead) {
   const auto changes = {survivors,     sessions_differ,  rounds_trend,    rounds_step,
                         slow_rounds,   slow_first_round, rounds_resemble, hidden_loss,
                         above_ideal,   lower_quality,    quality_unclear, implied_samples,
-                        rate_off_time, control, above_peak, time_above_program};
+                        rate_off_time, control,          above_peak,      time_above_program};
   Section section{.title = "a study"};
   for (int kind = 0; kind <= static_cast<int>(control); ++kind) {
     const auto each = static_cast<FindingKind>(kind);
