@@ -56,8 +56,9 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
 void place_status(const std::string& run, const std::string& store) {
   if (run.empty()) return;
   const auto status = std::filesystem::absolute(run) / "status";
-  const auto name = status.lexically_relative(std::filesystem::absolute(store));
-  if (store.empty() || *name.begin() == "..") {
+  const auto name = store.empty() ? std::filesystem::path("..")
+                                  : status.lexically_relative(std::filesystem::absolute(store));
+  if (*name.begin() == "..") {
     make_folder(run);
   } else {
     Folder(store).make_folder(name);
