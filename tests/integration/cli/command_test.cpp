@@ -3,6 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "results/run_record.h"
 #include "results/store.h"
@@ -317,16 +318,17 @@ TEST_F(CliCommand, LinesOfWritersAreNotCutIntoEachOther) {
 // Also where the program starts its ranks itself, into one pipe; behind a launcher that passes on
 // what they print nobody knows who wrote a part of a line.
 TEST_F(CliCommand, LinesOfItsOwnRanksAreJoinedByProcess) {
-  std::ofstream(folder() / "ranks.sh")
-      << "(printf 'rate 12'; sleep 0.3; echo 34) & (sleep 0.1; printf '000'; sleep 0.1; echo 0)"
-         " & wait\n";
+  replace_file(
+      folder() / "ranks.sh",
+      "(printf 'rate 12'; sleep 0.3; echo 34) & (sleep 0.1; printf '000'; sleep 0.1; echo 0)"
+      " & wait\n");
   const std::string gpus = R"j("axes": {"gpus": [2]}, "fixed": {"oversubscribe": true})j";
   expect_success(sweep(R"j(["sh", "ranks.sh"])j", kRate, gpus));
   EXPECT_EQ(record("gpus=2/1.1.json")["throughput"]["samples_per_second"], 1234);
   fs::rename(folder() / "ranks.sh", folder() / "mpirun");
   expect_failed(sweep(R"j(["sh", "mpirun"])j", kRate, gpus),
                 {"passed on in parts (line 1)", "print whole lines"});
-  std::ofstream(folder() / "mpirun") << "printf 'step'; sleep 0.1; echo ' 1'; echo rate 12\n";
+  replace_file(folder() / "mpirun", "printf 'step'; sleep 0.1; echo ' 1'; echo rate 12\n");
   expect_success(sweep(R"j(["sh", "mpirun"])j", kRate, gpus));
 }
 

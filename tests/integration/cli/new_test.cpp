@@ -1,4 +1,5 @@
 // paceline new: a first spec, which passes a dry run.
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "sweeps/spec.h"
 #include "tests/integration/cli/paceline.h"
@@ -85,14 +86,14 @@ TEST_F(CliNew, ShowsWhatALogIsReadAs) {
   for (int i = 0; i < 14; ++i) {
     log += fmt::format("iter {}: loss 4.5, time {}ms, mfu 1%\n", i, i == 0 ? 8000 : 22);
   }
-  std::ofstream(folder() / "log") << log;
+  replace_file(folder() / "log", log);
   expect_parts(succeed("new --try log").out,
                {"--throughput nanogpt\n", "step_seconds       14 numbers, 0.022 to 8\n",
                 "rate               34909 tokens/s: ", "13 of the 14 steps"});
   expect_parts(succeed("new --try log --throughput 'mfu {number}%'").out, {"throughput", " 1\n"});
   expect_refused("new --try log --throughput keras", 65, {"epoch_seconds was not printed"});
   expect_refused("new --try log --throughput 'rate {number}'", 65, {"was not printed"});
-  std::ofstream(folder() / "other") << "Step 1 | 12 it/s\n";
+  replace_file(folder() / "other", "Step 1 | 12 it/s\n");
   expect_refused("new --try other", 65, {"no preset reads it (nanogpt, ", "--throughput"});
   expect_refused("new --try nothing", 65, {"nothing"});
   succeed("new preset --yes --program 'python3 train.py' --throughput nanogpt");
