@@ -148,14 +148,14 @@ TEST_F(CliArchive, AnAnonymousArchiveNamesNobody) {
   Json json = sample_record({.gpus = 1});
   json["provenance"]["command"] =
       "/home/alice/bin/paceline train mnist-cnn --data /scratch/alice/mnist";
-  json["provenance"]["allocation"] = {{"job", "1234567"}, {"cluster", "fjord"}, {"node", "n0555"}};
+  json["provenance"]["allocation"] = {{"job", "8675309"}, {"cluster", "fjord"}, {"node", "n0555"}};
   Store(folder() / "a").write("gpus=1", 1, json, "samples");
   plan_at("a");
   expect_parts(succeed("archive a --anonymous --out a.tar.zst").err, {"left out: plan.json"});
   succeed("merge a.tar.zst out");
   const std::string record = file_text(folder() / "out/gpus=1/1.1.json");
   expect_parts(record, {"paceline train mnist-cnn", "samples"});
-  for (const char* name : {"alice", "scratch", "1234567", "fjord", "n0555"}) {
+  for (const char* name : {"alice", "scratch", "8675309", "fjord", "n0555"}) {
     EXPECT_FALSE(contains(record, name)) << name;
   }
   EXPECT_TRUE(fs::exists(folder() / "out/gpus=1/1.1.steps.gz"));

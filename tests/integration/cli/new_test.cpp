@@ -113,7 +113,7 @@ TEST_F(CliNew, RefusesInOneLine) {
   expect_refused("new b --yes --program mnist-cnn --device gpus", 64, {"gpus"});
   if (has_engine()) {
     expect_refused("new b --yes --program x --throughput 'rate'", 64,
-                   {"--throughput: ", "has 0 groups"});
+                   {"--throughput", "has 0 groups"});
   }
   expect_refused("new b --yes --program 'x {gpu}'", 65, {"{gpu}", "did you mean"});
   expect_refused("new b --yes --program mnist-cnn --throughput 'r (.)'", 64,
