@@ -62,7 +62,7 @@ void add_laws(std::vector<NamedSet>& all) {
                      .communication = kOne / n * 0.03 * (n - 1)};
       }}),
       {"communication( or straggler costs)? [0-9]",
-       "base.*1\\.[12][0-9]? times as long|slow base|base is slow"},
+       "base.*1\\.[12][0-9]?( \\[[0-9., ]*\\])? times as long|slow base|base is slow"},
       {"^no_loss: ", "cannot be distinguished from noise$"});
   add(all, "37 shared memory", "computing takes longer the more compute", made({[](double n) {
         const std::map<int, double> slower = {{1, 1}, {2, 1.02}, {4, 1.25}, {8, 2.0}};
