@@ -95,8 +95,7 @@ void add_archive(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("archive", "Write a study into one file");
   auto options = std::make_shared<ArchiveOptions>();
   verb->add_option("STUDY", options->study, "a study's folder (results/local/NAME)")->required();
-  verb->add_option("--out", options->out, "a new file: .tar.zst, .tar.gz or .tar.xz")
-      ->type_name("FILE")
+  add_value(*verb, "--out FILE", options->out, "a new file: .tar.zst, .tar.gz or .tar.xz")
       ->required();
   verb->add_flag("--anonymous", options->is_anonymous,
                  "remove hosts, users, accounts and paths from the records; leave the spec out");

@@ -63,63 +63,48 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* verb = bench_verb->add_subcommand(
       "allreduce", "Benchmark the all-reduces of several backends beside memcpy");
   auto a = std::make_shared<BenchArguments>();
-  verb->add_option("--gpus", a->gpus, "number of replicas")->type_name("N");
-  verb->add_option("--nodes", a->nodes, "nodes that the replicas are spread over")->type_name("N");
-  verb->add_option("--backends", a->backends,
-                   "communication stacks (paceline list backends) [default: all that serve here]")
-      ->type_name("NAME,...")
+  add_value(*verb, "--gpus N", a->gpus, "number of replicas");
+  add_value(*verb, "--nodes N", a->nodes, "nodes that the replicas are spread over");
+  add_value(*verb, "--backends NAME,...", a->backends,
+            "communication stacks (paceline list backends) [default: all that serve here]")
       ->take_last();
-  verb->add_option("--cpus-per-task", a->cpus_per_task, "CPUs of one task")->type_name("N");
+  add_value(*verb, "--cpus-per-task N", a->cpus_per_task, "CPUs of one task");
   verb->add_flag("--oversubscribe", a->oversubscribe, "allow replicas to share CPUs");
-  auto* least = verb->add_option("--min-bytes", a->least, "smallest size")
-                    ->type_name("BYTES")
-                    ->capture_default_str();
-  auto* most = verb->add_option("--max-bytes", a->most, "largest size")
-                   ->type_name("BYTES")
-                   ->capture_default_str();
-  auto* factor = verb->add_option("--step-factor", a->step_factor, "message size multiplier")
-                     ->capture_default_str();
-  auto* sizes = verb->add_option("--sizes", a->sizes, "measure these sizes instead (4K,1M,16M)")
-                    ->type_name("BYTES,...")
-                    ->excludes(least)
-                    ->excludes(most)
-                    ->excludes(factor);
-  auto* like =
-      verb->add_option("--like", a->like, "measure the buckets of this workload's training")
-          ->type_name("WORKLOAD")
-          ->excludes(sizes)
+  auto* least = add_setting(*verb, "--min-bytes BYTES", a->least, "smallest size");
+  auto* most = add_setting(*verb, "--max-bytes BYTES", a->most, "largest size");
+  auto* factor = add_setting(*verb, "--step-factor", a->step_factor, "message size multiplier");
+  auto* sizes =
+      add_value(*verb, "--sizes BYTES,...", a->sizes, "measure these sizes instead (4K,1M,16M)")
           ->excludes(least)
           ->excludes(most)
           ->excludes(factor);
-  verb->add_option("--bucket-mb", a->bucket_mb, "with --like, bucket cap in MiB")
-      ->type_name("MIB")
+  auto* like = add_value(*verb, "--like WORKLOAD", a->like,
+                         "measure the buckets of this workload's training")
+                   ->excludes(sizes)
+                   ->excludes(least)
+                   ->excludes(most)
+                   ->excludes(factor);
+  add_value(*verb, "--bucket-mb MIB", a->bucket_mb, "with --like, bucket cap in MiB")
       ->needs(like)
       ->check(CLI::PositiveNumber);
-  verb->add_option("--last-bucket-mb", a->last_bucket_mb,
-                   "with --like, cap of the last bucket in MiB")
-      ->type_name("MIB")
+  add_value(*verb, "--last-bucket-mb MIB", a->last_bucket_mb,
+            "with --like, cap of the last bucket in MiB")
       ->needs(like)
       ->check(CLI::PositiveNumber);
-  verb->add_option("--dtype", a->dtype, "element type")
-      ->type_name("{f32,f64,bf16,f16}")
-      ->capture_default_str();
+  add_setting(*verb, "--dtype {f32,f64,bf16,f16}", a->dtype, "element type");
   verb->add_option("--iterations", a->iterations,
                    "calls per round [default: as many as --seconds has time for]");
-  verb->add_option("--seconds", a->seconds, "time for each size, over all rounds")
-      ->type_name("S")
-      ->capture_default_str()
+  add_setting(*verb, "--seconds S", a->seconds, "time for each size, over all rounds")
       ->check(CLI::PositiveNumber)
       ->take_last();
-  verb->add_option("--warmup", a->warmup, "calls before the first round")->capture_default_str();
-  verb->add_option("--rounds", a->rounds,
-                   "rounds; backends, and all-reduce and memcpy, take turns in each")
-      ->capture_default_str()
+  add_setting(*verb, "--warmup", a->warmup, "calls before the first round");
+  add_setting(*verb, "--rounds", a->rounds,
+              "rounds; backends, and all-reduce and memcpy, take turns in each")
       ->take_last();
   verb->add_flag("--no-baselines", a->no_baselines, "do not measure memcpy and reused buffers");
   verb->add_flag("--json", a->json, "print the record to standard output");
-  verb->add_option("--record", a->record,
-                   "write the record to this new file; of several backends, into this folder")
-      ->type_name("FILE")
+  add_value(*verb, "--record FILE", a->record,
+            "write the record to this new file; of several backends, into this folder")
       ->take_last();
   verb->add_flag("--quiet", a->quiet, "no progress");
   add_deadlines(*verb, a->deadline_texts, false);

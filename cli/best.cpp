@@ -68,13 +68,11 @@ void add_best(CLI::App& app, Action& action) {
       app.add_subcommand("best", "Find the smallest configuration that is nearly the fastest");
   verb->footer(kBestFooter);
   add_studies(*verb, *arguments);
-  verb->add_option("--within", arguments->within, "how much slower than the fastest is near enough")
-      ->type_name("PERCENT")
-      ->capture_default_str();
-  verb->add_option("--least", arguments->least,
-                   "of the points near enough, the one that takes least: energy, edp, gpu-hours, "
-                   "core-hours")
-      ->type_name("NAME");
+  add_setting(*verb, "--within PERCENT", arguments->within,
+              "how much slower than the fastest is near enough");
+  add_value(*verb, "--least NAME", arguments->least,
+            "of the points near enough, the one that takes least: energy, edp, gpu-hours, "
+            "core-hours");
   add_pool_options(*verb, *arguments);
   add_format_options(*verb, arguments->output);
   verb->callback([arguments, &action] { action = [arguments] { return best(*arguments); }; });

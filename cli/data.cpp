@@ -149,21 +149,15 @@ void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& a
   verb->add_option("set", a->make, "cassava, cifar10 or text")->required();
   verb->add_option("--images", a->images, "images in the training split");
   verb->add_option("--tokens", a->tokens, "text: tokens in the training split");
-  verb->add_option("--out", a->out, "write the set to this new folder")
-      ->type_name("FOLDER")
-      ->required();
+  add_value(*verb, "--out FOLDER", a->out, "write the set to this new folder")->required();
   verb->add_option("--test", a->test,
                    "images or tokens in the test split (cassava: also in validation)")
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--seed", a->seed, "seed of the images")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_setting(*verb, "--seed", a->seed, "seed of the images")->check(CLI::NonNegativeNumber);
   verb->add_option("--shards", a->shards, "cassava: files of the training split [default: 8]")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--size-min", a->size_min, "cassava: shortest side in pixels")
-      ->capture_default_str();
-  verb->add_option("--size-max", a->size_max, "cassava: longest side in pixels")
-      ->capture_default_str();
+  add_setting(*verb, "--size-min", a->size_min, "cassava: shortest side in pixels");
+  add_setting(*verb, "--size-max", a->size_max, "cassava: longest side in pixels");
   add_common(*verb, *a);
   verb->footer(kMakeFooter);
   verb->callback([a, &action] { action = [a] { return make(*a); }; });
@@ -172,18 +166,17 @@ void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& a
 void add_fetch(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("fetch", "Download a published set or weights");
   verb->add_option("set", a->fetch, "mnist, cifar10, cassava or resnet50-imagenet")->required();
-  verb->add_option("--out", a->out, "download into this folder")->type_name("FOLDER")->required();
-  verb->add_option("--mirror", a->mirror, "download from this URL instead")->type_name("URL");
+  add_value(*verb, "--out FOLDER", a->out, "download into this folder")->required();
+  add_value(*verb, "--mirror URL", a->mirror, "download from this URL instead");
   verb->add_flag("--dry-run", a->dry_run, "print URLs, sizes and checksums, download nothing");
   verb->add_flag("--tfrecord", a->tfrecord,
                  "cassava: write TFRecord shards from the class folders");
-  verb->add_option("--retries", a->retries, "retries after a network failure, with growing pauses")
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
-  verb->add_option("--timeout", a->timeout, "time without a byte that counts as a network failure")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(1, 3600))
-      ->capture_default_str();
+  add_setting(*verb, "--retries", a->retries,
+              "retries after a network failure, with growing pauses")
+      ->check(CLI::Range(0, 100));
+  add_setting(*verb, "--timeout SECONDS", a->timeout,
+              "time without a byte that counts as a network failure")
+      ->check(CLI::Range(1, 3600));
   add_common(*verb, *a);
   verb->footer(kFetchFooter);
   verb->callback([a, &action] { action = [a] { return fetch(*a); }; });

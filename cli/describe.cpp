@@ -31,9 +31,8 @@ void add_describe(CLI::App& app, Action& action) {
   verb->add_option("--precision", options->request.precision,
                    "precision for the memory plan; tf32 and fp16 are for GPUs")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp64"}));
-  verb->add_option("--variant", options->request.variant,
-                   "variant of the network, where it has several")
-      ->type_name("NAME");
+  add_value(*verb, "--variant NAME", options->request.variant,
+            "variant of the network, where it has several");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"

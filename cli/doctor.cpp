@@ -93,18 +93,14 @@ void add_doctor(CLI::App& app, Action& action) {
   verb->add_flag("--json", options->json, "print JSON");
   verb->add_flag("--frameworks", options->frameworks,
                  "also import PyTorch, TensorFlow, Horovod and JAX in the python3 of the PATH");
-  verb->add_option("--post-mortem", options->folder,
-                   "say why a run ended, from its status folder (RUN/status)")
-      ->type_name("FOLDER");
-  verb->add_option("--site", options->site, "also compare Slurm with this site profile")
-      ->type_name("NAME");
+  add_value(*verb, "--post-mortem FOLDER", options->folder,
+            "say why a run ended, from its status folder (RUN/status)");
+  add_value(*verb, "--site NAME", options->site, "also compare Slurm with this site profile");
   CLI::Option* file =
-      verb->add_option("--bundle", options->bundle.file,
-                       "write a support archive of this machine, without secrets (NAME.tar.gz)")
-          ->type_name("FILE");
-  verb->add_option("--about", options->bundle.about,
-                   "add records, logs and status files of this study or run to the archive")
-      ->type_name("FOLDER")
+      add_value(*verb, "--bundle FILE", options->bundle.file,
+                "write a support archive of this machine, without secrets (NAME.tar.gz)");
+  add_value(*verb, "--about FOLDER", options->bundle.about,
+            "add records, logs and status files of this study or run to the archive")
       ->needs(file);
   verb->footer(
       "Exits with 1 if something that was built cannot be used here, and after a post-mortem with "

@@ -64,9 +64,8 @@ void add_explain(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("explain", "Say where the efficiency of a study went");
   verb->footer(kExplainFooter);
   add_studies(*verb, *arguments);
-  verb->add_option("--base", arguments->base, "base of speed-ups")
-      ->type_name("TEXT:{matched,best,smallest,nodes=N}")
-      ->capture_default_str();
+  add_setting(*verb, "--base TEXT:{matched,best,smallest,nodes=N}", arguments->base,
+              "base of speed-ups");
   add_pool_options(*verb, *arguments);
   add_format_options(*verb, arguments->output);
   verb->callback([arguments, &action] {

@@ -121,63 +121,52 @@ void add_gate(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<GateArguments>();
   GateRuns& runs = arguments->runs;
   verb->footer(kGateFooter);
-  verb->add_option("--baseline", arguments->baseline,
-                   "the studies to compare with, or Google Benchmark JSON")
-      ->type_name("STUDY");
-  verb->add_option("--current", arguments->current,
-                   "the studies to judge, or Google Benchmark JSON")
-      ->type_name("STUDY");
-  verb->add_option("--ab", arguments->ab,
-                   "run both builds side by side, or both commands of a program of your own")
-      ->type_name("OLD NEW [SPEC]")
+  add_value(*verb, "--baseline STUDY", arguments->baseline,
+            "the studies to compare with, or Google Benchmark JSON");
+  add_value(*verb, "--current STUDY", arguments->current,
+            "the studies to judge, or Google Benchmark JSON");
+  add_value(*verb, "--ab OLD NEW [SPEC]", arguments->ab,
+            "run both builds side by side, or both commands of a program of your own")
       ->expected(2, 3);
-  verb->add_option("--aa", arguments->aa, "run this build against itself, as a control")
-      ->type_name("SPEC");
-  verb->add_option("--rerun", arguments->rerun,
-                   "the baseline's binary: run what does not pass again, both builds side by side")
-      ->type_name("BINARY");
-  verb->add_option("--current-binary", arguments->current_program,
-                   "the current side's binary for --rerun, instead of this one")
-      ->type_name("BINARY");
+  add_value(*verb, "--aa SPEC", arguments->aa, "run this build against itself, as a control");
+  add_value(*verb, "--rerun BINARY", arguments->rerun,
+            "the baseline's binary: run what does not pass again, both builds side by side");
+  add_value(*verb, "--current-binary BINARY", arguments->current_program,
+            "the current side's binary for --rerun, instead of this one");
   CLI::Option* rounds =
-      verb->add_option("--rounds", runs.rounds,
-                       "a fixed number of fresh runs of each point and side; what does not pass is "
-                       "run again")
-          ->check(CLI::Range(3, 1000))
-          ->capture_default_str();
+      add_setting(*verb, "--rounds", runs.rounds,
+                  "a fixed number of fresh runs of each point and side; what does not pass is "
+                  "run again")
+          ->check(CLI::Range(3, 1000));
   CLI::Option* until =
       verb->add_flag("--until-decided", runs.until_decided,
                      "go on in fresh rounds until every check is decided; valid however often it "
                      "looks [default: with --ab, without --rounds]")
           ->excludes(rounds);
-  CLI::Option* most = verb->add_option("--max-rounds", runs.max_rounds,
-                                       "of a gate until it is decided: end undecided after these")
+  CLI::Option* most = add_setting(*verb, "--max-rounds", runs.max_rounds,
+                                  "of a gate until it is decided: end undecided after these")
                           ->excludes(rounds)
-                          ->check(CLI::Range(3, 1000))
-                          ->capture_default_str();
+                          ->check(CLI::Range(3, 1000));
   verb->add_flag("--control", runs.control, "with --ab, also run the old build against itself");
-  verb->add_option("--set", runs.set, "replace values of the spec (or AXIS=V1,V2; repeatable)")
-      ->type_name("AXIS=VALUE")
+  add_value(*verb, "--set AXIS=VALUE", runs.set,
+            "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->expected(1)
       ->take_all();
-  verb->add_option("--data", arguments->data,
-                   "the data set, or the folder that holds it (data/mnist, or data)")
-      ->type_name("FOLDER");
-  verb->add_option("--timeout", runs.timeout_seconds, "limit of one run")
-      ->type_name("SECONDS")
+  add_value(*verb, "--data FOLDER", arguments->data,
+            "the data set, or the folder that holds it (data/mnist, or data)");
+  add_value(*verb, "--timeout SECONDS", runs.timeout_seconds, "limit of one run")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--out", runs.out, "keep the records of fresh runs here")->type_name("FOLDER");
+  add_value(*verb, "--out FOLDER", runs.out, "keep the records of fresh runs here");
   add_thresholds(*verb, arguments);
-  verb->add_option("--only", arguments->only, "judge only these quantities, separated by commas")
-      ->type_name("QUANTITY")
+  add_value(*verb, "--only QUANTITY", arguments->only,
+            "judge only these quantities, separated by commas")
       ->delimiter(',')
       ->allow_extra_args(false);
   verb->add_flag("--force", arguments->force,
                  "compare runs of different machines or nodes, and say so");
   add_format_options(*verb, arguments->output);
-  verb->add_option("--junit", arguments->junit, "write JUnit XML")->type_name("FILE");
-  verb->add_option("--markdown", arguments->markdown, "write a Markdown summary")
-      ->type_name("FILE");
+  add_value(*verb, "--junit FILE", arguments->junit, "write JUnit XML");
+  add_value(*verb, "--markdown FILE", arguments->markdown, "write a Markdown summary");
   verb->add_flag("--github", arguments->github,
                  "print annotations for GitHub Actions [default: where GITHUB_ACTIONS is true]");
   add_help_all(*verb);

@@ -74,20 +74,16 @@ void add_history(CLI::App& app, Action& action) {
   verb->add_option("STUDY", arguments->studies,
                    "folders of run records of several sessions, or published tables with dates")
       ->required();
-  verb->add_option(
-          "--metric", arguments->metrics,
-          "what to look at, separated by commas: time, throughput, speed-up, efficiency, "
-          "serial-fraction, exposed-communication, energy, accuracy; if not given, time (or else "
-          "throughput), serial-fraction (or else efficiency) and the last three")
-      ->type_name("NAME")
+  add_value(*verb, "--metric NAME", arguments->metrics,
+            "what to look at, separated by commas: time, throughput, speed-up, efficiency, "
+            "serial-fraction, exposed-communication, energy, accuracy; if not given, time (or else "
+            "throughput), serial-fraction (or else efficiency) and the last three")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb->add_option("--point,--only", arguments->points,
-                   "use only these records (or KEY=V1,V2; repeatable)")
-      ->type_name("KEY=VALUE")
+  add_value(*verb, "--point,--only KEY=VALUE", arguments->points,
+            "use only these records (or KEY=V1,V2; repeatable)")
       ->allow_extra_args(false);
-  verb->add_option("--since", arguments->since, "use only sessions from this day on")
-      ->type_name("DATE");
+  add_value(*verb, "--since DATE", arguments->since, "use only sessions from this day on");
   add_format_options(*verb, arguments->output);
   verb->add_flag("--fail-on-shift", arguments->fail_on_shift,
                  "exit with 1 if a level shift for the worse is found");

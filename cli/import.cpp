@@ -129,21 +129,16 @@ void add_import(CLI::App& app, Action& action) {
       ->type_name("TEXT:{" + join(formats, ",") + "}")
       ->required();
   verb->add_option("FILE", arguments->request.files, "files of this format")->required();
-  verb->add_option("--study", arguments->request.study, "study that gets the records")
-      ->type_name("NAME")
+  add_value(*verb, "--study NAME", arguments->request.study, "study that gets the records")
       ->required();
-  verb->add_option("--results", arguments->results, "folder of studies")
-      ->type_name("FOLDER")
-      ->capture_default_str();
-  verb->add_option("--set", arguments->request.set,
-                   "what the files do not say: gpus, nodes, workload, hardware, ... (repeatable)")
-      ->type_name("KEY=VALUE")
+  add_setting(*verb, "--results FOLDER", arguments->results, "folder of studies");
+  add_value(*verb, "--set KEY=VALUE", arguments->request.set,
+            "what the files do not say: gpus, nodes, workload, hardware, ... (repeatable)")
       ->expected(1)
       ->take_all();
-  verb->add_option("--column", arguments->request.columns,
-                   "csv: the heading of a key, with a factor if need be; *gpus of a rate of one "
-                   "replica (repeatable)")
-      ->type_name("KEY=HEADING[*X]")
+  add_value(*verb, "--column KEY=HEADING[*X]", arguments->request.columns,
+            "csv: the heading of a key, with a factor if need be; *gpus of a rate of one "
+            "replica (repeatable)")
       ->expected(1)
       ->take_all();
   verb->add_flag("--strict", arguments->request.strict,
@@ -159,11 +154,10 @@ void add_export(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("export", "Export a study for other tools");
   verb->footer(kExportFooter);
   verb->add_option("STUDY", arguments->studies, "folders of run records, or records")->required();
-  verb->add_option("--format", arguments->format, "format of the output")
-      ->type_name("TEXT:{github-action,openmetrics}")
+  add_value(*verb, "--format TEXT:{github-action,openmetrics}", arguments->format,
+            "format of the output")
       ->required();
-  verb->add_option("--out", arguments->out, "write to this file instead of standard output")
-      ->type_name("FILE");
+  add_value(*verb, "--out FILE", arguments->out, "write to this file instead of standard output");
   verb->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
 }
 

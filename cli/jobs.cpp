@@ -130,9 +130,7 @@ void add_status(CLI::App& app, Action& action) {
   verb->add_flag("--watch", options->watch, "refresh until the queue is empty");
   verb->add_flag("--json", options->json, "print JSON");
   verb->add_flag("--all", options->all, "list every point of a large study");
-  verb->add_option("--every", options->every, "refresh interval of --watch")
-      ->type_name("SECONDS")
-      ->capture_default_str()
+  add_setting(*verb, "--every SECONDS", options->every, "refresh interval of --watch")
       ->check(CLI::Range(kFewestSeconds, 86400));
   verb->footer(
       "In bars, a mark a repeat: # done, > running, . pending, x failed, - not submitted,\n"

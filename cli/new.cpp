@@ -79,18 +79,14 @@ void add_new(CLI::App& app, Action& action) {
   auto yes = std::make_shared<bool>(false);
   auto log = std::make_shared<std::string>();
   verb->add_option("name", given->name, "of the study, and of the file");
-  verb->add_option("--program", given->program, "a workload, or your own command line")
-      ->type_name("COMMAND");
-  verb->add_option(
-          "--throughput", given->throughput,
-          "of your own program: a regular expression, its group the number; or a preset, as "
-          "nanogpt")
-      ->type_name("REGEX");
-  verb->add_option("--try", *log,
-                   "write nothing: show what --throughput, or each preset, reads from this log")
-      ->type_name("LOG");
-  verb->add_option("--unit", given->unit, "of its throughput, as tokens/s [default: samples/s]")
-      ->type_name("UNIT");
+  add_value(*verb, "--program COMMAND", given->program, "a workload, or your own command line");
+  add_value(*verb, "--throughput REGEX", given->throughput,
+            "of your own program: a regular expression, its group the number; or a preset, as "
+            "nanogpt");
+  add_value(*verb, "--try LOG", *log,
+            "write nothing: show what --throughput, or each preset, reads from this log");
+  add_value(*verb, "--unit UNIT", given->unit,
+            "of its throughput, as tokens/s [default: samples/s]");
   verb->add_option("--better", given->better, "of its throughput: more or less [default: more]")
       ->check(CLI::IsMember({"more", "less"}));
   verb->add_option("--work", given->work,
@@ -99,17 +95,12 @@ void add_new(CLI::App& app, Action& action) {
   verb->add_option("--processes", given->processes,
                    "of your own program: how often it is started [default: one]")
       ->check(CLI::IsMember({"one", "node", "replica"}));
-  verb->add_option("--device", given->device, "cpu, cuda")->type_name("NAME");
-  verb->add_option("--backend", given->backends, "of a workload: one or more")
+  add_value(*verb, "--device NAME", given->device, "cpu, cuda");
+  add_value(*verb, "--backend NAME", given->backends, "of a workload: one or more")->delimiter(',');
+  add_value(*verb, "--gpus N,N", given->gpus, "numbers of replicas")
       ->delimiter(',')
-      ->type_name("NAME");
-  verb->add_option("--gpus", given->gpus, "numbers of replicas")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber)
-      ->type_name("N,N");
-  verb->add_option("--repeats", given->repeats, "of each point")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+      ->check(CLI::PositiveNumber);
+  add_value(*verb, "--repeats N", given->repeats, "of each point")->check(CLI::PositiveNumber);
   verb->add_flag("--yes", *yes, "ask nothing: take what is offered");
   verb->footer(kNewFooter);
   verb->callback([given, yes, log, &action] {

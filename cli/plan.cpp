@@ -112,27 +112,17 @@ void add_plan(CLI::App& app, Action& action) {
   verb->footer(kPlanFooter);
   verb->add_option("spec", arguments->spec, "a sweep spec: a file, or the name of one that ships")
       ->required();
-  verb->add_option("--detect", arguments->detect, "the change of time to find")
-      ->type_name("PERCENT")
-      ->required();
-  verb->add_option("--pilot", arguments->pilot, "studies that show the noise (repeatable)")
-      ->type_name("STUDY")
+  add_value(*verb, "--detect PERCENT", arguments->detect, "the change of time to find")->required();
+  add_value(*verb, "--pilot STUDY", arguments->pilot, "studies that show the noise (repeatable)")
       ->allow_extra_args(false);
-  verb->add_option("--noise", arguments->noise,
-                   "instead of a pilot: how much a run's time varies in a session (sd)")
-      ->type_name("PERCENT");
-  verb->add_option("--power", arguments->power, "chance of finding that change")
-      ->type_name("PERCENT")
-      ->capture_default_str();
-  verb->add_option("--rounds", arguments->rounds, "rounds of the gate as it is")
-      ->check(CLI::Range(3, 200))
-      ->capture_default_str();
-  verb->add_option("--threshold", arguments->threshold, "threshold of the gate as it is")
-      ->type_name("PERCENT")
-      ->capture_default_str();
-  verb->add_option("--set", arguments->set,
-                   "replace values of the spec (or AXIS=V1,V2; repeatable)")
-      ->type_name("AXIS=VALUE")
+  add_value(*verb, "--noise PERCENT", arguments->noise,
+            "instead of a pilot: how much a run's time varies in a session (sd)");
+  add_setting(*verb, "--power PERCENT", arguments->power, "chance of finding that change");
+  add_setting(*verb, "--rounds", arguments->rounds, "rounds of the gate as it is")
+      ->check(CLI::Range(3, 200));
+  add_setting(*verb, "--threshold PERCENT", arguments->threshold, "threshold of the gate as it is");
+  add_value(*verb, "--set AXIS=VALUE", arguments->set,
+            "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->expected(1)
       ->take_all();
   add_format_options(*verb, arguments->output);

@@ -75,26 +75,20 @@ void add_predict(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("predict", "Predict larger sizes, with a held-out error");
   verb->footer(kPredictFooter);
   add_studies(*verb, *arguments);
-  verb->add_option("--gpus", arguments->gpus, "sizes to predict, separated by commas")
+  add_value(*verb, "--gpus N", arguments->gpus, "sizes to predict, separated by commas")
       ->required()
-      ->type_name("N")
       ->delimiter(',')
       ->check(CLI::Range(1, kMostReplicas))
       ->allow_extra_args(false);
-  verb->add_option("--up-to", arguments->up_to,
-                   "use only measured sizes up to this one, to compare predictions with the others")
-      ->type_name("N")
+  add_value(*verb, "--up-to N", arguments->up_to,
+            "use only measured sizes up to this one, to compare predictions with the others")
       ->check(CLI::Range(1, kMostReplicas));
-  verb->add_option("--by", arguments->by,
-                   "predictor: the one with the smaller held-out error, or the one named")
-      ->type_name("TEXT:{better,laws,replay}")
-      ->capture_default_str();
-  verb->add_option("--network", arguments->network,
-                   "links for the replay: latency, bandwidth and units of each level")
-      ->type_name("FILE");
-  verb->add_option("--what-if", arguments->what_if,
-                   "change these for the replay: precision-on-the-wire, bucket_mb, links")
-      ->type_name("KEY=VALUE,...");
+  add_setting(*verb, "--by TEXT:{better,laws,replay}", arguments->by,
+              "predictor: the one with the smaller held-out error, or the one named");
+  add_value(*verb, "--network FILE", arguments->network,
+            "links for the replay: latency, bandwidth and units of each level");
+  add_value(*verb, "--what-if KEY=VALUE,...", arguments->what_if,
+            "change these for the replay: precision-on-the-wire, bucket_mb, links");
   add_format_options(*verb, arguments->output);
   add_folder_options(*verb, arguments->output, "prediction");
   verb->callback(

@@ -85,9 +85,8 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("report", "Make the tables, findings and plots of a study");
   verb->footer(kReportFooter);
   add_studies(*verb, *arguments);
-  verb->add_option("--base", arguments->base, "base of speed-ups")
-      ->type_name("TEXT:{matched,best,smallest,AXIS=VALUE}")
-      ->capture_default_str();
+  add_setting(*verb, "--base TEXT:{matched,best,smallest,AXIS=VALUE}", arguments->base,
+              "base of speed-ups");
   add_format_options(*verb, arguments->output);
   add_folder_options(*verb, arguments->output, "report");
   verb->add_flag("--anonymous", arguments->anonymous,
@@ -96,16 +95,13 @@ void add_report(CLI::App& app, Action& action) {
   CLI::Option* sheet =
       verb->add_flag("--sheet", arguments->sheet,
                      "one page for an application for compute time, with the size to apply for");
-  verb->add_option("--efficiency", arguments->efficiency,
-                   "with --sheet, the least parallel efficiency of that size")
-      ->type_name("PERCENT")
-      ->needs(sheet)
-      ->capture_default_str();
-  verb->add_option("--columns", arguments->columns,
-                   fmt::format("columns or groups ({}), separated by commas; +NAME adds one, -NAME "
-                               "leaves one out",
-                               join(split(kColumnGroups, ','), ", ")))
-      ->type_name("NAMES")
+  add_setting(*verb, "--efficiency PERCENT", arguments->efficiency,
+              "with --sheet, the least parallel efficiency of that size")
+      ->needs(sheet);
+  add_value(*verb, "--columns NAMES", arguments->columns,
+            fmt::format("columns or groups ({}), separated by commas; +NAME adds one, -NAME "
+                        "leaves one out",
+                        join(split(kColumnGroups, ','), ", ")))
       ->excludes(sheet)
       ->delimiter(',')
       ->allow_extra_args(false);

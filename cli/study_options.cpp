@@ -20,25 +20,20 @@ namespace paceline {
 void add_study_options(CLI::App& verb, StudyOptions& options) {
   verb.add_option("spec", options.spec, "a sweep spec: a file, or the name of one that ships")
       ->required();
-  verb.add_option("--results", options.results, "folder of studies; jobs write here, too")
-      ->type_name("FOLDER")
-      ->capture_default_str();
-  verb.add_option("--data", options.data,
-                  "the data set, or the folder that holds it (data/mnist, or data)")
-      ->type_name("FOLDER");
-  verb.add_option("--set", options.set, "replace values of the spec (or AXIS=V1,V2; repeatable)")
-      ->type_name("AXIS=VALUE")
+  add_setting(verb, "--results FOLDER", options.results, "folder of studies; jobs write here, too");
+  add_value(verb, "--data FOLDER", options.data,
+            "the data set, or the folder that holds it (data/mnist, or data)");
+  add_value(verb, "--set AXIS=VALUE", options.set,
+            "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->expected(1)
       ->take_all();
   verb.add_option("--repeats", options.repeats, "runs of each point")->check(CLI::Range(1, 1000));
   CLI::Option* until =
-      verb.add_option("--until-precision", options.until_precision,
-                      "run each point until the 95 % interval of its mean time is this narrow (±)")
-          ->type_name("PERCENT");
-  verb.add_option("--max-repeats", options.max_repeats, "with --until-precision, of each point")
+      add_value(verb, "--until-precision PERCENT", options.until_precision,
+                "run each point until the 95 % interval of its mean time is this narrow (±)");
+  add_setting(verb, "--max-repeats", options.max_repeats, "with --until-precision, of each point")
       ->needs(until)
-      ->check(CLI::Range(3, 1000))
-      ->capture_default_str();
+      ->check(CLI::Range(3, 1000));
   verb.add_flag("--control", options.control,
                 "run the smallest point twice a round, to show run-to-run noise");
   verb.add_flag("--new-build", options.new_build, "rerun points that another build recorded");
@@ -89,8 +84,8 @@ void add_studies(CLI::App& verb, StudyArguments& arguments) {
   verb.add_option("STUDY", arguments.studies,
                   "folders of run records, records, or published tables")
       ->required();
-  verb.add_option("--only", arguments.only, "use only these records (or KEY=V1,V2; repeatable)")
-      ->type_name("KEY=VALUE")
+  add_value(verb, "--only KEY=VALUE", arguments.only,
+            "use only these records (or KEY=V1,V2; repeatable)")
       ->allow_extra_args(false);
 }
 
@@ -183,25 +178,20 @@ Study only_table(std::vector<Study> studies) {
 }
 
 void add_format_options(CLI::App& verb, DocumentArguments& arguments) {
-  verb.add_option("--format", arguments.format, "print it as this")
-      ->type_name("TEXT:{text,md,csv,json,html,latex}")
-      ->capture_default_str();
+  add_setting(verb, "--format TEXT:{text,md,csv,json,html,latex}", arguments.format,
+              "print it as this");
   verb.add_flag("--json", arguments.json, "the same as --format json");
   verb.add_flag("--verbose", arguments.verbose, "print all of it, and what each number is");
 }
 
 void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std::string& name) {
-  verb.add_option(
-          "--out", arguments.out,
-          fmt::format("write {}.html, .md, .csv, .json and the plots into this folder", name))
-      ->type_name("FOLDER");
+  add_value(verb, "--out FOLDER", arguments.out,
+            fmt::format("write {}.html, .md, .csv, .json and the plots into this folder", name));
   CLI::Option* formats =
-      verb.add_option("--plots", arguments.plots,
-                      "formats of the plots: svg, png, pdf, separated by commas")
-          ->type_name("FORMAT")
+      add_setting(verb, "--plots FORMAT", arguments.plots,
+                  "formats of the plots: svg, png, pdf, separated by commas")
           ->delimiter(',')
           ->allow_extra_args(false)
-          ->capture_default_str()
           ->each([&arguments](const std::string&) { arguments.plots_given = true; });
   verb.add_flag("--no-plots", arguments.no_plots, "write no plots")->excludes(formats);
 }

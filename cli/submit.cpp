@@ -65,12 +65,11 @@ void add_submit(CLI::App& app, Action& action) {
   auto options = std::make_shared<SubmitOptions>();
   auto yes = std::make_shared<bool>(false);
   add_study_options(*verb, *options);
-  verb->add_option("--site", options->site, "a site profile: a file, or the name of one that ships")
-      ->type_name("NAME")
+  add_value(*verb, "--site NAME", options->site,
+            "a site profile: a file, or the name of one that ships")
       ->required();
-  verb->add_option("--max-gpu-hours", options->max_gpu_hours,
-                   "refuse to submit if the study may cost more")
-      ->type_name("HOURS")
+  add_value(*verb, "--max-gpu-hours HOURS", options->max_gpu_hours,
+            "refuse to submit if the study may cost more")
       ->check(CLI::NonNegativeNumber);
   verb->add_option(
           "--fallback", options->fallback,
@@ -78,9 +77,8 @@ void add_submit(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(backends_of_ranks()));
   verb->add_flag("--dry-run", options->dry_run,
                  "print job arrays and cost, write the scripts, submit nothing");
-  verb->add_option("--scripts", options->scripts,
-                   "with --dry-run, write the scripts here [default: a folder in /tmp]")
-      ->type_name("FOLDER");
+  add_value(*verb, "--scripts FOLDER", options->scripts,
+            "with --dry-run, write the scripts here [default: a folder in /tmp]");
   verb->add_flag("--data-elsewhere", options->data_elsewhere,
                  "the data set is not on this machine, but the jobs see it");
   verb->add_flag(
@@ -88,10 +86,8 @@ void add_submit(CLI::App& app, Action& action) {
       "submit a test instead: each shape once, two steps, on GPUs if the profile has some");
   CLI::Option* wait = verb->add_flag(
       "--wait", options->wait, "submit in waves, as the queue has room, until all runs are sent");
-  verb->add_option("--every", options->every, "interval at which --wait checks the queue")
+  add_setting(*verb, "--every SECONDS", options->every, "interval at which --wait checks the queue")
       ->needs(wait)
-      ->type_name("SECONDS")
-      ->capture_default_str()
       ->check(CLI::Range(10, 86400));
   verb->add_flag("--yes", *yes, "do not ask for confirmation");
   verb->add_flag("--no-container", options->no_container, "ignore the profile's container");

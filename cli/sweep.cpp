@@ -94,8 +94,7 @@ void add_sweep(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("sweep", "Run the missing runs of a study on this machine");
   auto options = std::make_shared<SweepArguments>();
   add_study_options(*verb, *options);
-  verb->add_option("--timeout", options->timeout, "limit of one run")
-      ->type_name("SECONDS")
+  add_value(*verb, "--timeout SECONDS", options->timeout, "limit of one run")
       ->check(CLI::PositiveNumber);
   CLI::Option* dry_run = verb->add_flag("--dry-run", options->dry_run,
                                         "print the points and what is missing, run nothing");

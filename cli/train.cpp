@@ -134,27 +134,22 @@ void add_train(CLI::App& app, Action& action) {
   options->parameters.add_to(*verb);
   const std::string input(group_title(Group::input)), state(group_title(Group::checkpoints)),
       output(group_title(Group::output));
-  verb->add_option("--data", options->data, "the data set, or the folder that holds it")
-      ->type_name("FOLDER")
+  add_value(*verb, "--data FOLDER", options->data, "the data set, or the folder that holds it")
       ->group(input);
-  verb->add_option("--stage", options->stage, "copy the data set to this folder first, once a node")
-      ->type_name("FOLDER")
+  add_value(*verb, "--stage FOLDER", options->stage,
+            "copy the data set to this folder first, once a node")
       ->group(rarely_used(input));
-  verb->add_option("--cache-dir", options->cache_folder, "cache overflow folder")
-      ->type_name("FOLDER")
+  add_value(*verb, "--cache-dir FOLDER", options->cache_folder, "cache overflow folder")
       ->group(rarely_used(input));
-  verb->add_option("--run-dir", options->run,
-                   "write checkpoints and the final model here [default: runs/WORKLOAD; in a Slurm "
-                   "job, the job's number below its folder]")
-      ->type_name("FOLDER")
+  add_value(*verb, "--run-dir FOLDER", options->run,
+            "write checkpoints and the final model here [default: runs/WORKLOAD; in a Slurm "
+            "job, the job's number below its folder]")
       ->group(state);
-  verb->add_option("--resume", options->resume,
-                   "resume from a checkpoint, a job's number, or latest (of the run's folder; "
-                   "starts anew if there is none)")
-      ->type_name("CHECKPOINT")
+  add_value(*verb, "--resume CHECKPOINT", options->resume,
+            "resume from a checkpoint, a job's number, or latest (of the run's folder; "
+            "starts anew if there is none)")
       ->group(state);
-  verb->add_option("--record", options->record, "write the run record to this new file")
-      ->type_name("FILE")
+  add_value(*verb, "--record FILE", options->record, "write the run record to this new file")
       ->group(output);
   verb->add_flag("--json", options->json, "print the record to standard output")->group(output);
   CLI::Option* quiet = verb->add_flag("--quiet", options->quiet, "print only warnings and errors");
@@ -162,16 +157,14 @@ void add_train(CLI::App& app, Action& action) {
   verb->add_flag("--verbose", options->verbose, "also print which kernel runs each operation")
       ->excludes(quiet)
       ->group(output);
-  verb->add_option(
-          "--trace", options->trace,
-          "write a timeline of all ranks to this new file, for ui.perfetto.dev; the run is "
-          "marked as traced and excluded from intervals")
-      ->type_name("FILE")
+  add_value(*verb, "--trace FILE", options->trace,
+            "write a timeline of all ranks to this new file, for ui.perfetto.dev; the run is "
+            "marked as traced and excluded from intervals")
       ->group(rarely_used(output));
   verb->add_flag("--log-ranks", options->log_ranks, "let every rank print, not only rank 0")
       ->group(rarely_used(output));
-  verb->add_option("--log-dir", options->log_folder, "write a log file of each rank to this folder")
-      ->type_name("FOLDER")
+  add_value(*verb, "--log-dir FOLDER", options->log_folder,
+            "write a log file of each rank to this folder")
       ->group(rarely_used(output));
   verb->add_option("--store", options->store)->group("");
   verb->add_option("--context", options->context)->group("");

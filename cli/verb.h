@@ -30,6 +30,20 @@ using AddVerb = void(CLI::App& app, Action& action);
 
 AddVerb add_bench_input;  // of `bench`: the app is that verb
 
+// "--rounds N": an option with a value, and what help calls that.
+template <typename App, typename Value>
+auto* add_value(App& verb, const std::string& usage, Value& value, const std::string& help) {
+  const std::size_t name_end = usage.find(' ');
+  auto* option = verb.add_option(usage.substr(0, name_end), value, help);
+  if (name_end != std::string::npos) option->type_name(usage.substr(name_end + 1));
+  return option;
+}
+// The same, whose default is the value now.
+template <typename App, typename Value>
+auto* add_setting(App& verb, const std::string& usage, Value& value, const std::string& help) {
+  return add_value(verb, usage, value, help)->capture_default_str();
+}
+
 // Formats --help: one line per option with type, choices and default, grouped by task.
 
 // At most 100 columns. Titles are bold on terminals with colours.
