@@ -70,8 +70,14 @@ int fsync(int descriptor) {
 
 int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) noexcept {
   static const auto real = next<int (*)(int, const char*, int, const char*, int)>("linkat");
-  if (is_the_one("linkat", to)) die();
+  if (is_the_one("linkat", to[0] == '/' ? to : PathOf(to_folder).path)) die();
   return real(from_folder, from, to_folder, to, flags);
+}
+
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  static const auto real = next<int (*)(int, const char*, int, const char*)>("renameat");
+  if (is_the_one("rename", to[0] == '/' ? to : PathOf(to_folder).path)) die();
+  return real(from_folder, from, to_folder, to);
 }
 
 int rename(const char* from, const char* to) noexcept {

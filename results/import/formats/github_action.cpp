@@ -68,6 +68,8 @@ ImportContent read_history(const ForeignFile& file) {
         record.provenance.commit = text_or_empty(find_member(commit, "id"));
         if (is_rate(unit)) {
           record.throughput.samples_per_second = *value;
+          record.throughput.unit = unit;
+          record.throughput.better = "more";
           record.provenance.rate_is = unit;
         } else {
           record.timing.fit_seconds = *value * *seconds;
