@@ -129,7 +129,10 @@ std::vector<std::string> notes_of_rejected(const StoreContent& content) {
 void warn_of_rejected(const StoreContent& content, Document& document) {
   const std::vector<std::string> lines = left_out_notes(content, {});
   for (const std::string& line : lines) {
-    for (Section& section : document.sections) std::erase(section.notes, line);
+    for (Section& section : document.sections) {
+      std::erase(section.notes, line);
+      std::erase(section.caveats, line);
+    }
   }
   std::vector<std::string>& warnings = document.sections.front().warnings;
   warnings.insert(warnings.begin(), lines.begin(), lines.end());

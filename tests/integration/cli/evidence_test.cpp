@@ -172,7 +172,7 @@ TEST_F(CliEvidence, EveryVerbSpeaksOfTheUnitOfTheRecord) {
     EXPECT_FALSE(contains(out, "samples/s") && !contains(call, "october")) << call << "\n" << out;
   }
   for (const std::string call :
-       {"report frames", "report frames --format latex", "report frames --sheet"}) {
+       {"report frames --verbose", "report frames --format latex", "report frames --sheet"}) {
     EXPECT_TRUE(contains(shell("paceline " + call).out, "frames/s")) << call;
   }
 }

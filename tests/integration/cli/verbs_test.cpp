@@ -159,7 +159,7 @@ TEST_F(CliVerbs, NamesAreTextAndNotEmpty) {
   expect_refused("list workload", 64, {"did you mean workloads?"});
   expect_refused("report cassava-resnet50", 65,
                  {"no such study", "did you mean results/reference/cassava-resnet50?"});
-  expect_refused("", 64, {"name a command: new, plan, sweep,", "paceline --help"});
+  expect_refused("", 64, {"name a command: new, sweep, report, gate,", "paceline --help"});
   expect_refused("sweep quick --timeout 5m", 64,
                  {"--timeout: \"5m\" is not a number; give one above 0"});
   expect_refused("gate --aa quick --rounds 2", 64, {"--rounds: is 2, must be from 3 to 1000"});
@@ -420,7 +420,7 @@ TEST_F(CliVerbs, ShippedSpecsAndSitesAreFoundByName) {
 TEST_F(CliVerbs, WhatIsPipedIsWholeAndATerminalGetsWhatFits) {
   const std::string study = " '" + kStudy + "'";
   for (const auto& [words, has_table] :
-       {std::pair("report --no-plots --base best" + study, true),
+       {std::pair("report --verbose --no-plots --base best" + study, true),
         std::pair("explain --base best" + study, false), std::pair("best" + study, false),
         std::pair(std::string("doctor"), false), std::pair(std::string("list parameters"), false),
         std::pair(std::string("list backends"), false)}) {

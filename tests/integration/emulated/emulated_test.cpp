@@ -145,7 +145,7 @@ TEST_F(EmulatedProgram, ASweepHasATable) {
              "axes": {"gpus": [1, 2], "device": ["emulated"], "backend": ["nccl"]},
              "fixed": {"steps": 4, "batch_per_replica": 4, "evaluate": "none"}})";
   succeed("sweep s.json --results r");
-  expect_parts(succeed("report r/s").out, {"nccl"});
+  expect_parts(succeed("report r/s --verbose").out, {"nccl"});
 }
 
 TEST_F(EmulatedProgram, AnElementOfAnArrayRuns) {

@@ -42,7 +42,7 @@ TEST_F(SamplePlugin, AStudyOfThemHasATable) {
              "axes": {"gpus": [1, 2], "device": ["abacus"], "backend": ["tincans"]},
              "fixed": {"steps": 2, "batch_per_replica": 4, "evaluate": "none"}})";
   succeed("sweep s.json --results r");
-  const Ran report = succeed("report r/s");
+  const Ran report = succeed("report r/s --verbose");
   EXPECT_TRUE(contains(report.out, "tincans")) << report.out;
 }
 
