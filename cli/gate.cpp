@@ -107,7 +107,7 @@ void add_thresholds(CLI::App& verb, const std::shared_ptr<GateArguments>& argume
     verb.add_option(threshold_option(info), arguments->thresholds[info.quantity],
                     fmt::format("{} this much {} is a regression", info.heading,
                                 info.more_is_worse ? "higher" : "lower"))
-        ->group(rarely_used("Options"))
+        ->group(info.quantity == Quantity::time ? "Options" : rarely_used("Options"))
         ->default_str(fmt::format("{}", info.threshold))
         ->type_name("FRACTION");
   }

@@ -414,7 +414,9 @@ TEST_F(CliCommand, AResultOfOnesOwnUnitGoesThroughAllVerbs) {
        {"report r/s", "report r/s --format csv", "best r/s", "predict r/s --gpus 4",
         "report --sheet r/s", "gate --aa s.json --rounds 3", "plan s.json --detect 5% --pilot r/s",
         "export r/s --format openmetrics"}) {
-    all += succeed(verb).out;
+    const Ran ran = paceline(verb);
+    EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;  // undecided on a busy machine
+    all += ran.out;
   }
   expect_parts(all, {"ns/day", "ns_per_day"});
   expect_no_parts(all, {"samples"});
