@@ -40,12 +40,7 @@ void fill_in(Run& run) {
   if (!run.batch_per_replica && run.global_batch) {
     run.batch_per_replica = *run.global_batch / batches;
   }
-  auto samples = run->throughput.samples;
-  const auto steps = run->parameters.real("steps");
-  const bool is_of_program = run->provenance.program || run->kind == "imported";
-  if (!samples && steps && is_of_program && find_unit(run) == Unit{}) {
-    if (run.global_batch) samples = *steps * *run.global_batch;
-  }
+  const auto stated = run->throughput.samples, samples = stated ? stated : run.samples_by_steps();
   if (!run.samples_per_second && samples && run->timing.fit_seconds) {
     run.samples_per_second = *samples / *run->timing.fit_seconds;
   }
@@ -61,6 +56,13 @@ RunRecord& own_record(Run& run) {
   auto copy = std::make_shared<RunRecord>(*run.record);
   run.record = copy;
   return *copy;
+}
+
+std::optional<double> Run::samples_by_steps() const {
+  const auto steps = record->parameters.real("steps");
+  const bool is_of_program = record->provenance.program || record->kind == "imported";
+  if (!steps || !global_batch || !is_of_program || find_unit(*this) != Unit{}) return std::nullopt;
+  return *steps * *global_batch;
 }
 
 std::optional<double> Run::cost() const {

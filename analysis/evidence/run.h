@@ -76,6 +76,9 @@ struct Run {
   fact::Real utilization() const { return record->utilization; }
   fact::Real test_accuracy() const { return record->quality.test_accuracy; }
 
+  // Of a program of the user's own, or of imported numbers: steps x global batch, if both are
+  // given.
+  std::optional<double> samples_by_steps() const;
   // Its time; without one, or of a result in a unit of its own, the inverse of its rate.
   std::optional<double> cost() const;
 

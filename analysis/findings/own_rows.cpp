@@ -121,6 +121,11 @@ std::string implied_samples_line(const Study& study) {
     if (!run.made_elsewhere() || !has_both || find_unit(run).is_own()) continue;
     implied.emplace_back(&row, *run->timing.fit_seconds * *run.samples_per_second);
   }
+  // What its steps and batch say of a row decides whether it agrees.
+  std::erase_if(implied, [](const auto& each) {
+    const auto total = each.first->first().samples_by_steps();
+    return total && std::abs(each.second / *total - 1) <= kDeviation;
+  });
   if (implied.size() < kFewestRows) return "";
   std::vector<double> sorted;
   for (const auto& [row, samples] : implied) sorted.push_back(samples);

@@ -152,12 +152,15 @@ class Comparer {
   bool needs_rates() const {
     bool needed = compares_rates(study_.scaling) || study_.unit.is_own();
     const Run* without = nullptr;
+    std::set<double> totals;  // of imported runs of one size, whose work nothing else bounds
     for (const Row& row : study_.rows) {
       for (const Run& run : row.runs) {
         needed = needed || !run->timing.fit_seconds;
         if (!run.samples_per_second) without = &run;
+        if (const auto total = run.samples_by_steps()) totals.insert(*total);
       }
     }
+    if (totals.size() > 1 && study_.scaling == Scaling::one_size && !without) return true;
     if (needed && without) {
       throw Error(
           ErrorKind::input,

@@ -60,6 +60,26 @@ TEST(Units, AStudyThatMixesThemHasATableEach) {
   for (const Study& study : studies) EXPECT_EQ(study.rows.size(), 3U);
 }
 
+// An imported table of as many steps of several batches: what takes as long does more.
+TEST(Units, UnequalWorkOfOneSizeIsComparedByRate) {
+  std::vector<Json> records;
+  for (const int batch : {2, 4, 8}) {
+    Json record = sample_record({.gpus = 8, .fit_seconds = 100});
+    record["kind"] = "imported";
+    record["parameters"]["batch_per_replica"] = batch;
+    record["parameters"]["steps"] = 100;
+    record["throughput"] = {{"samples_per_second", 8 * batch}};
+    for (const char* key : {"phases", "plan", "work"}) record.erase(key);
+    records.push_back(record);
+  }
+  const Section section = report_section(records, {"batch_per_replica", "2"});
+  const std::string text = to_text({.sections = {section}}, {.details = true});
+  expect_parts(text, {"2.00", "4.00"});
+  for (const Statement& finding : section.findings) {
+    expect_no_parts(finding.text, {"do not agree"});
+  }
+}
+
 TEST(Units, GpuHoursAreOfABillionTokens) {
   std::vector<Json> records;
   for (Json record : rated("tokens")) {
