@@ -337,7 +337,7 @@ class ProgramRun {
     child.environment[kPartVariable] = part;
     child.separate_output = true;
     child.keeps_writes = hides_ranks(request_);
-    child.names_writers = !child.keeps_writes;
+    child.names_writers = !child.keeps_writes && request_.layout.gpus > 1;
     const bool is_setup = part == "setup";
     if (request_.layout.nodes > 1 && (is_setup || has_ranks(program_))) {
       const std::vector<std::string> words_of_job =
