@@ -98,7 +98,7 @@ int cancel(const std::string& folder) {
 
 namespace fs = std::filesystem;
 
-int collect(const std::string& folder) {
+int collect(const std::string& folder, bool verbose) {
   const fs::path study = fs::absolute(folder).lexically_normal();
   const Journal journal(study);
   need_submissions(journal, study);
@@ -108,7 +108,7 @@ int collect(const std::string& folder) {
   const auto& records = now.store.records;
   const bool some = std::any_of(records.begin(), records.end(),
                                 [](const Record& record) { return record->completed(); });
-  if (some) print_study_report(study, false);
+  if (some) print_study_report(study, verbose);
   for (const std::string& line : reference_lines(study)) print("{}\n", line);
   print("{}\n", phases_text(now.runs));
   if (lost > 0) {
@@ -155,12 +155,14 @@ void add_collect(CLI::App& app, Action& action) {
   CLI::App* verb =
       app.add_subcommand("collect", "Collect the records of a submitted study and print its table");
   auto study = std::make_shared<std::string>();
+  auto verbose = std::make_shared<bool>(false);
   verb->add_option("study", *study, "a study's folder (results/local/NAME)")->required();
+  verb->add_flag("--verbose", *verbose, "print all of the report");
   verb->footer(
       "Writes down why runs ended that left no record, before Slurm forgets it; prints the table\n"
       "and what the reference runs say of the nodes. Exits with 1 if some runs are not done.\n"
       "Example:\n  paceline collect results/local/quick");
-  verb->callback([study, &action] { action = [study] { return collect(*study); }; });
+  verb->callback([=, &action] { action = [=] { return collect(*study, *verbose); }; });
 }
 
 }  // namespace paceline

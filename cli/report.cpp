@@ -88,13 +88,15 @@ void add_report(CLI::App& app, Action& action) {
   add_setting(*verb, "--base TEXT:{matched,best,smallest,AXIS=VALUE}", arguments->base,
               "base of speed-ups");
   add_format_options(*verb, arguments->output);
+  CLI::Option* verbose = add_verbose(*verb, arguments->output);
   add_folder_options(*verb, arguments->output, "report");
   verb->add_flag("--anonymous", arguments->anonymous,
                  "hide hosts, users, accounts and paths in every format");
   add_pool_options(*verb, *arguments);
   CLI::Option* sheet =
       verb->add_flag("--sheet", arguments->sheet,
-                     "one page for an application for compute time, with the size to apply for");
+                     "one page for an application for compute time, with the size to apply for")
+          ->excludes(verbose);
   add_setting(*verb, "--efficiency PERCENT", arguments->efficiency,
               "with --sheet, the least parallel efficiency of that size")
       ->needs(sheet);

@@ -184,7 +184,10 @@ void add_format_options(CLI::App& verb, DocumentArguments& arguments) {
   add_setting(verb, "--format TEXT:{text,md,csv,json,html,latex}", arguments.format,
               "print it as this");
   verb.add_flag("--json", arguments.json, "the same as --format json");
-  verb.add_flag("--verbose", arguments.verbose, "print all of it, and what each number is");
+}
+
+CLI::Option* add_verbose(CLI::App& verb, DocumentArguments& arguments) {
+  return verb.add_flag("--verbose", arguments.verbose, "print all of it, and what each number is");
 }
 
 void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std::string& name) {

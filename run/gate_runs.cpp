@@ -115,13 +115,11 @@ void apply_control(Judgement& judgement, const Side& old_side, const StoreConten
 
 // Nothing was measured of a side of which no run started, whatever the other takes.
 void refuse_unstarted(const std::vector<StoreContent>& sides) {
+  static const Pattern not_started("cannot be started|exit code 12[67]\\b");
+  const auto did_not_start = [](const Record& record) {
+    return not_started.find(record->reason).has_value();
+  };
   for (const StoreContent& side : sides) {
-    const auto did_not_start = [](const Record& record) {
-      const std::string reason = record->reason;
-      return std::ranges::any_of(
-          std::vector{"cannot be started", "exit code 126", "exit code 127"},
-          [&](const char* sign) { return reason.find(sign) != std::string::npos; });
-    };
     if (side.records.empty() || !std::ranges::all_of(side.records, did_not_start)) continue;
     throw Error(ErrorKind::input, fmt::format("no run started: {}", side.records[0]->reason),
                 fs::path(side.records[0].where()).parent_path().parent_path().filename().string(),

@@ -152,29 +152,34 @@ class Expander {
            !find_name("device", Settings(planned.parameters).text("device")).serial;
   }
 
+  struct Excess {
+    std::string what, cure;  // no cure: that of a node that is too small
+  };
+
   // What of a node such a point needs too much of; empty: it fits.
-  std::string excess_on_node(const PlannedPoint& planned, const Layout& layout) const {
+  std::optional<Excess> excess_on_node(const PlannedPoint& planned, const Layout& layout) const {
     const NodeSize& node = *machine_.node;
     const int replicas = layout.gpus / layout.nodes;
     const int cpus = layout.ntasks / layout.nodes * layout.cpus_per_task;
     const int cpus_there = names_no_cpus(planned) ? std::min(cores_, node.cpus) : node.cpus;
     const bool on_gpus = !layout.replicas_are_cores || node.cores_for_gpus;
     if (on_gpus && node.gpus > 0 && replicas > node.gpus) {
-      return fmt::format("{} GPUs on a node, and a node has {}", replicas, node.gpus);
+      return Excess{fmt::format("{} GPUs on a node, and a node has {}", replicas, node.gpus), ""};
     }
     if (on_gpus && node.cpus_per_gpu > 0 && cpus > node.cpus_per_gpu * replicas) {
-      return fmt::format("{} CPUs beside {}, and a GPU may have {}", cpus, counted(replicas, "GPU"),
-                         node.cpus_per_gpu);
+      return Excess{fmt::format("{} CPUs beside {}, and a GPU may have {}", cpus,
+                                counted(replicas, "GPU"), node.cpus_per_gpu),
+                    "give it fewer CPUs, or leave it out"};
     }
-    if (cpus_there == 0 || cpus <= cpus_there) return "";
-    return fmt::format("{} CPUs on a node, and a node has {}", cpus, cpus_there);
+    if (cpus_there == 0 || cpus <= cpus_there) return std::nullopt;
+    return Excess{fmt::format("{} CPUs on a node, and a node has {}", cpus, cpus_there), ""};
   }
 
   // Over the fewest nodes that hold it, if any do. Only the layout tells, as names are the same on
   // every cluster.
   void spread(PlannedPoint& planned) const {
     if (!machine_.node || planned.parameters.find("nodes")) return;
-    if (excess_on_node(planned, planned.layout).empty()) return;
+    if (!excess_on_node(planned, planned.layout)) return;
     const auto processes = planned.parameters.text("processes");
     const auto backend = planned.parameters.text("backend").value_or(lone_backend());
     if (processes ? *processes == "one" : find_name("backend", backend).one_task) return;
@@ -186,7 +191,7 @@ class Expander {
       Point parameters = planned.parameters;
       parameters.set("nodes", std::int64_t{nodes});
       const Layout layout = make_layout(parameters, spec_.where);
-      if (!excess_on_node(planned, layout).empty()) continue;
+      if (excess_on_node(planned, layout)) continue;
       planned.layout = layout;
       return;
     }
@@ -198,14 +203,13 @@ class Expander {
     for (std::size_t i = 0; i < expansion_.points.size(); ++i) {
       PlannedPoint& planned = expansion_.points[i];
       const bool given = planned.parameters.find("nodes") != nullptr;
-      if (const std::string excess = excess_on_node(planned, planned.layout); !excess.empty()) {
+      if (const auto excess = excess_on_node(planned, planned.layout)) {
         throw Error(ErrorKind::usage,
-                    fmt::format("point {} needs {} ({})", planned.point.text(), excess,
+                    fmt::format("point {} needs {} ({})", planned.point.text(), excess->what,
                                 machine_.node->source),
                     origins_[i],
-                    excess.find("beside") != std::string::npos
-                        ? "give it fewer CPUs, or leave it out"
-                    : given ? "use more nodes, or leave nodes out"
+                    !excess->cure.empty() ? excess->cure
+                    : given               ? "use more nodes, or leave nodes out"
                     : spec_.programs.empty()
                         ? "make it smaller, or use a backend that spans nodes, as mirrored/mpi does"
                         : "make it smaller, or name its nodes if the program spans them");

@@ -199,7 +199,9 @@ struct VisibleTable {
 };
 VisibleTable visible_part(const Table& table, bool on_screen = false);
 // A screen and the first sight of a page leave it out.
-bool is_more(const Column& column);
+inline bool is_more(const Column& column) {
+  return column.detail > 2;
+}
 // In their order: those that a screen always has, then the first of the others.
 std::vector<Statement> first_findings(const std::vector<Statement>& findings);
 std::string one_line(const std::string& heading);  // a heading of two lines

@@ -50,7 +50,7 @@ figure { margin: 0; min-width: 0; max-width: 46rem; }
 svg { display: block; width: 100%; height: auto; border: 1px solid var(--line);
   background: #fff; }
 @media screen and (prefers-color-scheme: dark) { svg { filter: invert(.9) hue-rotate(180deg); } }
-.all:has(input:not(:checked)) + .wide .more { display: none; }
+.all:has(input:not(:checked)) ~ .wide .more { display: none; }
 summary { cursor: pointer; margin: .6rem 0; font-weight: 600; }
 pre { max-width: 100%; padding: .6rem .8rem; background: var(--band); white-space: pre-wrap;
   font: .8rem/1.4 "DejaVu Sans Mono", monospace; }
@@ -67,7 +67,7 @@ input { font: inherit; color: inherit; background: none; border: 1px solid var(-
 .facts td, .runs td { white-space: normal; vertical-align: top; }
 code { font: .82rem/1.35 "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 @media (max-width: 40rem) { body { padding: 0 .6rem; }
-  .all:has(input:not(:checked)) + .wide .less { display: none; }
+  .all:has(input:not(:checked)) ~ .wide .less { display: none; }
   .results td:first-child { white-space: normal; }
   .runs td { display: block; } .results td, .results th { padding: .2rem .3rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc;
@@ -162,9 +162,9 @@ class Page {
     const std::vector<Statement> first = first_findings(section.findings);
     text += list({section.caveats.begin(), section.caveats.end()}, "findings") +
             list(first, "findings") + figures(section.plots);
-    std::vector<Statement> others = section.findings;
-    std::erase_if(others, [&](const Statement& each) {
-      return std::ranges::count(first, each.text, &Statement::text) > 0;
+    std::vector<Statement> others;
+    std::ranges::copy_if(section.findings, std::back_inserter(others), [&](const Statement& each) {
+      return std::ranges::count(first, each.text, &Statement::text) == 0;
     });
     text += folded("Further findings", list(others, "findings"));
     for (const Section& each : section.parts) text += part(each, below);

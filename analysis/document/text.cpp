@@ -150,11 +150,8 @@ class Grid {
       return std::ranges::any_of(
           names, [&](const auto& name) { return std::ranges::count(name, part) != 1; });
     });
-    if (shared.empty() || std::ranges::any_of(names, [&](const auto& name) {
-          return name.size() == shared.size();
-        })) {
-      return;
-    }
+    const auto is_all = [&](const auto& name) { return name.size() == shared.size(); };
+    if (shared.empty() || std::ranges::any_of(names, is_all)) return;
     for (std::size_t k = 0; k < names.size(); ++k) {
       std::erase_if(names[k],
                     [&](const auto& part) { return std::ranges::count(shared, part) > 0; });
@@ -240,12 +237,19 @@ class TextWriter {
       const std::string answer = !each.headline.empty()  ? each.headline
                                  : each.findings.empty() ? "no answer"
                                                          : each.findings.front().text;
-      answers.emplace_back(each.title + ": " + answer);
+      std::vector<std::string> changes = each.caveats;  // what the answer is read by
+      for (const Statement& finding : each.findings) {
+        if (finding.on_screen == OnScreen::always && finding.text != answer) {
+          changes.push_back(finding.text);
+        }
+      }
+      answers.emplace_back(each.title + ": " + answer, changes);
     }
     const std::size_t all = answers.size();
     if (all > kMostSummaries) {
       answers.erase(answers.begin() + kMostSummaries, answers.end());
-      answers.emplace_back(fmt::format("and {} more tables", all - kMostSummaries));
+      answers.emplace_back("and " +
+                           counted(static_cast<double>(all - kMostSummaries), "more table"));
     }
     return list(answers);
   }
@@ -380,23 +384,16 @@ std::vector<std::size_t>::iterator VisibleTable::least_needed(const Table& table
 }
 
 std::vector<Statement> first_findings(const std::vector<Statement>& findings) {
-  std::vector<const Statement*> first;
+  std::vector<Statement> shown, first;
   for (const Statement& each : findings) {
-    if (each.on_screen == OnScreen::first) first.push_back(&each);
+    if (each.on_screen != OnScreen::never) {
+      (each.on_screen == OnScreen::always ? shown : first).push_back(each);
+    }
   }
   std::ranges::stable_sort(
-      first, {}, [](const Statement* each) { return std::pair(each->rank, -each->weight); });
-  first.resize(std::min(first.size(), kMostOnScreen));
-  std::vector<Statement> shown;
-  for (const Statement& each : findings) {
-    if (each.on_screen == OnScreen::always) shown.push_back(each);
-  }
-  for (const Statement* each : first) shown.push_back(*each);
+      first, {}, [](const Statement& each) { return std::pair(each.rank, -each.weight); });
+  std::ranges::copy(first | std::views::take(kMostOnScreen), std::back_inserter(shown));
   return shown;
-}
-
-bool is_more(const Column& column) {
-  return column.detail > 2;
 }
 
 VisibleTable visible_part(const Table& table, bool on_screen) {
@@ -416,13 +413,14 @@ VisibleTable visible_part(const Table& table, bool on_screen) {
         column.is_layout && visible.rows.size() > 1 && !text(visible.rows[0]).empty() &&
         std::ranges::all_of(visible.rows,
                             [&](std::size_t i) { return text(i) == text(visible.rows[0]); });
-    if (!is_alike) {
-      const bool is_hidden = on_screen && is_more(column);
-      if (!is_hidden) visible.columns.push_back(k);
-      visible.hidden += is_hidden ? 1 : 0;
+    if (on_screen && is_more(column)) {
+      visible.hidden += is_alike ? 0 : 1;
       continue;
     }
-    if (on_screen && is_more(column)) continue;
+    if (!is_alike) {
+      visible.columns.push_back(k);
+      continue;
+    }
     visible.alike += (visible.alike.empty() ? "" : ", ") + one_line(column.heading) + ' ' +
                      text(visible.rows[0]);
   }

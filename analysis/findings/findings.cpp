@@ -306,7 +306,9 @@ std::vector<Finding> merge_alike(std::vector<Finding> found) {
   constexpr std::size_t kMostNames = 3;
   std::vector<std::pair<Finding, std::vector<std::string>>> all;  // each with its subjects
   for (Finding& finding : found) {
-    const std::size_t colon = finding.text.find(": ");
+    const bool is_of_series =
+        finding.kind >= FindingKind::speed_ups && finding.kind <= FindingKind::settings;
+    const std::size_t colon = is_of_series ? finding.text.find(": ") : std::string::npos;
     std::vector<std::string> subjects;
     if (colon != std::string::npos) {
       subjects.push_back(finding.text.substr(0, colon));

@@ -292,7 +292,9 @@ Document prediction_document(const std::vector<Prediction>& predictions,
     section.headline = make_headline(prediction);
     section.warnings = prediction.warnings;
     section.table = sizes_table(prediction);
-    section.findings.emplace_back(held_out_text(prediction, prediction.predictor()));
+    Statement& held_out =
+        section.findings.emplace_back(held_out_text(prediction, prediction.predictor()));
+    held_out.on_screen = OnScreen::first;
     for (std::string& each : interval_sentences(prediction)) {
       section.findings.emplace_back(std::move(each));
     }

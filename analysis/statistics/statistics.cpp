@@ -139,18 +139,6 @@ Estimate mean_share(std::span<const double> shares, Stopping stopping) {
   return estimate;
 }
 
-Ratio paired_ratio(std::span<const double> log_ratios, Stopping stopping) {
-  const Estimate estimate = as_factor(paired_difference(log_ratios, stopping));
-  return {estimate, estimate.interval ? RatioKind::paired : RatioKind::single};
-}
-
-Ratio independent_ratio(std::span<const double> above, std::span<const double> below,
-                        Stopping stopping) {
-  const Estimate estimate =
-      as_factor(independent_difference(logarithms(above), logarithms(below), stopping));
-  return {estimate, estimate.interval ? RatioKind::welch : RatioKind::single};
-}
-
 Difference paired_difference(std::span<const double> differences, Stopping stopping) {
   const Moments m = moments(differences);
   return {m.mean, std::sqrt(m.variance_of_mean()), m.count - 1, differences.size(),

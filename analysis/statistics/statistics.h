@@ -112,15 +112,6 @@ Estimate ratio_of_sums(std::span<const double> above, std::span<const double> be
 // empty. For utilizations, which may be 0 and so have no logarithm.
 Estimate mean_share(std::span<const double> shares, Stopping stopping = Stopping::fixed);
 
-// exp(mean) of the log ratios of pairs, with its t interval. Must not be empty.
-Ratio paired_ratio(std::span<const double> log_ratios, Stopping stopping = Stopping::fixed);
-
-// Geometric mean of `above` over that of `below`, for independent runs: Welch's interval on
-// logarithms, with Welch-Satterthwaite degrees of freedom. No interval unless both have at least
-// two values.
-Ratio independent_ratio(std::span<const double> above, std::span<const double> below,
-                        Stopping stopping = Stopping::fixed);
-
 // Mean of the differences of pairs. Must not be empty.
 Difference paired_difference(std::span<const double> differences,
                              Stopping stopping = Stopping::fixed);

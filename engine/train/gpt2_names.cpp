@@ -66,7 +66,7 @@ std::string take_gpt2_names(std::vector<NamedTensor>& tensors,
     names.insert(tensor.name);
   }
   for (NamedTensor& tensor : tensors) {
-    tensor.file_name = tensor.name;
+    if (tensor.file_name.empty()) tensor.file_name = tensor.name;
     tensor.name = without_prefix(std::move(tensor.name));
   }
   std::erase_if(tensors, [](const NamedTensor& tensor) { return is_no_weight(tensor.name); });

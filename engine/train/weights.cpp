@@ -12,6 +12,7 @@
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "engine/core/child.h"
 #include "engine/core/error.h"
@@ -358,8 +359,9 @@ std::string drop_wrappers(std::vector<NamedTensor>& tensors) {
   for (NamedTensor& tensor : tensors) {
     if (tensor.name.find('/') != std::string::npos) continue;
     const std::string name = names(tensor.name);
-    if (name != tensor.name) example = fmt::format("{} is read as {}", tensor.name, name);
-    tensor.name = name;
+    if (name == tensor.name) continue;
+    example = fmt::format("{} is read as {}", tensor.name, name);
+    tensor.file_name = std::exchange(tensor.name, name);
   }
   return example;
 }

@@ -436,6 +436,14 @@ TEST_F(CliVerbs, WhatIsPipedIsWholeAndATerminalGetsWhatFits) {
     const bool has_long_lines = words != "doctor";  // on some machines
     EXPECT_GT(longest("COLUMNS=200 "), has_long_lines ? 80U : 0U) << words;
   }
+  // What is taken changes what is printed.
+  for (const std::string verb : {"report --base best", "explain --base best"}) {
+    const std::string call = "COLUMNS=100 paceline " + verb + study;
+    EXPECT_GT(shell(call + " --verbose").out.size(), shell(call).out.size()) << verb;
+  }
+  for (const std::string verb : {"best", "history", "plan quick --detect 5%"}) {
+    EXPECT_EQ(shell("paceline " + verb + " --verbose" + study).code, 64) << verb;
+  }
   const Ran whole = expect_success(
       shell("unset COLUMNS; paceline report --verbose --no-plots --base best" + study + " | cat"));
   expect_parts(whole.out, {"cpus-\n", "GPU        CPUs per", "Hoefler"});

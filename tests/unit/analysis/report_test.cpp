@@ -98,6 +98,33 @@ TEST(Report, AScreenHasEachFindingThatChangesHowItIsRead) {
   EXPECT_EQ(others - changes.size(), kMostOnScreen);
 }
 
+// Of many tables a screen has the answers, and what each is read by.
+TEST(Report, ManyTablesAreAnswersWithTheirCaveats) {
+  Document document{.is_brief = true};
+  for (const char* name : {"a", "b", "c", "d"}) {
+    Section section{.title = name, .headline = "speed-up 2"};
+    section.caveats = {std::string(name) + " has no base"};
+    for (const FindingKind kind : {FindingKind::lower_quality, FindingKind::steady}) {
+      section.findings.push_back(
+          to_statement({kind, std::string(to_string(kind)) + " in " + name}));
+    }
+    document.sections.push_back(section);
+  }
+  const std::string screen = to_text(document);
+  expect_parts(screen, {"a: speed-up 2", "d: speed-up 2", "d has no base", "lower_quality in d"});
+  expect_no_parts(screen, {"steady in d"});
+}
+
+// Sentences of rows are of that row.
+TEST(Report, OnlySentencesOfSeriesAreMerged) {
+  const auto merged = merge_alike({{FindingKind::grows, "ring: it grows"},
+                                   {FindingKind::grows, "mpi: it grows"},
+                                   {FindingKind::survivors, "2 replicas: 3 of 5"},
+                                   {FindingKind::survivors, "4 replicas: 3 of 5"}});
+  ASSERT_EQ(merged.size(), 3U);
+  EXPECT_EQ(merged[0].text, "ring, mpi: it grows");
+}
+
 TEST(Report, CassavaMatched) {
   const Json tables = make_rows("cassava-resnet50", Base::matched);
   ASSERT_EQ(tables.size(), 1U);

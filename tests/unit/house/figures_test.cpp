@@ -19,6 +19,7 @@
 #include "analysis/table/table.h"
 #include "engine/core/text.h"
 #include "results/csv.h"
+#include "tests/support/ratios.h"
 
 namespace paceline {
 namespace {

@@ -69,6 +69,10 @@ TEST(Gpt2Names, TwoOfATensorAreNamedAsInTheFile) {
   expect_error(ErrorKind::input,
                {"two tensors for wte/tokens: wte.weight and transformer.wte.weight"},
                [&] { map_weights(tensors, wanted(), "model.safetensors"); });
+  tensors.back().name = "module._orig_mod.wte.weight";
+  expect_error(ErrorKind::input,
+               {"two tensors for wte/tokens: wte.weight and module._orig_mod.wte.weight"},
+               [&] { map_weights(tensors, wanted(), "model.safetensors"); });
 }
 
 TEST(Gpt2Names, AMissingTensorIsNamed) {

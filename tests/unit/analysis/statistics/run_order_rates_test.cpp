@@ -8,6 +8,7 @@
 
 #include "analysis/findings/findings.h"
 #include "analysis/statistics/statistics.h"
+#include "tests/support/ratios.h"
 
 namespace paceline {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "tests/support/ratios.h"
 
 namespace paceline {
 namespace {
