@@ -134,9 +134,9 @@ class TraceReader {
         refuse(fmt::format("the trace is cut off at byte {}", error.byte));
       }
       const auto cause = what.find(" - ");
-      refuse(fmt::format("a name in the trace is not JSON, at byte {} ({})", error.byte,
+      refuse(fmt::format("the trace is not JSON at byte {} ({})", error.byte,
                          what.substr(cause + 3, what.find(';', cause) - cause - 3)),
-             "record it with with_stack=False, or by a newer PyTorch");
+             "if a name is the cause, record it with with_stack=False, or by a newer PyTorch");
     } catch (const nlohmann::json::exception&) {
       refuse(has_events_ ? "a number of the trace is larger than any that is read" : kNotOne);
     }

@@ -28,7 +28,7 @@ struct ChosenColumn {
 // cell itself.
 std::string plain_number(const std::string& cell, bool is_time) {
   thread_local const Pattern clock(R"((?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?))"),
-      share(R"(([-+.\d]+)\s*%)"), grouped(R"([-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)");
+      share(R"(([-+.\d]+)\s*%)"), grouped(R"([-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?)");
   if (const auto parts = is_time ? clock.match(cell) : std::nullopt) {
     const auto part = [&](std::size_t i) { return to_real((*parts)[i]).value_or(0); };
     return fmt::format("{}", ((part(1) * 24 + part(2)) * 60 + part(3)) * 60 + part(4));

@@ -412,8 +412,8 @@ TEST_F(Importing, CellsForPeopleAreRead) {
   EXPECT_EQ(record->throughput.samples_per_second, 5762 * 16);
   EXPECT_EQ(record->throughput.unit, "tokens");
   EXPECT_EQ(row("1,1-02:00:00.5,74 %,1234567")->timing.fit_seconds, 93600.5);
-  for (const char* bad :
-       {"2,12:30,74%,5", "2,1:75:00,74%,5", "2,9,74%,\"57,62\"", "2,9,7.4.1%,5"}) {
+  for (const char* bad : {"2,12:30,74%,5", "2,1:75:00,74%,5", "2,9,74%,\"57,62\"", "2,9,7.4.1%,5",
+                          "2,9,74%,\"0,125\""}) {
     expect_error(ErrorKind::input, {"is not a number", "t.csv:2"}, [&] { row(bad); });
   }
   wanted.columns[0] = "gpus=nodes*gpus";

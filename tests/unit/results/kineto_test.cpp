@@ -196,7 +196,7 @@ TEST_F(Kineto, WhatIsNoTraceIsRefused) {
   expect_parts(refused(one.substr(0, 60)), {"cut off at byte 61"});
   for (const char* name : {"Library(\"my\", \"IMPL\")", "a\nb", "C:\\Users\\x", "a\x01", "\xff"}) {
     expect_parts(refused(trace_text(event("python_function", name, 1, 1, 2))),
-                 {"a name in the trace is not JSON, at byte ", "with_stack=False"});
+                 {"the trace is not JSON at byte ", "with_stack=False"});
   }
   expect_parts(refused(" [{\"name\": \"aten::conv2d\", \"ph\": \"X\", \"ts\": 1}]"),
                {"a bare list of events", "torch.autograd.profiler", "torch.profiler.profile"});
