@@ -68,7 +68,6 @@ void add_explain(CLI::App& app, Action& action) {
               "base of speed-ups");
   add_pool_options(*verb, *arguments);
   add_format_options(*verb, arguments->output);
-  add_verbose(*verb, arguments->output);
   verb->callback([arguments, &action] {
     action = [arguments] {
       print_documents({explain_all(*arguments)}, arguments->output);

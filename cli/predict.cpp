@@ -90,7 +90,6 @@ void add_predict(CLI::App& app, Action& action) {
   add_value(*verb, "--what-if KEY=VALUE,...", arguments->what_if,
             "change these for the replay: precision-on-the-wire, bucket_mb, links");
   add_format_options(*verb, arguments->output);
-  add_verbose(*verb, arguments->output);
   add_folder_options(*verb, arguments->output, "prediction");
   verb->callback(
       [arguments, &action] { action = [arguments] { return predict_sizes(*arguments); }; });

@@ -87,8 +87,7 @@ void add_report(CLI::App& app, Action& action) {
   add_studies(*verb, *arguments);
   add_setting(*verb, "--base TEXT:{matched,best,smallest,AXIS=VALUE}", arguments->base,
               "base of speed-ups");
-  add_format_options(*verb, arguments->output);
-  CLI::Option* verbose = add_verbose(*verb, arguments->output);
+  CLI::Option* verbose = add_format_options(*verb, arguments->output);
   add_folder_options(*verb, arguments->output, "report");
   verb->add_flag("--anonymous", arguments->anonymous,
                  "hide hosts, users, accounts and paths in every format");

@@ -180,13 +180,10 @@ Study only_table(std::vector<Study> studies) {
   return std::move(studies.front());
 }
 
-void add_format_options(CLI::App& verb, DocumentArguments& arguments) {
+CLI::Option* add_format_options(CLI::App& verb, DocumentArguments& arguments) {
   add_setting(verb, "--format TEXT:{text,md,csv,json,html,latex}", arguments.format,
               "print it as this");
   verb.add_flag("--json", arguments.json, "the same as --format json");
-}
-
-CLI::Option* add_verbose(CLI::App& verb, DocumentArguments& arguments) {
   return verb.add_flag("--verbose", arguments.verbose, "print all of it, and what each number is");
 }
 

@@ -69,10 +69,8 @@ struct DocumentArguments {
   std::vector<std::string> plots = {"svg"};
   bool json = false, verbose = false, no_plots = false, plots_given = false;
 };
-// --format, and --json for the same as --format json.
-void add_format_options(CLI::App& verb, DocumentArguments& arguments);
-// --verbose, of a verb whose document is brief.
-CLI::Option* add_verbose(CLI::App& verb, DocumentArguments& arguments);
+// --format, --json for the same as --format json, and --verbose, which is returned.
+CLI::Option* add_format_options(CLI::App& verb, DocumentArguments& arguments);
 // --out for NAME.html and others, --plots and --no-plots.
 void add_folder_options(CLI::App& verb, DocumentArguments& arguments, const std::string& name);
 // Throws usage on plots that were asked for but have no folder, and on unknown formats.

@@ -142,9 +142,15 @@ class Grid {
 
   // What all rows share is said once.
   void shorten_names() {
-    if (visible_.rows.size() < 2 || table_.naming != 1 || table_.columns[0].key != "point") return;
+    if (visible_.rows.size() < 2) return;
+    const bool is_subject = table_.columns[0].key == "subject";  // "mnist-cnn gpus=2,backend=mpi"
+    if (!is_subject && table_.columns[0].key != "point") return;
     std::vector<std::vector<std::string>> names;
-    for (const std::size_t i : visible_.rows) names.push_back(split_at(table_.rows[i][0].text));
+    for (const std::size_t i : visible_.rows) {
+      const std::string& name = table_.rows[i][0].text;
+      names.push_back(is_subject ? split_at(escaped(name, {{' ', ","}}), ",")
+                                 : split_at(name, ", "));
+    }
     std::vector<std::string> shared = names.front();
     std::erase_if(shared, [&](const std::string& part) {
       return std::ranges::any_of(
@@ -155,14 +161,17 @@ class Grid {
     for (std::size_t k = 0; k < names.size(); ++k) {
       std::erase_if(names[k],
                     [&](const auto& part) { return std::ranges::count(shared, part) > 0; });
-      table_.rows[visible_.rows[k]][0].text = join(names[k], ", ");
+      for (std::string& part : names[k]) {
+        if (part.starts_with("backend=")) part = part.substr(part.find('=') + 1);
+      }
+      table_.rows[visible_.rows[k]][0].text = join(names[k], is_subject ? "," : ", ");
     }
     visible_.alike = join(shared, ", ") + (visible_.alike.empty() ? "" : ", ") + visible_.alike;
   }
 
-  static std::vector<std::string> split_at(const std::string& name) {
+  static std::vector<std::string> split_at(const std::string& name, std::string_view separator) {
     std::vector<std::string> parts;
-    for (const auto part : std::views::split(name, std::string_view(", "))) {
+    for (const auto part : std::views::split(name, separator)) {
       parts.emplace_back(part.begin(), part.end());
     }
     return parts;
@@ -198,18 +207,23 @@ class TextWriter {
     for (const std::string& warning : all_warnings(document)) head += bold("Warning: " + warning);
     all_.add(head);
     is_screen_ = !style_.details && document.is_brief;
+    const Paragraphs top = all_;
+    for (const Section& section : document.sections) add(section);
     const auto tables = std::ranges::count(document.sections, Visibility::always, &Section::shown);
-    if (is_screen_ && tables > kMostTables) {
+    if (is_screen_ && tables > 1 && count_lines(all_.text()) > kMostLines) {
+      all_ = top;
       all_.add(summaries(document.sections));
       return all_.add("--only KEY=VALUE shows one table, --verbose all of them\n").text();
     }
-    for (const Section& section : document.sections) add(section);
+    explains_ = explains_ || !document.notes.empty();
     if (is_screen_) return all_.add(rest()).text();
     return all_.add(list({document.notes.begin(), document.notes.end()})).text();
   }
 
  private:
   void add(const Section& section) {
+    explains_ = explains_ || !section.notes.empty() ||
+                (section.shown == Visibility::in_detail && section.table.in_text);
     if (section.shown > (style_.details ? Visibility::in_detail : Visibility::always)) return;
     std::string head = bold(section.title);
     if (!section.headline.empty()) head += wrapped(section.headline, style_.width);
@@ -219,10 +233,18 @@ class TextWriter {
     if (has_table) all_.add(grid.text(style_));
     std::vector<Statement> findings =
         is_screen_ ? first_findings(section.findings) : section.findings;
-    hidden_findings_ += section.findings.size() - findings.size();
     if (has_table) hidden_columns_ += grid.hidden();
     std::vector<std::string> notes = has_table ? grid.notes() : std::vector<std::string>();
     std::ranges::copy(is_screen_ ? section.caveats : all_notes(section), std::back_inserter(notes));
+    if (is_screen_) {
+      const std::size_t lines = count_lines(all_.text() + list({notes.begin(), notes.end()}));
+      while (findings.size() > (has_table ? 0U : 1U) &&
+             findings.back().on_screen == OnScreen::first &&
+             lines + count_lines(list(findings)) > kMostLines - kRestLines) {
+        findings.pop_back();
+      }
+    }
+    hidden_findings_ += section.findings.size() - findings.size();
     if (is_screen_) findings.insert(findings.begin(), notes.begin(), notes.end());
     all_.add(list(findings));
     for (const Section& part : section.parts) add(part);
@@ -246,10 +268,11 @@ class TextWriter {
       answers.emplace_back(each.title + ": " + answer, changes);
     }
     const std::size_t all = answers.size();
-    if (all > kMostSummaries) {
-      answers.erase(answers.begin() + kMostSummaries, answers.end());
+    while (answers.size() > 1 && count_lines(all_.text() + list(answers)) > kMostLines - kRestLines)
+      answers.pop_back();
+    if (all > answers.size()) {
       answers.emplace_back("and " +
-                           counted(static_cast<double>(all - kMostSummaries), "more table"));
+                           counted(static_cast<double>(all - answers.size()), "more table"));
     }
     return list(answers);
   }
@@ -259,8 +282,8 @@ class TextWriter {
     std::vector<std::string> parts;
     if (hidden_findings_ > 0) parts.push_back(counted(hidden_findings_, "more finding"));
     if (hidden_columns_ > 0) parts.push_back(counted(hidden_columns_, "more column"));
-    parts.emplace_back("what each number is");
-    return wrapped("--verbose has " + join(parts, ", "), style_.width);
+    if (explains_) parts.emplace_back("what each number is");
+    return parts.empty() ? "" : wrapped("--verbose has " + join(parts, ", "), style_.width);
   }
 
   std::string bold(const std::string& sentence) const {
@@ -282,11 +305,15 @@ class TextWriter {
     return text;
   }
 
-  static constexpr std::ptrdiff_t kMostTables = 3;
-  static constexpr std::size_t kMostSummaries = 12;
+  static std::ptrdiff_t count_lines(const std::string& text) {
+    return std::ranges::count(text, '\n');
+  }
+
+  // Of a screen, with the empty lines around what it leaves out.
+  static constexpr std::ptrdiff_t kMostLines = 30, kRestLines = 4;
 
   const TextStyle& style_;
-  bool is_screen_ = false;
+  bool is_screen_ = false, explains_ = false;
   std::size_t hidden_findings_ = 0, hidden_columns_ = 0;
   Paragraphs all_;
 };

@@ -397,6 +397,8 @@ Section explanation_section(const Explanation& explanation) {
   std::vector<RowFacts> facts;
   for (const PointExplanation& point : ordered) facts.push_back(*point.facts);
   fold_rows(facts, explanation.comparison.rates, section.table);
+  // Without phases it has what the report has.
+  section.table.in_text = std::ranges::count(section.table.columns, true, &Column::shown) > 2;
   Json points = to_json(section.table), all_series = Json::array();
   Section part{.title = "Point by point", .shown = Visibility::in_detail};
   for (std::size_t i = 0; i < ordered.size(); ++i) {

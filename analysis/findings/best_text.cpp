@@ -313,14 +313,14 @@ std::vector<std::string> fastest_sentences(const Study& study) {
 
 Document best_document(const Study& study, const Best& best,
                        const std::vector<std::string>& notes) {
-  Document document{.name = "best", .warnings = study.warnings};
+  Document document{.name = "best", .warnings = study.warnings, .is_brief = true};
   document.title = fmt::format("{}: the {} within {:g} % of the best {}", study_title(study),
                                best.least ? "point of least " + best.least->name : "smallest point",
                                100 * best.within, best.rates ? "rate" : "time");
   Section& section = document.sections.emplace_back();
   section.table = make_rows(study, best);
   section.findings = make_answer(study, best);
-  section.notes = notes;
+  section.caveats = notes;
   document.facts = make_facts(best_facts(study, best, section.table));
   return document;
 }

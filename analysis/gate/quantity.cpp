@@ -14,9 +14,8 @@ namespace paceline {
 const std::vector<QuantityInfo>& quantities() {
   static const std::vector<QuantityInfo> table = {
       {Quantity::time, "time", "time", true, true, true, 0.025},
-      {Quantity::serial_fraction, "serial_fraction", "Karp-Flatt fraction", false, true, true,
-       0.05},
-      {Quantity::communication, "communication", "exposed communication", false, true, true, 0.05},
+      {Quantity::serial_fraction, "serial_fraction", "Karp-Flatt", false, true, true, 0.05},
+      {Quantity::communication, "communication", "exposed comm.", false, true, true, 0.05},
       {Quantity::loss, "loss", "training loss", true, true, false, kLossTolerance},
       {Quantity::accuracy, "accuracy", "test accuracy", false, false, false, kAccuracyTolerance},
   };

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
+#include <utility>
 
 #include "analysis/document/columns.h"
 #include "analysis/gate/quantity.h"
@@ -48,7 +50,7 @@ std::string change_text(const Check& check, double change) {
   return signed_change_text(is_rate ? 1 / (1 + change) - 1 : change, quantity_info(check.quantity));
 }
 
-// "+10.0 % [+9.0 %, +11.0 %]".
+// "+10.0 % [+9.0, +11.0]".
 Cell change_cell(const Check& check) {
   const QuantityInfo& info = quantity_info(check.quantity);
   if (!check.change) return {};
@@ -57,6 +59,7 @@ Cell change_cell(const Check& check) {
   std::string low = change_text(check, check.interval->low),
               high = change_text(check, check.interval->high);
   if (!info.more_is_worse || (check.unit && check.unit->better != "less")) std::swap(low, high);
+  for (std::string* each : {&low, &high}) *each = each->substr(0, each->find(" %"));
   cell.text += fmt::format(" [{}, {}]", low, high);
   return cell;
 }
@@ -87,8 +90,11 @@ std::vector<Statement> collect_statements(const Judgement& judgement) {
   }
   std::vector<Statement> statements;
   for (const auto& [said, checks] : all) {
-    statements.emplace_back(fmt::format("{}: {}: {}", to_string(said.first),
-                                        join_first(kShown, checks, "; "), said.second));
+    const auto alike = std::ranges::count(judgement.checks, said.first, &Check::verdict);
+    const bool is_all = checks.size() > kShown && std::cmp_equal(checks.size(), alike);
+    statements.emplace_back(fmt::format(
+        "{}: {}: {}", to_string(said.first),
+        is_all ? fmt::format("all {}", alike) : join_first(kShown, checks, "; "), said.second));
   }
   return statements;
 }
@@ -98,6 +104,8 @@ bool is_shown(const Check& check) {
   return check.quantity == Quantity::time || check.verdict != Verdict::pass || check.is_fresh ||
          check.is_worse_below_threshold;
 }
+
+constexpr std::size_t kMostRows = 20;  // on a screen
 
 Table make_rows(const Judgement& judgement, const GateSides& sides) {
   using Row = const Check&;
@@ -114,18 +122,21 @@ Table make_rows(const Judgement& judgement, const GateSides& sides) {
           .text("heading", "quantity", heading)
           .text("quantity", "", [=](Row check) { return std::string(info(check).key); })
           .programs()
-          .real("baseline", sides.baseline,
-                [](Row check) { return value_cell(check, check.baseline); })
-          .real("current", sides.current,
-                [](Row check) { return value_cell(check, check.current); })
-          .interval("change", "change\n[95 % interval]", change_cell)
           .text("verdict", "verdict",
                 [](Row check) { return std::string(to_string(check.verdict)); })
+          .real("baseline", sides.baseline,
+                [](Row check) { return value_cell(check, check.baseline); })
+          .detail(2)
+          .real("current", sides.current,
+                [](Row check) { return value_cell(check, check.current); })
+          .detail(1)
+          .interval("change", "change\n[95 % interval]", change_cell)
           .real("p_adjusted", "p\n(Holm)",
                 [](Row check) {
                   const bool is_known = check.evidence != Replication::none;
                   return Cell{is_known ? p_text(check.adjusted_p) : "", check.adjusted_p};
                 })
+          .detail(3)
           .whole("baseline_runs", sides.baseline + "\nruns", &Check::baseline_runs)
           .layout()
           .whole("current_runs", sides.current + "\nruns", &Check::current_runs)
@@ -160,7 +171,25 @@ Table make_rows(const Judgement& judgement, const GateSides& sides) {
           .programs()
           .table(judgement.checks, "checks");
   table.naming = 2;
-  for (const Check& check : judgement.checks) table.is_detail.push_back(!is_shown(check));
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < judgement.checks.size(); ++i) {
+    table.is_detail.push_back(!is_shown(judgement.checks[i]));
+    if (!table.is_detail[i]) rows.push_back(i);
+  }
+  if (rows.size() <= kMostRows) return table;
+  table.folded = fmt::format(
+      "of {} rows, {} are here: regressions, then undecided ones, then those of the least p; "
+      "--verbose has all",
+      rows.size(), kMostRows);
+  std::ranges::stable_sort(rows, {}, [&](std::size_t i) {
+    const Check& check = judgement.checks[i];
+    const int order = check.verdict == Verdict::regression  ? 0
+                      : check.verdict == Verdict::undecided ? 1
+                                                            : 2;
+    return std::pair(order, check.adjusted_p);
+  });
+  table.is_folded.assign(judgement.checks.size(), false);
+  for (const std::size_t i : rows | std::views::drop(kMostRows)) table.is_folded[i] = true;
   return table;
 }
 
@@ -246,8 +275,15 @@ std::string hangs_text(const Judgement& judgement) {
       judgement.is_sequential ? "" : " and rounds independent", whole_percent(share_shown(rounds)));
 }
 
+bool is_red_by_one_stage(const Judgement& judgement) {
+  return !judgement.is_sequential && std::ranges::any_of(judgement.checks, [](const Check& check) {
+    return check.verdict == Verdict::regression && check.evidence == Replication::paired;
+  });
+}
+
 std::vector<std::string> legend(const Judgement& judgement) {
-  std::vector<std::string> notes = {statistics_note(judgement)};
+  std::vector<std::string> notes;
+  if (!is_red_by_one_stage(judgement)) notes.push_back(statistics_note(judgement));
   std::map<std::string, std::string> thresholds;
   std::size_t hidden = 0;
   for (const Check& check : judgement.checks) {
@@ -262,6 +298,13 @@ std::vector<std::string> legend(const Judgement& judgement) {
   if (hidden > 0) {
     notes.push_back(fmt::format("{} of other quantities passed", counted(hidden, "check")));
   }
+  return notes;
+}
+
+// What a verdict is read by.
+std::vector<std::string> caveats(const Judgement& judgement) {
+  std::vector<std::string> notes;
+  if (is_red_by_one_stage(judgement)) notes.push_back(statistics_note(judgement));
   // Until it was decided, every round was fresh.
   const bool is_fresh = judgement.rounds > 0 && !judgement.is_confirmed;
   const bool unconfirmed =
@@ -329,10 +372,13 @@ std::string junit_case(const Check& check) {
 }  // namespace
 
 Document gate_document(const Judgement& judgement, const GateSides& sides) {
-  Document document{
-      .name = "gate", .title = headline(judgement, sides), .warnings = judgement.warnings};
+  Document document{.name = "gate",
+                    .title = headline(judgement, sides),
+                    .warnings = judgement.warnings,
+                    .is_brief = true};
   document.sections = {{.table = make_rows(judgement, sides),
                         .findings = collect_statements(judgement),
+                        .caveats = caveats(judgement),
                         .notes = legend(judgement)}};
   Json facts = {{"verdict", to_string(judgement.verdict())},
                 {"confirmed", judgement.is_confirmed},

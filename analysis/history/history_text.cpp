@@ -15,7 +15,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMostMembers = 8, kMostOutlying = 8, kMostFew = 8, kMostPatterns = 4;
+constexpr std::size_t kMostMembers = 4, kMostOutlying = 4, kMostFew = 4, kMostPatterns = 4;
 constexpr double kDaysOfMonth = 30;
 
 void shorten(std::vector<std::string>& details, std::size_t most) {
@@ -462,7 +462,7 @@ Table series_table(const std::vector<SeriesHistory>& series) {
 }  // namespace
 
 Document history_document(const History& history) {
-  Document document{.name = "history", .title = "History", .list = "history"};
+  Document document{.name = "history", .title = "History", .is_brief = true, .list = "history"};
   const bool is_one = history.studies.size() == 1;
   if (is_one) document.title += ": " + history.studies.front().study.title;
   document.facts =
@@ -476,7 +476,7 @@ Document history_document(const History& history) {
     section.table = series_table(study.series);
     section.findings = make_statements(study);
     section.notes = history_notes(history);
-    section.notes.insert(section.notes.end(), study.study.notes.begin(), study.study.notes.end());
+    section.caveats = study.study.notes;
     section.plots = history_plots(study, plots + 1);
     section.facts = make_facts(history_facts(study));
     plots += section.plots.size();

@@ -158,31 +158,31 @@ Json to_json(const SequentialOutcome& outcome) {
 
 Document design_document(const Design& design) {
   const DesignRequest& request = design.request;
-  Document document{.name = "plan"};
+  Document document{.name = "plan", .is_brief = true};
   document.title = fmt::format(
       "plan for {}: {} of {}; a change of time of {} with {} power, by the gate's own tests",
       request.study, counted(request.points.size(), "point"), request.workload,
       percent(request.detect), percent(request.power));
-  Section noise{.table = levels_table(design.noise.levels), .notes = design.noise.notes};
+  Section answer, noise{.table = levels_table(design.noise.levels), .shown = Visibility::in_detail};
+  answer.findings = {"as it is: " + requested_text(design), "needed: " + needed_text(design),
+                     "or: " + sequential_text(design)};
+  answer.caveats = design.noise.notes;
   noise.table.in_text = !design.is_stated;
   if (design.is_stated) {
-    noise.findings.emplace_back(
+    answer.findings.emplace_back(
         fmt::format("noise: equal runs of a session vary by {} (stated)", percent(design.assumed)));
   } else {
-    noise.findings.emplace_back(
+    answer.findings.emplace_back(
         fmt::format("planned with {} a run: the noisiest point, {}, has {}, and the pilot leaves "
                     "open that much (80 %)",
                     percent(design.assumed), design.noisiest, percent(design.sd)));
   }
   if (design.noise.is_of_published) {
-    noise.findings.emplace_back(
+    answer.findings.emplace_back(
         "the pilot has published or imported records, whose rounds nobody recorded");
   }
-  noise.findings.emplace_back(outlying_text(design));
-  Section rounds;
-  rounds.findings = {"as it is: " + requested_text(design), "needed: " + needed_text(design),
-                     "or: " + sequential_text(design)};
-  document.sections = {noise, rounds, sessions_section(design)};
+  answer.findings.emplace_back(outlying_text(design));
+  document.sections = {answer, noise, sessions_section(design)};
   const bool known = design.rounds > 0;
   const Json hours = design.hours_per_round && known ? Json(*design.hours_per_round * design.rounds)
                                                      : Json(nullptr);

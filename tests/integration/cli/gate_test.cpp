@@ -76,7 +76,7 @@ class CliGate : public Cli {
 
 TEST_F(CliGate, TwoLikeBuildsPass) {
   const Ran ran = succeed("gate --ab ./old ./new spec.json --control --rounds 3");
-  expect_parts(ran.out, {"gate: pass", "mnist-cnn gpus=1", "mnist-cnn gpus=2",
+  expect_parts(ran.out, {"gate: pass", "\ngpus=1  time", "\ngpus=2  time", "in all rows: mnist-cnn",
                          "the control, old against old, shows no difference"});
   expect_parts(ran.err, {"old: paceline 0.1.0 stand-in", "[18/18]"});
   EXPECT_FALSE(contains(ran.err, "fresh rounds")) << "nothing was suspect";
@@ -102,7 +102,7 @@ TEST_F(CliGate, ASlowBuildIsConfirmedAndWrittenInEveryForm) {
 }
 
 TEST_F(CliGate, GoesOnWithWhatIsUndecided) {
-  const Ran passed = succeed("gate --ab ./old ./new spec.json --only time");
+  const Ran passed = succeed("gate --ab ./old ./new spec.json --only time --verbose");
   expect_parts(passed.err, {"after 4 rounds ", " rounds 2 of 2 checks are decided\n"});
   expect_parts(passed.out, {"95 % anytime-valid interval"});
   make("new.factor", "1.08");

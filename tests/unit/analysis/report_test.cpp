@@ -98,12 +98,14 @@ TEST(Report, AScreenHasEachFindingThatChangesHowItIsRead) {
   EXPECT_EQ(others - changes.size(), kMostOnScreen);
 }
 
-// Of many tables a screen has the answers, and what each is read by.
+// Of tables that do not fit a screen it has the answers, and what each is read by.
 TEST(Report, ManyTablesAreAnswersWithTheirCaveats) {
   Document document{.is_brief = true};
   for (const char* name : {"a", "b", "c", "d"}) {
     Section section{.title = name, .headline = "speed-up 2"};
-    section.caveats = {std::string(name) + " has no base"};
+    section.caveats = {
+        std::string(name) + " has no base",
+        std::string(name) + " is " + std::string(150, 'x') + ' ' + std::string(150, 'x')};
     for (const FindingKind kind : {FindingKind::lower_quality, FindingKind::steady}) {
       section.findings.push_back(
           to_statement({kind, std::string(to_string(kind)) + " in " + name}));
@@ -113,6 +115,13 @@ TEST(Report, ManyTablesAreAnswersWithTheirCaveats) {
   const std::string screen = to_text(document);
   expect_parts(screen, {"a: speed-up 2", "d: speed-up 2", "d has no base", "lower_quality in d"});
   expect_no_parts(screen, {"steady in d"});
+  EXPECT_LE(std::ranges::count(screen, '\n'), 30) << screen;
+  document.sections.pop_back();
+  document.sections.pop_back();
+  expect_parts(to_text(document), {"a\nspeed-up 2\n", "steady in b"});
+  document.sections.resize(40, document.sections.front());
+  expect_parts(to_text(document), {"a: speed-up 2", "more tables\n"});
+  EXPECT_LE(std::ranges::count(to_text(document), '\n'), 30);
 }
 
 // Sentences of rows are of that row.

@@ -51,14 +51,47 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST(GateRender, TextReportsTheVerdictWhyAndHow) {
-  const std::string text = to_text(gate_document(mixed(), {"old", "new", "./a", "./b"}));
+  const std::string text =
+      to_text(gate_document(mixed(), {"old", "new", "./a", "./b"}), {.details = true});
   EXPECT_TRUE(text.starts_with("gate: regression (3 checks: 1 passed, 1 undecided, 1 regression)"))
       << text;
-  expect_parts(text, {"new ./b against old ./a", "10.00 s", "11.00 s", "+10.0 %",
-                      "[+9.0 %, +11.0 %]", "0.001", "-0.020", "time 2.5 %",
-                      "1 check of other quantities passed", "--rerun", "a note"});
+  expect_parts(
+      text, {"new ./b against old ./a", "10.00 s", "11.00 s", "+10.0 %", "[+9.0, +11.0]", "0.001",
+             "-0.020", "time 2.5 %", "1 check of other quantities passed", "--rerun", "a note"});
   EXPECT_FALSE(has(text, "training loss  ")) << "what passed is not listed";
   expect_no_parts(text, {"\033"});
+}
+
+TEST(GateRender, AScreenHasWhatTheVerdictIsReadBy) {
+  Judgement judgement = mixed();
+  const auto screen = [&] {
+    return to_text(gate_document(judgement, {}), {.width = 1000, .terminal_width = 100});
+  };
+  // One stage is red more often where rounds resemble their neighbours.
+  expect_parts(screen(),
+               {"over rounds that both sides have", "no fresh runs", "a note", "--verbose has"});
+  expect_no_parts(screen(), {"time 2.5 %", "(Holm)"});
+  judgement.is_sequential = true;
+  expect_no_parts(screen(), {"interval: "});
+}
+
+TEST(GateRender, AScreenFoldsWhatMattersLeastOfManyRows) {
+  Judgement judgement = mixed();
+  const Check first = judgement.checks[0], second = judgement.checks[1];
+  judgement.checks.clear();
+  for (int i = 0; i < 30; ++i) {
+    Check check = i == 29 ? first : second;
+    check.subject = "mnist-cnn gpus=" + std::to_string(i + 1) + ",backend=mpi";
+    if (i < 15) check.verdict = Verdict::pass, check.quantity = Quantity::time;
+    judgement.checks.push_back(check);
+  }
+  const std::string text = to_text(gate_document(judgement, {}), {.width = 1000});
+  expect_parts(text, {"of 30 rows, 20 are here", "\ngpus=30  time", "\ngpus=29 ",
+                      "in all rows: mnist-cnn, backend=mpi", "undecided: all 14: "});
+  std::size_t rows = 0;
+  for (std::size_t at = 0; (at = text.find("\ngpus=", at)) != text.npos; ++at) ++rows;
+  EXPECT_EQ(rows, 20U) << text;
+  expect_parts(to_text(gate_document(judgement, {}), {.details = true}), {"gpus=1,backend=mpi "});
 }
 
 TEST(GateRender, WarningsComeFirst) {
@@ -79,26 +112,27 @@ TEST(GateRender, WarningsComeFirst) {
 
 TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
   Judgement judgement = mixed();
-  expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),
+  expect_parts(to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
                {"of each check by itself, over rounds that both sides have, taken as "
                 "independent (where they resemble their neighbours, equal builds may be red more "
                 "often than 5 %: --until-decided allows for that); p: two-sided"});
   judgement.red_if_resembling = 0.12;
   expect_parts(
-      to_text(gate_document(judgement, {}), {.width = 1000}),
+      to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
       {"with a correlation of 0.5, equal builds that vary as these are red in 12 % of such "
        "gates: --until-decided allows for that"});
   for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Replication::runs;
   judgement.checks[0].evidence = Replication::sessions;
-  expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),
+  expect_parts(to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
                {"over means of sessions (time) and runs (test accuracy, training loss), taken as "
                 "independent; p"});
   for (Check& check : judgement.checks) check.interval.reset();
-  expect_no_parts(to_text(gate_document(judgement, {}), {.width = 1000}), {"interval: "});
-  expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),
+  expect_no_parts(to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
+                  {"interval: "});
+  expect_parts(to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
                {"  - p: two-sided, Holm-adjusted over all checks\n"});
   judgement.is_confirmed = true;
-  expect_parts(to_text(gate_document(judgement, {}), {.width = 1000}),
+  expect_parts(to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
                {"over all checks, of fresh runs over those\n"});
 }
 
