@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 #include "analysis/document/document.h"
 #include "analysis/plots/script.h"
@@ -32,8 +33,38 @@ std::string latex_heading(const std::string& heading) {
                      latex_text(heading.substr(end + 1)));
 }
 
-// booktabs: no rules between rows.
+// What is long behind a cell's first words, below the table: "cannot tell$^{a}$".
+class Marks {
+ public:
+  std::string shorten(const std::string& text) {
+    constexpr std::size_t kLong = 20;
+    if (text.size() <= kLong) return latex_text(text);
+    const std::size_t end = text.find("; ");
+    const bool has_words = end != std::string::npos;
+    const std::string rest = has_words ? text.substr(end + 2) : text;
+    const auto at = std::ranges::find(notes_, rest) - notes_.begin();
+    if (std::cmp_equal(at, notes_.size())) notes_.push_back(rest);
+    return (has_words ? latex_text(text.substr(0, end)) : "") + mark(static_cast<std::size_t>(at));
+  }
+  std::string text() const {
+    std::string text;
+    for (std::size_t i = 0; i < notes_.size(); ++i) {
+      text += (i > 0 ? "; " : "\\par\\smallskip{\\footnotesize ") + mark(i) + latex_text(notes_[i]);
+    }
+    return text.empty() ? "" : text + "}\n";
+  }
+
+ private:
+  static std::string mark(std::size_t i) { return fmt::format("$^{{{}}}$", letters(i)); }
+  static std::string letters(std::size_t i) {
+    return (i < 26 ? "" : letters(i / 26 - 1)) + static_cast<char>('a' + i % 26);
+  }
+  std::vector<std::string> notes_;
+};
+
+// booktabs: no rules between rows. No wider than the text.
 std::string tabular(const Table& table, const VisibleTable& visible) {
+  Marks marks;
   std::string form, headings, rows;
   for (const std::size_t k : visible.columns) {
     form += table.columns[k].is_text ? 'l' : 'r';
@@ -42,14 +73,17 @@ std::string tabular(const Table& table, const VisibleTable& visible) {
   for (const std::size_t i : visible.rows) {
     std::string line;
     for (const std::size_t k : visible.columns) {
-      line += (line.empty() ? "  " : " & ") + latex_text(table.rows[i][k].text);
+      const std::string& cell = table.rows[i][k].text;
+      const bool is_remark = table.columns[k].is_text && k != visible.columns.front();
+      line += (line.empty() ? "  " : " & ") + (is_remark ? marks.shorten(cell) : latex_text(cell));
     }
     rows += line + " \\\\\n";
   }
   return fmt::format(
+      "\\resizebox{{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}}{{!}}{{%\n"
       "\\begin{{tabular}}{{{}}}\n  \\toprule\n  {} \\\\\n  \\midrule\n{}  \\bottomrule\n"
-      "\\end{{tabular}}\n",
-      form, headings, rows);
+      "\\end{{tabular}}}}\n{}",
+      form, headings, rows, marks.text());
 }
 
 std::string plot_file(const Plot& plot, const std::string& format) {
@@ -216,7 +250,7 @@ Format parse_format(std::string_view name) {
 std::string to_latex(const Document& document) {
   const bool is_page = document.stands_alone;
   const std::size_t most_columns = is_page ? 8 : 6;
-  std::string text = "% \\usepackage{booktabs}\n";
+  std::string text = "% \\usepackage{booktabs,graphicx}\n";
   for (const std::string& warning : all_warnings(document)) {
     text += "% Warning: " + latex_text(warning) + "\n";
   }

@@ -192,6 +192,20 @@ TEST(Document, LatexSetsSixColumnsAndSaysTheRestOnce) {
   EXPECT_EQ(rows, section.table.rows.size() + 1);
 }
 
+// A paper's column is narrow: long remarks stand below the table, each once.
+TEST(Document, LatexHasLongRemarksBelowTheTable) {
+  Section section{.table = {.columns = {{.key = "point", .is_text = true},
+                                        {.key = "verdict", .is_text = true}}}};
+  const std::string busy = "cannot tell; busy machine in 3 of 5 runs";
+  for (const char* name : {"a", "b"}) section.table.rows.push_back({{name}, {busy}});
+  section.table.rows.push_back({{"a name of more than twenty characters"}, {"faster"}});
+  section.table.rows.push_back({{"c"}, {"far lower accuracy in 2 of 6 runs"}});
+  expect_parts(to_latex(report_document({section})),
+               {"\\resizebox{", "  a & cannot tell$^{a}$ \\\\\n", "  b & cannot tell$^{a}$ \\\\\n",
+                "characters & faster \\\\\n", "  c & $^{b}$ \\\\\n",
+                "$^{a}$busy machine in 3 of 5 runs; $^{b}$far lower accuracy in 2 of 6 runs}\n"});
+}
+
 TEST(Document, FormatsAreNamed) {
   EXPECT_EQ(parse_format("md"), Format::markdown);
   EXPECT_EQ(parse_format("latex"), Format::latex);
