@@ -153,7 +153,7 @@ std::string to_json_text(const Document& document);
 // label.
 std::string to_latex(const Document& document);
 
-// The pictures of a page.
+// The pictures of a page, which has their titles.
 struct Pictures {
   std::map<std::string, std::string> svgs = {};  // by the plot's name
   std::optional<Error> refused = {};             // why gnuplot drew none

@@ -212,9 +212,7 @@ void write_files(const Document& document, const OutputOptions& options, const P
   if (pictures.refused) return;
   for (const Plot* plot : all_plots(document)) {
     for (const std::string& format : options.plots) {
-      write(plot_file(*plot, format),
-            format == "svg" ? pictures.svgs.at(plot->name) : draw_plot(*plot, format),
-            written.plots);
+      write(plot_file(*plot, format), draw_plot(*plot, format), written.plots);
     }
   }
 }
@@ -282,7 +280,9 @@ Pictures draw_pictures(const Document& document) {
   Pictures pictures;
   try {
     for (const Plot* plot : all_plots(document)) {
-      pictures.svgs[plot->name] = draw_plot(*plot, "svg");
+      Plot untitled = *plot;
+      untitled.title.clear();
+      pictures.svgs[plot->name] = draw_plot(untitled, "svg");
     }
   } catch (const Error& error) {
     pictures.svgs.clear();

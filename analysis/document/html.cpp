@@ -47,6 +47,8 @@ tr.gap td { color: var(--soft); font-style: italic; }
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr));
   gap: 1rem; margin: 1rem 0; }
 figure { margin: 0; min-width: 0; max-width: 46rem; }
+figcaption { margin-bottom: .3rem; color: var(--soft); }
+figcaption strong { color: var(--ink); }
 svg { display: block; width: 100%; height: auto; border: 1px solid var(--line);
   background: #fff; }
 @media screen and (prefers-color-scheme: dark) { svg { filter: invert(.9) hue-rotate(180deg); } }
@@ -161,7 +163,7 @@ class Page {
     if (!section.table.rows.empty()) text += table(section.table);
     const std::vector<Statement> first = first_findings(section.findings);
     text += list({section.caveats.begin(), section.caveats.end()}, "findings") +
-            list(first, "findings") + figures(section.plots);
+            list(first, "findings") + figures(section);
     std::vector<Statement> others;
     std::ranges::copy_if(section.findings, std::back_inserter(others), [&](const Statement& each) {
       return std::ranges::count(first, each.text, &Statement::text) == 0;
@@ -237,14 +239,21 @@ class Page {
     return text;
   }
 
-  std::string figures(const std::vector<Plot>& plots) {
+  std::string figures(const Section& section) {
     std::string text;
-    for (const Plot& plot : plots) {
+    for (const Plot& plot : section.plots) {
       const auto svg = pictures_.svgs.find(plot.name);
       if (svg == pictures_.svgs.end()) continue;
-      text += fmt::format("<figure id=\"plot-{}\">\n{}</figure>\n", html_text(plot.name),
-                          inline_svg(svg->second, fmt::format("p{}-", ++figures_),
-                                     plot.title + ": " + plot.subtitle));
+      std::string title = plot.title;  // "Speed-up: mnist-cnn, fp32"
+      if (const std::string what = ": " + section.title; title.ends_with(what)) {
+        title.resize(title.size() - what.size());
+      }
+      text += fmt::format(
+          "<figure id=\"plot-{}\">\n<figcaption><strong>{}</strong> {}</figcaption>\n"
+          "{}</figure>\n",
+          html_text(plot.name), html_text(title), html_text(plot.subtitle),
+          inline_svg(svg->second, fmt::format("p{}-", ++figures_),
+                     plot.title + ": " + plot.subtitle));
     }
     return text.empty() ? "" : "<div class=\"pictures\">\n" + text + "</div>\n";
   }

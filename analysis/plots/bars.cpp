@@ -199,10 +199,13 @@ std::string group_names(const Bars& bars) {
     }
     const double share = static_cast<double>(kNameHeight) / static_cast<double>(group_height(bars));
     above +=
-        fmt::format("set label {} {} at graph 0.003,first {} left\n", kFirst + static_cast<int>(g),
-                    name, 0.5 - 0.5 * share - static_cast<double>(g));
+        fmt::format("set label {} {} at graph 0.003,first {} left front boxed\n",
+                    kFirst + static_cast<int>(g), name, 0.5 - 0.5 * share - static_cast<double>(g));
   }
-  if (!above.empty()) return "unset ytics\nset lmargin 4\n" + above;
+  if (!above.empty()) {
+    return "unset ytics\nset lmargin 4\nset style textbox opaque margins 0.2,0.1 noborder\n" +
+           above;
+  }
   // gnuplot would take letters for wider than they are.
   return fmt::format("set ytics ({}) scale 0\nset lmargin {:.1f}\n", join(tics, ", "),
                      3 + 0.93 * static_cast<double>(longest_name(bars)));

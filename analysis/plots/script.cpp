@@ -65,11 +65,12 @@ std::size_t legend_height(const std::vector<std::string>& names) {
 }
 
 std::size_t plot_height(const Plot& plot) {
-  const std::size_t more_title = (title_lines(plot.title).size() - 1) * kLineHeight;
-  const std::size_t legend = legend_height(legend_lines(plot)) + more_title;
-  if (const auto* bars = std::get_if<Bars>(&plot.body)) return body_height(*bars) + legend;
-  if (const auto* map = std::get_if<HeatMap>(&plot.body)) return body_height(*map) + more_title;
-  return kLinesHeight + legend;
+  std::size_t height = kLinesHeight;
+  if (const auto* bars = std::get_if<Bars>(&plot.body)) height = body_height(*bars);
+  const auto* map = std::get_if<HeatMap>(&plot.body);
+  height = map ? body_height(*map) : height + legend_height(legend_lines(plot));
+  if (plot.title.empty()) return height - 2 * kLineHeight;
+  return height + (title_lines(plot.title).size() - 1) * kLineHeight;
 }
 
 // Sizes are in hundredths of the printed inch: PNG has twice the dots of SVG.
@@ -202,9 +203,10 @@ std::string line_style(std::size_t index, bool predicted) {
                      predicted ? 1.1 : 0.8, predicted ? " dashtype (3,3)" : "");
 }
 
-std::string plot_script(const Plot& plot, const std::string& format) {
-  std::string script = fmt::format("set terminal {}\nset output ARG1\nset encoding utf8\n",
-                                   terminal_options(format, plot_height(plot)));
+namespace {
+
+std::string head_script(const Plot& plot) {
+  std::string script;
   // Labels of the body count from 3.
   constexpr int kSubtitle = 2, kFirstTitle = 100000;
   double offset = -1.1;
@@ -214,10 +216,19 @@ std::string plot_script(const Plot& plot, const std::string& format) {
                           number++, quoted(clipped(line, kMostTitle)), offset);
     offset -= 1.4;
   }
-  script += fmt::format(
-      "set label {} {} at screen 0.5,1 center offset 0,{:.1f} font ',13' textcolor rgb '#444444'\n"
-      "set tmargin {:.1f}\n",
-      kSubtitle, quoted(clipped(plot.subtitle, kMostSubtitle)), offset, 1.1 - offset);
+  return script + fmt::format(
+                      "set label {} {} at screen 0.5,1 center offset 0,{:.1f} font ',13' textcolor "
+                      "rgb '#444444'\nset tmargin {:.1f}\n",
+                      kSubtitle, quoted(clipped(plot.subtitle, kMostSubtitle)), offset,
+                      1.1 - offset);
+}
+
+}  // namespace
+
+std::string plot_script(const Plot& plot, const std::string& format) {
+  std::string script = fmt::format("set terminal {}\nset output ARG1\nset encoding utf8\n",
+                                   terminal_options(format, plot_height(plot)));
+  script += plot.title.empty() ? "set tmargin 0.8\n" : head_script(plot);
   script +=
       fmt::format("set xlabel {}\nset ylabel {}\n", quoted(plot.x_label), quoted(plot.y_label));
   script += "set border 3\nset tics nomirror out\n";

@@ -227,6 +227,10 @@ TEST(Document, AFolderHasAllFormatsAndPictures) {
                                "beside it: report.json, report.md, report.csv, weights.svg"});
   expect_parts(read_text(folder / "out/report.html"),
                {"id=\"plot-weights\"", "href=\"weights.svg\""});
+  // A picture has its title, but not on the page, where it stands above.
+  expect_parts(read_text(folder / "out/weights.svg"), {">weights</text>"});
+  expect_parts(read_text(folder / "out/report.html"), {"<figcaption><strong>weights</strong>"});
+  expect_no_parts(read_text(folder / "out/report.html"), {">weights</text>"});
   EXPECT_EQ(read_text(folder / "out/report.csv"), to_csv(document));
   std::ofstream(folder / "out/report.json") << "{}";
   EXPECT_THROW(write_documents({document}, {.out = folder / "out"}, printed), Error);
