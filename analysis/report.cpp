@@ -165,6 +165,7 @@ void add_specs(const std::vector<fs::path>& places, Document& report) {
                                           .is_folded = true}},
                                .shown = Visibility::on_pages});
   }
+  report.lead = each_once(report.lead);
 }
 
 // Studies that have points in common, side by side: the comparisons with the first, then the tables
@@ -184,6 +185,7 @@ std::vector<Section> compare_studies(const std::vector<fs::path>& places,
     for (const Study& study : side.studies) {
       sections.push_back(report_section(study, options));
       sections.back().title = side.name + ": " + sections.back().title;
+      sections.back().shown = Visibility::in_detail;
       // As the comparison has it, so that each is printed once.
       for (std::string& warning : sections.back().warnings) warning = side.name + ": " + warning;
     }

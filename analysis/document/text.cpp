@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <ranges>
+#include <span>
 
 #include "analysis/document/document.h"
 #include "engine/core/output.h"
@@ -207,12 +208,22 @@ class TextWriter {
     for (const std::string& warning : all_warnings(document)) head += bold("Warning: " + warning);
     all_.add(head);
     is_screen_ = !style_.details && document.is_brief;
+    const auto tables = std::ranges::count(document.sections, Visibility::always, &Section::shown);
     const Paragraphs top = all_;
     for (const Section& section : document.sections) add(section);
-    const auto tables = std::ranges::count(document.sections, Visibility::always, &Section::shown);
     if (is_screen_ && tables > 1 && count_lines(all_.text()) > kMostLines) {
-      all_ = top;
-      all_.add(summaries(document.sections));
+      // As many tables as fit, and of the others the answers.
+      for (std::size_t whole = document.sections.size(); whole-- > 0;) {
+        all_ = top;
+        const std::span all(document.sections);
+        const std::string others = summaries(all.subspan(whole));
+        budget_ = kMostLines - kRestLines - count_lines(others);
+        for (const Section& section : all.first(whole)) add(section);
+        if (whole == 0 || count_lines(all_.text()) <= budget_) {
+          all_.add(others);
+          break;
+        }
+      }
       return all_.add("--only KEY=VALUE shows one table, --verbose all of them\n").text();
     }
     explains_ = explains_ || !document.notes.empty();
@@ -222,13 +233,13 @@ class TextWriter {
 
  private:
   void add(const Section& section) {
-    explains_ = explains_ || !section.notes.empty() ||
-                (section.shown == Visibility::in_detail && section.table.in_text);
+    explains_ = explains_ || !section.notes.empty();
+    const bool has_table = !section.table.rows.empty() && section.table.in_text;
+    hidden_tables_ += has_table && section.shown == Visibility::in_detail ? 1 : 0;
     if (section.shown > (style_.details ? Visibility::in_detail : Visibility::always)) return;
     std::string head = bold(section.title);
     if (!section.headline.empty()) head += wrapped(section.headline, style_.width);
     all_.add(head);
-    const bool has_table = !section.table.rows.empty() && section.table.in_text;
     const Grid grid(section.table, style_.terminal_width, is_screen_);
     if (has_table) all_.add(grid.text(style_));
     std::vector<Statement> findings =
@@ -237,10 +248,10 @@ class TextWriter {
     std::vector<std::string> notes = has_table ? grid.notes() : std::vector<std::string>();
     std::ranges::copy(is_screen_ ? section.caveats : all_notes(section), std::back_inserter(notes));
     if (is_screen_) {
-      const std::size_t lines = count_lines(all_.text() + list({notes.begin(), notes.end()}));
+      const std::ptrdiff_t lines = count_lines(all_.text() + list({notes.begin(), notes.end()}));
       while (findings.size() > (has_table ? 0U : 1U) &&
              findings.back().on_screen == OnScreen::first &&
-             lines + count_lines(list(findings)) > kMostLines - kRestLines) {
+             lines + count_lines(list(findings)) > budget_) {
         findings.pop_back();
       }
     }
@@ -252,7 +263,7 @@ class TextWriter {
   }
 
   // The answer of each of many tables.
-  std::string summaries(const std::vector<Section>& sections) const {
+  std::string summaries(std::span<const Section> sections) const {
     std::vector<Statement> answers;
     for (const Section& each : sections) {
       if (each.shown != Visibility::always) continue;
@@ -268,7 +279,8 @@ class TextWriter {
       answers.emplace_back(each.title + ": " + answer, changes);
     }
     const std::size_t all = answers.size();
-    while (answers.size() > 1 && count_lines(all_.text() + list(answers)) > kMostLines - kRestLines)
+    while (answers.size() > 1 &&
+           count_lines(all_.text() + list(answers)) >= kMostLines - kRestLines)
       answers.pop_back();
     if (all > answers.size()) {
       answers.emplace_back("and " +
@@ -280,6 +292,7 @@ class TextWriter {
   // What a screen leaves out.
   std::string rest() const {
     std::vector<std::string> parts;
+    if (hidden_tables_ > 0) parts.push_back(counted(hidden_tables_, "more table"));
     if (hidden_findings_ > 0) parts.push_back(counted(hidden_findings_, "more finding"));
     if (hidden_columns_ > 0) parts.push_back(counted(hidden_columns_, "more column"));
     if (explains_) parts.emplace_back("what each number is");
@@ -310,11 +323,12 @@ class TextWriter {
   }
 
   // Of a screen, with the empty lines around what it leaves out.
-  static constexpr std::ptrdiff_t kMostLines = 30, kRestLines = 4;
+  static constexpr std::ptrdiff_t kMostLines = 30, kRestLines = 3;
+  std::ptrdiff_t budget_ = kMostLines - kRestLines;
 
   const TextStyle& style_;
   bool is_screen_ = false, explains_ = false;
-  std::size_t hidden_findings_ = 0, hidden_columns_ = 0;
+  std::size_t hidden_tables_ = 0, hidden_findings_ = 0, hidden_columns_ = 0;
   Paragraphs all_;
 };
 

@@ -98,7 +98,7 @@ TEST(Report, AScreenHasEachFindingThatChangesHowItIsRead) {
   EXPECT_EQ(others - changes.size(), kMostOnScreen);
 }
 
-// Of tables that do not fit a screen it has the answers, and what each is read by.
+// A screen has the tables that fit, and of others the answers and what each is read by.
 TEST(Report, ManyTablesAreAnswersWithTheirCaveats) {
   Document document{.is_brief = true};
   for (const char* name : {"a", "b", "c", "d"}) {
@@ -113,14 +113,15 @@ TEST(Report, ManyTablesAreAnswersWithTheirCaveats) {
     document.sections.push_back(section);
   }
   const std::string screen = to_text(document);
-  expect_parts(screen, {"a: speed-up 2", "d: speed-up 2", "d has no base", "lower_quality in d"});
+  expect_parts(screen, {"a\nspeed-up 2\n", "steady in a", "- b: speed-up 2", "- d: speed-up 2",
+                        "d has no base", "lower_quality in d"});
   expect_no_parts(screen, {"steady in d"});
   EXPECT_LE(std::ranges::count(screen, '\n'), 30) << screen;
   document.sections.pop_back();
   document.sections.pop_back();
   expect_parts(to_text(document), {"a\nspeed-up 2\n", "steady in b"});
   document.sections.resize(40, document.sections.front());
-  expect_parts(to_text(document), {"a: speed-up 2", "more tables\n"});
+  expect_parts(to_text(document), {"- a: speed-up 2", "more tables\n"});
   EXPECT_LE(std::ranges::count(to_text(document), '\n'), 30);
 }
 
