@@ -77,6 +77,15 @@ TEST_F(Npz, ABombIsRefused) {
                {"would unpack to", "over 100 times its size", "array x_train"});
 }
 
+// Before memory is asked for.
+TEST_F(Npz, ASizeThatNoArrayHasIsRefused) {
+  std::string zip = make_zip(mnist(), true);
+  const std::string name = "x_train.npy", size = "\xf0\xff\xff\xff";
+  zip.replace(zip.find(name) + name.size() + 4, 4, size);
+  zip.replace(zip.rfind(name) - 46 + 24, 4, size);  // in the list at the end
+  refuse(zip, {"declares an absurd size", "array x_train"});
+}
+
 TEST_F(Npz, OtherFilesAreNamed) {
   refuse("", {"is not a NumPy archive", "mnist.npz"});
   refuse("<!DOCTYPE html><html>", {"a web page", "download"});
