@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/document/document.h"
 #include "analysis/document/page_script.h"
@@ -41,6 +42,7 @@ th, td { padding: .2rem .4rem; text-align: right; white-space: nowrap; backgroun
 .results th:first-child, .results td:first-child { position: sticky; left: 0; z-index: 1; }
 .results thead th:first-child { z-index: 3; }
 .text { text-align: left; }
+th[scope="rowgroup"] { text-align: left; }
 tbody tr:nth-child(even) td { background: var(--band); }
 tr.gap td { color: var(--soft); font-style: italic; }
 .margin { display: block; font-size: .75em; color: var(--soft); }
@@ -188,15 +190,52 @@ class Page {
       text += fmt::format("<th scope=\"col\"{}>{}</th>", classes(table.columns[k]),
                           heading_html(table.columns[k].heading));
     }
-    text += "</tr></thead>\n<tbody>\n";
-    for (const std::size_t i : visible.rows) {
-      text += i < table.is_gap.size() && table.is_gap[i] ? "<tr class=\"gap\">" : "<tr>";
-      for (const std::size_t k : visible.columns) {
-        text += cell(table.columns[k], table.rows[i][k]);
+    text += "</tr></thead>\n";
+    for (const auto& [machine, rows] : group_by_machine(table, visible.rows)) {
+      text += "<tbody>\n";
+      if (!machine.empty()) {
+        text += fmt::format("<tr><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
+                            visible.columns.size(), html_text(machine));
       }
-      text += "</tr>\n";
+      for (const std::size_t i : rows) {
+        text += i < table.is_gap.size() && table.is_gap[i] ? "<tr class=\"gap\">" : "<tr>";
+        for (const std::size_t k : visible.columns) {
+          Cell shown = table.rows[i][k];
+          if (k == 0 && !machine.empty()) shown.text = without_part(shown.text, machine);
+          text += cell(table.columns[k], shown);
+        }
+        text += "</tr>\n";
+      }
+      text += "</tbody>";
     }
-    return text + "</tbody></table></div>\n";
+    return text + "</table></div>\n";
+  }
+
+  // Rows of several machines, by their names; else all, without one.
+  static std::vector<std::pair<std::string, std::vector<std::size_t>>> group_by_machine(
+      const Table& table, const std::vector<std::size_t>& rows) {
+    const auto of = std::ranges::find(table.columns, "system", &Column::key);
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
+    for (const std::size_t i : rows) {
+      const std::string machine =
+          of == table.columns.end()
+              ? ""
+              : table.rows[i][static_cast<std::size_t>(of - table.columns.begin())].text;
+      auto group = std::ranges::find(groups, machine, [](const auto& each) { return each.first; });
+      if (group == groups.end()) group = groups.insert(groups.end(), {machine, {}});
+      group->second.push_back(i);
+    }
+    if (groups.size() < 2 || 2 * groups.size() > rows.size()) groups = {{"", rows}};
+    return groups;
+  }
+
+  // "lumi, 16 GPUs" without "lumi".
+  static std::string without_part(std::string name, const std::string& part) {
+    for (const std::string& each : {part + ", ", ", " + part}) {
+      if (const auto at = name.find(each); at != std::string::npos)
+        return name.erase(at, each.size());
+    }
+    return name;
   }
 
   static std::string classes(const Column& column) {

@@ -13,20 +13,22 @@ for (const head of document.querySelectorAll('.results thead th')) {
   button.append(...head.childNodes);
   head.append(button);
   button.addEventListener('click', () => {
-    const body = head.closest('table').tBodies[0], at = head.cellIndex;
+    const at = head.cellIndex;
     const sign = head.getAttribute('aria-sort') === 'ascending' ? -1 : 1;
     for (const each of head.parentNode.cells) each.removeAttribute('aria-sort');
     head.setAttribute('aria-sort', sign > 0 ? 'ascending' : 'descending');
     const isGap = text => text === '' || text === '–';
-    body.append(...[...body.rows].sort((a, b) => {
-      const [x, y] = [value(a)(at), value(b)(at)];
-      if (isGap(x) || isGap(y)) return isGap(x) - isGap(y);
-      return sign * (x - y || x.localeCompare(y, 'en', {numeric: true}));
-    }));
+    for (const body of head.closest('table').tBodies) {
+      body.append(...[...body.querySelectorAll('tr:has(td)')].sort((a, b) => {
+        const [x, y] = [value(a)(at), value(b)(at)];
+        if (isGap(x) || isGap(y)) return isGap(x) - isGap(y);
+        return sign * (x - y || x.localeCompare(y, 'en', {numeric: true}));
+      }));
+    }
   });
 }
 for (const table of document.querySelectorAll('.results')) {
-  const rows = table.tBodies[0].rows;
+  const rows = table.querySelectorAll('tr:has(td)');
   if (!(rows.length > 11)) continue;
   const field = document.createElement('input');
   field.type = 'search';
@@ -50,6 +52,6 @@ for (const code of document.querySelectorAll('code')) {
 }
 )";
 // SHA-256 of the text above, in base64.
-constexpr char kPageScriptHash[] = "sha256-5/le1OLjdlOMrxMPbmdIdoRfJk1XuTr+zDUECZNuAog=";
+constexpr char kPageScriptHash[] = "sha256-VdaEb+zwImHpOlGSsDLn2hbPhvpj3vS3m2c0Q2DG0Q4=";
 
 }  // namespace paceline

@@ -157,6 +157,23 @@ TEST(Html, GapsAndCommandsAreThere) {
   expect_parts(page, {"<code>paceline train mnist-cnn --gpus=2</code>"});
 }
 
+TEST(Html, RowsOfSeveralMachinesStandBelowTheirNames) {
+  Section section{.table = {.columns = {{.key = "point", .is_text = true},
+                                        {.key = "system", .is_text = true, .is_layout = true}}}};
+  for (const char* size : {"1 GPU", "2 GPUs"}) {
+    for (const std::string machine : {"lumi", "mahti"}) {
+      section.table.rows.push_back({{machine + ", " + size}, {machine}});
+    }
+  }
+  const auto page = [&] { return to_html(Document{.name = "report", .sections = {section}}); };
+  const std::string text = page();
+  EXPECT_EQ(count(text, "<th scope=\"rowgroup\""), 2U) << text;
+  EXPECT_EQ(count(text, ">1 GPU</td>"), 2U) << "the name is in the heading";
+  EXPECT_LT(text.find(">2 GPUs</td>"), text.find(">mahti</th>"));
+  for (auto& row : section.table.rows) row[1].text = "lumi";
+  EXPECT_EQ(count(page(), "rowgroup\""), 1U) << "in the style alone";
+}
+
 std::string base64(const std::string& hexadecimal) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
