@@ -13,6 +13,7 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
+#include "results/run_record.h"
 #include "run/diagnosis.h"
 #include "run/program_run.h"
 

@@ -10,7 +10,7 @@
 
 #include "engine/core/json.h"
 #include "engine/core/json_field.h"
-#include "results/run_record.h"
+#include "results/parameters.h"
 #include "results/store.h"
 #include "sweeps/result_source.h"
 
