@@ -10,6 +10,7 @@
 #include "analysis/plots/script.h"
 #include "analysis/report.h"
 #include "analysis/study/labels.h"
+#include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"

@@ -20,6 +20,8 @@
 
 namespace paceline {
 
+namespace fs = std::filesystem;
+
 namespace {
 
 std::filesystem::path resumed_checkpoint(const StatePlaces& places,
@@ -160,8 +162,6 @@ EventSetup event_setup(const EventPlaces& places) {
   setup.histogram_every = places.histogram_every;
   return setup;
 }
-
-namespace fs = std::filesystem;
 
 fs::path weights_file(const std::string& parameter) {
   if (parameter == "none") return {};

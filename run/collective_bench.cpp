@@ -20,6 +20,7 @@
 #include "results/store.h"
 #include "run/bench.h"
 #include "run/meter_record.h"
+#include "run/outcome_record.h"
 #include "run/resolve.h"
 #include "run/training_run.h"
 #include "run/world.h"

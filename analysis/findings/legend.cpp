@@ -7,6 +7,7 @@
 
 #include "analysis/document/columns.h"
 #include "analysis/study/comparison.h"
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/findings/findings.h"
 #include "analysis/study/cost.h"
 #include "analysis/table/table.h"
 #include "engine/core/error.h"

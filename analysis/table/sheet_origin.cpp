@@ -7,6 +7,7 @@
 
 #include "analysis/findings/findings.h"
 #include "analysis/findings/legend.h"
+#include "analysis/study/labels.h"
 #include "analysis/table/sheet.h"
 #include "engine/core/text.h"
 

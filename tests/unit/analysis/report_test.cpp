@@ -8,8 +8,10 @@
 #include <set>
 #include <sstream>
 
+#include "analysis/findings/findings.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/core/text.h"
 #include "results/expected_runs.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/analysis/samples.h"
