@@ -12,6 +12,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/facts/json.h"
+#include "engine/facts/rank.h"
 #include "results/run_record.h"
 #include "results/step_samples.h"
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <typeindex>
 
+#include "engine/facts/rank.h"
 #include "results/run_record.h"
 
 namespace paceline {
@@ -21,6 +22,8 @@ template <typename T>
 struct Inner<std::vector<T>> : Inner<T> {
   static constexpr bool is_list = true;
 };
+template <typename T>
+struct Inner<fact::Box<T>> : Inner<T> {};
 template <typename T>
 struct Inner<fact::OfRanks<T>> : Inner<std::vector<T>> {};
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/facts/json.h"
+#include "engine/facts/rank.h"
 #include "results/store.h"
 
 namespace paceline {
@@ -71,8 +73,8 @@ void check_collective(const Json& json, const RunRecord& record, const std::stri
 // A published rate will do for a time, and so will a program's of its own.
 void check_results(const RunRecord& record, const std::string& where) {
   if (!record.completed() || record.is_collective()) return;
-  const Throughput& rate = record.throughput;
-  for (const auto& [key, value] : {std::pair{"/timing/fit_seconds", record.timing.fit_seconds},
+  const Throughput& rate = *record.throughput;
+  for (const auto& [key, value] : {std::pair{"/timing/fit_seconds", record.timing->fit_seconds},
                                    {"/throughput/samples_per_second", rate.samples_per_second},
                                    {"/throughput/samples", rate.samples},
                                    {"/throughput/steps", rate.steps}}) {
@@ -88,7 +90,8 @@ void check_results(const RunRecord& record, const std::string& where) {
   }
   const bool may_lack_time = record.kind != "measured" || record.provenance.program;
   const bool rate_will_do = may_lack_time && rate.samples_per_second;
-  if (!record.timing.fit_seconds && !rate_will_do) fail("is missing", where, "/timing/fit_seconds");
+  if (!record.timing->fit_seconds && !rate_will_do)
+    fail("is missing", where, "/timing/fit_seconds");
 }
 
 }  // namespace
@@ -124,6 +127,15 @@ bool is_plural(std::string_view unit) {
   return unit.size() >= 2 && unit.ends_with('s') && std::ranges::all_of(unit, is_in_word);
 }
 
+fact::Real RunRecord::fit_seconds() const {
+  return timing->fit_seconds;
+}
+
+double RunRecord::whole_seconds() const {
+  return timing->fit_seconds.value_or(0) + timing->setup_seconds.value_or(0) +
+         timing->evaluation_seconds.value_or(0);
+}
+
 bool RunRecord::is_collective() const {
   return kind == "collective" || (kind == "imported" && collective && !collective->rows.empty());
 }
@@ -156,13 +168,13 @@ std::string RunRecord::build() const {
 }
 
 std::string RunRecord::hosts() const {
-  if (ranks && ranks->hosts) return fmt::format("{} hosts", *ranks->hosts);
+  if (*ranks && (*ranks)->hosts) return fmt::format("{} hosts", *(*ranks)->hosts);
   return join(each_once(host_names()), ", ");
 }
 
 std::vector<std::string> RunRecord::host_names() const {
   std::vector<std::string> names;
-  for (const RankFacts& rank : each_rank) {
+  for (const RankFacts& rank : *each_rank) {
     if (!rank.host.empty()) names.push_back(rank.host);
   }
   return names;
@@ -170,9 +182,17 @@ std::vector<std::string> RunRecord::host_names() const {
 
 std::vector<const RankFacts*> RunRecord::known_ranks() const {
   std::vector<const RankFacts*> known;
-  if (ranks) known.push_back(&ranks->spread.mean);
-  for (const RankFacts& rank : each_rank) known.push_back(&rank);
+  if (*ranks) known.push_back(&(*ranks)->spread.mean);
+  for (const RankFacts& rank : *each_rank) known.push_back(&rank);
   return known;
+}
+
+fact::Real RunRecord::max_over_ranks(
+    const std::function<fact::Real(const RankFacts&)>& read) const {
+  fact::Real most;
+  if (*ranks) most = read((*ranks)->spread.max);
+  for (const RankFacts& rank : *each_rank) most = std::max(most, read(rank));
+  return most;
 }
 
 Layout RunRecord::task_layout() const {
@@ -220,7 +240,7 @@ LayoutFacts layout_facts(const Layout& layout) {
 Json to_json(const RunRecord& record) {
   Json json = {{"schema", kRecordSchema}};
   json.update(facts_to_json(record));
-  add_rank_lists(json, record.each_rank);
+  add_rank_lists(json, *record.each_rank);
   Json& parameters = json["parameters"];
   if (!record.workload.empty()) parameters["workload"] = record.workload;
   if (record.control) parameters[kControl] = true;
@@ -233,7 +253,7 @@ RunRecord parse_run_record(const Json& json, const std::string& where) {
   record.kind.clear();
   record.status.clear();
   facts_from_json(json, record, {where, ""});
-  record.each_rank = read_rank_lists(json, where);
+  *record.each_rank = read_rank_lists(json, where);
   check_choice("kind", record.kind,
                {"measured", "published", "predicted", "imported", "collective"}, where);
   check_choice("status", record.status, {"completed", "failed", "timeout", "preempted"}, where);

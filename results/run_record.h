@@ -2,7 +2,6 @@
 // keys. Seconds cover the whole run unless stated otherwise.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -15,8 +14,6 @@
 #include "engine/facts/hardware.h"
 #include "engine/facts/input.h"
 #include "engine/facts/provenance.h"
-#include "engine/facts/rank.h"
-#include "engine/facts/timing.h"
 #include "engine/facts/training.h"
 #include "results/parameters.h"
 
@@ -61,6 +58,7 @@ struct SamplesFile {
   PACELINE_END_FACTS
 };
 
+// Whoever reads what is in boxes includes engine/facts/timing.h, or rank.h beside it.
 struct RunRecord {
   PACELINE_FACT_FROM("measured", fact::Text, kind,
                      "measured, published, predicted, imported or collective", kWritten);
@@ -77,18 +75,21 @@ struct RunRecord {
   PACELINE_FACT(fact::Text, identity, "hash of workload and identity parameters", kWritten);
   PACELINE_FACT(LayoutFacts, layout, "", kRequired);
   PACELINE_FACT(Provenance, provenance, "");
-  PACELINE_FACT(Timing, timing, "");
-  PACELINE_FACT(Throughput, throughput, "");
-  PACELINE_FACT(fact::OfRanks<PhaseSeconds>, phases, "one per rank: seconds of the whole fit");
-  PACELINE_FACT(std::optional<RanksFacts>, ranks,
+  PACELINE_FACT(fact::Box<struct Timing>, timing, "");
+  PACELINE_FACT(fact::Box<struct Throughput>, throughput, "");
+  PACELINE_FACT(fact::OfRanks<struct PhaseSeconds>, phases,
+                "one per rank: seconds of the whole fit");
+  PACELINE_FACT(fact::Box<std::optional<struct RanksFacts>>, ranks,
                 "of many ranks, instead of the lists with one entry per rank: of numbers mean, "
                 "min, p05, p50, p95 and max, of each key by itself, as ranks.phases.max.input");
-  PACELINE_FACT(std::optional<StragglerFacts>, straggler, "the rank that delayed the others");
+  PACELINE_FACT(fact::Box<std::optional<struct StragglerFacts>>, straggler,
+                "the rank that delayed the others");
   PACELINE_FACT(InputFacts, input, "reading, over all ranks; seconds are summed over threads");
-  PACELINE_FACT(std::optional<CheckpointFacts>, checkpoints,
+  PACELINE_FACT(fact::Box<std::optional<struct CheckpointFacts>>, checkpoints,
                 "if the run wrote checkpoints or resumed from one");
-  PACELINE_FACT(std::optional<TraceFacts>, trace, "of train --trace");
-  PACELINE_FACT(std::optional<ProfileFacts>, profile, "of traces of PyTorch's profiler");
+  PACELINE_FACT(fact::Box<std::optional<struct TraceFacts>>, trace, "of train --trace");
+  PACELINE_FACT(fact::Box<std::optional<struct ProfileFacts>>, profile,
+                "of traces of PyTorch's profiler");
   PACELINE_FACT(PlanFacts, plan, "what was trained");
   PACELINE_FACT(fact::Real, utilization, "of GPUs: mean over time and GPUs", kShare);
   PACELINE_FACT(std::vector<GpuFacts>, gpus, "one per GPU");
@@ -100,13 +101,15 @@ struct RunRecord {
   PACELINE_FACT(std::optional<SamplesFile>, samples, "step samples, next to the record");
   PACELINE_END_FACTS
 
-  std::vector<RankFacts> each_rank;  // in the file a list of each fact
+  fact::Box<std::vector<struct RankFacts>> each_rank;  // in the file a list of each fact
 
   // In the file these stand among the parameters.
   std::string workload;
   bool control = false;  // an A/A control, never a result
 
   bool completed() const { return status == "completed"; }
+  fact::Real fit_seconds() const;
+  double whole_seconds() const;  // the fit and everything around it, as far as known
   // Measurements of a collective, no training run: of `bench`, or imported.
   bool is_collective() const;
   // Version, commit and dirty flag of Paceline; of an own program its commit, dirty flag and files.
@@ -116,13 +119,7 @@ struct RunRecord {
   // The ranks that are listed, and of many ranks the mean one.
   std::vector<const RankFacts*> known_ranks() const;
   // The largest of what `read` finds of a rank.
-  template <typename Read>
-  fact::Real max_over_ranks(Read read) const {
-    fact::Real most;
-    if (ranks) most = std::invoke(read, ranks->spread.max);
-    for (const RankFacts& rank : each_rank) most = std::max(most, std::invoke(read, rank));
-    return most;
-  }
+  fact::Real max_over_ranks(const std::function<fact::Real(const RankFacts&)>& read) const;
   Layout task_layout() const;
 };
 
@@ -149,7 +146,7 @@ std::string record_markdown();
 struct FactPlace;
 void add_rank_lists(Json& record, const std::vector<RankFacts>& ranks);
 std::vector<RankFacts> read_rank_lists(const Json& record, const std::string& where);
-Json fact_to_json(const RankSpread& spread);
+Json fact_to_json(const struct RankSpread& spread);
 void fact_from_json(const Json& ranks, RankSpread& spread, const FactPlace& place);
 
 // Size in bytes, by `size_of`, of the record's lists with one entry per rank. 0 if there are none,

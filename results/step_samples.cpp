@@ -14,6 +14,7 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/facts/step_times.h"
+#include "engine/facts/timing.h"
 #include "results/run_record.h"
 
 namespace paceline {

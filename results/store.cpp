@@ -244,7 +244,7 @@ class Loader {
     const auto key =
         std::tuple(record->session, record->study, record->point, record->repeat,
                    record->completed() ? 0 : record->attempt, record->provenance.started_at,
-                   record->build(), record->timing.fit_seconds);
+                   record->build(), record->fit_seconds());
     const auto [it, first] = seen_.emplace(key, record.where());
     if (first) return;
     throw Error(ErrorKind::input,

@@ -149,7 +149,7 @@ RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& si
   record.layout = layout_facts(facts.layout, {});
   record.provenance = facts.provenance;
   record.provenance.backend_requested = facts.parameters.text("backend").value_or("");
-  record.each_rank = facts.each_rank;
+  *record.each_rank = facts.each_rank;
   record.flags.oversubscribed = facts.oversubscribed;
   record.flags.synthetic = true;
   CollectiveFacts& block = record.collective.emplace();

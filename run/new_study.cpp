@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
@@ -161,7 +162,7 @@ std::string read_by(const std::string& throughput, const std::string& text, int 
   }
   for (const auto& [name, word] : report.words) row(name, word);
   if (!record.provenance.rate_is.empty()) {
-    const Throughput& rate = record.throughput;
+    const Throughput& rate = *record.throughput;
     row("rate", fmt::format("{:.5g} {}{}: {}", *rate.samples_per_second,
                             rate.unit.empty() ? "samples" : rate.unit,
                             rate.better.empty() ? "/s" : "", record.provenance.rate_is));

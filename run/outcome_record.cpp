@@ -154,16 +154,16 @@ RunRecord make_record(const RunRequest& request, const RunFacts& facts,
   record.identity = identity_hash(record.workload, record.parameters);
   record.layout = layout_facts(facts.layout, facts.threads);
   record.provenance = collect_provenance(request, facts, outcome);
-  record.timing = outcome.timing;
-  record.throughput = collect_throughput(outcome);
-  record.each_rank = collect_ranks(facts, outcome);
-  record.straggler = outcome.straggler;
+  *record.timing = outcome.timing;
+  *record.throughput = collect_throughput(outcome);
+  *record.each_rank = collect_ranks(facts, outcome);
+  *record.straggler = outcome.straggler;
   record.input = collect_input(facts, outcome);
   const CheckpointFacts& checkpoints = outcome.checkpoints;
   if (checkpoints.written + checkpoints.failed > 0 || outcome.resumed) {
-    record.checkpoints = checkpoints;
+    *record.checkpoints = checkpoints;
   }
-  if (outcome.trace) record.trace = outcome.trace->facts;
+  if (outcome.trace) *record.trace = outcome.trace->facts;
   record.plan = outcome.plan;
   record.utilization = facts.gpus.utilization;
   record.gpus = facts.gpus.each;

@@ -14,6 +14,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
+#include "engine/facts/rank.h"
 #include "engine/launch/program.h"
 #include "results/run_record.h"
 #include "results/step_samples.h"
@@ -180,7 +181,7 @@ std::vector<double> amounts_of_steps(const ProgramReport& report, const char* na
 // where the two contradict each other.
 void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
   constexpr double kMostFactor = 1.5;
-  Throughput& rate = record.throughput;
+  Throughput& rate = *record.throughput;
   const auto steps = report.numbers.find("step_seconds");
   if (steps == report.numbers.end()) return;
   const auto tokens = one(report, kTokensOfAStep);
@@ -293,9 +294,9 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
 }
 
 void set_results(RunRecord& record, const ProgramReport& report, double seconds) {
-  Timing& timing = record.timing;
+  Timing& timing = *record.timing;
   timing.fit_seconds = one(report, "fit_seconds");
-  Throughput& rate = record.throughput;
+  Throughput& rate = *record.throughput;
   rate.samples_per_second = one(report, "samples_per_second");
   rate.samples = one(report, "samples");
   rate.steps = one(report, "steps");
@@ -320,8 +321,8 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
     timing.first_epoch_seconds = epochs->second.front();
   }
   if (const auto steps = report.numbers.find("step_seconds"); steps != report.numbers.end()) {
-    if (record.each_rank.empty()) record.each_rank.resize(1);
-    record.each_rank.front().step_seconds = step_quantiles(steps->second);
+    if (record.each_rank->empty()) record.each_rank->resize(1);
+    record.each_rank->front().step_seconds = step_quantiles(steps->second);
   }
   record.plan.global_batch = one(report, "global_batch");
   const auto batch = samples_of_a_step(record);
@@ -383,9 +384,9 @@ std::string set_traced_phases(RunRecord& record, const KinetoRun& trace) {
                             counted(trace.world_size, "rank"), record.layout.gpus),
                 trace.ranks.front().file, "start one rank for each replica");
   }
-  Throughput& rate = record.throughput;
+  Throughput& rate = *record.throughput;
   const auto traced = static_cast<double>(trace.steps());
-  const auto fit = record.timing.fit_seconds;
+  const auto fit = record.timing->fit_seconds;
   double scale = 1;
   if (rate.steps || fit) {
     const double most = fit.value_or(HUGE_VAL) / trace.seconds();

@@ -209,7 +209,7 @@ class ProgramRun {
   void keep(RunRecord record) try {
     const std::string_view output = results_.output();
     if (output.size() > kMostLog) return;
-    record.timing.fit_seconds = record.provenance.program->seconds;  // some result, to be a record
+    record.timing->fit_seconds = record.provenance.program->seconds;  // some result, to be a record
     const Json measured = {{"definition", program_.definition}, {"record", to_json(record)}};
     study_.replace_file(kept_name(), json_text(measured) + "\n" + std::string(output));
   } catch (const Error& error) {
@@ -446,7 +446,7 @@ class ProgramRun {
     record.provenance.machine = machine_;
     if (request_.layout.nodes == 1) {  // others are not asked
       for (const std::string& cpus : affinity_) {
-        record.each_rank.push_back({.host = host_name(), .affinity = cpus});
+        record.each_rank->push_back({.host = host_name(), .affinity = cpus});
       }
     }
     record.flags.oversubscribed = oversubscribed_;

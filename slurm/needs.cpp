@@ -55,7 +55,7 @@ void Needs::timed_out(std::size_t point, int minutes) {
 double Needs::slowest_seconds(const PlannedPoint& planned) const {
   double same_point = 0, same_shape = 0;
   for (const Record* record : completed_) {
-    const double seconds = (*record)->timing.whole_seconds();
+    const double seconds = (*record)->whole_seconds();
     if ((*record)->point == planned.point.text()) same_point = std::max(same_point, seconds);
     if (same_layout((*record)->task_layout(), planned.layout))
       same_shape = std::max(same_shape, seconds);
@@ -68,7 +68,7 @@ void Needs::expect_published(const std::vector<Record>& rows, const std::string&
   epochs_ = std::move(epochs);
   for (const Record& row : rows) {
     const bool same = row->provenance.same_work_as == workload;
-    if (same && row->timing.fit_seconds) published_.push_back(&row);
+    if (same && row->fit_seconds()) published_.push_back(&row);
   }
 }
 
@@ -81,7 +81,7 @@ double Needs::published_seconds(std::size_t point) const {
     const Layout there = (*row)->task_layout();
     const auto its_epochs = (*row)->parameters.real("epochs");
     if (there.gpus != layout.gpus || there.nodes != layout.nodes || !its_epochs) continue;
-    const double seconds = *(*row)->timing.fit_seconds * *epochs / *its_epochs;
+    const double seconds = *(*row)->fit_seconds() * *epochs / *its_epochs;
     same_size.add(seconds);
     const bool same = there.ntasks * there.cpus_per_task == layout.ntasks * layout.cpus_per_task;
     if (same) same_cpus.add(seconds);
@@ -93,7 +93,7 @@ void Needs::expect(Need& need, std::size_t point) const {
   const PlannedPoint& planned = points_[point];
   Mean same_point, same_shape;
   for (const Record* record : completed_) {
-    const double seconds = (*record)->timing.whole_seconds();
+    const double seconds = (*record)->whole_seconds();
     if ((*record)->point == planned.point.text()) same_point.add(seconds);
     if (same_layout((*record)->task_layout(), planned.layout)) same_shape.add(seconds);
   }

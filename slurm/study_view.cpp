@@ -190,7 +190,7 @@ std::vector<std::string> reference_lines(const std::filesystem::path& study) {
   std::map<std::string, std::vector<double>> seconds;  // by node
   std::vector<double> all;
   for (const Record& record : load_store(folder).records) {
-    const auto fit = record->timing.fit_seconds;
+    const auto fit = record->fit_seconds();
     if (!record->completed() || !fit) continue;
     seconds[node_name(*record)].push_back(*fit);
     all.push_back(*fit);

@@ -93,7 +93,7 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
       status = {status.run,
                 RunState::done,
                 record->where(),
-                (*record)->timing.whole_seconds(),
+                (*record)->whole_seconds(),
                 other_build(**record, resolved),
                 ""};
       if (!status.other_build) return;

@@ -13,6 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 #include "results/run_record.h"
 #include "results/store.h"
 #include "sweeps/program.h"
@@ -214,8 +215,8 @@ class StudyRunner {
     ++result_.completed;
     // A user's program may report only one of them.
     std::vector<std::string> facts;
-    if (const auto fit = record->timing.fit_seconds) facts.push_back(format_seconds(*fit));
-    const Throughput& rate = record->throughput;
+    if (const auto fit = record->fit_seconds()) facts.push_back(format_seconds(*fit));
+    const Throughput& rate = *record->throughput;
     if (rate.samples_per_second && !rate.better.empty()) {
       facts.push_back(fmt::format("{:.4g} {}", *rate.samples_per_second, rate.unit));
     } else if (rate.samples_per_second) {

@@ -6,21 +6,23 @@
 #include <cmath>
 
 #include "engine/core/text.h"
+#include "engine/facts/rank.h"
 
 namespace paceline {
 
 namespace {
 
 void add_phases(Run& run, const RunRecord& record) {
-  auto sums = to_numbers(run.phase_sum);
+  auto sums = to_numbers(PhaseSeconds{});
+  const std::optional<RanksFacts>& many = *record.ranks;
   for (const RankFacts* rank : record.known_ranks()) {
     if (!rank->phases) continue;
-    const int ranks = record.ranks && rank == &record.ranks->spread.mean ? record.ranks->count : 1;
+    const int ranks = many && rank == &many->spread.mean ? many->count : 1;
     const auto seconds = to_numbers(*rank->phases);
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += ranks * seconds[i];
     run.phase_ranks += ranks;
   }
-  run.phase_sum = from_numbers<PhaseSeconds>(sums);
+  if (run.phase_ranks > 0) *run.phase_sum = from_numbers<PhaseSeconds>(sums);
 }
 
 void add_goal(Run& run, const std::optional<GoalFacts>& until) {
@@ -40,9 +42,9 @@ void fill_in(Run& run) {
   if (!run.batch_per_replica && run.global_batch) {
     run.batch_per_replica = *run.global_batch / batches;
   }
-  const auto stated = run->throughput.samples, samples = stated ? stated : run.samples_by_steps();
-  if (!run.samples_per_second && samples && run->timing.fit_seconds) {
-    run.samples_per_second = *samples / *run->timing.fit_seconds;
+  const auto stated = run.samples(), samples = stated ? stated : run.samples_by_steps();
+  if (!run.samples_per_second && samples && run.fit_seconds()) {
+    run.samples_per_second = *samples / *run.fit_seconds();
   }
 }
 
@@ -58,6 +60,14 @@ RunRecord& own_record(Run& run) {
   return *copy;
 }
 
+fact::Real Run::samples() const {
+  return record->throughput->samples;
+}
+
+fact::Real Run::steps() const {
+  return record->throughput->steps;
+}
+
 std::optional<double> Run::samples_by_steps() const {
   const auto steps = record->parameters.real("steps");
   const bool is_of_program = record->provenance.program || record->kind == "imported";
@@ -66,7 +76,7 @@ std::optional<double> Run::samples_by_steps() const {
 }
 
 std::optional<double> Run::cost() const {
-  const auto& fit = record->timing.fit_seconds;
+  const auto fit = fit_seconds();
   if (fit && !find_unit(*this).is_own()) return fit;
   return samples_per_second ? std::optional(1 / *samples_per_second) : fit;
 }
@@ -113,7 +123,7 @@ Run make_run(const Record& record) {
   run.step_seconds = record->max_over_ranks([](const RankFacts& rank) {
     return rank.step_seconds ? rank.step_seconds->p50 : std::nullopt;
   });
-  if (const auto& stated = run->throughput.samples_per_second) {
+  if (const auto& stated = run->throughput->samples_per_second) {
     run.samples_per_second = find_unit(run).shown(*stated);
   }
   run.global_batch = run->plan.global_batch;
@@ -157,7 +167,7 @@ std::string Unit::text(double per_second) const {
 }
 
 Unit find_unit(const Run& run) {
-  const Throughput& rate = run->throughput;
+  const Throughput& rate = *run->throughput;
   return rate.unit.empty() ? Unit{} : Unit{rate.unit, rate.better};
 }
 

@@ -60,8 +60,8 @@ struct Run {
   const Reason* reason = nullptr;  // of an effect
   bool is_lost = false;
 
-  PhaseSeconds phase_sum;  // over ranks; its step is 0 without phases
-  int phase_ranks = 0;     // number of ranks with phases
+  fact::Box<PhaseSeconds> phase_sum;  // over ranks; its step is 0 without phases
+  int phase_ranks = 0;                // number of ranks with phases
 
   Run() = default;
   Run(std::string file, std::shared_ptr<const RunRecord> facts)
@@ -70,9 +70,9 @@ struct Run {
   const RunRecord* operator->() const { return record.get(); }
 
   // Facts of the record as RunFacts.
-  fact::Real fit_seconds() const { return record->timing.fit_seconds; }
-  fact::Real samples() const { return record->throughput.samples; }
-  fact::Real steps() const { return record->throughput.steps; }
+  fact::Real fit_seconds() const { return record->fit_seconds(); }
+  fact::Real samples() const;
+  fact::Real steps() const;
   fact::Real utilization() const { return record->utilization; }
   fact::Real test_accuracy() const { return record->quality.test_accuracy; }
 

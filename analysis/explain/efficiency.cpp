@@ -11,6 +11,7 @@
 #include "analysis/study/labels.h"
 #include "analysis/study/switches.h"
 #include "engine/core/text.h"
+#include "engine/facts/rank.h"
 #include "results/step_samples.h"
 
 namespace paceline {
@@ -85,7 +86,7 @@ std::pair<int, double> find_slowest(const std::vector<RankSeconds>& ranks) {
 
 // The number of first steps that the rate of a run leaves out.
 double count_warmup(const Run& run, bool rates) {
-  const Throughput& rate = run->throughput;
+  const Throughput& rate = *run->throughput;
   if (!rates || !rate.steps) return 0;
   return std::min(static_cast<double>(rate.warmup_steps_excluded.value_or(0)), *rate.steps);
 }
@@ -95,15 +96,15 @@ const double kTwice = std::log(2.0);
 
 // The mean over ranks and steps.
 std::optional<double> step_seconds_of_waiting(const Run& run) {
-  if (run.phase_sum.step <= 0 || run.phase_sum.communication <= 0 || run.phase_ranks == 0)
+  if (run.phase_sum->step <= 0 || run.phase_sum->communication <= 0 || run.phase_ranks == 0)
     return std::nullopt;
-  if (!run->throughput.steps || *run->throughput.steps <= 0) return std::nullopt;
-  return run.phase_sum.communication / run.phase_ranks / *run->throughput.steps;
+  if (!run.steps() || *run.steps() <= 0) return std::nullopt;
+  return run.phase_sum->communication / run.phase_ranks / *run.steps();
 }
 
 std::optional<double> step_share_of_waiting(const Run& run) {
-  if (run.phase_sum.step <= 0) return std::nullopt;
-  return run.phase_sum.communication / run.phase_sum.step;
+  if (run.phase_sum->step <= 0) return std::nullopt;
+  return run.phase_sum->communication / run.phase_sum->step;
 }
 
 // Whether every run of the row is of several replicas and knows the wait and the CPUs.
@@ -132,7 +133,7 @@ std::string waiting_sentence(const Study& study, const Row& few, const Row& more
 const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) const {
   const auto [known, first] = phases_.try_emplace(run.where);
   if (!first) return known->second.get();
-  if (!run->throughput.samples) return nullptr;
+  if (!run.samples()) return nullptr;
   const RunRecord& record = *run.record;
   std::vector<RankSeconds> ranks;  // of many ranks the mean one
   for (const RankFacts* rank : record.known_ranks()) {
@@ -140,17 +141,17 @@ const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) 
   }
   if (ranks.empty()) return nullptr;
   Phases phases;
-  phases.samples = *run->throughput.samples;
+  phases.samples = *run.samples();
   const double warmup = count_warmup(run, rates);
   phases.has_warmup = warmup > 0;
   std::optional<StepSums> steps;
   if (run->layout.gpus > 1 || phases.has_warmup) {
     steps = summed_steps(record, run.where, static_cast<std::size_t>(warmup));
   }
-  if (steps && record.ranks && !phases.has_warmup) ranks = steps->ranks;
+  if (steps && *record.ranks && !phases.has_warmup) ranks = steps->ranks;
   if (steps && phases.has_warmup) {
     ranks = steps->ranks;
-    phases.samples *= 1 - warmup / *run->throughput.steps;
+    phases.samples *= 1 - warmup / *run.steps();
     phases.has_warmup = false;
   }
   const auto count = static_cast<double>(ranks.size());
@@ -163,7 +164,7 @@ const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) 
     phases.of_all = std::min(phases.of_all, rank.communication);
     phases.most_compute = std::max(phases.most_compute, rank.compute);
   }
-  if (!steps && record.ranks) add_extremes(*record.ranks, phases.of_all, phases.most_compute);
+  if (!steps && *record.ranks) add_extremes(**record.ranks, phases.of_all, phases.most_compute);
   phases.next_compute = phases.most_compute;
   if (ranks.size() > 1 && ranks.size() == static_cast<std::size_t>(run->layout.gpus)) {
     std::tie(phases.slowest, phases.next_compute) = find_slowest(ranks);
@@ -174,8 +175,8 @@ const StepRecords::Phases* StepRecords::find_phases(const Run& run, bool rates) 
     phases.most_compute = phases.next_compute = phases.compute;
     phases.slowest = -1;
   }
-  if (run->timing.fit_seconds && !rates)
-    phases.outside = *run->timing.fit_seconds - run.phase_sum.step / run.phase_ranks;
+  if (run.fit_seconds() && !rates)
+    phases.outside = *run.fit_seconds() - run.phase_sum->step / run.phase_ranks;
   if (run->layout.gpus > 1 && phases.of_all > 0) {
     phases.is_bound = !steps;
     if (steps) phases.of_all = std::min(phases.of_all, steps->waited_by_all);
@@ -222,7 +223,7 @@ std::vector<Costs> StepRecords::costs(const Row& row, bool rates) const {
 std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const {
   std::map<int, LateRank> ranks;
   for (const Run& run : row.runs) {
-    const std::optional<StragglerFacts>& straggler = run->straggler;
+    const std::optional<StragglerFacts>& straggler = *run->straggler;
     if (!straggler) continue;
     const auto [at, is_first] = ranks.try_emplace(straggler->rank);
     LateRank& late = at->second;

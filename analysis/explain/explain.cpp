@@ -145,8 +145,8 @@ void consider_samples(PointExplanation& point, const LossParts& parts) {
 std::optional<double> mean_samples(const Row& row) {
   std::vector<double> samples;
   for (const Run& run : row.runs) {
-    if (!run->throughput.samples) return std::nullopt;
-    samples.push_back(*run->throughput.samples);
+    if (!run.samples()) return std::nullopt;
+    samples.push_back(*run.samples());
   }
   return geometric_mean(samples).value;
 }

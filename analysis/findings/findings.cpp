@@ -11,6 +11,7 @@
 #include "analysis/study/labels.h"
 #include "analysis/study/switches.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -52,7 +53,7 @@ std::string cpus_text(const std::vector<const SizeGroup*>& groups) {
 
 // What a run is compared by, as the table has it.
 double shown_cost(const Run& run, const Unit& unit, bool rates) {
-  return rates ? unit.shown(*run.samples_per_second) : *run->timing.fit_seconds;
+  return rates ? unit.shown(*run.samples_per_second) : *run.fit_seconds();
 }
 
 constexpr double kWideSpread = 1.25;
@@ -79,7 +80,7 @@ std::string left_out_line(const Study& study, const std::vector<RowFacts>& facts
   for (const RowFacts& row : facts) {
     if (row.run()->kind != "published" || !row.fit_seconds) return "";
     single = single && row.row->runs.size() == 1;
-    if (row.samples_per_second && !row.run()->throughput.samples_per_second) {
+    if (row.samples_per_second && !row.run()->throughput->samples_per_second) {
       rates.add(row.samples_per_second->value);
     }
     if (row.speed_up && row.speed_up->efficiency && row.speed_up->ideal > 1) {

@@ -9,6 +9,7 @@
 #include "analysis/study/comparison.h"
 #include "analysis/study/labels.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -224,7 +225,7 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
     if (!row.step_seconds) continue;
     for (const Run& run : row.row->runs) {
       by_program = by_program || run->provenance.program;
-      warmups.insert(static_cast<int>(run->timing.warmup_steps_excluded.value_or(0)));
+      warmups.insert(static_cast<int>(run->timing->warmup_steps_excluded.value_or(0)));
     }
   }
   if (warmups.empty()) return "";
@@ -239,7 +240,7 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
 // Of a program of the user's.
 std::string describe_rate(const Run& run, const Unit& unit) {
   if (!run->provenance.rate_is.empty()) return run->provenance.rate_is;
-  if (run->throughput.samples_per_second) return "as the program reports them";
+  if (run->throughput->samples_per_second) return "as the program reports them";
   return (unit.is_own() ? "replicas, each with its own work," : unit.name) + " over fit seconds";
 }
 
@@ -254,14 +255,14 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
       if (run->provenance.program) {
         if (run.samples_per_second)
           of_programs.insert(unit.rate() + ": " + describe_rate(run, unit));
-        if (!run->timing.fit_seconds) continue;
+        if (!run.fit_seconds()) continue;
         of_programs.insert("fit seconds: " + (run->provenance.time_is.empty()
                                                   ? "as the program reports them"
                                                   : run->provenance.time_is));
         continue;
       }
       measured = true;
-      const auto& excluded = run->throughput.warmup_steps_excluded;
+      const auto& excluded = run->throughput->warmup_steps_excluded;
       if (excluded) warmups.insert(static_cast<int>(*excluded));
     }
   }
@@ -285,8 +286,8 @@ std::string choices_note(const std::vector<RowFacts>& facts) {
   for (const RowFacts& row : facts) {
     double least = std::numeric_limits<double>::infinity(), here = 0;
     for (const Run& run : row.row->runs) {
-      const auto& seconds = run->timing.compile_seconds;
-      if (run.replicas_are_cores() || !seconds || !run->throughput.warmup_steps_excluded) continue;
+      const auto& seconds = run->timing->compile_seconds;
+      if (run.replicas_are_cores() || !seconds || !run->throughput->warmup_steps_excluded) continue;
       least = std::min(least, *seconds);
       here = std::max(here, *seconds);
     }

@@ -15,6 +15,7 @@
 #include "analysis/study/labels.h"
 #include "analysis/study/rounds.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -34,11 +35,10 @@ constexpr double kLargestRateFactor = 1.5;
 
 // What the program states as its rate over what follows from its samples and its time.
 std::optional<double> rate_factor(const Run& run) {
-  const Throughput& stated = run->throughput;
+  const Throughput& stated = *run->throughput;
   if (!run->provenance.program && !run.made_elsewhere()) return std::nullopt;
-  if (!stated.samples_per_second || !stated.samples || !run->timing.fit_seconds)
-    return std::nullopt;
-  const double factor = *stated.samples_per_second * *run->timing.fit_seconds / *stated.samples;
+  if (!stated.samples_per_second || !stated.samples || !run.fit_seconds()) return std::nullopt;
+  const double factor = *stated.samples_per_second * *run.fit_seconds() / *stated.samples;
   const bool agrees = factor < kLargestRateFactor && factor > 1 / kLargestRateFactor;
   return agrees ? std::nullopt : std::optional(factor);
 }
@@ -117,9 +117,9 @@ std::string implied_samples_line(const Study& study) {
   for (const Row& row : study.rows) {
     rows.push_back(&row);
     const Run& run = row.first();
-    const bool has_both = run->timing.fit_seconds && run->throughput.samples_per_second;
+    const bool has_both = run.fit_seconds() && run->throughput->samples_per_second;
     if (!run.made_elsewhere() || !has_both || find_unit(run).is_own()) continue;
-    implied.emplace_back(&row, *run->timing.fit_seconds * *run.samples_per_second);
+    implied.emplace_back(&row, *run.fit_seconds() * *run.samples_per_second);
   }
   // What its steps and batch say of a row decides whether it agrees.
   std::erase_if(implied, [](const auto& each) {
@@ -203,7 +203,7 @@ std::string time_above_program_line(const Study& study) {
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     for (const Run& run : study.rows[i].runs) {
       const auto& program = run->provenance.program;
-      const auto& fit = run->timing.fit_seconds;
+      const auto fit = run.fit_seconds();
       if (!program || !program->seconds || !fit ||
           *fit <= kMostTimes * *program->seconds + kSlack) {
         continue;

@@ -10,6 +10,7 @@
 #include "analysis/study/contrast.h"
 #include "analysis/study/scaling_series.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 #include "results/parameters.h"
 
 namespace paceline {
@@ -32,7 +33,7 @@ std::size_t count_rows_where(const std::vector<RowFacts>& facts, Condition condi
 std::vector<double> fit_times(const Row& row) {
   std::vector<double> times;
   for (const Run& run : row.runs) {
-    if (run->timing.fit_seconds) times.push_back(*run->timing.fit_seconds);
+    if (run.fit_seconds()) times.push_back(*run.fit_seconds());
   }
   return times;
 }
@@ -162,8 +163,7 @@ class Checker {
     std::vector<double> p;
     for (const RowFacts& row : facts_) {
       std::vector<double> logs;
-      const auto times =
-          unit_values(*row.row, [](const Run& run) { return run->timing.fit_seconds; });
+      const auto times = unit_values(*row.row, [](const Run& run) { return run.fit_seconds(); });
       for (const double time : times) logs.push_back(std::log(time));
       if (logs.size() > 1 && logs.size() < kLeastForNormality) ++few;
       if (logs.size() >= kLeastForNormality) p.push_back(normality(logs));
@@ -214,9 +214,9 @@ class Checker {
     for (const RowFacts& row : facts_) {
       double seconds = 0, steps = 0;
       for (const Run& run : row.row->runs) {
-        if (!run->throughput.steps) continue;
-        seconds += run.phase_sum.step;
-        steps += *run->throughput.steps * run.phase_ranks;
+        if (!run.steps()) continue;
+        seconds += run.phase_sum->step;
+        steps += *run.steps() * run.phase_ranks;
       }
       if (!row.step_seconds || !(steps > 0) || !(*row.step_seconds > 0)) continue;
       const double tail = seconds / steps / *row.step_seconds;
@@ -297,7 +297,7 @@ class Checker {
     const std::size_t silent = count_rows_where(facts_, [](const RowFacts& row) {
       const Run& run = row.run();
       return run->kind != "measured" &&
-             (run->timing.fit_seconds ? run->provenance.time_is : run->provenance.rate_is).empty();
+             (run.fit_seconds() ? run->provenance.time_is : run->provenance.rate_is).empty();
     });
     if (silent == 0) return;
     add(10, "what is inside the time of " + counted(silent, "row") + " is not said",

@@ -221,10 +221,10 @@ std::string why_unlike(const Row& row) {
            std::tie(b->session, b->round, b->provenance.started_at);
   };
   const auto faster = [](const Run& a, const Run& b) {
-    return a->timing.fit_seconds.value_or(0) < b->timing.fit_seconds.value_or(0);
+    return a.fit_seconds().value_or(0) < b.fit_seconds().value_or(0);
   };
   const auto slowest = std::ranges::max_element(row.runs, faster);
-  const bool is_first = slowest->record->timing.fit_seconds && slowest->record->round > 0 &&
+  const bool is_first = slowest->fit_seconds() && slowest->record->round > 0 &&
                         slowest == std::ranges::min_element(row.runs, before);
   const std::string first = is_first ? "; its first run is the slowest: are caches cold then?" : "";
   const bool recorded = std::ranges::all_of(

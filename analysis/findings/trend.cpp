@@ -7,6 +7,7 @@
 #include <map>
 
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -43,13 +44,13 @@ class Series {
     Trend trend;
     trend.cpus = cpus_of_series(rows_.begin()->second->run());
     trend.base_gpus = base_row_.first()->layout.gpus;
-    trend.has_phases = base_row_.first().phase_sum.step > 0;
+    trend.has_phases = base_row_.first().phase_sum->step > 0;
     for (const auto& [gpus, facts] : rows_) {
       const double n = facts->speed_up->ideal;
       const Judged log_cost =
           judged(cost_over_base(*facts), find_weak_evidence(base_row_, *facts->row));
       trend.doubt.add(log_cost.doubt());
-      trend.has_phases = trend.has_phases && facts->run().phase_sum.step > 0;
+      trend.has_phases = trend.has_phases && facts->run().phase_sum->step > 0;
       SizeOfTrend& size = trend.sizes.emplace_back();
       size.gpus = gpus;
       size.nodes = facts->run()->layout.nodes;

@@ -12,6 +12,7 @@
 #include "analysis/study/comparison.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 #include "results/names.h"
 
 namespace paceline {
@@ -27,7 +28,7 @@ void add_machine(const RunRecord& record, std::set<std::string>& machines) {
 }
 
 double seconds(const Run& run, bool of_sample) {
-  return of_sample ? 1 / *run.samples_per_second : *run->timing.fit_seconds;
+  return of_sample ? 1 / *run.samples_per_second : *run.fit_seconds();
 }
 
 bool all_have(const std::vector<Run>& runs, const RunFact& fact) {
@@ -42,7 +43,7 @@ struct Group : EvidencePoint {
 std::string run_id(const Run& run) {
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run->study, run->session, run->workload,
                      run->point, run->repeat, run->provenance.started_at, run->status, run->build(),
-                     run->provenance.cpu_model, run->timing.fit_seconds.value_or(0));
+                     run->provenance.cpu_model, run.fit_seconds().value_or(0));
 }
 
 std::string shared_note(const Side& side, const Side& other, const std::string& what) {
@@ -133,7 +134,7 @@ class SideBuilder {
   void add_samples(Group& group) {
     Subject& subject = group.subject;
     const bool all_known = std::ranges::all_of(
-        group.runs, [](const Run& run) { return run->throughput.samples && run.goal.empty(); });
+        group.runs, [](const Run& run) { return run.samples() && run.goal.empty(); });
     add_times(group);
     for (const Run& run : group.runs) {
       subject.sequential = subject.sequential || run->flags.sequential;
@@ -142,11 +143,11 @@ class SideBuilder {
         subject.busy_why = run->provenance.machine_load.why;
       }
       if (all_known) {
-        subject.work += *run->throughput.samples / static_cast<double>(group.runs.size());
+        subject.work += *run.samples() / static_cast<double>(group.runs.size());
       }
-      if (run.phase_sum.step > 0 && run->layout.gpus > 1) {
+      if (run.phase_sum->step > 0 && run->layout.gpus > 1) {
         add_sample(subject, Quantity::communication, run,
-                   run.phase_sum.communication / run.phase_sum.step);
+                   run.phase_sum->communication / run.phase_sum->step);
       }
       // A run that ends early at its goal has a higher mean loss, however well it learns.
       if (const auto loss = run.mean_loss(); loss && run.goal.empty()) {
@@ -163,7 +164,7 @@ class SideBuilder {
       const auto& program = run->provenance.program;
       const double whole = program ? program->seconds.value_or(0) : 0;
       subject.run_seconds +=
-          run->timing.fit_seconds.value_or(whole) / static_cast<double>(group.runs.size());
+          run.fit_seconds().value_or(whole) / static_cast<double>(group.runs.size());
     }
     if (!group.runs.empty()) subject.unit = find_unit(group.runs.front());
     const bool has_rates = all_have(group.runs, &Run::samples_per_second);

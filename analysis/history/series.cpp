@@ -14,6 +14,7 @@
 #include "analysis/study/scaling_series.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -34,15 +35,6 @@ OptionalValue measure_cost(const Row& row, bool rates) {
   const OptionalValue mean =
       compute_mean(row, rates ? RunFact(&Run::samples_per_second) : &Run::fit_seconds);
   return rates && mean ? OptionalValue(1 / *mean) : mean;
-}
-
-OptionalValue exposed_share(const Row& row) {
-  double waits = 0, steps = 0;
-  for (const Run& run : row.runs) {
-    waits += run.phase_sum.communication;
-    steps += run.phase_sum.step;
-  }
-  return steps > 0 && row.first()->layout.gpus > 1 ? OptionalValue(waits / steps) : OptionalValue();
 }
 
 OptionalValue day_of_session(const Row& row) {
@@ -144,7 +136,8 @@ class SeriesMaker {
       case HistoryMetric::accuracy:
         return mean(row, &Run::test_accuracy);
       case HistoryMetric::exposed_communication:
-        return exposed_share(row);
+        if (row.first()->layout.gpus == 1) return {};
+        return share_of_step(row, &PhaseSeconds::communication);
       case HistoryMetric::speed_up:
       case HistoryMetric::efficiency:
       case HistoryMetric::serial_fraction:

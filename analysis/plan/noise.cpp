@@ -14,6 +14,7 @@
 #include "analysis/statistics/robust.h"
 #include "analysis/study/cost.h"
 #include "engine/core/error.h"
+#include "engine/facts/rank.h"
 #include "results/step_samples.h"
 
 namespace paceline {
@@ -164,9 +165,9 @@ class NoiseEstimator {
 
   // Scatter of the steps of the first rank with quantiles, as if it were normal.
   void add_scatter(const Run& run) {
-    for (const RankFacts& facts : run->each_rank) {
+    for (const RankFacts& facts : *run->each_rank) {
       const StepQuantiles rank = facts.step_seconds.value_or(StepQuantiles{});
-      const auto& steps = run->throughput.steps;
+      const auto steps = run.steps();
       if (!rank.p05 || !rank.p50 || !rank.p95 || !steps || *steps < 1) continue;
       const double sd = (*rank.p95 - *rank.p05) / (2 * 1.645) / *rank.p50;
       step_variances_.sum += sd * sd;

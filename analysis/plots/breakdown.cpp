@@ -6,6 +6,7 @@
 #include "analysis/plots/plot.h"
 #include "analysis/plots/study_plots.h"
 #include "analysis/study/labels.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -29,14 +30,14 @@ constexpr Phase kPhases[] = {{"waiting for input", &PhaseSeconds::input},
 // Steps of all ranks and runs; 0 where their phases are not known.
 double count_steps(const Row& row) {
   double steps = 0;
-  for (const Run& run : row.runs) steps += run.phase_ranks * run->throughput.steps.value_or(0);
+  for (const Run& run : row.runs) steps += run.phase_ranks * run.steps().value_or(0);
   return steps;
 }
 
 double total_seconds(const Row& row, double PhaseSeconds::*phase) {
   double seconds = 0;
   for (const Run& run : row.runs) {
-    if (run->throughput.steps) seconds += run.phase_sum.*phase;
+    if (run.steps()) seconds += (*run.phase_sum).*phase;
   }
   return seconds;
 }

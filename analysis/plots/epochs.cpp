@@ -5,6 +5,7 @@
 #include "analysis/plots/study_plots.h"
 #include "analysis/study/contrast.h"
 #include "analysis/study/labels.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -15,9 +16,9 @@ constexpr double kMostSpreadOnALinearAxis = 12;  // the slowest epoch over the f
 
 // None where an epoch of a run took no time.
 std::size_t count_epochs(const Row& row) {
-  std::size_t least = row.first()->timing.epoch_seconds.size();
+  std::size_t least = row.first()->timing->epoch_seconds.size();
   for (const Run& run : row.runs) {
-    const std::vector<double>& all = run->timing.epoch_seconds;
+    const std::vector<double>& all = run->timing->epoch_seconds;
     if (std::ranges::any_of(all, [](double seconds) { return !(seconds > 0); })) return 0;
     least = std::min(least, all.size());
   }
@@ -29,7 +30,7 @@ PlotSeries make_series(const Row& row, const std::string& name) {
   for (std::size_t epoch = 0; epoch < count_epochs(row); ++epoch) {
     const Estimate mean = geometric_mean(
         unit_values(
-            row, [&](const Run& run) { return std::optional(run->timing.epoch_seconds[epoch]); }),
+            row, [&](const Run& run) { return std::optional(run->timing->epoch_seconds[epoch]); }),
         find_stopping(row));
     series.points.push_back(
         {static_cast<double>(epoch + 1), mean.value, row.tainted ? std::nullopt : mean.interval});

@@ -24,7 +24,7 @@ std::vector<double> run_values(const RowFacts& row, bool rates, double y) {
   const std::optional<Estimate>& mean = rates ? row.samples_per_second : row.fit_seconds;
   std::vector<double> values;
   for (const Run& run : row.row->runs) {
-    const std::optional<double>& value = rates ? run.samples_per_second : run->timing.fit_seconds;
+    const std::optional<double>& value = rates ? run.samples_per_second : run.fit_seconds();
     if (value && mean) values.push_back(y * (rates ? *value / mean->value : mean->value / *value));
   }
   if (values.size() < 2) values.clear();

@@ -10,6 +10,7 @@
 #include "engine/core/bucket_cuts.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/facts/rank.h"
 
 namespace paceline {
 
@@ -19,8 +20,9 @@ constexpr std::size_t kQuantileSteps = 200;  // made from the quantiles of a ran
 constexpr double kMebi = 1048576;
 
 std::size_t count_warmup(const RunRecord& record) {
-  const auto given = record.throughput.warmup_steps_excluded;
-  return static_cast<std::size_t>(given ? *given : record.timing.warmup_steps_excluded.value_or(0));
+  const auto given = record.throughput->warmup_steps_excluded;
+  return static_cast<std::size_t>(given ? *given
+                                        : record.timing->warmup_steps_excluded.value_or(0));
 }
 
 // Piecewise linear through the quantiles, over their median; 1 where they are not known.
@@ -151,7 +153,7 @@ void set(WhatIf& what_if, const std::string& name, const std::string& value) {
 
 std::optional<RunSteps> find_steps(const Run& run) {
   const RunRecord& record = *run.record;
-  const auto steps = record.throughput.steps;
+  const auto steps = record.throughput->steps;
   const auto batch = record.plan.global_batch;
   if (!run.samples_per_second || *run.samples_per_second <= 0 || !steps || *steps <= 0 || !batch) {
     return std::nullopt;
@@ -230,7 +232,7 @@ std::vector<SumSample> sums_in(const Run& run) {
 std::optional<SumSample> sums_of_steps(const Run& run) {
   const RunRecord& record = *run.record;
   const auto ranks = ranks_in(record);
-  const auto steps = record.throughput.steps;
+  const auto steps = record.throughput->steps;
   if (record.layout.gpus < 2 || ranks.empty() || !steps || *steps <= 0) return std::nullopt;
   SumSample sample{0, 0, record.layout.gpus, record.layout.nodes.value_or(1), 0};
   double least = std::numeric_limits<double>::infinity();

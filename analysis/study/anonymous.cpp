@@ -8,6 +8,7 @@
 
 #include "analysis/study/study.h"
 #include "engine/core/pattern.h"
+#include "engine/facts/rank.h"
 
 namespace paceline {
 
@@ -135,10 +136,10 @@ Disguise::Disguise(const std::vector<Record>& records) {
   for (const Record& record : records) {
     find_users(record.where(), users);
     each_text(record.json(), [&](const std::string& text) { find_users(text, users); });
-    for (const RankFacts& rank : record->each_rank) hosts.insert(rank.host);
-    if (record->straggler) hosts.insert(record->straggler->host);
-    if (record->ranks) {
-      for (const RankOutlier& rank : record->ranks->outliers) hosts.insert(rank.facts.host);
+    for (const RankFacts& rank : *record->each_rank) hosts.insert(rank.host);
+    if (*record->straggler) hosts.insert((*record->straggler)->host);
+    if (*record->ranks) {
+      for (const RankOutlier& rank : (*record->ranks)->outliers) hosts.insert(rank.facts.host);
     }
     if (const auto& allocation = record->provenance.allocation) {
       hosts.insert(allocation->node);

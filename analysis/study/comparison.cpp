@@ -21,7 +21,7 @@ namespace {
 
 // What is compared: seconds, or seconds per sample.
 double cost(const Run& run, bool rates) {
-  return rates ? 1 / *run.samples_per_second : *run->timing.fit_seconds;
+  return rates ? 1 / *run.samples_per_second : *run.fit_seconds();
 }
 
 std::vector<double> costs(const Row& row, bool rates) {
@@ -155,7 +155,7 @@ class Comparer {
     std::set<double> totals;  // of imported runs of one size, whose work nothing else bounds
     for (const Row& row : study_.rows) {
       for (const Run& run : row.runs) {
-        needed = needed || !run->timing.fit_seconds;
+        needed = needed || !run.fit_seconds();
         if (!run.samples_per_second) without = &run;
         if (const auto total = run.samples_by_steps()) totals.insert(*total);
       }

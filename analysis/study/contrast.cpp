@@ -154,7 +154,7 @@ RowValues collect_values(const Row& row,
 
 RowValues log_costs(const Row& row, bool rates) {
   return collect_values(row, [rates](const Run& run) {
-    return Values{rates ? -std::log(*run.samples_per_second) : std::log(*run->timing.fit_seconds)};
+    return Values{rates ? -std::log(*run.samples_per_second) : std::log(*run.fit_seconds())};
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "analysis/study/contrast.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -51,14 +52,13 @@ std::string_view without_brand(std::string_view gpu) {
 
 // Without those that are not known; at least the training.
 std::optional<double> seconds_held(const Run& run) {
-  const Timing& timing = run->timing;
+  const Timing& timing = *run->timing;
   const auto& program = run->provenance.program;
   if (program && program->seconds) {  // a log of another run states more
     return std::max(*program->seconds, timing.fit_seconds.value_or(0));
   }
-  if (!run->timing.fit_seconds) return std::nullopt;
-  return *run->timing.fit_seconds + timing.setup_seconds.value_or(0) +
-         timing.evaluation_seconds.value_or(0) + timing.checkpoint_seconds.value_or(0) +
+  if (!timing.fit_seconds) return std::nullopt;
+  return run->whole_seconds() + timing.checkpoint_seconds.value_or(0) +
          timing.events_seconds.value_or(0) + timing.consistency_seconds.value_or(0);
 }
 
@@ -71,7 +71,7 @@ std::optional<double> compute_hours(const Run& run, std::optional<double> units)
 // Of the run's samples at its rate; a second of them where their number is not known.
 std::optional<double> seconds_at_rate(const Run& run) {
   if (!run.samples_per_second || *run.samples_per_second <= 0) return std::nullopt;
-  return run->throughput.samples ? *run->throughput.samples / *run.samples_per_second : 1;
+  return run.samples() ? *run.samples() / *run.samples_per_second : 1;
 }
 
 std::optional<double> replica_operations(const Run& run, std::optional<double> per_second) {

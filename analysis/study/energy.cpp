@@ -50,9 +50,8 @@ std::optional<double> energy_joules(const Run& run) {
 
 std::optional<double> joules_per_sample(const Run& run) {
   const auto joules = energy_joules(run);
-  return joules && run->throughput.samples && *run->throughput.samples > 0
-             ? std::optional(*joules / *run->throughput.samples)
-             : std::nullopt;
+  return joules && run.samples() && *run.samples() > 0 ? std::optional(*joules / *run.samples())
+                                                       : std::nullopt;
 }
 
 std::optional<double> energy_seconds(const Run& run) {
@@ -72,8 +71,7 @@ std::optional<double> joules_beside_training(const Run& run) {
 
 std::optional<double> energy_delay(const Run& run) {
   const auto joules = energy_joules(run);
-  return joules && run->timing.fit_seconds ? std::optional(*joules * *run->timing.fit_seconds)
-                                           : std::nullopt;
+  return joules && run.fit_seconds() ? std::optional(*joules * *run.fit_seconds()) : std::nullopt;
 }
 
 std::string energy_covers(const Row& row) {

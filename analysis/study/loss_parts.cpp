@@ -9,6 +9,7 @@
 
 #include "analysis/study/switches.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -39,7 +40,7 @@ RowValues part_values(const Row& row, const std::vector<Costs>& costs) {
     std::vector<double> values;
     for (const CostPart& part : kParts) values.push_back(of_run.*part.cost / of_run.total());
     values.push_back(std::log(of_run.total()));
-    values.push_back(std::log(*run->throughput.samples));
+    values.push_back(std::log(*run.samples()));
     values.push_back(-std::log1p(-of_run.of_slowest / of_run.total()));
     return values;
   });
@@ -81,18 +82,17 @@ double rounded_points(double share) {
 std::optional<std::vector<Costs>> record_costs(const Row& row, bool rates) {
   std::vector<Costs> all;
   for (const Run& run : row.runs) {
-    const double compute = run.phase_sum.forward + run.phase_sum.backward + run.phase_sum.update;
-    const bool has_warmup = rates && run->throughput.warmup_steps_excluded.value_or(0) > 0;
-    if (!(compute > 0) || run.phase_ranks == 0 || !run->throughput.samples || has_warmup)
-      return std::nullopt;
-    const double scale = run->layout.gpus / (run.phase_ranks * *run->throughput.samples);
+    const double compute = run.phase_sum->forward + run.phase_sum->backward + run.phase_sum->update;
+    const bool has_warmup = rates && run->throughput->warmup_steps_excluded.value_or(0) > 0;
+    if (!(compute > 0) || run.phase_ranks == 0 || !run.samples() || has_warmup) return std::nullopt;
+    const double scale = run->layout.gpus / (run.phase_ranks * *run.samples());
     Costs& costs = all.emplace_back();
-    costs.input = run.phase_sum.input * scale;
-    costs.launch = run.phase_sum.other * scale;
-    costs.communication = run.phase_sum.communication * scale;
+    costs.input = run.phase_sum->input * scale;
+    costs.launch = run.phase_sum->other * scale;
+    costs.communication = run.phase_sum->communication * scale;
     costs.compute = compute * scale;
-    if (run->timing.fit_seconds && !rates) {
-      costs.outside = (*run->timing.fit_seconds * run.phase_ranks - run.phase_sum.step) * scale;
+    if (run.fit_seconds() && !rates) {
+      costs.outside = (*run.fit_seconds() * run.phase_ranks - run.phase_sum->step) * scale;
     }
   }
   return all;

@@ -25,13 +25,13 @@ std::optional<double> log_time(const Run& run, bool rates) {
     return run.samples_per_second ? std::optional(-std::log(*run.samples_per_second))
                                   : std::nullopt;
   }
-  return run->timing.fit_seconds ? std::optional(std::log(*run->timing.fit_seconds)) : std::nullopt;
+  return run.fit_seconds() ? std::optional(std::log(*run.fit_seconds())) : std::nullopt;
 }
 
 bool lacks_seconds(const std::vector<Row>& rows) {
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
     return has_order(row) && std::any_of(row.runs.begin(), row.runs.end(),
-                                         [](const Run& run) { return !run->timing.fit_seconds; });
+                                         [](const Run& run) { return !run.fit_seconds(); });
   });
 }
 

@@ -84,8 +84,8 @@ std::string described(const Run& run) {
   const auto add = [&](const char* what, std::optional<double> value) {
     if (value) text += fmt::format(", {} {:.0f}", what, *value);
   };
-  add("samples", run->throughput.samples);
-  add("steps", run->throughput.steps);
+  add("samples", run.samples());
+  add("steps", run.steps());
   add("batch per replica", run.batch_per_replica);
   return text;
 }
@@ -148,9 +148,7 @@ Scaling of_fixed_batch(const Runs& runs) {
     return Scaling::weak;
   }
   constexpr double kRounded = 0.05;
-  const auto total = [](const Run& run) {
-    return *run.samples_per_second * *run->timing.fit_seconds;
-  };
+  const auto total = [](const Run& run) { return *run.samples_per_second * *run.fit_seconds(); };
   const auto stays = [&](auto quantity) {
     const double first = quantity(*runs[0]);
     return std::ranges::all_of(
@@ -253,7 +251,7 @@ std::string_view describe_scaling(Scaling scaling, const Run& run) {
              "and "
              "how many samples the goal takes is part of the result";
     case Scaling::weak:
-      if (work == "grows" && !run->throughput.samples) {
+      if (work == "grows" && !run.samples()) {
         return "each replica does the same work, as the study states";
       }
       return "batch per replica is fixed and the work grows with the replicas";

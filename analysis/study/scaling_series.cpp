@@ -9,6 +9,7 @@
 #include "analysis/study/contrast.h"
 #include "analysis/study/cost.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -123,16 +124,16 @@ std::optional<Estimate> divided(std::optional<Estimate> estimate, double by) {
   return estimate;
 }
 
+}  // namespace
+
 std::optional<double> share_of_step(const Row& row, double PhaseSeconds::*phase) {
   double seconds = 0, steps = 0;
   for (const Run& run : row.runs) {
-    seconds += run.phase_sum.*phase;
-    steps += run.phase_sum.step;
+    seconds += (*run.phase_sum).*phase;
+    steps += run.phase_sum->step;
   }
   return steps > 0 ? std::optional(seconds / steps) : std::nullopt;
 }
-
-}  // namespace
 
 bool SizeGroup::is_base() const {
   return std::ranges::all_of(rows, [](const RowFacts* row) { return row->speed_up->ideal <= 1; });
@@ -178,7 +179,7 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
 
 std::vector<RowSeries> make_row_series(const Study& study, const Comparison& comparison) {
   const auto has_cost = [&](const Run& run) {
-    return (comparison.rates ? run.samples_per_second : run->timing.fit_seconds).has_value();
+    return (comparison.rates ? run.samples_per_second : run.fit_seconds()).has_value();
   };
   std::map<Parts, std::map<int, std::size_t>> found;  // the index of a row
   const auto add = [&](std::map<int, std::size_t>& rows, std::size_t index) {

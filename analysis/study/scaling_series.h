@@ -41,6 +41,9 @@ struct RowFacts {
 std::optional<double> mean(const Row& row, const RunFact& fact);
 std::optional<Estimate> estimate(const Row& row, const RunFact& fact);
 
+// Of the time of its runs' steps; empty without phases.
+std::optional<double> share_of_step(const Row& row, double PhaseSeconds::*phase);
+
 RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t index);
 
 struct SizeGroup {

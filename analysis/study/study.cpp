@@ -207,7 +207,7 @@ void add_growing_rates(Study& study, std::vector<Run>& runs) {
       std::ranges::any_of(runs, [](const Run& run) { return run.samples_per_second.has_value(); });
   if (study.scaling != Scaling::weak || has_rates) return;
   study.unit = {"work/s", "more"};
-  for (Run& run : runs) run.samples_per_second = run->layout.gpus / *run->timing.fit_seconds;
+  for (Run& run : runs) run.samples_per_second = run->layout.gpus / *run.fit_seconds();
 }
 
 // The program that others are compared with: the first that a plan names, as its points follow the

@@ -14,6 +14,7 @@
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/facts/timing.h"
 
 namespace paceline {
 
@@ -56,12 +57,11 @@ const std::array kFacts = {
              }},
     WorkFact{"global batch",
              [](const Run& run) { return whole(run->plan.global_batch, "samples a step"); }},
-    WorkFact{"samples", [](const Run& run) { return whole(run->throughput.samples, "samples"); },
-             true},
+    WorkFact{"samples", [](const Run& run) { return whole(run.samples(), "samples"); }, true},
 };
 
 bool matters(const WorkFact& fact, const Row& row) {
-  return !fact.of_time || !row.first()->throughput.samples_per_second;
+  return !fact.of_time || !row.first()->throughput->samples_per_second;
 }
 
 std::string describe_program(const Row& row) {

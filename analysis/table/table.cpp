@@ -14,6 +14,7 @@
 #include "analysis/study/labels.h"
 #include "analysis/study/switches.h"
 #include "engine/core/text.h"
+#include "engine/facts/rank.h"
 
 namespace paceline {
 
@@ -47,7 +48,7 @@ std::string interval_kind(const RowFacts& facts) {
 }
 
 std::optional<double> step_phases(const Run& run) {
-  return run.phase_sum.step > 0 ? std::optional(run.phase_sum.step) : std::nullopt;
+  return run.phase_sum->step > 0 ? std::optional(run.phase_sum->step) : std::nullopt;
 }
 
 // Rows that are only their own base have no speed-up.
@@ -209,7 +210,7 @@ void add_ratios(RowColumns& all, const Study& study, const Comparison& compariso
 
 void add_details(RowColumns& all, const Study& study) {
   using Row = const RowFacts&;
-  const auto first_epoch = [](const Run& run) { return run->timing.first_epoch_seconds; };
+  const auto first_epoch = [](const Run& run) { return run->timing->first_epoch_seconds; };
   const auto top5 = [](const Run& run) { return run->quality.test_top5; };
   const auto step_cell = [](Row f) {
     if (!f.step_seconds) return Cell{};

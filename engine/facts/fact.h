@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -32,6 +33,39 @@ using Flag = std::optional<bool>;
 // Where a record has a list over ranks (FactRule::list). The values are in RankFacts.
 template <typename T>
 struct OfRanks {};
+
+// A member in memory of its own. The struct needs only T's declaration, so whoever passes it on
+// compiles without T's header. Copies copy the value, as those of std::indirect of C++26 do. A box
+// that nothing was put into takes no memory and reads as T{}.
+template <typename T>
+class Box {
+ public:
+  Box() = default;
+  Box(const Box& other)
+      : value_(other.value_ ? other.copy_(*other.value_) : nullptr), copy_(other.copy_) {}
+  Box(Box&& other) noexcept = default;
+  Box& operator=(Box other) noexcept {
+    value_.swap(other.value_);
+    copy_ = other.copy_;
+    return *this;
+  }
+
+  const T& operator*() const {
+    static const T kNone{};
+    return value_ ? *value_ : kNone;
+  }
+  T& operator*() {
+    if (!value_) value_ = std::make_shared<T>();
+    copy_ = [](const T& value) { return std::make_shared<T>(value); };
+    return *value_;
+  }
+  const T* operator->() const { return &**this; }
+  T* operator->() { return &**this; }
+
+ private:
+  std::shared_ptr<T> value_;  // of this box alone
+  std::shared_ptr<T> (*copy_)(const T&) = nullptr;
+};
 }  // namespace fact
 
 struct FactRule {

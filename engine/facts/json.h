@@ -73,6 +73,10 @@ Json value_to_json(const std::optional<T>& value) {
   return json.is_null() && HasFacts<T> ? Json::object() : json;
 }
 template <typename T>
+Json value_to_json(const fact::Box<T>& box) {
+  return value_to_json(*box);
+}
+template <typename T>
 Json value_to_json(const std::vector<T>& values) {
   Json list;
   for (const T& value : values) list.push_back(value_to_json(value));
@@ -124,6 +128,10 @@ template <typename T>
 void value_from_json(const Json& json, std::optional<T>& value, FactRule rule,
                      const FactPlace& place) {
   value_from_json(json, value.emplace(), rule, place);
+}
+template <typename T>
+void value_from_json(const Json& json, fact::Box<T>& box, FactRule rule, const FactPlace& place) {
+  value_from_json(json, *box, rule, place);
 }
 template <typename T>
 void value_from_json(const Json& json, std::vector<T>& values, FactRule rule,

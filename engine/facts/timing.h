@@ -32,10 +32,6 @@ struct Timing {
   PACELINE_FACT(fact::Count, warmup_steps_excluded, "that step_seconds leave out");
   PACELINE_FACT(fact::OfRanks<StepQuantiles>, step_seconds, "one per rank");
   PACELINE_END_FACTS
-
-  double whole_seconds() const {  // the fit and everything around it, as far as known
-    return fit_seconds.value_or(0) + setup_seconds.value_or(0) + evaluation_seconds.value_or(0);
-  }
 };
 
 struct Throughput {

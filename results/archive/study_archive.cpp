@@ -18,6 +18,7 @@
 #include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "engine/core/unpack_limit.h"
+#include "engine/facts/rank.h"
 #include "results/names.h"
 #include "results/run_record.h"
 
@@ -324,7 +325,7 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   for (std::size_t i = 0; i < store.records.size(); ++i) {
     const Record& record = store.records[i];
     const fs::path place = record.where();
-    const bool has_ranks_apart = changed && record->ranks;
+    const bool has_ranks_apart = changed && *record->ranks;
     if (has_samples(record, result.notes) && !has_ranks_apart) list(samples_file(place));
     if (changed) {
       others[place.lexically_relative(study).string()] = json_text(shown.records[i].json()) + "\n";

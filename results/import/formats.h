@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/core/json.h"
+#include "engine/facts/rank.h"
 #include "results/run_record.h"
 
 namespace paceline {

@@ -240,10 +240,10 @@ Import::Source Import::make_source(const ForeignFile& file, const std::string& h
     record.kind = "imported";
     record.study = request.study;
     if (record.session.empty()) record.session = hash;
-    if (record.each_rank.size() > kMostHosts) {
+    if (record.each_rank->size() > kMostHosts) {
       std::vector<std::string> hosts = each_once(record.host_names());
-      hosts.resize(record.each_rank.size());
-      for (std::size_t r = 0; r < hosts.size(); ++r) record.each_rank[r].host = hosts[r];
+      hosts.resize(record.each_rank->size());
+      for (std::size_t r = 0; r < hosts.size(); ++r) (*record.each_rank)[r].host = hosts[r];
     }
     ImportFacts& facts = record.provenance.imported.emplace();
     facts = {format.name,

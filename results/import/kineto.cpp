@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/facts/json.h"
+#include "engine/facts/rank.h"
 #include "results/run_record.h"
 #include "results/step_samples.h"
 
@@ -130,11 +131,11 @@ KinetoRun read_kineto_run(const std::vector<std::string>& files) {
 }
 
 void set_trace_facts(RunRecord& record, const KinetoRun& trace, double scale) {
-  ProfileFacts& facts = record.profile.emplace();
+  ProfileFacts& facts = record.profile->emplace();
   facts.steps = static_cast<std::int64_t>(trace.steps());
   facts.ranks = static_cast<int>(trace.ranks.size());
-  record.each_rank.resize(std::max(record.each_rank.size(), trace.ranks.size()));
-  const bool has_quantiles = record.each_rank.front().step_seconds.has_value();
+  record.each_rank->resize(std::max(record.each_rank->size(), trace.ranks.size()));
+  const bool has_quantiles = record.each_rank->front().step_seconds.has_value();
   std::vector<RankTimes> times;
   for (const KinetoTrace& rank : trace.ranks) {
     facts.spans += rank.spans;
@@ -146,7 +147,7 @@ void set_trace_facts(RunRecord& record, const KinetoRun& trace, double scale) {
     facts.hidden_seconds += rank.hidden_seconds;
     auto phases = to_numbers(sum_phases(rank.times));
     for (double& seconds : phases) seconds *= scale;
-    RankFacts& measured = record.each_rank[times.size()];
+    RankFacts& measured = (*record.each_rank)[times.size()];
     measured.phases = from_numbers<PhaseSeconds>(phases);
     times.push_back(rank.times);
     if (!has_quantiles) measured.step_seconds = step_quantiles(rank.times.steps);
@@ -159,7 +160,7 @@ void set_trace_facts(RunRecord& record, const KinetoRun& trace, double scale) {
   if (first.bytes_per_step > 0) facts.communication_bytes = std::llround(first.bytes_per_step);
   record.plan.bucket_bytes = first.bucket_bytes;
   if (trace.ranks.size() == static_cast<std::size_t>(trace.world_size)) {
-    record.straggler = find_straggler(times, 0);
+    *record.straggler = find_straggler(times, 0);
   }
 }
 

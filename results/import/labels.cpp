@@ -105,6 +105,8 @@ class KeyCollector {
       section_.clear();
     } else if constexpr (requires { member.emplace(); }) {
       (*this)(fact, member.emplace());
+    } else if constexpr (requires { *member; }) {  // of a box
+      (*this)(fact, *member);
     }  // else a list
   }
 

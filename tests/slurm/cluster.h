@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "engine/facts/timing.h"
 #include "results/run_record.h"
 #include "results/store.h"
 #include "tests/support/expect_parts.h"
@@ -147,7 +148,7 @@ class OnCluster : public ::testing::Test {
         std::to_string(kSteps) + " --record first.json");
     EXPECT_EQ(ran.code, 0) << ran.out;
     if (ran.code != 0) return "1";
-    const double took = *load_store(first).records.at(0)->timing.fit_seconds;
+    const double took = *load_store(first).records.at(0)->timing->fit_seconds;
     return std::to_string(static_cast<int>(std::ceil(kSteps * seconds / took)));
   }
 

@@ -1,6 +1,7 @@
 // What befalls jobs on a cluster, and takes minutes to happen: time limits, lost nodes and links.
 #include <nlohmann/json.hpp>
 
+#include "engine/facts/rank.h"
 #include "tests/slurm/cluster.h"
 #include "tests/support/expect_parts.h"
 
@@ -136,8 +137,8 @@ TEST_F(SlurmFaults, ExposedCommunicationFollowsTheLinks) {
     ASSERT_EQ(records.size(), 1U);
     ASSERT_TRUE(records[0]->completed()) << records[0]->reason;
     const double bytes = 4 * records[0]->plan.parameter_count.value_or(0);
-    const double steps = records[0]->throughput.steps.value_or(1);
-    const double seconds = records[0]->each_rank.at(0).phases->communication / steps;
+    const double steps = records[0]->throughput->steps.value_or(1);
+    const double seconds = records[0]->each_rank->at(0).phases->communication / steps;
     const double bound = bytes / (megabits * 1e6 / 8);
     EXPECT_GT(seconds, 0.8 * bound) << megabits;
     EXPECT_LT(seconds, 2.5 * bound) << megabits;

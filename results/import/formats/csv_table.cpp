@@ -71,12 +71,12 @@ class CsvTable {
       ImportedRun& run = content.runs.emplace_back();
       run.record = *record;
       run.line = rows_[content.runs.size()].line;
-      Throughput& rate = run.record.throughput;
+      Throughput& rate = *run.record.throughput;
       if (is_rate_of_replica_) *rate.samples_per_second *= run.record.layout.gpus;
-      if (run.record.timing.fit_seconds && run.record.provenance.time_is.empty()) {
+      if (run.record.timing->fit_seconds && run.record.provenance.time_is.empty()) {
         run.record.provenance.time_is = "column \"" + column_heading("fit_seconds") + "\"";
       }
-      if (run.record.throughput.samples_per_second && run.record.provenance.rate_is.empty()) {
+      if (run.record.throughput->samples_per_second && run.record.provenance.rate_is.empty()) {
         run.record.provenance.rate_is = "column \"" + column_heading("samples_per_second") + "\"";
       }
     }

@@ -67,12 +67,12 @@ ImportContent read_history(const ForeignFile& file) {
         record.provenance.started_at = started;
         record.provenance.commit = text_or_empty(find_member(commit, "id"));
         if (is_rate(unit)) {
-          record.throughput.samples_per_second = *value;
-          record.throughput.unit = unit;
-          record.throughput.better = "more";
+          record.throughput->samples_per_second = *value;
+          record.throughput->unit = unit;
+          record.throughput->better = "more";
           record.provenance.rate_is = unit;
         } else {
-          record.timing.fit_seconds = *value * *seconds;
+          record.timing->fit_seconds = *value * *seconds;
           record.provenance.time_is = unit;
         }
       }

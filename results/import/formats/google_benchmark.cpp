@@ -126,12 +126,12 @@ ImportContent read_google_benchmark_rows(const ForeignFile& foreign) {
       record.status = "failed";
       record.reason = row.error;
     } else {
-      record.timing.fit_seconds = row.seconds;
+      record.timing->fit_seconds = row.seconds;
       record.provenance.time_is = "real time of an iteration of the benchmark";
     }
-    record.throughput.samples_per_second = row.items_per_second;
+    record.throughput->samples_per_second = row.items_per_second;
     if (row.items_per_second) record.provenance.rate_is = "items per second of the benchmark";
-    if (!file.host.empty()) record.each_rank = {{.host = file.host}};
+    if (!file.host.empty()) *record.each_rank = {{.host = file.host}};
     record.provenance.started_at = file.date;
     if (file.cpus && *file.cpus > 0) record.provenance.machine.cpus = file.cpus;
     const std::size_t colon = row.where.rfind(':');

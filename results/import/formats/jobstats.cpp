@@ -148,7 +148,7 @@ class JobstatsReport {
     auto& gpus = content_.runs.back().record.gpus;
     if (is_new) {
       gpus.emplace_back();
-      content_.runs.back().record.each_rank.push_back({.host = std::string(text.substr(0, open))});
+      content_.runs.back().record.each_rank->push_back({.host = std::string(text.substr(0, open))});
     }
     GpuFacts& gpu = gpus[it->second];
     const auto words = split_words(text.substr(end + 3));
@@ -190,7 +190,7 @@ class JobstatsReport {
                                            : "failed";
     if (!record.completed()) record.reason = "Slurm's state is " + state;
     record.workload = name.empty() ? "job" : name;
-    if (*seconds > 0) record.timing.fit_seconds = *seconds;
+    if (*seconds > 0) record.timing->fit_seconds = *seconds;
     if (record.completed() && *seconds == 0) {
       refuse_line(file_, run.line, "the job took no time", "leave it out");
     }
@@ -239,7 +239,7 @@ ImportContent read_summary(const ForeignFile& file, const Json& json) {
                 "import the summary of jobstats -j");
   }
   record.workload = "job";
-  record.timing.fit_seconds = *seconds;
+  record.timing->fit_seconds = *seconds;
   record.layout.replicas_are = "gpus";
   double cores = 0;
   for (const auto& [host, node] : nodes.items()) {
@@ -248,7 +248,7 @@ ImportContent read_summary(const ForeignFile& file, const Json& json) {
     if (!utilization.is_object()) continue;
     for (const auto& [index, percent] : utilization.items()) {
       GpuFacts& gpu = record.gpus.emplace_back();
-      record.each_rank.push_back({.host = host});
+      record.each_rank->push_back({.host = host});
       if (percent.is_number())
         gpu.utilization = parse_share(fmt::format("{}%", percent.get<double>()));
       for (const auto& [key, member] : {std::pair{"gpu_used_memory", &GpuFacts::memory_bytes},

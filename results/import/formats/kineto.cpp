@@ -41,14 +41,14 @@ ImportContent read_traces(const std::vector<std::string>& files,
   set_trace_facts(record, trace);
   const auto steps = static_cast<double>(trace.steps());
   const auto batch = stated_batch(set, trace.world_size);
-  record.timing.fit_seconds = trace.seconds();
+  record.timing->fit_seconds = trace.seconds();
   record.provenance.time_is = counted(steps, "traced step");
   record.plan.global_batch = batch;
-  record.throughput.steps = steps;
-  record.throughput.samples = steps * batch.value_or(1);
-  record.throughput.samples_per_second = *record.throughput.samples / trace.seconds();
+  record.throughput->steps = steps;
+  record.throughput->samples = steps * batch.value_or(1);
+  record.throughput->samples_per_second = *record.throughput->samples / trace.seconds();
   if (!batch) {
-    record.throughput.unit = "steps";
+    record.throughput->unit = "steps";
     content.notes.emplace_back("rates are in steps; --set batch_per_replica=N makes them samples");
   }
   run.samples = compressed_steps(trace);

@@ -157,8 +157,8 @@ class MlperfReader {
       record.reason = "run_stop has status \"" + status_ + "\": the target quality was not reached";
     }
     record.layout.replicas_are = "gpus";
-    record.timing.fit_seconds = seconds - evaluation;
-    if (evaluation > 0) record.timing.evaluation_seconds = evaluation;
+    record.timing->fit_seconds = seconds - evaluation;
+    if (evaluation > 0) record.timing->evaluation_seconds = evaluation;
     Provenance& made = record.provenance;
     made.time_is = "run_start to run_stop without evaluations";
     made.started_at = utc_text(*started_);
@@ -188,13 +188,13 @@ class MlperfReader {
   void add_rate(RunRecord& record) {
     const double epochs = last_epoch_ > 0 ? last_epoch_ : begun_;
     const auto samples = number("train_samples");
-    if (samples && *samples > 0 && epochs > 0) record.throughput.samples = *samples * epochs;
+    if (samples && *samples > 0 && epochs > 0) record.throughput->samples = *samples * epochs;
     if (rates_.size() > 1) rates_.erase(rates_.begin());
     std::sort(rates_.begin(), rates_.end());
     if (!rates_.empty() && rates_[rates_.size() / 2] > 0) {
-      record.throughput.samples_per_second = rates_[rates_.size() / 2];
+      record.throughput->samples_per_second = rates_[rates_.size() / 2];
       record.provenance.rate_is = "median of the logged throughput without its first value";
-    } else if (record.throughput.samples) {
+    } else if (record.throughput->samples) {
       record.provenance.rate_is = "samples over the time";
     }
   }
@@ -210,7 +210,7 @@ class MlperfReader {
     goal.reached = record.completed();
     if (!record.completed()) return;
     if (last_epoch_ > 0) goal.epochs = last_epoch_;
-    goal.fit_seconds = record.timing.fit_seconds;
+    goal.fit_seconds = record.timing->fit_seconds;
     goal.seconds_with_evaluation = seconds;
   }
 

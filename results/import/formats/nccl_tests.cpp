@@ -354,7 +354,7 @@ class NcclReader {
         record.layout.ntasks = static_cast<int>(each.processes.size());
       }
       record.layout.replicas_are = "gpus";
-      for (const std::string& host : each.hosts) record.each_rank.push_back({.host = host});
+      for (const std::string& host : each.hosts) record.each_rank->push_back({.host = host});
       record.provenance.hardware = join({each.gpus.begin(), each.gpus.end()}, ", ");
       record.provenance.backend_requested = "NCCL";
       record.provenance.libraries = library_;

@@ -34,6 +34,12 @@ struct Outer {
   PACELINE_END_FACTS
 };
 
+struct Boxed {
+  PACELINE_FACT(fact::Box<Throughput>, rate, "");
+  PACELINE_FACT(fact::Box<std::optional<StragglerFacts>>, straggler, "");
+  PACELINE_END_FACTS
+};
+
 Outer parse(const char* text) {
   return parse_facts<Outer>(Json::parse(text), "a file");
 }
@@ -92,6 +98,18 @@ std::size_t count_facts() {
   std::set<std::string> names;
   visit_facts(facts, [&](const FactInfo& fact, const auto&) { names.insert(fact.name); });
   return names.size();
+}
+
+TEST(Fact, ABoxIsItsValue) {
+  Boxed one;
+  EXPECT_EQ(facts_to_json(one).dump(), "{}");
+  one.rate->steps = 3;
+  Boxed other = one;
+  other.rate->steps = 4;
+  one.straggler->emplace().rank = 1;
+  EXPECT_EQ(facts_to_json(other).dump(), R"({"rate":{"steps":4}})");
+  other = std::move(one);
+  EXPECT_EQ(facts_to_json(other).dump(), R"({"rate":{"steps":3},"straggler":{"rank":1}})");
 }
 
 // One that stood behind PACELINE_END_FACTS would be in no record.

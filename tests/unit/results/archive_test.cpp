@@ -7,6 +7,7 @@
 #include <map>
 
 #include "engine/core/hash.h"
+#include "engine/facts/timing.h"
 #include "results/archive/study_archive.h"
 #include "results/run_record.h"
 #include "tests/support/expect_error.h"
@@ -442,7 +443,7 @@ TEST_F(Archive, OfAnotherSiteAddsRunsAndChangesNone) {
   const Record moved = read_record(at("quick/gpus=1/1.2.json"));
   EXPECT_EQ(moved->attempt, 2);
   EXPECT_EQ(moved->provenance.cpu_model, "B CPU");
-  EXPECT_EQ(moved->timing.fit_seconds, 5);
+  EXPECT_EQ(moved->timing->fit_seconds, 5);
   EXPECT_EQ(moved->samples->file, "1.2.steps.gz");
   EXPECT_EQ(moved->samples->xxh3, hash_hex("of B"));
   EXPECT_EQ(after.at("gpus=1/1.2.steps.gz"), "of B");

@@ -367,7 +367,7 @@ TEST_F(ImportOutput, MlperfLogsWithOtherText) {
   const std::string start = mlperf_entry("run_start", "null", 1000),
                     stop = mlperf_entry("run_stop", "null", 9000, "\"status\": \"success\"");
   const auto fit = [&](const std::string& text) {
-    return *import("mlperf", text, {"gpus=2"})[0]->timing.fit_seconds;
+    return *import("mlperf", text, {"gpus=2"})[0]->timing->fit_seconds;
   };
   EXPECT_EQ(fit("\x1b[32m" + start + "\x1b[0m\n" + stop + "\x1b[0m\n"), 8);
   EXPECT_EQ(fit(start + " [rank 3] done\n" + stop + stop + "\n"), 8);
@@ -491,7 +491,7 @@ TEST_F(ImportOutput, WholeNumbersOfPandas) {
   const std::string table = "gpus,fit_seconds,hardware,workload\n1.0,2.50,1.0,x\n2.,2.0,,x\n";
   const auto records = import("csv", table);
   EXPECT_EQ(records[0]->layout.gpus, 1);
-  EXPECT_EQ(records[0]->timing.fit_seconds, 2.5);
+  EXPECT_EQ(records[0]->timing->fit_seconds, 2.5);
   EXPECT_EQ(records[0]->provenance.hardware, "hardware 1.0");
   EXPECT_EQ(records[1]->layout.gpus, 2);
   EXPECT_NE(refusal("csv", "gpus,fit_seconds,workload\n1.5,2,x\n"), "");
@@ -611,7 +611,7 @@ TEST_F(ImportOutput, TheHistoryOfGithubActionBenchmark) {
   ASSERT_EQ(records.size(), 4U);
   std::map<std::string, double> times;
   for (const Record& record : records) {
-    if (record->timing.fit_seconds) times[record->session] = *record->timing.fit_seconds;
+    if (record->timing->fit_seconds) times[record->session] = *record->timing->fit_seconds;
   }
   EXPECT_EQ(times, (std::map<std::string, double>{{"2023-11-14T22:13:20Z abc1", 0.02},
                                                   {"2023-11-15T22:13:20Z abc2", 0.03}}));

@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/facts/rank.h"
 #include "results/import/import.h"
 #include "results/run_record.h"
 #include "results/step_samples.h"
@@ -249,13 +250,13 @@ TEST_F(Kineto, ALateRankIsAStraggler) {
   }
   RunRecord record;
   set_trace_facts(record, read_kineto_run(files));
-  ASSERT_TRUE(record.straggler);
-  EXPECT_EQ(record.straggler->rank, 1);
-  EXPECT_NEAR(*record.straggler->excess_seconds_per_step, 10e-6, 1e-9);
-  EXPECT_EQ(record.profile->ranks, 2);
+  ASSERT_TRUE(*record.straggler);
+  EXPECT_EQ((*record.straggler)->rank, 1);
+  EXPECT_NEAR(*(*record.straggler)->excess_seconds_per_step, 10e-6, 1e-9);
+  EXPECT_EQ((*record.profile)->ranks, 2);
   RunRecord scaled;
   set_trace_facts(scaled, read_kineto_run(files), 3);
-  EXPECT_NEAR(scaled.each_rank[0].phases->forward, 3 * record.each_rank[0].phases->forward,
+  EXPECT_NEAR((*scaled.each_rank)[0].phases->forward, 3 * (*record.each_rank)[0].phases->forward,
               kTolerance);
 }
 
@@ -294,13 +295,13 @@ TEST_F(Kineto, RealTracesBecomeOneRecord) {
   EXPECT_EQ(record->workload, "mlp");
   EXPECT_EQ(record->layout.gpus, 2);
   EXPECT_EQ(record->layout.replicas_are, "cores");
-  EXPECT_EQ(*record->throughput.samples, 3 * 2 * 16);
+  EXPECT_EQ(*record->throughput->samples, 3 * 2 * 16);
   EXPECT_EQ(*record->plan.global_batch, 32);
   EXPECT_EQ(record->plan.bucket_bytes, (std::vector<std::int64_t>{1059880, 1052672}));
-  EXPECT_EQ(record->profile->steps, 3);
-  EXPECT_EQ(record->profile->communication_bytes, 1059880 + 1052672);
-  ASSERT_EQ(record->each_rank.size(), 2U);
-  for (const RankFacts& facts : record->each_rank) {
+  EXPECT_EQ((*record->profile)->steps, 3);
+  EXPECT_EQ((*record->profile)->communication_bytes, 1059880 + 1052672);
+  ASSERT_EQ(record->each_rank->size(), 2U);
+  for (const RankFacts& facts : *record->each_rank) {
     const PhaseSeconds& rank = facts.phases.value();
     EXPECT_GT(rank.input, 0);
     EXPECT_GT(rank.forward, 0);
@@ -312,15 +313,15 @@ TEST_F(Kineto, RealTracesBecomeOneRecord) {
         rank.input + rank.forward + rank.backward + rank.communication + rank.update + rank.other,
         rank.step, 1e-5 * rank.step);
   }
-  EXPECT_NEAR(record->each_rank[0].phases->communication, 0.0195, 0.0001);
+  EXPECT_NEAR((*record->each_rank)[0].phases->communication, 0.0195, 0.0001);
   EXPECT_TRUE(summed_steps(*record, record.where())) << "the sidecar has every step";
   const auto again = Import(request("s", {"batch_per_replica=16", "workload=mlp"})).write(false);
   EXPECT_FALSE(again.front().records.front().is_new);
   // Without a batch, steps are counted.
   Import(request("t", {})).write(false);
   const StoreContent steps = load_store(folder_ / "t");
-  EXPECT_EQ(steps.records.at(0)->throughput.unit, "steps");
-  EXPECT_EQ(*steps.records.at(0)->throughput.samples, 3);
+  EXPECT_EQ(steps.records.at(0)->throughput->unit, "steps");
+  EXPECT_EQ(*steps.records.at(0)->throughput->samples, 3);
 }
 
 }  // namespace

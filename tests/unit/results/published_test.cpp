@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/core/error.h"
+#include "engine/facts/timing.h"
 #include "results/csv.h"
 #include "results/run_record.h"
 #include "results/shipped.h"
@@ -35,7 +36,7 @@ TEST(Published, ReadsTheTableShipped) {
   const auto folder = std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference";
   const auto cassava = read_published(folder / "cassava-resnet50");
   ASSERT_EQ(cassava.size(), 14U);
-  EXPECT_EQ(cassava[0]->timing.fit_seconds, 574);
+  EXPECT_EQ(cassava[0]->timing->fit_seconds, 574);
   EXPECT_EQ(cassava[13]->task_layout().cpus_per_task, 32);
   EXPECT_EQ(cassava[13]->task_layout().gpus, 4);
   EXPECT_NEAR(cassava[13]->utilization.value(), 0.63, 1e-12);
@@ -44,7 +45,7 @@ TEST(Published, ReadsTheTableShipped) {
   EXPECT_FALSE(cassava[0]->task_layout().replicas_are_cores);
   const auto imagenet = read_published(folder / "imagenet-resnet50");
   ASSERT_EQ(imagenet.size(), 27U);
-  EXPECT_EQ(imagenet[26]->throughput.samples_per_second, 63601);
+  EXPECT_EQ(imagenet[26]->throughput->samples_per_second, 63601);
   EXPECT_FALSE(imagenet[16]->parameters.real("batch_per_replica").has_value());
   const std::map<std::string, std::size_t> rows = {
       {"kempner-resnet50", 7}, {"ncsa-resnet50", 11},      {"csc-resnet50", 244},
@@ -61,7 +62,7 @@ TEST(Published, ReadsTheTableShipped) {
 TEST(Published, ScalesNumbersAndLeavesOutWhatThePageDoesNotReport) {
   const auto records = read(kDescription, "gpus,minutes,who,remark\n2,1.5,\"a, b\",7\n4,1,,\n");
   ASSERT_EQ(records.size(), 2U);
-  EXPECT_EQ(records[0]->timing.fit_seconds, 90);
+  EXPECT_EQ(records[0]->timing->fit_seconds, 90);
   EXPECT_EQ(records[0].json()["provenance"]["stack"], "a, b");
   EXPECT_FALSE(records[1].json().contains("provenance"));
   EXPECT_EQ(records[1]->point, "gpus=4");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/core/error.h"
+#include "engine/facts/rank.h"
 #include "results/run_record.h"
 #include "results/store.h"
 #include "tests/support/expect_error.h"
@@ -39,7 +40,7 @@ TEST(Record, GivesTypedAccess) {
   EXPECT_TRUE(record->task_layout().replicas_are_cores);
   EXPECT_TRUE(record->flags.synthetic);
   EXPECT_FALSE(record->flags.resumed);
-  EXPECT_DOUBLE_EQ(record->timing.fit_seconds.value(), 7.5);
+  EXPECT_DOUBLE_EQ(record->timing->fit_seconds.value(), 7.5);
   EXPECT_EQ(record->parameters.text(),
             "gpus=2,cpus_per_task=1,backend=mpi,precision=fp32,batch_per_replica=64,epochs=2,"
             "learning_rate=0.001");
@@ -50,8 +51,8 @@ TEST(Record, GivesTypedAccess) {
 // Schema 3 has lists over ranks in several sections, each where it always was.
 TEST(Record, ListsOverRanksKeepTheirPlaces) {
   RunRecord record = parse_run_record(sample_record({.gpus = 2}), "a file");
-  record.each_rank = {{.host = "n1", .affinity = "0", .phases = PhaseSeconds{.step = 2}},
-                      {.host = "n2", .affinity = "1", .ready_batches = 0.5}};
+  *record.each_rank = {{.host = "n1", .affinity = "0", .phases = PhaseSeconds{.step = 2}},
+                       {.host = "n2", .affinity = "1", .ready_batches = 0.5}};
   record.provenance.libraries = "oneDNN";
   record.provenance.cpu_model = "a CPU";
   record.provenance.data_set = "a set";
@@ -66,9 +67,9 @@ TEST(Record, ListsOverRanksKeepTheirPlaces) {
   EXPECT_EQ(json["input"]["ready_batches"].dump(), "[null,0.5]");
   EXPECT_EQ(json.count("host") + json.count("ready_batches"), 0U);
   const RunRecord back = parse_run_record(json, "a file");
-  EXPECT_FALSE(back.each_rank.at(0).ready_batches);
-  EXPECT_EQ(back.each_rank.at(1).ready_batches, 0.5);
-  record.each_rank.clear();
+  EXPECT_FALSE(back.each_rank->at(0).ready_batches);
+  EXPECT_EQ(back.each_rank->at(1).ready_batches, 0.5);
+  record.each_rank->clear();
   EXPECT_FALSE(to_json(record).contains("input"));
 }
 

@@ -15,6 +15,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/facts/rank.h"
 #include "results/expected_runs.h"
 #include "results/run_record.h"
 #include "results/step_samples.h"
@@ -151,21 +152,21 @@ TEST(Store, EveryFactOfARankIsKept) {
     Json sample = sample_record({.gpus = count});
     sample["throughput"]["steps"] = 100;
     RunRecord record = parse_run_record(sample, "a file");
-    record.each_rank.resize(static_cast<std::size_t>(count));
-    for (int r = 0; r < count; ++r) fill(record.each_rank[static_cast<std::size_t>(r)], 0.5 + r);
+    record.each_rank->resize(static_cast<std::size_t>(count));
+    for (int r = 0; r < count; ++r) fill((*record.each_rank)[static_cast<std::size_t>(r)], 0.5 + r);
     Json json = to_json(record);
     const RunRecord listed = parse_run_record(json, "a file");
-    ASSERT_EQ(listed.each_rank.size(), static_cast<std::size_t>(count));
-    EXPECT_EQ(find_others(listed.each_rank.back(), count - 0.5), "");
+    ASSERT_EQ(listed.each_rank->size(), static_cast<std::size_t>(count));
+    EXPECT_EQ(find_others(listed.each_rank->back(), count - 0.5), "");
     EXPECT_EQ(to_json(listed).dump(), json.dump());
     if (count <= 8) continue;  // never folded
     const std::string lines = fold_rank_lists(json);
     const RunRecord folded = parse_run_record(json, "a file");
-    EXPECT_TRUE(folded.each_rank.empty());
-    EXPECT_EQ(find_others(folded.ranks.value().spread.min, 0.5), "") << count;
-    EXPECT_EQ(find_others(folded.ranks->spread.mean, count / 2.0), "") << count;
-    EXPECT_EQ(find_others(folded.ranks->spread.max, count - 0.5), "") << count;
-    EXPECT_EQ(find_others(folded.ranks->outliers.front().facts, 0.5), "");
+    EXPECT_TRUE(folded.each_rank->empty());
+    EXPECT_EQ(find_others(folded.ranks->value().spread.min, 0.5), "") << count;
+    EXPECT_EQ(find_others((*folded.ranks)->spread.mean, count / 2.0), "") << count;
+    EXPECT_EQ(find_others((*folded.ranks)->spread.max, count - 0.5), "") << count;
+    EXPECT_EQ(find_others((*folded.ranks)->outliers.front().facts, 0.5), "");
     EXPECT_EQ(folded.max_over_ranks(&RankFacts::ready_batches), count - 0.5);
     EXPECT_EQ(nlohmann::json(to_json(folded)["ranks"]), nlohmann::json(json["ranks"]));
     EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), count);
@@ -179,13 +180,13 @@ TEST(Store, FactsOf4096RanksFitBySpreadAndOutliers) {
   const fs::path file = Store(folder / "s").write("p", 1, json, gzip("{\"rank\":0}\n"));
   EXPECT_LE(fs::file_size(file), kRecordLimitBytes / 2);
   const Record record = read_record(file);
-  ASSERT_TRUE(record->ranks);
-  EXPECT_TRUE(record->each_rank.empty());
-  EXPECT_EQ(record->ranks->count, 4096);
-  EXPECT_EQ(record->ranks->hosts, 512);
-  EXPECT_NEAR(*record->ranks->spread.max.step_seconds->p50, 0.1234567 * 1.5, 1e-6);
-  EXPECT_NEAR(record->ranks->spread.p50.phases->forward, 3.1415926 * 1.002, 0.01);
-  const auto& outliers = record->ranks->outliers;
+  ASSERT_TRUE(*record->ranks);
+  EXPECT_TRUE(record->each_rank->empty());
+  EXPECT_EQ((*record->ranks)->count, 4096);
+  EXPECT_EQ((*record->ranks)->hosts, 512);
+  EXPECT_NEAR(*(*record->ranks)->spread.max.step_seconds->p50, 0.1234567 * 1.5, 1e-6);
+  EXPECT_NEAR((*record->ranks)->spread.p50.phases->forward, 3.1415926 * 1.002, 0.01);
+  const auto& outliers = (*record->ranks)->outliers;
   const auto slowest = std::find_if(outliers.begin(), outliers.end(),
                                     [](const RankOutlier& rank) { return rank.rank == 2049; });
   ASSERT_NE(slowest, outliers.end());
@@ -477,10 +478,10 @@ TEST(Store, TheOutcomeIsThatOfTheWholeRecord) {
     EXPECT_EQ((*record)->provenance.data_hash, "d");
     EXPECT_EQ((*record)->provenance.machine.cpus, 64);
     EXPECT_EQ((*record)->provenance.allocation->partition, "main");
-    EXPECT_EQ((*record)->timing.fit_seconds, 10);
+    EXPECT_EQ((*record)->timing->fit_seconds, 10);
   }
-  EXPECT_EQ(all->each_rank.size(), 2U);
-  EXPECT_TRUE(outcome->each_rank.empty()) << "nobody asked for them";
+  EXPECT_EQ(all->each_rank->size(), 2U);
+  EXPECT_TRUE(outcome->each_rank->empty()) << "nobody asked for them";
 }
 
 TEST(Store, ARecordFileIsNeverOverwritten) {

@@ -32,7 +32,7 @@ TEST_F(OutcomeRecord, CountsInputOfEncodedImagesOnly) {
 
 TEST_F(OutcomeRecord, SaysOfARankWhatItMeasuredAndWhereItRan) {
   outcome_.ranks[0].steps[0].total = 2;
-  const RankFacts rank = record().each_rank.at(0);
+  const RankFacts rank = record().each_rank->at(0);
   EXPECT_EQ(rank.ready_batches, 0.5);
   EXPECT_EQ(rank.host, "n1");
   EXPECT_EQ(rank.affinity, "0-3");
@@ -40,12 +40,12 @@ TEST_F(OutcomeRecord, SaysOfARankWhatItMeasuredAndWhereItRan) {
 }
 
 TEST_F(OutcomeRecord, HasCheckpointsOfRunsThatWroteOrResumed) {
-  EXPECT_FALSE(record().checkpoints);
+  EXPECT_FALSE(*record().checkpoints);
   outcome_.checkpoints.failed = 1;
-  EXPECT_TRUE(record().checkpoints);
+  EXPECT_TRUE(*record().checkpoints);
   outcome_.checkpoints = {.resumed_after_steps = 3};
   outcome_.resumed = true;
-  EXPECT_EQ(record().checkpoints.value().resumed_after_steps, 3);
+  EXPECT_EQ(record().checkpoints->value().resumed_after_steps, 3);
 }
 
 }  // namespace

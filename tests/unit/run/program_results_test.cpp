@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "engine/core/error.h"
+#include "engine/facts/timing.h"
 #include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event.pb.h"
 #include "results/run_record.h"
@@ -452,10 +453,10 @@ TEST(ProgramFacts, SamplesGiveSteps) {
   ProgramReport report;
   report.numbers["samples"] = {3200};
   set_results(record, report, 2);
-  EXPECT_EQ(record.throughput.steps, 25);
+  EXPECT_EQ(record.throughput->steps, 25);
   report.numbers["steps"] = {20};
   set_results(record, report, 2);
-  EXPECT_EQ(record.throughput.steps, 20);
+  EXPECT_EQ(record.throughput->steps, 20);
 }
 
 TEST(ProgramFacts, ARateHasTheUnitOfItsName) {
@@ -465,17 +466,17 @@ TEST(ProgramFacts, ARateHasTheUnitOfItsName) {
   RunRecord record;
   record.parameters.set("batch_per_replica", std::int64_t{4});
   set_results(record, report, 2);
-  EXPECT_EQ(record.throughput.samples_per_second, 4096);
-  EXPECT_EQ(record.throughput.samples, 8192);
-  EXPECT_EQ(record.throughput.unit, "tokens");
-  EXPECT_FALSE(record.throughput.steps) << "a batch counts samples, not tokens";
-  EXPECT_FALSE(record.timing.fit_seconds) << "a rate will do";
+  EXPECT_EQ(record.throughput->samples_per_second, 4096);
+  EXPECT_EQ(record.throughput->samples, 8192);
+  EXPECT_EQ(record.throughput->unit, "tokens");
+  EXPECT_FALSE(record.throughput->steps) << "a batch counts samples, not tokens";
+  EXPECT_FALSE(record.timing->fit_seconds) << "a rate will do";
   RunRecord steps;
   report.numbers = {{"steps_per_second", {2}}, {"steps", {100}}};
   set_results(steps, report, 50);
-  EXPECT_EQ(steps.throughput.unit, "steps");
-  EXPECT_EQ(steps.throughput.samples, 100);
-  EXPECT_EQ(steps.throughput.steps, 100);
+  EXPECT_EQ(steps.throughput->unit, "steps");
+  EXPECT_EQ(steps.throughput->samples, 100);
+  EXPECT_EQ(steps.throughput->steps, 100);
 }
 
 // A spec's results, found in what the program printed.
@@ -495,10 +496,10 @@ TEST(ProgramFacts, AResultOfOnesOwnHasAUnit) {
       "                 (ns/day)    (hour/ns)\nPerformance:      114.865        0.209\n"
       "speed 12.5 cells/s\n";
   const Throughput day =
-      record_of(R"("performance": {"line": "Performance: +{number}", "unit": "ns/day",
+      *record_of(R"("performance": {"line": "Performance: +{number}", "unit": "ns/day",
                                    "better": "more"})",
-                kOutput)
-          .throughput;
+                 kOutput)
+           .throughput;
   EXPECT_EQ(std::tuple(day.samples_per_second, day.unit, day.better),
             std::tuple(114.865, "ns/day", "more"));
   EXPECT_THROW(record_of(R"("samples_per_second": {"line": "Performance: +{number}"})", kOutput),
@@ -508,12 +509,12 @@ TEST(ProgramFacts, AResultOfOnesOwnHasAUnit) {
       record_of(R"("hours": {"line": "Performance: +[0-9.]+ +{number}", "unit": "hour/ns",
                              "better": "less"})",
                 kOutput);
-  EXPECT_EQ(hour.throughput.samples_per_second, 0.209);
+  EXPECT_EQ(hour.throughput->samples_per_second, 0.209);
   EXPECT_EQ(hour.provenance.rate_is, "hours, as the program reports it");
-  EXPECT_FALSE(hour.timing.fit_seconds) << "a result will do";
+  EXPECT_FALSE(hour.timing->fit_seconds) << "a result will do";
   const Throughput cells =
-      record_of(R"("samples_per_second": {"line": "speed {number}", "unit": "cells/s"})", kOutput)
-          .throughput;
+      *record_of(R"("samples_per_second": {"line": "speed {number}", "unit": "cells/s"})", kOutput)
+           .throughput;
   EXPECT_EQ(std::tuple(cells.samples_per_second, cells.unit, cells.better),
             std::tuple(12.5, "cells", ""))
       << "a count a second, as of samples and tokens";

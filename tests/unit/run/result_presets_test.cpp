@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/core/error.h"
+#include "engine/facts/timing.h"
 #include "results/run_record.h"
 #include "run/program_run.h"
 #include "tests/support/expect_error.h"
@@ -95,9 +96,9 @@ TEST(ResultPresets, ReadLogsOfCommonPrograms) {
   for (const Log& log : kLogs) {
     SCOPED_TRACE(log.preset);
     const RunRecord record = read_log(log.preset, log.text);
-    EXPECT_EQ(record.throughput.unit, log.unit);
-    ASSERT_TRUE(record.throughput.samples_per_second);
-    EXPECT_NEAR(*record.throughput.samples_per_second, *log.rate, 1e-6);
+    EXPECT_EQ(record.throughput->unit, log.unit);
+    ASSERT_TRUE(record.throughput->samples_per_second);
+    EXPECT_NEAR(*record.throughput->samples_per_second, *log.rate, 1e-6);
     if (log.loss) {
       EXPECT_EQ(record.quality.epochs.back().train_loss, log.loss);
     }
@@ -105,7 +106,7 @@ TEST(ResultPresets, ReadLogsOfCommonPrograms) {
 }
 
 double rate_of(const std::string& preset, const std::string& log) {
-  return read_log(preset, log).throughput.samples_per_second.value_or(0);
+  return read_log(preset, log).throughput->samples_per_second.value_or(0);
 }
 
 std::string iterations(const std::vector<double>& times) {
@@ -122,7 +123,7 @@ TEST(ResultPresets, WarmUpAndStepsThatEvaluateAreLeftOut) {
   std::vector<double> many(10, 30);
   many.insert(many.end(), 15, 20);
   const RunRecord record = read_log("nanogpt", iterations(many));
-  EXPECT_NEAR(*record.throughput.samples_per_second, 50'000, 1);
+  EXPECT_NEAR(*record.throughput->samples_per_second, 50'000, 1);
   EXPECT_EQ(
       record.provenance.rate_is,
       "tokens of a step over the mean of 15 of the 25 steps that it prints, without the first "
@@ -180,12 +181,12 @@ TEST(ResultPresets, ARateThatItsStepsContradictIsAnError) {
 }
 
 TEST(ResultPresets, ReadTimesOfWholeRuns) {
-  EXPECT_EQ(read_log("huggingface", kHuggingFace).timing.fit_seconds, 12.5);
+  EXPECT_EQ(read_log("huggingface", kHuggingFace).timing->fit_seconds, 12.5);
   const RunRecord record = read_log("keras",
                                     "Epoch 1/2\n469/469 - 3s - 7ms/step - accuracy: 0.90 - loss: "
                                     "0.30\nEpoch 2/2\n469/469 - 2s - 4ms/step - accuracy: 0.95\n");
-  EXPECT_EQ(record.timing.epoch_seconds, (std::vector<double>{3, 2}));
-  EXPECT_EQ(record.timing.fit_seconds, 5);
+  EXPECT_EQ(record.timing->epoch_seconds, (std::vector<double>{3, 2}));
+  EXPECT_EQ(record.timing->fit_seconds, 5);
 }
 
 TEST(ResultPresets, AnotherNameIsRefusedWithTheNearest) {

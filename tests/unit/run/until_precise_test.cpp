@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/facts/timing.h"
 #include "results/run_record.h"
 #include "run/plan_study.h"
 #include "tests/support/expect_parts.h"
@@ -60,7 +61,7 @@ class UntilPrecision : public ::testing::Test {
       if (const auto it = done_.find({run.point, run.repeat}); it != done_.end()) {
         status.state = RunState::done;
         status.why = it->second.where();
-        status.seconds = *it->second->timing.fit_seconds;
+        status.seconds = *it->second->timing->fit_seconds;
       }
       all.push_back(status);
     }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/explain/explain.h"
+#include "engine/facts/rank.h"
 #include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/gzipped.h"
 #include "tests/unit/analysis/samples.h"
@@ -130,13 +131,13 @@ std::vector<std::string> make_report(int gpus, bool with_steps, std::size_t& rec
   record_bytes = std::filesystem::file_size(file);
   const auto content = load_store(folder / "study");
   EXPECT_TRUE(content.rejected.empty());
-  EXPECT_TRUE(content.records.at(0)->ranks);
+  EXPECT_TRUE(*content.records.at(0)->ranks);
   const auto all = explain(content, Base::matched);
   const PointExplanation& point = all.at(0).points.at(0);
   if (!point.step) return {"no step"};
   const Run& run = point.facts->run();
   return {fmt::format("{:.4f}", point.step->load_balance),
-          fmt::format("{:.4f}", run.phase_sum.communication / run.phase_sum.step),
+          fmt::format("{:.4f}", run.phase_sum->communication / run.phase_sum->step),
           fmt::format("{} {:g}", run.phase_ranks, *run.step_seconds)};
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/study/labels.h"
+#include "engine/facts/timing.h"
 #include "tests/unit/analysis/tables.h"
 
 namespace paceline {
@@ -82,7 +83,7 @@ TEST(StudyPlots, TheBreakdownAddsUpToTheMeanStep) {
   ASSERT_EQ(bars.groups, (std::vector<std::string>{"1 replica", "2 replicas"}));
   double seconds = 0, steps = 0;
   for (const auto& run : made.study.rows[1].runs) {
-    seconds += run.phase_sum.step;
+    seconds += run.phase_sum->step;
     steps += run.phase_ranks * *run.steps();
   }
   double sum = 0;

@@ -14,6 +14,7 @@
 
 #include "analysis/predict/laws.h"
 #include "analysis/predict/prediction.h"
+#include "engine/facts/timing.h"
 #include "results/shipped.h"
 #include "results/store.h"
 
@@ -29,7 +30,7 @@ std::map<std::string, std::vector<SizedCost>> series_in(const std::string& folde
         fmt::format("{}, {}, {}", record->provenance.stack, record->provenance.hardware,
                     record->parameters.text("precision").value_or(""));
     const double p = record->task_layout().gpus;
-    all[name].push_back({p, p / *record->throughput.samples_per_second});
+    all[name].push_back({p, p / *record->throughput->samples_per_second});
   }
   for (auto& [name, points] : all) std::ranges::sort(points, {}, &SizedCost::replicas);
   return all;

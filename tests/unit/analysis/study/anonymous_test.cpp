@@ -7,6 +7,7 @@
 #include "analysis/report.h"
 #include "analysis/study/study.h"
 #include "engine/core/json.h"
+#include "engine/facts/timing.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
@@ -76,7 +77,7 @@ TEST(Anonymous, KeepsWhatIsMeasured) {
   ASSERT_EQ(content.records.size(), 1U);
   const Record& record = content.records[0];
   EXPECT_EQ(record->parameters.text("backend"), "mpi");
-  EXPECT_EQ(record->timing.fit_seconds, 10);
+  EXPECT_EQ(record->timing->fit_seconds, 10);
   EXPECT_EQ(record.json()["provenance"]["hosts"][1], "host-2");
   EXPECT_EQ(record.json()["provenance"]["cpu_model"], "A CPU");
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"
+#include "engine/facts/timing.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline {
@@ -17,8 +18,8 @@ Run make_run(const Shape& shape) {
   Run run;
   RunRecord& record = own_record(run);
   record.layout.gpus = shape.gpus;
-  record.throughput.samples = shape.samples;
-  record.throughput.steps = shape.steps;
+  record.throughput->samples = shape.samples;
+  record.throughput->steps = shape.steps;
   run.batch_per_replica = shape.batch_per_replica;
   if (run.batch_per_replica) run.global_batch = *run.batch_per_replica * shape.gpus;
   return run;
@@ -114,7 +115,7 @@ TEST(Scaling, PublishedTimesAndRatesReportTheirTotal) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       runs[i] = make_run({1 << i, {}, {}, 64});
       runs[i].samples_per_second = rates_and_times[i].first;
-      own_record(runs[i]).timing.fit_seconds = rates_and_times[i].second;
+      own_record(runs[i]).timing->fit_seconds = rates_and_times[i].second;
       pointers.push_back(&runs[i]);
     }
     return classify_scaling(pointers);
@@ -131,7 +132,7 @@ Scaling of_times(const std::string& work, const std::vector<std::int64_t>& epoch
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i] = make_run({1 << i, {}, {}, {}});
     RunRecord& record = own_record(runs[i]);
-    record.timing.fit_seconds = 10;
+    record.timing->fit_seconds = 10;
     record.parameters.set("epochs", epochs[i]);
     if (!work.empty()) record.parameters.set("work", work);
     pointers.push_back(&runs[i]);

@@ -12,6 +12,7 @@
 #include "analysis/predict/prediction.h"
 #include "analysis/report.h"
 #include "engine/core/error.h"
+#include "engine/facts/timing.h"
 #include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
@@ -127,7 +128,7 @@ TEST(Units, AreWordsThatNamesCanHold) {
     Json record = sample_record();
     record["throughput"]["unit"] = unit;
     try {
-      return Record(record, "r.json")->throughput.unit == unit;
+      return Record(record, "r.json")->throughput->unit == unit;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("plural"), std::string::npos) << error.what();
       return false;

@@ -3,6 +3,7 @@
 
 #include "analysis/study/cost.h"
 #include "engine/core/error.h"
+#include "engine/facts/timing.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/analysis/samples.h"
 #include "tests/unit/analysis/tables.h"
@@ -95,7 +96,7 @@ TEST(Cost, ShareOfThePeak) {
   record.plan.flops_per_sample = 1e9;
   record.probe.flops_per_second = 1e12;
   record.gpus.emplace_back().name = "NVIDIA H200";
-  record.throughput.samples = 4000;
+  record.throughput->samples = 4000;
   run.samples_per_second = 400;
   EXPECT_DOUBLE_EQ(*model_operations(run), 4e12);
   EXPECT_DOUBLE_EQ(*probe_operations(run), 2 * 1e12 * 10);
@@ -109,10 +110,10 @@ TEST(Cost, OperationsOfAnyProgram) {
   RunRecord& record = own_record(run);
   record.plan = {};
   record.plan.parameter_count = 124'000'000;
-  record.throughput = {.samples_per_second = 1000, .samples = 10'000};
+  *record.throughput = {.samples_per_second = 1000, .samples = 10'000};
   run.samples_per_second = 1000;
   EXPECT_FALSE(model_operations(run)) << "samples are of any size";
-  record.throughput.unit = "tokens";
+  record.throughput->unit = "tokens";
   EXPECT_DOUBLE_EQ(*model_operations(run), 6 * 124e6 * 10'000);
   record.parameters.set("flops_per_item", 1e9);
   EXPECT_DOUBLE_EQ(*model_operations(run), 1e13);
@@ -123,7 +124,7 @@ TEST(Cost, OperationsOfAnyProgram) {
   EXPECT_DOUBLE_EQ(*peak_operations(run), 2 * 989.5e12 * 10);
   record.parameters.set("peak_tflops", 100.0);
   EXPECT_DOUBLE_EQ(*peak_operations(run), 2 * 100e12 * 10);
-  record.throughput.better = "more";
+  record.throughput->better = "more";
   EXPECT_FALSE(model_operations(run)) << "of what is no second";
 }
 
