@@ -280,9 +280,11 @@ std::string foreign_in_name(const ResultSource& source) {
 
 std::string shown_line(std::string_view line, bool& hidden) {
   thread_local const Pattern colour(R"(\x1b\[[0-9;:]*m)");
-  thread_local const Pattern at_ends(R"(^(?:\x1b\[[0-9]*[A-K])+|(?:\x1b\[[0-9]*[A-K])+$)");
+  thread_local const Pattern at_ends(
+      R"(^(?:\x1b\[[0-9]*[A-K]|\x08)+|(?:\x1b\[[0-9]*[A-K]|\x08)+$)");
   std::string shown(line);
-  if (line.find('\x1b') != line.npos) shown = at_ends.replace(colour.replace(line, ""), "");
+  if (line.find_first_of("\x1b\b") != line.npos)
+    shown = at_ends.replace(colour.replace(line, ""), "");
   hidden = std::ranges::any_of(shown, [](char c) {
     return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
   });

@@ -12,7 +12,6 @@
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/facts/rank.h"
 #include "engine/launch/program.h"
@@ -116,25 +115,26 @@ constexpr char kTokensOfAStep[] = "tokens_per_step";
 // Which of the steps that a program prints tell its rate.
 struct CountedSteps {
   double amount = 0, seconds = 0;
-  std::size_t counted = 0, warm_up = 0, long_ones = 0;
+  std::size_t counted = 0, warm_up = 0, long_ones = 0, evaluating = 0;
 
   double rate() const { return amount / seconds; }
-  std::string text(std::string_view unit) const {
-    const std::size_t all = counted + warm_up + long_ones;
+  std::string text(std::string_view held) const {
+    const std::size_t all = counted + warm_up + long_ones + evaluating;
     std::string text =
-        fmt::format("{} of a step over the mean of {} that it prints", unit,
+        fmt::format("{} over the mean of {} that it prints", held,
                     counted == all ? "the steps" : fmt::format("{} of the {} steps", counted, all));
     if (warm_up > 0) text += fmt::format(", without the first {} (warm-up)", warm_up);
     if (long_ones > 0) text += fmt::format(", without {} of over 3 times the median", long_ones);
+    if (evaluating > 0) text += fmt::format(", without {} that evaluate (not_between)", evaluating);
     return text;
   }
 };
 
-// Left out are the first ten, or of fewer than twenty those before the level of the second half is
-// reached, as compilation is; and single steps that take over three times the median, as those in
-// which a program also evaluates.
+// Left out are the first ten, or of fewer than thirteen those before the level of the second half
+// is reached, as compilation is; and two single steps, or a tenth, that take over three times the
+// median, as those in which a program also evaluates.
 CountedSteps count_steps(const std::vector<double>& seconds, const std::vector<double>& amounts) {
-  constexpr std::size_t kWarmUp = 10;
+  constexpr std::size_t kWarmUp = 10, kFewest = 3;
   constexpr double kAtLevel = 1.25, kLong = 3, kMostLong = 0.2;
   std::vector<double> costs;
   for (std::size_t i = 0; i < seconds.size(); ++i) costs.push_back(seconds[i] / amounts[i]);
@@ -142,12 +142,12 @@ CountedSteps count_steps(const std::vector<double>& seconds, const std::vector<d
   const double level = median({costs.begin() + static_cast<std::ptrdiff_t>(half), costs.end()});
   CountedSteps result;
   while (result.warm_up < half && costs[result.warm_up] > kAtLevel * level) ++result.warm_up;
-  if (costs.size() >= 2 * kWarmUp) result.warm_up = std::max(result.warm_up, kWarmUp);
+  if (costs.size() >= kWarmUp + kFewest) result.warm_up = std::max(result.warm_up, kWarmUp);
   const auto rest = static_cast<std::size_t>(
       std::ranges::count_if(costs.begin() + static_cast<std::ptrdiff_t>(result.warm_up),
                             costs.end(), [&](double cost) { return cost > kLong * level; }));
-  const bool few =
-      static_cast<double>(rest) <= kMostLong * static_cast<double>(costs.size() - result.warm_up);
+  const auto most = static_cast<double>(costs.size() - result.warm_up);
+  const bool few = static_cast<double>(rest) <= std::min(kMostLong * most, std::max(2., most / 10));
   for (std::size_t i = result.warm_up; i < costs.size(); ++i) {
     if (few && costs[i] > kLong * level) {
       ++result.long_ones;
@@ -186,11 +186,14 @@ void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
   if (steps == report.numbers.end()) return;
   const auto tokens = one(report, kTokensOfAStep);
   const auto amount = tokens ? tokens : samples_of_a_step(record);
-  if (!amount) return;
-  const std::string unit = tokens ? "tokens" : "";
-  const CountedSteps counted =
+  const bool has_time = record.timing.fit_seconds || !record.timing.epoch_seconds.empty();
+  if (!amount && (rate.samples_per_second || has_time)) return;
+  const std::string unit = tokens ? "tokens" : amount ? "" : "steps";
+  CountedSteps counted =
       count_steps(steps->second, amounts_of_steps(report, tokens ? kTokensOfAStep : "global_batch",
-                                                  *amount, steps->second.size()));
+                                                  amount.value_or(1), steps->second.size()));
+  const bool is_list = steps->second.size() > 1;  // else it may be picked
+  if (is_list) counted.evaluating = report.steps_left_out;
   if (rate.samples_per_second) {
     const double factor = *rate.samples_per_second / counted.rate();
     if (rate.unit != unit || (factor < kMostFactor && factor > 1 / kMostFactor)) return;
@@ -203,7 +206,9 @@ void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
   if (rate.samples) return;
   rate.unit = unit;
   rate.samples_per_second = counted.rate();
-  record.provenance.rate_is = counted.text(tokens ? "tokens" : "samples");
+  record.provenance.rate_is = counted.text(tokens   ? "tokens of a step"
+                                           : amount ? "samples of a step"
+                                                    : "one");
 }
 
 constexpr double kImportSeconds = 120;
@@ -248,16 +253,6 @@ std::string answer(const std::string& python, const Framework& framework) {
       capture_output({python, "-c", guarded, framework.script}, kImportSeconds);
   const std::vector<std::string> lines = split(trim(text), '\n');
   return lines.back().empty() ? "cannot be imported: python3 ended without a word" : lines.back();
-}
-
-// No part of a program takes longer than the program, unless it prints the log of another run.
-void check_time(double fit_seconds, double seconds) {
-  constexpr double kSlack = 0.1, kMostTimes = 1.02;
-  if (fit_seconds <= kMostTimes * seconds + kSlack) return;
-  log::warning(
-      "result fit_seconds is {}, and the program ran {}: is it in another unit (add a "
-      "\"scale\"), or of another run?",
-      format_seconds(fit_seconds), format_seconds(seconds));
 }
 
 }  // namespace
@@ -341,7 +336,6 @@ void set_results(RunRecord& record, const ProgramReport& report, double seconds)
     record.quality.epochs.emplace_back().train_loss = loss;
   }
   if (timing.fit_seconds) {
-    check_time(*timing.fit_seconds, seconds);
     if (seconds > *timing.fit_seconds) timing.setup_seconds = seconds - *timing.fit_seconds;
     return;
   }

@@ -110,6 +110,9 @@ struct ProgramResults::Finder {
   explicit Finder(const ResultSource& of) : source(of), found(source) {
     if (source.from == ResultFrom::line) pattern.emplace(source);
     if (!source.among.empty()) among.emplace(compiled_pattern(source.among, source.where));
+    for (const std::string& end : source.not_between) {
+      ends.push_back(compiled_pattern(end, source.where));
+    }
     if (source.from == ResultFrom::json || source.from == ResultFrom::json_line) {
       const auto pointer = to_json_pointer(source);  // refuses what is none
       if (!pointer.empty()) last_key = fmt::format("\"{}\"", pointer.back());
@@ -155,7 +158,13 @@ struct ProgramResults::Finder {
 
   void match_line(const PrintedLine& line) {
     const std::string_view text = line.text;
+    const bool was_off = is_off;
+    if (!ends.empty()) is_off = !(is_off && ends[1].find(text)) && (is_off || ends[0].find(text));
     if (among && !among->find(text)) return;
+    if (was_off) {
+      ++found.left_out;
+      return;
+    }
     std::size_t from = 0;
     while (from <= text.size()) {
       std::optional<PatternMatch> match;
@@ -328,6 +337,8 @@ struct ProgramResults::Finder {
   const ResultSource source;
   std::optional<ResultPattern> pattern;
   std::optional<Pattern> among;
+  std::vector<Pattern> ends;  // of what not_between leaves out
+  bool is_off = false;        // within it
   ResultNumbers found;
   std::vector<std::string> last_values;  // of json_line
   std::string last_key, last_text, broken_text;
@@ -400,6 +411,7 @@ ProgramReport ProgramResults::finish(
     } else {
       std::vector<double>& numbers = report.numbers[source.name] = finder->found.numbers();
       if (finder->found.all().size() > 1) report.each[source.name] = finder->found.all();
+      if (source.name == "step_seconds") report.steps_left_out = finder->found.left_out;
       if (source.per_replica) {
         for (double& number : numbers) number *= replicas;
       }

@@ -75,6 +75,7 @@ struct ProgramReport {
   std::map<std::string, std::string> words;
   std::map<std::string, std::vector<double>> each = {};  // all of which one was picked
   const ResultSource* rate = nullptr;  // a rate in a unit of its own, or by a name of its own
+  std::size_t steps_left_out = 0;      // by not_between
 };
 
 // Throws usage as the constructor below does.

@@ -14,7 +14,9 @@ namespace paceline {
 namespace {
 
 constexpr char kWrite[] = "write \"throughput: {number}\"";
-constexpr std::string_view kNumber = "{number}", kGrouped = "{grouped}";
+constexpr std::string_view kNumber = "{number}", kGrouped = "{grouped}", kDuration = "{duration}";
+constexpr std::string_view kDurationGroup =
+    "([0-9]+(?:\\.[0-9]+)?(?:[mun\xc2\xb5\xce\xbc]?s|min|h))";
 constexpr std::string_view kGroupedGroup =
     "([0-9]{1,3}(?:,[0-9]{3})+(?:\\.[0-9]+)?|[0-9]+(?:\\.[0-9]+)?)";
 // Not finite ones, too, so that they are refused instead of overlooked.
@@ -23,7 +25,8 @@ constexpr std::string_view kNumberGroup =
 
 std::string expanded(const ResultSource& source) {
   std::string text = source.what;
-  for (const auto& [name, group] : {std::pair(kNumber, kNumberGroup), {kGrouped, kGroupedGroup}}) {
+  for (const auto& [name, group] :
+       {std::pair(kNumber, kNumberGroup), {kGrouped, kGroupedGroup}, {kDuration, kDurationGroup}}) {
     for (auto at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
       text.replace(at, name.size(), group);
     }
@@ -52,17 +55,25 @@ Pattern compiled_pattern(const std::string& expression, const std::string& where
   }
 }
 
-std::optional<double> read_number(std::string_view text, bool commas_group) {
+std::optional<double> read_number(std::string_view text, const ResultSource& source) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  std::string digits(text);
-  if (commas_group) std::erase(digits, ',');
-  return to_real(digits);
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ns", 1e-9}, {"us", 1e-6}, {"\xc2\xb5s", 1e-6}, {"\xce\xbcs", 1e-6},
+      {"ms", 1e-3}, {"s", 1},     {"min", 60},         {"h", 3600}};
+  const bool has_unit = source.what.find(kDuration) != source.what.npos;
+  std::string digits(has_unit ? text.substr(0, text.find_last_of("0123456789.") + 1) : text);
+  const std::string_view unit = text.substr(digits.size());
+  const auto known = std::ranges::find(kUnits, unit, &std::pair<std::string_view, double>::first);
+  if (!unit.empty() && known == std::end(kUnits)) return std::nullopt;
+  if (source.what.find(kGrouped) != source.what.npos) std::erase(digits, ',');
+  const auto number = to_real(digits);
+  return number && !unit.empty() ? *number * known->second : number;
 }
 
 ResultPattern::ResultPattern(const ResultSource& source)
     : pattern_(compiled_pattern(expanded(source), source.where)),
-      commas_group_(source.what.find(kGrouped) != source.what.npos),
-      context_(source, commas_group_) {
+      source_(source),
+      context_(source, source.what.find(kGrouped) != source.what.npos) {
   if (pattern_.groups() != 1) {
     throw Error(ErrorKind::usage,
                 fmt::format("\"{}\" has {} groups, and needs one around the number", source.what,
@@ -91,7 +102,7 @@ std::optional<PatternMatch> ResultPattern::next(std::string_view line, std::size
   match.group = line.substr(group.begin, group.end - group.begin);
   match.end = std::max(found->whole.end, found->whole.begin + 1);
   const std::string_view number = trim(match.group);
-  if (number.empty() || !read_number(number, commas_group_)) return match;
+  if (number.empty() || !read_number(number, source_)) return match;
   const auto first = static_cast<std::size_t>(number.data() - line.data());
   const std::size_t last = first + number.size();
   for (const auto& beside :
@@ -121,7 +132,7 @@ double ResultNumbers::checked(std::string_view text,
   std::string_view plain = trim(text);
   if (plain.starts_with('+')) plain.remove_prefix(1);
   const std::string shown = cut_text(trim(text));
-  const auto number = read_number(trim(text), source_.what.find(kGrouped) != std::string::npos);
+  const auto number = read_number(trim(text), source_);
   if (!number) {
     const std::string lower = to_lower(text);
     const bool infinite = lower.find("nan") != lower.npos || lower.find("inf") != lower.npos;
@@ -211,10 +222,12 @@ double ResultNumbers::picked() const {
 
 std::vector<double> ResultNumbers::numbers() const {
   if (count_ == 0) {
-    fail(source_.file.empty() ? "was not printed" : "is not in " + source_.file,
-         "see the run's log");
+    fail(left_out > 0           ? "was printed only where not_between leaves it out"
+         : source_.file.empty() ? "was not printed"
+                                : "is not in " + source_.file,
+         left_out > 0 ? "let the program print it more often" : "see the run's log");
   }
-  if (name_.is_list) return all_;
+  if (name_.is_list && source_.pick == Pick::only) return all_;
   if (count_ > 1 && source_.pick == Pick::only) {
     fail(fmt::format("was found {} times ({})", count_, first_places()),
          "add \"pick\": \"last\", or first, mean, median, min, max");

@@ -25,8 +25,8 @@ struct PatternMatch {
 class ResultPattern {
  public:
   // The source must outlive it. {number} in the source stands for a group that reads every number
-  // whole, {grouped} for one as "1,234.5", which its commas group. Throws usage: not an expression,
-  // or not exactly one group.
+  // whole, {grouped} for one as "1,234.5", which its commas group, {duration} for one with its unit
+  // of time, as "7ms". Throws usage: not an expression, or not exactly one group.
   explicit ResultPattern(const ResultSource& source);
 
   // Empty: none from `from` on. Throws Error of kind internal where the library gives up, so that
@@ -38,15 +38,16 @@ class ResultPattern {
                   std::size_t end);
 
   Pattern pattern_;
-  const bool commas_group_;  // of {grouped}
+  const ResultSource& source_;
   NumberContext context_;
 };
 
 // Throws usage, at `where`: not an expression.
 Pattern compiled_pattern(const std::string& expression, const std::string& where);
 
-// Of digits, a point, a sign and an exponent, and nothing else.
-std::optional<double> read_number(std::string_view text, bool commas_group);
+// Of digits, a point, a sign and an exponent, and nothing else but what {grouped} and {duration} of
+// the source let through: "1,234.5", and "7ms" as seconds.
+std::optional<double> read_number(std::string_view text, const ResultSource& source);
 // Its beginning, for a message.
 std::string cut_text(std::string_view text);
 
@@ -66,6 +67,7 @@ class ResultNumbers {
   // Of lists, medians, and the size of a step, which may grow: all of them, in their order.
   const std::vector<double>& all() const { return all_; }
   std::string word() const;  // of a result that is one
+  std::size_t left_out = 0;  // lines that may hold more of them
 
   [[noreturn]] void fail(const std::string& what, const std::string& fix) const;
 

@@ -210,7 +210,14 @@ class ProgramReader {
          [&](const JsonField& better) {
            source.better = better.choice({"more", "less"});
          }},
-        {"among", [&](const JsonField& among) { source.among = text(among); }}};
+        {"among", [&](const JsonField& among) { source.among = text(among); }},
+        {"not_between", [&](const JsonField& pair) {
+           source.not_between = pair.texts();
+           if (source.not_between.size() != 2) {
+             pair.fail("\"not_between\" is not a list of two expressions",
+                       "write [\"^Validation\", \"^Epoch\"]");
+           }
+         }}};
     for (const auto& [from, key] : kSources) {
       readers.emplace_back(key, [&, from = from](const JsonField& what) {
         if (!source.what.empty()) {
@@ -232,8 +239,10 @@ class ProgramReader {
       field.fail(fmt::format("result {} has no source", name),
                  "add one of line, json, json_line, csv, key, events");
     }
-    if (!source.among.empty() && source.from != ResultFrom::line) {
-      field.fail(fmt::format("result {} has \"among\", which is of printed lines", name),
+    const bool chooses_lines = !source.among.empty() || !source.not_between.empty();
+    if (chooses_lines && source.from != ResultFrom::line) {
+      field.fail(fmt::format("result {} has \"{}\", which is of printed lines", name,
+                             source.among.empty() ? "not_between" : "among"),
                  "leave it out");
     }
     const bool needs_file = source.from == ResultFrom::csv || source.from == ResultFrom::events;
@@ -320,29 +329,6 @@ std::size_t end_of_name(std::string_view text, std::size_t at) {
 }
 
 }  // namespace
-
-const std::vector<ResultName>& result_names() {
-  static const std::vector<ResultName> names = {
-      {"samples_per_second", "throughput of all replicas together", false},
-      {"tokens_per_second", "the same in tokens", false, {}, "tokens"},
-      {"images_per_second", "the same in images", false, {}, "images"},
-      {"steps_per_second", "the same in steps", false, {}, "steps"},
-      {"fit_seconds", "seconds of training; else those of the program, from start to end", false},
-      {"samples", "samples in fit_seconds", false},
-      {"tokens_per_step", "tokens of one step of all replicas", false, {}, "tokens"},
-      {"tokens", "tokens in fit_seconds", false, {}, "tokens"},
-      {"images", "images in fit_seconds", false, {}, "images"},
-      {"steps", "steps in fit_seconds", false},
-      {"global_batch", "samples of one step", false},
-      {"parameter_count", "trainable parameters", false},
-      {"precision", "of its products, as fp32", false, "fp32|tf32|bf16|fp16|fp64"},
-      {"test_accuracy", "0 to 1", false},
-      {"train_loss", "of the last epoch", false},
-      {"step_seconds", "of each step after the warm-up", true},
-      {"epoch_seconds", "of each epoch", true},
-  };
-  return names;
-}
 
 const ResultName& result_name(const ResultSource& source) {
   const auto found = std::ranges::find(result_names(), source.name, &ResultName::name);

@@ -1,16 +1,40 @@
-// Where common programs print their results. The expressions are tried on lines as these print them
-// in tests/unit/run/result_presets_test.cpp.
+// The results of programs, and where common ones print them. The expressions are tried on lines as
+// these print them in tests/unit/run/result_presets_test.cpp.
 #include <algorithm>
 
 #include "sweeps/result_source.h"
 
 namespace paceline {
 
+const std::vector<ResultName>& result_names() {
+  static const std::vector<ResultName> names = {
+      {"samples_per_second", "throughput of all replicas together", false},
+      {"tokens_per_second", "the same in tokens", false, {}, "tokens"},
+      {"images_per_second", "the same in images", false, {}, "images"},
+      {"steps_per_second", "the same in steps", false, {}, "steps"},
+      {"fit_seconds", "seconds of training; else those of the program, from start to end", false},
+      {"samples", "samples in fit_seconds", false},
+      {"tokens_per_step", "tokens of one step of all replicas", false, {}, "tokens"},
+      {"tokens", "tokens in fit_seconds", false, {}, "tokens"},
+      {"images", "images in fit_seconds", false, {}, "images"},
+      {"steps", "steps in fit_seconds", false},
+      {"global_batch", "samples of one step", false},
+      {"parameter_count", "trainable parameters", false},
+      {"precision", "of its products, as fp32", false, "fp32|tf32|bf16|fp16|fp64"},
+      {"test_accuracy", "0 to 1", false},
+      {"train_loss", "of the last epoch", false},
+      {"step_seconds", "of each step after the warm-up", true},
+      {"epoch_seconds", "of each epoch", true},
+  };
+  return names;
+}
+
 const std::vector<ResultPreset>& result_presets() {
   static const std::vector<ResultPreset> presets = {
       {"nanogpt", "nanoGPT's train.py", R"json({
         "tokens_per_step": {"line": "tokens per iteration will be: {grouped}"},
-        "step_seconds": {"line": "time {number}ms", "among": "^iter \\d+:", "scale": 0.001},
+        "step_seconds": {"line": "time {number}ms", "among": "^iter \\d+:", "scale": 0.001,
+                         "not_between": ["^step \\d+: train loss", "^iter \\d+:"]},
         "train_loss": {"line": "loss {number}", "among": "^iter \\d+:", "pick": "last"}})json"},
       {"llm.c", "llm.c's train_gpt2cu", R"json({
         "tokens_per_second": {"line": "\\| {number} tok/s", "among": "^step +\\d+/\\d+ \\|", "pick": "last"},
@@ -29,14 +53,17 @@ const std::vector<ResultPreset>& result_presets() {
                               "per_replica": true},
         "train_loss": {"line": "loss: +{number}", "among": "(?<!validate )step: +\\d+ ", "pick": "last"}})json"},
       {"lightning", "Lightning's progress bar of training", R"json({
-        "steps_per_second": {"line": "[ ,]{number}it/s", "among": "^Epoch \\d+: .* [1-9]\\d*/\\d+ \\[",
-                             "pick": "last"}})json"},
+        "steps_per_second": {"line": "[ ,]{number}it/s", "pick": "last",
+                             "among": "^Epoch \\d+(?:: .* [1-9]\\d*/\\d+ \\[|/-?\\d+ .* [1-9]\\d*/\\d+ \\d+:\\d\\d:)",
+                             "not_between": ["^Validation", "^Epoch \\d+: .* 0/\\d+ \\["]}})json"},
       {"huggingface", "the summary of Hugging Face's Trainer", R"json({
         "samples_per_second": {"line": "'train_samples_per_second': '?{number}", "pick": "last"},
         "fit_seconds": {"line": "'train_runtime': '?{number}", "pick": "last"},
         "train_loss": {"line": "'train_loss': '?{number}", "pick": "last"}})json"},
-      {"keras", "Keras with verbose=2", R"json({
-        "epoch_seconds": {"line": "^\\d+/\\d+ - {number}s - ", "among": "^\\d+/\\d+ - "}})json"},
+      {"keras", "Keras' fit, with its progress bar or with verbose=2", R"json({
+        "step_seconds": {"line": "{duration}/step", "pick": "last",
+                         "among": "^ *(\\d+)/(?!\\1 )\\d+ .*/step|^(\\d+)/\\2 (?:\\[=+\\] )?- ",
+                         "not_between": ["^ *(\\d+)/\\1 ", "^Epoch \\d+/"]}})json"},
       {"horovod", "Horovod's synthetic benchmarks", R"json({
         "images_per_second": {"line": "Total img/sec on \\d+ [^:]*: {number}"}})json"},
       {"torch-imagenet", "PyTorch's examples/imagenet/main.py", R"json({

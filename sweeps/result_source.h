@@ -32,6 +32,9 @@ struct ResultSource {
   // Of a printed line: an expression. Only lines that match it are searched, and each must hold the
   // number. Empty: all lines.
   std::string among = {};
+  // Two expressions, or none: behind a line that matches the first, as of a validation, no number
+  // is read up to one that matches the second, and in that one.
+  std::vector<std::string> not_between = {};
   // Of a result in a unit of the user's own: "ns/day" with "more" or "less". "tokens", as of a unit
   // "tokens/s", is what it counts a second.
   std::string unit = {}, better = {};
