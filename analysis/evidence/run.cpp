@@ -48,6 +48,23 @@ void fill_in(Run& run) {
   }
 }
 
+// Of steps a second, those of more replicas are of more samples: rates are in these, where the
+// batch is known, and of all replicas' steps, where each does the same work.
+void count_what_steps_hold(Run& run) {
+  const bool grows = run->parameters.text("work") == "grows";
+  if (run->throughput.unit != "steps" || !(run.global_batch || grows)) return;
+  const double held = run.global_batch.value_or(run->layout.gpus);
+  RunRecord& record = own_record(run);
+  Throughput& rate = record.throughput;
+  std::string& text = record.provenance.rate_is;
+  text = std::string("steps/s times the ") + (run.global_batch ? "samples of a step" : "replicas") +
+         (text.empty() ? "" : ": ") + text;
+  if (run.global_batch) rate.unit.clear();
+  for (auto* value : {&rate.samples_per_second, &rate.samples, &run.samples_per_second}) {
+    if (*value) **value *= held;
+  }
+}
+
 std::string describe_system(const Provenance& made) {
   return made.stack + (made.stack.empty() || made.hardware.empty() ? "" : ", ") + made.hardware;
 }
@@ -132,6 +149,7 @@ Run make_run(const Record& record) {
   add_goal(run, run->quality.until);
   add_phases(run, *record);
   fill_in(run);
+  count_what_steps_hold(run);
   return run;
 }
 

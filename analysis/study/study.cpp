@@ -265,6 +265,14 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
           "same work assumed, as the runs state only times; \"work\": \"grows\" says that each "
           "replica does the same (in a spec under \"fixed\", of an import by --set work=grows)");
     }
+    if (study.scaling == Scaling::unknown && study.unit.name == "steps") {
+      add_note(
+          study,
+          "rates are in steps, and how much a step holds is not stated: where that grows with "
+          "the replicas, as with a batch for each, speed-ups are higher; state "
+          "batch_per_replica, or \"work\": \"grows\" (in a spec under \"fixed\", of an import by "
+          "--set)");
+    }
     if (own_plans(study, wanted).empty()) add_note(study, open_ends_note(study));
     for (const std::string& note : left_out_notes(is_first ? content : none, reported)) {
       add_note(study, note);

@@ -12,6 +12,7 @@
 #include "analysis/predict/prediction.h"
 #include "analysis/report.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/facts/timing.h"
 #include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
@@ -59,6 +60,35 @@ TEST(Units, AStudyThatMixesThemHasATableEach) {
   ASSERT_EQ(studies.size(), 2U);
   EXPECT_NE(studies[0].unit, studies[1].unit);
   for (const Study& study : studies) EXPECT_EQ(study.rows.size(), 3U);
+}
+
+// Steps of 2 replicas hold twice as much, where each has its own batch.
+TEST(Units, RatesOfStepsAreOfWhatAStepHolds) {
+  const auto studies = [](const Json& stated) {
+    std::vector<Json> records;
+    for (Json record : rated("steps")) {
+      for (const char* key : {"batch_per_replica", "global_batch", "epochs", "steps"}) {
+        record["parameters"].erase(key);
+      }
+      record["parameters"].update(stated);
+      record["throughput"]["samples_per_second"] = 100 - record["layout"]["gpus"].get<int>();
+      records.push_back(record);
+    }
+    return make_studies(canonical_content(records));
+  };
+  const auto cell = [&](const Json& stated, const char* column) {
+    return *testing::cell(Compared(studies(stated).at(0)).section(), 1, column).value;
+  };
+  EXPECT_NEAR(cell(Json::object(), "speed_up"), 98. / 99, 1e-9);
+  expect_parts(join(studies(Json::object()).at(0).notes, "\n"),
+               {"how much a step holds is not stated", "batch_per_replica"});
+  const Json batches = {{"batch_per_replica", 32}};
+  EXPECT_NEAR(cell(batches, "speed_up"), 2 * 98. / 99, 1e-9);
+  EXPECT_NEAR(cell(batches, "samples_per_second"), 98 * 64, 1e-9);
+  expect_parts(notes_text(Compared(studies(batches).at(0)).section()),
+               {"steps/s times the samples of a step"});
+  EXPECT_NEAR(cell({{"work", "grows"}}, "steps_per_second"), 98 * 2, 1e-9);
+  EXPECT_NEAR(cell({{"global_batch", 64}}, "speed_up"), 98. / 99, 1e-9);
 }
 
 // An imported table of as many steps of several batches: what takes as long does more.
