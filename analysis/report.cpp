@@ -70,8 +70,7 @@ std::vector<Record> take_collectives(StoreContent& content, const std::vector<Se
   std::erase_if(collectives, [&](const Record& record) { return !is_selected(record, only); });
   if (only_collectives && !collectives.empty()) content.records.clear();
   if (collectives.empty() && content.records.empty()) {
-    throw Error(ErrorKind::usage, "no record of a collective has these values", "--only",
-                "choose others");
+    throw usage_error("no record of a collective has these values", "--only", "choose others");
   }
   return collectives;
 }
@@ -79,8 +78,8 @@ std::vector<Record> take_collectives(StoreContent& content, const std::vector<Se
 // A CSV or JSON text is of one thing.
 void check_one_kind(const StoreContent& content, Format format) {
   if (content.records.empty() || (format != Format::csv && format != Format::json)) return;
-  throw Error(ErrorKind::usage, "records of collectives and of training cannot share a table",
-              "--format", "name the records of one kind, or use text, md or html");
+  throw usage_error("records of collectives and of training cannot share a table", "--format",
+                    "name the records of one kind, or use text, md or html");
 }
 
 // A table of collectives has one size and its own columns.
@@ -90,8 +89,8 @@ void check_fits_collectives(const ReportOptions& options) {
                        : options.pooling != Pooling::by_sessions ? "--pool, --no-pool"
                                                                  : nullptr;
   if (option == nullptr) return;
-  throw Error(ErrorKind::usage, "these records are of collectives only", option,
-              "leave it out, or name records of training");
+  throw usage_error("these records are of collectives only", option,
+                    "leave it out, or name records of training");
 }
 
 // What `best` and `explain` say, for pages. Of some studies they have nothing to say, and throw

@@ -53,8 +53,8 @@ int merge(const MergeOptions& options) {
   const std::filesystem::path study = options.names.back();
   std::error_code none;
   if (options.names.size() < 2 || std::filesystem::is_regular_file(study, none)) {
-    throw Error(
-        ErrorKind::usage, "the study's folder is missing", study.string(),
+    throw usage_error(
+        "the study's folder is missing", study.string(),
         "name the archives and then the folder: paceline merge a.tar.zst results/local/NAME");
   }
   std::vector<StudyArchive> archives;

@@ -39,8 +39,7 @@ const CostMetric* find_cost_metric(const std::string& name) {
     if (amount.name == name) return &amount;
     known.push_back(amount.name);
   }
-  throw Error(ErrorKind::usage, "unknown metric \"" + name + "\"", "--least",
-              "give " + join(known, ", "));
+  throw usage_error("unknown metric \"" + name + "\"", "--least", "give " + join(known, ", "));
 }
 
 int best(const BestArguments& arguments) {

@@ -69,15 +69,15 @@ int count_threads(const DataArguments& a) {
 void check_options_of_set(const DataArguments& a) {
   const auto refuse = [&](bool given, const char* options, const char* set) {
     if (!given || a.make == set) return;
-    throw Error(ErrorKind::usage, fmt::format("{} for set {}, not for {}", options, set, a.make),
-                "", "see paceline data make --help");
+    throw usage_error(fmt::format("{} for set {}, not for {}", options, set, a.make), "",
+                      "see paceline data make --help");
   };
   const DataArguments unset;
   refuse(a.tokens >= 0, "--tokens is", "text");
   refuse(a.shards >= 0 || a.size_min != unset.size_min || a.size_max != unset.size_max,
          "--shards, --size-min and --size-max are", "cassava");
   if (a.make == "text" && a.images >= 0) {
-    throw Error(ErrorKind::usage, "text has no images", "--images", "give --tokens");
+    throw usage_error("text has no images", "--images", "give --tokens");
   }
 }
 
@@ -85,8 +85,8 @@ int make(const DataArguments& a) {
   check_options_of_set(a);
   const bool text = a.make == "text";
   if ((text ? a.tokens : a.images) < 0) {
-    throw Error(ErrorKind::usage, text ? "--tokens is required" : "--images is required", "",
-                "see paceline data make --help");
+    throw usage_error(text ? "--tokens is required" : "--images is required", "",
+                      "see paceline data make --help");
   }
   MakeOptions options;
   options.out = a.out;

@@ -49,8 +49,8 @@ int become_run(const ElementOptions& options) {
   arguments.push_back(nullptr);
   restore_environment();
   execv(this_program().c_str(), arguments.data());
-  throw Error(ErrorKind::usage, std::string("the run cannot be started: ") + strerror(errno),
-              this_program().string(), "check that the program still exists");
+  throw usage_error(std::string("the run cannot be started: ") + strerror(errno),
+                    this_program().string(), "check that the program still exists");
 }
 
 // Returns 1 if there is none.

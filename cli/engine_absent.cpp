@@ -13,9 +13,8 @@ void add_absent(CLI::App& app, Action& action, const char* name, const char* sum
   verb->allow_extras();
   verb->callback([name, &action] {
     action = [name]() -> int {
-      throw Error(ErrorKind::usage,
-                  std::string("this build has no engine, so it has no verb ") + name, "",
-                  "build with -DPACELINE_ENGINE=ON");
+      throw usage_error(std::string("this build has no engine, so it has no verb ") + name, "",
+                        "build with -DPACELINE_ENGINE=ON");
     };
   });
 }

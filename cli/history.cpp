@@ -42,8 +42,8 @@ HistoryOptions make_options(const HistoryArguments& arguments) {
   if (!arguments.since.empty()) {
     options.since = parse_day(arguments.since);
     if (!options.since) {
-      throw Error(ErrorKind::usage, "\"" + arguments.since + "\" is not a date", "--since",
-                  "write for example --since 2026-01-31");
+      throw usage_error("\"" + arguments.since + "\" is not a date", "--since",
+                        "write for example --since 2026-01-31");
     }
   }
   return options;

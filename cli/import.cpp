@@ -93,8 +93,7 @@ const ExportFormat& parse_export_format(const std::string& name) {
     if (format.name == name) return format;
     known.emplace_back(format.name);
   }
-  throw Error(ErrorKind::usage, "unknown format \"" + name + "\"", "--format",
-              suggestion(name, known));
+  throw usage_error("unknown format \"" + name + "\"", "--format", suggestion(name, known));
 }
 
 struct ExportArguments {

@@ -104,12 +104,12 @@ void add_list(CLI::App& app, Action& action) {
     action = [what, json, markdown] {
       const bool is_page = *what == "record" || *what == "findings";
       if (*markdown && *what != "parameters" && !is_page) {
-        throw Error(ErrorKind::usage, "this option is for parameters, record and findings",
-                    "--markdown", "write: paceline list parameters --markdown");
+        throw usage_error("this option is for parameters, record and findings", "--markdown",
+                          "write: paceline list parameters --markdown");
       }
       if (is_page && *json) {
-        throw Error(ErrorKind::usage, *what + " is listed as Markdown only", "--json",
-                    fmt::format("write: paceline list {} --markdown", *what));
+        throw usage_error(*what + " is listed as Markdown only", "--json",
+                          fmt::format("write: paceline list {} --markdown", *what));
       }
       if (is_page) {
         print_text(*what == "record" ? record_markdown() : findings_markdown());

@@ -44,7 +44,7 @@ Exit codes: 0 success, 1 a failed check or point, 2 an undecided gate,
 75 pre-empted. Docs: README.md)";
 
 [[noreturn]] void refuse_empty(const std::string& name) {
-  throw Error(ErrorKind::usage, name + " is empty", "", "give a value, or leave it out");
+  throw usage_error(name + " is empty", "", "give a value, or leave it out");
 }
 
 // CLI11 would take the next word for the value of "--record=", and "" for none where the value may
@@ -107,8 +107,9 @@ std::vector<std::string> with_units_joined(std::vector<std::string> words) {
 void check_text(const std::vector<std::string>& command) {
   for (std::size_t i = 1; i < command.size(); ++i) {
     if (is_utf8(command[i])) continue;
-    throw Error(ErrorKind::usage, "the argument is not UTF-8 text",
-                fmt::format("argument {}: {}", i, printable(command[i])), "give names in UTF-8");
+    throw usage_error("the argument is not UTF-8 text",
+                      fmt::format("argument {}: {}", i, printable(command[i])),
+                      "give names in UTF-8");
   }
 }
 

@@ -30,8 +30,7 @@ std::string read_answer(const std::string& question, const std::string& offer) {
   flush_output();
   std::string line;
   if (!std::getline(std::cin, line)) {
-    throw Error(ErrorKind::usage, "the input ended before the last question", "",
-                "answer all, or use --yes");
+    throw usage_error("the input ended before the last question", "", "answer all, or use --yes");
   }
   const std::string_view answer = trim(line);
   return answer.empty() ? offer : std::string(answer);
@@ -39,19 +38,19 @@ std::string read_answer(const std::string& question, const std::string& offer) {
 
 int write_new(NewStudy given, bool yes) {
   if (given.name.empty()) {
-    throw Error(ErrorKind::usage, "no name is given", "", "write paceline new my-study");
+    throw usage_error("no name is given", "", "write paceline new my-study");
   }
   std::filesystem::path file = given.name;
   if (file.extension() != ".json") file += ".json";
   given.name = file.stem().string();
   const auto refuse_existing = [&](bool is_there) {
     if (!is_there) return;
-    throw Error(ErrorKind::usage, "the file exists already", file.string(), "choose another name");
+    throw usage_error("the file exists already", file.string(), "choose another name");
   };
   refuse_existing(std::filesystem::exists(file));
   if (!yes && !can_ask()) {
-    throw Error(ErrorKind::usage, "there is no terminal to ask on", "",
-                "add --yes, which takes what is offered for all that no option gives");
+    throw usage_error("there is no terminal to ask on", "",
+                      "add --yes, which takes what is offered for all that no option gives");
   }
   Dialog dialog;
   if (!yes) {

@@ -38,13 +38,12 @@ struct PlanArguments {
 
 Noise estimate_noise(const PlanArguments& arguments, std::vector<std::string>& notes) {
   if (arguments.pilot.empty() == arguments.noise.empty()) {
-    throw Error(ErrorKind::usage,
-                arguments.noise.empty() ? "how much runs vary is not known"
-                                        : "the noise is stated and there is a pilot",
-                "",
-                arguments.noise.empty()
-                    ? "give --pilot STUDY, or how much equal runs vary, such as --noise 1%"
-                    : "give one of --pilot and --noise");
+    throw usage_error(arguments.noise.empty() ? "how much runs vary is not known"
+                                              : "the noise is stated and there is a pilot",
+                      "",
+                      arguments.noise.empty()
+                          ? "give --pilot STUDY, or how much equal runs vary, such as --noise 1%"
+                          : "give one of --pilot and --noise");
   }
   if (!arguments.noise.empty()) {
     return stated_noise(parse_threshold(arguments.noise, "--noise", "noise"));
@@ -73,8 +72,8 @@ DesignRequest make_request(const PlanArguments& arguments) {
   request.detect = parse_threshold(arguments.detect, "--detect", "change");
   request.power = parse_threshold(arguments.power, "--power", "probability");
   if (request.power < 0.5 || request.power > 0.999) {
-    throw Error(ErrorKind::usage, "the power is not from 50 % to 99.9 %", "--power",
-                "give the chance of finding the change, such as 95%");
+    throw usage_error("the power is not from 50 % to 99.9 %", "--power",
+                      "give the chance of finding the change, such as 95%");
   }
   request.rounds = arguments.rounds;
   request.threshold = parse_threshold(arguments.threshold, "--threshold");
@@ -86,10 +85,10 @@ int plan(const PlanArguments& arguments) {
   const DesignRequest request = make_request(arguments);
   Noise noise = estimate_noise(arguments, notes);
   if (!noise.level("run").sd) {
-    throw Error(ErrorKind::input,
-                "the pilot does not show how runs vary: no point has two runs in a "
-                "session",
-                "--pilot", "run it with --repeats 5, or state the noise with --noise");
+    throw input_error(
+        "the pilot does not show how runs vary: no point has two runs in a "
+        "session",
+        "--pilot", "run it with --repeats 5, or state the noise with --noise");
   }
   noise.notes.insert(noise.notes.end(), notes.begin(), notes.end());
   const std::size_t known = static_cast<std::size_t>(std::ranges::count_if(

@@ -36,8 +36,8 @@ PredictorChoice parse_predictor(const std::string& name) {
   if (name == "better") return PredictorChoice::better;
   if (name == "laws") return PredictorChoice::laws;
   if (name == "replay") return PredictorChoice::replay;
-  throw Error(ErrorKind::usage, "unknown predictor \"" + name + "\"", "--by",
-              suggestion(name, {"better", "laws", "replay"}));
+  throw usage_error("unknown predictor \"" + name + "\"", "--by",
+                    suggestion(name, {"better", "laws", "replay"}));
 }
 
 PredictOptions make_options(const PredictArguments& arguments) {

@@ -26,8 +26,8 @@ std::optional<double> parse_seconds(const std::string& option, const char* name,
   const std::string& text = by_option ? option : entry->second;
   const auto seconds = to_real(text);
   if (seconds && *seconds > 0 && *seconds <= kMostSeconds) return seconds;
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a duration", text),
-              by_option ? name : variable, "give seconds, more than 0 and at most 30 days");
+  throw usage_error(fmt::format("\"{}\" is not a duration", text), by_option ? name : variable,
+                    "give seconds, more than 0 and at most 30 days");
 }
 
 std::string help_group(const Parameter& parameter) {

@@ -47,10 +47,11 @@ Base parse_base(const std::string& text) {
     known.push_back(base.text());
   }
   if (text.find('=') == std::string::npos) {
-    throw Error(ErrorKind::usage, "unknown base \"" + text + "\"", "--base",
-                nearest(text, known)
-                    ? suggestion(text, known)
-                    : "give matched, best, smallest, or a setting such as nodes=1 or bucket_mb=8");
+    throw usage_error(
+        "unknown base \"" + text + "\"", "--base",
+        nearest(text, known)
+            ? suggestion(text, known)
+            : "give matched, best, smallest, or a setting such as nodes=1 or bucket_mb=8");
   }
   const Selection chosen = parsed_selections({text}, "--base", "bucket_mb=8").front();
   return {chosen.key, chosen.values.front()};
@@ -59,8 +60,8 @@ Base parse_base(const std::string& text) {
 Base parse_base_of_sizes(const std::string& text) {
   Base base = parse_base(text);
   if (base.compares_sizes()) return base;
-  throw Error(ErrorKind::usage, "the base \"" + text + "\" is not another size", "--base",
-              "give matched, best, smallest, or a size such as nodes=1");
+  throw usage_error("the base \"" + text + "\" is not another size", "--base",
+                    "give matched, best, smallest, or a size such as nodes=1");
 }
 
 std::string name_and_text(std::string_view name, std::size_t column, const std::string& text) {
@@ -105,9 +106,9 @@ void require_training_records(const StoreContent& content, const StudyArguments&
       !content.rejected.empty() ||
       std::ranges::any_of(content.records, [](const auto& each) { return !each->is_collective(); });
   if (has_others || content.records.empty()) return;
-  throw Error(ErrorKind::input, "these records are of collectives only",
-              join(arguments.studies, " and "),
-              "see paceline report " + arguments.studies.front() + ", or name records of training");
+  throw input_error(
+      "these records are of collectives only", join(arguments.studies, " and "),
+      "see paceline report " + arguments.studies.front() + ", or name records of training");
 }
 
 TrainingRecords load_training_records(const StudyArguments& arguments) {
@@ -141,8 +142,8 @@ void warn_of_rejected(const StoreContent& content, Document& document) {
 
 void require_one_study(const StudyArguments& arguments, const std::string& cure) {
   if (load_sides(arguments.places(), arguments.selections()).comparisons.empty()) return;
-  throw Error(ErrorKind::usage, "several studies have runs of the same points",
-              join(arguments.studies, " and "), cure);
+  throw usage_error("several studies have runs of the same points",
+                    join(arguments.studies, " and "), cure);
 }
 
 namespace {
@@ -172,8 +173,7 @@ std::string select_study(const Study& first, const Study& second) {
 
 Study only_table(std::vector<Study> studies) {
   if (studies.size() > 1) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("these records make {} tables: {}", studies.size(), list_titles(studies)),
         studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
         select_study(studies[0], studies[1]));
@@ -205,7 +205,7 @@ OutputOptions output_options(const DocumentArguments& arguments) {
                         .style = style_of_output(),
                         .out = arguments.out};
   if (arguments.out.empty() && arguments.plots_given) {
-    throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");
+    throw usage_error("plots need an output folder", "--plots", "add --out DIR");
   }
   options.style.details = arguments.verbose;
   options.plots = arguments.no_plots ? std::vector<std::string>() : arguments.plots;

@@ -36,7 +36,7 @@ std::vector<std::string> backends_of_ranks() {
 
 bool confirm() {
   if (!can_ask()) {
-    throw Error(ErrorKind::usage, "there is no terminal to confirm the cost on", "", "add --yes");
+    throw usage_error("there is no terminal to confirm the cost on", "", "add --yes");
   }
   print("submit? [y/N] ");
   flush_output();

@@ -59,8 +59,7 @@ class Parser {
         return cell + plain();
       }
     }
-    throw Error(ErrorKind::input, "a quote is not closed", fmt::format("{}:{}", name_, opened),
-                "close it");
+    throw input_error("a quote is not closed", fmt::format("{}:{}", name_, opened), "close it");
   }
 
   std::string_view text_;

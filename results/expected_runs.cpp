@@ -111,7 +111,7 @@ ExpectedRuns parse_expected_runs(const std::string& name, std::string_view text)
   try {
     return parse_plan(JsonDocument(name, text));
   } catch (const Error& error) {  // of usage where the same value in a command would be
-    throw Error(ErrorKind::input, error.what());
+    throw input_error(error.what());
   }
 }
 

@@ -58,8 +58,8 @@ const Name* find_in(const std::vector<Name>& list, std::string_view kind, std::s
   std::vector<std::string> known;
   for (const Name& candidate : list) known.push_back(candidate.name);
   const auto instead = find_replacement(kind, name);
-  throw Error(ErrorKind::usage, fmt::format("unknown {} \"{}\"", kind, name), where,
-              instead ? *instead : suggestion(name, known));
+  throw usage_error(fmt::format("unknown {} \"{}\"", kind, name), where,
+                    instead ? *instead : suggestion(name, known));
 }
 
 // A stack is built where all of its parts are.
@@ -75,10 +75,10 @@ void check_inside(const Name& inside, const Name& between, const std::string& wh
   const bool threads = inside.tasks == "node";
   const bool fits = threads || (!between.sums_node && !between.gpu_each);
   if (inside.inside && between.tasks == "replica" && !between.bare && fits) return;
-  throw Error(ErrorKind::usage, fmt::format("{}/{} cannot be stacked", inside.name, between.name),
-              where,
-              "put mirrored inside tasks, or ring inside nodes, and a backend with one task per "
-              "replica between them, such as mirrored/ring or ring/mpi");
+  throw usage_error(
+      fmt::format("{}/{} cannot be stacked", inside.name, between.name), where,
+      "put mirrored inside tasks, or ring inside nodes, and a backend with one task per "
+      "replica between them, such as mirrored/ring or ring/mpi");
 }
 
 enum class Parts { known, recorded };  // recorded: some may be gone

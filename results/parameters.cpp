@@ -80,14 +80,14 @@ const Parameter& known_parameter(std::string_view name, const std::string& where
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters()) names.emplace_back(parameter.name);
   const auto instead = find_replacement("axis", name);
-  throw Error(ErrorKind::usage, fmt::format("unknown axis \"{}\"", name), where,
-              instead ? *instead : suggestion(name, names));
+  throw usage_error(fmt::format("unknown axis \"{}\"", name), where,
+                    instead ? *instead : suggestion(name, names));
 }
 
 [[noreturn]] void refuse(const Parameter& parameter, std::string_view text, std::string_view wanted,
                          const std::string& where) {
-  throw Error(ErrorKind::usage, fmt::format("{} cannot be \"{}\"", parameter.name, text), where,
-              fmt::format("give {}", wanted));
+  throw usage_error(fmt::format("{} cannot be \"{}\"", parameter.name, text), where,
+                    fmt::format("give {}", wanted));
 }
 
 void check_range(const Parameter& parameter, double number, std::string_view text,
@@ -145,8 +145,8 @@ Value checked(const Parameter& parameter, const Value& value, const std::string&
         refuse(parameter, text, "a text", where);
       }
       if (const std::string fault = fault_of_text(text); !fault.empty()) {
-        throw Error(ErrorKind::usage, fmt::format("the text of {} {}", parameter.name, fault),
-                    where, "take it out");
+        throw usage_error(fmt::format("the text of {} {}", parameter.name, fault), where,
+                          "take it out");
       }
       if (!may_be_gone) check_choice(parameter, text, where);
       return our_name(parameter.name, text);
@@ -156,7 +156,7 @@ Value checked(const Parameter& parameter, const Value& value, const std::string&
 
 const Parameter& parameter_named(std::string_view name) {
   if (const Parameter* parameter = find_parameter(name)) return *parameter;
-  throw Error(ErrorKind::internal, fmt::format("unknown parameter {}", name));
+  throw internal_error(fmt::format("unknown parameter {}", name));
 }
 
 // A table's rows lie in its order.
@@ -175,19 +175,17 @@ int replicas_per_task(const Point& parameters, const Layout& layout, bool one_a_
   const auto given = parameters.integer("gpus_per_task");
   if (!given) return one_a_node ? of_a_node : 1;
   if (parameters.find("processes")) {
-    throw Error(ErrorKind::usage, "gpus_per_task is not for a program of your own", where,
-                "leave it out: \"processes\" says how often the program starts");
+    throw usage_error("gpus_per_task is not for a program of your own", where,
+                      "leave it out: \"processes\" says how often the program starts");
   }
   if (!one_a_node && *given != 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("backend {} has one replica in a task, not {}",
-                            backend_name(parameters), *given),
-                where, "use mirrored within the tasks, such as mirrored/mpi");
+    throw usage_error(fmt::format("backend {} has one replica in a task, not {}",
+                                  backend_name(parameters), *given),
+                      where, "use mirrored within the tasks, such as mirrored/mpi");
   }
   if (of_a_node % *given != 0) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} replicas of a node cannot be tasks of {}", of_a_node, *given),
-                where, "make gpus / nodes a multiple of gpus_per_task");
+    throw usage_error(fmt::format("{} replicas of a node cannot be tasks of {}", of_a_node, *given),
+                      where, "make gpus / nodes a multiple of gpus_per_task");
   }
   return static_cast<int>(*given);
 }
@@ -195,8 +193,8 @@ int replicas_per_task(const Point& parameters, const Layout& layout, bool one_a_
 int bounded(std::int64_t count, const char* name, const std::string& where) {
   constexpr std::int64_t kMost = 10'000'000;
   if (count > kMost) {
-    throw Error(ErrorKind::usage, fmt::format("{} cannot be {}", name, count), where,
-                fmt::format("give at most {}", kMost));
+    throw usage_error(fmt::format("{} cannot be {}", name, count), where,
+                      fmt::format("give at most {}", kMost));
   }
   return static_cast<int>(count);
 }
@@ -208,31 +206,29 @@ Layout make_layout(const Point& parameters, const Name& known, const std::string
   layout.replicas_are_cores = !find_name("device", Settings(parameters).text("device"), where).gpus;
   const std::string backend = backend_name(parameters);
   if (layout.gpus % layout.nodes != 0) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("{} replicas cannot be spread evenly over {} nodes", layout.gpus, layout.nodes),
         where, "make gpus a multiple of nodes");
   }
   const auto processes = parameters.text("processes");  // of a program that needs no backend
   if (!processes && !parameters.find("backend") && layout.gpus > 1) {
-    throw Error(ErrorKind::usage, fmt::format("{} replicas need a backend", layout.gpus), where,
-                "choose one, e.g. mpi (paceline list backends)");
+    throw usage_error(fmt::format("{} replicas need a backend", layout.gpus), where,
+                      "choose one, e.g. mpi (paceline list backends)");
   }
   if (!processes && known.alone && layout.gpus > 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("backend {} supports one replica, not {}", backend, layout.gpus), where,
-                "choose another backend (paceline list backends)");
+    throw usage_error(fmt::format("backend {} supports one replica, not {}", backend, layout.gpus),
+                      where, "choose another backend (paceline list backends)");
   }
   const bool one_a_node = processes ? *processes != "replica" : known.tasks == "node";
   const int of_a_task = replicas_per_task(parameters, layout, one_a_node, where);
   layout.ntasks = layout.gpus / of_a_task;
   if (!processes && known.one_task && layout.ntasks > 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("backend {} sums within one task, and these are {} on {}", backend,
-                            layout.ntasks, counted(layout.nodes, "node")),
-                where,
-                known.inside ? fmt::format("put another between the tasks, such as {}/mpi", backend)
-                             : "use one task, or another backend (paceline list backends)");
+    throw usage_error(fmt::format("backend {} sums within one task, and these are {} on {}",
+                                  backend, layout.ntasks, counted(layout.nodes, "node")),
+                      where,
+                      known.inside
+                          ? fmt::format("put another between the tasks, such as {}/mpi", backend)
+                          : "use one task, or another backend (paceline list backends)");
   }
   const auto per_task = parameters.integer("cpus_per_task");
   const auto per_replica = parameters.integer("cpus_per_replica");
@@ -242,16 +238,15 @@ Layout make_layout(const Point& parameters, const Name& known, const std::string
               "cpus_per_task", where);
   layout.cpus_per_replica = layout.cpus_per_task / of_a_task;
   if (per_task && per_replica && *per_replica != layout.cpus_per_replica) {
-    throw Error(ErrorKind::usage,
-                fmt::format("cpus_per_task {} and cpus_per_replica {} contradict each other "
-                            "with {} replicas a task",
-                            *per_task, *per_replica, of_a_task),
-                where, "give one of them");
+    throw usage_error(fmt::format("cpus_per_task {} and cpus_per_replica {} contradict each other "
+                                  "with {} replicas a task",
+                                  *per_task, *per_replica, of_a_task),
+                      where, "give one of them");
   }
   if (layout.cpus_per_replica < 1 && layout.replicas_are_cores) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} replicas in a task of {} CPUs", of_a_task, layout.cpus_per_task),
-                where, "give each replica at least one: raise cpus_per_task");
+    throw usage_error(
+        fmt::format("{} replicas in a task of {} CPUs", of_a_task, layout.cpus_per_task), where,
+        "give each replica at least one: raise cpus_per_task");
   }
   return layout;
 }
@@ -348,8 +343,7 @@ Value value_from_json(const Json& json, const std::string& where) {
   if (json.is_number_integer() && !is_larger) return json.get<std::int64_t>();
   if (json.is_number()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
-  throw Error(ErrorKind::input, "the value must be a number, a text, true or false", where,
-              "give one");
+  throw input_error("the value must be a number, a text, true or false", where, "give one");
 }
 
 std::string Point::text() const {
@@ -393,13 +387,12 @@ void check_with(const Point& point) {
     const auto& [other, values] = parameter.with;
     const auto first = split(values, '|').front();
     const std::string option = option_name(other);
-    throw Error(ErrorKind::usage,
-                values.empty()
-                    ? fmt::format("{} is for {}, which is not given", name, other)
-                    : fmt::format("{} is for {} {}", name, other, join(split(values, '|'), " or ")),
-                "",
-                fmt::format("leave {} out, or give {}{}{}", name, option, values.empty() ? "" : " ",
-                            first));
+    throw usage_error(values.empty() ? fmt::format("{} is for {}, which is not given", name, other)
+                                     : fmt::format("{} is for {} {}", name, other,
+                                                   join(split(values, '|'), " or ")),
+                      "",
+                      fmt::format("leave {} out, or give {}{}{}", name, option,
+                                  values.empty() ? "" : " ", first));
   }
 }
 
@@ -409,7 +402,7 @@ Value Settings::value(std::string_view name) const {
   if (parameter != nullptr && !parameter->initial.empty()) {
     return parsed_value(name, parameter->initial, "");
   }
-  throw Error(ErrorKind::internal, fmt::format("parameter {} has no value", name));
+  throw internal_error(fmt::format("parameter {} has no value", name));
 }
 
 std::string identity_hash(std::string_view workload, const Point& all_parameters) {

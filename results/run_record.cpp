@@ -33,11 +33,10 @@ void check_schema(const Json& json, const std::string& where) {
   const auto version = schema->get<std::int64_t>();
   if (version == kRecordSchema) return;
   const bool is_newer = version > kRecordSchema;
-  throw Error(ErrorKind::input,
-              fmt::format("the record has schema {}, {} than this build reads ({})", version,
-                          is_newer ? "newer" : "older", kRecordSchema),
-              where + ", key /schema",
-              is_newer ? "use a newer paceline" : "remove it, and run its point again");
+  throw input_error(fmt::format("the record has schema {}, {} than this build reads ({})", version,
+                                is_newer ? "newer" : "older", kRecordSchema),
+                    where + ", key /schema",
+                    is_newer ? "use a newer paceline" : "remove it, and run its point again");
 }
 
 void check_choice(const char* key, const std::string& value,

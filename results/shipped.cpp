@@ -39,7 +39,7 @@ std::map<std::string, fs::path> shipped_in(const std::string& folder) {
 }
 
 [[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& fix) {
-  throw Error(ErrorKind::input, what, where, fix);
+  throw input_error(what, where, fix);
 }
 
 TableColumn read_column(const JsonDocument& description, const std::string& name) {
@@ -122,7 +122,7 @@ fs::path find_shipped(const fs::path& given, const std::string& folder) {
   const std::string fix = near ? "did you mean " + folder + "/" + *near + ".json?"
                           : names.empty() || !is_name ? "check the path"
                                                       : "shipped are: " + join(names, ", ");
-  throw Error(ErrorKind::input, "no such file", given.string(), fix);
+  throw input_error("no such file", given.string(), fix);
 }
 
 bool is_published(const std::filesystem::path& folder) {

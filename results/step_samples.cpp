@@ -183,7 +183,7 @@ std::string gzip(std::string_view lines) {
   const int status = deflate(&stream, Z_FINISH);
   out.resize(stream.total_out);
   deflateEnd(&stream);
-  if (status != Z_STREAM_END) throw Error(ErrorKind::internal, "samples could not be compressed");
+  if (status != Z_STREAM_END) throw internal_error("samples could not be compressed");
   return out;
 }
 

@@ -55,8 +55,7 @@ std::string record_text(const Json& thinner, const std::string& where) {
       largest = key;
     }
   }
-  throw Error(
-      ErrorKind::input,
+  throw input_error(
       fmt::format("record of {} bytes is over the limit of {}", text.size(), kRecordLimitBytes),
       fmt::format("{}, key {} holds {} bytes", where, largest, most), "keep less in it");
 }
@@ -118,8 +117,7 @@ struct Found {
 void check_name(const Record& record, const fs::path& file) {
   const auto name = record_name(file);
   if (!name || *name == std::pair(record->repeat, record->attempt)) return;
-  throw Error(
-      ErrorKind::input,
+  throw input_error(
       fmt::format("the record says it is repeat {}, attempt {}, but its name says otherwise",
                   record->repeat, record->attempt),
       file.string() + ", keys /repeat and /attempt", "remove it if it is a copy");
@@ -247,10 +245,9 @@ class Loader {
                    record->build(), record->fit_seconds());
     const auto [it, first] = seen_.emplace(key, record.where());
     if (first) return;
-    throw Error(ErrorKind::input,
-                fmt::format("the record is of the same run as {} (session {}, point {})",
-                            it->second, record->session, record->point),
-                record.where() + ", keys /session, /point and /repeat", "remove the copy");
+    throw input_error(fmt::format("the record is of the same run as {} (session {}, point {})",
+                                  it->second, record->session, record->point),
+                      record.where() + ", keys /session, /point and /repeat", "remove the copy");
   }
 
   RecordParts parts_;
@@ -341,7 +338,7 @@ void load_into(Loader& loader, const fs::path& folder) {
     if (const fs::path shipped = shipped_path(folder); !shipped.empty()) {
       return load_into(loader, shipped);
     }
-    throw Error(ErrorKind::input, "no such study", folder.string(), place_of_study(folder));
+    throw input_error("no such study", folder.string(), place_of_study(folder));
   }
   if (!fs::is_directory(folder)) return loader.add_files({{folder, real_path(folder)}});
   Walk walk(folder);
@@ -423,9 +420,9 @@ void write_record_file(const fs::path& file, Json json, std::string_view compres
   const Folder folder(file.has_parent_path() ? file.parent_path() : ".");
   if (taken(file) ||
       !write_pair(folder, file.filename(), samples.filename(), json, compressed_samples)) {
-    throw Error(ErrorKind::input, "the record exists already, and a record is never overwritten",
-                taken(file) ? file.string() : samples.string(),
-                "choose another name or move it away");
+    throw input_error("the record exists already, and a record is never overwritten",
+                      taken(file) ? file.string() : samples.string(),
+                      "choose another name or move it away");
   }
 }
 

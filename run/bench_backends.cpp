@@ -48,9 +48,8 @@ Round bench_once(const BackendsBench& bench, const std::string& backend,
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
     const std::string last = last_line(output);
-    throw Error(ErrorKind::usage,
-                last.empty() ? fmt::format("exit code {}", watch.end.exit_code) : last,
-                fmt::format("backend {}", backend), "leave it out of --backends");
+    throw usage_error(last.empty() ? fmt::format("exit code {}", watch.end.exit_code) : last,
+                      fmt::format("backend {}", backend), "leave it out of --backends");
   }
   const std::size_t busy = std::min(output.find(kBusyCpus), output.size());
   return {*read_record(file), 0, output.substr(busy, output.find('\n', busy) - busy)};
@@ -124,7 +123,7 @@ BackendsOutcome bench_backends(const BackendsBench& bench) {
     }
     backends = left;
     if (backends.empty()) {
-      throw Error(ErrorKind::usage, "no backend serves here", "", "see: paceline doctor");
+      throw usage_error("no backend serves here", "", "see: paceline doctor");
     }
   }
   BackendsOutcome outcome;

@@ -113,8 +113,8 @@ ImageStore::Size parse_size(const std::string& text) {
   const auto height = to_integer(parts[0]);
   const auto width = parts.size() == 2 ? to_integer(parts[1]) : std::nullopt;
   if (!height || !width || *height < 1 || *width < 1 || *height > kMost || *width > kMost) {
-    throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a size", text), "--size",
-                "give height x width, for example 300x300");
+    throw usage_error(fmt::format("\"{}\" is not a size", text), "--size",
+                      "give height x width, for example 300x300");
   }
   return {static_cast<int>(*height), static_cast<int>(*width), 3};
 }
@@ -123,14 +123,12 @@ ImageStore::Size parse_size(const std::string& text) {
 void check_threads(const BenchInputOptions& a, const CpuSet& cpus) {
   const auto usable = static_cast<std::int64_t>(cpus.size());
   if (a.input_threads > usable) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} input threads on {} usable CPUs", a.input_threads, usable), "",
-                "use fewer");
+    throw usage_error(fmt::format("{} input threads on {} usable CPUs", a.input_threads, usable),
+                      "", "use fewer");
   }
   const std::int64_t most = std::max<std::int64_t>(1, a.input_threads);
   if (a.parallel_reads > most) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("{} parallel reads with {} input threads", a.parallel_reads, a.input_threads),
         "", fmt::format("read {} at once, or give more --input-threads", most));
   }
@@ -141,11 +139,10 @@ std::size_t cache_bytes(const BenchInputOptions& a) {
   if (a.cache_mb == 0) return available / 2;
   const std::size_t bytes = static_cast<std::size_t>(a.cache_mb) << 20;
   if (available == 0 || bytes <= available) return bytes;
-  throw Error(ErrorKind::usage,
-              fmt::format("the cache of {} exceeds the free memory of {}",
-                          format_bytes(static_cast<double>(bytes)),
-                          format_bytes(static_cast<double>(available))),
-              "--cache-mb", "lower it");
+  throw usage_error(fmt::format("the cache of {} exceeds the free memory of {}",
+                                format_bytes(static_cast<double>(bytes)),
+                                format_bytes(static_cast<double>(available))),
+                    "--cache-mb", "lower it");
 }
 
 InputBenchOptions make_options(const BenchInputOptions& a, const CpuSet& cpus) {

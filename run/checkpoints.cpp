@@ -42,8 +42,8 @@ std::filesystem::path resumed_checkpoint(const StatePlaces& places,
 void check_nothing_in_the_way(const std::filesystem::path& run) {
   const auto there = find_checkpoints(run);
   if (there.empty()) return;
-  throw Error(ErrorKind::usage, "an earlier run left checkpoints", there.back().folder.string(),
-              "resume with --resume latest, or give another --run-dir");
+  throw usage_error("an earlier run left checkpoints", there.back().folder.string(),
+                    "resume with --resume latest, or give another --run-dir");
 }
 
 // Where the rate falls until the run's end, its length is part of the schedule.
@@ -82,8 +82,7 @@ fs::path imagenet_file() {
   try {
     folder = find_data_folder("resnet50-imagenet", {});
   } catch (const Error&) {
-    throw Error(ErrorKind::input, "the start weights resnet50-imagenet were not found", "weights",
-                kBothWays);
+    throw input_error("the start weights resnet50-imagenet were not found", "weights", kBothWays);
   }
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -91,8 +90,8 @@ fs::path imagenet_file() {
     if (ending == ".h5" || ending == ".safetensors") files.push_back(entry.path());
   }
   if (files.empty()) {
-    throw Error(ErrorKind::input, "the folder holds no .h5 and no .safetensors file",
-                folder.string(), kBothWays);
+    throw input_error("the folder holds no .h5 and no .safetensors file", folder.string(),
+                      kBothWays);
   }
   return *std::min_element(files.begin(), files.end());
 }
@@ -170,8 +169,8 @@ fs::path weights_file(const std::string& parameter) {
   if (fs::exists(fs::path(parameter) / kManifestFile)) {
     return fs::path(parameter) / kParametersFile;
   }
-  throw Error(ErrorKind::input, "there is no such weights file", parameter,
-              "give a file, a checkpoint's folder, imagenet or none");
+  throw input_error("there is no such weights file", parameter,
+                    "give a file, a checkpoint's folder, imagenet or none");
 }
 
 }  // namespace paceline

@@ -42,12 +42,12 @@ std::size_t parse_size(const std::string& text, const char* option) {
   }
   const auto value = to_integer(digits);
   if (!value || *value < 1) {
-    throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a size", text), option,
-                "give bytes, for example 4096, 64K or 16M");
+    throw usage_error(fmt::format("\"{}\" is not a size", text), option,
+                      "give bytes, for example 4096, 64K or 16M");
   }
   if (static_cast<std::size_t>(*value) > kMostBytes / unit) {
-    throw Error(ErrorKind::usage, fmt::format("{} is more than any memory", text), option,
-                "measure smaller sizes");
+    throw usage_error(fmt::format("{} is more than any memory", text), option,
+                      "measure smaller sizes");
   }
   return static_cast<std::size_t>(*value) * unit;
 }
@@ -73,10 +73,9 @@ void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout&
   const double wanted = static_cast<double>(most) * layout.gpus / layout.nodes;
   const auto free = available_memory();
   if (!free || wanted <= static_cast<double>(*free)) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("this needs {} of memory per node, but only {} are free",
-                          format_bytes(wanted), format_bytes(static_cast<double>(*free))),
-              "", "measure smaller sizes");
+  throw usage_error(fmt::format("this needs {} of memory per node, but only {} are free",
+                                format_bytes(wanted), format_bytes(static_cast<double>(*free))),
+                    "", "measure smaller sizes");
 }
 
 // `backend`: empty for the default.
@@ -94,18 +93,16 @@ Point make_place(const CollectiveBenchOptions& options, const std::string& backe
 
 void check_sums(const std::string& backend) {
   if (!find_name("backend", split_stack(backend).between).drifts) return;
-  throw Error(
-      ErrorKind::usage,
+  throw usage_error(
       fmt::format("backend {} does not reduce, so there is no all-reduce to measure", backend), "",
       "choose another (paceline list backends)");
 }
 
 void check_count(const char* option, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value >= least && value <= most) return;
-  throw Error(ErrorKind::usage,
-              value < least ? fmt::format("{} is less than {}", value, least)
-                            : fmt::format("{} is more than {}", value, most),
-              option, fmt::format("give {} to {}", least, most));
+  throw usage_error(value < least ? fmt::format("{} is less than {}", value, least)
+                                  : fmt::format("{} is more than {}", value, most),
+                    option, fmt::format("give {} to {}", least, most));
 }
 
 void check_counts(const CollectiveBenchOptions& options) {
@@ -233,8 +230,7 @@ CollectiveBench bench_one(const CollectiveBenchOptions& options, const std::stri
   launch.deadlines = options.deadlines;
   check_memory(sizes, parse_dtype(options.dtype), launch.layout);
   if (options.gpus.empty()) {  // one replica is measured only where somebody asked for one
-    throw Error(ErrorKind::usage, "an all-reduce needs more than one replica", "",
-                "give --gpus 2 or more");
+    throw usage_error("an all-reduce needs more than one replica", "", "give --gpus 2 or more");
   }
   const Environment environment = environment_of_process();
   const ProcessRank process = find_process_rank(environment);
@@ -289,8 +285,8 @@ DType parse_dtype(const std::string& name) {
   for (const DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
     if (name == to_string(type)) return type;
   }
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" cannot be summed", name), "--dtype",
-              suggestion(name, {"f32", "f64", "bf16", "f16"}));
+  throw usage_error(fmt::format("\"{}\" cannot be summed", name), "--dtype",
+                    suggestion(name, {"f32", "f64", "bf16", "f16"}));
 }
 
 std::vector<BenchSize> list_sizes(const CollectiveBenchOptions& options) {
@@ -307,9 +303,9 @@ std::vector<BenchSize> list_sizes(const CollectiveBenchOptions& options) {
   const std::size_t least = parse_size(options.least, "--min-bytes");
   const std::size_t most = parse_size(options.most, "--max-bytes");
   if (least > most) {
-    throw Error(ErrorKind::usage,
-                fmt::format("--min-bytes {} is above --max-bytes {}", options.least, options.most),
-                "", "give a larger --max-bytes");
+    throw usage_error(
+        fmt::format("--min-bytes {} is above --max-bytes {}", options.least, options.most), "",
+        "give a larger --max-bytes");
   }
   const auto factor = static_cast<std::size_t>(options.step_factor);
   for (std::size_t bytes = least; bytes <= most; bytes *= factor) add(bytes);
@@ -325,8 +321,8 @@ CollectiveBench bench_collective(const CollectiveBenchOptions& options,
   const std::vector<BenchSize> sizes = list_sizes(options);
   const bool is_launched = find_process_rank(environment_of_process()).launched;
   if (is_launched && backends.size() > 1) {
-    throw Error(ErrorKind::usage, "ranks that a launcher started measure one backend a call",
-                "--backends", "call it once for each, and give the records to paceline report");
+    throw usage_error("ranks that a launcher started measure one backend a call", "--backends",
+                      "call it once for each, and give the records to paceline report");
   }
   const bool is_alone = options.gpus.empty() || options.gpus == "1";
   if (is_launched || is_alone || backends.size() == 1) {

@@ -142,11 +142,10 @@ std::size_t cache_bytes_of_node(const InputConfig& config) {
   const auto available = available_memory();
   if (!config.cache_bytes) return available.value_or(0) / 2;
   if (available && *config.cache_bytes > *available) {
-    throw Error(ErrorKind::usage,
-                fmt::format("the caches need {}, but the node has {} free",
-                            format_bytes(static_cast<double>(*config.cache_bytes)),
-                            format_bytes(static_cast<double>(*available))),
-                "cache_mb", "lower --cache-mb; --cache-type uint8 and --cache raw need less");
+    throw usage_error(fmt::format("the caches need {}, but the node has {} free",
+                                  format_bytes(static_cast<double>(*config.cache_bytes)),
+                                  format_bytes(static_cast<double>(*available))),
+                      "cache_mb", "lower --cache-mb; --cache-type uint8 and --cache raw need less");
   }
   return *config.cache_bytes;
 }
@@ -164,8 +163,8 @@ std::size_t count_steps_per_epoch(const Point& p) {
   const auto steps = to_integer(parts[0]);
   const bool shared = parts.size() == 2 && parts[1] == "replicas";
   if (!steps || *steps < 1 || *steps > (1 << 30) || (parts.size() > 1 && !shared)) {
-    throw Error(ErrorKind::usage, fmt::format("steps_per_epoch cannot be \"{}\"", *text), "",
-                "give a number K, or K/replicas");
+    throw usage_error(fmt::format("steps_per_epoch cannot be \"{}\"", *text), "",
+                      "give a number K, or K/replicas");
   }
   const auto replicas = static_cast<std::size_t>(shared ? Settings(p).integer("gpus") : 1);
   return std::max<std::size_t>(1, static_cast<std::size_t>(*steps) / replicas);
@@ -218,15 +217,14 @@ RunConfig make_config(const Point& p) {
 
 void check_places(const InputConfig& config, const InputPlaces& places) {
   if (!places.stage.empty() && config.synthetic) {
-    throw Error(ErrorKind::usage, "synthetic input has no files to stage", "--stage",
-                "leave it out");
+    throw usage_error("synthetic input has no files to stage", "--stage", "leave it out");
   }
   if (!places.cache.empty() && config.cache == CacheKind::off) {
-    throw Error(ErrorKind::usage, "a folder for the cache is given, but the cache is off",
-                "--cache-dir", "leave one of them out");
+    throw usage_error("a folder for the cache is given, but the cache is off", "--cache-dir",
+                      "leave one of them out");
   }
   if (!places.cache.empty() && config.synthetic) {
-    throw Error(ErrorKind::usage, "synthetic input has no cache", "--cache-dir", "leave it out");
+    throw usage_error("synthetic input has no cache", "--cache-dir", "leave it out");
   }
 }
 
@@ -249,8 +247,8 @@ void check_samples_in_memory(const InputConfig& config, const InputPlaces& place
   std::string given = places.cache.empty() ? "" : "--cache-dir";
   if (!config.for_encoded_images.empty()) given = config.for_encoded_images.back();
   if (given.empty()) return;
-  throw Error(ErrorKind::usage, "this is for encoded images, and this data set has none", given,
-              "leave it out");
+  throw usage_error("this is for encoded images, and this data set has none", given,
+                    "leave it out");
 }
 
 }  // namespace paceline

@@ -43,13 +43,13 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload, cons
     facts.resident_share = resident_share(folder);
     facts.synthetic = has_synthetic_mark(folder);
     if (!places.stage.empty() && !std::filesystem::is_directory(folder)) {
-      throw Error(ErrorKind::usage, folder.string() + " is one file", "--stage",
-                  "leave it out, or give a folder");
+      throw usage_error(folder.string() + " is one file", "--stage",
+                        "leave it out, or give a folder");
     }
     if (!places.stage.empty()) folder = stage(folder, places, process, facts);
   } else if (!places.data.empty() || !places.stage.empty()) {
-    throw Error(ErrorKind::usage, "workload " + workload.name + " generates its own samples",
-                places.data.empty() ? "--stage" : "--data", "leave it out");
+    throw usage_error("workload " + workload.name + " generates its own samples",
+                      places.data.empty() ? "--stage" : "--data", "leave it out");
   }
   facts.input = input_options(request.config.input, places, request.config.place.layout);
   DatasetPair data = network.reads_tokens()
@@ -69,8 +69,8 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload, cons
 void check_data_root(const std::string& workload, const std::string& root) {
   const std::string set = make_workload(workload).data_set;
   if (set.empty() || find_data_set(set, root)) return;
-  throw Error(ErrorKind::input, fmt::format("it is no data set, and holds no folder {}", set),
-              "--data " + root, "name the data set or the folder that holds it");
+  throw input_error(fmt::format("it is no data set, and holds no folder {}", set), "--data " + root,
+                    "name the data set or the folder that holds it");
 }
 
 DatasetPair load_run_data(const RunRequest& request, const Workload& workload,

@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse_words(const std::string& what) {
-  throw Error(ErrorKind::usage, what, "paceline element", "submit the study again");
+  throw usage_error(what, "paceline element", "submit the study again");
 }
 
 void read_word(const std::string& word, ElementRun& run) {
@@ -54,8 +54,8 @@ void check_folder(const ElementRun& run) {
   const fs::path folder = run.store / run.what.point_folder;
   Folder(run.store).make_folder(run.what.point_folder);
   if (access(folder.c_str(), W_OK) == 0) return;
-  throw Error(ErrorKind::input, "this node cannot write the study's folder", folder.string(),
-              "use --results with a folder that all nodes can write");
+  throw input_error("this node cannot write the study's folder", folder.string(),
+                    "use --results with a folder that all nodes can write");
 }
 
 // The device and backends of the run, asked on this node.
@@ -67,10 +67,9 @@ void check_services(const ElementRun& run, const Environment& environment) {
     const bool is_device = service.kind == "device" && service.name == device;
     const bool is_backend = service.kind == "backend" && service.name == stack.between;
     if (service.serves || !(is_device || is_backend)) continue;
-    throw Error(ErrorKind::usage,
-                fmt::format("{} {} cannot be used on this node: {}", service.kind, service.name,
-                            service.description),
-                "", "check the profile's modules, or paceline doctor in a job there");
+    throw usage_error(fmt::format("{} {} cannot be used on this node: {}", service.kind,
+                                  service.name, service.description),
+                      "", "check the profile's modules, or paceline doctor in a job there");
   }
 }
 
@@ -80,10 +79,9 @@ void check_program_has(const std::string& service) {
   const std::string kind = service.substr(0, equals);
   const Name name = find_name(kind, service.substr(equals + 1), "--built " + service);
   if (name.built) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("{} {} is not built into the program of this job: {}", kind, name.name,
-                          name.reason),
-              this_program().string(), "build it there, or name another in the site profile");
+  throw usage_error(fmt::format("{} {} is not built into the program of this job: {}", kind,
+                                name.name, name.reason),
+                    this_program().string(), "build it there, or name another in the site profile");
 }
 
 // The last line of ours in the log, without our name; else the last error of the launcher.

@@ -137,8 +137,7 @@ void add_scalars_of_file(const fs::path& file, const std::string& tag,
                          std::vector<ScalarEvent>& scalars) {
   const TfRecordFile records(file, 0, TfRecordFile::OnDamage::keep_what_precedes);
   if (!records.damage().empty() && !records.damage().starts_with("is cut short")) {
-    throw Error(ErrorKind::input, records.damage(), records.where_end(),
-                "what follows is lost; run it again");
+    throw input_error(records.damage(), records.where_end(), "what follows is lost; run it again");
   }
   std::string data;
   for (std::size_t i = 0; i < records.records(); ++i) {

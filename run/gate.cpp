@@ -24,8 +24,8 @@ GateOutcome gate_stored(const GateRequest& request) {
   const Side current = read_side("current", now), baseline = read_side("baseline", before, current);
   const std::string differences = join(unlike_machines(baseline, current), "; ");
   if (!differences.empty() && !request.force) {
-    throw Error(ErrorKind::input, "runs of different machines cannot be compared", differences,
-                "run both on the same kind of machine, or add --force");
+    throw input_error("runs of different machines cannot be compared", differences,
+                      "run both on the same kind of machine, or add --force");
   }
   GateOptions options = request.options;
   options.nodes_may_differ = request.force;
@@ -34,8 +34,8 @@ GateOutcome gate_stored(const GateRequest& request) {
   if (!differences.empty()) notes.insert(notes.begin(), "UNLIKE MACHINES: " + differences);
   if (request.rerun.empty() || outcome.judgement.verdict() == Verdict::pass) return outcome;
   if (request.current_program.empty() && !engine_is_here()) {
-    throw Error(ErrorKind::usage, "this build has no engine, so it cannot run the current side",
-                "--rerun", "use --current-binary with a build that has one");
+    throw usage_error("this build has no engine, so it cannot run the current side", "--rerun",
+                      "use --current-binary with a build that has one");
   }
   const fs::path program =
       request.current_program.empty() ? this_program() : fs::path(request.current_program);
@@ -58,8 +58,8 @@ GateOutcome gate_fresh(const GateRequest& request) {
     return gate_pair({request.ab[0], request.ab[1], spec}, request.runs, request.options);
   }
   if (!engine_is_here()) {
-    throw Error(ErrorKind::usage, "this build has no engine, so it cannot run a study", "--aa",
-                "use a build with an engine: --ab PROGRAM PROGRAM SPEC");
+    throw usage_error("this build has no engine, so it cannot run a study", "--aa",
+                      "use a build with an engine: --ab PROGRAM PROGRAM SPEC");
   }
   const std::string self = compared_with_itself(request.aa);
   return gate_pair({self, self, request.aa, false}, request.runs, request.options);
@@ -71,11 +71,10 @@ void check_request(const GateRequest& request) {
   const bool stored = request.is_stored();
   const int modes = stored + !request.ab.empty() + !request.aa.empty();
   const std::string ways = "give --baseline DIR --current DIR, --ab OLD NEW SPEC, or --aa SPEC";
-  if (modes == 0) throw Error(ErrorKind::usage, "nothing to compare is given", "", ways);
-  if (modes > 1) throw Error(ErrorKind::usage, "several kinds of gate are given at once", "", ways);
+  if (modes == 0) throw usage_error("nothing to compare is given", "", ways);
+  if (modes > 1) throw usage_error("several kinds of gate are given at once", "", ways);
   if (stored && (request.baseline.empty() || request.current.empty())) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("there is no {}", request.baseline.empty() ? "--baseline" : "--current"), "",
         "give both");
   }
@@ -88,22 +87,22 @@ void check_request(const GateRequest& request) {
                                         {runs.timeout_seconds > 0, "--timeout"},
                                         {!request.current_program.empty(), "--current-binary"}}) {
       if (!given) continue;
-      throw Error(ErrorKind::usage, "the option has no effect without fresh runs", option,
-                  "leave it out, or add --rerun OLD_BINARY");
+      throw usage_error("the option has no effect without fresh runs", option,
+                        "leave it out, or add --rerun OLD_BINARY");
     }
   }
   if (request.has_most_rounds && !runs.until_decided) {
-    throw Error(ErrorKind::usage, "a fixed number of rounds has no other limit", "--max-rounds",
-                "add --until-decided");
+    throw usage_error("a fixed number of rounds has no other limit", "--max-rounds",
+                      "add --until-decided");
   }
   if (!stored && request.force) {
-    throw Error(ErrorKind::usage, "this option is for stored studies: fresh runs share a machine",
-                "--force", "leave it out");
+    throw usage_error("this option is for stored studies: fresh runs share a machine", "--force",
+                      "leave it out");
   }
   for (const auto& [given, option] :
        {std::pair(runs.control, "--control"), {!runs.set.empty(), "--set"}}) {
     if (!stored || !given) continue;
-    throw Error(ErrorKind::usage, "this option is for --ab and --aa", option, "leave it out");
+    throw usage_error("this option is for --ab and --aa", option, "leave it out");
   }
 }
 
@@ -155,13 +154,13 @@ std::string find_version(const fs::path& program) {
 std::string version_of_program(const fs::path& program, const std::string& option) {
   std::error_code ignored;
   if (!fs::is_regular_file(program, ignored) || access(program.c_str(), X_OK) != 0) {
-    throw Error(ErrorKind::usage, "not an executable", option + " " + program.string(),
-                "give the path of a paceline binary");
+    throw usage_error("not an executable", option + " " + program.string(),
+                      "give the path of a paceline binary");
   }
   const std::string line = find_version(program);
   if (!line.empty()) return line;
-  throw Error(ErrorKind::usage, "this is not a paceline program", option + " " + program.string(),
-              "give the path of a paceline binary");
+  throw usage_error("this is not a paceline program", option + " " + program.string(),
+                    "give the path of a paceline binary");
 }
 
 }  // namespace paceline

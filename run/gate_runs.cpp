@@ -42,16 +42,15 @@ class FreshRuns {
     if (is_ours_) {
       std::string name = (fs::temp_directory_path() / "paceline-gate.XXXXXX").string();
       if (!mkdtemp(name.data())) {
-        throw Error(ErrorKind::input, "a folder for the runs cannot be created", name,
-                    "name one with --out");
+        throw input_error("a folder for the runs cannot be created", name, "name one with --out");
       }
       path_ = name;
       return;
     }
     std::error_code ignored;
     if (fs::exists(out, ignored) && !fs::is_empty(out, ignored)) {
-      throw Error(ErrorKind::usage, "not an empty folder", "--out " + out.string(),
-                  "name a new one, or judge what it holds with --baseline and --current");
+      throw usage_error("not an empty folder", "--out " + out.string(),
+                        "name a new one, or judge what it holds with --baseline and --current");
     }
     make_folder(out);
   }
@@ -121,9 +120,10 @@ void refuse_unstarted(const std::vector<StoreContent>& sides) {
   };
   for (const StoreContent& side : sides) {
     if (side.records.empty() || !std::ranges::all_of(side.records, did_not_start)) continue;
-    throw Error(ErrorKind::input, fmt::format("no run started: {}", side.records[0]->reason),
-                fs::path(side.records[0].where()).parent_path().parent_path().filename().string(),
-                "check the command and what it needs");
+    throw input_error(
+        fmt::format("no run started: {}", side.records[0]->reason),
+        fs::path(side.records[0].where()).parent_path().parent_path().filename().string(),
+        "check the command and what it needs");
   }
 }
 
@@ -204,17 +204,16 @@ int first_rounds(const GateRuns& runs) {
 
 // Its binary is not what differs.
 [[noreturn]] void refuse_own_program(const char* option) {
-  throw Error(ErrorKind::usage,
-              "a program of your own (workload command) has no binary to exchange", option,
-              "compare its commands: paceline gate --ab 'OLD COMMAND' 'NEW COMMAND' SPEC");
+  throw usage_error("a program of your own (workload command) has no binary to exchange", option,
+                    "compare its commands: paceline gate --ab 'OLD COMMAND' 'NEW COMMAND' SPEC");
 }
 
 Spec read_pair_spec(const GatePair& pair) {
   if (!pair.spec.empty()) return read_spec(pair.spec);
   for (const std::string& program : {pair.old_program, pair.new_program}) {
     if (find_version(program).empty()) continue;
-    throw Error(ErrorKind::usage, program + " is a build of Paceline, and builds need a spec",
-                "--ab", "add one, such as sweeps/quick.json");
+    throw usage_error(program + " is a build of Paceline, and builds need a spec", "--ab",
+                      "add one, such as sweeps/quick.json");
   }
   const Json one_point = {{"name", "ab"},
                           {"workload", kCommandWorkload},
@@ -235,16 +234,17 @@ void check_is_here(const std::vector<std::string>& words, const UserProgram& pro
   const bool is_here = is_path ? access((fs::path(program.directory) / name).c_str(), X_OK) == 0
                                : find_program(name, environment_of_process()).has_value();
   if (!is_here) {
-    throw Error(ErrorKind::input, fmt::format("there is no program {} to run", name), "--ab",
-                is_path ? "check its path and its permissions" : "check its name and the PATH");
+    throw input_error(
+        fmt::format("there is no program {} to run", name), "--ab",
+        is_path ? "check its path and its permissions" : "check its name and the PATH");
   }
   static const Pattern interpreter("^(python[0-9.]*|(ba|da|z|k)?sh|perl|Rscript|julia|node)$");
   const bool has_script = words.size() > 1 &&
                           interpreter.find(fs::path(name).filename().string()) &&
                           words[1].find_first_of("-{") != 0;
   if (!has_script || path_exists(fs::path(program.directory) / words[1])) return;
-  throw Error(ErrorKind::input, fmt::format("there is no script {} to run", words[1]), "--ab",
-              fmt::format("it is looked for in {}", program.directory));
+  throw input_error(fmt::format("there is no script {} to run", words[1]), "--ab",
+                    fmt::format("it is looked for in {}", program.directory));
 }
 
 // The spec's only program, started by another command.
@@ -269,8 +269,8 @@ std::shared_ptr<Spec> with_command(const Spec& spec, const std::string& command)
 
 void check_commands(const Spec& spec, const GatePair& pair) {
   if (spec.programs.size() == 1) return;
-  throw Error(ErrorKind::usage, fmt::format("it has {} programs", spec.programs.size()),
-              pair.spec.string(), "compare two commands by a spec of one program");
+  throw usage_error(fmt::format("it has {} programs", spec.programs.size()), pair.spec.string(),
+                    "compare two commands by a spec of one program");
 }
 
 InterleavedRuns make_plan(const GatePair& pair, const GateRuns& runs) {
@@ -280,8 +280,8 @@ InterleavedRuns make_plan(const GatePair& pair, const GateRuns& runs) {
   const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
   const bool is_own = spec.workload == kCommandWorkload;
   if (is_own && !engine_is_here()) {
-    throw Error(ErrorKind::usage, "this build has no engine, so it cannot run a program", "--ab",
-                "use one that has");
+    throw usage_error("this build has no engine, so it cannot run a program", "--ab",
+                      "use one that has");
   }
   if (is_own && pair.has_commands) check_commands(spec, pair);
   const Expansion expansion =
@@ -399,8 +399,8 @@ GateOutcome run_suspects(const Side& baseline, const Side& current, Judgement fi
     points[1].push_back(planned(*now));
   }
   if (by_workload.empty()) {
-    throw Error(ErrorKind::usage, "none of the checks that did not pass can be run again",
-                "--rerun", "run benchmarks of other programs again yourself");
+    throw usage_error("none of the checks that did not pass can be run again", "--rerun",
+                      "run benchmarks of other programs again yourself");
   }
   for (const fs::path& program : {baseline_program, current_program}) {
     version_of_program(program, "--rerun");

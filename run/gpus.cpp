@@ -61,8 +61,8 @@ ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend,
     visible.push_back({gpu.index, gpu.pci, gpu.uuid, gpu.name});
   }
   if (visible.empty()) {
-    throw Error(ErrorKind::usage, fmt::format("device {} needs a GPU: {}", device, why), "",
-                "run it where nvidia-smi shows one, or give --device cpu");
+    throw usage_error(fmt::format("device {} needs a GPU: {}", device, why), "",
+                      "run it where nvidia-smi shows one, or give --device cpu");
   }
   const Environment environment = environment_of_process();
   const bool may_share = may_share_gpus(backend, environment);

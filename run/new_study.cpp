@@ -45,8 +45,8 @@ std::vector<int> parse_counts(const std::string& text, const std::string& where)
   for (const std::string& part : split(text, ',')) {
     const auto count = to_integer(trim(part));
     if (!count || *count < 1 || *count > 1'000'000) {
-      throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a list of numbers above 0", text),
-                  where, "write 1,2,4");
+      throw usage_error(fmt::format("\"{}\" is not a list of numbers above 0", text), where,
+                        "write 1,2,4");
     }
     counts.push_back(static_cast<int>(*count));
   }
@@ -88,7 +88,7 @@ int replicas_here(const std::string& device) {
 // An option that says nothing about such a program.
 void refuse_other(bool given, const char* option, const char* of) {
   if (!given) return;
-  throw Error(ErrorKind::usage, fmt::format("{} is for {}", option, of), "", "leave it out");
+  throw usage_error(fmt::format("{} is for {}", option, of), "", "leave it out");
 }
 
 // A workload or a command line. A mistyped workload is no program.
@@ -96,9 +96,8 @@ std::string parse_program_line(const std::string& text, const std::string& where
   const bool is_word = text.find_first_of(" /") == std::string::npos;
   if (is_word && !is_workload(text) && nearest(text, workload_names()) &&
       !find_program(text, environment_of_process())) {
-    throw Error(ErrorKind::usage,
-                fmt::format("\"{}\" is neither a workload nor a program here", text), where,
-                suggestion(text, workload_names()));
+    throw usage_error(fmt::format("\"{}\" is neither a workload nor a program here", text), where,
+                      suggestion(text, workload_names()));
   }
   return text;
 }
@@ -119,7 +118,7 @@ std::vector<std::string> parse_backends(const std::string& text, const std::stri
 int parse_repeats(const std::string& text, const std::string& where) {
   const std::vector<int> counts = parse_counts(text, where);
   if (counts.size() == 1) return counts.front();
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is several numbers", text), where, "write one");
+  throw usage_error(fmt::format("\"{}\" is several numbers", text), where, "write one");
 }
 
 UserProgram program_with(const std::string& throughput, const std::string& where,
@@ -192,8 +191,8 @@ std::string try_results(const std::string& log, const NewStudy& given) {
     }
   }
   if (!shown.empty()) return shown;
-  throw Error(ErrorKind::input, fmt::format("no preset reads it ({})", join(names, ", ")), log,
-              "give an expression: --throughput 'rate: {number}'");
+  throw input_error(fmt::format("no preset reads it ({})", join(names, ", ")), log,
+                    "give an expression: --throughput 'rate: {number}'");
 }
 
 NewSpec make_new_spec(const NewStudy& given, const Dialog& dialog) {

@@ -113,13 +113,14 @@ TargetPrecision read_target_precision(const StudyOptions& options, Spec& spec) {
   constexpr int kFewest = static_cast<int>(kFewestSequentialRuns);
   if (options.repeats == 0) spec.repeats = kFewest;
   if (spec.repeats < kFewest) {
-    throw Error(ErrorKind::usage, "speed-ups over fewer than 4 runs have no anytime-valid interval",
-                "--repeats", "give the first repeats of every point, 4 or more, or leave it out");
+    throw usage_error("speed-ups over fewer than 4 runs have no anytime-valid interval",
+                      "--repeats",
+                      "give the first repeats of every point, 4 or more, or leave it out");
   }
   if (precision.most < spec.repeats) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} is less than the first {} repeats", precision.most, spec.repeats),
-                "--max-repeats", "raise it");
+    throw usage_error(
+        fmt::format("{} is less than the first {} repeats", precision.most, spec.repeats),
+        "--max-repeats", "raise it");
   }
   return precision;
 }

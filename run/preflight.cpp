@@ -35,8 +35,8 @@ std::unique_ptr<Device> make_device(const std::string& precision) {
     const bool computes = std::find(known.begin(), known.end(), options.precision) != known.end();
     if (row && computes && !device.gpus) return row->make(options);
   }
-  throw Error(ErrorKind::usage, "no CPU device of this build computes in " + precision, "",
-              "give another --precision");
+  throw usage_error("no CPU device of this build computes in " + precision, "",
+                    "give another --precision");
 }
 
 }  // namespace
@@ -86,10 +86,10 @@ bool check_rank_cards(const std::vector<RankCard>& cards, bool oversubscribe) {
       if (is_free || owner->second == r) continue;
       if (oversubscribe) return true;
       const RankCard& other = cards[owner->second];
-      throw Error(ErrorKind::usage,
-                  fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}",
-                              owner->second, r, other.cpus, cards[r].cpus, cards[r].host),
-                  "", "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe");
+      throw usage_error(fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}",
+                                    owner->second, r, other.cpus, cards[r].cpus, cards[r].host),
+                        "",
+                        "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe");
     }
   }
   return false;

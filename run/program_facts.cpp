@@ -170,8 +170,7 @@ std::vector<double> amounts_of_steps(const ProgramReport& report, const char* na
     return std::vector<double>(steps, amount);
   }
   if (each->second.size() == steps) return each->second;
-  throw Error(
-      ErrorKind::input,
+  throw input_error(
       fmt::format("result {} changes ({:g} to {:g}), and is found {} times beside {} steps", name,
                   each->second.front(), each->second.back(), each->second.size(), steps),
       "", "find both in the same lines, or train with one batch");
@@ -186,7 +185,7 @@ void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
   if (steps == report.numbers.end()) return;
   const auto tokens = one(report, kTokensOfAStep);
   const auto amount = tokens ? tokens : samples_of_a_step(record);
-  const bool has_time = record.timing.fit_seconds || !record.timing.epoch_seconds.empty();
+  const bool has_time = record.timing->fit_seconds || !record.timing->epoch_seconds.empty();
   if (!amount && (rate.samples_per_second || has_time)) return;
   const std::string unit = tokens ? "tokens" : amount ? "" : "steps";
   CountedSteps counted =
@@ -197,8 +196,7 @@ void set_rate_of_steps(RunRecord& record, const ProgramReport& report) {
   if (rate.samples_per_second) {
     const double factor = *rate.samples_per_second / counted.rate();
     if (rate.unit != unit || (factor < kMostFactor && factor > 1 / kMostFactor)) return;
-    throw Error(
-        ErrorKind::input,
+    throw input_error(
         fmt::format("the rate is {:.4g} {}/s, and by its steps it is {:.4g}",
                     *rate.samples_per_second, tokens ? "tokens" : "samples", counted.rate()),
         "", "one of them counts something else, such as one replica's samples");
@@ -365,18 +363,17 @@ std::vector<std::string> find_traces(const std::string& pattern) {
   glob_t found{};
   const std::unique_ptr<glob_t, void (*)(glob_t*)> end(&found, globfree);
   if (glob(pattern.c_str(), 0, nullptr, &found) != 0 || found.gl_pathc == 0) {
-    throw Error(ErrorKind::input, "the program left no trace", pattern,
-                "let each rank write one, or name another place in \"trace\"");
+    throw input_error("the program left no trace", pattern,
+                      "let each rank write one, or name another place in \"trace\"");
   }
   return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
 }
 
 std::string set_traced_phases(RunRecord& record, const KinetoRun& trace) {
   if (trace.world_size != record.layout.gpus) {
-    throw Error(ErrorKind::input,
-                fmt::format("the trace is of {}, and the point has {}",
-                            counted(trace.world_size, "rank"), record.layout.gpus),
-                trace.ranks.front().file, "start one rank for each replica");
+    throw input_error(fmt::format("the trace is of {}, and the point has {}",
+                                  counted(trace.world_size, "rank"), record.layout.gpus),
+                      trace.ranks.front().file, "start one rank for each replica");
   }
   Throughput& rate = *record.throughput;
   const auto traced = static_cast<double>(trace.steps());

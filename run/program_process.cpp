@@ -122,8 +122,8 @@ class Becoming {
 
  private:
   [[noreturn]] static void fail(const std::string& what, const char* why) {
-    throw Error(ErrorKind::input, fmt::format("{}: {}", why, std::strerror(errno)), what,
-                "check the program's command and directory");
+    throw input_error(fmt::format("{}: {}", why, std::strerror(errno)), what,
+                      "check the program's command and directory");
   }
 
   void bind() {
@@ -226,10 +226,9 @@ bool PrintedOutput::spill(std::string_view text) {
 
 std::string_view PrintedOutput::text() {
   const auto fail = [&](const std::string& why) {
-    throw Error(ErrorKind::input,
-                fmt::format("{} of output cannot be searched for results: {}",
-                            format_bytes(static_cast<double>(bytes_)), why),
-                folder_.string(), "make room, print less, or write the results to a file");
+    throw input_error(fmt::format("{} of output cannot be searched for results: {}",
+                                  format_bytes(static_cast<double>(bytes_)), why),
+                      folder_.string(), "make room, print less, or write the results to a file");
   };
   if (is_lost_) fail("there was no room to keep it");
   if (!file_) return memory_;

@@ -47,8 +47,8 @@ nlohmann::json_pointer<std::string> to_json_pointer(const ResultSource& source) 
   try {
     return nlohmann::json_pointer<std::string>(text);
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a path in JSON", source.what),
-                source.where, "write $.train.seconds");
+    throw usage_error(fmt::format("\"{}\" is not a path in JSON", source.what), source.where,
+                      "write $.train.seconds");
   }
 }
 
@@ -118,10 +118,9 @@ struct ProgramResults::Finder {
       if (!pointer.empty()) last_key = fmt::format("\"{}\"", pointer.back());
     }
     if (const std::string unit = foreign_in_name(source); !unit.empty()) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("result {} is of \"{}\", whose \"{}\" may be another unit",
-                              source.name, source.what, unit),
-                  source.where, "add a \"scale\": 0.001 of milliseconds, 1 if it is none");
+      throw usage_error(fmt::format("result {} is of \"{}\", whose \"{}\" may be another unit",
+                                    source.name, source.what, unit),
+                        source.where, "add a \"scale\": 0.001 of milliseconds, 1 if it is none");
     }
   }
 
@@ -307,16 +306,16 @@ struct ProgramResults::Finder {
     const auto is_it = [&](const std::string& cell) { return trim(cell) == source.what; };
     const auto column = static_cast<std::size_t>(std::ranges::find_if(head, is_it) - head.begin());
     if (column == head.size()) {
-      throw Error(ErrorKind::input,
-                  fmt::format("result {}: there is no column \"{}\"", source.name, source.what),
-                  file.string(),
-                  head.size() > 1 && nearest(source.what, head) ? suggestion(source.what, head)
-                                                                : shown_headings(head));
+      throw input_error(
+          fmt::format("result {}: there is no column \"{}\"", source.name, source.what),
+          file.string(),
+          head.size() > 1 && nearest(source.what, head) ? suggestion(source.what, head)
+                                                        : shown_headings(head));
     }
     if (std::ranges::count_if(head, is_it) > 1) {
-      throw Error(ErrorKind::input,
-                  fmt::format("result {}: two columns are named \"{}\"", source.name, source.what),
-                  file.string(), "rename one");
+      throw input_error(
+          fmt::format("result {}: two columns are named \"{}\"", source.name, source.what),
+          file.string(), "rename one");
     }
     for (std::size_t i = 1; i < rows.size(); ++i) {
       if (column >= rows[i].cells.size() || trim(rows[i].cells[column]).empty()) continue;

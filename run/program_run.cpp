@@ -54,8 +54,7 @@ std::uint16_t free_port() {
                      getsockname(socket_of_port, plain, &size) == 0;
   if (socket_of_port >= 0) close(socket_of_port);
   if (!bound)
-    throw Error(ErrorKind::usage, "no port is free", std::strerror(errno),
-                "check the network of this node");
+    throw usage_error("no port is free", std::strerror(errno), "check the network of this node");
   return ntohs(address.sin_port);
 }
 
@@ -348,8 +347,8 @@ class ProgramRun {
       std::vector<std::string> words = is_setup ? words_of_setup : words_of_job;
       const auto program = find_program(words.front(), environment_);
       if (!program) {
-        throw Error(ErrorKind::usage, fmt::format("launcher {} is not on this node", words.front()),
-                    "", "check the PATH of the job");
+        throw usage_error(fmt::format("launcher {} is not on this node", words.front()), "",
+                          "check the PATH of the job");
       }
       words.front() = program->string();
       const std::string within = environment_value(environment_, kContainerVariable);
@@ -429,10 +428,9 @@ class ProgramRun {
     const auto asked = request_.parameters.text("precision");
     const auto word = report.words.find("precision");
     if (!asked || word == report.words.end() || *asked == word->second) return;
-    throw Error(ErrorKind::input,
-                fmt::format("the program trained in {}, and the point has precision {}",
-                            word->second, *asked),
-                program_.name, "give it {precision}");
+    throw input_error(fmt::format("the program trained in {}, and the point has precision {}",
+                                  word->second, *asked),
+                      program_.name, "give it {precision}");
   }
 
   RunRecord make_record() const {

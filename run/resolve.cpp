@@ -17,12 +17,10 @@ Workload make_workload(const std::string& name) {
   if (const auto* row = find_factory(workload_table(), name)) return row->make();
   const Name known = find_name("workload", name);
   if (name == kCommandWorkload) {
-    throw Error(ErrorKind::usage,
-                "workload command is a program of your own, which only a study runs", "",
-                "write a spec (sweeps/README.md) and give it to paceline sweep");
+    throw usage_error("workload command is a program of your own, which only a study runs", "",
+                      "write a spec (sweeps/README.md) and give it to paceline sweep");
   }
-  throw Error(ErrorKind::usage, fmt::format("workload {} is not built here", name), "",
-              known.reason);
+  throw usage_error(fmt::format("workload {} is not built here", name), "", known.reason);
 }
 
 namespace {
@@ -35,8 +33,7 @@ enum class NotBuilt { refused, kept };
 void check_built(const char* kind, const std::string& name) {
   const Name known = find_name(kind, name);
   if (!known.built) {
-    throw Error(ErrorKind::usage, fmt::format("{} {} is not built here", kind, name), "",
-                known.reason);
+    throw usage_error(fmt::format("{} {} is not built here", kind, name), "", known.reason);
   }
 }
 
@@ -72,8 +69,7 @@ void check_precision(const std::string& precision, const std::string& device_nam
   const Name device = find_name("device", device_name);
   const std::vector<std::string>& known = device.precisions;
   if (std::find(known.begin(), known.end(), precision) != known.end()) return;
-  throw Error(
-      ErrorKind::usage,
+  throw usage_error(
       fmt::format("device {} computes in {}, not in {}", device.name, join(known, ", "), precision),
       "", "give --precision " + known.front() + ", or another --device");
 }
@@ -82,8 +78,7 @@ void check_precision(const std::string& precision, const std::string& device_nam
 void check_cast(const std::string& precision, const std::string& backend) {
   const std::vector<std::string> wrappers = split_stack(backend).wrappers;
   if (precision != "fp64" || std::ranges::find(wrappers, "bf16") == wrappers.end()) return;
-  throw Error(
-      ErrorKind::usage,
+  throw usage_error(
       fmt::format("backend {} casts fp32 gradients, but the precision is {}", backend, precision),
       "", "leave +bf16 out, or use precision fp32");
 }
@@ -144,17 +139,16 @@ void check_needs(const Point& p, const Offered& offered, const std::string& work
     const Requirement need = find_parameter(name)->need;
     if (offered.has(need)) continue;
     if (need == Requirement::own_program) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("{} is for workload command, not {}", name, workload), "",
-                  fmt::format("leave {} out", name));
+      throw usage_error(fmt::format("{} is for workload command, not {}", name, workload), "",
+                        fmt::format("leave {} out", name));
     }
     if (!offered.gpu && need != Requirement::batch_norm) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("{} is for GPUs, but the device is {}", name, *p.text("device")), "",
-                  fmt::format("leave {} out, or give --device cuda", name));
+      throw usage_error(
+          fmt::format("{} is for GPUs, but the device is {}", name, *p.text("device")), "",
+          fmt::format("leave {} out, or give --device cuda", name));
     }
-    throw Error(ErrorKind::usage, "workload " + workload + " has no batch normalisation", "",
-                "leave " + name + " out");
+    throw usage_error("workload " + workload + " has no batch normalisation", "",
+                      "leave " + name + " out");
   }
 }
 
@@ -239,7 +233,7 @@ void check_conflicts(const Point& p) {
       const auto end = what.find('}', begin);
       what.replace(begin, end - begin + 1, given.text(what.substr(begin + 1, end - begin - 1)));
     }
-    throw Error(ErrorKind::usage, what, conflict.where, conflict.cure);
+    throw usage_error(what, conflict.where, conflict.cure);
   }
 }
 
@@ -249,13 +243,11 @@ void check_batch(const Point& p) {
   const std::int64_t gpus = given.integer("gpus"), batch = given.integer("batch_per_replica"),
                      parts = given.integer("gradient_accumulation_steps");
   if (batch > kMost) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a batch of {} samples per replica is too large", batch), "",
-                "use at most 1048576");
+    throw usage_error(fmt::format("a batch of {} samples per replica is too large", batch), "",
+                      "use at most 1048576");
   }
   if (parts > kMost || batch * parts > kMostOfAll / gpus) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("a step of {} replicas times {} batches of {} samples", gpus, parts, batch), "",
         "use at most 2^30 samples in a step");
   }
@@ -276,18 +268,17 @@ void default_batch(Point& p, const Workload& workload) {
     rest /= factor;
   }
   if (!each && !parts && rest == 0) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("global batch {} cannot be divided evenly among {} replicas", *global, gpus),
         "", "make it a multiple");
   }
   if (rest == 0 || (each && parts && rest != 1)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("global_batch {} is not gpus {}{}{}{}", *global, gpus,
-                            each ? fmt::format(" x batch_per_replica {}", *each) : "",
-                            parts ? fmt::format(" x gradient_accumulation_steps {}", *parts) : "",
-                            each && parts ? "" : " x a whole number"),
-                "", "leave one of them out, or make it a multiple");
+    throw usage_error(
+        fmt::format("global_batch {} is not gpus {}{}{}{}", *global, gpus,
+                    each ? fmt::format(" x batch_per_replica {}", *each) : "",
+                    parts ? fmt::format(" x gradient_accumulation_steps {}", *parts) : "",
+                    each && parts ? "" : " x a whole number"),
+        "", "leave one of them out, or make it a multiple");
   }
   if (!each) p.set("batch_per_replica", rest);
   if (each && !parts && rest > 1) p.set("gradient_accumulation_steps", rest);
@@ -305,12 +296,12 @@ void default_workload(Point& p, const Workload& workload) {
     }
   }
   if (p.text("weights") == "imagenet" && !workload.defaults.find("weights")) {
-    throw Error(ErrorKind::usage, "there are no ImageNet weights for workload " + workload.name, "",
-                "leave --weights out, or give a file of its own");
+    throw usage_error("there are no ImageNet weights for workload " + workload.name, "",
+                      "leave --weights out, or give a file of its own");
   }
   if (!workload.load && !workload.network.reads_tokens() && p.text("input") != "synthetic") {
-    throw Error(ErrorKind::usage, "workload " + workload.name + " has no data set", "",
-                "give --input synthetic or leave it out");
+    throw usage_error("workload " + workload.name + " has no data set", "",
+                      "give --input synthetic or leave it out");
   }
 }
 
@@ -326,10 +317,9 @@ void default_augmentation(Point& p, const Shape& sample) {
 void check_input(const InputConfig& input, const ThreadPlan& threads) {
   const int most = std::max(1, threads.input);
   if (input.parallel_reads > most) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} parallel reads with {}", input.parallel_reads,
-                            counted(threads.input, "input thread")),
-                "", fmt::format("read {} at once, or give more --input-threads", most));
+    throw usage_error(fmt::format("{} parallel reads with {}", input.parallel_reads,
+                                  counted(threads.input, "input thread")),
+                      "", fmt::format("read {} at once, or give more --input-threads", most));
   }
 }
 

@@ -49,9 +49,9 @@ Pattern compiled_pattern(const std::string& expression, const std::string& where
   try {
     return Pattern(expression, Pattern::Text::utf8);
   } catch (const std::invalid_argument& fault) {
-    throw Error(ErrorKind::usage,
-                fmt::format("\"{}\" is not a regular expression: {}", expression, fault.what()),
-                where, kWrite);
+    throw usage_error(
+        fmt::format("\"{}\" is not a regular expression: {}", expression, fault.what()), where,
+        kWrite);
   }
 }
 
@@ -75,10 +75,9 @@ ResultPattern::ResultPattern(const ResultSource& source)
       source_(source),
       context_(source, source.what.find(kGrouped) != source.what.npos) {
   if (pattern_.groups() != 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("\"{}\" has {} groups, and needs one around the number", source.what,
-                            pattern_.groups()),
-                source.where, kWrite);
+    throw usage_error(fmt::format("\"{}\" has {} groups, and needs one around the number",
+                                  source.what, pattern_.groups()),
+                      source.where, kWrite);
   }
 }
 
@@ -123,8 +122,7 @@ ResultNumbers::ResultNumbers(const ResultSource& source)
     : source_(source), name_(result_name(source)) {}
 
 void ResultNumbers::fail(const std::string& what, const std::string& fix) const {
-  throw Error(ErrorKind::input, fmt::format("result {} {}", source_.name, what),
-              describe_source(source_), fix);
+  throw input_error(fmt::format("result {} {}", source_.name, what), describe_source(source_), fix);
 }
 
 double ResultNumbers::checked(std::string_view text,

@@ -77,8 +77,8 @@ void StudySubmitter::plan_points() {
   precision_ = read_target_precision(options_, spec);
   precision_.in_waves = true;
   if (precision_.share > 0 && options_.smoke) {
-    throw Error(ErrorKind::usage, "a smoke test measures nothing", "--until-precision",
-                "leave out one of --smoke and --until-precision");
+    throw usage_error("a smoke test measures nothing", "--until-precision",
+                      "leave out one of --smoke and --until-precision");
   }
   const bool on_cpus = options_.smoke && smokes_on_cpus(site_);
   const SiteMachine nodes =
@@ -87,8 +87,8 @@ void StudySubmitter::plan_points() {
   if (on_cpus) setup_.services = list_services(spec, nodes.machine);
   if (options_.smoke) make_smoke_test(spec, site_);
   if (is_run_by_this_program(site_) && !engine_is_here() && !options_.dry_run) {
-    throw Error(ErrorKind::usage, "this build has no engine, so its jobs cannot train", site_.where,
-                "name the program of the compute nodes (\"program\"), or add --dry-run");
+    throw usage_error("this build has no engine, so its jobs cannot train", site_.where,
+                      "name the program of the compute nodes (\"program\"), or add --dry-run");
   }
   plan_.expansion = expand(spec, nodes.machine, Unbuilt::keep);
   plan_.study = fs::absolute(fs::path(options_.results) / spec.name).lexically_normal();
@@ -144,8 +144,8 @@ bool StudySubmitter::submit(const Print& print, const std::function<bool()>& con
 bool StudySubmitter::send(const Print& print, const std::function<bool()>& confirm) {
   const std::vector<std::string> placeholders = list_placeholders(site_);
   if (!placeholders.empty()) {
-    throw Error(ErrorKind::usage, join(placeholders, ", "), site_.where,
-                "replace each with your centre's value");
+    throw usage_error(join(placeholders, ", "), site_.where,
+                      "replace each with your centre's value");
   }
   bool is_first = true;
   std::size_t left = kAllPoints;
@@ -203,13 +203,12 @@ bool StudySubmitter::send_wave(bool is_first, const Print& print,
 // Jobs without data would wait for hours and then fail one by one.
 void StudySubmitter::check_affordable() const {
   if (!data_is_absent_.empty() && !options_.data_elsewhere) {
-    throw Error(ErrorKind::input, data_is_absent_, "", kDataElsewhere);
+    throw input_error(data_is_absent_, "", kDataElsewhere);
   }
   if (!is_over_budget()) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("{:.1f} GPU-hours are more than --max-gpu-hours {:g}", gpu_hours(),
-                          options_.max_gpu_hours),
-              "", "raise it, choose fewer points by --set, or lower the profile's times");
+  throw usage_error(fmt::format("{:.1f} GPU-hours are more than --max-gpu-hours {:g}", gpu_hours(),
+                                options_.max_gpu_hours),
+                    "", "raise it, choose fewer points by --set, or lower the profile's times");
 }
 
 // With --wait that of all waves.

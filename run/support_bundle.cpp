@@ -97,9 +97,8 @@ class Packing {
     std::string name =
         ((folder.empty() ? fs::path(".") : folder) / ".paceline-support-XXXXXX").string();
     if (!mkdtemp(name.data())) {
-      throw Error(ErrorKind::input,
-                  fmt::format("the folder cannot be created: {}", std::strerror(errno)),
-                  file.string(), "name a file in a folder that you can write");
+      throw input_error(fmt::format("the folder cannot be created: {}", std::strerror(errno)),
+                        file.string(), "name a file in a folder that you can write");
     }
     place_ = name;
     root_ = place_ / "paceline-support";
@@ -127,11 +126,11 @@ class Packing {
         said_by({"tar", "-czf", packed.string(), "-C", place_.string(), "paceline-support"}, 120);
     std::error_code error;
     if (!fs::exists(packed, error)) {
-      throw Error(ErrorKind::input, "tar could not pack it: " + std::string(trim(said)),
-                  file.string(), "is tar in PATH, and room on the disk?");
+      throw input_error("tar could not pack it: " + std::string(trim(said)), file.string(),
+                        "is tar in PATH, and room on the disk?");
     }
     if (!give_name(packed, file)) {
-      throw Error(ErrorKind::input, "the file exists already", file.string(), "give another name");
+      throw input_error("the file exists already", file.string(), "give another name");
     }
   }
 
@@ -183,8 +182,8 @@ void write_support_bundle(const SupportBundle& bundle, const std::string& doctor
   std::error_code ignored;
   OutputFile(bundle.file, "--bundle", "bundle").check();
   if (!bundle.about.empty() && !fs::is_directory(bundle.about, ignored)) {
-    throw Error(ErrorKind::input, "there is no such folder", bundle.about.string(),
-                "name a study's or a run's folder");
+    throw input_error("there is no such folder", bundle.about.string(),
+                      "name a study's or a run's folder");
   }
   Packing packing(bundle.file);
   packing.add("doctor.txt", doctor_text);

@@ -23,8 +23,8 @@ void refuse_unbuilt_overrides(const std::vector<std::string>& assignments) {
     for (const std::string& word : split(assignment.substr(equals + 1), ',')) {
       const Name name = find_name(axis, word, "--set " + assignment);
       if (name.built) continue;
-      throw Error(ErrorKind::usage, fmt::format("{} {} is not built here", axis, word),
-                  "--set " + assignment, name.reason);
+      throw usage_error(fmt::format("{} {} is not built here", axis, word), "--set " + assignment,
+                        name.reason);
     }
   }
 }
@@ -37,8 +37,8 @@ Sweep::Sweep(const SweepOptions& options) : options_(options) {
   const bool runs_here = !options.dry_run;
   if (runs_here && engine_is_here()) refuse_unbuilt_overrides(options.set);
   if (runs_here && !engine_is_here()) {
-    throw Error(ErrorKind::usage, "this build has no engine, so it can only plan a sweep", "",
-                "add --dry-run, or build with -DPACELINE_ENGINE=ON");
+    throw usage_error("this build has no engine, so it can only plan a sweep", "",
+                      "add --dry-run, or build with -DPACELINE_ENGINE=ON");
   }
   if (options.repeats > 0) plan_.spec.repeats = options.repeats;
   plan_.spec.control = plan_.spec.control || options.control;

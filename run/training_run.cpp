@@ -79,9 +79,9 @@ class TrainingRun {
     set_up_checkpoints();
     const std::size_t stopped_after = train_in_world(assignment);
     if (!trace_failure_.empty()) {
-      throw Error(ErrorKind::input,
-                  "the run is complete, but its trace could not be written: " + trace_failure_, "",
-                  "trace again to another file");
+      throw input_error(
+          "the run is complete, but its trace could not be written: " + trace_failure_, "",
+          "trace again to another file");
     }
     if (stopped_after == 0) return 0;
     throw Error(
@@ -127,8 +127,8 @@ class TrainingRun {
   void fit_head_to_data() {
     const int classes = data_.train.classes;
     if (classes < 2) {
-      throw Error(ErrorKind::input, fmt::format("the data set has {} class", classes),
-                  data_.train.name, "give a set of at least two classes");
+      throw input_error(fmt::format("the data set has {} class", classes), data_.train.name,
+                        "give a set of at least two classes");
     }
     if (classes == network_.classes()) return;
     log::info("the data set has {} classes: the last layer has as many outputs, instead of {}",
@@ -309,8 +309,8 @@ class TrainingRun {
     options.choices_file = choices_file(environment_of_process());
     const auto* row = find_factory(device_table(), request_.config.place.device);
     if (row != nullptr) return row->make(options);
-    throw Error(ErrorKind::internal,
-                request_.config.place.device + " is in names.json but not in the factory table");
+    throw internal_error(request_.config.place.device +
+                         " is in names.json but not in the factory table");
   }
 
   std::string rate_text(double samples_per_second) const {
@@ -441,8 +441,8 @@ LaunchSpec make_launch_spec(const RunConfig& config) {
 void check_new_record(const std::filesystem::path& file) {
   OutputFile(file, "--record", "record").check();
   if (const auto samples = samples_file(file); std::filesystem::exists(samples)) {
-    throw Error(ErrorKind::input, "there are step samples without their record", samples.string(),
-                "a run was killed here: remove them, or give another name");
+    throw input_error("there are step samples without their record", samples.string(),
+                      "a run was killed here: remove them, or give another name");
   }
 }
 

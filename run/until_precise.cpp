@@ -182,10 +182,10 @@ std::vector<std::string> UntilPrecise::lines() const {
 void check_budget_kind(const StudyPlan& plan, bool gpu_hours) {
   for (const PlannedPoint& planned : plan.expansion.points) {
     if (planned.layout.replicas_are_cores != gpu_hours) continue;
-    throw Error(ErrorKind::usage,
-                fmt::format("{} runs on {}", planned.point.text(), gpu_hours ? "CPUs" : "GPUs"),
-                gpu_hours ? "--max-gpu-hours" : "--max-core-hours",
-                gpu_hours ? "limit it by --max-core-hours" : "limit it by --max-gpu-hours");
+    throw usage_error(
+        fmt::format("{} runs on {}", planned.point.text(), gpu_hours ? "CPUs" : "GPUs"),
+        gpu_hours ? "--max-gpu-hours" : "--max-core-hours",
+        gpu_hours ? "limit it by --max-core-hours" : "limit it by --max-gpu-hours");
   }
 }
 

@@ -66,8 +66,8 @@ bool flight_is_on(const Environment& environment) {
   const auto entry = environment.find(kFlightVariable);
   if (entry == environment.end() || entry->second.empty() || entry->second == "on") return true;
   if (entry->second == "off") return false;
-  throw Error(ErrorKind::usage, fmt::format("expected on or off, got \"{}\"", entry->second),
-              kFlightVariable, "unset it, or set it to off");
+  throw usage_error(fmt::format("expected on or off, got \"{}\"", entry->second), kFlightVariable,
+                    "unset it, or set it to off");
 }
 
 class FirstError {
@@ -96,9 +96,8 @@ RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& comma
   check_mask(usable_cpus(), layout.gpus / layout.nodes, layout.cpus_per_replica,
              launch.oversubscribe);
   if (layout.nodes > 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("ranks on {} nodes cannot be started from here", layout.nodes), "",
-                "run it under srun or mpirun in an allocation of these nodes");
+    throw usage_error(fmt::format("ranks on {} nodes cannot be started from here", layout.nodes),
+                      "", "run it under srun or mpirun in an allocation of these nodes");
   }
   SpawnRequest request;
   request.command = command;
@@ -122,8 +121,7 @@ RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& comma
 void check_tasks(const LaunchSpec& launch, const ProcessRank& process) {
   const Layout& layout = launch.layout;
   if (process.size == layout.ntasks) return;
-  throw Error(
-      ErrorKind::usage,
+  throw usage_error(
       fmt::format("{} tasks were started ({}), but gpus={} with backend {} is {}", process.size,
                   process.evidence, layout.gpus, launch.backend, layout.ntasks),
       "", fmt::format("start {} tasks or set --gpus", layout.ntasks));
@@ -237,8 +235,8 @@ World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssi
   parts_->backend = make_backend(launch.backend, backend_table(), wrapper_table(),
                                  membership.gpus ? MemoryKind::device : MemoryKind::host);
   if (const Support support = parts_->backend->serves(membership); !support) {
-    throw Error(ErrorKind::usage, fmt::format("backend {} cannot be used: {}",
-                                              parts_->backend->name(), support.because()));
+    throw usage_error(
+        fmt::format("backend {} cannot be used: {}", parts_->backend->name(), support.because()));
   }
   // MPI ranks meet by MPI; a store then only carries news of a loss.
   const bool store_is_known = environment_of_process().count(kStoreVariable) != 0;

@@ -63,9 +63,8 @@ std::int64_t newest_job(const std::string& list, const char* program) {
     }
   }
   if (newest > 0 || unreadable.empty()) return newest;
-  throw Error(ErrorKind::usage,
-              fmt::format("{} lists no jobs but \"{}\"", program, on_one_line(unreadable)), "",
-              "try again when Slurm answers");
+  throw usage_error(fmt::format("{} lists no jobs but \"{}\"", program, on_one_line(unreadable)),
+                    "", "try again when Slurm answers");
 }
 
 // Slurm said no, and was there to say it.
@@ -151,7 +150,7 @@ bool SlurmCommands::has(const std::string& program) const {
 }
 
 void SlurmCommands::need(const std::string& program) const {
-  if (!has(program)) throw Error(ErrorKind::usage, program + " is not in PATH", "", kNoSlurm);
+  if (!has(program)) throw usage_error(program + " is not in PATH", "", kNoSlurm);
 }
 
 CommandResult SlurmCommands::run(const std::vector<std::string>& words, double seconds,
@@ -175,8 +174,8 @@ CommandResult SlurmCommands::run(const std::vector<std::string>& words, double s
       {setup}, [&](std::size_t, std::string_view text) { result.err += text; }, limits,
       [&](std::size_t, std::string_view text, pid_t) { result.out += text; });
   if (watch.stopped_by != 0) {
-    throw Error(ErrorKind::usage, "stopped by a signal while " + words[0] + " ran", "",
-                "call it again: nothing is lost");
+    throw usage_error("stopped by a signal while " + words[0] + " ran", "",
+                      "call it again: nothing is lost");
   }
   result.timed_out = watch.timed_out;
   const ChildEnd& end = watch.ends.front();
@@ -216,8 +215,8 @@ SbatchAnswer SlurmCommands::submit(const std::filesystem::path& script,
 std::int64_t SlurmCommands::find_job(const std::string& name) const {
   const CommandResult queue = run({"squeue", "-h", "-a", "--name=" + name, "-o", "%F"});
   if (!queue.ok()) {
-    throw Error(ErrorKind::usage, "squeue failed: " + queue.complaint(), "",
-                queue.code == 127 ? kNoSlurm : "try again when Slurm answers");
+    throw usage_error("squeue failed: " + queue.complaint(), "",
+                      queue.code == 127 ? kNoSlurm : "try again when Slurm answers");
   }
   if (const std::int64_t job = newest_job(queue.out, "squeue"); job > 0) return job;
   // It may have ended already.
@@ -227,8 +226,7 @@ std::int64_t SlurmCommands::find_job(const std::string& name) const {
   const bool keeps_none =
       history.code == 127 || history.err.find("storage is disabled") != std::string::npos;
   if (keeps_none) return 0;
-  throw Error(ErrorKind::usage, "sacct failed: " + history.complaint(), "",
-              "try again when Slurm answers");
+  throw usage_error("sacct failed: " + history.complaint(), "", "try again when Slurm answers");
 }
 
 std::vector<std::string> SlurmCommands::overriding_variables(const std::string& script) const {
@@ -252,9 +250,9 @@ void SlurmCommands::cancel(const std::vector<std::int64_t>& jobs) const {
   std::vector<std::string> words = {"scancel"};
   for (const std::int64_t job : jobs) words.push_back(std::to_string(job));
   const CommandResult result = run(words);
-  if (result.code == 127) throw Error(ErrorKind::usage, result.complaint(), "", kNoSlurm);
+  if (result.code == 127) throw usage_error(result.complaint(), "", kNoSlurm);
   if (!result.ok()) {
-    throw Error(ErrorKind::usage, "scancel failed: " + result.complaint(), "", "call it again");
+    throw usage_error("scancel failed: " + result.complaint(), "", "call it again");
   }
 }
 

@@ -28,7 +28,7 @@ int count_visible_gpus(const Environment& environment) {
 
 [[noreturn]] void refuse(const std::string& what, const std::string& where,
                          const std::string& fix) {
-  throw Error(ErrorKind::usage, what, where, fix);
+  throw usage_error(what, where, fix);
 }
 
 void check_cpus(const JobGrant& grant, const Layout& layout, bool oversubscribe) {

@@ -159,9 +159,9 @@ ElementStates ask_queue(const SlurmCommands& slurm, const std::vector<std::int64
   const CommandResult result = slurm.run(
       {"squeue", "-h", "-r", "-a", "-t", "all", "-u", std::to_string(geteuid()), "-o", "%i|%T|%r"});
   if (!result.ok()) {
-    throw Error(ErrorKind::usage, "squeue failed: " + result.complaint(), "",
-                result.code == 127 ? "log in to a node that has Slurm's commands in PATH"
-                                   : "try again when Slurm answers");
+    throw usage_error("squeue failed: " + result.complaint(), "",
+                      result.code == 127 ? "log in to a node that has Slurm's commands in PATH"
+                                         : "try again when Slurm answers");
   }
   ElementStates states = parse_squeue(result.out);
   keep_only(states, jobs);

@@ -24,14 +24,14 @@ namespace {
 constexpr int kArraySchema = 1;
 
 [[noreturn]] void fail_to_write(const fs::path& file, int code) {
-  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(code),
-              file.string(), "make room, or check its permissions");
+  throw input_error(std::string("the file cannot be written: ") + std::strerror(code),
+                    file.string(), "make room, or check its permissions");
 }
 
 // Not ignored, because runs of lost lines may be in the queue and would be submitted again.
 [[noreturn]] void fail_damaged(const fs::path& file, std::size_t line) {
-  throw Error(ErrorKind::input, "the journal is damaged", fmt::format("{}:{}", file.string(), line),
-              "look at squeue before you submit again; then restore it, or remove the line");
+  throw input_error("the journal is damaged", fmt::format("{}:{}", file.string(), line),
+                    "look at squeue before you submit again; then restore it, or remove the line");
 }
 
 // Also true if it is empty.
@@ -87,8 +87,8 @@ std::vector<Element> read_elements(const fs::path& file) {
       elements.push_back(read_element(row, array, file.string()));
     }
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorKind::input, "not the description of an array", file.string(),
-                "restore it, or move the study's slurm folder away");
+    throw input_error("not the description of an array", file.string(),
+                      "restore it, or move the study's slurm folder away");
   }
   return elements;
 }
@@ -213,12 +213,13 @@ void Journal::cancelled(const std::vector<std::int64_t>& jobs) {
 
 void need_submissions(const Journal& journal, const fs::path& study) {
   if (!path_exists(study) || !fs::is_directory(study)) {
-    throw Error(ErrorKind::input, "no such study", study.string(), "check the path");
+    throw input_error("no such study", study.string(), "check the path");
   }
   if (journal.empty()) {
-    throw Error(ErrorKind::input, "this study was not submitted to Slurm", study.string(),
-                "submit it: paceline submit SPEC --site SITE; of local runs, paceline sweep SPEC "
-                "--dry-run shows what is missing");
+    throw input_error(
+        "this study was not submitted to Slurm", study.string(),
+        "submit it: paceline submit SPEC --site SITE; of local runs, paceline sweep SPEC "
+        "--dry-run shows what is missing");
   }
 }
 

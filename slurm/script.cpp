@@ -69,8 +69,7 @@ std::string format_environment(const Site& site) {
 
 void check_bind(const std::string& path) {
   if (path.find(',') == std::string::npos) return;
-  throw Error(ErrorKind::usage, "a container path cannot contain a comma", path,
-              "choose another folder");
+  throw usage_error("a container path cannot contain a comma", path, "choose another folder");
 }
 
 // What runs read and write, beside what the profile names: the folder of studies, as reference runs
@@ -238,8 +237,8 @@ std::string format_services(const ScriptSetup& setup) {
 void check_folder(const fs::path& folder) {
   const std::string fault = fault_of_text(folder.string());
   if (fault.empty()) return;
-  throw Error(ErrorKind::usage, "the name of the study's folder " + fault, folder.string(),
-              "use another --results");
+  throw usage_error("the name of the study's folder " + fault, folder.string(),
+                    "use another --results");
 }
 
 std::string command_by_hand(const JobArray& array, const ScriptSetup& setup) {
@@ -264,8 +263,8 @@ std::string log_pattern(const JobArray& array, const ScriptSetup& setup, const c
   if (setup.by_hand.empty()) return file_of_array(setup.session, array.name, ending).string();
   const std::string folder = setup.by_hand.string();
   if (folder.find_first_of("%\\\"'\n") != std::string::npos) {
-    throw Error(ErrorKind::usage, "Slurm cannot take the name of this folder for its logs", folder,
-                "name another: --scripts FOLDER");
+    throw usage_error("Slurm cannot take the name of this folder for its logs", folder,
+                      "name another: --scripts FOLDER");
   }
   const std::string name = folder + "/" + array.name + ending;
   return name.find(' ') == std::string::npos ? name : '"' + name + '"';
@@ -299,7 +298,7 @@ std::string with_type(const Site& site, int count) {
 }
 
 [[noreturn]] void refuse(const Site& site, const std::string& what, const std::string& fix) {
-  throw Error(ErrorKind::usage, what, site.where, fix);
+  throw usage_error(what, site.where, fix);
 }
 
 std::string memory_text(std::int64_t mb) {

@@ -122,11 +122,9 @@ std::string advice(const Site& site) {
 [[noreturn]] void throw_no_job(const SbatchAnswer& answer, const fs::path& script,
                                const Site& site) {
   if (answer.is_refused) {
-    throw Error(ErrorKind::usage, "sbatch refused it: " + answer.why, script.string(),
-                advice(site));
+    throw usage_error("sbatch refused it: " + answer.why, script.string(), advice(site));
   }
-  throw Error(
-      ErrorKind::usage,
+  throw usage_error(
       "sbatch did not say whether it took the job, and the queue does not show it: " + answer.why,
       script.string(),
       "call submit again when Slurm answers: it looks for the job before it sends any");
@@ -163,8 +161,8 @@ void make_private_folder(const fs::path& folder) {
   const bool is_there = mkdir(folder.c_str(), 0700) != 0;
   if (is_there && (errno != EEXIST || lstat(folder.c_str(), &status) != 0 ||
                    !S_ISDIR(status.st_mode) || status.st_uid != geteuid())) {
-    throw Error(ErrorKind::input, "the folder cannot be created, or is not this user's",
-                folder.string(), "name another: --scripts FOLDER");
+    throw input_error("the folder cannot be created, or is not this user's", folder.string(),
+                      "name another: --scripts FOLDER");
   }
   for (const auto& entry : fs::directory_iterator(folder)) fs::remove(entry.path());
 }
@@ -174,11 +172,11 @@ void check_program_starts(const Spec& spec, const Site& site, const PlannedPoint
   if (spec.programs.empty() || planned.layout.nodes == 1 || !site.container.on) return;
   const UserProgram& program = program_at(spec, planned.parameters, spec.where);
   if (program.processes != "one") return;
-  throw Error(ErrorKind::usage,
-              fmt::format("point {} needs {} nodes, and program {} in the container of the site "
-                          "profile can start nothing on the others",
-                          planned.point.text(), planned.layout.nodes, program.name),
-              spec.where, "add \"processes\": \"node\" or \"replica\", or use points of one node");
+  throw usage_error(
+      fmt::format("point {} needs {} nodes, and program {} in the container of the site "
+                  "profile can start nothing on the others",
+                  planned.point.text(), planned.layout.nodes, program.name),
+      spec.where, "add \"processes\": \"node\" or \"replica\", or use points of one node");
 }
 
 // What is sent again, a line a point.
@@ -262,8 +260,8 @@ Submission prepare_submission(const SubmissionInput& input) {
     runs.resize(room);
   }
   if (!plan.spec.programs.empty() && !input.setup.fallback.empty()) {
-    throw Error(ErrorKind::usage, "a program of your own has no backend to fall back to",
-                "--fallback", "leave it out");
+    throw usage_error("a program of your own has no backend to fall back to", "--fallback",
+                      "leave it out");
   }
   const auto norm_arrays = [&](const std::vector<ScheduledRun>& some) {
     std::vector<Need> each;

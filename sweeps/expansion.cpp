@@ -35,8 +35,8 @@ std::size_t count_points(const std::vector<Zip>& dimensions) {
   for (const Zip& dimension : dimensions) {
     count *= size_of(dimension);
     if (count > kMaxCombinations) {
-      throw Error(ErrorKind::input, fmt::format("more than {} combinations", kMaxCombinations),
-                  dimension.front().where, "shorten the axes");
+      throw input_error(fmt::format("more than {} combinations", kMaxCombinations),
+                        dimension.front().where, "shorten the axes");
     }
   }
   return count;
@@ -106,10 +106,10 @@ class Expander {
     for (const SpecPoint& partial : spec_.exclude) parts += partial.point.values().size() + 1;
     for (const Expression& expression : spec_.exclude_if) parts += expression.size();
     if (combinations * parts <= kMaxConditions) return;
-    throw Error(ErrorKind::input,
-                fmt::format("{} combinations x {} words of where and exclude are more than {}",
-                            combinations, parts, kMaxConditions),
-                spec_.where, "shorten the axes, or exclude by fewer and wider conditions");
+    throw input_error(
+        fmt::format("{} combinations x {} words of where and exclude are more than {}",
+                    combinations, parts, kMaxConditions),
+        spec_.where, "shorten the axes, or exclude by fewer and wider conditions");
   }
 
   void consider(const SpecPoint& candidate) {
@@ -204,15 +204,15 @@ class Expander {
       PlannedPoint& planned = expansion_.points[i];
       const bool given = planned.parameters.find("nodes") != nullptr;
       if (const auto excess = excess_on_node(planned, planned.layout)) {
-        throw Error(ErrorKind::usage,
-                    fmt::format("point {} needs {} ({})", planned.point.text(), excess->what,
-                                machine_.node->source),
-                    origins_[i],
-                    !excess->cure.empty() ? excess->cure
-                    : given               ? "use more nodes, or leave nodes out"
-                    : spec_.programs.empty()
-                        ? "make it smaller, or use a backend that spans nodes, as mirrored/mpi does"
-                        : "make it smaller, or name its nodes if the program spans them");
+        throw usage_error(
+            fmt::format("point {} needs {} ({})", planned.point.text(), excess->what,
+                        machine_.node->source),
+            origins_[i],
+            !excess->cure.empty() ? excess->cure
+            : given               ? "use more nodes, or leave nodes out"
+            : spec_.programs.empty()
+                ? "make it smaller, or use a backend that spans nodes, as mirrored/mpi does"
+                : "make it smaller, or name its nodes if the program spans them");
       }
       if (planned.layout.nodes > 1) {
         planned.parameters.set("nodes", std::int64_t{planned.layout.nodes});
@@ -293,8 +293,8 @@ class Expander {
   // cpus_per_replica is a way to say cpus_per_task; points are named by the latter.
   void add(const SpecPoint& candidate) {
     if (candidate.point.find(kControl)) {
-      throw Error(ErrorKind::usage, "control is not a parameter of a point", candidate.where,
-                  "write \"control\": true beside the axes, or give --control");
+      throw usage_error("control is not a parameter of a point", candidate.where,
+                        "write \"control\": true beside the axes, or give --control");
     }
     PlannedPoint planned;
     planned.parameters = candidate.point;
@@ -324,9 +324,9 @@ class Expander {
     if (gpus <= 1 || candidate.point.find("backend")) return;
     const auto place = spec_.places.find("gpus");
     const bool in_product = candidate.where == place_of_product(spec_);
-    throw Error(ErrorKind::usage, fmt::format("no backend is named for {} replicas", gpus),
-                in_product && place != spec_.places.end() ? place->second : candidate.where,
-                "add \"backend\": [\"mpi\"] to the axes (paceline list backends)");
+    throw usage_error(fmt::format("no backend is named for {} replicas", gpus),
+                      in_product && place != spec_.places.end() ? place->second : candidate.where,
+                      "add \"backend\": [\"mpi\"] to the axes (paceline list backends)");
   }
 
   // After the names, so that an axis of programs has theirs. Placeholders need the CPUs.
@@ -372,10 +372,9 @@ class Expander {
     for (const auto& [name, value] : expansion_.points.front().point.values()) {
       if (is_seen(name)) continue;
       const auto place = spec_.places.find(name);
-      throw Error(ErrorKind::input,
-                  fmt::format("{} varies, and the command has no {{{}}}", name, name),
-                  place != spec_.places.end() ? place->second : spec_.where,
-                  "put it into the command, or into fixed");
+      throw input_error(fmt::format("{} varies, and the command has no {{{}}}", name, name),
+                        place != spec_.places.end() ? place->second : spec_.where,
+                        "put it into the command, or into fixed");
     }
   }
 
@@ -385,24 +384,23 @@ class Expander {
 
   [[noreturn]] void fail_empty() const {
     if (!expansion_.notes.empty()) {
-      throw Error(ErrorKind::usage, "the sweep has no points here: " + expansion_.notes.front(),
-                  spec_.where, "choose others with --set (paceline list backends, list devices)");
+      throw usage_error("the sweep has no points here: " + expansion_.notes.front(), spec_.where,
+                        "choose others with --set (paceline list backends, list devices)");
     }
-    throw Error(ErrorKind::input,
-                fmt::format("the sweep has no points: where and exclude leave none ({} is {})",
-                            kCoresName, cores_),
-                spec_.condition ? spec_.condition->where() : spec_.where,
-                "widen the axes or the conditions");
+    throw input_error(
+        fmt::format("the sweep has no points: where and exclude leave none ({} is {})", kCoresName,
+                    cores_),
+        spec_.condition ? spec_.condition->where() : spec_.where,
+        "widen the axes or the conditions");
   }
 
   void check_runs() const {
     const std::size_t runs = (expansion_.points.size() + (spec_.control ? 1 : 0)) *
                              static_cast<std::size_t>(spec_.repeats);
     if (runs <= kMaxRuns) return;
-    throw Error(ErrorKind::input,
-                fmt::format("{} points x {} repeats are more than {} runs",
-                            expansion_.points.size(), spec_.repeats, kMaxRuns),
-                spec_.where, "shorten the axes or lower repeats");
+    throw input_error(fmt::format("{} points x {} repeats are more than {} runs",
+                                  expansion_.points.size(), spec_.repeats, kMaxRuns),
+                      spec_.where, "shorten the axes or lower repeats");
   }
 
   // The axes, even those of one value, and all else that differs between points.
@@ -443,13 +441,13 @@ class Expander {
     for (std::size_t i = 0; i < expansion_.points.size(); ++i) {
       const Point& point = expansion_.points[i].point;
       if (point.folder().size() > kMaxNameBytes) {
-        throw Error(ErrorKind::input,
-                    fmt::format("the name of point {} is too long for a folder", point.text()),
-                    origins_[i], "vary fewer axes in one study");
+        throw input_error(
+            fmt::format("the name of point {} is too long for a folder", point.text()), origins_[i],
+            "vary fewer axes in one study");
       }
       if (!seen.insert(point.text()).second) {
-        throw Error(ErrorKind::input, fmt::format("point {} occurs twice", point.text()),
-                    origins_[i], "remove one, or raise repeats to run it more often");
+        throw input_error(fmt::format("point {} occurs twice", point.text()), origins_[i],
+                          "remove one, or raise repeats to run it more often");
       }
     }
   }

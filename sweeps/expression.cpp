@@ -24,16 +24,14 @@ using Token = Expression::Token;
 
 [[noreturn]] void fail_at(std::size_t column, const std::string& text, const std::string& where,
                           const std::string& what, const std::string& fix) {
-  throw Error(ErrorKind::input, what, fmt::format("{}, column {} of \"{}\"", where, column, text),
-              fix);
+  throw input_error(what, fmt::format("{}, column {} of \"{}\"", where, column, text), fix);
 }
 
 // Numbers, names, texts and operators; an empty one at the end.
 std::vector<Token> split_tokens(const std::string& text, const std::string& where) {
   if (text.size() > kMaxLength) {
-    throw Error(ErrorKind::input,
-                fmt::format("an expression of {} characters is too long", text.size()), where,
-                fmt::format("use at most {}", kMaxLength));
+    throw input_error(fmt::format("an expression of {} characters is too long", text.size()), where,
+                      fmt::format("use at most {}", kMaxLength));
   }
   const auto fail = [&](std::size_t column, const std::string& what) {
     fail_at(column, text, where, what, "fix the expression");

@@ -435,9 +435,9 @@ void check_placeholders(const UserProgram& program, const Point& parameters, con
     for (const std::string& name : placeholders_in(text)) {
       if (is_one_of(name, kOfTheRun) || is_one_of(name, kOfAProcess)) continue;
       if (value_in_point(name, parameters, layout)) continue;
-      throw Error(ErrorKind::usage,
-                  fmt::format("program {} has {{{}}}, which has no value", program.name, name),
-                  where, fmt::format("put {} into fixed or axes", name));
+      throw usage_error(
+          fmt::format("program {} has {{{}}}, which has no value", program.name, name), where,
+          fmt::format("put {} into fixed or axes", name));
     }
   }
 }
@@ -479,8 +479,8 @@ const UserProgram& program_at(const Spec& spec, const Point& parameters, const s
   for (const UserProgram& each : spec.programs) {
     if (known.emplace_back(each.name); asked && name_of_program(*asked) == each.name) return each;
   }
-  throw Error(ErrorKind::usage, fmt::format("unknown program \"{}\"", asked.value_or("")), where,
-              suggestion(asked.value_or(""), known));
+  throw usage_error(fmt::format("unknown program \"{}\"", asked.value_or("")), where,
+                    suggestion(asked.value_or(""), known));
 }
 
 }  // namespace paceline

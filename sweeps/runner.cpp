@@ -107,8 +107,7 @@ class StudyRunner {
       return file_exists(folder) ? load_store(folder).records.size() : 0;
     };
     const fs::path now = study.find_path();
-    throw Error(
-        ErrorKind::input,
+    throw input_error(
         fmt::format(
             "the study was {} while its runs were made: {} ended; records here now: {}",
             now.empty()

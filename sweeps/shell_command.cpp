@@ -99,8 +99,7 @@ std::string fill_shell_command(std::string_view text, const PlaceholderValue& va
         const std::string plain = value(name);
         const bool is_in_quotes = quotes.is_in_quotes();
         if (is_read_by_shells(plain) && (is_in_quotes || !quotes.is_sure())) {
-          throw Error(
-              ErrorKind::usage,
+          throw usage_error(
               fmt::format("{{{}}} stands {}, and a shell would read some of its value: {}", name,
                           is_in_quotes ? "in quotes" : "behind a here-document", plain),
               "the program's command",
@@ -135,8 +134,8 @@ RunContext parse_run_context(const std::string& text) {
     context.sequential = json.value("sequential", false);
     if (json.contains("program")) context.program = json_text(json.at("program"));
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorKind::usage, std::string("--context is incomplete: ") + error.what(), "",
-                "it is for sweeps: leave it out");
+    throw usage_error(std::string("--context is incomplete: ") + error.what(), "",
+                      "it is for sweeps: leave it out");
   }
   return context;
 }

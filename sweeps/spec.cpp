@@ -143,8 +143,8 @@ class SpecReader {
   void check_program_values() {
     const auto processes = spec_.places.find("processes");
     if (processes != spec_.places.end()) {
-      throw Error(ErrorKind::input, "processes is a key of a program, not an axis",
-                  processes->second, "put it beside command");
+      throw input_error("processes is a key of a program, not an axis", processes->second,
+                        "put it beside command");
     }
     if (spec_.places.contains("program") || spec_.programs.size() == 1) return;
     Axis axis{"program", {}, root_.at("programs").where()};
@@ -311,19 +311,19 @@ Axis parse_override(const std::string& assignment) {
   const std::string where = "--set " + assignment;
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == assignment.size()) {
-    throw Error(ErrorKind::usage, "expected axis=value or axis=v1,v2", where, "give both");
+    throw usage_error("expected axis=value or axis=v1,v2", where, "give both");
   }
   Axis axis{assignment.substr(0, equals), {}, where};
   for (const std::string& word : split(assignment.substr(equals + 1), ',')) {
     const Value value = checked_parameter(axis.name, parsed_value(axis.name, word, where), where);
     if (is_there(axis.values, value)) {
-      throw Error(ErrorKind::usage, fmt::format("{} occurs twice", word), where, "remove one");
+      throw usage_error(fmt::format("{} occurs twice", word), where, "remove one");
     }
     axis.values.push_back(value);
   }
   if (axis.values.size() > 1 && !find_parameter(axis.name)->identity()) {
-    throw Error(ErrorKind::usage, fmt::format("{} changes nothing that is measured", axis.name),
-                where, "give one value");
+    throw usage_error(fmt::format("{} changes nothing that is measured", axis.name), where,
+                      "give one value");
   }
   return axis;
 }

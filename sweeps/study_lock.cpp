@@ -41,20 +41,18 @@ std::string this_process() {
   if (code == EWOULDBLOCK) {
     const std::string holder = find_holder(descriptor);
     close(descriptor);
-    throw Error(ErrorKind::input,
-                fmt::format("another command ({}) is writing into this study", holder),
-                study.string(), "wait for it, or use another folder");
+    throw input_error(fmt::format("another command ({}) is writing into this study", holder),
+                      study.string(), "wait for it, or use another folder");
   }
   if (descriptor >= 0) close(descriptor);
   if (code == ELOOP) {
-    throw Error(ErrorKind::input, "the study's lock is not a plain file, but a link or the like",
-                (study / kLock).string(), "remove it");
+    throw input_error("the study's lock is not a plain file, but a link or the like",
+                      (study / kLock).string(), "remove it");
   }
   const bool has_none = code == ENOSYS || code == EOPNOTSUPP || code == ENOLCK;
-  throw Error(ErrorKind::input,
-              fmt::format("the study cannot be locked: {}{}", std::strerror(code),
-                          has_none ? " (its file system has no locks)" : ""),
-              study.string(), "use another folder");
+  throw input_error(fmt::format("the study cannot be locked: {}{}", std::strerror(code),
+                                has_none ? " (its file system has no locks)" : ""),
+                    study.string(), "use another folder");
 }
 
 // Not so if its last holder has removed it meanwhile.

@@ -133,8 +133,7 @@ Workload gpt_workload(std::string name, std::string summary, const GptShape& sha
 Network resnet50_without_top(const std::string& name, Shape sample, int classes,
                              const std::string& variant) {
   if (variant != "v1" && variant != "v1.5") {
-    throw Error(ErrorKind::usage, "ResNet-50 has no variant \"" + variant + "\"", "",
-                "known: v1, v1.5");
+    throw usage_error("ResNet-50 has no variant \"" + variant + "\"", "", "known: v1, v1.5");
   }
   Network network(name, sample, classes);
   ResNet parts(network, variant == "v1.5");
@@ -149,14 +148,13 @@ Network resnet50_without_top(const std::string& name, Shape sample, int classes,
 
 Network make_network(const Workload& workload, const NetworkConfig& config) {
   if (config.variant && !workload.variant) {
-    throw Error(ErrorKind::usage, "workload " + workload.name + " has no variants", "",
-                "leave variant out");
+    throw usage_error("workload " + workload.name + " has no variants", "", "leave variant out");
   }
   Network network = config.variant ? workload.variant(*config.variant) : workload.network;
   if (config.context) {
     if (!network.reads_tokens()) {
-      throw Error(ErrorKind::usage, "workload " + workload.name + " does not read tokens", "",
-                  "leave context_length out");
+      throw usage_error("workload " + workload.name + " does not read tokens", "",
+                        "leave context_length out");
     }
     network.set_context(static_cast<int>(*config.context));
   }

@@ -135,8 +135,8 @@ bool is_ours(const fs::path& folder) {
 // A link in a folder that somebody else prepared may lead to a file that is not ours.
 OutputFile output_file(const fs::path& folder, const std::string& name) {
   if (fs::is_symlink(folder / name)) {
-    throw Error(ErrorKind::input, "a link is here, which may lead to files that are not ours",
-                (folder / name).string(), "remove it");
+    throw input_error("a link is here, which may lead to files that are not ours",
+                      (folder / name).string(), "remove it");
   }
   return {folder / name, "--out", "report's",
           [folder](std::string_view) { return is_ours(folder); }};
@@ -162,7 +162,7 @@ std::vector<std::string> list_files(const Document& document, const OutputOption
 void check_folder(const std::vector<Document>& documents, const OutputOptions& options) {
   std::error_code none;
   if (fs::exists(options.out, none) && !fs::is_directory(options.out, none)) {
-    throw Error(ErrorKind::usage, "not a folder", options.out.string(), "name another with --out");
+    throw usage_error("not a folder", options.out.string(), "name another with --out");
   }
   for (const Document& document : documents) {
     for (const std::string& name : list_files(document, options)) {
@@ -241,8 +241,8 @@ Format parse_format(std::string_view name) {
     if (each.name == name) return each.format;
     known.emplace_back(each.name);
   }
-  throw Error(ErrorKind::usage, fmt::format("unknown format \"{}\"", name), "--format",
-              suggestion(name, known));
+  throw usage_error(fmt::format("unknown format \"{}\"", name), "--format",
+                    suggestion(name, known));
 }
 
 std::string to_latex(const Document& document) {

@@ -68,8 +68,7 @@ void check_key(const std::string& key) {
   std::vector<std::string> known = {"kind", "study", "session", "build", "system", "workload"};
   for (const Parameter& parameter : recorded_parameters()) known.emplace_back(parameter.name);
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
-  throw Error(ErrorKind::usage, fmt::format("records have no \"{}\"", key), "--only",
-              suggestion(key, known));
+  throw usage_error(fmt::format("records have no \"{}\"", key), "--only", suggestion(key, known));
 }
 
 // Runs of unlike machines share no row, and none is compared with another.
@@ -109,9 +108,8 @@ std::vector<Run> selected_runs(std::vector<Run> all, const std::vector<Selection
       if (seen[i].contains(text)) continue;
       for (const std::string& value : split(text, ',')) {
         if (seen[i].contains(value)) continue;
-        throw Error(ErrorKind::usage,
-                    fmt::format("no record has {} \"{}\"", selections[i].key, value), "--only",
-                    "known: " + join({seen[i].begin(), seen[i].end()}, ", "));
+        throw usage_error(fmt::format("no record has {} \"{}\"", selections[i].key, value),
+                          "--only", "known: " + join({seen[i].begin(), seen[i].end()}, ", "));
       }
     }
   }
@@ -218,8 +216,8 @@ std::vector<Selection> parsed_selections(const std::vector<std::string>& texts,
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", option,
-                  "write for example " + option + " " + example);
+      throw usage_error("\"" + text + "\" is not KEY=VALUE", option,
+                        "write for example " + option + " " + example);
     }
     const std::string key = text.substr(0, equals);
     auto of_key = std::ranges::find(selections, key, &Selection::key);

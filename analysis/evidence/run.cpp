@@ -52,10 +52,10 @@ void fill_in(Run& run) {
 // batch is known, and of all replicas' steps, where each does the same work.
 void count_what_steps_hold(Run& run) {
   const bool grows = run->parameters.text("work") == "grows";
-  if (run->throughput.unit != "steps" || !(run.global_batch || grows)) return;
+  if (run->throughput->unit != "steps" || !(run.global_batch || grows)) return;
   const double held = run.global_batch.value_or(run->layout.gpus);
   RunRecord& record = own_record(run);
-  Throughput& rate = record.throughput;
+  Throughput& rate = *record.throughput;
   std::string& text = record.provenance.rate_is;
   text = std::string("steps/s times the ") + (run.global_batch ? "samples of a step" : "replicas") +
          (text.empty() ? "" : ": ") + text;

@@ -125,9 +125,8 @@ class Candidates {
                                  [&](const Run& run) { return least.of(run).value_or(0) > 0; });
     };
     if (std::ranges::none_of(rows, has_it)) {
-      throw Error(
-          ErrorKind::input, "no point has a figure of " + least.name,
-          study_.rows.front().first().where,
+      throw input_error(
+          "no point has a figure of " + least.name, study_.rows.front().first().where,
           least.is_metered ? missing_energy(study_) : "--least core-hours ranks replicas on cores");
     }
     keep("without a figure of " + least.name + " for each run", has_it, true);
@@ -146,8 +145,7 @@ class Candidates {
       reached += static_cast<std::size_t>(
           std::ranges::count_if(row.runs, [](const Run& run) { return run.goal_reached; }));
     }
-    throw Error(
-        ErrorKind::input,
+    throw input_error(
         fmt::format("no point reached its goal in all of its runs ({} of {} did)", reached, runs),
         study_.rows.front().first().where, "train longer, or choose an easier goal");
   }
@@ -157,11 +155,10 @@ class Candidates {
     for (const std::size_t i : rows) {
       const Run& run = study_.rows[i].first();
       if (run.system == first.system && run->kind == first->kind) continue;
-      throw Error(ErrorKind::usage, "the records are from different systems",
-                  first.where + " and " + run.where,
-                  run.system == first.system
-                      ? "choose one with --only kind=" + first->kind
-                      : "choose one, as by --only 'system=" + first.system + "'");
+      throw usage_error("the records are from different systems", first.where + " and " + run.where,
+                        run.system == first.system
+                            ? "choose one with --only kind=" + first->kind
+                            : "choose one, as by --only 'system=" + first.system + "'");
     }
   }
 

@@ -383,10 +383,9 @@ class Judge {
 
   [[noreturn]] void throw_nothing_common(const Matches& matches) const {
     const std::vector<std::string>& reasons = matches.notes.empty() ? notes_ : matches.notes;
-    throw Error(ErrorKind::input,
-                "no point of the baseline can be compared with the current side" +
-                    (reasons.empty() ? "" : ": " + reasons.front()),
-                "", "compare runs of the same points");
+    throw input_error("no point of the baseline can be compared with the current side" +
+                          (reasons.empty() ? "" : ": " + reasons.front()),
+                      "", "compare runs of the same points");
   }
 
   const Side& baseline_;

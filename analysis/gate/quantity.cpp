@@ -33,7 +33,7 @@ Quantity parse_quantity(const std::string& key, const std::string& option) {
     if (info.key == key) return info.quantity;
     known.emplace_back(info.key);
   }
-  throw Error(ErrorKind::usage, "unknown quantity \"" + key + "\"", option, suggestion(key, known));
+  throw usage_error("unknown quantity \"" + key + "\"", option, suggestion(key, known));
 }
 
 Thresholds default_thresholds() {
@@ -49,13 +49,13 @@ double parse_threshold(const std::string& given, const std::string& option, cons
   const auto number = to_real(trim(percent ? text.substr(0, text.size() - 1) : text));
   const double share = number ? *number / (percent ? 100 : 1) : 0;
   if (number && !percent && *number >= 1) {
-    throw Error(ErrorKind::usage, fmt::format("\"{}\" is {} %", text, *number * 100), option,
-                fmt::format("write {}% for a percentage, or give a share below 1", text));
+    throw usage_error(fmt::format("\"{}\" is {} %", text, *number * 100), option,
+                      fmt::format("write {}% for a percentage, or give a share below 1", text));
   }
   if (number && (share > 0 || (share == 0 && bounds.zero)) && share <= bounds.most) return share;
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a {}", text, noun), option,
-              fmt::format("give {} 0 and at most {:g} %, such as 2.5% or 0.025",
-                          bounds.zero ? "at least" : "more than", bounds.most * 100));
+  throw usage_error(fmt::format("\"{}\" is not a {}", text, noun), option,
+                    fmt::format("give {} 0 and at most {:g} %, such as 2.5% or 0.025",
+                                bounds.zero ? "at least" : "more than", bounds.most * 100));
 }
 
 std::string change_text(double change, const QuantityInfo& info) {

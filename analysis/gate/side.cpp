@@ -398,16 +398,15 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
   std::vector<std::string> names;
   for (const auto& place : places) names.push_back(place.string());
   if (side.shared > 0) {
-    throw Error(ErrorKind::usage, fmt::format("{} and {} are the same runs", name, other.name),
-                join(names, ", "), "name the runs of another build or day");
+    throw usage_error(fmt::format("{} and {} are the same runs", name, other.name),
+                      join(names, ", "), "name the runs of another build or day");
   }
   const bool disturbed = std::any_of(side.subjects.begin(), side.subjects.end(),
                                      [](const Subject& s) { return s.left_out > 0; });
-  throw Error(ErrorKind::input, fmt::format("the {} has no run to compare", name),
-              join(names, ", "),
-              !side.notes.empty() ? side.notes.front()
-              : disturbed         ? "all of them are resumed, throttled or traced: run them again"
-                                  : "run the study first, or name another folder");
+  throw input_error(fmt::format("the {} has no run to compare", name), join(names, ", "),
+                    !side.notes.empty() ? side.notes.front()
+                    : disturbed ? "all of them are resumed, throttled or traced: run them again"
+                                : "run the study first, or name another folder");
 }
 
 }  // namespace paceline

@@ -228,8 +228,7 @@ HistoryMetric parse_history_metric(const std::string& key) {
     if (key == info.key) return info.metric;
     known.emplace_back(info.key);
   }
-  throw Error(ErrorKind::usage, "unknown metric \"" + key + "\"", "--metric",
-              suggestion(key, known));
+  throw usage_error("unknown metric \"" + key + "\"", "--metric", suggestion(key, known));
 }
 
 std::vector<double> HistorySeries::days() const {
@@ -261,12 +260,11 @@ std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOption
   }
   if (!all.empty()) return all;
   const bool is_narrowed = !options.metrics.empty() || options.since;
-  throw Error(ErrorKind::input,
-              fmt::format("no point has {} two dated sessions",
-                          options.metrics.empty() ? "completed runs in" : "this metric in"),
-              "the folders named",
-              fmt::format("name the folders of several sessions{}",
-                          is_narrowed ? ", or choose another --metric or --since" : ""));
+  throw input_error(fmt::format("no point has {} two dated sessions",
+                                options.metrics.empty() ? "completed runs in" : "this metric in"),
+                    "the folders named",
+                    fmt::format("name the folders of several sessions{}",
+                                is_narrowed ? ", or choose another --metric or --since" : ""));
 }
 
 std::optional<double> parse_day(std::string_view text) {

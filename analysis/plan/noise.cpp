@@ -108,8 +108,8 @@ class NoiseEstimator {
     exclude_outlying();
     std::erase_if(all_, [&](const PilotRun& one) { return noise_.points[one.name].runs < 2; });
     if (all_.empty()) {
-      throw Error(ErrorKind::input, "no point of the pilot has 2 runs that count", "--pilot",
-                  "run it with --repeats 5, or state the noise with --noise");
+      throw input_error("no point of the pilot has 2 runs that count", "--pilot",
+                        "run it with --repeats 5, or state the noise with --noise");
     }
   }
 
@@ -341,7 +341,7 @@ class NoiseEstimator {
 const Level& Noise::level(const std::string& name) const {
   const auto it = std::find_if(levels.begin(), levels.end(),
                                [&](const Level& each) { return each.name == name; });
-  if (it == levels.end()) throw Error(ErrorKind::internal, "no level " + name);
+  if (it == levels.end()) throw internal_error("no level " + name);
   return *it;
 }
 

@@ -141,12 +141,12 @@ void run_gnuplot(const fs::path& script, const fs::path& picture, const std::str
                    environment_of_process()},
                   collect, kGraceSeconds, kDeadlineSeconds);
   const auto fail = [&](const std::string& why) {
-    throw Error(ErrorKind::usage, "the plot cannot be drawn: gnuplot " + why, name,
-                "mend gnuplot, or pass --no-plots");
+    throw usage_error("the plot cannot be drawn: gnuplot " + why, name,
+                      "mend gnuplot, or pass --no-plots");
   };
   if (watch.end.exit_code == 127) {
-    throw Error(ErrorKind::usage, "gnuplot is not installed", name,
-                "install the package gnuplot-nox, or pass --no-plots");
+    throw usage_error("gnuplot is not installed", name,
+                      "install the package gnuplot-nox, or pass --no-plots");
   }
   std::error_code none;
   if (watch.timed_out) fail("did not end in time");
@@ -243,8 +243,8 @@ std::string plot_script(const Plot& plot, const std::string& format) {
 
 void check_plot_format(const std::string& format) {
   if (format == "svg" || format == "png" || format == "pdf") return;
-  throw Error(ErrorKind::usage, fmt::format("unknown plot format \"{}\"", format), "--plots",
-              suggestion(format, {"svg", "png", "pdf"}));
+  throw usage_error(fmt::format("unknown plot format \"{}\"", format), "--plots",
+                    suggestion(format, {"svg", "png", "pdf"}));
 }
 
 std::string draw_plot(const Plot& plot, const std::string& format) {

@@ -252,10 +252,10 @@ class SeriesPrediction {
       if (each && !is_checked) each->interval.reset();
     }
     if (!size.by_predictor[it_.used]) {
-      throw Error(ErrorKind::input,
-                  fmt::format("{} predicts no finite number for {}", it_.predictor().name,
-                              counted(gpus, "replica")),
-                  rows_.front()->first().where, "check the times of the records, and --network");
+      throw input_error(fmt::format("{} predicts no finite number for {}", it_.predictor().name,
+                                    counted(gpus, "replica")),
+                        rows_.front()->first().where,
+                        "check the times of the records, and --network");
     }
     size.value = *size.by_predictor[it_.used];
     if (size.value.interval) widen(size);
@@ -359,8 +359,8 @@ StoreContent measured_only(StoreContent content, std::vector<Run>& collectives) 
 std::vector<Prediction> predict(const StoreContent& content, const PredictOptions& options) {
   if (!options.what_if.empty()) parse_what_if(options.what_if);  // before all else: it may be wrong
   if (!options.what_if.empty() && options.predictor == PredictorChoice::laws) {
-    throw Error(ErrorKind::usage, "laws of scaling know sizes only, so they have no what-if",
-                "--what-if", "use --by replay, or leave --by out");
+    throw usage_error("laws of scaling know sizes only, so they have no what-if", "--what-if",
+                      "use --by replay, or leave --by out");
   }
   std::vector<Run> collectives;
   const StoreContent measured = measured_only(content, collectives);
@@ -392,9 +392,9 @@ std::vector<Prediction> predict(const StoreContent& content, const PredictOption
   if (all.empty()) {
     if (reason.empty()) reason = "no row has what its table compares";
     const auto& rejected = content.rejected;  // may hold the sizes that lack
-    throw Error(ErrorKind::input, "nothing can be predicted: " + reason,
-                rejected.empty() ? "" : "ignored record: " + rejected.front().reason,
-                "docs/predict.md says what each predictor needs");
+    throw input_error("nothing can be predicted: " + reason,
+                      rejected.empty() ? "" : "ignored record: " + rejected.front().reason,
+                      "docs/predict.md says what each predictor needs");
   }
   if (without > 0) {
     all.back().notes.push_back(

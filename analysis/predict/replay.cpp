@@ -274,14 +274,13 @@ struct Replay::Facts {
     const RunRecord& of = record();
     const BucketPlan plan = plan_buckets(of, what_if.bucket_mb);
     if (plan.buckets.empty()) {
-      throw Error(ErrorKind::usage, "the records lack the sizes of gradients, so buckets stay",
-                  "--what-if bucket_mb", "measure once with this version, or leave it out");
+      throw usage_error("the records lack the sizes of gradients, so buckets stay",
+                        "--what-if bucket_mb", "measure once with this version, or leave it out");
     }
     const LinkNetwork network = network_with(what_if);
     if (const auto most = network.capacity(); most && gpus > *most) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("the network joins {} replicas, not {}", *most, gpus), "--network",
-                  "leave out \"units\" of its last level");
+      throw usage_error(fmt::format("the network joins {} replicas, not {}", *most, gpus),
+                        "--network", "leave out \"units\" of its last level");
     }
     const double wire = wire_factor(of, what_if.wire);
     double all = 0;

@@ -123,7 +123,7 @@ const std::vector<std::string> kNames = {"precision-on-the-wire", "bucket_mb", "
 const std::vector<std::string> kPrecisions = {"bf16", "fp16", "fp32"};
 
 [[noreturn]] void complain(const std::string& what, const std::string& hint) {
-  throw Error(ErrorKind::usage, what, "--what-if", hint);
+  throw usage_error(what, "--what-if", hint);
 }
 
 double above_zero(const std::string& name, std::string_view text, const char* example) {
@@ -213,8 +213,8 @@ double wire_factor(const RunRecord& record, const std::string& precision) {
   if (precision.empty()) return wire_factor(record);
   const double bytes = element_bytes(precision);
   if (bytes > 0) return bytes / gradient_bytes(record);
-  throw Error(ErrorKind::usage, "no backend sends gradients as \"" + precision + "\"",
-              "--what-if precision-on-the-wire", "give bf16, fp16 or fp32");
+  throw usage_error("no backend sends gradients as \"" + precision + "\"",
+                    "--what-if precision-on-the-wire", "give bf16, fp16 or fp32");
 }
 
 std::vector<SumSample> sums_in(const Run& run) {

@@ -16,7 +16,7 @@ struct TrimmedMoments {
 };
 
 TrimmedMoments trimmed_moments(std::span<const double> values) {
-  if (values.empty()) throw Error(ErrorKind::internal, "trimmed mean of no values");
+  if (values.empty()) throw internal_error("trimmed mean of no values");
   std::vector<double> sorted(values.begin(), values.end());
   std::sort(sorted.begin(), sorted.end());
   const std::size_t cut = sorted.size() < 3 ? 0 : std::max<std::size_t>(1, sorted.size() / 5);

@@ -21,7 +21,7 @@ struct Moments {
 };
 
 Moments moments(std::span<const double> values) {
-  if (values.empty()) throw Error(ErrorKind::internal, "mean of no values");
+  if (values.empty()) throw internal_error("mean of no values");
   Moments result;
   result.count = static_cast<double>(values.size());
   for (const double value : values) result.mean += value / result.count;
@@ -91,7 +91,7 @@ std::vector<double> logarithms(std::span<const double> values) {
   std::vector<double> result;
   result.reserve(values.size());
   for (const double value : values) {
-    if (!(value > 0)) throw Error(ErrorKind::internal, "logarithm of a value that is not positive");
+    if (!(value > 0)) throw internal_error("logarithm of a value that is not positive");
     result.push_back(std::log(value));
   }
   return result;

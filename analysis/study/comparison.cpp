@@ -162,8 +162,7 @@ class Comparer {
     }
     if (totals.size() > 1 && study_.scaling == Scaling::one_size && !without) return true;
     if (needed && without) {
-      throw Error(
-          ErrorKind::input,
+      throw input_error(
           "some runs have no time, or the runs do different amounts of work, so their rates are "
           "compared, and this record has none",
           without->where + ", key /throughput/samples_per_second",
@@ -450,12 +449,12 @@ void check_base(const std::vector<Study>& studies, const Base& base) {
                                  ? "the rows differ in nothing"
                                  : "the rows differ in " + join({names.begin(), names.end()}, ", ");
   if (has) {
-    throw Error(ErrorKind::usage, fmt::format("all rows have {}", base.text()), "--base", differ);
+    throw usage_error(fmt::format("all rows have {}", base.text()), "--base", differ);
   }
-  throw Error(ErrorKind::usage, fmt::format("no row has {}", base.text()), "--base",
-              values.empty() ? differ
-                             : fmt::format("known values of {}: {}", base.axis,
-                                           join({values.begin(), values.end()}, ", ")));
+  throw usage_error(fmt::format("no row has {}", base.text()), "--base",
+                    values.empty() ? differ
+                                   : fmt::format("known values of {}: {}", base.axis,
+                                                 join({values.begin(), values.end()}, ", ")));
 }
 
 }  // namespace paceline

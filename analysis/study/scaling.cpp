@@ -110,10 +110,9 @@ struct Derivation {
   } else if (a.batch_per_replica != b.batch_per_replica) {
     fix += fmt::format(" batch_per_replica={:g}", *a.batch_per_replica);
   }
-  throw Error(ErrorKind::usage,
-              fmt::format("records of different studies are mixed: {} ({}; {})", found.why,
-                          described(a), described(b)),
-              a.where + " and " + b.where, fix);
+  throw usage_error(fmt::format("records of different studies are mixed: {} ({}; {})", found.why,
+                                described(a), described(b)),
+                    a.where + " and " + b.where, fix);
 }
 
 constexpr char kNoBatch[] = "neither the batch per replica nor the global batch is the same";

@@ -362,14 +362,14 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 ? "the only run"
                                 : fmt::format("none of {} runs completed; this one", lost.size());
     const std::string why = last->reason.empty() ? "" : " (" + last->reason + ")";
-    throw Error(ErrorKind::input, fmt::format("{} ended as {}{}", who, last->status, why),
-                last.where, "see its log, and run the study again");
+    throw input_error(fmt::format("{} ended as {}{}", who, last->status, why), last.where,
+                      "see its log, and run the study again");
   }
   if (runs.empty()) {
     const auto why = left_out_notes(content, {});
-    throw Error(ErrorKind::input, "no finished run found",
-                why.empty() ? "the folders named" : why.front(),
-                "run the study first, name its folder, or name files of train --record one by one");
+    throw input_error(
+        "no finished run found", why.empty() ? "the folders named" : why.front(),
+        "run the study first, name its folder, or name files of train --record one by one");
   }
   std::vector<Study> studies;
   for (auto& [key, members] : grouped(std::move(runs), pooling == Pooling::always)) {

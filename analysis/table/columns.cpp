@@ -26,8 +26,8 @@ void check_known(const Table& table, const std::string& name) {
     known.insert(column.group);
   }
   if (known.contains(name)) return;
-  throw Error(ErrorKind::usage, fmt::format("there is no column or group \"{}\"", name),
-              "--columns", suggestion(name, {known.begin(), known.end()}));
+  throw usage_error(fmt::format("there is no column or group \"{}\"", name), "--columns",
+                    suggestion(name, {known.begin(), known.end()}));
 }
 
 void keep(Table& table, const std::vector<bool>& kept) {

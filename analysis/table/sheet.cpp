@@ -109,8 +109,8 @@ SheetData make_sheet_data(const Study& study, const Base& base, double least) {
   const Comparison all = compare(study, base);
   const std::vector<RowSeries> series = make_row_series(study, all);
   if (series.empty()) {
-    throw Error(ErrorKind::input, "no point reached its goal in all of its runs",
-                study.rows.front().first().where, "train longer, or choose an easier goal");
+    throw input_error("no point reached its goal in all of its runs",
+                      study.rows.front().first().where, "train longer, or choose an easier goal");
   }
   const std::size_t chosen = choose_sheet_series(study, series, all);
   SheetData data;

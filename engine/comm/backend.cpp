@@ -18,8 +18,8 @@ namespace {
 template <typename Function>
 Function factory_at(const std::vector<Factory<Function>>& table, const std::string& name) {
   if (const auto* row = find_factory(table, name)) return row->make;
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not built here", name), "",
-              "see: paceline list backends");
+  throw usage_error(fmt::format("\"{}\" is not built here", name), "",
+                    "see: paceline list backends");
 }
 
 template <typename Function>
@@ -30,8 +30,8 @@ bool has(const std::vector<Factory<Function>>& table, std::string_view name) {
 }  // namespace
 
 std::unique_ptr<Backend> Backend::around(std::unique_ptr<Backend> between) {
-  throw Error(ErrorKind::usage, fmt::format("{}/{} cannot be stacked", name(), between->name()), "",
-              "use mirrored inside tasks, or ring inside nodes");
+  throw usage_error(fmt::format("{}/{} cannot be stacked", name(), between->name()), "",
+                    "use mirrored inside tasks, or ring inside nodes");
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view text,

@@ -16,8 +16,8 @@ BackendStack split_stack(std::string_view text, const std::string& where) {
   const auto empty = [](const std::string& word) { return word.empty(); };
   if (bases.size() > 2 || std::any_of(bases.begin(), bases.end(), empty) ||
       std::any_of(words.begin(), words.end(), empty)) {
-    throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a backend", text), where,
-                "write BASE or BASE/BASE, then +WRAPPERs: mpi, mirrored/mpi, mpi+bf16");
+    throw usage_error(fmt::format("\"{}\" is not a backend", text), where,
+                      "write BASE or BASE/BASE, then +WRAPPERs: mpi, mirrored/mpi, mpi+bf16");
   }
   BackendStack stack;
   stack.between = bases.back();
@@ -25,8 +25,8 @@ BackendStack split_stack(std::string_view text, const std::string& where) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (std::find(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), words[i]) !=
         words.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw Error(ErrorKind::usage, fmt::format("\"{}\" names +{} twice", text, words[i]), where,
-                  "name each wrapper once");
+      throw usage_error(fmt::format("\"{}\" names +{} twice", text, words[i]), where,
+                        "name each wrapper once");
     }
   }
   stack.wrappers = std::move(words);

@@ -33,8 +33,8 @@ namespace paceline {
 namespace {
 
 [[noreturn]] void fail(const char* what) {
-  throw Error(ErrorKind::usage, fmt::format("{}: {}", what, std::strerror(errno)), "",
-              "check the limits on processes and open files (ulimit -a)");
+  throw usage_error(fmt::format("{}: {}", what, std::strerror(errno)), "",
+                    "check the limits on processes and open files (ulimit -a)");
 }
 
 // Pointers into strings that live at least as long as the result.

@@ -87,6 +87,16 @@ Error& Error::on_rank(int rank) {
   return *this;
 }
 
+Error usage_error(std::string what, std::string where, std::string fix) {
+  return {ErrorKind::usage, std::move(what), std::move(where), std::move(fix)};
+}
+Error input_error(std::string what, std::string where, std::string fix) {
+  return {ErrorKind::input, std::move(what), std::move(where), std::move(fix)};
+}
+Error internal_error(std::string what, std::string where, std::string fix) {
+  return {ErrorKind::internal, std::move(what), std::move(where), std::move(fix)};
+}
+
 Error caught_error() {
   try {
     throw;

@@ -43,6 +43,11 @@ class Error : public std::exception {
   std::optional<int> rank_;
 };
 
+// Of the three kinds that most are of.
+Error usage_error(std::string what, std::string where = "", std::string fix = "");
+Error input_error(std::string what, std::string where = "", std::string fix = "");
+Error internal_error(std::string what, std::string where = "", std::string fix = "");
+
 // The exception that is being handled, as an Error. One of the file system is of kind input and
 // names the path.
 Error caught_error();

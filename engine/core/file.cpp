@@ -43,22 +43,22 @@ constexpr char kDescriptors[] = "/proc/self/fd";  // by which a nameless file ge
 
 [[noreturn]] void fail(const fs::path& file, int code) {
   if (code == ELOOP) {
-    throw Error(ErrorKind::input, "a link is here, which may lead to files that are not ours",
-                file.string(), "remove it");
+    throw input_error("a link is here, which may lead to files that are not ours", file.string(),
+                      "remove it");
   }
   const char* fix = code == ENOSPC || code == EDQUOT   ? "free some space or choose another folder"
                     : code == EMFILE || code == ENFILE ? "raise the limit on open files (ulimit -n)"
                                                        : "check the path and its permissions";
-  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(code),
-              file.string(), fix);
+  throw input_error(std::string("the file cannot be written: ") + std::strerror(code),
+                    file.string(), fix);
 }
 
 [[noreturn]] void fail_to_link(const fs::path& file, int code) {
   if (code != EPERM && code != ENOSYS && code != EOPNOTSUPP) fail(file, code);
-  throw Error(ErrorKind::input,
-              std::string("the file system has no hard links, by which a file appears whole: ") +
-                  std::strerror(code),
-              file.string(), "choose a folder on another file system");
+  throw input_error(
+      std::string("the file system has no hard links, by which a file appears whole: ") +
+          std::strerror(code),
+      file.string(), "choose a folder on another file system");
 }
 
 void write_all(int descriptor, std::string_view content, const fs::path& file) {
@@ -275,8 +275,7 @@ void make_folder(const fs::path& folder) {
   while (part.has_parent_path() && part != part.parent_path() && !fs::exists(part.parent_path())) {
     part = part.parent_path();
   }
-  throw Error(
-      ErrorKind::input,
+  throw input_error(
       "folder cannot be created: " + (code ? code.message() : std::string("a file is there")),
       part.string(), "choose another folder or fix its permissions");
 }
@@ -392,9 +391,8 @@ ScratchFolder::ScratchFolder(const std::string& prefix) {
   // Has its name once it is locked.
   std::string name = (scratch_parent() / ("." + scratch_name(prefix) + "XXXXXX")).string();
   if (mkdtemp(name.data()) == nullptr) {
-    throw Error(ErrorKind::input,
-                std::string("a temporary folder cannot be created: ") + std::strerror(errno), name,
-                "set TMPDIR to a folder with free space that can be written");
+    throw input_error(std::string("a temporary folder cannot be created: ") + std::strerror(errno),
+                      name, "set TMPDIR to a folder with free space that can be written");
   }
   lock_ = lock_folder(name);
   path_ = fs::path(name).parent_path() / fs::path(name).filename().string().substr(1);
@@ -436,16 +434,16 @@ void OutputFile::check_name() const {
   const fs::file_status there = fs::symlink_status(file_, none);
   if (!fs::exists(there)) return;
   if (!fs::is_regular_file(there)) {
-    throw Error(ErrorKind::input, "this is not a regular file", option_ + " " + file_.string(),
-                "give another name");
+    throw input_error("this is not a regular file", option_ + " " + file_.string(),
+                      "give another name");
   }
   if (!is_ours_) {
-    throw Error(ErrorKind::input, "the file exists already", option_ + " " + file_.string(),
-                "a " + kind_ + " never replaces a file: give another name");
+    throw input_error("the file exists already", option_ + " " + file_.string(),
+                      "a " + kind_ + " never replaces a file: give another name");
   }
   if (may_replace()) return;
-  throw Error(ErrorKind::input, "the file exists already and is no " + kind_,
-              option_ + " " + file_.string(), "give another name, or move it away");
+  throw input_error("the file exists already and is no " + kind_, option_ + " " + file_.string(),
+                    "give another name, or move it away");
 }
 
 bool OutputFile::may_replace() const {

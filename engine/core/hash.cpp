@@ -54,8 +54,8 @@ std::string hash_of_file(const std::filesystem::path& file) {
     hash.add(part.data(), static_cast<std::size_t>(stream.gcount()));
   }
   if (!stream.eof()) {
-    throw Error(ErrorKind::input, std::string("the file cannot be read: ") + std::strerror(errno),
-                file.string(), "check its permissions");
+    throw input_error(std::string("the file cannot be read: ") + std::strerror(errno),
+                      file.string(), "check its permissions");
   }
   return hash.hex();
 }

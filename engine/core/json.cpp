@@ -153,8 +153,8 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
     Level& level = levels_.back();
     const auto [at, first] = level.known.insert(key);
     if (!first) {
-      throw Error(ErrorKind::input, fmt::format("key \"{}\" is given twice", shortened(key)),
-                  fmt::format("{}:{}", name_, position().line), "keep one of them");
+      throw input_error(fmt::format("key \"{}\" is given twice", shortened(key)),
+                        fmt::format("{}:{}", name_, position().line), "keep one of them");
     }
     level.keys.push_back(at);
     level.nodes.push_back(node_here());
@@ -170,8 +170,8 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
     const bool literal = std::strstr(error.what(), "invalid literal") != nullptr;
     const std::string cause = describe_cause(error, text_.substr(literal ? word : offset));
     const JsonPosition at = find_position(offset);
-    throw Error(ErrorKind::input, "not JSON: " + cause,
-                fmt::format("{}:{}:{}", name_, at.line, at.column), "fix the text");
+    throw input_error("not JSON: " + cause, fmt::format("{}:{}:{}", name_, at.line, at.column),
+                      "fix the text");
   }
 
  private:
@@ -209,8 +209,8 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
 
   bool open(bool object) {
     if (levels_.size() > kMostJsonDepth) {
-      throw Error(ErrorKind::input, fmt::format("nested deeper than {} levels", kMostJsonDepth),
-                  name_, "flatten it");
+      throw input_error(fmt::format("nested deeper than {} levels", kMostJsonDepth), name_,
+                        "flatten it");
     }
     if (!levels_.back().object) levels_.back().nodes.push_back(node_here());
     levels_.emplace_back().object = object;
@@ -283,9 +283,9 @@ class RegularFile {
     const bool known = fstat(descriptor_, &status) == 0;
     if (known && S_ISREG(status.st_mode)) return;
     close(descriptor_);
-    throw Error(ErrorKind::input,
-                S_ISDIR(status.st_mode) ? "this is a folder, not a file" : "not a regular file",
-                path.string(), "name a file");
+    throw input_error(
+        S_ISDIR(status.st_mode) ? "this is a folder, not a file" : "not a regular file",
+        path.string(), "name a file");
   }
   ~RegularFile() { close(descriptor_); }
   RegularFile(const RegularFile&) = delete;
@@ -302,8 +302,8 @@ class RegularFile {
 
  private:
   [[noreturn]] void fail_reading() const {
-    throw Error(ErrorKind::input, std::string("the file cannot be read: ") + std::strerror(errno),
-                path_.string(), "check the path and its permissions");
+    throw input_error(std::string("the file cannot be read: ") + std::strerror(errno),
+                      path_.string(), "check the path and its permissions");
   }
 
   const std::filesystem::path& path_;
@@ -322,10 +322,9 @@ JsonDocument::JsonDocument(std::string name, std::string_view text)
                     CountingIterator(text.data() + text.size(), &read), &builder);
     *value_ = builder.take();
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::input,
-                fmt::format("too little memory to parse {} of JSON",
-                            format_bytes(static_cast<double>(text.size()))),
-                name_, "check that it is the right file");
+    throw input_error(fmt::format("too little memory to parse {} of JSON",
+                                  format_bytes(static_cast<double>(text.size()))),
+                      name_, "check that it is the right file");
   }
 }
 
@@ -395,9 +394,8 @@ std::string read_text(const std::filesystem::path& file, std::size_t limit) {
   while (const std::size_t count = opened.read_some(buffer, sizeof buffer)) {
     text.append(buffer, count);
     if (text.size() > limit) {
-      throw Error(ErrorKind::input,
-                  "the file is larger than " + format_bytes(static_cast<double>(limit)),
-                  file.string(), "check that it is the right file");
+      throw input_error("the file is larger than " + format_bytes(static_cast<double>(limit)),
+                        file.string(), "check that it is the right file");
     }
   }
   return text;

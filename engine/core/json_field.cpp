@@ -22,7 +22,7 @@ JsonField::JsonField(const JsonField& parent, const Json& value, const std::stri
       key_(std::move(key)) {}
 
 void JsonField::fail(const std::string& what, const std::string& fix) const {
-  throw Error(ErrorKind::input, what, where(), fix);
+  throw input_error(what, where(), fix);
 }
 
 const std::string& JsonField::text() const {

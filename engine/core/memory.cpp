@@ -18,9 +18,8 @@ Memory host_memory(std::size_t bytes) {
   if (rounded == 0) return {};
   void* data = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
-    throw Error(ErrorKind::usage,
-                format_bytes(static_cast<double>(rounded)) + " of memory cannot be allocated", "",
-                "use a smaller batch or more memory");
+    throw usage_error(format_bytes(static_cast<double>(rounded)) + " of memory cannot be allocated",
+                      "", "use a smaller batch or more memory");
   }
 #ifdef MADV_HUGEPAGE
   madvise(data, rounded, MADV_HUGEPAGE);

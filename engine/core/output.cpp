@@ -35,8 +35,8 @@ std::string with_styles(std::string_view text) {
 }
 
 [[noreturn]] void refuse_output() {
-  throw Error(ErrorKind::input, "standard output could not be written", "",
-              "free disk space, or redirect the output");
+  throw input_error("standard output could not be written", "",
+                    "free disk space, or redirect the output");
 }
 
 void put(std::FILE* stream, std::string_view text) {

@@ -86,7 +86,7 @@ std::optional<Pattern::Match> Pattern::find(std::string_view text, std::size_t f
   const int count = pcre2_match(engine_->code.get(), units(text), text.size(), from, 0,
                                 engine_->match.get(), engine_->limited(text.size()));
   if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  if (count < 0) throw Error(ErrorKind::internal, error_message(count));
+  if (count < 0) throw internal_error(error_message(count));
   const PCRE2_SIZE* at = pcre2_get_ovector_pointer(engine_->match.get());
   const Span whole{at[0], at[1]};
   return Match{whole, count < 2 ? Span{at[0], at[0]} : Span{at[2], at[3]}};
@@ -97,7 +97,7 @@ std::optional<std::vector<std::string>> Pattern::match(std::string_view text) co
                                 PCRE2_ANCHORED | PCRE2_ENDANCHORED, engine_->match.get(),
                                 engine_->limited(text.size()));
   if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  if (count < 0) throw Error(ErrorKind::internal, error_message(count));
+  if (count < 0) throw internal_error(error_message(count));
   const PCRE2_SIZE* at = pcre2_get_ovector_pointer(engine_->match.get());
   std::vector<std::string> parts(static_cast<std::size_t>(groups()) + 1);
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
@@ -116,7 +116,7 @@ std::string Pattern::replace(std::string_view text, std::string_view by) const {
                          engine_->match.get(), engine_->limited(text.size()), units(by), by.size(),
                          reinterpret_cast<PCRE2_UCHAR*>(result.data()), &size);
     const bool has_room = count != PCRE2_ERROR_NOMEMORY;
-    if (count < 0 && has_room) throw Error(ErrorKind::internal, error_message(count));
+    if (count < 0 && has_room) throw internal_error(error_message(count));
     result.resize(size);
     if (has_room) return result;
   }

@@ -43,8 +43,8 @@ bool SharedLibrary::has(const char* name) const {
 void* SharedLibrary::symbol(const char* name) const {
   void* found = handle_ ? dlsym(handle_, name) : nullptr;
   if (!found) {
-    throw Error(ErrorKind::usage, std::string("the library has no function ") + name,
-                handle_ ? path_ : problem_, "install the version that the README names");
+    throw usage_error(std::string("the library has no function ") + name,
+                      handle_ ? path_ : problem_, "install the version that the README names");
   }
   return found;
 }

@@ -365,7 +365,7 @@ void refuse_utf16(std::string_view text, const std::string& name) {
   if (text.size() < 2) return;
   const bool marked = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
   if (marked || (text[0] == '\0') != (text[1] == '\0')) {
-    throw Error(ErrorKind::input, "the file is UTF-16, or not text", name, "save it as UTF-8");
+    throw input_error("the file is UTF-16, or not text", name, "save it as UTF-8");
   }
 }
 
@@ -375,11 +375,10 @@ void require_utf8(std::string_view text, const std::string& name) {
   if (at == text.size()) return;
   const auto line =
       1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  throw Error(ErrorKind::input,
-              fmt::format("the text is not UTF-8 (byte 0x{:02X})",
-                          static_cast<unsigned>(static_cast<unsigned char>(text[at]))),
-              fmt::format("{}:{}", name, line),
-              "save it as UTF-8, as by: iconv -f WINDOWS-1252 -t UTF-8");
+  throw input_error(fmt::format("the text is not UTF-8 (byte 0x{:02X})",
+                                static_cast<unsigned>(static_cast<unsigned char>(text[at]))),
+                    fmt::format("{}:{}", name, line),
+                    "save it as UTF-8, as by: iconv -f WINDOWS-1252 -t UTF-8");
 }
 
 }  // namespace paceline

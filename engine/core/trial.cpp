@@ -67,17 +67,16 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
                   const std::string& where) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorKind::usage, fmt::format("no pipe could be made: {}", std::strerror(errno)),
-                "", "check the limits on processes and open files (ulimit -a)");
+    throw usage_error(fmt::format("no pipe could be made: {}", std::strerror(errno)), "",
+                      "check the limits on processes and open files (ulimit -a)");
   }
   const pid_t child = fork();
   if (child == 0) be_child(work, ends[1]);
   close(ends[1]);
   if (child < 0) {
     close(ends[0]);
-    throw Error(ErrorKind::usage,
-                fmt::format("no process could be started: {}", std::strerror(errno)), "",
-                "check the limits on processes and open files (ulimit -a)");
+    throw usage_error(fmt::format("no process could be started: {}", std::strerror(errno)), "",
+                      "check the limits on processes and open files (ulimit -a)");
   }
   std::string words;
   const bool in_time = read_reply(ends[0], seconds, words);
@@ -87,15 +86,15 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!in_time) {
-    throw Error(ErrorKind::input,
-                fmt::format("the file is damaged: {} did not finish reading it within {:.0f} s",
-                            what, seconds),
-                where, kFix);
+    throw input_error(
+        fmt::format("the file is damaged: {} did not finish reading it within {:.0f} s", what,
+                    seconds),
+        where, kFix);
   }
   if (!words.empty()) throw Error(static_cast<ErrorKind>(words[0] - 'A'), words.substr(1));
   if (status != 0) {
-    throw Error(ErrorKind::input,
-                fmt::format("the file is damaged: {} crashed while reading it", what), where, kFix);
+    throw input_error(fmt::format("the file is damaged: {} crashed while reading it", what), where,
+                      kFix);
   }
 }
 

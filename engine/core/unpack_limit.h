@@ -20,10 +20,9 @@ class UnpackLimit {
   void check(std::size_t bytes) const {
     constexpr std::size_t kFree = 32 << 20;
     if (bytes <= kFree || bytes / ratio_ <= packed_) return;
-    throw Error(ErrorKind::input,
-                "the file would unpack to " + format_bytes(static_cast<double>(bytes)) +
-                    " or more, over " + std::to_string(ratio_) + " times its size",
-                where_, "do not trust it: get it again from who made it");
+    throw input_error("the file would unpack to " + format_bytes(static_cast<double>(bytes)) +
+                          " or more, over " + std::to_string(ratio_) + " times its size",
+                      where_, "do not trust it: get it again from who made it");
   }
 
  private:

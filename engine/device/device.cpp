@@ -39,8 +39,8 @@ constexpr EnumName<Optimizer> kOptimizerNames[] = {{Optimizer::sgd, "sgd"},
 
 Optimizer parse_optimizer(std::string_view name) {
   if (const auto found = value_in(kOptimizerNames, name)) return *found;
-  throw Error(ErrorKind::usage, "unknown optimizer \"" + std::string(name) + "\"", "",
-              "known: sgd, momentum, adagrad, adam");
+  throw usage_error("unknown optimizer \"" + std::string(name) + "\"", "",
+                    "known: sgd, momentum, adagrad, adam");
 }
 
 const char* to_string(Optimizer optimizer) {

@@ -170,7 +170,7 @@ void HostProgram<T>::update_part(const UpdateRule& rule, std::size_t begin, std:
 template <typename T>
 void HostProgram<T>::write(T* data, const ParameterInfo& info, std::span<const double> values) {
   if (values.size() != info.elements) {
-    throw Error(ErrorKind::internal, "wrong number of values", info.name);
+    throw internal_error("wrong number of values", info.name);
   }
   std::ranges::transform(values, data, [](double value) { return static_cast<T>(value); });
 }

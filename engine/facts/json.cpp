@@ -9,9 +9,9 @@ namespace paceline {
 
 void FactPlace::fail(const std::string& what) const {
   std::error_code ignored;
-  throw Error(ErrorKind::input, what, key.empty() ? file : file + ", key " + key,
-              std::filesystem::exists(file, ignored) ? "fix the record or move it away"
-                                                     : "correct what the record is made of");
+  throw input_error(what, key.empty() ? file : file + ", key " + key,
+                    std::filesystem::exists(file, ignored) ? "fix the record or move it away"
+                                                           : "correct what the record is made of");
 }
 
 Json number_to_json(double value) {

@@ -29,7 +29,7 @@ std::string trim_padding(const std::array<char, size>& bytes) {
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
-  throw Error(ErrorKind::input, why, file.string(), "move it away");
+  throw input_error(why, file.string(), "move it away");
 }
 
 void check(const FlightHeader& header, const std::filesystem::path& file) {

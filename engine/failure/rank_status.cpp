@@ -33,8 +33,7 @@ RankStatus status_from(const Json& json) {
   json.at("pid").get_to(status.pid);
   const std::string state = json.at("state");
   const auto found = std::find(kStates.begin(), kStates.end(), state);
-  if (found == kStates.end())
-    throw Error(ErrorKind::input, "unknown state " + state, "", "delete the file");
+  if (found == kStates.end()) throw input_error("unknown state " + state, "", "delete the file");
   status.state = static_cast<RankState>(found - kStates.begin());
   json.at("exit_code").get_to(status.exit_code);
   json.at("message").get_to(status.message);
@@ -42,8 +41,8 @@ RankStatus status_from(const Json& json) {
   status.attempt = json.value("attempt", "");
   status.size = json.value("size", 0);
   if (status.rank < 0 || status.rank > kMostRanks || status.size > kMostRanks) {
-    throw Error(ErrorKind::input, fmt::format("rank {} of {}", status.rank, status.size), "",
-                "delete the file");
+    throw input_error(fmt::format("rank {} of {}", status.rank, status.size), "",
+                      "delete the file");
   }
   return status;
 }

@@ -66,14 +66,13 @@ RunArtifacts load_run_artifacts(const std::filesystem::path& folder, const std::
 
 RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder)) {
-    throw Error(ErrorKind::input, "not a folder", folder.string(),
-                "give the status folder of a run");
+    throw input_error("not a folder", folder.string(), "give the status folder of a run");
   }
   const auto statuses = read_statuses(folder);
   const auto latest = std::ranges::max_element(statuses, {}, &RankStatus::time);
   if (latest == statuses.end()) {
-    throw Error(ErrorKind::input, "the folder has no files of a run", folder.string(),
-                "give the status folder of a run: RUN/status");
+    throw input_error("the folder has no files of a run", folder.string(),
+                      "give the status folder of a run: RUN/status");
   }
   return load_run_artifacts(folder, latest->attempt);
 }

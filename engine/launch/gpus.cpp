@@ -41,10 +41,9 @@ std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank&
   if (seen == replicas) return visible;
   const int needed = process.local_size * replicas;
   if (seen == 0 || (seen < needed && sharing == GpuSharing::refused)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} replicas on this node need {} GPUs, but {} {} visible", needed,
-                            needed, seen, seen == 1 ? "is" : "are"),
-                describe_hiding(environment), suggest_gpus(environment, needed));
+    throw usage_error(fmt::format("{} replicas on this node need {} GPUs, but {} {} visible",
+                                  needed, needed, seen, seen == 1 ? "is" : "are"),
+                      describe_hiding(environment), suggest_gpus(environment, needed));
   }
   std::vector<Gpu> chosen;
   for (int i = 0; i < replicas; ++i) {
@@ -75,10 +74,9 @@ void check_distinct(const std::vector<GpuCard>& cards, const Environment& enviro
     if (is_new) continue;
     const auto on_host =
         std::ranges::count_if(cards, [&](const GpuCard& card) { return host == card.host.data(); });
-    throw Error(ErrorKind::usage,
-                fmt::format("ranks {} and {} have the same GPU {}", it->second, rank, pci),
-                fmt::format("host {}", host),
-                cure.empty() ? suggest_gpus(environment, static_cast<int>(on_host)) : cure);
+    throw usage_error(fmt::format("ranks {} and {} have the same GPU {}", it->second, rank, pci),
+                      fmt::format("host {}", host),
+                      cure.empty() ? suggest_gpus(environment, static_cast<int>(on_host)) : cure);
   }
 }
 

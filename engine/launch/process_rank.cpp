@@ -34,18 +34,18 @@ class Numbers {
     if (found == environment_.end()) return std::nullopt;
     const auto value = to_integer(found->second);
     if (!value || *value < 0 || *value > INT32_MAX) {
-      throw Error(ErrorKind::usage, fmt::format("{} is not a rank or count", found->second), name,
-                  "unset it, or start the ranks with mpirun or srun --mpi=pmix");
+      throw usage_error(fmt::format("{} is not a rank or count", found->second), name,
+                        "unset it, or start the ranks with mpirun or srun --mpi=pmix");
     }
     return static_cast<int>(*value);
   }
 
   int need(const std::string& name, std::string_view because) const {
     if (const auto value = find(name)) return *value;
-    throw Error(ErrorKind::usage, fmt::format("{} is set but {} is not", because, name), "",
-                fmt::format("set {0}, or unset {1} and start the ranks with mpirun or "
-                            "srun --mpi=pmix",
-                            name, because));
+    throw usage_error(fmt::format("{} is set but {} is not", because, name), "",
+                      fmt::format("set {0}, or unset {1} and start the ranks with mpirun or "
+                                  "srun --mpi=pmix",
+                                  name, because));
   }
 
   std::string text(const std::string& name) const { return environment_value(environment_, name); }
@@ -94,10 +94,9 @@ std::optional<ProcessRank> from_flux(const Numbers& env) {
   process.evidence = "Flux (FLUX_TASK_RANK)";
   const int nodes = env.find("FLUX_JOB_NNODES").value_or(1);
   if (nodes < 1 || process.size % nodes != 0) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} tasks on {} nodes are not as many on each", process.size, nodes),
-                process.evidence,
-                "start as many on each node: flux run -N NODES --tasks-per-node=N");
+    throw usage_error(
+        fmt::format("{} tasks on {} nodes are not as many on each", process.size, nodes),
+        process.evidence, "start as many on each node: flux run -N NODES --tasks-per-node=N");
   }
   process.local_size = process.size / nodes;
   return process;
@@ -141,9 +140,9 @@ std::optional<ProcessRank> from_slurm(const Numbers& env) {
                                                   : env.need("SLURM_NNODES", rank);
   const auto tasks = tasks_on_node(env.text("SLURM_STEP_TASKS_PER_NODE"), process.node);
   if (!tasks) {
-    throw Error(ErrorKind::usage,
-                fmt::format("no list of tasks: \"{}\"", env.text("SLURM_STEP_TASKS_PER_NODE")),
-                "SLURM_STEP_TASKS_PER_NODE", "start the ranks with srun --mpi=pmix");
+    throw usage_error(
+        fmt::format("no list of tasks: \"{}\"", env.text("SLURM_STEP_TASKS_PER_NODE")),
+        "SLURM_STEP_TASKS_PER_NODE", "start the ranks with srun --mpi=pmix");
   }
   process.local_size = *tasks;
   process.evidence = "Slurm step";
@@ -178,14 +177,13 @@ std::optional<ProcessRank> from_pmix(const Numbers& env) {
   const int rank = env.need("PMIX_RANK", "PMIX_RANK");
   auto process = from_slurm(env);
   if (!process) {
-    throw Error(ErrorKind::usage, "PMIX_RANK is set, but nothing says how many ranks there are", "",
-                "start the ranks with mpirun or srun --mpi=pmix, or set RANK, WORLD_SIZE, "
-                "LOCAL_RANK and LOCAL_WORLD_SIZE");
+    throw usage_error("PMIX_RANK is set, but nothing says how many ranks there are", "",
+                      "start the ranks with mpirun or srun --mpi=pmix, or set RANK, WORLD_SIZE, "
+                      "LOCAL_RANK and LOCAL_WORLD_SIZE");
   }
   if (process->rank != rank) {
-    throw Error(ErrorKind::usage,
-                fmt::format("PMIX_RANK={} but SLURM_PROCID={}", rank, process->rank), "",
-                "start the ranks with one launcher only: srun --mpi=pmix or mpirun");
+    throw usage_error(fmt::format("PMIX_RANK={} but SLURM_PROCID={}", rank, process->rank), "",
+                      "start the ranks with one launcher only: srun --mpi=pmix or mpirun");
   }
   process->evidence = "PMIx in a Slurm step (PMIX_RANK)";
   return process;
@@ -198,12 +196,12 @@ void check_range(const ProcessRank& process, const Numbers& env) {
   }
   // Each component of a heterogeneous job counts its own tasks.
   const bool is_heterogeneous = env.find("SLURM_HET_SIZE").value_or(1) > 1;
-  throw Error(ErrorKind::usage,
-              fmt::format("rank {} of {}, local rank {} of {} cannot be", process.rank,
-                          process.size, process.local_rank, process.local_size),
-              process.evidence,
-              is_heterogeneous ? "start one component of the heterogeneous job: srun --het-group=0"
-                               : "start the ranks with mpirun or srun --mpi=pmix");
+  throw usage_error(fmt::format("rank {} of {}, local rank {} of {} cannot be", process.rank,
+                                process.size, process.local_rank, process.local_size),
+                    process.evidence,
+                    is_heterogeneous
+                        ? "start one component of the heterogeneous job: srun --het-group=0"
+                        : "start the ranks with mpirun or srun --mpi=pmix");
 }
 
 std::string read_number(const Environment& environment, const char* name) {
@@ -252,10 +250,10 @@ ProcessRank find_process_rank(const Environment& environment) {
   if (claims.empty()) return {};
   for (const ProcessRank& other : claims) {
     if (other.rank == claims[0].rank && other.size == claims[0].size) continue;
-    throw Error(ErrorKind::usage,
-                fmt::format("{} says rank {} of {}, but {} says rank {} of {}", claims[0].evidence,
-                            claims[0].rank, claims[0].size, other.evidence, other.rank, other.size),
-                "", "start the ranks with one launcher only, and unset the other's variables");
+    throw usage_error(
+        fmt::format("{} says rank {} of {}, but {} says rank {} of {}", claims[0].evidence,
+                    claims[0].rank, claims[0].size, other.evidence, other.rank, other.size),
+        "", "start the ranks with one launcher only, and unset the other's variables");
   }
   claims[0].launched = true;
   return claims[0];
@@ -266,16 +264,15 @@ void check_against_mpi(const ProcessRank& process, int mpi_rank, int mpi_size) {
   const std::string claim =
       fmt::format("{} says rank {} of {}", process.evidence, process.rank, process.size);
   if (mpi_size == 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{0}, but MPI sees 1 rank: these are {1} singletons, not {1} ranks",
-                            claim, process.size),
-                "",
-                "start them with srun --mpi=pmix, or with the mpirun of the MPI that this was "
-                "built with");
+    throw usage_error(
+        fmt::format("{0}, but MPI sees 1 rank: these are {1} singletons, not {1} ranks", claim,
+                    process.size),
+        "",
+        "start them with srun --mpi=pmix, or with the mpirun of the MPI that this was "
+        "built with");
   }
-  throw Error(ErrorKind::usage,
-              fmt::format("{}, but MPI says rank {} of {}", claim, mpi_rank, mpi_size), "",
-              "start the ranks with one launcher: mpirun or srun --mpi=pmix");
+  throw usage_error(fmt::format("{}, but MPI says rank {} of {}", claim, mpi_rank, mpi_size), "",
+                    "start the ranks with one launcher: mpirun or srun --mpi=pmix");
 }
 
 std::string host_name() {
@@ -299,8 +296,8 @@ std::optional<int> test_ranks_per_node() {
   if (text == nullptr) return std::nullopt;
   const auto value = to_integer(text);
   if (value && *value >= 1 && *value <= 1 << 20) return static_cast<int>(*value);
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a number of ranks", text),
-              kRanksPerNodeVariable, "unset it: it is for tests");
+  throw usage_error(fmt::format("\"{}\" is not a number of ranks", text), kRanksPerNodeVariable,
+                    "unset it: it is for tests");
 }
 
 std::optional<std::filesystem::path> run_directory_of_job(const Environment& environment) {

@@ -33,8 +33,8 @@ std::optional<std::filesystem::path> find_program(const std::string& name,
 std::filesystem::path this_program() {
   auto file = program_file();
   if (!file.empty()) return file;
-  throw Error(ErrorKind::usage, "this program's own file was not found", "/proc/self/exe",
-              "mount /proc, or start the ranks with mpirun yourself");
+  throw usage_error("this program's own file was not found", "/proc/self/exe",
+                    "mount /proc, or start the ranks with mpirun yourself");
 }
 
 std::string capture_output(const std::vector<std::string>& command, double seconds) {

@@ -15,8 +15,8 @@ namespace {
 
 void check_at_least(int value, int least, const char* option) {
   if (value >= least) return;
-  throw Error(ErrorKind::usage, fmt::format("{} {}", option, value), "",
-              fmt::format("give at least {}", least));
+  throw usage_error(fmt::format("{} {}", option, value), "",
+                    fmt::format("give at least {}", least));
 }
 
 std::vector<Cpu> one_thread_a_core(const std::vector<Cpu>& cpus) {
@@ -41,26 +41,24 @@ ThreadPlan plan_threads(int cpus_per_replica, const ThreadRequest& request) {
   if (plan.compute >= 1 && plan.total() <= cpus_per_replica) return plan;
   const int compute = plan.compute >= 1 ? plan.compute : 1;
   const int wanted = compute + plan.input + plan.comm;
-  throw Error(ErrorKind::usage,
-              fmt::format("{} compute + {} input + {} communication threads on {} a replica",
-                          compute, plan.input, plan.comm, counted(cpus_per_replica, "CPU")),
-              "", fmt::format("use fewer threads, or give each replica {} CPUs", wanted));
+  throw usage_error(fmt::format("{} compute + {} input + {} communication threads on {} a replica",
+                                compute, plan.input, plan.comm, counted(cpus_per_replica, "CPU")),
+                    "", fmt::format("use fewer threads, or give each replica {} CPUs", wanted));
 }
 
 void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool oversubscribe) {
   const int cpus = static_cast<int>(mask.size());
   if (cpus_per_replica > cpus) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a replica needs {} CPUs, but the affinity mask has {} ({})",
-                            cpus_per_replica, cpus, format_cpus(mask)),
-                "",
-                fmt::format("use fewer with --cpus-per-task, or start with a wider mask (mpirun "
-                            "--bind-to none or --map-by slot:PE={0}, srun --cpus-per-task={0})",
-                            cpus_per_replica));
+    throw usage_error(
+        fmt::format("a replica needs {} CPUs, but the affinity mask has {} ({})", cpus_per_replica,
+                    cpus, format_cpus(mask)),
+        "",
+        fmt::format("use fewer with --cpus-per-task, or start with a wider mask (mpirun "
+                    "--bind-to none or --map-by slot:PE={0}, srun --cpus-per-task={0})",
+                    cpus_per_replica));
   }
   if (replicas * cpus_per_replica <= cpus || oversubscribe) return;
-  throw Error(
-      ErrorKind::usage,
+  throw usage_error(
       fmt::format("{} replicas of {} each on {} ({})", replicas, counted(cpus_per_replica, "CPU"),
                   counted(cpus, "usable CPU"), format_cpus(mask)),
       "", "use fewer, or add --oversubscribe: such runs are excluded from statistics");
@@ -68,8 +66,7 @@ void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool ove
 
 std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each) {
   if (cpus_each < 1 || static_cast<std::size_t>(cpus_each) > usable.size()) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("one task needs {} CPUs, but only {} are usable", cpus_each, usable.size()), "",
         "use a smaller --cpus-per-task, or start with a wider affinity mask");
   }
@@ -102,10 +99,9 @@ void bind_this_thread(const CpuSet& cpus) {
   const int cause = errno;
   CPU_FREE(mask);
   if (result == 0) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("the process cannot be bound to CPUs {}: {}", format_cpus(cpus),
-                          std::strerror(cause)),
-              "sched_setaffinity", "check the affinity mask with paceline doctor");
+  throw usage_error(fmt::format("the process cannot be bound to CPUs {}: {}", format_cpus(cpus),
+                                std::strerror(cause)),
+                    "sched_setaffinity", "check the affinity mask with paceline doctor");
 }
 
 std::string format_cpus(const CpuSet& cpus) {

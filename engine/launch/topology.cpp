@@ -42,8 +42,8 @@ using Handle = std::unique_ptr<hwloc_topology, Destroyer>;
 
 void check(int result, const char* what) {
   if (result == 0) return;
-  throw Error(ErrorKind::internal, fmt::format("{}: {}", what, std::strerror(errno)), "hwloc",
-              "report it with the output of lstopo");
+  throw internal_error(fmt::format("{}: {}", what, std::strerror(errno)), "hwloc",
+                       "report it with the output of lstopo");
 }
 
 Handle open_topology(const std::string& synthetic) {
@@ -121,8 +121,8 @@ CpuSet usable_cpus() {
     if (!cpus.empty()) return cpus;
     if (errno != EINVAL) break;
   }
-  throw Error(ErrorKind::usage, fmt::format("the affinity cannot be read: {}", strerror(errno)),
-              "sched_getaffinity", "run it where the process may read its CPUs");
+  throw usage_error(fmt::format("the affinity cannot be read: {}", strerror(errno)),
+                    "sched_getaffinity", "run it where the process may read its CPUs");
 }
 
 int Topology::usable_cores() const {

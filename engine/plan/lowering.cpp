@@ -10,9 +10,8 @@ namespace paceline {
 namespace {
 
 [[noreturn]] void refuse(const Layer& layer, const Shape& in, const std::string& why) {
-  throw Error(ErrorKind::usage,
-              fmt::format("layer {} cannot take {}: {}", layer.name, in.text(), why), "",
-              "change the layer, or what comes before it");
+  throw usage_error(fmt::format("layer {} cannot take {}: {}", layer.name, in.text(), why), "",
+                    "change the layer, or what comes before it");
 }
 
 // Outputs of a window that moves over `extent` places with `padding` on both sides.
@@ -39,10 +38,9 @@ class Lowering {
       return std::move(operations_);
     }
     if (static_cast<int>(end.shape.elements()) != network_.classes()) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("network {} ends with {} values for {} classes", network_.name(),
-                              end.shape.elements(), network_.classes()),
-                  "", "give the last layer one output per class");
+      throw usage_error(fmt::format("network {} ends with {} values for {} classes",
+                                    network_.name(), end.shape.elements(), network_.classes()),
+                        "", "give the last layer one output per class");
     }
     push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape).loss =
         network_.loss();
@@ -69,16 +67,14 @@ class Lowering {
   void push_token_loss(const View& end) {
     const Operation& embedding = operations_.front();
     if (end.shape != embedding.out) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("network {} ends with {} where its embedding has {}", network_.name(),
-                              end.shape.text(), embedding.out.text()),
-                  "", "give the last layer the embedding's width");
+      throw usage_error(fmt::format("network {} ends with {} where its embedding has {}",
+                                    network_.name(), end.shape.text(), embedding.out.text()),
+                        "", "give the last layer the embedding's width");
     }
     const LossConfig& loss = network_.loss();
     if (loss.label_smoothing != 0 || loss.double_softmax) {
-      throw Error(ErrorKind::usage,
-                  "the loss of tokens has neither label smoothing nor a second softmax",
-                  network_.name(), "leave label_smoothing and double_softmax out");
+      throw usage_error("the loss of tokens has neither label smoothing nor a second softmax",
+                        network_.name(), "leave label_smoothing and double_softmax out");
     }
     Operation& op = push(OpKind::token_cross_entropy, "token_cross_entropy", end,
                          {end.shape.height, 1, network_.classes()});
@@ -166,7 +162,7 @@ class Lowering {
       case LayerKind::flatten:
         break;
     }
-    throw Error(ErrorKind::internal, "a layer without an operation", layer.name);
+    throw internal_error("a layer without an operation", layer.name);
   }
 
   // An incomplete window at the right or bottom is left out, as in Keras ("valid").
@@ -298,15 +294,15 @@ class Fuser {
       const Support support = supports_(candidate.op);
       if (support) return candidate;
       if (candidate.members.size() == 1) {
-        throw Error(ErrorKind::usage,
-                    fmt::format("{} cannot run here: {}", candidate.op.text(), support.because()),
-                    "", "choose another device or precision");
+        throw usage_error(
+            fmt::format("{} cannot run here: {}", candidate.op.text(), support.because()), "",
+            "choose another device or precision");
       }
       if (notes_) {
         notes_->push_back(fmt::format("{} not fused: {}", candidate.op.text(), support.because()));
       }
     }
-    throw Error(ErrorKind::internal, "an operation without a candidate", op(i).name);
+    throw internal_error("an operation without a candidate", op(i).name);
   }
 
   std::vector<Operation> in_order(const std::vector<Candidate>& chosen) const {

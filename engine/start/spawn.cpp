@@ -256,9 +256,9 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
 RunVerdict spawn_ranks(const SpawnRequest& request) {
   const auto launcher = find_launcher(request.environment);
   if (!launcher) {
-    throw Error(ErrorKind::usage, "mpirun was not found", "PATH",
-                "install Open MPI (Debian: openmpi-bin; module load openmpi; spack install "
-                "openmpi; conda install -c conda-forge openmpi)");
+    throw usage_error("mpirun was not found", "PATH",
+                      "install Open MPI (Debian: openmpi-bin; module load openmpi; spack install "
+                      "openmpi; conda install -c conda-forge openmpi)");
   }
   const RankStatusFolder status_folder(request.environment);
   ChildSetup setup;
@@ -338,10 +338,9 @@ std::vector<std::string> launch_command(const Launcher& launcher, int ranks,
       for (const char* word : {"-bind-to", "none"}) words.emplace_back(word);
       break;
     case LauncherMake::unknown:
-      throw Error(ErrorKind::usage,
-                  fmt::format("\"{}\" is neither Open MPI nor MPICH", launcher.version),
-                  launcher.program.string(),
-                  "start the ranks yourself with it, or put another mpirun first in PATH");
+      throw usage_error(fmt::format("\"{}\" is neither Open MPI nor MPICH", launcher.version),
+                        launcher.program.string(),
+                        "start the ranks yourself with it, or put another mpirun first in PATH");
   }
   words.emplace_back("-n");
   words.push_back(std::to_string(ranks));
@@ -372,8 +371,8 @@ StopRequests::StopRequests(std::filesystem::path file) : file_(std::move(file)) 
   if (descriptor_ < 0) {
     const int code = errno;
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    throw Error(ErrorKind::usage, fmt::format("signals cannot be watched: {}", strerror(code)), "",
-                "check the limit on open files (ulimit -n)");
+    throw usage_error(fmt::format("signals cannot be watched: {}", strerror(code)), "",
+                      "check the limit on open files (ulimit -n)");
   }
 }
 

@@ -13,8 +13,7 @@ RateRule parse_rate_rule(const std::string& name) {
   if (name == "none") return RateRule::none;
   if (name == "linear") return RateRule::linear;
   if (name == "sqrt") return RateRule::sqrt;
-  throw Error(ErrorKind::usage, "unknown learning rate rule \"" + name + "\"", "",
-              "known: none, linear, sqrt");
+  throw usage_error("unknown learning rate rule \"" + name + "\"", "", "known: none, linear, sqrt");
 }
 
 namespace {
@@ -25,7 +24,7 @@ double growth(const TrainConfig& config) {
 }
 
 [[noreturn]] void refuse(std::string_view text, const char* wanted) {
-  throw Error(ErrorKind::usage, fmt::format("until cannot be \"{}\"", text), "", wanted);
+  throw usage_error(fmt::format("until cannot be \"{}\"", text), "", wanted);
 }
 
 }  // namespace

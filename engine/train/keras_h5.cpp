@@ -21,8 +21,7 @@ std::string checked(const std::filesystem::path& file) {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(file, error);
   if (error || bytes > kMostFileBytes) {
-    throw Error(
-        ErrorKind::input,
+    throw input_error(
         error ? "the file cannot be read: " + error.message() : "is too large for a weights file",
         file.string(), "get the file again");
   }
@@ -123,8 +122,8 @@ class Reader {
     if (!layout.valid()) throw bad("is damaged at /" + path);
     const H5D_layout_t kind = H5Pget_layout(layout.id());
     if (kind != H5D_CONTIGUOUS && kind != H5D_COMPACT) {
-      throw Error(ErrorKind::input, "chunked values are not supported, at /" + path, name_,
-                  "save the weights with Keras, or as safetensors");
+      throw input_error("chunked values are not supported, at /" + path, name_,
+                        "save the weights with Keras, or as safetensors");
     }
     if (H5Pget_external_count(layout.id()) != 0) {
       throw bad("keeps values in another file at /" + path);

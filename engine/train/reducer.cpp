@@ -19,7 +19,7 @@ std::size_t count_elements(double megabytes, DType real) {
 }  // namespace
 
 std::vector<Bucket> make_buckets(const Plan& plan, double cap_mb, double last_cap_mb) {
-  if (plan.ready.empty()) throw Error(ErrorKind::internal, "a plan without parameters");
+  if (plan.ready.empty()) throw internal_error("a plan without parameters");
   std::vector<std::size_t> ready;
   for (const ReadyPoint& point : plan.ready) ready.push_back(point.elements);
   std::vector<Bucket> buckets;
@@ -34,7 +34,7 @@ std::vector<Bucket> make_buckets(const Plan& plan, double cap_mb, double last_ca
 }
 
 std::vector<Bucket> one_bucket(const Plan& plan) {
-  if (plan.ready.empty()) throw Error(ErrorKind::internal, "a plan without parameters");
+  if (plan.ready.empty()) throw internal_error("a plan without parameters");
   return {{0, plan.ready.back().elements, plan.ready.back().operation, "bucket 0"}};
 }
 

@@ -50,9 +50,8 @@ TensorPlace read_place(const std::string& name, const Json& json, const std::str
   }
   entry.type = json["dtype"].get<std::string>();
   if (!size_of_type(entry.type)) {
-    throw Error(ErrorKind::input,
-                fmt::format("tensor {} has the unsupported type {}", name, entry.type), where,
-                "convert it to F32");
+    throw input_error(fmt::format("tensor {} has the unsupported type {}", name, entry.type), where,
+                      "convert it to F32");
   }
   if (json["shape"].size() > kMostDimensions) throw wrong("has too many dimensions");
   for (const Json& extent : json["shape"]) {

@@ -18,8 +18,8 @@ Decay parse_decay(const std::string& name) {
   if (name == "step") return Decay::step;
   if (name == "cosine") return Decay::cosine;
   if (name == "plateau") return Decay::plateau;
-  throw Error(ErrorKind::usage, "unknown schedule \"" + name + "\"", "",
-              "known: constant, step, cosine, plateau");
+  throw usage_error("unknown schedule \"" + name + "\"", "",
+                    "known: constant, step, cosine, plateau");
 }
 
 std::vector<double> parse_decay_epochs(std::string_view text) {
@@ -28,8 +28,8 @@ std::vector<double> parse_decay_epochs(std::string_view text) {
     const auto epoch = to_real(part);
     const double least = epochs.empty() ? 0 : epochs.back();
     if (!epoch || !std::isfinite(*epoch) || *epoch <= least) {
-      throw Error(ErrorKind::usage, fmt::format("decay_epochs cannot be \"{}\"", text), "",
-                  "give growing numbers above zero, as 30,60,80");
+      throw usage_error(fmt::format("decay_epochs cannot be \"{}\"", text), "",
+                        "give growing numbers above zero, as 30,60,80");
     }
     epochs.push_back(*epoch);
   }

@@ -34,11 +34,11 @@ StreamSpec make_stream(const TrainConfig& config, const Dataset& train) {
 void check_samples(const Dataset& data, const Network& network) {
   const Shape shape{data.height, data.width, data.channels};
   if (shape == network.sample() && data.classes == network.classes()) return;
-  throw Error(ErrorKind::input,
-              fmt::format("samples of {} in {} classes do not fit network {}: it takes {} in {}",
-                          shape.text(), data.classes, network.name(), network.sample().text(),
-                          network.classes()),
-              data.name, "give the data set of this workload");
+  throw input_error(
+      fmt::format("samples of {} in {} classes do not fit network {}: it takes {} in {}",
+                  shape.text(), data.classes, network.name(), network.sample().text(),
+                  network.classes()),
+      data.name, "give the data set of this workload");
 }
 
 std::size_t steps_in_all(const TrainConfig& config, const StreamSpec& stream) {

@@ -97,13 +97,12 @@ constexpr Disguise kDisguises[] = {
 std::string first_bytes(const std::filesystem::path& file) {
   std::error_code code;
   if (std::filesystem::is_directory(file, code)) {
-    throw Error(ErrorKind::input, "this is a folder, not a weights file", file.string(),
-                "name a file");
+    throw input_error("this is a folder, not a weights file", file.string(), "name a file");
   }
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
-    throw Error(ErrorKind::input, std::string("weights cannot be read: ") + std::strerror(errno),
-                file.string(), "check the path and its permissions");
+    throw input_error(std::string("weights cannot be read: ") + std::strerror(errno), file.string(),
+                      "check the path and its permissions");
   }
   std::array<char, 32> bytes{};
   stream.read(bytes.data(), bytes.size());
@@ -221,10 +220,10 @@ class Mapping {
         name = from_keras(name);
       }
       if (!index_.emplace(name, i).second) {
-        throw Error(ErrorKind::input,
-                    "the file has two tensors for " + name + ": " +
-                        tensors_[index_[name]].shown_name() + " and " + tensors_[i].shown_name(),
-                    where_, "keep one of them");
+        throw input_error("the file has two tensors for " + name + ": " +
+                              tensors_[index_[name]].shown_name() + " and " +
+                              tensors_[i].shown_name(),
+                          where_, "keep one of them");
       }
     }
   }
@@ -333,8 +332,8 @@ class Mapping {
                                              : join_first(kNamed, head_misfits_));
     }
     if (faults.empty()) return;
-    throw Error(ErrorKind::input, "weights do not fit the network: " + join(faults, ", "), where_,
-                "give weights of this network, or --weights none");
+    throw input_error("weights do not fit the network: " + join(faults, ", "), where_,
+                      "give weights of this network, or --weights none");
   }
 
   static std::string name_stem(const std::string& name) {
@@ -377,14 +376,14 @@ void try_weights(const std::filesystem::path& file) {
 std::vector<NamedTensor> read_weights(const std::filesystem::path& file) {
   const std::string begin = first_bytes(file);
   if (begin.empty()) {
-    throw Error(ErrorKind::input, "the file is empty", file.string(), "get the file again");
+    throw input_error("the file is empty", file.string(), "get the file again");
   }
   if (begin.starts_with(kHdf5)) return read_keras_h5(file);
   // A safetensors header follows its length; the length may begin with any byte.
   if (begin.size() <= 8 || begin[8] != '{') {
     for (const Disguise& disguise : kDisguises) {
       if (!begin.starts_with(disguise.begin)) continue;
-      throw Error(ErrorKind::input, disguise.what, file.string(), disguise.fix);
+      throw input_error(disguise.what, file.string(), disguise.fix);
     }
   }
   return read_safetensors(file);
@@ -401,7 +400,7 @@ void load_weights(Program& program, const Plan& plan, const std::filesystem::pat
     const std::vector<double> values(mapped.values[i].begin(), mapped.values[i].end());
     const std::string bad = not_finite("tensor " + wanted[i].name, values);
     if (!bad.empty()) {
-      throw Error(ErrorKind::input, bad, file.string(), "use weights of a training that converged");
+      throw input_error(bad, file.string(), "use weights of a training that converged");
     }
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {

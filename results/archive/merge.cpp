@@ -75,9 +75,8 @@ class Merger {
       plan_ = ExpectedRuns{other.study, other.workload, 0, {}, other.programs, other.seen_at};
     }
     if (other.workload != plan_->workload) {
-      throw Error(ErrorKind::input,
-                  "the plan is of workload " + other.workload + ", not " + plan_->workload,
-                  archive.file.string(), "merge it into a folder of its own");
+      throw input_error("the plan is of workload " + other.workload + ", not " + plan_->workload,
+                        archive.file.string(), "merge it into a folder of its own");
     }
     std::set<std::string> there;
     for (const Point& point : plan_->points) there.insert(point.text());
@@ -125,8 +124,8 @@ class Merger {
 void check_study(const std::vector<StudyArchive>& archives, const std::string& study) {
   for (const StudyArchive& archive : archives) {
     if (archive.study == study) continue;
-    throw Error(ErrorKind::input, "the archive is of study " + archive.study + ", not " + study,
-                archive.file.string(), "merge it into a folder of its own");
+    throw input_error("the archive is of study " + archive.study + ", not " + study,
+                      archive.file.string(), "merge it into a folder of its own");
   }
 }
 

@@ -62,8 +62,8 @@ const char* filter_for(const std::string& file) {
        {std::pair{".tar.zst", "zstd"}, {".tar.gz", "gzip"}, {".tar.xz", "xz"}}) {
     if (file.ends_with(ending)) return filter;
   }
-  throw Error(ErrorKind::usage, "an archive's name must end in .tar.zst, .tar.gz or .tar.xz", file,
-              "give another name");
+  throw usage_error("an archive's name must end in .tar.zst, .tar.gz or .tar.xz", file,
+                    "give another name");
 }
 
 // The same entries give the same bytes: there are no times and no owners.
@@ -78,9 +78,8 @@ class TarWriter {
     if (path_exists(file)) refuse_existing();
     // A warning: it would call a program, which may not be there.
     if (archive_write_add_filter_by_name(tar_.get(), filter_) != ARCHIVE_OK) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("libarchive cannot write {} on this machine", filter_), file_,
-                  "give a name that ends otherwise (.tar.zst, .tar.gz, .tar.xz)");
+      throw usage_error(fmt::format("libarchive cannot write {} on this machine", filter_), file_,
+                        "give a name that ends otherwise (.tar.zst, .tar.gz, .tar.xz)");
     }
     archive_write_set_filter_option(tar_.get(), "gzip", "timestamp", nullptr);
     check(archive_write_set_format_pax_restricted(tar_.get()));
@@ -112,15 +111,14 @@ class TarWriter {
 
  private:
   [[noreturn]] void refuse_existing() const {
-    throw Error(ErrorKind::input, "the file exists already", file_,
-                "an archive never replaces a file: give another name");
+    throw input_error("the file exists already", file_,
+                      "an archive never replaces a file: give another name");
   }
 
   void check(int code) const {
     if (code == ARCHIVE_OK) return;
     const std::string why = std::generic_category().message(archive_errno(tar_.get()));
-    throw Error(ErrorKind::input, "the archive cannot be written: " + why, file_,
-                "choose another place");
+    throw input_error("the archive cannot be written: " + why, file_, "choose another place");
   }
 
   std::string file_;
@@ -170,7 +168,7 @@ class TarReader {
   }
 
   [[noreturn]] void refuse(const std::string& what, const char* fix = kMistrust) const {
-    throw Error(ErrorKind::input, what, where_, fix);
+    throw input_error(what, where_, fix);
   }
 
   const std::string& where() const { return where_; }  // "a.tar.zst", "a.tar.zst, entry x"
@@ -242,10 +240,9 @@ void check_workload(const ExpectedRuns& plan, const std::set<std::string>& recor
       recorded.empty() ? std::ranges::count(known_names().workloads, plan.workload, &Name::name) > 0
                        : recorded.contains(plan.workload);
   if (fits) return;
-  throw Error(ErrorKind::input,
-              fmt::format("the plan is of workload \"{}\", {}", plan.workload,
-                          recorded.empty() ? "which is not known" : "and no record is"),
-              where, "run the sweep again");
+  throw input_error(fmt::format("the plan is of workload \"{}\", {}", plan.workload,
+                                recorded.empty() ? "which is not known" : "and no record is"),
+                    where, "run the sweep again");
 }
 
 void add_workload(const Record& record, std::set<std::string>& recorded) {
@@ -290,10 +287,9 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
   const std::optional<ExpectedRuns> plan = changed ? std::nullopt : read_expected_runs(study);
   result.summary = summarize(plan, shown.records, study.string());
   if (!is_folder_name(result.summary.study)) {
-    throw Error(ErrorKind::input,
-                "the records name study \"" + result.summary.study +
-                    "\", which an archive cannot have as its folder",
-                study.string(), "remove the records that do; a study's name has no slash");
+    throw input_error("the records name study \"" + result.summary.study +
+                          "\", which an archive cannot have as its folder",
+                      study.string(), "remove the records that do; a study's name has no slash");
   }
   if (plan) {
     std::set<std::string> recorded;
@@ -311,8 +307,8 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
     const std::string name = path.lexically_relative(study).string();
     const std::size_t limit = size_limit(name);
     if (limit == 0) {
-      throw Error(ErrorKind::input, "a file of this name has no place in an archive", path.string(),
-                  "rename its folder, or move it away");
+      throw input_error("a file of this name has no place in an archive", path.string(),
+                        "rename its folder, or move it away");
     }
     const std::string content = content_at(name, limit);
     files.push_back({{"name", name}, {"bytes", content.size()}, {"xxh3", hash_hex(content)}});
@@ -341,8 +337,8 @@ ArchivedStudy write_archive(const fs::path& folder, const fs::path& file,
     const auto name = listed["name"].get<std::string>();
     const std::string content = content_at(name, size_limit(name));
     if (hash_hex(content) != listed["xxh3"].get<std::string>()) {
-      throw Error(ErrorKind::input, "the study changed while it was archived", study.string(),
-                  "repeat the command");
+      throw input_error("the study changed while it was archived", study.string(),
+                        "repeat the command");
     }
     tar.add(prefix + name, content);
   }

@@ -88,11 +88,11 @@ StoreContent load_study(const fs::path& study) {
   for (const Record& record : store.records) {
     if (fs::path(record.where()).parent_path().parent_path() == study) continue;
     if (record->kind == "published") {
-      throw Error(ErrorKind::input, "the folder holds a published table, which has no runs",
-                  study.string(), "copy the folder as it is");
+      throw input_error("the folder holds a published table, which has no runs", study.string(),
+                        "copy the folder as it is");
     }
-    throw Error(ErrorKind::input, "the folder is not that of one study: it has " + record.where(),
-                study.string(), "name the folder of one study");
+    throw input_error("the folder is not that of one study: it has " + record.where(),
+                      study.string(), "name the folder of one study");
   }
   return store;
 }
@@ -104,11 +104,10 @@ StudySummary summarize(const std::optional<ExpectedRuns>& plan, const std::vecto
   for (const Record& record : records) names.insert(record->study);
   names.erase("");
   if (names.size() != 1) {
-    throw Error(ErrorKind::input,
-                names.empty() ? "the folder holds no study"
-                              : "the folder holds several studies: " +
-                                    names_text({names.begin(), names.end()}),
-                where, "name the folder of one study");
+    throw input_error(names.empty() ? "the folder holds no study"
+                                    : "the folder holds several studies: " +
+                                          names_text({names.begin(), names.end()}),
+                      where, "name the folder of one study");
   }
   StudySummary summary;
   summary.study = *names.begin();

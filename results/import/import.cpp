@@ -36,8 +36,8 @@ void check_study_name(const std::string& name) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
   });
   if (plain && !name.empty() && !name.starts_with(".") && name.size() <= 100) return;
-  throw Error(ErrorKind::usage, "the name \"" + name + "\" cannot be a folder's", "--study",
-              "use letters, digits, - _ .");
+  throw usage_error("the name \"" + name + "\" cannot be a folder's", "--study",
+                    "use letters, digits, - _ .");
 }
 
 // The first of everything that a record must have and this one lacks.
@@ -174,8 +174,8 @@ Import::Import(const ImportRequest& request) : study_(request.results / request.
   check_study_name(request.study);
   const ImportFormat& format = import_format_named(request.format);
   if (!request.columns.empty() && !format.is_table) {
-    throw Error(ErrorKind::usage, "only a csv table has columns to choose", "--column",
-                "leave it out, or import csv");
+    throw usage_error("only a csv table has columns to choose", "--column",
+                      "leave it out, or import csv");
   }
   Json scratch = Json::object();
   for (const std::string& each : request.set) set_value(scratch, each);
@@ -184,8 +184,8 @@ Import::Import(const ImportRequest& request) : study_(request.results / request.
     if (format.read_together == nullptr) sources_.push_back(read(name, request, format));
     for (const std::string& note : sources_.back().reported.notes) {
       if (!request.strict || !ImportedFile::is_warning(note)) continue;
-      throw Error(ErrorKind::input, note.substr(kWarning.size()), name,
-                  "leave out --strict to import it all the same");
+      throw input_error(note.substr(kWarning.size()), name,
+                        "leave out --strict to import it all the same");
     }
   }
 }
@@ -194,9 +194,8 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
                             const ImportFormat& format) {
   std::error_code unknown;
   if (fs::is_regular_file(name, unknown) && fs::file_size(name, unknown) > kLargestFile) {
-    throw Error(ErrorKind::input,
-                "the file is larger than " + format_bytes(static_cast<double>(kLargestFile)), name,
-                "split it");
+    throw input_error("the file is larger than " + format_bytes(static_cast<double>(kLargestFile)),
+                      name, "split it");
   }
   const std::string text = read_text(name, kLargestFile);
   require_utf8(text, name);
@@ -226,8 +225,7 @@ Import::Source Import::make_source(const ForeignFile& file, const std::string& h
                                    ImportContent content, const ImportRequest& request,
                                    const ImportFormat& format) {
   if (content.runs.size() > kMostRecords) {
-    throw Error(
-        ErrorKind::input,
+    throw input_error(
         fmt::format("the file gives {} records, more than {}", content.runs.size(), kMostRecords),
         file.name, "split it");
   }
@@ -355,26 +353,25 @@ const ImportFormat& import_format_named(const std::string& name) {
     if (format.name == name) return format;
     names.emplace_back(format.name);
   }
-  throw Error(ErrorKind::usage, "unknown format \"" + name + "\"", "import",
-              suggestion(name, names));
+  throw usage_error("unknown format \"" + name + "\"", "import", suggestion(name, names));
 }
 
 void check_format(const ImportFormat& format, const ForeignFile& file) {
   if (file.text.find_first_not_of(" \t\r\n") == std::string::npos) {
-    throw Error(ErrorKind::input, "the file is empty", file.name, "name another file");
+    throw input_error("the file is empty", file.name, "name another file");
   }
   // What looks like a table may be of another format.
   const bool is_one = format.is_one(file.text);
   if (is_one && !format.is_table) return;
   for (const ImportFormat& other : import_formats()) {
     if (&other == &format || !other.is_one(file.text)) continue;
-    throw Error(ErrorKind::input,
-                std::string("the file is not ") + format.what + ", but looks like " + other.what,
-                file.name, std::string("try: paceline import ") + other.name);
+    throw input_error(
+        std::string("the file is not ") + format.what + ", but looks like " + other.what, file.name,
+        std::string("try: paceline import ") + other.name);
   }
   if (is_one) return;
-  throw Error(ErrorKind::input, std::string("the file is not ") + format.what, file.name,
-              "see docs/import.md for what each format looks like");
+  throw input_error(std::string("the file is not ") + format.what, file.name,
+                    "see docs/import.md for what each format looks like");
 }
 
 bool ImportedFile::is_warning(const std::string& note) {

@@ -104,19 +104,17 @@ KinetoRun read_kineto_run(const std::vector<std::string>& files) {
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
     const KinetoTrace& rank = trace.ranks[i];
     if (rank.world_size != first.world_size || rank.on_gpu != first.on_gpu) {
-      throw Error(ErrorKind::input, "the trace is of another run than " + first.file, rank.file,
-                  "give the traces of one run, a file a rank");
+      throw input_error("the trace is of another run than " + first.file, rank.file,
+                        "give the traces of one run, a file a rank");
     }
     if (i > 0 && rank.rank == trace.ranks[i - 1].rank) {
-      throw Error(
-          ErrorKind::input,
+      throw input_error(
           fmt::format("the trace is of rank {}, as {} is", *rank.rank, trace.ranks[i - 1].file),
           rank.file, "give one file a rank");
     }
     if (*rank.rank >= trace.world_size && first.world_size) {
-      throw Error(ErrorKind::input,
-                  fmt::format("the trace is of rank {} of {}", *rank.rank, trace.world_size),
-                  rank.file, "record it again");
+      throw input_error(fmt::format("the trace is of rank {} of {}", *rank.rank, trace.world_size),
+                        rank.file, "record it again");
     }
     fewest = std::min(fewest, rank.times.steps.size());
     most = std::max(most, rank.times.steps.size());

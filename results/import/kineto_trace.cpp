@@ -34,7 +34,7 @@ class UnpackedFile : public std::streambuf {
       : name_(name), file_(gzopen(name.c_str(), "rb"), gzclose) {
     std::error_code unknown;
     if (!std::filesystem::is_regular_file(name, unknown) || !file_) {
-      throw Error(ErrorKind::input, "the file cannot be read", name, "name another file");
+      throw input_error("the file cannot be read", name, "name another file");
     }
     limit_ = {std::filesystem::file_size(name), name};
   }
@@ -46,14 +46,13 @@ class UnpackedFile : public std::streambuf {
     int status = Z_OK;
     gzerror(file_.get(), &status);
     if (got < 0 || status == Z_BUF_ERROR) {
-      throw Error(ErrorKind::input, "the gzip data is damaged or cut off", name_,
-                  "copy or record the trace again");
+      throw input_error("the gzip data is damaged or cut off", name_,
+                        "copy or record the trace again");
     }
     bytes_ += static_cast<std::size_t>(got);
     if (bytes_ > kMostBytes) {
-      throw Error(ErrorKind::input,
-                  "the trace is larger than " + format_bytes(static_cast<double>(kMostBytes)),
-                  name_, "record fewer steps");
+      throw input_error("the trace is larger than " + format_bytes(static_cast<double>(kMostBytes)),
+                        name_, "record fewer steps");
     }
     if (gzdirect(file_.get()) == 0) limit_.check(bytes_);
     if (got == 0) return traits_type::eof();
@@ -151,7 +150,7 @@ class TraceReader {
       const std::string& what,
       const char* fix =
           "give a file that export_chrome_trace or tensorboard_trace_handler wrote") const {
-    throw Error(ErrorKind::input, what, trace_.file, fix);
+    throw input_error(what, trace_.file, fix);
   }
 
   // Whether a part of the text stays in memory. Events are taken and let go one by one.
@@ -293,8 +292,8 @@ class TraceReader {
     trace_.on_gpu = !kernels_.empty() || !copies_.empty() || !device_sums_.empty();
     if (!trace_.on_gpu) trace_.gpu.clear();
     if (!trace_.on_gpu && calls_nccl_) {
-      throw Error(ErrorKind::input, "the trace has calls of NCCL, but no kernels of a GPU",
-                  trace_.file, "record it with ProfilerActivity.CUDA");
+      throw input_error("the trace has calls of NCCL, but no kernels of a GPU", trace_.file,
+                        "record it with ProfilerActivity.CUDA");
     }
     for (auto& [number, thread] : threads_) {
       for (TimeSpans* each : {&thread.operators, &thread.waits, &thread.backward, &thread.update})
@@ -304,8 +303,8 @@ class TraceReader {
     trace_.on_gpu ? collect_kernels() : collect_operators();
     const TimeSpans computing = united(united(forward_, backward_), update_);
     if (computing.empty()) {
-      throw Error(ErrorKind::input, "the trace has no computing", trace_.file,
-                  "record it with ProfilerActivity.CPU, and with CUDA on GPUs");
+      throw input_error("the trace has no computing", trace_.file,
+                        "record it with ProfilerActivity.CPU, and with CUDA on GPUs");
     }
     const TimeSpans sums = united(device_sums_, host_sums_), loading = merged(loading_);
     const TimeSpans hidden = common(sums, computing);

@@ -217,31 +217,30 @@ const RecordKey* find_record_key(std::string_view name) {
 
 const RecordKey& record_key_named(std::string_view name, std::string_view option) {
   if (const RecordKey* key = find_record_key(name)) return *key;
-  throw Error(ErrorKind::usage, "records have no \"" + std::string(name) + "\"",
-              std::string(option), suggested_key(std::string(name)));
+  throw usage_error("records have no \"" + std::string(name) + "\"", std::string(option),
+                    suggested_key(std::string(name)));
 }
 
 void set_value(Json& record, const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   const std::string name = assignment.substr(0, equals);
   if (equals == assignment.npos || equals == 0 || equals + 1 == assignment.size()) {
-    throw Error(ErrorKind::usage, "\"" + assignment + "\" is not KEY=VALUE", "--set",
-                "write for example --set gpus=8");
+    throw usage_error("\"" + assignment + "\" is not KEY=VALUE", "--set",
+                      "write for example --set gpus=8");
   }
   const std::string value = assignment.substr(equals + 1), where = "--set " + name;
   const RecordKey& key = record_key_named(name, "--set");
   if (key.is_result) {
-    throw Error(ErrorKind::usage, name + " is a result, which only a file can give", where,
-                "import it with the file, or leave it out");
+    throw usage_error(name + " is a result, which only a file can give", where,
+                      "import it with the file, or leave it out");
   }
   if (const std::string fault = fault_of_text(value);
       !fault.empty() || value.size() > kLongestText) {
-    throw Error(ErrorKind::usage,
-                "the value " + (fault.empty() ? "has more than 200 characters" : fault), where,
-                "give one short line");
+    throw usage_error("the value " + (fault.empty() ? "has more than 200 characters" : fault),
+                      where, "give one short line");
   }
   if (!key.is_text && value != "true" && value != "false" && !to_real(value)) {
-    throw Error(ErrorKind::usage, "\"" + value + "\" is not a number", where, "give one");
+    throw usage_error("\"" + value + "\" is not a number", where, "give one");
   }
   put_cell(record, {.to = key.to, .is_text = key.is_text, .replaces = true}, value, where);
 }

@@ -83,7 +83,7 @@ std::string place_in(const ForeignFile& file, std::size_t line) {
 
 void refuse_line(const ForeignFile& file, std::size_t line, const std::string& what,
                  const std::string& fix) {
-  throw Error(ErrorKind::input, what, place_in(file, line), fix);
+  throw input_error(what, place_in(file, line), fix);
 }
 
 double positive_number(std::string_view word, const std::string& what, const ForeignFile& file,

@@ -88,7 +88,7 @@ NodeCommunicator::NodeCommunicator(NodeSetup setup, std::unique_ptr<SharedParts>
 // On a node with one rank too: data in the arena goes between nodes in one piece, other data in
 // pieces of the scratch part, and all nodes must do the same.
 Memory NodeCommunicator::allocate(std::size_t bytes) {
-  if (arena_) throw Error(ErrorKind::internal, "a second arena was asked for");
+  if (arena_) throw internal_error("a second arena was asked for");
   arena_ = make_parts(setup_, bytes);
   if (!arena_) return {};
   return Memory(arena_->mine(), bytes, MemoryKind::host, {});
@@ -136,8 +136,8 @@ NodeAllReduce::NodeAllReduce(NodeAllReduceState& control, int rank, int size, De
       spin_seconds_(spin_microseconds * 1e-6),
       names_(std::move(names)) {
   if (size > kMaxTeam) {
-    throw Error(ErrorKind::usage, fmt::format("{} ranks on one node are too many", size), "",
-                fmt::format("use at most {}", kMaxTeam));
+    throw usage_error(fmt::format("{} ranks on one node are too many", size), "",
+                      fmt::format("use at most {}", kMaxTeam));
   }
 }
 

@@ -102,8 +102,7 @@ void sum_in_fp32(std::span<std::byte* const> parts, std::size_t written, std::si
 
 void check_summable(DType type) {
   if (type != DType::u8 && type != DType::i32) return;
-  throw Error(ErrorKind::internal,
-              fmt::format("no all-reduce of elements of type {}", to_string(type)));
+  throw internal_error(fmt::format("no all-reduce of elements of type {}", to_string(type)));
 }
 
 void sum_parts(std::span<std::byte* const> parts, std::size_t written, std::size_t begin,

@@ -32,7 +32,7 @@ std::string encoded(const std::vector<ConfigRow>& rows) {
       text += kEnd;
     }
   }
-  if (text.size() > kMostBytes) throw Error(ErrorKind::internal, "too much for ranks to compare");
+  if (text.size() > kMostBytes) throw internal_error("too much for ranks to compare");
   return text;
 }
 

@@ -137,8 +137,8 @@ std::string place_text(const BootstrapAddress& where) {
   const auto stranger = std::ranges::find_if(
       greetings, [](const Greeting& greeting) { return !greeting.stranger().empty(); });
   if (where.token_file.empty() && std::ranges::any_of(greetings, &Greeting::has_other_token)) {
-    throw Error(ErrorKind::usage, "wrong token: the bootstrap store belongs to another run",
-                stranger->stranger(), "give all ranks of this run the same PACELINE_TOKEN");
+    throw usage_error("wrong token: the bootstrap store belongs to another run",
+                      stranger->stranger(), "give all ranks of this run the same PACELINE_TOKEN");
   }
   throw Error(ErrorKind::stall,
               fmt::format("no bootstrap store answered rank {} within {}{}", rank, time,
@@ -152,9 +152,9 @@ std::string place_text(const BootstrapAddress& where) {
 
 void check_size(const std::string& text, std::size_t limit, const char* noun) {
   if (text.size() <= limit) return;
-  throw Error(ErrorKind::internal,
-              fmt::format("a {} of {} bytes, the store takes {}", noun, text.size(), limit),
-              "bootstrap store", "report this");
+  throw internal_error(
+      fmt::format("a {} of {} bytes, the store takes {}", noun, text.size(), limit),
+      "bootstrap store", "report this");
 }
 
 constexpr const char* kDefaultPorts = "29400-29499";

@@ -85,7 +85,7 @@ bool LivenessConnection::listen() {
                                 pollfd{wake_up_.descriptor().number(), POLLIN, 0}};
   if (poll(entries.data(), entries.size(), -1) < 0) {
     if (errno == EINTR) return true;
-    throw Error(ErrorKind::internal, "poll failed", "control socket");
+    throw internal_error("poll failed", "control socket");
   }
   if (entries[0].revents == 0) return true;
   std::string bytes;

@@ -127,8 +127,7 @@ void add_late_ranks(const Message& late, int ranks, std::vector<int>& all) {
 std::string random_token() {
   std::array<std::uint64_t, 2> bits{};
   if (getrandom(bits.data(), sizeof bits, 0) != sizeof bits) {
-    throw Error(ErrorKind::internal, fmt::format("no random bytes: {}", std::strerror(errno)),
-                "getrandom");
+    throw internal_error(fmt::format("no random bytes: {}", std::strerror(errno)), "getrandom");
   }
   return to_hex(bits[0]) + to_hex(bits[1]);
 }
@@ -146,7 +145,7 @@ std::string make_proof(const std::string& token, ProofSide side, std::string add
   if (HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
            reinterpret_cast<unsigned char*>(proof.data()), &length) == nullptr) {
-    throw Error(ErrorKind::internal, "this OpenSSL has no HMAC-SHA256", "bootstrap store");
+    throw internal_error("this OpenSSL has no HMAC-SHA256", "bootstrap store");
   }
   proof.resize(length);
   return proof;

@@ -78,8 +78,8 @@ class Watcher {
   }
   static void check(int result) {
     if (result == 0) return;
-    throw Error(ErrorKind::usage, fmt::format("no event queue: {}", std::strerror(errno)),
-                "bootstrap store", "raise the limit on open files (ulimit -n)");
+    throw usage_error(fmt::format("no event queue: {}", std::strerror(errno)), "bootstrap store",
+                      "raise the limit on open files (ulimit -n)");
   }
 
   Descriptor descriptor_;
@@ -92,9 +92,8 @@ Descriptor bind_first(const BootstrapAddress& where) {
   std::string holder;
   for (const Endpoint& endpoint : resolve(where.host)) {
     if (endpoint.is_wildcard()) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("\"{}\" would open the store to every interface", where.host),
-                  "bootstrap store", "set PACELINE_STORE to one address of rank 0's node");
+      throw usage_error(fmt::format("\"{}\" would open the store to every interface", where.host),
+                        "bootstrap store", "set PACELINE_STORE to one address of rank 0's node");
     }
     // Many systems map a node's own name to 127.0.1.1.
     if (where.across_nodes && endpoint.is_loopback()) continue;
@@ -108,11 +107,10 @@ Descriptor bind_first(const BootstrapAddress& where) {
     }
   }
   if (only_loopback) {
-    throw Error(ErrorKind::usage,
-                fmt::format("on its own node \"{}\" is a loopback address, which other nodes "
-                            "cannot reach",
-                            where.host),
-                "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
+    throw usage_error(fmt::format("on its own node \"{}\" is a loopback address, which other nodes "
+                                  "cannot reach",
+                                  where.host),
+                      "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
   }
   throw no_port(where, cause, holder);
 }

@@ -110,9 +110,8 @@ std::vector<Endpoint> resolve(const std::string& host) {
   addrinfo* found = nullptr;
   const int result = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (result != 0) {
-    throw Error(ErrorKind::usage,
-                fmt::format("host \"{}\" cannot be resolved: {}", host, gai_strerror(result)),
-                "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
+    throw usage_error(fmt::format("host \"{}\" cannot be resolved: {}", host, gai_strerror(result)),
+                      "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   std::vector<Endpoint> endpoints;
@@ -313,15 +312,15 @@ void allow_open_files(std::size_t count, const std::string& what) {
     limit.rlim_cur = count;
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
   }
-  throw Error(ErrorKind::usage,
-              fmt::format("{} needs {} open files, the limit is {}", what, count, limit.rlim_max),
-              "", fmt::format("raise the limit (ulimit -n {})", count));
+  throw usage_error(
+      fmt::format("{} needs {} open files, the limit is {}", what, count, limit.rlim_max), "",
+      fmt::format("raise the limit (ulimit -n {})", count));
 }
 
 WakeUp::WakeUp() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (event_) return;
-  throw Error(ErrorKind::usage, fmt::format("no event descriptor: {}", std::strerror(errno)),
-              "eventfd", "raise the limit on open files (ulimit -n)");
+  throw usage_error(fmt::format("no event descriptor: {}", std::strerror(errno)), "eventfd",
+                    "raise the limit on open files (ulimit -n)");
 }
 
 void WakeUp::ring() noexcept {

@@ -67,8 +67,8 @@ void StoreState::greet(int connection, const Message& message, std::vector<Answe
   const auto& [hello, nonce] = guest.mapped();
   const std::string right = make_proof(token_, ProofSide::rank, address_, hello, nonce);
   if (message.type != MessageType::proof || !is_same_proof(message.value, right)) {
-    throw Error(ErrorKind::input, "it does not know this run's token", "bootstrap store",
-                "give all ranks of a run the same PACELINE_TOKEN");
+    throw input_error("it does not know this run's token", "bootstrap store",
+                      "give all ranks of a run the same PACELINE_TOKEN");
   }
   if (std::string objection = objection_to(hello); !objection.empty()) {
     answers.push_back({connection, with_value(MessageType::refused, std::move(objection)), true});

@@ -61,10 +61,10 @@ TokenFile::TokenFile(const std::filesystem::path& prefix, const Content& content
       write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     const int cause = errno;
     std::filesystem::remove(file_, ignored);
-    throw Error(ErrorKind::input,
-                fmt::format("the ranks' token cannot be written: {}", std::strerror(cause)), name,
-                "set PACELINE_TOKEN for all ranks, or PACELINE_STATUS_DIR to a folder that they "
-                "share");
+    throw input_error(
+        fmt::format("the ranks' token cannot be written: {}", std::strerror(cause)), name,
+        "set PACELINE_TOKEN for all ranks, or PACELINE_STATUS_DIR to a folder that they "
+        "share");
   }
 }
 

@@ -220,8 +220,8 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& grou
   const Descriptor listener = listen_at(resolve(host).front(), 0);
   const Descriptor local_listener = listen_at(local_endpoint(local_name), 0);
   if (!listener || !local_listener) {
-    throw Error(ErrorKind::usage, "this rank cannot listen for the others", host,
-                "raise the limit on open files (ulimit -n)");
+    throw usage_error("this rank cannot listen for the others", host,
+                      "raise the limit on open files (ulimit -n)");
   }
   MeshHandshake handshake{store, name, group, deadlines};
   store.set(handshake.make_key(group.rank),

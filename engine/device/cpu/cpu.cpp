@@ -121,12 +121,11 @@ class CpuDevice final : public Device {
 
 std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
   if (options.precision != "fp32" && options.precision != "bf16") {
-    throw Error(ErrorKind::usage, "device cpu computes in fp32 or bf16, not " + options.precision,
-                "", "give --precision fp32 or bf16, or --device reference for fp64");
+    throw usage_error("device cpu computes in fp32 or bf16, not " + options.precision, "",
+                      "give --precision fp32 or bf16, or --device reference for fp64");
   }
   if (options.precision == "bf16" && !library_has_avx512()) {
-    throw Error(ErrorKind::usage, "bf16 needs an x86-64 CPU with AVX-512", "",
-                "give --precision fp32");
+    throw usage_error("bf16 needs an x86-64 CPU with AVX-512", "", "give --precision fp32");
   }
   return std::make_unique<CpuDevice>(options);
 }

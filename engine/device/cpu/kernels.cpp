@@ -149,8 +149,8 @@ const Kernels& kernels_for(std::string_view wanted) {
     if (wanted.empty() || wanted == set.name) return *set.kernels;
     names.emplace_back(set.name);
   }
-  throw Error(ErrorKind::usage, "this CPU does not have instruction set " + std::string(wanted),
-              "PACELINE_ISA", "choose one of: " + join(names, ", "));
+  throw usage_error("this CPU does not have instruction set " + std::string(wanted), "PACELINE_ISA",
+                    "choose one of: " + join(names, ", "));
 }
 
 }  // namespace paceline::cpu

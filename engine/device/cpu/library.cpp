@@ -155,8 +155,8 @@ struct LibraryKernel::State {
     implementation = descriptor.impl_info_str();
     // Elsewhere it may be all that there is: CpuProgram says so.
     if (kGeneratesProducts && implementation.find("ref") == 0) {
-      throw Error(ErrorKind::usage, "oneDNN has no fast kernel for a layer of this network",
-                  implementation, "use channels that are multiples of 16, or another precision");
+      throw usage_error("oneDNN has no fast kernel for a layer of this network", implementation,
+                        "use channels that are multiples of 16, or another precision");
     }
     const memory::desc wanted = descriptor.scratchpad_desc();
     library_offset = reserve(wanted.get_size());

@@ -40,17 +40,15 @@ Parallel::Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_b
     }
   }
   if (team < threads) {  // the share of each missing thread would stay undone
-    throw Error(ErrorKind::usage,
-                "OpenMP starts only " + std::to_string(team) + " of " + std::to_string(threads) +
-                    " compute threads",
-                "", "unset the variable that limits its threads, or use fewer");
+    throw usage_error("OpenMP starts only " + std::to_string(team) + " of " +
+                          std::to_string(threads) + " compute threads",
+                      "", "unset the variable that limits its threads, or use fewer");
   }
   for (std::size_t i = 0; i < failed.size(); ++i) {
     if (failed[i]) {
-      throw Error(ErrorKind::usage,
-                  "a thread cannot be bound to CPU " + std::to_string(cpus[i]) + ": " +
-                      std::strerror(failed[i]),
-                  "", "check the CPU mask that the launcher gave (paceline doctor)");
+      throw usage_error("a thread cannot be bound to CPU " + std::to_string(cpus[i]) + ": " +
+                            std::strerror(failed[i]),
+                        "", "check the CPU mask that the launcher gave (paceline doctor)");
     }
   }
 }

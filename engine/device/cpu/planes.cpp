@@ -51,7 +51,7 @@ void CpuProgram::planes_forward(const Operation& op, Prepared& prepared) {
                                 tensor<T>(op.output) + begin, end - begin);
       });
     default:
-      throw Error(ErrorKind::internal, "not an operation on planes", op.text());
+      throw internal_error("not an operation on planes", op.text());
   }
 }
 
@@ -74,7 +74,7 @@ void CpuProgram::planes_backward(const Operation& op, Prepared& prepared) {
             tensor<T>(op.input_grad) + begin, end - begin, op.adds_input_grad);
       });
     default:
-      throw Error(ErrorKind::internal, "not an operation on planes", op.text());
+      throw internal_error("not an operation on planes", op.text());
   }
 }
 

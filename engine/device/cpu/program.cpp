@@ -82,15 +82,14 @@ void CpuProgram::check_types(const Operation& op) const {
   if (is_of_tokens(op)) return;
   const bool vector = op.kind == OpKind::dense || op.kind == OpKind::dropout;
   if (vector && type_at(op.input) != DType::f32) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} reads a plane in bf16, and {} layers take fp32", op.name,
-                            to_string(op.kind)),
-                plan().network,
-                "use fp32, or a network whose convolutions end with average pooling");
+    throw usage_error(fmt::format("{} reads a plane in bf16, and {} layers take fp32", op.name,
+                                  to_string(op.kind)),
+                      plan().network,
+                      "use fp32, or a network whose convolutions end with average pooling");
   }
   if (op.kind == OpKind::conv && type_at(op.input) != type_at(op.output)) {
-    throw Error(ErrorKind::usage, op.name + " reads the output of a dense layer, which is fp32",
-                plan().network, "use fp32");
+    throw usage_error(op.name + " reads the output of a dense layer, which is fp32", plan().network,
+                      "use fp32");
   }
 }
 

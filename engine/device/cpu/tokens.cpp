@@ -119,7 +119,7 @@ void CpuProgram::tokens_forward(const Operation& op, Prepared& prepared) {
     case OpKind::token_cross_entropy:
       return token_loss<T>(op, prepared);
     default:
-      throw Error(ErrorKind::internal, "not an operation on tokens", op.text());
+      throw internal_error("not an operation on tokens", op.text());
   }
 }
 
@@ -144,7 +144,7 @@ void CpuProgram::tokens_backward(const Operation& op, Prepared& prepared) {
     case OpKind::token_cross_entropy:  // forward did it
       return;
     default:
-      throw Error(ErrorKind::internal, "not an operation on tokens", op.text());
+      throw internal_error("not an operation on tokens", op.text());
   }
 }
 

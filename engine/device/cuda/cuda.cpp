@@ -35,12 +35,11 @@ VisibleGpu query_gpu(int index) {
     if (gpu.index == index) return gpu;
   }
   if (gpus.empty()) {
-    throw Error(ErrorKind::usage, "device cuda needs a GPU: " + why, "",
-                "run it where nvidia-smi shows one, or give --device cpu");
+    throw usage_error("device cuda needs a GPU: " + why, "",
+                      "run it where nvidia-smi shows one, or give --device cpu");
   }
-  throw Error(ErrorKind::usage,
-              fmt::format("there is no GPU {}: this process sees {}", index, gpus.size()), "",
-              "see 'paceline list devices'");
+  throw usage_error(fmt::format("there is no GPU {}: this process sees {}", index, gpus.size()), "",
+                    "see 'paceline list devices'");
 }
 
 }  // namespace

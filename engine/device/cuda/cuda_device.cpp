@@ -87,12 +87,11 @@ class CudaDevice final : public Device {
         kSlots * static_cast<std::size_t>(plan.batch) * plan.sample.elements() * sizeof(float);
     const std::size_t free = runtime_->free_bytes();
     if (need <= free) return;
-    throw Error(ErrorKind::usage,
-                fmt::format("a batch of {} needs {}, but only {} are free", plan.batch,
-                            format_bytes(static_cast<double>(need)),
-                            format_bytes(static_cast<double>(free))),
-                runtime_->description(),
-                "lower --batch-per-replica, or stop other programs on this GPU");
+    throw usage_error(fmt::format("a batch of {} needs {}, but only {} are free", plan.batch,
+                                  format_bytes(static_cast<double>(need)),
+                                  format_bytes(static_cast<double>(free))),
+                      runtime_->description(),
+                      "lower --batch-per-replica, or stop other programs on this GPU");
   }
   // Beside what the lanes do.
   void copy_by(StreamLane& lane, void* to, const void* from, std::size_t bytes) {
@@ -156,9 +155,9 @@ Math parse_math(std::string_view precision) {
   if (precision == "tf32") return Math::tf32;
   if (precision == "bf16") return Math::bf16;
   if (precision == "fp16") return Math::fp16;
-  throw Error(ErrorKind::usage,
-              fmt::format("device cuda computes in fp32, tf32, bf16 or fp16, not {}", precision),
-              "", "give one of them by --precision");
+  throw usage_error(
+      fmt::format("device cuda computes in fp32, tf32, bf16 or fp16, not {}", precision), "",
+      "give one of them by --precision");
 }
 
 CudaDeviceOptions cuda_options(const DeviceOptions& options) {

@@ -52,7 +52,7 @@ void run_apart(Runtime& runtime, const ConvRequest& request, ConvPlan& product,
     product.run({o.x, o.w, o.before, o.workspace}, stream);
     launch(BiasGelu<T>{before, bias, y, count, shape.out}, count);
   } else {
-    throw Error(ErrorKind::internal, "there is no GELU in fp16");
+    throw internal_error("there is no GELU in fp16");
   }
 }
 

@@ -19,9 +19,9 @@ namespace {
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // it is told; the next call's is its own
-  throw Error(ErrorKind::internal, fmt::format("{}: {}", call, cudaGetErrorString(status)),
-              "CUDA " + std::string(cudaGetErrorName(status)),
-              "if the GPU fell off the bus or was reset, nvidia-smi says so");
+  throw internal_error(fmt::format("{}: {}", call, cudaGetErrorString(status)),
+                       "CUDA " + std::string(cudaGetErrorName(status)),
+                       "if the GPU fell off the bus or was reset, nvidia-smi says so");
 }
 
 cudaStream_t of(Stream stream) {
@@ -76,7 +76,7 @@ class CudaGraph final : public Graph {
       if (mark != marks.end()) marks_[static_cast<std::size_t>(mark - marks.begin())] = node;
     }
     if (std::find(marks_.begin(), marks_.end(), nullptr) == marks_.end()) return;
-    throw Error(ErrorKind::internal, "a captured graph lacks an event that was recorded in it");
+    throw internal_error("a captured graph lacks an event that was recorded in it");
   }
 
   // Kept: the executable's nodes are named by its own.
@@ -118,11 +118,10 @@ class CudaRuntime final : public Runtime {
     const cudaError_t status = cudaMalloc(&data, bytes);
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();
-      throw Error(ErrorKind::usage,
-                  fmt::format("another {} cannot be allocated: only {} are free",
-                              format_bytes(static_cast<double>(bytes)),
-                              format_bytes(static_cast<double>(free_bytes()))),
-                  gpu_.name, "lower --batch-per-replica, or stop other programs on this GPU");
+      throw usage_error(fmt::format("another {} cannot be allocated: only {} are free",
+                                    format_bytes(static_cast<double>(bytes)),
+                                    format_bytes(static_cast<double>(free_bytes()))),
+                        gpu_.name, "lower --batch-per-replica, or stop other programs on this GPU");
     }
     check(status, "cudaMalloc");
     Memory memory(data, bytes, MemoryKind::device, [](void* pointer) { cudaFree(pointer); });
@@ -244,7 +243,7 @@ class CudaRuntime final : public Runtime {
                      Stream stream) override {
     const auto found = kernels_.find(kernel);
     if (found == kernels_.end()) {
-      throw Error(ErrorKind::internal, "a kernel that is in no table of kernels", kernel.name());
+      throw internal_error("a kernel that is in no table of kernels", kernel.name());
     }
     std::array<void*, 1> arguments = {const_cast<void*>(parameters)};
     check(cudaLaunchKernel(found->second, dim3(grid.blocks), dim3(grid.threads), arguments.data(),
@@ -361,7 +360,7 @@ std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu, HostWaits wait
     cudaGetLastError();  // what is wrong with the card, the next calls say
   }
   if (const Support support = CudaDriver().runs_on(gpu); !support) {
-    throw Error(ErrorKind::usage, support.because(), gpu.pci, "see 'paceline list devices'");
+    throw usage_error(support.because(), gpu.pci, "see 'paceline list devices'");
   }
   return std::make_unique<CudaRuntime>(gpu);
 }

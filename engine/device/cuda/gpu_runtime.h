@@ -66,7 +66,7 @@ void with_type(DType type, Body body) {
     case DType::f16:
       return body(Half{});
     default:
-      throw Error(ErrorKind::internal, "no planes of this type", std::string(to_string(type)));
+      throw internal_error("no planes of this type", std::string(to_string(type)));
   }
 }
 

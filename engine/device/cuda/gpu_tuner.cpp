@@ -95,7 +95,7 @@ class GpuTuner final : public Tuner {
 
   std::vector<double> time(const Work& work, int warm_ups, int runs) override {
     const std::shared_ptr<Memory> flushed = flushed_.lock();
-    if (!flushed) throw Error(ErrorKind::internal, "nothing to overwrite the card's cache by");
+    if (!flushed) throw internal_error("nothing to overwrite the card's cache by");
     wake(*flushed);
     for (int i = 0; i < warm_ups; ++i) work(lane_.stream());
     std::vector<double> seconds;

@@ -34,7 +34,7 @@ void StreamLane::join(GraphMarks& marks, Event over) {
 
 void StreamLane::refuse_in_graph(const char* what) const {
   if (!in_graph()) return;
-  throw Error(ErrorKind::internal, std::string(what) + " within a step that is one graph");
+  throw internal_error(std::string(what) + " within a step that is one graph");
 }
 
 Event StreamLane::fork() {
@@ -46,7 +46,7 @@ Event StreamLane::fork() {
 
 Event StreamLane::fork_event(Marker marker) const {
   if (!in_graph() || marker.position < first_in_graph_) {
-    throw Error(ErrorKind::internal, "a captured stream waits for what came before its capture");
+    throw internal_error("a captured stream waits for what came before its capture");
   }
   return marker_forks_[static_cast<std::size_t>(marker.position - first_in_graph_)];
 }

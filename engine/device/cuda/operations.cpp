@@ -263,7 +263,7 @@ void CudaProgram::planes_forward(const Operation& op, Prepared& prepared) {
       return run(dropout, count);
     }
     default:
-      throw Error(ErrorKind::internal, "not an operation on planes", op.text());
+      throw internal_error("not an operation on planes", op.text());
   }
 }
 
@@ -295,7 +295,7 @@ void CudaProgram::planes_backward(const Operation& op, Prepared& prepared) {
                  count);
     }
     default:
-      throw Error(ErrorKind::internal, "not an operation on planes", op.text());
+      throw internal_error("not an operation on planes", op.text());
   }
 }
 

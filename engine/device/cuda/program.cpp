@@ -128,8 +128,8 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
 
 void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
   if (info(op.input).type != info(op.output).type) {
-    throw Error(ErrorKind::usage, op.name + " reads the output of a dense layer, which is fp32",
-                plan_.network, "use fp32 or tf32");
+    throw usage_error(op.name + " reads the output of a dense layer, which is fp32", plan_.network,
+                      "use fp32 or tf32");
   }
   PreparedConv& conv = prepared.conv.emplace();
   const std::size_t size = size_of(plan_.activation);
@@ -400,7 +400,7 @@ std::vector<double> CudaProgram::read_canonical(const float* data, int parameter
 void CudaProgram::write_canonical(float* data, int parameter, std::span<const double> values) {
   const ParameterInfo& info = plan_.parameters[static_cast<std::size_t>(parameter)];
   if (values.size() != info.elements) {
-    throw Error(ErrorKind::internal, "wrong number of values", info.name);
+    throw internal_error("wrong number of values", info.name);
   }
   const Operation* conv = conv_of_weight(parameter);
   if (!conv) return write(data, values);
@@ -439,7 +439,7 @@ std::vector<double> CudaProgram::read_statistic(int index) const {
 void CudaProgram::write_statistic(int index, std::span<const double> values) {
   const ParameterInfo& info = plan_.statistics[static_cast<std::size_t>(index)];
   if (values.size() != info.elements) {
-    throw Error(ErrorKind::internal, "wrong number of values", info.name);
+    throw internal_error("wrong number of values", info.name);
   }
   write(statistic(index), values);
 }

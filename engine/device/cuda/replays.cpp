@@ -83,7 +83,7 @@ void Replays::queue_step(Replayed& step, Event over, const std::function<void()>
   }
   queue();
   if (marks.count == marks.most) return;
-  throw Error(ErrorKind::internal, "a step gave other markers than when it was captured");
+  throw internal_error("a step gave other markers than when it was captured");
 }
 
 std::unique_ptr<Graph> Replays::captured(const char* what, const char* cure,

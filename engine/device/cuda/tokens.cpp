@@ -133,7 +133,7 @@ void CudaProgram::tokens_forward(const Operation& op, Prepared& prepared) {
     case OpKind::token_cross_entropy:
       return token_loss<T>(op, prepared);
     default:
-      throw Error(ErrorKind::internal, "not an operation on tokens", op.text());
+      throw internal_error("not an operation on tokens", op.text());
   }
 }
 
@@ -167,7 +167,7 @@ void CudaProgram::tokens_backward(const Operation& op, Prepared& prepared) {
       if (op.input_grad == kNone) return;
       return attend(op, *prepared.attention, true);
     default:
-      throw Error(ErrorKind::internal, "not an operation on tokens", op.text());
+      throw internal_error("not an operation on tokens", op.text());
   }
 }
 

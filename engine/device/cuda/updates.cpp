@@ -61,7 +61,7 @@ void CudaProgram::set_rule(const UpdateRule& rule) {
   prepare_state(rule.optimizer);
   if (rule_set_ == rule) return;
   if (compute_.in_graph()) {
-    throw Error(ErrorKind::internal, "a step updates by another rule than it was announced with");
+    throw internal_error("a step updates by another rule than it was announced with");
   }
   rule_set_ = rule;
   runtime_.launch(SetRule{rule, reinterpret_cast<UpdateRule*>(rule_.data())}, {1, 1, 0},

@@ -216,12 +216,12 @@ class ReferenceDevice final : public Device {
 
 std::unique_ptr<Device> make_reference_device(const DeviceOptions& options) {
   if (options.precision != "fp64") {
-    throw Error(ErrorKind::usage, "device reference computes in fp64, not " + options.precision, "",
-                "leave --precision out or give fp64");
+    throw usage_error("device reference computes in fp64, not " + options.precision, "",
+                      "leave --precision out or give fp64");
   }
   if (options.threads != 1) {
-    throw Error(ErrorKind::usage, "device reference uses one compute thread per replica", "",
-                "give --compute-threads 1");
+    throw usage_error("device reference uses one compute thread per replica", "",
+                      "give --compute-threads 1");
   }
   return std::make_unique<ReferenceDevice>();
 }

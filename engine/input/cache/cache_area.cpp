@@ -66,7 +66,7 @@ std::uint64_t new_token() {
 
 std::size_t count_all(const std::vector<std::size_t>& samples) {
   if (samples.size() > CacheRegion::kMostSets) {
-    throw Error(ErrorKind::internal, fmt::format("a cache of {} sets", samples.size()));
+    throw internal_error(fmt::format("a cache of {} sets", samples.size()));
   }
   return std::accumulate(samples.begin(), samples.end(), std::size_t{0});
 }
@@ -83,8 +83,7 @@ int open_of_process(std::int32_t process, int descriptor) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
   const int opened = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (opened >= 0) return opened;
-  throw Error(
-      ErrorKind::input,
+  throw input_error(
       fmt::format("the cache of process {} cannot be opened: {}", process, std::strerror(errno)),
       "", "start all ranks of a node as one user");
 }
@@ -125,9 +124,9 @@ CacheRegion::CacheRegion(const Address& address, const std::vector<std::size_t>&
   std::copy(samples.begin(), samples.end(), wanted.begin());
   if (!is_large || header().token != address.token || header().samples != wanted ||
       header().data_bytes != mapping_->bytes() - least) {
-    throw Error(ErrorKind::input,
-                fmt::format("process {} as this rank sees it is another one", address.process), "",
-                "start the run again");
+    throw input_error(
+        fmt::format("process {} as this rank sees it is another one", address.process), "",
+        "start the run again");
   }
   if (address.file >= 0) {
     file_ = std::make_unique<UnlinkedFile>(open_of_process(address.process, address.file),
@@ -184,9 +183,8 @@ UnlinkedFile::UnlinkedFile(const std::filesystem::path& folder) : place_(folder)
   std::string name = (folder / "paceline-cache-XXXXXX").string();  // where O_TMPFILE is unknown
   descriptor_ = mkostemp(name.data(), O_CLOEXEC);
   if (descriptor_ < 0) {
-    throw Error(ErrorKind::input,
-                std::string("the folder cannot hold the cache: ") + std::strerror(errno),
-                folder.string(), "give another --cache-dir");
+    throw input_error(std::string("the folder cannot hold the cache: ") + std::strerror(errno),
+                      folder.string(), "give another --cache-dir");
   }
   unlink(name.c_str());
 }
@@ -215,10 +213,9 @@ void UnlinkedFile::read(std::int64_t offset, std::size_t count, char* out) const
     const ssize_t n = pread(descriptor_, out, count, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      throw Error(ErrorKind::input,
-                  std::string("the cache cannot be read: ") +
-                      (n < 0 ? std::strerror(errno) : "its file is too short"),
-                  place_.string(), "give another --cache-dir");
+      throw input_error(std::string("the cache cannot be read: ") +
+                            (n < 0 ? std::strerror(errno) : "its file is too short"),
+                        place_.string(), "give another --cache-dir");
     }
     out += n;
     offset += n;

@@ -46,11 +46,10 @@ ImageStore::ImageStore(std::shared_ptr<const SampleSource> source, Size size,
 
 void ImageStore::keep_in(std::shared_ptr<CacheRegion> area, std::size_t set) {
   if (options_.cache == CacheKind::decoded && !area->file() && image_bytes() > area->bytes()) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a cache of {} cannot hold one decoded image of {}",
-                            bytes_text(area->bytes()), bytes_text(image_bytes())),
-                "--cache-mb",
-                "raise it, run fewer tasks per node, add --cache-dir, or use --cache off");
+    throw usage_error(fmt::format("a cache of {} cannot hold one decoded image of {}",
+                                  bytes_text(area->bytes()), bytes_text(image_bytes())),
+                      "--cache-mb",
+                      "raise it, run fewer tasks per node, add --cache-dir, or use --cache off");
   }
   cache_ = std::make_unique<SampleCache>(std::move(area), set);
 }
@@ -73,8 +72,8 @@ std::int32_t ImageStore::fetch(std::size_t i, void* out, Worker& worker) {
       remember_bad(candidate, error.what());
     }
   }
-  throw Error(ErrorKind::input, fmt::format("all {} samples are bad", samples_), where(0),
-              "get the data set again");
+  throw input_error(fmt::format("all {} samples are bad", samples_), where(0),
+                    "get the data set again");
 }
 
 std::int32_t ImageStore::fetch_good(std::size_t i, void* out, Worker& worker) {
@@ -120,8 +119,8 @@ void ImageStore::decode(std::size_t i, void* out, Worker& worker) {
     const Stopwatch watch(worker.counts.decode_seconds);
     if (sample.height > 0) {
       if (size_.channels != 3) {
-        throw Error(ErrorKind::input, "the image is in RGB, but this network needs gray", where(i),
-                    "give the data set of this workload");
+        throw input_error("the image is in RGB, but this network needs gray", where(i),
+                          "give the data set of this workload");
       }
       image.resize(sample.height, sample.width, 3);
       std::memcpy(image.pixels.data(), sample.image.data(), sample.image.size());

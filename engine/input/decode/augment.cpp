@@ -72,8 +72,7 @@ CopyPixels choose_copier(int pixel_bytes) {
     case 12:
       return copy_pixels<12>;
     default:
-      throw Error(ErrorKind::internal, fmt::format("pixels of {} bytes", pixel_bytes), "augment",
-                  "");
+      throw internal_error(fmt::format("pixels of {} bytes", pixel_bytes), "augment", "");
   }
 }
 
@@ -84,8 +83,8 @@ Augmentation parse_augmentation(std::string_view text) {
   if (text == "none") return augmentation;
   for (const std::string& name : split(text, '+')) {
     if (set_named(augmentation, name)) continue;
-    throw Error(ErrorKind::usage, fmt::format("augment cannot be \"{}\"", text), "",
-                "give none, or any of hflip, vflip and cropN, joined by +");
+    throw usage_error(fmt::format("augment cannot be \"{}\"", text), "",
+                      "give none, or any of hflip, vflip and cropN, joined by +");
   }
   return augmentation;
 }
@@ -100,8 +99,7 @@ std::string to_text(const Augmentation& augmentation) {
 
 void check_augmentation(const Augmentation& augmentation, int height, int width) {
   if (augmentation.crop >= std::min(height, width)) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("crop{} would leave images of {} x {} black", augmentation.crop, height, width),
         "", "use a smaller crop");
   }

@@ -133,8 +133,8 @@ void ImageDecoder::decode(std::string_view bytes, int channels, Image& image,
     fault = unknown_kind(bytes);
   }
   if (fault.empty()) return;
-  throw Error(ErrorKind::input, "the image " + fault, where(),
-              "replace or remove it, or train with --on-bad-sample skip");
+  throw input_error("the image " + fault, where(),
+                    "replace or remove it, or train with --on-bad-sample skip");
 }
 
 // libjpeg reports through callbacks that must not return: it is left by longjmp, so between setjmp

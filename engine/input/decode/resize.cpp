@@ -26,8 +26,8 @@ const ResizeLoops& loops_for(std::string_view isa) {
   }
 #endif
   if (isa.empty() || isa == "baseline") return baseline::kResizeLoops;
-  throw Error(ErrorKind::usage, "this CPU does not have instruction set " + std::string(isa), "",
-              "choose baseline");
+  throw usage_error("this CPU does not have instruction set " + std::string(isa), "",
+                    "choose baseline");
 }
 
 }  // namespace

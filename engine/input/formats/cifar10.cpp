@@ -27,8 +27,7 @@ class Cifar10Source final : public SampleSource {
     for (const fs::path& path : paths) {
       RandomFile file(path, options.buffer_bytes);
       if (file.size() == 0 || file.size() % kRecord != 0) {
-        throw Error(
-            ErrorKind::input,
+        throw input_error(
             fmt::format(
                 "the file is cut short or not a CIFAR-10 batch: {} bytes are not a multiple of {}",
                 file.size(), kRecord),
@@ -49,9 +48,8 @@ class Cifar10Source final : public SampleSource {
     batch.file.read((i - batch.first) * kRecord, kRecord, record);
     const auto label = static_cast<unsigned char>(record[0]);
     if (label >= kClasses) {
-      throw Error(ErrorKind::input,
-                  fmt::format("label {} is out of range: there are 10 classes", label), where(i),
-                  "get the file again");
+      throw input_error(fmt::format("label {} is out of range: there are 10 classes", label),
+                        where(i), "get the file again");
     }
     char* pixel = record + kRecord;
     for (std::size_t p = 0; p < kPlane; ++p) {
@@ -125,8 +123,8 @@ TrainingBatches training_batches(const fs::path& folder) {
     if (!name.starts_with("data_batch_") || !name.ends_with(".bin") || known.contains(name)) {
       continue;
     }
-    throw Error(ErrorKind::input, fmt::format("not one of CIFAR-10's {} batches", kBatches),
-                entry.path().string(), "move it out of the folder");
+    throw input_error(fmt::format("not one of CIFAR-10's {} batches", kBatches),
+                      entry.path().string(), "move it out of the folder");
   }
   return batches;
 }
@@ -153,9 +151,8 @@ ImageSet open_cifar10(const fs::path& folder, const ReadOptions& options) {
       if (!trim(line).empty()) set.classes.emplace_back(trim(line));
     }
     if (set.classes.size() != kClasses) {
-      throw Error(ErrorKind::input,
-                  fmt::format("the file names {} classes, not 10", set.classes.size()),
-                  (folder / kNames).string(), "get the data set again");
+      throw input_error(fmt::format("the file names {} classes, not 10", set.classes.size()),
+                        (folder / kNames).string(), "get the data set again");
     }
   } else {
     set.classes = {"airplane", "automobile", "bird",  "cat",  "deer",

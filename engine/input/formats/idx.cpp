@@ -106,8 +106,8 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::size_t 
   }
   return text;
 } catch (const std::bad_alloc&) {
-  throw Error(ErrorKind::input, "the inflated file does not fit in memory", name,
-              "check that it is the right file");
+  throw input_error("the inflated file does not fit in memory", name,
+                    "check that it is the right file");
 }
 
 IdxArray parse_idx(std::string_view bytes, const std::string& name) {

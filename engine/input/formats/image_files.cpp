@@ -34,8 +34,7 @@ class FileSource final : public SampleSource {
     const LabelledFile& entry = files_.at(i);
     const RandomFile file(entry.file, options_.buffer_bytes);
     if (file.size() > kMostImageBytes) {
-      throw Error(
-          ErrorKind::input,
+      throw input_error(
           "the file is too large for an image: " + format_bytes(static_cast<double>(file.size())),
           where(i), "take it out of the data set");
     }
@@ -114,8 +113,8 @@ std::vector<LabelledFile> files_by_class(const fs::path& folder,
     const std::string name = class_folder.filename().string();
     const auto found = std::find(classes.begin(), classes.end(), name);
     if (found == classes.end()) {
-      throw Error(ErrorKind::input, "this is a class that train/ does not have",
-                  class_folder.string(), "give every split the same class folders");
+      throw input_error("this is a class that train/ does not have", class_folder.string(),
+                        "give every split the same class folders");
     }
     for (const fs::path& file : sorted_entries(class_folder, false)) {
       files.push_back({file, static_cast<std::int32_t>(found - classes.begin())});

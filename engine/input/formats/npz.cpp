@@ -65,13 +65,11 @@ IdxArray parse_npy(std::string_view npy, const std::string& where) {
   const std::string header = parse_header(npy, begin, where);
   const std::string type = read_value(header, "descr", where);
   if (!type.ends_with("u1'")) {
-    throw Error(ErrorKind::input,
-                "the array holds elements of type " + type + ", not unsigned bytes", where,
-                "save it as numpy.uint8");
+    throw input_error("the array holds elements of type " + type + ", not unsigned bytes", where,
+                      "save it as numpy.uint8");
   }
   if (read_value(header, "fortran_order", where) != "False") {
-    throw Error(ErrorKind::input, "the array is in Fortran order", where,
-                "save it as numpy.ascontiguousarray");
+    throw input_error("the array is in Fortran order", where, "save it as numpy.ascontiguousarray");
   }
   IdxArray array;
   std::size_t elements = 1;
@@ -132,8 +130,8 @@ std::string NpzFile::content(const std::string& file, const std::string& where) 
   do {
     const int code = archive_read_next_header(reader.get(), &entry);
     if (code == ARCHIVE_EOF) {
-      throw Error(ErrorKind::input, "the archive has no array " + file.substr(0, file.rfind('.')),
-                  name_, "give mnist.npz as Keras has it: x_train, y_train, x_test, y_test");
+      throw input_error("the archive has no array " + file.substr(0, file.rfind('.')), name_,
+                        "give mnist.npz as Keras has it: x_train, y_train, x_test, y_test");
     }
     if (code != ARCHIVE_OK) throw no_archive();
     name = archive_entry_pathname(entry);
@@ -155,8 +153,8 @@ std::string NpzFile::content(const std::string& file, const std::string& where) 
 IdxArray NpzFile::array(const std::string& name) const try {
   return parse_npy(content(name + ".npy", where(name)), where(name));
 } catch (const std::bad_alloc&) {
-  throw Error(ErrorKind::input, "the array does not fit in memory", where(name),
-              "check that it is the right file");
+  throw input_error("the array does not fit in memory", where(name),
+                    "check that it is the right file");
 }
 
 }  // namespace paceline

@@ -37,15 +37,14 @@ std::int32_t SampleSource::label(std::size_t i) const {
 const std::shared_ptr<const SampleSource>& ImageSet::split(const std::string& split_name) const {
   if (const auto found = splits.find(split_name); found != splits.end()) return found->second;
   if (const auto reason = absent.find(split_name); reason != absent.end()) {
-    throw Error(ErrorKind::input, reason->second, "data set " + name,
-                "get the missing file, or the whole set again");
+    throw input_error(reason->second, "data set " + name,
+                      "get the missing file, or the whole set again");
   }
   if (split_name == "test" && splits.contains("validation")) return splits.at("validation");
   std::vector<std::string> names;
   for (const auto& [known, source] : splits) names.push_back(known);
-  throw Error(ErrorKind::input, "the data set has no split \"" + split_name + "\"",
-              "data set " + name,
-              names.empty() ? "get the set again" : "it has: " + join(names, ", "));
+  throw input_error("the data set has no split \"" + split_name + "\"", "data set " + name,
+                    names.empty() ? "get the set again" : "it has: " + join(names, ", "));
 }
 
 std::string ImageSet::hash() const {
@@ -75,7 +74,7 @@ constexpr Format kFormats[] = {
 
 ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
   if (!fs::is_directory(folder)) {
-    throw Error(ErrorKind::input, "not a folder", folder.string(), "check --data");
+    throw input_error("not a folder", folder.string(), "check --data");
   }
   std::vector<std::string> looked_for;
   for (const Format& format : kFormats) {
@@ -84,8 +83,8 @@ ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
     looked_for.emplace_back(format.looked_for);
   }
   looked_for.back().insert(0, "and ");
-  throw Error(ErrorKind::input, "the folder holds no data set of images", folder.string(),
-              "looked for " + join(looked_for, ", "));
+  throw input_error("the folder holds no data set of images", folder.string(),
+                    "looked for " + join(looked_for, ", "));
 }
 
 Error unreadable(const std::string& name, int code) {
@@ -108,8 +107,8 @@ ImageSet open_image_set(const fs::path& folder, const ReadOptions& options) try 
   if (set.synthetic) set.description_files.push_back(folder / kSyntheticMark);
   return set;
 } catch (const fs::filesystem_error& error) {
-  throw Error(ErrorKind::input, "the folder cannot be read: " + error.code().message(),
-              error.path1().string(), "check the path and its permissions");
+  throw input_error("the folder cannot be read: " + error.code().message(), error.path1().string(),
+                    "check the path and its permissions");
 }
 
 RandomFile::RandomFile(const std::filesystem::path& file, std::size_t buffer_bytes)
@@ -121,7 +120,7 @@ RandomFile::RandomFile(const std::filesystem::path& file, std::size_t buffer_byt
   if (code != 0 || !S_ISREG(status.st_mode)) {
     close(descriptor_);
     if (code != 0) throw unreadable(file.string(), code);
-    throw Error(ErrorKind::input, "not a regular file", file.string(), "name a file");
+    throw input_error("not a regular file", file.string(), "name a file");
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
@@ -142,7 +141,7 @@ RandomFile::RandomFile(RandomFile&& other) noexcept
 
 void RandomFile::read(std::uint64_t offset, std::size_t count, char* out) const {
   if (offset > size_ || count > size_ - offset) {
-    throw Error(ErrorKind::internal, "a read beyond the end of a file", name_);
+    throw internal_error("a read beyond the end of a file", name_);
   }
   if (descriptor_ < 0) {
     std::memcpy(out, content_.data() + offset, count);
@@ -154,8 +153,8 @@ void RandomFile::read(std::uint64_t offset, std::size_t count, char* out) const 
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw unreadable(name_, errno);
     if (n == 0) {
-      throw Error(ErrorKind::input, fmt::format("became shorter while in use, at byte {}", offset),
-                  name_, "leave the files alone during a run");
+      throw input_error(fmt::format("became shorter while in use, at byte {}", offset), name_,
+                        "leave the files alone during a run");
     }
     out += n;
     offset += static_cast<std::uint64_t>(n);

@@ -72,7 +72,7 @@ class TfdsSource final : public SampleSource {
     const std::string differs =
         fmt::format("holds {} records, and {} declares {}", found, kInfoFile, declared);
     if (!skip || found > declared) {
-      throw Error(ErrorKind::input, differs, path.filename().string(), "get the file again");
+      throw input_error(differs, path.filename().string(), "get the file again");
     }
     LostRecords lost{file.where_end(), file.damage().empty() ? differs : file.damage(), {}};
     if (found < declared) lost.count = declared - found;
@@ -214,8 +214,8 @@ class TfdsFolder {
     }
     const fs::path features = folder_ / kFeaturesFile;
     if (!fs::exists(features)) {
-      throw Error(
-          ErrorKind::input, "the set names no classes",
+      throw input_error(
+          "the set names no classes",
           folder_.string() + ": neither " + names.filename().string() + " nor " + kFeaturesFile,
           "prepare the data set again");
     }
@@ -228,9 +228,8 @@ class TfdsFolder {
           document.value(), {"featuresDict", "features", keys_.label, "classLabel", "numClasses"}));
     }
     if (!classes || *classes == 0 || *classes > kMostClasses) {
-      throw Error(ErrorKind::input,
-                  "the file does not say how many classes \"" + keys_.label + "\" has",
-                  features.string(), "prepare the data set again");
+      throw input_error("the file does not say how many classes \"" + keys_.label + "\" has",
+                        features.string(), "prepare the data set again");
     }
     for (std::size_t c = 0; c < *classes; ++c) set_.classes.push_back(std::to_string(c));
   }
@@ -310,9 +309,8 @@ fs::path find_tfds(const fs::path& folder) {
   }
   std::sort(versions.begin(), versions.end());
   if (versions.size() > 1) {
-    throw Error(ErrorKind::input,
-                "the folder holds several prepared data sets: " + join(versions, ", "),
-                folder.string(), "name one of them");
+    throw input_error("the folder holds several prepared data sets: " + join(versions, ", "),
+                      folder.string(), "name one of them");
   }
   return versions.empty() ? fs::path() : folder / versions[0];
 }

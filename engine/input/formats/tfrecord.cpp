@@ -60,9 +60,8 @@ bool is_gzipped(const RandomFile& file) {
 
 RandomFile inflated(const RandomFile& packed) {
   if (packed.size() > TfRecordFile::kMostInflatedBytes / 2) {
-    throw Error(ErrorKind::input,
-                "this is a gzip file of " + format_bytes(static_cast<double>(packed.size())),
-                packed.name(), "write smaller shards, or shards without compression");
+    throw input_error("this is a gzip file of " + format_bytes(static_cast<double>(packed.size())),
+                      packed.name(), "write smaller shards, or shards without compression");
   }
   std::string bytes(packed.size(), '\0');
   packed.read(0, bytes.size(), bytes.data());
@@ -178,7 +177,7 @@ void TfRecordFile::check_content() const {
   std::string head(std::min<std::uint64_t>(file_.size(), 512), '\0');
   file_.read(0, head.size(), head.data());
   if (const std::string guess = guess_content(head); !guess.empty()) {
-    throw Error(ErrorKind::input, guess, file_.name(), "get the file itself");
+    throw input_error(guess, file_.name(), "get the file itself");
   }
 }
 
@@ -211,7 +210,7 @@ void TfRecordFile::index(OnDamage on_damage) {
     damage_ = flaw_at(end_, header);
     if (!damage_.empty()) {
       if (on_damage == OnDamage::keep_what_precedes) return;
-      throw Error(ErrorKind::input, damage_, where_end(), kGetAgain);
+      throw input_error(damage_, where_end(), kGetAgain);
     }
     const auto length = number_at<std::uint64_t>(header);
     const std::uint64_t data = end_ + kHeaderBytes, next = data + length + kCrcBytes;
@@ -232,7 +231,7 @@ void TfRecordFile::read(std::size_t i, std::string& data) const {
   data.resize(record.length);
   file_.read(record.offset, record.length, data.data());
   if (masked(data) != record.masked_crc) {
-    throw Error(ErrorKind::input, "the CRC of a record's data is wrong", where(i), kGetAgain);
+    throw input_error("the CRC of a record's data is wrong", where(i), kGetAgain);
   }
 }
 
@@ -267,7 +266,7 @@ std::string framed_record(std::string_view data) {
 void take_example(EncodedSample& sample, const ExampleKeys& keys, std::size_t classes,
                   const std::function<std::string()>& where) {
   const auto bad = [&](const std::string& what) {
-    return Error(ErrorKind::input, what, where(), "write the data set again");
+    return input_error(what, where(), "write the data set again");
   };
   wire::Example example;
   if (!example.ParseFromString(sample.bytes)) throw bad("the record is not a tf.train.Example");

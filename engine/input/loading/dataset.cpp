@@ -33,8 +33,8 @@ fs::path find_file(const fs::path& folder, const std::string& name) {
     const fs::path file = folder / (name + ending);
     if (fs::exists(file)) return file;
   }
-  throw Error(ErrorKind::input, "MNIST file " + name + "[.gz] is missing", folder.string(),
-              "use --data with the folder of the four files, or of mnist.npz");
+  throw input_error("MNIST file " + name + "[.gz] is missing", folder.string(),
+                    "use --data with the folder of the four files, or of mnist.npz");
 }
 
 // An array, and where it is from.
@@ -45,18 +45,17 @@ struct NamedArray {
 
 Dataset make_split(const std::string& name, NamedArray images, const NamedArray& labels) {
   if (images.array.extents.size() != 3) {
-    throw Error(ErrorKind::input, "the file holds no images (rank 3 is expected)", images.where,
-                "check whether it was renamed");
+    throw input_error("the file holds no images (rank 3 is expected)", images.where,
+                      "check whether it was renamed");
   }
   const std::vector<std::uint32_t>& extents = images.array.extents;
   if (labels.array.extents.size() != 1 || labels.array.extents[0] != extents[0]) {
-    throw Error(ErrorKind::input,
-                fmt::format("{} images but {} labels", extents[0], labels.array.extents[0]),
-                images.where + ", " + fs::path(labels.where).filename().string(),
-                "take both from one distribution");
+    throw input_error(fmt::format("{} images but {} labels", extents[0], labels.array.extents[0]),
+                      images.where + ", " + fs::path(labels.where).filename().string(),
+                      "take both from one distribution");
   }
   if (images.array.elements.empty()) {
-    throw Error(ErrorKind::input, "the file holds no samples", images.where, "get the file again");
+    throw input_error("the file holds no samples", images.where, "get the file again");
   }
   Dataset set;
   set.name = name;
@@ -70,8 +69,7 @@ Dataset make_split(const std::string& name, NamedArray images, const NamedArray&
   const auto wrong =
       std::ranges::find_if(set.labels, [](std::int32_t label) { return label >= kMnistClasses; });
   if (wrong != set.labels.end()) {
-    throw Error(
-        ErrorKind::input,
+    throw input_error(
         fmt::format("label {} of sample {} is not a digit", *wrong, wrong - set.labels.begin()),
         labels.where, "get the file again");
   }
@@ -139,8 +137,8 @@ Dataset described(const ImageSet& set, const std::string& split, ImageStore::Siz
   data.classes = static_cast<int>(set.classes.size());
   data.samples = set.split(split)->samples();
   if (data.samples == 0) {
-    throw Error(ErrorKind::input, "split " + split + " holds no samples", "data set " + set.name,
-                "get the data set again");
+    throw input_error("split " + split + " holds no samples", "data set " + set.name,
+                      "get the data set again");
   }
   return data;
 }
@@ -165,10 +163,10 @@ DatasetPair load_mnist(const fs::path& folder) {
   const bool npz = !files.empty() && files[0].filename() == kNpzFile;
   DatasetPair pair = npz ? read_npz(files[0]) : read_idx_files(folder);
   if (pair.train.height != pair.test.height || pair.train.width != pair.test.width) {
-    throw Error(ErrorKind::input,
-                fmt::format("training images have {} x {} pixels, but test images {} x {}",
-                            pair.train.height, pair.train.width, pair.test.height, pair.test.width),
-                folder.string(), "take all files from one distribution");
+    throw input_error(
+        fmt::format("training images have {} x {} pixels, but test images {} x {}",
+                    pair.train.height, pair.train.width, pair.test.height, pair.test.width),
+        folder.string(), "take all files from one distribution");
   }
   pair.hash = mnist_hash(folder);
   return pair;
@@ -224,8 +222,7 @@ DatasetPair synthetic_tokens(int context, int vocabulary, std::size_t train, std
 void limit_samples(Dataset& set, std::size_t limit) {
   if (limit == 0) return;
   if (limit > set.samples) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("the limit is {} samples, but {} has only {}", limit, set.name, set.samples),
         "", "lower the limit");
   }
@@ -251,8 +248,7 @@ fs::path find_data_folder(const std::string& name, const fs::path& given, const 
     const auto place = find_data_set(name, given);
     if (place) return *place;
     if (fs::is_directory(given)) return given;  // opening it will say what is wrong
-    throw Error(ErrorKind::input, "neither a folder nor a file of text", given.string(),
-                "check --data");
+    throw input_error("neither a folder nor a file of text", given.string(), "check --data");
   }
   std::vector<fs::path> places;
   if (const char* root = std::getenv("PACELINE_DATA")) {
@@ -268,8 +264,7 @@ fs::path find_data_folder(const std::string& name, const fs::path& given, const 
     if (fs::is_directory(place)) return place;
     tried.push_back(place.string());
   }
-  throw Error(ErrorKind::input,
-              "data set " + name + " was not found, looked in " + join(tried, ", "), "", fix);
+  throw input_error("data set " + name + " was not found, looked in " + join(tried, ", "), "", fix);
 }
 
 DatasetPair load_images(const ImageSet& set, const std::string& train_split,
@@ -312,8 +307,8 @@ void keep_apart(DatasetPair& pair, const InputOptions& options) {
 DatasetPair load_cifar10(const std::filesystem::path& folder) {
   const std::filesystem::path found = find_cifar10(folder);
   if (found.empty()) {
-    throw Error(ErrorKind::input, "the folder has no data_batch_1.bin", folder.string(),
-                "use --data with the folder of CIFAR-10's binary version");
+    throw input_error("the folder has no data_batch_1.bin", folder.string(),
+                      "use --data with the folder of CIFAR-10's binary version");
   }
   const ImageSet set = open_cifar10(found, {});
   return {in_memory(set, "train"), in_memory(set, "test"), set.hash()};

@@ -27,7 +27,7 @@ InputBench bench_input(const std::shared_ptr<const SampleSource>& source,
   bench.samples =
       options.samples ? std::min(options.samples, source->samples()) : source->samples();
   if (bench.samples == 0)
-    throw Error(ErrorKind::input, "the split holds no samples", "", "choose another split");
+    throw input_error("the split holds no samples", "", "choose another split");
   Dataset set;
   set.name = "bench";
   set.height = options.size.height;

@@ -121,8 +121,7 @@ class Staging {
     }
     name_ = fs::weakly_canonical(folder).filename().string() + "-" + hash.hex();
     if (files_.empty()) {
-      throw Error(ErrorKind::input, "the folder holds no data set to stage", folder.string(),
-                  "check --data");
+      throw input_error("the folder holds no data set to stage", folder.string(), "check --data");
     }
   }
 
@@ -146,8 +145,8 @@ class Staging {
     const fs::path place = fs::canonical(into_), data = fs::canonical(folder_);
     const auto differ = std::mismatch(data.begin(), data.end(), place.begin(), place.end());
     if (differ.first != data.end()) return;
-    throw Error(ErrorKind::usage, "the data set would be staged into its own folder",
-                into_.string(), "give another --stage");
+    throw usage_error("the data set would be staged into its own folder", into_.string(),
+                      "give another --stage");
   }
 
   fs::path temporary() const { return into_ / ("." + name_ + ".tmp"); }
@@ -161,11 +160,10 @@ class Staging {
   void copy(const fs::path& target) const {
     const std::uint64_t free = fs::space(into_).available;
     if (free < bytes_) {
-      throw Error(ErrorKind::input,
-                  fmt::format("the file system has {} free, but the data set needs {}",
-                              format_bytes(static_cast<double>(free)),
-                              format_bytes(static_cast<double>(bytes_))),
-                  into_.string(), "free some space or stage elsewhere");
+      throw input_error(fmt::format("the file system has {} free, but the data set needs {}",
+                                    format_bytes(static_cast<double>(free)),
+                                    format_bytes(static_cast<double>(bytes_))),
+                        into_.string(), "free some space or stage elsewhere");
     }
     try {
       copy_files();
@@ -186,8 +184,8 @@ class Staging {
       make_folder(copy.parent_path());
       const std::string hash = copy_hashed(folder_ / file.path, copy);
       if (hash_of_file(copy) != hash) {
-        throw Error(ErrorKind::input, "the copy differs from what was written", copy.string(),
-                    "check this disk, or stage elsewhere");
+        throw input_error("the copy differs from what was written", copy.string(),
+                          "check this disk, or stage elsewhere");
       }
       manifest += hash + " " + file.path.string() + "\n";
     }
@@ -202,8 +200,8 @@ class Staging {
       bool same = fs::file_size(copy, code) == files_[i].size && !code && i < lines.size();
       if (same && verify) same = lines[i] == hash_of_file(copy) + " " + files_[i].path.string();
       if (same) continue;
-      throw Error(ErrorKind::input, "the copy has changed since it was staged", copy.string(),
-                  "remove " + target.string() + " and stage again");
+      throw input_error("the copy has changed since it was staged", copy.string(),
+                        "remove " + target.string() + " and stage again");
     }
   }
 
@@ -286,8 +284,8 @@ std::vector<FolderFile> files_of_set(const fs::path& folder) try {
   files.erase(std::unique(files.begin(), files.end(), is_same), files.end());
   return files;
 } catch (const fs::filesystem_error& error) {
-  throw Error(ErrorKind::input, "the folder cannot be read: " + error.code().message(),
-              error.path1().string(), "check the path and its permissions");
+  throw input_error("the folder cannot be read: " + error.code().message(), error.path1().string(),
+                    "check the path and its permissions");
 }
 
 }  // namespace paceline

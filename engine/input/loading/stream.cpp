@@ -27,16 +27,14 @@ SampleStream::SampleStream(const StreamSpec& spec) : spec_(spec) {
     first_steps_ = steps_for(spec.samples - std::min(spec.samples, spec.start_in_epoch));
   }
   if (spec.steps_per_epoch && spec.global_batch > spec.samples) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a global batch of {} is larger than the {} training samples",
-                            spec.global_batch, spec.samples),
-                "steps_per_epoch", "use a smaller batch");
+    throw usage_error(fmt::format("a global batch of {} is larger than the {} training samples",
+                                  spec.global_batch, spec.samples),
+                      "steps_per_epoch", "use a smaller batch");
   }
   if (steps_ == 0) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a global batch of {} is larger than the {} training samples",
-                            spec.global_batch, spec.samples),
-                "last_batch=drop", "use a smaller batch or --last-batch keep");
+    throw usage_error(fmt::format("a global batch of {} is larger than the {} training samples",
+                                  spec.global_batch, spec.samples),
+                      "last_batch=drop", "use a smaller batch or --last-batch keep");
   }
 }
 

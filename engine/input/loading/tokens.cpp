@@ -57,8 +57,9 @@ class TokenFile {
       place_ = mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, opened.number(), 0);
     }
     if (bytes_ > 0 && (!opened || place_ == MAP_FAILED)) {
-      throw Error(ErrorKind::input, std::string("the file cannot be read: ") + std::strerror(errno),
-                  file.string(), "check its permissions, and the limits on memory (ulimit -v)");
+      throw input_error(std::string("the file cannot be read: ") + std::strerror(errno),
+                        file.string(),
+                        "check its permissions, and the limits on memory (ulimit -v)");
     }
     is_text_ = file.extension() == ".txt";
     if (!is_text_) check_header(file);
@@ -79,12 +80,11 @@ class TokenFile {
  private:
   static std::size_t check_size(const fs::path& file) {
     if (!fs::is_regular_file(file)) {
-      throw Error(ErrorKind::input, "not a regular file", file.string(), "name a file");
+      throw input_error("not a regular file", file.string(), "name a file");
     }
     if (const std::size_t bytes = fs::file_size(file); bytes <= kMostBytes) return bytes;
-    throw Error(ErrorKind::input,
-                "the file is larger than " + format_bytes(static_cast<double>(kMostBytes)),
-                file.string(), "check that it is the right file");
+    throw input_error("the file is larger than " + format_bytes(static_cast<double>(kMostBytes)),
+                      file.string(), "check that it is the right file");
   }
 
   const std::uint8_t* data() const { return static_cast<const std::uint8_t*>(place_); }
@@ -97,15 +97,14 @@ class TokenFile {
 
   void check_header(const fs::path& file) const {
     if (bytes_ < kHeaderBytes || number_at(0) != kMagic || number_at(1) != kVersion) {
-      throw Error(ErrorKind::input, "this is no file of tokens in llm.c's format, version 1",
-                  file.string(), "make it by llm.c's dev/data, or give text as .txt");
+      throw input_error("this is no file of tokens in llm.c's format, version 1", file.string(),
+                        "make it by llm.c's dev/data, or give text as .txt");
     }
     const std::size_t tokens = number_at(2);
     if (bytes_ == kHeaderBytes + 2 * tokens) return;
-    throw Error(ErrorKind::input,
-                fmt::format("its header says {} tokens, but {} bytes follow it", tokens,
-                            bytes_ - kHeaderBytes),
-                file.string(), "get the file again");
+    throw input_error(fmt::format("its header says {} tokens, but {} bytes follow it", tokens,
+                                  bytes_ - kHeaderBytes),
+                      file.string(), "get the file again");
   }
 
   std::size_t bytes_;
@@ -133,10 +132,9 @@ class Reader {
                       context = static_cast<std::size_t>(set_.height) - 1;
     for (std::size_t i = begin; i < end; ++i) {
       if (tokens[i] < static_cast<std::size_t>(vocabulary_)) continue;
-      throw Error(ErrorKind::input,
-                  fmt::format("token {} at place {} is not one of the network's {}", tokens[i], i,
-                              vocabulary_),
-                  file.string(), "choose a workload with this vocabulary");
+      throw input_error(fmt::format("token {} at place {} is not one of the network's {}",
+                                    tokens[i], i, vocabulary_),
+                        file.string(), "choose a workload with this vocabulary");
     }
     if (count > context) {
       make_room(file, set_.images.size() + (count - 1) / context * 2 * (context + 1));
@@ -156,9 +154,8 @@ class Reader {
   Dataset take(const fs::path& place) {
     set_.samples = set_.images.size() / set_.sample_bytes();
     if (set_.samples == 0) {
-      throw Error(ErrorKind::input,
-                  fmt::format("{} has no sample of {} tokens", set_.name, set_.height),
-                  place.string(), cure(place));
+      throw input_error(fmt::format("{} has no sample of {} tokens", set_.name, set_.height),
+                        place.string(), cure(place));
     }
     set_.labels.assign(set_.samples, 0);  // each token's label is the next one
     return std::move(set_);
@@ -168,9 +165,9 @@ class Reader {
   void make_room(const fs::path& file, std::size_t bytes) try {
     set_.images.reserve(bytes);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::input,
-                "samples of " + format_bytes(static_cast<double>(bytes)) + " do not fit in memory",
-                file.string(), "give fewer or smaller files");
+    throw input_error(
+        "samples of " + format_bytes(static_cast<double>(bytes)) + " do not fit in memory",
+        file.string(), "give fewer or smaller files");
   }
 
   static std::string cure(const fs::path& place) {

@@ -16,8 +16,8 @@ namespace paceline {
 std::string file_digest(const std::filesystem::path& file, const std::string& algorithm,
                         const std::function<void(double)>& progress) {
   const auto fail = [&](const std::string& why) {
-    throw Error(ErrorKind::input, "checksum cannot be computed: " + why, file.string(),
-                "check the file and its permissions");
+    throw input_error("checksum cannot be computed: " + why, file.string(),
+                      "check the file and its permissions");
   };
   std::ifstream stream(file, std::ios::binary);
   if (!stream) fail(std::strerror(errno));

@@ -57,9 +57,8 @@ class Fetcher {
         file_digest(path, file.algorithm) == file.digest) {
       return true;
     }
-    throw Error(ErrorKind::input,
-                "the file exists but differs from the published one; nothing is overwritten",
-                path.string(), "move it away, or choose another --out");
+    throw input_error("the file exists but differs from the published one; nothing is overwritten",
+                      path.string(), "move it away, or choose another --out");
   }
 
   std::string fetch_files() {
@@ -83,8 +82,8 @@ class Fetcher {
     const PublishedFile& file = set_.files[0];
     for (const auto& entry : fs::directory_iterator(options_.out)) {
       if (entry.path().filename() == kPartial) continue;
-      throw Error(ErrorKind::input, "the folder exists and is not empty; nothing is overwritten",
-                  options_.out.string(), "see paceline data verify, or choose another --out");
+      throw input_error("the folder exists and is not empty; nothing is overwritten",
+                        options_.out.string(), "see paceline data verify, or choose another --out");
     }
     const std::uint64_t copies = options_.tfrecord ? 2 : 1;
     check_space(options_.out, bytes_left(file) + copies * set_.unpacked_bytes);
@@ -95,8 +94,8 @@ class Fetcher {
     unpack(partial_ / file.name, partial_ / kUnpacked, 2 * set_.unpacked_bytes, options_.quiet);
     fs::path result = partial_ / kUnpacked / set_.folder;
     if (!fs::is_directory(result)) {
-      throw Error(ErrorKind::input, "archive holds no folder " + set_.folder, file.name,
-                  "the published file has changed; report it");
+      throw input_error("archive holds no folder " + set_.folder, file.name,
+                        "the published file has changed; report it");
     }
     if (options_.tfrecord) result = to_shards(result);
     move_all(result);
@@ -132,18 +131,17 @@ class Fetcher {
     }
     if (digest == file.digest) return;
     fs::remove(path);
-    throw Error(ErrorKind::input,
-                fmt::format("the {} differs: {} instead of the published {}", file.algorithm,
-                            digest, file.digest),
-                url, "try again; if it still differs, the file at this URL has changed");
+    throw input_error(fmt::format("the {} differs: {} instead of the published {}", file.algorithm,
+                                  digest, file.digest),
+                      url, "try again; if it still differs, the file at this URL has changed");
   }
 
   static void give_name(const fs::path& from, const fs::path& to) {
     std::error_code code;
     fs::rename(from, to, code);
     if (code) {
-      throw Error(ErrorKind::input, "the file cannot be renamed: " + code.message(), to.string(),
-                  "check the folder and its permissions");
+      throw input_error("the file cannot be renamed: " + code.message(), to.string(),
+                        "check the folder and its permissions");
     }
   }
 
@@ -226,8 +224,7 @@ class Target {
   }
 
   [[noreturn]] void fail() const {
-    throw Error(
-        ErrorKind::input,
+    throw input_error(
         std::string("the file cannot be written: ") + std::strerror(error_ ? error_ : errno),
         file_.string(), "free some space or choose another folder; what came is kept");
   }
@@ -285,7 +282,7 @@ Outcome attempt(const std::string& url, Target& target, PrepareProgress& progres
                 int stalled_seconds) {
   const Handle handle(curl_easy_init(), curl_easy_cleanup);
   CURL* curl = handle.get();
-  if (!curl) throw Error(ErrorKind::internal, "libcurl could not start");
+  if (!curl) throw internal_error("libcurl could not start");
   char message[CURL_ERROR_SIZE] = "";
   Transfer transfer{curl, target, progress, target.size() > 0};
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
@@ -368,13 +365,12 @@ void download(const std::string& url, const std::filesystem::path& partial, std:
     if (target.complete()) break;
     if (target.error() != 0) target.fail();
     if (target.too_much()) {
-      throw Error(ErrorKind::input, fmt::format("sends more than the published {} bytes", bytes),
-                  url, "it may be a sign-in page or another version; open the URL in a browser");
+      throw input_error(fmt::format("sends more than the published {} bytes", bytes), url,
+                        "it may be a sign-in page or another version; open the URL in a browser");
     }
     if (outcome.status == 416) target.begin_again();
     if (left <= 0 || !(may_pass(outcome) || outcome.status == 416)) {
-      throw Error(
-          ErrorKind::input,
+      throw input_error(
           fmt::format("download stopped after {} of {} bytes: {}", target.size(), bytes,
                       outcome.code == CURLE_OK ? "the server ended early" : outcome.message),
           url, fix_for(outcome));

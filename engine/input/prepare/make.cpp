@@ -152,7 +152,7 @@ std::vector<std::string> make_names(const std::string& split, const std::vector<
 
 void check(const MakeOptions& o) {
   const auto refuse = [](const std::string& what, const char* option, const char* fix) {
-    throw Error(ErrorKind::usage, what, option, fix);
+    throw usage_error(what, option, fix);
   };
   if (o.images < 1) refuse("there is nothing to make", "--images", "ask for 1 image at least");
   if (o.images > 10'000'000) refuse("is too many", "--images", "ask for 10 million at most");
@@ -187,9 +187,9 @@ void put_record(char* record, std::uint64_t seed, std::uint32_t split, std::size
 
 void check(const MakeOptions& options, std::size_t test) {
   if (options.images < kBatches || options.images > kMostImages || test < 1 || test > kMostImages) {
-    throw Error(
-        ErrorKind::usage, fmt::format("{} training and {} test images", options.images, test),
-        "--images, --test", fmt::format("ask for {} and 1 at least, a million at most", kBatches));
+    throw usage_error(fmt::format("{} training and {} test images", options.images, test),
+                      "--images, --test",
+                      fmt::format("ask for {} and 1 at least, a million at most", kBatches));
   }
 }
 
@@ -199,7 +199,7 @@ std::string encode_jpeg(const Image& image, int quality) {
   Encoder encoder;
   encoder.jpeg.client_data = &encoder;
   if (!run(encoder, image, quality)) {
-    throw Error(ErrorKind::internal, std::string("libjpeg: ") + encoder.message);
+    throw internal_error(std::string("libjpeg: ") + encoder.message);
   }
   return {reinterpret_cast<const char*>(encoder.bytes), encoder.size};
 }
@@ -279,8 +279,8 @@ Made make_set(const std::string& name, const MakeOptions& options) {
   if (name == "cassava") return make_cassava(options);
   if (name == "cifar10") return make_cifar10(options);
   if (name == "text") return make_text(options);
-  throw Error(ErrorKind::usage, "unknown data set \"" + name + "\"", "",
-              suggestion(name, {"cassava", "cifar10", "text"}));
+  throw usage_error("unknown data set \"" + name + "\"", "",
+                    suggestion(name, {"cassava", "cifar10", "text"}));
 }
 
 }  // namespace paceline

@@ -82,9 +82,9 @@ class Source {
 Made make_text(const MakeOptions& options) {
   const std::size_t test = options.test.value_or(options.tokens / 10);
   if (options.tokens < kLeastTokens || options.tokens > kMostTokens || test > kMostTokens) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} training and {} test tokens", options.tokens, test),
-                "--tokens, --test", fmt::format("ask for {} to {}", kLeastTokens, kMostTokens));
+    throw usage_error(fmt::format("{} training and {} test tokens", options.tokens, test),
+                      "--tokens, --test",
+                      fmt::format("ask for {} to {}", kLeastTokens, kMostTokens));
   }
   check_space(options.out, options.tokens + test);
   const Source source(options.seed);

@@ -65,7 +65,7 @@ const PublishedSet& published_set_at(const std::string& name) {
     if (set.name == name) return set;
     known.push_back(set.name);
   }
-  throw Error(ErrorKind::usage, "unknown data set \"" + name + "\"", "", suggestion(name, known));
+  throw usage_error("unknown data set \"" + name + "\"", "", suggestion(name, known));
 }
 
 std::string make_url(const PublishedFile& file, const FetchOptions& options) {
@@ -76,12 +76,11 @@ std::string make_url(const PublishedFile& file, const FetchOptions& options) {
 
 std::string describe_fetch(const PublishedSet& set, const FetchOptions& options) {
   if (options.tfrecord && set.name != "cassava") {
-    throw Error(ErrorKind::usage, set.name + " does not come as class folders", "--tfrecord",
-                "leave it out");
+    throw usage_error(set.name + " does not come as class folders", "--tfrecord", "leave it out");
   }
   if (!options.mirror.empty() && options.mirror.find("://") == std::string::npos) {
-    throw Error(ErrorKind::usage, "not a URL", "--mirror " + options.mirror,
-                "give one that begins with https://, http:// or file://");
+    throw usage_error("not a URL", "--mirror " + options.mirror,
+                      "give one that begins with https://, http:// or file://");
   }
   std::string text = fmt::format("{}: {}\n", set.name, set.about);
   for (const PublishedFile& file : set.files) {

@@ -126,9 +126,8 @@ class Unpacker {
   }
 
   [[noreturn]] static void fail(const fs::path& file) {
-    throw Error(ErrorKind::input,
-                std::string("the file cannot be written: ") + std::strerror(errno), file.string(),
-                "free some space or choose another folder");
+    throw input_error(std::string("the file cannot be written: ") + std::strerror(errno),
+                      file.string(), "free some space or choose another folder");
   }
 
   const fs::path &archive_, &folder_;
@@ -143,15 +142,14 @@ class Unpacker {
 int lock_file(const fs::path& file, const fs::path& what) {
   const int descriptor = open_lock_file(file);
   if (descriptor < 0) {
-    throw Error(ErrorKind::input,
-                std::string("the folder cannot be written: ") + std::strerror(errno), what.string(),
-                "choose another folder or fix its permissions");
+    throw input_error(std::string("the folder cannot be written: ") + std::strerror(errno),
+                      what.string(), "choose another folder or fix its permissions");
   }
   // On a file system without locks, the work goes on without one.
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(descriptor);
-    throw Error(ErrorKind::input, "another paceline is writing there", what.string(),
-                "wait for it, or choose another folder");
+    throw input_error("another paceline is writing there", what.string(),
+                      "wait for it, or choose another folder");
   }
   return descriptor;
 }
@@ -162,25 +160,25 @@ void check_space(const fs::path& folder, std::uint64_t bytes) {
   std::error_code code;
   const fs::space_info space = fs::space(at, code);
   if (code || space.available >= bytes) return;
-  throw Error(ErrorKind::input,
-              "too little space: " + format_bytes(static_cast<double>(bytes)) + " are needed, " +
-                  format_bytes(static_cast<double>(space.available)) + " are free",
-              folder.string(), "free some, or choose another folder");
+  throw input_error("too little space: " + format_bytes(static_cast<double>(bytes)) +
+                        " are needed, " + format_bytes(static_cast<double>(space.available)) +
+                        " are free",
+                    folder.string(), "free some, or choose another folder");
 }
 
 StagedFolder::StagedFolder(const fs::path& out) : out_(normalize(out)), path_(out_) {
   path_ += ".partial";
   if (fs::exists(out_) && (!fs::is_directory(out_) || !fs::is_empty(out_))) {
-    throw Error(ErrorKind::usage, "the folder exists and is not empty; nothing is overwritten",
-                out.string(), "use --out with a new folder");
+    throw usage_error("the folder exists and is not empty; nothing is overwritten", out.string(),
+                      "use --out with a new folder");
   }
   claim();
 }
 
 void StagedFolder::claim() {
   if (fs::exists(path_) && !fs::exists(path_ / kLock) && !fs::is_empty(path_)) {
-    throw Error(ErrorKind::usage, "the file was not written by paceline", path_.string(),
-                "remove it, or choose another --out");
+    throw usage_error("the file was not written by paceline", path_.string(),
+                      "remove it, or choose another --out");
   }
   make_folder(path_);
   lock_ = lock_file(path_ / kLock, path_);
@@ -194,8 +192,8 @@ void StagedFolder::commit() {
   fs::remove(path_ / kLock, code);
   if (!code) fs::rename(path_, out_, code);
   if (code) {
-    throw Error(ErrorKind::input, "the folder cannot be renamed: " + code.message(), out_.string(),
-                "choose another folder or fix its permissions");
+    throw input_error("the folder cannot be renamed: " + code.message(), out_.string(),
+                      "choose another folder or fix its permissions");
   }
   path_.clear();
 }

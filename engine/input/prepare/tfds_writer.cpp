@@ -40,8 +40,8 @@ Json make_features(std::size_t classes) {
 }
 
 [[noreturn]] void fail(const std::filesystem::path& file) {
-  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(errno),
-              file.string(), "free some space or choose another folder");
+  throw input_error(std::string("the file cannot be written: ") + std::strerror(errno),
+                    file.string(), "free some space or choose another folder");
 }
 
 constexpr std::uint64_t kShardBytes = std::uint64_t{64} << 20;

@@ -164,7 +164,7 @@ class Verifier {
 Verified verify_folder(const fs::path& folder, int threads, bool quiet) {
   std::error_code none;
   if (!fs::is_directory(folder, none)) {
-    throw Error(ErrorKind::input, "not a folder", folder.string(), "name the folder of a data set");
+    throw input_error("not a folder", folder.string(), "name the folder of a data set");
   }
   return Verifier(folder, threads, quiet).run();
 }

@@ -88,8 +88,7 @@ std::optional<fs::path> newest_whole(const fs::path& folder, std::vector<std::st
 }
 
 [[noreturn]] void no_whole_one(const fs::path& folder, const std::vector<std::string>& skipped) {
-  throw Error(
-      ErrorKind::input,
+  throw input_error(
       skipped.empty() ? "there is no checkpoint" : "no checkpoint is complete: " + skipped[0],
       folder.string(), "use --resume with a checkpoint, or start from scratch without it");
 }
@@ -105,8 +104,8 @@ std::vector<fs::path> named_checkpoints(const fs::path& path) {
   std::vector<fs::path> folders;
   for (const FoundCheckpoint& one : find_checkpoints(path)) folders.push_back(one.folder);
   if (!folders.empty()) return folders;
-  throw Error(ErrorKind::input, "there is no checkpoint", path.string(),
-              "name the folder of a checkpoint, or of a run that has checkpoints");
+  throw input_error("there is no checkpoint", path.string(),
+                    "name the folder of a checkpoint, or of a run that has checkpoints");
 }
 
 fs::path find_resumed(const std::string& text, const fs::path& run,
@@ -122,8 +121,8 @@ fs::path find_resumed(const std::string& text, const fs::path& run,
     if (auto newest = newest_whole(given, skipped)) return *newest;
     no_whole_one(given, skipped);
   }
-  throw Error(
-      ErrorKind::input, "there is no checkpoint to resume from", text,
+  throw input_error(
+      "there is no checkpoint to resume from", text,
       "give latest, a checkpoint's folder, a run's, or a job's number beside " + run.string());
 }
 
@@ -138,15 +137,14 @@ CheckpointFolder::CheckpointFolder(const fs::path& run, std::string workload)
   make_folder(folder_);
   lock_ = open_lock_file(folder_ / kLockFile);
   if (lock_ < 0) {
-    throw Error(ErrorKind::input,
-                std::string("checkpoints cannot be written: ") + std::strerror(errno),
-                folder_.string(), "give another --run-dir");
+    throw input_error(std::string("checkpoints cannot be written: ") + std::strerror(errno),
+                      folder_.string(), "give another --run-dir");
   }
   // Where a file system has no locks, the user has to see to it.
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(lock_);
-    throw Error(ErrorKind::input, "another run writes its checkpoints here", folder_.string(),
-                "wait for it, or give another --run-dir");
+    throw input_error("another run writes its checkpoints here", folder_.string(),
+                      "wait for it, or give another --run-dir");
   }
   std::error_code ignored;
   std::vector<fs::path> leftovers;

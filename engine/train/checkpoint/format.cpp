@@ -279,8 +279,8 @@ std::size_t write_checkpoint(const fs::path& folder, const Snapshot& snapshot,
 CheckpointManifest read_manifest(const fs::path& folder) {
   const fs::path file = folder / kManifestFile;
   if (!fs::exists(file)) {
-    throw Error(ErrorKind::input, "not a checkpoint: it has no manifest.json", folder.string(),
-                "name the folder of a checkpoint");
+    throw input_error("not a checkpoint: it has no manifest.json", folder.string(),
+                      "name the folder of a checkpoint");
   }
   return parse_manifest(read_text(file, kMostManifestBytes), file.string());
 }
@@ -305,11 +305,10 @@ void check_has_state(const fs::path& folder, const CheckpointManifest& manifest,
   };
   const bool moments = optimizer_arenas > 0 && lacks(kOptimizerFile);
   if (!moments && (plan.statistics.empty() || !lacks(kStatisticsFile))) return;
-  throw Error(ErrorKind::usage,
-              std::string("the checkpoint has weights only, without ") +
-                  (moments ? "the optimizer's state" : "each rank's running averages"),
-              folder.string(),
-              "start a new run from its weights with --weights " + folder.string());
+  throw usage_error(std::string("the checkpoint has weights only, without ") +
+                        (moments ? "the optimizer's state" : "each rank's running averages"),
+                    folder.string(),
+                    "start a new run from its weights with --weights " + folder.string());
 }
 
 void read_checkpoint(const fs::path& folder, const CheckpointManifest& manifest,

@@ -101,8 +101,7 @@ std::optional<TrainingProgress> CheckpointManager::resume() {
 void CheckpointManager::check_goes_on(const CheckpointManifest& manifest) const {
   const std::string where = setup_.resume.string();
   if (manifest.workload != setup_.workload || manifest.network != run_.plan->network) {
-    throw Error(
-        ErrorKind::usage,
+    throw usage_error(
         fmt::format("the checkpoint is for workload {} ({}), not for {} ({})", manifest.workload,
                     manifest.network, setup_.workload, run_.plan->network),
         where, "use the same workload, or load only its weights with --weights");
@@ -115,8 +114,7 @@ void CheckpointManager::check_goes_on(const CheckpointManifest& manifest) const 
     if (!is_compared || now.value == then || now.on_change == OnChange::ignored) continue;
     const std::string is = now.value.value_or("not given"), was = then.value_or("not given");
     if (now.on_change == OnChange::refused && now.value && then) {
-      throw Error(
-          ErrorKind::usage,
+      throw usage_error(
           fmt::format("{} is {}, but {} in the checkpoint: the run would not continue as it began",
                       name, is, was),
           where, "use the same value, or load only its weights with --weights");

@@ -198,8 +198,8 @@ CheckpointSchedule parse_checkpoint_schedule(const std::string& text, const std:
       schedule.unit == CheckpointUnit::minutes || std::floor(schedule.every) == schedule.every;
   if (schedule.unit == CheckpointUnit::never || schedule.every <= 0 || schedule.every > kMost ||
       !whole) {
-    throw Error(ErrorKind::usage, "checkpoint_every cannot be \"" + text + "\"", where,
-                "give a number and its unit: 500steps, 1epoch or 10minutes");
+    throw usage_error("checkpoint_every cannot be \"" + text + "\"", where,
+                      "give a number and its unit: 500steps, 1epoch or 10minutes");
   }
   return schedule;
 }

@@ -102,9 +102,8 @@ std::string file_name(int number) {
 }
 
 [[noreturn]] void fail(const std::filesystem::path& file, int why) {
-  throw Error(ErrorKind::input,
-              fmt::format("an event file cannot be written: {}", std::strerror(why)), file.string(),
-              "free some space, or give --tensorboard another folder");
+  throw input_error(fmt::format("an event file cannot be written: {}", std::strerror(why)),
+                    file.string(), "free some space, or give --tensorboard another folder");
 }
 
 }  // namespace

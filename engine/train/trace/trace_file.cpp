@@ -173,8 +173,8 @@ void TraceFile::finish(const std::map<std::string, std::string>& facts) {
   file_->write(buffer_.data(), buffer_.size());
   file_->finish();
   if (!give_name(partial_, path_)) {
-    throw Error(ErrorKind::input, "the file exists already", path_.string(),
-                "the trace is in " + partial_.string());
+    throw input_error("the file exists already", path_.string(),
+                      "the trace is in " + partial_.string());
   }
 }
 

@@ -88,8 +88,8 @@ class CsvTable {
   ChosenColumn parsed(const std::string& text) const {
     const std::size_t equals = text.find('=');
     if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
-      throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=HEADING", "--column",
-                  "write for example --column gpus=GPUs");
+      throw usage_error("\"" + text + "\" is not KEY=HEADING", "--column",
+                        "write for example --column gpus=GPUs");
     }
     ChosenColumn chosen{text.substr(0, equals), text.substr(equals + 1), 1};
     const std::size_t star = chosen.heading.rfind('*');
@@ -117,8 +117,8 @@ class CsvTable {
     }
     const RecordKey& key = record_key_named(chosen.key, "--column");
     if (chosen.is_of_replica && key.name != "samples_per_second") {
-      throw Error(ErrorKind::usage, "only a rate can be times gpus", "--column " + text,
-                  "give a number as the factor");
+      throw usage_error("only a rate can be times gpus", "--column " + text,
+                        "give a number as the factor");
     }
     is_rate_of_replica_ = is_rate_of_replica_ || chosen.is_of_replica;
     const auto at = std::find(headings_.begin(), headings_.end(), chosen.heading);
@@ -138,8 +138,8 @@ class CsvTable {
     }
     TableColumn& column = columns_[place];
     if (!key.is_text && !given_.insert(key.name).second) {
-      throw Error(ErrorKind::usage, key.name + " is given twice", "--column",
-                  "give it one column or one value");
+      throw usage_error(key.name + " is given twice", "--column",
+                        "give it one column or one value");
     }
     given_.insert(key.name);
     column.to.insert(column.to.end(), key.to.begin(), key.to.end());

@@ -41,8 +41,8 @@ double read_seconds(const Json& row, const std::string& name, const std::string&
   static const std::map<std::string, double> kUnits = {
       {"", 1e-9}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
   const auto fail = [&](const std::string& what) -> Error {
-    return Error(ErrorKind::input, fmt::format("benchmark \"{}\" {}", name, what), where,
-                 "run it again, or leave it out");
+    return input_error(fmt::format("benchmark \"{}\" {}", name, what), where,
+                       "run it again, or leave it out");
   };
   const auto time = number_or_empty(find_member(row, "real_time"));
   if (!time) throw fail("has no real_time");
@@ -156,8 +156,8 @@ bool is_benchmark_json(const Json& json) {
 BenchmarkFile read_benchmark_file(const JsonDocument& document) {
   const Json& json = document.value();
   if (!is_benchmark_json(json)) {
-    throw Error(ErrorKind::input, "the file has no list of benchmarks", document.where(""),
-                "make the file again with --benchmark_format=json");
+    throw input_error("the file has no list of benchmarks", document.where(""),
+                      "make the file again with --benchmark_format=json");
   }
   BenchmarkFile file;
   const Json& context = find_member(json, "context");
@@ -172,14 +172,14 @@ BenchmarkFile read_benchmark_file(const JsonDocument& document) {
   for (const Json& row : benchmarks) {
     if (row.is_object()) names.insert(text_in(row, "name"));
     if (!row.is_object() || !row.contains("stats") || row.contains("real_time")) continue;
-    throw Error(ErrorKind::input, "the file is pytest-benchmark's JSON, not Google Benchmark's",
-                document.name(), "give a file of --benchmark_out_format=json, or records");
+    throw input_error("the file is pytest-benchmark's JSON, not Google Benchmark's",
+                      document.name(), "give a file of --benchmark_out_format=json, or records");
   }
   for (std::size_t i = 0; i < benchmarks.size(); ++i) {
     const Json& row = benchmarks[i];
     const std::string where = document.where(fmt::format("/benchmarks/{}", i));
     if (!row.is_object() || text_in(row, "name").empty()) {
-      throw Error(ErrorKind::input, "the benchmark has no name", where, "make the file again");
+      throw input_error("the benchmark has no name", where, "make the file again");
     }
     if (is_aggregate(row, names)) {
       ++file.aggregates;
@@ -188,8 +188,8 @@ BenchmarkFile read_benchmark_file(const JsonDocument& document) {
     }
   }
   if (file.rows.empty() && file.aggregates > 0) {
-    throw Error(ErrorKind::input, "the file has only aggregates, no single runs", document.name(),
-                "run it again without --benchmark_report_aggregates_only");
+    throw input_error("the file has only aggregates, no single runs", document.name(),
+                      "run it again without --benchmark_report_aggregates_only");
   }
   return file;
 }

@@ -65,7 +65,9 @@ struct Thrown {
 
 const std::vector<Thrown>& errors() {
   static const std::vector<Thrown> all = [] {
-    static const std::regex kCall("\\bError\\((?=\\s*ErrorKind)|\\bthrow Error\\(");
+    static const std::regex kCall(
+        "\\bError\\((?=\\s*ErrorKind)|\\bthrow Error\\(|\\b(throw|return) "
+        "(usage|input|internal)_error\\(");
     std::vector<Thrown> found;
     for (const auto& source : sources()) {
       const std::string code = strip_comments(source.text);
@@ -73,6 +75,7 @@ const std::vector<Thrown>& errors() {
         const auto at = static_cast<std::size_t>(it->position() + it->length() - 1);
         const auto line = 1 + std::count(code.begin(), code.begin() + it->position(), '\n');
         std::vector<std::string> arguments = arguments_at(code, at);
+        if ((*it)[2].matched) arguments.insert(arguments.begin(), (*it)[2].str());
         Thrown error{source.path + ":" + std::to_string(line), arguments.front(), "", "", false};
         for (const std::string& argument : arguments) error.call += argument + ", ";
         arguments.resize(4);

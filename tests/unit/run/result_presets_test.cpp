@@ -201,7 +201,7 @@ TEST(ResultPresets, AnIterationThatEvaluatesIsNoStep) {
         i);
   }
   const RunRecord record = read_log("nanogpt", log);
-  EXPECT_NEAR(*record.throughput.samples_per_second, 50'000, 1);
+  EXPECT_NEAR(*record.throughput->samples_per_second, 50'000, 1);
   EXPECT_EQ(record.provenance.rate_is,
             "tokens of a step over the mean of 5 of the 10 steps that it prints, without 5 that "
             "evaluate (not_between)");
@@ -237,8 +237,8 @@ TEST(ResultPresets, KerasTimesOfStepsAreReadInAnyUnit) {
 
 TEST(ResultPresets, TimesOfStepsOfAnUnknownSizeAreARateOfSteps) {
   const RunRecord record = read_log("keras", "9/9 - 3s - 40ms/step - loss: 0.3\n", {});
-  EXPECT_EQ(record.throughput.unit, "steps");
-  EXPECT_NEAR(*record.throughput.samples_per_second, 25, 1e-9);
+  EXPECT_EQ(record.throughput->unit, "steps");
+  EXPECT_NEAR(*record.throughput->samples_per_second, 25, 1e-9);
   EXPECT_EQ(record.provenance.rate_is, "one over the mean of the steps that it prints");
 }
 

@@ -133,7 +133,7 @@ class GlooBackend final : public Backend {
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     if (membership.process.size == 1) return connect_threads<ThreadCommunicator>(membership);
     if (membership.store == nullptr) {
-      throw Error(ErrorKind::internal, "backend gloo was given no bootstrap store");
+      throw internal_error("backend gloo was given no bootstrap store");
     }
     const RankGroup group = membership.group();
     const std::string address = membership.store->local_address();

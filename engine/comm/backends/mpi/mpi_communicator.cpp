@@ -100,7 +100,7 @@ void MpiCommunicator::broadcast(void* data, std::size_t bytes, int root) {
 }
 
 void MpiCommunicator::all_gather(const void* mine, std::size_t bytes, void* all) {
-  if (bytes > INT_MAX) throw Error(ErrorKind::internal, "more than 2 GB to gather from a rank");
+  if (bytes > INT_MAX) throw internal_error("more than 2 GB to gather from a rank");
   const auto n = static_cast<int>(bytes);
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, ranks_, &request), "MPI_Iallgather");

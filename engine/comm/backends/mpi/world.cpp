@@ -26,14 +26,14 @@ void initialise() {
   int done = 0, provided = 0;
   check(MPI_Initialized(&done), "MPI_Initialized");
   if (done != 0) {
-    throw Error(ErrorKind::internal, "MPI can be started only once in a process", "MPI_Init_thread",
-                "keep the backend until the end");
+    throw internal_error("MPI can be started only once in a process", "MPI_Init_thread",
+                         "keep the backend until the end");
   }
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   if (provided >= MPI_THREAD_SERIALIZED) return;
-  throw Error(ErrorKind::usage, "this MPI does not let several threads call it in turn",
-              library_version(), "use one built with thread support");
+  throw usage_error("this MPI does not let several threads call it in turn", library_version(),
+                    "use one built with thread support");
 }
 
 // MPI knows no code for a lost peer (before MPI 5); these are what broken connections become.

@@ -76,17 +76,16 @@ std::string Library::version_text() const {
 
 std::shared_ptr<const Library> open_library() {
   const SharedLibrary opened({"libnccl.so.2"}, gpu_library_folders());
-  if (!opened) throw Error(ErrorKind::usage, "NCCL was not found: " + opened.problem(), "", kCure);
+  if (!opened) throw usage_error("NCCL was not found: " + opened.problem(), "", kCure);
   auto library = std::make_shared<Library>();
   library->path = opened.path();
   decltype(&ncclGetVersion) get_version = nullptr;
   opened.find("ncclGetVersion", get_version);
   get_version(&library->version);
   if (library->version < kLeastVersion) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} is too old: {} is needed", library->version_text(),
-                            format_version(kLeastVersion)),
-                library->path, kCure);
+    throw usage_error(fmt::format("{} is too old: {} is needed", library->version_text(),
+                                  format_version(kLeastVersion)),
+                      library->path, kCure);
   }
   opened.find("ncclGetErrorString", library->error_string);
   opened.find("ncclGetLastError", library->last_error);

@@ -46,8 +46,8 @@ class NcclCommunicator final : public Communicator, private Supervision {
                   std::string_view label) override {
     void* const stream = lane.native();
     if (stream == nullptr) {
-      throw Error(ErrorKind::usage, "backend nccl sums on a GPU's stream only", std::string(label),
-                  "choose --device cuda, or another backend");
+      throw usage_error("backend nccl sums on a GPU's stream only", std::string(label),
+                        "choose --device cuda, or another backend");
     }
     if (lane.replays()) return group_->note_replay(replica_);
     group_->all_reduce(replica_, data, count, type, stream, label);
@@ -116,7 +116,7 @@ void check_cards(const std::vector<GpuCard>& cards, const nccl::Library& library
 std::shared_ptr<SocketCommunicator> connect_tasks(const Membership& membership) {
   if (membership.process.size == 1) return nullptr;
   if (membership.store == nullptr) {
-    throw Error(ErrorKind::internal, "backend nccl was given no bootstrap store");
+    throw internal_error("backend nccl was given no bootstrap store");
   }
   const Membership leader =
       membership.replicas_here == 1 ? membership : leader_membership(membership);
@@ -201,8 +201,8 @@ class NcclBackend final : public Backend {
   ncclUniqueId share_id(const Membership& membership, Communicator* tasks) const {
     ncclUniqueId id{};
     if (membership.process.rank == 0 && library_->get_unique_id(&id) != ncclSuccess) {
-      throw Error(ErrorKind::internal, fmt::format("NCCL: {}", library_->last_error(nullptr)),
-                  library_->path, "see NCCL_DEBUG=INFO");
+      throw internal_error(fmt::format("NCCL: {}", library_->last_error(nullptr)), library_->path,
+                           "see NCCL_DEBUG=INFO");
     }
     if (tasks != nullptr) tasks->broadcast(&id, sizeof id, 0);
     return id;

@@ -43,7 +43,7 @@ ncclDataType_t nccl_type(DType type) {
     case DType::f64:
       return ncclFloat64;
     default:
-      throw Error(ErrorKind::internal, fmt::format("no sum of {}", to_string(type)));
+      throw internal_error(fmt::format("no sum of {}", to_string(type)));
   }
 }
 
@@ -161,11 +161,10 @@ Memory NcclGroup::allocate(int replica, std::size_t bytes) {
   gpus_.select(replica);
   void* data = nullptr;
   if (const ncclResult_t result = library_->allocate(&data, bytes); result != ncclSuccess) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} of GPU memory for gradients cannot be allocated: {}",
-                            format_bytes(static_cast<double>(bytes)),
-                            one_line(library_->last_error(member.comm))),
-                "", "lower the batch of a replica")
+    throw usage_error(fmt::format("{} of GPU memory for gradients cannot be allocated: {}",
+                                  format_bytes(static_cast<double>(bytes)),
+                                  one_line(library_->last_error(member.comm))),
+                      "", "lower the batch of a replica")
         .on_rank(member.rank);
   }
   void* handle = nullptr;

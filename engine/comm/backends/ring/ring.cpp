@@ -38,7 +38,7 @@ class RingBackend final : public Backend {
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     if (membership.process.size == 1) return connect_threads<ThreadCommunicator>(membership);
     if (membership.store == nullptr) {
-      throw Error(ErrorKind::internal, "backend ring was given no bootstrap store");
+      throw internal_error("backend ring was given no bootstrap store");
     }
     store_ = membership.store;
     const RankGroup all = membership.group();

@@ -27,8 +27,8 @@ class CastBackend final : public Backend {
     auto communicators = inner_->connect(membership);
     for (auto& communicator : communicators) {
       if (!communicator->reduces(MemoryKind::host)) {
-        throw Error(ErrorKind::usage, fmt::format("{} cannot cast in GPU memory", name_), "",
-                    "leave the wrapper out: gradients of --precision bf16 are bf16 already");
+        throw usage_error(fmt::format("{} cannot cast in GPU memory", name_), "",
+                          "leave the wrapper out: gradients of --precision bf16 are bf16 already");
       }
       communicator = std::make_unique<CastCommunicator>(std::move(communicator));
     }

@@ -39,7 +39,7 @@ cublasLtEpilogue_t choose_epilogue(const MatmulShape& product) {
     case Epilogue::gelu_gradient:
       return CUBLASLT_EPILOGUE_DGELU;
   }
-  throw Error(ErrorKind::internal, "an epilogue has no name");
+  throw internal_error("an epilogue has no name");
 }
 
 void set_operands(const CublasLt& library, cublasLtMatmulDesc_t operation, Epilogue epilogue,
@@ -182,8 +182,8 @@ bool uses_tensor_cores(const CublasLt& library, const cublasLtMatmulAlgo_t& algo
 void refuse_tensor_cores(const CublasLt& library, const MatmulShape& product,
                          const cublasLtMatmulAlgo_t& algorithm) {
   if (product.math == Math::fp32 && uses_tensor_cores(library, algorithm)) {
-    throw Error(ErrorKind::usage, "multiplies on tensor cores, in less than fp32", "cuBLASLt",
-                "use another algorithm");
+    throw usage_error("multiplies on tensor cores, in less than fp32", "cuBLASLt",
+                      "use another algorithm");
   }
 }
 
@@ -203,8 +203,8 @@ Recipe make_recipe(const CublasLt& library, const cublasLtMatmulAlgo_t& algorith
 cublasLtMatmulAlgo_t make_algorithm(const Recipe& recipe) {
   cublasLtMatmulAlgo_t algorithm{};
   if (recipe.library != Recipe::Library::cublas_lt || recipe.algorithm.size() != 128) {
-    throw Error(ErrorKind::input, "not an algorithm of cuBLASLt", recipe.text(),
-                "remove it from the file of choices");
+    throw input_error("not an algorithm of cuBLASLt", recipe.text(),
+                      "remove it from the file of choices");
   }
   std::size_t at = 0;
   for (std::uint64_t& word : algorithm.data) {
@@ -267,8 +267,8 @@ cublasLtHandle_t CublasLt::handle() {
   if (handle_) return handle_;
   if (const cublasStatus_t status = create_(&handle_); status != CUBLAS_STATUS_SUCCESS) {
     handle_ = nullptr;
-    throw Error(ErrorKind::usage, "cuBLASLt finds no GPU that it can use", status_string_(status),
-                "check the driver with nvidia-smi, or use --device cpu");
+    throw usage_error("cuBLASLt finds no GPU that it can use", status_string_(status),
+                      "check the driver with nvidia-smi, or use --device cpu");
   }
   return handle_;
 }

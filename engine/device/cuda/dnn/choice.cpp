@@ -208,10 +208,9 @@ class Chooser {
 
   Chosen result(int offered) const {
     if (usable_.empty()) {
-      throw Error(ErrorKind::usage,
-                  "no way to compute " + request_ + ": " +
-                      (refused_.empty() ? "nothing is offered" : refused_),
-                  "", "choose another precision or batch, or allow more workspace");
+      throw usage_error("no way to compute " + request_ + ": " +
+                            (refused_.empty() ? "nothing is offered" : refused_),
+                        "", "choose another precision or batch, or allow more workspace");
     }
     const Usable& first = usable_.front();
     Choice choice;
@@ -242,7 +241,7 @@ class Chooser {
       return "";
     }
     if (const Support captured = tuner.capture(work); !captured) {
-      throw Error(ErrorKind::usage, captured.because());
+      throw usage_error(captured.because());
     }
     if (std::string wrong = check(one, bench); !wrong.empty() || !rules_.measures) return wrong;
     const double first = tuner.time(work, 0, 1).front();
@@ -320,13 +319,12 @@ class Chooser {
     try {
       tuner.run([](Stream) {});
     } catch (const Error& error) {
-      throw Error(ErrorKind::internal,
-                  fmt::format("{} broke the GPU's context when it was tried for {}: {}",
-                              candidate.recipe.text(), request_, error.what()),
-                  "",
-                  rules_.exclude(candidate.recipe, "it broke the GPU's context")
-                      ? "run it again: from now on it is left out"
-                      : "report it; another batch or precision may not offer it");
+      throw internal_error(fmt::format("{} broke the GPU's context when it was tried for {}: {}",
+                                       candidate.recipe.text(), request_, error.what()),
+                           "",
+                           rules_.exclude(candidate.recipe, "it broke the GPU's context")
+                               ? "run it again: from now on it is left out"
+                               : "report it; another batch or precision may not offer it");
     }
   }
 

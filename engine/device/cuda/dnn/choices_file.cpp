@@ -56,8 +56,7 @@ Json to_json(const std::string& circumstances, const Choice& choice) {
 }
 
 void expect(bool good, const char* what) {
-  if (!good)
-    throw Error(ErrorKind::input, what, "", "delete the file; the choices are then measured again");
+  if (!good) throw input_error(what, "", "delete the file; the choices are then measured again");
 }
 
 // Throws what is wrong: nlohmann's exceptions for types, ours for values.

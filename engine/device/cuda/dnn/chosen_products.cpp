@@ -162,11 +162,11 @@ class LibraryProducts : public ChosenProducts {
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
     if (shape.m < 1 || shape.k < 1 || shape.n < 1 || stored_as(shape.math) != DType::f32 ||
         has_before(shape.epilogue)) {
-      throw Error(ErrorKind::internal, "not a product of fp32 matrices", to_text(shape));
+      throw internal_error("not a product of fp32 matrices", to_text(shape));
     }
     if (!session_->runs()) {
-      throw Error(ErrorKind::usage, "cuBLASLt cannot check a product without a GPU", to_text(shape),
-                  "run where the GPU is");
+      throw usage_error("cuBLASLt cannot check a product without a GPU", to_text(shape),
+                        "run where the GPU is");
     }
     const auto matrix = [](int rows, int columns) {
       return TensorSize{static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns),
@@ -218,7 +218,7 @@ class LibraryProducts : public ChosenProducts {
                       (!request.accumulates || request.pass == ConvPass::backward_data) &&
                       (request.epilogue != Epilogue::none) == has_epilogue &&
                       (!has_epilogue || is_for_epilogue(request));
-    if (!good) throw Error(ErrorKind::internal, "not a convolution", to_text(request));
+    if (!good) throw internal_error("not a convolution", to_text(request));
   }
 
   static bool is_for_epilogue(const ConvRequest& request) {

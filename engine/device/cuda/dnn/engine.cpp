@@ -192,13 +192,13 @@ Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
 std::shared_ptr<Implementation> build_engine(const std::shared_ptr<const OperationGraph>& graph,
                                              const EngineRules& rules, const Recipe& recipe) {
   if (recipe.library != Recipe::Library::cudnn) {
-    throw Error(ErrorKind::input, "not an engine of cuDNN", recipe.text(),
-                "remove it from the file of choices");
+    throw input_error("not an engine of cuDNN", recipe.text(),
+                      "remove it from the file of choices");
   }
   const Engine engine = make_engine(*graph, recipe);
   if (const Support admitted = admits(rules, engine.notes); !admitted) {
-    throw Error(ErrorKind::usage, recipe.text() + " " + admitted.because(), "",
-                "remove it from the file of choices");
+    throw usage_error(recipe.text() + " " + admitted.because(), "",
+                      "remove it from the file of choices");
   }
   return std::make_shared<CudnnImplementation>(graph, engine);
 }

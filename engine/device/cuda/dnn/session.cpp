@@ -159,8 +159,8 @@ Session::Session(const SharedLibrary& library, const std::string& description) :
             static_cast<std::int64_t>(description.size()), description.c_str())
       .finalize();
 #else
-  throw Error(ErrorKind::usage, "this program was built with headers that describe no cards",
-              "cuDNN", "build it with cuDNN 9.8 or later");
+  throw usage_error("this program was built with headers that describe no cards", "cuDNN",
+                    "build it with cuDNN 9.8 or later");
 #endif
 }
 
@@ -188,8 +188,8 @@ void Session::name_card(Descriptor& descriptor, CardAttribute by_handle,
 
 void Session::execute(const Descriptor& plan, const Descriptor& pack, Stream stream) {
   if (!handle_) {
-    throw Error(ErrorKind::usage, "this plan was made from a description and cannot run", "cuDNN",
-                "run where the GPU is");
+    throw usage_error("this plan was made from a description and cannot run", "cuDNN",
+                      "run where the GPU is");
   }
   if (stream != stream_) {
     table_.check(table_.set_stream(handle_, static_cast<cudaStream_t>(stream)), "stream");
@@ -210,10 +210,9 @@ void require(const SharedLibrary& library, const char* name, const std::string& 
     places.push_back(folder.string());
   }
   places.push_back("the system's libraries");
-  throw Error(ErrorKind::usage,
-              std::string(name) + " cannot be opened: " + library.problem() + ", looked in " +
-                  join(places, ", "),
-              "", "install " + install + " or name its folder in PACELINE_CUDA_LIBS");
+  throw usage_error(std::string(name) + " cannot be opened: " + library.problem() + ", looked in " +
+                        join(places, ", "),
+                    "", "install " + install + " or name its folder in PACELINE_CUDA_LIBS");
 }
 
 }  // namespace

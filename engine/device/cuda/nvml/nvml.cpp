@@ -92,8 +92,8 @@ std::shared_ptr<const Nvml> Nvml::open() {
 Nvml::Nvml() {
   const SharedLibrary library({"libnvidia-ml.so.1"}, gpu_library_folders());
   if (!library) {
-    throw Error(ErrorKind::usage, "the NVIDIA driver's NVML was not found: " + library.problem(),
-                "", "install the driver, or start on a node that has GPUs");
+    throw usage_error("the NVIDIA driver's NVML was not found: " + library.problem(), "",
+                      "install the driver, or start on a node that has GPUs");
   }
   auto functions = std::make_unique<Functions>();
   const auto find = [&](auto*& function, const char* name, const char* older = "") {
@@ -127,8 +127,8 @@ Nvml::Nvml() {
        "nvmlDeviceGetMPSComputeRunningProcesses");
   find(functions->compute_mode, "nvmlDeviceGetComputeMode");
   if (const int result = functions->init(); result != kSuccess) {
-    throw Error(ErrorKind::usage, std::string("NVML: ") + functions->error_string(result),
-                library.path(), "check that nvidia-smi works here");
+    throw usage_error(std::string("NVML: ") + functions->error_string(result), library.path(),
+                      "check that nvidia-smi works here");
   }
   functions_ = std::move(functions);
 }
@@ -148,8 +148,8 @@ NvmlGpu::NvmlGpu(std::shared_ptr<const Nvml> nvml, const std::string& pci)
     : nvml_(std::move(nvml)) {
   const int result = nvml_->functions_->by_pci(pci.c_str(), &handle_);
   if (result == kSuccess) return;
-  throw Error(ErrorKind::usage, std::string("NVML: ") + nvml_->functions_->error_string(result),
-              "GPU " + pci, "check that nvidia-smi lists it");
+  throw usage_error(std::string("NVML: ") + nvml_->functions_->error_string(result), "GPU " + pci,
+                    "check that nvidia-smi lists it");
 }
 
 std::optional<std::string> NvmlGpu::name() const {
