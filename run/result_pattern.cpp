@@ -16,7 +16,7 @@ namespace {
 constexpr char kWrite[] = "write \"throughput: {number}\"";
 constexpr std::string_view kNumber = "{number}", kGrouped = "{grouped}", kDuration = "{duration}";
 constexpr std::string_view kDurationGroup =
-    "([0-9]+(?:\\.[0-9]+)?(?:[mun\xc2\xb5\xce\xbc]?s|min|h))";
+    "([0-9]+(?:\\.[0-9]+)? ?(?:[mun\xc2\xb5\xce\xbc]?s|min|h)(?! *[0-9]))";
 constexpr std::string_view kGroupedGroup =
     "([0-9]{1,3}(?:,[0-9]{3})+(?:\\.[0-9]+)?|[0-9]+(?:\\.[0-9]+)?)";
 // Not finite ones, too, so that they are refused instead of overlooked.
@@ -62,7 +62,7 @@ std::optional<double> read_number(std::string_view text, const ResultSource& sou
       {"ms", 1e-3}, {"s", 1},     {"min", 60},         {"h", 3600}};
   const bool has_unit = source.what.find(kDuration) != source.what.npos;
   std::string digits(has_unit ? text.substr(0, text.find_last_of("0123456789.") + 1) : text);
-  const std::string_view unit = text.substr(digits.size());
+  const std::string_view unit = trim(text.substr(digits.size()));
   const auto known = std::ranges::find(kUnits, unit, &std::pair<std::string_view, double>::first);
   if (!unit.empty() && known == std::end(kUnits)) return std::nullopt;
   if (source.what.find(kGrouped) != source.what.npos) std::erase(digits, ',');

@@ -137,6 +137,21 @@ TEST(ProgramResults, TheNumberGroupReadsEveryNumber) {
   EXPECT_THROW(ProgramResults({line("{number} of {number} ([0-9])")}), Error);
 }
 
+TEST(ProgramResults, DurationsAreReadWithTheirUnit) {
+  const ResultSource time = line("took {duration}", Pick::only, "fit_seconds");
+  for (const auto& [text, seconds] : {std::pair{"took 7 ms", 0.007},
+                                      {"took 250us, once", 250e-6},
+                                      {"took 1.5min", 90.0},
+                                      {"took 12s", 12.0},
+                                      {"took 8\xc2\xb5s", 8e-6}}) {
+    EXPECT_NEAR(number_in(time, text), seconds, 1e-12) << text;
+  }
+  for (const char* text : {"took 7 steps", "took 7ms/img"}) {
+    expect_parts(catch_refusal(time, text), {"beside it may change"});
+  }
+  expect_parts(catch_refusal(time, "took 6 min 30 s"), {"was not printed"});
+}
+
 TEST(ProgramResults, GroupedNumbersAreReadWhole) {
   EXPECT_EQ(number_in(line("rate: {grouped}"), "rate: 4,321,000.5 it/s, 3 left"), 4321000.5);
   EXPECT_EQ(
