@@ -1,0 +1,381 @@
+#include "analysis/why/why.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "analysis/document/columns.h"
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// Points: less than the one is no cause worth a name, and a cause of the other is one that counts.
+constexpr double kNamed = 3, kLarge = 10;
+// More rounds are not made only to tell apart which of two causes is larger.
+constexpr std::size_t kRoundsForOrder = 8;
+
+// For a sample, of all replicas together; without samples for a step.
+double cost(const MeasuredRun& run, bool by_samples) {
+  return by_samples ? run.ranks * run.seconds / run.samples : run.seconds / run.steps;
+}
+
+struct CauseRule {
+  const char *key, *name, *how;
+  std::vector<std::string> programs;  // beside the one as it is
+  // Of the cost of each of these.
+  std::function<double(const MeasuredRun* const* runs, const double* costs, double whole)> points;
+};
+
+double others_share(const MeasuredRun& run) {
+  return run.others_seconds / run.seconds;
+}
+
+const std::vector<CauseRule>& rules() {
+  using Runs = const MeasuredRun* const*;
+  static const auto taken_away = [](Runs, const double* costs, double whole) {
+    return whole - costs[0];
+  };
+  static const std::vector<CauseRule> all = {
+      {"data",
+       "waiting for data",
+       "recorded batches again, the loader idle",
+       {kNoWait},
+       taken_away},
+      {"sums", "sums of gradients", "no sums, learning rate 0", {kNoSums}, taken_away},
+      {"late",
+       "the latest rank",
+       "ranks that do not wait, against the slowest of each step",
+       {kNoSums},
+       [](Runs runs, const double* costs, double) {
+         return costs[0] * (1 - others_share(*runs[0]));
+       }},
+      {"shared_node",
+       "sharing the node",
+       "ranks that do not wait, against one alone",
+       {kNoSums, kAlone},
+       [](Runs runs, const double* costs, double) {
+         return costs[0] * others_share(*runs[0]) - costs[1];
+       }},
+      {"small_batch",
+       "the smaller batch of a replica",
+       "one alone with that batch",
+       {kAloneBatch, kAlone},
+       [](Runs, const double* costs, double) { return costs[0] - costs[1]; }},
+      {"calls", "its own sums and barriers", "without them", {kNoOwn}, taken_away},
+      {"saves", "saving", "torch.save does nothing", {kNoSaves}, taken_away},
+      {"threads",
+       "threads and their CPUs",
+       "each rank bound to its CPUs, a thread on each",
+       {kThreads},
+       taken_away},
+  };
+  return all;
+}
+
+// The points of each round that has all of its runs.
+std::map<std::size_t, double> points_of_rounds(const CauseRule& rule,
+                                               const std::vector<WhyRound>& rounds,
+                                               bool by_samples) {
+  std::map<std::size_t, double> points;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    const WhyRound& round = rounds[i];
+    const auto whole = round.find(kAsItIs);
+    std::vector<const MeasuredRun*> runs;
+    std::vector<double> costs;
+    for (std::string program : rule.programs) {
+      // With the batch that a replica has among the others.
+      if (program == kAlone && std::string(rule.key) == "shared_node" &&
+          round.contains(kAloneBatch)) {
+        program = kAloneBatch;
+      }
+      if (const auto run = round.find(program); run != round.end()) {
+        runs.push_back(&run->second);
+        costs.push_back(cost(run->second, by_samples));
+      }
+    }
+    if (whole == round.end() || runs.size() < rule.programs.size()) continue;
+    const double of = cost(whole->second, by_samples);
+    points[i] = 100 * rule.points(runs.data(), costs.data(), of) / of;
+  }
+  return points;
+}
+
+Cause make_cause(const CauseRule& rule, std::map<std::size_t, double> points, double confidence) {
+  Cause cause{rule.key, rule.name, rule.how, std::move(points)};
+  std::vector<double> values;
+  for (const auto& [round, value] : cause.points) values.push_back(value);
+  const Difference mean = paired_difference(values, Stopping::by_results);
+  cause.value = mean.mean;
+  if (cause.points.size() >= kFewestSequentialRuns) cause.interval = mean.interval(confidence);
+  if (cause.interval && cause.interval->low > kNamed) cause.state = CauseState::found;
+  if (cause.interval && cause.interval->high < kLarge && cause.state != CauseState::found) {
+    cause.state = CauseState::small;
+  }
+  return cause;
+}
+
+bool is_larger(const Cause& left, const Cause& right, double confidence) {
+  std::vector<double> differences;
+  for (const auto& [round, value] : left.points) {
+    if (const auto other = right.points.find(round); other != right.points.end()) {
+      differences.push_back(value - other->second);
+    }
+  }
+  if (differences.empty()) return false;
+  const auto interval = paired_difference(differences, Stopping::by_results).interval(confidence);
+  return interval && interval->low > 0;
+}
+
+void find_first(WhyVerdict& verdict, double confidence) {
+  for (std::size_t i = 0; i < verdict.causes.size() && !verdict.first; ++i) {
+    if (verdict.causes[i].state == CauseState::found) verdict.first = i;
+  }
+  if (!verdict.first) return;
+  const Cause& first = verdict.causes[*verdict.first];
+  for (const Cause& other : verdict.causes) {
+    if (&other == &first || other.state == CauseState::small) continue;
+    if (!is_larger(first, other, confidence)) verdict.rivals.push_back(other.name);
+  }
+}
+
+std::string points_text(const Cause& cause) {
+  if (!cause.interval) return fmt::format("{:.0f}", cause.value);
+  return fmt::format("{:.0f} [{:.0f}, {:.0f}]", cause.value, cause.interval->low,
+                     cause.interval->high);
+}
+
+constexpr EnumName<CauseState> kStates[] = {
+    {CauseState::found, "found"}, {CauseState::small, "small"}, {CauseState::open, "cannot tell"}};
+
+Table make_table(const std::vector<Cause>& causes, const std::string& key) {
+  return ColumnsOf<Cause>()
+      .text("cause", key == "tries" ? "change" : "cause",
+            [](const Cause& each) { return each.name; })
+      .interval("points", key == "tries" ? "points gained\n[95 %]" : "points\n[95 %]",
+                [](const Cause& each) {
+                  return Cell{points_text(each), each.value, each.interval};
+                })
+      .text("state", "",
+            [](const Cause& each) { return std::string(name_in(kStates, each.state)); })
+      .text("measured_by", "measured by", [](const Cause& each) { return each.how; })
+      .text("key", "", [](const Cause& each) { return each.key; })
+      .programs()
+      .table(causes, key);
+}
+
+std::string estimate_text(const Estimate& estimate, double scale, int digits) {
+  std::string text = fmt::format("{:.{}f}", scale * estimate.value, digits);
+  if (!estimate.interval) return text;
+  return text + fmt::format(" [{:.{}f}, {:.{}f}]", scale * estimate.interval->low, digits,
+                            scale * estimate.interval->high, digits);
+}
+
+std::string title_text(const WhyVerdict& verdict) {
+  if (!verdict.speed_up) {
+    return fmt::format("{}: one alone could not be measured", counted(verdict.replicas, "replica"));
+  }
+  const bool is_known = verdict.speed_up->interval.has_value();
+  return fmt::format("{} train {} times as fast as one: efficiency {} %{}",
+                     counted(verdict.replicas, "replica"), estimate_text(*verdict.speed_up, 1, 2),
+                     estimate_text(*verdict.efficiency, 100, 0),
+                     is_known ? "" : " (too few runs for an interval)");
+}
+
+std::string headline_text(const WhyVerdict& verdict) {
+  if (verdict.first) {
+    const Cause& first = verdict.causes[*verdict.first];
+    std::string text =
+        fmt::format("{}: {}, {} of 100 points", verdict.rivals.empty() ? "First cause" : "A cause",
+                    first.name, points_text(first));
+    if (first.key == "late" && verdict.late_rank) {
+      text += fmt::format("; rank {} was the slowest in every round", *verdict.late_rank);
+    }
+    if (!verdict.rivals.empty()) {
+      text += fmt::format("; these runs cannot tell whether it costs more than {}",
+                          join(verdict.rivals, ", "));
+    }
+    return text;
+  }
+  const bool all_small = std::ranges::all_of(
+      verdict.causes, [](const Cause& each) { return each.state == CauseState::small; });
+  if (all_small && !verdict.causes.empty()) {
+    return fmt::format("None of the causes that were tried costs {:.0f} points", kLarge);
+  }
+  return fmt::format(
+      "Cannot tell: after {} no cause is surely above {:.0f} points, and not all are "
+      "below {:.0f}",
+      counted(static_cast<double>(verdict.rounds), "round"), kNamed, kLarge);
+}
+
+}  // namespace
+
+MeasuredRun read_measured_run(const std::filesystem::path& file) {
+  const Json json = parse_json(read_text(file));
+  MeasuredRun run;
+  try {
+    run.ended_early = json.value("ended_early", false);
+    run.ranks = json.value("ranks", json.at("world").get<int>());
+    run.steps = json.at("steps");
+    run.steps_in_all = json.at("steps_in_all");
+    run.samples = json.value("samples", 0.0);
+    run.seconds = json.value("seconds", 0.0);
+    run.others_seconds = json.value("others_seconds", run.seconds);
+    run.slowest_rank = json.value("slowest_rank", 0);
+    run.wait = json.at("wait");
+    run.own_seconds = json.at("own_seconds");
+    run.save_seconds = json.at("save_seconds");
+    run.overhead = json.at("overhead");
+    run.own_calls = json.at("own_calls");
+    run.saves = json.at("saves");
+    run.batches = json.at("batches");
+    run.ratio = json.at("ratio");
+    run.workers = json.at("workers");
+    run.threads = json.at("threads");
+    run.all_cpus = json.value("all_cpus", 1);
+    run.local_ranks = json.at("local_world");
+    run.bucket_mb = json.at("bucket_mb");
+    run.is_cuda = json.at("cuda");
+    run.changes_batches = json.at("changes_batches");
+    run.has_foreign_hook = !json.at("comm_hook").get<std::string>().empty();
+    run.has_sync_norm = json.at("sync_batch_norm");
+    run.why_no_sums = json.at("why_no_sums");
+  } catch (const Json::exception&) {
+    throw Error(ErrorKind::input, "not what the hook writes", file.string(), "make the runs again");
+  }
+  return run;
+}
+
+WhyVerdict judge_why(const WhyEvidence& evidence) {
+  WhyVerdict verdict;
+  std::vector<double> logs;
+  for (const WhyRound& round : evidence.rounds) {
+    for (const auto& [name, run] : round) verdict.by_samples &= run.samples > 0;
+  }
+  for (const WhyRound& round : evidence.rounds) {
+    const auto whole = round.find(kAsItIs), alone = round.find(kAlone);
+    if (whole == round.end()) continue;
+    ++verdict.rounds;
+    verdict.replicas = whole->second.ranks;
+    verdict.overhead = std::max(verdict.overhead, whole->second.overhead / whole->second.seconds);
+    if (verdict.by_samples) verdict.batch = whole->second.batch_per_replica();
+    if (const auto free = round.find(kNoSums); free != round.end()) {
+      const int slowest = free->second.slowest_rank;
+      verdict.late_rank = verdict.late_rank.value_or(slowest) == slowest ? slowest : -1;
+    }
+    if (alone == round.end()) continue;
+    if (verdict.by_samples) verdict.batch_alone = alone->second.batch_per_replica();
+    logs.push_back(std::log(cost(alone->second, verdict.by_samples) /
+                            cost(whole->second, verdict.by_samples)));
+  }
+  if (verdict.late_rank && *verdict.late_rank < 0) verdict.late_rank.reset();
+  if (!logs.empty()) {
+    verdict.efficiency = as_factor(paired_difference(logs, Stopping::by_results));
+    // Costs of a step are of all replicas' steps, which do the work of as many of one.
+    verdict.speed_up = verdict.efficiency;
+    const double replicas = verdict.replicas;
+    verdict.speed_up->value *= replicas;
+    if (auto& interval = verdict.speed_up->interval) {
+      interval->low *= replicas;
+      interval->high *= replicas;
+    }
+  }
+  std::vector<std::pair<const CauseRule*, std::map<std::size_t, double>>> measured;
+  for (const CauseRule& rule : rules()) {
+    auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
+    if (!points.empty()) measured.emplace_back(&rule, std::move(points));
+  }
+  const double confidence =
+      1 - (1 - kConfidence) / static_cast<double>(std::max<std::size_t>(measured.size(), 1));
+  for (auto& [rule, points] : measured) {
+    verdict.causes.push_back(make_cause(*rule, std::move(points), confidence));
+  }
+  std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
+  find_first(verdict, confidence);
+  for (const auto& [program, text] : evidence.tried) {
+    const CauseRule rule{program.c_str(),
+                         text.c_str(),
+                         "the same program with it",
+                         {program},
+                         [](const MeasuredRun* const*, const double* costs, double whole) {
+                           return whole - costs[0];
+                         }};
+    auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
+    if (!points.empty()) verdict.tries.push_back(make_cause(rule, std::move(points), kConfidence));
+  }
+  const bool none_open = std::ranges::none_of(
+      verdict.causes, [](const Cause& each) { return each.state == CauseState::open; });
+  verdict.is_decided = !verdict.causes.empty() && none_open &&
+                       (verdict.rivals.empty() || verdict.rounds >= kRoundsForOrder);
+  return verdict;
+}
+
+Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
+  Document document;
+  document.name = "why";
+  document.title = title_text(verdict);
+  document.warnings = evidence.warnings;
+  if (verdict.batch_alone > 0 && verdict.batch < 0.99 * verdict.batch_alone) {
+    document.warnings.push_back(
+        fmt::format("the batch of a replica falls from {:g} alone to {:g} among {}: keep it, by a "
+                    "larger global "
+                    "batch, to see what more replicas can give",
+                    verdict.batch_alone, verdict.batch, verdict.replicas));
+  }
+  Section section;
+  section.headline = headline_text(verdict);
+  section.table = make_table(verdict.causes, "causes");
+  for (const Cause& each : verdict.tries) {
+    section.findings.emplace_back(
+        each.state == CauseState::found
+            ? fmt::format("Try {}: it gains {} points", each.name, points_text(each))
+            : fmt::format("With {} the gain is {} points: not worth a change, or not decided",
+                          each.name, points_text(each)));
+  }
+  for (const std::string& note : evidence.notes) section.findings.emplace_back(note);
+  if (!verdict.by_samples) {
+    section.caveats.emplace_back(
+        "what a step trains on is not known, so steps are compared: true where a replica's batch "
+        "is "
+        "the same alone");
+  }
+  section.notes.push_back(fmt::format(
+      "100 points are the time in which {} train on a sample; of these, one replica alone needs "
+      "its "
+      "efficiency. The sums, the latest rank, the shared node and a smaller batch lead from one to "
+      "the other, so they add up to the loss; all else costs one replica alone, too.",
+      counted(verdict.replicas, "replica")));
+  section.notes.push_back(fmt::format(
+      "Intervals are for all causes together, after {}; the hook's own code took {:.2f} % "
+      "of the time.",
+      counted(static_cast<double>(verdict.rounds), "round"), 100 * verdict.overhead));
+  document.sections.push_back(std::move(section));
+  const auto interval = [](const std::optional<Estimate>& estimate, bool low) -> Json {
+    if (!estimate || !estimate->interval) return nullptr;
+    return low ? estimate->interval->low : estimate->interval->high;
+  };
+  const auto value = [](const std::optional<Estimate>& estimate) -> Json {
+    return estimate ? Json(estimate->value) : Json(nullptr);
+  };
+  document.facts = make_facts(
+      {{"replicas", verdict.replicas},
+       {"rounds", verdict.rounds},
+       {"decided", verdict.is_decided},
+       {"speed_up", value(verdict.speed_up)},
+       {"speed_up_low", interval(verdict.speed_up, true)},
+       {"speed_up_high", interval(verdict.speed_up, false)},
+       {"efficiency", value(verdict.efficiency)},
+       {"efficiency_low", interval(verdict.efficiency, true)},
+       {"efficiency_high", interval(verdict.efficiency, false)},
+       {"first_cause", verdict.first ? Json(verdict.causes[*verdict.first].key) : Json(nullptr)},
+       {"rivals", verdict.rivals}});
+  return document;
+}
+
+}  // namespace paceline

@@ -1,0 +1,88 @@
+// What a program's counterfactual runs say: speed-up, and what each cost makes of it.
+//
+// A run of N replicas needs c = N * seconds / samples for a sample, one alone c1. Of 100 points of
+// c, efficiency is the 100 c1 / c that one alone needs, and a cost is what goes where it is taken
+// away: 100 (c - c') / c. Sums, the latest rank, the shared node and a smaller batch are steps from
+// c to c1, so they add up to the loss. Waiting for data, saving and the like are part of c1, too.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/document/document.h"
+#include "analysis/statistics/statistics.h"
+
+namespace paceline {
+
+// Runs by their names as programs of the study.
+inline constexpr char kAsItIs[] = "as-it-is", kAlone[] = "alone", kAloneBatch[] = "alone-batch",
+                      kNoSums[] = "no-sums", kNoWait[] = "data-at-hand", kNoOwn[] = "no-calls",
+                      kNoSaves[] = "no-saves", kThreads[] = "threads", kWorkers[] = "workers",
+                      kBuckets[] = "buckets";
+
+// One run as the hook measured it, over its steps after the warm-up.
+struct MeasuredRun {
+  int ranks = 1;
+  double steps = 0, steps_in_all = 0, seconds = 0;
+  double samples = 0;         // of all ranks; 0: not known
+  double others_seconds = 0;  // mean of the ranks but the slowest
+  int slowest_rank = 0;
+  double wait = 0, own_seconds = 0, save_seconds = 0, overhead = 0;  // of the rank with the most
+  int own_calls = 0, saves = 0, batches = 0, ratio = 1, workers = 0;
+  int threads = 1, all_cpus = 1, local_ranks = 1;
+  double bucket_mb = 0;
+  bool is_cuda = false, changes_batches = false, has_foreign_hook = false, has_sync_norm = false;
+  bool ended_early = false;
+  std::string why_no_sums;  // empty: sums can be taken away
+
+  double batch_per_replica() const { return samples / (steps * ranks); }
+};
+// Throws input if the file is not what the hook writes.
+MeasuredRun read_measured_run(const std::filesystem::path& file);
+
+using WhyRound = std::map<std::string, MeasuredRun>;  // by program
+
+struct WhyEvidence {
+  std::vector<WhyRound> rounds;
+  std::vector<std::string> notes;  // what could not be run or told, and why
+  std::vector<std::string> warnings;
+  std::map<std::string, std::string> tried;  // programs that change a setting: "2 workers"
+};
+
+enum class CauseState { found, small, open };  // above 3 points; below 10; neither yet
+
+struct Cause {
+  std::string key, name, how;
+  std::map<std::size_t, double> points;  // by round
+  double value = 0;
+  std::optional<Interval> interval =
+      {};  // at 95 % for all causes together, at any number of rounds
+  CauseState state = CauseState::open;
+};
+
+struct WhyVerdict {
+  int replicas = 1;
+  std::size_t rounds = 0;
+  bool by_samples = true;
+  std::optional<Estimate> speed_up, efficiency;  // empty: one replica alone was not measured
+  std::vector<Cause> causes;                     // the largest first
+  std::vector<Cause> tries;                      // of settings: what they gain
+  std::optional<std::size_t> first;              // of causes
+  std::vector<std::string> rivals;    // names of causes that may be larger than the first
+  double batch = 0, batch_alone = 0;  // of a replica; 0: not known
+  std::optional<int> late_rank;       // the slowest in all rounds
+  double overhead = 0;                // of the hook, as a share of the time
+  bool is_decided = false;
+};
+
+WhyVerdict judge_why(const WhyEvidence& evidence);
+
+// One screen. JSON: {"schema", "replicas", "rounds", "decided", "speed_up", "speed_up_low", ..,
+// "efficiency", .., "first_cause", "causes": [{"cause", "points", "points_low", "points_high",
+// "state", "measured_by"}]}
+Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence);
+
+}  // namespace paceline

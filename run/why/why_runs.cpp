@@ -1,0 +1,468 @@
+#include "run/why/why_runs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "analysis/evidence/run.h"
+#include "engine/core/clock.h"
+#include "engine/core/environment.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "engine/core/output.h"
+#include "engine/core/pattern.h"
+#include "engine/core/text.h"
+#include "engine/launch/program.h"
+#include "engine/launch/topology.h"
+#include "results/shipped.h"
+#include "run/plan_study.h"
+#include "run/why/working_copy.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Steps: before the measured ones, so that batches are recorded by then; fewest and most measured.
+constexpr int kWarmSteps = 34, kFewestSteps = 20, kMostSteps = 400;
+constexpr double kMeasuredSeconds = 5;
+constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRounds = 40;
+constexpr int kTriedRounds = 6;
+// A cost below this share of the time is not taken away to see what it makes.
+constexpr double kSeen = 0.01;
+constexpr double kDefaultBucketMb = 25;  // PyTorch's
+
+// One of the programs that are compared.
+struct Variant {
+  const char* name;
+  Json changes;  // of the hook's settings
+  int replicas = 1;
+  bool is_try = false;
+};
+
+Json result_sources(bool by_samples) {
+  const auto source = [](const std::string& path) {
+    return Json{{"json", path}, {"file", "{out}/run.json"}};
+  };
+  Json results = {{"steps", source("$.steps")}};
+  if (!by_samples) results["steps_per_second"] = source("$.steps_per_second");
+  if (by_samples) {
+    results["samples_per_second"] = source("$.samples_per_second");
+    results["global_batch"] = source("$.global_batch");
+  }
+  return results;
+}
+
+// The user's words hold no placeholders of ours.
+std::string escape_placeholders(const std::string& word) {
+  std::string escaped;
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    const std::size_t end = word.find('}', at);
+    const std::string name =
+        word[at] == '{' && end != std::string::npos ? word.substr(at, end + 1 - at) : "";
+    if (placeholders_in(name).empty() || (at > 0 && word[at - 1] == '$')) {
+      escaped += word[at];
+      continue;
+    }
+    escaped += "{" + name + "}";
+    at = end;
+  }
+  return escaped;
+}
+
+class WhyStudy {
+ public:
+  explicit WhyStudy(const WhyRequest& request)
+      : request_(request),
+        scratch_("paceline-why"),
+        here_(fs::current_path()),
+        study_(request.out.empty() ? fs::path() : fs::absolute(request.out)),
+        started_(now_seconds()) {}
+
+  WhyOutcome run() {
+    check();
+    make_launch();
+    look();
+    if (outcome_.stopped_by == 0) compare();
+    return std::move(outcome_);
+  }
+
+ private:
+  void check() {
+    if (!engine_is_here()) {
+      throw Error(ErrorKind::usage, "this build has no engine, so it cannot run a program", "why",
+                  "use one that has");
+    }
+    const std::string& program = request_.command.front();
+    const bool is_path = program.find('/') != std::string::npos;
+    if (is_path ? access(program.c_str(), X_OK) != 0
+                : !find_program(program, environment_of_process())) {
+      throw Error(ErrorKind::input, fmt::format("there is no program {} to run", program), "",
+                  is_path ? "check its path and its permissions" : "check its name and the PATH");
+    }
+    std::error_code ignored;
+    if (!study_.empty() && fs::exists(study_, ignored) && !fs::is_empty(study_, ignored)) {
+      throw Error(ErrorKind::usage, "not an empty folder", "--out " + request_.out,
+                  "name a new one");
+    }
+    if (!study_.empty()) return;
+    std::string name = (fs::temp_directory_path() / "paceline-why-study.XXXXXX").string();
+    if (!mkdtemp(name.data())) {
+      throw Error(ErrorKind::input, "a folder for the records cannot be created", name,
+                  "name one with --out");
+    }
+    study_ = name;
+  }
+
+  void make_launch() {
+    launch_.hook = fs::absolute(shipped_path("sweeps/why"));
+    if (!path_exists(launch_.hook / "sitecustomize.py")) {
+      throw Error(ErrorKind::internal, "the Python hook is not installed", "sweeps/why");
+    }
+    launch_.scratch = scratch_.path();
+    launch_.copy = {here_, scratch_.path() / "copy", {}, {scratch_.path(), study_}};
+    for (const std::string& each : request_.linked) {
+      fs::path path = fs::absolute(each).lexically_normal();
+      if (!path.has_filename()) path = path.parent_path();
+      const fs::path inside = path.lexically_relative(here_);
+      if (!path_exists(path) || inside.empty() || *inside.begin() == ".." || inside == ".") {
+        throw Error(ErrorKind::usage, "there is nothing of that name in this folder",
+                    "--link " + each, "name a file or folder below " + here_.string());
+      }
+      launch_.copy.linked.insert(path);
+    }
+    launch_.copy.check_size();
+    launch_.writes_ok = request_.writes_ok;
+    launch_.cpus = usable_cpus();
+    const std::string threads = environment_value(environment_of_process(), "OMP_NUM_THREADS");
+    launch_.settings = {{"warm", kWarmSteps},
+                        {"steps", kWarmSteps + kMostSteps},
+                        {"seconds", kMeasuredSeconds},
+                        {"take", Json::array()},
+                        {"alone", false},
+                        {"threads", 0},
+                        {"cpus", launch_.cpus},
+                        {"bucket_mb", 0},
+                        {"workers", 0},
+                        {"batch", 0},
+                        {"omp_num_threads", threads.empty() ? Json(nullptr) : Json(threads)}};
+    save_launch(launch_file(), launch_);
+    setenv(kLaunchVariable, launch_file().c_str(), 1);
+    if (!can_hold_writes() && !request_.writes_ok) {
+      outcome_.evidence.warnings.emplace_back(
+          "this kernel has no Landlock, so only what Python itself writes outside of the copy was "
+          "refused");
+    }
+  }
+
+  fs::path launch_file() const { return scratch_.path() / "launch.json"; }
+
+  // A plan of these programs, each a point, with its records in `folder`.
+  StudyPlan make_plan(const std::vector<Variant>& variants, const fs::path& folder,
+                      const Json& results) const {
+    std::vector<std::string> words = {"{paceline}", "why", "--"};
+    for (const std::string& word : request_.command) words.push_back(escape_placeholders(word));
+    Json programs = Json::object(), points = Json::array();
+    int most = 1;
+    for (const Variant& each : variants) {
+      Json settings = {{"out", "{out}"}, {"replicas", "{gpus}"}};
+      settings.update(each.changes);
+      programs[each.name] = {{"command", words},
+                             {"directory", here_.string()},
+                             {"environment", {{kHookVariable, json_text(settings)}}}};
+      if (!results.is_null()) programs[each.name]["results"] = results;
+      points.push_back({{"program", each.name}, {"gpus", each.replicas}});
+      most = std::max(most, each.replicas);
+    }
+    const int cpus = std::max(most, topology_of_machine().usable_cores());
+    const Json spec = {{"name", folder.filename().string()},
+                       {"workload", kCommandWorkload},
+                       {"programs", programs},
+                       {"fixed", {{"device", device_}, {"cpus_per_task", cpus}}},
+                       {"include", points},
+                       {"repeats", kFirstRounds}};
+    StudyPlan plan;
+    plan.spec = parse_spec("why", json_text(spec, 2));
+    plan.spec.sequential = true;
+    const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
+    plan.expansion = expand(plan.spec, machine, Unbuilt::keep);
+    plan.study = folder;
+    resolve_points(plan, AbsentData::refused);
+    return plan;
+  }
+
+  RunnerResult run_plan(const StudyPlan& plan, RunnerSetup setup,
+                        const std::vector<RunStatus>& runs) {
+    const StudyLock lock(plan.study);
+    save_expected_runs(plan);
+    Screen screen;
+    setup.spec = &plan.spec;
+    setup.points = &plan.expansion.points;
+    setup.program = {this_program().string()};
+    setup.line = [&](const std::string& text) { screen.line(text); };
+    setup.status = [&](const std::string& text) { screen.status(text); };
+    const RunnerResult result = run_study(setup, lock, runs);
+    screen.clear();
+    outcome_.stopped_by = result.stopped_by;
+    return result;
+  }
+
+  static RunStatus run_of(std::size_t point, int repeat) {
+    RunStatus status;
+    status.run = {point, repeat};
+    return status;
+  }
+
+  // The program as it is, once, for what has to be known before the rounds.
+  void look() {
+    device_ = count_gpus(first_gpu_name()) > 0 ? first_gpu_name() : "cpu";
+    const int gpus = device_ == "cpu" ? 1 : count_gpus(device_);
+    const StudyPlan plan =
+        make_plan({{"look", Json::object(), gpus}}, scratch_.path() / "look", nullptr);
+    print_note("paceline why: a first run shows what has to be measured\n");
+    const RunnerResult result = run_plan(plan, {}, {run_of(0, 1)});
+    if (result.stopped_by != 0) return;
+    const fs::path out = run_folder(plan, 0, 1);
+    refuse_writes_elsewhere(out);
+    const StoreContent records = load_store(plan.study);
+    const bool is_whole = path_exists(out / "run.json");
+    if (result.failed > 0 && !is_whole) {
+      throw Error(ErrorKind::failed,
+                  fmt::format("the program fails as it is: {}", records.records.at(0)->reason), "",
+                  "run it by itself; --writes-ok lets it write outside of its folder");
+    }
+    const fs::path file = out / (is_whole ? "run.json" : "rank0.json");
+    if (!path_exists(file)) {
+      throw Error(ErrorKind::input,
+                  "the program took no optimizer step that the hook can see, so its steps are not "
+                  "known",
+                  request_.command.front(),
+                  "it measures PyTorch programs that build DistributedDataParallel or are given a "
+                  "rank (docs/why.md)");
+    }
+    seen_ = read_measured_run(file);
+    if (seen_.steps < kFewestSteps) {
+      throw Error(ErrorKind::input,
+                  fmt::format("the program ended after {:g} steps, and {} are needed",
+                              seen_.steps_in_all, kWarmSteps + kFewestSteps + 1),
+                  request_.command.front(), "let it train longer");
+    }
+    if (seen_.ratio == 0) {
+      throw Error(ErrorKind::input,
+                  "steps of its first optimizer and forward passes of DDP make no constant ratio, "
+                  "so its steps are not known",
+                  request_.command.front(), "see docs/why.md for what can be measured");
+    }
+    if (seen_.ranks < 2) {
+      throw Error(ErrorKind::input, "the program trains one replica, so there is no speed-up",
+                  request_.command.front(), "start at least two, as with --nproc-per-node 2");
+    }
+    if (!seen_.is_cuda) device_ = "cpu";
+    launch_.settings["steps"] = seen_.steps_in_all;
+    launch_.settings["seconds"] = 0;
+    save_launch(launch_file(), launch_);
+  }
+
+  static std::string first_gpu_name() { return "cuda"; }
+
+  static fs::path run_folder(const StudyPlan& plan, std::size_t point, int repeat) {
+    return plan.study / "runs" /
+           fmt::format("{}.{}", plan.expansion.points[point].point.folder(), repeat);
+  }
+
+  void refuse_writes_elsewhere(const fs::path& out) const {
+    std::set<std::string> places;
+    for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+      if (!entry.path().filename().string().starts_with("refused.")) continue;
+      std::ifstream lines(entry.path());
+      for (std::string line; std::getline(lines, line);) places.insert(line);
+    }
+    if (places.empty()) return;
+    throw Error(ErrorKind::input,
+                fmt::format("the program writes outside of its folder: {}",
+                            join_first(3, {places.begin(), places.end()})),
+                request_.command.front(),
+                "let it write to a path in its folder, or allow it with --writes-ok");
+  }
+
+  std::vector<Variant> choose_variants() {
+    std::vector<Variant> all = {{kAsItIs, Json::object(), seen_.ranks}};
+    const auto take = [&](const char* name, const char* what) {
+      all.push_back({name, {{"take", {what}}}, seen_.ranks});
+    };
+    const auto note = [&](const std::string& text) { outcome_.evidence.notes.push_back(text); };
+    const double seconds = seen_.seconds;
+    if (seen_.local_ranks == seen_.ranks) {
+      all.push_back({kAlone, {{"alone", true}}, 1});
+    } else {
+      note("Ranks are on several nodes, so one replica alone is not measured.");
+    }
+    if (seen_.why_no_sums.empty()) {
+      take(kNoSums, "sums");
+    } else {
+      note(fmt::format("Sums of gradients cannot be taken away, as {}.", seen_.why_no_sums));
+    }
+    if (seen_.batches == 0) {
+      note("No batch comes from torch's DataLoader, so waiting for data is not measured.");
+    } else if (seen_.wait > kSeen * seconds || seen_.workers > 0) {
+      take(kNoWait, "data");
+    }
+    if (seen_.own_seconds > kSeen * seconds) take(kNoOwn, "own");
+    if (seen_.save_seconds > kSeen * seconds) take(kNoSaves, "saves");
+    const int cpus = static_cast<int>(launch_.cpus.size());
+    const int budget = cpus / seen_.local_ranks;
+    const bool is_narrow = seen_.all_cpus < std::min(cpus, budget * seen_.local_ranks);
+    if (budget > 0 && !seen_.is_cuda && (seen_.threads != budget || is_narrow)) {
+      all.push_back({kThreads, {{"threads", budget}}, seen_.ranks});
+    }
+    const int workers = std::max(2, 2 * seen_.workers);
+    if (seen_.batches > 0) {
+      all.push_back({kWorkers, {{"workers", workers}}, seen_.ranks, true});
+      tries_[kWorkers] = {"data",
+                          fmt::format("{} loader workers instead of {}", workers, seen_.workers)};
+    }
+    if (seen_.bucket_mb > 0 && seen_.bucket_mb < kDefaultBucketMb) {
+      all.push_back({kBuckets, {{"bucket_mb", kDefaultBucketMb}}, seen_.ranks, true});
+      tries_[kBuckets] = {"sums", fmt::format("buckets of {:g} MiB instead of {:g}",
+                                              kDefaultBucketMb, seen_.bucket_mb)};
+    }
+    return all;
+  }
+
+  void compare() {
+    const std::vector<Variant> variants = choose_variants();
+    plan_ = make_plan(variants, study_, result_sources(seen_.samples > 0));
+    std::vector<RunStatus> runs;
+    for (int repeat = 1; repeat <= kFirstRounds; ++repeat) add_round(runs, variants, repeat, false);
+    RunnerSetup setup;
+    setup.more = [&] { return next_round(variants); };
+    setup.affordable = [&](const ScheduledRun& run) {
+      return run.repeat == 1 || now_seconds() - started_ + longest_ < 60 * request_.minutes;
+    };
+    setup.took = [&](const ScheduledRun&, double seconds) {
+      longest_ = std::max(longest_, seconds);
+    };
+    run_plan(plan_, setup, runs);
+    load_rounds(variants);
+    outcome_.verdict = judge_why(outcome_.evidence);
+    outcome_.study = study_;
+    keep_points_with_records(variants);
+  }
+
+  // Shuffled, as the order within a round must not favour one.
+  void add_round(std::vector<RunStatus>& runs, const std::vector<Variant>& variants, int repeat,
+                 bool is_of_tries) const {
+    for (const ScheduledRun& run : schedule(variants.size(), repeat, true, plan_.spec.seed)) {
+      const Variant& each = variants[run.point];
+      const bool is_tried = is_of_tries ? run.point == 0 || each.name == tried_ : !each.is_try;
+      if (run.repeat != repeat || !is_tried || given_up_.contains(each.name)) continue;
+      runs.push_back(run_of(run.point, repeat));
+    }
+  }
+
+  std::vector<RunStatus> next_round(const std::vector<Variant>& variants) {
+    load_rounds(variants);
+    const WhyVerdict verdict = judge_why(outcome_.evidence);
+    const int last = static_cast<int>(outcome_.evidence.rounds.size());
+    const bool is_over = now_seconds() - started_ + longest_ > 60 * request_.minutes;
+    std::vector<RunStatus> runs;
+    if (is_over || last >= kMostRounds) return runs;
+    if (!verdict.is_decided && tried_.empty()) {
+      add_round(runs, variants, last + 1, false);
+      return runs;
+    }
+    if (!tried_.empty() || !verdict.first) return runs;
+    for (const auto& [name, of] : tries_) {
+      if (of.first == verdict.causes[*verdict.first].key) tried_ = name;
+    }
+    if (tried_.empty()) return runs;
+    outcome_.evidence.tried[tried_] = tries_.at(tried_).second;
+    for (int i = 1; i <= kTriedRounds; ++i) add_round(runs, variants, last + i, true);
+    return runs;
+  }
+
+  // What the runs so far measured, by round; a program that failed in every round is given up.
+  void load_rounds(const std::vector<Variant>& variants) {
+    const StoreContent records = load_store(study_);
+    WhyEvidence& evidence = outcome_.evidence;
+    evidence.rounds.clear();
+    std::map<std::string, std::string> reasons;
+    std::size_t busy = 0;
+    for (const Record& record : records.records) {
+      const auto repeat = static_cast<std::size_t>(record->repeat);
+      if (evidence.rounds.size() < repeat) evidence.rounds.resize(repeat);
+      const fs::path folder = fs::path(record.where()).parent_path().filename();
+      for (std::size_t i = 0; i < variants.size(); ++i) {
+        if (folder != plan_.expansion.points[i].point.folder()) continue;
+        if (!record->completed()) {
+          reasons[variants[i].name] = record->reason;
+          continue;
+        }
+        busy += make_run(record).is_busy() ? 1 : 0;
+        const MeasuredRun run =
+            read_measured_run(run_folder(plan_, i, record->repeat) / "run.json");
+        if (run.changes_batches && std::string(variants[i].name) == kNoWait) {
+          reasons[kNoWait] = "the program changes its batches in place";
+          continue;
+        }
+        evidence.rounds[repeat - 1][variants[i].name] = run;
+      }
+    }
+    for (const auto& [name, reason] : reasons) {
+      const bool works = std::ranges::any_of(
+          evidence.rounds, [&](const WhyRound& round) { return round.contains(name); });
+      if (works || !given_up_.insert(name).second) continue;
+      evidence.notes.push_back(fmt::format("Run \"{}\" cannot be made: {}.", name, reason));
+    }
+    if (busy > 0) {
+      std::erase_if(evidence.warnings,
+                    [](const std::string& text) { return text.find(kBusy) != text.npos; });
+      evidence.warnings.push_back(fmt::format("{} in {} of {} runs, which widens intervals", kBusy,
+                                              busy, records.records.size()));
+    }
+  }
+
+  // A setting that was never tried is no run that is missing.
+  void keep_points_with_records(const std::vector<Variant>& variants) {
+    std::vector<PlannedPoint> kept;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      const PlannedPoint& point = plan_.expansion.points[i];
+      if (!variants[i].is_try || variants[i].name == tried_) kept.push_back(point);
+    }
+    plan_.expansion.points = kept;
+    save_expected_runs(plan_);
+  }
+
+  static constexpr char kBusy[] = "other processes used the CPUs";
+
+  const WhyRequest& request_;
+  const ScratchFolder scratch_;
+  const fs::path here_;
+  fs::path study_;
+  const double started_;
+  double longest_ = 0;
+  std::string device_ = "cpu";
+  WhyLaunch launch_;
+  MeasuredRun seen_;  // by the first run
+  StudyPlan plan_;
+  std::map<std::string, std::pair<std::string, std::string>> tries_;  // by program: cause, text
+  std::string tried_;
+  std::set<std::string> given_up_;
+  WhyOutcome outcome_;
+};
+
+}  // namespace
+
+WhyOutcome run_why(const WhyRequest& request) {
+  return WhyStudy(request).run();
+}
+
+}  // namespace paceline

@@ -1,0 +1,49 @@
+// The copy of the user's folder in which runs of `why` happen, so that nothing of his changes.
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/core/json.h"
+
+namespace paceline {
+
+// Names the file of a LaunchFile for the process that becomes the program.
+inline constexpr char kLaunchVariable[] = "PACELINE_WHY_LAUNCH";
+// JSON of what one run changes, for the Python hook (sweeps/why/paceline_why.py).
+inline constexpr char kHookVariable[] = "PACELINE_WHY";
+
+struct WorkingCopy {
+  std::filesystem::path from, to;            // the user's folder, and its copy
+  std::set<std::filesystem::path> linked;    // not copied, but linked: absolute
+  std::set<std::filesystem::path> left_out;  // neither: absolute
+
+  // Throws input if more than kMostCopied bytes would be copied, naming the largest entry.
+  void check_size() const;
+  // Replaces an older copy. Links that lead out of the folder lead to the same place. Python's
+  // virtual environments are linked, as `linked` is.
+  void make() const;
+};
+inline constexpr double kMostCopied = 4e9;
+
+// What the processes of all runs have in common.
+struct WhyLaunch {
+  WorkingCopy copy;
+  std::filesystem::path hook, scratch;
+  bool writes_ok = false;
+  std::vector<int> cpus;  // of the caller
+  Json settings;          // for the hook, which each run's own replace
+};
+void save_launch(const std::filesystem::path& file, const WhyLaunch& launch);
+
+// Whether this kernel refuses writes outside of given folders (Landlock).
+bool can_hold_writes();
+
+// Makes the copy and becomes the command in it, which may write there, below the run's folder and
+// into caches only. Throws if it cannot be started.
+[[noreturn]] void become_in_copy(const std::filesystem::path& launch_file,
+                                 const std::vector<std::string>& command);
+
+}  // namespace paceline

@@ -1,0 +1,456 @@
+"""Measures a training program from inside, unedited, for `paceline why`.
+
+Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON object:
+  out       folder of what is written: rank<R>.json, then run.json of all ranks by rank 0
+  warm      steps before the measured ones
+  steps     the step at which all ranks end
+  seconds   above 0: they end sooner, 20 steps after these of measured steps
+  take      costs to take away: "data" "sums" "own" "saves"
+  alone     true: rank 0 by itself, all others end at once
+  threads   CPUs of a rank, bound; 0: as it is
+  cpus      the machine's CPUs, for threads
+  bucket_mb, workers, batch   instead of the program's own; 0: as it is
+A step is a call of the first optimizer that steps. It is checked against the forward passes of DDP.
+"""
+import atexit
+import functools
+import glob
+import inspect
+import json
+import os
+import sys
+import time
+
+now = time.perf_counter
+RECORDED = 32
+# Variables of rank and size, by launcher.
+RANKS = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+         ("SLURM_PROCID", "SLURM_NTASKS"))
+LOCAL = (("LOCAL_RANK", "LOCAL_WORLD_SIZE"), ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+         ("SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"))
+TAKEN_OWN = ("all_reduce", "reduce", "barrier")
+OWN = TAKEN_OWN + ("broadcast", "all_gather", "all_gather_into_tensor", "reduce_scatter", "all_gather_object",
+                   "broadcast_object_list", "gather", "scatter", "all_to_all")
+OTHERS = ("deepspeed", "apex", "horovod.torch", "colossalai", "megatron")
+
+
+def of_launcher(pairs, which, otherwise):
+    for pair in pairs:
+        if os.environ.get(pair[which], "").isdigit():
+            return int(os.environ[pair[which]])
+    return otherwise
+
+
+def is_launcher():
+    words = list(getattr(sys, "orig_argv", []))[:4]
+    return any(os.path.basename(word) == "torchrun" or word in ("torch.distributed.run", "torch.distributed.launch")
+               for word in words)
+
+
+def is_child():
+    """A worker of a loader or of a compiler, unless it builds DDP."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+def tensors(batch, torch, found):
+    if isinstance(batch, torch.Tensor):
+        found.append(batch)
+    elif isinstance(batch, dict):
+        for each in batch.values():
+            tensors(each, torch, found)
+    elif isinstance(batch, (list, tuple)):
+        for each in batch:
+            tensors(each, torch, found)
+    return found
+
+
+def copied(batch, torch):
+    """The same structure with tensors of its own, pinned where they were."""
+    if isinstance(batch, torch.Tensor):
+        own = batch.detach().clone()
+        return own.pin_memory() if batch.device.type == "cpu" and batch.is_pinned() else own
+    if isinstance(batch, dict):
+        return type(batch)((key, copied(each, torch)) for key, each in batch.items())
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(copied(each, torch) for each in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(copied(each, torch) for each in batch)
+    return batch
+
+
+class Done:
+    """What an asynchronous collective that was taken away returns."""
+
+    def wait(self, *_):
+        return True
+
+    def is_completed(self):
+        return True
+
+
+class Batches:
+    """An iterator of a loader: times it, records its first batches, and repeats them."""
+
+    def __init__(self, hook, loader, original):
+        self.hook, self.kept = hook, hook.kept.setdefault(id(loader), [])
+        self.left = self.length(loader)
+        self.real = None
+        self.repeats = hook.takes("data") and id(loader) in hook.whole
+        if not self.repeats:
+            self.real = original(loader)
+        hook.workers = max(hook.workers, getattr(loader, "num_workers", 0))
+        self.loader = id(loader)
+        self.next_kept = 0
+
+    @staticmethod
+    def length(loader):
+        try:
+            return len(loader)
+        except (TypeError, NotImplementedError):
+            return None
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return self.left or 0
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def __next__(self):
+        hook, start = self.hook, now()
+        if self.repeats:
+            if self.left is not None and self.left <= 0:
+                raise StopIteration
+            batch = self.repeat()
+        else:
+            try:
+                batch = next(self.real)
+            except StopIteration:
+                if self.kept:
+                    hook.whole.add(self.loader)
+                raise
+            hook.batches += 1
+            if hook.takes("data"):
+                self.kept.append((copied(batch, hook.torch), []))
+                if len(self.kept) >= RECORDED:
+                    self.repeats = True
+                    hook.whole.add(self.loader)
+        if self.left is not None:
+            self.left -= 1
+        if hook.measures:
+            hook.wait += now() - start
+        return batch
+
+    def repeat(self):
+        batch, versions = self.kept[self.next_kept % len(self.kept)]
+        self.next_kept += 1
+        seen = [each._version for each in tensors(batch, self.hook.torch, [])]
+        if versions and versions != seen:
+            self.hook.facts["changes_batches"] = True
+        versions[:] = seen
+        self.hook.repeated += 1
+        return batch
+
+
+class Hook:
+    def __init__(self, torch, settings, check):
+        self.torch, self.settings, self.check = torch, settings, check
+        self.rank, self.world = of_launcher(RANKS, 0, 0), of_launcher(RANKS, 1, 1)
+        self.optimizer = self.ddp = None
+        self.steps = self.forwards = self.samples = self.batches = self.repeated = 0
+        self.kept, self.whole = {}, set()
+        self.measures, self.workers = False, 0
+        self.wait, self.own, self.saves = 0.0, [0, 0.0], [0, 0.0]
+        self.overhead = 0.0
+        self.times, self.forwards_at = [], []
+        self.samples_before = 0
+        self.has_written = False
+        self.facts = {"comm_hook": "", "closure": False, "changes_batches": False, "sync_batch_norm": False}
+
+    def takes(self, what):
+        return what in self.settings["take"]
+
+    def is_cuda(self):
+        return self.torch.cuda.is_available() and self.torch.cuda.is_initialized()
+
+    # What the program builds.
+
+    def ddp_built(self, ddp):
+        first = self.ddp is None
+        if first:
+            self.ddp = ddp
+            distributed = self.torch.distributed
+            self.rank, self.world = distributed.get_rank(), distributed.get_world_size()
+            ddp.register_forward_pre_hook(self.forward, with_kwargs=True)
+        if any(type(each).__name__ == "SyncBatchNorm" for each in ddp.modules()):
+            self.facts["sync_batch_norm"] = True
+        if self.takes("sums"):
+            def no_sum(_, bucket):
+                future = self.torch.futures.Future()
+                future.set_result(bucket.buffer())
+                return future
+            type(ddp).paceline_register(ddp, None, no_sum)
+            ddp.broadcast_buffers = False
+            if hasattr(ddp, "forward_sync_buffers"):
+                ddp.forward_sync_buffers = False
+
+    def forward(self, module, arguments, named):
+        start = now()
+        if module.training and self.torch.is_grad_enabled():
+            self.forwards += 1
+            found = tensors(list(arguments) + list(named.values()), self.torch, [])
+            if found and found[0].dim() > 0:
+                self.samples += int(found[0].shape[0])
+        self.overhead += now() - start
+
+    # Steps.
+
+    def before_step(self, optimizer, arguments, named):
+        if self.takes("sums"):
+            for group in optimizer.param_groups:
+                if isinstance(group.get("lr"), self.torch.Tensor):
+                    group["lr"].fill_(0)
+                else:
+                    group["lr"] = 0.0
+
+    def after_step(self, optimizer, arguments, named):
+        start = now()
+        if self.optimizer is None:
+            if self.ddp is None and (of_launcher(RANKS, 0, -1) < 0 or is_child()):
+                return
+            self.optimizer = optimizer
+            atexit.register(self.end_early)
+            if self.settings["threads"]:
+                self.bind()
+        if optimizer is not self.optimizer:
+            return
+        if arguments[1:] or named.get("closure") is not None:
+            self.facts["closure"] = True
+        self.steps += 1
+        warm, last = self.settings["warm"], self.settings["steps"]
+        if self.steps in (warm, last) and self.is_cuda():
+            self.torch.cuda.synchronize()
+        if self.steps == warm:
+            self.measures, self.overhead, self.samples_before = True, 0.0, self.samples
+            start = now()
+        if self.measures:
+            self.times.append(now())
+            self.forwards_at.append(self.forwards)
+        self.overhead += now() - start
+        if self.steps == last:
+            self.end()
+        elif self.settings["seconds"] and self.measures:
+            self.shorten()
+
+    def shorten(self):
+        """By rank 0, when it has seen enough; others look at each step, of which this run has few."""
+        place = os.path.join(self.settings["out"], "last_step")
+        if self.rank == 0:
+            if now() - self.times[0] < self.settings["seconds"]:
+                return
+            self.settings["steps"] = min(self.settings["steps"], self.steps + 20)
+            self.write("last_step", self.settings["steps"])
+        elif os.path.exists(place):
+            with open(place, encoding="utf-8") as file:
+                self.settings["steps"] = json.load(file)
+        else:
+            return
+        self.settings["seconds"] = 0
+
+    def bind(self):
+        count = self.settings["threads"]
+        first = of_launcher(LOCAL, 0, self.rank) * count
+        for task in os.listdir("/proc/self/task"):
+            try:
+                os.sched_setaffinity(int(task), self.settings["cpus"][first:first + count])
+            except OSError:
+                pass
+        self.torch.set_num_threads(count)
+
+    # Results.
+
+    def ratio(self):
+        """Forward passes of a step, if nearly all steps have as many; else 0. Without DDP 1."""
+        if self.ddp is None:
+            return 1
+        each = [b - a for a, b in zip(self.forwards_at, self.forwards_at[1:])]
+        most = max(set(each), key=each.count) if each else 0
+        return most if each and each.count(most) >= 0.95 * len(each) else 0
+
+    def result(self):
+        optimizer = self.optimizer
+        kinds = {type(each).__name__ for group in optimizer.param_groups for each in group["params"]} \
+            if optimizer is not None else set()
+        loaded = [name for name in OTHERS if name in sys.modules]
+        why_no_sums = ""
+        if kinds & {"DTensor", "FlatParameter"}:
+            why_no_sums = "its parameters are sharded (FSDP or DTensor)"
+        elif self.ddp is None:
+            why_no_sums = "it does not build DistributedDataParallel" + \
+                (" (%s is loaded)" % loaded[0] if loaded else "")
+        world_here = of_launcher(LOCAL, 1, self.world)
+        return dict(
+            self.facts, rank=self.rank, world=self.world, local_world=world_here,
+            steps=max(len(self.times) - 1, 0), steps_in_all=self.steps, times=self.times, ratio=self.ratio(),
+            samples=self.samples - self.samples_before if self.ddp is not None else 0,
+            batches=self.batches, repeated=self.repeated, wait=self.wait, own_calls=self.own[0],
+            own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1], overhead=self.overhead,
+            threads=self.torch.get_num_threads(), workers=self.workers, affinity=sorted(os.sched_getaffinity(0)),
+            cuda=self.is_cuda(), why_no_sums=why_no_sums, torch=str(self.torch.__version__),
+            bucket_mb=getattr(self.ddp, "bucket_bytes_cap", 0) / 2**20 if self.ddp is not None else 0,
+            optimizer=type(optimizer).__name__)
+
+    def write(self, name, value):
+        place = os.path.join(self.settings["out"], name)
+        with open(place + ".part", "w", encoding="utf-8") as out:
+            json.dump(value, out)
+        os.replace(place + ".part", place)
+
+    def end(self):
+        """Writes, waits until all ranks have, and ends the process: nobody needs this one any more."""
+        self.measures = False
+        self.write("rank%d.json" % self.rank, self.result())
+        self.has_written = True
+        pattern, deadline = os.path.join(self.settings["out"], "rank*.json"), now() + 300
+        while len(glob.glob(pattern)) < self.world and now() < deadline:
+            time.sleep(0.01)
+        if self.rank == 0:
+            self.summarize(pattern)
+        done, deadline = os.path.join(self.settings["out"], "run.json"), now() + 60
+        while not os.path.exists(done) and now() < deadline:
+            time.sleep(0.01)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass
+        os._exit(0)
+
+    def end_early(self):
+        if self.has_written:
+            return
+        self.write("rank%d.json" % self.rank, dict(self.result(), ended_early=True))
+
+    def summarize(self, pattern):
+        ranks = []
+        for name in glob.glob(pattern):
+            with open(name, encoding="utf-8") as file:
+                ranks.append(json.load(file))
+        ranks.sort(key=lambda each: each["rank"])
+        steps = min(each["steps"] for each in ranks)
+        each_rank = [each["times"][-1] - each["times"][0] for each in ranks]
+        seconds = max(each_rank)
+        slowest = each_rank.index(seconds)
+        others = each_rank[:slowest] + each_rank[slowest + 1:]
+        # Ranks that do not wait for each other: what they would take if each step began together.
+        if self.takes("sums"):
+            if not self.is_cuda():
+                seconds = sum(max(each["times"][i + 1] - each["times"][i] for each in ranks) for i in range(steps))
+        run = {key: value for key, value in ranks[0].items() if key not in ("times", "rank")}
+        run.update(
+            ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest,
+            others_seconds=sum(others) / len(others) if others else seconds, samples=sum(each["samples"] for each in ranks),
+            steps_per_second=steps / seconds, wait=max(each["wait"] for each in ranks),
+            own_seconds=max(each["own_seconds"] for each in ranks),
+            save_seconds=max(each["save_seconds"] for each in ranks), overhead=max(each["overhead"] for each in ranks),
+            saves=sum(each["saves"] for each in ranks), ratio=min(each["ratio"] for each in ranks),
+            all_cpus=len(set().union(*(each["affinity"] for each in ranks))),
+            changes_batches=any(each["changes_batches"] for each in ranks))
+        if run["samples"]:
+            run.update(samples_per_second=run["samples"] / seconds, global_batch=run["samples"] / steps)
+        self.write("run.json", run)
+
+
+def timed(hook, function, total, is_taken, skipped):
+    """`function`, with its calls and seconds added to `total` in measured steps."""
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        if is_taken():
+            return skipped(*arguments, **named)
+        start = now()
+        try:
+            return function(*arguments, **named)
+        finally:
+            if hook.measures:
+                total[0] += 1
+                total[1] += now() - start
+    return call
+
+
+def install(torch, settings, check):
+    if is_launcher():
+        return
+    if settings["alone"] and not is_child():
+        if of_launcher(RANKS, 0, 0) > 0:
+            os._exit(0)
+        for pairs in (RANKS, LOCAL):
+            for _, size in pairs:
+                if size in os.environ:
+                    os.environ[size] = "1"
+    if not hasattr(torch, "distributed") or not torch.distributed.is_available():
+        return
+    from torch.nn.parallel import DistributedDataParallel as Ddp
+    from torch.optim import optimizer
+    from torch.utils.data import DataLoader
+    hook = Hook(torch, settings, check)
+
+    init, register, loader_init, iterate = Ddp.__init__, Ddp.register_comm_hook, DataLoader.__init__, \
+        DataLoader.__iter__
+
+    @functools.wraps(init)
+    def ddp_init(ddp, *arguments, **named):
+        if settings["bucket_mb"]:
+            named["bucket_cap_mb"] = settings["bucket_mb"]
+        init(ddp, *arguments, **named)
+        hook.ddp_built(ddp)
+
+    @functools.wraps(register)
+    def register_comm_hook(ddp, state, function):
+        hook.facts["comm_hook"] = getattr(function, "__qualname__", "unnamed")
+        if not hook.takes("sums"):
+            register(ddp, state, function)
+
+    @functools.wraps(loader_init)
+    def with_settings(loader, *arguments, **named):
+        given = inspect.signature(loader_init).bind(loader, *arguments, **named).arguments
+        more = given.pop("kwargs", {})
+        given.update(more)
+        if settings["workers"]:
+            given["num_workers"] = settings["workers"]
+        if settings["batch"] and given.get("batch_sampler") is None:
+            given["batch_size"] = settings["batch"]
+        given.pop("self", None)
+        loader_init(loader, **given)
+
+    Ddp.__init__, Ddp.paceline_register, Ddp.register_comm_hook = ddp_init, register, register_comm_hook
+    if settings["workers"] or settings["batch"]:
+        DataLoader.__init__ = with_settings
+    DataLoader.__iter__ = lambda loader: iterate(loader) if hook.ddp is None and is_child() else Batches(hook, loader, iterate)
+    optimizer.register_optimizer_step_pre_hook(hook.before_step)
+    optimizer.register_optimizer_step_post_hook(hook.after_step)
+    for name in OWN:
+        function = getattr(torch.distributed, name, None)
+        if function is None:
+            continue
+        taken = name in TAKEN_OWN and (hook.takes("own") or hook.takes("sums"))
+
+        def skip(*_, async_op=False, **__):
+            return Done() if async_op else None
+        setattr(torch.distributed, name, timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures,
+                                               skip))
+
+    def leave_empty(_, file, *__, **___):
+        if isinstance(file, (str, os.PathLike)):
+            with open(file, "ab"):
+                pass
+    save = torch.save
+
+    @functools.wraps(save)
+    def guarded(value, f, *arguments, **named):
+        if check is not None and isinstance(f, (str, os.PathLike)):
+            check(f)
+        return save(value, f, *arguments, **named)
+    torch.save = timed(hook, guarded, hook.saves, lambda: hook.takes("saves") and hook.measures, leave_empty)

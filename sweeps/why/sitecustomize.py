@@ -1,0 +1,92 @@
+"""Of `paceline why`: stands first on PYTHONPATH, and waits for `torch` (see paceline_why.py).
+
+Passes on to the sitecustomize that would have been found without it.
+"""
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# Audit events that change files, and which of their arguments are paths.
+CHANGES = {"os.remove": (0,), "os.rename": (0, 1), "os.mkdir": (0,), "os.rmdir": (0,), "os.truncate": (0,),
+           "os.link": (1,), "os.symlink": (1,), "os.chmod": (0,), "os.utime": (0,)}
+
+
+def install_guard(settings):
+    """Refuses what Python writes elsewhere, and names it; libraries are held by the kernel."""
+    allowed = [os.path.realpath(path) for path in settings["writable"]]
+    refused = os.path.join(settings["out"], "refused.%d" % os.getpid())
+    busy = []
+
+    def check(path):
+        if busy or not isinstance(path, (str, bytes, os.PathLike)):
+            return
+        place = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(os.fsdecode(path)))),
+                             os.path.basename(os.fsdecode(path)))
+        if any(place == each or place.startswith(each.rstrip("/") + "/") for each in allowed):
+            return
+        busy.append(True)
+        try:
+            with open(refused, "a", encoding="utf-8", errors="replace") as out:
+                out.write(place.replace("\n", " ") + "\n")
+        finally:
+            busy.pop()
+        raise PermissionError(13, "paceline why refuses to write outside of the copy", place)
+
+    def audit(event, arguments):
+        if event == "open":
+            if arguments[2] is not None and arguments[2] & WRITES:
+                check(arguments[0])
+        elif event in CHANGES:
+            for index in CHANGES[event]:
+                check(arguments[index])
+
+    sys.addaudithook(audit)
+    return check
+
+
+class TorchWaiter(importlib.abc.MetaPathFinder):
+    """Finds nothing; what others find of `torch` is loaded by them, then measured."""
+
+    def __init__(self, settings, check):
+        self.settings, self.check = settings, check
+
+    def find_spec(self, name, path, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            sys.meta_path.insert(0, self)
+        else:
+            load = spec.loader.exec_module
+
+            def exec_module(module):
+                del spec.loader.exec_module
+                load(module)
+                path = importlib.util.spec_from_file_location("paceline_why", os.path.join(HERE, "paceline_why.py"))
+                hook = sys.modules["paceline_why"] = importlib.util.module_from_spec(path)
+                path.loader.exec_module(hook)
+                hook.install(module, self.settings, self.check)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def pass_on():
+    others = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    if spec is not None and spec.loader is not None:
+        module = sys.modules["sitecustomize"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+if os.environ.get("PACELINE_WHY"):
+    chosen = json.loads(os.environ["PACELINE_WHY"])
+    guard = install_guard(chosen) if chosen.get("writable") else None
+    sys.meta_path.insert(0, TorchWaiter(chosen, guard))
+pass_on()
