@@ -33,8 +33,9 @@ struct CauseRule {
   std::function<double(const MeasuredRun* const* runs, const double* costs, double whole)> points;
 };
 
-double others_share(const MeasuredRun& run) {
-  return run.others_seconds / run.seconds;
+// Of ranks that do not wait, where none is late: the others, or rank 0, which one alone is.
+double usual_share(const MeasuredRun& run) {
+  return std::max(run.others_seconds, run.first_seconds) / run.seconds;
 }
 
 const std::vector<CauseRule>& rules() {
@@ -54,20 +55,28 @@ const std::vector<CauseRule>& rules() {
        "ranks that do not wait, against the slowest of each step",
        {kNoSums},
        [](Runs runs, const double* costs, double) {
-         return costs[0] * (1 - others_share(*runs[0]));
+         return costs[0] * (1 - usual_share(*runs[0]));
        }},
       {"shared_node",
        "sharing the node",
        "ranks that do not wait, against one alone",
        {kNoSums, kAlone},
        [](Runs runs, const double* costs, double) {
-         return costs[0] * others_share(*runs[0]) - costs[1];
+         return costs[0] * usual_share(*runs[0]) - costs[1];
        }},
       {"small_batch",
        "the smaller batch of a replica",
        "one alone with that batch",
        {kAloneBatch, kAlone},
        [](Runs, const double* costs, double) { return costs[0] - costs[1]; }},
+      {"rank_0",
+       "what only rank 0 does",
+       "ranks that do not wait, rank 0 against the others",
+       {kNoSums},
+       [](Runs runs, const double* costs, double) {
+         const MeasuredRun& free = *runs[0];
+         return costs[0] * (free.first_seconds - free.others_seconds) / free.seconds;
+       }},
       {"calls", "its own sums and barriers", "without them", {kNoOwn}, taken_away},
       {"saves", "saving", "torch.save does nothing", {kNoSaves}, taken_away},
       {"threads",
@@ -146,9 +155,10 @@ void find_first(WhyVerdict& verdict, double confidence) {
 }
 
 std::string points_text(const Cause& cause) {
-  if (!cause.interval) return fmt::format("{:.0f}", cause.value);
-  return fmt::format("{:.0f} [{:.0f}, {:.0f}]", cause.value, cause.interval->low,
-                     cause.interval->high);
+  const auto whole = [](double points) { return std::round(points) + 0.0; };  // never -0
+  if (!cause.interval) return fmt::format("{:.0f}", whole(cause.value));
+  return fmt::format("{:.0f} [{:.0f}, {:.0f}]", whole(cause.value), whole(cause.interval->low),
+                     whole(cause.interval->high));
 }
 
 constexpr EnumName<CauseState> kStates[] = {
@@ -220,14 +230,14 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
   const Json json = parse_json(read_text(file));
   MeasuredRun run;
   try {
-    run.ended_early = json.value("ended_early", false);
-    run.ranks = json.value("ranks", json.at("world").get<int>());
+    run.ranks = json.at("ranks");
     run.steps = json.at("steps");
     run.steps_in_all = json.at("steps_in_all");
-    run.samples = json.value("samples", 0.0);
-    run.seconds = json.value("seconds", 0.0);
-    run.others_seconds = json.value("others_seconds", run.seconds);
-    run.slowest_rank = json.value("slowest_rank", 0);
+    run.samples = json.at("samples");
+    run.seconds = json.at("seconds");
+    run.others_seconds = json.at("others_seconds");
+    run.first_seconds = json.at("first_seconds");
+    run.slowest_rank = json.at("slowest_rank");
     run.wait = json.at("wait");
     run.own_seconds = json.at("own_seconds");
     run.save_seconds = json.at("save_seconds");
@@ -238,7 +248,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.ratio = json.at("ratio");
     run.workers = json.at("workers");
     run.threads = json.at("threads");
-    run.all_cpus = json.value("all_cpus", 1);
+    run.all_cpus = json.at("all_cpus");
     run.local_ranks = json.at("local_world");
     run.bucket_mb = json.at("bucket_mb");
     run.is_cuda = json.at("cuda");
@@ -277,6 +287,7 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   if (verdict.late_rank && *verdict.late_rank < 0) verdict.late_rank.reset();
   if (!logs.empty()) {
     verdict.efficiency = as_factor(paired_difference(logs, Stopping::by_results));
+    if (logs.size() < kFewestSequentialRuns) verdict.efficiency->interval.reset();
     // Costs of a step are of all replicas' steps, which do the work of as many of one.
     verdict.speed_up = verdict.efficiency;
     const double replicas = verdict.replicas;
@@ -287,7 +298,11 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     }
   }
   std::vector<std::pair<const CauseRule*, std::map<std::size_t, double>>> measured;
+  const bool saves_something = std::ranges::any_of(
+      evidence.rounds, [](const WhyRound& round) { return round.contains(kNoSaves); });
   for (const CauseRule& rule : rules()) {
+    // Where rank 0 alone saves, that is what it does.
+    if (std::string(rule.key) == "rank_0" && saves_something) continue;
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
     if (!points.empty()) measured.emplace_back(&rule, std::move(points));
   }
@@ -309,10 +324,10 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
     if (!points.empty()) verdict.tries.push_back(make_cause(rule, std::move(points), kConfidence));
   }
-  const bool none_open = std::ranges::none_of(
-      verdict.causes, [](const Cause& each) { return each.state == CauseState::open; });
-  verdict.is_decided = !verdict.causes.empty() && none_open &&
-                       (verdict.rivals.empty() || verdict.rounds >= kRoundsForOrder);
+  const bool all_small = std::ranges::all_of(
+      verdict.causes, [](const Cause& each) { return each.state == CauseState::small; });
+  const bool is_ordered = verdict.rivals.empty() || verdict.rounds >= kRoundsForOrder;
+  verdict.is_decided = !verdict.causes.empty() && (verdict.first ? is_ordered : all_small);
   return verdict;
 }
 
@@ -330,9 +345,11 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   }
   Section section;
   section.headline = headline_text(verdict);
+  const std::string headline = section.headline;
   section.table = make_table(verdict.causes, "causes");
+  std::vector<Statement> tries;
   for (const Cause& each : verdict.tries) {
-    section.findings.emplace_back(
+    tries.emplace_back(
         each.state == CauseState::found
             ? fmt::format("Try {}: it gains {} points", each.name, points_text(each))
             : fmt::format("With {} the gain is {} points: not worth a change, or not decided",
@@ -356,6 +373,10 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
       "of the time.",
       counted(static_cast<double>(verdict.rounds), "round"), 100 * verdict.overhead));
   document.sections.push_back(std::move(section));
+  if (!verdict.tries.empty()) {
+    document.sections.push_back({.table = make_table(verdict.tries, "tries"), .findings = tries});
+    document.sections.back().table.in_text = false;
+  }
   const auto interval = [](const std::optional<Estimate>& estimate, bool low) -> Json {
     if (!estimate || !estimate->interval) return nullptr;
     return low ? estimate->interval->low : estimate->interval->high;
@@ -374,7 +395,11 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
        {"efficiency_low", interval(verdict.efficiency, true)},
        {"efficiency_high", interval(verdict.efficiency, false)},
        {"first_cause", verdict.first ? Json(verdict.causes[*verdict.first].key) : Json(nullptr)},
-       {"rivals", verdict.rivals}});
+       {"rivals", verdict.rivals},
+       {"title", document.title},
+       {"headline", headline},
+       {"warnings", document.warnings},
+       {"notes", evidence.notes}});
   return document;
 }
 

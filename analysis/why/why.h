@@ -29,13 +29,13 @@ struct MeasuredRun {
   double steps = 0, steps_in_all = 0, seconds = 0;
   double samples = 0;         // of all ranks; 0: not known
   double others_seconds = 0;  // mean of the ranks but the slowest
+  double first_seconds = 0;   // of rank 0
   int slowest_rank = 0;
   double wait = 0, own_seconds = 0, save_seconds = 0, overhead = 0;  // of the rank with the most
   int own_calls = 0, saves = 0, batches = 0, ratio = 1, workers = 0;
   int threads = 1, all_cpus = 1, local_ranks = 1;
   double bucket_mb = 0;
   bool is_cuda = false, changes_batches = false, has_foreign_hook = false, has_sync_norm = false;
-  bool ended_early = false;
   std::string why_no_sums;  // empty: sums can be taken away
 
   double batch_per_replica() const { return samples / (steps * ranks); }
@@ -81,8 +81,8 @@ struct WhyVerdict {
 WhyVerdict judge_why(const WhyEvidence& evidence);
 
 // One screen. JSON: {"schema", "replicas", "rounds", "decided", "speed_up", "speed_up_low", ..,
-// "efficiency", .., "first_cause", "causes": [{"cause", "points", "points_low", "points_high",
-// "state", "measured_by"}]}
+// "efficiency", .., "first_cause", "rivals", "title", "headline", "warnings", "notes", "causes":
+// [{"cause", "points", "points_low", "points_high", "state", "measured_by"}]}
 Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence);
 
 }  // namespace paceline

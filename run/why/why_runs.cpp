@@ -36,16 +36,22 @@ constexpr int kWarmSteps = 34, kFewestSteps = 20, kMostSteps = 400;
 constexpr double kMeasuredSeconds = 5;
 constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRounds = 40;
 constexpr int kTriedRounds = 6;
+// A run may take so many times as long as the first, and so many seconds more.
+constexpr double kMostTimes = 4, kSlack = 60;
 // A cost below this share of the time is not taken away to see what it makes.
 constexpr double kSeen = 0.01;
 constexpr double kDefaultBucketMb = 25;  // PyTorch's
+constexpr char kGpuDevice[] = "cuda";
 
 // One of the programs that are compared.
 struct Variant {
-  const char* name;
-  Json changes;  // of the hook's settings
+  std::string name;  // in the evidence; of its program, unless it is one replica alone
+  Json changes;      // of the hook's settings
   int replicas = 1;
   bool is_try = false;
+
+  // The hook leaves one replica alone where a point has one.
+  std::string program() const { return name == kAlone ? kAsItIs : name; }
 };
 
 Json result_sources(bool by_samples) {
@@ -147,7 +153,6 @@ class WhyStudy {
                         {"steps", kWarmSteps + kMostSteps},
                         {"seconds", kMeasuredSeconds},
                         {"take", Json::array()},
-                        {"alone", false},
                         {"threads", 0},
                         {"cpus", launch_.cpus},
                         {"bucket_mb", 0},
@@ -170,28 +175,29 @@ class WhyStudy {
                       const Json& results) const {
     std::vector<std::string> words = {"{paceline}", "why", "--"};
     for (const std::string& word : request_.command) words.push_back(escape_placeholders(word));
-    Json programs = Json::object(), points = Json::array();
-    int most = 1;
+    Json programs = Json::object(), names = Json::array(), sizes = Json::array();
     for (const Variant& each : variants) {
       Json settings = {{"out", "{out}"}, {"replicas", "{gpus}"}};
       settings.update(each.changes);
-      programs[each.name] = {{"command", words},
-                             {"directory", here_.string()},
-                             {"environment", {{kHookVariable, json_text(settings)}}}};
-      if (!results.is_null()) programs[each.name]["results"] = results;
-      points.push_back({{"program", each.name}, {"gpus", each.replicas}});
-      most = std::max(most, each.replicas);
+      Json& program = programs[each.program()];
+      program = {{"command", words},
+                 {"directory", here_.string()},
+                 {"environment", {{kHookVariable, json_text(settings)}}}};
+      if (!results.is_null()) program["results"] = results;
+      names.push_back(each.program());
+      sizes.push_back(each.replicas);
     }
-    const int cpus = std::max(most, topology_of_machine().usable_cores());
+    const int cpus = static_cast<int>(launch_.cpus.size()) / seen_.local_ranks;
     const Json spec = {{"name", folder.filename().string()},
                        {"workload", kCommandWorkload},
                        {"programs", programs},
-                       {"fixed", {{"device", device_}, {"cpus_per_task", cpus}}},
-                       {"include", points},
+                       {"fixed", {{"device", device_}, {"cpus_per_replica", std::max(1, cpus)}}},
+                       {"zip", {{"program", names}, {"gpus", sizes}}},
                        {"repeats", kFirstRounds}};
     StudyPlan plan;
     plan.spec = parse_spec("why", json_text(spec, 2));
     plan.spec.sequential = true;
+    plan.spec.timeout_seconds = timeout_;
     const TargetMachine machine{topology_of_machine().usable_cores(), true, reason_not_runnable};
     plan.expansion = expand(plan.spec, machine, Unbuilt::keep);
     plan.study = folder;
@@ -221,57 +227,84 @@ class WhyStudy {
     return status;
   }
 
-  // The program as it is, once, for what has to be known before the rounds.
+  // The program as it is and alone, once, for what has to be known before the rounds.
   void look() {
-    device_ = count_gpus(first_gpu_name()) > 0 ? first_gpu_name() : "cpu";
-    const int gpus = device_ == "cpu" ? 1 : count_gpus(device_);
-    const StudyPlan plan =
-        make_plan({{"look", Json::object(), gpus}}, scratch_.path() / "look", nullptr);
-    print_note("paceline why: a first run shows what has to be measured\n");
-    const RunnerResult result = run_plan(plan, {}, {run_of(0, 1)});
-    if (result.stopped_by != 0) return;
+    print_note("paceline why: first runs show what has to be measured\n");
+    const int gpus = count_gpus(kGpuDevice);
+    if (gpus > 0) device_ = kGpuDevice;
+    std::string reason;
+    const auto seen = look_at({"look", {{"replicas", "0"}}, std::max(gpus, 1)}, reason);
+    if (outcome_.stopped_by != 0) return;
+    if (!seen) refuse(reason);
+    seen_ = *seen;
+    check_steps();
+    if (!seen_.is_cuda) device_ = "cpu";
+    launch_.settings["steps"] = seen_.steps_in_all;
+    launch_.settings["seconds"] = 0;
+    save_launch(launch_file(), launch_);
+    if (seen_.local_ranks != seen_.ranks) {
+      note("Ranks are on several nodes, so one replica alone is not measured.");
+      return;
+    }
+    // A program that waits for the other ranks does so for long.
+    timeout_ = kSlack + kMostTimes * longest_;
+    reason = "it trained no step that the hook saw";
+    seen_alone_ = look_at({"look-alone", Json::object(), 1}, reason);
+    if (seen_alone_ && seen_alone_->ranks > 1) {
+      reason = "the program starts its other ranks itself";
+      seen_alone_.reset();
+    }
+    if (!seen_alone_ && outcome_.stopped_by == 0) {
+      note(fmt::format("One replica alone is not measured: {}.", reason));
+    }
+  }
+
+  // What the hook wrote in a run of this program alone. Empty: `reason` says why it wrote nothing.
+  std::optional<MeasuredRun> look_at(const Variant& variant, std::string& reason) {
+    const StudyPlan plan = make_plan({variant}, scratch_.path() / variant.name, nullptr);
+    RunnerSetup setup;
+    setup.took = [&](const ScheduledRun&, double seconds) { longest_ = seconds; };
+    const RunnerResult result = run_plan(plan, setup, {run_of(0, 1)});
+    if (result.stopped_by != 0) return std::nullopt;
     const fs::path out = run_folder(plan, 0, 1);
     refuse_writes_elsewhere(out);
-    const StoreContent records = load_store(plan.study);
-    const bool is_whole = path_exists(out / "run.json");
-    if (result.failed > 0 && !is_whole) {
-      throw Error(ErrorKind::failed,
-                  fmt::format("the program fails as it is: {}", records.records.at(0)->reason), "",
-                  "run it by itself; --writes-ok lets it write outside of its folder");
-    }
-    const fs::path file = out / (is_whole ? "run.json" : "rank0.json");
-    if (!path_exists(file)) {
-      throw Error(ErrorKind::input,
-                  "the program took no optimizer step that the hook can see, so its steps are not "
-                  "known",
+    if (path_exists(out / "run.json")) return read_measured_run(out / "run.json");
+    if (result.failed > 0) reason = load_store(plan.study).records.at(0)->reason;
+    return std::nullopt;
+  }
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    if (!reason.empty()) {
+      throw Error(ErrorKind::failed, fmt::format("the program fails as it is: {}", reason),
                   request_.command.front(),
-                  "it measures PyTorch programs that build DistributedDataParallel or are given a "
-                  "rank (docs/why.md)");
+                  "see whether it runs by itself; --writes-ok lets it write outside of its folder");
     }
-    seen_ = read_measured_run(file);
+    throw Error(ErrorKind::input,
+                "the hook saw no step of an optimizer, so the program's steps are not known",
+                request_.command.front(),
+                "start a PyTorch program whose ranks build DistributedDataParallel or have RANK "
+                "set (docs/why.md)");
+  }
+
+  void check_steps() const {
+    const std::string& program = request_.command.front();
     if (seen_.steps < kFewestSteps) {
       throw Error(ErrorKind::input,
                   fmt::format("the program ended after {:g} steps, and {} are needed",
-                              seen_.steps_in_all, kWarmSteps + kFewestSteps + 1),
-                  request_.command.front(), "let it train longer");
+                              seen_.steps_in_all, kWarmSteps + kFewestSteps),
+                  program, "let it train longer");
     }
     if (seen_.ratio == 0) {
       throw Error(ErrorKind::input,
                   "steps of its first optimizer and forward passes of DDP make no constant ratio, "
                   "so its steps are not known",
-                  request_.command.front(), "see docs/why.md for what can be measured");
+                  program, "see docs/why.md for what can be measured");
     }
     if (seen_.ranks < 2) {
-      throw Error(ErrorKind::input, "the program trains one replica, so there is no speed-up",
-                  request_.command.front(), "start at least two, as with --nproc-per-node 2");
+      throw Error(ErrorKind::input, "it trains one replica, so there is no speed-up", program,
+                  "start at least two, as with --nproc-per-node 2");
     }
-    if (!seen_.is_cuda) device_ = "cpu";
-    launch_.settings["steps"] = seen_.steps_in_all;
-    launch_.settings["seconds"] = 0;
-    save_launch(launch_file(), launch_);
   }
-
-  static std::string first_gpu_name() { return "cuda"; }
 
   static fs::path run_folder(const StudyPlan& plan, std::size_t point, int repeat) {
     return plan.study / "runs" /
@@ -298,12 +331,13 @@ class WhyStudy {
     const auto take = [&](const char* name, const char* what) {
       all.push_back({name, {{"take", {what}}}, seen_.ranks});
     };
-    const auto note = [&](const std::string& text) { outcome_.evidence.notes.push_back(text); };
     const double seconds = seen_.seconds;
-    if (seen_.local_ranks == seen_.ranks) {
-      all.push_back({kAlone, {{"alone", true}}, 1});
-    } else {
-      note("Ranks are on several nodes, so one replica alone is not measured.");
+    if (seen_alone_) {
+      all.push_back({kAlone, Json::object(), 1});
+      const double batch = seen_.samples > 0 ? seen_.batch_per_replica() : 0;
+      if (seen_alone_->samples > 0 && batch < 0.99 * seen_alone_->batch_per_replica()) {
+        all.push_back({kAloneBatch, {{"batch", std::lround(batch / seen_.ratio)}}, 1});
+      }
     }
     if (seen_.why_no_sums.empty()) {
       take(kNoSums, "sums");
@@ -354,7 +388,7 @@ class WhyStudy {
     load_rounds(variants);
     outcome_.verdict = judge_why(outcome_.evidence);
     outcome_.study = study_;
-    keep_points_with_records(variants);
+    save_made_runs(variants);
   }
 
   // Shuffled, as the order within a round must not favour one.
@@ -409,7 +443,7 @@ class WhyStudy {
         busy += make_run(record).is_busy() ? 1 : 0;
         const MeasuredRun run =
             read_measured_run(run_folder(plan_, i, record->repeat) / "run.json");
-        if (run.changes_batches && std::string(variants[i].name) == kNoWait) {
+        if (run.changes_batches && variants[i].name == kNoWait) {
           reasons[kNoWait] = "the program changes its batches in place";
           continue;
         }
@@ -420,7 +454,7 @@ class WhyStudy {
       const bool works = std::ranges::any_of(
           evidence.rounds, [&](const WhyRound& round) { return round.contains(name); });
       if (works || !given_up_.insert(name).second) continue;
-      evidence.notes.push_back(fmt::format("Run \"{}\" cannot be made: {}.", name, reason));
+      note(fmt::format("Run \"{}\" cannot be made: {}.", name, reason));
     }
     if (busy > 0) {
       std::erase_if(evidence.warnings,
@@ -430,16 +464,24 @@ class WhyStudy {
     }
   }
 
-  // A setting that was never tried is no run that is missing.
-  void keep_points_with_records(const std::vector<Variant>& variants) {
+  // What was never tried or cannot be made is no run that is missing.
+  void save_made_runs(const std::vector<Variant>& variants) {
     std::vector<PlannedPoint> kept;
+    std::map<std::string, int> made;
+    for (const WhyRound& round : outcome_.evidence.rounds) {
+      for (const auto& [name, run] : round) ++made[name];
+    }
+    plan_.spec.repeats = kMostRounds;
     for (std::size_t i = 0; i < variants.size(); ++i) {
-      const PlannedPoint& point = plan_.expansion.points[i];
-      if (!variants[i].is_try || variants[i].name == tried_) kept.push_back(point);
+      if (made[variants[i].name] == 0) continue;
+      kept.push_back(plan_.expansion.points[i]);
+      plan_.spec.repeats = std::min(plan_.spec.repeats, made[variants[i].name]);
     }
     plan_.expansion.points = kept;
     save_expected_runs(plan_);
   }
+
+  void note(const std::string& text) { outcome_.evidence.notes.push_back(text); }
 
   static constexpr char kBusy[] = "other processes used the CPUs";
 
@@ -448,10 +490,11 @@ class WhyStudy {
   const fs::path here_;
   fs::path study_;
   const double started_;
-  double longest_ = 0;
+  double longest_ = 0, timeout_ = 0;
   std::string device_ = "cpu";
   WhyLaunch launch_;
   MeasuredRun seen_;  // by the first run
+  std::optional<MeasuredRun> seen_alone_;
   StudyPlan plan_;
   std::map<std::string, std::pair<std::string, std::string>> tries_;  // by program: cause, text
   std::string tried_;

@@ -6,7 +6,7 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
   steps     the step at which all ranks end
   seconds   above 0: they end sooner, 20 steps after these of measured steps
   take      costs to take away: "data" "sums" "own" "saves"
-  alone     true: rank 0 by itself, all others end at once
+  replicas  "1": rank 0 alone, all others end at once
   threads   CPUs of a rank, bound; 0: as it is
   cpus      the machine's CPUs, for threads
   bucket_mb, workers, batch   instead of the program's own; 0: as it is
@@ -101,7 +101,7 @@ class Batches:
             self.real = original(loader)
         hook.workers = max(hook.workers, getattr(loader, "num_workers", 0))
         self.loader = id(loader)
-        self.next_kept = 0
+        self.next_kept, self.handed_out = 0, []
 
     @staticmethod
     def length(loader):
@@ -134,7 +134,7 @@ class Batches:
                 raise
             hook.batches += 1
             if hook.takes("data"):
-                self.kept.append((copied(batch, hook.torch), []))
+                self.kept.append(copied(batch, hook.torch))
                 if len(self.kept) >= RECORDED:
                     self.repeats = True
                     hook.whole.add(self.loader)
@@ -145,12 +145,11 @@ class Batches:
         return batch
 
     def repeat(self):
-        batch, versions = self.kept[self.next_kept % len(self.kept)]
+        batch = self.kept[self.next_kept % len(self.kept)]
         self.next_kept += 1
-        seen = [each._version for each in tensors(batch, self.hook.torch, [])]
-        if versions and versions != seen:
+        if any(each._version != version for each, version in self.handed_out):
             self.hook.facts["changes_batches"] = True
-        versions[:] = seen
+        self.handed_out = [(each, each._version) for each in tensors(batch, self.hook.torch, [])]
         self.hook.repeated += 1
         return batch
 
@@ -310,15 +309,8 @@ class Hook:
         os.replace(place + ".part", place)
 
     def end(self):
-        """Writes, waits until all ranks have, and ends the process: nobody needs this one any more."""
-        self.measures = False
-        self.write("rank%d.json" % self.rank, self.result())
-        self.has_written = True
-        pattern, deadline = os.path.join(self.settings["out"], "rank*.json"), now() + 300
-        while len(glob.glob(pattern)) < self.world and now() < deadline:
-            time.sleep(0.01)
-        if self.rank == 0:
-            self.summarize(pattern)
+        """Ends the process, when nobody needs it any more."""
+        self.write_all(300)
         done, deadline = os.path.join(self.settings["out"], "run.json"), now() + 60
         while not os.path.exists(done) and now() < deadline:
             time.sleep(0.01)
@@ -329,10 +321,20 @@ class Hook:
                 pass
         os._exit(0)
 
+    def write_all(self, patience):
+        """Of this rank; by rank 0 also of all, when they have written theirs."""
+        self.measures = False
+        self.has_written = True
+        self.write("rank%d.json" % self.rank, self.result())
+        pattern, deadline = os.path.join(self.settings["out"], "rank*.json"), now() + patience
+        while len(glob.glob(pattern)) < self.world and now() < deadline:
+            time.sleep(0.01)
+        if self.rank == 0 and len(glob.glob(pattern)) == self.world:
+            self.summarize(pattern)
+
     def end_early(self):
-        if self.has_written:
-            return
-        self.write("rank%d.json" % self.rank, dict(self.result(), ended_early=True))
+        if not self.has_written:
+            self.write_all(10)
 
     def summarize(self, pattern):
         ranks = []
@@ -341,7 +343,7 @@ class Hook:
                 ranks.append(json.load(file))
         ranks.sort(key=lambda each: each["rank"])
         steps = min(each["steps"] for each in ranks)
-        each_rank = [each["times"][-1] - each["times"][0] for each in ranks]
+        each_rank = [each["times"][steps] - each["times"][0] if steps else 0.0 for each in ranks]
         seconds = max(each_rank)
         slowest = each_rank.index(seconds)
         others = each_rank[:slowest] + each_rank[slowest + 1:]
@@ -351,15 +353,17 @@ class Hook:
                 seconds = sum(max(each["times"][i + 1] - each["times"][i] for each in ranks) for i in range(steps))
         run = {key: value for key, value in ranks[0].items() if key not in ("times", "rank")}
         run.update(
-            ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest,
+            ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest, first_seconds=each_rank[0],
             others_seconds=sum(others) / len(others) if others else seconds, samples=sum(each["samples"] for each in ranks),
-            steps_per_second=steps / seconds, wait=max(each["wait"] for each in ranks),
+            wait=max(each["wait"] for each in ranks),
             own_seconds=max(each["own_seconds"] for each in ranks),
             save_seconds=max(each["save_seconds"] for each in ranks), overhead=max(each["overhead"] for each in ranks),
             saves=sum(each["saves"] for each in ranks), ratio=min(each["ratio"] for each in ranks),
             all_cpus=len(set().union(*(each["affinity"] for each in ranks))),
             changes_batches=any(each["changes_batches"] for each in ranks))
-        if run["samples"]:
+        if steps:
+            run.update(steps_per_second=steps / seconds)
+        if steps and run["samples"]:
             run.update(samples_per_second=run["samples"] / seconds, global_batch=run["samples"] / steps)
         self.write("run.json", run)
 
@@ -383,7 +387,7 @@ def timed(hook, function, total, is_taken, skipped):
 def install(torch, settings, check):
     if is_launcher():
         return
-    if settings["alone"] and not is_child():
+    if settings["replicas"] == "1" and not is_child():
         if of_launcher(RANKS, 0, 0) > 0:
             os._exit(0)
         for pairs in (RANKS, LOCAL):

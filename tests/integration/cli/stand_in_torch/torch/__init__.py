@@ -1,0 +1,147 @@
+"""A stand-in for PyTorch with the interface that sweeps/why/paceline_why.py uses, for tests without it.
+
+Work is sleep, so that runs side by side do not slow each other down. Two ranks sum over a socket.
+"""
+import os
+import sys
+import time
+import types
+
+__version__ = "stand-in"
+settings = {"transfer": 0.0005}
+
+
+def module(name, **members):
+    made = sys.modules["torch." + name] = types.ModuleType("torch." + name)
+    made.__dict__.update(members)
+    return made
+
+
+class Tensor:
+    def __init__(self, shape):
+        self.shape, self._version, self.device = shape, 0, types.SimpleNamespace(type="cpu")
+
+    def dim(self):
+        return len(self.shape)
+
+    def detach(self):
+        return self
+
+    def clone(self):
+        return Tensor(self.shape)
+
+    def is_pinned(self):
+        return False
+
+    def add_(self, _):
+        self._version += 1
+        return self
+
+
+def is_grad_enabled():
+    return True
+
+
+def get_num_threads():
+    return int(os.environ.get("OMP_NUM_THREADS", "1"))
+
+
+def set_num_threads(_):
+    pass
+
+
+def save(value, f):
+    time.sleep(settings.get("save", 0))
+    with open(f, "w", encoding="utf-8") as file:
+        file.write(str(value))
+
+
+class Future:
+    def set_result(self, value):
+        self.value = value
+
+
+def exchange():
+    peer = os.environ.get("STAND_IN_PEER")
+    if peer and int(os.environ["WORLD_SIZE"]) > 1:
+        os.write(int(peer), b"x")
+        while os.read(int(peer), 1) != b"x":
+            pass
+        time.sleep(settings["transfer"])
+
+
+def all_reduce(tensor, async_op=False):
+    exchange()
+
+
+futures = module("futures", Future=Future)
+cuda = module("cuda", is_available=lambda: False, is_initialized=lambda: False)
+distributed = module("distributed", is_available=lambda: True, get_rank=lambda: int(os.environ["RANK"]),
+                     get_world_size=lambda: int(os.environ["WORLD_SIZE"]), all_reduce=all_reduce, barrier=exchange)
+
+
+class DistributedDataParallel:
+    def __init__(self, work, bucket_cap_mb=25, broadcast_buffers=True):
+        self.work, self.bucket_bytes_cap = work, bucket_cap_mb * 2**20
+        self.training, self.hooks, self.comm_hook = True, [], None
+
+    def modules(self):
+        return [self]
+
+    def register_forward_pre_hook(self, hook, with_kwargs=False):
+        self.hooks.append(hook)
+
+    def register_comm_hook(self, state, hook):
+        if self.comm_hook is not None:
+            raise RuntimeError("register_comm_hook can only be called once")
+        self.comm_hook = hook
+
+    def __call__(self, *arguments, **named):
+        for hook in self.hooks:
+            hook(self, arguments, named)
+        time.sleep(self.work)
+
+    def backward(self):
+        if self.comm_hook is not None:
+            self.comm_hook(None, types.SimpleNamespace(buffer=lambda: Tensor([1])))
+        else:
+            for _ in range(max(1, round(25 * 2**20 / self.bucket_bytes_cap))):
+                exchange()
+
+
+nn = module("nn")
+nn.parallel = module("nn.parallel", DistributedDataParallel=DistributedDataParallel)
+before, after = [], []
+
+
+class Optimizer:
+    def __init__(self, lr):
+        self.param_groups = [{"lr": lr, "params": [Tensor([1])]}]
+
+    def step(self, closure=None):
+        for hook in before:
+            hook(self, (self,), {})
+        for hook in after:
+            hook(self, (self,), {})
+
+
+optim = module("optim", Optimizer=Optimizer)
+optim.optimizer = module("optim.optimizer", register_optimizer_step_pre_hook=before.append,
+                         register_optimizer_step_post_hook=after.append)
+
+
+class DataLoader:
+    def __init__(self, dataset, batch_size=1, num_workers=0):
+        self.dataset, self.batch_size, self.num_workers = dataset, batch_size, num_workers
+
+    def __len__(self):
+        return self.dataset // self.batch_size
+
+    def __iter__(self):
+        for _ in range(len(self)):
+            time.sleep(settings.get("wait", 0) / max(self.num_workers, 1))
+            yield Tensor([self.batch_size, 4]), [Tensor([self.batch_size])]
+
+
+utils = module("utils")
+utils.data = module("utils.data", DataLoader=DataLoader)

@@ -1,0 +1,67 @@
+"""Trains nothing, as told: --wait 0.004 (of each batch), --late (rank 1), --save FILE, ..."""
+import argparse
+import multiprocessing
+import os
+import time
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+parser = argparse.ArgumentParser()
+for name in ("wait", "late", "transfer", "save_seconds"):
+    parser.add_argument("--" + name, type=float, default=0.0005 if name == "transfer" else 0)
+parser.add_argument("--save", default="")
+parser.add_argument("--write", default="")
+parser.add_argument("--shell", default="")
+parser.add_argument("--steps", type=int, default=5000)
+parser.add_argument("--accumulate", type=int, default=1)
+parser.add_argument("--global-batch", type=int, default=0)
+parser.add_argument("--bucket", type=float, default=25)
+for flag in ("irregular", "in-place", "own-hook", "child", "call", "no-step"):
+    parser.add_argument("--" + flag, action="store_true")
+options = parser.parse_args()
+
+
+def child():
+    torch.optim.Optimizer(1).step()
+
+
+if __name__ == "__main__":
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.settings.update(wait=options.wait, transfer=options.transfer, save=options.save_seconds)
+    if options.write:
+        with open(options.write, "a", encoding="utf-8") as file:
+            file.write("written\n")
+    if options.shell:
+        os.system(options.shell)
+    if options.child:
+        process = multiprocessing.get_context("spawn").Process(target=child)
+        process.start()
+        process.join()
+    model = DistributedDataParallel(0.002, bucket_cap_mb=options.bucket)
+    if options.own_hook:
+        model.register_comm_hook(None, lambda state, bucket: torch.distributed.exchange())
+    optimizer = torch.optim.Optimizer(0.1)
+    batch = options.global_batch // world or 16
+    step = 0
+    while step < options.steps:
+        for number, (features, _) in enumerate(torch.utils.data.DataLoader(100 * batch, batch)):
+            if options.in_place:
+                features.add_(1)
+            model(features)
+            if options.late and rank == 1:
+                time.sleep(options.late)
+            model.backward()
+            if options.irregular and number % 3 == 0:
+                model(features)
+            if options.call:
+                torch.distributed.all_reduce(features)
+                print("loss", flush=True)
+            if (number + 1) % options.accumulate == 0:
+                if not options.no_step:
+                    optimizer.step()
+                step += 1
+                if options.save and rank == 0:
+                    torch.save("weights", options.save)
+            if step >= options.steps:
+                break
