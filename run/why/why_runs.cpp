@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -17,12 +16,12 @@
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
-#include "engine/core/pattern.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/shipped.h"
 #include "run/plan_study.h"
+#include "run/why/variants.h"
 #include "run/why/working_copy.h"
 
 namespace paceline {
@@ -38,51 +37,7 @@ constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRound
 constexpr int kTriedRounds = 6;
 // A run may take so many times as long as the first, and so many seconds more.
 constexpr double kMostTimes = 4, kSlack = 60;
-// A cost below this share of the time is not taken away to see what it makes.
-constexpr double kSeen = 0.01;
-constexpr double kDefaultBucketMb = 25;  // PyTorch's
 constexpr char kGpuDevice[] = "cuda";
-
-// One of the programs that are compared.
-struct Variant {
-  std::string name;  // in the evidence; of its program, unless it is one replica alone
-  Json changes;      // of the hook's settings
-  int replicas = 1;
-  bool is_try = false;
-
-  // The hook leaves one replica alone where a point has one.
-  std::string program() const { return name == kAlone ? kAsItIs : name; }
-};
-
-Json result_sources(bool by_samples) {
-  const auto source = [](const std::string& path) {
-    return Json{{"json", path}, {"file", "{out}/run.json"}};
-  };
-  Json results = {{"steps", source("$.steps")}};
-  if (!by_samples) results["steps_per_second"] = source("$.steps_per_second");
-  if (by_samples) {
-    results["samples_per_second"] = source("$.samples_per_second");
-    results["global_batch"] = source("$.global_batch");
-  }
-  return results;
-}
-
-// The user's words hold no placeholders of ours.
-std::string escape_placeholders(const std::string& word) {
-  std::string escaped;
-  for (std::size_t at = 0; at < word.size(); ++at) {
-    const std::size_t end = word.find('}', at);
-    const std::string name =
-        word[at] == '{' && end != std::string::npos ? word.substr(at, end + 1 - at) : "";
-    if (placeholders_in(name).empty() || (at > 0 && word[at - 1] == '$')) {
-      escaped += word[at];
-      continue;
-    }
-    escaped += "{" + name + "}";
-    at = end;
-  }
-  return escaped;
-}
 
 class WhyStudy {
  public:
@@ -326,54 +281,20 @@ class WhyStudy {
                 "let it write to a path in its folder, or allow it with --writes-ok");
   }
 
-  std::vector<Variant> choose_variants() {
-    std::vector<Variant> all = {{kAsItIs, Json::object(), seen_.ranks}};
-    const auto take = [&](const char* name, const char* what) {
-      all.push_back({name, {{"take", {what}}}, seen_.ranks});
-    };
-    const double seconds = seen_.seconds;
-    if (seen_alone_) {
-      all.push_back({kAlone, Json::object(), 1});
-      const double batch = seen_.samples > 0 ? seen_.batch_per_replica() : 0;
-      if (seen_alone_->samples > 0 && batch < 0.99 * seen_alone_->batch_per_replica()) {
-        all.push_back({kAloneBatch, {{"batch", std::lround(batch / seen_.ratio)}}, 1});
-      }
-    }
-    if (seen_.why_no_sums.empty()) {
-      take(kNoSums, "sums");
-    } else {
-      note(fmt::format("Sums of gradients cannot be taken away, as {}.", seen_.why_no_sums));
-    }
-    if (seen_.batches == 0) {
-      note("No batch comes from torch's DataLoader, so waiting for data is not measured.");
-    } else if (seen_.wait > kSeen * seconds || seen_.workers > 0) {
-      take(kNoWait, "data");
-    }
-    if (seen_.own_seconds > kSeen * seconds) take(kNoOwn, "own");
-    if (seen_.save_seconds > kSeen * seconds) take(kNoSaves, "saves");
-    const int cpus = static_cast<int>(launch_.cpus.size());
-    const int budget = cpus / seen_.local_ranks;
-    const bool is_narrow = seen_.all_cpus < std::min(cpus, budget * seen_.local_ranks);
-    if (budget > 0 && !seen_.is_cuda && (seen_.threads != budget || is_narrow)) {
-      all.push_back({kThreads, {{"threads", budget}}, seen_.ranks});
-    }
-    const int workers = std::max(2, 2 * seen_.workers);
-    if (seen_.batches > 0) {
-      all.push_back({kWorkers, {{"workers", workers}}, seen_.ranks, true});
-      tries_[kWorkers] = {"data",
-                          fmt::format("{} loader workers instead of {}", workers, seen_.workers)};
-    }
-    if (seen_.bucket_mb > 0 && seen_.bucket_mb < kDefaultBucketMb) {
-      all.push_back({kBuckets, {{"bucket_mb", kDefaultBucketMb}}, seen_.ranks, true});
-      tries_[kBuckets] = {"sums", fmt::format("buckets of {:g} MiB instead of {:g}",
-                                              kDefaultBucketMb, seen_.bucket_mb)};
-    }
-    return all;
-  }
-
   void compare() {
-    const std::vector<Variant> variants = choose_variants();
-    plan_ = make_plan(variants, study_, result_sources(seen_.samples > 0));
+    const std::vector<Variant> variants = choose_variants(
+        seen_, seen_alone_, static_cast<int>(launch_.cpus.size()), outcome_.evidence.notes);
+    const auto source = [](const char* path) {
+      return Json{{"json", path}, {"file", "{out}/run.json"}};
+    };
+    Json results = {{"steps", source("$.steps")}};
+    if (seen_.samples > 0) {
+      results["samples_per_second"] = source("$.samples_per_second");
+      results["global_batch"] = source("$.global_batch");
+    } else {
+      results["steps_per_second"] = source("$.steps_per_second");
+    }
+    plan_ = make_plan(variants, study_, results);
     std::vector<RunStatus> runs;
     for (int repeat = 1; repeat <= kFirstRounds; ++repeat) add_round(runs, variants, repeat, false);
     RunnerSetup setup;
@@ -396,7 +317,7 @@ class WhyStudy {
                  bool is_of_tries) const {
     for (const ScheduledRun& run : schedule(variants.size(), repeat, true, plan_.spec.seed)) {
       const Variant& each = variants[run.point];
-      const bool is_tried = is_of_tries ? run.point == 0 || each.name == tried_ : !each.is_try;
+      const bool is_tried = is_of_tries ? run.point == 0 || each.name == tried_ : !each.is_try();
       if (run.repeat != repeat || !is_tried || given_up_.contains(each.name)) continue;
       runs.push_back(run_of(run.point, repeat));
     }
@@ -414,11 +335,13 @@ class WhyStudy {
       return runs;
     }
     if (!tried_.empty() || !verdict.first) return runs;
-    for (const auto& [name, of] : tries_) {
-      if (of.first == verdict.causes[*verdict.first].key) tried_ = name;
+    for (const Variant& each : variants) {
+      if (each.is_try() && each.of_cause == verdict.causes[*verdict.first].key) {
+        tried_ = each.name;
+        outcome_.evidence.tried[tried_] = each.text;
+      }
     }
     if (tried_.empty()) return runs;
-    outcome_.evidence.tried[tried_] = tries_.at(tried_).second;
     for (int i = 1; i <= kTriedRounds; ++i) add_round(runs, variants, last + i, true);
     return runs;
   }
@@ -496,7 +419,6 @@ class WhyStudy {
   MeasuredRun seen_;  // by the first run
   std::optional<MeasuredRun> seen_alone_;
   StudyPlan plan_;
-  std::map<std::string, std::pair<std::string, std::string>> tries_;  // by program: cause, text
   std::string tried_;
   std::set<std::string> given_up_;
   WhyOutcome outcome_;

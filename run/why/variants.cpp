@@ -1,0 +1,85 @@
+#include "run/why/variants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sweeps/program.h"
+
+namespace paceline {
+
+namespace {
+
+// A cost below this share of the time is not taken away to see what it makes.
+constexpr double kSeen = 0.01;
+constexpr double kDefaultBucketMb = 25;  // PyTorch's
+
+}  // namespace
+
+std::vector<Variant> choose_variants(const MeasuredRun& seen,
+                                     const std::optional<MeasuredRun>& alone, int cpus,
+                                     std::vector<std::string>& notes) {
+  std::vector<Variant> all = {{kAsItIs, Json::object(), seen.ranks}};
+  const auto take = [&](const char* name, const char* what) {
+    all.push_back({name, {{"take", {what}}}, seen.ranks});
+  };
+  const auto add_try = [&](const char* name, Json change, const char* cause, std::string text) {
+    all.push_back({name, std::move(change), seen.ranks, cause, std::move(text)});
+  };
+  if (alone) {
+    all.push_back({kAlone, Json::object(), 1});
+    const bool is_known = seen.samples > 0 && alone->samples > 0;
+    if (is_known && seen.batch_per_replica() < 0.99 * alone->batch_per_replica()) {
+      const auto batch = std::lround(seen.batch_per_replica() / seen.ratio);
+      all.push_back({kAloneBatch, {{"batch", batch}}, 1});
+    }
+  }
+  if (seen.why_no_sums.empty()) {
+    take(kNoSums, "sums");
+  } else {
+    notes.push_back(
+        fmt::format("Sums of gradients cannot be taken away, as {}.", seen.why_no_sums));
+  }
+  if (seen.batches == 0) {
+    notes.emplace_back(
+        "No batch comes from torch's DataLoader, so waiting for data is not measured.");
+  } else if (seen.wait > kSeen * seen.seconds || seen.workers > 0) {
+    take(kNoWait, "data");
+  }
+  if (seen.own_seconds > kSeen * seen.seconds) take(kNoOwn, "own");
+  if (seen.save_seconds > kSeen * seen.seconds) take(kNoSaves, "saves");
+  const int budget = cpus / seen.local_ranks;
+  const bool is_narrow = seen.all_cpus < std::min(cpus, budget * seen.local_ranks);
+  if (budget > 0 && !seen.is_cuda && (seen.threads != budget || is_narrow)) {
+    all.push_back({kThreads, {{"threads", budget}}, seen.ranks});
+  }
+  if (seen.batches > 0) {
+    const int workers = std::max(2, 2 * seen.workers);
+    add_try(kWorkers, {{"workers", workers}}, "data",
+            fmt::format("{} loader workers instead of {}", workers, seen.workers));
+  }
+  if (seen.bucket_mb > 0 && seen.bucket_mb < kDefaultBucketMb) {
+    add_try(kBuckets, {{"bucket_mb", kDefaultBucketMb}}, "sums",
+            fmt::format("buckets of {:g} MiB instead of {:g}", kDefaultBucketMb, seen.bucket_mb));
+  }
+  return all;
+}
+
+std::string escape_placeholders(const std::string& word) {
+  std::string escaped;
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    const std::size_t end = word.find('}', at);
+    const std::string name =
+        word[at] == '{' && end != std::string::npos ? word.substr(at, end + 1 - at) : "";
+    if (placeholders_in(name).empty() || (at > 0 && word[at - 1] == '$')) {
+      escaped += word[at];
+      continue;
+    }
+    escaped += "{" + name + "}";
+    at = end;
+  }
+  return escaped;
+}
+
+}  // namespace paceline

@@ -1,0 +1,35 @@
+// The programs whose runs `why` compares: as it is, and with one cost taken away or one setting
+// changed.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/why/why.h"
+#include "engine/core/json.h"
+
+namespace paceline {
+
+struct Variant {
+  std::string name;  // in the evidence
+  Json changes;      // of the hook's settings
+  int replicas = 1;
+  std::string of_cause = {};  // of a setting: the cause after which it is tried
+  std::string text = {};      // "2 loader workers instead of 0"
+
+  bool is_try() const { return !of_cause.empty(); }
+  // The hook leaves one replica alone where a point has one.
+  std::string program() const { return name == kAlone ? kAsItIs : name; }
+};
+
+// What the first runs leave open, the program as it is first. `notes` gets what cannot be measured.
+std::vector<Variant> choose_variants(const MeasuredRun& seen,
+                                     const std::optional<MeasuredRun>& alone, int cpus,
+                                     std::vector<std::string>& notes);
+
+// A word of the user's, which holds no placeholder of a program's.
+std::string escape_placeholders(const std::string& word);
+
+}  // namespace paceline
