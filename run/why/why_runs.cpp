@@ -37,6 +37,7 @@ constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRound
 constexpr int kTriedRounds = 6;
 // A run may take so many times as long as the first, and so many seconds more.
 constexpr double kMostTimes = 4, kSlack = 60;
+constexpr std::size_t kShownLog = 2000;  // bytes of a first run that failed
 constexpr char kGpuDevice[] = "cuda";
 
 class WhyStudy {
@@ -47,6 +48,13 @@ class WhyStudy {
         here_(fs::current_path()),
         study_(request.out.empty() ? fs::path() : fs::absolute(request.out)),
         started_(now_seconds()) {}
+
+  ~WhyStudy() {
+    std::error_code ignored;
+    fs::remove(study_, ignored);  // if nothing was written into it
+  }
+  WhyStudy(const WhyStudy&) = delete;
+  WhyStudy& operator=(const WhyStudy&) = delete;
 
   WhyOutcome run() {
     check();
@@ -74,7 +82,7 @@ class WhyStudy {
       throw Error(ErrorKind::usage, "not an empty folder", "--out " + request_.out,
                   "name a new one");
     }
-    if (!study_.empty()) return;
+    if (!study_.empty()) return make_folder(study_);
     std::string name = (fs::temp_directory_path() / "paceline-why-study.XXXXXX").string();
     if (!mkdtemp(name.data())) {
       throw Error(ErrorKind::input, "a folder for the records cannot be created", name,
@@ -224,7 +232,12 @@ class WhyStudy {
     const fs::path out = run_folder(plan, 0, 1);
     refuse_writes_elsewhere(out);
     if (path_exists(out / "run.json")) return read_measured_run(out / "run.json");
-    if (result.failed > 0) reason = load_store(plan.study).records.at(0)->reason;
+    if (result.failed == 0) return std::nullopt;
+    reason = load_store(plan.study).records.at(0)->reason;
+    for (const fs::directory_entry& log : fs::directory_iterator(plan.study / "logs")) {
+      const std::string text = read_text(log.path());
+      print_note("{}\n", text.substr(text.size() - std::min(text.size(), kShownLog)));
+    }
     return std::nullopt;
   }
 
