@@ -63,7 +63,6 @@ void add_why(CLI::App& app, Action& action) {
   verb->add_flag("--writes-ok", arguments->writes_ok,
                  "let the program write outside of its copy, also into your own files");
   add_format_options(*verb, arguments->output);
-  add_verbose(*verb, arguments->output);
   verb->callback([arguments, &action] { action = [arguments] { return why(*arguments); }; });
 }
 

@@ -142,6 +142,12 @@ bool is_larger(const Cause& left, const Cause& right, double confidence) {
   return interval && interval->low > 0;
 }
 
+bool all_are_small(const std::vector<Cause>& causes) {
+  return !causes.empty() && std::ranges::all_of(causes, [](const Cause& each) {
+    return each.state == CauseState::small;
+  });
+}
+
 void find_first(WhyVerdict& verdict, double confidence) {
   for (std::size_t i = 0; i < verdict.causes.size() && !verdict.first; ++i) {
     if (verdict.causes[i].state == CauseState::found) verdict.first = i;
@@ -213,9 +219,7 @@ std::string headline_text(const WhyVerdict& verdict) {
     }
     return text;
   }
-  const bool all_small = std::ranges::all_of(
-      verdict.causes, [](const Cause& each) { return each.state == CauseState::small; });
-  if (all_small && !verdict.causes.empty()) {
+  if (all_are_small(verdict.causes)) {
     return fmt::format("None of the causes that were tried costs {:.0f} points", kLarge);
   }
   return fmt::format(
@@ -324,10 +328,8 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
     if (!points.empty()) verdict.tries.push_back(make_cause(rule, std::move(points), kConfidence));
   }
-  const bool all_small = std::ranges::all_of(
-      verdict.causes, [](const Cause& each) { return each.state == CauseState::small; });
   const bool is_ordered = verdict.rivals.empty() || verdict.rounds >= kRoundsForOrder;
-  verdict.is_decided = !verdict.causes.empty() && (verdict.first ? is_ordered : all_small);
+  verdict.is_decided = verdict.first ? is_ordered : all_are_small(verdict.causes);
   return verdict;
 }
 

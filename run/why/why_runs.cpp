@@ -184,7 +184,7 @@ class WhyStudy {
     return result;
   }
 
-  static RunStatus run_of(std::size_t point, int repeat) {
+  static RunStatus scheduled(std::size_t point, int repeat) {
     RunStatus status;
     status.run = {point, repeat};
     return status;
@@ -227,7 +227,7 @@ class WhyStudy {
     const StudyPlan plan = make_plan({variant}, scratch_.path() / variant.name, nullptr);
     RunnerSetup setup;
     setup.took = [&](const ScheduledRun&, double seconds) { longest_ = seconds; };
-    const RunnerResult result = run_plan(plan, setup, {run_of(0, 1)});
+    const RunnerResult result = run_plan(plan, setup, {scheduled(0, 1)});
     if (result.stopped_by != 0) return std::nullopt;
     const fs::path out = run_folder(plan, 0, 1);
     refuse_writes_elsewhere(out);
@@ -332,7 +332,7 @@ class WhyStudy {
       const Variant& each = variants[run.point];
       const bool is_tried = is_of_tries ? run.point == 0 || each.name == tried_ : !each.is_try();
       if (run.repeat != repeat || !is_tried || given_up_.contains(each.name)) continue;
-      runs.push_back(run_of(run.point, repeat));
+      runs.push_back(scheduled(run.point, repeat));
     }
   }
 

@@ -321,12 +321,12 @@ class Hook:
                 pass
         os._exit(0)
 
-    def write_all(self, patience):
+    def write_all(self, most_seconds):
         """Of this rank; by rank 0 also of all, when they have written theirs."""
         self.measures = False
         self.has_written = True
         self.write("rank%d.json" % self.rank, self.result())
-        pattern, deadline = os.path.join(self.settings["out"], "rank*.json"), now() + patience
+        pattern, deadline = os.path.join(self.settings["out"], "rank*.json"), now() + most_seconds
         while len(glob.glob(pattern)) < self.world and now() < deadline:
             time.sleep(0.01)
         if self.rank == 0 and len(glob.glob(pattern)) == self.world:
@@ -446,7 +446,7 @@ def install(torch, settings, check):
         setattr(torch.distributed, name, timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures,
                                                skip))
 
-    def leave_empty(_, file, *__, **___):
+    def make_empty(_, file, *__, **___):
         if isinstance(file, (str, os.PathLike)):
             with open(file, "ab"):
                 pass
@@ -457,4 +457,4 @@ def install(torch, settings, check):
         if check is not None and isinstance(f, (str, os.PathLike)):
             check(f)
         return save(value, f, *arguments, **named)
-    torch.save = timed(hook, guarded, hook.saves, lambda: hook.takes("saves") and hook.measures, leave_empty)
+    torch.save = timed(hook, guarded, hook.saves, lambda: hook.takes("saves") and hook.measures, make_empty)

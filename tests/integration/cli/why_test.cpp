@@ -144,6 +144,9 @@ TEST_F(WhyOfProgram, SaysWhatItCannotMeasure) {
   expect_no_measure("--unknown", 1, {"fails as it is", "exit code 2"});
   expect_refused("why -- no-such-program", 65, {"there is no program no-such-program"});
   expect_refused("why", 64, {"command"});
+  std::ofstream(folder() / "big");
+  fs::resize_file(folder() / "big", 5'000'000'000);  // sparse
+  expect_refused("why -- true", 65, {"more than 4.0 GB", "largest entry is big", "--link big"});
   expect_refused("why --out . -- python3 train.py", 64, {"not an empty folder"});
   expect_refused("why --link elsewhere -- python3 train.py", 64, {"--link elsewhere"});
 }
