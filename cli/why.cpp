@@ -18,12 +18,12 @@ namespace {
 
 constexpr char kWhyFooter[] = R"(Examples:
   paceline why -- torchrun --nproc-per-node 2 train.py --batch-size 64
-  paceline why --minutes 30 --out why-resnet -- mpirun -np 4 python3 train.py
+  paceline why --minutes 30 --out why-resnet -- torchrun --nproc-per-node 4 train.py
   paceline why --link data -- torchrun --nproc-per-node 2 train.py      # too large to copy
 
 Runs the PyTorch program as it is, alone, and with one cost after the other taken away, in copies of
 this folder. Nothing of yours changes: docs/why.md.
-Exit codes: 0 decided, 2 cannot tell, 64 or 65 bad input, 130 or 143 stopped.)";
+Exit codes: 0 decided, 1 the program fails as it is, 2 undecided, 64 or 65 bad input, 130 or 143 stopped.)";
 
 struct WhyArguments : WhyRequest {
   DocumentArguments output;

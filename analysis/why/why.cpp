@@ -255,7 +255,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.all_cpus = json.at("all_cpus");
     run.local_ranks = json.at("local_world");
     run.bucket_mb = json.at("bucket_mb");
-    run.is_cuda = json.at("cuda");
+    run.is_on_gpu = json.at("on_gpu");
     run.changes_batches = json.at("changes_batches");
     run.has_foreign_hook = !json.at("comm_hook").get<std::string>().empty();
     run.has_sync_norm = json.at("sync_batch_norm");

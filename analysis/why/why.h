@@ -35,7 +35,7 @@ struct MeasuredRun {
   int own_calls = 0, saves = 0, batches = 0, ratio = 1, workers = 0;
   int threads = 1, all_cpus = 1, local_ranks = 1;
   double bucket_mb = 0;
-  bool is_cuda = false, changes_batches = false, has_foreign_hook = false, has_sync_norm = false;
+  bool is_on_gpu = false, changes_batches = false, has_foreign_hook = false, has_sync_norm = false;
   std::string why_no_sums;  // empty: sums can be taken away
 
   double batch_per_replica() const { return samples / (steps * ranks); }

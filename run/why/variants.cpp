@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "engine/core/json.h"
 #include "sweeps/program.h"
 
 namespace paceline {
@@ -20,19 +22,20 @@ constexpr double kDefaultBucketMb = 25;  // PyTorch's
 std::vector<Variant> choose_variants(const MeasuredRun& seen,
                                      const std::optional<MeasuredRun>& alone, int cpus,
                                      std::vector<std::string>& notes) {
-  std::vector<Variant> all = {{kAsItIs, Json::object(), seen.ranks}};
+  std::vector<Variant> all = {{kAsItIs, "{}", seen.ranks}};
   const auto take = [&](const char* name, const char* what) {
-    all.push_back({name, {{"take", {what}}}, seen.ranks});
+    all.push_back({name, json_text({{"take", {what}}}), seen.ranks});
   };
-  const auto add_try = [&](const char* name, Json change, const char* cause, std::string text) {
-    all.push_back({name, std::move(change), seen.ranks, cause, std::move(text)});
+  const auto add_try = [&](const char* name, const Json& change, const char* cause,
+                           std::string text) {
+    all.push_back({name, json_text(change), seen.ranks, cause, std::move(text)});
   };
   if (alone) {
-    all.push_back({kAlone, Json::object(), 1});
+    all.push_back({kAlone, "{}", 1});
     const bool is_known = seen.samples > 0 && alone->samples > 0;
     if (is_known && seen.batch_per_replica() < 0.99 * alone->batch_per_replica()) {
       const auto batch = std::lround(seen.batch_per_replica() / seen.ratio);
-      all.push_back({kAloneBatch, {{"batch", batch}}, 1});
+      all.push_back({kAloneBatch, json_text({{"batch", batch}}), 1});
     }
   }
   if (seen.why_no_sums.empty()) {
@@ -40,6 +43,14 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   } else {
     notes.push_back(
         fmt::format("Sums of gradients cannot be taken away, as {}.", seen.why_no_sums));
+  }
+  if (seen.has_foreign_hook) {
+    notes.emplace_back("The program's own communication hook is taken away with the sums.");
+  }
+  if (seen.has_sync_norm) {
+    notes.emplace_back(
+        "SyncBatchNorm sums within the forward pass, also without sums of gradients, so ranks wait "
+        "for each other in every run.");
   }
   if (seen.batches == 0) {
     notes.emplace_back(
@@ -51,8 +62,8 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   if (seen.save_seconds > kSeen * seen.seconds) take(kNoSaves, "saves");
   const int budget = cpus / seen.local_ranks;
   const bool is_narrow = seen.all_cpus < std::min(cpus, budget * seen.local_ranks);
-  if (budget > 0 && !seen.is_cuda && (seen.threads != budget || is_narrow)) {
-    all.push_back({kThreads, {{"threads", budget}}, seen.ranks});
+  if (budget > 0 && !seen.is_on_gpu && (seen.threads != budget || is_narrow)) {
+    all.push_back({kThreads, json_text({{"threads", budget}}), seen.ranks});
   }
   if (seen.batches > 0) {
     const int workers = std::max(2, 2 * seen.workers);

@@ -2,19 +2,17 @@
 // changed.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/why/why.h"
-#include "engine/core/json.h"
 
 namespace paceline {
 
 struct Variant {
-  std::string name;  // in the evidence
-  Json changes;      // of the hook's settings
+  std::string name;     // in the evidence
+  std::string changes;  // of the hook's settings: a JSON object
   int replicas = 1;
   std::string of_cause = {};  // of a setting: the cause after which it is tried
   std::string text = {};      // "2 loader workers instead of 0"

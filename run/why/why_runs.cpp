@@ -19,6 +19,7 @@
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
+#include "results/names.h"
 #include "results/shipped.h"
 #include "run/plan_study.h"
 #include "run/why/variants.h"
@@ -38,7 +39,6 @@ constexpr int kTriedRounds = 6;
 // A run may take so many times as long as the first, and so many seconds more.
 constexpr double kMostTimes = 4, kSlack = 60;
 constexpr std::size_t kShownLog = 2000;  // bytes of a first run that failed
-constexpr char kGpuDevice[] = "cuda";
 
 class WhyStudy {
  public:
@@ -112,16 +112,17 @@ class WhyStudy {
     launch_.writes_ok = request_.writes_ok;
     launch_.cpus = usable_cpus();
     const std::string threads = environment_value(environment_of_process(), "OMP_NUM_THREADS");
-    launch_.settings = {{"warm", kWarmSteps},
-                        {"steps", kWarmSteps + kMostSteps},
-                        {"seconds", kMeasuredSeconds},
-                        {"take", Json::array()},
-                        {"threads", 0},
-                        {"cpus", launch_.cpus},
-                        {"bucket_mb", 0},
-                        {"workers", 0},
-                        {"batch", 0},
-                        {"omp_num_threads", threads.empty() ? Json(nullptr) : Json(threads)}};
+    hook_settings_ = {{"warm", kWarmSteps},
+                      {"steps", kWarmSteps + kMostSteps},
+                      {"seconds", kMeasuredSeconds},
+                      {"take", Json::array()},
+                      {"threads", 0},
+                      {"cpus", launch_.cpus},
+                      {"bucket_mb", 0},
+                      {"workers", 0},
+                      {"batch", 0},
+                      {"omp_num_threads", threads.empty() ? Json(nullptr) : Json(threads)}};
+    launch_.settings = json_text(hook_settings_);
     save_launch(launch_file(), launch_);
     setenv(kLaunchVariable, launch_file().c_str(), 1);
     if (!can_hold_writes() && !request_.writes_ok) {
@@ -141,7 +142,7 @@ class WhyStudy {
     Json programs = Json::object(), names = Json::array(), sizes = Json::array();
     for (const Variant& each : variants) {
       Json settings = {{"out", "{out}"}, {"replicas", "{gpus}"}};
-      settings.update(each.changes);
+      settings.update(parse_json(each.changes));
       Json& program = programs[each.program()];
       program = {{"command", words},
                  {"directory", here_.string()},
@@ -193,17 +194,21 @@ class WhyStudy {
   // The program as it is and alone, once, for what has to be known before the rounds.
   void look() {
     print_note("paceline why: first runs show what has to be measured\n");
-    const int gpus = count_gpus(kGpuDevice);
-    if (gpus > 0) device_ = kGpuDevice;
+    int gpus = 1;  // that it sees, or replicas on cores
+    for (const Name& each : known_names().devices) {
+      const int count = each.gpus ? count_gpus(each.name) : 0;
+      if (count > 0) device_ = each.name, gpus = count;
+    }
     std::string reason;
-    const auto seen = look_at({"look", {{"replicas", "0"}}, std::max(gpus, 1)}, reason);
+    const auto seen = look_at({"look", R"({"replicas":"0"})", gpus}, reason);
     if (outcome_.stopped_by != 0) return;
     if (!seen) refuse(reason);
     seen_ = *seen;
     check_steps();
-    if (!seen_.is_cuda) device_ = "cpu";
-    launch_.settings["steps"] = seen_.steps_in_all;
-    launch_.settings["seconds"] = 0;
+    if (!seen_.is_on_gpu) device_ = "cpu";
+    hook_settings_["steps"] = seen_.steps_in_all;
+    hook_settings_["seconds"] = 0;
+    launch_.settings = json_text(hook_settings_);
     save_launch(launch_file(), launch_);
     if (seen_.local_ranks != seen_.ranks) {
       note("Ranks are on several nodes, so one replica alone is not measured.");
@@ -212,7 +217,7 @@ class WhyStudy {
     // A program that waits for the other ranks does so for long.
     timeout_ = kSlack + kMostTimes * longest_;
     reason = "it trained no step that the hook saw";
-    seen_alone_ = look_at({"look-alone", Json::object(), 1}, reason);
+    seen_alone_ = look_at({"look-alone", "{}", 1}, reason);
     if (seen_alone_ && seen_alone_->ranks > 1) {
       reason = "the program starts its other ranks itself";
       seen_alone_.reset();
@@ -429,6 +434,7 @@ class WhyStudy {
   double longest_ = 0, timeout_ = 0;
   std::string device_ = "cpu";
   WhyLaunch launch_;
+  Json hook_settings_;
   MeasuredRun seen_;  // by the first run
   std::optional<MeasuredRun> seen_alone_;
   StudyPlan plan_;

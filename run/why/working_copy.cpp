@@ -16,6 +16,7 @@
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/launch/topology.h"
 
@@ -161,7 +162,7 @@ WhyLaunch read_launch(const fs::path& file) {
   launch.scratch = json.at("scratch").get<std::string>();
   launch.writes_ok = json.at("writes_ok");
   launch.cpus = json.at("cpus").get<std::vector<int>>();
-  launch.settings = json.at("settings");
+  launch.settings = json.at("settings").get<std::string>();
   return launch;
 }
 
@@ -216,7 +217,7 @@ bool can_hold_writes() {
 void become_in_copy(const fs::path& launch_file, const std::vector<std::string>& command) {
   const WhyLaunch launch = read_launch(launch_file);
   const Environment environment = environment_of_process();
-  Json settings = launch.settings;
+  Json settings = parse_json(launch.settings);
   settings.update(parse_json(environment_value(environment, kHookVariable)));
   launch.copy.make();
   fs::create_directories(launch.scratch / "tmp");
@@ -241,7 +242,8 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   switch_trackers_off(launch.scratch);
   unsetenv(kLaunchVariable);
   if (chdir(launch.copy.to.c_str()) != 0) {
-    throw Error(ErrorKind::input, fmt::format("cannot be entered: {}", std::strerror(errno)),
+    throw Error(ErrorKind::input,
+                fmt::format("the copy cannot be entered: {}", std::strerror(errno)),
                 launch.copy.to.string(), "make room in TMPDIR");
   }
   set_variable("PWD", launch.copy.to.string());
@@ -250,7 +252,8 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execvp(arguments.front(), arguments.data());
-  throw Error(ErrorKind::input, fmt::format("cannot be started: {}", std::strerror(errno)),
+  throw Error(ErrorKind::input,
+              fmt::format("the program cannot be started: {}", std::strerror(errno)),
               command.front(), "check the command");
 }
 

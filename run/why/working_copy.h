@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/json.h"
-
 namespace paceline {
 
 // Names the file of a LaunchFile for the process that becomes the program.
@@ -34,7 +32,7 @@ struct WhyLaunch {
   std::filesystem::path hook, scratch;
   bool writes_ok = false;
   std::vector<int> cpus;  // of the caller
-  Json settings;          // for the hook, which each run's own replace
+  std::string settings;   // for the hook, which each run's own replace: a JSON object
 };
 void save_launch(const std::filesystem::path& file, const WhyLaunch& launch);
 

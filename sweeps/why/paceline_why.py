@@ -167,7 +167,7 @@ class Hook:
         self.times, self.forwards_at = [], []
         self.samples_before = 0
         self.has_written = False
-        self.facts = {"comm_hook": "", "closure": False, "changes_batches": False, "sync_batch_norm": False}
+        self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False}
 
     def takes(self, what):
         return what in self.settings["take"]
@@ -226,8 +226,6 @@ class Hook:
                 self.bind()
         if optimizer is not self.optimizer:
             return
-        if arguments[1:] or named.get("closure") is not None:
-            self.facts["closure"] = True
         self.steps += 1
         warm, last = self.settings["warm"], self.settings["steps"]
         if self.steps in (warm, last) and self.is_cuda():
@@ -298,7 +296,7 @@ class Hook:
             batches=self.batches, repeated=self.repeated, wait=self.wait, own_calls=self.own[0],
             own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1], overhead=self.overhead,
             threads=self.torch.get_num_threads(), workers=self.workers, affinity=sorted(os.sched_getaffinity(0)),
-            cuda=self.is_cuda(), why_no_sums=why_no_sums, torch=str(self.torch.__version__),
+            on_gpu=self.is_cuda(), why_no_sums=why_no_sums, torch=str(self.torch.__version__),
             bucket_mb=getattr(self.ddp, "bucket_bytes_cap", 0) / 2**20 if self.ddp is not None else 0,
             optimizer=type(optimizer).__name__)
 
