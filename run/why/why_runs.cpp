@@ -21,6 +21,7 @@
 #include "engine/launch/topology.h"
 #include "results/names.h"
 #include "results/shipped.h"
+#include "run/diagnosis.h"
 #include "run/plan_study.h"
 #include "run/why/variants.h"
 #include "run/why/working_copy.h"
