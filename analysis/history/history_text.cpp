@@ -15,7 +15,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMostMembers = 4, kMostOutlying = 4, kMostFew = 4, kMostPatterns = 4;
+constexpr std::size_t kMostMembers = 4, kMostOutlying = 4, kMostFew = 3, kMostPatterns = 4;
 constexpr double kDaysOfMonth = 30;
 
 void shorten(std::vector<std::string>& details, std::size_t most) {
@@ -386,7 +386,16 @@ std::vector<Statement> make_statements(const StudyHistory& study) {
   return all;
 }
 
-// What was tested, and how to read it.
+// By which a shift is read. May be empty.
+std::vector<std::string> tested_note(const History& history) {
+  if (history.tested == 0) return {};
+  return {fmt::format(
+      "{} series {} tested; if nothing changed, a call names any level shift with a probability "
+      "of at most {:g} %; a level that wanders, as with a season, may have shifts, too",
+      history.tested, history.tested == 1 ? "was" : "were", 100 * kFalseShifts)};
+}
+
+// How they were tested, and how to read it.
 std::vector<std::string> history_notes(const History& history) {
   std::vector<std::string> notes;
   bool any_long = false, any_split = false, any_shift = false;
@@ -396,12 +405,6 @@ std::vector<std::string> history_notes(const History& history) {
       any_long = any_long || each.test == HistoryTest::permutation;
       any_split = any_split || each.test == HistoryTest::split;
     }
-  }
-  if (history.tested > 0) {
-    notes.push_back(fmt::format(
-        "{} series {} tested; if nothing changed, a call names any level shift with a probability "
-        "of at most {:g} %; a level that wanders, as with a season, may have shifts, too",
-        history.tested, history.tested == 1 ? "was" : "were", 100 * kFalseShifts));
   }
   if (any_long) {
     notes.push_back(fmt::format(
@@ -477,6 +480,8 @@ Document history_document(const History& history) {
     section.findings = make_statements(study);
     section.notes = history_notes(history);
     section.caveats = study.study.notes;
+    std::ranges::move(tested_note(history),
+                      std::back_inserter(study.events.empty() ? section.notes : section.caveats));
     section.plots = history_plots(study, plots + 1);
     section.facts = make_facts(history_facts(study));
     plots += section.plots.size();

@@ -261,7 +261,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.has_sync_norm = json.at("sync_batch_norm");
     run.why_no_sums = json.at("why_no_sums");
   } catch (const Json::exception&) {
-    throw Error(ErrorKind::input, "not what the hook writes", file.string(), "make the runs again");
+    throw input_error("not what the hook writes", file.string(), "make the runs again");
   }
   return run;
 }

@@ -68,26 +68,25 @@ class WhyStudy {
  private:
   void check() {
     if (!engine_is_here()) {
-      throw Error(ErrorKind::usage, "this build has no engine, so it cannot run a program", "why",
-                  "use one that has");
+      throw usage_error("this build has no engine, so it cannot run a program", "why",
+                        "use one that has");
     }
     const std::string& program = request_.command.front();
     const bool is_path = program.find('/') != std::string::npos;
     if (is_path ? access(program.c_str(), X_OK) != 0
                 : !find_program(program, environment_of_process())) {
-      throw Error(ErrorKind::input, fmt::format("there is no program {} to run", program), "",
-                  is_path ? "check its path and its permissions" : "check its name and the PATH");
+      throw input_error(
+          fmt::format("there is no program {} to run", program), "",
+          is_path ? "check its path and its permissions" : "check its name and the PATH");
     }
     std::error_code ignored;
     if (!study_.empty() && fs::exists(study_, ignored) && !fs::is_empty(study_, ignored)) {
-      throw Error(ErrorKind::usage, "not an empty folder", "--out " + request_.out,
-                  "name a new one");
+      throw usage_error("not an empty folder", "--out " + request_.out, "name a new one");
     }
     if (!study_.empty()) return make_folder(study_);
     std::string name = (fs::temp_directory_path() / "paceline-why-study.XXXXXX").string();
     if (!mkdtemp(name.data())) {
-      throw Error(ErrorKind::input, "a folder for the records cannot be created", name,
-                  "name one with --out");
+      throw input_error("a folder for the records cannot be created", name, "name one with --out");
     }
     study_ = name;
   }
@@ -95,7 +94,7 @@ class WhyStudy {
   void make_launch() {
     launch_.hook = fs::absolute(shipped_path("sweeps/why"));
     if (!path_exists(launch_.hook / "sitecustomize.py")) {
-      throw Error(ErrorKind::internal, "the Python hook is not installed", "sweeps/why");
+      throw internal_error("the Python hook is not installed", "sweeps/why");
     }
     launch_.scratch = scratch_.path();
     launch_.copy = {here_, scratch_.path() / "copy", {}, {scratch_.path(), study_}};
@@ -104,8 +103,8 @@ class WhyStudy {
       if (!path.has_filename()) path = path.parent_path();
       const fs::path inside = path.lexically_relative(here_);
       if (!path_exists(path) || inside.empty() || *inside.begin() == ".." || inside == ".") {
-        throw Error(ErrorKind::usage, "there is nothing of that name in this folder",
-                    "--link " + each, "name a file or folder below " + here_.string());
+        throw usage_error("there is nothing of that name in this folder", "--link " + each,
+                          "name a file or folder below " + here_.string());
       }
       launch_.copy.linked.insert(path);
     }
@@ -253,30 +252,29 @@ class WhyStudy {
                   request_.command.front(),
                   "see whether it runs by itself; --writes-ok lets it write outside of its folder");
     }
-    throw Error(ErrorKind::input,
-                "the hook saw no step of an optimizer, so the program's steps are not known",
-                request_.command.front(),
-                "start a PyTorch program whose ranks build DistributedDataParallel or have RANK "
-                "set (docs/why.md)");
+    throw input_error(
+        "the hook saw no step of an optimizer, so the program's steps are not known",
+        request_.command.front(),
+        "start a PyTorch program whose ranks build DistributedDataParallel or have RANK "
+        "set (docs/why.md)");
   }
 
   void check_steps() const {
     const std::string& program = request_.command.front();
     if (seen_.steps < kFewestSteps) {
-      throw Error(ErrorKind::input,
-                  fmt::format("the program ended after {:g} steps, and {} are needed",
-                              seen_.steps_in_all, kWarmSteps + kFewestSteps),
-                  program, "let it train longer");
+      throw input_error(fmt::format("the program ended after {:g} steps, and {} are needed",
+                                    seen_.steps_in_all, kWarmSteps + kFewestSteps),
+                        program, "let it train longer");
     }
     if (seen_.ratio == 0) {
-      throw Error(ErrorKind::input,
-                  "steps of its first optimizer and forward passes of DDP make no constant ratio, "
-                  "so its steps are not known",
-                  program, "see docs/why.md for what can be measured");
+      throw input_error(
+          "steps of its first optimizer and forward passes of DDP make no constant ratio, "
+          "so its steps are not known",
+          program, "see docs/why.md for what can be measured");
     }
     if (seen_.ranks < 2) {
-      throw Error(ErrorKind::input, "it trains one replica, so there is no speed-up", program,
-                  "start at least two, as with --nproc-per-node 2");
+      throw input_error("it trains one replica, so there is no speed-up", program,
+                        "start at least two, as with --nproc-per-node 2");
     }
   }
 
@@ -293,11 +291,10 @@ class WhyStudy {
       for (std::string line; std::getline(lines, line);) places.insert(line);
     }
     if (places.empty()) return;
-    throw Error(ErrorKind::input,
-                fmt::format("the program writes outside of its folder: {}",
-                            join_first(3, {places.begin(), places.end()})),
-                request_.command.front(),
-                "let it write to a path in its folder, or allow it with --writes-ok");
+    throw input_error(fmt::format("the program writes outside of its folder: {}",
+                                  join_first(3, {places.begin(), places.end()})),
+                      request_.command.front(),
+                      "let it write to a path in its folder, or allow it with --writes-ok");
   }
 
   void compare() {

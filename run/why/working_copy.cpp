@@ -115,9 +115,9 @@ void hold_writes(const std::vector<std::string>& allowed) {
   is_held = is_held && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
             syscall(SYS_landlock_restrict_self, ruleset.number(), 0) == 0;
   if (is_held) return;
-  throw Error(ErrorKind::input,
-              fmt::format("writes outside of the copy cannot be refused: {}", std::strerror(errno)),
-              "", "let the program write with --writes-ok");
+  throw input_error(
+      fmt::format("writes outside of the copy cannot be refused: {}", std::strerror(errno)), "",
+      "let the program write with --writes-ok");
 }
 
 void set_variable(const std::string& name, const std::string& value) {
@@ -181,13 +181,13 @@ void WorkingCopy::check_size() const {
                                                   : 0;
     if (size > most) most = size, largest = entry.path().filename();
   }
-  throw Error(ErrorKind::input,
-              fmt::format("runs happen in a copy of this folder, which has {}, more than {}; the "
-                          "largest entry is {}, {}",
-                          format_bytes(bytes), format_bytes(kMostCopied), largest.string(),
-                          format_bytes(most)),
-              from.string(),
-              "name what is only read with --link, as --link " + shell_quote(largest.string()));
+  throw input_error(
+      fmt::format("runs happen in a copy of this folder, which has {}, more than {}; the "
+                  "largest entry is {}, {}",
+                  format_bytes(bytes), format_bytes(kMostCopied), largest.string(),
+                  format_bytes(most)),
+      from.string(),
+      "name what is only read with --link, as --link " + shell_quote(largest.string()));
 }
 
 void WorkingCopy::make() const {
@@ -242,9 +242,8 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   switch_trackers_off(launch.scratch);
   unsetenv(kLaunchVariable);
   if (chdir(launch.copy.to.c_str()) != 0) {
-    throw Error(ErrorKind::input,
-                fmt::format("the copy cannot be entered: {}", std::strerror(errno)),
-                launch.copy.to.string(), "make room in TMPDIR");
+    throw input_error(fmt::format("the copy cannot be entered: {}", std::strerror(errno)),
+                      launch.copy.to.string(), "make room in TMPDIR");
   }
   set_variable("PWD", launch.copy.to.string());
   std::vector<std::string> words = command;
@@ -252,9 +251,8 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execvp(arguments.front(), arguments.data());
-  throw Error(ErrorKind::input,
-              fmt::format("the program cannot be started: {}", std::strerror(errno)),
-              command.front(), "check the command");
+  throw input_error(fmt::format("the program cannot be started: {}", std::strerror(errno)),
+                    command.front(), "check the command");
 }
 
 }  // namespace paceline
