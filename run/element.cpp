@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/child.h"
@@ -239,6 +241,10 @@ std::string find_fallback(const ElementRun& run, int code, const fs::path& statu
 int write_end(const ElementRun& run, const ElementEnd& end) {
   if (run.is_done()) return 0;
   const int code = end.exit_code;
+  // A job that is cancelled may end its run before it ends this process, and Slurm knows why.
+  if (code == 128 + SIGTERM && !end.was_signalled) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  }
   const bool is_saved = code == exit_code(ErrorKind::preempted);
   const RunArtifacts remains = find_remains(end.status);
   const bool by_error = std::ranges::any_of(remains.statuses, has_own_error);
