@@ -208,7 +208,9 @@ class TextWriter {
     for (const std::string& warning : all_warnings(document)) head += bold("Warning: " + warning);
     all_.add(head);
     is_screen_ = !style_.details && document.is_brief;
-    const auto tables = std::ranges::count(document.sections, Visibility::always, &Section::shown);
+    const auto tables = std::ranges::count_if(document.sections, [](const Section& each) {
+      return each.shown == Visibility::always && !each.title.empty();
+    });
     const Paragraphs top = all_;
     for (const Section& section : document.sections) add(section);
     if (is_screen_ && tables > 1 && count_lines(all_.text()) > kMostLines) {

@@ -336,6 +336,7 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
 Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   Document document;
   document.name = "why";
+  document.is_brief = true;
   document.title = title_text(verdict);
   document.warnings = evidence.warnings;
   if (verdict.batch_alone > 0 && verdict.batch < 0.99 * verdict.batch_alone) {
@@ -351,12 +352,12 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   section.table = make_table(verdict.causes, "causes");
   std::vector<Statement> tries;
   for (const Cause& each : verdict.tries) {
-    tries.emplace_back(
-        each.state == CauseState::found
-            ? fmt::format("Try {}: it gains {} points", each.name, points_text(each))
-            : fmt::format("With {} the gain is {} points: not worth a change, or not decided",
-                          each.name, points_text(each)));
+    tries.emplace_back(each.state == CauseState::found
+                           ? fmt::format("Try {}: it gains {} points", each.name, points_text(each))
+                           : fmt::format("With {} the gain is {} points: {}", each.name,
+                                         points_text(each), name_in(kStates, each.state)));
   }
+  section.findings = tries;
   for (const std::string& note : evidence.notes) section.findings.emplace_back(note);
   if (!verdict.by_samples) {
     section.caveats.emplace_back(
@@ -370,13 +371,14 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
       "efficiency. The sums, the latest rank, the shared node and a smaller batch lead from one to "
       "the other, so they add up to the loss; all else costs one replica alone, too.",
       counted(verdict.replicas, "replica")));
-  section.notes.push_back(fmt::format(
+  section.caveats.push_back(fmt::format(
       "Intervals are for all causes together, after {}; the hook's own code took {:.2f} % "
       "of the time.",
       counted(static_cast<double>(verdict.rounds), "round"), 100 * verdict.overhead));
   document.sections.push_back(std::move(section));
   if (!verdict.tries.empty()) {
-    document.sections.push_back({.table = make_table(verdict.tries, "tries"), .findings = tries});
+    document.sections.push_back(
+        {.table = make_table(verdict.tries, "tries"), .shown = Visibility::in_detail});
     document.sections.back().table.in_text = false;
   }
   const auto interval = [](const std::optional<Estimate>& estimate, bool low) -> Json {

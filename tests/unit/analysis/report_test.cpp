@@ -127,6 +127,15 @@ TEST(Report, ManyTablesAreAnswersWithTheirCaveats) {
   EXPECT_LE(std::ranges::count(to_text(document), '\n'), 30);
 }
 
+// Parts of one answer, as of `plan`, have no titles to name them by.
+TEST(Report, PartsWithoutTitlesStayWhole) {
+  Document document{.is_brief = true};
+  document.sections.resize(2);
+  for (Section& section : document.sections) section.findings.resize(20, Statement("is so"));
+  expect_no_parts(to_text(document), {"--only"});
+  EXPECT_GE(std::ranges::count(to_text(document), '\n'), 40);
+}
+
 // Sentences of rows are of that row.
 TEST(Report, OnlySentencesOfSeriesAreMerged) {
   const auto merged = merge_alike({{FindingKind::grows, "ring: it grows"},

@@ -154,6 +154,23 @@ TEST(WhyVerdict, ComparesStepsWhereSamplesAreNotKnown) {
   expect_parts(to_text(why_document(verdict, evidence)), {"steps are compared"});
 }
 
+TEST(WhyVerdict, WhatWasTriedIsOnTheScreenWithItsGain) {
+  WhyEvidence evidence = make_evidence({.wait = 0.4}, 6);
+  evidence.tried = {{kWorkers, "4 loader workers instead of 2"}};
+  for (const auto& [factor, said] :
+       {std::pair{0.8, "Try 4 loader workers instead of 2: it gains 20"},
+        {1.0, "With 4 loader workers instead of 2 the gain is 0"}}) {
+    for (WhyRound& round : evidence.rounds) {
+      round[kWorkers] = round.at(kAsItIs);
+      round[kWorkers].seconds *= factor;
+    }
+    const Document document = why_document(judge_why(evidence), evidence);
+    expect_parts(to_text(document), {said, "the hook's own code took", "--verbose has"});
+    expect_no_parts(to_text(document), {"100 points are"});
+    expect_parts(to_text(document, {.details = true}), {said, "100 points are"});
+  }
+}
+
 TEST(WhyVerdict, RefusesAFileThatTheHookDidNotWrite) {
   const Scratch scratch;
   for (const char* text : {"", "[]", "{\"ranks\": 2}", "{\"ranks\": \"two\"}"}) {
