@@ -95,6 +95,13 @@ void check_results(const RunRecord& record, const std::string& where) {
 
 }  // namespace
 
+RunRecord::RunRecord() = default;
+RunRecord::RunRecord(const RunRecord& other) = default;
+RunRecord::RunRecord(RunRecord&& other) noexcept = default;
+RunRecord& RunRecord::operator=(const RunRecord& other) = default;
+RunRecord& RunRecord::operator=(RunRecord&& other) noexcept = default;
+RunRecord::~RunRecord() = default;
+
 // Of RunRecord::parameters, found by the record's JSON.
 Json fact_to_json(const Point& point) {
   return to_json(point);

@@ -101,6 +101,14 @@ struct RunRecord {
   PACELINE_FACT(std::optional<SamplesFile>, samples, "step samples, next to the record");
   PACELINE_END_FACTS
 
+  // Where what the boxes hold is known, so that who copies a record need not know it.
+  RunRecord();
+  RunRecord(const RunRecord& other);
+  RunRecord(RunRecord&& other) noexcept;
+  RunRecord& operator=(const RunRecord& other);
+  RunRecord& operator=(RunRecord&& other) noexcept;
+  ~RunRecord();
+
   fact::Box<std::vector<struct RankFacts>> each_rank;  // in the file a list of each fact
 
   // In the file these stand among the parameters.
