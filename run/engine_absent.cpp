@@ -1,4 +1,5 @@
 // What needs the engine, in a build without it.
+#include "engine/core/error.h"
 #include "run/diagnosis.h"
 #include "run/plan_study.h"
 #include "run/program_run.h"
@@ -31,7 +32,10 @@ std::string reason_not_runnable(const PlannedPoint&) {
   return "";
 }
 
-void check_results(const UserProgram&) {}
+std::vector<ScalarEvent> scalar_events(const std::filesystem::path& place, const std::string&) {
+  throw usage_error("this build has no engine, so it reads no event files", place.string(),
+                    "build with -DPACELINE_ENGINE=ON");
+}
 
 void check_data_root(const std::string&, const std::string&) {}
 

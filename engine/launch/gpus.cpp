@@ -59,7 +59,8 @@ GpuCard describe_card(const Gpu& gpu, const std::string& host) {
   copy_text(canonical_pci(gpu.pci), card.pci);
   // CUDA names a slice "NVIDIA H200 MIG 1g.18gb", and gives its UUID without the prefix.
   const bool slice = gpu.name.find(" MIG ") != std::string::npos && gpu.uuid.starts_with("GPU-");
-  copy_text(slice ? "MIG-" + gpu.uuid.substr(4) : gpu.uuid, card.uuid);
+  const std::string uuid = slice ? "MIG-" + gpu.uuid.substr(4) : gpu.uuid;
+  copy_text(uuid, card.uuid);
   return card;
 }
 

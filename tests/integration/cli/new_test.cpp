@@ -1,4 +1,6 @@
 // paceline new: a first spec, which passes a dry run.
+#include <fmt/format.h>
+
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "sweeps/spec.h"

@@ -1,6 +1,7 @@
 // What runs differ in beside what is compared: within rows, between rows, between sides.
 #include "analysis/evidence/covariates.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
