@@ -176,7 +176,8 @@ StagedFolder::StagedFolder(const fs::path& out) : out_(normalize(out)), path_(ou
 }
 
 void StagedFolder::claim() {
-  if (fs::exists(path_) && !fs::exists(path_ / kLock) && !fs::is_empty(path_)) {
+  const bool is_there = fs::exists(path_) && !fs::is_empty(path_);
+  if (fs::is_symlink(path_) || (is_there && !fs::exists(path_ / kLock))) {
     throw usage_error("the file was not written by paceline", path_.string(),
                       "remove it, or choose another --out");
   }

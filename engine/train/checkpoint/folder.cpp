@@ -32,6 +32,12 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with(".");
 }
 
+// A checkpoint that was being written (format.cpp) or removed (prune()).
+bool is_leftover(const std::string& name) {
+  thread_local const Pattern pattern(R"(\..+-\d{4,9}(?:-step-\d{8,18})?\.(?:\d+\.tmp|old))");
+  return pattern.match(name).has_value();
+}
+
 // What a checkpoint is newer by: epochs, then steps where it is within one.
 struct Age {
   int epoch = 0;
@@ -134,7 +140,7 @@ std::optional<fs::path> find_latest(const fs::path& run, std::vector<std::string
 
 CheckpointFolder::CheckpointFolder(const fs::path& run, std::string workload)
     : folder_(run / kCheckpoints), workload_(std::move(workload)) {
-  make_folder(folder_);
+  Folder(run).make_folder(kCheckpoints);  // no link: what is removed below is this run's
   lock_ = open_lock_file(folder_ / kLockFile);
   if (lock_ < 0) {
     throw input_error(std::string("checkpoints cannot be written: ") + std::strerror(errno),
@@ -149,7 +155,7 @@ CheckpointFolder::CheckpointFolder(const fs::path& run, std::string workload)
   std::error_code ignored;
   std::vector<fs::path> leftovers;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    if (is_hidden(entry.path()) && entry.is_directory(ignored)) leftovers.push_back(entry.path());
+    if (is_leftover(entry.path().filename().string())) leftovers.push_back(entry.path());
   }
   for (const fs::path& leftover : leftovers) fs::remove_all(leftover, ignored);
 }

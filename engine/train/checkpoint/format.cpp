@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <string>
@@ -256,9 +257,24 @@ std::vector<std::byte> mean_of_ranks(std::span<const std::byte> all, int ranks, 
   return real == DType::f64 ? average<double>(all, ranks) : average<float>(all, ranks);
 }
 
+void check_replaceable(const fs::path& folder) {
+  constexpr std::array kOurs = {kManifestFile, kParametersFile, kOptimizerFile, kStatisticsFile};
+  const auto is_ours = [&](const fs::directory_entry& entry) {
+    return std::ranges::find(kOurs, entry.path().filename()) != kOurs.end();
+  };
+  const fs::file_status status = fs::symlink_status(folder);
+  if (!fs::exists(status)) return;
+  if (fs::is_directory(status) && std::ranges::all_of(fs::directory_iterator(folder), is_ours)) {
+    return;
+  }
+  throw input_error("the model would be written here, but this is no model or checkpoint of ours",
+                    folder.string(), "give another --run-dir, or move it away");
+}
+
 std::size_t write_checkpoint(const fs::path& folder, const Snapshot& snapshot,
                              const Program& program, const Plan& plan, CheckpointManifest& manifest,
                              CheckpointContent content) {
+  check_replaceable(folder);
   const TemporaryFolder temporary(folder);
   Writer writer(temporary.path(), snapshot, program, plan);
   manifest.files = {writer.parameters(manifest.ranks)};

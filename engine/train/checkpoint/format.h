@@ -39,9 +39,12 @@ std::vector<std::byte> mean_of_ranks(std::span<const std::byte> all, int ranks, 
 // The model alone, or everything needed to resume.
 enum class CheckpointContent { model, everything };
 
-// Writes the folder atomically, replacing an existing one. `program` only converts layouts, and may
-// be computing. Sets manifest.files. Returns the number of bytes. Throws input if the file system
-// fails.
+// Throws input if something is there that is not a checkpoint: it would be lost.
+void check_replaceable(const std::filesystem::path& folder);
+
+// Writes the folder atomically, replacing an existing checkpoint. `program` only converts layouts,
+// and may be computing. Sets manifest.files. Returns the number of bytes. Throws input if the file
+// system fails, and as check_replaceable().
 std::size_t write_checkpoint(const std::filesystem::path& folder, const Snapshot& snapshot,
                              const Program& program, const Plan& plan, CheckpointManifest& manifest,
                              CheckpointContent content);

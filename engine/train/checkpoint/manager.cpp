@@ -58,6 +58,8 @@ std::string broadcast_text(Communicator& communicator, std::string text) {
 constexpr double kSeconds = 0.5;    // between questions
 constexpr std::size_t kGrowth = 2;  // of their distance in steps: the first steps are no measure
 
+constexpr char kModel[] = "model";
+
 struct Answer {
   PendingRequests asked;
   double seconds_per_step = 0;  // 0: not known yet
@@ -71,9 +73,10 @@ CheckpointManager::CheckpointManager(const CheckpointSetup& setup, Run run)
       vote_(*run_.communicator),
       saved_at_(now_seconds()),
       background_(run_.cpus) {
+  // What cannot be written ends the run now, not after the training.
+  if (is_first() && !setup_.run.empty()) check_replaceable(setup_.run / kModel);
   if (!is_first() || !saves()) return;
   folder_ = std::make_unique<CheckpointFolder>(setup_.run, setup_.workload);
-  // Now, not in the middle of the training.
   const std::size_t bytes = run_.plan->arena_elements * size_of(run_.plan->real);
   snapshot_.parameters = host_memory(bytes);
   const int moments = keeps_moments() ? state_arenas(run_.optimizer) : 0;
@@ -285,7 +288,7 @@ void CheckpointManager::save_model(TrainingProgress progress) {
   if (taken_step_ != progress.step) take_down(progress);
   if (is_first() && !setup_.run.empty()) {
     CheckpointManifest manifest = make_manifest(progress);
-    const auto folder = setup_.run / "model";
+    const auto folder = setup_.run / kModel;
     make_folder(setup_.run);
     write_checkpoint(folder, snapshot_, *run_.program, *run_.plan, manifest,
                      CheckpointContent::model);

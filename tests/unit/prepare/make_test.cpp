@@ -216,6 +216,14 @@ TEST_F(Make, WhatAnInterruptedCallLeftIsClearedAndNothingElse) {
   std::ofstream(partial / ".paceline-lock") << "";
   StagedFolder folder(out);
   EXPECT_FALSE(fs::exists(partial / "precious"));
+  fs::remove_all(partial);
+  const fs::path elsewhere = scratch_ / "elsewhere";
+  fs::create_directories(elsewhere);
+  std::ofstream(elsewhere / ".paceline-lock");
+  std::ofstream(elsewhere / "precious") << "mine";
+  fs::create_directory_symlink(elsewhere, partial);
+  expect_error(ErrorKind::usage, {"not written by paceline"}, [&] { StagedFolder folder(out); });
+  EXPECT_TRUE(fs::exists(elsewhere / "precious"));
 }
 
 TEST(Workers, EveryPieceOnceAndTheFirstFailureIsThrown) {

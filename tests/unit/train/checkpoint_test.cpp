@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 
 #include "engine/train/checkpoint/folder.h"
@@ -262,6 +263,26 @@ TEST_F(CheckpointFiles, OneRunAtATimeAndNothingUnfinishedStays) {
   EXPECT_FALSE(fs::exists(left));
   expect_error(ErrorKind::input, {"another run writes", "checkpoints"},
                [&] { const CheckpointFolder other(run(), "w"); });
+}
+
+TEST_F(CheckpointFiles, WhatIsNotOursIsNeitherReplacedNorRemoved) {
+  const fs::path theirs = run() / "checkpoints" / ".ssh";
+  fs::create_directories(theirs);
+  { const CheckpointFolder folder(run(), "w"); }
+  EXPECT_TRUE(fs::exists(theirs));
+
+  const fs::path other = run() / "other";
+  fs::create_directories(other);
+  fs::create_directory_symlink(run() / "checkpoints", other / "checkpoints");
+  expect_error(ErrorKind::input, {"other", "link"},
+               [&] { const CheckpointFolder folder(other, "w"); });
+
+  const fs::path mine = write(1, 4);
+  check_replaceable(mine);
+  check_replaceable(run() / "none");
+  std::ofstream(mine / "train.py") << "import torch";
+  expect_error(ErrorKind::input, {"--run-dir", mine.filename().string()}, [&] { write(1, 4); });
+  EXPECT_TRUE(fs::exists(mine / "train.py"));
 }
 
 TEST_F(CheckpointFiles, AFullFileSystemLeavesWhatWasThere) {
