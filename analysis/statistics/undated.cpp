@@ -21,6 +21,7 @@ constexpr std::size_t kVagueSessions = 3;      // of a date that is none, at the
 constexpr double kShortestDecay = 4;           // sessions of a decay to 1 / e
 constexpr double kCostOfDrift = 3;             // parameters; that a step ends one is a guess, too
 constexpr double kCostOfShortRamp = 3;         // parameters
+constexpr double kOfFurtherStep = 2;           // parameters: its date and its size
 constexpr std::size_t kNearSpell = 2;          // sessions
 constexpr std::size_t kFewestSpells = 4;       // of two modes
 
@@ -278,7 +279,7 @@ std::optional<UndatedCurve> find_rival(const ScaledSeries& series, std::span<con
   const auto& [steps, first, last, curve] = judged;
   const std::size_t sessions = series.values.size();
   const double of_parameter = std::log(static_cast<double>(sessions)) * variance;
-  const auto more = static_cast<double>(last - first) + (curve.empty() ? 0 : 1);
+  const auto more = kOfFurtherStep * (static_cast<double>(last - first) + (curve.empty() ? 0 : 1));
   double least_of_steps = std::numeric_limits<double>::infinity(), least = least_of_steps;
   std::optional<UndatedCurve> found;
   for (const bool drifts : {false, true}) {

@@ -18,7 +18,7 @@
 
 namespace paceline {
 
-constexpr std::size_t kShortestRamp = 14, kShortestWave = 20;
+constexpr std::size_t kShortestRamp = 20, kShortestWave = 20;
 // Squares of noise by which a step must explain more than each of them.
 constexpr double kRivalMargin = 2;
 

@@ -215,6 +215,7 @@ TEST(LaboratoryHistory, ChangesWithoutADateGetNone) {
       {rise("4 % in 90 nights", 0.04, 0, 1), 90},
       {rise("2 % in 30 nights, then flat", 0.02, 0, 0.5), 60},
       {rise("4 % in 30 nights in the middle", 0.04, 0.375, 0.625), 120},
+      {rise("4 % in 22 nights in the middle", 0.04, 0.375, 0.625), 88},
       {decay, 90},
   };
   for (const int period : {30, 60, 120}) {
