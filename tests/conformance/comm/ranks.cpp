@@ -205,6 +205,18 @@ void run_replica(Communicator& base, bool gpus, const std::string& what, bool ca
   Replica(all, static_cast<std::size_t>(*largest), casts, lanes, staged).run();
 }
 
+// MPI counts in int. What it cannot count is refused before anything is read or sent.
+void refuse_more_than_mpi_counts(Communicator& all) {
+  constexpr std::size_t kTooMany = std::size_t{1} << 31;
+  try {
+    all.all_gather(nullptr, kTooMany, nullptr);
+  } catch (const Error& error) {
+    require(std::string_view(error.what()).find("2 GB") != std::string_view::npos, error.what());
+    return;
+  }
+  require(false, "2 GB were gathered from a rank");
+}
+
 // The other ranks hear of this one's end, and this one of theirs, as in the program itself.
 class Hearing {
  public:
@@ -268,6 +280,7 @@ int run(const std::string& text, int replicas, const std::string& what, bool gpu
     threads.emplace_back([&] {
       try {
         require(communicator->size() == process.size * replicas, "size of the world");
+        if (text == "mpi" && !gpus) refuse_more_than_mpi_counts(*communicator);
         run_replica(*communicator, gpus, what, casts);
       } catch (const Error& error) {
         const bool consequence = error.kind() == ErrorKind::peer_lost;
