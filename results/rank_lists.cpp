@@ -36,18 +36,23 @@ const std::array<Statistic, 6> kStatistics = {{{"mean", &RankSpread::mean, {}},
                                                {"p95", &RankSpread::p95, 0.95},
                                                {"max", &RankSpread::max, 1}}};
 
-// Where a record has the list of a fact.
-Json::json_pointer find_list(const FactInfo& fact) {
-  return Json::json_pointer(fact.rule.list ? fact.rule.list : std::string("/") + fact.name);
-}
+struct RankList {
+  std::string fact;
+  Json::json_pointer place;  // in a record
+};
 
-// use(name, pointer) for each fact of a rank.
-template <typename Use>
-void visit_lists(Use use) {
-  RankFacts rank;
-  visit_facts(rank, [&](const FactInfo& fact, const auto&) {
-    use(std::string(fact.name), find_list(fact));
-  });
+// One for each fact of a rank.
+const std::vector<RankList>& rank_lists() {
+  static const std::vector<RankList> all = [] {
+    std::vector<RankList> made;
+    RankFacts rank;
+    visit_facts(rank, [&](const FactInfo& fact, const auto&) {
+      const std::string place = fact.rule.list ? fact.rule.list : std::string("/") + fact.name;
+      made.push_back({fact.name, Json::json_pointer(place)});
+    });
+    return made;
+  }();
+  return all;
 }
 
 // Seven digits, as elsewhere in a record.
@@ -108,44 +113,42 @@ std::vector<Json> find_outliers(const std::vector<Json>& ranks) {
   return outliers;
 }
 
-// Each from where `find` says.
-template <typename Find>
-void read_facts(const Json& json, RankFacts& facts, const FactPlace& place, Find find) {
-  visit_facts(facts, [&](const FactInfo& fact, auto& member) {
-    const Json::json_pointer at = find(fact);
-    if (!json.contains(at) || json.at(at).is_null()) return;
-    value_from_json(json.at(at), member, fact.rule, {place.file, place.key + at.to_string()});
-  });
-}
-
 }  // namespace
 
 void add_rank_lists(Json& record, const std::vector<RankFacts>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Json facts = facts_to_json(ranks[r]);
-    visit_lists([&](const std::string& name, const Json::json_pointer& list) {
+    for (const auto& [name, list] : rank_lists()) {
       if (facts.contains(name)) record[list][r] = facts[name];
-    });
+    }
   }
-  visit_lists([&](const std::string&, const Json::json_pointer& list) {
-    if (!record.contains(list) || !record.at(list).empty()) return;
+  for (const auto& [name, list] : rank_lists()) {
+    if (!record.contains(list) || !record.at(list).empty()) continue;
     Json& section = record.at(list.parent_pointer());
     section.erase(list.back());
     if (section.empty()) record.erase(list.parent_pointer().back());
-  });
+  }
 }
 
 std::vector<RankFacts> read_rank_lists(const Json& record, const std::string& where) {
-  std::vector<RankFacts> ranks;
-  visit_lists([&](const std::string&, const Json::json_pointer& list) {
-    if (!record.contains(list) || record.at(list).is_null()) return;
-    const Json& entries = record.at(list);
-    if (!entries.is_array()) FactPlace{where, list.to_string()}.fail("should be a list");
-    ranks.resize(std::max(ranks.size(), entries.size()));
-  });
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    read_facts(record, ranks[r], {where, ""},
-               [&](const FactInfo& fact) { return find_list(fact) / r; });
+  std::vector<const Json*> entries;  // of each fact; null: none
+  std::size_t count = 0;
+  for (const auto& [name, list] : rank_lists()) {
+    const Json* found = record.contains(list) ? &record.at(list) : nullptr;
+    if (found && found->is_null()) found = nullptr;
+    if (found && !found->is_array()) FactPlace{where, list.to_string()}.fail("should be a list");
+    if (found) count = std::max(count, found->size());
+    entries.push_back(found);
+  }
+  std::vector<RankFacts> ranks(count);
+  for (std::size_t r = 0; r < count; ++r) {
+    std::size_t i = 0;
+    visit_facts(ranks[r], [&](const FactInfo& fact, auto& member) {
+      const Json* list = entries[i++];
+      if (!list || r >= list->size() || (*list)[r].is_null()) return;
+      const std::string key = (rank_lists()[i - 1].place / r).to_string();
+      value_from_json((*list)[r], member, fact.rule, {where, key});
+    });
   }
   return ranks;
 }
@@ -161,26 +164,28 @@ Json fact_to_json(const RankSpread& spread) {
 
 void fact_from_json(const Json& ranks, RankSpread& spread, const FactPlace& place) {
   for (const Statistic& statistic : kStatistics) {
-    read_facts(ranks, spread.*statistic.facts, place, [&](const FactInfo& fact) {
-      return Json::json_pointer() / fact.name / statistic.name;
+    visit_facts(spread.*statistic.facts, [&](const FactInfo& fact, auto& member) {
+      const Json::json_pointer at = Json::json_pointer() / fact.name / statistic.name;
+      if (!ranks.contains(at) || ranks.at(at).is_null()) return;
+      value_from_json(ranks.at(at), member, fact.rule, {place.file, place.key + at.to_string()});
     });
   }
 }
 
 std::size_t size_of_rank_lists(const Json& record, std::size_t (*size_of)(const Json&)) {
   std::size_t size = 0;
-  visit_lists([&](const std::string&, const Json::json_pointer& list) {
+  for (const auto& [name, list] : rank_lists()) {
     if (const Json* found = list_at(record, list)) size += size_of(*found);
-  });
+  }
   return size;
 }
 
 std::string fold_rank_lists(Json& record) {
   std::vector<Json> ranks;  // what each list says of a rank
   Json folded = {{"count", 0}};
-  visit_lists([&](const std::string& name, const Json::json_pointer& list) {
+  for (const auto& [name, list] : rank_lists()) {
     const Json* found = list_at(record, list);
-    if (found == nullptr) return;
+    if (found == nullptr) continue;
     if (found->size() > ranks.size()) ranks.resize(found->size(), Json::object());
     for (std::size_t r = 0; r < found->size(); ++r) ranks[r][name] = (*found)[r];
     Json spread;
@@ -188,7 +193,7 @@ std::string fold_rank_lists(Json& record) {
     if (!spread.is_null()) folded[name] = std::move(spread);
     if (name == "host") folded["hosts"] = std::set<Json>(found->begin(), found->end()).size();
     record.at(list.parent_pointer()).erase(list.back());
-  });
+  }
   std::string lines;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     lines += fmt::format("{}{},\"facts\":{}}}\n", kRankLine, r, json_text(ranks[r]));

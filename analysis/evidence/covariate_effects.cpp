@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "analysis/evidence/covariates.h"
@@ -22,34 +23,34 @@ constexpr std::size_t kMostEffects = 3, kMostTried = 4;  // of one covariate
 constexpr double kLargestResemblance = 0.95;
 constexpr double kChanceOfOrder = 0.01;  // of an order that is always the same
 
-// A run, or the mean of several.
+// A run, or the mean of several. Its texts are those of the record.
 struct Observation {
   std::size_t row = 0;
-  std::string session, started;
+  std::string_view session, started;
   int round = 0;
   std::set<std::string> values;
   double x = 0, y = 0;  // the covariate, and the logarithm of the cost
 };
 
 using Observations = std::vector<Observation>;
-using UnitKey = std::tuple<std::size_t, std::string, int>;
+using UnitKey = std::tuple<std::size_t, std::string_view, std::string_view, int>;
 using UnitKeyOf = UnitKey (*)(const Observation&);
 
 UnitKey all_of_them(const Observation&) {
   return {};
 }
 UnitKey row_key(const Observation& one) {
-  return {one.row, "", 0};
+  return {one.row, "", "", 0};
 }
 UnitKey session_key(const Observation& one) {
-  return {0, one.session, 0};
+  return {0, one.session, "", 0};
 }
 UnitKey row_and_session(const Observation& one) {
-  return {one.row, one.session, 0};
+  return {one.row, one.session, "", 0};
 }
 UnitKey round_or_run(const Observation& one) {
-  return one.round > 0 ? UnitKey{0, one.session, one.round}
-                       : UnitKey{one.row + 1, one.session + one.started, 0};
+  return one.round > 0 ? UnitKey{0, one.session, "", one.round}
+                       : UnitKey{one.row + 1, one.session, one.started, 0};
 }
 
 std::optional<double> run_log_cost(const Run& run, bool rates) {
@@ -62,38 +63,59 @@ bool is_counted(const Run& run) {
   return run.effect == Effect::none && (run->kind == "measured" || run->kind == "imported");
 }
 
-// Of runs for which the covariate is known, in the order of their sessions and times.
-Observations observe(const std::vector<CovariateRow>& rows, const Covariate& covariate) {
+struct CountedRun {
+  std::size_t row = 0, alike = 0;  // alike: rows that differ in their layout alone are one
+  const Run* run = nullptr;
+  double log_cost = 0;
+};
+
+// In the order of their sessions and times.
+std::vector<CountedRun> count_runs(const std::vector<CovariateRow>& rows) {
   MatchRule but_for_layout = MatchRule::row();
   but_for_layout.nodes = but_for_layout.tasks = false;
   std::map<std::string, std::size_t> alike;
-  Observations all;
+  std::vector<CountedRun> all;
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].runs->empty()) continue;
     const bool rates = std::ranges::any_of(
         *rows[i].runs, [](const Run& run) { return !run.fit_seconds() || !run.goal.empty(); });
-    std::size_t row = i;
-    if (covariate.is_layout && !rows[i].runs->empty()) {
-      const std::string key = rows[i].runs->front().key(but_for_layout).text();
-      row = alike.emplace(key, alike.size()).first->second;
-    }
+    const std::string key = rows[i].runs->front().key(but_for_layout).text();
+    const std::size_t like = alike.emplace(key, alike.size()).first->second;
     for (const Run& run : *rows[i].runs) {
       const auto cost = run_log_cost(run, rates);
-      if (!cost || !is_counted(run)) continue;
-      Observation one{row, run->session, run->provenance.started_at, run->round, {}, 0, *cost};
-      if (covariate.number) {
-        const auto number = covariate.number(run);
-        if (!number || !(*number > 0)) continue;
-        one.x = std::log(*number);
-      } else {
-        one.values = covariate_values(covariate, run);
-        if (one.values.empty()) continue;
-      }
-      all.push_back(std::move(one));
+      if (cost && is_counted(run)) all.push_back({i, like, &run, *cost});
     }
   }
-  std::ranges::stable_sort(all, {}, [](const Observation& one) {
-    return std::tie(one.session, one.started, one.round);
+  std::ranges::stable_sort(all, {}, [](const CountedRun& one) {
+    const RunRecord& record = *one.run->record;
+    return std::tuple<std::string_view, std::string_view, int>(
+        record.session, record.provenance.started_at, record.round);
   });
+  return all;
+}
+
+// Of runs for which the covariate is known.
+Observations observe(const std::vector<CountedRun>& runs, const Covariate& covariate) {
+  Observations all;
+  for (const auto& [row, alike, run, log_cost] : runs) {
+    const RunRecord& record = *run->record;
+    Observation one{covariate.is_layout ? alike : row,
+                    record.session,
+                    record.provenance.started_at,
+                    record.round,
+                    {},
+                    0,
+                    log_cost};
+    if (covariate.number) {
+      const auto number = covariate.number(*run);
+      if (!number || !(*number > 0)) continue;
+      one.x = std::log(*number);
+    } else {
+      one.values = covariate_values(covariate, *run);
+      if (one.values.empty()) continue;
+    }
+    all.push_back(std::move(one));
+  }
   return all;
 }
 
@@ -280,8 +302,11 @@ bool is_worth_saying(const Difference& effect, double level) {
 
 class EffectsOfCovariate {
  public:
-  EffectsOfCovariate(const Covariate& covariate, const std::vector<CovariateRow>& rows)
-      : covariate_(covariate), all_(observe(rows, covariate)) {}
+  EffectsOfCovariate(const Covariate& covariate, const std::vector<CountedRun>& runs)
+      : covariate_(covariate), all_(observe(runs, covariate)) {
+    const auto is_first = [&](const Observation& one) { return one.values == all_.front().values; };
+    if (!covariate.number && std::ranges::all_of(all_, is_first)) all_.clear();
+  }
 
   std::size_t tests() const {
     if (covariate_.number) return all_.empty() ? 0 : 1;
@@ -330,36 +355,42 @@ class EffectsOfCovariate {
 }  // namespace
 
 std::optional<Difference> trend_of_cycles(const std::vector<CovariateRow>& rows) {
-  static const Covariate any{.value = [](const Run&) { return std::string("any"); }};
-  Observations all = observe(rows, any);
-  std::map<std::string, std::vector<Observation*>> sessions;
-  for (Observation& one : all) sessions[one.session].push_back(&one);
+  const std::vector<CountedRun> all = count_runs(rows);
+  std::map<std::string_view, std::vector<Observation>> sessions;
+  for (const auto& [row, alike, run, log_cost] : all) {
+    const RunRecord& record = *run->record;
+    sessions[record.session].push_back(
+        {row, record.session, record.provenance.started_at, record.round, {}, 0, log_cost});
+  }
   double chance = 1;
+  Observations observed;
   for (auto& [session, runs] : sessions) {
     std::set<std::size_t> there;
-    for (const Observation* run : runs) there.insert(run->row);
+    for (const Observation& run : runs) there.insert(run.row);
     const std::size_t period = there.size();
     if (period < 2) return std::nullopt;
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const bool is_known =
-          !runs[i]->started.empty() && (i == 0 || runs[i]->started > runs[i - 1]->started);
-      if (!is_known || (i >= period && runs[i]->row != runs[i - period]->row)) return std::nullopt;
-      runs[i]->x = static_cast<double>(i / period);
-      runs[i]->round = 1 + static_cast<int>(i / period);
+          !runs[i].started.empty() && (i == 0 || runs[i].started > runs[i - 1].started);
+      if (!is_known || (i >= period && runs[i].row != runs[i - period].row)) return std::nullopt;
+      runs[i].x = static_cast<double>(i / period);
+      runs[i].round = 1 + static_cast<int>(i / period);
       if (i >= period) chance /= static_cast<double>(1 + i % period);
+      observed.push_back(runs[i]);
     }
   }
-  if (all.empty() || chance > kChanceOfOrder) return std::nullopt;
-  const Observations cycles = means_by(round_or_run, centred_by(row_and_session, all));
+  if (observed.empty() || chance > kChanceOfOrder) return std::nullopt;
+  const Observations cycles = means_by(round_or_run, centred_by(row_and_session, observed));
   return fit_slope(cycles, session_key, 2);
 }
 
 std::vector<std::string> covariate_effects(const std::vector<CovariateRow>& rows, bool of_gate) {
+  const std::vector<CountedRun> runs = count_runs(rows);
   std::vector<EffectsOfCovariate> all;
   std::size_t tests = 0;
   for (const Covariate& covariate : covariates()) {
     if (!covariate.has_effect || (of_gate && covariate.is_weighed)) continue;
-    tests += all.emplace_back(covariate, rows).tests();
+    tests += all.emplace_back(covariate, runs).tests();
   }
   std::vector<std::string> found;
   for (EffectsOfCovariate& each : all) {

@@ -241,8 +241,15 @@ auto sort_key(const Study& study, const Run& run) {
 }
 
 void sort_rows(const Study& study, std::vector<Row>& rows) {
-  std::ranges::stable_sort(rows,
-                           [&](const Row& a, const Row& b) { return stands_before(study, a, b); });
+  using Key = decltype(sort_key(study, rows.front().first()));
+  std::vector<std::pair<Key, std::size_t>> order;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    order.emplace_back(sort_key(study, rows[i].first()), i);
+  }
+  std::ranges::sort(order);
+  std::vector<Row> sorted;
+  for (const auto& [key, i] : order) sorted.push_back(std::move(rows[i]));
+  rows = std::move(sorted);
 }
 
 // What belongs to no table is told with the first.

@@ -150,13 +150,12 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& key) override {
-    Level& level = levels_.back();
-    const auto [at, first] = level.known.insert(key);
-    if (!first) {
+    Level& level = levels_[depth_];
+    if (level.has(key)) {
       throw input_error(fmt::format("key \"{}\" is given twice", shortened(key)),
                         fmt::format("{}:{}", name_, position().line), "keep one of them");
     }
-    level.keys.push_back(at);
+    level.keys.push_back(std::move(key));
     level.nodes.push_back(node_here());
     return true;
   }
@@ -180,8 +179,23 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
     bool object = false;
     std::vector<Json> values;
     std::vector<Node> nodes;
-    std::set<std::string> known;
-    std::vector<std::set<std::string>::iterator> keys;
+    std::vector<std::string> keys;
+    std::set<std::string> known;  // the keys, once they are many
+
+    // For the next one of this depth.
+    void clear() {
+      values.clear();
+      nodes.clear();
+      keys.clear();
+      known.clear();
+    }
+    // Adds the key to what is known.
+    bool has(const std::string& key) {
+      constexpr std::size_t kMany = 32;
+      if (keys.size() < kMany) return std::ranges::find(keys, key) != keys.end();
+      if (known.empty()) known.insert(keys.begin(), keys.end());
+      return !known.insert(key).second;
+    }
   };
 
   JsonPosition position() const { return find_position(read_ > 0 ? read_ - 1 : 0); }
@@ -201,26 +215,27 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
 
   template <typename T>
   bool put(T&& value) {
-    Level& level = levels_.back();
+    Level& level = levels_[depth_];
     if (!level.object) level.nodes.push_back(node_here());
     level.values.emplace_back(std::forward<T>(value));
     return true;
   }
 
   bool open(bool object) {
-    if (levels_.size() > kMostJsonDepth) {
+    if (depth_ == kMostJsonDepth) {
       throw input_error(fmt::format("nested deeper than {} levels", kMostJsonDepth), name_,
                         "flatten it");
     }
-    if (!levels_.back().object) levels_.back().nodes.push_back(node_here());
-    levels_.emplace_back().object = object;
+    if (!levels_[depth_].object) levels_[depth_].nodes.push_back(node_here());
+    if (++depth_ == levels_.size()) levels_.emplace_back();
+    levels_[depth_].object = object;
     return true;
   }
 
   // Moves each value once: a nlohmann object that grows would copy what it holds.
   bool close() {
-    Level& level = levels_.back();
-    Level& parent = levels_[levels_.size() - 2];
+    Level& level = levels_[depth_];
+    Level& parent = levels_[depth_ - 1];
     parent.nodes.back().first_child = static_cast<std::uint32_t>(nodes_.size());
     nodes_.insert(nodes_.end(), level.nodes.begin(), level.nodes.end());
     Json& value = parent.values.emplace_back(level.object ? Json::object() : Json::array());
@@ -228,13 +243,14 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
       auto& members = value.get_ref<Json::object_t&>();
       members.reserve(level.values.size());
       for (std::size_t i = 0; i < level.values.size(); ++i) {
-        members.emplace_back(std::move(level.known.extract(level.keys[i]).value()),
-                             std::move(level.values[i]));
+        members.emplace_back(std::move(level.keys[i]), std::move(level.values[i]));
       }
     } else {
-      value.get_ref<Json::array_t&>() = std::move(level.values);
+      value.get_ref<Json::array_t&>().assign(std::make_move_iterator(level.values.begin()),
+                                             std::make_move_iterator(level.values.end()));
     }
-    levels_.pop_back();
+    level.clear();
+    --depth_;
     return true;
   }
 
@@ -243,7 +259,8 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
   const std::size_t& read_;
   std::vector<Node>& nodes_;
   mutable std::size_t counted_ = 0, line_ = 1, line_start_ = 0;
-  std::vector<Level> levels_;
+  std::vector<Level> levels_;  // up to depth_, and empty ones
+  std::size_t depth_ = 0;
 };
 
 // The parts of a JSON pointer: "/a~1b/0" is "a/b" and "0".

@@ -263,16 +263,24 @@ TEST(LaboratoryGate, ABuildThatHangsNowAndThenIsRed) {
   }
 }
 
+// With 5 % of runs on each side that take 1.3 to 2 times as long, means of 40 rounds differ by 3 %
+// (one standard deviation). Where the new one is worse by the threshold of 2.5 %, undecided is
+// right.
 TEST(LaboratoryGate, TheSameBuildPasses) {
+  struct Kind {
+    std::string name;
+    Noise noise;
+    double least_pass;
+  };
   std::uint32_t seed = 78000;
-  for (const auto& [name, noise] : std::vector<std::pair<std::string, Noise>>{
-           {"1 %", {.run = 0.01}},
-           {"1 %, 5 % stand out on both sides", {.run = 0.01, .busy = 0.05}}}) {
+  for (const auto& [name, noise, least_pass] :
+       std::vector<Kind>{{"1 %", {.run = 0.01}, 0.9},
+                         {"1 %, 5 % stand out on both sides", {.run = 0.01, .busy = 0.05}, 0.65}}) {
     Ab ab = equal_builds(noise);
     ab.sizes = {4};
     ab.rounds = 40;
     const Outcome found = outcome(ab, studies(200), seed += 1000);
-    EXPECT_TRUE(at_least(found.pass, 0.9, "--until-decided of one build passes: " + name));
+    EXPECT_TRUE(at_least(found.pass, least_pass, "--until-decided of one build passes: " + name));
     EXPECT_TRUE(at_most(found.red, 0.05, "--until-decided of one build is red: " + name));
   }
 }
